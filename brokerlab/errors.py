@@ -1,0 +1,75 @@
+"""Every error and warning that brokerlab raises, with the exit code of the command line.
+
+Messages say what is wrong, where (``table.column``, key, file), what was found, what is allowed and
+what to do; everything wrong at once.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class BrokerlabError(Exception):
+    """Raised as the base of all errors below; catch this one to catch them all."""
+
+    exit_code = 1
+
+
+class SchemaError(BrokerlabError):
+    """Raised when a table lacks a column or a column has a type that cannot be converted."""
+
+    exit_code = 2
+
+
+class DataError(BrokerlabError):
+    """Raised when a file cannot be read or its values make no sense together."""
+
+    exit_code = 3
+
+
+class ConfigError(BrokerlabError):
+    """Raised for unknown or impossible settings, parameters and rule switches."""
+
+    exit_code = 4
+
+
+class ProposalError(BrokerlabError):
+    """Raised when a proposal does not fit the configuration it is to be applied to."""
+
+    exit_code = 5
+
+
+class InsufficientDataError(BrokerlabError):
+    """Raised when there are too few rows to answer the question honestly."""
+
+    exit_code = 6
+
+
+class ReportError(BrokerlabError):
+    """Raised when a report's notebook failed; the page is written and marked failed."""
+
+    exit_code = 7
+
+
+class BrokerlabWarning(UserWarning):
+    """Issued for findings that the real system would tolerate; errors with ``strict=True``."""
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """Return a hint naming the closest valid name, or list them all when none is close.
+
+    Args:
+        name: The name that was not understood.
+        valid: The names that are.
+
+    Returns:
+        A sentence part such as ``did you mean 'rank'?`` or ``allowed: a, b, c``.
+
+    Example:
+        >>> nearest("rnak", ["rank", "margin"])
+        "did you mean 'rank'?"
+        >>> nearest("zzz", ["rank", "margin"])
+        'allowed: margin, rank'
+    """
+    names = sorted(valid)
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean '{close[0]}'?" if close else "allowed: " + ", ".join(names)
