@@ -1,0 +1,135 @@
+"""The canonical tables as dataframely classes: columns, types, units, keys (archive-schema.md).
+
+``TABLES`` maps the table's name to its class; ``describe`` lists the columns of one table.
+"""
+
+import dataframely as dy
+import polars as pl
+
+from brokerlab.archive.contracts import activity, files, jobs, queues, settings, storage, tasks
+from brokerlab.errors import SchemaError, nearest
+
+TABLES: dict[str, type[dy.Schema]] = {
+    "jobs": jobs.Jobs,
+    "tasks": tasks.Tasks,
+    "datasets": files.Datasets,
+    "files": files.Files,
+    "jobs_files": jobs.JobsFiles,
+    "queues": queues.Queues,
+    "resource_types": queues.ResourceTypes,
+    "software_tags": queues.SoftwareTags,
+    "ddm_endpoints": storage.DdmEndpoints,
+    "queue_endpoints": storage.QueueEndpoints,
+    "queue_storage_site": storage.QueueStorageSite,
+    "replicas": storage.Replicas,
+    "file_locations": storage.FileLocations,
+    "network_matrix": storage.NetworkMatrix,
+    "job_stats": activity.JobStats,
+    "job_counts": activity.JobCounts,
+    "site_data": activity.SiteData,
+    "workers": activity.Workers,
+    "worker_stats": activity.WorkerStats,
+    "slots": activity.Slots,
+    "metrics": activity.Metrics,
+    "task_evaluation": activity.TaskEvaluation,
+    "job_status_log": activity.JobStatusLog,
+    "task_status_log": activity.TaskStatusLog,
+    "task_attempts": activity.TaskAttempts,
+    "worker_nodes": activity.WorkerNodes,
+    "cpu_benchmarks": activity.CpuBenchmarks,
+    "gshares": settings.Gshares,
+    "gdpconfig": settings.Gdpconfig,
+    "expected_scouts": tasks.ExpectedScouts,
+}
+"""Every canonical table of archive-schema.md, in the chapter's order."""
+
+QUARANTINE = settings.Quarantine
+"""The archive's own table of refused rows; listed in the manifest as ``quarantine``."""
+
+STORED: dict[str, type[dy.Schema]] = {**TABLES, "quarantine": QUARANTINE}
+"""Every table that an archive folder may hold."""
+
+
+def contract(table: str) -> type[dy.Schema]:
+    """Return the class of one table.
+
+    Args:
+        table: Name of a canonical table or ``quarantine``.
+
+    Returns:
+        The dataframely class.
+
+    Raises:
+        SchemaError: There is no such table; the message names the nearest one.
+    """
+    if table not in STORED:
+        raise SchemaError(f"unknown table '{table}': {nearest(table, STORED)}")
+    return STORED[table]
+
+
+def key_columns(table: str) -> list[str]:
+    """Return the columns that identify a row of the table; null equals null in keys.
+
+    Example:
+        >>> key_columns("files")
+        ['jeditaskid', 'datasetid', 'fileid', 'attemptnr']
+    """
+    columns = contract(table).columns().items()
+    return [name for name, column in columns if (column.metadata or {}).get("key")]
+
+
+def version_column(table: str) -> str | None:
+    """Return the time column that orders rows of the same key (``modificationtime``), or None.
+
+    Example:
+        >>> version_column("jobs"), version_column("gshares")
+        ('modificationtime', None)
+    """
+    columns = contract(table).columns().items()
+    return next((n for n, c in columns if (c.metadata or {}).get("version")), None)
+
+
+def polars_schema(table: str) -> dict[str, pl.DataType]:
+    """Return the column names and Polars types of a table, in the chapter's order."""
+    return {name: column.dtype for name, column in contract(table).columns().items()}
+
+
+def describe(table: str) -> pl.DataFrame:
+    """List the columns of a table with their units.
+
+    Args:
+        table: Name of a canonical table or ``quarantine``.
+
+    Returns:
+        One row per column: ``column, type, key, null, unit, meaning`` (all text except the
+        boolean ``key``; ``null`` says what a missing value means, or ``not allowed``).
+
+    Raises:
+        SchemaError: There is no such table.
+
+    Source:
+        archive-schema.md.
+
+    Example:
+        >>> describe("jobs").filter(pl.col("column") == "maxpss").row(0)
+        ('maxpss', 'i64', False, 'not measured; 0 likewise', 'kB', 'largest PSS, whole job')
+    """
+    rows = []
+    for name, column in contract(table).columns().items():
+        meta = column.metadata or {}
+        short = _SHORT_TYPES[str(column.dtype).split("(")[0]]
+        kind = "json" if meta["unit"] == "json" else short
+        unit = "-" if kind == "json" else meta["unit"]
+        rows.append((name, kind, meta["key"], meta["null"], unit, meta["meaning"]))
+    names = ["column", "type", "key", "null", "unit", "meaning"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+_SHORT_TYPES = {
+    "Int64": "i64",
+    "Int32": "i32",
+    "Float64": "f64",
+    "String": "str",
+    "Boolean": "bool",
+    "Datetime": "ts",
+}

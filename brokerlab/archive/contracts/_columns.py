@@ -1,0 +1,89 @@
+"""Short constructors for the columns of the contracts: type, unit, null meaning and sense in one line.
+
+The metadata of every column holds ``unit``, ``null`` (what a missing value means, or ``not allowed``),
+``meaning``, and where they apply ``key`` (part of the table's key), ``after`` (the time column this
+one cannot precede), ``version`` (orders rows of the same key) and ``aliases`` (other source names).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import dataframely as dy
+
+NOT_ALLOWED = "not allowed"
+"""Null meaning of a required column."""
+
+MAX_TEXT = 65_536
+"""Longest plain text [characters] a column may hold; PanDA's own limit is 4,000."""
+MAX_JSON = 1_048_576
+"""Longest JSON text [characters]; also the limit of columns carried through."""
+
+
+def _options(
+    meaning: str,
+    unit: str,
+    *,
+    null: str = "not recorded",
+    required: bool = False,
+    key: bool = False,
+    loose_key: bool = False,
+    after: str | None = None,
+    version: bool = False,
+    aliases: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Translate the short arguments to those of dataframely.
+
+    ``key`` marks a key column of a table whose key is never null (a dataframely primary key);
+    ``loose_key`` one of a table where some key column may be null, where null equals null.
+    """
+    metadata: dict[str, Any] = {
+        "unit": unit,
+        "null": NOT_ALLOWED if required or key else null,
+        "meaning": meaning,
+        "key": key or loose_key,
+        "version": version,
+        "aliases": tuple(aliases),
+    }
+    if after is not None:
+        metadata["after"] = after
+    return {
+        "nullable": not (required or key),
+        "primary_key": key,
+        "metadata": metadata,
+        "description": meaning,
+    }
+
+
+def i64(meaning: str, unit: str = "-", *, low: int | None = None, **options: Any) -> dy.Int64:
+    """Declare a 64-bit integer; ``low`` is the smallest value that can be true."""
+    return dy.Int64(min=low, **_options(meaning, unit, **options))
+
+
+def i32(meaning: str, unit: str = "-", *, low: int | None = None, **options: Any) -> dy.Int32:
+    """Declare a 32-bit integer; ``low`` is the smallest value that can be true."""
+    return dy.Int32(min=low, **_options(meaning, unit, **options))
+
+
+def f64(meaning: str, unit: str = "-", *, low: float | None = None, **options: Any) -> dy.Float64:
+    """Declare a finite float; ``low`` is the smallest value that can be true."""
+    return dy.Float64(min=low, **_options(meaning, unit, **options))
+
+
+def text(meaning: str, unit: str = "-", **options: Any) -> dy.String:
+    """Declare a text column."""
+    return dy.String(max_length=MAX_TEXT, **_options(meaning, unit, **options))
+
+
+def json_text(meaning: str, **options: Any) -> dy.String:
+    """Declare a text column that holds JSON."""
+    return dy.String(max_length=MAX_JSON, **_options(meaning, "json", **options))
+
+
+def flag(meaning: str, **options: Any) -> dy.Bool:
+    """Declare a boolean column."""
+    return dy.Bool(**_options(meaning, "-", **options))
+
+
+def ts(meaning: str, **options: Any) -> dy.Datetime:
+    """Declare a time stamp: UTC, without zone, microseconds."""
+    return dy.Datetime(time_unit="us", **_options(meaning, "UTC", **options))
