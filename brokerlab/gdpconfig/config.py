@@ -1,0 +1,424 @@
+"""The configuration as it was: exact look-up rules, typed values, defaults of the catalogue.
+
+Source: gdpconfig.md, Look-up rules.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import polars as pl
+
+from brokerlab.errors import BrokerlabWarning, ConfigError, nearest
+from brokerlab.gdpconfig import entry as stored
+from brokerlab.gdpconfig import keys as known
+from brokerlab.gdpconfig.entry import Entry
+from brokerlab.gdpconfig.fallbacks import chain, expand, scope_names
+from brokerlab.gdpconfig.values import Value, convert, to_text
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoFrame
+
+DEFAULT_APP = "pandaserver"
+"""App of a raw look-up that names none."""
+
+Place: TypeAlias = tuple[str, str, str]
+Candidates: TypeAlias = tuple[Entry, ...]
+
+_SCHEMA: dict[str, Any] = {
+    **dict.fromkeys(stored.COLUMNS[:-2], pl.String),
+    **dict.fromkeys(stored.COLUMNS[-2:], pl.Datetime("us")),
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a value comes from.
+
+    Attributes:
+        value: The value that the system acts on; null = none.
+        entry: The stored entry; null = the default of the catalogue.
+        row: The catalogue row.
+    """
+
+    value: Any
+    entry: Entry | None
+    row: known.CatalogueKey
+
+
+@dataclass(frozen=True)
+class Config:
+    """A configuration; made by :meth:`from_frame`, :meth:`from_file` or :meth:`empty`.
+
+    Attributes:
+        entries: The stored entries, in the order of the table.
+
+    Example:
+        >>> config = Config.empty().with_values({"SCOUT_RAMCOUNT_RANK": 80})
+        >>> config.get("SCOUT_RAMCOUNT_RANK"), config.get("SCOUT_CPUTIME_RANK")
+        (80, 95)
+        >>> config.get("SCOUT_SHORT_EXECTIME_<prodsourcelabel>", prodsourcelabel="user")
+        0
+    """
+
+    entries: tuple[Entry, ...] = ()
+
+    @classmethod
+    def empty(cls) -> Config:
+        """Return the configuration without entries: every look-up gives the default."""
+        return cls()
+
+    @classmethod
+    def from_frame(cls, frame: IntoFrame) -> Config:
+        """Read a table ``gdpconfig``; see :func:`brokerlab.gdpconfig.entry.entries_of_frame`."""
+        return cls(stored.entries_of_frame(frame))
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Mapping[str, object]]) -> Config:
+        """Read mappings, one per entry; an absent key is null."""
+        return cls(stored.entries_of_rows(rows, "gdpconfig"))
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Config:
+        """Read a CSV or JSON export; see :func:`brokerlab.gdpconfig.entry.entries_of_file`."""
+        return cls(stored.entries_of_file(path))
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the entries as a table ``gdpconfig``, one row per entry, in their order."""
+        rows = [{name: getattr(entry, name) for name in _SCHEMA} for entry in self.entries]
+        return pl.DataFrame(rows, schema=_SCHEMA)
+
+    @cached_property
+    def _index(self) -> dict[Place, Candidates]:
+        index: dict[Place, list[Entry]] = {}
+        for entry in self.entries:
+            index.setdefault(entry.place, []).append(entry)
+        return {place: tuple(entries) for place, entries in index.items()}
+
+    @cached_property
+    def _memo(self) -> dict[tuple[Place, str | None], tuple[Value, Entry | None]]:
+        """Look-ups already made: each is converted, and warned about, once per configuration."""
+        return {}
+
+    @cached_property
+    def has_history(self) -> bool:
+        """Some entry holds for a part of the time only: choose a time with :meth:`at` first."""
+        return any(entry.has_history for entry in self.entries)
+
+    def at(self, time: datetime, *, latency_s: float = 0.0) -> Config:
+        """Return the configuration that acts at a time.
+
+        Args:
+            time: UTC without zone.
+            latency_s: A change acts this much later [s]; production caches values for up to an hour.
+
+        Returns:
+            The entries that hold, without their times; the same object if there is no history.
+
+        Source: gdpconfig.md, Look-up rules, 6.
+        """
+        if not self.has_history:
+            return self
+        moment = time - timedelta(seconds=latency_s)
+        return Config(
+            tuple(
+                replace(entry, valid_from=None, valid_to=None)
+                for entry in self.entries
+                if entry.holds_at(moment)
+            )
+        )
+
+    def candidates(self, app: str, component: str, key: str, vo: str | None = None) -> Candidates:
+        """Return the entries that a look-up finds, the one that is used first.
+
+        Args:
+            app: Name of the app.
+            component: Name of the component.
+            key: Exact key.
+            vo: With a VO: its entries, then those without VO. Null: all entries, VO not looked at.
+
+        Returns:
+            Entries; among equals in the order of the table.
+
+        Raises:
+            ConfigError: An entry holds for a part of the time and no time was chosen with :meth:`at`.
+
+        Source: gdpconfig.md, Look-up rules, 1 and 2.
+        """
+        found = self._index.get((app, component, key), ())
+        if any(entry.has_history for entry in found):
+            raise ConfigError(
+                f"gdpconfig {app}/{component}/{key} has a history: say when, config.at(time)"
+            )
+        if vo is None:
+            return found
+        own = tuple(entry for entry in found if entry.vo == vo)
+        return own + tuple(entry for entry in found if entry.vo is None)
+
+    def _look_up(self, place: Place, vo: str | None) -> tuple[Value, Entry | None]:
+        memo = self._memo.get((place, vo))
+        if memo is not None:
+            return memo
+        found = self.candidates(*place, vo=vo)
+        result: tuple[Value, Entry | None] = (None, None)
+        if found:
+            name = "/".join(place)
+            if sum(entry.vo == found[0].vo for entry in found) > 1:
+                _warn(f"gdpconfig {name}: several entries for VO {found[0].vo}; the first is used")
+            try:
+                value = convert(found[0].value, found[0].value_json, found[0].type)
+                result = (value, found[0])
+            except ValueError as error:
+                _warn(f"gdpconfig {name} counts as undefined: {error}")
+        self._memo[place, vo] = result
+        return result
+
+    def lookup_raw(
+        self, component: str, key: str, *, app: str = DEFAULT_APP, vo: str | None = None
+    ) -> Any:
+        """Look one exact key up as the real system does, without catalogue and defaults.
+
+        Args:
+            component: Name of the component.
+            key: Exact key.
+            app: Name of the app.
+            vo: VO condition of the query; null = none.
+
+        Returns:
+            The value of the first candidate converted by its type; null if there is none, or if it cannot be
+            converted (with a :class:`BrokerlabWarning`).
+
+        Source: gdpconfig.md, Look-up rules, 1 to 3; vectors ``config_value``.
+
+        Example:
+            >>> rows = [{"app": "jedi", "component": "dbproxy", "key": "K", "value": "7", "type": "int"}]
+            >>> Config.from_rows(rows).lookup_raw("dbproxy", "K", app="jedi", vo="atlas")
+            7
+        """
+        return self._look_up((app, component, key), vo)[0]
+
+    def get(
+        self,
+        key: str,
+        *,
+        app: str | None = None,
+        component: str | None = None,
+        vo: str | None = None,
+        **scope: str | None,
+    ) -> Any:
+        """Return the value that the system acts on.
+
+        Args:
+            key: Exact key, asked alone; or a pattern of the catalogue, asked with its fallback chain.
+            app: Name of the app; null = where the catalogue says.
+            component: Name of the component; null = where the catalogue says.
+            vo: VO of the task. Used where the catalogue says that the query has the task's VO; a key asked
+                with a fixed VO or without one takes no notice of it.
+            **scope: Values of the placeholders, e.g. ``prodsourcelabel="user", gshare="Express"``. Names
+                that the pattern does not have are left aside; a null value means that no entry can exist.
+
+        Returns:
+            The typed value, else the default of the catalogue, else null.
+
+        Raises:
+            ConfigError: Unknown key or placeholder, a place where the key is never read, a missing value for a
+                required placeholder, or a history without a chosen time.
+
+        Source: gdpconfig.md, Look-up rules, 4 and 5.
+        """
+        return self.found(key, app=app, component=component, vo=vo, **scope).value
+
+    def found(
+        self,
+        key: str,
+        *,
+        app: str | None = None,
+        component: str | None = None,
+        vo: str | None = None,
+        **scope: str | None,
+    ) -> Found:
+        """Return the value of :meth:`get` with the entry and the catalogue row it comes from."""
+        row = known.find(key, app, component)
+        asked_vo = vo if row.asked_vo == "" else row.asked_vo
+        place = (row.app, component or _only_component(row))
+        exact = key != row.key
+        texts = {name: text for name, text in scope.items() if text is not None}
+        names = [key] if exact else _keys(row, scope, texts)
+        for name in names:
+            value, entry = self._look_up((*place, name), asked_vo)
+            if entry is not None and _counts(value, row):
+                return Found(value, entry, row)
+        return Found(self._default(row, texts), None, row)
+
+    def _default(self, row: known.CatalogueKey, scope: Mapping[str, str]) -> Value:
+        """Return the default; the few that are expressions in words are computed here."""
+        if row.key == "HEARTBEAT_TIMEOUT_<workflow>":
+            return 2 if scope.get("workflow") in ("production", "analysis") else None
+        if row.key == "JUMBO_MIN_EVENTS_ENABLE":
+            return 10 * int(self.get("JUMBO_MIN_EVENTS_DISABLE"))
+        if row.key == "JUMBO_MAX_EVENTS":
+            return int(self.get("JUMBO_MAX_TASKS")) * int(self.get("JUMBO_MIN_EVENTS_ENABLE")) // 2
+        return row.default
+
+    def with_values(self, values: Mapping[str, Value]) -> Config:
+        """Return the configuration with other values: "what if".
+
+        Args:
+            values: Exact key -> value of the catalogue's type; null removes the entry. ``app/component/KEY``
+                names the place of a key that is read in several.
+
+        Returns:
+            A copy in which the entry that the look-up finds has the new value; a key without entry gets one
+            without VO.
+
+        Raises:
+            ConfigError: Unknown keys, patterns, wrong types; all in one message.
+
+        Example:
+            >>> Config.empty().with_values({"jedi/jobbroker/MIN_INPUT_COMPLETENESS": 80}).entries[0].value
+            '80'
+        """
+        entries = list(self.entries)
+        problems = []
+        for name, value in values.items():
+            try:
+                self._set(entries, name, value)
+            except ConfigError as error:
+                problems.append(str(error))
+        if problems:
+            raise ConfigError("; ".join(problems))
+        return Config(tuple(entries))
+
+    def _set(self, entries: list[Entry], name: str, value: Value) -> None:
+        app, component, key = resolve(name)
+        row = known.find(key, app, component)
+        check_value(row, key, value)
+        found = self.candidates(app, component, key, row.asked_vo or None)
+        if value is None:
+            entries[:] = [entry for entry in entries if not found or entry is not found[0]]
+            return
+        text, text_json, kind = to_text(
+            float(value) if row.type == "float" and isinstance(value, int) else value
+        )
+        if not found:
+            entries.append(Entry(app, component, key, text, text_json, kind))
+            return
+        new = replace(found[0], value=text, value_json=text_json, type=kind)
+        entries[:] = [new if entry is found[0] else entry for entry in entries]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the content in canonical JSON, ``sha256:...``.
+
+        The order of entries with different places and the remarks do not matter; the order of entries of one
+        place does, because the first one found is used.
+        """
+        rows = []
+        for entry in sorted(self.entries, key=lambda entry: entry.place):
+            row = {name: getattr(entry, name) for name in stored.COLUMNS if name != "descr"}
+            rows.append({name: str(value) for name, value in row.items() if value is not None})
+        return digest_of(rows)
+
+    def _repr_html_(self) -> str:
+        """Show the table of entries in a notebook."""
+        return str(self.to_frame()._repr_html_())
+
+
+def digest_of(content: object) -> str:
+    """Return ``sha256:...`` of the canonical JSON of a document (sorted keys, no blanks, UTF-8)."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def resolve(name: str) -> Place:
+    """Return the place of ``KEY`` or ``app/component/KEY``.
+
+    Raises:
+        ConfigError: The key is unknown, is a pattern, or its place is not unique.
+
+    Example:
+        >>> resolve("SCOUT_RAMCOUNT_RANK")
+        ('jedi', 'dbproxy', 'SCOUT_RAMCOUNT_RANK')
+    """
+    parts = name.split("/", 2)
+    app, component, key = parts if len(parts) == 3 else (None, None, name)
+    row = known.find(key, app, component)
+    if row.key == key and row.pattern is not None:
+        raise ConfigError(f"gdpconfig key {key!r} is a pattern: put values in place of {{<...>}}")
+    return row.app, component or _only_component(row), key
+
+
+def check_value(row: known.CatalogueKey, key: str, value: Value) -> None:
+    """Refuse a value that is not of the catalogue's type; null and type ``any`` are always good.
+
+    Raises:
+        ConfigError: What was found and what is needed.
+    """
+    allowed: dict[str, tuple[type, ...]] = {
+        "int": (int,),
+        "float": (int, float),
+        "bool": (bool,),
+        "str": (str,),
+        "json": (dict, list),
+    }
+    types = allowed.get(row.type)
+    if value is None or types is None:
+        return
+    if not isinstance(value, types) or (isinstance(value, bool) and row.type != "bool"):
+        raise ConfigError(f"gdpconfig key {key!r} is of type {row.type}, found {value!r}")
+    if value != value:
+        raise ConfigError(f"gdpconfig key {key!r}: NaN is no value")
+
+
+def _only_component(row: known.CatalogueKey) -> str:
+    if len(row.components) > 1:
+        raise ConfigError(
+            f"gdpconfig key {row.key!r} is read in {' and '.join(row.components)}: "
+            "say which component is meant"
+        )
+    return row.components[0]
+
+
+def _keys(
+    row: known.CatalogueKey, scope: Mapping[str, str | None], texts: Mapping[str, str]
+) -> list[str]:
+    """Return the exact keys to ask; none if a required placeholder is null."""
+    required, optional = scope_names(row.key)
+    unknown = [name for name in scope if name not in required | optional | _all_placeholders()]
+    missing = sorted(required - scope.keys())
+    problems = [f"{name!r} is unknown: {nearest(name, _all_placeholders())}" for name in unknown]
+    problems += [f"a value is needed for {name!r}" for name in missing]
+    if problems:
+        raise ConfigError(f"gdpconfig key {row.key!r}, placeholders: {'; '.join(problems)}")
+    return expand(row.key, texts)
+
+
+@cache
+def _all_placeholders() -> frozenset[str]:
+    names = {name for row in known.rows() for group in scope_names(row.key) for name in group}
+    return frozenset(name for name in names if name.isidentifier())
+
+
+def _counts(value: Value, row: known.CatalogueKey) -> bool:
+    """Whether a stored value counts as defined for the code that reads the key."""
+    numeric = row.type in ("int", "float")
+    if numeric and (isinstance(value, bool) or not isinstance(value, int | float)):
+        _warn(f"gdpconfig {row.key} counts as undefined: {value!r} is not of type {row.type}")
+        return False
+    if not numeric or not isinstance(value, int | float):
+        return True
+    if value == 0 and (row.zero_is_undefined or chain(row.key).non_zero):
+        return False
+    return not (value < 0 and row.negative_is_undefined)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, BrokerlabWarning, stacklevel=4)

@@ -1,0 +1,238 @@
+"""One stored entry of the configuration, and how tables and files become entries.
+
+Source: archive-schema.md section 10; gdpconfig.md, Look-up rules, 1 and 6.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from brokerlab.errors import DataError, SchemaError
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoFrame
+
+REQUIRED = ("app", "component", "key", "value", "type")
+_KEY = ("app", "component", "key")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the table ``gdpconfig``.
+
+    Attributes:
+        app: Name of the app, e.g. ``jedi``; case-sensitive like every name here.
+        component: Component that reads it, e.g. ``dbproxy``.
+        key: Exact key.
+        value: Text of the value; null for JSON entries.
+        value_json: JSON text; null for all others.
+        type: ``str|string, int|integer, float, bool|boolean, json`` in any case.
+        vo: The virtual organisation it is for; null = all.
+        descr: Remark; not part of the digest.
+        valid_from: Holds from this time on (UTC); null = always.
+        valid_to: Holds until just before this time (UTC); null = for ever.
+    """
+
+    app: str
+    component: str
+    key: str
+    value: str | None = None
+    value_json: str | None = None
+    type: str | None = None
+    vo: str | None = None
+    descr: str | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """``(app, component, key)``."""
+        return self.app, self.component, self.key
+
+    @property
+    def has_history(self) -> bool:
+        """The entry holds for a part of the time only."""
+        return self.valid_from is not None or self.valid_to is not None
+
+    def holds_at(self, time: datetime) -> bool:
+        """Whether the entry holds at a time (UTC without zone); the end is exclusive."""
+        begun = self.valid_from is None or self.valid_from <= time
+        return begun and (self.valid_to is None or time < self.valid_to)
+
+
+COLUMNS = tuple(field.name for field in fields(Entry))
+
+
+def _text(value: object) -> str | None:
+    """Return a cell as the text that the database holds."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))  # a column of whole numbers with gaps was read as floats
+    if isinstance(value, dict | list):
+        return json.dumps(value, sort_keys=True)
+    return str(value)
+
+
+def _time(value: object) -> datetime | None:
+    """Return a cell as UTC time without zone; ``ValueError`` if it is none."""
+    if value is None or value == "":
+        return None
+    time = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    return time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
+
+
+def _entry(row: Mapping[str, object]) -> Entry:
+    texts = {name: _text(row.get(name)) for name in COLUMNS[:-2]}
+    missing = [name for name in _KEY if not texts[name]]
+    if missing:
+        raise ValueError(f"{', '.join(missing)} null or empty")
+    begin, end = _time(row.get("valid_from")), _time(row.get("valid_to"))
+    if begin is not None and end is not None and begin >= end:
+        raise ValueError(f"valid_from {begin} is not before valid_to {end}")
+    return Entry(
+        app=str(texts["app"]),
+        component=str(texts["component"]),
+        key=str(texts["key"]),
+        value=texts["value"],
+        value_json=texts["value_json"],
+        type=texts["type"],
+        vo=texts["vo"] or None,
+        descr=texts["descr"] or None,
+        valid_from=begin,
+        valid_to=end,
+    )
+
+
+def entries_of_rows(rows: Iterable[Mapping[str, object]], source: str) -> tuple[Entry, ...]:
+    """Turn rows into entries, in their order.
+
+    Args:
+        rows: One mapping per entry; names in any case, unknown columns are left aside.
+        source: Where they come from, for the message.
+
+    Returns:
+        The entries.
+
+    Raises:
+        DataError: Rows without app, component or key, or with times that make no sense; all in one message.
+    """
+    entries, wrong = [], []
+    for number, row in enumerate(rows, start=1):
+        try:
+            entries.append(_entry({_name(name): value for name, value in row.items()}))
+        except ValueError as error:
+            wrong.append(f"row {number}: {error}")
+    if wrong:
+        shown = "; ".join(wrong[:5])
+        raise DataError(f"{source}: {len(wrong)} unusable gdpconfig row(s), first: {shown}")
+    return tuple(entries)
+
+
+def _name(column: str) -> str:
+    return column.lstrip("\ufeff").strip().lower()
+
+
+def _check_columns(found: Iterable[str], source: str) -> None:
+    names = [_name(column) for column in found]
+    missing = [name for name in REQUIRED if name not in names]
+    double = sorted({name for name in names if names.count(name) > 1})
+    problems = []
+    if missing:
+        problems.append(f"missing column(s) {', '.join(missing)}")
+    if double:
+        problems.append(
+            f"column(s) {', '.join(double)} occur more than once (case is not looked at)"
+        )
+    if problems:
+        raise SchemaError(
+            f"{source}: {'; '.join(problems)}; found: {', '.join(names) or 'none'}; "
+            f"needed: {', '.join(REQUIRED)}; optional: value_json, vo, descr, valid_from, valid_to"
+        )
+
+
+def entries_of_frame(frame: IntoFrame, source: str = "gdpconfig") -> tuple[Entry, ...]:
+    """Turn a table into entries, in its order.
+
+    Args:
+        frame: Anything narwhals accepts; columns of :class:`Entry` in any case.
+        source: Name for the messages.
+
+    Returns:
+        The entries.
+
+    Raises:
+        SchemaError: A required column is missing, or two differ only in case.
+        DataError: Unusable rows.
+    """
+    import narwhals.stable.v2 as nw
+
+    table: pl.DataFrame = nw.from_native(frame).lazy().collect("polars").to_native()
+    _check_columns(table.columns, source)
+    return entries_of_rows(table.iter_rows(named=True), source)
+
+
+def entries_of_file(path: str | Path) -> tuple[Entry, ...]:
+    """Read a CSV or JSON export.
+
+    Args:
+        path: ``.csv`` with a header line, or ``.json`` with a list of objects (alone or as the only list of
+            an object). UTF-8, with or without byte order mark.
+
+    Returns:
+        The entries, in the order of the file.
+
+    Raises:
+        SchemaError: A required column is missing.
+        DataError: The file is absent, not UTF-8, empty, cut off, or of another kind.
+    """
+    file = Path(path)
+    readers = {".csv": _rows_of_csv, ".json": _rows_of_json}
+    reader = readers.get(file.suffix.lower())
+    if reader is None:
+        raise DataError(f"{file}: unknown kind of file {file.suffix!r}; allowed: .csv, .json")
+    try:
+        content = file.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file}: is not UTF-8 at byte {error.start}; save it as UTF-8") from error
+    return entries_of_rows(reader(content, file), str(file))
+
+
+def _rows_of_csv(content: str, file: Path) -> list[dict[str, Any]]:
+    try:
+        table = pl.read_csv(content.encode(), infer_schema=False)
+    except pl.exceptions.NoDataError as error:
+        raise DataError(f"{file}: is empty; a header line is needed") from error
+    except pl.exceptions.PolarsError as error:
+        raise DataError(f"{file}: is no proper CSV: {str(error).splitlines()[0]}") from error
+    _check_columns(table.columns, str(file))
+    return table.to_dicts()
+
+
+def _rows_of_json(content: str, file: Path) -> list[dict[str, Any]]:
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{file}: is no proper JSON: {error}") from error
+    if isinstance(document, dict):
+        lists = [value for value in document.values() if isinstance(value, list)]
+        document = lists[0] if len(lists) == 1 else None
+    if not isinstance(document, list) or not all(isinstance(row, dict) for row in document):
+        raise DataError(f"{file}: a list of objects is needed, one per entry")
+    if document:
+        # an absent key of an object is null, so a column is missing only if no object has it
+        names = dict.fromkeys(name for row in document for name in row)
+        _check_columns(names, str(file))
+    return document
