@@ -1,0 +1,136 @@
+"""Turn whatever a source holds into the canonical types, as Polars expressions (section 0).
+
+Every function returns null for a value it cannot read; ``schema`` tells such a value from a missing
+one by comparing with the cleaned source.
+"""
+
+from datetime import datetime
+
+import polars as pl
+
+LONGEST_SCALAR = 64
+"""Longest text [bytes] that is looked at as a number, time or boolean; longer ones are refused."""
+
+_TRUE = ["y", "yes", "1", "t", "true", "1.0"]
+_FALSE = ["n", "no", "0", "f", "false", "0.0"]
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (canonical times are UTC without zone)
+_TIME = (
+    r"^(?<day>\d{4}-\d{2}-\d{2})[T ](?<clock>\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?)"
+    r" ?(?:[Zz]|(?<sign>[+-])(?<hours>\d{2}):?(?<minutes>\d{2}))?$"
+)
+_EXACT_FLOAT = 2.0**53
+"""Above this a float no longer names one whole number."""
+
+
+def cleaned(column: pl.Expr, source: pl.DataType) -> pl.Expr:
+    """Strip blanks and make the empty string and ``NULL`` null; other types pass unchanged."""
+    if isinstance(source, pl.Categorical | pl.Enum):
+        column = column.cast(pl.String)
+    elif not isinstance(source, pl.String):
+        return column
+    stripped = column.str.strip_chars()
+    return pl.when(stripped.is_in(["", "NULL", "null"])).then(None).otherwise(stripped)
+
+
+def parsed(clean: pl.Expr, source: pl.DataType, target: pl.DataType) -> pl.Expr | None:
+    """Convert a cleaned column to a canonical type.
+
+    Args:
+        clean: The column after ``cleaned``.
+        source: Type it has in the source.
+        target: Canonical type: Int64, Int32, Float64, String, Boolean or Datetime("us").
+
+    Returns:
+        The expression, null where the value cannot be read; or None when no value of the source
+        type could ever be converted (a list for a number, a number for a time).
+    """
+    if isinstance(source, pl.Categorical | pl.Enum):
+        source = pl.String()
+    if isinstance(source, pl.Null) or source == target:
+        return clean.cast(target)
+    if isinstance(target, pl.String):
+        return _as_text(clean, source)
+    if isinstance(source, pl.String):
+        clean = pl.when(clean.str.len_bytes() <= LONGEST_SCALAR).then(clean)
+    if isinstance(target, pl.Boolean):
+        return _as_flag(clean, source)
+    if isinstance(target, pl.Datetime):
+        return _as_time(clean, source)
+    return _as_number(clean, source, target)
+
+
+def without_epoch(time: pl.Expr) -> pl.Expr:
+    """Make ``1970-01-01 00:00:00`` null: sources write it for "no time"."""
+    return pl.when(time != _EPOCH).then(time)
+
+
+def _as_text(clean: pl.Expr, source: pl.DataType) -> pl.Expr | None:
+    """Write numbers and booleans as text, whole floats without the ``.0``."""
+    if source.is_nested() or isinstance(source, pl.Binary | pl.Object):
+        return None
+    if source.is_float():
+        whole = clean.cast(pl.Int64, strict=False)
+        return (
+            pl.when(whole.cast(pl.Float64) == clean)
+            .then(whole.cast(pl.String))
+            .otherwise(clean.cast(pl.String))
+        )
+    return clean.cast(pl.String)
+
+
+def _as_flag(clean: pl.Expr, source: pl.DataType) -> pl.Expr | None:
+    """Read Y/N, 1/0, T/F, true/false."""
+    if source.is_numeric():
+        return pl.when(clean == 1).then(True).when(clean == 0).then(False)  # noqa: FBT003
+    if not isinstance(source, pl.String):
+        return None
+    lower = clean.str.to_lowercase()
+    return pl.when(lower.is_in(_TRUE)).then(True).when(lower.is_in(_FALSE)).then(False)  # noqa: FBT003
+
+
+def _as_number(clean: pl.Expr, source: pl.DataType, target: pl.DataType) -> pl.Expr | None:
+    """Read a number; whole floats such as ``123.0`` count as integers, others are null."""
+    if isinstance(target, pl.Float64):
+        readable = isinstance(source, pl.String | pl.Boolean) or source.is_numeric()
+        return clean.cast(pl.Float64, strict=False) if readable else None
+    if source.is_integer() or isinstance(source, pl.Boolean):
+        return clean.cast(target, strict=False)
+    if isinstance(source, pl.String):
+        exact = clean.str.replace(r"\.0*$", "").cast(pl.Int64, strict=False)
+        return pl.coalesce(exact, _whole(clean.cast(pl.Float64, strict=False))).cast(
+            target, strict=False
+        )
+    if source.is_numeric():
+        return _whole(clean.cast(pl.Float64, strict=False)).cast(target, strict=False)
+    return None
+
+
+def _whole(number: pl.Expr) -> pl.Expr:
+    """Keep floats that are exactly a whole number, as Int64."""
+    exact = number.is_finite() & (number.abs() <= _EXACT_FLOAT) & (number == number.floor())
+    return pl.when(exact).then(number).cast(pl.Int64, strict=False)
+
+
+def _as_time(clean: pl.Expr, source: pl.DataType) -> pl.Expr | None:
+    """Read the time forms of section 0 and convert to UTC without zone."""
+    if isinstance(source, pl.Datetime):
+        if source.time_zone is not None:
+            clean = clean.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+        return clean.cast(pl.Datetime("us"))
+    if isinstance(source, pl.Date):
+        return clean.cast(pl.Datetime("us"))
+    if not isinstance(source, pl.String):
+        return None
+    plain = _local_time(clean.str.replace("T", " ", literal=True))
+    # the pattern costs ten times as much as the plain form: only what is left goes through it
+    part = pl.when(plain.is_null()).then(clean).str.extract_groups(_TIME)
+    local = _local_time(part.struct.field("day") + " " + part.struct.field("clock"))
+    ahead_min = (
+        part.struct.field("hours").cast(pl.Int64) * 60 + part.struct.field("minutes").cast(pl.Int64)
+    ) * pl.when(part.struct.field("sign") == "-").then(-1).otherwise(1)
+    return pl.coalesce(plain, local - pl.duration(minutes=ahead_min.fill_null(0)))
+
+
+def _local_time(text: pl.Expr) -> pl.Expr:
+    """Read ``YYYY-MM-DD HH:MM:SS`` with or without fraction; null for anything else."""
+    return text.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit="us", strict=False)

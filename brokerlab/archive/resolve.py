@@ -1,0 +1,140 @@
+"""Settle rows that share a key: the latest wins, equals complete each other, contradictions show.
+
+Rule (archive-schema.md section 0): of rows with the same key the one with the latest
+``modificationtime`` (or ``ts``) is kept. Rows of the same time fill each other's nulls; where both
+have a value and the values differ, the row kept first stays and the other goes to quarantine.
+"""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from brokerlab.archive.contracts import key_columns, polars_schema, version_column
+
+ROW = "__row"
+"""Row number in the source, first data row = 1; reserved name, never stored."""
+RANK = "__rank"
+"""Order of the sources, lower first; rows already in the archive have the lowest."""
+SOURCE = "__source"
+"""Name of the source of a row."""
+
+_PICK = "__pick"
+_SHORT = 40
+_QUARANTINE = {
+    "source": pl.String,
+    "row": pl.Int64,
+    "table": pl.String,
+    "key": pl.String,
+    "reason": pl.String,
+}
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Rows after settling: one per key; what lost, counted; what contradicts, listed."""
+
+    kept: pl.DataFrame
+    quarantine: pl.DataFrame
+    duplicates: int
+
+
+def empty_quarantine() -> pl.DataFrame:
+    """Return a quarantine table without rows."""
+    return pl.DataFrame(schema=_QUARANTINE)
+
+
+def resolve(table: str, frame: pl.DataFrame, *, source: str = "") -> Settled:
+    """Keep one row per key.
+
+    Args:
+        table: Name of the canonical table; its key decides, and where it has none, all columns.
+        frame: Canonical rows with ``__row``; with ``__rank`` and ``__source`` if from many sources.
+        source: Name of the source where ``__source`` is absent.
+
+    Returns:
+        ``kept`` in the order of the input; ``kept + quarantine + duplicates = rows in``.
+
+    Source:
+        archive-schema.md section 0, row "keys".
+    """
+    keys = key_columns(table) or list(polars_schema(table))
+    doubled = frame.select(pl.struct(keys).is_duplicated()).to_series()
+    if not doubled.any():
+        return Settled(frame, empty_quarantine(), 0)
+    rivals = _ordered(table, frame.filter(doubled), keys, source)
+    winners = rivals.unique(keys, keep="first", maintain_order=True)
+    others = rivals.join(winners.select(ROW, RANK), on=[ROW, RANK], how="anti")
+    compared = [c for c in polars_schema(table) if c not in keys] + _plain_extras(table, frame)
+    beside = others.join(winners, on=keys, how="left", suffix="__kept", nulls_equal=True)
+    version = version_column(table)
+    if version is not None:
+        same = pl.col(version).eq_missing(pl.col(f"{version}__kept"))
+        beside = beside.filter(same)
+    differs = {c: (pl.col(c) != pl.col(f"{c}__kept")).fill_null(value=False) for c in compared}
+    clash = pl.any_horizontal(list(differs.values())) if differs else pl.lit(value=False)
+    beside = beside.with_columns(clash.alias("__clash"))
+    refused = _contradictions(table, beside.filter("__clash"), keys, differs)
+    filled = _filled(winners, beside.filter(~pl.col("__clash")), keys, compared)
+    kept = pl.concat([frame.filter(~doubled), filled.select(frame.columns)])
+    return Settled(kept.sort(ROW), refused, len(frame) - len(kept) - len(refused))
+
+
+def _ordered(table: str, rivals: pl.DataFrame, keys: list[str], source: str) -> pl.DataFrame:
+    """Sort rivals so that the row to keep comes first whatever the order they came in."""
+    if RANK not in rivals.columns:
+        rivals = rivals.with_columns(pl.lit(0).alias(RANK), pl.lit(source).alias(SOURCE))
+    version = version_column(table)
+    latest = [version] if version is not None else []
+    settle = [c for c in polars_schema(table) if c not in {*keys, *latest}]
+    by = [*keys, *latest, RANK, *settle, ROW]
+    down = [name in latest for name in by]
+    return rivals.sort(by, descending=down, nulls_last=True)
+
+
+def _plain_extras(table: str, frame: pl.DataFrame) -> list[str]:
+    """Name the extra columns that can be compared."""
+    own = polars_schema(table)
+    return [
+        name
+        for name, kind in frame.schema.items()
+        if name not in own and not name.startswith("__") and not kind.is_nested()
+    ]
+
+
+def _contradictions(
+    table: str, rows: pl.DataFrame, keys: list[str], differs: dict[str, pl.Expr]
+) -> pl.DataFrame:
+    """Write a quarantine row for each row that contradicts the one kept."""
+
+    def short(name: str) -> pl.Expr:
+        return pl.col(name).cast(pl.String).str.slice(0, _SHORT)
+
+    words = [
+        pl.when(test).then(
+            pl.lit(f"{name} ") + short(name) + " contradicts " + short(f"{name}__kept")
+        )
+        for name, test in differs.items()
+    ]
+    where = pl.lit(" (kept, of ") + pl.col(f"{SOURCE}__kept") + ")"
+    return rows.select(
+        pl.col(SOURCE).alias("source"),
+        pl.col(ROW).alias("row"),
+        pl.lit(table).alias("table"),
+        pl.concat_str(
+            [pl.lit(f"{key}=") + short(key).fill_null("null") for key in keys], separator=", "
+        ).alias("key"),
+        (pl.concat_str(words, separator="; ", ignore_nulls=True) + where).alias("reason"),
+    )
+
+
+def _filled(
+    winners: pl.DataFrame, equals: pl.DataFrame, keys: list[str], columns: list[str]
+) -> pl.DataFrame:
+    """Complete the nulls of the kept rows from rows of the same key and time."""
+    if equals.is_empty() or not columns:
+        return winners
+    first = equals.group_by(keys, maintain_order=True).agg(
+        [pl.col(c).drop_nulls().first() for c in columns]
+    )
+    both = winners.join(first, on=keys, how="left", suffix=_PICK, nulls_equal=True)
+    return both.with_columns([pl.coalesce(c, f"{c}{_PICK}").alias(c) for c in columns])

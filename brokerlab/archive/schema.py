@@ -1,0 +1,322 @@
+"""Hold a table to its contract: names, types, required values, ranges, keys (archive-schema.md 0).
+
+``validate`` is for frames that should be right: it returns the table or raises one error that lists
+everything. ``split`` is for readers: it keeps the good rows and says for each other row why not.
+"""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import polars as pl
+
+from brokerlab.archive import parsing
+from brokerlab.archive.contracts import contract, key_columns, polars_schema
+from brokerlab.archive.contracts._columns import MAX_JSON
+from brokerlab.archive.resolve import ROW, resolve
+from brokerlab.errors import SchemaError
+
+Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
+
+_SHOWN = 5
+_SHORT = 40
+_GLOBAL_ALIASES = {"jeditaskid": ("taskid",), "pandaid": ("jobid",)}
+
+
+@dataclass(frozen=True)
+class Split:
+    """A batch after reading: the rows that satisfy the contract and the fate of all others.
+
+    Attributes:
+        accepted: Canonical columns first, extra columns after; keys unique.
+        quarantine: ``source, row, table, key, reason``, one row per refused row.
+        duplicates: Rows that lost to a later row of the same key, or equalled it.
+        rows_in: ``accepted + quarantine + duplicates``.
+    """
+
+    accepted: pl.DataFrame
+    quarantine: pl.DataFrame
+    duplicates: int
+    rows_in: int
+
+
+def validate(table: str, frame: Frame) -> Frame:
+    """Return the table in canonical form or raise one error that lists all problems.
+
+    Names are lowered, aliases of section 13 renamed, missing optional columns added as null, values
+    converted as section 0 says; extra columns are carried through after the canonical ones.
+
+    Args:
+        table: Name of a canonical table.
+        frame: The rows. A lazy frame is read once in streaming mode to check it.
+
+    Returns:
+        The same kind of frame, canonical columns in the chapter's order, rows in the given order.
+
+    Raises:
+        SchemaError: Unknown table, missing required column, type that cannot be converted, rows
+            that break the contract, or rows that share a key.
+
+    Source:
+        archive-schema.md sections 0 and 13.
+
+    Example:
+        >>> frame = pl.DataFrame({"RESOURCE_NAME": ["SCORE"], "MinCore": ["1.0"]})
+        >>> validate("resource_types", frame).row(0)
+        ('SCORE', 1, None, None, None)
+    """
+    lazy = frame.lazy()
+    plan = _Plan.of(table, lazy.collect_schema())
+    staged = plan.staged(lazy, first_row=1)
+    bad = _reasons(plan, staged.filter(plan.broken()).collect(engine="streaming"))
+    problems = _summarised(table, bad)
+    result = staged.select(plan.values())
+    keys = key_columns(table)
+    if keys and not problems:
+        doubled = result.group_by(keys).len().filter(pl.col("len") > 1)
+        shared = doubled.sort(keys).collect(engine="streaming")
+        if len(shared):
+            shown = "; ".join(_key_text(shared.head(_SHOWN), keys).to_list())
+            problems.append(
+                f"{table}: {len(shared)} key(s) occur more than once ({shown}); "
+                "allowed: one row per key; ingest keeps the latest"
+            )
+    if problems:
+        raise SchemaError("\n".join(problems))
+    return result if isinstance(frame, pl.LazyFrame) else result.collect()
+
+
+def split(table: str, frame: pl.DataFrame, *, source: str = "", first_row: int = 1) -> Split:
+    """Separate the rows that satisfy the contract from those that do not.
+
+    Args:
+        table: Name of a canonical table.
+        frame: Rows as a source holds them; every column may still be text.
+        source: Name of the source, for the quarantine.
+        first_row: Number of the first row in the source.
+
+    Returns:
+        Accepted and refused rows and their counts.
+
+    Raises:
+        SchemaError: Unknown table, missing required column, or a column of an impossible type.
+
+    Source:
+        archive-schema.md section 0.
+
+    Example:
+        >>> rows = pl.DataFrame({"resource_name": ["A", "A", None], "mincore": ["1", "1", "2"]})
+        >>> result = split("resource_types", rows, source="x.csv")
+        >>> len(result.accepted), len(result.quarantine), result.duplicates
+        (1, 1, 1)
+        >>> result.quarantine["reason"][0]
+        'resource_name is null, it is required'
+    """
+    plan = _Plan.of(table, frame.schema)
+    staged = plan.staged(frame.lazy(), first_row=first_row).collect()
+    broken = staged.select(plan.broken().alias("broken"))["broken"]
+    refused = _reasons(plan, staged.filter(broken)).select(
+        pl.lit(source).alias("source"),
+        pl.col(ROW).alias("row"),
+        pl.lit(table).alias("table"),
+        "key",
+        "reason",
+    )
+    good = staged.filter(~broken).select(*plan.values(), ROW)
+    settled = resolve(table, good, source=source)
+    return Split(
+        accepted=settled.kept.drop(ROW),
+        quarantine=pl.concat([refused, settled.quarantine]).sort("row", maintain_order=True),
+        duplicates=settled.duplicates,
+        rows_in=len(frame),
+    )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How the columns of one source become those of one table."""
+
+    table: str
+    source_of: dict[str, str]
+    schema: pl.Schema
+    extra: dict[str, str]
+
+    @classmethod
+    def of(cls, table: str, schema: pl.Schema) -> "_Plan":
+        """Match names, aliases included, and refuse what can never work."""
+        source_of, extra, problems = _match_names(table, list(schema))
+        plan = cls(table=table, source_of=source_of, schema=schema, extra=extra)
+        for name, target in polars_schema(table).items():
+            column = contract(table).columns()[name]
+            if name not in source_of:
+                if not column.nullable:
+                    problems.append(
+                        f"{table}.{name}: required column is missing; found: "
+                        f"{', '.join(sorted(schema)[:20]) or 'no columns'}; add the column"
+                    )
+            elif plan.value(name) is None:
+                problems.append(
+                    f"{table}.{name}: found type {schema[source_of[name]]}, "
+                    f"allowed: {target} or text that can be read as it"
+                )
+        if problems:
+            raise SchemaError("\n".join(problems))
+        return plan
+
+    def clean(self, name: str) -> pl.Expr:
+        """Return the source column of a canonical one, blanks stripped, missing values null."""
+        source = self.source_of[name]
+        return parsing.cleaned(pl.col(source), self.schema[source])
+
+    def value(self, name: str) -> pl.Expr | None:
+        """Return the converted column, epoch times still in place; None if it cannot work."""
+        target = polars_schema(self.table)[name]
+        return parsing.parsed(self.clean(name), self.schema[self.source_of[name]], target)
+
+    def staged(self, frame: pl.LazyFrame, *, first_row: int) -> pl.LazyFrame:
+        """Return cleaned (``__c_``) and converted (``__v_``) columns, extras, row numbers."""
+        columns = [pl.col(source).alias(name) for name, source in self.extra.items()]
+        for name in self.source_of:
+            value = self.value(name)
+            columns.append(self.clean(name).alias(f"__c_{name}"))
+            columns += [] if value is None else [value.alias(f"__v_{name}")]
+        number = pl.col(ROW).cast(pl.Int64)
+        return frame.with_row_index(ROW, offset=first_row).select(number, *columns)
+
+    def final(self, name: str) -> pl.Expr:
+        """Return the canonical column of a staged frame; null where the source has none."""
+        target = polars_schema(self.table)[name]
+        if name not in self.source_of:
+            return pl.lit(None, dtype=target)
+        value = pl.col(f"__v_{name}")
+        return parsing.without_epoch(value) if isinstance(target, pl.Datetime) else value
+
+    def values(self) -> list[pl.Expr]:
+        """Return all columns of the result under their canonical names."""
+        canonical = [self.final(name).alias(name) for name in polars_schema(self.table)]
+        return canonical + [pl.col(name) for name in self.extra]
+
+    def checks(self) -> list[tuple[pl.Expr, pl.Expr]]:
+        """Return (row breaks the rule, reason as text) for every rule of the table."""
+        found: list[tuple[pl.Expr, pl.Expr]] = []
+        for name in self.source_of:
+            found += self._checks_of(name)
+        for name, source in self.extra.items():
+            if self.schema[source] == pl.String:
+                size = pl.col(name).str.len_bytes()
+                found.append((size > MAX_JSON, _too_long(name, size, MAX_JSON)))
+        return found
+
+    def _checks_of(self, name: str) -> list[tuple[pl.Expr, pl.Expr]]:
+        """Return the rules of one column: readable, required, in range, after another time."""
+        column = contract(self.table).columns()[name]
+        clean, final = pl.col(f"__c_{name}"), self.final(name)
+        target = column.dtype
+        found: list[tuple[pl.Expr, pl.Expr]] = []
+        if self.schema[self.source_of[name]] != target:
+            unread = clean.is_not_null() & pl.col(f"__v_{name}").is_null()
+            words = _shown(clean) + f"' cannot be read as {_KINDS[str(target).split('(')[0]]}"
+            found.append((unread, pl.lit(f"{name} '") + words))
+        if not column.nullable:
+            missing = final.is_null() if isinstance(target, pl.Datetime) else clean.is_null()
+            found.append((missing, pl.lit(f"{name} is null, it is required")))
+        for rule, passes in column.validation_rules(final).items():
+            if rule in _RULES:
+                found.append((~passes, pl.lit(f"{name} ") + _shown(clean) + _RULES[rule]))
+            elif rule == "max_length":
+                size = clean.str.len_bytes()
+                found.append((~passes, _too_long(name, size, MAX_JSON)))
+        before = (column.metadata or {}).get("after")
+        if before in self.source_of:
+            words = pl.lit(f"{name} ") + _shown(final) + f" is before {before} "
+            found.append((final < self.final(before), words + _shown(self.final(before))))
+        return found
+
+    def broken(self) -> pl.Expr:
+        """Return whether a row breaks any rule."""
+        return pl.any_horizontal([check.fill_null(value=False) for check, _ in self.checks()])
+
+
+_RULES = {
+    "min": " is negative",
+    "inf": " is infinite",
+    "nan": " is not a number (NaN)",
+}
+_KINDS = {
+    "Int64": "a whole number",
+    "Int32": "a whole number of 32 bits",
+    "Float64": "a number",
+    "Boolean": "Y/N, 1/0, T/F",
+    "Datetime": "a time (YYYY-MM-DD HH:MM:SS, Z or offset)",
+    "String": "text",
+}
+
+
+def _shown(value: pl.Expr) -> pl.Expr:
+    """Return the value as text, cut to forty characters."""
+    return value.cast(pl.String).str.slice(0, _SHORT).fill_null("null")
+
+
+def _too_long(name: str, size: pl.Expr, limit: int) -> pl.Expr:
+    """Say that a text is too long without showing it."""
+    return pl.lit(f"{name} has ") + size.cast(pl.String) + f" bytes, allowed: {limit}"
+
+
+def _key_text(frame: pl.DataFrame, keys: list[str]) -> pl.Series:
+    """Write the key of each row as ``name=value, ...``."""
+    parts = [pl.lit(f"{key}=") + _shown(pl.col(key)) for key in keys]
+    return frame.select(pl.concat_str(parts, separator=", ").alias("key"))["key"]
+
+
+def _reasons(plan: _Plan, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return ``__row, key, reason`` for rows known to break a rule."""
+    if rows.is_empty():
+        schema = {ROW: pl.Int64, "key": pl.String, "reason": pl.String}
+        return pl.DataFrame(schema=schema)
+    words = [pl.when(check).then(reason) for check, reason in plan.checks()]
+    keys = [k for k in key_columns(plan.table) if k in plan.source_of]
+    key_parts = [pl.lit(f"{key}=") + _shown(pl.col(f"__c_{key}")) for key in keys]
+    key = pl.concat_str(key_parts, separator=", ") if keys else pl.lit(None, dtype=pl.String)
+    reason = pl.concat_str(words, separator="; ", ignore_nulls=True)
+    return rows.select(ROW, key.alias("key"), reason.alias("reason"))
+
+
+def _summarised(table: str, bad: pl.DataFrame) -> list[str]:
+    """Group the reasons of bad rows into one line each, with up to five keys."""
+    grouped = (
+        bad.with_columns(pl.col("reason").str.split("; "))
+        .explode("reason")
+        .with_columns(column=pl.col("reason").str.extract(r"^(\S+)"))
+        .group_by("column", maintain_order=True)
+        .agg(pl.len(), pl.col("reason").first(), pl.col("key").head(_SHOWN), pl.col(ROW).first())
+        .sort("column")
+    )
+    return [
+        f"{table}.{row['column']}: {row['len']} row(s), e.g. row {row[ROW]}: {row['reason']} "
+        f"({'; '.join(k for k in row['key'] if k)})"
+        for row in grouped.iter_rows(named=True)
+    ]
+
+
+def _match_names(table: str, found: list[str]) -> tuple[dict[str, str], dict[str, str], list[str]]:
+    """Map canonical to source names; also the extra columns and the clashes."""
+    lowered: dict[str, str] = {}
+    problems: list[str] = []
+    for name in found:
+        low = name.strip().lower()
+        if low in lowered:
+            problems.append(
+                f"{table}.{low}: found twice, as '{lowered[low]}' and '{name}'; keep one"
+            )
+        elif low.startswith("__"):
+            problems.append(f"{table}.{low}: names that begin with '__' are reserved; rename it")
+        lowered.setdefault(low, name)
+    source_of: dict[str, str] = {}
+    for canonical, column in contract(table).columns().items():
+        aliases = (column.metadata or {}).get("aliases", ())
+        candidates = (canonical, *aliases, *_GLOBAL_ALIASES.get(canonical, ()))
+        taken = next((name for name in candidates if name in lowered), None)
+        if taken is not None:
+            source_of[canonical] = lowered[taken]
+    used = set(source_of.values())
+    extra = {low: name for low, name in lowered.items() if name not in used}
+    return source_of, extra, problems
