@@ -1,0 +1,248 @@
+"""Open an archive folder: lazy tables for Polars and DuckDB, SQL, a summary.
+
+Nothing is read before it is asked for, so a folder may be far larger than memory.
+"""
+
+import difflib
+import tempfile
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+
+from brokerlab.archive import manifest as manifests
+from brokerlab.archive.contracts import STORED, TABLES, contract, polars_schema
+from brokerlab.archive.manifest import DataFile, Manifest
+from brokerlab.archive.summary import Summary, summarise
+from brokerlab.archive.writer import ArchiveWriter
+from brokerlab.errors import DataError, nearest
+
+__all__ = ["Archive", "ArchiveWriter", "open_archive"]
+
+_PARQUET_END = b"PAR1"
+
+
+def open_archive(path: str | Path) -> "Archive":
+    """Open an archive folder for reading.
+
+    Only the manifest is read and the sizes of the files it names are checked; a row is read when a
+    table is used.
+
+    Args:
+        path: The archive folder.
+
+    Returns:
+        The archive.
+
+    Raises:
+        DataError: No manifest, a damaged one, one of a newer schema, or a file it names is
+            missing, truncated or changed.
+
+    Example:
+        >>> import tempfile, polars as pl
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with ArchiveWriter(folder) as writer:
+        ...         writer.write("resource_types", pl.DataFrame({"resource_name": ["SCORE"]}))
+        ...         _ = writer.commit()
+        ...     archive = open_archive(folder)
+        ...     archive.sql("select count(*) as n from resource_types").fetchall()
+        [(1,)]
+    """
+    folder = Path(path)
+    manifest = manifests.read(folder)
+    problems = [p for file in manifest.files() if (p := _problem(folder, file))]
+    if problems:
+        shown = "\n".join(problems[:5])
+        raise DataError(
+            f"{folder}: {len(problems)} data file(s) do not fit the manifest; ingest the sources "
+            f"again or restore a copy\n{shown}"
+        )
+    return Archive(folder, manifest)
+
+
+class Archive:
+    """An archive folder, opened for reading; made by ``brokerlab.archive.open``.
+
+    Tables are attributes: ``archive.jobs`` is a lazy DuckDB relation. ``archive.scan("jobs")`` is
+    the same table as a Polars LazyFrame. Times are UTC without zone.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.path = path
+        self.manifest = manifest
+
+    @property
+    def tables(self) -> list[str]:
+        """Names of the canonical tables that are present, in the chapter's order."""
+        return [name for name in TABLES if self.has(name)]
+
+    @property
+    def digest(self) -> str:
+        """Digest of the content; equal content, equal digest."""
+        return self.manifest.digest
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether the jobs were generated."""
+        return self.manifest.synthetic
+
+    def has(self, table: str) -> bool:
+        """Return whether the table is present (``quarantine`` counts as a table).
+
+        Raises:
+            SchemaError: No canonical table has this name.
+        """
+        contract(table)
+        return bool(self.manifest.tables.get(table))
+
+    def paths(self, table: str) -> list[Path]:
+        """Return the Parquet files of a table, e.g. for Spark.
+
+        Raises:
+            DataError: The table is not in this archive.
+        """
+        return [self.path / file.path for file in self._files(table)]
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """Return a table as a Polars LazyFrame.
+
+        Raises:
+            DataError: The table is not in this archive.
+        """
+        groups: dict[str, list[Path]] = {}
+        for file in self._files(table):
+            groups.setdefault(file.columns, []).append(self.path / file.path)
+        parts = [pl.scan_parquet(group, hive_partitioning=False) for group in groups.values()]
+        return parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed")
+
+    def relation(self, table: str) -> duckdb.DuckDBPyRelation:
+        """Return a table as a lazy DuckDB relation.
+
+        Raises:
+            DataError: The table is not in this archive.
+        """
+        self._files(table)
+        return self._connection.table(table)
+
+    def sql(self, text: str, params: Mapping[str, Any] | None = None) -> duckdb.DuckDBPyRelation:
+        """Run a DuckDB query over the tables as views.
+
+        Args:
+            text: One select statement; values as ``$name``.
+            params: The values.
+
+        Returns:
+            A relation; ``.pl()`` makes it a Polars frame.
+
+        Raises:
+            DataError: DuckDB refuses the query; its message is included.
+        """
+        try:
+            return self._connection.sql(text, params=dict(params) if params else None)
+        except duckdb.Error as error:
+            raise DataError(f"query: {error} (tables: {', '.join(self.tables)})") from error
+
+    def truth(self, name: str) -> pl.DataFrame:
+        """Return a table of the truth kept beside a synthetic archive, e.g. ``tasks``.
+
+        Raises:
+            DataError: The archive holds no such truth.
+        """
+        files = self.manifest.truth.get(name)
+        if not files:
+            known = ", ".join(sorted(self.manifest.truth)) or "none"
+            raise DataError(f"{self.path}: no truth '{name}'; there is: {known}")
+        return pl.read_parquet([self.path / file.path for file in files])
+
+    def summary(self) -> Summary:
+        """Count rows, tasks and queues, the time window and the shares of job status."""
+        return summarise(self.path.name, self.manifest, self.sql)
+
+    def verify(self) -> None:
+        """Read every file and compare its digest with the manifest.
+
+        Raises:
+            DataError: A file has changed since it was written.
+        """
+        import hashlib
+
+        changed = []
+        for file in self.manifest.files():
+            with (self.path / file.path).open("rb") as handle:
+                if hashlib.file_digest(handle, "sha256").hexdigest() != file.sha256:
+                    changed.append(file.path)
+        if changed:
+            raise DataError(
+                f"{self.path}: {len(changed)} file(s) changed since they were written, e.g. "
+                f"{changed[0]}; ingest the sources again or restore a copy"
+            )
+
+    def __getattr__(self, name: str) -> duckdb.DuckDBPyRelation:
+        if name in STORED:
+            return self.relation(name)
+        close = difflib.get_close_matches(name, STORED, n=1)
+        hint = f"; {nearest(name, STORED)}" if close else ""
+        raise AttributeError(f"an archive has no '{name}'{hint}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.tables]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name} {rows:,}" for name, rows in self.manifest.counts.items())
+        kind = "synthetic archive" if self.synthetic else "archive"
+        return f"<{kind} {self.path}: {counts or 'empty'}>"
+
+    def _files(self, table: str) -> tuple[DataFile, ...]:
+        """Return the live files of a table or say what there is."""
+        if not self.has(table):
+            raise DataError(
+                f"{self.path}: has no table '{table}'; there is: "
+                f"{', '.join(self.tables) or 'nothing'}; ingest a source that holds it"
+            )
+        return self.manifest.tables[table]
+
+    @cached_property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        """One in-memory DuckDB with a view per table; spills to the system's temporary folder."""
+        spill = Path(tempfile.gettempdir()) / "brokerlab-duckdb"
+        connection = duckdb.connect(
+            config={
+                "TimeZone": "UTC",
+                "temp_directory": str(spill),
+                "autoinstall_known_extensions": "false",
+            }
+        )
+        for name in STORED:
+            if self.has(name):
+                mixed = len({file.columns for file in self._files(name)}) > 1
+                names = [str(path) for path in self.paths(name)]
+                rows = connection.read_parquet(names, hive_partitioning=False, union_by_name=mixed)
+                rows.create_view(name)
+        return connection
+
+
+def empty(table: str) -> pl.DataFrame:
+    """Return a canonical table without rows.
+
+    Raises:
+        SchemaError: There is no such table.
+    """
+    return pl.DataFrame(schema=polars_schema(table))
+
+
+def _problem(folder: Path, file: DataFile) -> str | None:
+    """Say what is wrong with a live file, by its size and its last bytes."""
+    path = folder / file.path
+    if not path.is_file():
+        return f"{file.path}: missing"
+    size = path.stat().st_size
+    if size != file.bytes:
+        return f"{file.path}: {size} bytes, the manifest says {file.bytes} (truncated or changed)"
+    with path.open("rb") as handle:
+        handle.seek(-len(_PARQUET_END), 2)
+        if handle.read() != _PARQUET_END:
+            return f"{file.path}: does not end like a Parquet file (changed)"
+    return None

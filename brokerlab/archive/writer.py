@@ -1,0 +1,320 @@
+"""Write an archive folder so that there is never half an archive.
+
+New data files get names made of their own content; the only switch is the replacement of
+``manifest.json``. Whatever a killed run left behind is not named there, hence not read, and is
+removed at the next commit.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Literal, Self
+
+import polars as pl
+import pyarrow as pa
+
+from brokerlab.archive import manifest as manifests
+from brokerlab.archive import schema
+from brokerlab.archive.contracts import STORED, contract, polars_schema
+from brokerlab.archive.manifest import DataFile, Manifest, Source
+from brokerlab.errors import ConfigError, DataError
+
+ROW_GROUP = 131_072
+"""Rows per Parquet row group: fixed, so that equal rows give equal bytes."""
+
+_PARTIAL = ".partial-"
+_LOCK = ".lock"
+
+
+class ArchiveWriter:
+    """Write tables into an archive folder; nothing counts before ``commit``.
+
+    Args:
+        path: The archive folder; made if absent.
+        synthetic: True for generated jobs; kept in the manifest, never mixed with real ones.
+        note: Free text for the manifest.
+        created: Time of creation for the manifest, ISO text; by default now, and empty for a
+            synthetic archive, which has to be the same bytes every time.
+        mode: ``append`` adds to what is there, ``replace`` drops it at the commit, ``new``
+            refuses a folder that already holds an archive.
+
+    Raises:
+        DataError: The folder holds an archive that must not be mixed with or replaced by this one,
+            or another process is writing it.
+        ConfigError: Unknown mode.
+
+    Example:
+        >>> import tempfile, polars as pl
+        >>> with tempfile.TemporaryDirectory() as folder, ArchiveWriter(folder) as writer:
+        ...     writer.write("resource_types", pl.DataFrame({"resource_name": ["SCORE"]}))
+        ...     writer.commit().counts
+        {'resource_types': 1}
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        synthetic: bool = False,
+        note: str = "",
+        created: str | None = None,
+        mode: Literal["append", "replace", "new"] = "append",
+    ) -> None:
+        if mode not in ("append", "replace", "new"):
+            raise ConfigError(f"mode '{mode}': allowed: append, replace, new")
+        self.path = Path(path)
+        self._synthetic = synthetic
+        self._note = note
+        self._created = created
+        self._mode = mode
+        self._lock: IO[bytes] | None = None
+        self._base = Manifest()
+        self._tables: dict[str, list[DataFile]] = {}
+        self._truth: dict[str, list[DataFile]] = {}
+        self._written: list[Path] = []
+        self._open = False
+
+    @property
+    def base(self) -> Manifest:
+        """The manifest this writer started from (empty for a new archive)."""
+        return self._base
+
+    def __enter__(self) -> Self:
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = _locked(self.path / _LOCK)
+        try:
+            self._start()
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._open:  # not committed: leave no rubbish
+            live = {self.path / file.path for file in self._base.files()}
+            for file in self._written:
+                if file not in live:
+                    file.unlink(missing_ok=True)
+        self._close()
+
+    def write(self, table: str, frame: pl.DataFrame | pa.Table, *, trusted: bool = False) -> None:
+        """Add rows to a table as new Parquet parts; jobs go to one folder per day.
+
+        Args:
+            table: Name of a canonical table.
+            frame: Rows; extra columns are kept.
+            trusted: Skip the check of values and keys; types and names are still made to fit.
+
+        Raises:
+            SchemaError: The rows break the table's contract.
+        """
+        rows = pl.DataFrame(pl.from_arrow(frame)) if isinstance(frame, pa.Table) else frame
+        rows = _fitted(table, rows) if trusted else schema.validate(table, rows)
+        for folder, part in _partitions(table, rows):
+            file = self._store(folder, part)
+            self._tables.setdefault(table, []).append(file)
+
+    def write_truth(self, name: str, frame: pl.DataFrame) -> None:
+        """Keep a table of the truth beside a synthetic archive; any columns.
+
+        Args:
+            name: A plain name, e.g. ``tasks``.
+            frame: Rows.
+
+        Raises:
+            DataError: The archive is not synthetic.
+            ConfigError: The name is not a plain identifier.
+        """
+        if not self._synthetic:
+            raise DataError("only a synthetic archive knows the truth")
+        if not name.isidentifier():
+            raise ConfigError(f"truth '{name}': allowed: letters, digits, underscore")
+        self._truth.setdefault(name, []).append(self._store(f"truth/{name}", frame))
+
+    def replace_files(self, table: str, dead: Iterable[DataFile]) -> None:
+        """Drop live files of a table at the commit; their rows were written again or settled."""
+        gone = {file.path for file in dead}
+        self._tables[table] = [f for f in self._tables.get(table, []) if f.path not in gone]
+
+    def commit(self, *, sources: Iterable[Source | str] = ()) -> Manifest:
+        """Make the written rows the archive, at once.
+
+        Args:
+            sources: What was read, appended to the sources in the manifest.
+
+        Returns:
+            The new manifest.
+        """
+        self._require_open()
+        added = tuple(s if isinstance(s, Source) else Source(name=s) for s in sources)
+        keep = () if self._mode == "replace" else self._base.sources
+        now = "" if self._synthetic else datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        new = Manifest(
+            created=now if self._created is None else self._created,
+            sources=(*keep, *added),
+            tables={name: tuple(files) for name, files in self._tables.items() if files},
+            truth={name: tuple(files) for name, files in self._truth.items() if files},
+            synthetic=self._synthetic,
+            note=self._note or self._base.note,
+        )
+        _switch(self.path, new)
+        self._open = False
+        self._base = new
+        _sweep(self.path, new)
+        return new
+
+    def _start(self) -> None:
+        """Load what is there and refuse what must not be mixed."""
+        exists = (self.path / manifests.NAME).exists()
+        if exists and self._mode == "new":
+            raise DataError(f"{self.path}: holds an archive already; choose another folder")
+        if exists:
+            self._base = manifests.read(self.path)
+        if exists and self._base.synthetic != self._synthetic and self._base.files():
+            raise DataError(
+                f"{self.path}: holds {'synthetic' if self._base.synthetic else 'real'} jobs, "
+                f"{'synthetic' if self._synthetic else 'real'} ones were to be written; "
+                "real and synthetic jobs are never mixed: choose another folder"
+            )
+        if self._mode != "replace":
+            self._tables = {name: list(files) for name, files in self._base.tables.items()}
+            self._truth = {name: list(files) for name, files in self._base.truth.items()}
+        self._open = True
+
+    def _require_open(self) -> None:
+        if not self._open:
+            raise ConfigError(
+                "ArchiveWriter: use it as 'with ArchiveWriter(...) as w', commit once"
+            )
+
+    def _store(self, folder: str, frame: pl.DataFrame) -> DataFile:
+        """Write one Parquet file under a name made of its content."""
+        self._require_open()
+        target = self.path / folder
+        target.mkdir(parents=True, exist_ok=True)
+        partial = target / f"{_PARTIAL}{os.getpid()}-{len(self._written)}"
+        self._written.append(partial)
+        frame.write_parquet(partial, compression="zstd", row_group_size=ROW_GROUP)
+        with partial.open("rb") as opened:
+            digest = hashlib.file_digest(opened, "sha256").hexdigest()
+            os.fsync(opened.fileno())
+        final = self._free_name(target, digest)
+        size = partial.stat().st_size
+        partial.replace(final)
+        self._written.append(final)
+        first, last = _window(frame)
+        return DataFile(
+            path=final.relative_to(self.path).as_posix(),
+            rows=len(frame),
+            bytes=size,
+            sha256=digest,
+            columns=hashlib.sha256(repr(list(frame.schema.items())).encode()).hexdigest()[:12],
+            first=first,
+            last=last,
+        )
+
+    def _free_name(self, target: Path, digest: str) -> Path:
+        """Return a name not used by a live file or one of this run."""
+        groups = [*self._tables.values(), *self._truth.values()]
+        taken = {self.path / f.path for files in groups for f in files}
+        taken |= {self.path / f.path for f in self._base.files()}
+        name = target / f"part-{digest[:16]}.parquet"
+        copy = 1
+        while name in taken:  # the same rows written twice on purpose
+            name = target / f"part-{digest[:16]}-{copy}.parquet"
+            copy += 1
+        return name
+
+    def _close(self) -> None:
+        """Give the folder free for other writers."""
+        self._open = False
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def _locked(path: Path) -> IO[bytes]:
+    """Take the folder for this process; the lock dies with it."""
+    handle = path.open("ab")
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        handle.close()
+        raise DataError(
+            f"{path.parent}: another process is writing this archive; wait for it"
+        ) from error
+    return handle
+
+
+def _fitted(table: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """Order the columns as the contract does, add missing ones as null; values are trusted."""
+    own = polars_schema(table)
+    columns = [
+        (pl.col(name) if name in frame.columns else pl.lit(None)).cast(kind).alias(name)
+        for name, kind in own.items()
+    ]
+    required = {n for n, c in contract(table).columns().items() if not c.nullable}
+    if missing := required - set(frame.columns):
+        raise DataError(f"{table}: required columns are missing: {', '.join(sorted(missing))}")
+    return frame.select(*columns, *[name for name in frame.columns if name not in own])
+
+
+def _partitions(table: str, frame: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Split jobs by day of ``modificationtime``; other tables stay whole."""
+    if frame.is_empty():
+        return
+    if table != "jobs":
+        yield table, frame
+        return
+    day = frame.select(pl.col("modificationtime").dt.date().alias("day"))["day"]
+    for value in day.unique().sort():
+        yield f"jobs/day={value.isoformat()}", frame.filter(day == value)
+
+
+def _window(frame: pl.DataFrame) -> tuple[str, str]:
+    """Return the earliest and latest ``modificationtime`` as ISO text."""
+    if frame.schema.get("modificationtime") != pl.Datetime("us"):
+        return "", ""
+    column = frame["modificationtime"].drop_nulls()
+    ends: list[Any] = [] if column.is_empty() else [column.min(), column.max()]
+    return (ends[0].isoformat(), ends[1].isoformat()) if ends else ("", "")
+
+
+def _switch(folder: Path, manifest: Manifest) -> None:
+    """Replace the manifest in one step, safe against a power cut."""
+    partial = folder / f"{_PARTIAL}{os.getpid()}-manifest"
+    with partial.open("w", encoding="utf-8") as handle:
+        handle.write(manifest.to_json())
+        handle.flush()
+        os.fsync(handle.fileno())
+    partial.replace(folder / manifests.NAME)
+    directory = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _sweep(folder: Path, manifest: Manifest) -> None:
+    """Remove data files of tables that the manifest does not name, and folders left empty."""
+    live = {folder / file.path for file in manifest.files()}
+    for partial in folder.glob(f"{_PARTIAL}*"):
+        partial.unlink(missing_ok=True)
+    for place in [folder / name for name in (*STORED, "truth")]:
+        for file in [*place.rglob("part-*.parquet"), *place.rglob(f"{_PARTIAL}*")]:
+            if file not in live:
+                file.unlink(missing_ok=True)
+        inner = sorted((p for p in place.rglob("*") if p.is_dir()), reverse=True)
+        for empty in [*inner, place]:
+            with contextlib.suppress(OSError):  # not empty, or not there
+                empty.rmdir()
