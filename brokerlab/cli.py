@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from typing import NoReturn
+from collections.abc import Callable
+from typing import NoReturn, ParamSpec
 
 import typer
 from rich.console import Console
 
 from brokerlab.errors import BrokerlabError
+from brokerlab.report.command import report as report_command
+
+P = ParamSpec("P")
 
 app = typer.Typer(
     name="brokerlab",
@@ -19,9 +24,30 @@ app = typer.Typer(
 )
 
 
+@app.callback()
+def main() -> None:
+    """What should the settings of a workload-management system be?"""
+
+
 def fail(error: BrokerlabError) -> NoReturn:
     """Print an error as the last line and leave with its exit code."""
     Console(stderr=True, soft_wrap=True).print(
         f"{type(error).__name__}: {error}", markup=False, highlight=False
     )
     sys.exit(error.exit_code)
+
+
+def guarded(command: Callable[P, None]) -> Callable[P, None]:
+    """Let a command of a package raise our errors; they end the program as `fail` says."""
+
+    @functools.wraps(command)
+    def call(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except BrokerlabError as error:
+            fail(error)
+
+    return call
+
+
+app.command("report")(guarded(report_command))

@@ -1,1 +1,9 @@
-"""TODO."""
+"""Reports: run a notebook with papermill, render its page, keep the index.
+
+`run` is the whole interface; `content` has the values a notebook fills in, `format` the way numbers
+look. Loading this package loads neither papermill nor the chart libraries.
+"""
+
+from brokerlab.report.runner import Run, run
+
+__all__ = ["Run", "run"]

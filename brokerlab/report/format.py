@@ -1,0 +1,165 @@
+"""Turn numbers, times and intervals into the text of a report page.
+
+One place decides digits, separators and signs, so that the same number looks the same in a sentence,
+a table and the index. Groups of three digits are set apart by a narrow no-break space (U+202F).
+"""
+
+import math
+from datetime import UTC, datetime
+
+THIN = "\u202f"
+"""Narrow no-break space: between groups of digits and between a number and its unit."""
+MISSING = "–"
+"""What a page shows where there is no number."""
+
+
+def number(value: float | None, decimals: int = 0) -> str:
+    """Format a number with thin spaces between groups of three digits and a true minus sign.
+
+    Args:
+        value: Any number; null, NaN and infinity show as a dash.
+        decimals: Digits after the point; negative ones round to tens, hundreds, ...
+
+    Returns:
+        The text. A value that rounds to zero has no sign.
+
+    Example:
+        >>> number(1234567.891, 1).replace(THIN, "_")
+        '1_234_567.9'
+        >>> number(-0.04, 1), number(None)
+        ('0.0', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return MISSING
+    rounded = round(float(value), decimals)
+    text = f"{abs(rounded):,.{max(decimals, 0)}f}".replace(",", THIN)
+    return f"−{text}" if rounded < 0 else text
+
+
+def decimals_for(value: float | None, lo: float | None = None, hi: float | None = None) -> int:
+    """Return how many decimals the data support.
+
+    With an interval: one or two significant digits of its half width, as the Particle Data Group
+    rounds (two when they are 10 to 35, else one). Without: three significant digits of the value.
+
+    Args:
+        value: The number itself.
+        lo: Lower end of its interval, null if there is none.
+        hi: Upper end.
+
+    Returns:
+        Decimals, never negative (a count is not rounded to hundreds on a page).
+
+    Source:
+        Particle Data Group, Review of Particle Physics, section 5.3 "Rounding".
+
+    Example:
+        >>> decimals_for(4.1, 3.2, 5.0), decimals_for(4.1, 3.87, 4.33), decimals_for(1234.5)
+        (1, 2, 0)
+    """
+    known = lo is not None and hi is not None and math.isfinite(lo) and math.isfinite(hi)
+    half = (hi - lo) / 2 if known and lo is not None and hi is not None else 0.0
+    if half > 0:
+        exponent = math.floor(math.log10(half))
+        lead = round(half / 10**exponent, 2)
+        return max(0, -exponent + (1 if lead < 3.55 else 0))
+    if value is None or not math.isfinite(value) or value == 0:
+        return 0
+    return max(0, 2 - math.floor(math.log10(abs(value))))
+
+
+def measured(
+    value: float | None,
+    lo: float | None = None,
+    hi: float | None = None,
+    decimals: int | None = None,
+) -> str:
+    """Format a number with its interval, all three with the same decimals.
+
+    Args:
+        value: The estimate; null shows as a dash.
+        lo: Lower end of the interval; without it only the value is shown.
+        hi: Upper end.
+        decimals: Decimals if they are to be the same as elsewhere; default what the data support.
+
+    Returns:
+        Such as ``4.1 (3.2 to 5.0)``.
+
+    Example:
+        >>> measured(4.12, 3.21, 5.04), measured(12.5), measured(None)
+        ('4.1 (3.2 to 5.0)', '12.5', '–')
+    """
+    places = decimals_for(value, lo, hi) if decimals is None else decimals
+    text = number(value, places)
+    if text == MISSING or lo is None or hi is None:
+        return text
+    return f"{text} ({number(lo, places)} to {number(hi, places)})"
+
+
+def duration(seconds: float | None) -> str:
+    """Format a run time for people.
+
+    Args:
+        seconds: Time [s]; null shows as a dash.
+
+    Returns:
+        Such as ``4.2 s``, ``3 min 12 s`` or ``2 h 05 min``, with thin spaces.
+
+    Example:
+        >>> duration(192).replace(THIN, " "), duration(7500).replace(THIN, " ")
+        ('3 min 12 s', '2 h 05 min')
+    """
+    if seconds is None or not math.isfinite(seconds):
+        return MISSING
+    if seconds < 60:
+        return f"{number(seconds, 1 if seconds < 10 else 0)}{THIN}s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}{THIN}min {rest}{THIN}s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}{THIN}h {minutes:02d}{THIN}min"
+
+
+def instant(at: datetime | None) -> str:
+    """Format an instant with its zone; a time without zone is UTC, as everywhere in an archive.
+
+    Args:
+        at: The instant; null shows as a dash.
+
+    Returns:
+        Such as ``2026-03-24 12:00 UTC``.
+
+    Example:
+        >>> instant(datetime(2026, 3, 24, 12))
+        '2026-03-24 12:00 UTC'
+    """
+    if at is None:
+        return MISSING
+    utc = at.astimezone(UTC) if at.tzinfo else at
+    return f"{utc:%Y-%m-%d %H:%M} UTC"
+
+
+def window(start: datetime | None, end: datetime | None) -> str:
+    """Format a span of days for a sentence, as short as it can be without doubt.
+
+    Args:
+        start: First instant, UTC.
+        end: Last instant, UTC.
+
+    Returns:
+        Such as ``11 to 24 March 2026``.
+
+    Example:
+        >>> window(datetime(2026, 3, 11), datetime(2026, 3, 24, 18))
+        '11 to 24 March 2026'
+        >>> window(datetime(2026, 2, 25), datetime(2026, 3, 24))
+        '25 February to 24 March 2026'
+    """
+    if start is None or end is None:
+        return MISSING
+    last = f"{end.day} {end:%B %Y}"
+    if start.date() == end.date():
+        return last
+    if (start.year, start.month) == (end.year, end.month):
+        return f"{start.day} to {last}"
+    return f"{start.day} {start:%B}{'' if start.year == end.year else f' {start.year}'} to {last}"

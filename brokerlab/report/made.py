@@ -1,0 +1,147 @@
+"""How a run was made: the manifest, and the last section of its page."""
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from brokerlab import __version__
+from brokerlab.report.content import jsonable
+from brokerlab.report.format import THIN, duration, instant, number
+
+PACKAGES = ("polars", "duckdb", "narwhals", "numpy", "scipy", "altair", "papermill")
+"""Libraries whose version can change a number or a picture."""
+GROUPS = {"charts": "Chart", "tables": "Table", "proposals": "Proposal"}
+"""Folders of a run whose files the page links, and what to call one."""
+
+
+def manifest(
+    *,
+    report: str,
+    run_id: str,
+    state: str,
+    parameters: Mapping[str, Any],
+    command: str,
+    notebook: Path,
+    started: datetime,
+    duration_s: float,
+    results: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the manifest of a run: what was run, with what, when, and how to repeat it.
+
+    Args:
+        report: Name of the report.
+        run_id: Name of the run's folder.
+        state: ``finished`` or ``failed``.
+        parameters: Every parameter with the value used.
+        command: The command line that repeats the run.
+        notebook: The notebook that was run; its digest is kept.
+        started: Start of the run.
+        duration_s: Run time [s].
+        results: What the notebook found; its ``digests`` (archive, configuration) are copied.
+
+    Returns:
+        A plain dictionary, as written to `manifest.json`.
+    """
+    return {
+        "report": report,
+        "run_id": run_id,
+        "state": state,
+        "started": started.astimezone(UTC).isoformat(timespec="seconds"),
+        "duration_s": round(duration_s, 3),
+        "command": command,
+        "parameters": jsonable(parameters),
+        "parameters_digest": _digest(json.dumps(jsonable(parameters), sort_keys=True).encode()),
+        "seed": parameters.get("seed"),
+        "notebook": notebook.name,
+        "notebook_digest": _digest(notebook.read_bytes()),
+        "digests": jsonable(results.get("digests", {})),
+        "versions": versions(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of brokerlab, Python and the libraries that matter."""
+    found = {"brokerlab": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "absent"
+    return found
+
+
+def complete(
+    results: Mapping[str, Any], manifest: Mapping[str, Any], folder: Path
+) -> dict[str, Any]:
+    """Add what only the runner knows to the page's last section, and to the results.
+
+    Args:
+        results: As written by the notebook.
+        manifest: From `manifest`.
+        folder: The run's folder; its files become links.
+
+    Returns:
+        The results to write and to render from.
+    """
+    page = dict(results["page"])
+    section = dict(page.get("made", {}))
+    started = datetime.fromisoformat(str(manifest["started"]))
+    values = manifest["parameters"]
+    facts = [
+        *section.get("facts", []),
+        _fact("Parameters", ", ".join(f"{key} = {_shown(value)}" for key, value in values.items())),
+        _fact("Seed", "none" if manifest["seed"] is None else str(manifest["seed"])),
+        _fact(
+            "Run", f"{manifest['run_id']}, {instant(started)}, {duration(manifest['duration_s'])}"
+        ),
+        _fact("Notebook", f"{manifest['notebook']}, digest {manifest['notebook_digest'][:12]}"),
+        _fact("Versions", ", ".join(f"{k} {v}" for k, v in manifest["versions"].items())),
+    ]
+    section.update(
+        facts=facts,
+        command=manifest["command"],
+        links=[*section.get("links", []), *links(folder)],
+    )
+    page["made"] = section
+    return {**results, "page": page, "run_id": manifest["run_id"], "state": manifest["state"]}
+
+
+def links(folder: Path) -> list[dict[str, str]]:
+    """Return a link for every file of a run worth opening, in a stable order."""
+    found = [{"label": "results.json (every number of this page)", "href": "results.json"}]
+    found.append({"label": "manifest.json", "href": "manifest.json"})
+    if (folder / "notebook.ipynb").exists():
+        found.append({"label": "executed notebook", "href": "notebook.ipynb"})
+    return found + [_link(folder, path) for path in _files(folder)]
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for group in GROUPS:
+        yield from sorted(path for path in (folder / group).glob("*") if path.is_file())
+    yield from sorted(folder.glob("proposal*.json"))
+
+
+def _link(folder: Path, path: Path) -> dict[str, str]:
+    size_kb = path.stat().st_size / 1024
+    href = path.relative_to(folder).as_posix()
+    return {"label": f"{href} ({number(max(size_kb, 1))}{THIN}kB)", "href": href}
+
+
+def _fact(label: str, value: str) -> dict[str, str]:
+    return {"label": label, "value": value}
+
+
+def _shown(value: Any) -> str:
+    """Show a parameter as it would be typed."""
+    if value in ("", [], None):
+        return "(none)"
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

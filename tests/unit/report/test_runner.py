@@ -1,0 +1,148 @@
+"""Running a report: parameters, files, failures, nothing overwritten, nothing left behind."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+
+import nbformat
+import pytest
+
+from brokerlab.errors import ConfigError, ReportError
+from brokerlab.report import run, runner
+
+AT = datetime(2026, 3, 24, 12, 0, 5, tzinfo=UTC)
+
+
+def test_run_writes_everything_and_never_overwrites(notebooks, tmp_path):
+    root = tmp_path / "reports"
+    given = {"rank": "80", "ranks": "60,90"}
+    first = run("toy", given, out_root=root, notebooks=notebooks, at=AT)
+    second = run("toy", given, out_root=root, notebooks=notebooks, at=AT)
+
+    assert re.fullmatch(r"20260324T120005Z-[0-9a-f]{8}", first.run_id)
+    assert second.run_id == f"{first.run_id}-2"
+    assert sorted(path.name for path in first.folder.iterdir()) == [
+        "charts",
+        "index.html",
+        "manifest.json",
+        "notebook.ipynb",
+        "results.json",
+    ]
+    results = json.loads((first.folder / "results.json").read_text())
+    assert results["numbers"] == {
+        "rank": 80,
+        "share": 0.02,
+        "ranks": [60, 90],
+        "python": sys.executable,
+    }
+    manifest = json.loads((first.folder / "manifest.json").read_text())
+    assert manifest["state"] == "finished"
+    assert manifest["parameters"]["seed"] == manifest["seed"] == 1
+    assert manifest["parameters"]["rank"] == 80
+    assert "out_dir" not in manifest["parameters"]
+    assert manifest["digests"] == {"archive": "abc"}
+    assert manifest["command"] == (f"brokerlab report toy -p rank=80 -p ranks=60,90 --out {root}")
+    assert manifest["versions"]["polars"]
+    assert manifest["started"] == "2026-03-24T12:00:05+00:00"
+    assert [path.name for path in (root / "toy").iterdir() if path.name.startswith(".")] == []
+    listed = json.loads((root / "index.json").read_text())["runs"]
+    assert {entry["run_id"] for entry in listed} == {first.run_id, second.run_id}
+
+
+def test_page_of_a_run(notebooks, tmp_path):
+    done = run("toy", {"rank": 80}, out_root=tmp_path / "reports", notebooks=notebooks)
+    html = done.page.read_text()
+    assert "Change <code>SCOUT_<wbr>RAMCOUNT_<wbr>RANK</code> = 80." in html
+    assert "−4.1 (−5.0 to −3.2)" in html
+    assert 'aria-label="waste falls &amp; &#34;exceeds&#34; rise"' in html
+    assert "memory &lt;reserved&gt;" in html
+    assert "url(#curve-clip0)" in html
+    assert "synthetic data" in html
+    assert done.run_id in html
+
+
+def test_unknown_names_and_wrong_types_are_reported_together(notebooks, tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        run("toy", {"rnak": 1, "seed": "x", "out_dir": "a"}, out_root=tmp_path, notebooks=notebooks)
+    message = str(caught.value)
+    assert "unknown parameter 'rnak': did you mean 'rank'?" in message
+    assert "parameter seed='x': must be a whole number such as 3" in message
+    assert "out_dir' is set by the runner" in message
+    assert list(tmp_path.glob("toy")) == []
+
+
+def test_unknown_report_and_missing_cell(notebooks, tmp_path):
+    with pytest.raises(ConfigError, match="unknown report 'toi': did you mean 'toy'"):
+        run("toi", out_root=tmp_path, notebooks=notebooks)
+    with pytest.raises(ReportError, match="no cell tagged 'parameters'"):
+        run("bare", out_root=tmp_path, notebooks=notebooks)
+
+
+def test_failing_cell_marks_the_page_and_the_index(notebooks, tmp_path):
+    root = tmp_path / "reports"
+    run("toy", {}, out_root=root, notebooks=notebooks, at=AT)
+    with pytest.raises(ReportError) as caught:
+        run("toy", {"strict": "yes"}, out_root=root, notebooks=notebooks)
+    message = str(caught.value)
+    assert "ValueError: rank 75 is too strict | page: " in message
+    assert "\n" not in message
+    newest, oldest = json.loads((root / "index.json").read_text())["runs"]
+    assert (newest["state"], newest["kind"]) == ("failed", "failed")
+    assert (oldest["state"], oldest["kind"]) == ("finished", "keep")
+    page = (root / newest["page"]).read_text()
+    assert "Failed: cell" in page
+    assert "second line" in page
+    assert (root / "toy" / newest["run_id"] / "notebook.ipynb").exists()
+
+
+def test_notebook_without_results_fails(notebooks, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "_execute", lambda *_: None)
+    with pytest.raises(ReportError, match=r"wrote no results\.json"):
+        run("toy", out_root=tmp_path, notebooks=notebooks)
+
+
+def test_interruption_leaves_nothing(notebooks, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "_execute", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run("toy", out_root=tmp_path / "reports", notebooks=notebooks)
+    assert list((tmp_path / "reports" / "toy").iterdir()) == []
+
+
+SLOW = """\
+import os, pathlib, time
+pathlib.Path(marker).write_text(str(os.getpid()))
+time.sleep(60)
+"""
+
+
+def test_ctrl_c_stops_the_kernel_and_leaves_nothing(tmp_path):
+    parameters = nbformat.v4.new_code_cell(
+        'marker: str = ""\nout_dir: str = ""', metadata={"tags": ["parameters"]}
+    )
+    slow = nbformat.v4.new_notebook(cells=[parameters, nbformat.v4.new_code_cell(SLOW)])
+    slow.metadata.kernelspec = {"name": "python3", "display_name": "x", "language": "python"}
+    nbformat.write(slow, tmp_path / "slow.ipynb")
+    marker, root = tmp_path / "kernel.pid", tmp_path / "reports"
+    code = (
+        "from brokerlab.report import run\n"
+        f"run('slow', {{'marker': {str(marker)!r}}}, out_root={str(root)!r}, notebooks={str(tmp_path)!r})"
+    )
+    call = [sys.executable, "-c", code]
+    child = subprocess.Popen(call, stderr=subprocess.PIPE, text=True)  # noqa: S603 - our own code
+    deadline = time.monotonic() + 60
+    while not (marker.exists() and marker.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    child.send_signal(signal.SIGINT)
+    _, last = child.communicate(timeout=30)
+    assert last.splitlines()[-1] == "KeyboardInterrupt"
+    assert list((root / "slow").iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(marker.read_text()), 0)
