@@ -1,1 +1,23 @@
-"""TODO."""
+"""What scouts say: measured task parameters, and when they stop a task.
+
+Where each sentence of the scouts document is implemented: ``gather`` chooses the jobs and sums their files,
+``quantities`` says what one job says, ``parameters`` takes percentiles, maxima and means, ``expected``
+extrapolates the number of jobs, ``ngb`` sets nGBPerJob, ``checks`` and ``exhausted`` stop tasks, ``triggers``
+says when, ``write`` replaces the task's columns, ``rules`` names every point where document and production differ.
+"""
+
+from brokerlab.scouts.estimate import ScoutResult, estimate, job_quantities
+from brokerlab.scouts.exhausted import ExhaustedResult
+from brokerlab.scouts.exhausted import evaluate as exhausted_checks
+from brokerlab.scouts.rules import ScoutRules
+from brokerlab.scouts.write import write_tasks
+
+__all__ = [
+    "ExhaustedResult",
+    "ScoutResult",
+    "ScoutRules",
+    "estimate",
+    "exhausted_checks",
+    "job_quantities",
+    "write_tasks",
+]

@@ -1,0 +1,232 @@
+"""The checks X1 to X7 that stop a task, each one small value (exhausted.md 2).
+
+A check is an ordered list of reasons not to fire. The first that holds is the ``why_not`` of the trace; a
+check for which none holds fires.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from brokerlab.scouts.rules import ScoutRules
+from brokerlab.scouts.settings import CPUTIME_UNITS, uses_scouts
+
+LONG_EXEC_S = 24 * 3600
+CPU_ABUSE_FACTOR = 2
+AVALANCHE_FACTOR = 10  # input per job after the avalanche over that of a scout
+
+
+@dataclass(frozen=True)
+class Check:
+    """One exhausted check.
+
+    Attributes:
+        name: X1 to X7.
+        reason: Reason code of the status.
+        source: Section it comes from.
+        keys: gdpconfig keys it reads (app jedi, component dbproxy).
+        inputs: Columns of the deciding comparison.
+        unless: (why_not, condition) in the order in which they end the check.
+    """
+
+    name: str
+    reason: str
+    source: str
+    keys: tuple[str, ...]
+    inputs: tuple[str, ...]
+    unless: tuple[tuple[str, pl.Expr], ...]
+
+    def why_not(self) -> pl.Expr:
+        """Return the first reason that ends the check; null where it fires."""
+        return pl.coalesce(
+            pl.when(condition.fill_null(value=True)).then(pl.lit(why))
+            for why, condition in self.unless
+        )
+
+
+def _off(name: str) -> pl.Expr:
+    """Tell where a setting is missing or 0."""
+    return pl.col(name).fill_null(0) == 0
+
+
+def _fraction(part: pl.Expr, whole: str) -> pl.Expr:
+    return part / pl.when(pl.col(whole) > 0).then(pl.col(whole))
+
+
+def checks(rules: ScoutRules) -> tuple[Check, ...]:
+    """Return the checks X1 to X7 in the order in which they run.
+
+    Args:
+        rules: X3_enforced and X4_enforced decide whether X3 and X4 can exhaust.
+    """
+    return (
+        _cputime(),
+        _ramcount(),
+        _leak(rules),
+        _short(rules),
+        _inefficient(),
+        _abuse(),
+        _success_rate(),
+    )
+
+
+def _cputime() -> Check:
+    wanted = pl.col("wrong_cputime_threshold") * pl.col("old_cputime")
+    return Check(
+        "X1",
+        "scout_cpuTime",
+        "exhausted.md X1",
+        ("SCOUT_WRONG_CPUTIME_THRESHOLD",),
+        ("cputime", "old_cputime", "wrong_cputime_threshold", "exec_time"),
+        (
+            ("unit of cputime is not HS06", ~pl.col("task_cputimeunit").is_in(CPUTIME_UNITS)),
+            ("no new cputime", pl.col("cputime").is_null() | pl.col("exec_time").is_null()),
+            ("threshold off", ~(pl.col("wrong_cputime_threshold") > 0)),
+            ("no cputime was requested", _off("old_cputime")),
+            ("not above the threshold", ~(pl.col("cputime") > wanted)),
+            ("jobs run 24 h or less", ~(pl.col("exec_time") > LONG_EXEC_S)),
+        ),
+    )
+
+
+def _ramcount() -> Check:
+    threshold = pl.col("ram_threshold_mb")
+    return Check(
+        "X2",
+        "scout_ramCount",
+        "exhausted.md X2",
+        ("RAM_THR_EXAUSTED",),
+        ("ramcount", "old_ramcount", "ram_threshold_mb"),
+        (
+            (
+                "unit of ramcount is not per core",
+                ~pl.col("task_ramunit").is_in(["MBPerCore", "MBPerCoreFixed"]),
+            ),
+            ("no new ramcount", pl.col("ramcount").is_null()),
+            ("no ramcount was requested", pl.col("old_ramcount").is_null()),
+            ("requested at or above the threshold", ~(pl.col("old_ramcount") < threshold)),
+            ("measured at or below the threshold", ~(threshold < pl.col("ramcount"))),
+        ),
+    )
+
+
+def _leak(rules: ScoutRules) -> Check:
+    return Check(
+        "X3",
+        "scout_memory_leak",
+        "exhausted.md X3",
+        ("SCOUT_MEM_LEAK_PER_CORE_<prodsourcelabel>",),
+        ("memory_leak_core", "leak_threshold"),
+        (
+            ("threshold off", _off("leak_threshold")),
+            ("no leak measured", _off("memory_leak_core")),
+            ("not above the threshold", ~(pl.col("memory_leak_core") > pl.col("leak_threshold"))),
+            ("only reported in production", pl.lit(not rules.leak_exhausts)),
+        ),
+    )
+
+
+def many_short_jobs() -> tuple[tuple[str, pl.Expr], ...]:
+    """Return what ends X4 before its split rule may change (steps 1 and 2)."""
+    fewest = pl.min_horizontal("expected_jobs", "expected_jobs_event")
+    share = _fraction(pl.col("n_short"), "total_short_base")
+    return (
+        ("number or cutoff off", _off("short_tenths") | _off("short_cutoff")),
+        ("no job with known duration", ~(pl.col("total_short_base") > 0)),
+        ("too few short jobs", ~(share >= pl.col("short_fraction"))),
+        ("few jobs expected", fewest < pl.col("short_cutoff")),
+    )
+
+
+def _short(rules: ScoutRules) -> Check:
+    scaled_min = pl.col("longest_short") * AVALANCHE_FACTOR // 60
+    grows = pl.col("NE").is_null() & uses_scouts()
+    uncopied = _fraction(pl.col("n_short") - pl.col("n_short_copy"), "total_short_base")
+    return Check(
+        "X4",
+        "many_shorter_jobs",
+        "exhausted.md X4",
+        (
+            "SCOUT_NUM_SHORT_<prodsourcelabel>",
+            "SCOUT_THR_SHORT_<prodsourcelabel>",
+            "SCOUT_SHORT_EXECTIME_<prodsourcelabel>",
+            "SCOUT_CHANGE_SR_<prodsourcelabel>",
+        ),
+        ("n_short", "n_short_copy", "total_short_base", "short_tenths", "longest_short"),
+        (
+            *many_short_jobs(),
+            ("split rule changed instead", pl.col("splitrule_changed")),
+            (
+                "jobs grow long enough after the avalanche",
+                grows & (scaled_min > pl.col("short_exec_time")),
+            ),
+            ("short where copy to scratch is forced", uncopied < pl.col("short_fraction")),
+            ("never exhausts in production", pl.lit(not rules.short_jobs_exhaust)),
+        ),
+    )
+
+
+def _inefficient() -> Check:
+    own, measured = pl.col("MC"), pl.col("min_cpu_efficiency")
+    has_own = own.fill_null(0) != 0
+    most = pl.max_horizontal("expected_jobs", "expected_jobs_event")
+    share = _fraction(pl.col("n_inefficient"), "n_total_for_ineff")
+    general = (
+        ~_off("inefficient_tenths")
+        & (share >= pl.col("inefficient_fraction"))
+        & ~_off("inefficient_cutoff")
+        & (most > pl.col("inefficient_cutoff"))
+    ).fill_null(value=False)
+    busy = (pl.col("iointensity").fill_null(0) > pl.col("max_io_intensity")) & ~_off(
+        "max_io_intensity"
+    )
+    return Check(
+        "X5",
+        "low_efficiency",
+        "exhausted.md X5",
+        (
+            "SCOUT_NUM_CPU_INEFFICIENT_<prodsourcelabel>",
+            "SCOUT_THR_CPU_INEFFICIENT_<prodsourcelabel>",
+            "SCOUT_LOW_CPU_EFFICIENCY_<prodsourcelabel>",
+            "SCOUT_MAX_IO_INTENSITY_FOR_EXHAUSTED_<prodsourcelabel>",
+        ),
+        ("min_cpu_efficiency", "MC", "n_inefficient", "n_total_for_ineff", "iointensity"),
+        (
+            ("split rule changed instead", pl.col("splitrule_changed")),
+            ("efficiency not measured", has_own & measured.is_null()),
+            ("meets its own limit", (has_own & (measured >= own)).fill_null(value=False)),
+            ("within the general limit", ~has_own & ~general),
+            ("excused by its ioIntensity", busy.fill_null(value=False)),
+        ),
+    )
+
+
+def _abuse() -> Check:
+    allowed = pl.col("max_cpu_time_duration") * pl.col("max_cpu_time_cores") * CPU_ABUSE_FACTOR
+    return Check(
+        "X6",
+        "over_cpu_consumption",
+        "exhausted.md X6",
+        (),
+        ("max_cpu_time", "max_cpu_time_duration", "max_cpu_time_cores"),
+        (("not above twice duration times cores", ~(pl.col("max_cpu_time") > allowed)),),
+    )
+
+
+def _success_rate() -> Check:
+    both = pl.col("min_ok_rate").is_not_null() & pl.col("SS").is_not_null()
+    stricter = both & (pl.col("SS") > pl.col("min_ok_rate") * 10)
+    return Check(
+        "X7",
+        "low_success_rate",
+        "exhausted.md X7",
+        ("SCOUT_MIN_OK_RATE_EXHAUSTED_<prodsourcelabel>",),
+        ("success_rate", "SS", "min_ok_rate"),
+        (
+            ("rates not both set, or the task's is not stricter", ~stricter),
+            ("no success rate", pl.col("success_rate").is_null()),
+            ("meets the task's own rate", ~(pl.col("success_rate") < pl.col("required_rate"))),
+        ),
+    )

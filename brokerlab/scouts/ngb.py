@@ -1,0 +1,171 @@
+"""nGBPerJob from the jobs that defined outDiskCount (scouts.md 5.10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.scouts.gather import JOBS_FILES_COLUMNS, narrow, raise_for
+from brokerlab.scouts.parameters import Jobs, Percentile
+from brokerlab.scouts.rules import ScoutRules
+from brokerlab.units import GB, MB
+
+SAFETY_BYTES = 300 * MB
+POOL_BYTES = 1500 * MB
+MAX_GB = 100
+
+
+@dataclass(frozen=True)
+class Origin:
+    """One job that defined outDiskCount, and what its task asks for.
+
+    Attributes:
+        out_total: Bytes of all outputs, logs excluded.
+        out_big: Bytes of the largest output dataset.
+        target_gb: Wanted size of the largest output, ``TN`` [GB].
+        outdiskcount: New outDiskCount [kB per event or MB].
+        workdiskcount: New workDiskCount [MB].
+        per_event: The unit of outDiskCount is per event.
+        input_mb: Effective primary input [MB].
+        n_events: Effective events.
+        inputfilebytes: All input of the job [B].
+        plain_bytes: Plain size of the primary input [B].
+    """
+
+    out_total: int
+    out_big: int
+    target_gb: int
+    outdiskcount: int
+    workdiskcount: int
+    per_event: bool
+    input_mb: float | None
+    n_events: int | None
+    inputfilebytes: int | None
+    plain_bytes: int
+
+
+def gb_per_job(origin: Origin, rules: ScoutRules) -> int | None:
+    """Compute nGBPerJob from one origin; null where something needed is missing.
+
+    Args:
+        origin: The job and its task.
+        rules: S08 (``ng_input_in_bytes``, ``ng_at_least_one``).
+
+    Returns:
+        GB per job, 0 (or 1) to 100.
+
+    Source: scouts.md 5.10.
+
+    Example:
+        >>> job = Origin(4 * GB, 2 * GB, 5, 100, 2000, False, 1000.0, 10, 10**9, 10**9)
+        >>> gb_per_job(job, ScoutRules("production"))
+        100
+    """
+    if not origin.out_total or not origin.out_big:
+        return None
+    expected = origin.out_total * origin.target_gb * GB // origin.out_big
+    steps = expected // (origin.outdiskcount * 1024 or 1)
+    if origin.per_event:
+        needed = origin.input_mb, origin.inputfilebytes, origin.n_events
+        if None in needed or not origin.n_events:
+            return None
+        own = (origin.input_mb or 0.0) * (MB if rules.ng_input_in_bytes else 1)
+        secondary = (origin.inputfilebytes or 0) - origin.plain_bytes
+        read = (own + secondary) * steps // origin.n_events
+        work = origin.workdiskcount * MB + SAFETY_BYTES
+        total = expected + read + work - POOL_BYTES
+    else:
+        total = expected + steps * MB - POOL_BYTES
+    size = total / GB
+    number = int(1 if size <= 0 else min(size, MAX_GB))
+    return max(number, 1) if rules.ng_at_least_one else number
+
+
+def new_ng(
+    tasks: pl.DataFrame, jobs: Jobs, outdisk: Percentile, outputs: Any, rules: ScoutRules
+) -> pl.Series:
+    """Compute nGBPerJob of every task that sets a target size of its output.
+
+    Args:
+        tasks: Settings with the new ``outdiskcount`` and ``workdiskcount``.
+        jobs: Jobs of the tasks.
+        outdisk: The percentile of outDiskCount with the rows of its origins.
+        outputs: ``jobs_files`` of any engine, or None: no result.
+        rules: Rule set.
+
+    Returns:
+        ``newng`` [GB], one per task; null where not set. The last valid origin wins.
+    """
+    wanted = _origins(tasks, jobs, outdisk)
+    none = pl.Series("newng", [None] * tasks.height, dtype=pl.Int64)
+    if outputs is None or wanted.is_empty():
+        return none
+    sized = wanted.join(_output_sizes(outputs, wanted["pandaid"]), on="pandaid", how="inner")
+    found = [
+        (row.pop("row"), row.pop("order"), gb_per_job(Origin(**row), rules))
+        for row in sized.drop("pandaid").iter_rows(named=True)
+    ]
+    if not found:
+        return none
+    last = (
+        pl.DataFrame(found, schema=["row", "order", "newng"], orient="row")
+        .drop_nulls("newng")
+        .sort("row", "order")
+        .group_by("row")
+        .agg(pl.col("newng").last().cast(pl.Int64))
+    )
+    place = pl.DataFrame({"row": pl.int_range(tasks.height, eager=True)})
+    return place.join(last.cast({"row": pl.Int64}), on="row", how="left", maintain_order="left")[
+        "newng"
+    ]
+
+
+def _origins(tasks: pl.DataFrame, jobs: Jobs, outdisk: Percentile) -> pl.DataFrame:
+    """Return one row per (task with a target size, origin), lower origin first."""
+    per_task = tasks.select(
+        row=pl.int_range(pl.len(), dtype=pl.Int64),
+        target_gb="TN",
+        outdiskcount="outdiskcount",
+        workdiskcount="workdiskcount",
+        per_event="outdisk_per_event",
+    )
+    parts = []
+    for order, rows in enumerate((outdisk.lower_row, outdisk.upper_row)):
+        chosen = per_task.with_columns(job=pl.Series(rows), order=pl.lit(order))
+        parts.append(
+            chosen.filter(
+                (pl.col("job") >= 0)
+                & (pl.col("target_gb").fill_null(0) != 0)
+                & pl.col("workdiskcount").is_not_null()
+            )
+        )
+    chosen = pl.concat(parts).unique(["row", "job"], keep="first", maintain_order=True)
+    job = jobs.frame.select(
+        "pandaid", "input_mb", "n_events", "inputfilebytes", "plain_bytes"
+    ).with_columns(job=pl.int_range(pl.len(), dtype=pl.Int64))
+    return chosen.join(job, on="job", how="inner").drop("job")
+
+
+def _output_sizes(outputs: Any, jobs: pl.Series) -> pl.DataFrame:
+    """Return the bytes of all outputs and of the largest output dataset of each job."""
+    problems: list[str] = []
+    lazy = narrow(outputs, "jobs_files", JOBS_FILES_COLUMNS, problems)
+    raise_for(problems)
+    per_dataset = (
+        lazy.filter((nw.col("type") == "output") & nw.col("pandaid").is_in(jobs.unique().to_list()))
+        .group_by("pandaid", "dataset")
+        .agg(nw.col("fsize").sum().cast(nw.Int64).alias("bytes"))
+    )
+    sizes: pl.DataFrame = (
+        per_dataset.group_by("pandaid")
+        .agg(
+            nw.col("bytes").sum().cast(nw.Int64).alias("out_total"),
+            nw.col("bytes").max().alias("out_big"),
+        )
+        .collect("polars")
+        .to_native()
+    )
+    return sizes

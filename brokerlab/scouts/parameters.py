@@ -1,0 +1,331 @@
+"""From the jobs of each task to its new parameters: percentiles, maxima, means (scouts.md 5).
+
+Every function takes the tasks as columns of settings, the jobs as arrays grouped by task, and returns
+columns with one value per task; NaN or null means "not set".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from brokerlab.numerics import FloatArray, IntArray, SortedGroups
+from brokerlab.scouts.quantities import flags, floats
+from brokerlab.scouts.rules import ScoutRules
+from brokerlab.units import KB
+
+OUTDISK_RANK = 75
+OUTDISK_CAP_KB = 10_240
+CPUTIME_SAFETY = 1.5
+WALLTIME_SAFETY = 1.5
+MIN_WALLTIME_CPU_S = 3600
+MAX_WALLTIME = 999_999_999
+
+
+@dataclass(frozen=True)
+class ScoutConfig:
+    """The settings of gdpconfig that do not depend on the task (app jedi, component dbproxy).
+
+    Attributes:
+        cputime_rank: Percentile rank of cpuTime.
+        ramcount_rank: Percentile rank of ramCount.
+        ramcount_margin_pct: Margin on ramCount [%].
+        ramcount_min_mb: Lower limit of ramCount [MB]; None for none.
+        diskio_cap_kbps: Upper limit of diskIO [kB/s]; None for none.
+    """
+
+    cputime_rank: float = 95
+    ramcount_rank: float = 75
+    ramcount_margin_pct: float = 10
+    ramcount_min_mb: float | None = None
+    diskio_cap_kbps: float | None = None
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """Jobs in the order in which they are processed, with the number of their task.
+
+    Attributes:
+        frame: One row per job, sorted by (jeditaskid, pandaid).
+        task: (n_jobs,) row number of the job's task.
+        n_tasks: Number of tasks, those without jobs included.
+    """
+
+    frame: pl.DataFrame
+    task: IntArray
+    n_tasks: int
+
+    def values(self, name: str) -> FloatArray:
+        """Return a column as float64, NaN where null."""
+        return floats(self.frame, name)
+
+    def maximum(self, values: FloatArray) -> FloatArray:
+        """Return the largest known value per task; NaN where there is none."""
+        known = ~np.isnan(values)
+        best = np.full(self.n_tasks, -np.inf)
+        np.maximum.at(best, self.task[known], values[known])
+        return np.where(np.isneginf(best), np.nan, best)
+
+    def total(self, values: FloatArray) -> FloatArray:
+        """Add the known values per task one after the other, in order; 0 where there is none."""
+        known = ~np.isnan(values)
+        return np.bincount(self.task[known], weights=values[known], minlength=self.n_tasks)
+
+    def count(self, mask: np.ndarray) -> IntArray:
+        """Count the jobs per task where a mask holds."""
+        return np.bincount(self.task[mask], minlength=self.n_tasks).astype(np.int64)
+
+    def last_equal(self, values: FloatArray, wanted: FloatArray) -> IntArray:
+        """Return the row of the last job per task whose value is the wanted one; -1 for none."""
+        hits = np.flatnonzero(values == wanted[self.task])
+        found = np.full(self.n_tasks, -1, dtype=np.int64)
+        np.maximum.at(found, self.task[hits], hits)
+        return found
+
+    def first_equal(self, values: FloatArray, wanted: FloatArray) -> IntArray:
+        """Return the row of the first job per task whose value is the wanted one; -1 for none."""
+        hits = np.flatnonzero(values == wanted[self.task])[::-1]
+        found = np.full(self.n_tasks, -1, dtype=np.int64)
+        found[self.task[hits]] = hits
+        return found
+
+    def sorted_by_task(self, values: FloatArray) -> SortedGroups:
+        """Sort the known values inside each task."""
+        known = ~np.isnan(values)
+        return SortedGroups.of(self.task[known], values[known], self.n_tasks)
+
+
+@dataclass(frozen=True)
+class Percentile:
+    """A percentile per task and the rows of the two jobs it was made of (-1: none).
+
+    The lower and upper job are the same row where one order statistic decides.
+    """
+
+    value: FloatArray
+    lower_row: IntArray
+    upper_row: IntArray
+
+    @classmethod
+    def of(cls, jobs: Jobs, values: FloatArray, rank: float) -> Percentile:
+        """Take the percentile of each task; tag the last job that has an origin value (4)."""
+        groups = jobs.sorted_by_task(values)
+        lower, upper, _ = groups.order_statistics(rank)
+        return cls(
+            groups.percentile(rank),
+            jobs.last_equal(values, lower),
+            jobs.last_equal(values, upper),
+        )
+
+
+def cputime(tasks: pl.DataFrame, jobs: Jobs, rank: float) -> tuple[pl.DataFrame, Percentile]:
+    """Compute cpuTime: percentile of HS06 s per event, times 1.5, in milli below 10 (5.1).
+
+    Returns:
+        ``cputime``, ``cputimeunit`` (null: unit unchanged), ``exec_time`` [s], ``old_cputime``.
+    """
+    eligible = flags(jobs.frame, "cputime_eligible") & ~flags(tasks, "cputime_fixed")[jobs.task]
+    found = Percentile.of(jobs, np.where(eligible, jobs.values("cputime_hs06s"), np.nan), rank)
+    value = found.value * CPUTIME_SAFETY
+    milli = value < 10
+    number = np.ceil(np.where(milli, value * 1000, value))
+    asked = tasks["asked_unit"]
+    unit = (
+        pl.when(pl.lit(pl.Series(milli)))
+        .then(pl.lit("mHS06sPerEvent"))
+        .when(pl.lit(asked).is_not_null() & pl.lit(pl.Series(~np.isnan(value))))
+        .then(pl.lit("HS06sPerEvent"))
+    )
+    duration = jobs.values("duration_s")
+    exec_time = np.where(found.upper_row >= 0, duration[found.upper_row], np.nan)
+    asked_milli = asked.str.starts_with("m").fill_null(value=False).to_numpy()
+    old = floats(tasks, "orig_cputime")
+    old = np.where(asked_milli, old / np.full_like(old, 1000), old)
+    columns = pl.select(
+        cputime=integers(number),
+        cputimeunit=unit,
+        exec_time=nullable(exec_time),
+        old_cputime=nullable(np.where(milli, np.trunc(old * 1000), old)),
+    )
+    return columns, found
+
+
+def ramcount(
+    tasks: pl.DataFrame, jobs: Jobs, config: ScoutConfig, rules: ScoutRules
+) -> tuple[pl.DataFrame, Percentile]:
+    """Compute ramCount: percentile of memory with margin and minimum [MB] (5.2, S05).
+
+    Returns:
+        ``ramcount`` and ``ramunit`` (null: not set).
+    """
+    margin = 100 + config.ramcount_margin_pct
+    minimum = -np.inf if config.ramcount_min_mb is None else config.ramcount_min_mb
+    per_job = jobs.values("ram_kb")
+    if rules.ram_min_per_job:
+        # np.fmax would turn "not known" into the minimum; np.maximum keeps NaN
+        per_job = np.maximum(per_job / 1024 * (margin / 100), minimum)
+        found = Percentile.of(jobs, per_job, config.ramcount_rank)
+        value = np.trunc(found.value)
+        value = np.where(value < 0, 1, value)
+    else:
+        found = Percentile.of(jobs, per_job, config.ramcount_rank)
+        value = np.trunc(np.floor_divide(found.value * margin, 100) / 1024)
+        value = np.where(value < 0, 1, value)
+        value = np.where(value < minimum, minimum, value)
+    unit = pl.select(
+        pl.when(pl.lit(pl.Series(~np.isnan(value)))).then(
+            pl.when(pl.lit(tasks["ram_per_core"]))
+            .then(pl.lit("MBPerCore"))
+            .otherwise(pl.lit("MB"))
+        )
+    ).to_series()
+    return pl.select(ramcount=integers(value), ramunit=unit), found
+
+
+def outdiskcount(tasks: pl.DataFrame, jobs: Jobs) -> tuple[pl.DataFrame, Percentile]:
+    """Compute outDiskCount: 75th percentile of output, capped at 10 MB [kB] (5.3)."""
+    found = Percentile.of(jobs, jobs.values("outdisk_bytes"), OUTDISK_RANK)
+    value = np.trunc(np.minimum(found.value / KB, OUTDISK_CAP_KB))
+    unit = pl.select(
+        pl.when(pl.lit(pl.Series(~np.isnan(value)))).then(
+            pl.when(pl.lit(tasks["outdisk_per_event"]))
+            .then(pl.lit("kBPerEvent"))
+            .otherwise(pl.lit("kB"))
+        )
+    ).to_series()
+    return pl.select(outdiskcount=integers(value), outdiskunit=unit), found
+
+
+def workdiskcount(tasks: pl.DataFrame, jobs: Jobs) -> pl.DataFrame:
+    """Compute workDiskCount: the largest work directory or library, never below the preset (5.4)."""
+    largest = jobs.maximum(jobs.values("workdisk_mb"))
+    library = floats(tasks, "library_mb")
+    bigger = np.where(library > largest, library, largest)
+    value = np.trunc(bigger)
+    preset = floats(tasks, "workdiskcount")
+    value = np.where(preset > value, preset, value)
+    return pl.select(workdiskcount=integers(value), workdiskunit=label(value, "MB"))
+
+
+def io_parameters(
+    jobs: Jobs, config: ScoutConfig, rules: ScoutRules
+) -> tuple[pl.DataFrame, IntArray]:
+    """Compute ioIntensity (maximum) and diskIO (floored mean) [kB/s] (5.5, 5.6).
+
+    Returns:
+        ``iointensity, iointensityunit, diskio, diskiounit`` and the row of the job with the maximum.
+    """
+    per_job = jobs.values("iointensity_kbps")
+    highest = jobs.maximum(per_job)
+    rates = jobs.values("diskio_kbps")
+    cap = np.inf if config.diskio_cap_kbps is None else config.diskio_cap_kbps
+    if rules.diskio_cap_per_job:
+        rates = np.minimum(rates, cap)
+    n = jobs.count(~np.isnan(rates))
+    with np.errstate(all="ignore"):
+        mean = np.floor_divide(jobs.total(rates), np.where(n > 0, n, np.nan))
+    mean = mean if rules.diskio_cap_per_job else np.minimum(mean, cap)
+    intensity, diskio = np.ceil(highest), np.ceil(mean)
+    columns = pl.select(
+        iointensity=integers(intensity),
+        iointensityunit=label(intensity, "kBPerS"),
+        diskio=integers(diskio),
+        diskiounit=label(diskio, "kBPerS"),
+    )
+    return columns, jobs.last_equal(per_job, highest)
+
+
+def walltime(tasks: pl.DataFrame, jobs: Jobs) -> tuple[pl.DataFrame, IntArray]:
+    """Compute walltime: CPU time per MB of input, never below the task's value (5.7).
+
+    Returns:
+        ``walltime`` [s per MB of input] and ``walltimeunit``, and the row of the deciding job.
+    """
+    cpu = jobs.values("cpu_s")
+    longest = jobs.maximum(cpu)
+    size = jobs.maximum(jobs.values("input_mb"))
+    with np.errstate(all="ignore"):
+        value = np.where(longest < MIN_WALLTIME_CPU_S, 0, longest)
+        value = np.ceil(value / size * WALLTIME_SAFETY)
+    preset = floats(tasks, "walltime")
+    keep = ~np.isnan(value) & ((preset > value) | (preset < 0))
+    value = np.minimum(np.where(keep, preset, value), MAX_WALLTIME)
+    unit = pl.repeat("kSI2kseconds", jobs.n_tasks, eager=True)
+    return pl.select(walltime=integers(value), walltimeunit=unit), jobs.last_equal(cpu, longest)
+
+
+def memory_leak(jobs: Jobs) -> pl.DataFrame:
+    """Compute the mean leak per core [kB/s] and its fit quality, rounded up (5.8)."""
+    columns = {}
+    for name, source in (("memory_leak_core", "leak_kbps"), ("memory_leak_x2", "leak_x2")):
+        values = jobs.values(source)
+        n = jobs.count(~np.isnan(values))
+        with np.errstate(all="ignore"):
+            columns[name] = integers(np.ceil(jobs.total(values) / np.where(n > 0, n, np.nan)))
+    return pl.select(**columns)
+
+
+def cpu_efficiency(jobs: Jobs, low_pct: FloatArray) -> tuple[pl.DataFrame, IntArray]:
+    """Compute the median CPU efficiency [%] and count the inefficient jobs (5.9).
+
+    Args:
+        jobs: The jobs.
+        low_pct: (n_tasks,) ``SCOUT_LOW_CPU_EFFICIENCY_<label>`` [%].
+    """
+    values = jobs.values("cpu_efficiency_pct")
+    median = np.trunc(jobs.sorted_by_task(values).percentile(50))
+    columns = pl.select(
+        min_cpu_efficiency=integers(median),
+        n_inefficient=pl.Series(jobs.count(values < low_pct[jobs.task])),
+        n_total_for_ineff=pl.Series(jobs.count(~np.isnan(values))),
+    )
+    return columns, jobs.last_equal(values, median)
+
+
+def short_jobs(jobs: Jobs, limit_s: FloatArray) -> pl.DataFrame:
+    """Count the short jobs, at all queues and at those that force copy to scratch (8).
+
+    Args:
+        jobs: The jobs.
+        limit_s: (n_tasks,) longest duration of a short job [s].
+    """
+    duration = jobs.values("payload_duration_s")
+    short = duration <= limit_s[jobs.task]
+    longest = jobs.maximum(np.where(short, duration, np.nan))
+    return pl.select(
+        n_short=pl.Series(jobs.count(short)),
+        n_short_copy=pl.Series(jobs.count(short & flags(jobs.frame, "copies_to_scratch"))),
+        total_short_base=pl.Series(jobs.count(~np.isnan(duration))),
+        longest_short=integers(np.nan_to_num(longest)),
+    )
+
+
+def most_cpu(jobs: Jobs) -> pl.DataFrame:
+    """Return the job with the largest CPU time: seconds, duration [s], cores (8)."""
+    cpu = jobs.values("cpu_s")
+    longest = jobs.maximum(cpu)
+    row = jobs.last_equal(cpu, longest)
+    found = row >= 0
+    return pl.select(
+        max_cpu_time=integers(longest),
+        max_cpu_time_duration=nullable(np.where(found, jobs.values("duration_s")[row], np.nan)),
+        max_cpu_time_cores=integers(np.where(found, jobs.values("cores")[row], np.nan)),
+    )
+
+
+def integers(values: FloatArray) -> pl.Series:
+    """Turn whole floats into Int64, null where NaN."""
+    return pl.Series(values).fill_nan(None).cast(pl.Int64)
+
+
+def nullable(values: FloatArray) -> pl.Series:
+    """Turn NaN into null."""
+    return pl.Series(values, dtype=pl.Float64).fill_nan(None)
+
+
+def label(values: FloatArray, text: str) -> pl.Series:
+    """Return a text where there is a value, else null."""
+    known = pl.lit(pl.Series(~np.isnan(values)))
+    return pl.select(pl.when(known).then(pl.lit(text))).to_series()

@@ -1,0 +1,94 @@
+"""Write what scouts said into the task, as PanDA does (scouts.md 9 and 10, exhausted.md 1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.scouts.estimate import ScoutResult
+from brokerlab.scouts.exhausted import ExhaustedResult
+from brokerlab.scouts.settings import splitrule_with_ng
+
+WRITTEN = (
+    *("cputime", "cputimeunit", "ramcount", "ramunit", "outdiskcount", "outdiskunit"),
+    *("workdiskcount", "workdiskunit", "iointensity", "iointensityunit", "diskio", "diskiounit"),
+    *("walltime", "walltimeunit", "memory_leak_core", "memory_leak_x2"),
+)
+"""Columns of ``tasks`` that scouts replace; null leaves the task as it is."""
+
+MERGE_WRITTEN = {
+    "mergewalltime": "walltime",
+    "mergewalltimeunit": "walltimeunit",
+    "mergeramcount": "ramcount",
+    "mergeramunit": "ramunit",
+}
+"""Columns of ``tasks`` that the scouts of merge jobs replace, and where they come from."""
+
+
+def write_tasks(
+    tasks: Any,
+    scouts: ScoutResult,
+    *,
+    exhausted: ExhaustedResult | None = None,
+    merge_scouts: ScoutResult | None = None,
+) -> pl.DataFrame:
+    """Replace the task columns by what the scouts said.
+
+    Args:
+        tasks: ``tasks`` table of any engine.
+        scouts: Result of :func:`brokerlab.scouts.estimate`.
+        exhausted: Verdicts; a task that fired becomes ``exhausted``, with ``oldstatus`` kept.
+        merge_scouts: Result for the merge jobs (``merge=True``).
+
+    Returns:
+        All columns of ``tasks``, the written ones added where absent, sorted by ``jeditaskid``. Tasks
+        without a result are unchanged.
+
+    Source: scouts.md 9, 10; exhausted.md 1.
+    """
+    frame: pl.DataFrame = nw.from_native(tasks).lazy().collect("polars").to_native()
+    new = scouts.parameters.select("jeditaskid", *WRITTEN, "newng")
+    frame = _replace(frame, new, {name: name for name in WRITTEN})
+    frame = _write_ng(frame, new.select("jeditaskid", "newng").drop_nulls())
+    if merge_scouts is not None:
+        source = merge_scouts.parameters.select("jeditaskid", *MERGE_WRITTEN.values())
+        frame = _replace(frame, source, MERGE_WRITTEN)
+    if exhausted is not None:
+        frame = _write_verdicts(frame, exhausted)
+    return frame.sort("jeditaskid")
+
+
+def _replace(frame: pl.DataFrame, new: pl.DataFrame, columns: dict[str, str]) -> pl.DataFrame:
+    """Take the new value of each column where there is one."""
+    renamed = new.select("jeditaskid", *(pl.col(s).alias(f"new_{t}") for t, s in columns.items()))
+    joined = frame.join(renamed, on="jeditaskid", how="left", maintain_order="left")
+    return joined.with_columns(
+        pl.coalesce(f"new_{name}", name).alias(name) if name in frame.columns else
+        pl.col(f"new_{name}").alias(name)
+        for name in columns
+    ).drop(f"new_{name}" for name in columns)
+
+
+def _write_ng(frame: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    """Put nGBPerJob into the split rule of the tasks that have one."""
+    return _set_splitrule(frame, splitrule_with_ng(frame.join(new, on="jeditaskid", how="inner")))
+
+
+def _set_splitrule(frame: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    return _replace(frame, new, {"splitrule": "splitrule"})
+
+
+def _write_verdicts(frame: pl.DataFrame, exhausted: ExhaustedResult) -> pl.DataFrame:
+    """Set the status of exhausted tasks and the split rule of edited ones."""
+    verdicts = exhausted.verdicts
+    edited = verdicts.filter(pl.col("action").is_not_null()).select("jeditaskid", "splitrule")
+    stopped = verdicts.filter(pl.col("rule").is_not_null()).select(
+        "jeditaskid", status=pl.lit("exhausted")
+    )
+    old = frame.join(stopped.select("jeditaskid"), on="jeditaskid").select(
+        "jeditaskid", oldstatus="status"
+    )
+    frame = _replace(_set_splitrule(frame, edited), old, {"oldstatus": "oldstatus"})
+    return _replace(frame, stopped, {"status": "status"})

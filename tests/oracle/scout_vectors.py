@@ -1,0 +1,172 @@
+"""Turn recorded vectors into calls of the library, and its answers into the recorded names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from brokerlab import scouts
+from brokerlab.gdpconfig import Config
+from brokerlab.scouts import gather
+from brokerlab.scouts.split_rule import remove_tag, tag_value
+
+POLARS = {"Int64": pl.Int64, "Float64": pl.Float64, "String": pl.String, "Boolean": pl.Boolean}
+PRODUCTION = scouts.ScoutRules("production")
+
+DATA = {
+    "cpuTime": "cputime",
+    "cpuTimeUnit": "cputimeunit",
+    "ramCount": "ramcount",
+    "ramUnit": "ramunit",
+    "outDiskCount": "outdiskcount",
+    "outDiskUnit": "outdiskunit",
+    "workDiskCount": "workdiskcount",
+    "workDiskUnit": "workdiskunit",
+    "ioIntensity": "iointensity",
+    "ioIntensityUnit": "iointensityunit",
+    "diskIO": "diskio",
+    "diskIOUnit": "diskiounit",
+    "walltime": "walltime",
+    "walltimeUnit": "walltimeunit",
+    "memory_leak_core": "memory_leak_core",
+    "memory_leak_x2": "memory_leak_x2",
+    "newNG": "newng",
+}
+EXTRA = {
+    "oldCpuTime": "old_cputime",
+    "oldRamCount": "old_ramcount",
+    "shortExecTime": "short_exec_time",
+    "cpuEfficiencyCap": "cpu_efficiency_cap",
+    "successRate": "success_rate",
+    "expectedNumJobs": "expected_jobs",
+    "expectedNumJobsWithEvent": "expected_jobs_event",
+    "nNewJobs": "new_jobs",
+    "numFinishedJobs": "num_finished_jobs",
+    "nFiles": "nfiles",
+    "nFilesFinished": "nfilesfinished",
+    "maxCpuConsumptionTime": "max_cpu_time",
+    "maxExecTime": "max_cpu_time_duration",
+    "defCoreCount": "max_cpu_time_cores",
+    "execTime": "exec_time",
+    "minCpuEfficiency": "min_cpu_efficiency",
+    "n_all_short_jobs": "n_short",
+    "n_short_jobs_with_copy_to_scratch": "n_short_copy",
+    "total_jobs_including_short_jobs": "total_short_base",
+    "longestShortExecTime": "longest_short",
+    "nInefficientJobs": "n_inefficient",
+    "nTotalForIneff": "n_total_for_ineff",
+}
+
+
+def frame(rows: list[dict[str, Any]], columns: dict[str, Any]) -> pl.DataFrame:
+    """Build a table from recorded rows; absent keys are null."""
+    names = dict.fromkeys([*columns, *(key for row in rows for key in row)])
+    data: dict[str, pl.Series] = {}
+    for name in names:
+        values = [row.get(name) for row in rows]
+        dtype = columns.get(name)
+        if dtype is None:
+            data[name] = pl.Series(name, values, strict=False)
+        elif "Datetime" in str(dtype):
+            data[name] = pl.Series(name, values, dtype=pl.String).str.to_datetime(time_unit="us")
+        else:
+            data[name] = pl.Series(name, values, dtype=POLARS[str(dtype)], strict=False)
+    return pl.DataFrame(data)
+
+
+def arguments(inputs: dict[str, Any]) -> tuple[tuple[pl.DataFrame, ...], dict[str, Any]]:
+    """Return the five tables and the keyword arguments of one recorded case."""
+    options = inputs.get("options", {})
+    task = dict(inputs["tasks"][0])
+    config = list(inputs.get("gdpconfig", []))
+    if not options.get("with_task_params", True):
+        task = {key: value for key, value in task.items() if not key.startswith("orig_")}
+    if not options.get("with_task", True):
+        target = tag_value(task.get("splitrule"), "TN")
+        # a limit keeps the expected number of jobs as it is, as without a task
+        task["splitrule"] = "MF=1" if target is None else f"TN={target},MF=1"
+    if "required_success_rate" in options:
+        # the recorded function is given the threshold; nothing lowers it there
+        rule = remove_tag(task.get("splitrule"), "SS")
+        task["splitrule"] = ",".join(filter(None, [rule, f"SS={options['required_success_rate']}"]))
+    if options.get("use_exhausted") is None:
+        config = [c for c in config if not c["key"].startswith("SCOUT_MIN_OK_RATE_EXHAUSTED")]
+        if "required_success_rate" not in options:
+            task["splitrule"] = remove_tag(task.get("splitrule"), "SS")
+    queues = frame(inputs["queues"], gather.QUEUE_COLUMNS)
+    with_sites = options.get("with_sites", options.get("use_exhausted") is not None)
+    if not with_sites or not options.get("with_task", True):
+        queues = queues.drop("maxinputsize", "direct_access_lan")
+    tables = (
+        frame(inputs["jobs"], gather.JOB_COLUMNS | gather.HOST_COLUMN),
+        frame(inputs["files"], gather.FILE_COLUMNS),
+        frame([task], gather.TASK_COLUMNS),
+        frame(inputs["datasets"], gather.DATASET_COLUMNS),
+        queues,
+    )
+    keywords: dict[str, Any] = {
+        "rules": PRODUCTION,
+        "config": Config.from_frame(config_frame(config)),
+    }
+    if "jobs_files" in inputs:
+        keywords["jobs_files"] = frame(inputs["jobs_files"], gather.JOBS_FILES_COLUMNS)
+    if with_sites and "worker_nodes" in inputs:
+        keywords["worker_nodes"] = pl.DataFrame(inputs["worker_nodes"], infer_schema_length=None)
+        keywords["cpu_benchmarks"] = pl.DataFrame(
+            inputs["cpu_benchmarks"], infer_schema_length=None
+        )
+    return tables, keywords
+
+
+def config_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """Build a gdpconfig table from recorded entries."""
+    names = ["app", "component", "key", "value", "value_json", "type", "vo"]
+    return pl.DataFrame(
+        {name: pl.Series(name, [row.get(name) for row in rows], dtype=pl.String) for name in names}
+    )
+
+
+def recorded(result: scouts.ScoutResult) -> dict[str, Any]:
+    """Return our answer for one task under the recorded names."""
+    row = result.parameters.row(0, named=True)
+    return {
+        "succeeded": row["succeeded"],
+        "data": {name: row[column] for name, column in DATA.items() if row[column] is not None},
+        "extra": {name: row[column] for name, column in EXTRA.items()},
+        "tags": sorted(
+            [job, name] for job, name in result.tags.select("pandaid", "parameter").rows()
+        ),
+    }
+
+
+def differences(expected: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    """List what differs: numbers to 1e-9 relative, all else exactly; absent extras are null."""
+    found = []
+    for part in ("succeeded", "data", "tags"):
+        if part in expected and expected[part] != ours[part]:
+            found.append(f"{part}: {_short(expected[part], ours[part])}")
+    for name, value in expected.get("extra", {}).items():
+        if name not in ours["extra"] or not _same(value, ours["extra"][name]):
+            found.append(f"extra.{name}: recorded {value}, ours {ours['extra'].get(name)}")
+    found += [
+        f"extra.{name}: not recorded, ours {value}"
+        for name, value in ours["extra"].items()
+        if value is not None and name not in expected.get("extra", {}) and name == "successRate"
+    ]
+    return found
+
+
+def _same(recorded_value: Any, ours: Any) -> bool:
+    if isinstance(recorded_value, float) and isinstance(ours, int | float):
+        return abs(recorded_value - ours) <= 1e-9 * max(abs(recorded_value), abs(ours))
+    return bool(recorded_value == ours)
+
+
+def _short(expected: Any, ours: Any) -> str:
+    if isinstance(expected, dict):
+        keys = sorted(expected.keys() | ours.keys())
+        return str(
+            {k: (expected.get(k), ours.get(k)) for k in keys if expected.get(k) != ours.get(k)}
+        )
+    return f"recorded {expected}, ours {ours}"
