@@ -1,0 +1,436 @@
+"""Replay what every rank and margin would have told each task, and score it on the task's other jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.calibrate.caveats import caveats_of
+from brokerlab.calibrate.estimates import Estimator, Rule
+from brokerlab.calibrate.gap import gap_summary, scout_gap
+from brokerlab.calibrate.loss import COMPONENTS, LossWeights
+from brokerlab.calibrate.moments import Moments, by_setting
+from brokerlab.calibrate.needs import needs_of
+from brokerlab.calibrate.outcomes import Ledger
+from brokerlab.calibrate.parameters import Parameter, parameter_named
+from brokerlab.calibrate.reach import Reach, reach_of, slots_by_queue
+from brokerlab.calibrate.sample import KilledAs, Sample, sample_of
+from brokerlab.calibrate.scout_sets import ScoutsUsed
+from brokerlab.calibrate.strata import by_stratum, worst_stratum
+from brokerlab.errors import ConfigError
+from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.scouts.rules import ScoutRules
+
+CELLS = 300_000  # tasks x settings at a time: about 100 MB
+Setting = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """Everything a back-test takes for granted; part of its provenance.
+
+    Attributes:
+        rules: Rule set of the estimate.
+        rule: ``percentile`` (deployed), or ``conformal`` (rank = promised coverage in per cent).
+        scouts_used: ``half``: those finished at the first trigger; ``all``.
+        min_scored: Fewest other jobs of a task that is scored.
+        min_scouts: Fewest scouts with a value.
+        compensation: Factor on memory requests, 1 in the document; 0.95 and 0.90 were seen deployed.
+        retry_factors: How much more each retry gets, as multiples of the first request.
+        killed_after: Share of its run after which a job over its request is killed (memory, disk); 1:
+            the killed attempt's whole use is waste. A job over its walltime limit is killed at it.
+        killed_as: How jobs enter that were killed and not retried: their use as a ``lower_bound`` of
+            their need, or ``exclude``.
+        ram_min_mb: SCOUT_RAMCOUNT_MIN [MB]; None: no minimum.
+        confidence: Two-sided, of every interval.
+    """
+
+    rules: ScoutRules = field(default_factory=ScoutRules)
+    rule: Rule = "percentile"
+    scouts_used: ScoutsUsed = "half"
+    min_scored: int = 20
+    min_scouts: int = 1
+    compensation: float = 1.0
+    retry_factors: tuple[float, ...] = (2.0,)
+    killed_after: float = 1.0
+    killed_as: KilledAs = "lower_bound"
+    ram_min_mb: int | None = None
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        """Refuse impossible values, all at once."""
+        checks = {
+            "rule": (self.rule in ("percentile", "conformal"), "percentile or conformal"),
+            "scouts_used": (self.scouts_used in ("half", "all"), "half or all"),
+            "killed_as": (self.killed_as in ("lower_bound", "exclude"), "lower_bound or exclude"),
+            "min_scored": (self.min_scored >= 1, "at least 1"),
+            "min_scouts": (self.min_scouts >= 1, "at least 1"),
+            "compensation": (0 < self.compensation <= 2, "above 0, at most 2"),
+            "killed_after": (0 <= self.killed_after <= 1, "0 to 1"),
+            "confidence": (0.5 <= self.confidence < 1, "0.5 to below 1"),
+        }
+        wrong = [
+            f"{name}={getattr(self, name)!r}: allowed is {allowed}"
+            for name, (good, allowed) in checks.items()
+            if not good
+        ]
+        if wrong:
+            raise ConfigError("back-test assumptions: " + "; ".join(wrong))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every assumption by name, the rule set spelled out."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {**values, "rules": self.rules.to_dict()}
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """What every setting would have done; frames sorted by their keys, shares between 0 and 1.
+
+    Amount columns end in the parameter's unit: ``_gbh`` (ramcount), ``_coreh`` (cputime), ``_gb``
+    (outdiskcount). ``reserved = used + over + waste``: used and over of the attempt that finished, waste
+    of the attempts that were killed.
+
+    Attributes:
+        parameter: What was replayed.
+        assumptions: What was taken for granted.
+        weights: Of the loss columns.
+        current: The setting compared with, (rank, margin_pct).
+        by_setting: One row per (rank, margin_pct).
+        by_task: One row per (jeditaskid, rank, margin_pct) for the settings asked in detail.
+        by_stratum: One row per (stratum, level, rank, margin_pct), same settings.
+        gap: Scouts against the rest, one row per task.
+        gap_summary: The same over all tasks.
+        counts: What was used and left out.
+        caveats: What this cannot tell, in sentences.
+        moments: Sums that give the loss under other weights.
+    """
+
+    parameter: Parameter
+    assumptions: Assumptions
+    weights: LossWeights
+    current: Setting
+    by_setting: pl.DataFrame
+    by_task: pl.DataFrame
+    by_stratum: pl.DataFrame
+    gap: pl.DataFrame
+    gap_summary: pl.DataFrame
+    counts: dict[str, int]
+    caveats: tuple[str, ...]
+    moments: Moments = field(repr=False, compare=False)
+    ranks: IntArray = field(repr=False, compare=False)
+    margins: IntArray = field(repr=False, compare=False)
+
+    @property
+    def n_tasks(self) -> int:
+        """Tasks scored."""
+        return self.counts["n_tasks"]
+
+    def weighed(self, weights: LossWeights) -> pl.DataFrame:
+        """Return ``by_setting`` with the loss columns under other weights."""
+        return by_setting(
+            self.moments,
+            self.ranks,
+            self.margins,
+            weights,
+            amount=self.parameter.amount,
+            confidence=self.assumptions.confidence,
+        )
+
+    def setting(self, rank: int, margin_pct: int) -> dict[str, Any]:
+        """Return the row of one setting.
+
+        Raises:
+            ConfigError: It is not in the grid.
+        """
+        row = self.by_setting.filter(
+            (pl.col("rank") == rank) & (pl.col("margin_pct") == margin_pct)
+        )
+        if row.is_empty():
+            raise ConfigError(
+                f"setting ({rank}, {margin_pct}) is not in the grid of this back-test"
+            )
+        return row.row(0, named=True)
+
+    def worst(self, rank: int, margin_pct: int, **how: Any) -> dict[str, object] | None:
+        """Return the worst stratum under one setting; see :func:`strata.worst_stratum`."""
+        return worst_stratum(self.by_stratum, rank=rank, margin_pct=margin_pct, **how)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts that are not tables."""
+        return {
+            "parameter": self.parameter.name,
+            "assumptions": self.assumptions.to_dict(),
+            "weights": self.weights.to_dict(),
+            "weights_why": dict(self.weights.why(self.parameter.name)),
+            "current": list(self.current),
+            "counts": dict(self.counts),
+            "caveats": list(self.caveats),
+        }
+
+
+def backtest(
+    quantities: pl.DataFrame,
+    tasks: pl.DataFrame,
+    queues: pl.DataFrame | None = None,
+    jobs: Any | None = None,
+    *,
+    parameter: str = "ramcount",
+    ranks: Iterable[int] = range(50, 100),
+    margins: Iterable[int] | None = None,
+    current: Setting | None = None,
+    detail: Sequence[Setting] = (),
+    loss: LossWeights | None = None,
+    assumptions: Assumptions | None = None,
+    synthetic: bool = False,
+) -> Backtest:
+    """Replay a grid of ranks and margins over the history of many tasks.
+
+    Each task's estimate comes from the scouts it really had (or, unmarked, would have had) at the first
+    trigger, and is scored on its other jobs.
+
+    Args:
+        quantities: Of ``scouts.job_quantities``: finished jobs.
+        tasks: ``jeditaskid, baseramcount`` [MB]``, basewalltime`` [s]``, cpuefficiency`` [%]``,
+            processingtype, gshare, cputimeunit``; tasks not in it are not scored. Null: 0, 0, the rule
+            set's default, no level.
+        queues: ``panda_queue, corecount, maxrss, memory, maxtime, corepower, maxwdir``; None: shares of
+            queues and slots are null and cost nothing.
+        jobs: The jobs table in any engine, for failed jobs and merge jobs; None: not known.
+        parameter: ``ramcount``, ``cputime`` or ``outdiskcount``.
+        ranks: Percentile ranks of the grid, whole numbers 0..100.
+        margins: Margins of the grid [%]; None: those of the parameter.
+        current: Setting to compare with; None: the deployed one. Added to the grid if absent.
+        detail: Settings to keep task by task, besides the current one with and without its margin.
+        loss: Weights; None: the parameter's defaults.
+        assumptions: None: the defaults.
+        synthetic: The archive was generated (for the caveats).
+
+    Returns:
+        A :class:`Backtest`.
+
+    Raises:
+        SchemaError: Columns missing.
+        ConfigError: Impossible grid, parameter or setting.
+        InsufficientDataError: No task can be scored.
+
+    Source: scouts.md sections 4, 5, 7; design.md, idea 6.
+    """
+    chosen = parameter_named(parameter)
+    made = assumptions or Assumptions()
+    weights = loss or LossWeights.default(parameter)
+    now = current or (chosen.rank, chosen.margin_pct)
+    grid = _grid(ranks, chosen.margins if margins is None else margins, now, chosen)
+    sample = sample_of(
+        quantities,
+        tasks,
+        jobs,
+        parameter,
+        scouts_used=made.scouts_used,
+        min_scored=made.min_scored,
+        min_scouts=made.min_scouts,
+        killed_as=made.killed_as,
+    )
+    replay = _Replay.of(sample, quantities, queues, chosen, made)
+    moments = Moments(len(grid), grid.index(now))
+    all_ranks, all_margins = _columns(grid)
+    for tasks_here in _chunks(sample.tasks.height, len(grid)):
+        cells = replay.cells(all_ranks, all_margins, tasks_here)
+        moments.add(cells, replay.ledger.n_jobs[tasks_here], replay.ledger.coreh[tasks_here])
+    kept = sorted({now, (now[0], 0), *detail})
+    by_task = replay.by_task(kept, weights)
+    gap = scout_gap(sample.jobs, confidence=made.confidence)
+    summary = gap_summary(gap, confidence=made.confidence)
+    counts = {**sample.counts, **_queue_counts(queues, sample, replay.reach)}
+    n_fallback = int(moments.total("n_fallback")[moments.current])
+    return Backtest(
+        parameter=chosen,
+        assumptions=made,
+        weights=weights,
+        current=now,
+        by_setting=by_setting(
+            moments,
+            all_ranks,
+            all_margins,
+            weights,
+            amount=chosen.amount,
+            confidence=made.confidence,
+        ),
+        by_task=by_task,
+        by_stratum=by_stratum(by_task, amount=chosen.amount, confidence=made.confidence),
+        gap=gap,
+        gap_summary=summary,
+        counts=counts,
+        caveats=caveats_of(
+            counts,
+            chosen,
+            killed_as=made.killed_as,
+            gap_ratio=summary["ratio"][0],
+            n_fallback=n_fallback,
+            synthetic=synthetic,
+        ),
+        moments=moments,
+        ranks=all_ranks,
+        margins=all_margins,
+    )
+
+
+def _grid(
+    ranks: Iterable[int], margins: Iterable[int], current: Setting, parameter: Parameter
+) -> list[Setting]:
+    """Return the settings in order, the current one among them."""
+    all_ranks, all_margins = sorted(set(ranks)), sorted(set(margins))
+    problems = [
+        f"rank {r}: allowed are whole numbers 0 to 100" for r in all_ranks if not _whole(r, 100)
+    ]
+    problems += [
+        f"margin {m}: allowed are whole numbers 0 to 1000"
+        for m in all_margins
+        if not _whole(m, 1000)
+    ]
+    if not all_ranks or not all_margins:
+        problems.append("ranks and margins must not be empty")
+    if parameter.name == "outdiskcount" and (any(all_margins) or current[1] != 0):
+        problems.append("outdiskcount has no margin: leave margins out or give 0")
+    if problems:
+        raise ConfigError("back-test grid: " + "; ".join(problems[:5]))
+    return sorted({(r, m) for r in all_ranks for m in all_margins} | {current})
+
+
+def _whole(value: object, top: int) -> bool:
+    """Tell whether a value is a whole number from 0 to top."""
+    return isinstance(value, int | np.integer) and 0 <= value <= top
+
+
+def _columns(settings: Sequence[Setting]) -> tuple[IntArray, IntArray]:
+    """Split settings into ranks and margins."""
+    pairs = np.array(settings, dtype=np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _chunks(n_tasks: int, n_settings: int) -> Iterable[slice]:
+    """Yield slices of tasks whose cells fit in memory."""
+    size = max(1, CELLS // n_settings)
+    for first in range(0, n_tasks, size):
+        yield slice(first, min(first + size, n_tasks))
+
+
+def _queue_counts(
+    queues: pl.DataFrame | None, sample: Sample, reach: Reach | None
+) -> dict[str, int]:
+    """Count queues, those without a limit, and those of the jobs that the table lacks."""
+    if queues is None or reach is None:
+        return {"n_queues": 0, "n_unlimited": 0, "n_unknown_queues": 0}
+    seen = set(sample.scored["computingsite"].drop_nulls().unique())
+    return {
+        "n_queues": queues.height,
+        "n_unlimited": int(np.isinf(reach.capacity[0]).sum()),
+        "n_unknown_queues": len(seen - set(queues["panda_queue"])),
+    }
+
+
+@dataclass(frozen=True)
+class _Replay:
+    """The arrays of one back-test, ready for any setting."""
+
+    sample: Sample
+    estimator: Estimator
+    ledger: Ledger
+    reach: Reach | None
+    parameter: Parameter
+
+    @classmethod
+    def of(
+        cls,
+        sample: Sample,
+        quantities: pl.DataFrame,
+        queues: pl.DataFrame | None,
+        parameter: Parameter,
+        made: Assumptions,
+    ) -> _Replay:
+        """Solve and sort the needs once."""
+        efficiency = made.rules.default_cpu_efficiency
+        needs = needs_of(
+            sample.scored,
+            parameter.name,
+            retry_factors=made.retry_factors,
+            compensation=made.compensation,
+            default_efficiency_pct=efficiency,
+        )
+        reach = None
+        if queues is not None and queues.height:
+            reach = reach_of(
+                sample.scored,
+                queues,
+                slots_by_queue(quantities),
+                parameter.name,
+                compensation=made.compensation,
+                default_efficiency_pct=efficiency,
+            )
+        return cls(
+            sample=sample,
+            estimator=Estimator(
+                parameter.name, sample.values, made.rules, made.rule, made.ram_min_mb
+            ),
+            ledger=Ledger(needs, sample.tasks.height, killed_after=made.killed_after),
+            reach=reach,
+            parameter=parameter,
+        )
+
+    def cells(self, ranks: IntArray, margins: IntArray, tasks: slice) -> dict[str, FloatArray]:
+        """Return every outcome of a chunk of tasks under all settings, (n_tasks, n_settings) each."""
+        estimate = self.estimator.grid(ranks, margins, tasks)
+        outcome = self.ledger.outcomes(estimate, tasks)
+        cells = {f.name: getattr(outcome, f.name) for f in fields(outcome)}
+        if self.reach is None:
+            queues = slots = np.full(estimate.shape, np.nan)
+        else:
+            queues, slots = self.reach.shares(estimate, tasks)
+        work = self.ledger.coreh[tasks][:, None]
+        fallback = self.estimator.falls_back(ranks, tasks)
+        return {
+            **cells,
+            "estimate": estimate,
+            "queues_share": queues,
+            "slots_share": slots,
+            "unreachable_coreh": (1 - slots) * work,
+            "n_fallback": fallback.astype(np.float64),
+        }
+
+    def by_task(self, settings: Sequence[Setting], weights: LossWeights) -> pl.DataFrame:
+        """Return one row per (task, setting); see ``Backtest.by_task``."""
+        ranks, margins = _columns(settings)
+        tasks = self.sample.tasks
+        cells = self.cells(ranks, margins, slice(0, tasks.height))
+        n = len(settings)
+        flat = {name: values.ravel() for name, values in cells.items()}
+        amount = self.parameter.amount
+        w = weights.to_dict()
+        cost = sum(w[name] * np.nan_to_num(flat[name]) for name in COMPONENTS)
+        repeated = tasks.drop("task")[np.repeat(np.arange(tasks.height), n)]
+        reserved = flat["used"] + flat["over"] + flat["waste"]
+        jobs = np.repeat(self.ledger.n_jobs, n)
+        return repeated.with_columns(
+            rank=pl.Series(np.tile(ranks, tasks.height)),
+            margin_pct=pl.Series(np.tile(margins, tasks.height)),
+            estimate=pl.Series(flat["estimate"]),
+            n_exceed=pl.Series(flat["n_exceed"].astype(np.int64)),
+            n_lost=pl.Series(flat["n_lost"].astype(np.int64)),
+            exceed_rate=pl.Series(flat["n_exceed"] / jobs),
+            **{f"used_{amount}": pl.Series(flat["used"])},
+            **{f"over_{amount}": pl.Series(flat["over"])},
+            **{f"waste_{amount}": pl.Series(flat["waste"])},
+            **{f"reserved_{amount}": pl.Series(reserved)},
+            killed_coreh=pl.Series(flat["killed_coreh"]),
+            work_coreh=pl.Series(np.repeat(self.ledger.coreh, n)),
+            headroom_mean=pl.Series(flat["headroom"] / jobs),
+            queues_share=pl.Series(flat["queues_share"]).fill_nan(None),
+            slots_share=pl.Series(flat["slots_share"]).fill_nan(None),
+            unreachable_coreh=pl.Series(flat["unreachable_coreh"]).fill_nan(None),
+            cost_coreh=pl.Series(cost),
+            fallback=pl.Series(flat["n_fallback"] > 0),
+        ).sort("jeditaskid", "rank", "margin_pct")

@@ -1,0 +1,121 @@
+"""What each rank and margin would have told a task: the exact rule, for every task and setting at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from brokerlab.numerics import FloatArray, IntArray, SortedGroups
+from brokerlab.scouts.rules import ScoutRules
+from brokerlab.units import KB
+
+Rule = Literal["percentile", "conformal"]
+
+OUTDISK_CAP_KB = 10_240  # at most 10 MB per event or per MB of input (scouts.md 5.3)
+MILLI_BELOW = 10  # cpuTime below this is written in mHS06s (scouts.md 5.1)
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """The rule of one parameter, ready to be evaluated on a grid.
+
+    Attributes:
+        parameter: ``ramcount``, ``cputime`` or ``outdiskcount``.
+        groups: Values of the scouts of every task, sorted: kB, HS06 s per event, or bytes per event.
+        rules: Rule set; decides where the RAM margin and minimum act (S05).
+        rule: ``percentile``, or ``conformal``: the rank is then the promised coverage in per cent and the
+            order statistic ceil((n+1) rank/100) is taken; where there are too few scouts, the largest.
+        ram_min_mb: SCOUT_RAMCOUNT_MIN [MB]; None: no minimum.
+    """
+
+    parameter: str
+    groups: SortedGroups
+    rules: ScoutRules
+    rule: Rule = "percentile"
+    ram_min_mb: int | None = None
+
+    def grid(self, ranks: IntArray, margins: IntArray, tasks: slice) -> IntArray:
+        """Return the estimate of every task under every setting, as the whole number that is written.
+
+        Args:
+            ranks: (n_settings,) percentile ranks.
+            margins: (n_settings,) margins [%].
+            tasks: Which groups.
+
+        Returns:
+            (n_tasks, n_settings) MB (ramcount; per core if the task's unit is), mHS06 s per event
+            (cputime), kB per event or per MB (outdiskcount). Tasks without scouts: 0, to be masked by
+            the caller.
+        """
+        groups = SortedGroups(self.groups.values, self.groups.start[tasks], self.groups.size[tasks])
+        result = np.zeros((groups.size.size, ranks.size), dtype=np.int64)
+        for rank in np.unique(ranks):  # at most a hundred; tasks and margins are vectorised
+            columns = np.flatnonzero(ranks == rank)
+            lower, upper, k = self._statistics(groups, int(rank))
+            result[:, columns] = self._finish(lower, upper, k, margins[columns])
+        return result
+
+    def falls_back(self, ranks: IntArray, tasks: slice) -> np.ndarray:
+        """Tell where the conformal rule asks for more scouts than there are: (n_tasks, n_settings)."""
+        size = self.groups.size[tasks]
+        if self.rule == "percentile":
+            return np.zeros((size.size, ranks.size), dtype=bool)
+        return conformal_position(size[:, None], ranks[None, :]) >= size[:, None]
+
+    def _statistics(
+        self, groups: SortedGroups, rank: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the two order statistics and the position between them, (n_tasks,) each."""
+        if self.rule == "percentile":
+            return groups.order_statistics(rank)
+        position = np.minimum(conformal_position(groups.size, np.int64(rank)), groups.size - 1)
+        at = np.clip(groups.start + position, 0, max(groups.values.size - 1, 0))
+        values = groups.values[at] if groups.values.size else np.full(groups.size.shape, np.nan)
+        values = np.where(groups.size == 0, np.nan, values)
+        return values, values, position.astype(np.float64)
+
+    def _finish(
+        self, lower: FloatArray, upper: FloatArray, k: FloatArray, margins: IntArray
+    ) -> IntArray:
+        """Interpolate, apply the margin and round as the parameter's chapter says."""
+        lower, upper, k = lower[:, None], upper[:, None], k[:, None]
+        if self.parameter == "ramcount":
+            values = self._ramcount(lower, upper, k, margins[None, :])
+        elif self.parameter == "cputime":
+            values = _cputime(_interpolate(lower, upper, k) * ((100 + margins[None, :]) / 100))
+        else:
+            values = np.trunc(np.minimum(_interpolate(lower, upper, k) / KB, OUTDISK_CAP_KB))
+        return np.nan_to_num(values, nan=0.0).astype(np.int64)
+
+    def _ramcount(
+        self, lower: FloatArray, upper: FloatArray, k: FloatArray, margins: IntArray
+    ) -> FloatArray:
+        """RAM in whole MB (scouts.md 5.2); S05 says whether margin and minimum act per job."""
+        least = -np.inf if self.ram_min_mb is None else float(self.ram_min_mb)
+        if self.rules.ram_min_per_job:
+            factor = 1 + margins / 100
+            lower = np.maximum(lower / KB * factor, least)
+            upper = np.maximum(upper / KB * factor, least)
+            whole = np.trunc(_interpolate(lower, upper, k))
+            return np.where(whole < 0, 1.0, whole)
+        with_margin = np.floor_divide(_interpolate(lower, upper, k) * (100 + margins), 100)
+        whole = np.trunc(with_margin / KB)
+        return np.maximum(np.where(whole < 0, 1.0, whole), least)
+
+
+def conformal_position(size: IntArray, rank: IntArray | np.int64) -> IntArray:
+    """Return the 0-based place of the conformal order statistic ceil((n+1) rank/100), in whole numbers."""
+    return np.asarray(-((-(size + 1) * rank) // 100) - 1)
+
+
+def _interpolate(lower: FloatArray, upper: FloatArray, k: FloatArray) -> FloatArray:
+    """Evaluate the percentile as scouts.md section 4 writes it: two products, then the sum."""
+    f, c = np.floor(k), np.ceil(k)
+    return np.where(f == c, lower, lower * (c - k) + upper * (k - f))
+
+
+def _cputime(values: FloatArray) -> FloatArray:
+    """Round up in the unit that production would choose; the result is always in mHS06 s."""
+    return np.where(values < MILLI_BELOW, np.ceil(values * 1000), np.ceil(values) * 1000)

@@ -1,0 +1,137 @@
+"""Intervals whose unit of chance is the task: jobs of one task rise and fall together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from brokerlab.numerics import FloatArray, IntArray
+
+
+def t_factor(n_tasks: int, confidence: float) -> float:
+    """Return the two-sided Student factor for ``n_tasks`` clusters; infinite below two."""
+    if n_tasks < 2:
+        return float("inf")
+    return float(stats.t.ppf((1 + confidence) / 2, n_tasks - 1))
+
+
+def ratio_variance(
+    num2: FloatArray, num_den: FloatArray, den2: float, den: float, ratio: FloatArray, n_tasks: int
+) -> FloatArray:
+    r"""Variance of a ratio of totals when whole tasks are the sampling unit.
+
+    .. math:: v = \frac{T}{T-1} \frac{\sum_t (y_t - r x_t)^2}{(\sum_t x_t)^2}
+
+    Args:
+        num2: (n,) sum over tasks of y².
+        num_den: (n,) sum over tasks of y x.
+        den2: Sum over tasks of x².
+        den: Sum over tasks of x.
+        ratio: (n,) r = sum y / sum x.
+        n_tasks: T; below 2 the variance is infinite.
+
+    Returns:
+        (n,) never negative.
+
+    Source: Cochran, Sampling Techniques, 3rd edition (1977), section 6.3.
+    """
+    if n_tasks < 2 or den <= 0:
+        return np.full(np.shape(ratio), np.inf)
+    residual = np.maximum(num2 - 2 * ratio * num_den + ratio**2 * den2, 0.0)
+    return np.asarray(n_tasks / (n_tasks - 1) * residual / den**2)
+
+
+def share_interval(
+    share: FloatArray, variance: FloatArray, n_jobs: float, n_tasks: int, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Interval of a share of jobs, exact-binomial with the number of independent jobs that the tasks allow.
+
+    The number of effective jobs is ``r (1-r) / variance``, shrunk by the squared ratio of the normal to
+    the Student factor, at most ``n_jobs``. A share of exactly 0 or 1 has no spread to measure: every task
+    then counts as one independent job, so that the bound stays honest.
+
+    Args:
+        share: (n,) shares r in 0..1; NaN gives 0..1.
+        variance: (n,) of :func:`ratio_variance`.
+        n_jobs: Number of jobs behind the share.
+        n_tasks: Number of tasks.
+        confidence: Two-sided, such as 0.95.
+
+    Returns:
+        Lower and upper bounds, (n,) each.
+
+    Source: Korn and Graubard, Survey Methodology 24 (1998) 193; Clopper and Pearson (1934),
+    doi:10.1093/biomet/26.4.404.
+
+    Example:
+        >>> lo, hi = share_interval(np.array([0.0]), np.array([0.0]), 500, 30, 0.95)
+        >>> round(float(hi[0]), 4)
+        0.1157
+    """
+    tail = (1 - confidence) / 2
+    with np.errstate(all="ignore"):
+        effective = share * (1 - share) / variance
+        effective *= (stats.norm.ppf(1 - tail) / t_factor(n_tasks, confidence)) ** 2
+        flat = (share <= 0) | (share >= 1) | ~np.isfinite(effective)
+        effective = np.where(flat, n_tasks, np.minimum(effective, n_jobs))
+        hits = share * effective
+        low = stats.beta.ppf(tail, hits, effective - hits + 1)
+        high = stats.beta.ppf(1 - tail, hits + 1, effective - hits)
+    low = np.where((share <= 0) | ~np.isfinite(low), 0.0, low)
+    high = np.where((share >= 1) | ~np.isfinite(high), 1.0, high)
+    return low, high
+
+
+def bootstrap_weights(
+    n_tasks: int, *, n_boot: int, seed: int, cells: int = 4_000_000
+) -> Iterator[npt.NDArray[np.float64]]:
+    """Yield how often each task is drawn, replicate by replicate, in blocks that fit in memory.
+
+    Args:
+        n_tasks: Number of tasks drawn from, with replacement.
+        n_boot: Number of replicates in all.
+        seed: Same seed, same weights.
+        cells: Size of one block.
+
+    Yields:
+        (n_block, n_tasks) counts; each row sums to ``n_tasks``.
+
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapters 6 and 13.
+    """
+    rng = np.random.default_rng(seed)
+    block = max(1, cells // max(n_tasks, 1))
+    for first in range(0, n_boot, block):
+        size = min(block, n_boot - first)
+        drawn: IntArray = rng.integers(n_tasks, size=(size, n_tasks))
+        drawn += np.arange(size)[:, None] * n_tasks
+        counts = np.bincount(drawn.ravel(), minlength=size * n_tasks)
+        yield counts.reshape(size, n_tasks).astype(np.float64)
+
+
+def bootstrap_totals(totals: FloatArray, *, n_boot: int, seed: int) -> FloatArray:
+    """Return the column totals of every bootstrap replicate over tasks.
+
+    Args:
+        totals: (n_tasks, n_columns) per-task sums.
+        n_boot: Number of replicates.
+        seed: Same seed, same replicates; the same for every call with as many tasks, hence paired.
+
+    Returns:
+        (n_boot, n_columns).
+    """
+    blocks = [
+        weights @ totals for weights in bootstrap_weights(len(totals), n_boot=n_boot, seed=seed)
+    ]
+    return np.concatenate(blocks)
+
+
+def percentile_interval(replicates: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Return the bootstrap percentile interval of each column; NaN replicates are left out."""
+    tail = 50 * (1 - confidence)
+    if np.isnan(replicates).all(axis=0).any():
+        replicates = np.where(np.isnan(replicates).all(axis=0), 0.0, replicates)
+    low, high = np.nanpercentile(replicates, [tail, 100 - tail], axis=0)
+    return low, high

@@ -1,0 +1,238 @@
+"""What each job needed, turned round: the smallest estimate under which it would not have been killed.
+
+A request is a rounded straight line in the task's estimate x. Solving it for x once per job makes every
+setting a comparison of whole numbers: the job is killed where its need is above x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from brokerlab.errors import ConfigError
+from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.units import GB, HOUR_S, KB
+
+NEVER = 2**40 - 1  # above every estimate; leaves 23 bits for the number of a task in one int64 key
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The scored jobs of all tasks as arrays of one length.
+
+    Attributes:
+        task: (n_jobs,) number of the task.
+        need: (n_rungs, n_jobs) smallest estimate with which the attempt of that rung succeeds; rung 0 is
+            the first attempt, the others the retries with more.
+        factors: (n_rungs,) how much more each rung gets, 1 first.
+        slope: (n_jobs,) amount reserved per unit of the estimate [amount unit].
+        offset: (n_jobs,) amount reserved besides [amount unit].
+        used: (n_jobs,) amount used [amount unit].
+        coreh: (n_jobs,) core-hours of one complete run.
+        headroom_slope: (n_jobs,) request / use per unit of the estimate.
+        headroom_offset: (n_jobs,) request / use - 1 at estimate 0.
+        killed_at_limit: A killed attempt ends when the limit is reached (walltime); else after the
+            stated share of its run.
+    """
+
+    task: IntArray
+    need: IntArray
+    factors: tuple[float, ...]
+    slope: FloatArray
+    offset: FloatArray
+    used: FloatArray
+    coreh: FloatArray
+    headroom_slope: FloatArray
+    headroom_offset: FloatArray
+    killed_at_limit: bool
+
+
+def scorable(parameter: str) -> pl.Expr:
+    """Tell which jobs can be scored: everything their request and use are made of is known."""
+    common = pl.col("duration_s").is_not_null() & (pl.col("cores") > 0)
+    if parameter == "ramcount":
+        return common & (pl.col("maxpss_kb") > 0)
+    if parameter == "cputime":
+        return common & pl.col("n_events").is_not_null() & (pl.col("corepower") > 0)
+    size = pl.when("outdisk_per_event").then("n_events").otherwise("input_mb")
+    return common & size.is_not_null() & (pl.col("outputfilebytes") > 0)
+
+
+def needs_of(
+    jobs: pl.DataFrame,
+    parameter: str,
+    *,
+    retry_factors: tuple[float, ...],
+    compensation: float,
+    default_efficiency_pct: float,
+) -> Needs:
+    """Solve the request of every job for the estimate.
+
+    Requests (all evaluated as written, then truncated to whole numbers):
+
+    * ramcount: ``int((x * C + base) * compensation)`` MB, or ``int(x * compensation)`` if the task's unit
+      is not per core, against ``maxpss`` of the whole job;
+    * cputime: ``int(x / 1000 * events / C / P / (eff / 100) + base)`` seconds against the duration;
+    * outdiskcount: ``x * 1024 * events`` bytes (or per MB of input) against the output.
+
+    A retry gets the stated multiple of the first request. Amounts reserved are taken before truncation,
+    at most 1 MB or 1 s per job above.
+
+    Args:
+        jobs: Scored jobs: quantities with ``task`` (number of the task), ``baseramcount`` [MB],
+            ``basewalltime`` [s], ``cpuefficiency`` [%], ``censored`` (use is a lower bound).
+        parameter: Which.
+        retry_factors: Multiples of the retries, rising.
+        compensation: Factor on memory requests.
+        default_efficiency_pct: For a null ``cpuefficiency``.
+
+    Source: statistics.md section 1; scouts.md section 15, job_max_walltime and disk_sizes_bytes.
+    """
+    factors = (1.0, *retry_factors)
+    if any(b <= a for a, b in zip(factors, factors[1:], strict=False)):
+        raise ConfigError(f"retry_factors={retry_factors}: allowed are rising factors above 1")
+    if parameter == "ramcount":
+        return _memory(jobs, factors, compensation)
+    if parameter == "cputime":
+        return _walltime(jobs, factors, default_efficiency_pct)
+    return _disk(jobs, factors)
+
+
+def _memory(jobs: pl.DataFrame, factors: tuple[float, ...], compensation: float) -> Needs:
+    kb, seconds = _array(jobs, "maxpss_kb"), _array(jobs, "duration_s")
+    per_core = jobs["ram_per_core"].fill_null(value=False).to_numpy()
+    cores = _array(jobs, "cores")
+    times = np.where(per_core, cores, 1.0)
+    base = np.where(per_core, _array(jobs, "baseramcount", default=0.0), 0.0)
+    wanted_mb = np.ceil(
+        kb / KB
+    )  # int(request) >= kb/1024 exactly when request >= the next whole MB
+
+    def request(x: FloatArray, factor: float) -> FloatArray:
+        return np.asarray((x * times + base) * compensation * factor)
+
+    need = np.stack(
+        [
+            _least(wanted_mb, lambda x, f=f: request(x, f), (wanted_mb / (compensation * f) - base) / times)
+            for f in factors
+        ]
+    )  # fmt: skip
+    hours = seconds / HOUR_S / KB  # MB to GB
+    mb = kb / KB
+    return _assemble(
+        jobs,
+        need,
+        factors,
+        slope=times * compensation * hours,
+        offset=base * compensation * hours,
+        used=mb * hours,
+        coreh=cores * seconds / HOUR_S,
+        headroom=(times * compensation / mb, base * compensation / mb - 1),
+        killed_at_limit=False,
+    )
+
+
+def _walltime(jobs: pl.DataFrame, factors: tuple[float, ...], default_pct: float) -> Needs:
+    seconds = _array(jobs, "duration_s")
+    cores, power = _array(jobs, "cores"), _array(jobs, "corepower")
+    events = np.maximum(_array(jobs, "n_events"), 1.0)  # a job of 0 events counts as a whole
+    share = _array(jobs, "cpuefficiency", default=default_pct) / 100
+    base = _array(jobs, "basewalltime", default=0.0)
+    per_unit = events / cores / power / share / 1000
+
+    def limit(x: FloatArray, factor: float) -> FloatArray:
+        return np.asarray((x / 1000 * events / cores / power / share + base) * factor)
+
+    need = np.stack(
+        [
+            _least(seconds, lambda x, f=f: limit(x, f), (seconds / f - base) / per_unit)
+            for f in factors
+        ]
+    )
+    coreh = cores * seconds / HOUR_S
+    positive = np.maximum(seconds, 1.0)
+    return _assemble(
+        jobs,
+        need,
+        factors,
+        slope=per_unit * cores / HOUR_S,
+        offset=base * cores / HOUR_S,
+        used=coreh,
+        coreh=coreh,
+        headroom=(per_unit / positive, base / positive - 1),
+        killed_at_limit=True,
+    )
+
+
+def _disk(jobs: pl.DataFrame, factors: tuple[float, ...]) -> Needs:
+    out = _array(jobs, "outputfilebytes")
+    per_event = jobs["outdisk_per_event"].fill_null(value=False).to_numpy()
+    events = np.maximum(_array(jobs, "n_events", default=1.0), 1.0)
+    size = np.where(per_event, events, _array(jobs, "input_mb", default=1.0))
+
+    def room(x: FloatArray, factor: float) -> FloatArray:
+        return np.asarray(x * KB * size * factor)
+
+    need = np.stack(
+        [_least(out, lambda x, f=f: room(x, f), out / (KB * size * f)) for f in factors]
+    )
+    return _assemble(
+        jobs,
+        need,
+        factors,
+        slope=KB * size / GB,
+        offset=np.zeros_like(size),
+        used=out / GB,
+        coreh=_array(jobs, "cores") * _array(jobs, "duration_s") / HOUR_S,
+        headroom=(KB * size / out, np.full_like(size, -1.0)),
+        killed_at_limit=False,
+    )
+
+
+def _least(
+    wanted: FloatArray, given: Callable[[FloatArray], FloatArray], about: FloatArray
+) -> IntArray:
+    """Return the smallest whole x >= 0 with ``given(x) >= wanted``; ``about`` is the solution in reals.
+
+    The real solution is off by rounding only, so one step down and one up settle it.
+    """
+    x = np.clip(np.ceil(np.nan_to_num(about, nan=0.0, posinf=NEVER)), 0, NEVER)
+    x = np.where((x > 0) & (given(x - 1) >= wanted), x - 1, x)
+    x = np.where(given(x) < wanted, x + 1, x)
+    return np.clip(x, 0, NEVER).astype(np.int64)
+
+
+def _assemble(
+    jobs: pl.DataFrame,
+    need: IntArray,
+    factors: tuple[float, ...],
+    *,
+    slope: FloatArray,
+    offset: FloatArray,
+    used: FloatArray,
+    coreh: FloatArray,
+    headroom: tuple[FloatArray, FloatArray],
+    killed_at_limit: bool,
+) -> Needs:
+    """Put the arrays together; a job killed before it was done needed more than was seen."""
+    censored = jobs["censored"].to_numpy()
+    return Needs(
+        task=jobs["task"].to_numpy().astype(np.int64),
+        need=np.minimum(need + censored[None, :], NEVER),
+        factors=factors,
+        slope=slope,
+        offset=offset,
+        used=used,
+        coreh=coreh,
+        headroom_slope=headroom[0],
+        headroom_offset=headroom[1],
+        killed_at_limit=killed_at_limit,
+    )
+
+
+def _array(jobs: pl.DataFrame, name: str, *, default: float | None = None) -> FloatArray:
+    column = jobs[name].cast(pl.Float64)
+    return (column if default is None else column.fill_null(default)).to_numpy()

@@ -1,0 +1,111 @@
+"""The same outcomes by processing type, share, cores and number of scouts: who pays for the mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from brokerlab.calibrate.intervals import ratio_variance, share_interval
+from brokerlab.errors import ConfigError, nearest
+
+STRATA = ("processingtype", "gshare", "cores", "n_scouts")
+NO_LEVEL = "(none)"
+
+
+def with_levels(by_task: pl.DataFrame, strata: Sequence[str] = STRATA) -> pl.DataFrame:
+    """Return one row per (task row, stratum): ``stratum, level`` added; null levels are ``(none)``."""
+    unknown = [f"{s}: {nearest(s, STRATA)}" for s in strata if s not in STRATA]
+    if unknown:
+        raise ConfigError("no such stratum: " + "; ".join(unknown))
+    return pl.concat(
+        by_task.with_columns(
+            stratum=pl.lit(stratum),
+            level=pl.col(stratum).cast(pl.String).fill_null(NO_LEVEL),
+        )
+        for stratum in strata
+    )
+
+
+def by_stratum(
+    by_task: pl.DataFrame, *, amount: str, confidence: float, strata: Sequence[str] = STRATA
+) -> pl.DataFrame:
+    """Sum the tasks of each level under each setting in ``by_task``.
+
+    Args:
+        by_task: Of a back-test.
+        amount: Suffix of the amount columns.
+        confidence: Of the exceed rate's interval.
+        strata: Which.
+
+    Returns:
+        One row per (stratum, level, rank, margin_pct), sorted: ``n_tasks, n_scored, n_exceed, exceed_rate,
+        exceed_lo, exceed_hi, exceed_rate_task_mean``, the amounts, ``killed_coreh, work_coreh, loss,
+        queues_share, slots_share``.
+    """
+    exceed, n = pl.col("n_exceed").cast(pl.Float64), pl.col("n_scored").cast(pl.Float64)
+    totals = [f"{name}_{amount}" for name in ("used", "over", "waste", "reserved")]
+    keys = ["stratum", "level", "rank", "margin_pct"]
+    frame = (
+        with_levels(by_task, strata)
+        .group_by(keys)
+        .agg(
+            pl.len().cast(pl.Int64).alias("n_tasks"),
+            pl.col("n_scored", "n_exceed", "n_lost").sum(),
+            *(pl.col(name).sum() for name in (*totals, "killed_coreh", "work_coreh", "cost_coreh")),
+            pl.col("queues_share", "slots_share").mean(),
+            exceed_rate_task_mean=(exceed / n).mean(),
+            exceed2=(exceed**2).sum(),
+            exceed_n=(exceed * n).sum(),
+            n2=(n**2).sum(),
+        )
+        .with_columns(
+            exceed_rate=pl.col("n_exceed") / pl.col("n_scored"),
+            loss=pl.col("cost_coreh") / pl.col("work_coreh"),
+        )
+        .sort(keys)
+    )
+    bounds = [_bounds(row, confidence) for row in frame.iter_rows(named=True)]
+    return frame.drop("exceed2", "exceed_n", "n2", "cost_coreh").with_columns(
+        exceed_lo=pl.Series([b[0] for b in bounds], dtype=pl.Float64),
+        exceed_hi=pl.Series([b[1] for b in bounds], dtype=pl.Float64),
+    )
+
+
+def _bounds(row: dict[str, float], confidence: float) -> tuple[float, float]:
+    """Interval of the exceed rate of one level; there are tens of levels, not thousands."""
+    rate, n_tasks = np.array([row["exceed_rate"]]), int(row["n_tasks"])
+    variance = ratio_variance(
+        np.array([row["exceed2"]]),
+        np.array([row["exceed_n"]]),
+        row["n2"],
+        row["n_scored"],
+        rate,
+        n_tasks,
+    )
+    low, high = share_interval(rate, variance, row["n_scored"], n_tasks, confidence)
+    return float(low[0]), float(high[0])
+
+
+def worst_stratum(
+    strata: pl.DataFrame, *, rank: int, margin_pct: int, min_tasks: int = 5, on: str = "exceed_rate"
+) -> dict[str, object] | None:
+    """Return the level with the highest rate (or loss) under one setting, by name.
+
+    Args:
+        strata: Of :func:`by_stratum`.
+        rank: Setting.
+        margin_pct: Setting.
+        min_tasks: Levels with fewer tasks are not named.
+        on: Column to compare.
+
+    Returns:
+        The row as a dictionary; None if no level has enough tasks. Ties: more jobs first, then by name.
+    """
+    rows = strata.filter(
+        (pl.col("rank") == rank)
+        & (pl.col("margin_pct") == margin_pct)
+        & (pl.col("n_tasks") >= min_tasks)
+    ).sort(on, "n_scored", "stratum", "level", descending=[True, True, False, False])
+    return rows.row(0, named=True) if rows.height else None

@@ -1,0 +1,101 @@
+"""Small random histories with exactly the columns that the back-test reads."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import numpy as np
+import polars as pl
+
+T0 = datetime(2026, 1, 1)  # noqa: DTZ001 - archive times are UTC without zone
+
+
+def quantities(
+    n_tasks: int = 5,
+    n_jobs: int = 40,
+    *,
+    seed: int = 0,
+    marked: bool = True,
+    per_core: bool = True,
+    spread: float = 0.08,
+    task_spread: float = 0.6,
+    hours_between: float = 24.0,
+) -> pl.DataFrame:
+    """Tasks of log-normal memory, time and output; the first ten jobs of each are its scouts."""
+    rng = np.random.default_rng(seed)
+    rows = n_tasks * n_jobs
+    task = np.repeat(np.arange(n_tasks), n_jobs)
+    place = np.tile(np.arange(n_jobs), n_tasks)
+    cores = np.repeat(rng.choice([1, 4, 8], n_tasks), n_jobs).astype(float)
+    level = np.repeat(rng.normal(14.2, task_spread, n_tasks), n_jobs)
+    maxpss = np.round(np.exp(level + rng.normal(0, spread, rows)) * cores)
+    events = rng.integers(20, 2000, rows)
+    duration = np.round(600 + np.exp(rng.normal(7.5, 0.3, rows))).astype(int)
+    power = rng.choice([9.5, 10.0, 12.7], rows)
+    hs06 = np.maximum(duration - 600, 0) * power * cores * 90 / 100
+    output = rng.integers(1_000, 80_000, rows) * events
+    input_mb = rng.uniform(1, 500, rows)
+    creation = [
+        T0 + timedelta(hours=hours_between * int(t), seconds=int(p))
+        for t, p in zip(task, place, strict=True)
+    ]
+    start = [
+        c + timedelta(seconds=int(w))
+        for c, w in zip(creation, rng.integers(60, 9000, rows), strict=True)
+    ]
+    end = [s + timedelta(seconds=int(d)) for s, d in zip(start, duration, strict=True)]
+    ram = np.ceil((maxpss - 100 * 1024) / cores) if per_core else maxpss
+    return pl.DataFrame(
+        {
+            "jeditaskid": task + 100,
+            "pandaid": np.arange(rows) + 1,
+            "computingsite": rng.choice(["Q1", "Q2", "Q3"], rows),
+            "cores": cores,
+            "duration_s": duration,
+            "corepower": power,
+            "input_mb": input_mb,
+            "n_events": events,
+            "is_scout": (place < 10) & marked,
+            "creationtime": creation,
+            "starttime": start,
+            "endtime": end,
+            "finish_time": [e + timedelta(seconds=30) for e in end],
+            "cputime_hs06s": hs06 / events,
+            "cputime_eligible": events >= 10 * cores,
+            "ram_kb": ram,
+            "ram_per_core": np.full(rows, per_core),
+            "outdisk_bytes": np.ceil(output / events),
+            "outdisk_per_event": np.full(rows, True),
+            "maxpss_kb": maxpss,
+            "outputfilebytes": output,
+        }
+    )
+
+
+def tasks(n_tasks: int = 5, *, seed: int = 0) -> pl.DataFrame:
+    rng = np.random.default_rng(seed + 1)
+    return pl.DataFrame(
+        {
+            "jeditaskid": np.arange(n_tasks) + 100,
+            "baseramcount": np.full(n_tasks, 100),
+            "basewalltime": np.full(n_tasks, 600),
+            "cpuefficiency": np.full(n_tasks, 90),
+            "processingtype": rng.choice(["reco", "deriv"], n_tasks),
+            "gshare": rng.choice(["MC", "Data", None], n_tasks),
+            "creationdate": [T0 + timedelta(days=int(i)) for i in range(n_tasks)],
+        },
+        schema_overrides={"gshare": pl.String},
+    )
+
+
+def queues() -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "panda_queue": ["Q1", "Q2", "Q3", "Q4"],
+            "corecount": [8, 1, 8, None],
+            "maxrss": [16000, 2500, None, 0],
+            "memory": [None, None, 32000, None],
+            "maxtime": [86400, 3600, 0, 172800],
+            "corepower": [10.0, 12.0, 9.5, None],
+        }
+    )
