@@ -1,0 +1,135 @@
+"""One look for every chart: colours with a fixed meaning, fonts that exist offline, files that last.
+
+Grey is the current setting, blue the proposed one, red the limit; the same in every chart and page. The
+three differ in lightness and in dash or shape too, so that print and colour-blind readers lose nothing.
+"""
+
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+
+CURRENT = "#6e6e6e"
+"""The setting in use."""
+PROPOSED = "#0065a8"
+"""The setting proposed."""
+LIMIT = "#b3261e"
+"""A limit that must not be passed."""
+OTHER = "#b9c4cf"
+"""Everything else: settings looked at and not chosen."""
+INK = "#1b1f23"
+SOFT = "#57606a"
+GRID = "#e3e7eb"
+FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+"""Liberation Sans is bundled with the renderer and as wide as Arial: text fits wherever it is read."""
+
+WIDTH = 600
+"""Width of a chart's plotting area [px]; with axis and labels it fits an A4 page."""
+TITLE_COLUMNS = 82
+"""Characters of a title or subtitle per line."""
+
+SETTINGS = ("current", "proposed")
+"""Names of the two settings in every frame that has a column ``setting``."""
+
+
+@alt.theme.register("brokerlab", enable=False)
+def brokerlab() -> alt.theme.ThemeConfig:
+    """Return the theme; `save` uses it, a notebook turns it on with ``alt.theme.enable``."""
+    axis = {
+        "gridColor": GRID,
+        "domainColor": SOFT,
+        "tickColor": SOFT,
+        "labelColor": INK,
+        "titleColor": INK,
+        "labelFontSize": 12,
+        "titleFontSize": 13,
+        "titleFontWeight": "normal",
+        "labelLimit": 260,
+    }
+    config: Any = {
+        "background": "white",
+        "aria": False,  # the page announces each chart as one picture with its finding
+        "font": FONT,
+        "view": {"stroke": None},
+        "axis": axis,
+        "legend": {"labelFontSize": 12, "titleFontSize": 12, "orient": "top", "offset": 4},
+        "header": {"labelFontSize": 12, "titleFontSize": 13, "labelFontWeight": "bold"},
+        "title": {
+            "anchor": "start",
+            "frame": "group",
+            "fontSize": 15,
+            "subtitleFontSize": 12,
+            "subtitleColor": SOFT,
+            "color": INK,
+            "offset": 12,
+        },
+        "text": {"fontSize": 12, "color": INK},
+    }
+    return {"config": config}
+
+
+def title(finding: str, sample: str) -> alt.Title:
+    """Return a chart's title: the finding, and the sample behind it below.
+
+    Args:
+        finding: What the chart shows, a sentence.
+        sample: Sample size and what the bars mean.
+
+    Example:
+        >>> title("Waste falls", "n = 12 tasks").subtitle
+        ['n = 12 tasks']
+    """
+    return alt.Title(
+        text=_wrapped(finding, TITLE_COLUMNS - 12), subtitle=_wrapped(sample, TITLE_COLUMNS + 12)
+    )
+
+
+def _wrapped(text: str, columns: int) -> list[str]:
+    return textwrap.wrap(text, columns) or [""]
+
+
+def setting_colour(settings: Iterable[str] = SETTINGS) -> alt.Color:
+    """Return the colour channel of a column ``setting``: grey current, blue proposed.
+
+    Args:
+        settings: Those present, so that a legend does not list what is not drawn.
+    """
+    shown = [name for name in SETTINGS if name in set(settings)]
+    colours = {"current": CURRENT, "proposed": PROPOSED}
+    scale = alt.Scale(domain=shown, range=[colours[name] for name in shown])
+    return alt.Color("setting:N", scale=scale, legend=alt.Legend(title=None))
+
+
+def setting_shape(settings: Iterable[str] = SETTINGS) -> alt.Shape:
+    """Return the shape channel of a column ``setting``: circle current, diamond proposed."""
+    shown = [name for name in SETTINGS if name in set(settings)]
+    shapes = {"current": "circle", "proposed": "diamond"}
+    scale = alt.Scale(domain=shown, range=[shapes[name] for name in shown])
+    return alt.Shape("setting:N", scale=scale, legend=alt.Legend(title=None))
+
+
+def save(
+    chart: alt.TopLevelMixin, folder: str | Path, name: str, *, interactive: bool = False
+) -> Path:
+    """Write a chart as SVG and as its JSON specification, data inside.
+
+    Args:
+        chart: The chart.
+        folder: Where; made if it is not there.
+        name: File name without ending.
+        interactive: Also write one HTML file that works without network, about 0.9 MB.
+
+    Returns:
+        The path of the SVG.
+    """
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    path = target / f"{name}.svg"
+    with alt.theme.enable("brokerlab"):
+        chart.save(str(path))
+        chart.save(str(target / f"{name}.json"))
+        if interactive:
+            chart.save(str(target / f"{name}.html"), inline=True)
+    return path
