@@ -196,7 +196,7 @@ def job_quantities(
             )
             for chunk in chunks
         ]
-    )
+    ).sort("jeditaskid", "pandaid")
 
 
 def scout_config(config: Config, rules: ScoutRules) -> ScoutConfig:

@@ -84,12 +84,12 @@ class Jobs:
         np.maximum.at(found, self.task[hits], hits)
         return found
 
-    def first_equal(self, values: FloatArray, wanted: FloatArray) -> IntArray:
-        """Return the row of the first job per task whose value is the wanted one; -1 for none."""
-        hits = np.flatnonzero(values == wanted[self.task])[::-1]
-        found = np.full(self.n_tasks, -1, dtype=np.int64)
-        found[self.task[hits]] = hits
-        return found
+    def pick(self, name: str, rows: IntArray) -> FloatArray:
+        """Return a column at one row per task; NaN where the row is -1."""
+        found = rows >= 0
+        picked = np.full(self.n_tasks, np.nan)
+        picked[found] = self.values(name)[rows[found]]
+        return picked
 
     def sorted_by_task(self, values: FloatArray) -> SortedGroups:
         """Sort the known values inside each task."""
@@ -138,8 +138,7 @@ def cputime(tasks: pl.DataFrame, jobs: Jobs, rank: float) -> tuple[pl.DataFrame,
         .when(pl.lit(asked).is_not_null() & pl.lit(pl.Series(~np.isnan(value))))
         .then(pl.lit("HS06sPerEvent"))
     )
-    duration = jobs.values("duration_s")
-    exec_time = np.where(found.upper_row >= 0, duration[found.upper_row], np.nan)
+    exec_time = jobs.pick("duration_s", found.upper_row)
     asked_milli = asked.str.starts_with("m").fill_null(value=False).to_numpy()
     old = floats(tasks, "orig_cputime")
     old = np.where(asked_milli, old / np.full_like(old, 1000), old)
@@ -307,11 +306,10 @@ def most_cpu(jobs: Jobs) -> pl.DataFrame:
     cpu = jobs.values("cpu_s")
     longest = jobs.maximum(cpu)
     row = jobs.last_equal(cpu, longest)
-    found = row >= 0
     return pl.select(
         max_cpu_time=integers(longest),
-        max_cpu_time_duration=nullable(np.where(found, jobs.values("duration_s")[row], np.nan)),
-        max_cpu_time_cores=integers(np.where(found, jobs.values("cores")[row], np.nan)),
+        max_cpu_time_duration=nullable(jobs.pick("duration_s", row)),
+        max_cpu_time_cores=integers(jobs.pick("cores", row)),
     )
 
 

@@ -170,3 +170,69 @@ def _short(expected: Any, ours: Any) -> str:
             {k: (expected.get(k), ours.get(k)) for k in keys if expected.get(k) != ours.get(k)}
         )
     return f"recorded {expected}, ours {ours}"
+
+
+def answer_data(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Answer a ``scout_data`` case."""
+    tables, keywords = arguments(inputs)
+    merge = inputs.get("options", {}).get("merge", False)
+    return recorded(scouts.estimate(*tables, **keywords, merge=merge))
+
+
+def answer_set(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Answer a ``scout_set`` case: parameters, merge parameters, exhausted checks, the written task."""
+    tables, keywords = arguments(inputs)
+    tasks, config = tables[2], keywords["config"]
+    result = scouts.estimate(*tables, **keywords)
+    merge = None
+    if tag_value(tasks["splitrule"].item(), "MO") is not None:
+        plain = {k: v for k, v in keywords.items() if k not in ("worker_nodes", "cpu_benchmarks")}
+        merge = scouts.estimate(*tables, **plain, merge=True)
+    use_exhausted = inputs["options"]["use_exhausted"]
+    verdict = scouts.exhausted_checks(tasks, result, config=config, use_exhausted=use_exhausted)
+    written = scouts.write_tasks(tasks, result, exhausted=verdict, merge_scouts=merge)
+    row, before = written.row(0, named=True), tasks.row(0, named=True)
+    answer = recorded(result) | {
+        "status": row["status"],
+        "split_rule": _items(row["splitrule"]),
+        "reason": verdict.verdicts["message_code"].item(),
+        "task_changes": {
+            name: row[name]
+            for name in row
+            if name not in ("status", "oldstatus", "splitrule") and row[name] != before.get(name)
+        },
+        "merge_succeeded": None,
+    }
+    if merge is not None:
+        ours = recorded(merge)
+        answer |= {f"merge_{part}": ours[part] for part in ("succeeded", "data", "extra")}
+    return answer
+
+
+def _items(splitrule: str | None) -> list[str]:
+    return sorted(item for item in (splitrule or "").split(",") if item)
+
+
+def differences_set(expected: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    """List what differs in a ``scout_set`` case."""
+    found = differences(expected, ours)
+    wanted = {
+        "status": expected["status"],
+        "split_rule": _items(expected["split_rule"]),
+        "reason": _reason(expected["error_dialog"]),
+        "task_changes": expected["task_changes"],
+        "merge_succeeded": expected["merge_succeeded"],
+    }
+    found += [
+        f"{part}: {_short(value, ours[part])}" for part, value in wanted.items() if value != ours[part]
+    ]
+    if "merge_data" in expected:
+        found += differences(
+            {part: expected[f"merge_{part}"] for part in ("succeeded", "data", "extra")},
+            {part: ours[f"merge_{part}"] for part in ("succeeded", "data", "extra")},
+        )
+    return found
+
+
+def _reason(dialog: str | None) -> str | None:
+    return None if dialog is None else dialog.split("reason=")[1].split()[0]
