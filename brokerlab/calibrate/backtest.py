@@ -303,7 +303,7 @@ def _grid(
 
 def _whole(value: object, top: int) -> bool:
     """Tell whether a value is a whole number from 0 to top."""
-    return isinstance(value, int | np.integer) and 0 <= value <= top
+    return isinstance(value, int | np.integer) and bool(0 <= value <= top)
 
 
 def _columns(settings: Sequence[Setting]) -> tuple[IntArray, IntArray]:
@@ -410,7 +410,7 @@ class _Replay:
         flat = {name: values.ravel() for name, values in cells.items()}
         amount = self.parameter.amount
         w = weights.to_dict()
-        cost = sum(w[name] * np.nan_to_num(flat[name]) for name in COMPONENTS)
+        parts = np.stack([w[name] * np.nan_to_num(flat[name]) for name in COMPONENTS])
         repeated = tasks.drop("task")[np.repeat(np.arange(tasks.height), n)]
         reserved = flat["used"] + flat["over"] + flat["waste"]
         jobs = np.repeat(self.ledger.n_jobs, n)
@@ -431,6 +431,6 @@ class _Replay:
             queues_share=pl.Series(flat["queues_share"]).fill_nan(None),
             slots_share=pl.Series(flat["slots_share"]).fill_nan(None),
             unreachable_coreh=pl.Series(flat["unreachable_coreh"]).fill_nan(None),
-            cost_coreh=pl.Series(cost),
+            cost_coreh=pl.Series(parts.sum(axis=0)),
             fallback=pl.Series(flat["n_fallback"] > 0),
         ).sort("jeditaskid", "rank", "margin_pct")

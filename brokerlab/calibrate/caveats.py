@@ -38,6 +38,7 @@ def caveats_of(
         _gap(gap_ratio, parameter),
         _left_out(counts),
         _queues(counts),
+        _disk(parameter),
         _fallback(n_fallback, counts),
     ]
     return tuple(sentence for sentence in found if sentence)
@@ -144,6 +145,15 @@ def _queues(counts: Mapping[str, int]) -> str:
             f"{n} of {counts['n_queues']} queues without a limit, taken as able to take any task"
         )
     return "; ".join(parts) + "." if parts else ""
+
+
+def _disk(parameter: Parameter) -> str:
+    if parameter.name != "outdiskcount":
+        return ""
+    return (
+        "An output above its estimate is counted as a kill; in truth the work directory adds at least "
+        "300 MB to the request, which saves an unknown part of these jobs."
+    )
 
 
 def _fallback(n: int, counts: Mapping[str, int]) -> str:

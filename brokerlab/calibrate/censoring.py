@@ -81,7 +81,11 @@ def unfinished(jobs: Any | None, tasks: pl.DataFrame) -> Unfinished:
     payload = mine.filter(pl.col("processingtype").ne_missing("pmerge"))
     final = payload
     if "parentid" in present:
-        parents = _collect(lazy.select("parentid").filter(~nw.col("parentid").is_null()).unique())
+        parents = _collect(
+            lazy.select(nw.col("parentid").cast(nw.Int64()))
+            .filter(~nw.col("parentid").is_null())
+            .unique()
+        )
         final = payload.join(parents, left_on="pandaid", right_on="parentid", how="anti")
     merge = pl.Series("pandaid", [], pl.Int64)
     if "processingtype" in present:

@@ -26,7 +26,7 @@ def scout_gap(jobs: pl.DataFrame, *, confidence: float = 0.95) -> pl.DataFrame:
     """
     value = pl.col("value")
     sides = {"scouts": pl.col("role") == "scout", "rest": pl.col("role") == "rest"}
-    columns = {}
+    columns: dict[str, pl.Expr] = {}
     for side, here in sides.items():
         log = value.filter(here).log()
         columns |= {

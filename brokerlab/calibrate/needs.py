@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -92,7 +93,7 @@ def needs_of(
     Source: statistics.md section 1; scouts.md section 15, job_max_walltime and disk_sizes_bytes.
     """
     factors = (1.0, *retry_factors)
-    if any(b <= a for a, b in zip(factors, factors[1:], strict=False)):
+    if any(b <= a for a, b in pairwise(factors)):
         raise ConfigError(f"retry_factors={retry_factors}: allowed are rising factors above 1")
     if parameter == "ramcount":
         return _memory(jobs, factors, compensation)
@@ -116,10 +117,10 @@ def _memory(jobs: pl.DataFrame, factors: tuple[float, ...], compensation: float)
 
     need = np.stack(
         [
-            _least(wanted_mb, lambda x, f=f: request(x, f), (wanted_mb / (compensation * f) - base) / times)
+            _least(wanted_mb, request, f, about=(wanted_mb / (compensation * f) - base) / times)
             for f in factors
         ]
-    )  # fmt: skip
+    )
     hours = seconds / HOUR_S / KB  # MB to GB
     mb = kb / KB
     return _assemble(
@@ -147,10 +148,7 @@ def _walltime(jobs: pl.DataFrame, factors: tuple[float, ...], default_pct: float
         return np.asarray((x / 1000 * events / cores / power / share + base) * factor)
 
     need = np.stack(
-        [
-            _least(seconds, lambda x, f=f: limit(x, f), (seconds / f - base) / per_unit)
-            for f in factors
-        ]
+        [_least(seconds, limit, f, about=(seconds / f - base) / per_unit) for f in factors]
     )
     coreh = cores * seconds / HOUR_S
     positive = np.maximum(seconds, 1.0)
@@ -176,9 +174,7 @@ def _disk(jobs: pl.DataFrame, factors: tuple[float, ...]) -> Needs:
     def room(x: FloatArray, factor: float) -> FloatArray:
         return np.asarray(x * KB * size * factor)
 
-    need = np.stack(
-        [_least(out, lambda x, f=f: room(x, f), out / (KB * size * f)) for f in factors]
-    )
+    need = np.stack([_least(out, room, f, about=out / (KB * size * f)) for f in factors])
     return _assemble(
         jobs,
         need,
@@ -193,16 +189,20 @@ def _disk(jobs: pl.DataFrame, factors: tuple[float, ...]) -> Needs:
 
 
 def _least(
-    wanted: FloatArray, given: Callable[[FloatArray], FloatArray], about: FloatArray
+    wanted: FloatArray,
+    given: Callable[[FloatArray, float], FloatArray],
+    factor: float,
+    *,
+    about: FloatArray,
 ) -> IntArray:
-    """Return the smallest whole x >= 0 with ``given(x) >= wanted``; ``about`` is the solution in reals.
+    """Return the smallest whole x >= 0 with ``given(x, factor) >= wanted``.
 
-    The real solution is off by rounding only, so one step down and one up settle it.
+    ``about`` is the solution in reals, off by rounding only: one step down and one up settle it.
     """
     x = np.clip(np.ceil(np.nan_to_num(about, nan=0.0, posinf=NEVER)), 0, NEVER)
-    x = np.where((x > 0) & (given(x - 1) >= wanted), x - 1, x)
-    x = np.where(given(x) < wanted, x + 1, x)
-    return np.clip(x, 0, NEVER).astype(np.int64)
+    x = np.where((x > 0) & (given(x - 1, factor) >= wanted), x - 1, x)
+    x = np.where(given(x, factor) < wanted, x + 1, x)
+    return np.asarray(np.clip(x, 0, NEVER), dtype=np.int64)
 
 
 def _assemble(

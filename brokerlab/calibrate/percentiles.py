@@ -1,20 +1,35 @@
 """Which percentile ranks and margins the scouts should use: back-test, choice, proof.
 
-early, late = split_periods(tasks, quantities, fraction=0.5)
-tried = backtest(quantities, early, queues, jobs, parameter="ramcount")
+periods = split_periods(tasks, quantities)
+tried = backtest(quantities, periods.early, queues, jobs, parameter="ramcount")
 choice = choose(tried, max_exceed=0.02)
-proven = prove(backtest(quantities, late, ..., detail=[choice.setting]), ...)
+later = backtest(quantities, periods.late, queues, jobs, parameter="ramcount", detail=[choice.setting])
+proof = prove(later, choice.setting, max_exceed=0.02)
 """
 
 from brokerlab.calibrate.backtest import Assumptions, Backtest, backtest
+from brokerlab.calibrate.choice import Choice, choose
+from brokerlab.calibrate.gap import gap_summary
 from brokerlab.calibrate.loss import LossWeights
 from brokerlab.calibrate.parameters import PARAMETERS, Parameter
+from brokerlab.calibrate.periods import Periods, exchangeability, split_periods
+from brokerlab.calibrate.proof import Proof, prove
+from brokerlab.calibrate.strata import worst_stratum
 
 __all__ = [
     "PARAMETERS",
     "Assumptions",
     "Backtest",
+    "Choice",
     "LossWeights",
     "Parameter",
+    "Periods",
+    "Proof",
     "backtest",
+    "choose",
+    "exchangeability",
+    "gap_summary",
+    "prove",
+    "split_periods",
+    "worst_stratum",
 ]

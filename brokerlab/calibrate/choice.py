@@ -1,0 +1,217 @@
+"""Choose the setting of least stated loss under a stated limit, or keep what is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import polars as pl
+
+from brokerlab.calibrate.backtest import Backtest, Setting
+from brokerlab.calibrate.loss import COMPONENTS, LossWeights
+from brokerlab.errors import ConfigError
+
+LimitOn = Literal["upper", "point"]
+Status = Literal["change", "keep", "no_answer"]
+MIN_TASKS = 10  # fewer tasks have no spread to speak of
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the calibration period speaks for.
+
+    Attributes:
+        status: ``change``, ``keep`` or ``no_answer``.
+        setting: (rank, margin_pct) chosen; the current one unless ``change``.
+        current: The current setting.
+        reason: One sentence with numbers.
+        max_exceed: Limit on the exceed rate.
+        limit_on: Whether the ``upper`` bound of its interval or the ``point`` must meet the limit.
+        weights: Of the loss.
+        candidates: The back-test's ``by_setting`` with ``meets_limit`` and ``lowers_loss``.
+        sensitivity: The choice repeated with each weight halved and doubled: ``weight, factor, rank,
+            margin_pct, status, loss_diff``.
+    """
+
+    status: Status
+    setting: Setting
+    current: Setting
+    reason: str
+    max_exceed: float
+    limit_on: LimitOn
+    weights: LossWeights
+    candidates: pl.DataFrame
+    sensitivity: pl.DataFrame
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts that are not tables."""
+        return {
+            "status": self.status,
+            "setting": list(self.setting),
+            "current": list(self.current),
+            "reason": self.reason,
+            "max_exceed": self.max_exceed,
+            "limit_on": self.limit_on,
+            "weights": self.weights.to_dict(),
+            "stable": self.stable,
+        }
+
+    @property
+    def stable(self) -> bool:
+        """Tell whether halving or doubling any weight leaves the choice as it is."""
+        same = (pl.col("rank") == self.setting[0]) & (pl.col("margin_pct") == self.setting[1])
+        return self.sensitivity.filter(~same).is_empty()
+
+
+def choose(
+    tried: Backtest,
+    *,
+    max_exceed: float = 0.02,
+    limit_on: LimitOn = "upper",
+    loss: LossWeights | None = None,
+    settable_only: bool = True,
+) -> Choice:
+    """Choose the setting of least loss among those that meet the limit.
+
+    A setting replaces the current one only if its loss is lower by more than its own uncertainty (the
+    paired interval of the difference lies below 0), or if the current setting breaks the limit. Equal
+    losses: the setting nearest to the current one, then the lower rank, then the lower margin.
+
+    Args:
+        tried: Back-test of the calibration period.
+        max_exceed: Largest accepted share of jobs whose first attempt is killed.
+        limit_on: What must meet the limit: the ``upper`` bound of the exceed rate's interval (default:
+            the limit is then kept with that confidence), or the ``point``.
+        loss: Weights; None: those of the back-test.
+        settable_only: Leave out margins that are fixed in the code (cputime).
+
+    Returns:
+        A :class:`Choice`; ``no_answer`` below ten tasks or if no setting meets the limit.
+
+    Raises:
+        ConfigError: Impossible limit.
+    """
+    if not 0 <= max_exceed <= 1 or limit_on not in ("upper", "point"):
+        raise ConfigError(
+            f"max_exceed={max_exceed}, limit_on={limit_on!r}: allowed are a share from 0 to 1, and "
+            "upper or point"
+        )
+    weights = loss or tried.weights
+    frame = _candidates(tried, weights, max_exceed, limit_on, settable_only=settable_only)
+    status, setting, reason = _pick(frame, tried, max_exceed, limit_on)
+    rows = []
+    for name in COMPONENTS:
+        for factor in (0.5, 2.0):
+            other = _candidates(
+                tried,
+                weights.scaled(name, factor),
+                max_exceed,
+                limit_on,
+                settable_only=settable_only,
+            )
+            found, (rank, margin), _ = _pick(other, tried, max_exceed, limit_on)
+            rows.append(
+                {
+                    "weight": name,
+                    "factor": factor,
+                    "rank": rank,
+                    "margin_pct": margin,
+                    "status": found,
+                    "loss_diff": _row(other, (rank, margin))["loss_diff"],
+                }
+            )
+    return Choice(
+        status=status,
+        setting=setting,
+        current=tried.current,
+        reason=reason,
+        max_exceed=max_exceed,
+        limit_on=limit_on,
+        weights=weights,
+        candidates=frame,
+        sensitivity=pl.DataFrame(rows),
+    )
+
+
+def _candidates(
+    tried: Backtest,
+    weights: LossWeights,
+    max_exceed: float,
+    limit_on: LimitOn,
+    *,
+    settable_only: bool,
+) -> pl.DataFrame:
+    """Mark which settings meet the limit and which lower the loss beyond doubt."""
+    frame = tried.weighed(weights)
+    parameter = tried.parameter
+    if settable_only and parameter.margin_key is None and parameter.rank_key is not None:
+        frame = frame.filter(pl.col("margin_pct") == tried.current[1])
+    bound = pl.col("exceed_hi" if limit_on == "upper" else "exceed_rate")
+    return frame.with_columns(
+        meets_limit=bound <= max_exceed, lowers_loss=pl.col("loss_diff_hi") < 0
+    )
+
+
+def _pick(
+    frame: pl.DataFrame, tried: Backtest, max_exceed: float, limit_on: LimitOn
+) -> tuple[Status, Setting, str]:
+    """Return status, setting and the sentence that says why."""
+    current = tried.current
+    if tried.n_tasks < MIN_TASKS:
+        few = f"{tried.n_tasks} tasks can be scored; {MIN_TASKS} are needed to tell effect from chance."
+        return "no_answer", current, few
+    feasible = frame.filter("meets_limit")
+    if feasible.is_empty():
+        return "no_answer", current, _none_meets(frame, max_exceed, limit_on)
+    now = _row(frame, current)
+    breaks = now["exceed_rate"] > max_exceed
+    pool = feasible if breaks else feasible.filter("lowers_loss")
+    if pool.is_empty():
+        return "keep", current, _nothing_better(feasible, max_exceed, limit_on)
+    best = _least_loss(pool, current)
+    setting = (best["rank"], best["margin_pct"])
+    if setting == current:
+        return "keep", current, "The current setting has the least loss of all that meet the limit."
+    why = "meets the limit, which the current setting breaks" if breaks else "lowers the loss"
+    sentence = (
+        f"Rank {setting[0]}, margin {setting[1]} % {why}: loss {best['loss']:.4f} against "
+        f"{now['loss']:.4f} (difference {best['loss_diff_lo']:+.4f} to {best['loss_diff_hi']:+.4f}), "
+        f"exceed rate {best['exceed_rate']:.2%} ({best['exceed_lo']:.2%} to {best['exceed_hi']:.2%}, "
+        f"limit {max_exceed:.2%})."
+    )
+    return "change", setting, sentence
+
+
+def _least_loss(pool: pl.DataFrame, current: Setting) -> dict[str, Any]:
+    """Return the row of least loss; equal to nine digits counts as equal."""
+    least = float(pool["loss"].min())  # type: ignore[arg-type]  # never null: the pool is not empty
+    distance = (pl.col("rank") - current[0]).abs() + (pl.col("margin_pct") - current[1]).abs()
+    tied = pool.filter(pl.col("loss") <= least + 1e-9 * abs(least))
+    return tied.sort(distance, "rank", "margin_pct").row(0, named=True)
+
+
+def _none_meets(frame: pl.DataFrame, max_exceed: float, limit_on: LimitOn) -> str:
+    best = frame.sort("exceed_hi", "rank", "margin_pct").row(0, named=True)
+    what = "upper bound" if limit_on == "upper" else "rate"
+    return (
+        f"No setting of the grid keeps the {what} of the exceed rate within {max_exceed:.2%}: the best, "
+        f"rank {best['rank']} with margin {best['margin_pct']} %, has {best['exceed_rate']:.2%} "
+        f"({best['exceed_lo']:.2%} to {best['exceed_hi']:.2%})."
+    )
+
+
+def _nothing_better(feasible: pl.DataFrame, max_exceed: float, limit_on: LimitOn) -> str:
+    best = feasible.sort("loss", "rank", "margin_pct").row(0, named=True)
+    bound = "upper bound of the exceed rate" if limit_on == "upper" else "exceed rate"
+    return (
+        f"None of {feasible.height} settings whose {bound} is within {max_exceed:.2%} lowers the stated "
+        f"loss by more than its own uncertainty; the best, rank {best['rank']} with margin "
+        f"{best['margin_pct']} %, changes it by {best['loss_diff']:+.4f} ({best['loss_diff_lo']:+.4f} "
+        f"to {best['loss_diff_hi']:+.4f})."
+    )
+
+
+def _row(frame: pl.DataFrame, setting: Setting) -> dict[str, Any]:
+    """Return the row of one setting."""
+    here = (pl.col("rank") == setting[0]) & (pl.col("margin_pct") == setting[1])
+    return frame.filter(here).row(0, named=True)

@@ -1,0 +1,355 @@
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brokerlab.calibrate.percentiles import Assumptions, LossWeights, backtest
+from brokerlab.errors import ConfigError, InsufficientDataError, SchemaError
+from brokerlab.scouts.rules import ScoutRules
+from tests.unit.calibrate import slow_twin, toys
+
+AMOUNT = {"ramcount": "gbh", "cputime": "coreh", "outdiskcount": "gb"}
+MARGINS = {"ramcount": (0, 7, 10), "cputime": (0, 50), "outdiskcount": (0,)}
+
+
+def compare(result, expected, parameter):
+    amount = AMOUNT[parameter]
+    assert result.height == len(expected)
+    for row, slow in zip(result.iter_rows(named=True), expected, strict=True):
+        for name in (
+            "jeditaskid",
+            "rank",
+            "margin_pct",
+            "estimate",
+            "n_scouts",
+            "n_scored",
+            "cores",
+        ):
+            assert row[name] == slow[name], (name, slow)
+        assert (row["n_exceed"], row["n_lost"]) == (slow["n_exceed"], slow["n_lost"]), slow
+        for name in ("used", "over", "waste"):
+            assert math.isclose(row[f"{name}_{amount}"], slow[name], rel_tol=1e-9, abs_tol=1e-9), (
+                name
+            )
+        assert math.isclose(row["killed_coreh"], slow["killed_coreh"], rel_tol=1e-9, abs_tol=1e-9)
+        assert math.isclose(row["work_coreh"], slow["work"], rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("parameter", ["ramcount", "cputime", "outdiskcount"])
+@given(
+    seed=st.integers(0, 10_000),
+    marked=st.booleans(),
+    used=st.sampled_from(["half", "all"]),
+    rules=st.sampled_from(["document", "production"]),
+    per_core=st.booleans(),
+    factors=st.sampled_from([(), (2.0,), (1.5, 3.0)]),
+    compensation=st.sampled_from([1.0, 0.95, 0.9]),
+)
+@settings(max_examples=25, deadline=None)
+def test_equals_the_plain_loops(
+    parameter, seed, marked, used, rules, per_core, factors, compensation
+):
+    jobs = toys.quantities(4, 35, seed=seed, marked=marked, per_core=per_core, spread=0.2)
+    tasks = toys.tasks(4)
+    detail = [(r, m) for r in (50, 75, 99) for m in MARGINS[parameter]]
+    made = Assumptions(
+        rules=ScoutRules(rules),
+        scouts_used=used,
+        retry_factors=factors,
+        compensation=compensation,
+        killed_after=0.5,
+        ram_min_mb=1500,
+    )
+    result = backtest(
+        jobs,
+        tasks,
+        parameter=parameter,
+        ranks=[50, 75, 99],
+        margins=MARGINS[parameter],
+        current=detail[0],
+        detail=detail,
+        assumptions=made,
+    )
+    expected = slow_twin.by_task(
+        jobs,
+        tasks,
+        parameter,
+        detail,
+        rules=rules,
+        scouts_used=used,
+        ram_min=1500,
+        retry_factors=factors,
+        compensation=compensation,
+        killed_after=0.5,
+    )
+    compare(result.by_task, expected, parameter)
+    sums = result.by_task.group_by("rank", "margin_pct").agg(
+        pl.col("n_exceed", "n_scored", "killed_coreh", f"over_{AMOUNT[parameter]}").sum()
+    )
+    joined = result.by_setting.join(sums, on=["rank", "margin_pct"], suffix="_sum")
+    assert joined.height == len(detail)
+    assert (joined["n_exceed"] == joined["n_exceed_sum"]).all()
+    assert np.allclose(joined["killed_coreh"], joined["killed_coreh_sum"], rtol=1e-9)
+
+
+def one_task(scout_mb, rest_mb, *, hours=1.0, cores=1.0):
+    """One single-core task: scouts and rest of the given memory, each job one hour."""
+    n = len(scout_mb) + len(rest_mb)
+    frame = toys.quantities(1, n).with_columns(
+        cores=pl.lit(cores),
+        duration_s=pl.lit(int(3600 * hours)),
+        is_scout=pl.Series([True] * len(scout_mb) + [False] * len(rest_mb)),
+        maxpss_kb=pl.Series([1024.0 * mb for mb in [*scout_mb, *rest_mb]]),
+    )
+    base = pl.DataFrame({"jeditaskid": [100]})
+    return frame.with_columns(ram_kb=(pl.col("maxpss_kb") / pl.col("cores")).ceil()), base
+
+
+def test_by_hand_memory():
+    # all four scouts: rank 50 of 1000..1300 is 1150, times 1.10 is 1265 MB
+    jobs, tasks = one_task([1000, 1100, 1200, 1300], [1265, 1265.1, 2530, 2531])
+    result = backtest(
+        jobs,
+        tasks,
+        ranks=[50],
+        margins=[10],
+        current=(50, 10),
+        assumptions=Assumptions(scouts_used="all", min_scored=1),
+    )
+    row = result.by_task.filter(pl.col("margin_pct") == 10).row(0, named=True)
+    assert (row["estimate"], row["n_exceed"], row["n_lost"]) == (1265, 3, 1)
+    gb = 1 / 1024
+    assert math.isclose(row["used_gbh"], (1265 + 1265.1 + 2530) * gb)
+    assert math.isclose(row["over_gbh"], (2530 - 1265.1) * gb)
+    assert math.isclose(
+        row["waste_gbh"], (3 * 1265 + 2530) * gb
+    )  # three first attempts, one second
+    assert row["killed_coreh"] == 4.0
+    assert row["work_coreh"] == 4.0
+    weights = LossWeights.default("ramcount")
+    loss = (0.5 * row["over_gbh"] + 4.0 + 0.5 * 3 + 10 * 1) / 4
+    assert math.isclose(result.setting(50, 10)["loss"], loss)
+    assert result.weights == weights
+
+
+def test_by_hand_first_trigger():
+    # ten scouts: the fifth to finish decides; a tie at that time counts as finished
+    jobs, _ = one_task([1000] * 10, [900] * 20)
+    seconds = [10, 20, 30, 40, 50, 50, 70, 80, 90, 100, *range(200, 220)]
+    at = [toys.T0 + toys.timedelta(seconds=s) for s in seconds]
+    jobs = jobs.with_columns(finish_time=pl.Series(at))
+    result = backtest(jobs, pl.DataFrame({"jeditaskid": [100]}), ranks=[75], margins=[10])
+    assert result.by_task["n_scouts"].to_list() == [6, 6]
+
+
+def test_failed_scouts_delay_the_trigger():
+    quantities, tasks = one_task([1000] * 6, [900] * 20)
+    ids = {
+        "jeditaskid": 100,
+        "jobstatus": "failed",
+        "specialhandling": "sj",
+        "creationtime": toys.T0,
+    }
+    times = {"starttime": toys.T0, "endtime": toys.T0}
+    jobs = pl.DataFrame([{**ids, **times, "pandaid": 9000 + i, "parentid": None} for i in range(4)])
+    run = lambda jobs: backtest(quantities, tasks, None, jobs, ranks=[75], margins=[10])  # noqa: E731
+    assert run(None).by_task["n_scouts"][0] == 3
+    assert run(jobs).by_task["n_scouts"][0] == 5  # half of ten
+    # a failed scout that was retried is its retry: here the retries are four of the six
+    retries = pl.DataFrame(
+        [
+            {**ids, **times, "jobstatus": "finished", "pandaid": i + 1, "parentid": 9000 + i}
+            for i in range(4)
+        ]
+    )
+    assert run(pl.concat([jobs, retries], how="diagonal_relaxed")).by_task["n_scouts"][0] == 3
+
+
+def test_killed_jobs_are_lower_bounds():
+    quantities, tasks = one_task([1000] * 4, [1000] * 20)
+    killed = {
+        "jeditaskid": 100,
+        "jobstatus": "failed",
+        "piloterrorcode": 1212,
+        "actualcorecount": 1,
+        "creationtime": toys.T0,
+        "starttime": toys.T0,
+        "endtime": toys.T0 + toys.timedelta(hours=2),
+    }
+    jobs = pl.DataFrame(
+        [
+            {**killed, "pandaid": 501, "maxpss": 1100 * 1024},
+            {**killed, "pandaid": 502, "maxpss": None},
+        ]
+    )
+    how = {"ranks": [75], "margins": [9, 10, 11], "current": (75, 10)}
+    result = backtest(quantities, tasks, None, jobs, **how)
+    assert dict(result.by_setting.select("margin_pct", "n_exceed").iter_rows()) == {
+        9: 1,
+        10: 1,
+        11: 0,
+    }
+    assert (result.counts["n_killed_memory"], result.counts["n_censored"]) == (2, 1)
+    assert any("2 jobs killed at a limit (memory)" in line for line in result.caveats)
+    left_out = backtest(
+        quantities, tasks, None, jobs, **how, assumptions=Assumptions(killed_as="exclude")
+    )
+    assert left_out.setting(75, 10)["n_exceed"] == 0
+    assert any("left out" in line for line in left_out.caveats)
+
+
+def test_queues_and_slots():
+    jobs, tasks = one_task([1000] * 4, [1000] * 20)
+    sites = ["A"] * 4 + ["B"] * 20  # 4 and 20 core-hours
+    jobs = jobs.with_columns(computingsite=pl.Series(sites))
+    queues = pl.DataFrame(
+        {
+            "panda_queue": ["A", "B", "C", "D"],
+            "corecount": [1, 2, 1, 8],
+            "maxrss": [1100, 2198, 500, None],
+        }
+    )
+    row = backtest(jobs, tasks, queues, ranks=[75], margins=[10]).setting(75, 10)
+    assert row["queues_share"] == 0.5  # A has exactly 1100 MB per core, B 1099, C 500, D no limit
+    assert math.isclose(row["slots_share"], 4 / 24)
+
+
+def test_walltime_reach_counts_core_power():
+    jobs, tasks = one_task([1000] * 4, [1000] * 20)
+    jobs = jobs.with_columns(
+        n_events=pl.lit(100), cputime_hs06s=pl.lit(90.0), cputime_eligible=pl.lit(value=True)
+    )
+    queues = pl.DataFrame(
+        {
+            "panda_queue": ["A", "B", "C"],
+            "maxtime": [1350, 1349, 675],
+            "corepower": [10.0, 10.0, 20.0],
+        }
+    )
+    # 90 x 1.5 = 135 HS06 s per event: 135 * 100 / (10 * 0.9) = 1500 s at power 10; 90 % of it at eff 100
+    facts = tasks.with_columns(cpuefficiency=pl.lit(100))
+    row = backtest(jobs, facts, queues, parameter="cputime", ranks=[95], margins=[50]).setting(
+        95, 50
+    )
+    assert math.isclose(row["queues_share"], 2 / 3)
+
+
+def test_conformal_rule_takes_the_order_statistic_and_flags_too_few_scouts():
+    scouts = [1000.0 + 10 * i for i in range(10)]
+    jobs, tasks = one_task(scouts, [1000] * 20)
+    made = Assumptions(rule="conformal", scouts_used="all")
+    result = backtest(
+        jobs,
+        tasks,
+        ranks=[80, 95],
+        margins=[0, 10],
+        current=(95, 10),
+        detail=[(80, 0)],
+        assumptions=made,
+    )
+    found = {(r["rank"], r["margin_pct"]): r for r in result.by_task.iter_rows(named=True)}
+    assert found[(80, 0)]["estimate"] == 1080  # ceil(11 * 0.8) = 9th of ten
+    assert not found[(80, 0)]["fallback"]
+    assert found[(95, 0)]["estimate"] == 1090  # 11 * 0.95 > 10: the largest
+    assert found[(95, 0)]["fallback"]
+    assert any("too few scouts" in line for line in result.caveats)
+
+
+@given(seed=st.integers(0, 1000))
+@settings(max_examples=15, deadline=None)
+def test_a_higher_rank_or_margin_never_kills_more(seed):
+    jobs, tasks = toys.quantities(4, 40, seed=seed, spread=0.3), toys.tasks(4)
+    frame = backtest(jobs, tasks, ranks=range(50, 100, 3), margins=range(0, 31, 3)).by_setting
+    frame = frame.filter(~((pl.col("rank") == 75) & (pl.col("margin_pct") == 10)))
+    table = frame.pivot("margin_pct", index="rank", values="n_exceed").sort("rank")
+    counts = table.drop("rank").select(sorted(table.columns[1:], key=int)).to_numpy()
+    # interpolation in floats may move an estimate by its last bit, never by a whole MB here
+    assert (np.diff(counts, axis=0) <= 0).all()
+    assert (np.diff(counts, axis=1) <= 0).all()
+
+
+def test_order_of_rows_and_added_tasks_change_no_task():
+    jobs, tasks = toys.quantities(6, 40, seed=4), toys.tasks(6)
+    full = backtest(jobs, tasks)
+    shuffled = backtest(jobs.sample(fraction=1.0, shuffle=True, seed=1), tasks.reverse())
+    assert full.by_setting.equals(shuffled.by_setting)
+    half = backtest(jobs, tasks.head(3))
+    expected = full.by_task.filter(pl.col("jeditaskid") < 103)
+    assert half.by_task.equals(expected)
+
+
+def test_scaling_memory_scales_requests():
+    jobs, tasks = toys.quantities(4, 40, seed=4), toys.tasks(4).with_columns(baseramcount=pl.lit(0))
+    jobs = jobs.with_columns(ram_kb=(pl.col("maxpss_kb") / pl.col("cores")).ceil())
+    doubled = jobs.with_columns(pl.col("maxpss_kb", "ram_kb") * 2)
+    one, two = (backtest(frame, tasks).by_task for frame in (jobs, doubled))
+    assert ((two["estimate"] - 2 * one["estimate"]).abs() <= 1).all()
+
+
+def test_strata_add_up_and_the_worst_is_named():
+    result = backtest(toys.quantities(40, 40, seed=2, spread=0.2), toys.tasks(40))
+    sums = result.by_stratum.group_by("stratum", "rank", "margin_pct").agg(
+        pl.col("n_scored", "n_exceed").sum()
+    )
+    assert set(sums["n_scored"]) == {40 * 30}
+    assert "(none)" in result.by_stratum.filter(pl.col("stratum") == "gshare")["level"].to_list()
+    worst = result.worst(75, 10)
+    same = (pl.col("rank") == 75) & (pl.col("margin_pct") == 10) & (pl.col("n_tasks") >= 5)
+    assert worst["exceed_rate"] == result.by_stratum.filter(same)["exceed_rate"].max()
+    assert result.worst(75, 10, min_tasks=41) is None
+
+
+def test_gap_shows_heavier_scouts():
+    jobs, tasks = one_task([1200] * 10, [1000, 1000.5] * 15)
+    gap = backtest(jobs, tasks).gap.row(0, named=True)
+    assert 1.19 < gap["ratio_median"] < 1.21
+    assert gap["gmean_lo"] <= gap["ratio_gmean"] <= gap["gmean_hi"]
+
+
+def test_identity_of_amounts():
+    frame = backtest(toys.quantities(8, 40, seed=5, spread=0.3), toys.tasks(8)).by_setting
+    assert np.allclose(
+        frame["reserved_gbh"], frame["used_gbh"] + frame["over_gbh"] + frame["waste_gbh"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"parameter": "ramcont"}, ConfigError, "did you mean 'ramcount'"),
+        ({"ranks": [101]}, ConfigError, "rank 101: allowed are whole numbers 0 to 100"),
+        ({"ranks": []}, ConfigError, "must not be empty"),
+        ({"parameter": "outdiskcount", "margins": [5]}, ConfigError, "outdiskcount has no margin"),
+        (
+            {"assumptions": Assumptions(min_scored=500)},
+            InsufficientDataError,
+            "none of 3 tasks has",
+        ),
+        ({"assumptions": Assumptions(retry_factors=(0.5,))}, ConfigError, "rising factors above 1"),
+    ],
+)
+def test_impossible_requests(change, error, words):
+    with pytest.raises(error, match=words):
+        backtest(toys.quantities(3), toys.tasks(3), **change)
+
+
+def test_impossible_assumptions_are_reported_together():
+    with pytest.raises(ConfigError, match=r"scouts_used='third'.*; compensation=0"):
+        Assumptions(scouts_used="third", compensation=0)
+
+
+def test_missing_columns_are_reported_together():
+    with pytest.raises(SchemaError, match=r"quantities\.cores.*quantities\.ram_kb"):
+        backtest(toys.quantities(3).drop("cores", "ram_kb"), toys.tasks(3))
+
+
+def test_fixed_units_and_unscaled_tasks_are_not_calibrated():
+    tasks = toys.tasks(4).with_columns(
+        cputimeunit=pl.Series(["HS06sPerEventFixed", "HS06sPerEvent", None, None]),
+        cpuefficiency=pl.Series([90, 90, 0, None]),
+    )
+    result = backtest(toys.quantities(4, 60, seed=1), tasks, parameter="cputime")
+    assert result.by_task["jeditaskid"].unique().to_list() == [101, 103]
