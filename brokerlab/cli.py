@@ -10,6 +10,7 @@ from typing import NoReturn, ParamSpec
 import typer
 from rich.console import Console
 
+from brokerlab.archive.synthetic.command import synthesise as synthesise_command
 from brokerlab.errors import BrokerlabError
 from brokerlab.report.command import report as report_command
 
@@ -51,3 +52,4 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 
 
 app.command("report")(guarded(report_command))
+app.command("synthesise")(guarded(synthesise_command))

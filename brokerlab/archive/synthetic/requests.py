@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from brokerlab.archive.synthetic._types import BoolArray
 from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.numerics import FloatArray, IntArray, SortedGroups
 from brokerlab.units import KB, MB
@@ -38,7 +39,7 @@ class ScoutJobs:
     wall_s: IntArray
     corepower: FloatArray
     events: IntArray
-    pseudo: np.ndarray
+    pseudo: BoolArray
     input_mb: FloatArray
     output_bytes: IntArray
     maxpss_kb: IntArray
@@ -64,7 +65,7 @@ class Requests:
 
     ram_mb: IntArray
     cputime: IntArray
-    milli: np.ndarray
+    milli: BoolArray
     outdisk_kb: IntArray
     workdisk_mb: IntArray
     iointensity: IntArray
@@ -81,7 +82,7 @@ def scout_requests(
     settings: SynthSettings,
     *,
     base_ram_mb: IntArray,
-    per_core: np.ndarray,
+    per_core: BoolArray,
     base_wall_s: IntArray,
 ) -> Requests:
     """Apply the production scout rule to every task at once.
@@ -107,7 +108,7 @@ def scout_requests(
         scouts.maxpss_kb,
     )
     q = SortedGroups.of(t, kb, n).percentile(settings.ram_rank)
-    ram = np.floor(q * (100 + settings.ram_margin_pct) / 100) / 1024
+    ram = np.floor_divide(q * (100 + settings.ram_margin_pct), 100) / 1024
     cputime, milli = _cputime(scouts, settings, base_wall_s, n)
     big = scouts.events >= 10
     per_event = np.ceil(scouts.output_bytes / scouts.events)
@@ -133,14 +134,12 @@ def scout_requests(
 
 def _cputime(
     scouts: ScoutJobs, settings: SynthSettings, base_wall_s: IntArray, n: int
-) -> tuple[IntArray, np.ndarray]:
+) -> tuple[IntArray, BoolArray]:
     """Return cputime and whether its unit is milli HS06 seconds (scouts.md 5.1)."""
     t = scouts.task
     busy = np.maximum(scouts.wall_s - base_wall_s[t], 0)
     hs06 = busy * scouts.corepower * scouts.cores * 90 / 100
-    eligible = (
-        (scouts.events >= 10 * scouts.cores) | scouts.pseudo | (scouts.wall_s > 6 * 3600)
-    )
+    eligible = (scouts.events >= 10 * scouts.cores) | scouts.pseudo | (scouts.wall_s > 6 * 3600)
     per_event = (hs06 / scouts.events)[eligible]
     q = SortedGroups.of(t[eligible], per_event, n).percentile(settings.cputime_rank) * 1.5
     milli = q < 10
@@ -154,6 +153,6 @@ def _largest(group: IntArray, values: FloatArray, n: int) -> FloatArray:
     return result
 
 
-def _whole(values: FloatArray, known: np.ndarray) -> IntArray:
+def _whole(values: FloatArray, known: BoolArray) -> IntArray:
     """Truncate to integers, -1 where not known."""
     return np.where(known, np.nan_to_num(values), -1).astype(np.int64)

@@ -52,7 +52,7 @@ class SynthSettings:
     ram_rank: int = 75
     ram_margin_pct: int = 10
     cputime_rank: int = 95
-    compensation: float = 0.90
+    compensation: float = 0.95
 
     def __post_init__(self) -> None:
         """Refuse impossible settings, all at once."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtri
 
+from brokerlab.archive.synthetic._types import BoolArray
 from brokerlab.archive.synthetic.jobtypes import JOB_TYPES, JobType, Range, per_type
 from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.archive.synthetic.world import World
@@ -54,7 +56,7 @@ class Tasks:
 
     kind: IntArray
     created_s: FloatArray
-    late: np.ndarray
+    late: BoolArray
     files: IntArray
     files_per_job: IntArray
     n_jobs: IntArray
@@ -64,7 +66,7 @@ class Tasks:
     ref_cores: IntArray
     events: FloatArray
     events_sd: FloatArray
-    has_events: np.ndarray
+    has_events: BoolArray
     file_mb: FloatArray
     out_bytes: FloatArray
     out_sd: FloatArray
@@ -85,7 +87,7 @@ class Tasks:
     base_ram_mb: IntArray
     pre_ram_mb: IntArray
     base_wall_s: IntArray
-    per_core: np.ndarray
+    per_core: BoolArray
     priority: IntArray
     slots: Slots
 
@@ -140,8 +142,8 @@ def draw_tasks(
     wall_ref = np.clip(_spread(kind, lambda t: t.wall_s, lambda t: t.wall_task_sd, z[1]), 150, 6e4)
     scale = _of(kind, lambda t: t.ref_cores) / ref
     user = _of(kind, lambda t: t.label == "user") > 0
-    gap_mean, gap_sd = (_of(kind, lambda t, i=i: t.gap_mem[i]) for i in (0, 1))  # type: ignore[misc]
-    wall_gap = [_of(kind, lambda t, i=i: t.gap_wall[i]) for i in (0, 1)]  # type: ignore[misc]
+    gap_mean, gap_sd = _range(kind, lambda t: t.gap_mem)
+    wall_gap = _range(kind, lambda t: t.gap_wall)
     mem_base = _of(kind, lambda t: t.mem_base_mb) * level
     mem_core = _of(kind, lambda t: t.mem_core_mb) * level
     slots = draw_slots(
@@ -249,7 +251,8 @@ def draw_slots(
     weight /= weight.sum(axis=1, keepdims=True)
     z = rng.standard_normal((3, n, k_max))
     own = 0.62 * world.z_wall[queue] + 0.62 * z[0]
-    wall_sd, eff_sd = (_of(kind, f)[:, None] for f in (_wall_queue_sd, _eff_queue_sd))
+    wall_sd = _of(kind, lambda t: t.wall_queue_sd)[:, None]
+    eff_sd = _of(kind, lambda t: t.eff_queue_sd)[:, None]
     wait = np.where(used[:, :4], world.queue_ln_mean[queue[:, :4]], np.inf)
     quick = np.argsort(wait, axis=1, kind="stable")[:, :2]
     two = (rng.random(n) < 0.4) & (k_used > 1)
@@ -270,7 +273,7 @@ def _able(
     cores: IntArray,
     job_cores: IntArray,
     need_mb: tuple[FloatArray, FloatArray],
-) -> np.ndarray:
+) -> BoolArray:
     """Decide for every (task, queue) whether the queue is in use, of the right kind and large enough."""
     user = (_of(kind, lambda t: t.label == "user") > 0)[:, None]
     several = (cores == 0)[:, None]
@@ -286,33 +289,34 @@ def _able(
     return np.asarray(fits & allowed & world.usable & (memory * 1.25 <= room))
 
 
-def _wall_queue_sd(t: JobType) -> float:
-    return t.wall_queue_sd
-
-
-def _eff_queue_sd(t: JobType) -> float:
-    return t.eff_queue_sd
-
-
-def _of(kind: IntArray, value: object) -> FloatArray:
+def _of(kind: IntArray, value: Callable[[JobType], float]) -> FloatArray:
     """Return one number of the kind for every task."""
-    return per_type(value)[kind]  # type: ignore[arg-type]
+    return np.asarray(per_type(value)[kind])
 
 
-def _spread(kind: IntArray, median: object, sd: object, z: FloatArray) -> FloatArray:
+def _range(kind: IntArray, value: Callable[[JobType], Range]) -> tuple[FloatArray, FloatArray]:
+    """Return a pair of numbers of the kind for every task."""
+    return _of(kind, lambda t: value(t)[0]), _of(kind, lambda t: value(t)[1])
+
+
+def _spread(
+    kind: IntArray,
+    median: Callable[[JobType], float],
+    sd: Callable[[JobType], float],
+    z: FloatArray,
+) -> FloatArray:
     """Draw a log-normal value per task around the median of its kind."""
-    return _of(kind, median) * np.exp(_of(kind, sd) * z)
+    return np.asarray(_of(kind, median) * np.exp(_of(kind, sd) * z))
 
 
-def _uniform(rng: np.random.Generator, kind: IntArray, bounds: object) -> FloatArray:
+def _uniform(
+    rng: np.random.Generator, kind: IntArray, bounds: Callable[[JobType], Range]
+) -> FloatArray:
     """Draw uniformly from the range of each task's kind."""
-    low, high = (_of(kind, lambda t, i=i: bounds(t)[i]) for i in (0, 1))  # type: ignore[misc,operator]
-    return low + (high - low) * rng.random(len(kind))
+    low, high = _range(kind, bounds)
+    return np.asarray(low + (high - low) * rng.random(len(kind)))
 
 
 def _pick(shares: tuple[float, ...], u: float) -> int:
     """Return the index that a uniform number selects."""
     return min(int(np.searchsorted(np.cumsum(shares), u)), len(shares) - 1)
-
-
-__all__ = ["LEVELS", "MAX_SLOTS", "Range", "Slots", "Tasks", "draw_slots", "draw_tasks"]

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.archive.contracts import polars_schema
+from brokerlab.archive.synthetic._types import BoolArray, TextArray
 from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.numerics import FloatArray, IntArray
 
@@ -41,7 +42,8 @@ class World:
         queue_ln_mean: Mean of ln(queue time / s).
         queue_ln_sd: sd of the same inside the queue.
         fail: Probability that a job fails for a reason of the site.
-        enforces: Queue kills jobs above their memory or wall time limit.
+        enforces_ram: Queue kills jobs above their memory request; most only reserve it.
+        enforces_wall: Queue kills jobs above their time limit.
         z_power: Standardised ln(core power).
         z_mem: Standard normal effect on memory.
         z_wall: Standard normal effect on wall time, beside the core power.
@@ -50,18 +52,19 @@ class World:
 
     names: list[str]
     cores: IntArray
-    ucore: np.ndarray
+    ucore: BoolArray
     corepower: FloatArray
     maxrss_mb: IntArray
     maxtime_s: IntArray
     size: FloatArray
-    usable: np.ndarray
-    production: np.ndarray
-    analysis: np.ndarray
+    usable: BoolArray
+    production: BoolArray
+    analysis: BoolArray
     queue_ln_mean: FloatArray
     queue_ln_sd: FloatArray
     fail: FloatArray
-    enforces: np.ndarray
+    enforces_ram: BoolArray
+    enforces_wall: BoolArray
     z_power: FloatArray
     z_mem: FloatArray
     z_wall: FloatArray
@@ -89,7 +92,7 @@ def draw_world(settings: SynthSettings, rng: np.random.Generator) -> World:
     cores[: min(n, 12)] = np.resize([8, 1, 8, 8, 1, 4], min(n, 12))  # every kind of work has a home
     ucore = (cores == 8) & (rng.random(n) < 0.6)
     ucore[0] = True
-    ln_power = 2.515 + 0.223 * np.clip(rng.standard_normal(n), -1.7, 2.2)
+    ln_power = 2.545 + 0.223 * np.clip(rng.standard_normal(n), -1.7, 2.2)
     power = np.where(rng.random(n) < 0.12, 10.0, np.round(np.exp(ln_power), 2))
     per_core = rng.choice([2000, 3000, 4000, 6000, 8000], n, p=[0.2, 0.33, 0.3, 0.12, 0.05])
     per_core[:12] = np.maximum(per_core[:12], 4000)
@@ -105,7 +108,7 @@ def draw_world(settings: SynthSettings, rng: np.random.Generator) -> World:
     bad = rng.random(n) < 0.03
     bad[:3] = False
     fail = np.where(bad, rng.uniform(0.14, 0.287, n), fail)
-    enforces = rng.random(n) < 0.35
+    strict = rng.random((2, n))
     z_power = (np.log(power) - np.log(power).mean()) / np.log(power).std()
     effects = rng.standard_normal((2, n))
     names, frame = _queue_frame(
@@ -126,7 +129,8 @@ def draw_world(settings: SynthSettings, rng: np.random.Generator) -> World:
         queue_ln_mean=wait,
         queue_ln_sd=rng.uniform(0.38, 0.70, n),
         fail=fail,
-        enforces=enforces,
+        enforces_ram=strict[0] < 0.15,
+        enforces_wall=strict[1] < 0.07,
         z_power=z_power,
         z_mem=effects[0],
         z_wall=effects[1],
@@ -139,13 +143,13 @@ def _queue_frame(
     rng: np.random.Generator,
     settings: SynthSettings,
     *,
-    cores: np.ndarray,
-    ucore: np.ndarray,
-    power: np.ndarray,
-    per_core: np.ndarray,
-    status: np.ndarray,
-    kind: np.ndarray,
-    size: np.ndarray,
+    cores: IntArray,
+    ucore: BoolArray,
+    power: FloatArray,
+    per_core: IntArray,
+    status: TextArray,
+    kind: TextArray,
+    size: FloatArray,
 ) -> tuple[list[str], pl.DataFrame]:
     """Name the queues and make the ``queues`` table."""
     n = len(cores)

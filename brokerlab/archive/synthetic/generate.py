@@ -1,0 +1,216 @@
+"""Generate an archive block by block, with memory that does not grow with its size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from brokerlab.archive import manifest as manifests
+from brokerlab.archive.manifest import Manifest, Source
+from brokerlab.archive.synthetic import world as worlds
+from brokerlab.archive.synthetic.block import draw_block
+from brokerlab.archive.synthetic.frames_jobs import jobs_frame
+from brokerlab.archive.synthetic.frames_tasks import (
+    datasets_frame,
+    ends_of,
+    files_frame,
+    tasks_frame,
+    totals_of,
+)
+from brokerlab.archive.synthetic.settings import SynthSettings
+from brokerlab.archive.synthetic.truth import truth_queues, truth_tasks
+from brokerlab.archive.synthetic.world import World, draw_world
+from brokerlab.archive.writer import ArchiveWriter
+from brokerlab.errors import ConfigError, DataError, nearest
+
+BLOCK_JOBS = 50_000
+"""Jobs of one block; fixed, since another size gives another archive."""
+BUFFER_ROWS = 800_000
+"""Rows of ``jobs`` and of the other tables kept before they are written."""
+
+Progress = Callable[[int, int], None]
+"""Called with the jobs done and the jobs to do."""
+
+
+def synthesise(
+    into: str | Path,
+    *,
+    jobs: int,
+    days: float,
+    seed: int,
+    start: str = "2026-03-01",
+    progress: Progress | None = None,
+    **settings: object,
+) -> Manifest:
+    """Generate a synthetic archive with its truth beside it.
+
+    The same settings give the same bytes. A folder that already holds exactly this archive is left
+    as it is; another synthetic archive is replaced; a real one is never touched.
+
+    Args:
+        into: Folder of the archive.
+        jobs: Rows of ``jobs``, met exactly [jobs].
+        days: Period over which work is submitted [days].
+        seed: Seed of every draw.
+        start: First instant, naive UTC.
+        progress: Called after every block.
+        **settings: Further fields of ``SynthSettings``.
+
+    Returns:
+        The manifest; ``is_made`` tells beforehand whether there is anything to do.
+
+    Raises:
+        ConfigError: A setting is unknown or impossible.
+        DataError: The folder holds a real archive, or the settings make tasks too small.
+
+    Source:
+        Data statistics, sections 3, 4, 5, 8 and 10; scouts.md sections 5 and 7.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     made = synthesise(folder, jobs=500, days=2, seed=1)
+        ...     made.counts["jobs"], made.synthetic
+        (500, True)
+    """
+    asked = make_settings(jobs=jobs, days=days, seed=seed, start=start, **settings)
+    present = is_made(into, asked)
+    if present is not None:
+        return present
+    with ArchiveWriter(into, synthetic=True, note=asked.note(), mode="replace") as writer:
+        rng = np.random.default_rng(np.random.SeedSequence(asked.seed, spawn_key=(0,)))
+        world = draw_world(asked, rng)
+        writer.write("queues", world.frame, trusted=True)
+        writer.write("resource_types", worlds.resource_types(), trusted=True)
+        writer.write("gshares", worlds.gshares(), trusted=True)
+        writer.write("gdpconfig", worlds.gdpconfig(asked), trusted=True)
+        _write_blocks(writer, asked, world, progress)
+        return writer.commit(sources=[Source(name="synthetic", format="synthetic", notes=(asked.note(),))])  # fmt: skip
+
+
+def make_settings(**settings: object) -> SynthSettings:
+    """Build the settings; unknown names are refused with the nearest valid one."""
+    valid = {f.name for f in fields(SynthSettings)}
+    unknown = sorted(set(settings) - valid)
+    if unknown:
+        hints = "; ".join(f"unknown setting '{u}': {nearest(u, valid)}" for u in unknown)
+        raise ConfigError(f"synthetic archive: {hints}")
+    return SynthSettings(**settings)  # type: ignore[arg-type]
+
+
+def is_made(into: str | Path, settings: SynthSettings) -> Manifest | None:
+    """Return the manifest if the folder holds exactly this archive, else None.
+
+    Raises:
+        DataError: The folder holds a real archive.
+    """
+    folder = Path(into)
+    if not (folder / manifests.NAME).exists():
+        return None
+    present = manifests.read(folder)
+    if not present.synthetic and present.counts:
+        raise DataError(
+            f"{folder}: holds a real archive ({present.counts.get('jobs', 0)} jobs); a synthetic "
+            "one does not replace it: choose another folder, or delete this one yourself"
+        )
+    whole = all((folder / f.path).is_file() for f in present.files())
+    return present if whole and present.note == settings.note() else None
+
+
+def _write_blocks(
+    writer: ArchiveWriter, settings: SynthSettings, world: World, progress: Progress | None
+) -> None:
+    """Draw block after block; write jobs when their day is complete or the buffer is full."""
+    n_blocks = -(-settings.jobs // BLOCK_JOBS)
+    edges = np.linspace(0, settings.jobs, n_blocks + 1).astype(np.int64)
+    days, rest = _Days(writer), _Rest(writer)
+    for index in range(n_blocks):
+        quota = int(edges[index + 1] - edges[index])
+        block = draw_block(settings, world, index=index, n_blocks=n_blocks, quota=quota)
+        ends = ends_of(block)
+        totals = totals_of(block, ends)
+        days.add(jobs_frame(settings, world, block))
+        rest.add("files", files_frame(block, ends))
+        rest.add("tasks", tasks_frame(settings, block, totals))
+        rest.add("datasets", datasets_frame(settings, block, totals))
+        rest.add("truth/tasks", truth_tasks(world, block, totals))
+        rest.add("truth/queues", truth_queues(world, block, totals))
+        days.flush(before=_next_start(settings, index + 1, n_blocks))
+        if progress is not None:
+            progress(int(edges[index + 1]), settings.jobs)
+    days.flush(before=None)
+    rest.flush()
+
+
+def _next_start(settings: SynthSettings, index: int, n_blocks: int) -> date:
+    """Return the first day on which jobs of block ``index`` and later ones can end."""
+    seconds = int(settings.submit_s / n_blocks * index)
+    at = datetime(1970, 1, 1) + timedelta(  # noqa: DTZ001 - naive UTC throughout
+        microseconds=settings.start_us + seconds * 1_000_000
+    )
+    return at.date()
+
+
+class _Days:
+    """Jobs waiting to be written, by day of ``modificationtime``."""
+
+    def __init__(self, writer: ArchiveWriter) -> None:
+        self._writer = writer
+        self._parts: dict[date, list[pl.DataFrame]] = {}
+        self._rows: dict[date, int] = {}
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Split a block's jobs by day; a day that grows too large is written in parts."""
+        day = frame.select(pl.col("modificationtime").dt.date().alias("day"))["day"]
+        for value in day.unique().sort():
+            part = frame.filter(day == value)
+            self._parts.setdefault(value, []).append(part)
+            self._rows[value] = self._rows.get(value, 0) + len(part)
+        while sum(self._rows.values()) > BUFFER_ROWS:
+            self._write(max(self._rows, key=lambda d: (self._rows[d], d)))
+
+    def flush(self, *, before: date | None) -> None:
+        """Write the days to which nothing can be added any more; all of them if None."""
+        for value in sorted(self._rows):
+            if before is None or value < before:
+                self._write(value)
+
+    def _write(self, value: date) -> None:
+        rows = pl.concat(self._parts.pop(value)).sort("pandaid")
+        del self._rows[value]
+        self._writer.write("jobs", rows, trusted=True)
+
+
+class _Rest:
+    """Rows of the other tables waiting to be written."""
+
+    def __init__(self, writer: ArchiveWriter) -> None:
+        self._writer = writer
+        self._parts: dict[str, list[pl.DataFrame]] = {}
+
+    def add(self, table: str, frame: pl.DataFrame) -> None:
+        """Keep rows; a table that grows too large is written as a part."""
+        parts = self._parts.setdefault(table, [])
+        parts.append(frame)
+        if sum(len(p) for p in parts) > BUFFER_ROWS:
+            self._write(table)
+
+    def flush(self) -> None:
+        """Write what is left."""
+        for table in sorted(self._parts):
+            self._write(table)
+
+    def _write(self, table: str) -> None:
+        parts = [p for p in self._parts.pop(table, []) if len(p)]
+        if not parts:
+            return
+        rows = pl.concat(parts)
+        if table.startswith("truth/"):
+            self._writer.write_truth(table.removeprefix("truth/"), rows)
+        else:
+            self._writer.write(table, rows, trusted=True)
