@@ -12,6 +12,7 @@ from rich.console import Console
 
 from brokerlab.archive.synthetic.command import synthesise as synthesise_command
 from brokerlab.errors import BrokerlabError
+from brokerlab.gdpconfig import command as proposal_commands
 from brokerlab.report.command import report as report_command
 
 P = ParamSpec("P")
@@ -53,3 +54,13 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 
 app.command("report")(guarded(report_command))
 app.command("synthesise")(guarded(synthesise_command))
+
+proposal = typer.Typer(no_args_is_help=True, help="Check, show, write out or take back a proposal.")
+for command in (
+    proposal_commands.verify,
+    proposal_commands.diff,
+    proposal_commands.apply,
+    proposal_commands.revert,
+):
+    proposal.command(command.__name__)(guarded(command))
+app.add_typer(proposal, name="proposal")

@@ -5,8 +5,6 @@ Source: gdpconfig.md, Look-up rules.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +20,7 @@ from brokerlab.gdpconfig import entry as stored
 from brokerlab.gdpconfig import keys as known
 from brokerlab.gdpconfig.entry import Entry
 from brokerlab.gdpconfig.fallbacks import chain, expand, scope_names
-from brokerlab.gdpconfig.values import Value, convert, to_text
+from brokerlab.gdpconfig.values import Value, convert, digest_of, to_text
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -248,7 +246,9 @@ class Config:
         """Return the value of :meth:`get` with the entry and the catalogue row it comes from."""
         row = known.find(key, app, component)
         asked_vo = vo if row.asked_vo == "" else row.asked_vo
-        place = (row.app, component or _only_component(row))
+        place = (row.app, component or known.only_component(row))
+        if row.never_read:
+            return Found(None, None, row)
         exact = key != row.key
         texts = {name: text for name, text in scope.items() if text is not None}
         names = [key] if exact else _keys(row, scope, texts)
@@ -298,9 +298,9 @@ class Config:
         return Config(tuple(entries))
 
     def _set(self, entries: list[Entry], name: str, value: Value) -> None:
-        app, component, key = resolve(name)
+        app, component, key = known.resolve(name)
         row = known.find(key, app, component)
-        check_value(row, key, value)
+        known.check_value(row, key, value)
         found = self.candidates(app, component, key, row.asked_vo or None)
         if value is None:
             entries[:] = [entry for entry in entries if not found or entry is not found[0]]
@@ -330,61 +330,6 @@ class Config:
     def _repr_html_(self) -> str:
         """Show the table of entries in a notebook."""
         return str(self.to_frame()._repr_html_())
-
-
-def digest_of(content: object) -> str:
-    """Return ``sha256:...`` of the canonical JSON of a document (sorted keys, no blanks, UTF-8)."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
-
-
-def resolve(name: str) -> Place:
-    """Return the place of ``KEY`` or ``app/component/KEY``.
-
-    Raises:
-        ConfigError: The key is unknown, is a pattern, or its place is not unique.
-
-    Example:
-        >>> resolve("SCOUT_RAMCOUNT_RANK")
-        ('jedi', 'dbproxy', 'SCOUT_RAMCOUNT_RANK')
-    """
-    parts = name.split("/", 2)
-    app, component, key = parts if len(parts) == 3 else (None, None, name)
-    row = known.find(key, app, component)
-    if row.key == key and row.pattern is not None:
-        raise ConfigError(f"gdpconfig key {key!r} is a pattern: put values in place of {{<...>}}")
-    return row.app, component or _only_component(row), key
-
-
-def check_value(row: known.CatalogueKey, key: str, value: Value) -> None:
-    """Refuse a value that is not of the catalogue's type; null and type ``any`` are always good.
-
-    Raises:
-        ConfigError: What was found and what is needed.
-    """
-    allowed: dict[str, tuple[type, ...]] = {
-        "int": (int,),
-        "float": (int, float),
-        "bool": (bool,),
-        "str": (str,),
-        "json": (dict, list),
-    }
-    types = allowed.get(row.type)
-    if value is None or types is None:
-        return
-    if not isinstance(value, types) or (isinstance(value, bool) and row.type != "bool"):
-        raise ConfigError(f"gdpconfig key {key!r} is of type {row.type}, found {value!r}")
-    if value != value:
-        raise ConfigError(f"gdpconfig key {key!r}: NaN is no value")
-
-
-def _only_component(row: known.CatalogueKey) -> str:
-    if len(row.components) > 1:
-        raise ConfigError(
-            f"gdpconfig key {row.key!r} is read in {' and '.join(row.components)}: "
-            "say which component is meant"
-        )
-    return row.components[0]
 
 
 def _keys(

@@ -250,6 +250,60 @@ def find(key: str, app: str | None = None, component: str | None = None) -> Cata
     return fitting[0]
 
 
+def resolve(name: str) -> tuple[str, str, str]:
+    """Return the place of ``KEY`` or ``app/component/KEY``.
+
+    Raises:
+        ConfigError: The key is unknown, is a pattern, or its place is not unique.
+
+    Example:
+        >>> resolve("SCOUT_RAMCOUNT_RANK")
+        ('jedi', 'dbproxy', 'SCOUT_RAMCOUNT_RANK')
+    """
+    parts = name.split("/", 2)
+    app, component, key = parts if len(parts) == 3 else (None, None, name)
+    row = find(key, app, component)
+    if row.key == key and row.pattern is not None:
+        raise ConfigError(f"gdpconfig key {key!r} is a pattern: put values in place of <...>")
+    return row.app, component or only_component(row), key
+
+
+def check_value(row: CatalogueKey, key: str, value: Value) -> None:
+    """Refuse a value that is not of the catalogue's type; null and type ``any`` are always good.
+
+    Raises:
+        ConfigError: What was found and what is needed.
+    """
+    allowed: dict[str, tuple[type, ...]] = {
+        "int": (int,),
+        "float": (int, float),
+        "bool": (bool,),
+        "str": (str,),
+        "json": (dict, list),
+    }
+    types = allowed.get(row.type)
+    if value is None or types is None:
+        return
+    if not isinstance(value, types) or (isinstance(value, bool) and row.type != "bool"):
+        raise ConfigError(f"gdpconfig key {key!r} is of type {row.type}, found {value!r}")
+    if value != value:
+        raise ConfigError(f"gdpconfig key {key!r}: NaN is no value")
+
+
+def only_component(row: CatalogueKey) -> str:
+    """Return the component of a row that has only one.
+
+    Raises:
+        ConfigError: It depends on the activity.
+    """
+    if len(row.components) > 1:
+        raise ConfigError(
+            f"gdpconfig key {row.key!r} is read in {' and '.join(row.components)}: "
+            "say which component is meant"
+        )
+    return row.components[0]
+
+
 def nearest_key(key: str) -> str:
     """Return a hint naming the catalogue key closest to an unknown one."""
     hint = nearest(key[:200], _by_name())

@@ -1,0 +1,136 @@
+"""A proposal and its base: what is touched, whether it still fits, how it is put in.
+
+Source: design, idea 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+
+from brokerlab.gdpconfig import keys as known
+from brokerlab.gdpconfig.config import Config
+from brokerlab.gdpconfig.entry import Entry
+from brokerlab.gdpconfig.proposal.parts import Change, Stored
+from brokerlab.gdpconfig.values import Value, digest_of
+
+
+def keys_digest(config: Config, changes: Sequence[Change]) -> str:
+    """Return the digest of the touched keys in a configuration: entry and acting value of each."""
+    states = [(change.place, change.vo, *_state(config, change)) for change in changes]
+    return digest_of(
+        [
+            [place, vo, None if entry is None else asdict(entry), acting]
+            for place, vo, entry, acting in sorted(states, key=lambda state: str(state[:2]))
+        ]
+    )
+
+
+def changes_of(before: Config, names: Iterable[str], values: Mapping[str, Value]) -> list[Change]:
+    """Return the changes from a configuration to new values; names without one keep what they have.
+
+    Raises:
+        ConfigError: Unknown keys, wrong types, or a history without a chosen time.
+    """
+    after = before.with_values(values)
+    changes = []
+    for name in names:
+        app, component, key = known.resolve(name)
+        row = known.find(key, app, component)
+        first, second = (_first(config, row, app, component, key) for config in (before, after))
+        removed = name in values and values[name] is None
+        entry = first or second
+        changes.append(
+            Change(
+                app=app,
+                component=component,
+                key=key,
+                vo=entry.vo if entry else None,
+                unit=row.unit,
+                old=before.found(key, app=app, component=component).value,
+                new=after.found(key, app=app, component=component).value,
+                before=None if first is None else Stored.of(first),
+                after=None if second is None or removed else Stored.of(second),
+                minimum=row.minimum,
+                maximum=row.maximum,
+            )
+        )
+    return changes
+
+
+def _first(
+    config: Config, row: known.CatalogueKey, app: str, component: str, key: str
+) -> Entry | None:
+    candidates = config.candidates(app, component, key, row.asked_vo or None)
+    return candidates[0] if candidates else None
+
+
+def _state(config: Config, change: Change) -> tuple[Stored | None, Value]:
+    """Return the entry that a change writes, and the value that acts, as they are."""
+    entries = config.candidates(change.app, change.component, change.key)
+    own = [entry for entry in entries if entry.vo == change.vo]
+    acting = config.found(change.key, app=change.app, component=change.component).value
+    return (Stored.of(own[0]) if own else None), acting
+
+
+def base_problem(config: Config, change: Change) -> str | None:
+    """Say what keeps a change from fitting a configuration; null if it fits."""
+    entry, acting = _state(config, change)
+    if entry == change.before and acting == change.old:
+        return None
+    stored = "no entry" if entry is None else f"an entry {entry.value or entry.value_json!r}"
+    return (
+        f"{change.place}: made for {change.old!r} ({change.action}), found {acting!r} from {stored}; "
+        "judge it again on the present configuration"
+    )
+
+
+def guard_problems(change: Change) -> list[str]:
+    """Say that a new value is outside its guard rails; keeping a value outside is no problem."""
+    new, low, high = change.new, change.minimum, change.maximum
+    if isinstance(new, bool) or not isinstance(new, int | float) or new == change.old:
+        return []
+    if (low is None or new >= low) and (high is None or new <= high):
+        return []
+    return [f"{change.place}: {new} is outside its guard rails {low} to {high} [{change.unit}]"]
+
+
+def places_of(config: Config) -> dict[str, str]:
+    """Return place -> short digest of the entries there, to say later what has changed."""
+    contents: dict[str, list[object]] = {}
+    for entry in config.entries:
+        contents.setdefault("/".join(entry.place), []).append([entry.vo, asdict(Stored.of(entry))])
+    return {place: digest_of(rows)[7:23] for place, rows in sorted(contents.items())}
+
+
+def moved(
+    base: Mapping[str, str], present: Mapping[str, str], told: Collection[str] = ()
+) -> list[str]:
+    """Say which places are new, gone or changed since a base was written down, but for those already told."""
+    problems = []
+    for place in sorted(base.keys() | present.keys()):
+        if base.get(place) != present.get(place) and place not in told:
+            how = "new" if place not in base else "gone" if place not in present else "changed"
+            problems.append(f"{place}: {how} since the proposal was made")
+    return problems or ([] if told else ["the digest of the configuration differs"])
+
+
+def apply_change(entries: list[Entry], change: Change) -> None:
+    """Write a change into a list of entries."""
+    index = next(
+        (
+            number
+            for number, entry in enumerate(entries)
+            if "/".join(entry.place) == change.place and entry.vo == change.vo
+        ),
+        None,
+    )
+    if change.after is None:
+        if index is not None:
+            del entries[index]
+        return
+    content = asdict(change.after)
+    if index is None:
+        entries.append(Entry(change.app, change.component, change.key, vo=change.vo, **content))
+    else:
+        entries[index] = replace(entries[index], **content)

@@ -1,0 +1,281 @@
+"""The proposal document: what should be set, why, and how to take it back; or a reasoned "keep".
+
+A proposal belongs to one base configuration. It carries digests of it, of the archive and of the rules,
+and is refused by any other base. It is written to files only, never to a database.
+
+Source: design, idea 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+import polars as pl
+
+from brokerlab.errors import ProposalError
+from brokerlab.gdpconfig.config import Config
+from brokerlab.gdpconfig.proposal import base
+from brokerlab.gdpconfig.proposal.parts import Change, Digests, Evidence
+from brokerlab.gdpconfig.values import Value
+
+Kind = Literal["change", "keep"]
+MAX_TITLE = 500
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A proposal or a "keep"; made by :meth:`to_change`, :meth:`to_keep` or :meth:`from_json`.
+
+    Attributes:
+        kind: ``change`` or ``keep``.
+        title: One line.
+        created_at: When it was made (UTC without zone), told by the caller.
+        changes: One per key; at least one.
+        evidence: Why.
+        digests: What it was made from.
+        places: Place -> short digest of every entry of the base, to say what has changed since.
+
+    Example:
+        >>> config = Config.empty()
+        >>> proposal = Proposal.to_change(config, {"SCOUT_RAMCOUNT_RANK": 80}, title="More memory",
+        ...     created_at=datetime(2026, 3, 1), evidence=Evidence("80 meets the limit"))
+        >>> proposal.changes[0].old, proposal.changes[0].new, proposal.changes[0].action
+        (75, 80, 'insert')
+        >>> proposal.applied_to(config).get("SCOUT_RAMCOUNT_RANK")
+        80
+    """
+
+    kind: Kind
+    title: str
+    created_at: datetime
+    changes: tuple[Change, ...]
+    evidence: Evidence
+    digests: Digests
+    places: Mapping[str, str]
+
+    @classmethod
+    def to_change(
+        cls,
+        config: Config,
+        values: Mapping[str, Value],
+        *,
+        title: str,
+        created_at: datetime,
+        evidence: Evidence,
+        archive_digest: str | None = None,
+        rules_digest: str | None = None,
+    ) -> Proposal:
+        """Propose new values.
+
+        Args:
+            config: The base: the configuration that acts now.
+            values: Exact key, or ``app/component/KEY``, -> new value; null = remove the entry.
+            title: One line.
+            created_at: UTC without zone.
+            evidence: Why.
+            archive_digest: Digest of the archive; null = none.
+            rules_digest: Digest or name of the rules; null = none.
+
+        Returns:
+            The proposal, of kind "change".
+
+        Raises:
+            ConfigError: Unknown keys, wrong types, or a history without a chosen time.
+            ProposalError: Values outside the guard rails, or none that differs from what acts now.
+        """
+        digests = (archive_digest, rules_digest)
+        return cls._made("change", config, values, title, created_at, evidence, digests)
+
+    @classmethod
+    def to_keep(
+        cls,
+        config: Config,
+        keys: Iterable[str],
+        *,
+        title: str,
+        created_at: datetime,
+        evidence: Evidence,
+        archive_digest: str | None = None,
+        rules_digest: str | None = None,
+    ) -> Proposal:
+        """Propose to leave keys as they are; arguments as for :meth:`to_change`."""
+        digests = (archive_digest, rules_digest)
+        names = dict.fromkeys(keys)
+        return cls._made("keep", config, names, title, created_at, evidence, digests)
+
+    @classmethod
+    def _made(
+        cls,
+        kind: Kind,
+        config: Config,
+        values: Mapping[str, Value],
+        title: str,
+        created_at: datetime,
+        evidence: Evidence,
+        digests: tuple[str | None, str | None],
+    ) -> Proposal:
+        changes = tuple(base.changes_of(config, values, values if kind == "change" else {}))
+        made_from = Digests(config.digest, base.keys_digest(config, changes), *digests)
+        places = base.places_of(config)
+        proposal = cls(kind, title, created_at, changes, evidence, made_from, places)
+        reject(proposal.problems(), "the proposal is not sound")
+        return proposal
+
+    def problems(self) -> list[str]:
+        """Return everything that is wrong inside the document; empty if nothing is."""
+        found = []
+        if not self.title or len(self.title) > MAX_TITLE or not self.title.isprintable():
+            found.append(f"title: one printable line of 1 to {MAX_TITLE} characters is needed")
+        if self.created_at.tzinfo is not None:
+            found.append(f"created_at: UTC without zone is needed, found {self.created_at}")
+        if not self.changes:
+            found.append("changes: at least one key is needed")
+        differ = [change for change in self.changes if change.action != "none"]
+        if self.kind == "change" and self.changes and not differ:
+            found.append('changes: nothing would change; a verdict "keep" is of kind keep')
+        if self.kind == "keep":
+            found += [f"{change.place}: a keep must not change it" for change in differ]
+        places = [(change.place, change.vo) for change in self.changes]
+        found += [
+            f"{place}: occurs twice" for place, vo in set(places) if places.count((place, vo)) > 1
+        ]
+        for change in self.changes if self.kind == "change" else ():
+            found += base.guard_problems(change)
+        found += [
+            f"evidence.windows.{window.name}: start {window.start} is not before end {window.end}"
+            for window in self.evidence.windows
+            if window.start >= window.end
+        ]
+        found += [
+            f"evidence.effects.{effect.quantity}: interval {effect.low} to {effect.high} is reversed"
+            for effect in self.evidence.effects
+            if effect.low is not None and effect.high is not None and effect.low > effect.high
+        ]
+        return found
+
+    def verify(self, config: Config, *, touched_only: bool = False) -> None:
+        """Refuse any configuration but the base.
+
+        Args:
+            config: The configuration that acts now.
+            touched_only: Look at the proposal's own keys only; other keys may have changed since.
+
+        Raises:
+            ProposalError: The base differs; every key that does is named.
+        """
+        found = [base.base_problem(config, change) for change in self.changes]
+        problems = [problem for problem in found if problem]
+        if not problems and base.keys_digest(config, self.changes) != self.digests.keys:
+            problems.append("the digest of the touched keys does not fit their entries")
+        if not touched_only and config.digest != self.digests.config:
+            touched = {change.place for change in self.changes}
+            problems += base.moved(self.places, base.places_of(config), touched if problems else ())
+        reject(problems, f"the configuration is not the base of {self.title!r}")
+
+    def applied_to(self, config: Config, *, touched_only: bool = False) -> Config:
+        """Return the configuration with the proposal in it; :meth:`verify` comes first."""
+        self.verify(config, touched_only=touched_only)
+        entries = list(config.entries)
+        for change in self.changes:
+            base.apply_change(entries, change)
+        return Config(tuple(entries))
+
+    def revert(self, config: Config, *, created_at: datetime) -> Proposal:
+        """Return the proposal that takes this one back.
+
+        Args:
+            config: The configuration with this proposal in it.
+            created_at: UTC without zone.
+
+        Returns:
+            A proposal with this configuration as its base.
+
+        Raises:
+            ProposalError: The proposal is a "keep", or its values are not what acts now.
+        """
+        if self.kind == "keep":
+            raise ProposalError(f"{self.title!r} is a keep: there is nothing to take back")
+        changes = tuple(change.reversed() for change in self.changes)
+        problems = [base.base_problem(config, change) for change in changes]
+        reject(
+            [problem for problem in problems if problem],
+            f"{self.title!r} is not what acts now, so it cannot be taken back",
+        )
+        evidence = replace(
+            self.evidence,
+            verdict=f"Take back: {self.evidence.verdict}",
+            effects=tuple(effect.reversed() for effect in self.evidence.effects),
+            helps=self.evidence.hurts,
+            hurts=self.evidence.helps,
+        )
+        digests = replace(
+            self.digests, config=config.digest, keys=base.keys_digest(config, changes)
+        )
+        title = f"Take back: {self.title}"
+        return Proposal(
+            "change", title, created_at, changes, evidence, digests, base.places_of(config)
+        )
+
+    def diff(self) -> pl.DataFrame:
+        """Return the changes as a table.
+
+        Returns:
+            One row per key, in the order of the document: ``app, component, key, vo, action, old, new, unit``
+            (String, null = none), ``minimum, maximum`` (Float64 [unit]).
+        """
+        return pl.DataFrame(
+            [
+                {
+                    "app": change.app,
+                    "component": change.component,
+                    "key": change.key,
+                    "vo": change.vo,
+                    "action": change.action,
+                    "old": None if change.old is None else str(change.old),
+                    "new": None if change.new is None else str(change.new),
+                    "unit": change.unit,
+                    "minimum": change.minimum,
+                    "maximum": change.maximum,
+                }
+                for change in self.changes
+            ],
+            schema={
+                **dict.fromkeys(["app", "component", "key", "vo", "action"], pl.String),
+                **dict.fromkeys(["old", "new", "unit"], pl.String),
+                **dict.fromkeys(["minimum", "maximum"], pl.Float64),
+            },
+        )
+
+    def apply(
+        self, config: Config, *, form: Literal["sql", "json"] = "sql", touched_only: bool = False
+    ) -> str:
+        """Return the statements; see :func:`brokerlab.gdpconfig.proposal.statements.render`."""
+        from brokerlab.gdpconfig.proposal import statements
+
+        return statements.render(self, config, form=form, touched_only=touched_only)
+
+    def to_json(self) -> str:
+        """Return the document; see :func:`brokerlab.gdpconfig.proposal.text.dumps`."""
+        from brokerlab.gdpconfig.proposal import text
+
+        return text.dumps(self)
+
+    @classmethod
+    def from_json(cls, document: str) -> Proposal:
+        """Read a document; see :func:`brokerlab.gdpconfig.proposal.text.loads`."""
+        from brokerlab.gdpconfig.proposal import text
+
+        return text.loads(document)
+
+
+def reject(problems: list[str], what: str) -> None:
+    """Raise one error with all problems, or none.
+
+    Raises:
+        ProposalError: There are problems.
+    """
+    if problems:
+        raise ProposalError(f"{what}:\n" + "\n".join(f"  {problem}" for problem in problems))

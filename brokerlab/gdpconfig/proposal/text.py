@@ -1,0 +1,217 @@
+"""Proposals as JSON: a versioned shape, checked on reading with every problem at once.
+
+Source: design, idea 6; ``proposal-1.schema.json`` beside this file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from brokerlab.errors import ProposalError
+from brokerlab.gdpconfig.proposal.document import Proposal, reject
+from brokerlab.gdpconfig.proposal.parts import (
+    Affected,
+    Change,
+    Digests,
+    Effect,
+    Evidence,
+    Stored,
+    Window,
+)
+from brokerlab.gdpconfig.values import digest_of
+
+SCHEMA_NAME = "brokerlab/proposal/"
+VERSION = 1
+
+
+def dumps(proposal: Proposal) -> str:
+    """Return a proposal as JSON, with a digest of its own content.
+
+    Raises:
+        ProposalError: A number is NaN or infinite.
+    """
+    document = {"schema": f"{SCHEMA_NAME}{VERSION}", **asdict(proposal)}
+    document = _plain(document)
+    document["digest"] = _digest(document)
+    try:
+        return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    except ValueError as error:
+        raise ProposalError(
+            "the proposal contains NaN or infinity; use null for 'unknown'"
+        ) from error
+
+
+def loads(text: str, source: str = "the proposal") -> Proposal:
+    """Read a proposal from JSON.
+
+    Args:
+        text: The document.
+        source: Where it comes from, for the message.
+
+    Returns:
+        The proposal.
+
+    Raises:
+        ProposalError: No JSON, another or newer schema, fields that are missing, unknown or of a wrong type,
+            contents that contradict each other, or a document that was edited; everything at once.
+    """
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ProposalError(f"{source} is no proper JSON: {error}") from error
+    _check_version(document, source)
+    reject(_shape_problems(document), f"{source} does not have the shape of a proposal")
+    proposal = _proposal(document)
+    problems = proposal.problems()
+    if _digest(document) != document["digest"]:
+        problems.append(
+            "digest: does not fit the content; the file was edited, and its evidence is not about what it "
+            "says now: make a new proposal"
+        )
+    reject(problems, f"{source} is not sound")
+    return proposal
+
+
+def read(path: str | Path) -> Proposal:
+    """Read a proposal from a file; as :func:`loads`.
+
+    Raises:
+        ProposalError: The file cannot be read or is not a sound proposal.
+    """
+    try:
+        text = Path(path).read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise ProposalError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ProposalError(f"{path} is not UTF-8 at byte {error.start}") from error
+    return loads(text, str(path))
+
+
+def write(text: str, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write a text to a new file, completely or not at all.
+
+    Raises:
+        ProposalError: The file exists and ``overwrite`` is not set, or cannot be written.
+    """
+    file = Path(path)
+    if file.exists() and not overwrite:
+        raise ProposalError(f"{file} exists; choose another name or allow to overwrite it")
+    part = file.with_name(f"{file.name}.part{os.getpid()}")
+    try:
+        part.write_text(text, "utf-8")
+        part.replace(file)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise ProposalError(f"{file} cannot be written: {error.strerror}") from error
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    """Return the digest of a document but for its field "digest"; 50.0 and 50 are the same number."""
+
+    def same(value: Any) -> Any:
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        if isinstance(value, dict):
+            return {key: same(item) for key, item in value.items()}
+        return [same(item) for item in value] if isinstance(value, list) else value
+
+    return digest_of({key: same(value) for key, value in document.items() if key != "digest"})
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: times as text, tuples as lists."""
+    if isinstance(value, datetime):
+        return value.isoformat() + "Z"
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None)
+
+
+def _check_version(document: Any, source: str) -> None:
+    name = document.get("schema") if isinstance(document, dict) else None
+    if name == f"{SCHEMA_NAME}{VERSION}":
+        return
+    hint = (
+        "it may have been written by a newer brokerlab" if str(name).startswith(SCHEMA_NAME) else ""
+    )
+    raise ProposalError(
+        f"{source}: schema: found {name!r}, this brokerlab reads '{SCHEMA_NAME}{VERSION}'"
+        + (f"; {hint}" if hint else "; is it a proposal at all?")
+    )
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    folder = resources.files("brokerlab.gdpconfig.proposal")
+    text = folder.joinpath(f"proposal-{VERSION}.schema.json").read_text("utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
+
+
+def _shape_problems(document: Any) -> list[str]:
+    from jsonschema import Draft202012Validator, FormatChecker
+
+    checker = FormatChecker(formats=())
+    checker.checks("date-time", raises=ValueError)(_is_time)
+    validator = Draft202012Validator(_schema(), format_checker=checker)
+    errors = sorted(
+        validator.iter_errors(document), key=lambda error: list(map(str, error.absolute_path))
+    )
+    return [
+        f"{'.'.join(map(str, error.absolute_path)) or 'document'}: {error.message[:200]}"
+        for error in errors
+    ]
+
+
+def _is_time(value: object) -> bool:
+    return not isinstance(value, str) or datetime.fromisoformat(value).tzinfo is not None
+
+
+def _stored(item: dict[str, Any] | None) -> Stored | None:
+    return None if item is None else Stored(**item)
+
+
+def _change(item: dict[str, Any]) -> Change:
+    contents = {"before": _stored(item["before"]), "after": _stored(item["after"])}
+    return Change(**{**item, **contents})
+
+
+def _evidence(item: dict[str, Any]) -> Evidence:
+    return Evidence(
+        verdict=item["verdict"],
+        effects=tuple(Effect(**effect) for effect in item["effects"]),
+        windows=tuple(
+            Window(window["name"], _time(window["start"]), _time(window["end"]))
+            for window in item["windows"]
+        ),
+        helps=tuple(Affected(**affected) for affected in item["helps"]),
+        hurts=tuple(Affected(**affected) for affected in item["hurts"]),
+        numbers=item["numbers"],
+        synthetic=item["synthetic"],
+    )
+
+
+def _proposal(document: dict[str, Any]) -> Proposal:
+    return Proposal(
+        kind=document["kind"],
+        title=document["title"],
+        created_at=_time(document["created_at"]),
+        changes=tuple(_change(item) for item in document["changes"]),
+        evidence=_evidence(document["evidence"]),
+        digests=Digests(**document["digests"]),
+        places=document["places"],
+    )

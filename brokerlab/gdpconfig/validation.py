@@ -1,0 +1,169 @@
+"""What is suspicious in a configuration; production says nothing about any of it.
+
+Source: gdpconfig.md, Validation.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from brokerlab.errors import BrokerlabWarning, ConfigError
+from brokerlab.gdpconfig import keys as known
+from brokerlab.gdpconfig.config import Config
+from brokerlab.gdpconfig.entry import Entry
+from brokerlab.gdpconfig.values import convert
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoFrame
+
+SHOWN = 5
+"""Findings of one kind that a message names."""
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """One suspicious entry.
+
+    Attributes:
+        kind: ``unknown key, pattern, never read there, undefined, type, bounds`` or ``repeated``.
+        place: ``app/component/key``.
+        vo: VO of the entry; empty = all.
+        message: What was found, what is allowed, what to do.
+    """
+
+    kind: str
+    place: str
+    vo: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.place}{f' (VO {self.vo})' if self.vo else ''}: {self.message}"
+
+
+def validate(config: Config | IntoFrame, *, strict: bool = False) -> tuple[Finding, ...]:
+    """Compare a configuration with the catalogue.
+
+    Args:
+        config: The configuration, or its table.
+        strict: Raise instead of warn.
+
+    Returns:
+        The findings, sorted by kind and place; empty if all is well.
+
+    Raises:
+        ConfigError: There are findings and ``strict`` is set.
+
+    Warns:
+        BrokerlabWarning: There are findings; one warning for all.
+
+    Source: gdpconfig.md, Validation.
+
+    Example:
+        >>> rows = [{"app": "jedi", "component": "dbproxy", "key": "SCOUT_RAMCOUNT_RNAK", "value": "80",
+        ...          "type": "int"}]
+        >>> validate(Config.from_rows(rows), strict=True)
+        Traceback (most recent call last):
+        ...
+        brokerlab.errors.ConfigError: gdpconfig: 1 finding(s)
+        unknown key (1):
+          jedi/dbproxy/SCOUT_RAMCOUNT_RNAK: nothing reads it; did you mean 'SCOUT_RAMCOUNT_RANK'?
+    """
+    checked = config if isinstance(config, Config) else Config.from_frame(config)
+    found = [finding for entry in checked.entries for finding in _entry_findings(entry)]
+    findings = tuple(sorted([*found, *_repeated(checked)]))
+    if findings:
+        message = _message(findings)
+        if strict:
+            raise ConfigError(message)
+        warnings.warn(message, BrokerlabWarning, stacklevel=2)
+    return findings
+
+
+def _message(findings: tuple[Finding, ...]) -> str:
+    lines = [f"gdpconfig: {len(findings)} finding(s)"]
+    for kind, group in groupby(findings, key=lambda finding: finding.kind):
+        members = list(group)
+        lines.append(f"{kind} ({len(members)}):")
+        lines += [f"  {finding}" for finding in members[:SHOWN]]
+        if len(members) > SHOWN:
+            lines.append(f"  and {len(members) - SHOWN} more")
+    return "\n".join(lines)
+
+
+def _entry_findings(entry: Entry) -> Iterator[Finding]:
+    if entry.app == known.PILOT_APP:
+        return  # whatever stands there is handed to the pilots
+    place, vo = "/".join(entry.place), entry.vo or ""
+    rows = known.rows_of(entry.key)
+    if not rows:
+        message = f"nothing reads it; {known.nearest_key(entry.key)}"
+        yield Finding("unknown key", place, vo, message)
+    elif any(row.key == entry.key and row.pattern is not None for row in rows):
+        message = "is a pattern; nothing reads it until <...> is replaced by a value"
+        yield Finding("pattern", place, vo, message)
+    else:
+        row = _row_there(entry, rows)
+        if row is None:
+            message = _where_read(rows)
+            yield Finding("never read there", place, vo, message)
+        yield from _value_findings(entry, row or rows[0])
+
+
+def _row_there(entry: Entry, rows: tuple[known.CatalogueKey, ...]) -> known.CatalogueKey | None:
+    for row in rows:
+        if row.app == entry.app and entry.component in row.components and not row.never_read:
+            return row
+    return None
+
+
+def _where_read(rows: tuple[known.CatalogueKey, ...]) -> str:
+    read = [f"{row.app}/{'|'.join(row.components)}" for row in rows if not row.never_read]
+    return f"it is read at {', '.join(read)}" if read else rows[0].effect
+
+
+def _value_findings(entry: Entry, row: known.CatalogueKey) -> Iterator[Finding]:
+    place, vo = "/".join(entry.place), entry.vo or ""
+    try:
+        value = convert(entry.value, entry.value_json, entry.type)
+    except ValueError as error:
+        yield Finding("undefined", place, vo, f"counts as undefined: {error}")
+        return
+    try:
+        known.check_value(row, entry.key, value)
+    except ConfigError:
+        message = f"is stored as {entry.type} ({value!r}), the code needs {row.type}"
+        yield Finding("type", place, vo, message)
+        return
+    low, high = row.minimum, row.maximum
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return
+    if (low is not None and value < low) or (high is not None and value > high):
+        between = (
+            f"{'-inf' if low is None else f'{low:g}'} to {'inf' if high is None else f'{high:g}'}"
+        )
+        message = f"{value} is outside the sensible range {between} [{row.unit}]"
+        yield Finding("bounds", place, vo, message)
+
+
+def _repeated(config: Config) -> Iterator[Finding]:
+    """Yield entries of one place and VO that hold at the same time: only the first one is used."""
+    seen: dict[tuple[object, ...], list[Entry]] = {}
+    for entry in config.entries:
+        others = seen.setdefault((*entry.place, entry.vo), [])
+        if any(_overlap(entry, other) for other in others):
+            message = "occurs more than once; the first is used, production may use any"
+            yield Finding("repeated", "/".join(entry.place), entry.vo or "", message)
+        others.append(entry)
+
+
+def _overlap(one: Entry, other: Entry) -> bool:
+    def ends_before(first: Entry, second: Entry) -> bool:
+        if first.valid_to is None or second.valid_from is None:
+            return False
+        return first.valid_to <= second.valid_from
+
+    return not ends_before(one, other) and not ends_before(other, one)
