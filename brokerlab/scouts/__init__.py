@@ -10,6 +10,7 @@ from brokerlab.scouts.estimate import ScoutResult, estimate, job_quantities
 from brokerlab.scouts.exhausted import ExhaustedResult
 from brokerlab.scouts.exhausted import evaluate as exhausted_checks
 from brokerlab.scouts.rules import ScoutRules
+from brokerlab.scouts.triggers import mark_scouts, triggers
 from brokerlab.scouts.write import write_tasks
 
 __all__ = [
@@ -19,5 +20,7 @@ __all__ = [
     "estimate",
     "exhausted_checks",
     "job_quantities",
+    "mark_scouts",
+    "triggers",
     "write_tasks",
 ]

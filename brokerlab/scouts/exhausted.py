@@ -89,7 +89,9 @@ def evaluate(
         frame = frame.with_columns(fired.alias(f"{check.name}_fired"))
         traces.append(_trace(frame, check, rules))
         if check.name == "X3":
-            leaks = pl.col("why_not").is_null() | (pl.col("why_not") == "only reported in production")
+            leaks = pl.col("why_not").is_null() | (
+                pl.col("why_not") == "only reported in production"
+            )
             frame = frame.with_columns(leak_message=pl.col("evaluated") & leaks)
         frame = frame.with_columns(open=pl.col("evaluated") & ~pl.col(f"{check.name}_fired"))
     return ExhaustedResult(
@@ -145,9 +147,7 @@ def _label_frame(config: Config, labels: pl.Series) -> pl.DataFrame:
 
 def _edit_split_rule(frame: pl.DataFrame) -> pl.DataFrame:
     """Apply step 3 of X4: drop files and GB per job, raise the maximal files to 200."""
-    ended = pl.any_horizontal(
-        condition.fill_null(value=True) for _, condition in many_short_jobs()
-    )
+    ended = pl.any_horizontal(condition.fill_null(value=True) for _, condition in many_short_jobs())
     few_files = (pl.col("MF") < MIN_MAX_FILES).fill_null(value=False)
     limits = pl.col("NF").is_not_null() | pl.col("NG").is_not_null() | few_files
     changed = pl.col("open") & ~ended & pl.col("change_split_rule").fill_null(value=False) & limits
@@ -203,9 +203,7 @@ def _verdicts(frame: pl.DataFrame, order: Sequence[Check], rules: ScoutRules) ->
         "jeditaskid",
         rule=rule,
         reason_code=reason,
-        message_code=pl.coalesce(
-            reason, pl.when("leak_message").then(pl.lit("scout_memory_leak"))
-        ),
+        message_code=pl.coalesce(reason, pl.when("leak_message").then(pl.lit("scout_memory_leak"))),
         action=pl.when("splitrule_changed").then(pl.lit("change_split_rule")),
         splitrule="new_splitrule",
         numbers=numbers,

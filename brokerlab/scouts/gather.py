@@ -19,6 +19,7 @@ from brokerlab.units import MB
 
 INPUT_TYPES = ["input", "pseudo_input"]
 MERGE_TYPES = ["trn_log", "trn_output"]
+CHUNK_FILES = 4_000_000  # rows of `files` worked on at once; bounds the memory
 
 _I, _F, _S, _B, _T = nw.Int64(), nw.Float64(), nw.String(), nw.Boolean(), nw.Datetime("us")
 
@@ -103,7 +104,7 @@ def narrow(
         columns: Name to type.
         problems: Missing required columns are appended here.
     """
-    lazy = nw.from_native(frame).lazy()
+    lazy: nw.LazyFrame[Any] = nw.from_native(frame).lazy()
     present = lazy.collect_schema().names()
     problems += [
         f"{table}.{name}: column missing, {nearest(name, present)}"
@@ -270,7 +271,7 @@ def jobset_rows(tables: Tables, event_service: pl.DataFrame) -> pl.DataFrame:
         ``through_jobset`` true where the job had no input file row of its own (it read no pseudo input).
     """
     sums = [name for name in event_service.columns if name not in JOB_COLUMNS | HOST_COLUMN]
-    keys = event_service.select("jeditaskid", "jobsetid", bringer="pandaid", *sums)
+    keys = event_service.select("jeditaskid", "jobsetid", *sums, bringer="pandaid")
     finished: pl.DataFrame = (
         tables.jobs.filter(
             (nw.col("jobstatus") == "finished")

@@ -71,7 +71,8 @@ class Jobs:
     def total(self, values: FloatArray) -> FloatArray:
         """Add the known values per task one after the other, in order; 0 where there is none."""
         known = ~np.isnan(values)
-        return np.bincount(self.task[known], weights=values[known], minlength=self.n_tasks)
+        sums = np.bincount(self.task[known], weights=values[known], minlength=self.n_tasks)
+        return sums.astype(np.float64)
 
     def count(self, mask: np.ndarray) -> IntArray:
         """Count the jobs per task where a mask holds."""
@@ -175,9 +176,7 @@ def ramcount(
         value = np.where(value < minimum, minimum, value)
     unit = pl.select(
         pl.when(pl.lit(pl.Series(~np.isnan(value)))).then(
-            pl.when(pl.lit(tasks["ram_per_core"]))
-            .then(pl.lit("MBPerCore"))
-            .otherwise(pl.lit("MB"))
+            pl.when(pl.lit(tasks["ram_per_core"])).then(pl.lit("MBPerCore")).otherwise(pl.lit("MB"))
         )
     ).to_series()
     return pl.select(ramcount=integers(value), ramunit=unit), found
@@ -257,13 +256,14 @@ def walltime(tasks: pl.DataFrame, jobs: Jobs) -> tuple[pl.DataFrame, IntArray]:
 
 def memory_leak(jobs: Jobs) -> pl.DataFrame:
     """Compute the mean leak per core [kB/s] and its fit quality, rounded up (5.8)."""
-    columns = {}
-    for name, source in (("memory_leak_core", "leak_kbps"), ("memory_leak_x2", "leak_x2")):
-        values = jobs.values(source)
+
+    def mean_up(name: str) -> pl.Series:
+        values = jobs.values(name)
         n = jobs.count(~np.isnan(values))
         with np.errstate(all="ignore"):
-            columns[name] = integers(np.ceil(jobs.total(values) / np.where(n > 0, n, np.nan)))
-    return pl.select(**columns)
+            return integers(np.ceil(jobs.total(values) / np.where(n > 0, n, np.nan)))
+
+    return pl.select(memory_leak_core=mean_up("leak_kbps"), memory_leak_x2=mean_up("leak_x2"))
 
 
 def cpu_efficiency(jobs: Jobs, low_pct: FloatArray) -> tuple[pl.DataFrame, IntArray]:

@@ -65,8 +65,9 @@ def _replace(frame: pl.DataFrame, new: pl.DataFrame, columns: dict[str, str]) ->
     renamed = new.select("jeditaskid", *(pl.col(s).alias(f"new_{t}") for t, s in columns.items()))
     joined = frame.join(renamed, on="jeditaskid", how="left", maintain_order="left")
     return joined.with_columns(
-        pl.coalesce(f"new_{name}", name).alias(name) if name in frame.columns else
-        pl.col(f"new_{name}").alias(name)
+        pl.coalesce(f"new_{name}", name).alias(name)
+        if name in frame.columns
+        else pl.col(f"new_{name}").alias(name)
         for name in columns
     ).drop(f"new_{name}" for name in columns)
 

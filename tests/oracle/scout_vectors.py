@@ -142,10 +142,11 @@ def recorded(result: scouts.ScoutResult) -> dict[str, Any]:
 
 def differences(expected: dict[str, Any], ours: dict[str, Any]) -> list[str]:
     """List what differs: numbers to 1e-9 relative, all else exactly; absent extras are null."""
-    found = []
-    for part in ("succeeded", "data", "tags"):
-        if part in expected and expected[part] != ours[part]:
-            found.append(f"{part}: {_short(expected[part], ours[part])}")
+    found = [
+        f"{part}: {_short(expected[part], ours[part])}"
+        for part in ("succeeded", "data", "tags")
+        if part in expected and expected[part] != ours[part]
+    ]
     for name, value in expected.get("extra", {}).items():
         if name not in ours["extra"] or not _same(value, ours["extra"][name]):
             found.append(f"extra.{name}: recorded {value}, ours {ours['extra'].get(name)}")
@@ -224,7 +225,9 @@ def differences_set(expected: dict[str, Any], ours: dict[str, Any]) -> list[str]
         "merge_succeeded": expected["merge_succeeded"],
     }
     found += [
-        f"{part}: {_short(value, ours[part])}" for part, value in wanted.items() if value != ours[part]
+        f"{part}: {_short(value, ours[part])}"
+        for part, value in wanted.items()
+        if value != ours[part]
     ]
     if "merge_data" in expected:
         found += differences(
