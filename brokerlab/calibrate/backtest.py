@@ -46,6 +46,8 @@ class Assumptions:
         killed_as: How jobs enter that were killed and not retried: their use as a ``lower_bound`` of
             their need, or ``exclude``.
         ram_min_mb: SCOUT_RAMCOUNT_MIN [MB]; None: no minimum.
+        disk_allowance_mb: What a job may write beyond its expected output [MB]: the 300 MB that every
+            request of disk adds for the work directory.
         confidence: Two-sided, of every interval.
     """
 
@@ -59,6 +61,7 @@ class Assumptions:
     killed_after: float = 1.0
     killed_as: KilledAs = "lower_bound"
     ram_min_mb: int | None = None
+    disk_allowance_mb: float = 300.0
     confidence: float = 0.95
 
     def __post_init__(self) -> None:
@@ -71,6 +74,7 @@ class Assumptions:
             "min_scouts": (self.min_scouts >= 1, "at least 1"),
             "compensation": (0 < self.compensation <= 2, "above 0, at most 2"),
             "killed_after": (0 <= self.killed_after <= 1, "0 to 1"),
+            "disk_allowance_mb": (self.disk_allowance_mb >= 0, "at least 0"),
             "confidence": (0.5 <= self.confidence < 1, "0.5 to below 1"),
         }
         wrong = [
@@ -245,7 +249,12 @@ def backtest(
     by_task = replay.by_task(kept, weights)
     gap = scout_gap(sample.jobs, confidence=made.confidence)
     summary = gap_summary(gap, confidence=made.confidence)
-    counts = {**sample.counts, **_queue_counts(queues, sample, replay.reach)}
+    here = (pl.col("rank") == now[0]) & (pl.col("margin_pct") == now[1])
+    counts = {
+        **sample.counts,
+        **_queue_counts(queues, sample, replay.reach),
+        "n_zero_estimates": by_task.filter(here & (pl.col("estimate") == 0)).height,
+    }
     n_fallback = int(moments.total("n_fallback")[moments.current])
     return Backtest(
         parameter=chosen,
@@ -360,6 +369,7 @@ class _Replay:
             retry_factors=made.retry_factors,
             compensation=made.compensation,
             default_efficiency_pct=efficiency,
+            disk_allowance_mb=made.disk_allowance_mb,
         )
         reach = None
         if queues is not None and queues.height:

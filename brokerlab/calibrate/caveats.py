@@ -38,6 +38,7 @@ def caveats_of(
         _gap(gap_ratio, parameter),
         _left_out(counts),
         _queues(counts),
+        _zero(counts, parameter),
         _disk(parameter),
         _fallback(n_fallback, counts),
     ]
@@ -69,9 +70,12 @@ def _killed(counts: Mapping[str, int], parameter: Parameter, killed_as: str) -> 
     if killed_as == "exclude" or cause is None:
         return f"{jobs} and not retried with success left out: the exceed rate is too low by these."
     entered = counts["n_censored"]
+    rest = (
+        "" if entered == n else f", {n - entered} (task not scored, or nothing recorded) left out"
+    )
     return (
-        f"{jobs} and not retried: {entered} entered as needing just more than was seen, the rest "
-        "(task not scored, or nothing recorded) left out; the true need of these jobs is unknown."
+        f"{jobs} and not retried: {entered} entered as needing just more than was seen{rest}; the true "
+        "need of these jobs is unknown."
     )
 
 
@@ -147,12 +151,24 @@ def _queues(counts: Mapping[str, int]) -> str:
     return "; ".join(parts) + "." if parts else ""
 
 
+def _zero(counts: Mapping[str, int], parameter: Parameter) -> str:
+    n = counts["n_zero_estimates"]
+    if n == 0:
+        return ""
+    consequence = {
+        "ramcount": "their requests are the base alone",
+        "cputime": "their limits are the base time alone",
+        "outdiskcount": "less than 1 kB per event is rounded down, only the allowance of each job is left",
+    }[parameter.name]
+    return f"In {n} of {counts['n_tasks']} tasks the current setting gives an estimate of 0: {consequence}."
+
+
 def _disk(parameter: Parameter) -> str:
     if parameter.name != "outdiskcount":
         return ""
     return (
-        "An output above its estimate is counted as a kill; in truth the work directory adds at least "
-        "300 MB to the request, which saves an unknown part of these jobs."
+        "An output above its estimate and allowance is counted as a kill; a work directory smaller than "
+        "requested saves an unknown part of these jobs."
     )
 
 

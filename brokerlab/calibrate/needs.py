@@ -15,7 +15,7 @@ import polars as pl
 
 from brokerlab.errors import ConfigError
 from brokerlab.numerics import FloatArray, IntArray
-from brokerlab.units import GB, HOUR_S, KB
+from brokerlab.units import GB, HOUR_S, KB, MB
 
 NEVER = 2**40 - 1  # above every estimate; leaves 23 bits for the number of a task in one int64 key
 
@@ -69,6 +69,7 @@ def needs_of(
     retry_factors: tuple[float, ...],
     compensation: float,
     default_efficiency_pct: float,
+    disk_allowance_mb: float,
 ) -> Needs:
     """Solve the request of every job for the estimate.
 
@@ -77,7 +78,7 @@ def needs_of(
     * ramcount: ``int((x * C + base) * compensation)`` MB, or ``int(x * compensation)`` if the task's unit
       is not per core, against ``maxpss`` of the whole job;
     * cputime: ``int(x / 1000 * events / C / P / (eff / 100) + base)`` seconds against the duration;
-    * outdiskcount: ``x * 1024 * events`` bytes (or per MB of input) against the output.
+    * outdiskcount: ``x * 1024 * events`` bytes (or per MB of input) and the allowance, against the output.
 
     A retry gets the stated multiple of the first request. Amounts reserved are taken before truncation,
     at most 1 MB or 1 s per job above.
@@ -89,6 +90,7 @@ def needs_of(
         retry_factors: Multiples of the retries, rising.
         compensation: Factor on memory requests.
         default_efficiency_pct: For a null ``cpuefficiency``.
+        disk_allowance_mb: What a job may write beyond its expected output [MB].
 
     Source: statistics.md section 1; scouts.md section 15, job_max_walltime and disk_sizes_bytes.
     """
@@ -99,7 +101,7 @@ def needs_of(
         return _memory(jobs, factors, compensation)
     if parameter == "cputime":
         return _walltime(jobs, factors, default_efficiency_pct)
-    return _disk(jobs, factors)
+    return _disk(jobs, factors, disk_allowance_mb * MB)
 
 
 def _memory(jobs: pl.DataFrame, factors: tuple[float, ...], compensation: float) -> Needs:
@@ -165,25 +167,27 @@ def _walltime(jobs: pl.DataFrame, factors: tuple[float, ...], default_pct: float
     )
 
 
-def _disk(jobs: pl.DataFrame, factors: tuple[float, ...]) -> Needs:
+def _disk(jobs: pl.DataFrame, factors: tuple[float, ...], allowance: float) -> Needs:
     out = _array(jobs, "outputfilebytes")
     per_event = jobs["outdisk_per_event"].fill_null(value=False).to_numpy()
     events = np.maximum(_array(jobs, "n_events", default=1.0), 1.0)
     size = np.where(per_event, events, _array(jobs, "input_mb", default=1.0))
 
     def room(x: FloatArray, factor: float) -> FloatArray:
-        return np.asarray(x * KB * size * factor)
+        return np.asarray((x * KB * size + allowance) * factor)
 
-    need = np.stack([_least(out, room, f, about=out / (KB * size * f)) for f in factors])
+    need = np.stack(
+        [_least(out, room, f, about=(out / f - allowance) / (KB * size)) for f in factors]
+    )
     return _assemble(
         jobs,
         need,
         factors,
         slope=KB * size / GB,
-        offset=np.zeros_like(size),
+        offset=np.full_like(size, allowance / GB),
         used=out / GB,
         coreh=_array(jobs, "cores") * _array(jobs, "duration_s") / HOUR_S,
-        headroom=(KB * size / out, np.full_like(size, -1.0)),
+        headroom=(KB * size / out, allowance / out - 1),
         killed_at_limit=False,
     )
 

@@ -112,7 +112,7 @@ def prove(
     proposed: Setting,
     *,
     max_exceed: float = 0.02,
-    limit_on: LimitOn = "upper",
+    limit_on: LimitOn = "point",
     loss: LossWeights | None = None,
     n_boot: int = 2000,
     seed: int = 0,
@@ -127,7 +127,9 @@ def prove(
         late: Back-test of the proof period with ``detail=[proposed]``.
         proposed: (rank, margin_pct).
         max_exceed: Limit.
-        limit_on: What must meet it, ``upper`` or ``point``.
+        limit_on: What must meet it here. ``point`` (default): the choice was made under the upper bound, and
+            this period has not been looked at; asking for the ``upper`` bound twice would refuse half of
+            all sound choices.
         loss: Weights; None: those of the back-test.
         n_boot: Replicates.
         seed: Same seed, same intervals.
@@ -286,6 +288,8 @@ def _judge(
         f"exceed rate {exceed['after']:.2%} ({exceed['after_lo']:.2%} to {exceed['after_hi']:.2%}, limit "
         f"{max_exceed:.2%})"
     )
+    if bound <= max_exceed < exceed["after_hi"]:
+        limit += ", its interval reaching above the limit"
     change = f"loss {loss['diff']:+.4f} ({loss['diff_lo']:+.4f} to {loss['diff_hi']:+.4f})"
     if bound > max_exceed:
         return "not_proven", f"On the proof period the limit is not met: {limit}."

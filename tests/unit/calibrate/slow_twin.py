@@ -69,7 +69,7 @@ def attempts(parameter: str, job: dict, task: dict, x: int, factors, compensatio
             yield killed, limit * cores / 3600, limit * cores / 3600
         else:
             size = job["n_events"] if job["outdisk_per_event"] else job["input_mb"]
-            room = x * 1024 * size * f
+            room = (x * 1024 * size + 300 * 2**20) * f
             yield job["outputfilebytes"] > room, room / 2**30, cores * hours
 
 

@@ -33,7 +33,7 @@ def quantities(
     duration = np.round(600 + np.exp(rng.normal(7.5, 0.3, rows))).astype(int)
     power = rng.choice([9.5, 10.0, 12.7], rows)
     hs06 = np.maximum(duration - 600, 0) * power * cores * 90 / 100
-    output = rng.integers(1_000, 80_000, rows) * events
+    output = rng.integers(1_000, 3_000_000, rows) * events
     input_mb = rng.uniform(1, 500, rows)
     creation = [
         T0 + timedelta(hours=hours_between * int(t), seconds=int(p))
