@@ -233,6 +233,6 @@ def _rows_of_json(content: str, file: Path) -> list[dict[str, Any]]:
         raise DataError(f"{file}: a list of objects is needed, one per entry")
     if document:
         # an absent key of an object is null, so a column is missing only if no object has it
-        names = dict.fromkeys(name for row in document for name in row)
+        names = dict.fromkeys(_name(name) for row in document for name in row)
         _check_columns(names, str(file))
     return document
