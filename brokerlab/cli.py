@@ -10,6 +10,7 @@ from typing import NoReturn, ParamSpec
 import typer
 from rich.console import Console
 
+from brokerlab.archive import command as archive_commands
 from brokerlab.archive.synthetic.command import synthesise as synthesise_command
 from brokerlab.errors import BrokerlabError
 from brokerlab.gdpconfig import command as proposal_commands
@@ -53,6 +54,8 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 
 
 app.command("report")(guarded(report_command))
+app.command("tables")(guarded(archive_commands.tables))
+app.command("ingest")(guarded(archive_commands.ingest))
 app.command("synthesise")(guarded(synthesise_command))
 
 proposal = typer.Typer(no_args_is_help=True, help="Check, show, write out or take back a proposal.")

@@ -9,15 +9,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from brokerlab.archive.ingestion import IngestReport, ingest
     from brokerlab.archive.schema import validate
     from brokerlab.archive.store import Archive, ArchiveWriter
     from brokerlab.archive.store import open_archive as open  # noqa: A004
 
-__all__ = ["Archive", "ArchiveWriter", "open", "validate"]
+__all__ = ["Archive", "ArchiveWriter", "IngestReport", "ingest", "open", "validate"]
 
 _HOME = {
     "Archive": ("brokerlab.archive.store", "Archive"),
     "ArchiveWriter": ("brokerlab.archive.store", "ArchiveWriter"),
+    "IngestReport": ("brokerlab.archive.ingestion", "IngestReport"),
+    "ingest": ("brokerlab.archive.ingestion", "ingest"),
     "open": ("brokerlab.archive.store", "open_archive"),
     "validate": ("brokerlab.archive.schema", "validate"),
 }

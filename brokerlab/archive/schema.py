@@ -66,7 +66,7 @@ def validate(table: str, frame: Frame) -> Frame:
     """
     lazy = frame.lazy()
     plan = _Plan.of(table, lazy.collect_schema())
-    staged = plan.staged(lazy, first_row=1)
+    staged = plan.staged(lazy)
     bad = _reasons(plan, staged.filter(plan.broken()).collect(engine="streaming"))
     problems = _summarised(table, bad)
     result = staged.select(plan.values())
@@ -85,14 +85,16 @@ def validate(table: str, frame: Frame) -> Frame:
     return result if isinstance(frame, pl.LazyFrame) else result.collect()
 
 
-def split(table: str, frame: pl.DataFrame, *, source: str = "", first_row: int = 1) -> Split:
+def split(
+    table: str, frame: pl.DataFrame, *, source: str = "", rows: pl.Series | None = None
+) -> Split:
     """Separate the rows that satisfy the contract from those that do not.
 
     Args:
         table: Name of a canonical table.
         frame: Rows as a source holds them; every column may still be text.
         source: Name of the source, for the quarantine.
-        first_row: Number of the first row in the source.
+        rows: Number of each row in the source; by default 1, 2, 3...
 
     Returns:
         Accepted and refused rows and their counts.
@@ -111,8 +113,43 @@ def split(table: str, frame: pl.DataFrame, *, source: str = "", first_row: int =
         >>> result.quarantine["reason"][0]
         'resource_name is null, it is required'
     """
-    plan = _Plan.of(table, frame.schema)
-    staged = plan.staged(frame.lazy(), first_row=first_row).collect()
+    good, refused = sift(table, frame, source=source, rows=rows)
+    settled = resolve(table, good, source=source)
+    return Split(
+        accepted=settled.kept.drop(ROW),
+        quarantine=pl.concat([refused, settled.quarantine]).sort("row", maintain_order=True),
+        duplicates=settled.duplicates,
+        rows_in=len(frame),
+    )
+
+
+def sift(
+    table: str,
+    frame: pl.DataFrame,
+    *,
+    source: str = "",
+    rows: pl.Series | None = None,
+    partial: bool = False,
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Separate good from bad rows without settling rows that share a key.
+
+    Args:
+        table: Name of a canonical table.
+        frame: Rows as a source holds them.
+        source: Name of the source, for the quarantine.
+        rows: Number of each row in the source; by default 1, 2, 3...
+        partial: Allow required columns that are no key to be missing (rows that fill others).
+
+    Returns:
+        (canonical rows with ``__row``, quarantine rows).
+
+    Raises:
+        SchemaError: As ``split``.
+    """
+    plan = _Plan.of(table, frame.schema, partial=partial)
+    staged = plan.staged(frame.lazy()).collect()
+    if rows is not None:
+        staged = staged.with_columns(rows.cast(pl.Int64).alias(ROW))
     broken = staged.select(plan.broken().alias("broken"))["broken"]
     refused = _reasons(plan, staged.filter(broken)).select(
         pl.lit(source).alias("source"),
@@ -121,14 +158,7 @@ def split(table: str, frame: pl.DataFrame, *, source: str = "", first_row: int =
         "key",
         "reason",
     )
-    good = staged.filter(~broken).select(*plan.values(), ROW)
-    settled = resolve(table, good, source=source)
-    return Split(
-        accepted=settled.kept.drop(ROW),
-        quarantine=pl.concat([refused, settled.quarantine]).sort("row", maintain_order=True),
-        duplicates=settled.duplicates,
-        rows_in=len(frame),
-    )
+    return staged.filter(~broken).select(*plan.values(), ROW), refused
 
 
 @dataclass(frozen=True)
@@ -141,14 +171,14 @@ class _Plan:
     extra: dict[str, str]
 
     @classmethod
-    def of(cls, table: str, schema: pl.Schema) -> "_Plan":
+    def of(cls, table: str, schema: pl.Schema, *, partial: bool = False) -> "_Plan":
         """Match names, aliases included, and refuse what can never work."""
         source_of, extra, problems = _match_names(table, list(schema))
         plan = cls(table=table, source_of=source_of, schema=schema, extra=extra)
         for name, target in polars_schema(table).items():
             column = contract(table).columns()[name]
             if name not in source_of:
-                if not column.nullable:
+                if not column.nullable and (not partial or name in key_columns(table)):
                     problems.append(
                         f"{table}.{name}: required column is missing; found: "
                         f"{', '.join(sorted(schema)[:20]) or 'no columns'}; add the column"
@@ -172,7 +202,7 @@ class _Plan:
         target = polars_schema(self.table)[name]
         return parsing.parsed(self.clean(name), self.schema[self.source_of[name]], target)
 
-    def staged(self, frame: pl.LazyFrame, *, first_row: int) -> pl.LazyFrame:
+    def staged(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """Return cleaned (``__c_``) and converted (``__v_``) columns, extras, row numbers."""
         columns = [pl.col(source).alias(name) for name, source in self.extra.items()]
         for name in self.source_of:
@@ -180,7 +210,7 @@ class _Plan:
             columns.append(self.clean(name).alias(f"__c_{name}"))
             columns += [] if value is None else [value.alias(f"__v_{name}")]
         number = pl.col(ROW).cast(pl.Int64)
-        return frame.with_row_index(ROW, offset=first_row).select(number, *columns)
+        return frame.with_row_index(ROW, offset=1).select(number, *columns)
 
     def final(self, name: str) -> pl.Expr:
         """Return the canonical column of a staged frame; null where the source has none."""

@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -105,6 +106,7 @@ class ArchiveWriter:
             for file in self._written:
                 if file not in live:
                     file.unlink(missing_ok=True)
+            _sweep_partial(self.path)
         self._close()
 
     def write(self, table: str, frame: pl.DataFrame | pa.Table, *, trusted: bool = False) -> None:
@@ -141,10 +143,21 @@ class ArchiveWriter:
             raise ConfigError(f"truth '{name}': allowed: letters, digits, underscore")
         self._truth.setdefault(name, []).append(self._store(f"truth/{name}", frame))
 
-    def replace_files(self, table: str, dead: Iterable[DataFile]) -> None:
-        """Drop live files of a table at the commit; their rows were written again or settled."""
-        gone = {file.path for file in dead}
+    def live(self, table: str) -> list[DataFile]:
+        """Return the files the table would have if committed now."""
+        return list(self._tables.get(table, []))
+
+    def drop(self, table: str, files: Iterable[DataFile]) -> None:
+        """Leave files of a table out at the commit, because their rows were written again."""
+        gone = {file.path for file in files}
         self._tables[table] = [f for f in self._tables.get(table, []) if f.path not in gone]
+
+    def scratch(self) -> Path:
+        """Return a folder for staging that is removed at the end, whatever happens."""
+        self._require_open()
+        folder = self.path / f"{_PARTIAL}{os.getpid()}-staging"
+        folder.mkdir(exist_ok=True)
+        return folder
 
     def commit(self, *, sources: Iterable[Source | str] = ()) -> Manifest:
         """Make the written rows the archive, at once.
@@ -305,11 +318,19 @@ def _switch(folder: Path, manifest: Manifest) -> None:
         os.close(directory)
 
 
+def _sweep_partial(folder: Path) -> None:
+    """Remove what interrupted runs left at the top of the folder."""
+    for partial in folder.glob(f"{_PARTIAL}*"):
+        if partial.is_dir():
+            shutil.rmtree(partial, ignore_errors=True)
+        else:
+            partial.unlink(missing_ok=True)
+
+
 def _sweep(folder: Path, manifest: Manifest) -> None:
     """Remove data files of tables that the manifest does not name, and folders left empty."""
     live = {folder / file.path for file in manifest.files()}
-    for partial in folder.glob(f"{_PARTIAL}*"):
-        partial.unlink(missing_ok=True)
+    _sweep_partial(folder)
     for place in [folder / name for name in (*STORED, "truth")]:
         for file in [*place.rglob("part-*.parquet"), *place.rglob(f"{_PARTIAL}*")]:
             if file not in live:

@@ -1,0 +1,147 @@
+"""Bring newly read rows into the tables of an archive: one row per key, the latest wins.
+
+Rows arrive as staged Parquet files, cut into buckets by their key, so that only one bucket and the
+archive's rows of the same keys are in memory at a time. Files of the archive are rewritten only if
+a row in them is superseded or completed.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from brokerlab.archive.contracts import key_columns, polars_schema, version_column
+from brokerlab.archive.manifest import DataFile
+from brokerlab.archive.resolve import RANK, ROW, SOURCE, empty_quarantine, resolve
+from brokerlab.archive.writer import ArchiveWriter
+
+PARTIAL = "__partial"
+"""Marks rows that only fill nulls of others (``ingest(..., fill=...)``)."""
+FILE = "__file"
+
+_OWN = [ROW, RANK, SOURCE, PARTIAL]
+
+
+@dataclass
+class Merged:
+    """What became of the staged rows of one table.
+
+    Attributes:
+        accepted: Rows that are in the archive now, by rank of their source.
+        quarantined: Rows refused because they contradict or match nothing, by rank.
+        superseded: Rows of the archive that were replaced.
+        tasks: Tasks of the accepted rows.
+    """
+
+    accepted: Counter[int] = field(default_factory=Counter)
+    quarantined: Counter[int] = field(default_factory=Counter)
+    superseded: int = 0
+    tasks: set[int] = field(default_factory=set)
+
+
+def merge_bucket(writer: ArchiveWriter, table: str, staged: list[Path], into: Merged) -> None:
+    """Merge one bucket of staged rows of a table into the archive.
+
+    Args:
+        writer: Open writer of the archive.
+        table: Canonical table.
+        staged: Parquet files with canonical rows plus ``__row, __rank, __source, __partial``.
+        into: Counts, added to.
+    """
+    new = pl.concat([pl.scan_parquet(path) for path in staged], how="diagonal_relaxed").collect()
+    keys = key_columns(table) or list(polars_schema(table))
+    old = _rows_with_keys(writer, table, new.select(keys).unique(), keys)
+    rivals = _stacked(old, new)
+    rivals, homeless = _with_versions(table, rivals, keys)
+    settled = resolve(table, rivals)
+    kept = settled.kept
+    refused = pl.concat([settled.quarantine, homeless])
+    if len(refused):
+        writer.write("quarantine", refused, trusted=True)
+    unchanged = _unchanged(old, kept)
+    dead = old.join(unchanged, on=ROW, how="anti")
+    fresh = kept.join(unchanged.with_columns(pl.lit(0).alias(RANK)), on=[ROW, RANK], how="anti")
+    _rewrite(writer, table, dead, keys)
+    rows = fresh.drop([*_OWN, FILE], strict=False).sort(keys, nulls_last=True)
+    writer.write(table, rows, trusted=True)
+    into.accepted.update(fresh.filter(pl.col(RANK) > 0)[RANK].to_list())
+    rank_of = dict(new.select(SOURCE, RANK).unique().iter_rows())
+    into.quarantined.update(rank_of[name] for name in refused["source"])
+    into.superseded += len(dead) - len(fresh.filter(pl.col(RANK) == 0))
+    if "jeditaskid" in rows.columns:
+        into.tasks |= set(rows["jeditaskid"].drop_nulls().unique().to_list())
+
+
+def _rows_with_keys(
+    writer: ArchiveWriter, table: str, wanted: pl.DataFrame, keys: list[str]
+) -> pl.DataFrame:
+    """Return the archive's rows that have one of the keys, with the file each stands in."""
+    parts = []
+    for file in writer.live(table):
+        rows = pl.scan_parquet(writer.path / file.path, hive_partitioning=False)
+        hits = rows.join(wanted.lazy(), on=keys, how="semi", nulls_equal=True)
+        found = hits.collect(engine="streaming")
+        if len(found):
+            parts.append(found.with_columns(pl.lit(file.path).alias(FILE)))
+    if not parts:
+        schema = {**polars_schema(table), FILE: pl.String(), ROW: pl.Int64(), RANK: pl.Int32()}
+        return pl.DataFrame(schema=schema)
+    stacked = pl.concat(parts, how="diagonal_relaxed").with_row_index(ROW)
+    return stacked.with_columns(pl.col(ROW).cast(pl.Int64), pl.lit(0, dtype=pl.Int32).alias(RANK))
+
+
+def _stacked(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    """Put the rows of the archive before the new ones."""
+    if old.is_empty():
+        return new
+    marked = old.drop(FILE).with_columns(
+        pl.lit("the archive").alias(SOURCE), pl.lit(value=False).alias(PARTIAL)
+    )
+    return pl.concat([marked, new], how="diagonal_relaxed")
+
+
+def _with_versions(
+    table: str, rivals: pl.DataFrame, keys: list[str]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Give rows that only fill others the time of the row they fill; refuse those without one."""
+    fillers = rivals.filter(PARTIAL)
+    if fillers.is_empty():
+        return rivals, empty_quarantine()
+    whole = rivals.filter(~pl.col(PARTIAL))
+    version = version_column(table)
+    latest = whole.group_by(keys).agg(pl.col(version).max() if version else pl.len())
+    targets = fillers.drop(version) if version else fillers
+    homed = targets.join(latest, on=keys, how="inner", nulls_equal=True)
+    lost = targets.join(latest, on=keys, how="anti", nulls_equal=True)
+    parts = [pl.lit(f"{key}=") + pl.col(key).cast(pl.String).fill_null("null") for key in keys]
+    homeless = lost.select(
+        pl.col(SOURCE).alias("source"),
+        pl.col(ROW).alias("row"),
+        pl.lit(table).alias("table"),
+        pl.concat_str(parts, separator=", ").str.slice(0, 200).alias("key"),
+        pl.lit("fills nothing: the archive has no row with this key").alias("reason"),
+    )
+    stays = pl.concat([whole, homed.select(whole.columns)])
+    return stays, homeless
+
+
+def _unchanged(old: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
+    """Return ``__row`` of rows of the archive that stay as they are."""
+    own = [name for name in old.columns if name not in (FILE, ROW, RANK)]
+    after = kept.filter(pl.col(RANK) == 0).select(ROW, *own)
+    both = old.select(ROW, *own).join(after, on=ROW, suffix="__after")
+    plain = [name for name in own if not old.schema[name].is_nested()]
+    same = [pl.col(name).eq_missing(pl.col(f"{name}__after")) for name in plain]
+    return both.filter(pl.all_horizontal(same)).select(ROW)
+
+
+def _rewrite(writer: ArchiveWriter, table: str, dead: pl.DataFrame, keys: list[str]) -> None:
+    """Write the files that hold dead rows again without them."""
+    paths = set(dead[FILE].unique().to_list()) if len(dead) else set()
+    touched: list[DataFile] = [file for file in writer.live(table) if file.path in paths]
+    for file in touched:
+        rows = pl.read_parquet(writer.path / file.path, hive_partitioning=False)
+        left = rows.join(dead.select(keys), on=keys, how="anti", nulls_equal=True)
+        writer.write(table, left, trusted=True)
+    writer.drop(table, touched)

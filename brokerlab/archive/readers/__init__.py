@@ -1,0 +1,41 @@
+"""Read dumps of PanDA into batches of rows of canonical tables (archive-schema.md section 13).
+
+A reader renames, converts units and cuts the source into batches; it judges no value, ``schema``
+does that. ``read`` recognises the format by content and file name.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from brokerlab.archive.readers import columnar, delimited, invex, monitor
+from brokerlab.archive.readers.batch import Batch
+from brokerlab.archive.readers.detect import Detected, detect
+from brokerlab.errors import DataError
+
+__all__ = ["Batch", "Detected", "detect", "read"]
+
+
+def read(path: Path, found: Detected) -> Iterator[Batch]:
+    """Read one file.
+
+    Args:
+        path: The file.
+        found: What ``detect`` said about it.
+
+    Yields:
+        Batches of rows, each of one table; a file may hold several tables.
+
+    Raises:
+        DataError: The file is truncated, damaged or of a wrong encoding.
+        SchemaError: A column occurs twice in its header.
+    """
+    if found.format == "parquet":
+        yield from columnar.read(path, found.table)
+    elif found.format == "csv":
+        yield from delimited.read(path, found)
+    elif found.format == "invex":
+        yield from invex.read(path, found)
+    elif found.format == "json":
+        yield from monitor.read(path, found.table)
+    else:  # detect() and this function name the same formats
+        raise DataError(f"{path}: unknown format '{found.format}'")

@@ -1,0 +1,132 @@
+"""Read CSV files, packed or not, in bounded memory; every column as text."""
+
+import csv
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from brokerlab.archive.readers.batch import REFUSED, Batch
+from brokerlab.archive.readers.detect import Detected, opened, truncated, wrong_encoding
+from brokerlab.archive.readers.units import settle_job_units
+from brokerlab.errors import DataError
+
+BLOCK_BYTES = 32 << 20
+"""Bytes held at a time; one row must fit."""
+
+_SHOWN = 40
+
+
+@dataclass
+class _Malformed:
+    """Rows with too few or too many fields, collected while the file is read."""
+
+    rows: list[int] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+    def __call__(self, row: pa_csv.InvalidRow) -> str:
+        """Note a row and skip it; Arrow counts the header as row 1."""
+        self.rows.append(row.number - 1)
+        self.reasons.append(
+            f"{row.actual_columns} fields, the header has {row.expected_columns} "
+            f"('{(row.text or '')[:_SHOWN]}')"
+        )
+        return "skip"
+
+
+def read(path: Path, found: Detected) -> Iterator[Batch]:
+    """Read a CSV file batch by batch.
+
+    Args:
+        path: The file; gzip is recognised by content.
+        found: Table, encoding and delimiter.
+
+    Yields:
+        Batches of text columns; rows with a wrong number of fields stand in ``refused``.
+
+    Raises:
+        DataError: Truncated, damaged, wrong encoding, or a row longer than 32 MB.
+    """
+    table = found.table or ""
+    for frame, rows, refused in pieces(path, found):
+        settled, notes = settle_job_units(table, frame)
+        yield Batch(table, settled, rows, refused, notes)
+
+
+def pieces(path: Path, found: Detected) -> Iterator[tuple[pl.DataFrame, pl.Series, pl.DataFrame]]:
+    """Yield (rows as text, their numbers, refused rows) block by block."""
+    malformed = _Malformed()
+    seen = reported = 0
+    try:
+        with opened(path) as handle, _reader(handle, found, malformed) as reader:
+            for piece in reader:
+                frame = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([piece])))
+                rows = _row_numbers(len(frame), seen, malformed.rows)
+                yield frame, rows, _refused(malformed, reported)
+                seen, reported = seen + len(frame), len(malformed.rows)
+            if reported < len(malformed.rows) or not seen:
+                empty = pl.DataFrame(schema=dict.fromkeys(reader.schema.names, pl.String))
+                yield empty, _row_numbers(0, seen, []), _refused(malformed, reported)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise truncated(path, "gzip", error) from error
+    except UnicodeDecodeError as error:
+        raise wrong_encoding(path) from error
+    except pa.ArrowInvalid as error:
+        if "UTF8" in str(error) or "UTF-8" in str(error):
+            raise wrong_encoding(path) from error
+        if "straddling" in str(error):
+            raise DataError(
+                f"{path}: a row is longer than {BLOCK_BYTES >> 20} MB; is a quote left open?"
+            ) from error
+        raise truncated(path, "CSV", error) from error
+
+
+def _reader(handle: object, found: Detected, malformed: _Malformed) -> pa_csv.CSVStreamingReader:
+    """Open the streaming reader with all columns as text."""
+    with_names = handle
+    names = _header(with_names, found)
+    encoding = "utf-8" if found.encoding == "utf-8-sig" else found.encoding
+    return pa_csv.open_csv(
+        pa.PythonFile(with_names, mode="r"),
+        # one thread: only then does Arrow number the malformed rows
+        read_options=pa_csv.ReadOptions(
+            use_threads=False, block_size=BLOCK_BYTES, encoding=encoding
+        ),
+        parse_options=pa_csv.ParseOptions(
+            delimiter=found.delimiter,
+            newlines_in_values=True,
+            invalid_row_handler=malformed,
+        ),
+        convert_options=pa_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
+        ),
+    )
+
+
+def _header(handle: object, found: Detected) -> list[str]:
+    """Read the names of the columns and go back to the start."""
+    line = handle.readline() if found.encoding != "utf-16" else handle.read(1 << 20)  # type: ignore[attr-defined]
+    handle.seek(0)  # type: ignore[attr-defined]
+    text = line.decode(found.encoding, errors="ignore").splitlines()[0]
+    return next(csv.reader([text], delimiter=found.delimiter))
+
+
+def _row_numbers(count: int, seen: int, malformed: list[int]) -> pl.Series:
+    """Number good rows as they stand in the file, malformed rows between them counted."""
+    nth = np.arange(seen + 1, seen + count + 1, dtype=np.int64)
+    bad = np.asarray(malformed, dtype=np.int64)
+    before = np.searchsorted(bad - np.arange(len(bad)), nth, side="right")
+    return pl.Series("row", nth + before)
+
+
+def _refused(malformed: _Malformed, start: int) -> pl.DataFrame:
+    """Return the malformed rows noted since ``start``."""
+    rows, reasons = malformed.rows[start:], malformed.reasons[start:]
+    keys: list[str | None] = [None] * len(rows)
+    return pl.DataFrame({"row": rows, "key": keys, "reason": reasons}, schema=REFUSED)

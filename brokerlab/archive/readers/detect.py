@@ -1,0 +1,190 @@
+"""Recognise a file: its format from the first bytes, its table from the name or the columns."""
+
+import csv
+import gzip
+import io
+import re
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from brokerlab.archive.contracts import TABLES, contract
+from brokerlab.errors import DataError, SchemaError
+
+DB_NAMES = {
+    "jobsarchived4": "jobs",
+    "jobsarchived": "jobs",
+    "jobsdefined4": "jobs",
+    "jobswaiting4": "jobs",
+    "jobsactive4": "jobs",
+    "jedi_tasks": "tasks",
+    "jedi_datasets": "datasets",
+    "jedi_dataset_contents": "files",
+    "filestable4": "jobs_files",
+    "sw_tags": "software_tags",
+    "ddm_endpoint": "ddm_endpoints",
+    "network_matrix_kv": "network_matrix",
+    "jobs_share_stats": "job_stats",
+    "jobsdefined_share_stats": "job_stats",
+    "mv_jobsactive4_stats": "job_counts",
+    "sitedata": "site_data",
+    "harvester_workers": "workers",
+    "harvester_worker_stats": "worker_stats",
+    "harvester_slots": "slots",
+    "jobs_statuslog": "job_status_log",
+    "tasks_statuslog": "task_status_log",
+    "worker_node": "worker_nodes",
+    "global_shares": "gshares",
+    "config": "gdpconfig",
+}
+"""Tables of the PanDA database by the canonical table they export to."""
+
+INVEX_COLUMNS = {"pandaid", "wall_time", "queue_time", "actualcorecount"}
+"""Columns that mark a job table of the InVEx kind."""
+
+_GZIP = b"\x1f\x8b"
+_PARQUET = b"PAR1"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_UTF8_BOM = b"\xef\xbb\xbf"
+_HEAD = 1 << 20
+
+
+@dataclass(frozen=True)
+class Detected:
+    """What a file is.
+
+    Attributes:
+        format: ``parquet``, ``csv``, ``invex`` or ``json``.
+        table: Canonical table; None where the content tells (JSON) or there are several (InVEx).
+        encoding: Of text files.
+        delimiter: Of CSV files.
+    """
+
+    format: str
+    table: str | None = None
+    encoding: str = "utf-8"
+    delimiter: str = ","
+
+
+def detect(path: Path, *, table: str | None = None) -> Detected:
+    """Recognise a file.
+
+    Args:
+        path: The file.
+        table: Its table where the caller knows.
+
+    Returns:
+        Format and table.
+
+    Raises:
+        DataError: No such file, empty, truncated, or its table cannot be told.
+        SchemaError: There is no such table.
+
+    Example:
+        >>> table_of_name("ATLAS_PANDA.JOBSARCHIVED4_2026-03.csv.gz"), table_of_name("x.csv")
+        ('jobs', None)
+    """
+    if table is not None:
+        contract(table)
+    head = _head(path)
+    if head.startswith(_PARQUET):
+        return Detected("parquet", table or _named(path))
+    text, encoding = _decoded(path, head)
+    if text.lstrip()[:1] in ("{", "["):
+        return Detected("json", table or table_of_name(path.name), encoding)
+    header = text.lstrip("\ufeff").splitlines()[0] if text.strip() else ""
+    delimiter = next((d for d in ",;\t|" if d in header), ",")
+    names = [n.strip().lower() for n in next(csv.reader([header], delimiter=delimiter), [])]
+    if not names or not any(names):
+        raise DataError(f"{path}: is empty: no header line; remove it or export it again")
+    doubled = sorted({n for n in names if names.count(n) > 1})
+    if doubled:
+        raise SchemaError(f"{path}: columns occur twice: {', '.join(doubled)}; keep one of each")
+    if table is None and set(names) >= INVEX_COLUMNS:
+        return Detected("invex", None, encoding, delimiter)
+    found = table or table_of_name(path.name) or _table_of_columns(names)
+    return Detected("csv", found or _named(path), encoding, delimiter)
+
+
+def table_of_name(name: str) -> str | None:
+    """Find the longest table name, canonical or of the database, that the file name contains."""
+    low = name.lower()
+    known = {**{t: t for t in TABLES}, **DB_NAMES}
+    hits = [k for k in known if re.search(rf"(?<![a-z0-9]){k}(?![a-z0-9])", low)]
+    return known[max(hits, key=len)] if hits else None
+
+
+def opened(path: Path) -> IO[bytes]:
+    """Open a file for reading, through gzip if its first bytes say so."""
+    with path.open("rb") as handle:
+        packed = handle.read(2) == _GZIP
+    return gzip.open(path, "rb") if packed else path.open("rb")  # type: ignore[return-value]
+
+
+def _head(path: Path) -> bytes:
+    """Return the first bytes, unpacked."""
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; check the path")
+    if path.stat().st_size == 0:
+        raise DataError(f"{path}: is empty (0 bytes); remove it or export it again")
+    try:
+        with opened(path) as handle:
+            head = handle.read(_HEAD)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise truncated(path, "gzip", error) from error
+    if not head:
+        raise DataError(f"{path}: is empty after unpacking; remove it or export it again")
+    return head
+
+
+def truncated(path: Path, kind: str, error: Exception) -> DataError:
+    """Return the error for a file that ends too early or is damaged."""
+    words = str(error).split("\n", maxsplit=1)[0][:200]
+    return DataError(f"{path}: truncated or damaged {kind} ({words}); copy or export it again")
+
+
+def wrong_encoding(path: Path) -> DataError:
+    """Return the error for text that is not UTF-8."""
+    return DataError(
+        f"{path}: wrong encoding: not UTF-8; convert it, e.g. 'iconv -f latin1 -t utf-8'"
+    )
+
+
+def _decoded(path: Path, head: bytes) -> tuple[str, str]:
+    """Decode the first bytes; the last character may be cut."""
+    if head.startswith(_UTF16):
+        return head.decode("utf-16", errors="ignore"), "utf-16"
+    if b"\x00" in head[:1024]:
+        raise DataError(f"{path}: not text, not Parquet, not gzip; allowed: .parquet, .csv, .json")
+    encoding = "utf-8-sig" if head.startswith(_UTF8_BOM) else "utf-8"
+    reader = io.TextIOWrapper(io.BytesIO(head), encoding=encoding)
+    try:
+        return reader.read(), encoding
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 4:
+            raise wrong_encoding(path) from error
+        return head[: error.start].decode(encoding), encoding
+
+
+def _table_of_columns(names: list[str]) -> str | None:
+    """Find the one table whose required columns are all there, if the key tells it apart."""
+    has = set(names)
+    fits = [
+        table
+        for table, kind in TABLES.items()
+        if {n for n, c in kind.columns().items() if not c.nullable} <= has
+        and has <= set(kind.columns())
+    ]
+    return fits[0] if len(fits) == 1 else None
+
+
+def _named(path: Path) -> str:
+    """Return the table of the file's name or say how to give it."""
+    found = table_of_name(path.name)
+    if found is None:
+        raise DataError(
+            f"{path}: cannot tell its table from name or columns; name it like 'jobs.csv' or "
+            f"'JOBSARCHIVED4.csv', or say --table; tables: {', '.join(TABLES)}"
+        )
+    return found

@@ -1,0 +1,221 @@
+"""Read JSON answers of the BigPanDA monitor: jobs, tasks with datasets (section 13)."""
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from brokerlab.archive.readers.batch import Batch, numbered
+from brokerlab.archive.readers.detect import opened, truncated, wrong_encoding
+from brokerlab.archive.readers.units import KB_PER_MB
+from brokerlab.errors import DataError
+
+Record = dict[str, Any]
+
+JOB_COLUMNS_DROPPED = [
+    "duration",
+    "durationsec",
+    "durationmin",
+    "waittime",
+    "errorinfo",
+    "jobinfo",
+    "homecloud",
+    "priorityrange",
+    "jobsetrange",
+    "consumer",
+    "pilotversion",
+    "maxpssgbpercore",
+    "maxvmemmb",
+    "avgvmemmb",
+    "age",
+]
+"""Columns the monitor computes itself."""
+TASK_COLUMNS_DROPPED = ["totev", "totevrem", "deftreqid", "age", "dsinfo", "datasets"]
+
+EVENT_SERVICE = {
+    "ordinary": None,
+    "eventservice": 1,
+    "esmerge": 2,
+    "clone": 3,
+    "jumbo": 4,
+    "cojumbo": 5,
+}
+"""The monitor's words for ``eventservice``."""
+
+_ENDED = {"finished", "failed", "cancelled", "closed"}
+
+
+def read(path: Path, table: str | None) -> Iterator[Batch]:
+    """Read one JSON file: an answer of the monitor, several of them by address, or records.
+
+    Args:
+        path: The file.
+        table: Table of plain records; None to tell from the content.
+
+    Yields:
+        Batches of ``jobs``, ``tasks`` and ``datasets``.
+
+    Raises:
+        DataError: Truncated, not JSON, wrong encoding, or nothing in it that can be recognised.
+    """
+    data = _load(path)
+    found = False
+    for kind, records, notes in _answers(data, table):
+        found = True
+        if kind == "jobs":
+            yield _jobs(records, notes)
+        elif kind == "tasks":
+            yield from _tasks(records, notes)
+        else:
+            yield _batch(kind, records, notes)
+    if not found:
+        raise DataError(
+            f"{path}: neither jobs ('jobs': [...]) nor tasks (a list with jeditaskid) in it; "
+            "allowed: answers of /jobs/?json and /tasks/?json, or records with --table"
+        )
+
+
+def _load(path: Path) -> Any:
+    """Parse the file, which fits in memory: the monitor limits its answers."""
+    try:
+        with opened(path) as handle:
+            raw = handle.read()
+        encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+        return json.loads(raw.decode(encoding))
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise truncated(path, "gzip", error) from error
+    except UnicodeDecodeError as error:
+        raise wrong_encoding(path) from error
+    except (ValueError, RecursionError) as error:
+        raise truncated(path, "JSON", error) from error
+
+
+def _answers(data: Any, table: str | None) -> Iterator[tuple[str, list[Record], tuple[str, ...]]]:
+    """Yield (table, records, notes) for everything that can be recognised."""
+    if isinstance(data, dict) and isinstance(data.get("jobs"), list):
+        yield "jobs", data["jobs"], ()
+    elif isinstance(data, dict) and data and all(str(key).startswith("http") for key in data):
+        skipped = [key for key in data if not list(_answers(data[key], None))]
+        notes = tuple(f"skipped, neither jobs nor tasks: {key[:100]}" for key in skipped)
+        for key in data:
+            for kind, records, own in _answers(data[key], None):
+                yield kind, records, own + notes
+                notes = ()
+    elif isinstance(data, list) and all(isinstance(record, dict) for record in data):
+        names = {str(name).lower() for record in data for name in record}
+        told = table or _kind(names)
+        if told is not None:
+            yield told, data, ()
+
+
+def _kind(names: set[str]) -> str | None:
+    """Tell jobs from tasks by their names."""
+    if {"pandaid", "jobstatus"} <= names:
+        return "jobs"
+    return "tasks" if {"jeditaskid", "taskname", "status"} <= names else None
+
+
+def _jobs(records: list[Record], notes: tuple[str, ...]) -> Batch:
+    """Convert job records: units, words for numbers, columns of the monitor's own dropped."""
+    frame = _frame(records, drop=JOB_COLUMNS_DROPPED, convert={"maxpss": _kb_of_peak})
+    in_mb = sum(isinstance(r.get("maxpss"), str) and "." in r["maxpss"] for r in records)
+    if in_mb:
+        notes = (*notes, f"maxpss: {in_mb} text value(s) with a decimal point read as MB")
+    if "specialhandling" in frame.columns:
+        frame = frame.with_columns(pl.col("specialhandling").str.strip_prefix("NULL,"))
+    frame, ended = _with_end(frame, records)
+    if ended:
+        notes = (*notes, f"endtime: {ended} value(s) made from starttime + durationsec")
+    frame = _numbered_event_service(frame)
+    if "corecount" in frame.columns:
+        notes = (*notes, "corecount: the monitor shows 1 for null")
+    return Batch("jobs", frame, numbered(frame), notes=notes)
+
+
+def _tasks(records: list[Record], notes: tuple[str, ...]) -> Iterator[Batch]:
+    """Convert task records and take their datasets out."""
+    frame = _frame(records, drop=TASK_COLUMNS_DROPPED)
+    if "resquetime" in frame.columns:
+        frame = frame.rename({"resquetime": "rescuetime"})
+    frame = _numbered_event_service(frame)
+    yield Batch("tasks", frame, numbered(frame), notes=notes)
+    datasets = [d for task in records for d in task.get("datasets") or [] if isinstance(d, dict)]
+    if datasets:
+        yield _batch("datasets", datasets, ())
+
+
+def _batch(table: str, records: list[Record], notes: tuple[str, ...]) -> Batch:
+    """Make a batch of plain records."""
+    frame = _frame(records)
+    return Batch(table, frame, numbered(frame), notes=notes)
+
+
+def _frame(
+    records: list[Record],
+    *,
+    drop: list[str] | None = None,
+    convert: dict[str, Callable[[Any], Any]] | None = None,
+) -> pl.DataFrame:
+    """Make a frame of records whose values may change type from one to the next."""
+    dropped = set(drop or [])
+    names = dict.fromkeys(name for record in records for name in record if name not in dropped)
+    columns = []
+    for name in names:
+        values = [record.get(name) for record in records]
+        if convert and name in convert:
+            values = [convert[name](value) for value in values]
+        columns.append(_series(name, values))
+    return pl.DataFrame(columns)
+
+
+def _series(name: str, values: list[Any]) -> pl.Series:
+    """Make a column: of one type if all values agree, else text."""
+    kinds = {type(value) for value in values if value is not None}
+    if not kinds:
+        return pl.Series(name, values, dtype=pl.String)
+    if kinds <= {bool} or kinds <= {float} or kinds <= {str}:
+        return pl.Series(name, values)
+    if kinds <= {int} and all(abs(v) < 2**63 for v in values if v is not None):
+        return pl.Series(name, values, dtype=pl.Int64)
+    text = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+    return pl.Series(name, text, dtype=pl.String)
+
+
+def _kb_of_peak(value: Any) -> Any:
+    """Convert ``maxpss``: a text with a decimal point is MB, anything else stays."""
+    if not isinstance(value, str) or "." not in value:
+        return value
+    try:
+        return round(float(value) * KB_PER_MB)
+    except (ValueError, OverflowError):
+        return value
+
+
+def _with_end(frame: pl.DataFrame, records: list[Record]) -> tuple[pl.DataFrame, int]:
+    """Fill a missing ``endtime`` of ended jobs from the monitor's duration."""
+    need = {"endtime", "starttime", "jobstatus"}
+    if not need <= set(frame.columns) or not any("durationsec" in r for r in records):
+        return frame, 0
+    seconds = _series("__s", [r.get("durationsec") for r in records]).cast(pl.Int64, strict=False)
+    ended = frame["jobstatus"].is_in(list(_ENDED))
+    missing = frame["endtime"].cast(pl.String).str.strip_chars().replace("", None).is_null()
+    start = frame["starttime"].cast(pl.String).str.replace("T", " ")
+    start = start.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False, time_unit="us")
+    end = (start + pl.Series(seconds * 1_000_000).cast(pl.Duration("us"))).dt.to_string(
+        "%Y-%m-%d %H:%M:%S"
+    )
+    use = ended & missing & end.is_not_null()
+    filled = end.zip_with(use, frame["endtime"].cast(pl.String)).alias("endtime")
+    return frame.with_columns(filled), int(use.sum())
+
+
+def _numbered_event_service(frame: pl.DataFrame) -> pl.DataFrame:
+    """Turn the monitor's words for ``eventservice`` into numbers."""
+    if frame.schema.get("eventservice") != pl.String:
+        return frame
+    words = {word: None if n is None else str(n) for word, n in EVENT_SERVICE.items()}
+    return frame.with_columns(pl.col("eventservice").str.strip_chars().replace(words))

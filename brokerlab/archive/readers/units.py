@@ -1,0 +1,51 @@
+"""Units that sources mix: ``maxpss`` in MB or kB (archive-schema.md section 13.3)."""
+
+import polars as pl
+
+KB_PER_MB = 1024
+_HOPELESS = 100
+"""A peak below a hundredth of the average is in MB; no real peak is below the average at all."""
+
+
+def settle_job_units(table: str, frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Bring ``maxpss`` of jobs to kB where the type that told the unit was lost.
+
+    A value below ``avgpss / 100`` (``avgpss`` is always kB) is MB: times 1024, rounded.
+
+    Args:
+        table: Only ``jobs`` is touched.
+        frame: Rows as read, any case of names, text or numbers.
+
+    Returns:
+        The rows and a note saying how many values were converted.
+
+    Source:
+        archive-schema.md section 13.3.
+
+    Example:
+        >>> rows = pl.DataFrame({"maxpss": ["51.18", "60000"], "avgpss": ["52382", "52382"]})
+        >>> settle_job_units("jobs", rows)[0]["maxpss"].to_list()
+        ['52408', '60000']
+    """
+    names = {name.strip().lower(): name for name in frame.columns}
+    if table != "jobs" or not {"maxpss", "avgpss"} <= set(names):
+        return frame, ()
+    peak = names["maxpss"]
+    number = _number(frame, peak)
+    average = _number(frame, names["avgpss"])
+    in_mb = ((number > 0) & (number < average / _HOPELESS)).fill_null(value=False)
+    count = frame.select(in_mb.sum()).item()
+    if not count:
+        return frame, ()
+    in_kb = (number * KB_PER_MB).round().cast(pl.Int64)
+    settled = pl.when(in_mb).then(in_kb.cast(frame.schema[peak])).otherwise(pl.col(peak))
+    note = f"maxpss: {count} value(s) below avgpss/100 read as MB, converted to kB"
+    return frame.with_columns(settled.alias(peak)), (note,)
+
+
+def _number(frame: pl.DataFrame, name: str) -> pl.Expr:
+    """Return a column as float, null where it is none or far too long to be one."""
+    column = pl.col(name)
+    if frame.schema[name] == pl.String:
+        column = pl.when(column.str.len_bytes() <= 32).then(column.str.strip_chars())
+    return column.cast(pl.Float64, strict=False)
