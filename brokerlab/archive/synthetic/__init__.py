@@ -9,13 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from brokerlab.archive.synthetic.generate import is_made, make_settings, synthesise
+    from brokerlab.archive.synthetic.mixture import exceed_probability
     from brokerlab.archive.synthetic.settings import GENERATOR_VERSION, SynthSettings
 
-__all__ = ["GENERATOR_VERSION", "SynthSettings", "is_made", "make_settings", "synthesise"]
+__all__ = [
+    "GENERATOR_VERSION",
+    "SynthSettings",
+    "exceed_probability",
+    "is_made",
+    "make_settings",
+    "synthesise",
+]
 
 _HOME = {
     "GENERATOR_VERSION": "settings",
     "SynthSettings": "settings",
+    "exceed_probability": "mixture",
     "is_made": "generate",
     "make_settings": "generate",
     "synthesise": "generate",

@@ -138,8 +138,9 @@ def _write_blocks(
         rest.add("files", files_frame(block, ends))
         rest.add("tasks", tasks_frame(settings, block, totals))
         rest.add("datasets", datasets_frame(settings, block, totals))
-        rest.add("truth/tasks", truth_tasks(world, block, totals))
-        rest.add("truth/queues", truth_queues(world, block, totals))
+        queues = truth_queues(world, block, totals)
+        rest.add("truth/queues", queues)
+        rest.add("truth/tasks", truth_tasks(settings, world, block, totals, queues))
         days.flush(before=_next_start(settings, index + 1, n_blocks))
         if progress is not None:
             progress(int(edges[index + 1]), settings.jobs)
