@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from brokerlab.calibrate.parameters import Parameter
+from brokerlab.calibrate.wording import percent, plural
 
 SMALL = 10  # tasks; below, drawing tasks with replacement says nothing
 
@@ -56,7 +57,7 @@ def _few_tasks(counts: Mapping[str, int]) -> str:
     if n >= SMALL:
         return ""
     return (
-        f"Only {n} {_plural(n, 'task')} can be scored: what happened in each is exact, but so few say "
+        f"Only {n} {plural(n, 'task')} can be scored: what happened in each is exact, but so few say "
         "next to nothing about other tasks, and their intervals are not to be relied on."
     )
 
@@ -66,7 +67,7 @@ def _killed(counts: Mapping[str, int], parameter: Parameter, killed_as: str) -> 
     n = counts["n_killed"] if cause is None else counts[f"n_killed_{cause}"]
     if n == 0:
         return ""
-    jobs = f"{n} {_plural(n, 'job')} killed at a limit ({cause or 'memory or walltime'})"
+    jobs = f"{n} {plural(n, 'job')} killed at a limit ({cause or 'memory or walltime'})"
     if killed_as == "exclude" or cause is None:
         return f"{jobs} and not retried with success left out: the exceed rate is too low by these."
     entered = counts["n_censored"]
@@ -100,7 +101,7 @@ def _missing(counts: Mapping[str, int], parameter: Parameter) -> str:
     if n:
         parts.append(f"{n} of {n + counts['n_scored']} other jobs lack {what} and are not scored")
     if scouts:
-        parts.append(f"{scouts} {_plural(scouts, 'scout')} gave no value")
+        parts.append(f"{scouts} {plural(scouts, 'scout')} gave no value")
     return "; ".join(parts) + "." if parts else ""
 
 
@@ -119,7 +120,7 @@ def _gap(ratio: float | None, parameter: Parameter) -> str:
         return ""
     side = "below" if ratio < 1 else "above"
     return (
-        f"Scouts are no random sample: their median {parameter.name} lies {abs(ratio - 1):.1%} {side} "
+        f"Scouts are no random sample: their median {parameter.name} lies {percent(abs(ratio - 1))} {side} "
         "that of the rest of their task (geometric mean over tasks)."
     )
 
@@ -142,7 +143,7 @@ def _queues(counts: Mapping[str, int]) -> str:
     parts = []
     if counts["n_unknown_queues"]:
         n = counts["n_unknown_queues"]
-        parts.append(f"{n} {_plural(n, 'queue')} of the jobs missing from the queue table")
+        parts.append(f"{n} {plural(n, 'queue')} of the jobs missing from the queue table")
     if counts["n_unlimited"]:
         n = counts["n_unlimited"]
         parts.append(
@@ -179,7 +180,3 @@ def _fallback(n: int, counts: Mapping[str, int]) -> str:
         f"In {n} of {counts['n_tasks']} tasks there are too few scouts for the promised coverage: the "
         "largest scout stands in, without a promise."
     )
-
-
-def _plural(n: int, word: str) -> str:
-    return word if n == 1 else word + "s"

@@ -9,6 +9,7 @@ import polars as pl
 
 from brokerlab.calibrate.backtest import Backtest, Setting
 from brokerlab.calibrate.loss import COMPONENTS, LossWeights
+from brokerlab.calibrate.wording import percent
 from brokerlab.errors import ConfigError
 
 LimitOn = Literal["upper", "point"]
@@ -176,8 +177,8 @@ def _pick(
     sentence = (
         f"Rank {setting[0]}, margin {setting[1]} % {why}: loss {best['loss']:.4f} against "
         f"{now['loss']:.4f} (difference {best['loss_diff_lo']:+.4f} to {best['loss_diff_hi']:+.4f}), "
-        f"exceed rate {best['exceed_rate']:.2%} ({best['exceed_lo']:.2%} to {best['exceed_hi']:.2%}, "
-        f"limit {max_exceed:.2%})."
+        f"exceed rate {percent(best['exceed_rate'])} ({percent(best['exceed_lo'])} to {percent(best['exceed_hi'])}, "
+        f"limit {percent(max_exceed)})."
     )
     return "change", setting, sentence
 
@@ -194,9 +195,9 @@ def _none_meets(frame: pl.DataFrame, max_exceed: float, limit_on: LimitOn) -> st
     best = frame.sort("exceed_hi", "rank", "margin_pct").row(0, named=True)
     what = "upper bound" if limit_on == "upper" else "rate"
     return (
-        f"No setting of the grid keeps the {what} of the exceed rate within {max_exceed:.2%}: the best, "
-        f"rank {best['rank']} with margin {best['margin_pct']} %, has {best['exceed_rate']:.2%} "
-        f"({best['exceed_lo']:.2%} to {best['exceed_hi']:.2%})."
+        f"No setting of the grid keeps the {what} of the exceed rate within {percent(max_exceed)}: the best, "
+        f"rank {best['rank']} with margin {best['margin_pct']} %, has {percent(best['exceed_rate'])} "
+        f"({percent(best['exceed_lo'])} to {percent(best['exceed_hi'])})."
     )
 
 
@@ -204,7 +205,7 @@ def _nothing_better(feasible: pl.DataFrame, max_exceed: float, limit_on: LimitOn
     best = feasible.sort("loss", "rank", "margin_pct").row(0, named=True)
     bound = "upper bound of the exceed rate" if limit_on == "upper" else "exceed rate"
     return (
-        f"None of {feasible.height} settings whose {bound} is within {max_exceed:.2%} lowers the stated "
+        f"None of {feasible.height} settings whose {bound} is within {percent(max_exceed)} lowers the stated "
         f"loss by more than its own uncertainty; the best, rank {best['rank']} with margin "
         f"{best['margin_pct']} %, changes it by {best['loss_diff']:+.4f} ({best['loss_diff_lo']:+.4f} "
         f"to {best['loss_diff_hi']:+.4f})."

@@ -15,6 +15,7 @@ from brokerlab.calibrate.intervals import bootstrap_totals, percentile_interval
 from brokerlab.calibrate.loss import COMPONENTS, LossWeights
 from brokerlab.calibrate.parameters import Parameter
 from brokerlab.calibrate.strata import with_levels
+from brokerlab.calibrate.wording import percent
 from brokerlab.errors import ConfigError
 from brokerlab.numerics import FloatArray
 
@@ -285,8 +286,8 @@ def _judge(
         return "no_answer", few
     bound = exceed["after_hi"] if limit_on == "upper" else exceed["after"]
     limit = (
-        f"exceed rate {exceed['after']:.2%} ({exceed['after_lo']:.2%} to {exceed['after_hi']:.2%}, limit "
-        f"{max_exceed:.2%})"
+        f"exceed rate {percent(exceed['after'])} ({percent(exceed['after_lo'])} to {percent(exceed['after_hi'])}, limit "
+        f"{percent(max_exceed)})"
     )
     if bound <= max_exceed < exceed["after_hi"]:
         limit += ", its interval reaching above the limit"
