@@ -1,0 +1,1 @@
+"""Benchmarks: ratios measured in one run, each side in a process of its own with its peak memory."""

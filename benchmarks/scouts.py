@@ -1,0 +1,264 @@
+"""All scout parameters of an archive, against three baselines on the same Parquet files.
+
+``ours``      ``scouts.estimate`` on DuckDB relations: every parameter, tags and counts of every task.
+``floor``     a bare DuckDB ``quantile_cont ... GROUP BY`` over two columns of ``jobs``: no join, no rule.
+``pandas``    what an analyst writes: join, two derived columns, ``groupby.quantile`` (four parameters).
+``per_task``  a plain Python function called once per task, as the deployed system works; measured on a
+              sample of tasks with the rows at hand and scaled to all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+JOBS_PER_TASK = 100
+SAMPLE_TASKS = 500
+PART_TASKS = 20_000
+SIDES = ("floor", "ours", "pandas", "per_task")
+
+
+def make_archive(folder: Path, jobs: int, seed: int = 1) -> None:
+    """Write random tables of the shapes that scouts read; not meant to look like PanDA."""
+    rng = np.random.default_rng(seed)
+    n_tasks = max(jobs // JOBS_PER_TASK, 1)
+    queues = [f"QUEUE_{i}" for i in range(200)]
+    pl.DataFrame(
+        {
+            "panda_queue": queues,
+            "atlas_site": queues,
+            "corepower": rng.uniform(8, 20, 200).round(2),
+            "maxinputsize": 10_000,
+            "direct_access_lan": True,
+        }
+    ).write_parquet(folder / "queues.parquet")
+    ids = np.arange(1, n_tasks + 1)
+    pl.DataFrame(
+        {
+            "jeditaskid": ids,
+            "prodsourcelabel": "managed",
+            "status": "done",
+            "splitrule": "US=3,SS=5",
+            "ramunit": "MBPerCore",
+            "baseramcount": 500,
+            "outdiskunit": "kBPerEvent",
+            "cputimeunit": "HS06sPerEvent",
+            "cpuefficiency": 90,
+            "basewalltime": 600,
+        }
+    ).write_parquet(folder / "tasks.parquet")
+    pl.DataFrame(
+        {
+            "jeditaskid": ids,
+            "datasetid": ids,
+            "type": "input",
+            "masterid": pl.Series([None] * n_tasks, dtype=pl.Int64),
+            "nfiles": JOBS_PER_TASK,
+            "nfilesused": JOBS_PER_TASK,
+            "nfilesfinished": JOBS_PER_TASK,
+        }
+    ).write_parquet(folder / "datasets.parquet")
+    for table in ("jobs", "files"):
+        (folder / table).mkdir()
+    for part, first in enumerate(range(1, n_tasks + 1, PART_TASKS)):
+        task = np.repeat(np.arange(first, min(first + PART_TASKS, n_tasks + 1)), JOBS_PER_TASK)
+        _write_part(folder, part, task, rng, queues)
+
+
+def _write_part(
+    folder: Path, part: int, task: np.ndarray, rng: np.random.Generator, queues: list[str]
+) -> None:
+    n = task.size
+    pandaid = (task - 1) * JOBS_PER_TASK + np.tile(np.arange(JOBS_PER_TASK), n // JOBS_PER_TASK) + 1
+    wall = np.exp(rng.normal(8.5, 0.3, n)).astype(np.int64)
+    start = np.datetime64("2026-03-01", "us") + (task * 7).astype("timedelta64[s]")
+    end = start + wall.astype("timedelta64[s]")
+    events = rng.integers(500, 2000, n)
+    size = rng.integers(10**8, 10**10, n)
+    pl.DataFrame(
+        {
+            "pandaid": pandaid,
+            "jeditaskid": task,
+            "jobstatus": "finished",
+            "computingsite": np.array(queues)[rng.integers(0, 200, n)],
+            "creationtime": start,
+            "starttime": start,
+            "endtime": end,
+            "modificationtime": end,
+            "cpuconsumptiontime": wall * 7,
+            "actualcorecount": 8,
+            "corecount": 8,
+            "jobmetrics": pl.select(
+                pl.format("coreCount=8 workDirSize={}", pl.Series(rng.integers(10**9, 10**10, n)))
+            ).to_series(),
+            "maxpss": (np.exp(rng.normal(16.5, 0.1, n))).astype(np.int64),
+            "nevents": events,
+            "outputfilebytes": rng.integers(10**8, 10**9, n),
+            "inputfilebytes": size,
+            "totrbytes": rng.integers(10**6, 10**7, n),
+            "totwbytes": rng.integers(10**6, 10**7, n),
+            "memory_leak": rng.integers(-100, 100, n),
+            "memory_leak_x2": rng.uniform(0, 1000, n),
+        }
+    ).write_parquet(folder / "jobs" / f"part-{part:05d}.parquet", row_group_size=250_000)
+    pl.DataFrame(
+        {
+            "jeditaskid": task,
+            "datasetid": task,
+            "pandaid": pandaid,
+            "type": "input",
+            "status": "finished",
+            "fsize": size,
+            "nevents": events,
+            "attemptnr": 1,
+            "maxattempt": 3,
+            "failedattempt": 0,
+        }
+    ).write_parquet(folder / "files" / f"part-{part:05d}.parquet", row_group_size=250_000)
+
+
+def run_ours(folder: Path) -> float:
+    """Estimate every parameter of every task from DuckDB relations."""
+    import duckdb
+
+    from brokerlab import scouts
+
+    connection = duckdb.connect()
+    read = connection.read_parquet
+    result = scouts.estimate(
+        read(str(folder / "jobs" / "*.parquet")),
+        read(str(folder / "files" / "*.parquet")),
+        *(read(str(folder / f"{name}.parquet")) for name in ("tasks", "datasets", "queues")),
+    )
+    return float(result.parameters["ramcount"].sum())
+
+
+def run_floor(folder: Path) -> float:
+    """Take two percentiles per task, nothing else."""
+    import duckdb
+
+    query = """
+        SELECT sum(a), sum(b) FROM (
+            SELECT jeditaskid, quantile_cont(maxpss, 0.75) AS a, quantile_cont(cpuconsumptiontime, 0.95) AS b
+            FROM read_parquet($files) GROUP BY jeditaskid)
+    """
+    found = duckdb.sql(query, params={"files": str(folder / "jobs" / "*.parquet")}).fetchall()
+    return float(found[0][0])
+
+
+def run_pandas(folder: Path) -> float:
+    """Do what an analyst does with pandas: four of the parameters."""
+    import pandas as pd
+
+    jobs = pd.read_parquet(folder / "jobs")
+    files = pd.read_parquet(folder / "files", columns=["jeditaskid", "pandaid", "fsize", "nevents"])
+    queues = pd.read_parquet(folder / "queues.parquet")
+    per_job = files.groupby(["jeditaskid", "pandaid"], as_index=False).sum()
+    jobs = jobs.merge(per_job, on=["jeditaskid", "pandaid"], suffixes=("", "_file"))
+    jobs = jobs.merge(queues, left_on="computingsite", right_on="panda_queue")
+    wall = (jobs["endtime"] - jobs["starttime"]).dt.total_seconds()
+    jobs["ram"] = (jobs["maxpss"] - 500 * 1024) / jobs["actualcorecount"]
+    jobs["hs06"] = (wall - 600) * jobs["corepower"] * jobs["actualcorecount"] * 0.9 / jobs["nevents_file"]
+    jobs["io"] = (jobs["fsize"] + jobs["outputfilebytes"]) / 1024 / wall
+    jobs["out"] = jobs["outputfilebytes"] / jobs["nevents_file"]
+    task = jobs.groupby("jeditaskid")
+    ram = task["ram"].quantile(0.75)
+    task["hs06"].quantile(0.95), task["out"].quantile(0.75), task["io"].max()
+    return float(ram.sum())
+
+
+def run_per_task(folder: Path) -> float:
+    """Call one plain function per task on its rows; the seconds are scaled by the caller."""
+    from benchmarks.per_task import parameters_of
+
+    tasks = pl.read_parquet(folder / "tasks.parquet").head(SAMPLE_TASKS)
+    jobs = pl.scan_parquet(folder / "jobs").filter(pl.col("jeditaskid") <= SAMPLE_TASKS).collect()
+    files = pl.scan_parquet(folder / "files").filter(pl.col("jeditaskid") <= SAMPLE_TASKS).collect()
+    power = dict(pl.read_parquet(folder / "queues.parquet").select("panda_queue", "corepower").rows())
+    by_task = {
+        key[0]: (part.rows(named=True), inputs.rows(named=True))
+        for (key, part), (_, inputs) in zip(
+            jobs.partition_by("jeditaskid", as_dict=True).items(),
+            files.partition_by("jeditaskid", as_dict=True).items(),
+            strict=True,
+        )
+    }
+    begin = time.process_time()
+    total = 0.0
+    for task in tasks.iter_rows(named=True):
+        total += parameters_of(task, *by_task[task["jeditaskid"]], power)["ramcount"]
+    print(json.dumps({"inner_cpu_s": time.process_time() - begin}))
+    return total
+
+
+def measure(side: str, folder: Path) -> dict[str, float]:
+    """Run one side in a fresh process: wall and CPU seconds, peak memory."""
+    command = [sys.executable, "-m", "benchmarks.scouts", "--side", side, "--folder", str(folder)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    figures: dict[str, float] = {}
+    for line in output.splitlines():
+        figures |= json.loads(line)
+    return figures
+
+
+def run_side(side: str, folder: Path) -> None:
+    """Run one side in this process and print its figures."""
+    run: Callable[[Path], float] = globals()[f"run_{side}"]
+    wall = time.perf_counter()
+    run(folder)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    print(
+        json.dumps(
+            {
+                "wall_s": time.perf_counter() - wall,
+                "cpu_s": usage.ru_utime + usage.ru_stime,
+                "peak_gb": usage.ru_maxrss / 1024**2,
+            }
+        )
+    )
+
+
+def main() -> None:
+    """Print the figures of every side and the ratios to ours."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=10_000_000)
+    parser.add_argument("--side", choices=SIDES)
+    parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES))
+    parser.add_argument("--folder", type=Path)
+    options = parser.parse_args()
+    if options.side:
+        run_side(options.side, options.folder)
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        make_archive(folder, options.jobs)
+        n_tasks = max(options.jobs // JOBS_PER_TASK, 1)
+        print(f"scout parameters of {options.jobs:,} random jobs of {n_tasks:,} tasks, from Parquet")
+        figures = {side: measure(side, folder) for side in options.sides}
+    if "per_task" in figures:
+        scale = n_tasks / min(SAMPLE_TASKS, n_tasks)
+        seconds = figures["per_task"].pop("inner_cpu_s") * scale
+        figures["per_task"] |= {"wall_s": seconds, "cpu_s": seconds}
+    for side, row in figures.items():
+        print(f"{side:9} wall {row['wall_s']:8.1f} s  cpu {row['cpu_s']:8.1f} s  peak {row['peak_gb']:5.1f} GB")
+    ours = figures.get("ours")
+    for side, row in figures.items():
+        if ours and side != "ours":
+            print(
+                f"ours / {side}: wall {ours['wall_s'] / row['wall_s']:.2f}, "
+                f"cpu {ours['cpu_s'] / row['cpu_s']:.2f}"
+            )
+
+
+if __name__ == "__main__":
+    main()
