@@ -288,17 +288,23 @@ class Config:
         """
         entries = list(self.entries)
         problems = []
+        places: set[Place] = set()
         for name, value in values.items():
             try:
-                self._set(entries, name, value)
+                place = known.resolve(name)
+                self._set(entries, place, value)
             except ConfigError as error:
                 problems.append(str(error))
+                continue
+            if place in places:
+                problems.append(f"gdpconfig key {name!r} is given twice")
+            places.add(place)
         if problems:
             raise ConfigError("; ".join(problems))
         return Config(tuple(entries))
 
-    def _set(self, entries: list[Entry], name: str, value: Value) -> None:
-        app, component, key = known.resolve(name)
+    def _set(self, entries: list[Entry], place: Place, value: Value) -> None:
+        app, component, key = place
         row = known.find(key, app, component)
         known.check_value(row, key, value)
         found = self.candidates(app, component, key, row.asked_vo or None)

@@ -1,0 +1,349 @@
+"""Proposals: made for one base, refused by others, applied and taken back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brokerlab.errors import ConfigError, ProposalError
+from brokerlab.gdpconfig import Config
+from brokerlab.gdpconfig.proposal import (
+    Affected,
+    Effect,
+    Evidence,
+    Proposal,
+    Window,
+    dumps,
+    loads,
+    read,
+    write,
+)
+
+NOW = datetime.fromisoformat("2026-11-21T09:00")
+EVIDENCE = Evidence(
+    verdict="80 meets the limit of 5 % and costs 3 % more memory",
+    effects=(Effect("jobs over their request", "%", 7.5, 4.5, -3.0, -3.5, -2.5, 0.95),),
+    windows=(
+        Window("proof", datetime.fromisoformat("2026-10-01"), datetime.fromisoformat("2026-11-01")),
+    ),
+    helps=(Affected("tasks of MC 16 simul", "3 % fewer retries"),),
+    hurts=(Affected("queues below 2 GB per core", "1 % fewer jobs"),),
+    numbers={"n_tasks": 120, "note": "é", "unknown": None, "ratio": 2.0},
+)
+BASE = Config.from_rows(
+    [
+        {
+            "app": "jedi",
+            "component": "dbproxy",
+            "key": "SCOUT_CPUTIME_RANK",
+            "value": "90",
+            "type": "int",
+            "vo": "atlas",
+        },
+        {
+            "app": "jedi",
+            "component": "jobbroker",
+            "key": "NW_ACTIVE",
+            "value": "true",
+            "type": "bool",
+        },
+    ]
+)
+
+
+def change(config: Config = BASE, values: dict[str, Any] | None = None, **others: Any) -> Proposal:
+    wanted = {"SCOUT_RAMCOUNT_RANK": 80, "SCOUT_CPUTIME_RANK": 95} if values is None else values
+    arguments = {"title": "Ranks of the scouts", "created_at": NOW, "evidence": EVIDENCE, **others}
+    return Proposal.to_change(config, wanted, **arguments)
+
+
+def keep(config: Config = BASE) -> Proposal:
+    return Proposal.to_keep(
+        config, ["SCOUT_RAMCOUNT_RANK"], title="Keep 75", created_at=NOW, evidence=EVIDENCE
+    )
+
+
+def test_a_change_knows_what_acts_now() -> None:
+    ram, cpu = change().changes
+    assert (ram.old, ram.new, ram.action, ram.vo, ram.unit) == (
+        75,
+        80,
+        "insert",
+        None,
+        "percentile",
+    )
+    assert (cpu.old, cpu.new, cpu.action, cpu.vo) == (90, 95, "update", "atlas")
+    assert (ram.minimum, ram.maximum) == (50, 100)
+
+
+def test_apply_and_take_back() -> None:
+    proposal = change()
+    applied = proposal.applied_to(BASE)
+    assert applied.get("SCOUT_RAMCOUNT_RANK") == 80
+    assert applied.get("SCOUT_CPUTIME_RANK") == 95
+    back = proposal.revert(applied, created_at=NOW)
+    assert back.applied_to(applied) == BASE
+    assert back.title == "Take back: Ranks of the scouts"
+    effect = back.evidence.effects[0]
+    assert (effect.current, effect.proposed, effect.difference, effect.low, effect.high) == (
+        4.5,
+        7.5,
+        3.0,
+        2.5,
+        3.5,
+    )
+    assert back.evidence.helps == EVIDENCE.hurts
+    assert back.revert(BASE, created_at=NOW).applied_to(BASE) == applied
+
+
+def test_removing_an_entry() -> None:
+    proposal = change(values={"SCOUT_CPUTIME_RANK": None, "NW_ACTIVE": False})
+    assert [(one.old, one.new, one.action) for one in proposal.changes] == [
+        (90, 95, "delete"),
+        (True, False, "update"),
+    ]
+    applied = proposal.applied_to(BASE)
+    assert applied.get("SCOUT_CPUTIME_RANK") == 95
+    assert proposal.revert(applied, created_at=NOW).applied_to(applied).digest == BASE.digest
+
+
+def test_removing_the_entry_that_wins_uncovers_the_other() -> None:
+    row = {"app": "jedi", "component": "taskbrokerage", "key": "FREE_DISK_CUTOFF", "type": "int"}
+    both = Config.from_rows([{**row, "value": "800"}, {**row, "value": "500", "vo": "atlas"}])
+    proposal = change(both, {"FREE_DISK_CUTOFF": None})
+    (one,) = proposal.changes
+    assert (one.old, one.new, one.vo, one.action) == (500, 800, "atlas", "delete")
+    applied = proposal.applied_to(both)
+    assert applied.entries == both.entries[:1]
+    assert proposal.revert(applied, created_at=NOW).applied_to(applied) == both
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"SCOUT_RAMCOUNT_RANK": 70, "SCOUT_CPUTIME_RANK": 90},
+            "SCOUT_RAMCOUNT_RANK: made for 75 .insert., found 70 from an entry '70'",
+        ),
+        (
+            {"SCOUT_CPUTIME_RANK": None},
+            "SCOUT_CPUTIME_RANK: made for 90 .update., found 95 from no entry",
+        ),
+        ({"NW_ACTIVE": None}, "jedi/jobbroker/NW_ACTIVE: gone since the proposal was made"),
+        ({"NW_ACTIVE": False}, "jedi/jobbroker/NW_ACTIVE: changed since the proposal was made"),
+        ({"NW_THRESHOLD": 1.5}, "jedi/jobbroker/NW_THRESHOLD: new since the proposal was made"),
+    ],
+)
+def test_another_base_is_refused_and_told(values: dict[str, Any], message: str) -> None:
+    other = BASE.with_values(values)
+    with pytest.raises(
+        ProposalError, match="the configuration is not the base of 'Ranks of the scouts'"
+    ):
+        change().verify(other)
+    with pytest.raises(ProposalError, match=message):
+        change().applied_to(other)
+
+
+def test_other_keys_may_have_changed_if_one_says_so() -> None:
+    other = BASE.with_values({"NW_ACTIVE": False})
+    change().verify(other, touched_only=True)
+    applied = change().applied_to(other, touched_only=True)
+    assert (applied.get("NW_ACTIVE"), applied.get("SCOUT_RAMCOUNT_RANK")) == (False, 80)
+    with pytest.raises(ProposalError, match="SCOUT_CPUTIME_RANK"):
+        change().verify(BASE.with_values({"SCOUT_CPUTIME_RANK": 91}), touched_only=True)
+
+
+def test_the_same_value_by_another_entry_is_another_base() -> None:
+    with pytest.raises(ProposalError, match="found 75 from an entry '75'"):
+        change().verify(BASE.with_values({"SCOUT_RAMCOUNT_RANK": 75}))
+
+
+def test_take_back_only_what_acts() -> None:
+    with pytest.raises(ProposalError, match="is not what acts now, so it cannot be taken back"):
+        change().revert(BASE, created_at=NOW)
+    with pytest.raises(ProposalError, match="is a keep: there is nothing to take back"):
+        keep().revert(BASE, created_at=NOW)
+
+
+def test_keep() -> None:
+    proposal = keep()
+    (one,) = proposal.changes
+    assert (proposal.kind, one.old, one.new, one.action) == ("keep", 75, 75, "none")
+    assert proposal.applied_to(BASE) == BASE
+    with pytest.raises(ProposalError, match="is a keep: there is nothing to apply"):
+        proposal.apply(BASE)
+    with pytest.raises(ProposalError):
+        proposal.verify(BASE.with_values({"SCOUT_RAMCOUNT_RANK": 70}))
+
+
+@pytest.mark.parametrize(
+    ("values", "others", "message"),
+    [
+        (
+            {"SCOUT_RAMCOUNT_RANK": 30},
+            {},
+            "30 is outside its guard rails 50.0 to 100.0 .percentile.",
+        ),
+        ({"SCOUT_CPUTIME_RANK": 90}, {}, 'nothing would change; a verdict "keep" is of kind keep'),
+        ({}, {}, "at least one key is needed"),
+        (None, {"title": "two\nlines"}, "title: one printable line"),
+        (None, {"title": ""}, "title: one printable line"),
+        (None, {"created_at": NOW.replace(tzinfo=UTC)}, "created_at: UTC without zone is needed"),
+        (
+            None,
+            {"evidence": replace(EVIDENCE, windows=(Window("proof", NOW, NOW),))},
+            "evidence.windows.proof: start .* is not before end",
+        ),
+        (
+            None,
+            {"evidence": replace(EVIDENCE, effects=(Effect("x", "%", 1, 2, 1, 2.0, 0.5, 0.9),))},
+            "evidence.effects.x: interval 2.0 to 0.5 is reversed",
+        ),
+    ],
+)
+def test_unsound_proposals(
+    values: dict[str, Any] | None, others: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ProposalError, match=message):
+        change(values=values, **others)
+
+
+def test_unknown_keys_and_histories_are_refused() -> None:
+    with pytest.raises(ConfigError, match="did you mean"):
+        change(values={"SCOUT_RAMCOUNT_RNAK": 80})
+    with pytest.raises(ConfigError, match="is given twice"):
+        change(values={"SCOUT_RAMCOUNT_RANK": 80, "jedi/dbproxy/SCOUT_RAMCOUNT_RANK": 80})
+    rows = [{**row, "valid_from": "2026-01-01"} for row in BASE.to_frame().to_dicts()]
+    with pytest.raises(ConfigError, match="has a history"):
+        change(Config.from_rows(rows))
+
+
+def test_diff() -> None:
+    table = change().diff()
+    assert table.select("key", "vo", "action", "old", "new", "minimum").rows() == [
+        ("SCOUT_RAMCOUNT_RANK", None, "insert", "75", "80", 50.0),
+        ("SCOUT_CPUTIME_RANK", "atlas", "update", "90", "95", 50.0),
+    ]
+
+
+@pytest.mark.parametrize("make", [change, keep])
+def test_json_and_back(make: Callable[[], Proposal]) -> None:
+    proposal = make()
+    assert Proposal.from_json(proposal.to_json()) == proposal
+    # tools that rewrite JSON may drop the zero of 50.0, or sort the names
+    rewritten = json.dumps(json.loads(dumps(proposal)), sort_keys=True).replace("50.0", "50")
+    assert loads(rewritten) == proposal
+
+
+def edited(edit: Callable[[dict[str, Any]], object]) -> str:
+    document = json.loads(dumps(change()))
+    edit(document)
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is no proper JSON"),
+        (dumps(change())[:200], "is no proper JSON"),
+        ("[" * 100_000, "is no proper JSON"),
+        ("[]", "schema: found None, .*is it a proposal at all"),
+        (edited(lambda d: d.update(schema="brokerlab/proposal/2")), "written by a newer brokerlab"),
+        (
+            edited(lambda d: d["changes"][0].update(new=81)),
+            "digest: does not fit the content; the file was edited",
+        ),
+        (edited(lambda d: d["changes"][0].pop("new")), "changes.0: 'new' is a required property"),
+        (edited(lambda d: d.update(note="x")), "'note' was unexpected"),
+        (
+            edited(lambda d: d["evidence"].update(synthetic="no")),
+            "evidence.synthetic: 'no' is not of type 'boolean'",
+        ),
+        (
+            edited(lambda d: d.update(created_at="yesterday")),
+            "created_at: 'yesterday' is not a 'date-time'",
+        ),
+        (
+            edited(lambda d: d.update(created_at="2026-01-01T00:00:00")),
+            "created_at: .* is not a 'date-time'",
+        ),
+        (edited(lambda d: d["digests"].update(config="x")), "digests.config: 'x' does not match"),
+        (
+            edited(lambda d: d["evidence"]["effects"][0].update(level=95)),
+            "evidence.effects.0.level: 95 is greater",
+        ),
+        (edited(lambda d: d.update(kind="keep")), "a keep must not change it"),
+    ],
+)
+def test_broken_documents(text: str, message: str) -> None:
+    with pytest.raises(ProposalError, match=message):
+        loads(text)
+
+
+def test_all_problems_of_a_document_at_once() -> None:
+    def edit(document: dict[str, Any]) -> None:
+        del document["title"]
+        document["kind"] = "maybe"
+        document["changes"][1]["minimum"] = "low"
+
+    with pytest.raises(ProposalError) as error:
+        loads(edited(edit), "p.json")
+    assert str(error.value).startswith("p.json does not have the shape of a proposal:")
+    for part in ("document: 'title' is", "kind: 'maybe' is not one of", "changes.1.minimum: 'low'"):
+        assert part in str(error.value)
+
+
+def test_numbers_that_json_does_not_have() -> None:
+    evidence = replace(EVIDENCE, numbers={"x": float("nan")})
+    with pytest.raises(ProposalError, match="contains NaN or infinity; use null"):
+        dumps(change(evidence=evidence))
+
+
+def test_files(tmp_path: Path) -> None:
+    file = tmp_path / "proposal.json"
+    write(dumps(change()), file)
+    assert read(file) == change()
+    with pytest.raises(ProposalError, match=r"proposal.json exists; choose another name"):
+        write("x", file)
+    write(dumps(keep()), file, overwrite=True)
+    assert read(file).kind == "keep"
+    assert [path.name for path in tmp_path.iterdir()] == ["proposal.json"]
+    with pytest.raises(ProposalError, match=r"none/x.json cannot be written: No such file"):
+        write("x", tmp_path / "none" / "x.json")
+    with pytest.raises(ProposalError, match=r"none.json cannot be read: No such file"):
+        read(tmp_path / "none.json")
+    file.write_bytes(b"\xff\xff")
+    with pytest.raises(ProposalError, match="is not UTF-8 at byte 0"):
+        read(file)
+
+
+@settings(derandomize=True, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            ["SCOUT_RAMCOUNT_RANK", "SCOUT_CPUTIME_RANK", "SCOUT_RAMCOUNT_MARGIN", "NW_THRESHOLD"]
+        ),
+        st.none() | st.integers(50, 100),
+        min_size=1,
+    )
+)
+def test_apply_json_and_take_back_for_any_values(values: dict[str, int | None]) -> None:
+    values = {
+        key: value and value / 50 if key == "NW_THRESHOLD" else value
+        for key, value in values.items()
+    }  # type: ignore[misc]
+    if BASE.with_values(values) == BASE:
+        return
+    proposal = loads(dumps(change(values=values)))
+    applied = proposal.applied_to(BASE)
+    assert applied.digest == BASE.with_values(values).digest
+    back = loads(dumps(proposal.revert(applied, created_at=NOW)))
+    assert back.applied_to(applied).digest == BASE.digest

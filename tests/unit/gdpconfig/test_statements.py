@@ -1,0 +1,159 @@
+"""The statements do in a real database what the proposal says, and take it back."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brokerlab.errors import ProposalError
+from brokerlab.gdpconfig import Config
+from brokerlab.gdpconfig.proposal import Evidence, Proposal, render
+from brokerlab.gdpconfig.proposal.statements import Statement, quoted
+
+NOW = datetime.fromisoformat("2026-11-21T09:00")
+SHARE = "MIN_WEIGHT_managed_it's; DROP TABLE CONFIG --"
+BASE = Config.from_rows(
+    [
+        {
+            "app": "jedi",
+            "component": "dbproxy",
+            "key": "SCOUT_CPUTIME_RANK",
+            "value": "90",
+            "type": "int",
+            "vo": "atlas",
+        },
+        {
+            "app": "jedi",
+            "component": "dbproxy",
+            "key": "SCOUT_RAMCOUNT_RANK",
+            "value": "60",
+            "type": "int",
+            "descr": "x",
+        },
+        {"app": "jedi", "component": "jobgen", "key": "GROUPBYATTR_A", "value": "", "type": "str"},
+        {
+            "app": "pandaserver",
+            "component": "dbproxy",
+            "key": "USER_JOB_PRIO_BOOST_DICTS",
+            "value_json": "[1]",
+            "type": "json",
+        },
+    ]
+)
+VALUES = {
+    "SCOUT_CPUTIME_RANK": 95,
+    "SCOUT_RAMCOUNT_RANK": None,
+    "GROUPBYATTR_A": "userName",
+    "USER_JOB_PRIO_BOOST_DICTS": [{"name": "it's"}],
+    SHARE: 0.5,
+}
+
+
+def proposal(
+    config: Config = BASE, values: dict[str, object] = VALUES, *, synthetic: bool = False
+) -> Proposal:  # type: ignore[assignment]
+    evidence = Evidence("because", synthetic=synthetic)
+    return Proposal.to_change(config, values, title="T; x", created_at=NOW, evidence=evidence)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def database() -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:")) as con:
+        con.execute("ATTACH ':memory:' AS ATLAS_PANDA")
+        con.execute(
+            "CREATE TABLE ATLAS_PANDA.CONFIG (app, component, key, value, value_json, type, vo, descr)"
+        )
+        rows = BASE.to_frame().drop("valid_from", "valid_to")
+        # Oracle knows no empty text
+        con.executemany(
+            "INSERT INTO ATLAS_PANDA.CONFIG VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [[cell or None for cell in row] for row in rows.rows()],
+        )
+        yield con
+
+
+def state(con: sqlite3.Connection) -> set[tuple[object, ...]]:
+    query = "SELECT app, component, key, value, value_json, type, vo FROM ATLAS_PANDA.CONFIG"
+    return {tuple(cell or None for cell in row) for row in con.execute(query)}
+
+
+def expected(config: Config) -> set[tuple[object, ...]]:
+    rows = config.to_frame().drop("valid_from", "valid_to", "descr").rows()
+    return {tuple(cell or None for cell in row) for row in rows}
+
+
+def test_sql_text_sets_and_takes_back(database: sqlite3.Connection) -> None:
+    text = render(proposal(), BASE)
+    database.executescript(text)
+    assert state(database) == expected(proposal().applied_to(BASE))
+    _, back = text.split("-- to take it back:\n")
+    database.executescript("".join(line.removeprefix("-- ") + "\n" for line in back.splitlines()))
+    assert state(database) == expected(BASE)
+
+
+def test_json_sets_and_takes_back_one_row_each(database: sqlite3.Connection) -> None:
+    document = json.loads(proposal().apply(BASE, form="json"))
+    for side, config in (("forward", proposal().applied_to(BASE)), ("inverse", BASE)):
+        for one in document[side]:
+            assert database.execute(one["sql"], one["params"]).rowcount == 1
+        assert state(database) == expected(config)
+
+
+def test_a_statement_that_comes_too_late_changes_nothing(database: sqlite3.Connection) -> None:
+    database.execute("UPDATE ATLAS_PANDA.CONFIG SET value = '91' WHERE key = 'SCOUT_CPUTIME_RANK'")
+    document = json.loads(render(proposal(values={"SCOUT_CPUTIME_RANK": 95}), BASE, form="json"))
+    (one,) = document["forward"]
+    assert database.execute(one["sql"], one["params"]).rowcount == 0
+
+
+def test_every_line_is_a_statement_or_a_comment() -> None:
+    lines = render(replace(proposal(), title="a\u2028b\n'; DROP"), BASE).splitlines()
+    assert lines[0] == "-- a b '; DROP"
+    assert all(line.startswith(("-- ", "UPDATE ", "INSERT ", "DELETE ")) for line in lines)
+
+
+def test_synthetic_archives_are_told() -> None:
+    assert "SYNTHETIC" in render(proposal(synthetic=True), BASE)
+    assert json.loads(render(proposal(synthetic=True), BASE, form="json"))["synthetic"] is True
+
+
+def test_another_base_gets_no_statements() -> None:
+    with pytest.raises(ProposalError, match="is not the base"):
+        render(proposal(), BASE.with_values({"NW_ACTIVE": True}))
+    other = BASE.with_values({"NW_ACTIVE": True})
+    assert "UPDATE" in render(proposal(), other, touched_only=True)
+
+
+@pytest.mark.parametrize("value", ["a\\", "a\nb", "a\x00", "\u2028"])
+def test_values_that_databases_quote_differently(value: str) -> None:
+    strange = proposal(values={"GROUPBYATTR_A": value})
+    with pytest.raises(ProposalError, match="use the form json, whose values are parameters"):
+        render(strange, BASE)
+    assert (
+        json.loads(render(strange, BASE, form="json"))["forward"][0]["params"]["new_value"] == value
+    )
+
+
+@settings(derandomize=True)
+@given(st.text())
+def test_quoting(value: str) -> None:
+    try:
+        literal = quoted(value)
+    except ProposalError:
+        assert any(ord(char) < 32 or char in "\\\x7f\u2028\u2029" for char in value)
+        return
+    with closing(sqlite3.connect(":memory:")) as con:
+        assert con.execute(f"SELECT {literal}").fetchone() == (value,)
+
+
+def test_literals_are_not_looked_at_for_parameters() -> None:
+    statement = Statement("SELECT :a, :b, :c", {"a": ":b", "b": "x:a", "c": None})
+    assert statement.with_literals() == "SELECT ':b', 'x:a', NULL"
