@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from brokerlab.gdpconfig.config import Config
 
 
+WIDTH = 200
+"""Room for the table of changes; the longest key of the catalogue has 60 characters."""
+
+
 class Form(StrEnum):
     """Kinds of file that ``apply`` writes."""
 
@@ -64,7 +68,7 @@ def diff(proposal: ProposalFile) -> None:
     from brokerlab.gdpconfig.proposal import read
 
     document = read(proposal)
-    console = Console(soft_wrap=True)
+    console = Console(width=WIDTH)  # a narrow terminal wraps the lines, but loses nothing
     table = Table(box=box.SIMPLE)
     for name in ("key", "VO", "old", "new", "unit", "guard rails", "entry"):
         table.add_column(name, no_wrap=True)
@@ -76,7 +80,7 @@ def diff(proposal: ProposalFile) -> None:
     console.print(document.evidence.verdict, markup=False, highlight=False)
     if document.evidence.synthetic:
         console.print("Made from a synthetic archive: not to be set anywhere.", highlight=False)
-    console.print(table, highlight=False)
+    console.print(table, highlight=False, soft_wrap=True)
 
 
 def apply(

@@ -1,0 +1,170 @@
+"""``brokerlab proposal verify|diff|apply|revert``, on good files and bad ones."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from brokerlab import archive
+from brokerlab.cli import app
+from brokerlab.gdpconfig import Config
+from brokerlab.gdpconfig.proposal import Evidence, Proposal, dumps, read, write
+
+NOW = datetime.fromisoformat("2026-11-21T09:00")
+CONFIG = "app,component,key,value,type\njedi,dbproxy,SCOUT_CPUTIME_RANK,90,int\n"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["proposal", *map(str, arguments)])
+
+
+def said(result: Result) -> str:
+    return " ".join(result.stderr.split())
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "gdpconfig.csv"
+    file.write_text(CONFIG)
+    return file
+
+
+@pytest.fixture
+def proposal(tmp_path: Path, config: Path) -> Path:
+    made = Proposal.to_change(
+        Config.from_file(config),
+        {"SCOUT_RAMCOUNT_RANK": 80, "SCOUT_CPUTIME_RANK": 95},
+        title="Ranks [of the scouts]",
+        created_at=NOW,
+        evidence=Evidence("80 meets the limit", synthetic=True),
+    )
+    file = tmp_path / "proposal.json"
+    write(dumps(made), file)
+    return file
+
+
+def test_verify(proposal: Path, config: Path) -> None:
+    result = run("verify", proposal, "--config", config)
+    assert result.exit_code == 0, result.output
+    assert (
+        result.stdout == "change: Ranks [of the scouts]: sound, and made for this configuration\n"
+    )
+
+
+def test_verify_refuses_another_configuration(proposal: Path, config: Path) -> None:
+    result = run("verify", proposal)  # no entries: the rank of cputime has its default
+    assert result.exit_code == 5
+    assert "made for 90 (update), found 95 from no entry" in said(result)
+    config.write_text(CONFIG + "jedi,jobbroker,NW_ACTIVE,true,bool\n")
+    result = run("verify", proposal, "--config", config)
+    assert result.exit_code == 5
+    assert said(result).startswith("ProposalError: the configuration is not the base of")
+    assert "jedi/jobbroker/NW_ACTIVE: new since the proposal was made" in said(result)
+    assert run("verify", proposal, "--config", config, "--touched-only").exit_code == 0
+
+
+def test_verify_reads_archives_at_a_time(proposal: Path, tmp_path: Path) -> None:
+    rows = [
+        {"app": "jedi", "component": "dbproxy", "key": "SCOUT_CPUTIME_RANK", "type": "int"} | row
+        for row in (
+            {"value": "85", "valid_to": "2026-01-01"},
+            {"value": "90", "valid_from": "2026-01-01"},
+        )
+    ]
+    folder = tmp_path / "archive"
+    with archive.ArchiveWriter(folder) as writer:
+        writer.write("gdpconfig", Config.from_rows(rows).to_frame())
+        writer.commit(sources=[])
+    assert run("verify", proposal, "--config", folder, "--at", "2026-03-01").exit_code == 0
+    assert run("verify", proposal, "--config", folder, "--at", "2025-03-01").exit_code == 5
+    result = run("verify", proposal, "--config", folder)
+    assert result.exit_code == 4
+    assert "has a history: say when" in said(result)
+
+
+def test_diff(proposal: Path) -> None:
+    result = run("diff", proposal)
+    assert result.exit_code == 0, result.output
+    title, verdict, warning, *table = result.stdout.splitlines()
+    assert title == "change: Ranks [of the scouts]"
+    assert verdict == "80 meets the limit"
+    assert warning == "Made from a synthetic archive: not to be set anywhere."
+    ram = next(line for line in table if "SCOUT_RAMCOUNT_RANK" in line)
+    assert ram.split() == [
+        "jedi/dbproxy/SCOUT_RAMCOUNT_RANK",
+        "all",
+        "75",
+        "80",
+        "percentile",
+        "50",
+        "to",
+        "100",
+        "insert",
+    ]
+
+
+def test_apply_writes_a_file_and_does_not_overwrite(
+    proposal: Path, config: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "change.sql"
+    result = run("apply", proposal, "--config", config, "--into", file)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == f"written to {file}; nothing was set\n"
+    assert "VALUE = '95'" in file.read_text()
+    again = run("apply", proposal, "--config", config, "--into", file, "--format", "json")
+    assert again.exit_code == 5
+    assert "exists; choose another name" in said(again)
+    forced = run(
+        "apply", proposal, "--config", config, "--into", file, "--format", "json", "--force"
+    )
+    assert forced.exit_code == 0, forced.output
+    assert len(json.loads(file.read_text())["forward"]) == 2
+
+
+def test_apply_refuses_another_base_and_writes_nothing(proposal: Path, tmp_path: Path) -> None:
+    file = tmp_path / "change.sql"
+    assert run("apply", proposal, "--into", file).exit_code == 5
+    assert not file.exists()
+
+
+def test_revert(proposal: Path, config: Path, tmp_path: Path) -> None:
+    before = Config.from_file(config)
+    applied = read(proposal).applied_to(before)
+    config.write_text(applied.to_frame().drop("valid_from", "valid_to").write_csv())
+    file = tmp_path / "back.json"
+    result = run("revert", proposal, "--config", config, "--into", file)
+    assert result.exit_code == 0, result.output
+    assert read(file).applied_to(applied).digest == before.digest
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is no proper JSON"),
+        ("{}", "this brokerlab reads 'brokerlab/proposal/1'"),
+    ],
+)
+@pytest.mark.parametrize("command", ["verify", "diff"])
+def test_broken_proposals(tmp_path: Path, command: str, content: str, message: str) -> None:
+    file = tmp_path / "broken.json"
+    file.write_text(content)
+    result = run(command, file)
+    assert result.exit_code == 5
+    assert message in said(result)
+
+
+def test_absent_files(tmp_path: Path, proposal: Path) -> None:
+    assert run("verify", tmp_path / "none.json").exit_code == 5
+    result = run("verify", proposal, "--config", tmp_path / "none.csv")
+    assert result.exit_code == 3
+    assert "none.csv: cannot be read" in said(result)
+
+
+@pytest.mark.parametrize("command", ["verify", "diff", "apply", "revert"])
+def test_help(command: str) -> None:
+    assert run(command, "--help").exit_code == 0
