@@ -164,6 +164,7 @@ def job_quantities(
         merge=False,
         seed=seed,
         max_scouts=max_jobs,
+        history=True,
     )
     columns = [
         *("jeditaskid", "pandaid", "computingsite", "is_scout", "creationtime", "starttime"),

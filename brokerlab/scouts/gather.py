@@ -41,8 +41,9 @@ JOB_COLUMNS = {
     **dict.fromkeys(["totrbytes", "totwbytes", "memory_leak"], _I),
     "memory_leak_x2": _F,
     **dict.fromkeys(["jobstatus", "specialhandling", "computingsite", "jobmetrics"], _S),
-    **dict.fromkeys(["creationtime", "starttime", "endtime", "modificationtime"], _T),
+    **dict.fromkeys(["starttime", "endtime"], _T),
 }
+HISTORY_COLUMNS = dict.fromkeys(["creationtime", "modificationtime"], _T)
 HOST_COLUMN = {"modificationhost": _S}
 QUEUE_COLUMNS = {
     "panda_queue": _S,
@@ -80,17 +81,36 @@ class Tables:
     merge: bool
 
     @classmethod
-    def of(cls, jobs: Any, files: Any, datasets: Any, *, merge: bool, hosts: bool) -> Tables:
-        """Narrow three tables of one engine, reporting every missing column at once."""
+    def of(
+        cls, jobs: Any, files: Any, datasets: Any, *, merge: bool, hosts: bool, history: bool
+    ) -> Tables:
+        """Narrow three tables of one engine, reporting every missing column at once.
+
+        Args:
+            jobs: Table of any engine.
+            files: Table of the same engine.
+            datasets: Table of the same engine.
+            merge: The merge jobs are meant.
+            hosts: The jobs' hosts are needed too.
+            history: Unfinished jobs, times of creation and change, and scout marks are needed too.
+        """
         problems: list[str] = []
-        columns = JOB_COLUMNS | HOST_COLUMN if hosts else JOB_COLUMNS
+        columns = (
+            JOB_COLUMNS | (HOST_COLUMN if hosts else {}) | (HISTORY_COLUMNS if history else {})
+        )
         narrowed = (
             narrow(jobs, "jobs", columns, problems),
             narrow(files, "files", FILE_COLUMNS, problems),
             narrow(datasets, "datasets", DATASET_COLUMNS, problems),
         )
         raise_for(problems)
-        return cls(*narrowed, merge=merge)
+        if history:
+            return cls(*narrowed, merge=merge)
+        # the token of job cloning matters for event service only: no need to carry the text of others
+        service = nw.col("eventservice") == 1
+        own = narrowed[0].filter(nw.col("jobstatus") == "finished")
+        own = own.with_columns(specialhandling=nw.when(service).then(nw.col("specialhandling")))
+        return cls(own, *narrowed[1:], merge=merge)
 
 
 def narrow(
@@ -251,12 +271,12 @@ def within(tables: Tables, span: tuple[int, int] | None) -> Tables:
 def rows(tables: Tables) -> pl.DataFrame:
     """Collect one row per (task, job) with the sums of its files and the job's columns.
 
-    Job columns are null, and ``jobstatus`` with them, where the job is unknown or of another task.
-    Rows are sorted by (jeditaskid, pandaid).
+    Job columns are null, and ``jobstatus`` with them, where the job is unknown or of another task. Rows
+    come in the engine's order.
     """
     joined = per_job(tables).join(tables.jobs, on=["jeditaskid", "pandaid"], how="left")
     collected: pl.DataFrame = joined.collect("polars").to_native()
-    return collected.sort("jeditaskid", "pandaid", nulls_last=True)
+    return collected
 
 
 def jobset_rows(tables: Tables, event_service: pl.DataFrame) -> pl.DataFrame:
@@ -270,7 +290,8 @@ def jobset_rows(tables: Tables, event_service: pl.DataFrame) -> pl.DataFrame:
         Rows of the same columns: sizes of the row that brought each job in, the job's own columns, and
         ``through_jobset`` true where the job had no input file row of its own (it read no pseudo input).
     """
-    sums = [name for name in event_service.columns if name not in JOB_COLUMNS | HOST_COLUMN]
+    own = JOB_COLUMNS | HOST_COLUMN | HISTORY_COLUMNS
+    sums = [name for name in event_service.columns if name not in own]
     keys = event_service.select("jeditaskid", "jobsetid", *sums, bringer="pandaid")
     finished: pl.DataFrame = (
         tables.jobs.filter(
@@ -314,7 +335,7 @@ def cap(frame: pl.DataFrame, max_scouts: int | None, seed: int) -> pl.DataFrame:
     )
     return pl.concat(
         [frame.filter(size <= max_scouts), frame.join(kept, on=["jeditaskid", "pandaid"])]
-    ).sort("jeditaskid", "pandaid")
+    )
 
 
 def library_mb(tables: Tables) -> pl.DataFrame:

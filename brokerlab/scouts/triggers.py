@@ -47,7 +47,7 @@ def triggers(
     """
     rules = rules or ScoutRules()
     wanted = gather.small(tasks, "tasks", {"jeditaskid": gather.TASK_COLUMNS["jeditaskid"]})
-    tables = gather.Tables.of(jobs, files, datasets, merge=False, hosts=False)
+    tables = gather.Tables.of(jobs, files, datasets, merge=False, hosts=False, history=True)
     parts = [
         _of_rows(
             gather.rows(gather.within(tables, span)).join(wanted, on="jeditaskid", how="semi"),

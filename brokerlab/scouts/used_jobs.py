@@ -50,10 +50,17 @@ def chunks_of(
     merge: bool,
     seed: int,
     max_scouts: int | None,
+    history: bool = False,
 ) -> Iterator[Chunk]:
-    """Cut the archive into runs of tasks and derive every job's quantities."""
+    """Cut the archive into runs of tasks and derive every job's quantities.
+
+    ``history`` asks for the columns of the jobs' course too; ``at`` implies it.
+    """
     jobs, files, tasks, datasets, queues = frames
-    tables = gather.Tables.of(jobs, files, datasets, merge=merge, hosts=hosts is not None)
+    history = history or at is not None
+    tables = gather.Tables.of(
+        jobs, files, datasets, merge=merge, hosts=hosts is not None, history=history
+    )
     settings = _all_settings(tasks, tables, config, rules, at, merge=merge)
     sites = _queue_settings(queues)
     for span in gather.task_ranges(tables.files, gather.CHUNK_FILES):
@@ -63,32 +70,42 @@ def chunks_of(
         if at is not None:
             found = as_of(found, own.select("jeditaskid", "at"))
             own = _recount(own, found)
-        own = own.join(
-            expected.file_sums(found), on="jeditaskid", how="left", maintain_order="left"
+        sums = expected.file_sums(found)
+        own = own.join(sums, on="jeditaskid", how="left", maintain_order="left").with_columns(
+            pl.col(*SUMMED, "nfiles", "nfilesused", "nfilesfinished").fill_null(0)
         )
-        zeros = [*SUMMED, "nfiles", "nfilesused", "nfilesfinished"]
-        own = own.with_columns(pl.col(zeros).fill_null(0))
         used = _used_jobs(found, part, max_scouts, seed)
-        power = bench_corepower(used, sites, hosts)
-        frame = (
-            used.with_columns(bench_corepower=power)
-            .join(sites, left_on="computingsite", right_on="panda_queue", how="left")
-            .join(
-                own.select("jeditaskid", *JOB_SETTINGS).with_row_index("task"),
-                on="jeditaskid",
-                how="inner",
-            )
-            .with_columns(
-                copies_to_scratch=_copies_to_scratch(known="maxinputsize" in sites.columns)
-            )
-            .sort("jeditaskid", "bringer", "pandaid")
+        yield Chunk(own, _with_quantities(used, own, sites, hosts, rules), part)
+
+
+def _with_quantities(
+    used: pl.DataFrame,
+    tasks: pl.DataFrame,
+    sites: pl.DataFrame,
+    hosts: tuple[Any, Any] | None,
+    rules: ScoutRules,
+) -> Jobs:
+    """Put the jobs in the order in which they are processed and derive what each says."""
+    numbered = tasks.select("jeditaskid", *JOB_SETTINGS).with_row_index("task")
+    ordered = used.join(numbered.select("jeditaskid", "task"), on="jeditaskid", how="inner").sort(
+        "task", "bringer", "pandaid"
+    )
+    frame = (
+        ordered.with_columns(bench_corepower=bench_corepower(ordered, sites, hosts))
+        .lazy()
+        .join(
+            sites.lazy(),
+            left_on="computingsite",
+            right_on="panda_queue",
+            how="left",
+            maintain_order="left",
         )
-        derived = job_quantities_of(frame, rules).with_columns(
-            cputime_eligible=cputime_eligible(rules)
-        )
-        yield Chunk(
-            own, Jobs(derived, derived["task"].to_numpy().astype(np.int64), own.height), part
-        )
+        .join(numbered.lazy().drop("jeditaskid"), on="task", how="left", maintain_order="left")
+        .with_columns(copies_to_scratch=_copies_to_scratch(known="maxinputsize" in sites.columns))
+        .collect()
+    )
+    derived = job_quantities_of(frame, rules).with_columns(cputime_eligible=cputime_eligible(rules))
+    return Jobs(derived, derived["task"].to_numpy().astype(np.int64), tasks.height)
 
 
 def _all_settings(

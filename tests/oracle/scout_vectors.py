@@ -99,7 +99,7 @@ def arguments(inputs: dict[str, Any]) -> tuple[tuple[pl.DataFrame, ...], dict[st
     if not with_sites or not options.get("with_task", True):
         queues = queues.drop("maxinputsize", "direct_access_lan")
     tables = (
-        frame(inputs["jobs"], gather.JOB_COLUMNS | gather.HOST_COLUMN),
+        frame(inputs["jobs"], gather.JOB_COLUMNS | gather.HOST_COLUMN | gather.HISTORY_COLUMNS),
         frame(inputs["files"], gather.FILE_COLUMNS),
         frame([task], gather.TASK_COLUMNS),
         frame(inputs["datasets"], gather.DATASET_COLUMNS),
