@@ -89,7 +89,7 @@ _INT64_DIGITS = 18  # every number of so few digits fits 64 bits, in Python and 
 def _pattern(tag: str) -> str:
     """Return the regular expression of one tag, valid and linear in Python and in Rust."""
     sign = "-?" if tag in _SIGNED else ""
-    return rf"(?:^|,)\s*{tag}=({sign}[0-9]+)"
+    return rf"(?:^|,)[ \t]*{tag}=({sign}[0-9]+)"
 
 
 @cache
@@ -245,7 +245,7 @@ def _items(splitrule: str | None) -> list[str]:
 
 
 def _has_tag(item: str, tag: str) -> bool:
-    return item.lstrip().startswith(f"{tag}=")
+    return item.lstrip(" \t").startswith(f"{tag}=")
 
 
 def remove_tag(splitrule: str | None, tag: str) -> str:
