@@ -254,7 +254,7 @@ class _Plan:
                 found.append((~passes, pl.lit(f"{name} ") + _shown(clean) + _RULES[rule]))
             elif rule == "max_length":
                 size = clean.str.len_bytes()
-                found.append((~passes, _too_long(name, size, MAX_JSON)))
+                found.append((~passes, _too_long(name, size, getattr(column, "max_length", 0))))
         before = (column.metadata or {}).get("after")
         if before in self.source_of:
             words = pl.lit(f"{name} ") + _shown(final) + f" is before {before} "

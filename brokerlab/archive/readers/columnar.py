@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from brokerlab.archive.readers.batch import Batch, numbered
 from brokerlab.archive.readers.detect import truncated
-from brokerlab.archive.readers.units import settle_job_units
+from brokerlab.archive.readers.units import settle_units
 from brokerlab.errors import DataError
 
 BATCH_ROWS = 250_000
@@ -36,7 +36,7 @@ def read(path: Path, table: str | None) -> Iterator[Batch]:
         with pq.ParquetFile(path) as source:
             for piece in source.iter_batches(batch_size=BATCH_ROWS):
                 frame = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([piece])))
-                frame, notes = settle_job_units(table, frame)
+                frame, notes = settle_units(table, frame)
                 yield Batch(table, frame, numbered(frame, first), notes=notes)
                 first += len(frame)
             if first == 1:

@@ -14,7 +14,7 @@ import pyarrow.csv as pa_csv
 
 from brokerlab.archive.readers.batch import REFUSED, Batch
 from brokerlab.archive.readers.detect import Detected, opened, truncated, wrong_encoding
-from brokerlab.archive.readers.units import settle_job_units
+from brokerlab.archive.readers.units import settle_units
 from brokerlab.errors import DataError
 
 BLOCK_BYTES = 32 << 20
@@ -55,7 +55,7 @@ def read(path: Path, found: Detected) -> Iterator[Batch]:
     """
     table = found.table or ""
     for frame, rows, refused in pieces(path, found):
-        settled, notes = settle_job_units(table, frame)
+        settled, notes = settle_units(table, frame)
         yield Batch(table, settled, rows, refused, notes)
 
 

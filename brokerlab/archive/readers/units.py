@@ -1,19 +1,36 @@
-"""Units that sources mix: ``maxpss`` in MB or kB (archive-schema.md section 13.3)."""
+"""Values that sources write in more than one way: ``maxpss`` in MB or kB, odd queue settings."""
 
 import polars as pl
 
 KB_PER_MB = 1024
+_WORK_SPACE_MB = 2000
 _HOPELESS = 100
 """A peak below a hundredth of the average is in MB; no real peak is below the average at all."""
 
 
-def settle_job_units(table: str, frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def settle_units(table: str, frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Bring rows of jobs and queues to one way of writing; others pass unchanged.
+
+    Args:
+        table: Canonical table.
+        frame: Rows as read.
+
+    Returns:
+        The rows and notes on what was converted.
+    """
+    if table == "jobs":
+        return _settled_jobs(frame)
+    if table == "queues":
+        return _settled_queues(frame), ()
+    return frame, ()
+
+
+def _settled_jobs(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Bring ``maxpss`` of jobs to kB where the type that told the unit was lost.
 
     A value below ``avgpss / 100`` (``avgpss`` is always kB) is MB: times 1024, rounded.
 
     Args:
-        table: Only ``jobs`` is touched.
         frame: Rows as read, any case of names, text or numbers.
 
     Returns:
@@ -24,11 +41,11 @@ def settle_job_units(table: str, frame: pl.DataFrame) -> tuple[pl.DataFrame, tup
 
     Example:
         >>> rows = pl.DataFrame({"maxpss": ["51.18", "60000"], "avgpss": ["52382", "52382"]})
-        >>> settle_job_units("jobs", rows)[0]["maxpss"].to_list()
+        >>> settle_units("jobs", rows)[0]["maxpss"].to_list()
         ['52408', '60000']
     """
     names = {name.strip().lower(): name for name in frame.columns}
-    if table != "jobs" or not {"maxpss", "avgpss"} <= set(names):
+    if not {"maxpss", "avgpss"} <= set(names):
         return frame, ()
     peak = names["maxpss"]
     number = _number(frame, peak)
@@ -41,6 +58,27 @@ def settle_job_units(table: str, frame: pl.DataFrame) -> tuple[pl.DataFrame, tup
     settled = pl.when(in_mb).then(in_kb.cast(frame.schema[peak])).otherwise(pl.col(peak))
     note = f"maxpss: {count} value(s) below avgpss/100 read as MB, converted to kB"
     return frame.with_columns(settled.alias(peak)), (note,)
+
+
+def _settled_queues(frame: pl.DataFrame) -> pl.DataFrame:
+    """Take the first cloud of a list; read a work space that is no number (section 5).
+
+    ``maxwdir`` that is not a number means ``maxinputsize + 2000``, 0 without ``maxinputsize``.
+    """
+    names = {name.strip().lower(): name for name in frame.columns}
+    cloud, space = names.get("cloud"), names.get("maxwdir")
+    changed = []
+    if cloud is not None and frame.schema[cloud] == pl.String:
+        changed.append(pl.col(cloud).str.split(",").list.first())
+    if space is not None and frame.schema[space] == pl.String:
+        has_text = pl.col(space).str.strip_chars().replace(["", "NULL"], None).is_not_null()
+        inputs = _number(frame, names["maxinputsize"]) if "maxinputsize" in names else pl.lit(None)
+        instead = (inputs + _WORK_SPACE_MB).fill_null(0).cast(pl.Int64).cast(pl.String)
+        is_number = _number(frame, space).is_not_null()
+        changed.append(
+            pl.when(has_text & ~is_number).then(instead).otherwise(pl.col(space)).alias(space)
+        )
+    return frame.with_columns(changed)
 
 
 def _number(frame: pl.DataFrame, name: str) -> pl.Expr:

@@ -1,0 +1,306 @@
+"""An archive folder is whole, lazy, and says clearly what is wrong with it."""
+
+import json
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import duckdb
+import polars as pl
+import pytest
+
+from brokerlab import archive
+from brokerlab.archive.manifest import SCHEMA_VERSION, Source
+from brokerlab.errors import ConfigError, DataError, SchemaError
+
+
+@pytest.fixture
+def folder(tmp_path, make_jobs):
+    path = tmp_path / "archive"
+    with archive.ArchiveWriter(path, note="n", created="2026-04-01T00:00:00Z") as writer:
+        writer.write("jobs", make_jobs(6, jobstatus=["finished"] * 5 + ["failed"]))
+        writer.write("resource_types", pl.DataFrame({"resource_name": ["SCORE"]}))
+        writer.commit(sources=["by hand"])
+    return path
+
+
+def edit(folder, **changes):
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def test_tables_are_relations_lazy_frames_and_views(folder):
+    opened = archive.open(folder)
+    assert opened.tables == ["jobs", "resource_types"]
+    assert isinstance(opened.jobs, duckdb.DuckDBPyRelation)
+    assert opened.jobs.aggregate("count(*)").fetchall() == [(6,)]
+    assert opened.scan("jobs").select(pl.len()).collect().item() == 6
+    found = opened.sql("select pandaid from jobs where pandaid > $n order by 1", params={"n": 4})
+    assert found.pl()["pandaid"].to_list() == [5, 6]
+    assert opened.has("jobs")
+    assert not opened.has("files")
+
+
+def test_the_manifest_counts_and_dates(folder):
+    manifest = archive.open(folder).manifest
+    assert manifest.schema_version == SCHEMA_VERSION
+    assert manifest.counts == {"jobs": 6, "resource_types": 1}
+    assert manifest.window == ("2026-03-01T00:12:00", "2026-03-02T21:12:00")
+    assert (manifest.note, manifest.created) == ("n", "2026-04-01T00:00:00Z")
+    assert manifest.sources == (Source(name="by hand"),)
+
+
+def test_jobs_stand_in_one_folder_per_day(folder):
+    days = sorted(p.name for p in (folder / "jobs").iterdir())
+    assert days == ["day=2026-03-01", "day=2026-03-02"]
+    assert "day" not in archive.open(folder).scan("jobs").collect_schema()
+    assert "day" not in archive.open(folder).jobs.columns
+
+
+def test_times_stay_utc_in_duckdb(folder):
+    found = archive.open(folder).sql("select min(modificationtime) as t from jobs").pl()
+    assert found.schema["t"] == pl.Datetime("us")
+    assert str(found["t"][0]) == "2026-03-01 00:12:00"
+
+
+def test_a_missing_table_says_what_there_is(folder):
+    opened = archive.open(folder)
+    for use in (lambda: opened.files, lambda: opened.scan("files"), lambda: opened.paths("files")):
+        with pytest.raises(
+            DataError, match=r"has no table 'files'; there is: jobs, resource_types"
+        ):
+            use()
+    with pytest.raises(AttributeError, match=r"an archive has no 'jbs'; did you mean 'jobs'\?"):
+        opened.jbs  # noqa: B018
+    with pytest.raises(SchemaError, match=r"unknown table 'jbs'"):
+        opened.has("jbs")
+    with pytest.raises(DataError, match="no truth 'tasks'; there is: none"):
+        opened.truth("tasks")
+
+
+def test_a_wrong_query_keeps_the_words_of_duckdb(folder):
+    with pytest.raises(DataError, match=r"(?s)query: .*nowhere.*tables: jobs, resource_types"):
+        archive.open(folder).sql("select * from nowhere")
+
+
+def test_summary_counts_and_escapes(tmp_path, make_jobs):
+    path = tmp_path / "<b>archive"
+    with archive.ArchiveWriter(path) as writer:
+        writer.write("jobs", make_jobs(4, jobstatus=["<script>"] + ["finished"] * 3))
+        writer.commit()
+    summary = archive.open(path).summary()
+    assert summary.rows == {"jobs": 4}
+    assert (summary.n_tasks, summary.n_queues) == (1, 1)
+    assert summary.status_share == {"finished": 0.75, "<script>": 0.25}
+    assert summary.first == "2026-03-01T00:12:00"
+    html = summary._repr_html_()
+    assert "&lt;script&gt; 25.00 %" in html
+    assert "<script>" not in html
+    assert "<b>" not in html
+
+
+def test_the_summary_of_an_archive_without_jobs(tmp_path):
+    with archive.ArchiveWriter(tmp_path) as writer:
+        writer.commit()
+    summary = archive.open(tmp_path).summary()
+    assert (summary.rows, summary.status_share, summary.first) == ({}, {}, None)
+
+
+def test_files_with_other_extra_columns_are_read_together(folder, make_jobs):
+    with archive.ArchiveWriter(folder) as writer:
+        writer.write("jobs", make_jobs(1, pandaid=[99], colour=["red"]))
+        writer.commit()
+    opened = archive.open(folder)
+    assert opened.scan("jobs").collect()["colour"].drop_nulls().to_list() == ["red"]
+    assert opened.sql("select count(colour) from jobs").fetchall() == [(1,)]
+
+
+def test_same_rows_same_bytes_same_digest(tmp_path, make_jobs):
+    digests = []
+    for name in ("a", "b"):
+        with archive.ArchiveWriter(tmp_path / name, synthetic=True) as writer:
+            writer.write("jobs", make_jobs(50), trusted=True)
+            writer.write_truth("tasks", pl.DataFrame({"jeditaskid": [7], "mean": [2.0]}))
+            digests.append(writer.commit().digest)
+    assert digests[0] == digests[1]
+    files = [sorted((tmp_path / n).rglob("*.*")) for n in ("a", "b")]
+    for left, right in zip(*files, strict=True):
+        assert left.name == right.name
+        if left.is_file():
+            assert left.read_bytes() == right.read_bytes()
+    assert archive.open(tmp_path / "a").truth("tasks")["mean"].to_list() == [2.0]
+
+
+def test_the_digest_is_of_content_not_of_dates_or_sources(tmp_path, make_jobs):
+    for name, created in (("a", "2026-01-01"), ("b", "2027-01-01")):
+        with archive.ArchiveWriter(tmp_path / name, created=created, note=name) as writer:
+            writer.write("jobs", make_jobs())
+            writer.commit(sources=[name])
+    assert archive.open(tmp_path / "a").digest == archive.open(tmp_path / "b").digest
+
+
+def test_only_a_synthetic_archive_knows_the_truth(tmp_path):
+    with (
+        archive.ArchiveWriter(tmp_path) as writer,
+        pytest.raises(DataError, match="only a synthetic archive knows the truth"),
+    ):
+        writer.write_truth("tasks", pl.DataFrame({"a": [1]}))
+
+
+def test_real_and_synthetic_jobs_are_never_mixed(folder):
+    with (
+        pytest.raises(DataError, match="holds real jobs, synthetic ones were to be written"),
+        archive.ArchiveWriter(folder, synthetic=True, mode="replace"),
+    ):
+        pass
+
+
+def test_new_refuses_and_replace_drops_what_is_there(folder, make_jobs):
+    with (
+        pytest.raises(DataError, match="holds an archive already; choose another folder"),
+        archive.ArchiveWriter(folder, mode="new"),
+    ):
+        pass
+    with archive.ArchiveWriter(folder, mode="replace") as writer:
+        writer.write("jobs", make_jobs(1))
+        writer.commit()
+    opened = archive.open(folder)
+    assert opened.manifest.counts == {"jobs": 1}
+    assert len(list(folder.rglob("*.parquet"))) == 1
+
+
+def test_two_writers_at_once_are_refused(folder):
+    with (
+        archive.ArchiveWriter(folder),
+        pytest.raises(DataError, match="another process is writing"),
+    ):
+        archive.ArchiveWriter(folder).__enter__()
+
+
+def test_a_writer_is_used_once_and_inside_with(tmp_path, make_jobs):
+    writer = archive.ArchiveWriter(tmp_path)
+    with pytest.raises(ConfigError, match="use it as 'with ArchiveWriter"):
+        writer.write("jobs", make_jobs())
+    with pytest.raises(ConfigError, match="mode 'x': allowed: append, replace, new"):
+        archive.ArchiveWriter(tmp_path, mode="x")
+
+
+def test_trusted_rows_still_need_the_required_columns(tmp_path):
+    with (
+        archive.ArchiveWriter(tmp_path) as writer,
+        pytest.raises(DataError, match="tasks: required columns are missing: creationdate, "),
+    ):
+        writer.write("tasks", pl.DataFrame({"jeditaskid": [1]}), trusted=True)
+
+
+def test_an_exception_leaves_the_old_archive_and_no_rubbish(folder, make_jobs):
+    before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    with pytest.raises(RuntimeError), archive.ArchiveWriter(folder) as writer:  # noqa: PT012
+        writer.write("jobs", make_jobs(3, pandaid=[100, 101, 102]))
+        raise RuntimeError
+    assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
+
+
+def test_a_run_killed_before_the_switch_leaves_the_old_archive(folder, make_jobs):
+    digest = archive.open(folder).digest
+    script = textwrap.dedent(
+        """
+        import os, signal, sys
+        import polars as pl
+        from brokerlab.archive import writer
+        writer._switch = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        with writer.ArchiveWriter(sys.argv[1]) as opened:
+            opened.write("resource_types", pl.DataFrame({"resource_name": ["MCORE"]}))
+            opened.commit()
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(folder)], check=False)  # noqa: S603
+    assert done.returncode == -9
+    assert len(list((folder / "resource_types").glob("*.parquet"))) == 2
+    assert archive.open(folder).digest == digest
+    with archive.ArchiveWriter(folder) as writer:  # the lock died with its process
+        writer.commit()
+    assert len(list((folder / "resource_types").glob("*.parquet"))) == 1
+    assert archive.open(folder).digest == digest
+
+
+def test_files_of_others_in_the_folder_are_left_alone(tmp_path):
+    other = tmp_path / "part-mine.parquet"
+    other.write_bytes(b"mine")
+    with archive.ArchiveWriter(tmp_path) as writer:
+        writer.commit()
+    assert other.read_bytes() == b"mine"
+
+
+def test_no_manifest(tmp_path):
+    with pytest.raises(DataError, match=r"no manifest\.json, so this is not an archive; make one"):
+        archive.open(tmp_path)
+
+
+def test_a_newer_schema_is_refused(folder):
+    edit(folder, schema_version=SCHEMA_VERSION + 1)
+    with pytest.raises(
+        DataError, match=r"written with archive schema 2, this brokerlab reads up to 1"
+    ):
+        archive.open(folder)
+    with pytest.raises(DataError, match="install a newer brokerlab"):
+        archive.ArchiveWriter(folder).__enter__()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"tables": {}}'])
+def test_a_manifest_that_is_no_manifest(folder, text):
+    (folder / "manifest.json").write_text(text)
+    with pytest.raises(DataError, match="the manifest cannot be read"):
+        archive.open(folder)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"tables": 5}, {"sources": [{"nom": 1}]}, {"digest": "0"}, {"truth": None}]
+)
+def test_a_damaged_manifest(folder, changes):
+    edit(folder, **changes)
+    with pytest.raises(DataError, match="the manifest is damaged"):
+        archive.open(folder)
+
+
+def test_a_missing_data_file(folder):
+    shutil.rmtree(folder / "resource_types")
+    with pytest.raises(
+        DataError, match=r"(?s)1 data file\(s\) do not fit.*resource_types.*: missing"
+    ):
+        archive.open(folder)
+
+
+def test_a_truncated_data_file(folder):
+    file = next((folder / "resource_types").glob("*.parquet"))
+    size = file.stat().st_size
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(
+        DataError, match=rf"{size - 100} bytes, the manifest says {size} \(truncated"
+    ):
+        archive.open(folder)
+
+
+def test_a_changed_data_file(folder):
+    file = next((folder / "resource_types").glob("*.parquet"))
+    file.write_bytes(b"x" * file.stat().st_size)
+    with pytest.raises(DataError, match="does not end like a Parquet file"):
+        archive.open(folder)
+    file.write_bytes(b"x" * (file.stat().st_size - 4) + b"PAR1")
+    with pytest.raises(DataError, match=r"1 file\(s\) changed since they were written"):
+        archive.open(folder).verify()
+
+
+def test_untrusted_rows_are_held_to_the_contract(tmp_path, make_jobs):
+    with (
+        archive.ArchiveWriter(tmp_path) as writer,
+        pytest.raises(SchemaError, match="maxpss -1 is negative"),
+    ):
+        writer.write("jobs", make_jobs(1, maxpss=[-1]))
+
+
+def test_arrow_tables_can_be_written(tmp_path, make_jobs):
+    with archive.ArchiveWriter(tmp_path) as writer:
+        writer.write("jobs", make_jobs(2).to_arrow())
+        assert writer.commit().counts == {"jobs": 2}
