@@ -16,6 +16,7 @@ from brokerlab.charts.theme import (
     LIMIT,
     OTHER,
     PROPOSED,
+    SETTINGS,
     WIDTH,
     setting_colour,
     setting_shape,
@@ -26,6 +27,7 @@ from brokerlab.errors import SchemaError
 Chart = alt.LayerChart | alt.FacetChart
 """What a layered chart is to the type checker."""
 
+SETTING_ORDER = list(SETTINGS)
 MAX_ROWS = 5000
 """Rows a chart may carry; more belongs into a table."""
 
@@ -148,7 +150,7 @@ def _stratum_panel(
             sort=levels["name"].unique(maintain_order=True).to_list(),
             axis=axis,
         ),
-        yOffset=alt.YOffset("setting:N", sort=["current", "proposed"]),
+        yOffset=alt.YOffset("setting:N", sort=SETTING_ORDER),
         color=setting_colour(settings),
     )
     bars = base.mark_rule(strokeWidth=2).encode(x=x, x2="exceed_hi:Q")
@@ -200,7 +202,7 @@ def coverage_chart(coverage: pl.DataFrame, *, limit: float, finding: str, sample
     )
     base = alt.Chart(shown).encode(
         x=x,
-        xOffset=alt.XOffset("setting:N", sort=["current", "proposed"]),
+        xOffset=alt.XOffset("setting:N", sort=SETTING_ORDER),
         color=setting_colour(settings),
     )
     bars = base.mark_rule(strokeWidth=2).encode(y="observed_lo:Q", y2="observed_hi:Q")
@@ -208,7 +210,9 @@ def coverage_chart(coverage: pl.DataFrame, *, limit: float, finding: str, sample
         y="observed:Q", shape=setting_shape(settings)
     )
     line, text = _limit(100 * (1 - limit), f"wanted {100 * (1 - limit):g} %", vertical=False)
-    note = "Points: observed. Band and tick: what order statistics promise the current rank, without margin."
+    note = (
+        "Points: observed. Band and tick: what n scouts promise the current rank, without margin."
+    )
     return alt.layer(ticks, middle, line, text, bars, points).properties(
         width=WIDTH, height=280, title=title(finding, f"{sample}. {note}")
     )

@@ -30,11 +30,22 @@ WIDTH = 600
 TITLE_COLUMNS = 82
 """Characters of a title or subtitle per line."""
 
-SETTINGS = ("current", "proposed")
-"""Names of the two settings in every frame that has a column ``setting``."""
+BARE = "#98a2ad"
+"""The current rank without its margin, where that is looked at."""
+
+SETTINGS = {
+    "current": (CURRENT, "circle"),
+    "proposed": (PROPOSED, "diamond"),
+    "no margin": (BARE, "triangle-up"),
+}
+"""Colour and shape of every value of a column ``setting``."""
 
 
-@alt.theme.register("brokerlab", enable=False)
+NAME = "brokerlab"
+"""Name of the theme for ``alt.theme.enable``."""
+
+
+@alt.theme.register(NAME, enable=False)
 def brokerlab() -> alt.theme.ThemeConfig:
     """Return the theme; `save` uses it, a notebook turns it on with ``alt.theme.enable``."""
     axis = {
@@ -82,7 +93,7 @@ def title(finding: str, sample: str) -> alt.Title:
         ['n = 12 tasks']
     """
     return alt.Title(
-        text=_wrapped(finding, TITLE_COLUMNS - 12), subtitle=_wrapped(sample, TITLE_COLUMNS + 12)
+        text=_wrapped(finding, TITLE_COLUMNS - 8), subtitle=_wrapped(sample, TITLE_COLUMNS + 12)
     )
 
 
@@ -97,16 +108,14 @@ def setting_colour(settings: Iterable[str] = SETTINGS) -> alt.Color:
         settings: Those present, so that a legend does not list what is not drawn.
     """
     shown = [name for name in SETTINGS if name in set(settings)]
-    colours = {"current": CURRENT, "proposed": PROPOSED}
-    scale = alt.Scale(domain=shown, range=[colours[name] for name in shown])
+    scale = alt.Scale(domain=shown, range=[SETTINGS[name][0] for name in shown])
     return alt.Color("setting:N", scale=scale, legend=alt.Legend(title=None))
 
 
 def setting_shape(settings: Iterable[str] = SETTINGS) -> alt.Shape:
     """Return the shape channel of a column ``setting``: circle current, diamond proposed."""
     shown = [name for name in SETTINGS if name in set(settings)]
-    shapes = {"current": "circle", "proposed": "diamond"}
-    scale = alt.Scale(domain=shown, range=[shapes[name] for name in shown])
+    scale = alt.Scale(domain=shown, range=[SETTINGS[name][1] for name in shown])
     return alt.Shape("setting:N", scale=scale, legend=alt.Legend(title=None))
 
 
@@ -127,7 +136,7 @@ def save(
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     path = target / f"{name}.svg"
-    with alt.theme.enable("brokerlab"):
+    with alt.theme.enable(NAME):
         chart.save(str(path))
         chart.save(str(target / f"{name}.json"))
         if interactive:

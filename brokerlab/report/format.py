@@ -137,29 +137,3 @@ def instant(at: datetime | None) -> str:
         return MISSING
     utc = at.astimezone(UTC) if at.tzinfo else at
     return f"{utc:%Y-%m-%d %H:%M} UTC"
-
-
-def window(start: datetime | None, end: datetime | None) -> str:
-    """Format a span of days for a sentence, as short as it can be without doubt.
-
-    Args:
-        start: First instant, UTC.
-        end: Last instant, UTC.
-
-    Returns:
-        Such as ``11 to 24 March 2026``.
-
-    Example:
-        >>> window(datetime(2026, 3, 11), datetime(2026, 3, 24, 18))
-        '11 to 24 March 2026'
-        >>> window(datetime(2026, 2, 25), datetime(2026, 3, 24))
-        '25 February to 24 March 2026'
-    """
-    if start is None or end is None:
-        return MISSING
-    last = f"{end.day} {end:%B %Y}"
-    if start.date() == end.date():
-        return last
-    if (start.year, start.month) == (end.year, end.month):
-        return f"{start.day} to {last}"
-    return f"{start.day} {start:%B}{'' if start.year == end.year else f' {start.year}'} to {last}"

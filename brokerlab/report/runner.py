@@ -6,6 +6,7 @@ nothing, a run that failed leaves a page that says so. Nothing is ever overwritt
 
 import hashlib
 import json
+import os
 import shlex
 import shutil
 import signal
@@ -214,6 +215,9 @@ def _own_kernel() -> type:
     from jupyter_client.manager import AsyncKernelManager
 
     class OwnKernelManager(AsyncKernelManager):
+        # files instead of TCP ports: nobody else on the machine can listen or connect
+        transport = "ipc" if os.name == "posix" else "tcp"
+
         @property
         def kernel_spec(self) -> KernelSpec:
             return KernelSpec(**get_kernel_dict())

@@ -11,7 +11,6 @@ from brokerlab.report.format import (
     instant,
     measured,
     number,
-    window,
 )
 
 
@@ -62,10 +61,6 @@ def test_times_have_a_zone():
     assert instant(None) == "–"
 
 
-def test_durations_and_windows():
+def test_durations():
     assert duration(4.21) == f"4.2{THIN}s"
     assert duration(None) == "–"
-    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    assert window(noon, noon + timedelta(hours=2)) == "1 March 2026"
-    assert window(noon - timedelta(days=62), noon) == "29 December 2025 to 1 March 2026"
-    assert window(None, None) == "–"

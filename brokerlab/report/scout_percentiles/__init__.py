@@ -1,0 +1,28 @@
+"""The report "which percentile ranks and margins should the scouts use?".
+
+`study` loads and calibrates, `sentences` says what came out, `tables` and `pictures` show it, `assemble`
+puts the page together and writes the files of a run. The notebook of the same name only calls these.
+"""
+
+from brokerlab.report.scout_percentiles.assemble import assemble, write
+from brokerlab.report.scout_percentiles.pictures import frontier
+from brokerlab.report.scout_percentiles.study import (
+    Inputs,
+    Study,
+    grid,
+    load,
+    parameters_named,
+    study,
+)
+
+__all__ = [
+    "Inputs",
+    "Study",
+    "assemble",
+    "frontier",
+    "grid",
+    "load",
+    "parameters_named",
+    "study",
+    "write",
+]

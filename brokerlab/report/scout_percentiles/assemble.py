@@ -1,0 +1,192 @@
+"""Put the page of the scout percentile report together and write the files of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from brokerlab.report.content import Block, Fact, Made, Page, Part, jsonable
+from brokerlab.report.scout_percentiles import pictures, tables
+from brokerlab.report.scout_percentiles import sentences as say
+from brokerlab.report.scout_percentiles.study import Inputs, Study, Unanswered
+
+REPORT = "scout-percentiles"
+QUESTION = "Which percentile ranks and margins should the scouts use?"
+CSV_ROWS = 2000
+"""Tables with at most so many rows are also written as CSV."""
+
+
+def write(
+    studies: Sequence[Study | Unanswered], inputs: Inputs, out_dir: str | Path
+) -> dict[str, Any]:
+    """Write charts, tables, proposals and `results.json` of a run.
+
+    Args:
+        studies: One per parameter.
+        inputs: What they were made from.
+        out_dir: Folder of the run.
+
+    Returns:
+        What `results.json` holds.
+    """
+    folder = Path(out_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    page = assemble(studies, inputs, folder / "charts")
+    for study in studies:
+        if isinstance(study, Study):
+            _write_tables(study, folder / "tables")
+            if study.verdict.proposal is not None:
+                path = folder / f"proposal-{study.parameter.name}.json"
+                path.write_text(study.verdict.proposal.to_json(), encoding="utf-8")
+    results = {
+        "report": REPORT,
+        "page": page.to_json(),
+        "numbers": {study.parameter.name: numbers(study) for study in studies},
+        "digests": {"archive": inputs.archive.digest, "gdpconfig": inputs.config.digest},
+    }
+    text = json.dumps(jsonable(results), indent=1, ensure_ascii=False, allow_nan=False)
+    (folder / "results.json").write_text(text + "\n", encoding="utf-8")
+    return results
+
+
+def assemble(studies: Sequence[Study | Unanswered], inputs: Inputs, charts: Path) -> Page:
+    """Draw the charts and put the page together, the most consequential parameter first.
+
+    Args:
+        studies: One per parameter.
+        inputs: What they were made from.
+        charts: Folder for the charts.
+    """
+    ordered = sorted(studies, key=_consequence)
+    parts = tuple(_part(study, inputs, charts) for study in ordered)
+    first, last = inputs.window
+    return Page(
+        report=REPORT,
+        question=QUESTION,
+        verdict=parts[0].verdict,
+        parts=parts,
+        cannot_tell=tuple(say.thin(sentence) for sentence in say.cannot_tell(ordered)),
+        archive=inputs.archive.path.as_posix(),
+        window=f"tasks created {say.span((first, last))} (UTC)",
+        synthetic=inputs.archive.synthetic,
+        made=Made(facts=_facts(ordered, inputs)),
+    )
+
+
+def _consequence(study: Study | Unanswered) -> tuple[bool, float]:
+    """Order changes first, then the rest; within each by what is at stake, in stated loss."""
+    if isinstance(study, Unanswered):
+        return True, 0.0
+    return study.kind != "change", -abs(study.proof.quantity("loss")["diff"] or 0.0)
+
+
+def _part(study: Study | Unanswered, inputs: Inputs, charts: Path) -> Part:
+    """Return sections 1 to 5 of one parameter."""
+    verdict = say.verdict(study)
+    title = say.title(study.parameter)
+    if isinstance(study, Unanswered):
+        return Part(name=study.parameter.name, title=title, verdict=verdict)
+    choice_days = say.span(inputs.periods.early_window)
+    proof_days = say.span(inputs.periods.late_window)
+    shown = pictures.draw(study, charts, choice_days=choice_days, proof_days=proof_days)
+    levels = tables.by_level(study)
+    comparison = [shown[name] for name in ("effects",) if name in shown]
+    breach = say.breach(study) if study.kind != "change" else ""
+    certainty: tuple[Block, ...] = (
+        tables.periods(study, choice_days, proof_days),
+        say.exchange(study.alike),
+        say.promise(study),
+        shown["coverage"],
+        f"{say.gap(study.late)}.",
+        shown["gap"],
+        shown["spread"],
+        tables.conformal(study),
+        say.sensitivity(study),
+        tables.weights(study),
+    )
+    return Part(
+        name=study.parameter.name,
+        title=title,
+        verdict=verdict,
+        picture=(*([breach] if breach else []), shown["frontier"]),
+        before_after=(tables.before_after(study, proof_days), *comparison),
+        gains=(tables.gains(study, levels), shown["strata"]),
+        certainty=certainty,
+    )
+
+
+def _facts(studies: Sequence[Study | Unanswered], inputs: Inputs) -> tuple[Fact, ...]:
+    """Return what the report knows about how it was made; the runner adds the rest."""
+    early, late = inputs.periods.early_window, inputs.periods.late_window
+    facts = [
+        Fact(
+            label="Archive",
+            value=f"{inputs.archive.path.as_posix()}, digest {inputs.archive.digest}",
+        ),
+        Fact(
+            label="Window",
+            value=f"calibration on tasks created {say.span(early)}, proof on {say.span(late)}, UTC",
+        ),
+        Fact(label="Filter", value=inputs.filters or "none"),
+        Fact(label="Rule set", value=_options(inputs.rules.to_dict())),
+        Fact(label="gdpconfig", value=f"digest {inputs.config.digest}"),
+    ]
+    complete = [study for study in studies if isinstance(study, Study)]
+    for study in complete[:1]:
+        made = {k: v for k, v in study.early.assumptions.to_dict().items() if k != "rules"}
+        facts.append(Fact(label="Assumptions", value=_options(made)))
+    return tuple(facts)
+
+
+def _options(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
+
+
+def numbers(study: Study | Unanswered) -> dict[str, Any]:
+    """Return every number of a study under a stable name."""
+    if isinstance(study, Unanswered):
+        return {"kind": "no_answer", "reason": study.reason}
+    sides = {"calibration": study.early, "proof": study.late}
+    settings = {"current": study.proof.current, "other": study.other}
+    return {
+        "verdict": study.verdict.to_dict(),
+        "settings": {
+            name: {"rank": rank, "margin_pct": margin} for name, (rank, margin) in settings.items()
+        },
+        "backtest": {
+            period: {name: tried.setting(*setting) for name, setting in settings.items()}
+            for period, tried in sides.items()
+        },
+        "counts": {period: tried.counts for period, tried in sides.items()},
+        "choice": study.choice.to_dict(),
+        "proof": study.proof.to_dict(),
+        "gap": study.late.gap_summary.to_dicts(),
+        "exchangeability": study.alike.to_dicts(),
+        "strata": tables.by_level(study).to_dicts(),
+        "sensitivity": study.choice.sensitivity.to_dicts(),
+        "conformal": study.conformal.to_dicts(),
+    }
+
+
+def _write_tables(study: Study, folder: Path) -> None:
+    """Write every frame of a study as Parquet, small ones as CSV too."""
+    folder.mkdir(parents=True, exist_ok=True)
+    frames: dict[str, pl.DataFrame] = {
+        "settings": study.choice.candidates,
+        "tasks": study.late.by_task,
+        "strata": tables.by_level(study),
+        "before_after": study.proof.table,
+        "gap": study.late.gap,
+        "exchangeability": study.alike,
+        "sensitivity": study.choice.sensitivity,
+        "conformal": study.conformal,
+    }
+    for name, frame in frames.items():
+        stem = folder / f"{study.parameter.name}_{name}"
+        frame.write_parquet(stem.with_suffix(".parquet"))
+        if frame.height <= CSV_ROWS:
+            frame.write_csv(stem.with_suffix(".csv"))

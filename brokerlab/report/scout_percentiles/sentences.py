@@ -1,0 +1,231 @@
+"""The sentences of the scout percentile report, every number taken from the study."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from brokerlab.calibrate.backtest import Backtest, Setting
+from brokerlab.calibrate.finite_sample import percentile_coverage, scouts_needed
+from brokerlab.calibrate.parameters import Parameter
+from brokerlab.calibrate.verdict import days_of
+from brokerlab.report.content import Verdict
+from brokerlab.report.format import THIN, decimals_for, measured
+from brokerlab.report.scout_percentiles.study import Study, Unanswered
+
+NAMES = {"ramcount": "ramCount", "cputime": "cpuTime", "outdiskcount": "outDiskCount"}
+"""The parameters as the documents write them."""
+
+
+def title(parameter: Parameter) -> str:
+    """Return the heading of a parameter's part."""
+    return f"{NAMES[parameter.name]}: {parameter.thing}"
+
+
+def setting_words(parameter: Parameter, setting: Setting) -> str:
+    """Name a setting.
+
+    Example:
+        >>> from brokerlab.calibrate.parameters import PARAMETERS
+        >>> setting_words(PARAMETERS["ramcount"], (75, 10))
+        'rank 75, margin 10 %'
+    """
+    rank, margin = setting
+    return f"rank {rank}" if parameter.margin_key is None else f"rank {rank}, margin {margin} %"
+
+
+def percent(value: float | None, low: float | None = None, high: float | None = None) -> str:
+    """Show a share as per cent with its interval.
+
+    Example:
+        >>> percent(0.012, 0.009, 0.016)
+        '1.2 % (0.9 to 1.6)'
+    """
+    if value is None:
+        return "unknown"
+    centre, lower, upper = (None if part is None else 100 * part for part in (value, low, high))
+    places = max(1, decimals_for(centre, lower, upper))
+    return _with_unit(measured(centre, lower, upper, places), "%")
+
+
+def kills(row: dict[str, Any]) -> str:
+    """Show the exceed rate of one ``by_setting`` row with its interval."""
+    return percent(row["exceed_rate"], row["exceed_lo"], row["exceed_hi"])
+
+
+def span(period: tuple[datetime, datetime] | None) -> str:
+    """Show the days of a period."""
+    return days_of(*period) if period else "no days"
+
+
+def thin(text: str) -> str:
+    """Set a sentence as pages do: thin spaces between groups of digits, true minus signs.
+
+    Example:
+        >>> thin("1,904 tasks, by -0.3 to 2024-01-01").replace("\u202f", "_")
+        '1_904 tasks, by −0.3 to 2024-01-01'
+    """
+    return re.sub(r"(?<![\w-])-(?=\d)", "−", re.sub(r"(?<=\d),(?=\d{3})", THIN, text))
+
+
+def verdict(study: Study | Unanswered) -> Verdict:
+    """Return the sentence that the page and the index show for a parameter; the proposal has the same."""
+    subject = NAMES[study.parameter.name]
+    if isinstance(study, Unanswered):
+        return Verdict(kind="no_answer", subject=subject, sentence=f"No answer: {study.reason}")
+    words = study.verdict.sentence
+    if study.verdict.information_only:
+        words += f" {subject}'s rank is fixed in the code: this is for its developers."
+    return Verdict(kind=study.verdict.kind, subject=subject, sentence=thin(words))
+
+
+def breach(study: Study) -> str:
+    """Say that the current setting breaks the limit itself, if it does; else nothing."""
+    row = study.late.setting(*study.proof.current)
+    limit = study.choice.max_exceed
+    if row["exceed_rate"] <= limit:
+        return ""
+    return (
+        f"The current setting, {setting_words(study.parameter, study.proof.current)}, breaks the limit of "
+        f"{limit_words(limit)} itself: on the proof period it kills {kills(row)} of jobs."
+    )
+
+
+def reserved_words(study: Study) -> str:
+    """Say how what is reserved changes, with the interval; more or less only if it is beyond doubt."""
+    row = study.proof.quantity(f"reserved_{study.parameter.amount}")
+    value, low, high = row["diff_pct"], row["diff_pct_lo"], row["diff_pct_hi"]
+    thing = study.parameter.thing
+    if value is None:
+        return f"{thing} reserved unknown"
+    if low is None or high is None or low <= 0 <= high:
+        return f"{thing} reserved changes by {_with_unit(measured(value, low, high), '%')}"
+    less = value < 0
+    bounds = (-high, -low) if less else (low, high)
+    head, tail = measured(abs(value), *bounds).split(" (")
+    return f"{head} % {'less' if less else 'more'} {thing} reserved ({tail}"
+
+
+def kills_move(study: Study) -> str:
+    """Say how kills change on the proof period, and the limit."""
+    row, limit = study.proof.quantity("exceed_rate"), study.choice.max_exceed
+    verb = "rise" if row["after"] > row["before"] else "fall"
+    after = percent(row["after"], row["after_lo"], row["after_hi"])
+    return f"kills {verb} from {percent(row['before'])} to {after} of jobs (limit {limit_words(limit)})"
+
+
+def limit_words(limit: float) -> str:
+    """Show the limit.
+
+    Example:
+        >>> limit_words(0.02)
+        '2 %'
+    """
+    return f"{100 * limit:g} %"
+
+
+def _with_unit(text: str, unit: str) -> str:
+    """Put a unit behind the value, before its interval."""
+    head, bracket, tail = text.partition(" (")
+    return f"{head} {unit}{bracket}{tail}"
+
+
+def sensitivity(study: Study) -> str:
+    """Say whether other weights would choose otherwise."""
+    choice = study.choice
+    if choice.stable:
+        return "Halving or doubling any weight of the loss leaves the choice as it is."
+    rank, margin = choice.setting
+    moved = choice.sensitivity.filter((pl.col("rank") != rank) | (pl.col("margin_pct") != margin))
+    words = [
+        f"{'half' if row['factor'] < 1 else 'twice'} the weight of {row['weight']} would choose "
+        f"{setting_words(study.parameter, (row['rank'], row['margin_pct']))}"
+        for row in moved.iter_rows(named=True)
+    ]
+    return f"The choice depends on the weights of the loss: {'; '.join(words)}."
+
+
+def exchange(alike: pl.DataFrame) -> str:
+    """Say whether the two periods are alike under the current setting."""
+    rows = {
+        row["quantity"]: row for row in alike.filter(pl.col("level") == "all").iter_rows(named=True)
+    }
+    kills_row, gap_row = rows["exceed_rate"], rows["log_gap"]
+    if kills_row["alike"] is None:
+        return "Whether the two periods are alike cannot be said: too few tasks."
+    words = []
+    difference = percent(kills_row["difference"], kills_row["lo"], kills_row["hi"])
+    same = "alike" if kills_row["alike"] else "not alike"
+    words.append(
+        f"Under the current setting the two periods are {same} in kills (mean over tasks, later minus "
+        f"earlier: {difference})"
+    )
+    if gap_row["alike"] is not None:
+        words.append(
+            "and alike in how scouts differ from the rest"
+            if gap_row["alike"]
+            else "and not alike in how scouts differ from the rest"
+        )
+    return " ".join(words) + "."
+
+
+def promise(study: Study) -> str:
+    """Say what so few scouts can promise whatever the jobs look like."""
+    late = study.late
+    rank, _ = late.current
+    counts = late.by_task.filter(pl.col("rank") == rank)["n_scouts"]
+    typical = int(counts.median() or 1)  # type: ignore[arg-type]
+    low, _, high = percentile_coverage(typical, rank)
+    limit = study.choice.max_exceed
+    text = (
+        f"With {typical} scouts, rank {rank} alone promises that {percent(low)} to {percent(high)} of the "
+        "jobs stay below, whatever their distribution"
+    )
+    if 0 < limit < 1:
+        text += (
+            f"; {percent(1 - limit)} could be promised by no rank with fewer than {scouts_needed(limit)} "
+            "scouts. What is reached beyond the promise is due to the margin and to these jobs, and is "
+            "measured, not guaranteed"
+        )
+    return text + "."
+
+
+def gap(late: Backtest) -> str:
+    """Say how scouts differ from the rest of their task."""
+    row = late.gap_summary.filter(pl.col("measure") == "ratio_median").row(0, named=True)
+    if row["ratio"] is None:
+        return "Scouts cannot be compared with the rest of their tasks."
+    value, low, high = (None if v is None else v - 1 for v in (row["ratio"], row["lo"], row["hi"]))
+    side = "heavier" if value is not None and value >= 0 else "lighter"
+    if value is not None and value < 0:
+        value, low, high = -value, None if high is None else -high, None if low is None else -low
+    return (
+        f"Scouts are {percent(value, low, high)} {side} than the rest of their task at the median"
+    )
+
+
+def cannot_tell(studies: Sequence[Study | Unanswered]) -> tuple[str, ...]:
+    """Collect what the studies cannot tell; a sentence that is true of one parameter only says which."""
+    found: dict[str, list[str]] = {}
+    for study in studies:
+        if isinstance(study, Unanswered):
+            continue
+        sentences = list(study.late.caveats)
+        overall = study.alike.filter(pl.col("level") == "all")
+        if not overall["alike"].fill_null(value=True).all():
+            sentences.append(
+                f"{exchange(study.alike)} What was learnt on the first holds less surely later."
+            )
+        for sentence in sentences:
+            found.setdefault(sentence, []).append(NAMES[study.parameter.name])
+    shared = [s for s, names in found.items() if len(names) == len(studies)]
+    single = [f"{', '.join(n)}: {s}" for s, n in found.items() if len(n) < len(studies)]
+    waiting = (
+        "Waiting: a back-test replays requests, not queues; the share of slots that can take a task is "
+        "all it says of where work could run."
+    )
+    return (*shared, *single, waiting)
