@@ -331,7 +331,7 @@ ROWS = st.lists(
 )
 
 
-@settings(derandomize=True)
+@settings(derandomize=True, deadline=None)
 @given(ROWS, NAMES, st.sampled_from([None, "atlas"]))
 def test_look_up_equals_a_scan_of_the_table(
     rows: list[dict[str, object]], key: str, vo: str | None
@@ -344,7 +344,7 @@ def test_look_up_equals_a_scan_of_the_table(
         assert config(*rows).lookup_raw("dbproxy", key, app="jedi", vo=vo) == expected
 
 
-@settings(derandomize=True)
+@settings(derandomize=True, deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(["SCOUT_RAMCOUNT_RANK", "SCOUT_CPUTIME_RANK", "SCOUT_RAMCOUNT_MIN"]),

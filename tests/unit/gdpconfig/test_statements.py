@@ -142,7 +142,7 @@ def test_values_that_databases_quote_differently(value: str) -> None:
     )
 
 
-@settings(derandomize=True)
+@settings(derandomize=True, deadline=None)
 @given(st.text())
 def test_quoting(value: str) -> None:
     try:

@@ -58,14 +58,14 @@ def test_what_cannot_be_converted(
         convert(value, value_json, kind)
 
 
-@settings(derandomize=True)
+@settings(derandomize=True, deadline=None)
 @given(st.integers(-(10**18), 10**18) | st.floats(allow_nan=False) | st.booleans() | st.text())
 def test_to_text_and_back(value: object) -> None:
     assert convert(*to_text(value)) == value
     assert type(convert(*to_text(value))) is type(value)
 
 
-@settings(derandomize=True)
+@settings(derandomize=True, deadline=None)
 @given(st.lists(JSON, max_size=3) | st.dictionaries(st.text(), JSON, max_size=3))
 def test_json_to_text_and_back(value: object) -> None:
     assert convert(*to_text(value)) == value
