@@ -17,12 +17,12 @@ from brokerlab.archive.manifest import Manifest, Source
 from brokerlab.archive.merge import PARTIAL, Merged, merge_bucket
 from brokerlab.archive.resolve import RANK, SOURCE
 from brokerlab.archive.writer import ArchiveWriter
-from brokerlab.errors import BrokerlabError, DataError
+from brokerlab.errors import BrokerlabError, DataError, SchemaError
 
 SUFFIXES = (".parquet", ".csv", ".csv.gz", ".json", ".json.gz")
 """Files taken from a folder given as a source."""
 
-BUCKET_BYTES = 256 << 20
+BUCKET_BYTES = 512 << 20
 """Unpacked bytes of sources per bucket; one bucket is in memory at a time."""
 _GZIP_FACTOR = 8
 
@@ -145,9 +145,7 @@ class _Run:
         rows, refused = defaultdict[str, int](int), defaultdict[str, int](int)
         notes: dict[str, None] = {}
         for batch in readers.read(job.path, job.found):
-            good, bad = schema.sift(
-                batch.table, batch.frame, source=job.name, rows=batch.rows, partial=job.partial
-            )
+            good, bad = _sifted(batch, job)
             bad = pl.concat([bad, _quarantined(batch, job.name)])
             if len(bad):
                 self.writer.write("quarantine", bad.sort("row"), trusted=True)
@@ -219,6 +217,17 @@ def _telling(progress: Progress | None, done: int, total: int) -> Callable[[str,
             progress(done, total, name, rows)
 
     return tell
+
+
+def _sifted(batch: readers.Batch, job: _Job) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Separate good from bad rows; an impossible column is told with the name of the file."""
+    try:
+        return schema.sift(
+            batch.table, batch.frame, source=job.name, rows=batch.rows, partial=job.partial
+        )
+    except SchemaError as error:
+        lines = str(error).splitlines()
+        raise SchemaError("\n".join(f"{job.name}: {line}" for line in lines)) from error
 
 
 def _quarantined(batch: readers.Batch, name: str) -> pl.DataFrame:

@@ -1,0 +1,111 @@
+"""``brokerlab tables`` and ``brokerlab ingest``: what they print, how they fail."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from brokerlab import archive
+from brokerlab.cli import app
+
+ROWS = (
+    "PANDAID,JEDITASKID,JOBSTATUS,PRODSOURCELABEL,CREATIONTIME,MODIFICATIONTIME,MAXPSS\n"
+    "1,7,finished,managed,2026-03-01 00:00:00,2026-03-01 01:00:00,100\n"
+    "1,7,running,managed,2026-03-01 00:00:00,2026-03-01 00:30:00,\n"
+    "2,7,finished,managed,2026-03-01 00:00:00,2026-03-01 01:00:00,-5\n"
+)
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "JOBSARCHIVED4.csv"
+    path.write_text(ROWS)
+    return path
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_tables_lists_all_tables():
+    result = run("tables")
+    assert result.exit_code == 0
+    assert all(name in result.stdout for name in ("jobs", "expected_scouts", "gdpconfig"))
+
+
+def test_tables_shows_one_table_with_units_and_null_meanings():
+    result = run("tables", "jobs")
+    assert result.exit_code == 0
+    line = next(line for line in result.stdout.splitlines() if " maxpss " in line)
+    cells = [cell.strip() for cell in line.split("│")[1:-1]]
+    assert cells == ["maxpss", "i64", "not measured; 0 likewise", "kB", "largest PSS, whole job"]
+
+
+def test_tables_names_the_nearest_table():
+    result = run("tables", "job")
+    assert result.exit_code == 2
+    assert (
+        result.stderr.splitlines()[-1] == "SchemaError: unknown table 'job': did you mean 'jobs'?"
+    )
+
+
+def test_ingest_prints_counts_that_add_up_and_reasons(source, tmp_path):
+    result = run("ingest", source, "--into", tmp_path / "a")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert "3 rows in = 1 accepted + 1 quarantined + 1 duplicates" in lines
+    assert "refused, JOBSARCHIVED4.csv row 3 (jobs): maxpss -5 is negative" in lines
+    assert "1 task(s) have no files: one stand-in per job, approximate = true" in lines
+    digest = archive.open(tmp_path / "a").digest
+    assert lines[-1].endswith(f"1 datasets, 1 files, 1 jobs, 1 quarantine; digest {digest}")
+
+
+def test_ingest_again_says_so_and_changes_nothing(source, tmp_path):
+    first = run("ingest", source, "--into", tmp_path / "a")
+    again = run("ingest", source, "--into", tmp_path / "a")
+    assert again.exit_code == 0
+    assert again.stdout.startswith("JOBSARCHIVED4.csv: in the archive already, skipped\n")
+    assert again.stdout.splitlines()[-1] == first.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code", "words"),
+    [
+        ("jobs.csv", b"", 3, r"is empty (0 bytes); remove it or export it again"),
+        ("jobs.csv.gz", b"\x1f\x8b\x08\x00", 3, "truncated or damaged gzip"),
+        ("jobs.json", b'{"jobs": [', 3, "truncated or damaged JSON"),
+        ("jobs.parquet", b"PAR1abcdefgh", 3, "truncated or damaged Parquet"),
+        ("dump.csv", b"a,b\n1,2\n", 3, "cannot tell its table from name or columns"),
+        ("jobs.csv", b"pandaid\n1\n", 2, "jobs.modificationtime: required column is missing"),
+    ],
+)
+def test_what_cannot_be_read_ends_with_its_code_and_no_archive(
+    tmp_path, name, content, code, words
+):
+    path = tmp_path / name
+    path.write_bytes(content)
+    result = run("ingest", path, "--into", tmp_path / "a")
+    assert result.exit_code == code
+    assert words in result.stderr
+    assert not (tmp_path / "a" / "manifest.json").exists()
+
+
+def test_ingest_with_a_table_and_a_fill(source, tmp_path):
+    other = tmp_path / "dump.csv"
+    other.write_text(ROWS)
+    fill = tmp_path / "jobs.csv"
+    fill.write_text("pandaid,gshare\n1,Express\n")
+    result = run("ingest", other, "--table", "jobs", "--fill", fill, "--into", tmp_path / "a")
+    assert result.exit_code == 0
+    shares = archive.open(tmp_path / "a").scan("jobs").collect()["gshare"].to_list()
+    assert shares == ["Express"]
+
+
+def test_the_command_line_starts_without_the_heavy_libraries():
+    script = "import sys, brokerlab.cli; print({'polars','duckdb','pyarrow'} & set(sys.modules))"
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=Path.cwd()
+    )
+    assert done.stdout.strip() == "set()"

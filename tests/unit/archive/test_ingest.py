@@ -1,0 +1,361 @@
+"""Rows in = accepted + quarantined + duplicates; twice is once; killed is nothing."""
+
+import gzip
+import json
+import subprocess
+import sys
+import textwrap
+from datetime import datetime, timedelta
+
+import polars as pl
+import pytest
+
+from brokerlab import archive
+from brokerlab.archive import ingestion
+from brokerlab.archive.ingestion import ingest
+from brokerlab.errors import DataError, SchemaError
+
+
+def fates(report):
+    return {
+        (source, table): tuple(counts) for source, table, *counts in report.to_frame().iter_rows()
+    }
+
+
+def tree(folder):
+    return {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def stored(folder, table, *columns):
+    frame = archive.open(folder).scan(table).select(*columns).collect()
+    return sorted(frame.rows(), key=repr)
+
+
+def test_a_clean_source(tmp_path, make_jobs, write_csv):
+    report = ingest([write_csv(make_jobs(5))], tmp_path / "a")
+    assert fates(report) == {("jobs.csv", "jobs"): (5, 5, 0, 0)}
+    assert archive.open(tmp_path / "a").manifest.counts["jobs"] == 5
+
+
+def test_the_same_file_twice_changes_nothing(tmp_path, make_jobs, write_csv):
+    source = write_csv(make_jobs(5, maxpss=[1, 2, 3, 4, -5]))
+    ingest([source], tmp_path / "a")
+    before = tree(tmp_path / "a")
+    report = ingest([source], tmp_path / "a")
+    assert report.skipped == ("jobs.csv",)
+    assert report.sources == ()
+    assert tree(tmp_path / "a") == before
+
+
+def test_the_same_rows_in_another_file_change_no_table(tmp_path, make_jobs, write_csv):
+    jobs = make_jobs(5)
+    first = ingest([write_csv(jobs)], tmp_path / "a")
+    upper = write_csv(jobs.reverse().rename(str.upper), "JOBSARCHIVED4.csv")
+    second = ingest([upper], tmp_path / "a")
+    assert fates(second) == {("JOBSARCHIVED4.csv", "jobs"): (5, 0, 0, 5)}
+    assert second.manifest.digest == first.manifest.digest
+
+
+def test_the_same_file_named_twice_is_read_once(tmp_path, make_jobs, write_csv):
+    source = write_csv(make_jobs(5))
+    report = ingest([source, source], tmp_path / "a")
+    assert fates(report) == {("jobs.csv", "jobs"): (5, 5, 0, 0)}
+    assert report.skipped == ("jobs.csv",)
+
+
+def test_refused_rows_are_kept_with_reasons_and_the_counts_add_up(tmp_path, make_jobs, write_csv):
+    bad = make_jobs(6, pandaid=[1, 1, 3, 4, 5, 6], maxpss=[1, 2, -3, 4, 5, 6])
+    bad = bad.with_columns(jobstatus=pl.Series(["finished"] * 3 + [None, "failed", "closed"]))
+    report = ingest([write_csv(bad)], tmp_path / "a")
+    assert fates(report) == {("jobs.csv", "jobs"): (6, 3, 2, 1)}
+    assert stored(tmp_path / "a", "quarantine", "source", "row", "key", "reason") == [
+        ("jobs.csv", 3, "pandaid=3", "maxpss -3 is negative"),
+        ("jobs.csv", 4, "pandaid=4", "jobstatus is null, it is required"),
+    ]
+    assert stored(tmp_path / "a", "jobs", "pandaid", "maxpss") == [(1, 2), (5, 5), (6, 6)]
+
+
+def test_a_later_state_of_a_job_replaces_the_earlier_one(tmp_path, make_jobs, write_csv):
+    old = make_jobs(4, jobstatus=["running"] * 4)
+    ingest([write_csv(old)], tmp_path / "a")
+    late = old.filter(pl.col("pandaid") <= 2).with_columns(
+        jobstatus=pl.lit("finished"), modificationtime=pl.lit(datetime(2026, 4, 1))
+    )
+    report = ingest([write_csv(late, "jobs_late.csv")], tmp_path / "a")
+    assert fates(report) == {("jobs_late.csv", "jobs"): (2, 2, 0, 0)}
+    assert report.superseded == {"jobs": 2}
+    assert stored(tmp_path / "a", "jobs", "pandaid", "jobstatus") == [
+        (1, "finished"), (2, "finished"), (3, "running"), (4, "running"),
+    ]  # fmt: skip
+    # and the earlier state, read again later, changes nothing
+    again = ingest([write_csv(old.reverse(), "jobs_again.csv")], tmp_path / "a")
+    assert fates(again) == {("jobs_again.csv", "jobs"): (4, 0, 0, 4)}
+    assert again.manifest.digest == report.manifest.digest
+
+
+def test_both_archive_tables_may_hold_a_job(tmp_path, make_jobs, write_csv):
+    jobs = make_jobs(3)
+    report = ingest(
+        [write_csv(jobs, "JOBSARCHIVED4.csv"), write_csv(jobs.head(2), "JOBSARCHIVED.csv")],
+        tmp_path / "a",
+    )
+    assert fates(report) == {
+        ("JOBSARCHIVED4.csv", "jobs"): (3, 3, 0, 0),
+        ("JOBSARCHIVED.csv", "jobs"): (2, 0, 0, 2),
+    }
+
+
+def test_two_sources_that_contradict_each_other(tmp_path, make_jobs, write_csv):
+    one = write_csv(make_jobs(3), "jobs_one.csv")
+    two = write_csv(make_jobs(3, maxpss=[2_000_000, 5, 2_000_000]), "jobs_two.csv")
+    report = ingest([one, two], tmp_path / "a")
+    assert fates(report)[("jobs_two.csv", "jobs")] == (3, 0, 1, 2)
+    assert stored(tmp_path / "a", "quarantine", "source", "row", "reason") == [
+        ("jobs_two.csv", 2, "maxpss 5 contradicts 2000000 (kept, of jobs_one.csv)")
+    ]
+    three = write_csv(make_jobs(3, maxpss=[9, 2_000_000, 2_000_000]), "jobs_three.csv")
+    ingest([three], tmp_path / "a")
+    assert (
+        "jobs_three.csv", 1, "maxpss 9 contradicts 2000000 (kept, of the archive)",
+    ) in stored(tmp_path / "a", "quarantine", "source", "row", "reason")  # fmt: skip
+
+
+def test_a_second_source_fills_what_the_first_left_open(tmp_path, make_jobs, write_csv):
+    ingest([write_csv(make_jobs(2, gshare=[None, "A"]))], tmp_path / "a")
+    more = write_csv(make_jobs(2, gshare=["B", None], colour=["x", "y"]), "jobs_more.csv")
+    report = ingest([more], tmp_path / "a")
+    assert fates(report) == {("jobs_more.csv", "jobs"): (2, 0, 0, 2)}
+    assert stored(tmp_path / "a", "jobs", "pandaid", "gshare", "maxpss") == [
+        (1, "B", 2_000_000), (2, "A", 2_000_000),
+    ]  # fmt: skip
+
+
+def task_row(**values):
+    base = {
+        "jeditaskid": [7],
+        "vo": ["atlas"],
+        "prodsourcelabel": ["managed"],
+        "status": ["done"],
+        "creationdate": ["2026-03-01 00:00:00"],
+        "modificationtime": ["2026-03-02 00:00:00"],
+        "ramunit": ["MBPerCore"],
+    }
+    return pl.DataFrame({**base, **values})
+
+
+def test_fill_completes_rows_and_tells_contradictions(tmp_path, write_csv):
+    ingest([write_csv(task_row(), "tasks.csv")], tmp_path / "a")
+    fill = write_csv(
+        pl.DataFrame({"jeditaskid": [7, 8], "baseramcount": [2000, 1]}), "fill/tasks.csv"
+    )
+    report = ingest([], tmp_path / "a", fill=[fill])
+    assert fates(report) == {("tasks.csv", "tasks"): (2, 0, 1, 1)}
+    assert stored(tmp_path / "a", "tasks", "jeditaskid", "baseramcount") == [(7, 2000)]
+    assert stored(tmp_path / "a", "quarantine", "row", "reason") == [
+        (2, "fills nothing: the archive has no row with this key")
+    ]
+    other = write_csv(pl.DataFrame({"jeditaskid": [7], "ramunit": ["MB"]}), "fill2/tasks.csv")
+    ingest([], tmp_path / "a", fill=[other])
+    assert (1, "ramunit MB contradicts MBPerCore (kept, of the archive)") in stored(
+        tmp_path / "a", "quarantine", "row", "reason"
+    )
+
+
+def test_fill_works_in_the_same_run_as_its_rows(tmp_path, write_csv):
+    rows = write_csv(task_row(), "tasks.csv")
+    fill = write_csv(pl.DataFrame({"jeditaskid": [7], "baseramcount": [2000]}), "fill/tasks.csv")
+    ingest([rows], tmp_path / "a", fill=[fill])
+    assert stored(tmp_path / "a", "tasks", "jeditaskid", "baseramcount") == [(7, 2000)]
+
+
+def test_mixed_units_are_settled_and_told(tmp_path, make_jobs, write_csv):
+    jobs = make_jobs(3, maxpss=[51.18, 60_000.0, 51.18], avgpss=[52_382, 52_382, None])
+    report = ingest([write_csv(jobs)], tmp_path / "a")
+    assert stored(tmp_path / "a", "jobs", "pandaid", "maxpss") == [(1, 52_408), (2, 60_000)]
+    assert report.sources[0].notes == (
+        "maxpss: 1 value(s) below avgpss/100 read as MB, converted to kB",
+    )
+    assert stored(tmp_path / "a", "quarantine", "row", "reason") == [
+        (3, "maxpss '51.18' cannot be read as a whole number")
+    ]
+
+
+def test_tasks_without_files_get_stand_ins_until_real_files_come(tmp_path, make_jobs, write_csv):
+    kinds = [None, None, None, "pmerge"]
+    jobs = make_jobs(4, processingtype=kinds, jobstatus=["finished", "failed", "finished", "finished"],
+                     inputfilebytes=[10, 20, None, 40], ninputdatafiles=[2, None, 1, 5],
+                     nevents=[3, 0, None, 9])  # fmt: skip
+    report = ingest([write_csv(jobs)], tmp_path / "a")
+    assert report.approximated == 1
+    assert stored(tmp_path / "a", "files", "pandaid", "datasetid", "type", "status", "fsize",
+                  "nevents", "approximate") == [
+        (1, 0, "input", "finished", 10, 3, True),
+        (2, 0, "input", "failed", 20, None, True),
+        (3, 0, "pseudo_input", "finished", None, None, True),
+        (4, 1, "trn_output", "finished", 40, 9, True),
+    ]  # fmt: skip
+    assert stored(tmp_path / "a", "datasets", "datasetid", "type", "masterid", "nfiles",
+                  "nfilesfinished", "nfilesfailed") == [
+        (0, "input", None, 4, 3, 1), (1, "trn_output", None, 5, 5, 0),
+    ]  # fmt: skip
+    real = pl.DataFrame({"jeditaskid": [7], "datasetid": [50], "fileid": [1], "pandaid": [1],
+                         "type": ["input"], "status": ["finished"], "fsize": [10]})  # fmt: skip
+    report = ingest([write_csv(real, "files.csv")], tmp_path / "a")
+    assert report.approximated == 0
+    assert stored(tmp_path / "a", "files", "datasetid", "pandaid") == [(50, 1)]
+    assert "datasets" not in archive.open(tmp_path / "a").manifest.counts
+
+
+def test_stand_ins_follow_when_more_jobs_of_a_task_come(tmp_path, make_jobs, write_csv):
+    ingest([write_csv(make_jobs(2))], tmp_path / "a")
+    ingest([write_csv(make_jobs(2, pandaid=[11, 12]), "jobs2.csv")], tmp_path / "a", table="jobs")
+    assert stored(tmp_path / "a", "files", "pandaid") == [(1,), (11,), (12,), (2,)]
+    assert stored(tmp_path / "a", "datasets", "datasetid", "nfiles") == [(0, 4)]
+
+
+def test_a_folder_is_a_source(tmp_path, make_jobs, write_csv):
+    write_csv(make_jobs(2), "in/jobs_a.csv")
+    write_csv(make_jobs(2, pandaid=[3, 4]), "in/jobs_b.csv")
+    (tmp_path / "in" / "README.md").write_text("no data")
+    report = ingest([tmp_path / "in"], tmp_path / "a")
+    assert [s.name for s in report.sources] == ["jobs_a.csv", "jobs_b.csv"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=r"no file to read in it; allowed: \.parquet, \.csv"):
+        ingest([tmp_path / "empty"], tmp_path / "a")
+
+
+def test_files_of_one_name_are_told_apart(tmp_path, make_jobs, write_csv):
+    one = write_csv(make_jobs(2), "x/jobs.csv")
+    two = write_csv(make_jobs(2, maxpss=[1, 2_000_000]), "y/jobs.csv")
+    report = ingest([one, two], tmp_path / "a")
+    assert [s.name for s in report.sources] == ["jobs.csv", str(two)]
+    assert report.sources[1].quarantined == {"jobs": 1}
+
+
+def test_parquet_and_csv_give_the_same_archive(tmp_path, make_jobs, write_csv):
+    jobs = make_jobs(20)
+    jobs.write_parquet(tmp_path / "jobs.parquet")
+    one = ingest([write_csv(jobs)], tmp_path / "a")
+    two = ingest([tmp_path / "jobs.parquet"], tmp_path / "b")
+    assert one.manifest.digest == two.manifest.digest
+
+
+def test_many_buckets_give_the_same_rows(tmp_path, make_jobs, write_csv, monkeypatch):
+    jobs = make_jobs(60, pandaid=[i // 2 for i in range(60)]).with_columns(
+        [pl.lit(datetime(2026, 3, 1, h)).alias(c) for h, c in enumerate(
+            ["creationtime", "starttime", "endtime", "modificationtime"])]
+    )  # fmt: skip
+    source = write_csv(jobs)
+    ingest([source], tmp_path / "a")
+    monkeypatch.setattr(ingestion, "BUCKET_BYTES", 800)
+    report = ingest([source], tmp_path / "b")
+    assert fates(report) == {("jobs.csv", "jobs"): (60, 30, 0, 30)}
+    late = jobs.with_columns(pl.col("modificationtime") + timedelta(days=400), gshare=pl.lit("x"))
+    report = ingest([write_csv(late, "jobs_late.csv")], tmp_path / "b")
+    assert report.superseded == {"jobs": 30}
+    assert stored(tmp_path / "b", "jobs", "gshare") == [("x",)] * 30
+    assert stored(tmp_path / "a", "jobs", "pandaid") == stored(tmp_path / "b", "jobs", "pandaid")
+
+
+def test_an_empty_table_is_no_error(tmp_path, make_jobs, write_csv):
+    report = ingest([write_csv(make_jobs(0))], tmp_path / "a")
+    assert fates(report) == {("jobs.csv", "jobs"): (0, 0, 0, 0)}
+
+
+def test_missing_columns_are_named_and_nothing_is_changed(tmp_path, make_jobs, write_csv):
+    ingest([write_csv(make_jobs(2))], tmp_path / "a")
+    before = tree(tmp_path / "a")
+    good = write_csv(make_jobs(2, pandaid=[8, 9]), "jobs_good.csv")
+    bad = write_csv(make_jobs(2).drop("pandaid", "jobstatus"), "jobs_bad.csv")
+    with pytest.raises(SchemaError) as caught:
+        ingest([good, bad], tmp_path / "a")
+    assert "jobs_bad.csv: jobs.pandaid: required column is missing" in str(caught.value)
+    assert "jobs.jobstatus: required column is missing" in str(caught.value)
+    assert tree(tmp_path / "a") == before
+
+
+def test_all_files_that_cannot_be_recognised_are_named_at_once(tmp_path):
+    (tmp_path / "jobs.csv").touch()
+    with pytest.raises(DataError) as caught:
+        ingest([tmp_path / "jobs.csv", tmp_path / "no.csv"], tmp_path / "a")
+    assert "jobs.csv: is empty" in str(caught.value)
+    assert "no.csv: no such file" in str(caught.value)
+
+
+def test_a_truncated_source_changes_nothing(tmp_path, make_jobs, write_csv):
+    ingest([write_csv(make_jobs(2))], tmp_path / "a")
+    before = tree(tmp_path / "a")
+    packed = gzip.compress(write_csv(make_jobs(5000), "x.csv").read_bytes())
+    cut = tmp_path / "jobs_cut.csv.gz"
+    cut.write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(DataError, match=r"jobs_cut\.csv\.gz: truncated or damaged gzip"):
+        ingest([cut], tmp_path / "a")
+    assert tree(tmp_path / "a") == before
+
+
+def test_ten_megabyte_strings_in_sources(tmp_path, make_jobs, write_csv):
+    huge = "z" * 10_000_000
+    in_csv = write_csv(make_jobs(2, produsername=[huge, "me"]))
+    report = ingest([in_csv], tmp_path / "a")
+    assert fates(report) == {("jobs.csv", "jobs"): (2, 1, 1, 0)}
+    reason = stored(tmp_path / "a", "quarantine", "reason")
+    assert reason == [("produsername has 10000000 bytes, allowed: 65536",)]
+    task = task_row(taskname=[huge]).to_dicts()
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(task))
+    report = ingest([path], tmp_path / "a")
+    assert fates(report) == {("t.json", "tasks"): (1, 0, 1, 0)}
+    files = [p for p in (tmp_path / "a").rglob("*") if p.is_file()]
+    assert sum(p.stat().st_size for p in files) < 200_000
+
+
+def test_an_archive_of_a_newer_schema_is_not_written_to(tmp_path, make_jobs, write_csv):
+    source = write_csv(make_jobs(2))
+    ingest([source], tmp_path / "a")
+    manifest = tmp_path / "a" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"schema_version": 1', '"schema_version": 9'))
+    before = tree(tmp_path / "a")
+    with pytest.raises(
+        DataError, match="written with archive schema 9, this brokerlab reads up to 1"
+    ):
+        ingest([write_csv(make_jobs(3), "jobs_b.csv")], tmp_path / "a")
+    assert tree(tmp_path / "a") == before
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "brokerlab.archive.ingestion.merge_bucket",
+        "brokerlab.archive.approximate.refresh",
+        "brokerlab.archive.writer._switch",
+    ],
+)
+def test_killed_at_any_moment_the_old_archive_stays(tmp_path, make_jobs, write_csv, where):
+    folder = tmp_path / "a"
+    first = ingest([write_csv(make_jobs(3))], folder)
+    late = make_jobs(4).with_columns(pl.col("modificationtime") + timedelta(days=9))
+    source = write_csv(late, "jobs_late.csv")
+    script = textwrap.dedent(
+        f"""
+        import importlib, os, signal, sys
+        from brokerlab.archive.ingestion import ingest
+        home, name = "{where}".rsplit(".", 1)
+        setattr(importlib.import_module(home), name, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        ingest([sys.argv[1]], sys.argv[2])
+        """
+    )
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", script, str(source), str(folder)], check=False
+    )
+    assert done.returncode == -9
+    assert archive.open(folder).digest == first.manifest.digest
+    assert ingest([source], folder).superseded == {"jobs": 3}
+    names = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+    live = {file.path for file in archive.open(folder).manifest.files()}
+    assert names == live | {"manifest.json", ".lock"}
+
+
+def test_progress_is_told(tmp_path, make_jobs, write_csv):
+    told = []
+    ingest([write_csv(make_jobs(3))], tmp_path / "a", progress=lambda *step: told.append(step))
+    assert told == [(0, 1, "jobs.csv", 3)]
