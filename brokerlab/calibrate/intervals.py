@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -44,14 +45,83 @@ def ratio_variance(
     return np.asarray(n_tasks / (n_tasks - 1) * residual / den**2)
 
 
+@dataclass(frozen=True)
+class ShareSums:
+    """Sums over tasks from which the share of jobs exceeding and its interval follow.
+
+    y is a task's exceeding jobs, x its scored jobs; arrays hold one entry per setting.
+
+    Attributes:
+        n_tasks: T.
+        y, y2, y3: (n,) sums of y, y², y³.
+        yx, y2x, yx2: (n,) sums of the products.
+        x, x2, x3: Sums of x, x², x³.
+    """
+
+    n_tasks: int
+    y: FloatArray
+    y2: FloatArray
+    y3: FloatArray
+    yx: FloatArray
+    y2x: FloatArray
+    yx2: FloatArray
+    x: float
+    x2: float
+    x3: float
+
+    @classmethod
+    def of(cls, exceed: FloatArray, jobs: FloatArray) -> ShareSums:
+        """Sum (n_tasks, n) exceeding and (n_tasks,) scored jobs."""
+        y, x = exceed, jobs
+        y2 = y**2
+        return cls(
+            n_tasks=x.size,
+            y=y.sum(axis=0),
+            y2=y2.sum(axis=0),
+            y3=(y2 * y).sum(axis=0),
+            yx=x @ y,
+            y2x=x @ y2,
+            yx2=x**2 @ y,
+            x=float(x.sum()),
+            x2=float((x**2).sum()),
+            x3=float((x**3).sum()),
+        )
+
+    def __add__(self, other: ShareSums) -> ShareSums:
+        """Join the tasks of two disjoint sets."""
+        return ShareSums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def interval(self, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the share with lower and upper bound, (n,) each: see :func:`share_interval`."""
+        share = self.y / self.x
+        variance = ratio_variance(self.y2, self.yx, self.x2, self.x, share, self.n_tasks)
+        r = share
+        third = self.y3 - 3 * r * self.y2x + 3 * r**2 * self.yx2 - r**3 * self.x3
+        second = np.maximum(self.y2 - 2 * r * self.yx + r**2 * self.x2, 0.0)
+        with np.errstate(all="ignore"):
+            skewness = np.sqrt(self.n_tasks) * third / second**1.5
+        low, high = share_interval(
+            share, variance, self.x, self.n_tasks, confidence, skewness=np.nan_to_num(skewness)
+        )
+        return share, low, high
+
+
 def share_interval(
-    share: FloatArray, variance: FloatArray, n_jobs: float, n_tasks: int, confidence: float
+    share: FloatArray,
+    variance: FloatArray,
+    n_jobs: float,
+    n_tasks: int,
+    confidence: float,
+    *,
+    skewness: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Interval of a share of jobs, exact-binomial with the number of independent jobs that the tasks allow.
 
     The number of effective jobs is ``r (1-r) / variance``, shrunk by the squared ratio of the normal to
     the Student factor, at most ``n_jobs``. A share of exactly 0 or 1 has no spread to measure: every task
-    then counts as one independent job, so that the bound stays honest.
+    then counts as one independent job, so that the bound stays honest. Where few tasks carry most of
+    the share, the upper bound is raised to Hall's, which takes the skewness out: a limit that is met by
+    the bound alone must not rest on the bad tasks not having been drawn.
 
     Args:
         share: (n,) shares r in 0..1; NaN gives 0..1.
@@ -59,12 +129,13 @@ def share_interval(
         n_jobs: Number of jobs behind the share.
         n_tasks: Number of tasks.
         confidence: Two-sided, such as 0.95.
+        skewness: (n,) of the tasks' residuals y - r x; None: not corrected for.
 
     Returns:
         Lower and upper bounds, (n,) each.
 
     Source: Korn and Graubard, Survey Methodology 24 (1998) 193; Clopper and Pearson (1934),
-    doi:10.1093/biomet/26.4.404.
+    doi:10.1093/biomet/26.4.404; Hall, J. R. Statist. Soc. B 54 (1992) 221.
 
     Example:
         >>> lo, hi = share_interval(np.array([0.0]), np.array([0.0]), 500, 30, 0.95)
@@ -72,17 +143,28 @@ def share_interval(
         0.1157
     """
     tail = (1 - confidence) / 2
+    factor = t_factor(n_tasks, confidence)
     with np.errstate(all="ignore"):
         effective = share * (1 - share) / variance
-        effective *= (stats.norm.ppf(1 - tail) / t_factor(n_tasks, confidence)) ** 2
+        effective *= (stats.norm.ppf(1 - tail) / factor) ** 2
         flat = (share <= 0) | (share >= 1) | ~np.isfinite(effective)
         effective = np.where(flat, n_tasks, np.minimum(effective, n_jobs))
         hits = share * effective
         low = stats.beta.ppf(tail, hits, effective - hits + 1)
         high = stats.beta.ppf(1 - tail, hits + 1, effective - hits)
+        if skewness is not None:
+            hall = share - np.sqrt(variance) * _unskewed(-factor, skewness, n_tasks)
+            high = np.fmax(high, np.where(flat, 0.0, np.clip(hall, 0.0, 1.0)))
     low = np.where((share <= 0) | ~np.isfinite(low), 0.0, low)
     high = np.where((share >= 1) | ~np.isfinite(high), 1.0, high)
     return low, high
+
+
+def _unskewed(y: float, skewness: FloatArray, n: int) -> FloatArray:
+    """Invert Hall's cubic transformation of a studentised mean of n skewed values."""
+    root = np.sqrt(n)
+    inner = np.cbrt(1 + skewness * (y / root - skewness / (6 * n)))
+    return np.where(np.abs(skewness) < 1e-6, y, 3 * root / skewness * (inner - 1))
 
 
 def bootstrap_weights(

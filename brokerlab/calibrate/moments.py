@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.intervals import ratio_variance, share_interval, t_factor
+from brokerlab.calibrate.intervals import ShareSums, ratio_variance, t_factor
 from brokerlab.calibrate.loss import COMPONENTS, LossWeights
+from brokerlab.errors import InsufficientDataError
 from brokerlab.numerics import FloatArray, IntArray
 
 SUMS = (
@@ -27,10 +28,10 @@ class Moments:
     Attributes:
         current: Place of the current setting.
         n_tasks: T.
-        n_scored: Sum over tasks of scored jobs n; ``n2`` its squares.
+        n_scored: Sum over tasks of scored jobs.
         work: Sum over tasks of core-hours of work D; ``work2`` its squares.
         sums: (n_sums, n_settings) in the order of ``SUMS``.
-        exceed2: (n_settings,) sum of n_exceed²; ``exceed_n`` of n_exceed n.
+        exceeding: Sums of killed and scored jobs with their powers, for the exceed rate's interval.
         cross: (n_settings, 5, 5) sum of products of components; ``cross_work`` (n_settings, 5) with D.
         paired: (n_settings, 5, 5) the same of differences to the current setting; ``paired_work``.
     """
@@ -39,12 +40,10 @@ class Moments:
     current: int
     n_tasks: int = 0
     n_scored: float = 0.0
-    n2: float = 0.0
     work: float = 0.0
     work2: float = 0.0
     sums: FloatArray = field(init=False)
-    exceed2: FloatArray = field(init=False)
-    exceed_n: FloatArray = field(init=False)
+    exceeding: ShareSums | None = field(init=False, default=None)
     cross: FloatArray = field(init=False)
     cross_work: FloatArray = field(init=False)
     paired: FloatArray = field(init=False)
@@ -54,7 +53,6 @@ class Moments:
         """Start every sum at 0."""
         n, k = self.n_settings, len(COMPONENTS)
         self.sums = np.zeros((len(SUMS), n))
-        self.exceed2, self.exceed_n = np.zeros(n), np.zeros(n)
         self.cross, self.cross_work = np.zeros((n, k, k)), np.zeros((n, k))
         self.paired, self.paired_work = np.zeros((n, k, k)), np.zeros((n, k))
 
@@ -69,15 +67,14 @@ class Moments:
         n = n_scored.astype(np.float64)
         self.n_tasks += n.size
         self.n_scored += float(n.sum())
-        self.n2 += float((n**2).sum())
         self.work += float(work.sum())
         self.work2 += float((work**2).sum())
         rate = cells["n_exceed"] / n[:, None]
         everything = {**cells, "task_rate": rate, "task_rate2": rate**2}
         for row, name in enumerate(SUMS):
             self.sums[row] += everything[name].sum(axis=0)
-        self.exceed2 += (cells["n_exceed"] ** 2).sum(axis=0)
-        self.exceed_n += n @ cells["n_exceed"]
+        sums = ShareSums.of(cells["n_exceed"], n)
+        self.exceeding = sums if self.exceeding is None else self.exceeding + sums
         parts = [np.nan_to_num(cells[name]) for name in COMPONENTS]
         _add_products(self.cross, self.cross_work, parts, work)
         differences = [part - part[:, [self.current]] for part in parts]
@@ -88,13 +85,14 @@ class Moments:
         return np.asarray(self.sums[SUMS.index(name)])
 
     def exceed(self, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the exceed rate over all scored jobs with its interval, (n_settings,) each."""
-        rate = self.total("n_exceed") / self.n_scored
-        variance = ratio_variance(
-            self.exceed2, self.exceed_n, self.n2, self.n_scored, rate, self.n_tasks
-        )
-        low, high = share_interval(rate, variance, self.n_scored, self.n_tasks, confidence)
-        return rate, low, high
+        """Return the exceed rate over all scored jobs with its interval, (n_settings,) each.
+
+        Raises:
+            InsufficientDataError: No task was added.
+        """
+        if self.exceeding is None:
+            raise InsufficientDataError("no task was scored: there is no exceed rate")
+        return self.exceeding.interval(confidence)
 
     def loss(
         self, weights: LossWeights, confidence: float

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.intervals import ratio_variance, share_interval
+from brokerlab.calibrate.intervals import ShareSums
 from brokerlab.errors import ConfigError, nearest
+from brokerlab.numerics import FloatArray
 
 STRATA = ("processingtype", "gshare", "cores", "n_scouts")
 NO_LEVEL = "(none)"
@@ -44,7 +45,8 @@ def by_stratum(
         exceed_lo, exceed_hi, exceed_rate_task_mean``, the amounts, ``killed_coreh, work_coreh, loss,
         queues_share, slots_share``.
     """
-    exceed, n = pl.col("n_exceed").cast(pl.Float64), pl.col("n_scored").cast(pl.Float64)
+    exceed = pl.col("n_exceed").cast(pl.Float64)
+    n = pl.col("n_scored").cast(pl.Float64)
     totals = [f"{name}_{amount}" for name in ("used", "over", "waste", "reserved")]
     keys = ["stratum", "level", "rank", "margin_pct"]
     frame = (
@@ -56,9 +58,8 @@ def by_stratum(
             *(pl.col(name).sum() for name in (*totals, "killed_coreh", "work_coreh", "cost_coreh")),
             pl.col("queues_share", "slots_share").mean(),
             exceed_rate_task_mean=(exceed / n).mean(),
-            exceed2=(exceed**2).sum(),
-            exceed_n=(exceed * n).sum(),
-            n2=(n**2).sum(),
+            exceed=exceed,
+            n=n,
         )
         .with_columns(
             exceed_rate=pl.col("n_exceed") / pl.col("n_scored"),
@@ -66,25 +67,20 @@ def by_stratum(
         )
         .sort(keys)
     )
-    bounds = [_bounds(row, confidence) for row in frame.iter_rows(named=True)]
-    return frame.drop("exceed2", "exceed_n", "n2", "cost_coreh").with_columns(
+    # tens of levels, not thousands
+    bounds = [
+        _bounds(np.array(y), np.array(x), confidence)
+        for y, x in frame.select("exceed", "n").iter_rows()
+    ]
+    return frame.drop("exceed", "n", "cost_coreh").with_columns(
         exceed_lo=pl.Series([b[0] for b in bounds], dtype=pl.Float64),
         exceed_hi=pl.Series([b[1] for b in bounds], dtype=pl.Float64),
     )
 
 
-def _bounds(row: dict[str, float], confidence: float) -> tuple[float, float]:
-    """Interval of the exceed rate of one level; there are tens of levels, not thousands."""
-    rate, n_tasks = np.array([row["exceed_rate"]]), int(row["n_tasks"])
-    variance = ratio_variance(
-        np.array([row["exceed2"]]),
-        np.array([row["exceed_n"]]),
-        row["n2"],
-        row["n_scored"],
-        rate,
-        n_tasks,
-    )
-    low, high = share_interval(rate, variance, row["n_scored"], n_tasks, confidence)
+def _bounds(exceed: FloatArray, jobs: FloatArray, confidence: float) -> tuple[float, float]:
+    """Interval of the exceed rate of one level."""
+    _, low, high = ShareSums.of(exceed[:, None], jobs).interval(confidence)
     return float(low[0]), float(high[0])
 
 

@@ -28,12 +28,14 @@ EXPECTED = {
     14287024: (0, 901, 239, [(1.3, 21), (46.0, 11), (0.8, 22), (0, 33), (0, 22), (0, 22), (0, 22)]),
     15350577: (0, 1101, 10_558, [(0.1, 20), (2.1, 12), (0, 23), (0, 34), (0, 24), (0, 24), (0, 25)]),
 }  # fmt: skip
-T0 = datetime(2018, 1, 1)  # noqa: DTZ001 - archive times are UTC without zone
+T0 = datetime(2018, 1, 1)
 
 
 def quantities(taskid: int, base_mb: int, scout_priority: int) -> pl.DataFrame:
     frame = pl.read_csv(FOLDER / f"job_records_{taskid}.csv.gz", infer_schema_length=None)
-    status = pl.col("jobstatus") == "finished" if "jobstatus" in frame.columns else pl.lit(value=True)
+    status = (
+        pl.col("jobstatus") == "finished" if "jobstatus" in frame.columns else pl.lit(value=True)
+    )
     cores = pl.col("actualcorecount").cast(pl.Float64)
     end = (pl.col("queue_time") + pl.col("wall_time")) * timedelta(seconds=1) + T0
     return frame.filter(status & (pl.col("assignedpriority") != 5000)).select(

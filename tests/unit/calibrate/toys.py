@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import polars as pl
 
-T0 = datetime(2026, 1, 1)  # noqa: DTZ001 - archive times are UTC without zone
+T0 = datetime(2026, 1, 1)
 
 
 def quantities(
