@@ -240,6 +240,7 @@ def tasks_frame(settings: SynthSettings, block: Block, totals: Totals) -> pl.Dat
             "baseramcount": tasks.base_ram_mb,
             "ramunit": texts(["MB", "MBPerCore"], tasks.per_core.astype(np.int64)),
             "orig_ramcount": _submitted_ram(block),
+            "orig_cputimeunit": texts(["HS06sPerEvent"], kind * 0),
             "transpath": texts([k.transpath for k in JOB_TYPES], kind),
             "architecture": texts(["x86_64-centos7-gcc11-opt"], kind * 0),
             "goal": np.full(tasks.n, 1000),

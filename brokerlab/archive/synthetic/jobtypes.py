@@ -102,7 +102,7 @@ class JobType:
     light_share: float = 0.02
     light_scale: float = 0.10
     gap_mem: Range
-    gap_wall: Range = (0.25, 0.20)
+    gap_wall: Range = (0.35, 0.20)
     base_ram_mb: int = 0
     pre_ram_mb: int
     rss_ratio: float
@@ -128,7 +128,7 @@ JOB_TYPES: tuple[JobType, ...] = (
         ref_cores=8, events_per_file=1000, file_mb=2780, out_bytes=938_000, out_job_sd=0.055,
         wall_s=7490, wall_sd=(0.10, 0.20), wall_queue_sd=0.30, startup=0.3, eff=0.835,
         eff_queue_sd=0.03, eff_sd=0.02, mem_base_mb=4924, mem_core_mb=1580, mem_sd=(0.05, 0.08),
-        gap_mem=(0.06, 0.04), base_ram_mb=2000, pre_ram_mb=3000, rss_ratio=0.81, avg_ratio=0.64,
+        gap_mem=(0.07, 0.04), base_ram_mb=2000, pre_ram_mb=3000, rss_ratio=0.81, avg_ratio=0.64,
         read_factor=3.1,
     ),
     JobType(
@@ -136,7 +136,7 @@ JOB_TYPES: tuple[JobType, ...] = (
         transpath="Sim_tf.py", task_share=0.14, cores=(8, 1), cores_share=(0.9, 0.1), ref_cores=8,
         events_per_file=1000, event_ranges=10, file_mb=310, out_bytes=900_000, wall_s=14_000,
         wall_sd=(0.10, 0.20), startup=0.1, eff=0.93, eff_queue_sd=0.03, eff_sd=0.02,
-        mem_base_mb=1300, mem_core_mb=420, mem_sd=(0.05, 0.08), gap_mem=(-0.01, 0.03),
+        mem_base_mb=1300, mem_core_mb=420, mem_sd=(0.05, 0.08), gap_mem=(0.03, 0.03),
         pre_ram_mb=2000, rss_ratio=0.70, avg_ratio=0.70, read_factor=1.4,
     ),
     JobType(
@@ -144,7 +144,8 @@ JOB_TYPES: tuple[JobType, ...] = (
         transpath="Gen_tf.py", task_share=0.10, cores=(1,), cores_share=(1.0,), ref_cores=1,
         pseudo=True, events_per_file=10_000, file_mb=0, out_bytes=31_000, wall_s=6000,
         wall_task_sd=0.9, eff=0.93, eff_queue_sd=0.05, eff_sd=0.03, mem_base_mb=500,
-        mem_core_mb=400, mem_task_sd=0.35, gap_mem=(0.02, 0.04), pre_ram_mb=2000, rss_ratio=0.93,
+        mem_core_mb=400, mem_task_sd=0.35, mem_sd=(0.05, 0.09),
+        gap_mem=(-0.02, 0.03), pre_ram_mb=2000, rss_ratio=0.93,
         avg_ratio=0.66, read_factor=300.0,
     ),
     JobType(
@@ -162,7 +163,7 @@ JOB_TYPES: tuple[JobType, ...] = (
         events_per_file=17, events_job_sd=0.53, file_mb=20, out_bytes=2_700_000, out_job_sd=0.3,
         wall_s=850, wall_task_sd=0.3, wall_sd=(0.15, 0.25), wall_queue_sd=0.40, startup=0.66,
         eff=0.507, eff_queue_sd=0.25, eff_sd=0.18, mem_base_mb=557, mem_core_mb=2000,
-        mem_event_mb=4.0, mem_sd=(0.06, 0.09), gap_mem=(0.08, 0.03), gap_wall=(0.40, 0.20),
+        mem_event_mb=4.0, mem_sd=(0.06, 0.09), gap_mem=(0.08, 0.03), gap_wall=(0.45, 0.20),
         pre_ram_mb=4000, rss_ratio=0.98, avg_ratio=0.55, vmem_ratio=1.63, read_factor=120.0,
     ),
     JobType(
@@ -172,7 +173,7 @@ JOB_TYPES: tuple[JobType, ...] = (
         events_job_sd=0.3, no_events_share=0.5, file_mb=700, out_bytes=1500, out_task_sd=1.8,
         out_job_sd=0.25, wall_s=3600, wall_task_sd=1.7, wall_sd=(0.20, 0.25), eff=0.80,
         eff_queue_sd=0.12, eff_sd=0.12, mem_base_mb=500, mem_core_mb=700, mem_task_sd=0.45,
-        mem_sd=(0.07, 0.12), light_share=0.04, light_scale=0.2, gap_mem=(-0.02, 0.04),
+        mem_sd=(0.07, 0.12), light_share=0.04, light_scale=0.2, gap_mem=(0.02, 0.04),
         pre_ram_mb=2000, rss_ratio=0.90, avg_ratio=0.60,
     ),
 )  # fmt: skip

@@ -52,7 +52,8 @@ class Mixture:
 
     def cdf(self, value: FloatArray) -> FloatArray:
         """Return the probability of at most ``value``, one per task, value at least 0."""
-        ln = np.log(value[:, None] / self.scale + self.offset[:, None]) - self.mean
+        whole = value[:, None] / self.scale + self.offset[:, None]
+        ln = np.log(np.maximum(whole, 1e-300)) - self.mean
         p = noise_cdf(ln, self.sd, self.tail_share, self.tail_scale, self.tail_sign)
         return np.asarray((self.weight * p).sum(axis=1))
 

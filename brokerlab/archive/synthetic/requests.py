@@ -115,8 +115,7 @@ def scout_requests(
     out = SortedGroups.of(t[big], per_event[big], n).percentile(75) / KB
     io = (scouts.input_mb * 1024 + scouts.output_bytes / KB) / scouts.wall_s / scouts.cores
     count = np.bincount(t, minlength=n)
-    disk = np.zeros(n, dtype=np.int64)
-    np.add.at(disk, t, scouts.diskio_kb // scouts.wall_s)
+    disk = np.bincount(t, scouts.diskio_kb / scouts.wall_s, minlength=n)
     cpu = _largest(t, scouts.cpu_s.astype(np.float64), n)
     size = _largest(t, scouts.input_mb, n)
     wall = np.ceil(np.where(cpu < 3600, 0, cpu) / np.maximum(size, 1e-9) * 1.5)
@@ -127,7 +126,7 @@ def scout_requests(
         outdisk_kb=_whole(np.minimum(out, 10240), ~np.isnan(out)),
         workdisk_mb=_whole(_largest(t, scouts.workdir_bytes / MB, n), count > 0),
         iointensity=_whole(np.ceil(_largest(t, io, n)), count > 0),
-        diskio=np.where(count > 0, disk // np.maximum(count, 1), -1),
+        diskio=_whole(np.floor_divide(disk, np.maximum(count, 1.0)), count > 0),
         walltime=_whole(np.minimum(wall, 999_999_999), count > 0),
     )
 

@@ -23,7 +23,7 @@ QUEUE_SHARE_OF_MEMORY = 0.17
 """Share of the variance of ln(peak memory) inside a task that lies between queues (section 4)."""
 LEVELS: FloatArray = ndtri((np.arange(9) + 0.5) / 9)
 """Standard normal levels, equally likely, of the events of a job: finite so that the truth is exact."""
-TAIL_SHARE, TAIL_SCALE = 0.015, 0.4
+TAIL_SHARE, TAIL_SCALE = 0.015, 0.3
 """Heavy right tail of ln(wall time): share of jobs and mean size (section 10, item 2)."""
 
 

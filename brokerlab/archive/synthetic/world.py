@@ -20,6 +20,8 @@ CPU_MODELS = (
     "AMD EPYC 7302 16-Core Processor 512 KB",
     "AMD EPYC 7763 64-Core Processor 512 KB",
 )
+SITE_FAILURES = 0.021
+"""Share of attempts that fail for a reason of the site; kills come on top."""
 HIMEM_MB = 2000
 """Memory per core above which a job counts as high memory [MB]."""
 
@@ -104,11 +106,7 @@ def draw_world(settings: SynthSettings, rng: np.random.Generator) -> World:
     slow = rng.random(n) < 0.05
     slow[:3] = False
     wait = np.where(slow, np.log(rng.uniform(3, 20, n) * 3600), rng.normal(7.55, 0.75, n))
-    fail = np.minimum(rng.beta(0.35, 20.0, n), 0.14)
-    bad = rng.random(n) < 0.03
-    bad[:3] = False
-    fail = np.where(bad, rng.uniform(0.14, 0.287, n), fail)
-    strict = rng.random((2, n))
+    fail = _failure_shares(rng, size)
     z_power = (np.log(power) - np.log(power).mean()) / np.log(power).std()
     effects = rng.standard_normal((2, n))
     names, frame = _queue_frame(
@@ -129,14 +127,36 @@ def draw_world(settings: SynthSettings, rng: np.random.Generator) -> World:
         queue_ln_mean=wait,
         queue_ln_sd=rng.uniform(0.38, 0.70, n),
         fail=fail,
-        enforces_ram=strict[0] < 0.15,
-        enforces_wall=strict[1] < 0.07,
+        enforces_ram=_some(rng, size, 0.15),
+        enforces_wall=_some(rng, size, 0.07),
         z_power=z_power,
         z_mem=effects[0],
         z_wall=effects[1],
         node_model=rng.integers(0, len(CPU_MODELS), (n, NODES_PER_QUEUE)),
         frame=frame,
     )
+
+
+def _failure_shares(rng: np.random.Generator, size: FloatArray) -> FloatArray:
+    """Draw the share of jobs that fail by queue: most near 0, a few at 14 to 29 %, 2.1 % overall."""
+    n = len(size)
+    share = np.minimum(rng.beta(0.35, 20.0, n), 0.14)
+    bad = (rng.random(n) < 0.03) & (size < np.quantile(size, 0.9))
+    bad[:3] = False
+    share = np.where(bad, rng.uniform(0.14, 0.287, n), share)
+    rest = np.where(bad, 0.0, size)
+    wanted = SITE_FAILURES * size.sum() - (share * size)[bad].sum()
+    scale = max(wanted, 0.3 * SITE_FAILURES * size.sum()) / (share * rest).sum()
+    return np.asarray(np.where(bad, share, np.minimum(share * scale, 0.25)))
+
+
+def _some(rng: np.random.Generator, size: FloatArray, share: float) -> BoolArray:
+    """Choose queues at random that together have about a share of the slots."""
+    order = rng.permutation(len(size))
+    inside = np.cumsum(size[order]) <= share * size.sum()
+    chosen = np.zeros(len(size), dtype=np.bool_)
+    chosen[order[inside]] = True
+    return chosen
 
 
 def _queue_frame(
