@@ -19,7 +19,7 @@ from brokerlab.units import MB
 
 INPUT_TYPES = ["input", "pseudo_input"]
 MERGE_TYPES = ["trn_log", "trn_output"]
-CHUNK_FILES = 4_000_000  # rows of `files` worked on at once; bounds the memory
+CHUNK_FILES = 1_000_000  # rows of `files` worked on at once; bounds the memory
 
 _I, _F, _S, _B, _T = nw.Int64(), nw.Float64(), nw.String(), nw.Boolean(), nw.Datetime("us")
 
