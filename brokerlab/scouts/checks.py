@@ -154,7 +154,11 @@ def _short(rules: ScoutRules) -> Check:
             "SCOUT_SHORT_EXECTIME_<prodsourcelabel>",
             "SCOUT_CHANGE_SR_<prodsourcelabel>",
         ),
-        ("n_short", "n_short_copy", "total_short_base", "short_tenths", "longest_short"),
+        (
+            *("n_short", "n_short_copy", "total_short_base", "short_tenths"),
+            *("expected_jobs", "expected_jobs_event", "short_cutoff"),
+            *("longest_short", "short_exec_time"),
+        ),
         (
             *many_short_jobs(),
             ("split rule changed instead", pl.col("splitrule_changed")),
@@ -192,7 +196,11 @@ def _inefficient() -> Check:
             "SCOUT_LOW_CPU_EFFICIENCY_<prodsourcelabel>",
             "SCOUT_MAX_IO_INTENSITY_FOR_EXHAUSTED_<prodsourcelabel>",
         ),
-        ("min_cpu_efficiency", "MC", "n_inefficient", "n_total_for_ineff", "iointensity"),
+        (
+            *("min_cpu_efficiency", "MC", "n_inefficient", "n_total_for_ineff"),
+            *("inefficient_tenths", "expected_jobs", "expected_jobs_event", "inefficient_cutoff"),
+            *("iointensity", "max_io_intensity"),
+        ),
         (
             ("split rule changed instead", pl.col("splitrule_changed")),
             ("efficiency not measured", has_own & measured.is_null()),
