@@ -44,8 +44,8 @@ def texts(values: Sequence[str | None], index: IntArray) -> pl.Series:
     return pl.Series(values, dtype=pl.String)[pl.Series(index)]
 
 
-def known(values: IntArray, known: BoolArray) -> pl.Series:
-    """Return integers that are null where not known."""
+def known(values: IntArray | pl.Series, known: BoolArray) -> pl.Series:
+    """Return values that are null where not known."""
     return pl.DataFrame({"v": values, "k": known}).select(pl.when("k").then("v").otherwise(None))[
         "v"
     ]
@@ -161,13 +161,7 @@ def _usage(world: World, block: Block) -> dict[str, pl.Series | IntArray | Float
     events = np.where(block.tasks.has_events[t] | merge, block.roots.events[rows.root], 0)
     pseudo = (per_type(lambda k: k.pseudo)[kind] > 0) & ~merge
     leak = np.round(30 * block.roots.size[rows.root]).astype(np.int64)
-    metrics = pl.DataFrame(
-        {"c": rows.cores, "w": m.workdir_bytes, "v": (maxrss * vmem).astype(np.int64)}
-    ).select(pl.format("coreCount={} workDirSize={} vmPeakMax={}", "c", "w", "v"))
-    none = pl.lit(None)
-    text = pl.DataFrame({"k": seen, "m": metrics.to_series(), "t": timing}).select(
-        m=pl.when("k").then("m").otherwise(none), t=pl.when("k").then("t").otherwise(none)
-    )
+    metrics = _metrics(block, (maxrss * vmem).astype(np.int64))
     return {
         "corecount": rows.cores,
         "actualcorecount": known(rows.cores, has_cores),
@@ -189,9 +183,17 @@ def _usage(world: World, block: Block) -> dict[str, pl.Series | IntArray | Float
         "inputfilebytes": known(m.input_bytes, ~pseudo),
         "noutputdatafiles": np.where(done, 2, 0),
         "outputfilebytes": known(m.output_bytes, done),
-        "jobmetrics": text["m"],
-        "pilottiming": text["t"],
+        "jobmetrics": known(metrics, seen),
+        "pilottiming": known(timing, seen),
     }
+
+
+def _metrics(block: Block, peak_kb: IntArray) -> pl.Series:
+    """Return the ``jobmetrics`` text."""
+    frame = pl.DataFrame({"c": block.rows.cores, "w": block.measures.workdir_bytes, "v": peak_kb})
+    return frame.select(
+        pl.format("coreCount={} workDirSize={} vmPeakMax={}", "c", "w", "v")
+    ).to_series()
 
 
 def _memory_ratios(

@@ -207,65 +207,73 @@ def tasks_frame(settings: SynthSettings, block: Block, totals: Totals) -> pl.Dat
     Returns:
         All columns of the contract; tasks without a job in the archive are left out.
     """
-    keep = np.flatnonzero(totals.rows > 0)
-    tasks = block.tasks
     code = status_of(settings, block, totals)
-    kind = tasks.kind
-    user = per_type(lambda k: k.label == "user")[kind] > 0
-    ended = np.isin(code, [0, 1, 4])
-    used = np.where(code == 3, 2, 3)
-    created = np.floor(tasks.created_s).astype(np.int64)
-    frame = pl.DataFrame(
-        {
-            "jeditaskid": block.taskid,
-            "reqid": block.taskid // 7,
-            "parent_tid": block.taskid,
-            "vo": texts(["atlas"], kind * 0),
-            "prodsourcelabel": texts([k.label for k in JOB_TYPES], kind),
-            "tasktype": texts(["prod", "anal"], user.astype(np.int64)),
-            "processingtype": texts([k.processingtype for k in JOB_TYPES], kind),
-            "campaign": texts(["SYNTH-a", "SYNTH-b"], block.tasks.late.astype(np.int64)),
-            "gshare": texts([k.gshare for k in JOB_TYPES], kind),
-            "workqueue_id": kind + 1,
-            "username": texts(
-                ["production", *USERS],
-                np.where(user, 1 + np.arange(tasks.n) % len(USERS), 0),
-            ),
-            "status": texts(STATUS, code),
-            "taskpriority": tasks.priority,
-            "currentpriority": tasks.priority,
-            "corecount": tasks.cores,
-            "cpuefficiency": np.full(tasks.n, 90),
-            "basewalltime": tasks.base_wall_s,
-            "baseramcount": tasks.base_ram_mb,
-            "ramunit": texts(["MB", "MBPerCore"], tasks.per_core.astype(np.int64)),
-            "orig_ramcount": _submitted_ram(block),
-            "orig_cputimeunit": texts(["HS06sPerEvent"], kind * 0),
-            "transpath": texts([k.transpath for k in JOB_TYPES], kind),
-            "architecture": texts(["x86_64-centos7-gcc11-opt"], kind * 0),
-            "goal": np.full(tasks.n, 1000),
-            "attemptnr": np.ones(tasks.n, np.int64),
-            "creationdate": times(settings, created),
-            "modificationtime": times(settings, totals.last_s + 300),
-            "starttime": times(settings, np.where(totals.rows > 0, totals.first_s, 0)),
-            "endtime": times(settings, totals.last_s),
-            "statechangetime": times(settings, totals.last_s + 300),
-            "t_done_jobs": totals.ok,
-            "usescout": used,
-            "scoutsuccessrate": np.full(tasks.n, 5),
-            "nfilesperjob": tasks.files_per_job,
-            "mergeoutput": known(np.ones(tasks.n, np.int64), tasks.merge_group > 0),
-            "ended": ended,
-            **_parameters(block, code),
-        }
-    )
+    columns = {
+        **_submitted(settings, block),
+        **_progress(settings, block, totals, code),
+        **_parameters(block, code),
+    }
     merge = pl.when(pl.col("mergeoutput") == 1).then(pl.lit(",MO=1")).otherwise(pl.lit(""))
-    frame = frame.with_columns(
+    frame = pl.DataFrame(columns).with_columns(
         pl.when("ended").then("endtime").alias("endtime"),
         taskname=pl.format("synth.{}.{}", "processingtype", "jeditaskid"),
         splitrule=pl.format("US={},SS=5,NF={}{}", "usescout", "nfilesperjob", merge),
     )
-    return conform("tasks", frame[keep])
+    return conform("tasks", frame[np.flatnonzero(totals.rows > 0)])
+
+
+def _submitted(settings: SynthSettings, block: Block) -> dict[str, pl.Series | IntArray]:
+    """Return what was known when the task was submitted."""
+    tasks, kind = block.tasks, block.tasks.kind
+    user = per_type(lambda k: k.label == "user")[kind] > 0
+    owner = np.where(user, 1 + np.arange(tasks.n) % len(USERS), 0)
+    return {
+        "jeditaskid": block.taskid,
+        "reqid": block.taskid // 7,
+        "parent_tid": block.taskid,
+        "vo": texts(["atlas"], kind * 0),
+        "prodsourcelabel": texts([k.label for k in JOB_TYPES], kind),
+        "tasktype": texts(["prod", "anal"], user.astype(np.int64)),
+        "processingtype": texts([k.processingtype for k in JOB_TYPES], kind),
+        "campaign": texts(["SYNTH-a", "SYNTH-b"], tasks.late.astype(np.int64)),
+        "gshare": texts([k.gshare for k in JOB_TYPES], kind),
+        "workqueue_id": kind + 1,
+        "username": texts(["production", *USERS], owner),
+        "taskpriority": tasks.priority,
+        "currentpriority": tasks.priority,
+        "corecount": tasks.cores,
+        "cpuefficiency": np.full(tasks.n, 90),
+        "basewalltime": tasks.base_wall_s,
+        "baseramcount": tasks.base_ram_mb,
+        "ramunit": texts(["MB", "MBPerCore"], tasks.per_core.astype(np.int64)),
+        "orig_ramcount": _submitted_ram(block),
+        "orig_cputimeunit": texts(["HS06sPerEvent"], kind * 0),
+        "transpath": texts([k.transpath for k in JOB_TYPES], kind),
+        "architecture": texts(["x86_64-centos7-gcc11-opt"], kind * 0),
+        "goal": np.full(tasks.n, 1000),
+        "scoutsuccessrate": np.full(tasks.n, 5),
+        "nfilesperjob": tasks.files_per_job,
+        "mergeoutput": known(np.ones(tasks.n, np.int64), tasks.merge_group > 0),
+        "creationdate": times(settings, np.floor(tasks.created_s).astype(np.int64)),
+    }
+
+
+def _progress(
+    settings: SynthSettings, block: Block, totals: Totals, code: IntArray
+) -> dict[str, pl.Series | IntArray | BoolArray]:
+    """Return how far the task has come."""
+    n = block.tasks.n
+    return {
+        "status": texts(STATUS, code),
+        "attemptnr": np.ones(n, np.int64),
+        "modificationtime": times(settings, totals.last_s + 300),
+        "starttime": times(settings, np.where(totals.rows > 0, totals.first_s, 0)),
+        "endtime": times(settings, totals.last_s),
+        "statechangetime": times(settings, totals.last_s + 300),
+        "t_done_jobs": totals.ok,
+        "usescout": np.where(code == STATUS.index("scouting"), 2, 3),
+        "ended": np.isin(code, [STATUS.index(s) for s in ("done", "finished", "broken")]),
+    }
 
 
 def _submitted_ram(block: Block) -> IntArray:
@@ -277,7 +285,7 @@ def _submitted_ram(block: Block) -> IntArray:
 def _parameters(block: Block, code: IntArray) -> dict[str, pl.Series | IntArray]:
     """Return the task parameters: submitted ones before the decision, the scouts' ones after it."""
     tasks, req = block.tasks, block.requests
-    decided = code != 3
+    decided = code != STATUS.index("scouting")
     ram = np.where(decided & (req.ram_mb > 0), req.ram_mb, _submitted_ram(block))
     set_cpu = decided & (req.cputime >= 0)
     per_core = np.where(tasks.per_core, ram, ram // tasks.ref_cores)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from brokerlab.numerics import FloatArray
+from brokerlab.numerics import FloatArray, IntArray
 
 Range = tuple[float, float]
 
@@ -188,6 +188,18 @@ def per_type(value: Callable[[JobType], float]) -> FloatArray:
         array([8., 8., 8., 1., 1., 1., 1.])
     """
     return np.array([value(t) for t in JOB_TYPES], dtype=np.float64)
+
+
+def of_kind(kind: IntArray, value: Callable[[JobType], float]) -> FloatArray:
+    """Return one number of the kind for every task."""
+    return np.asarray(per_type(value)[kind])
+
+
+def range_of_kind(
+    kind: IntArray, value: Callable[[JobType], Range]
+) -> tuple[FloatArray, FloatArray]:
+    """Return a pair of numbers of the kind for every task."""
+    return of_kind(kind, lambda t: value(t)[0]), of_kind(kind, lambda t: value(t)[1])
 
 
 @dataclass(frozen=True)

@@ -175,47 +175,56 @@ def _queue_frame(
     n = len(cores)
     site = np.arange(n) // 2
     slot = np.where(ucore, "UCORE", np.where(cores == 1, "SCORE", "MCORE"))
-    names = [f"SYNTH-{s:03d}_{k}{'' if i % 2 == 0 else '_2'}" for i, (s, k) in enumerate(zip(site, slot, strict=True))]  # fmt: skip
-    at = pl.Series([settings.start_us]).cast(pl.Datetime("us"))[0]
-    frame = pl.DataFrame(
-        {
-            "panda_queue": names,
-            "unified_name": [None] * n,
-            "is_unified": [False] * n,
-            "atlas_site": [f"SYNTH-{s:03d}" for s in site],
-            "role": np.where(site % 6 == 0, "nucleus", "satellite"),
-            "pandasite_state": ["ACTIVE"] * n,
-            "tier": np.where(site % 6 == 0, "T1", "T2"),
-            "cloud": [f"C{s % 10}" for s in site],
-            "region": [f"R{s % 10}" for s in site],
-            "type": kind,
-            "resource_type_q": rng.choice(["GRID", "hpc", "cloud"], n, p=[0.9, 0.06, 0.04]),
-            "status": status,
-            "corecount": cores,
-            "corepower": power,
-            "memory": per_core * cores,
-            "maxrss": per_core * cores,
-            "minrss": [0] * n,
-            "maxtime": rng.choice([172_800, 259_200, 345_600, 0], n, p=[0.3, 0.3, 0.3, 0.1]),
-            "mintime": [0] * n,
-            "maxwdir": 14_000 + 20_000 * cores,
-            "maxinputsize": rng.choice([14_000, 60_000, 500_000, -1], n),
-            "direct_access_lan": rng.random(n) < 0.5,
-            "direct_access_wan": rng.random(n) < 0.2,
-            "pledgedcpu": np.where(rng.random(n) < 0.1, -1, np.round(size)).astype(np.int64),
-            "transferringlimit": [2000] * n,
-            "wnconnectivity": rng.choice(["full#IPv4", "full#IPv4+IPv6"], n),
-            "jobseed": ["std"] * n,
-            "capability": [None if not u else "ucore" for u in ucore],
-            "workflow": ["pull_ups"] * n,
-            "is_cvmfs": [True] * n,
-            "transtimehi": [4] * n,
-            "transtimelo": [4] * n,
-            "last_update": [at] * n,
-        },
-        strict=False,
-    )
+    again = np.where(np.arange(n) % 2 == 0, "", "_2")
+    names = [f"SYNTH-{s:03d}_{k}{a}" for s, k, a in zip(site, slot, again, strict=True)]
+    columns = {
+        "panda_queue": names,
+        "type": kind,
+        "status": status,
+        "corecount": cores,
+        "corepower": power,
+        "memory": per_core * cores,
+        "maxrss": per_core * cores,
+        "maxtime": rng.choice([172_800, 259_200, 345_600, 0], n, p=[0.3, 0.3, 0.3, 0.1]),
+        "maxwdir": 14_000 + 20_000 * cores,
+        "maxinputsize": rng.choice([14_000, 60_000, 500_000, -1], n),
+        "direct_access_lan": rng.random(n) < 0.5,
+        "direct_access_wan": rng.random(n) < 0.2,
+        "pledgedcpu": np.where(rng.random(n) < 0.1, -1, np.round(size)).astype(np.int64),
+        "wnconnectivity": rng.choice(["full#IPv4", "full#IPv4+IPv6"], n),
+        "capability": [None if not u else "ucore" for u in ucore],
+        **_site_columns(rng, site),
+    }
+    at = pl.lit(settings.start_us).cast(pl.Datetime("us"))
+    frame = pl.DataFrame(columns, strict=False).with_columns(last_update=at, **_SAME_EVERYWHERE)
     return names, conform("queues", frame)
+
+
+_SAME_EVERYWHERE = {
+    "is_unified": pl.lit(value=False),
+    "pandasite_state": pl.lit("ACTIVE"),
+    "minrss": pl.lit(0),
+    "mintime": pl.lit(0),
+    "transferringlimit": pl.lit(2000),
+    "jobseed": pl.lit("std"),
+    "workflow": pl.lit("pull_ups"),
+    "is_cvmfs": pl.lit(value=True),
+    "transtimehi": pl.lit(4),
+    "transtimelo": pl.lit(4),
+}
+"""Columns of ``queues`` that do not vary."""
+
+
+def _site_columns(rng: np.random.Generator, site: IntArray) -> dict[str, object]:
+    """Return what belongs to the site of each queue."""
+    return {
+        "atlas_site": [f"SYNTH-{s:03d}" for s in site],
+        "role": np.where(site % 6 == 0, "nucleus", "satellite"),
+        "tier": np.where(site % 6 == 0, "T1", "T2"),
+        "cloud": [f"C{s % 10}" for s in site],
+        "region": [f"R{s % 10}" for s in site],
+        "resource_type_q": rng.choice(["GRID", "hpc", "cloud"], len(site), p=[0.9, 0.06, 0.04]),
+    }
 
 
 def resource_types() -> pl.DataFrame:
