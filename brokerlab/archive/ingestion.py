@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from brokerlab.archive import approximate, readers, schema
-from brokerlab.archive.contracts import key_columns, polars_schema
+from brokerlab.archive.contracts import key_columns
 from brokerlab.archive.manifest import Manifest, Source
 from brokerlab.archive.merge import PARTIAL, Merged, merge_bucket
 from brokerlab.archive.resolve import RANK, SOURCE
@@ -22,9 +22,10 @@ from brokerlab.errors import BrokerlabError, DataError, SchemaError
 SUFFIXES = (".parquet", ".csv", ".csv.gz", ".json", ".json.gz")
 """Files taken from a folder given as a source."""
 
-BUCKET_BYTES = 512 << 20
+BUCKET_BYTES = 256 << 20
 """Unpacked bytes of sources per bucket; one bucket is in memory at a time."""
-_GZIP_FACTOR = 8
+_PACKED = {".gz": 8, ".parquet": 4}
+"""How much larger than the file the same rows are as plain CSV, roughly."""
 
 Progress = Callable[[int, int, str, int], None]
 """Called with (sources done, sources in all, name of the current one, its rows so far)."""
@@ -166,12 +167,14 @@ class _Run:
         """Write rows to the staging folder, one file per bucket of keys."""
         if rows.is_empty():
             return
-        keys = key_columns(table) or list(polars_schema(table))
+        keys = key_columns(table)
         bucket = rows.select((pl.struct(keys).hash(seed=0) % self.buckets).alias("b"))["b"]
+        # columns that say nothing come back as null when the archive is written
+        said = [c for c in rows.columns if c in keys or rows[c].null_count() < len(rows)]
         for value in bucket.unique().sort().to_list():
             files = self.staged[table][value]
             path = self.writer.scratch() / f"{table}-{value}-{len(files)}.parquet"
-            rows.filter(bucket == value).write_parquet(path, compression="lz4")
+            rows.filter(bucket == value).select(said).write_parquet(path, compression="lz4")
             files.append(path)
 
     def merge(self) -> defaultdict[str, Merged]:
@@ -283,8 +286,7 @@ def _new_sources(
 
 def _buckets(jobs: list[_Job]) -> int:
     """Choose into how many parts the keys are cut, from the size of the sources."""
-    packed = {True: _GZIP_FACTOR, False: 1}
-    total = sum(j.path.stat().st_size * packed[j.path.suffix == ".gz"] for j in jobs)
+    total = sum(j.path.stat().st_size * _PACKED.get(j.path.suffix, 1) for j in jobs)
     return 1 + total // BUCKET_BYTES
 
 

@@ -50,27 +50,38 @@ def merge_bucket(writer: ArchiveWriter, table: str, staged: list[Path], into: Me
         into: Counts, added to.
     """
     new = pl.concat([pl.scan_parquet(path) for path in staged], how="diagonal_relaxed").collect()
-    keys = key_columns(table) or list(polars_schema(table))
+    keys = key_columns(table)
+    rank_of = dict(new.select(SOURCE, RANK).unique().iter_rows())
     old = _rows_with_keys(writer, table, new.select(keys).unique(), keys)
-    rivals = _stacked(old, new)
-    rivals, homeless = _with_versions(table, rivals, keys)
+    rivals, homeless = _with_versions(table, _stacked(old, new), keys)
+    del new  # the largest frame here; the merged one takes its place
     settled = resolve(table, rivals)
-    kept = settled.kept
+    del rivals
     refused = pl.concat([settled.quarantine, homeless])
+    fresh, dead = _changes(old, settled.kept)
+    _rewrite(writer, table, dead, keys)
     if len(refused):
         writer.write("quarantine", refused, trusted=True)
-    unchanged = _unchanged(old, kept)
-    dead = old.join(unchanged, on=ROW, how="anti")
-    fresh = kept.join(unchanged.with_columns(pl.lit(0).alias(RANK)), on=[ROW, RANK], how="anti")
-    _rewrite(writer, table, dead, keys)
+    ranks = fresh[RANK].value_counts()
+    counts: dict[int, int] = dict(ranks.iter_rows())
+    completed = counts.pop(0, 0)
+    into.accepted.update(counts)
+    into.quarantined.update(rank_of[name] for name in refused["source"])
+    into.superseded += len(dead) - completed
+    if "jeditaskid" in fresh.columns:
+        into.tasks |= set(fresh["jeditaskid"].drop_nulls().unique().to_list())
     rows = fresh.drop([*_OWN, FILE], strict=False).sort(keys, nulls_last=True)
     writer.write(table, rows, trusted=True)
-    into.accepted.update(fresh.filter(pl.col(RANK) > 0)[RANK].to_list())
-    rank_of = dict(new.select(SOURCE, RANK).unique().iter_rows())
-    into.quarantined.update(rank_of[name] for name in refused["source"])
-    into.superseded += len(dead) - len(fresh.filter(pl.col(RANK) == 0))
-    if "jeditaskid" in rows.columns:
-        into.tasks |= set(rows["jeditaskid"].drop_nulls().unique().to_list())
+
+
+def _changes(old: pl.DataFrame, kept: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return (rows to write, rows of the archive to take out): what is not as it was."""
+    if old.is_empty():
+        return kept, old
+    unchanged = _unchanged(old, kept)
+    dead = old.join(unchanged, on=ROW, how="anti")
+    same = unchanged.with_columns(pl.lit(0, dtype=pl.Int32).alias(RANK))
+    return kept.join(same, on=[ROW, RANK], how="anti"), dead
 
 
 def _rows_with_keys(
@@ -109,7 +120,8 @@ def _with_versions(
     if fillers.is_empty():
         return rivals, empty_quarantine()
     whole = rivals.filter(~pl.col(PARTIAL))
-    version = version_column(table)
+    named = version_column(table)
+    version = named if named in rivals.columns else None
     latest = whole.group_by(keys).agg(pl.col(version).max() if version else pl.len())
     targets = fillers.drop(version) if version else fillers
     homed = targets.join(latest, on=keys, how="inner", nulls_equal=True)
@@ -128,7 +140,7 @@ def _with_versions(
 
 def _unchanged(old: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
     """Return ``__row`` of rows of the archive that stay as they are."""
-    own = [name for name in old.columns if name not in (FILE, ROW, RANK)]
+    own = [n for n in old.columns if n not in (FILE, ROW, RANK) and n in kept.columns]
     after = kept.filter(pl.col(RANK) == 0).select(ROW, *own)
     both = old.select(ROW, *own).join(after, on=ROW, suffix="__after")
     plain = [name for name in own if not old.schema[name].is_nested()]

@@ -47,7 +47,7 @@ def resolve(table: str, frame: pl.DataFrame, *, source: str = "") -> Settled:
     """Keep one row per key.
 
     Args:
-        table: Name of the canonical table; its key decides, and where it has none, all columns.
+        table: Name of the canonical table; its key decides.
         frame: Canonical rows with ``__row``; with ``__rank`` and ``__source`` if from many sources.
         source: Name of the source where ``__source`` is absent.
 
@@ -57,17 +57,18 @@ def resolve(table: str, frame: pl.DataFrame, *, source: str = "") -> Settled:
     Source:
         archive-schema.md section 0, row "keys".
     """
-    keys = key_columns(table) or list(polars_schema(table))
+    known = [name for name in polars_schema(table) if name in frame.columns]
+    keys = key_columns(table)
     doubled = frame.select(pl.struct(keys).is_duplicated()).to_series()
     if not doubled.any():
         return Settled(frame, empty_quarantine(), 0)
     rivals = _ordered(table, frame.filter(doubled), keys, source)
     winners = rivals.unique(keys, keep="first", maintain_order=True)
     others = rivals.join(winners.select(ROW, RANK), on=[ROW, RANK], how="anti")
-    compared = [c for c in polars_schema(table) if c not in keys] + _plain_extras(table, frame)
+    compared = [c for c in known if c not in keys] + _plain_extras(table, frame)
     beside = others.join(winners, on=keys, how="left", suffix="__kept", nulls_equal=True)
     version = version_column(table)
-    if version is not None:
+    if version in frame.columns:
         same = pl.col(version).eq_missing(pl.col(f"{version}__kept"))
         beside = beside.filter(same)
     differs = {c: (pl.col(c) != pl.col(f"{c}__kept")).fill_null(value=False) for c in compared}
@@ -84,8 +85,8 @@ def _ordered(table: str, rivals: pl.DataFrame, keys: list[str], source: str) -> 
     if RANK not in rivals.columns:
         rivals = rivals.with_columns(pl.lit(0).alias(RANK), pl.lit(source).alias(SOURCE))
     version = version_column(table)
-    latest = [version] if version is not None else []
-    settle = [c for c in polars_schema(table) if c not in {*keys, *latest}]
+    latest = [version] if version in rivals.columns else []
+    settle = [c for c in polars_schema(table) if c in rivals.columns and c not in {*keys, *latest}]
     by = [*keys, *latest, RANK, *settle, ROW]
     down = [name in latest for name in by]
     return rivals.sort(by, descending=down, nulls_last=True)

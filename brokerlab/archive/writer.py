@@ -30,6 +30,7 @@ ROW_GROUP = 131_072
 
 _PARTIAL = ".partial-"
 _LOCK = ".lock"
+_DAY = "__day"
 
 
 class ArchiveWriter:
@@ -289,9 +290,10 @@ def _partitions(table: str, frame: pl.DataFrame) -> Iterator[tuple[str, pl.DataF
     if table != "jobs":
         yield table, frame
         return
-    day = frame.select(pl.col("modificationtime").dt.date().alias("day"))["day"]
-    for value in day.unique().sort():
-        yield f"jobs/day={value.isoformat()}", frame.filter(day == value)
+    dated = frame.with_columns(pl.col("modificationtime").dt.date().alias(_DAY))
+    parts = dated.partition_by(_DAY, include_key=False, as_dict=True, maintain_order=True)
+    for (day,) in sorted(parts):
+        yield f"jobs/day={day.isoformat()}", parts[(day,)]
 
 
 def _window(frame: pl.DataFrame) -> tuple[str, str]:
