@@ -12,7 +12,7 @@ from brokerlab import scouts
 from brokerlab.gdpconfig import Config
 from brokerlab.units import MB
 
-T0 = datetime(2026, 3, 1)  # noqa: DTZ001 - archive times are UTC without zone
+T0 = datetime(2026, 3, 1)
 TIME = pl.Datetime("us")
 JOBS = {
     **dict.fromkeys(["pandaid", "jeditaskid", "eventservice", "jobsetid"], pl.Int64),

@@ -3,92 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from brokerlab.calibrate.assumptions import Assumptions
 from brokerlab.calibrate.caveats import caveats_of
-from brokerlab.calibrate.estimates import Estimator, Rule
 from brokerlab.calibrate.gap import gap_summary, scout_gap
-from brokerlab.calibrate.loss import COMPONENTS, LossWeights
+from brokerlab.calibrate.loss import LossWeights
 from brokerlab.calibrate.moments import Moments, by_setting
-from brokerlab.calibrate.needs import needs_of
-from brokerlab.calibrate.outcomes import Ledger
 from brokerlab.calibrate.parameters import Parameter, parameter_named
-from brokerlab.calibrate.reach import Reach, reach_of, slots_by_queue
-from brokerlab.calibrate.sample import KilledAs, Sample, sample_of
-from brokerlab.calibrate.scout_sets import ScoutsUsed
+from brokerlab.calibrate.reach import Reach
+from brokerlab.calibrate.replay import Replay, Setting, columns_of
+from brokerlab.calibrate.sample import Sample, sample_of
 from brokerlab.calibrate.strata import by_stratum, worst_stratum
 from brokerlab.errors import ConfigError
-from brokerlab.numerics import FloatArray, IntArray
-from brokerlab.scouts.rules import ScoutRules
+from brokerlab.numerics import IntArray
+
+__all__ = ["Assumptions", "Backtest", "Setting", "backtest"]
 
 CELLS = 300_000  # tasks x settings at a time: about 100 MB
-Setting = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Assumptions:
-    """Everything a back-test takes for granted; part of its provenance.
-
-    Attributes:
-        rules: Rule set of the estimate.
-        rule: ``percentile`` (deployed), or ``conformal`` (rank = promised coverage in per cent).
-        scouts_used: ``half``: those finished at the first trigger; ``all``.
-        min_scored: Fewest other jobs of a task that is scored.
-        min_scouts: Fewest scouts with a value.
-        compensation: Factor on memory requests, 1 in the document; 0.95 and 0.90 were seen deployed.
-        retry_factors: How much more each retry gets, as multiples of the first request.
-        killed_after: Share of its run after which a job over its request is killed (memory, disk); 1:
-            the killed attempt's whole use is waste. A job over its walltime limit is killed at it.
-        killed_as: How jobs enter that were killed and not retried: their use as a ``lower_bound`` of
-            their need, or ``exclude``.
-        ram_min_mb: SCOUT_RAMCOUNT_MIN [MB]; None: no minimum.
-        disk_allowance_mb: What a job may write beyond its expected output [MB]: the 300 MB that every
-            request of disk adds for the work directory.
-        confidence: Two-sided, of every interval.
-    """
-
-    rules: ScoutRules = field(default_factory=ScoutRules)
-    rule: Rule = "percentile"
-    scouts_used: ScoutsUsed = "half"
-    min_scored: int = 20
-    min_scouts: int = 1
-    compensation: float = 1.0
-    retry_factors: tuple[float, ...] = (2.0,)
-    killed_after: float = 1.0
-    killed_as: KilledAs = "lower_bound"
-    ram_min_mb: int | None = None
-    disk_allowance_mb: float = 300.0
-    confidence: float = 0.95
-
-    def __post_init__(self) -> None:
-        """Refuse impossible values, all at once."""
-        checks = {
-            "rule": (self.rule in ("percentile", "conformal"), "percentile or conformal"),
-            "scouts_used": (self.scouts_used in ("half", "all"), "half or all"),
-            "killed_as": (self.killed_as in ("lower_bound", "exclude"), "lower_bound or exclude"),
-            "min_scored": (self.min_scored >= 1, "at least 1"),
-            "min_scouts": (self.min_scouts >= 1, "at least 1"),
-            "compensation": (0 < self.compensation <= 2, "above 0, at most 2"),
-            "killed_after": (0 <= self.killed_after <= 1, "0 to 1"),
-            "disk_allowance_mb": (self.disk_allowance_mb >= 0, "at least 0"),
-            "confidence": (0.5 <= self.confidence < 1, "0.5 to below 1"),
-        }
-        wrong = [
-            f"{name}={getattr(self, name)!r}: allowed is {allowed}"
-            for name, (good, allowed) in checks.items()
-            if not good
-        ]
-        if wrong:
-            raise ConfigError("back-test assumptions: " + "; ".join(wrong))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return every assumption by name, the rule set spelled out."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {**values, "rules": self.rules.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -228,7 +164,7 @@ def backtest(
     made = assumptions or Assumptions()
     weights = loss or LossWeights.default(parameter)
     now = current or (chosen.rank, chosen.margin_pct)
-    grid = _grid(ranks, chosen.margins if margins is None else margins, now, chosen)
+    grid = _grid(ranks, chosen.margins if margins is None else margins, (now, *detail), chosen)
     sample = sample_of(
         quantities,
         tasks,
@@ -239,9 +175,9 @@ def backtest(
         min_scouts=made.min_scouts,
         killed_as=made.killed_as,
     )
-    replay = _Replay.of(sample, quantities, queues, chosen, made)
+    replay = Replay.of(sample, quantities, queues, chosen, made)
     moments = Moments(len(grid), grid.index(now))
-    all_ranks, all_margins = _columns(grid)
+    all_ranks, all_margins = columns_of(grid)
     for tasks_here in _chunks(sample.tasks.height, len(grid)):
         cells = replay.cells(all_ranks, all_margins, tasks_here)
         moments.add(cells, replay.ledger.n_jobs[tasks_here], replay.ledger.coreh[tasks_here])
@@ -289,9 +225,9 @@ def backtest(
 
 
 def _grid(
-    ranks: Iterable[int], margins: Iterable[int], current: Setting, parameter: Parameter
+    ranks: Iterable[int], margins: Iterable[int], more: Sequence[Setting], parameter: Parameter
 ) -> list[Setting]:
-    """Return the settings in order, the current one among them."""
+    """Return the settings in order, the current one and those asked in detail among them."""
     all_ranks, all_margins = sorted(set(ranks)), sorted(set(margins))
     problems = [
         f"rank {r}: allowed are whole numbers 0 to 100" for r in all_ranks if not _whole(r, 100)
@@ -303,22 +239,16 @@ def _grid(
     ]
     if not all_ranks or not all_margins:
         problems.append("ranks and margins must not be empty")
-    if parameter.name == "outdiskcount" and (any(all_margins) or current[1] != 0):
+    if parameter.name == "outdiskcount" and any((*all_margins, *(m for _, m in more))):
         problems.append("outdiskcount has no margin: leave margins out or give 0")
     if problems:
         raise ConfigError("back-test grid: " + "; ".join(problems[:5]))
-    return sorted({(r, m) for r in all_ranks for m in all_margins} | {current})
+    return sorted({(r, m) for r in all_ranks for m in all_margins} | set(more))
 
 
 def _whole(value: object, top: int) -> bool:
     """Tell whether a value is a whole number from 0 to top."""
     return isinstance(value, int | np.integer) and bool(0 <= value <= top)
-
-
-def _columns(settings: Sequence[Setting]) -> tuple[IntArray, IntArray]:
-    """Split settings into ranks and margins."""
-    pairs = np.array(settings, dtype=np.int64).reshape(-1, 2)
-    return pairs[:, 0], pairs[:, 1]
 
 
 def _chunks(n_tasks: int, n_settings: int) -> Iterable[slice]:
@@ -340,107 +270,3 @@ def _queue_counts(
         "n_unlimited": int(np.isinf(reach.capacity[0]).sum()),
         "n_unknown_queues": len(seen - set(queues["panda_queue"])),
     }
-
-
-@dataclass(frozen=True)
-class _Replay:
-    """The arrays of one back-test, ready for any setting."""
-
-    sample: Sample
-    estimator: Estimator
-    ledger: Ledger
-    reach: Reach | None
-    parameter: Parameter
-
-    @classmethod
-    def of(
-        cls,
-        sample: Sample,
-        quantities: pl.DataFrame,
-        queues: pl.DataFrame | None,
-        parameter: Parameter,
-        made: Assumptions,
-    ) -> _Replay:
-        """Solve and sort the needs once."""
-        efficiency = made.rules.default_cpu_efficiency
-        needs = needs_of(
-            sample.scored,
-            parameter.name,
-            retry_factors=made.retry_factors,
-            compensation=made.compensation,
-            default_efficiency_pct=efficiency,
-            disk_allowance_mb=made.disk_allowance_mb,
-        )
-        reach = None
-        if queues is not None and queues.height:
-            reach = reach_of(
-                sample.scored,
-                queues,
-                slots_by_queue(quantities),
-                parameter.name,
-                compensation=made.compensation,
-                default_efficiency_pct=efficiency,
-            )
-        return cls(
-            sample=sample,
-            estimator=Estimator(
-                parameter.name, sample.values, made.rules, made.rule, made.ram_min_mb
-            ),
-            ledger=Ledger(needs, sample.tasks.height, killed_after=made.killed_after),
-            reach=reach,
-            parameter=parameter,
-        )
-
-    def cells(self, ranks: IntArray, margins: IntArray, tasks: slice) -> dict[str, FloatArray]:
-        """Return every outcome of a chunk of tasks under all settings, (n_tasks, n_settings) each."""
-        estimate = self.estimator.grid(ranks, margins, tasks)
-        outcome = self.ledger.outcomes(estimate, tasks)
-        cells = {f.name: getattr(outcome, f.name) for f in fields(outcome)}
-        if self.reach is None:
-            queues = slots = np.full(estimate.shape, np.nan)
-        else:
-            queues, slots = self.reach.shares(estimate, tasks)
-        work = self.ledger.coreh[tasks][:, None]
-        fallback = self.estimator.falls_back(ranks, tasks)
-        return {
-            **cells,
-            "estimate": estimate,
-            "queues_share": queues,
-            "slots_share": slots,
-            "unreachable_coreh": (1 - slots) * work,
-            "n_fallback": fallback.astype(np.float64),
-        }
-
-    def by_task(self, settings: Sequence[Setting], weights: LossWeights) -> pl.DataFrame:
-        """Return one row per (task, setting); see ``Backtest.by_task``."""
-        ranks, margins = _columns(settings)
-        tasks = self.sample.tasks
-        cells = self.cells(ranks, margins, slice(0, tasks.height))
-        n = len(settings)
-        flat = {name: values.ravel() for name, values in cells.items()}
-        amount = self.parameter.amount
-        w = weights.to_dict()
-        parts = np.stack([w[name] * np.nan_to_num(flat[name]) for name in COMPONENTS])
-        repeated = tasks.drop("task")[np.repeat(np.arange(tasks.height), n)]
-        reserved = flat["used"] + flat["over"] + flat["waste"]
-        jobs = np.repeat(self.ledger.n_jobs, n)
-        return repeated.with_columns(
-            rank=pl.Series(np.tile(ranks, tasks.height)),
-            margin_pct=pl.Series(np.tile(margins, tasks.height)),
-            estimate=pl.Series(flat["estimate"]),
-            n_exceed=pl.Series(flat["n_exceed"].astype(np.int64)),
-            n_lost=pl.Series(flat["n_lost"].astype(np.int64)),
-            exceed_rate=pl.Series(flat["n_exceed"] / jobs),
-            **{f"used_{amount}": pl.Series(flat["used"])},
-            **{f"over_{amount}": pl.Series(flat["over"])},
-            **{f"waste_{amount}": pl.Series(flat["waste"])},
-            **{f"reserved_{amount}": pl.Series(reserved)},
-            killed_coreh=pl.Series(flat["killed_coreh"]),
-            work_coreh=pl.Series(np.repeat(self.ledger.coreh, n)),
-            headroom_mean=pl.Series(flat["headroom"] / jobs),
-            queues_share=pl.Series(flat["queues_share"]).fill_nan(None),
-            slots_share=pl.Series(flat["slots_share"]).fill_nan(None),
-            unreachable_coreh=pl.Series(flat["unreachable_coreh"]).fill_nan(None),
-            cost_coreh=pl.Series(parts.sum(axis=0)),
-            fallback=pl.Series(flat["n_fallback"] > 0),
-        ).sort("jeditaskid", "rank", "margin_pct")

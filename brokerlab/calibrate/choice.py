@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import polars as pl
 
-from brokerlab.calibrate.backtest import Backtest, Setting
+from brokerlab.calibrate.backtest import Backtest
 from brokerlab.calibrate.loss import COMPONENTS, LossWeights
+from brokerlab.calibrate.replay import Setting
 from brokerlab.calibrate.wording import percent
 from brokerlab.errors import ConfigError
 

@@ -7,7 +7,8 @@ later = backtest(quantities, periods.late, queues, jobs, parameter="ramcount", d
 proof = prove(later, choice.setting, max_exceed=0.02)
 """
 
-from brokerlab.calibrate.backtest import Assumptions, Backtest, backtest
+from brokerlab.calibrate.assumptions import Assumptions
+from brokerlab.calibrate.backtest import Backtest, backtest
 from brokerlab.calibrate.choice import Choice, choose
 from brokerlab.calibrate.gap import gap_summary
 from brokerlab.calibrate.loss import LossWeights

@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 import polars as pl
 
-from brokerlab.calibrate.backtest import Backtest, Setting
+from brokerlab.calibrate.backtest import Backtest
 from brokerlab.calibrate.choice import Choice
 from brokerlab.calibrate.parameters import Parameter, parameter_named
 from brokerlab.calibrate.periods import Periods
 from brokerlab.calibrate.proof import Proof
+from brokerlab.calibrate.replay import Setting
 from brokerlab.calibrate.wording import percent
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config

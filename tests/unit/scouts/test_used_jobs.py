@@ -37,7 +37,7 @@ SAID = {
     "total_short_base": 1,
     "max_cpu_time": 3600,
 }
-EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - what PanDA stores before a time is known
+EPOCH = datetime(1970, 1, 1)  # what PanDA stores before a time is known
 RATES = {"iointensity": None, "diskio": None, "min_cpu_efficiency": None}
 
 

@@ -1,0 +1,132 @@
+"""One history made ready to be replayed under any setting: estimate, search, reach, task by task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import polars as pl
+
+from brokerlab.calibrate.assumptions import Assumptions
+from brokerlab.calibrate.estimates import Estimator
+from brokerlab.calibrate.loss import COMPONENTS, LossWeights
+from brokerlab.calibrate.needs import needs_of
+from brokerlab.calibrate.outcomes import Ledger
+from brokerlab.calibrate.parameters import Parameter
+from brokerlab.calibrate.reach import Reach, reach_of, slots_by_queue
+from brokerlab.calibrate.sample import Sample
+from brokerlab.numerics import FloatArray, IntArray
+
+Setting = tuple[int, int]
+"""Percentile rank and margin [%]."""
+
+
+def columns_of(settings: Sequence[Setting]) -> tuple[IntArray, IntArray]:
+    """Split settings into ranks and margins."""
+    pairs = np.array(settings, dtype=np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The arrays of one back-test, ready for any setting."""
+
+    sample: Sample
+    estimator: Estimator
+    ledger: Ledger
+    reach: Reach | None
+    parameter: Parameter
+
+    @classmethod
+    def of(
+        cls,
+        sample: Sample,
+        quantities: pl.DataFrame,
+        queues: pl.DataFrame | None,
+        parameter: Parameter,
+        made: Assumptions,
+    ) -> Replay:
+        """Solve and sort the needs once."""
+        efficiency = made.rules.default_cpu_efficiency
+        needs = needs_of(
+            sample.scored,
+            parameter.name,
+            retry_factors=made.retry_factors,
+            compensation=made.compensation,
+            default_efficiency_pct=efficiency,
+            disk_allowance_mb=made.disk_allowance_mb,
+        )
+        reach = None
+        if queues is not None and queues.height:
+            reach = reach_of(
+                sample.scored,
+                queues,
+                slots_by_queue(quantities),
+                parameter.name,
+                compensation=made.compensation,
+                default_efficiency_pct=efficiency,
+            )
+        return cls(
+            sample=sample,
+            estimator=Estimator(
+                parameter.name, sample.values, made.rules, made.rule, made.ram_min_mb
+            ),
+            ledger=Ledger(needs, sample.tasks.height, killed_after=made.killed_after),
+            reach=reach,
+            parameter=parameter,
+        )
+
+    def cells(self, ranks: IntArray, margins: IntArray, tasks: slice) -> dict[str, FloatArray]:
+        """Return every outcome of a chunk of tasks under all settings, (n_tasks, n_settings) each."""
+        estimate = self.estimator.grid(ranks, margins, tasks)
+        outcome = self.ledger.outcomes(estimate, tasks)
+        cells = {f.name: getattr(outcome, f.name) for f in fields(outcome)}
+        if self.reach is None:
+            queues = slots = np.full(estimate.shape, np.nan)
+        else:
+            queues, slots = self.reach.shares(estimate, tasks)
+        work = self.ledger.coreh[tasks][:, None]
+        fallback = self.estimator.falls_back(ranks, tasks)
+        return {
+            **cells,
+            "estimate": estimate,
+            "queues_share": queues,
+            "slots_share": slots,
+            "unreachable_coreh": (1 - slots) * work,
+            "n_fallback": fallback.astype(np.float64),
+        }
+
+    def by_task(self, settings: Sequence[Setting], weights: LossWeights) -> pl.DataFrame:
+        """Return one row per (task, setting); see ``Backtest.by_task``."""
+        ranks, margins = columns_of(settings)
+        tasks = self.sample.tasks
+        cells = self.cells(ranks, margins, slice(0, tasks.height))
+        n = len(settings)
+        flat = {name: values.ravel() for name, values in cells.items()}
+        amount = self.parameter.amount
+        w = weights.to_dict()
+        parts = np.stack([w[name] * np.nan_to_num(flat[name]) for name in COMPONENTS])
+        repeated = tasks.drop("task")[np.repeat(np.arange(tasks.height), n)]
+        reserved = flat["used"] + flat["over"] + flat["waste"]
+        jobs = np.repeat(self.ledger.n_jobs, n)
+        return repeated.with_columns(
+            rank=pl.Series(np.tile(ranks, tasks.height)),
+            margin_pct=pl.Series(np.tile(margins, tasks.height)),
+            estimate=pl.Series(flat["estimate"]),
+            n_exceed=pl.Series(flat["n_exceed"].astype(np.int64)),
+            n_lost=pl.Series(flat["n_lost"].astype(np.int64)),
+            exceed_rate=pl.Series(flat["n_exceed"] / jobs),
+            **{f"used_{amount}": pl.Series(flat["used"])},
+            **{f"over_{amount}": pl.Series(flat["over"])},
+            **{f"waste_{amount}": pl.Series(flat["waste"])},
+            **{f"reserved_{amount}": pl.Series(reserved)},
+            killed_coreh=pl.Series(flat["killed_coreh"]),
+            work_coreh=pl.Series(np.repeat(self.ledger.coreh, n)),
+            headroom_mean=pl.Series(flat["headroom"] / jobs),
+            queues_share=pl.Series(flat["queues_share"]).fill_nan(None),
+            slots_share=pl.Series(flat["slots_share"]).fill_nan(None),
+            unreachable_coreh=pl.Series(flat["unreachable_coreh"]).fill_nan(None),
+            cost_coreh=pl.Series(parts.sum(axis=0)),
+            fallback=pl.Series(flat["n_fallback"] > 0),
+        ).sort("jeditaskid", "rank", "margin_pct")
