@@ -20,6 +20,16 @@ from brokerlab.scouts.rules import ScoutRules
 from brokerlab.scouts.settings import task_settings
 
 SUMMED = ("num_finished_jobs", "n_bad", "plain_bytes", "events_all", "events_finished")
+SPENT = (
+    "bringer",
+    "jobstatus",
+    "jobsetid",
+    "n_ok",
+    "n_files",
+    "is_bad",
+    "events_all",
+    "events_finished",
+)
 JOB_SETTINGS = (
     *("base_time_s", "efficiency_pct", "base_ram_mb", "ram_per_core", "ram_fixed"),
     *("outdisk_per_event", "outdisk_fixed", "LI", "IL"),
@@ -86,26 +96,26 @@ def _with_quantities(
     rules: ScoutRules,
 ) -> Jobs:
     """Put the jobs in the order in which they are processed and derive what each says."""
-    numbered = tasks.select("jeditaskid", *JOB_SETTINGS).with_row_index("task")
-    ordered = used.join(numbered.select("jeditaskid", "task"), on="jeditaskid", how="inner").sort(
-        "task", "bringer", "pandaid"
-    )
-    frame = (
-        ordered.with_columns(bench_corepower=bench_corepower(ordered, sites, hosts))
-        .lazy()
-        .join(
-            sites.lazy(),
-            left_on="computingsite",
-            right_on="panda_queue",
-            how="left",
-            maintain_order="left",
-        )
-        .join(numbered.lazy().drop("jeditaskid"), on="task", how="left", maintain_order="left")
-        .with_columns(copies_to_scratch=_copies_to_scratch(known="maxinputsize" in sites.columns))
-        .collect()
-    )
+    ids, own = tasks["jeditaskid"].to_numpy(), used["jeditaskid"].to_numpy()
+    place = np.searchsorted(ids, own)
+    order = np.lexsort((used["pandaid"], used["bringer"], own))
+    order = order[np.isin(own, ids)[order]]
+    ordered, task = used.drop(SPENT)[order], place[order]
+    queue = ordered.select("computingsite").join(
+        sites.with_row_index("queue"),
+        left_on="computingsite",
+        right_on="panda_queue",
+        how="left",
+        maintain_order="left",
+    )["queue"]
+    # columns are fetched by row number: cheaper than joins of wide tables
+    frame = ordered.with_columns(
+        *(tasks[name].gather(task) for name in JOB_SETTINGS),
+        *(sites[name].gather(queue) for name in sites.columns if name != "panda_queue"),
+        bench_corepower=bench_corepower(ordered, sites, hosts),
+    ).with_columns(copies_to_scratch=_copies_to_scratch(known="maxinputsize" in sites.columns))
     derived = job_quantities_of(frame, rules).with_columns(cputime_eligible=cputime_eligible(rules))
-    return Jobs(derived, derived["task"].to_numpy().astype(np.int64), tasks.height)
+    return Jobs(derived, task.astype(np.int64), tasks.height)
 
 
 def _all_settings(
