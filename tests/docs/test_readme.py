@@ -1,0 +1,56 @@
+"""What the README says can be typed, can be typed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from brokerlab.archive.synthetic import synthesise
+from brokerlab.cli import app
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_python_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synthesise(tmp_path / "data" / "demo", jobs=2_000, days=3, seed=1)
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert len(blocks) == 3
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)  # noqa: S102 - our own README
+    first, other = names["result"].parameters, names["other"].parameters  # type: ignore[attr-defined]
+    assert first.height == other.height > 0
+    assert first["ramcount"].drop_nulls().len() > 0
+    assert (first["ramcount"] != other["ramcount"]).any()
+
+
+def test_commands_and_options_exist() -> None:
+    lines = [
+        line.split("#")[0] for line in README.splitlines() if line.startswith("    brokerlab ")
+    ]
+    assert len(lines) == 3
+    for line in lines:
+        words = shlex.split(line)[1:]
+        depth = 2 if words[0] == "proposal" else 1
+        shown = CliRunner().invoke(app, [*words[:depth], "--help"])
+        assert shown.exit_code == 0, line
+        for option in (word for word in words if word.startswith("-")):
+            assert option in shown.output, f"{option} of {line}"
+
+
+def test_make_targets_exist() -> None:
+    targets = re.findall(
+        r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert set(re.findall(r"(?:`|^    )make ([a-z]+)", README, re.MULTILINE)) <= set(targets)
+
+
+def test_picture_is_there() -> None:
+    for path in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README):
+        assert (ROOT / path).is_file()
