@@ -32,8 +32,8 @@ LEVELS: FloatArray = ndtri((np.arange(9) + 0.5) / 9)
 """Standard normal levels, equally likely, of the events of a job: finite so that the truth is exact."""
 TAIL_SHARE, TAIL_SCALE = 0.015, 0.3
 """Heavy right tail of ln(wall time): share of jobs and mean size (section 10, item 2)."""
-WALL_BOUNDS_S = (150.0, 60_000.0)
-"""Shortest and longest median wall time of a task at the usual cores of its kind [s]."""
+WALL_BOUNDS_S = (150.0, 80_000.0)
+"""Shortest and longest median wall time of a task [s]."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _draw_wall(
     startup = of_kind(kind, lambda t: t.startup)
     scale = of_kind(kind, lambda t: t.ref_cores) / ref_cores
     gap, gap_sd = range_of_kind(kind, lambda t: t.gap_wall)
-    wall_s = np.clip(usual, *WALL_BOUNDS_S) * (startup + (1 - startup) * scale) * np.exp(drift)
+    wall_s = np.clip(usual * (startup + (1 - startup) * scale), *WALL_BOUNDS_S) * np.exp(drift)
     return {
         "wall_s": wall_s,
         "wall_sd": _uniform(rng, kind, lambda t: t.wall_sd),
