@@ -32,11 +32,9 @@ ranks: list[int] = [50, 99]  # first and last percentile rank tried [%]
 margins: list[int] = [0, 30]  # first and last margin of ramcount tried [%]
 loss: dict = {}  # weights of the loss that differ from the defaults, such as {"over": 0.3} [core h]
 alpha: float = 0.02  # largest accepted share of jobs killed in their first attempt [1]
-limit_on: str = (
-    "upper"  # upper: the interval of that share must stay below alpha; point: the share itself
-)
+limit_on: str = "upper"  # what must stay below alpha: upper end of its interval, or point [name]
 early_share: float = 0.5  # share of the tasks, by creation, that the choice is made on [1]
-rules: str = "document"  # document or production
+rules: str = "document"  # rule set, document or production [name]
 n_boot: int = 2000  # bootstrap replicates over tasks [1]
 seed: int = 1  # seed of the bootstrap
 out_dir: str = "out/scout-percentiles"  # where everything goes [path]

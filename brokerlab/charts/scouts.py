@@ -214,7 +214,9 @@ def coverage_chart(coverage: pl.DataFrame, *, limit: float, finding: str, sample
         "Points: observed. Band and tick: what n scouts promise the current rank, without margin."
     )
     return alt.layer(ticks, middle, line, text, bars, points).properties(
-        width=WIDTH, height=280, title=title(finding, f"{sample}. {note}")
+        width=min(WIDTH, 140 * promise.height + 60),
+        height=280,
+        title=title(finding, f"{sample}. {note}"),
     )
 
 
@@ -334,14 +336,12 @@ def _percent(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
 
 
 def _limit(value: float, words: str, *, vertical: bool) -> Sequence[alt.Chart]:
-    """Return the red dashed line of a limit, and its name."""
+    """Return the red dashed line of a limit, and its name at the edge with most room."""
     data = alt.Chart(pl.DataFrame({"limit": [value], "words": [words]}))
     line = data.mark_rule(color=LIMIT, strokeDash=[6, 3], strokeWidth=1.5)
     if vertical:
         text = data.mark_text(color=LIMIT, align="left", dx=5, fontWeight="bold")
         place = text.encode(x="limit:Q", y=alt.value(8), text="words:N")
         return line.encode(x="limit:Q"), place
-    text = data.mark_text(color=LIMIT, align="right", dy=-7, fontWeight="bold")
-    return line.encode(y="limit:Q"), text.encode(
-        x=alt.value(WIDTH - 2), y="limit:Q", text="words:N"
-    )
+    text = data.mark_text(color=LIMIT, align="right", dx=-2, dy=-7, fontWeight="bold")
+    return line.encode(y="limit:Q"), text.encode(x=alt.value("width"), y="limit:Q", text="words:N")

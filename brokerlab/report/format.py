@@ -9,6 +9,10 @@ from datetime import UTC, datetime
 
 THIN = "\u202f"
 """Narrow no-break space: between groups of digits and between a number and its unit."""
+MOST_DECIMALS = 6
+"""Smaller parts than a millionth are zero on a page."""
+SHARP = 1e-6
+"""An interval narrower than this part of its value is rounding, not uncertainty."""
 MISSING = "–"
 """What a page shows where there is no number."""
 
@@ -48,7 +52,7 @@ def decimals_for(value: float | None, lo: float | None = None, hi: float | None 
         hi: Upper end.
 
     Returns:
-        Decimals, never negative (a count is not rounded to hundreds on a page).
+        Decimals, never negative (a count is not rounded to hundreds on a page), at most six.
 
     Source:
         Particle Data Group, Review of Particle Physics, section 5.3 "Rounding".
@@ -57,15 +61,14 @@ def decimals_for(value: float | None, lo: float | None = None, hi: float | None 
         >>> decimals_for(4.1, 3.2, 5.0), decimals_for(4.1, 3.87, 4.33), decimals_for(1234.5)
         (1, 2, 0)
     """
-    known = lo is not None and hi is not None and math.isfinite(lo) and math.isfinite(hi)
-    half = (hi - lo) / 2 if known and lo is not None and hi is not None else 0.0
-    if half > 0:
+    half = (hi - lo) / 2 if lo is not None and hi is not None else 0.0
+    if math.isfinite(half) and half > SHARP * abs(value or 0.0):
         exponent = math.floor(math.log10(half))
         lead = round(half / 10**exponent, 2)
-        return max(0, -exponent + (1 if lead < 3.55 else 0))
+        return min(MOST_DECIMALS, max(0, -exponent + (1 if lead < 3.55 else 0)))
     if value is None or not math.isfinite(value) or value == 0:
         return 0
-    return max(0, 2 - math.floor(math.log10(abs(value))))
+    return min(MOST_DECIMALS, max(0, 2 - math.floor(math.log10(abs(value)))))
 
 
 def measured(
@@ -91,7 +94,7 @@ def measured(
     """
     places = decimals_for(value, lo, hi) if decimals is None else decimals
     text = number(value, places)
-    if text == MISSING or lo is None or hi is None:
+    if text == MISSING or lo is None or hi is None or lo == hi == value:
         return text
     return f"{text} ({number(lo, places)} to {number(hi, places)})"
 

@@ -67,7 +67,17 @@ def cell_text(cell: Num | str | None) -> str:
     """
     if isinstance(cell, Num):
         return measured(cell.value, cell.lo, cell.hi, cell.decimals)
-    return MISSING if cell is None else cell
+    return MISSING if cell is None else together(cell)
+
+
+def together(text: str) -> str:
+    """Keep a unit with its number and a product of units on one line.
+
+    Example:
+        >>> together("margin 10 % [GB h]").replace(THIN, "_").replace("\u00a0", "~")
+        'margin 10_% [GB~h]'
+    """
+    return text.replace(" %", f"{THIN}%").replace(" h]", "\u00a0h]")
 
 
 def prose(text: str) -> Markup:
@@ -79,7 +89,7 @@ def prose(text: str) -> Markup:
         >>> str(prose("Keep SCOUT_RANK = 75 & more"))
         'Keep <code>SCOUT_<wbr>RANK</code> = 75 &amp; more'
     """
-    safe = str(escape(text)).replace(" %", f"{THIN}%")
+    safe = str(escape(together(text)))
     key = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Za-z0-9]+)+\b")
     return Markup(key.sub(lambda m: f"<code>{m[0].replace('_', '_<wbr>')}</code>", safe))  # noqa: S704
 

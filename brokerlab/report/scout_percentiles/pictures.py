@@ -85,8 +85,9 @@ def frontier(study: Study, words: str) -> Drawn:
     for setting, (rank, margin) in settings_shown(study).items():
         here = (pl.col("rank") == rank) & (pl.col("margin_pct") == margin)
         name = pl.when(here).then(pl.lit(setting)).otherwise(name)
+    doubt = "" if study.kind == "change" else ", not proven"
     labels = [
-        say.setting_words(study.parameter, pair)
+        say.setting_words(study.parameter, pair) + (doubt if pair == study.chosen else "")
         for pair in frame.select("rank", "margin_pct").rows()
     ]
     frame = frame.sort("waste_pct", "exceed_rate").with_columns(
@@ -121,8 +122,8 @@ def _frontier_finding(study: Study) -> str:
         then = study.early.setting(*study.chosen)
         chosen = say.setting_words(study.parameter, study.chosen)
         return (
-            f"{chosen} kills {say.percent(then['exceed_rate'])} of jobs, {current} "
-            f"{say.percent(now['exceed_rate'])}; the limit is {limit}"
+            f"{chosen}: {say.percent(then['exceed_rate'])} of jobs killed; {current}: "
+            f"{say.percent(now['exceed_rate'])}; limit: {limit}"
         ).capitalize()
     if not study.choice.candidates["meets_limit"].any():
         return f"No setting keeps kills within {limit} of jobs beyond doubt"

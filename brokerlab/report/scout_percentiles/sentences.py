@@ -42,13 +42,15 @@ def percent(value: float | None, low: float | None = None, high: float | None = 
     """Show a share as per cent with its interval.
 
     Example:
-        >>> percent(0.012, 0.009, 0.016)
-        '1.2 % (0.9 to 1.6)'
+        >>> percent(0.012, 0.009, 0.016), percent(0.0894)
+        ('1.20 % (0.90 to 1.60)', '8.9 %')
     """
     if value is None:
         return "unknown"
     centre, lower, upper = (None if part is None else 100 * part for part in (value, low, high))
-    places = max(1, decimals_for(centre, lower, upper))
+    bare = lower is None or upper is None
+    places = (1 if abs(centre or 0) >= 1 else 2) if bare else decimals_for(centre, lower, upper)
+    places = max(1, places)
     return _with_unit(measured(centre, lower, upper, places), "%")
 
 
@@ -181,9 +183,10 @@ def promise(study: Study) -> str:
     typical = int(counts.median() or 1)  # type: ignore[arg-type]
     low, _, high = percentile_coverage(typical, rank)
     limit = study.choice.max_exceed
+    reach = percent(low) if low == high else f"{percent(low)} to {percent(high)}"
     text = (
-        f"With {typical} scouts, rank {rank} alone promises that {percent(low)} to {percent(high)} of the "
-        "jobs stay below, whatever their distribution"
+        f"With {typical} scouts, rank {rank} alone promises that {reach} of the jobs stay below, whatever "
+        "their distribution"
     )
     if 0 < limit < 1:
         text += (

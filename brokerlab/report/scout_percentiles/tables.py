@@ -183,8 +183,8 @@ def _level(row: dict[str, Any], worst: dict[str, Any] | None) -> Row:
             "level": f"{STRATUM_NAMES[row['stratum']]}: {row['level']}",
             "tasks": Num(value=row["n_tasks"], decimals=0),
             **kills,
-            "loss": Num(value=row["loss_diff"], lo=row["loss_diff_lo"], hi=row["loss_diff_hi"]),
-            "verdict": row["verdict"],
+            "loss": _loss(row),
+            "verdict": "no change" if round(row["loss_diff"], 4) == 0 else row["verdict"],
         },
         note="worst" if is_worst else "",
     )
@@ -206,9 +206,7 @@ def periods(study: Study, choice_days: str, proof_days: str) -> Table:
                     "jobs": Num(value=tried.counts["n_scored"], decimals=0),
                     "before": _kills(now),
                     "after": _kills(then),
-                    "loss": Num(
-                        value=then["loss_diff"], lo=then["loss_diff_lo"], hi=then["loss_diff_hi"]
-                    ),
+                    "loss": _loss(then),
                 }
             )
         )
@@ -229,6 +227,12 @@ def periods(study: Study, choice_days: str, proof_days: str) -> Table:
 
 def _kills(row: dict[str, Any]) -> Num:
     return share(row["exceed_rate"], row["exceed_lo"], row["exceed_hi"])
+
+
+def _loss(row: dict[str, Any]) -> Num:
+    """Return the difference of the loss; a ten-thousandth of the work is nothing to decide on."""
+    ends = row["loss_diff"], row["loss_diff_lo"], row["loss_diff_hi"]
+    return Num(value=ends[0], lo=ends[1], hi=ends[2], decimals=min(4, decimals_for(*ends)))
 
 
 def share(value: float, low: float, high: float) -> Num:
@@ -292,12 +296,12 @@ def conformal(study: Study) -> Table:
             Column(key="promise", label="Setting"),
             Column(key="kills", label="Kills", unit="% of jobs"),
             Column(key="loss", label="Loss", unit="core h per core h"),
-            Column(key="fallback", label="Tasks with too few scouts for the promise"),
+            Column(key="fallback", label="No promise", unit="tasks"),
         ),
         rows=tuple(rows),
         footnote=(
-            "The conformal rule takes the scout value that promises a coverage whatever the distribution; "
-            "where there are too few scouts for it, the largest stands in without a promise."
+            "The conformal rule takes the scout value that promises a coverage whatever the distribution. No "
+            "promise: tasks with too few scouts for it, where the largest stands in."
         ),
     )
 
