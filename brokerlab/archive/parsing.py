@@ -96,13 +96,26 @@ def _as_number(clean: pl.Expr, source: pl.DataType, target: pl.DataType) -> pl.E
     if source.is_integer() or isinstance(source, pl.Boolean):
         return clean.cast(target, strict=False)
     if isinstance(source, pl.String):
-        exact = clean.str.replace(r"\.0*$", "").cast(pl.Int64, strict=False)
-        return pl.coalesce(exact, _whole(clean.cast(pl.Float64, strict=False))).cast(
-            target, strict=False
-        )
+        return clean.map_batches(_whole_of_text, return_dtype=pl.Int64).cast(target, strict=False)
     if source.is_numeric():
         return _whole(clean.cast(pl.Float64, strict=False)).cast(target, strict=False)
     return None
+
+
+def _whole_of_text(texts: pl.Series) -> pl.Series:
+    """Read whole numbers; the costly forms (``123.0``, ``1e3``) only where the plain one fails."""
+    text = pl.col(texts.name)
+    exact = text.str.replace(r"\.0*$", "").cast(pl.Int64, strict=False)
+    other = pl.coalesce(exact, _whole(text.cast(pl.Float64, strict=False)))
+    return _with_rest(texts, texts.cast(pl.Int64, strict=False), other)
+
+
+def _with_rest(texts: pl.Series, plain: pl.Series, other: pl.Expr) -> pl.Series:
+    """Fill what the plain form could not read by another one, applied to those values only."""
+    left = (plain.is_null() & texts.is_not_null()).arg_true()
+    if left.is_empty():
+        return plain
+    return plain.scatter(left, texts.gather(left).to_frame().select(other).to_series())
 
 
 def _whole(number: pl.Expr) -> pl.Expr:
@@ -121,14 +134,19 @@ def _as_time(clean: pl.Expr, source: pl.DataType) -> pl.Expr | None:
         return clean.cast(pl.Datetime("us"))
     if not isinstance(source, pl.String):
         return None
-    plain = _local_time(clean.str.replace("T", " ", literal=True))
-    # the pattern costs ten times as much as the plain form: only what is left goes through it
-    part = pl.when(plain.is_null()).then(clean).str.extract_groups(_TIME)
+    return clean.map_batches(_time_of_text, return_dtype=pl.Datetime("us"))
+
+
+def _time_of_text(texts: pl.Series) -> pl.Series:
+    """Read times; the pattern with zones only where ``YYYY-MM-DD HH:MM:SS`` fails."""
+    part = pl.col(texts.name).str.extract_groups(_TIME)
     local = _local_time(part.struct.field("day") + " " + part.struct.field("clock"))
     ahead_min = (
         part.struct.field("hours").cast(pl.Int64) * 60 + part.struct.field("minutes").cast(pl.Int64)
     ) * pl.when(part.struct.field("sign") == "-").then(-1).otherwise(1)
-    return pl.coalesce(plain, local - pl.duration(minutes=ahead_min.fill_null(0)))
+    zoned = local - pl.duration(minutes=ahead_min.fill_null(0))
+    plain = _local_time(pl.col(texts.name).str.replace("T", " ", literal=True))
+    return _with_rest(texts, texts.to_frame().select(plain).to_series(), zoned)
 
 
 def _local_time(text: pl.Expr) -> pl.Expr:
