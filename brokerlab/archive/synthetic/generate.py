@@ -30,7 +30,7 @@ from brokerlab.errors import ConfigError, DataError, nearest
 
 BLOCK_JOBS = 50_000
 """Jobs of one block; fixed, since another size gives another archive."""
-BUFFER_ROWS = 800_000
+BUFFER_ROWS = 400_000
 """Rows of ``jobs`` and of the other tables kept before they are written."""
 
 Progress = Callable[[int, int], None]
