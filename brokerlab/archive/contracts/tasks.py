@@ -1,5 +1,7 @@
 """Contract of ``tasks`` and ``expected_scouts`` (archive-schema.md sections 2 and 11)."""
 
+import re
+
 import dataframely as dy
 
 from brokerlab.archive.contracts._columns import f64, i32, i64, text, ts
@@ -147,3 +149,11 @@ class ExpectedScouts(dy.Schema):
     mergeramunit = text("written unit", null="not written")
     mergewalltime = i64("written wall time of merge jobs", "s/MB", null="not written")
     mergewalltimeunit = text("written unit", null="not written")
+
+
+SPLIT_RULE_TAGS: dict[str, str] = {
+    name: found[1]
+    for name, column in Tasks.columns().items()
+    if (found := re.search(r"\[([A-Z]{2})\]$", (column.metadata or {})["meaning"]))
+}
+"""Tag in ``splitrule`` of each resolved task parameter, e.g. ``nfilesperjob: NF``."""

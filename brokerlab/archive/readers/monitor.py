@@ -11,7 +11,7 @@ import polars as pl
 
 from brokerlab.archive.readers.batch import Batch, numbered
 from brokerlab.archive.readers.detect import opened, truncated, wrong_encoding
-from brokerlab.archive.readers.units import KB_PER_MB
+from brokerlab.archive.readers.units import KB_PER_MB, settled_tasks
 from brokerlab.errors import DataError
 
 Record = dict[str, Any]
@@ -141,7 +141,7 @@ def _tasks(records: list[Record], notes: tuple[str, ...]) -> Iterator[Batch]:
     frame = _frame(records, drop=TASK_COLUMNS_DROPPED)
     if "resquetime" in frame.columns:
         frame = frame.rename({"resquetime": "rescuetime"})
-    frame = _numbered_event_service(frame)
+    frame = settled_tasks(_numbered_event_service(frame))
     yield Batch("tasks", frame, numbered(frame), notes=notes)
     datasets = [d for task in records for d in task.get("datasets") or [] if isinstance(d, dict)]
     if datasets:

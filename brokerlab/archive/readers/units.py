@@ -1,6 +1,9 @@
-"""Values that sources write in more than one way: ``maxpss`` in MB or kB, odd queue settings."""
+"""Values that sources write in more than one way: peak memory, split rules, queue settings."""
 
 import polars as pl
+
+from brokerlab.archive.contracts._columns import MAX_TEXT
+from brokerlab.archive.contracts.tasks import SPLIT_RULE_TAGS
 
 KB_PER_MB = 1024
 _WORK_SPACE_MB = 2000
@@ -20,6 +23,8 @@ def settle_units(table: str, frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[s
     """
     if table == "jobs":
         return _settled_jobs(frame)
+    if table == "tasks":
+        return settled_tasks(frame), ()
     if table == "queues":
         return _settled_queues(frame), ()
     return frame, ()
@@ -58,6 +63,40 @@ def _settled_jobs(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
     settled = pl.when(in_mb).then(in_kb.cast(frame.schema[peak])).otherwise(pl.col(peak))
     note = f"maxpss: {count} value(s) below avgpss/100 read as MB, converted to kB"
     return frame.with_columns(settled.alias(peak)), (note,)
+
+
+def settled_tasks(frame: pl.DataFrame) -> pl.DataFrame:
+    """Resolve ``splitrule`` into its parameters: the digits after ``XX=``, first one wins.
+
+    A parameter that the source gives as a column of its own stays.
+
+    Args:
+        frame: Rows of ``tasks`` as read.
+
+    Returns:
+        The rows with a text column for every tag that occurs.
+
+    Source:
+        archive-schema.md section 2.
+
+    Example:
+        >>> rows = pl.DataFrame({"splitrule": ["NF=2,US=3,NF=9", None]})
+        >>> settled_tasks(rows).select("nfilesperjob", "usescout").rows()
+        [('2', '3'), (None, None)]
+    """
+    names = {name.strip().lower(): name for name in frame.columns}
+    rule = names.get("splitrule")
+    if rule is None or frame.schema[rule] != pl.String:
+        return frame
+    short = pl.when(pl.col(rule).str.len_bytes() <= MAX_TEXT).then(pl.col(rule))
+    found = [
+        short.str.extract(rf"(?:^|,)\s*{tag}=(\d{{1,18}})").alias(name)
+        for name, tag in SPLIT_RULE_TAGS.items()
+        if name not in names
+    ]
+    resolved = frame.select(found)
+    said = [column for column in resolved if column.null_count() < len(column)]
+    return frame.with_columns(said)
 
 
 def _settled_queues(frame: pl.DataFrame) -> pl.DataFrame:

@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 from brokerlab.archive import contracts
+from brokerlab.archive.contracts.tasks import SPLIT_RULE_TAGS
 from brokerlab.errors import SchemaError
 
 CHAPTER = {
@@ -215,6 +216,12 @@ def test_types_and_units(table, column, kind, unit):
 def test_required_columns(table, required):
     columns = contracts.contract(table).columns()
     assert [name for name, column in columns.items() if not column.nullable] == required.split()
+
+
+def test_every_resolved_parameter_has_a_tag_of_its_own():
+    assert len(SPLIT_RULE_TAGS) == 34
+    assert len(set(SPLIT_RULE_TAGS.values())) == 34
+    assert SPLIT_RULE_TAGS["usescout"] == "US"
 
 
 def test_an_unknown_table_names_the_nearest():

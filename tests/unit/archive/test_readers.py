@@ -250,6 +250,7 @@ def test_monitor_tasks_and_their_datasets(tmp_path):
         "eventservice": "ordinary",
         "resquetime": None,
         "totev": 5,
+        "splitrule": "US=3,NF=1,AN=1,2,3",
         "dsinfo": {"nfiles": 1},
         "datasets": [{"jeditaskid": 3, "datasetid": 9, "type": "input", "nfiles": 1}],
     }
@@ -259,6 +260,7 @@ def test_monitor_tasks_and_their_datasets(tmp_path):
     tasks = archive.validate("tasks", first.frame)
     assert (first.table, second.table) == ("tasks", "datasets")
     assert "rescuetime" in tasks.columns
+    assert tasks.select("usescout", "nfilesperjob", "neventsperjob").rows() == [(3, 1, None)]
     assert not {"totev", "dsinfo", "datasets", "resquetime"} & set(tasks.columns)
     assert archive.validate("datasets", second.frame)["nfiles"].to_list() == [1]
 
