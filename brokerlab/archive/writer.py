@@ -79,6 +79,7 @@ class ArchiveWriter:
         self._tables: dict[str, list[DataFile]] = {}
         self._truth: dict[str, list[DataFile]] = {}
         self._written: list[Path] = []
+        self._taken: set[Path] = set()
         self._open = False
 
     @property
@@ -200,7 +201,8 @@ class ArchiveWriter:
                 f"{'synthetic' if self._synthetic else 'real'} ones were to be written; "
                 "real and synthetic jobs are never mixed: choose another folder"
             )
-        if self._mode != "replace":
+        if self._mode != "replace":  # replacing, equal content may take its old name again
+            self._taken = {self.path / file.path for file in self._base.files()}
             self._tables = {name: list(files) for name, files in self._base.tables.items()}
             self._truth = {name: list(files) for name, files in self._base.truth.items()}
         self._open = True
@@ -239,14 +241,12 @@ class ArchiveWriter:
 
     def _free_name(self, target: Path, digest: str) -> Path:
         """Return a name not used by a live file or one of this run."""
-        groups = [*self._tables.values(), *self._truth.values()]
-        taken = {self.path / f.path for files in groups for f in files}
-        taken |= {self.path / f.path for f in self._base.files()}
         name = target / f"part-{digest[:16]}.parquet"
         copy = 1
-        while name in taken:  # the same rows written twice on purpose
+        while name in self._taken:  # the same rows written twice on purpose
             name = target / f"part-{digest[:16]}-{copy}.parquet"
             copy += 1
+        self._taken.add(name)
         return name
 
     def _close(self) -> None:

@@ -170,6 +170,16 @@ def test_new_refuses_and_replace_drops_what_is_there(folder, make_jobs):
     assert len(list(folder.rglob("*.parquet"))) == 1
 
 
+def test_replacing_by_the_same_rows_gives_the_same_files(tmp_path, make_jobs):
+    trees = []
+    for _ in range(2):
+        with archive.ArchiveWriter(tmp_path, synthetic=True, mode="replace") as writer:
+            writer.write("jobs", make_jobs(4))
+            writer.commit()
+        trees.append({p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()})
+    assert trees[0] == trees[1]
+
+
 def test_two_writers_at_once_are_refused(folder):
     with (
         archive.ArchiveWriter(folder),
