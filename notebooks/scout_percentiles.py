@@ -19,7 +19,8 @@
 #
 # This notebook replays every rank and margin on an archive, chooses on the earlier tasks, proves on the later
 # ones, and writes a page, its numbers, tables and charts, and a proposal to `out_dir`.
-# Run it here, or as `brokerlab report scout-percentiles -p archive=data/demo`.
+# Run it here (paths then count from this folder: `../data/demo`), or as
+# `brokerlab report scout-percentiles -p archive=data/demo`.
 
 # %% tags=["parameters"]
 archive: str = "data/demo"  # archive folder [path]

@@ -1,11 +1,14 @@
 """The scout percentile report on a small synthetic archive: its numbers, page, tables and failures."""
 
 import json
+import os
 import re
+from pathlib import Path
 
 import polars as pl
 import pytest
 
+from brokerlab.archive.ingestion import ingest
 from brokerlab.errors import ConfigError, ReportError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Proposal
@@ -140,3 +143,26 @@ def test_wrong_parameters_and_failing_cells(archive, tmp_path):
     (entry,) = json.loads((tmp_path / "index.json").read_text())["runs"]
     assert (entry["state"], entry["kind"]) == ("failed", "failed")
     assert "ramcuont" in (tmp_path / entry["page"]).read_text()
+
+
+REAL = (
+    Path(os.environ.get("BROKERLAB_DATA", Path(__file__).parents[3] / "shared" / "data"))
+    / "panda-invex-jobs"
+)
+
+
+@pytest.mark.real_data
+@pytest.mark.skipif(not REAL.is_dir(), reason="real data 'panda-invex-jobs' is not here")
+def test_real_tasks_are_described_and_prove_nothing(tmp_path):
+    """Four tasks: what happened in each is shown, and no answer is claimed."""
+    ingest(sorted(REAL.glob("*.csv.gz")), tmp_path / "real")
+    done = run("scout-percentiles", {"archive": str(tmp_path / "real")}, out_root=tmp_path)
+    parts = {part["name"]: part for part in done.results["page"]["parts"]}
+    assert {part["verdict"]["kind"] for part in parts.values()} == {"no_answer"}
+    assert done.results["page"]["synthetic"] is False
+    table = next(b for b in parts["ramcount"]["gains"] if b["name"] == "ramcount_tasks")
+    rows = {row["cells"]["task"]: row["cells"] for row in table["rows"]}
+    assert sorted(rows) == ["13332803", "13776794", "14287024", "15350577"]
+    assert rows["15350577"]["jobs"]["value"] == 10_558
+    assert list(done.folder.glob("proposal*.json")) == []
+    assert "Only 4 tasks can be scored" in done.page.read_text()

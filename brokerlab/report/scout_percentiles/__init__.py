@@ -1,16 +1,16 @@
 """The report "which percentile ranks and margins should the scouts use?".
 
-`study` loads and calibrates, `sentences` says what came out, `tables` and `pictures` show it, `assemble`
+`inputs` loads, `study` calibrates, `sentences` says what came out, `tables` and `pictures` show it, `assemble`
 puts the page together and writes the files of a run. The notebook of the same name only calls these.
 """
 
 from brokerlab.report.scout_percentiles.assemble import assemble, write
+from brokerlab.report.scout_percentiles.inputs import Inputs, load
 from brokerlab.report.scout_percentiles.pictures import frontier
 from brokerlab.report.scout_percentiles.study import (
-    Inputs,
     Study,
+    Unanswered,
     grid,
-    load,
     parameters_named,
     study,
 )
@@ -18,6 +18,7 @@ from brokerlab.report.scout_percentiles.study import (
 __all__ = [
     "Inputs",
     "Study",
+    "Unanswered",
     "assemble",
     "frontier",
     "grid",

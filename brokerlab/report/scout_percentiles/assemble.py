@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from brokerlab.report.content import Block, Fact, Made, Page, Part, jsonable
-from brokerlab.report.scout_percentiles import pictures, tables
+from brokerlab.report.scout_percentiles import pictures, strata, tables
 from brokerlab.report.scout_percentiles import sentences as say
-from brokerlab.report.scout_percentiles.study import Inputs, Study, Unanswered
+from brokerlab.report.scout_percentiles.inputs import Inputs
+from brokerlab.report.scout_percentiles.study import Study, Unanswered
 
 REPORT = "scout-percentiles"
 QUESTION = "Which percentile ranks and margins should the scouts use?"
+Span = tuple[datetime, datetime]
 CSV_ROWS = 2000
 """Tables with at most so many rows are also written as CSV."""
 
@@ -39,7 +42,7 @@ def write(
     for study in studies:
         if isinstance(study, Study):
             _write_tables(study, folder / "tables")
-            if study.verdict.proposal is not None:
+            if study.verdict is not None and study.verdict.proposal is not None:
                 path = folder / f"proposal-{study.parameter.name}.json"
                 path.write_text(study.verdict.proposal.to_json(), encoding="utf-8")
     results = {
@@ -93,12 +96,13 @@ def _part(study: Study | Unanswered, inputs: Inputs, charts: Path) -> Part:
     choice_days = say.span(inputs.periods.early_window)
     proof_days = say.span(inputs.periods.late_window)
     shown = pictures.draw(study, charts, choice_days=choice_days, proof_days=proof_days)
-    levels = tables.by_level(study)
+    levels = strata.by_level(study)
     comparison = [shown[name] for name in ("effects",) if name in shown]
+    few = [tables.by_task(study)] if study.late.n_tasks <= tables.FEW_TASKS else []
     breach = say.breach(study) if study.kind != "change" else ""
     certainty: tuple[Block, ...] = (
         tables.periods(study, choice_days, proof_days),
-        say.exchange(study.alike),
+        *([say.exchange(study.alike)] if study.alike is not None else []),
         say.promise(study),
         shown["coverage"],
         f"{say.gap(study.late)}.",
@@ -114,7 +118,7 @@ def _part(study: Study | Unanswered, inputs: Inputs, charts: Path) -> Part:
         verdict=verdict,
         picture=(*([breach] if breach else []), shown["frontier"]),
         before_after=(tables.before_after(study, proof_days), *comparison),
-        gains=(tables.gains(study, levels), shown["strata"]),
+        gains=(*few, strata.gains(study, levels), shown["strata"]),
         certainty=certainty,
     )
 
@@ -127,10 +131,7 @@ def _facts(studies: Sequence[Study | Unanswered], inputs: Inputs) -> tuple[Fact,
             label="Archive",
             value=f"{inputs.archive.path.as_posix()}, digest {inputs.archive.digest}",
         ),
-        Fact(
-            label="Window",
-            value=f"calibration on tasks created {say.span(early)}, proof on {say.span(late)}, UTC",
-        ),
+        Fact(label="Window", value=f"{_division(early, late)}, UTC"),
         Fact(label="Filter", value=inputs.filters or "none"),
         Fact(label="Rule set", value=_options(inputs.rules.to_dict())),
         Fact(label="gdpconfig", value=f"digest {inputs.config.digest}"),
@@ -140,6 +141,13 @@ def _facts(studies: Sequence[Study | Unanswered], inputs: Inputs) -> tuple[Fact,
         made = {k: v for k, v in study.early.assumptions.to_dict().items() if k != "rules"}
         facts.append(Fact(label="Assumptions", value=_options(made)))
     return tuple(facts)
+
+
+def _division(early: Span | None, late: Span | None) -> str:
+    """Say which tasks the choice was made on and which proved it."""
+    if early is None or late is None:
+        return f"tasks created {say.span(early or late)}, not divided"
+    return f"calibration on tasks created {say.span(early)}, proof on {say.span(late)}"
 
 
 def _options(values: dict[str, Any]) -> str:
@@ -153,7 +161,9 @@ def numbers(study: Study | Unanswered) -> dict[str, Any]:
     sides = {"calibration": study.early, "proof": study.late}
     settings = {"current": study.proof.current, "other": study.other}
     return {
-        "verdict": study.verdict.to_dict(),
+        "kind": study.kind,
+        "verdict": say.verdict(study).sentence,
+        "divided": study.divided,
         "settings": {
             name: {"rank": rank, "margin_pct": margin} for name, (rank, margin) in settings.items()
         },
@@ -165,8 +175,8 @@ def numbers(study: Study | Unanswered) -> dict[str, Any]:
         "choice": study.choice.to_dict(),
         "proof": study.proof.to_dict(),
         "gap": study.late.gap_summary.to_dicts(),
-        "exchangeability": study.alike.to_dicts(),
-        "strata": tables.by_level(study).to_dicts(),
+        "exchangeability": [] if study.alike is None else study.alike.to_dicts(),
+        "strata": strata.by_level(study).to_dicts(),
         "sensitivity": study.choice.sensitivity.to_dicts(),
         "conformal": study.conformal.to_dicts(),
     }
@@ -178,10 +188,10 @@ def _write_tables(study: Study, folder: Path) -> None:
     frames: dict[str, pl.DataFrame] = {
         "settings": study.choice.candidates,
         "tasks": study.late.by_task,
-        "strata": tables.by_level(study),
+        "strata": strata.by_level(study),
         "before_after": study.proof.table,
         "gap": study.late.gap,
-        "exchangeability": study.alike,
+        **({} if study.alike is None else {"exchangeability": study.alike}),
         "sensitivity": study.choice.sensitivity,
         "conformal": study.conformal,
     }

@@ -16,14 +16,14 @@ from brokerlab.charts import theme
 from brokerlab.report.content import Picture
 from brokerlab.report.format import number
 from brokerlab.report.scout_percentiles import sentences as say
-from brokerlab.report.scout_percentiles.study import Study
-from brokerlab.report.scout_percentiles.tables import (
+from brokerlab.report.scout_percentiles.strata import (
     MIN_LEVEL_TASKS,
     STRATUM_NAMES,
     by_level,
     shown_levels,
     worst_level,
 )
+from brokerlab.report.scout_percentiles.study import Study
 
 TYPES_SHOWN = 8
 """Processing types in the chart of scouts against the rest, those with most tasks."""
@@ -32,10 +32,10 @@ Drawn = tuple[alt.TopLevelMixin, str]
 """A chart and its finding."""
 
 
-def sample(tried: Backtest, period: str, days: str) -> str:
+def sample(tried: Backtest, period: str) -> str:
     """Say what a chart is made from."""
-    jobs = number(tried.counts["n_scored"])
-    return f"{period} period, {days}: {number(tried.n_tasks)} tasks, {jobs} jobs; bars: 95 % intervals over tasks"
+    jobs, tasks = number(tried.counts["n_scored"]), number(tried.n_tasks)
+    return f"{period}: {tasks} tasks, {jobs} jobs; bars: 95 % intervals over tasks"
 
 
 def draw(study: Study, folder: Path, *, choice_days: str, proof_days: str) -> dict[str, Picture]:
@@ -51,8 +51,9 @@ def draw(study: Study, folder: Path, *, choice_days: str, proof_days: str) -> di
         Pictures by chart: frontier, strata, coverage, spread, gap, and effects where a setting
         was chosen.
     """
-    early = sample(study.early, "Calibration", choice_days)
-    late = sample(study.late, "Proof", proof_days)
+    calibration = f"Calibration period, {choice_days}" if study.divided else "All tasks"
+    early = sample(study.early, calibration)
+    late = sample(study.late, say.proof_name(study, proof_days))
     drawn: dict[str, Drawn] = {
         "frontier": frontier(study, early),
         "strata": strata(study, late),

@@ -13,6 +13,7 @@ from brokerlab.calibrate.backtest import Backtest, Setting
 from brokerlab.calibrate.finite_sample import percentile_coverage, scouts_needed
 from brokerlab.calibrate.parameters import Parameter
 from brokerlab.calibrate.verdict import days_of
+from brokerlab.calibrate.wording import plural
 from brokerlab.report.content import Verdict
 from brokerlab.report.format import THIN, decimals_for, measured
 from brokerlab.report.scout_percentiles.study import Study, Unanswered
@@ -36,6 +37,18 @@ def setting_words(parameter: Parameter, setting: Setting) -> str:
     """
     rank, margin = setting
     return f"rank {rank}" if parameter.margin_key is None else f"rank {rank}, margin {margin} %"
+
+
+def other_name(study: Study) -> str:
+    """Return what the second setting is called on the page."""
+    if study.kind == "change":
+        return "Proposed"
+    return "Chosen, not proven" if study.chosen else "Best other"
+
+
+def proof_name(study: Study, days: str) -> str:
+    """Return what the tasks of the proof are called on the page."""
+    return f"Proof period, {days}" if study.divided else "All tasks"
 
 
 def percent(value: float | None, low: float | None = None, high: float | None = None) -> str:
@@ -79,10 +92,26 @@ def verdict(study: Study | Unanswered) -> Verdict:
     subject = NAMES[study.parameter.name]
     if isinstance(study, Unanswered):
         return Verdict(kind="no_answer", subject=subject, sentence=f"No answer: {study.reason}")
+    if study.verdict is None:
+        return Verdict(kind="no_answer", subject=subject, sentence=_undivided(study))
     words = study.verdict.sentence
     if study.verdict.information_only:
         words += f" {subject}'s rank is fixed in the code: this is for its developers."
     return Verdict(kind=study.verdict.kind, subject=subject, sentence=thin(words))
+
+
+def _undivided(study: Study) -> str:
+    """Say what happened in tasks that are too few to prove anything."""
+    n, tried = study.early.n_tasks, study.early
+    settings = [study.proof.current, *([study.other] if study.other != study.proof.current else [])]
+    done = [
+        f"{setting_words(study.parameter, pair)} {verb} {percent(tried.setting(*pair)['exceed_rate'])} of jobs"
+        for pair, verb in zip(settings, ("kills", "would kill"), strict=False)
+    ]
+    return (
+        f"No answer: {n} {plural(n, 'task')} cannot be divided into some to choose on and later ones to "
+        f"prove on. In these, {' and '.join(done)} (limit {limit_words(study.choice.max_exceed)})."
+    )
 
 
 def breach(study: Study) -> str:
@@ -93,7 +122,8 @@ def breach(study: Study) -> str:
         return ""
     return (
         f"The current setting, {setting_words(study.parameter, study.proof.current)}, breaks the limit of "
-        f"{limit_words(limit)} itself: on the proof period it kills {kills(row)} of jobs."
+        f"{limit_words(limit)} itself: {'on the proof period' if study.divided else 'here'} it kills "
+        f"{kills(row)} of jobs."
     )
 
 
@@ -139,6 +169,8 @@ def _with_unit(text: str, unit: str) -> str:
 def sensitivity(study: Study) -> str:
     """Say whether other weights would choose otherwise."""
     choice = study.choice
+    if choice.status == "no_answer":
+        return "Without a choice there is nothing that other weights of the loss could change."
     if choice.stable:
         return "Halving or doubling any weight of the loss leaves the choice as it is."
     rank, margin = choice.setting
@@ -190,7 +222,7 @@ def promise(study: Study) -> str:
     )
     if 0 < limit < 1:
         text += (
-            f"; {percent(1 - limit)} could be promised by no rank with fewer than {scouts_needed(limit)} "
+            f"; {limit_words(1 - limit)} could be promised by no rank with fewer than {scouts_needed(limit)} "
             "scouts. What is reached beyond the promise is due to the margin and to these jobs, and is "
             "measured, not guaranteed"
         )
@@ -211,6 +243,12 @@ def gap(late: Backtest) -> str:
     )
 
 
+def _alike(periods: pl.DataFrame) -> bool:
+    """Tell whether nothing speaks against the periods being alike."""
+    overall = periods.filter(pl.col("level") == "all")
+    return bool(overall["alike"].fill_null(value=True).all())
+
+
 def cannot_tell(studies: Sequence[Study | Unanswered]) -> tuple[str, ...]:
     """Collect what the studies cannot tell; a sentence that is true of one parameter only says which."""
     found: dict[str, list[str]] = {}
@@ -218,8 +256,7 @@ def cannot_tell(studies: Sequence[Study | Unanswered]) -> tuple[str, ...]:
         if isinstance(study, Unanswered):
             continue
         sentences = list(study.late.caveats)
-        overall = study.alike.filter(pl.col("level") == "all")
-        if not overall["alike"].fill_null(value=True).all():
+        if study.alike is not None and not _alike(study.alike):
             sentences.append(
                 f"{exchange(study.alike)} What was learnt on the first holds less surely later."
             )

@@ -1,55 +1,27 @@
-"""Load what a scout calibration needs, and take one parameter through back-test, choice and proof."""
+"""Take one scout parameter through back-test, choice and proof."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from brokerlab.archive.store import Archive, open_archive
 from brokerlab.calibrate.backtest import Assumptions, Backtest, Setting, backtest
 from brokerlab.calibrate.choice import Choice, LimitOn, choose
 from brokerlab.calibrate.loss import LossWeights
 from brokerlab.calibrate.parameters import PARAMETERS, Parameter, parameter_named
-from brokerlab.calibrate.periods import Periods, exchangeability, split_periods
+from brokerlab.calibrate.periods import exchangeability
 from brokerlab.calibrate.proof import Proof, prove
 from brokerlab.calibrate.verdict import Verdict, current_setting, propose
 from brokerlab.errors import ConfigError, InsufficientDataError, nearest
-from brokerlab.gdpconfig import Config
-from brokerlab.scouts import ScoutRules, job_quantities
+from brokerlab.report.scout_percentiles.inputs import Inputs
 
 ALL = "all"
-TASKS_OF = """
-select * from tasks
-where ($gshare = '' or gshare = $gshare) and ($processingtype = '' or processingtype = $processingtype)
-"""
 CONFORMAL_COVERAGES = (75, 90, 95, 98)
 """Promised coverages tried with the conformal rule [%]."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Inputs:
-    """The tables of one study: tasks of the window, what their jobs say, the queues."""
-
-    archive: Archive
-    tasks: pl.DataFrame
-    quantities: pl.DataFrame
-    queues: pl.DataFrame | None
-    periods: Periods
-    rules: ScoutRules
-    config: Config
-    filters: str
-
-    @property
-    def window(self) -> tuple[datetime, datetime]:
-        """First and last creation of a task."""
-        early, late = self.periods.early_window, self.periods.late_window
-        spans = [span for span in (early, late) if span is not None]
-        return spans[0][0], spans[-1][1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +43,10 @@ class Study:
         choice: What the calibration period speaks for.
         proof: What the proof period says of the current setting and of `other`.
         other: The chosen setting; where none was chosen, the best one that was not.
-        alike: Exchangeability of the periods.
-        verdict: The answer in one sentence, and the proposal document if there is one.
+        verdict: The answer in one sentence, and the proposal document if there is one; None where the
+            tasks could not be divided into two periods: then both back-tests are of all tasks, and
+            describe them without proving anything.
+        alike: Exchangeability of the periods; None where they are not two.
         conformal: ``by_setting`` of the conformal rule on the calibration period.
     """
 
@@ -82,90 +56,71 @@ class Study:
     choice: Choice
     proof: Proof
     other: Setting
-    alike: pl.DataFrame
-    verdict: Verdict
+    verdict: Verdict | None
+    alike: pl.DataFrame | None
     conformal: pl.DataFrame
+
+    @property
+    def divided(self) -> bool:
+        """Whether there are two periods, one to choose on and one to prove on."""
+        return self.verdict is not None
 
     @property
     def kind(self) -> str:
         """The answer: change, keep or no_answer."""
-        return self.verdict.kind
+        return self.verdict.kind if self.verdict else "no_answer"
 
     @property
     def chosen(self) -> Setting | None:
         """The setting that the calibration period speaks for, proven or not; None: the current one."""
-        return self.other if self.choice.status == "change" else None
+        return self.other if self.divided and self.choice.status == "change" else None
 
 
-def load(
-    archive: str | Path,
-    *,
-    window_start: str = "",
-    window_end: str = "",
-    gshare: str = "",
-    processingtype: str = "",
-    rules: str = "document",
-    early_share: float = 0.5,
-) -> Inputs:
-    """Load the tasks of a window and what their finished jobs say.
+@dataclass(frozen=True, kw_only=True)
+class _Replay:
+    """A back-test with everything set but the tasks and the grid."""
 
-    Args:
-        archive: Archive folder.
-        window_start: First creation time of a task, ISO 8601, UTC; empty: no bound.
-        window_end: Tasks created at or after it are left out; empty: no bound.
-        gshare: Only this share; empty: all.
-        processingtype: Only this processing type; empty: all.
-        rules: ``document`` or ``production``.
-        early_share: Share of the tasks that the choice is made on; the later ones prove it.
+    inputs: Inputs
+    name: str
+    weights: LossWeights
+    made: Assumptions
 
-    Raises:
-        ConfigError: A time that is not ISO 8601, or an unknown rule set.
-        DataError: The archive cannot be read or lacks a table.
-        InsufficientDataError: No task is left.
-    """
-    start, end = _time("window_start", window_start), _time("window_end", window_end)
-    rule_set = ScoutRules(rules=rules)
-    opened = open_archive(archive)
-    chosen = opened.sql(TASKS_OF, {"gshare": gshare, "processingtype": processingtype})
-    queues = opened.queues
-    quantities = job_quantities(
-        opened.jobs, opened.files, chosen, opened.datasets, queues, rules=rule_set
-    )
-    tasks = _in_window(chosen.pl(), quantities, start, end)
-    filters = ", ".join(
-        f"{name} {value}"
-        for name, value in (("gshare", gshare), ("processing type", processingtype))
-        if value
-    )
-    if tasks.is_empty():
-        raise InsufficientDataError(
-            f"{opened.path}: no task with finished jobs in the window {window_start or 'start'} to "
-            f"{window_end or 'end'} of the archive{', ' + filters if filters else ''}; widen it"
+    def __call__(
+        self,
+        tasks: pl.DataFrame,
+        ranks: Iterable[int],
+        margins: Iterable[int] | None,
+        *,
+        detail: Sequence[Setting] = (),
+        made: Assumptions | None = None,
+    ) -> Backtest:
+        return backtest(
+            self.inputs.quantities,
+            tasks,
+            self.inputs.queues,
+            self.inputs.archive.jobs,
+            parameter=self.name,
+            ranks=ranks,
+            margins=margins,
+            current=current_setting(self.inputs.config, self.name),
+            detail=detail,
+            loss=self.weights,
+            assumptions=made or self.made,
+            synthetic=self.inputs.archive.synthetic,
         )
-    kept = quantities.join(tasks.select("jeditaskid"), on="jeditaskid", how="semi")
-    periods = split_periods(tasks, kept, fraction=early_share)
-    return Inputs(
-        archive=opened,
-        tasks=tasks,
-        quantities=kept,
-        queues=queues.pl(),
-        periods=periods,
-        rules=rule_set,
-        config=_config(opened, periods),
-        filters=filters,
-    )
 
+    def pair(self, tasks: pl.DataFrame, other: Setting) -> Backtest:
+        """Replay the current and one other setting in detail."""
+        both = sorted({current_setting(self.inputs.config, self.name), other})
+        ranks, margins = ([pair[place] for pair in both] for place in (0, 1))
+        return self(tasks, ranks, margins, detail=both)
 
-def _config(archive: Archive, periods: Periods) -> Config:
-    """Return the configuration at the end of the window; the catalogue's defaults where there is none."""
-    if not archive.has("gdpconfig"):
-        return Config.empty()
-    config = Config.from_frame(archive.gdpconfig)
-    return (
-        config.at((periods.late_window or (periods.at, periods.at))[1])
-        if config.has_history
-        else config
-    )
+    def conformal(self, tasks: pl.DataFrame) -> pl.DataFrame:
+        """Replay the conformal rule, with and without the deployed margin."""
+        margin = current_setting(self.inputs.config, self.name)[1]
+        made = replace(self.made, rule="conformal")
+        tried = self(tasks, CONFORMAL_COVERAGES, sorted({0, margin}), made=made)
+        return tried.by_setting.filter(pl.col("rank").is_in(CONFORMAL_COVERAGES))
 
 
 def parameters_named(name: str) -> list[str]:
@@ -227,65 +182,60 @@ def study(
         seed: Of the bootstrap.
 
     Returns:
-        The study, or why there is too little data for one.
+        The study, on all tasks where they cannot be divided into two periods; or why there is too little
+        data even for that.
     """
     parameter = parameter_named(name)
     made = assumptions or Assumptions(
         rules=inputs.rules, ram_min_mb=inputs.config.get("SCOUT_RAMCOUNT_MIN")
     )
     weights = LossWeights.default(name, **(loss or {}))
+    replay = _Replay(inputs=inputs, name=name, weights=weights, made=made)
     tried_margins = list(margins) if margins is not None and name == "ramcount" else None
+    limits: dict[str, Any] = {"max_exceed": max_exceed, "limit_on": limit_on}
 
-    def replay(tasks: pl.DataFrame, **how: Any) -> Backtest:
-        return backtest(
-            inputs.quantities,
-            tasks,
-            inputs.queues,
-            inputs.archive.jobs,
-            parameter=name,
-            current=current_setting(inputs.config, name),
-            loss=weights,
-            synthetic=inputs.archive.synthetic,
-            **how,
+    def on(early: pl.DataFrame, late: pl.DataFrame, *, divided: bool) -> Study:
+        tried = replay(early, list(ranks), tried_margins)
+        choice = choose(tried, **limits)
+        changed = divided and choice.status == "change"
+        other = choice.setting if changed else _runner_up(choice)
+        later = replay.pair(late, other)
+        proof = prove(later, other, **limits, n_boot=n_boot, seed=seed)
+        return Study(
+            parameter=parameter,
+            early=tried,
+            late=later,
+            choice=choice,
+            proof=proof,
+            other=other,
+            verdict=_verdict(inputs, choice, proof, later, created_at) if divided else None,
+            alike=exchangeability(tried, later, n_boot=n_boot, seed=seed) if divided else None,
+            conformal=replay.conformal(early),
         )
 
     try:
-        early = replay(
-            inputs.periods.early, ranks=list(ranks), margins=tried_margins, assumptions=made
-        )
-        choice = choose(early, max_exceed=max_exceed, limit_on=limit_on)
-        other = choice.setting if choice.status == "change" else _runner_up(choice)
-        pair = sorted({early.current, other})
-        late = replay(
-            inputs.periods.late,
-            ranks=[rank for rank, _ in pair],
-            margins=[margin for _, margin in pair],
-            detail=pair,
-            assumptions=made,
-        )
+        return on(inputs.periods.early, inputs.periods.late, divided=True)
+    except InsufficientDataError:
+        pass  # one of the periods has no task to score: describe all of them, without a proof
+    try:
+        return on(inputs.tasks, inputs.tasks, divided=False)
     except InsufficientDataError as error:
         return Unanswered(parameter=parameter, reason=str(error))
-    limits: dict[str, Any] = {"max_exceed": max_exceed, "limit_on": limit_on}
-    proof = prove(late, other, **limits, n_boot=n_boot, seed=seed)
-    return Study(
-        parameter=parameter,
-        early=early,
-        late=late,
-        choice=choice,
-        proof=proof,
-        other=other,
-        alike=exchangeability(early, late, n_boot=n_boot, seed=seed),
-        verdict=propose(
-            choice,
-            proof,
-            late,
-            inputs.periods,
-            inputs.config,
-            created_at=created_at,
-            archive_digest=inputs.archive.digest,
-            synthetic=inputs.archive.synthetic,
-        ),
-        conformal=_conformal(replay, inputs, early),
+
+
+def _verdict(
+    inputs: Inputs, choice: Choice, proof: Proof, late: Backtest, created_at: datetime
+) -> Verdict:
+    """Judge choice and proof together, and write the proposal."""
+    return propose(
+        choice,
+        proof,
+        late,
+        inputs.periods,
+        inputs.config,
+        created_at=created_at,
+        archive_digest=inputs.archive.digest,
+        synthetic=inputs.archive.synthetic,
     )
 
 
@@ -297,48 +247,3 @@ def _runner_up(choice: Choice) -> Setting:
     nearest_to_it = others.sort("exceed_hi", "loss", "rank", "margin_pct")
     rows = within if within.height else nearest_to_it
     return (rows["rank"][0], rows["margin_pct"][0]) if rows.height else choice.current
-
-
-def _conformal(replay: Any, inputs: Inputs, early: Backtest) -> pl.DataFrame:
-    """Back-test the conformal rule beside the percentile rule, with and without the deployed margin."""
-    made = replace(early.assumptions, rule="conformal")
-    margins = sorted({0, early.current[1]}) if early.parameter.name != "outdiskcount" else [0]
-    tried: Backtest = replay(
-        inputs.periods.early, ranks=CONFORMAL_COVERAGES, margins=margins, assumptions=made
-    )
-    return tried.by_setting.filter(pl.col("rank").is_in(CONFORMAL_COVERAGES))
-
-
-def _in_window(
-    tasks: pl.DataFrame,
-    quantities: pl.DataFrame,
-    start: datetime | None,
-    end: datetime | None,
-) -> pl.DataFrame:
-    """Keep tasks with finished jobs that were created in the window; the first job stands in for a null."""
-    first = quantities.group_by("jeditaskid").agg(first_job=pl.col("creationtime").min())
-    created = pl.coalesce("creationdate", "first_job")
-    inside = pl.lit(value=True)
-    if start is not None:
-        inside &= created >= start
-    if end is not None:
-        inside &= created < end
-    return (
-        tasks.join(first, on="jeditaskid", how="inner")
-        .filter(inside)
-        .drop("first_job")
-        .sort("jeditaskid")
-    )
-
-
-def _time(name: str, text: str) -> datetime | None:
-    """Read a time of a parameter; archive times are UTC without zone."""
-    if not text:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigError(f"{name}={text!r}: must be ISO 8601, such as 2026-03-01T00:00") from None
-    if at.tzinfo is not None:
-        raise ConfigError(f"{name}={text!r}: times are UTC, leave the zone out")
-    return at

@@ -9,26 +9,17 @@ import polars as pl
 from brokerlab.calibrate.backtest import Setting
 from brokerlab.report.content import Column, Num, Row, Table
 from brokerlab.report.format import decimals_for, number
-from brokerlab.report.scout_percentiles.sentences import limit_words, setting_words
+from brokerlab.report.scout_percentiles.sentences import (
+    limit_words,
+    other_name,
+    proof_name,
+    setting_words,
+)
+from brokerlab.report.scout_percentiles.strata import at_setting, loss_difference, share
 from brokerlab.report.scout_percentiles.study import Study
 
-STRATUM_NAMES = {
-    "processingtype": "processing type",
-    "gshare": "gshare",
-    "cores": "cores",
-    "n_scouts": "scouts used",
-}
-LEVELS_SHOWN = 5
-"""Levels of a stratum on the page, those with most jobs; the worst is always among them."""
-MIN_LEVEL_TASKS = 5
-"""Levels with fewer tasks are not called the worst."""
-
-
-def other_name(study: Study) -> str:
-    """Return what the second setting is called on the page."""
-    if study.kind == "change":
-        return "Proposed"
-    return "Chosen, not proven" if study.chosen else "Best other"
+FEW_TASKS = 12
+"""Up to so many tasks are shown one by one."""
 
 
 def before_after(study: Study, days: str) -> Table:
@@ -51,7 +42,7 @@ def before_after(study: Study, days: str) -> Table:
         )
     return Table(
         name=f"{study.parameter.name}_before_after",
-        caption=f"Proof period, {days}: {number(study.late.n_tasks)} tasks, {number(study.late.counts['n_scored'])} jobs",
+        caption=f"{proof_name(study, days)}: {number(study.late.n_tasks)} tasks, {number(study.late.counts['n_scored'])} jobs",
         columns=(
             Column(key="quantity", label="Quantity"),
             Column(
@@ -84,6 +75,7 @@ def _line(line: dict[str, Any], factor: float, label: str) -> dict[str, Num | st
     difference, low, high = scaled("diff"), scaled("diff_lo"), scaled("diff_hi")
     moved = low is not None and high is not None and high > low
     places = decimals_for(difference, low, high) if moved else decimals_for(scaled("before"))
+    places = 0 if line["unit"] == "jobs" else places
     bounds = ("_lo", "_hi") if line["quantity"] == "exceed_rate" else ("", "")
 
     def side(name: str) -> Num:
@@ -101,102 +93,67 @@ def _line(line: dict[str, Any], factor: float, label: str) -> dict[str, Num | st
     }
 
 
-def by_level(study: Study) -> pl.DataFrame:
-    """Join what the proof says of each level with the exceed rates of both settings.
-
-    Returns:
-        ``stratum, level, n_tasks, n_scored, before, before_lo, before_hi, after, after_lo, after_hi``
-        (exceed rates), ``loss_diff, loss_diff_lo, loss_diff_hi, verdict``; worst first in each stratum.
-    """
-    keys = ["stratum", "level"]
+def by_task(study: Study) -> Table:
+    """Lay out what happened in each task; for archives of few tasks, where this is all there is."""
+    gap = study.late.gap.select("jeditaskid", "ratio_median")
     sides = [
-        _at(study.late.by_stratum, setting).select(
-            *keys,
-            pl.col("exceed_rate").alias(name),
-            pl.col("exceed_lo").alias(f"{name}_lo"),
-            pl.col("exceed_hi").alias(f"{name}_hi"),
+        at_setting(study.late.by_task, setting).select(
+            "jeditaskid",
+            pl.col("estimate").alias(f"estimate_{name}"),
+            pl.col("n_exceed").alias(name),
         )
         for name, setting in (("before", study.proof.current), ("after", study.other))
     ]
-    losses = study.proof.by_stratum.select(
-        *keys, "n_tasks", "n_scored", "loss_diff", "loss_diff_lo", "loss_diff_hi", "verdict"
+    tasks = at_setting(study.late.by_task, study.proof.current).select(
+        "jeditaskid", "n_scouts", "n_scored"
     )
-    joined = losses.join(sides[0], on=keys).join(sides[1], on=keys)
-    place = {name: order for order, name in enumerate(STRATUM_NAMES)}
-    return (
-        joined.with_columns(place=pl.col("stratum").replace_strict(place, return_dtype=pl.Int64))
-        .sort("place", "after", "n_scored", "level", descending=[False, True, True, False])
-        .drop("place")
-    )
-
-
-def worst_level(levels: pl.DataFrame) -> dict[str, Any] | None:
-    """Return the level with most kills under the second setting; None if all are too small."""
-    large = (pl.col("n_tasks") >= MIN_LEVEL_TASKS) & (pl.col("stratum") != "n_scouts")
-    rows = levels.filter(large).sort("after", "n_scored", descending=True, maintain_order=True)
-    return rows.row(0, named=True) if rows.height else None
-
-
-def shown_levels(levels: pl.DataFrame, most: int = LEVELS_SHOWN) -> pl.DataFrame:
-    """Keep the levels of each stratum with most jobs, in their order."""
-    size = pl.col("n_scored").rank("ordinal", descending=True).over("stratum")
-    return levels.filter(size <= most)
-
-
-def gains(study: Study, levels: pl.DataFrame) -> Table:
-    """Lay out who gains and who loses."""
-    worst = worst_level(levels)
-    shown = shown_levels(levels)
-    rows = [_level(row, worst) for row in shown.iter_rows(named=True)]
-    missing = levels.height - shown.height
+    for frame in (*sides, gap):
+        tasks = tasks.join(frame, on="jeditaskid", how="left")
+    rows = [
+        Row(
+            cells={
+                "task": str(row["jeditaskid"]),
+                "scouts": Num(value=row["n_scouts"], decimals=0),
+                "jobs": Num(value=row["n_scored"], decimals=0),
+                "gap": Num(
+                    value=None if row["ratio_median"] is None else 100 * (row["ratio_median"] - 1),
+                    decimals=1,
+                ),
+                **{
+                    f"estimate_{s}": Num(value=row[f"estimate_{s}"], decimals=0)
+                    for s in ("before", "after")
+                },
+                **{
+                    s: Num(value=100 * row[s] / row["n_scored"], decimals=1)
+                    for s in ("before", "after")
+                },
+            }
+        )
+        for row in tasks.sort("jeditaskid").iter_rows(named=True)
+    ]
+    unit, other = study.parameter.value_unit, other_name(study).lower()
     return Table(
-        name=f"{study.parameter.name}_gains",
-        caption="Kills and stated loss by stratum on the proof period",
+        name=f"{study.parameter.name}_tasks",
+        caption="Task by task",
         columns=(
-            Column(key="level", label="Stratum"),
-            Column(key="tasks", label="Tasks"),
+            Column(key="task", label="Task"),
+            Column(key="scouts", label="Scouts used"),
+            Column(key="jobs", label="Other jobs"),
+            Column(key="gap", label="Scouts against the rest, medians", unit="%"),
+            Column(key="estimate_before", label="Estimate, current", unit=unit),
             Column(key="before", label="Kills, current", unit="% of jobs"),
-            Column(key="after", label=f"Kills, {other_name(study).lower()}", unit="% of jobs"),
-            Column(key="loss", label="Loss, difference", unit="core h per core h"),
-            Column(key="verdict", label="Verdict"),
+            Column(key="estimate_after", label=f"Estimate, {other}", unit=unit),
+            Column(key="after", label=f"Kills, {other}", unit="% of jobs"),
         ),
         rows=tuple(rows),
-        footnote=(
-            "Gains and loses: the 95 % interval of the loss lies on that side of 0; open: it does not, or "
-            f"there are fewer than ten tasks. {f'{missing} smaller levels are in the tables. ' if missing else ''}"
-            "Not split by queue class or user class: a request is made for a whole task."
-        ),
-    )
-
-
-def _level(row: dict[str, Any], worst: dict[str, Any] | None) -> Row:
-    """Return the line of one level."""
-    kills = {
-        side: share(row[side], row[f"{side}_lo"], row[f"{side}_hi"]) for side in ("before", "after")
-    }
-    is_worst = worst is not None and (row["stratum"], row["level"]) == (
-        worst["stratum"],
-        worst["level"],
-    )
-    return Row(
-        cells={
-            "level": f"{STRATUM_NAMES[row['stratum']]}: {row['level']}",
-            "tasks": Num(value=row["n_tasks"], decimals=0),
-            **kills,
-            "loss": _loss(row),
-            "verdict": "no change" if round(row["loss_diff"], 4) == 0 else row["verdict"],
-        },
-        note="worst" if is_worst else "",
     )
 
 
 def periods(study: Study, choice_days: str, proof_days: str) -> Table:
     """Lay calibration and proof period side by side."""
     rows = []
-    for label, tried in (
-        (f"Calibration, {choice_days}", study.early),
-        (f"Proof, {proof_days}", study.late),
-    ):
+    sides = [(f"Calibration, {choice_days}", study.early), (f"Proof, {proof_days}", study.late)]
+    for label, tried in sides if study.divided else [("All tasks", study.early)]:
         now, then = tried.setting(*study.proof.current), tried.setting(*study.other)
         rows.append(
             Row(
@@ -206,13 +163,13 @@ def periods(study: Study, choice_days: str, proof_days: str) -> Table:
                     "jobs": Num(value=tried.counts["n_scored"], decimals=0),
                     "before": _kills(now),
                     "after": _kills(then),
-                    "loss": _loss(then),
+                    "loss": loss_difference(then),
                 }
             )
         )
     return Table(
         name=f"{study.parameter.name}_periods",
-        caption="Calibration and proof period side by side",
+        caption="Calibration and proof period side by side" if study.divided else "All tasks",
         columns=(
             Column(key="period", label="Period"),
             Column(key="tasks", label="Tasks"),
@@ -227,19 +184,6 @@ def periods(study: Study, choice_days: str, proof_days: str) -> Table:
 
 def _kills(row: dict[str, Any]) -> Num:
     return share(row["exceed_rate"], row["exceed_lo"], row["exceed_hi"])
-
-
-def _loss(row: dict[str, Any]) -> Num:
-    """Return the difference of the loss; a ten-thousandth of the work is nothing to decide on."""
-    ends = row["loss_diff"], row["loss_diff_lo"], row["loss_diff_hi"]
-    return Num(value=ends[0], lo=ends[1], hi=ends[2], decimals=min(4, decimals_for(*ends)))
-
-
-def share(value: float, low: float, high: float) -> Num:
-    """Return a share as per cent, with one decimal at least: limits are stated in per cent."""
-    centre, lower, upper = 100 * value, 100 * low, 100 * high
-    places = max(1, decimals_for(centre, lower, upper))
-    return Num(value=centre, lo=lower, hi=upper, decimals=places)
 
 
 def weights(study: Study) -> Table:
@@ -264,7 +208,7 @@ def weights(study: Study) -> Table:
     )
     return Table(
         name=f"{study.parameter.name}_weights",
-        caption="The stated loss, and what the calibration period would choose with other weights",
+        caption="The stated loss, and what would be chosen with other weights",
         columns=(
             Column(key="weight", label="Weight"),
             Column(key="value", label="Value"),
@@ -290,7 +234,7 @@ def conformal(study: Study) -> Table:
     ]
     return Table(
         name=f"{study.parameter.name}_conformal",
-        caption="The conformal rule beside the percentile rule, on the calibration period",
+        caption="The conformal rule beside the percentile rule, on the same tasks",
         columns=(
             Column(key="rule", label="Rule"),
             Column(key="promise", label="Setting"),
@@ -322,8 +266,3 @@ def _rule(
             "fallback": None if fallback is None else Num(value=fallback, decimals=0),
         }
     )
-
-
-def _at(frame: pl.DataFrame, setting: Setting) -> pl.DataFrame:
-    """Keep the rows of one setting."""
-    return frame.filter((pl.col("rank") == setting[0]) & (pl.col("margin_pct") == setting[1]))

@@ -8,7 +8,7 @@ import pytest
 from brokerlab.calibrate.parameters import PARAMETERS
 from brokerlab.errors import ConfigError
 from brokerlab.report.scout_percentiles import sentences as say
-from brokerlab.report.scout_percentiles import tables
+from brokerlab.report.scout_percentiles import strata
 from brokerlab.report.scout_percentiles.study import Unanswered, grid, parameters_named
 
 RAM = PARAMETERS["ramcount"]
@@ -110,7 +110,21 @@ def test_worst_level_needs_tasks_and_is_no_number_of_scouts():
             "after": [0.03, 0.03, 0.5, 0.9],
         }
     )
-    worst = tables.worst_level(levels)
+    worst = strata.worst_level(levels)
     assert worst is not None
     assert worst["level"] == "reco"
-    assert tables.worst_level(levels.filter(pl.col("n_tasks") < 5)) is None
+    assert strata.worst_level(levels.filter(pl.col("n_tasks") < 5)) is None
+
+
+def test_the_worst_level_is_shown_however_small():
+    sizes = [1000, 900, 800, 10]
+    levels = pl.DataFrame(
+        {
+            "stratum": ["gshare"] * 4,
+            "level": list("abcd"),
+            "n_tasks": [30, 30, 30, 6],
+            "n_scored": sizes,
+            "after": [0.01, 0.01, 0.01, 0.2],
+        }
+    )
+    assert strata.shown_levels(levels, most=2)["level"].to_list() == ["a", "b", "d"]

@@ -1,0 +1,135 @@
+"""Who gains and who loses: the levels of each stratum, and the cells that tables share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from brokerlab.calibrate.backtest import Setting
+from brokerlab.report.content import Column, Num, Row, Table
+from brokerlab.report.format import decimals_for
+from brokerlab.report.scout_percentiles.sentences import other_name
+from brokerlab.report.scout_percentiles.study import Study
+
+STRATUM_NAMES = {
+    "processingtype": "processing type",
+    "gshare": "gshare",
+    "cores": "cores",
+    "n_scouts": "scouts used",
+}
+LEVELS_SHOWN = 5
+"""Levels of a stratum on the page, those with most jobs; the worst is always among them."""
+MIN_LEVEL_TASKS = 5
+"""Levels with fewer tasks are not called the worst."""
+
+
+def by_level(study: Study) -> pl.DataFrame:
+    """Join what the proof says of each level with the exceed rates of both settings.
+
+    Returns:
+        ``stratum, level, n_tasks, n_scored, before, before_lo, before_hi, after, after_lo, after_hi``
+        (exceed rates), ``loss_diff, loss_diff_lo, loss_diff_hi, verdict``; worst first in each stratum.
+    """
+    keys = ["stratum", "level"]
+    sides = [
+        at_setting(study.late.by_stratum, setting).select(
+            *keys,
+            pl.col("exceed_rate").alias(name),
+            pl.col("exceed_lo").alias(f"{name}_lo"),
+            pl.col("exceed_hi").alias(f"{name}_hi"),
+        )
+        for name, setting in (("before", study.proof.current), ("after", study.other))
+    ]
+    losses = study.proof.by_stratum.select(
+        *keys, "n_tasks", "n_scored", "loss_diff", "loss_diff_lo", "loss_diff_hi", "verdict"
+    )
+    joined = losses.join(sides[0], on=keys).join(sides[1], on=keys)
+    place = {name: order for order, name in enumerate(STRATUM_NAMES)}
+    return (
+        joined.with_columns(place=pl.col("stratum").replace_strict(place, return_dtype=pl.Int64))
+        .sort("place", "after", "n_scored", "level", descending=[False, True, True, False])
+        .drop("place")
+    )
+
+
+def worst_level(levels: pl.DataFrame) -> dict[str, Any] | None:
+    """Return the level with most kills under the second setting; None if all are too small."""
+    large = (pl.col("n_tasks") >= MIN_LEVEL_TASKS) & (pl.col("stratum") != "n_scouts")
+    rows = levels.filter(large).sort("after", "n_scored", descending=True, maintain_order=True)
+    return rows.row(0, named=True) if rows.height else None
+
+
+def shown_levels(levels: pl.DataFrame, most: int = LEVELS_SHOWN) -> pl.DataFrame:
+    """Keep the levels of each stratum with most jobs, and the worst of all, in their order."""
+    size = pl.col("n_scored").rank("ordinal", descending=True).over("stratum")
+    keep = size <= most
+    worst = worst_level(levels)
+    if worst is not None:
+        keep |= (pl.col("stratum") == worst["stratum"]) & (pl.col("level") == worst["level"])
+    return levels.filter(keep)
+
+
+def gains(study: Study, levels: pl.DataFrame) -> Table:
+    """Lay out who gains and who loses."""
+    worst = worst_level(levels)
+    shown = shown_levels(levels)
+    rows = [_level(row, worst) for row in shown.iter_rows(named=True)]
+    missing = levels.height - shown.height
+    return Table(
+        name=f"{study.parameter.name}_gains",
+        caption=f"Kills and stated loss by stratum, {'proof period' if study.divided else 'all tasks'}",
+        columns=(
+            Column(key="level", label="Stratum"),
+            Column(key="tasks", label="Tasks"),
+            Column(key="before", label="Kills, current", unit="% of jobs"),
+            Column(key="after", label=f"Kills, {other_name(study).lower()}", unit="% of jobs"),
+            Column(key="loss", label="Loss, difference", unit="core h per core h"),
+            Column(key="verdict", label="Verdict"),
+        ),
+        rows=tuple(rows),
+        footnote=(
+            "Gains and loses: the 95 % interval of the loss lies on that side of 0; open: it does not, or "
+            f"there are fewer than ten tasks. {f'{missing} smaller levels are in the tables. ' if missing else ''}"
+            "Not split by queue class or user class: a request is made for a whole task."
+        ),
+    )
+
+
+def _level(row: dict[str, Any], worst: dict[str, Any] | None) -> Row:
+    """Return the line of one level."""
+    kills = {
+        side: share(row[side], row[f"{side}_lo"], row[f"{side}_hi"]) for side in ("before", "after")
+    }
+    is_worst = worst is not None and (row["stratum"], row["level"]) == (
+        worst["stratum"],
+        worst["level"],
+    )
+    return Row(
+        cells={
+            "level": f"{STRATUM_NAMES[row['stratum']]}: {row['level']}",
+            "tasks": Num(value=row["n_tasks"], decimals=0),
+            **kills,
+            "loss": loss_difference(row),
+            "verdict": "no change" if round(row["loss_diff"], 4) == 0 else row["verdict"],
+        },
+        note="worst" if is_worst else "",
+    )
+
+
+def loss_difference(row: dict[str, Any]) -> Num:
+    """Return the difference of the loss; a ten-thousandth of the work is nothing to decide on."""
+    ends = row["loss_diff"], row["loss_diff_lo"], row["loss_diff_hi"]
+    return Num(value=ends[0], lo=ends[1], hi=ends[2], decimals=min(4, decimals_for(*ends)))
+
+
+def share(value: float, low: float, high: float) -> Num:
+    """Return a share as per cent, with one decimal at least: limits are stated in per cent."""
+    centre, lower, upper = 100 * value, 100 * low, 100 * high
+    places = max(1, decimals_for(centre, lower, upper))
+    return Num(value=centre, lo=lower, hi=upper, decimals=places)
+
+
+def at_setting(frame: pl.DataFrame, setting: Setting) -> pl.DataFrame:
+    """Keep the rows of one setting."""
+    return frame.filter((pl.col("rank") == setting[0]) & (pl.col("margin_pct") == setting[1]))
