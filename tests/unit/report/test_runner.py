@@ -77,8 +77,8 @@ def test_unknown_names_and_wrong_types_are_reported_together(notebooks, tmp_path
 
 
 def test_unknown_report_and_missing_cell(notebooks, tmp_path):
-    with pytest.raises(ConfigError, match="unknown report 'toi': did you mean 'toy'"):
-        run("toi", out_root=tmp_path, notebooks=notebooks)
+    with pytest.raises(ConfigError, match="unknown report 'toys': did you mean 'toy'"):
+        run("toys", out_root=tmp_path, notebooks=notebooks)
     with pytest.raises(ReportError, match="no cell tagged 'parameters'"):
         run("bare", out_root=tmp_path, notebooks=notebooks)
 
