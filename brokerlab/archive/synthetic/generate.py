@@ -25,13 +25,15 @@ from brokerlab.archive.synthetic.frames_tasks import (
 from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.archive.synthetic.truth import truth_queues, truth_tasks
 from brokerlab.archive.synthetic.world import World, draw_world
-from brokerlab.archive.writer import ArchiveWriter
+from brokerlab.archive.writer import ROW_GROUP, ArchiveWriter
 from brokerlab.errors import ConfigError, DataError, nearest
 
 BLOCK_JOBS = 50_000
 """Jobs of one block; fixed, since another size gives another archive."""
 BUFFER_ROWS = 400_000
-"""Rows of ``jobs`` and of the other tables kept before they are written."""
+"""Most rows of ``jobs``, and of each other table, kept before some are written."""
+MANY_PARTS = 12
+"""Parts of one day that are joined into one."""
 
 Progress = Callable[[int, int], None]
 """Called with the jobs done and the jobs to do."""
@@ -169,9 +171,14 @@ class _Days:
         """Split a block's jobs by day; a day that grows too large is written in parts."""
         day = frame.select(pl.col("modificationtime").dt.date().alias("day"))["day"]
         for value in day.unique().sort():
-            part = frame.filter(day == value)
-            self._parts.setdefault(value, []).append(part)
+            part = _compact(frame.filter(day == value))
+            parts = self._parts.setdefault(value, [])
+            parts.append(part)
+            if len(parts) == MANY_PARTS:  # many frames of a few rows weigh more than their rows
+                parts[:] = [_compact(pl.concat(parts, rechunk=True))]
             self._rows[value] = self._rows.get(value, 0) + len(part)
+            if self._rows[value] >= ROW_GROUP:
+                self._write(value)
         while sum(self._rows.values()) > BUFFER_ROWS:
             self._write(max(self._rows, key=lambda d: (self._rows[d], d)))
 
@@ -185,6 +192,11 @@ class _Days:
         rows = pl.concat(self._parts.pop(value)).sort("pandaid")
         del self._rows[value]
         self._writer.write("jobs", rows, trusted=True)
+
+
+def _compact(part: pl.DataFrame) -> pl.DataFrame:
+    """Copy the texts of a part: Polars' views would keep those of the whole block in memory."""
+    return pl.DataFrame(pl.from_arrow(part.to_arrow(compat_level=pl.CompatLevel.oldest())))
 
 
 class _Rest:
