@@ -68,6 +68,7 @@ REQUIRED = {
     "queues": ["panda_queue"],
     "tasks": ["jeditaskid"],
     "jobs_files": ["pandaid", "type", "dataset", "fsize"],
+    "resource_types": ["resource_name"],
 }
 
 

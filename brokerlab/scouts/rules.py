@@ -23,6 +23,7 @@ SWITCHES: dict[str, tuple[Any, Any]] = {
     "second_trigger_counts": ("after_avalanche", "whole_task"),  # S09
     "leak_exhausts": (True, False),  # X3_enforced
     "short_jobs_exhaust": (True, False),  # X4_enforced
+    "zero_attempts_reject": (False, True),  # E7
 }
 
 ALLOWED: dict[str, tuple[Any, ...]] = {
@@ -49,8 +50,9 @@ class ScoutRules:
         second_trigger_counts: S09, the 100th job is counted ``after_avalanche`` or over the ``whole_task``.
         leak_exhausts: X3_enforced, a memory leak exhausts the task (else: leaves a message only).
         short_jobs_exhaust: X4_enforced, many short jobs exhaust the task (else: only edit its split rule).
+        zero_attempts_reject: E7, ``JOB_MAX_ATTEMPT`` of 0 rejects every retry (else: switches the rule off).
 
-    Source: scouts.md 0 and 14, exhausted.md 4.
+    Source: scouts.md 0 and 14, exhausted.md 3 and 4.
 
     Example:
         >>> ScoutRules().io_intensity_per_core
@@ -72,6 +74,7 @@ class ScoutRules:
     second_trigger_counts: str
     leak_exhausts: bool
     short_jobs_exhaust: bool
+    zero_attempts_reject: bool
 
     def __init__(self, rules: str = "document", **switches: Any) -> None:
         """Take a rule set, then single switches.

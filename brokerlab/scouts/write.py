@@ -9,6 +9,7 @@ import polars as pl
 
 from brokerlab.scouts.estimate import ScoutResult
 from brokerlab.scouts.exhausted import ExhaustedResult
+from brokerlab.scouts.resource_type import resource_types as match_resource_types
 from brokerlab.scouts.settings import splitrule_with_ng
 
 WRITTEN = (
@@ -33,6 +34,7 @@ def write_tasks(
     *,
     exhausted: ExhaustedResult | None = None,
     merge_scouts: ScoutResult | None = None,
+    resource_types: Any = None,
 ) -> pl.DataFrame:
     """Replace the task columns by what the scouts said.
 
@@ -41,6 +43,8 @@ def write_tasks(
         scouts: Result of :func:`brokerlab.scouts.estimate`.
         exhausted: Verdicts; a task that fired becomes ``exhausted``, with ``oldstatus`` kept.
         merge_scouts: Result for the merge jobs (``merge=True``).
+        resource_types: Table ``resource_types``: ``resource_type`` is found again from the new memory. None,
+            or no match: it stays.
 
     Returns:
         All columns of ``tasks``, the written ones added where absent, sorted by ``jeditaskid``. Tasks
@@ -55,6 +59,10 @@ def write_tasks(
     if merge_scouts is not None:
         source = merge_scouts.parameters.select("jeditaskid", *MERGE_WRITTEN.values())
         frame = _replace(frame, source, MERGE_WRITTEN)
+    if resource_types is not None:
+        matched = match_resource_types(frame, resource_types)
+        matched = matched.join(new, on="jeditaskid", how="semi")
+        frame = _replace(frame, matched, {"resource_type": "resource_type"})
     if exhausted is not None:
         frame = _write_verdicts(frame, exhausted)
     return frame.sort("jeditaskid")

@@ -139,6 +139,8 @@ def everything(tables: Tables) -> dict[str, pl.DataFrame]:
     middle = scout_toys.T0.replace(day=2)
     found["at"] = scouts.estimate(*frames, at=middle, max_scouts=7).parameters
     found["verdicts"] = scouts.exhausted_checks(frames[2], result).verdicts
+    found["failures"] = scouts.failure_metrics(frames[0])
+    found["retries"] = scouts.retry_checks(frames[2], frames[0], files=frames[1]).verdicts
     found["written"] = scouts.write_tasks(frames[2], result)
     return found
 

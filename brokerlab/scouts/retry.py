@@ -1,0 +1,313 @@
+"""The other ways to exhausted: pending for too long, and retries that are refused (exhausted.md 3).
+
+E1 and E3 to E8 are evaluated, in this order, where their inputs exist. E2, E9 and E10 are names for what the
+archive cannot show; see :data:`LABELS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.gdpconfig import Config
+from brokerlab.scouts.checks import Check
+from brokerlab.scouts.estimate import ScoutResult
+from brokerlab.scouts.failures import failure_metrics
+from brokerlab.scouts.gather import INPUT_TYPES, narrow, raise_for, small
+from brokerlab.scouts.rules import ScoutRules
+from brokerlab.units import HOUR_S
+
+PENDING_TIMEOUT_H = 168
+"""Static setting behind ``PENDING_TIMEOUT_<label>`` [h]."""
+
+LABELS = MappingProxyType(
+    {
+        "E2": "no site for long, or the user has more than twice the cap queued (ends in E1)",
+        "E9": "job generation cannot set up the task, frozentime more than 7 days ago",
+        "E10": "task ends incomplete, has the rule UX and the goal is not reached",
+    }
+)
+"""Causes that are known by name only."""
+
+_I, _S, _T = nw.Int64(), nw.String(), nw.Datetime("us")
+_FILES = {"jeditaskid": _I, "type": _S, "maxattempt": _I}
+_TASKS = {
+    **dict.fromkeys(["jeditaskid", "parent_tid", "attemptnr"], _I),
+    **dict.fromkeys(["status", "prodsourcelabel", "vo"], _S),
+    "frozentime": _T,
+}
+_KEYS = {
+    "pending_timeout_h": "PENDING_TIMEOUT_<prodsourcelabel>",
+    "task_max_attempt": "TASK_MAX_ATTEMPT_<prodsourcelabel>",
+    "max_failed_hours": "MAX_FAILED_HEP_SCORE_HOURS_<prodsourcelabel>",
+    "max_failed_rate": "MAX_FAILED_HEP_SCORE_RATE_<prodsourcelabel>",
+    "max_failure_rate": "MAX_JOB_FAILURE_RATE_<prodsourcelabel>",
+    "job_max_attempt": "JOB_MAX_ATTEMPT_<prodsourcelabel>",
+    "least_efficiency_pct": "MIN_CPU_EFFICIENCY_<prodsourcelabel>",
+}
+
+
+@dataclass(frozen=True)
+class RetryResult:
+    """The verdict on every task.
+
+    Attributes:
+        verdicts: ``jeditaskid``; ``rule`` (E1, E3 to E8) and ``reason_code`` of the first hit, null if
+            none; ``action`` ``exhausted``, ``rejected`` (E7: the status stays) or ``none``; ``message``
+            left on the task by E1; ``numbers`` JSON of the inputs of the deciding comparison; ``rules``.
+        trace: ``jeditaskid, rule, evaluated, fired, why_not``, one row per task and rule.
+    """
+
+    verdicts: pl.DataFrame
+    trace: pl.DataFrame
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the verdicts."""
+        return self.verdicts
+
+
+def retry_rules(rules: ScoutRules) -> tuple[Check, ...]:
+    """Return E1 and E3 to E8 in the order in which they are tested.
+
+    Args:
+        rules: ``zero_attempts_reject`` decides what ``JOB_MAX_ATTEMPT`` of 0 means.
+    """
+    return (
+        _pending(),
+        _at_least("E3", "task_max_attempt", "attemptnr"),
+        _at_least("E4", "max_failed_hours", "failed_hep_score_hour"),
+        _at_least("E5", "max_failed_rate", "failed_hep_score_ratio"),
+        _at_least("E6", "max_failure_rate", "single_failure_rate"),
+        _job_attempts(rules),
+        _efficiency(),
+    )
+
+
+def _pending() -> Check:
+    return Check(
+        "E1",
+        "pending_timeout",
+        "exhausted.md 3, E1",
+        (_KEYS["pending_timeout_h"],),
+        ("pending_h", "pending_timeout_h"),
+        (
+            ("not pending", pl.col("status") != "pending"),
+            ("time of the last progress or of the look not known", pl.col("pending_h").is_null()),
+            (
+                "its parent is running",
+                (pl.col("parent_status") == "running").fill_null(value=False),
+            ),
+            ("not longer than the timeout", ~pl.col("pending_long")),
+        ),
+    )
+
+
+def _at_least(name: str, setting: str, measured: str) -> Check:
+    """Return a check that hits where a measured value reaches a setting above 0."""
+    return Check(
+        name,
+        setting,
+        f"exhausted.md 3, {name}",
+        (_KEYS[setting],),
+        (measured, setting),
+        (
+            ("ignored by the operator", pl.col("ignored")),
+            ("setting off", ~(pl.col(setting) > 0)),
+            ("not known", pl.col(measured).is_null()),
+            ("below the setting", ~(pl.col(measured) >= pl.col(setting))),
+        ),
+    )
+
+
+def _job_attempts(rules: ScoutRules) -> Check:
+    limit, largest = pl.col("job_max_attempt"), pl.col("largest_maxattempt")
+    zero = (limit == 0) & pl.lit(rules.zero_attempts_reject)
+    return Check(
+        "E7",
+        "job_max_attempt",
+        "exhausted.md 3, E7",
+        (_KEYS["job_max_attempt"],),
+        ("largest_maxattempt", "job_max_attempt"),
+        (
+            ("ignored by the operator", pl.col("ignored")),
+            ("setting off", ~((limit > 0) | zero)),
+            ("not known", largest.is_null() & ~zero),
+            ("below the setting", ~((largest >= limit).fill_null(value=False) | zero)),
+        ),
+    )
+
+
+def _efficiency() -> Check:
+    least, measured = pl.col("least_efficiency_pct"), pl.col("min_cpu_efficiency")
+    return Check(
+        "E8",
+        "min_cpu_efficiency",
+        "exhausted.md 3, E8",
+        (_KEYS["least_efficiency_pct"],),
+        ("min_cpu_efficiency", "least_efficiency_pct"),
+        (
+            ("ignored by the operator", pl.col("ignored")),
+            ("setting off", least.is_null()),
+            ("not known", measured.is_null()),
+            ("not below the setting", ~(least > measured)),
+        ),
+    )
+
+
+def retry_checks(
+    tasks: Any,
+    jobs: Any,
+    *,
+    files: Any = None,
+    scouts: ScoutResult | None = None,
+    config: Config | None = None,
+    rules: ScoutRules | None = None,
+    at: datetime | None = None,
+    ignore: bool = False,
+    pending_timeout_h: float = PENDING_TIMEOUT_H,
+) -> RetryResult:
+    """Say of every task whether it would go to exhausted, or its retry be rejected, and why.
+
+    Args:
+        tasks: ``tasks`` table; ``attemptnr``, ``status``, ``frozentime``, ``parent_tid`` are read, null
+            ends the check that needs it.
+        jobs: ``jobs`` table of any engine; what it holds has happened.
+        files: ``files`` table; None: E7 is not known.
+        scouts: Result with ``min_cpu_efficiency`` [%], made from all finished jobs; None: E8 is not known.
+        config: gdpconfig; default the catalogue's defaults.
+        rules: Rule set; default the one of ``scouts``, else the document's.
+        at: Instant of the look [UTC]; None: E1 is not known.
+        ignore: An operator asks to ignore E3 to E8.
+        pending_timeout_h: Where ``PENDING_TIMEOUT_<label>`` is not set [h].
+
+    Returns:
+        Verdicts and trace, sorted by ``jeditaskid``.
+
+    Raises:
+        SchemaError: Columns are missing.
+
+    Source: exhausted.md 3.
+    """
+    rules = rules or (scouts.rules if scouts else ScoutRules())
+    frame = _inputs(
+        small(tasks, "tasks", _TASKS),
+        jobs,
+        files,
+        scouts,
+        config or Config.empty(),
+        pending_timeout_h,
+    )
+    frame = _with_pending(frame, at).with_columns(ignored=pl.lit(ignore), open=pl.lit(value=True))
+    order, traces = retry_rules(rules), []
+    for check in order:
+        why = check.why_not()
+        frame = frame.with_columns(why_not=why, evaluated="open")
+        fired = pl.col("evaluated") & pl.col("why_not").is_null()
+        frame = frame.with_columns(fired.alias(f"{check.name}_fired"))
+        traces.append(
+            frame.select(
+                "jeditaskid",
+                "evaluated",
+                rule=pl.lit(check.name),
+                fired=f"{check.name}_fired",
+                why_not=pl.when("evaluated").then("why_not").otherwise(pl.lit("not evaluated")),
+            ).select("jeditaskid", "rule", "evaluated", "fired", "why_not")
+        )
+        frame = frame.with_columns(open=pl.col("evaluated") & ~pl.col(f"{check.name}_fired"))
+    return RetryResult(_verdicts(frame, order, rules), pl.concat(traces).sort("jeditaskid", "rule"))
+
+
+def _inputs(
+    tasks: pl.DataFrame,
+    jobs: Any,
+    files: Any,
+    scouts: ScoutResult | None,
+    config: Config,
+    pending_timeout_h: float,
+) -> pl.DataFrame:
+    """Join to every task what failed of it and the settings of its label."""
+    efficiency = (
+        pl.DataFrame(schema={"jeditaskid": pl.Int64, "min_cpu_efficiency": pl.Int64})
+        if scouts is None
+        else scouts.parameters.select("jeditaskid", "min_cpu_efficiency")
+    )
+    parents = tasks.select(parent_tid="jeditaskid", parent_status="status")
+    for other in (failure_metrics(jobs), _largest_attempt(files), efficiency):
+        tasks = tasks.join(other, on="jeditaskid", how="left")
+    tasks = tasks.join(parents, on="parent_tid", how="left").with_columns(
+        # a task without parent names itself
+        parent_status=pl.when(pl.col("parent_tid") != pl.col("jeditaskid")).then("parent_status")
+    )
+    scopes = tasks.select("prodsourcelabel", "vo").unique(maintain_order=True)
+    rows = [
+        {"prodsourcelabel": label, "vo": vo} | _settings(config, label or "", vo, pending_timeout_h)
+        for label, vo in scopes.iter_rows()
+    ]
+    schema = {"prodsourcelabel": pl.String, "vo": pl.String} | dict.fromkeys(_KEYS, pl.Float64)
+    settings = pl.DataFrame(rows, schema=schema, orient="row")
+    joined = tasks.join(settings, on=["prodsourcelabel", "vo"], how="left", nulls_equal=True)
+    return joined.sort("jeditaskid")
+
+
+def _settings(
+    config: Config, label: str, vo: str | None, pending_timeout_h: float
+) -> dict[str, Any]:
+    """Read the settings of one label; the static one stands behind the pending timeout."""
+    found = {name: config.found(key, prodsourcelabel=label, vo=vo) for name, key in _KEYS.items()}
+    values = {name: one.value for name, one in found.items()}
+    if found["pending_timeout_h"].entry is None:
+        values["pending_timeout_h"] = pending_timeout_h
+    return values
+
+
+def _largest_attempt(files: Any) -> pl.DataFrame:
+    """Return the largest ``maxattempt`` of the input files of each task."""
+    if files is None:
+        return pl.DataFrame(schema={"jeditaskid": pl.Int64, "largest_maxattempt": pl.Int64})
+    problems: list[str] = []
+    lazy = narrow(files, "files", _FILES, problems)
+    raise_for(problems)
+    largest: pl.DataFrame = (
+        lazy.filter(nw.col("type").is_in(INPUT_TYPES))
+        .group_by("jeditaskid")
+        .agg(nw.col("maxattempt").max().alias("largest_maxattempt"))
+        .collect("polars")
+        .to_native()
+    )
+    return largest.drop_nulls("jeditaskid")
+
+
+def _with_pending(frame: pl.DataFrame, at: datetime | None) -> pl.DataFrame:
+    """Derive how long a task has made no progress [h], and whether that is too long."""
+    waited_us = (pl.lit(at, dtype=pl.Datetime("us")) - pl.col("frozentime")).dt.total_microseconds()
+    hour_us = HOUR_S * 1_000_000
+    return frame.with_columns(
+        pending_h=waited_us / pl.repeat(hour_us, pl.len(), dtype=pl.Int64),
+        pending_long=waited_us > pl.col("pending_timeout_h") * hour_us,
+    )
+
+
+def _verdicts(frame: pl.DataFrame, order: tuple[Check, ...], rules: ScoutRules) -> pl.DataFrame:
+    """Return the deciding rule of each task with its numbers."""
+    fired = [(check, pl.col(f"{check.name}_fired")) for check in order]
+    since = pl.col("frozentime").dt.to_string("%Y-%m-%d %H:%M:%S")
+    return frame.select(
+        "jeditaskid",
+        rule=pl.coalesce(pl.when(hit).then(pl.lit(check.name)) for check, hit in fired),
+        reason_code=pl.coalesce(pl.when(hit).then(pl.lit(check.reason)) for check, hit in fired),
+        action=pl.when("E7_fired")
+        .then(pl.lit("rejected"))
+        .when(pl.any_horizontal(hit for _, hit in fired))
+        .then(pl.lit("exhausted"))
+        .otherwise(pl.lit("none")),
+        message=pl.when("E1_fired").then(pl.lit("timeout while in pending since ") + since),
+        numbers=pl.coalesce(
+            pl.when(hit).then(pl.struct(check.inputs).struct.json_encode()) for check, hit in fired
+        ),
+        rules=pl.lit(rules.rules),
+    )

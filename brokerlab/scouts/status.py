@@ -1,0 +1,150 @@
+"""What becomes of a task after its scouts were read, and after it was exhausted (exhausted.md 1 and 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.scouts.estimate import ScoutResult
+from brokerlab.scouts.exhausted import ExhaustedResult
+from brokerlab.scouts.gather import small
+from brokerlab.scouts.split_rule import set_tag, tag_columns
+
+SCOUTING = ("scouting", "ready")
+NONE_SUCCEEDED = "no scout jobs succeeded"
+TOO_FEW_SUCCEEDED = "not enough scout jobs succeeded"
+EXHAUSTED_H = 48
+"""Static setting: an exhausted task is finished after this time [h]."""
+AFTER_AVALANCHE = 3
+"""Value of the scout flag ``US`` once the scouts have spoken."""
+
+_S = nw.String()
+_TASKS = {"jeditaskid": nw.Int64(), "status": _S, "oldstatus": _S, "splitrule": _S}
+
+Tasks = bool | Collection[int]
+
+
+def next_status(
+    tasks: Any,
+    scouts: ScoutResult,
+    exhausted: ExhaustedResult,
+    *,
+    forced_avalanche: Tasks = False,
+    tolerated: Tasks = False,
+) -> pl.DataFrame:
+    """Say which status a task has after its scouts were read.
+
+    Args:
+        tasks: ``tasks`` table with the status before.
+        scouts: Result for these tasks: whether their scouts succeeded.
+        exhausted: Verdicts on these tasks.
+        forced_avalanche: An operator forces the avalanche: of all tasks, or of those with these ids.
+        tolerated: Failed scouts are tolerated for the source: of all tasks, or of those with these ids.
+
+    Returns:
+        One row per task of ``scouts``, sorted by ``jeditaskid``: ``status``; ``oldstatus``, the status before
+        where the task became exhausted, else as it was; ``splitrule`` with what the checks changed, and with
+        ``US=3`` where the scouts succeeded in scouting; ``message``: the reason code, or why it is broken.
+
+    Source: exhausted.md 1, table of the resulting status.
+    """
+    before = small(tasks, "tasks", _TASKS).with_columns(*tag_columns(["SS"]))
+    frame = before.join(
+        scouts.parameters.select("jeditaskid", "succeeded"), on="jeditaskid", how="inner"
+    ).join(
+        exhausted.verdicts.select("jeditaskid", "rule", "message_code", edited="splitrule"),
+        on="jeditaskid",
+        how="left",
+    )
+    scouting = pl.col("status").is_in(SCOUTING)
+    passed, fired = pl.col("succeeded"), pl.col("rule").is_not_null()
+    excused = _chosen(forced_avalanche) | _chosen(tolerated)
+    stopped = passed & fired & (scouting | (pl.col("status") == "running"))
+    broken = scouting & ~passed & ~excused
+    frame = frame.with_columns(
+        splitrule=pl.coalesce("edited", "splitrule"), spoken=scouting & passed
+    )
+    return (
+        _with_flag(frame)
+        .select(
+            "jeditaskid",
+            status=pl.when(stopped)
+            .then(pl.lit("exhausted"))
+            .when(broken)
+            .then(pl.lit("tobroken"))
+            .when(scouting)
+            .then(pl.lit("scouted"))
+            .otherwise("status"),
+            oldstatus=pl.when(stopped).then("status").otherwise("oldstatus"),
+            splitrule="splitrule",
+            message=pl.when(broken & pl.col("SS").is_null())
+            .then(pl.lit(NONE_SUCCEEDED))
+            .when(broken)
+            .then(pl.lit(TOO_FEW_SUCCEEDED))
+            .when(passed)
+            .then("message_code"),
+        )
+        .sort("jeditaskid")
+    )
+
+
+def _chosen(tasks: Tasks) -> pl.Expr:
+    """Tell whether a setting holds for a task."""
+    if isinstance(tasks, bool):
+        return pl.lit(tasks)
+    return pl.col("jeditaskid").is_in(list(tasks))
+
+
+def _with_flag(frame: pl.DataFrame) -> pl.DataFrame:
+    """Set the scout flag to "after the avalanche" in the split rules of the tasks that have spoken."""
+    texts = frame.filter("spoken")["splitrule"].unique()
+    flagged = pl.DataFrame(
+        {"splitrule": texts, "flagged": [set_tag(text, "US", AFTER_AVALANCHE) for text in texts]},
+        schema={"splitrule": pl.String, "flagged": pl.String},
+    )
+    joined = frame.join(flagged, on="splitrule", how="left", nulls_equal=True)
+    return joined.with_columns(
+        splitrule=pl.when("spoken").then("flagged").otherwise("splitrule")
+    ).drop("flagged")
+
+
+def is_overdue(at: datetime, *, hours: float = EXHAUSTED_H) -> pl.Expr:
+    """Tell whether an exhausted task goes to ``finishing`` by itself.
+
+    Args:
+        at: Instant of the look [UTC].
+        hours: How long a task may stay exhausted [h].
+
+    Returns:
+        Expression over ``status, statechangetime, splitrule`` of ``tasks``; False where the rule ``DF`` forbids it,
+        or the time of the change is null.
+
+    Source: exhausted.md 3, last paragraph.
+    """
+    waited = pl.lit(at, dtype=pl.Datetime("us")) - pl.col("statechangetime")
+    allowed = tag_columns(["DF"])[0].is_null()
+    overdue = (pl.col("status") == "exhausted") & (waited > timedelta(hours=hours)) & allowed
+    return overdue.fill_null(value=False)
+
+
+def status_of_retry() -> pl.Expr:
+    """Return the status that a retry gives back to an exhausted task.
+
+    Returns:
+        Expression over ``oldstatus, splitrule``: ``running``, or ``scouting`` unless the scouts had passed
+        (``US=3``), then ``running`` too; null where the task was exhausted from anything else.
+
+    Source: exhausted.md 3, last paragraph.
+    """
+    spoken = (tag_columns(["US"])[0] == AFTER_AVALANCHE).fill_null(value=False)
+    old = pl.col("oldstatus")
+    return (
+        pl.when((old == "running") | ((old == "scouting") & spoken))
+        .then(pl.lit("running"))
+        .when(old == "scouting")
+        .then(pl.lit("scouting"))
+    )
