@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -19,6 +20,7 @@ from brokerlab.units import MB
 
 INPUT_TYPES = ["input", "pseudo_input"]
 MERGE_TYPES = ["trn_log", "trn_output"]
+_FIRST_ID, _LAST_ID = 0, 2**62
 CHUNK_FILES = 1_000_000  # rows of `files` worked on at once; bounds the memory
 
 _I, _F, _S, _B, _T = nw.Int64(), nw.Float64(), nw.String(), nw.Boolean(), nw.Datetime("us")
@@ -166,13 +168,16 @@ def effective_events(start: nw.Expr, end: nw.Expr, nevents: nw.Expr) -> nw.Expr:
 def effective_bytes(fsize: nw.Expr, start: nw.Expr, end: nw.Expr, nevents: nw.Expr) -> nw.Expr:
     """Size of the part of one file that was read [B]: 1 MB where unknown or 0 (scouts.md 3.3).
 
-    A file of 0 events with a range has no defined share; the whole file counts.
+    A file of 0 events with a range has no defined share; the whole file counts. The product of size and
+    events may pass 64 bits, so quotient and remainder of the size are scaled apart; the result is the
+    whole part, truncated toward zero as ``int()`` does.
     """
-    events = nw.when(nevents != 0).then(nevents)
-    share = fsize * (end - start + 1) / events
-    # int() truncates toward zero; engines' casts round
-    whole = nw.when(share >= 0).then(share.floor()).otherwise(share.ceil()).cast(nw.Int64)
-    used = nw.coalesce(whole, fsize)
+    events = nw.when(nevents > 0).then(nevents)
+    span = end - start + 1
+    per_event = fsize // events
+    length = span.abs()
+    share = per_event * length + (fsize - per_event * events) * length // events
+    used = nw.coalesce(nw.when(span >= 0).then(share).otherwise(-share), fsize)
     return nw.when(fsize.is_null() | (fsize == 0) | (used == 0)).then(nw.lit(MB)).otherwise(used)
 
 
@@ -250,10 +255,11 @@ def task_ranges(files: nw.LazyFrame[Any], max_rows: int) -> Iterator[tuple[int, 
         yield None
         return
     run = (counts["n"].cum_sum() - 1) // max_rows
-    spans = counts.group_by(run.alias("run")).agg(
-        first=pl.col("jeditaskid").min(), last=pl.col("jeditaskid").max()
-    )
-    yield from spans.sort("run").select("first", "last").iter_rows()
+    starts = counts.group_by(run.alias("run")).agg(pl.col("jeditaskid").min()).sort("run")
+    # the runs cover every id, so that tasks without files are not lost between them
+    edges = [_FIRST_ID, *starts["jeditaskid"][1:].to_list(), _LAST_ID + 1]
+    for first, after in pairwise(edges):
+        yield first, after - 1
 
 
 def within(tables: Tables, span: tuple[int, int] | None) -> Tables:

@@ -194,7 +194,6 @@ def test_chunks_of_tasks(engine: Engine, tables: Tables, monkeypatch: pytest.Mon
     same(everything(engine(known)), whole)
 
 
-@pytest.mark.xfail(reason="runs of tasks are cut by the files that are there", strict=True)
 def test_chunks_keep_tasks_without_files(monkeypatch: pytest.MonkeyPatch) -> None:
     toy = Toy().task(2).task(3).task(4).job(1, task=1).job(2, task=3)
     whole = toy.result().parameters
@@ -203,7 +202,6 @@ def test_chunks_keep_tasks_without_files(monkeypatch: pytest.MonkeyPatch) -> Non
     assert_frame_equal(toy.result().parameters, whole)
 
 
-@pytest.mark.xfail(reason="the product of size and events is rounded, or overflows", strict=True)
 @pytest.mark.parametrize("engine", [lambda tables: tables, relations], ids=["polars", "duckdb"])
 @pytest.mark.parametrize(
     ("fsize", "span", "nevents"),
