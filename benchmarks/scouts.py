@@ -204,7 +204,7 @@ def run_per_task(folder: Path) -> float:
 def measure(side: str, folder: Path) -> dict[str, float]:
     """Run one side in a fresh process: wall and CPU seconds, peak memory."""
     command = [sys.executable, "-m", "benchmarks.scouts", "--side", side, "--folder", str(folder)]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     figures: dict[str, float] = {}
     for line in output.splitlines():
         figures |= json.loads(line)

@@ -165,7 +165,8 @@ def ramcount(
     per_job = jobs.values("ram_kb")
     if rules.ram_min_per_job:
         # np.fmax would turn "not known" into the minimum; np.maximum keeps NaN
-        per_job = np.maximum(per_job / 1024 * (margin / 100), minimum)
+        factor = 1 + config.ramcount_margin_pct / 100
+        per_job = np.maximum(per_job / 1024 * factor, minimum)
         found = Percentile.of(jobs, per_job, config.ramcount_rank)
         value = np.trunc(found.value)
         value = np.where(value < 0, 1, value)

@@ -106,10 +106,8 @@ def first_trigger(scouts: pl.DataFrame, period_s: int = 0) -> pl.DataFrame:
         half=times.get(needed - 1, null_on_oob=True),
         ended=pl.col("modificationtime").max(),
         all_ended=pl.col("jobstatus").is_in(FINAL).all(),
-        any_finished=finished.any(),
     )
-    last = pl.when(pl.col("all_ended") & pl.col("any_finished")).then("ended")
-    at = pl.coalesce("half", last)
+    at = pl.coalesce("half", pl.when("all_ended").then("ended"))
     if period_s:
         step = period_s * 1_000_000
         at = (-(-at.cast(pl.Int64) // step) * step).cast(pl.Datetime("us"))

@@ -21,6 +21,7 @@ from brokerlab.scouts.settings import task_settings
 
 SUMMED = ("num_finished_jobs", "n_bad", "plain_bytes", "events_all", "events_finished")
 SPENT = (
+    "at",
     "bringer",
     "jobstatus",
     "jobsetid",
@@ -100,7 +101,7 @@ def _with_quantities(
     place = np.searchsorted(ids, own)
     order = np.lexsort((used["pandaid"], used["bringer"], own))
     order = order[np.isin(own, ids)[order]]
-    ordered, task = used.drop(SPENT)[order], place[order]
+    ordered, task = used.drop(SPENT, strict=False)[order], place[order]
     queue = ordered.select("computingsite").join(
         sites.with_row_index("queue"),
         left_on="computingsite",
@@ -174,6 +175,8 @@ def _used_jobs(
     if event_service.is_empty():
         return own
     brought = gather.jobset_rows(tables, event_service)
+    if "at" in brought.columns:
+        brought = brought.filter(pl.col("modificationtime") <= pl.col("at"))
     return pl.concat([own, brought.select(own.columns)])
 
 
@@ -185,7 +188,7 @@ def as_of(found: pl.DataFrame, at: pl.DataFrame) -> pl.DataFrame:
         at: ``jeditaskid, at`` [UTC].
 
     Returns:
-        The rows of jobs created by then; files of jobs that ended later count as unfinished.
+        The rows with ``at``; files of jobs that ended later count as unfinished.
     """
     known = found.join(at, on="jeditaskid", how="inner")
     created = pl.coalesce("creationtime", "starttime", "modificationtime") <= pl.col("at")
@@ -195,7 +198,7 @@ def as_of(found: pl.DataFrame, at: pl.DataFrame) -> pl.DataFrame:
         *(pl.when(ended).then(name).otherwise(0).alias(name) for name in sums),
         pl.when(ended).then("events_finished").otherwise(0).alias("events_finished"),
         n_files=pl.when(created.fill_null(value=False)).then("n_files").otherwise(0),
-    ).drop("at")
+    )
 
 
 def _recount(tasks: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:

@@ -72,7 +72,6 @@ def test_scouts_that_never_come_to_half():
     assert triggers(toy) == []
 
 
-@pytest.mark.xfail(reason="T1b is left out where no scout finished", strict=True)
 def test_scouts_that_all_failed_are_read_too():
     """T1b comes when all scout files are done; the task is broken then (exhausted.md 1)."""
     toy = scouting([10, 20])

@@ -336,7 +336,6 @@ def test_at_an_instant_per_task():
     assert found.select("jeditaskid", "n_jobs_used").rows() == [(1, 1), (2, 2)]
 
 
-@pytest.mark.xfail(reason="jobset_rows takes jobs of any time", strict=True)
 def test_at_an_instant_the_jobset_brings_in_no_later_jobs():
     toy = Toy().job(1, 100, eventservice=1, jobsetid=7, nevents=10)
     toy.job(2, 500, eventservice=1, jobsetid=7, nevents=10)
