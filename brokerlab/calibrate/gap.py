@@ -82,7 +82,7 @@ def gap_summary(
         low = high = None
         if logs.size >= 10:
             means = bootstrap_totals(logs[:, None], n_boot=n_boot, seed=seed) / logs.size
-            bounds = percentile_interval(means, confidence)
+            bounds = percentile_interval(means, confidence, n_tasks=logs.size)
             low, high = (float(np.exp(b[0])) for b in bounds)
         rows.append(
             {

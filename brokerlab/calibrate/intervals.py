@@ -210,9 +210,24 @@ def bootstrap_totals(totals: FloatArray, *, n_boot: int, seed: int) -> FloatArra
     return np.concatenate(blocks)
 
 
-def percentile_interval(replicates: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Return the bootstrap percentile interval of each column; NaN replicates are left out."""
-    tail = 50 * (1 - confidence)
+def percentile_interval(
+    replicates: FloatArray, confidence: float, *, n_tasks: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the expanded bootstrap percentile interval of each column; NaN replicates are left out.
+
+    A sample of few spreads less than what it was drawn from, so the plain interval is too narrow: with ten
+    normal values it holds 90 % instead of 95 %. The tails are therefore taken where the Student interval
+    would end, with the variance of n-1.
+
+    Args:
+        replicates: (n_boot, n) of a statistic.
+        confidence: Two-sided.
+        n_tasks: Number of tasks drawn from, at least 2.
+
+    Source: Hesterberg, The American Statistician 69 (2015) 371, doi:10.1080/00031305.2015.1089789, section 4.3.
+    """
+    wide = t_factor(n_tasks, confidence) * np.sqrt(n_tasks / (n_tasks - 1))
+    tail = 100 * float(stats.norm.cdf(-wide))
     if np.isnan(replicates).all(axis=0).any():
         replicates = np.where(np.isnan(replicates).all(axis=0), 0.0, replicates)
     low, high = np.nanpercentile(replicates, [tail, 100 - tail], axis=0)

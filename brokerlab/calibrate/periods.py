@@ -173,7 +173,9 @@ def _compare(
         bootstrap_totals(values[:, None], n_boot=n_boot, seed=seed + place)[:, 0] / values.size
         for place, values in enumerate((early, late))
     ]
-    low, high = (float(b[0]) for b in percentile_interval((means[1] - means[0])[:, None], 0.95))
+    fewer = min(early.size, late.size)
+    bounds = percentile_interval((means[1] - means[0])[:, None], 0.95, n_tasks=fewer)
+    low, high = (float(bound[0]) for bound in bounds)
     test = stats.ks_2samp(early, late, method="asymp")
     return result | {
         "lo": low,

@@ -153,7 +153,13 @@ def prove(
     few = late.n_tasks < MIN_TASKS
     drawn = None if few else bootstrap_totals(totals, n_boot=n_boot, seed=seed)
     rows = [
-        _line(line, _halves(names, totals.sum(axis=0)[None, :]), _halves(names, drawn), late)
+        _line(
+            line,
+            _halves(names, totals.sum(axis=0)[None, :]),
+            _halves(names, drawn),
+            n_tasks=late.n_tasks,
+            confidence=late.assumptions.confidence,
+        )
         for line in lines
     ]
     table = pl.DataFrame(rows, infer_schema_length=None)
@@ -225,7 +231,9 @@ def _line(
     line: Quantity,
     point: tuple[Mapping[str, FloatArray], Mapping[str, FloatArray]] | None,
     drawn: tuple[Mapping[str, FloatArray], Mapping[str, FloatArray]] | None,
-    late: Backtest,
+    *,
+    n_tasks: int,
+    confidence: float,
 ) -> dict[str, Any]:
     """Return one row of the table."""
     row: dict[str, Any] = {"quantity": line.name, "label": line.label, "unit": line.unit}
@@ -236,7 +244,7 @@ def _line(
         row[key] = None if values is None else _finite(values[key][0])
         low = high = None
         if bounds is not None and row[key] is not None:
-            interval = percentile_interval(bounds[key][:, None], late.assumptions.confidence)
+            interval = percentile_interval(bounds[key][:, None], confidence, n_tasks=n_tasks)
             low, high = (_finite(b[0]) for b in interval)
         row |= {f"{key}_lo": low, f"{key}_hi": high}
     return row
@@ -332,7 +340,11 @@ def _strata(
         }
         for line in lines:
             found = _line(
-                line, _halves(names, totals.sum(axis=0)[None, :]), _halves(names, drawn), late
+                line,
+                _halves(names, totals.sum(axis=0)[None, :]),
+                _halves(names, drawn),
+                n_tasks=len(place),
+                confidence=late.assumptions.confidence,
             )
             row |= {
                 f"{line.name}_{key}": found[key]

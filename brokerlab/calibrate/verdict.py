@@ -165,10 +165,18 @@ def _sentence(
         return "no_answer", f"No answer: {_small(proof.reason)}"
     if proof.status == "not_proven":
         rank, margin = choice.setting
-        return "keep", (
-            f"{kept}. Rank {rank} with margin {margin} % was the choice of the early period and is not "
-            f"borne out: {_small(proof.reason)}"
+        refuted = (
+            f"rank {rank} with margin {margin} % was the choice of the early period and is not borne "
+            f"out: {_small(proof.reason)}"
         )
+        exceed = proof.quantity("exceed_rate")
+        if exceed["before_lo"] > proof.max_exceed:  # to advise it would be to advise a breach
+            return "no_answer", (
+                f"No answer: the current setting does not meet the limit either "
+                f"({percent(exceed['before'])} killed, {percent(exceed['before_lo'])} to "
+                f"{percent(exceed['before_hi'])}, limit {percent(proof.max_exceed)}), and {refuted}"
+            )
+        return "keep", f"{kept}. {refuted[:1].upper()}{refuted[1:]}"
     done = _actions(parameter, choice.current, choice.setting)
     return "change", f"{done}: {_effects(proof, parameter)}, {_where(proof, periods)}."
 

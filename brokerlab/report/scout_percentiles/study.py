@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 import polars as pl
 
@@ -192,15 +191,15 @@ def study(
     weights = LossWeights.default(name, **(loss or {}))
     replay = _Replay(inputs=inputs, name=name, weights=weights, made=made)
     tried_margins = list(margins) if margins is not None and name == "ramcount" else None
-    limits: dict[str, Any] = {"max_exceed": max_exceed, "limit_on": limit_on}
 
     def on(early: pl.DataFrame, late: pl.DataFrame, *, divided: bool) -> Study:
         tried = replay(early, list(ranks), tried_margins)
-        choice = choose(tried, **limits)
+        choice = choose(tried, max_exceed=max_exceed, limit_on=limit_on)
         changed = divided and choice.status == "change"
         other = choice.setting if changed else _runner_up(choice)
         later = replay.pair(late, other)
-        proof = prove(later, other, **limits, n_boot=n_boot, seed=seed)
+        # the bound was asked of the choice; asking it again would refuse half of all sound choices
+        proof = prove(later, other, max_exceed=max_exceed, n_boot=n_boot, seed=seed)
         return Study(
             parameter=parameter,
             early=tried,

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -160,13 +161,22 @@ def test_proof_needs_the_setting_in_detail(late):
 
 
 def test_a_choice_that_is_not_borne_out(late, choice, periods):
-    proof = prove(late, choice.setting, max_exceed=0.001)
-    assert proof.status == "not_proven"
+    refuted = prove(late, choice.setting, max_exceed=0.001)
+    assert refuted.status == "not_proven"
+    proof = replace(refuted, max_exceed=1.0)  # a limit that the current setting meets
     verdict = propose(choice, proof, late, periods, Config.empty(), created_at=NOW)
     assert verdict.kind == "keep"
     assert "is not borne out" in verdict.sentence
     assert verdict.proposal is not None
     assert verdict.proposal.kind == "keep"
+
+
+def test_a_setting_that_breaks_the_limit_is_not_advised(late, choice, periods):
+    proof = prove(late, choice.setting, max_exceed=0.001)
+    verdict = propose(choice, proof, late, periods, Config.empty(), created_at=NOW)
+    assert verdict.kind == "no_answer"
+    assert verdict.proposal is None
+    assert "the current setting does not meet the limit either" in verdict.sentence
 
 
 def test_the_verdict_names_keys_numbers_limit_and_period(late, choice, periods):

@@ -48,6 +48,15 @@ def test_weights_are_multinomial_in_blocks_and_seeded():
 
 def test_replicates_without_a_number_are_left_out():
     replicates = np.array([[1.0, np.nan], [2.0, np.nan], [3.0, np.nan]])
-    low, high = intervals.percentile_interval(replicates, 0.95)
-    assert low[0] == pytest.approx(1.05)
+    low, high = intervals.percentile_interval(replicates, 0.95, n_tasks=1_000_000)
+    assert low[0] == pytest.approx(1.05, abs=1e-4)
     assert np.isfinite(high[0])
+
+
+def test_intervals_from_few_tasks_are_wider():
+    replicates = np.linspace(0, 100, 10_001)[:, None]
+    few, many = (intervals.percentile_interval(replicates, 0.95, n_tasks=n) for n in (10, 10_000))
+    assert many[0][0] == pytest.approx(2.5, abs=0.01)
+    # Student 2.262 for nine degrees of freedom, times the root of 10/9: the normal tail is 0.855 %
+    assert few[0][0] == pytest.approx(0.855, abs=0.01)
+    assert few[1][0] == pytest.approx(100 - few[0][0], abs=1e-6)
