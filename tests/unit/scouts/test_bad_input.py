@@ -1,0 +1,119 @@
+"""Tables and arguments that make no sense: refused in words, or kept out of the other tasks' results."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import duckdb
+import polars as pl
+import pytest
+
+from brokerlab import scouts
+from brokerlab.errors import BrokerlabError, DataError
+from tests.scout_toys import Toy, at
+
+
+def healthy() -> Toy:
+    """Two tasks; tests spoil the first."""
+    toy = Toy().task(2)
+    return toy.job(1, memory_leak_x2=2.0).job(2, task=2, memory_leak_x2=2.0)
+
+
+INFINITE = pytest.mark.xfail(
+    reason="an infinity ends the run for every task with an error of Polars", strict=True
+)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [math.nan, pytest.param(math.inf, marks=INFINITE), pytest.param(-math.inf, marks=INFINITE)],
+)
+def test_nan_and_infinity_in_a_job_are_not_known(value: float) -> None:
+    toy = healthy()
+    toy.jobs[0]["memory_leak_x2"] = value
+    assert toy.result().parameters["memory_leak_x2"].to_list() == [None, 2]
+
+
+@pytest.mark.parametrize("power", [math.nan, pytest.param(math.inf, marks=INFINITE)])
+def test_a_power_that_is_no_number(power: float) -> None:
+    toy = healthy().queue("ODD", power)
+    toy.jobs[0]["computingsite"] = "ODD"
+    assert toy.result().parameters["cputime"].to_list()[1] == 540
+
+
+def test_negative_times_do_not_touch_other_tasks() -> None:
+    toy = healthy()
+    before = toy.result().parameters
+    toy.jobs[0]["endtime"] = at(-50)
+    after = toy.result().parameters
+    assert after.filter(pl.col("jeditaskid") == 2).equals(before.filter(pl.col("jeditaskid") == 2))
+    assert (after["cputime"][0], after["exec_time"][0]) == (0, -50)
+
+
+def test_long_texts() -> None:
+    toy = healthy()
+    toy.jobs[0]["jobmetrics"] = "x" * 10_000_000 + " workDirSize=99999999"
+    assert toy.result().parameters["workdiskcount"].to_list() == [95, 0]
+
+
+def test_numbers_as_text_are_read() -> None:
+    jobs, *others = healthy().tables()
+    found = scouts.estimate(jobs.with_columns(pl.col("pandaid").cast(pl.String)), *others)
+    assert found.parameters["cputime"].to_list() == [540, 540]
+
+
+@pytest.mark.parametrize("unit", ["ms", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_times_of_other_precision_or_with_a_zone(unit: Any, zone: str | None) -> None:
+    jobs, *others = healthy().tables()
+    times = pl.col("starttime", "endtime").cast(pl.Datetime(unit)).dt.replace_time_zone(zone)
+    found = scouts.estimate(jobs.with_columns(times), *others)
+    assert found.parameters["cputime"].to_list() == [540, 540]
+
+
+def test_null_keys_are_nobodys() -> None:
+    toy = healthy()
+    toy.job(3, 9 * 3600)
+    toy.jobs[-1]["jeditaskid"] = None
+    toy.files[-1]["jeditaskid"] = None
+    toy.file(None)
+    assert toy.result().parameters["n_jobs_used"].to_list() == [1, 1]
+
+
+def two_sessions(tables: tuple[pl.DataFrame, ...]) -> list[Any]:
+    return [duckdb.connect().from_arrow(table.to_arrow()) for table in tables]
+
+
+def two_engines(tables: tuple[pl.DataFrame, ...]) -> list[Any]:
+    return [duckdb.connect().from_arrow(tables[0].to_arrow()), *tables[1:]]
+
+
+@pytest.mark.xfail(reason="the error is the engine's", strict=True)
+@pytest.mark.parametrize("mixed", [two_sessions, two_engines])
+def test_job_tables_of_different_engines(mixed: Any) -> None:
+    with pytest.raises(DataError, match=r"jobs.*files.*datasets.*one engine"):
+        scouts.estimate(*mixed(healthy().tables()))
+
+
+@pytest.mark.xfail(reason="rows of such a task are counted twice", strict=True)
+def test_two_instants_of_one_task() -> None:
+    instants = pl.DataFrame({"jeditaskid": [1, 1], "at": [at(1), at(9999)]})
+    with pytest.raises(DataError, match=r"at\.jeditaskid.*more than once"):
+        healthy().result(at=instants)
+
+
+@pytest.mark.xfail(reason="the error is that of Polars or Python", strict=True)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_scouts": -1},
+        {"worker_nodes": pl.DataFrame({"site": ["S"]})},
+        {"at": "2026-03-02"},
+        {"at": pl.DataFrame({"task": [1]})},
+    ],
+    ids=["max_scouts", "worker_nodes alone", "at as text", "at without jeditaskid"],
+)
+def test_impossible_arguments(options: dict[str, Any]) -> None:
+    with pytest.raises(BrokerlabError):
+        healthy().result(**options)
