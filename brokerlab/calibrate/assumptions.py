@@ -20,6 +20,8 @@ class Assumptions:
         rules: Rule set of the estimate.
         rule: ``percentile`` (deployed), or ``conformal`` (rank = promised coverage in per cent).
         scouts_used: ``half``: those finished at the first trigger; ``all``.
+        trigger_period_s: The first trigger is looked at only every so many seconds (600 deployed), so
+            that more scouts are in; 0: at once, the fewest scouts.
         min_scored: Fewest other jobs of a task that is scored.
         min_scouts: Fewest scouts with a value.
         compensation: Factor on memory requests, 1 in the document; 0.95 and 0.90 were seen deployed.
@@ -37,6 +39,7 @@ class Assumptions:
     rules: ScoutRules = field(default_factory=ScoutRules)
     rule: Rule = "percentile"
     scouts_used: ScoutsUsed = "half"
+    trigger_period_s: int = 0
     min_scored: int = 20
     min_scouts: int = 1
     compensation: float = 1.0
@@ -53,6 +56,7 @@ class Assumptions:
             "rule": (self.rule in ("percentile", "conformal"), "percentile or conformal"),
             "scouts_used": (self.scouts_used in ("half", "all"), "half or all"),
             "killed_as": (self.killed_as in ("lower_bound", "exclude"), "lower_bound or exclude"),
+            "trigger_period_s": (self.trigger_period_s >= 0, "at least 0"),
             "min_scored": (self.min_scored >= 1, "at least 1"),
             "min_scouts": (self.min_scouts >= 1, "at least 1"),
             "compensation": (0 < self.compensation <= 2, "above 0, at most 2"),

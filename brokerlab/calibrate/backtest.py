@@ -134,7 +134,8 @@ def backtest(
     trigger, and is scored on its other jobs.
 
     Args:
-        quantities: Of ``scouts.job_quantities``: finished jobs.
+        quantities: Of ``scouts.job_quantities``: finished jobs. Those of other tasks are not looked at, not
+            even for the size of queues: a choice must not know of a later period.
         tasks: ``jeditaskid, baseramcount`` [MB]``, basewalltime`` [s]``, cpuefficiency`` [%]``,
             processingtype, gshare, cputimeunit``; tasks not in it are not scored. Null: 0, 0, the rule
             set's default, no level.
@@ -165,17 +166,19 @@ def backtest(
     weights = loss or LossWeights.default(parameter)
     now = current or (chosen.rank, chosen.margin_pct)
     grid = _grid(ranks, chosen.margins if margins is None else margins, (now, *detail), chosen)
+    mine = quantities.join(tasks.select("jeditaskid").unique(), on="jeditaskid", how="semi")
     sample = sample_of(
-        quantities,
+        mine,
         tasks,
         jobs,
         parameter,
         scouts_used=made.scouts_used,
+        trigger_period_s=made.trigger_period_s,
         min_scored=made.min_scored,
         min_scouts=made.min_scouts,
         killed_as=made.killed_as,
     )
-    replay = Replay.of(sample, quantities, queues, chosen, made)
+    replay = Replay.of(sample, mine, queues, chosen, made)
     moments = Moments(len(grid), grid.index(now))
     all_ranks, all_margins = columns_of(grid)
     for tasks_here in _chunks(sample.tasks.height, len(grid)):

@@ -32,10 +32,12 @@ def caveats_of(
     found = [
         _synthetic(synthetic=synthetic),
         _few_tasks(counts),
+        _enforced(counts, parameter),
         _killed(counts, parameter, killed_as),
         _survivors(counts),
         _missing(counts, parameter),
         _scouts(counts),
+        _second(counts),
         _gap(gap_ratio, parameter),
         _left_out(counts),
         _queues(counts),
@@ -72,11 +74,38 @@ def _killed(counts: Mapping[str, int], parameter: Parameter, killed_as: str) -> 
         return f"{jobs} and not retried with success left out: the exceed rate is too low by these."
     entered = counts["n_censored"]
     rest = (
-        "" if entered == n else f", {n - entered} (task not scored, or nothing recorded) left out"
+        ""
+        if entered == n
+        else f", {n - entered} (scouts, task not scored, or nothing recorded) left out"
     )
     return (
         f"{jobs} and not retried: {entered} entered as needing just more than was seen{rest}; the true "
         "need of these jobs is unknown."
+    )
+
+
+def _enforced(counts: Mapping[str, int], parameter: Parameter) -> str:
+    n, kills = counts["n_outgrown"], counts["n_kills"]
+    if n == 0:
+        return ""
+    what, given = {
+        "ramcount": ("memory", "request"),
+        "cputime": ("walltime", "limit"),
+    }[parameter.name]
+    return (
+        f"Every job above its {given} is counted as killed. In the archive {n} of {counts['n_scored']} scored "
+        f"jobs used more {what} than they were given, as recorded, and finished all the same; {kills} were "
+        f"killed for it. Where queues let such jobs run, kills and what they cost are overstated."
+    )
+
+
+def _second(counts: Mapping[str, int]) -> str:
+    n = counts["n_after_second"]
+    if n == 0:
+        return ""
+    return (
+        f"{n} of {counts['n_scored']} scored jobs were created after the second trigger, when 100 more jobs "
+        "had renewed the estimate: they are scored against the first."
     )
 
 

@@ -26,6 +26,8 @@ OPTIONAL: dict[str, pl.DataType] = {
     ),
 }
 
+GIVEN = {"pandaid": pl.Int64(), "given": pl.Int64()}
+
 
 @dataclass(frozen=True)
 class Unfinished:
@@ -35,19 +37,23 @@ class Unfinished:
         scouts: Failed jobs without a retry: they count among the scouts of which half must finish.
         killed: Of these, those killed at a limit: ``jeditaskid, pandaid, cause`` (``memory`` or
             ``walltime``), ``cores, duration_s, maxpss_kb, computingsite``.
+        kills: ``jeditaskid, cause`` of every job killed at a limit, retried or not.
         merge: ``pandaid`` of merge jobs, which scouts do not speak of.
+        given: ``pandaid, given``: the limit that finished jobs were recorded with, where there is one.
         n_failed: Failed jobs in all, retried or not.
         known: False if no jobs table was given.
     """
 
     scouts: pl.DataFrame | None
     killed: pl.DataFrame
+    kills: pl.DataFrame
     merge: pl.Series
+    given: pl.DataFrame
     n_failed: int
     known: bool
 
 
-def unfinished(jobs: Any | None, tasks: pl.DataFrame) -> Unfinished:
+def unfinished(jobs: Any | None, tasks: pl.DataFrame, *, limit: str | None = None) -> Unfinished:
     """Collect the failed jobs of the tasks, told apart by what ended them.
 
     A failed job that was retried is left out: the retry says what it needed, or is itself here.
@@ -55,14 +61,14 @@ def unfinished(jobs: Any | None, tasks: pl.DataFrame) -> Unfinished:
     Args:
         jobs: The jobs table in any engine; None: not given.
         tasks: ``jeditaskid`` of the tasks looked at.
+        limit: Column of ``jobs`` that goes to ``given``; None, or not there: no limits.
 
     Raises:
         SchemaError: A required column is missing.
     """
     if jobs is None:
-        return Unfinished(
-            None, _killed(_nothing()), pl.Series("pandaid", [], pl.Int64), 0, known=False
-        )
+        no, given = _killed(_nothing()), pl.DataFrame(schema=GIVEN)
+        return Unfinished(None, no, no, no["pandaid"], given, 0, known=False)
     lazy = nw.from_native(jobs).lazy()
     present = lazy.collect_schema().names()
     missing = [
@@ -93,7 +99,19 @@ def unfinished(jobs: Any | None, tasks: pl.DataFrame) -> Unfinished:
             "pandaid"
         ]
     scouts = final.select("jeditaskid", "pandaid", "creationtime", is_scout=has_scout_mark())
-    return Unfinished(scouts, _killed(final), merge, payload.height, known=True)
+    given = pl.DataFrame(schema=GIVEN)
+    if limit is not None and limit in present:
+        finished = lazy.filter((nw.col("jobstatus") == "finished") & (nw.col(limit) > 0))
+        given = _collect(finished.select("pandaid", nw.col(limit).cast(nw.Int64).alias("given")))
+    return Unfinished(
+        scouts=scouts,
+        killed=_killed(final),
+        kills=_killed(payload),
+        merge=merge,
+        given=given,
+        n_failed=payload.height,
+        known=True,
+    )
 
 
 def _killed(failed: pl.DataFrame) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, Literal
 
 import polars as pl
@@ -16,6 +17,13 @@ from brokerlab.errors import ConfigError
 LimitOn = Literal["upper", "point"]
 Status = Literal["change", "keep", "no_answer"]
 MIN_TASKS = 10  # fewer tasks have no spread to speak of
+ENOUGH = 2.5
+"""Tasks times limit from which a limit on the upper bound was kept as often as it says.
+
+Measured: settings chosen among 272 on 50 to 350 tasks drawn from 350 synthetic ones, limits 0.5 to 5 %, 200
+times each. Kept in 80 to 91 of 100 cases below (fewest where the product is least), in 96 or more above. It is
+always the cheapest of many settings that is chosen, hence one whose bad tasks were not drawn.
+"""
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,7 @@ class Choice:
         limit_on: Whether the ``upper`` bound of its interval or the ``point`` must meet the limit.
         weights: Of the loss.
         candidates: The back-test's ``by_setting`` with ``meets_limit`` and ``lowers_loss``.
+        caveats: What the choice by itself does not hold, in sentences.
         sensitivity: The choice repeated with each weight halved and doubled: ``weight, factor, rank,
             margin_pct, status, loss_diff``.
     """
@@ -42,6 +51,7 @@ class Choice:
     max_exceed: float
     limit_on: LimitOn
     weights: LossWeights
+    caveats: tuple[str, ...]
     candidates: pl.DataFrame
     sensitivity: pl.DataFrame
 
@@ -55,6 +65,7 @@ class Choice:
             "max_exceed": self.max_exceed,
             "limit_on": self.limit_on,
             "weights": self.weights.to_dict(),
+            "caveats": list(self.caveats),
             "stable": self.stable,
         }
 
@@ -130,9 +141,28 @@ def choose(
         max_exceed=max_exceed,
         limit_on=limit_on,
         weights=weights,
+        caveats=_caveats(tried.n_tasks, frame.height, max_exceed, limit_on),
         candidates=frame,
         sensitivity=pl.DataFrame(rows),
     )
+
+
+def _caveats(n_tasks: int, n_settings: int, limit: float, limit_on: LimitOn) -> tuple[str, ...]:
+    """Say where the cheapest of many settings is likely to be a lucky one."""
+    if limit_on == "point":
+        lies_at_it = (
+            f"The limit of {percent(limit)} was asked of the exceed rate itself: the cheapest of {n_settings} "
+            "settings then lies at it, and other tasks exceed it about as often as not."
+        )
+        return (lies_at_it,)
+    if not 0 < n_tasks * limit < ENOUGH:
+        return ()
+    too_few = (
+        f"{n_tasks} tasks are few for a limit of {percent(limit)}: with fewer than {ceil(ENOUGH / limit)}, the "
+        f"cheapest of many settings (here {n_settings}) kept such a limit in about 80 to 90 of 100 synthetic "
+        "histories, not in 97 as its bound says. Only the proof on other tasks settles it."
+    )
+    return (too_few,)
 
 
 def _candidates(

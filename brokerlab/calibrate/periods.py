@@ -26,6 +26,8 @@ class Periods:
         early_window: First and last creation of the early tasks; None without tasks.
         late_window: The same of the late ones.
         n_undated: Tasks without a creation time, in neither.
+        n_overlapping: Jobs of early tasks that ended at or after ``at``: no task is in both periods, but at
+            that instant they could not have been known yet.
     """
 
     early: pl.DataFrame
@@ -34,6 +36,7 @@ class Periods:
     early_window: tuple[datetime, datetime] | None
     late_window: tuple[datetime, datetime] | None
     n_undated: int
+    n_overlapping: int
 
 
 def split_periods(
@@ -47,7 +50,7 @@ def split_periods(
 
     Args:
         tasks: With ``creationdate``; null: the first ``creationtime`` of its jobs in ``quantities``.
-        quantities: ``jeditaskid, creationtime``; also limits the tasks to those with jobs.
+        quantities: ``jeditaskid, creationtime, finish_time``; also limits the tasks to those with jobs.
         at: Instant between the periods [UTC]; None: by ``fraction``.
         fraction: Share of the tasks that go to the early period.
 
@@ -87,7 +90,16 @@ def split_periods(
         early_window=_window(early),
         late_window=_window(late),
         n_undated=dated.height - known.height,
+        n_overlapping=_overlapping(early, quantities, moment),
     )
+
+
+def _overlapping(early: pl.DataFrame, quantities: pl.DataFrame | None, at: datetime) -> int:
+    """Count the jobs of early tasks that ended at or after the instant between."""
+    if quantities is None:
+        return 0
+    mine = quantities.join(early.select("jeditaskid"), on="jeditaskid", how="semi")
+    return mine.filter(pl.col("finish_time") >= at).height
 
 
 def _window(tasks: pl.DataFrame) -> tuple[datetime, datetime] | None:

@@ -12,8 +12,10 @@ from brokerlab.calibrate.needs import scorable
 from brokerlab.calibrate.scout_sets import ScoutsUsed, scout_sets
 from brokerlab.errors import InsufficientDataError, SchemaError, nearest
 from brokerlab.numerics import SortedGroups
+from brokerlab.units import KB
 
 KilledAs = Literal["lower_bound", "exclude"]
+Cause = Literal["memory", "walltime"]
 
 COMMON = (
     *("jeditaskid", "pandaid", "computingsite", "cores", "duration_s", "is_scout"),
@@ -31,6 +33,27 @@ TASK_COLUMNS: dict[str, pl.DataType] = {
     "jeditaskid": pl.Int64(),
     **dict.fromkeys(["baseramcount", "basewalltime", "cpuefficiency"], pl.Float64()),
     **dict.fromkeys(["processingtype", "gshare", "cputimeunit", "orig_cputimeunit"], pl.String()),
+}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The limit that a parameter becomes.
+
+    Attributes:
+        cause: What a kill at it is called.
+        column: Of ``jobs``: what a job was given.
+        used: Of the quantities, in the unit of ``column``.
+    """
+
+    cause: Cause
+    column: str
+    used: pl.Expr
+
+
+LIMITS = {
+    "ramcount": Limit("memory", "minramcount", pl.col("maxpss_kb") / KB),
+    "cputime": Limit("walltime", "maxwalltime", pl.col("duration_s")),
 }
 
 
@@ -61,6 +84,7 @@ def sample_of(
     parameter: str,
     *,
     scouts_used: ScoutsUsed,
+    trigger_period_s: int,
     min_scored: int,
     min_scouts: int,
     killed_as: KilledAs,
@@ -73,14 +97,15 @@ def sample_of(
     """
     _check_columns(quantities, tasks, parameter)
     facts = _task_facts(tasks, parameter)
-    failed = unfinished(jobs, facts)
+    limit = LIMITS.get(parameter)
+    failed = unfinished(jobs, facts, limit=limit.column if limit else None)
     mine = quantities.join(facts, on="jeditaskid", how="inner").filter(
         ~pl.col("pandaid").is_in(failed.merge.implode())
     )
     scouts = failed.scouts
     if scouts is not None:  # tasks without any finished job need no trigger
         scouts = scouts.join(mine.select("jeditaskid").unique(), on="jeditaskid", how="semi")
-    roles = scout_sets(mine, scouts, scouts_used=scouts_used)
+    roles = scout_sets(mine, scouts, scouts_used=scouts_used, trigger_period_s=trigger_period_s)
     value = pl.col(VALUES[parameter][0])
     if parameter == "cputime":
         value = pl.when("cputime_eligible").then(value)
@@ -88,10 +113,14 @@ def sample_of(
         value=value.cast(pl.Float64), censored=pl.lit(value=False)
     )
     rest = mine.filter(pl.col("role") == "rest")
-    scored = _with_killed(rest.filter(scorable(parameter)), failed, facts, parameter, killed_as)
+    scored = _with_killed(
+        rest.filter(scorable(parameter)), failed, facts, roles, parameter, killed_as
+    )
     usable = mine.filter((pl.col("role") == "scout") & pl.col("value").is_not_null())
     kept = _kept_tasks(facts, usable, scored, min_scored=min_scored, min_scouts=min_scouts)
-    counts = _counts(mine, rest, scored, failed, kept, facts)
+    counts = _counts(mine, rest, scored, failed, kept, facts) | _enforced(
+        scored, failed, kept, limit
+    )
     if kept.is_empty():
         raise InsufficientDataError(_nothing_left(parameter, counts, min_scored, min_scouts))
     number = kept.select("jeditaskid", "task")
@@ -138,22 +167,27 @@ def _with_killed(
     scored: pl.DataFrame,
     failed: Unfinished,
     facts: pl.DataFrame,
+    roles: pl.DataFrame,
     parameter: str,
     killed_as: KilledAs,
 ) -> pl.DataFrame:
-    """Add the jobs killed at the limit of this parameter: what they used is less than they needed."""
-    cause = {"ramcount": "memory", "cputime": "walltime"}.get(parameter)
-    if killed_as == "exclude" or cause is None or failed.killed.is_empty():
+    """Add the jobs killed at the limit of this parameter: what they used is less than they needed.
+
+    Scouts are left out: their limit was the one from before scouting.
+    """
+    limit = LIMITS.get(parameter)
+    if killed_as == "exclude" or limit is None or failed.killed.is_empty():
         return scored
     typical = scored.group_by("jeditaskid").agg(
         *(pl.col(c).first() for c in ("ram_per_core",) if c in scored.columns),
         *(pl.col(c).median() for c in ("n_events", "corepower") if c in scored.columns),
     )
     killed = (
-        failed.killed.filter(pl.col("cause") == cause)
+        failed.killed.filter(pl.col("cause") == limit.cause)
         .join(typical, on="jeditaskid")
         .join(facts, on="jeditaskid")
-        .with_columns(censored=pl.lit(value=True), role=pl.lit("rest"))
+        .join(roles.filter(pl.col("role") == "rest"), on=["jeditaskid", "pandaid"])
+        .with_columns(censored=pl.lit(value=True))
         .filter(scorable(parameter))
     )
     return pl.concat(
@@ -212,11 +246,29 @@ def _counts(
         "n_unscorable": rest_kept.height - scored_kept.filter(~pl.col("censored")).height,
         "n_scouts_without_value": int(scouts["value"].null_count()),
         "n_censored": int(scored_kept["censored"].sum()),
+        "n_after_second": int(scored_kept["after_second"].sum()),
         "n_killed": failed.killed.height,
         "n_killed_memory": failed.killed.filter(pl.col("cause") == "memory").height,
         "n_killed_walltime": failed.killed.filter(pl.col("cause") == "walltime").height,
         "n_failed": failed.n_failed,
         "failures_known": int(failed.known),
+    }
+
+
+def _enforced(
+    scored: pl.DataFrame, failed: Unfinished, kept: pl.DataFrame, limit: Limit | None
+) -> dict[str, int]:
+    """Count who used more than was recorded as given, and finished all the same or was killed."""
+    if limit is None:
+        return {"n_outgrown": 0, "n_kills": 0}
+    mine = scored.filter(~pl.col("censored")).join(failed.given, on="pandaid")
+    outgrown = mine.join(kept.select("jeditaskid"), on="jeditaskid", how="semi").filter(
+        limit.used > pl.col("given")
+    )
+    kills = failed.kills.filter(pl.col("cause") == limit.cause)
+    return {
+        "n_outgrown": outgrown.height,
+        "n_kills": kills.join(kept.select("jeditaskid"), on="jeditaskid", how="semi").height,
     }
 
 

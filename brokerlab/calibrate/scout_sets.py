@@ -6,7 +6,7 @@ from typing import Literal
 
 import polars as pl
 
-from brokerlab.scouts.triggers import first_trigger, mark_scouts
+from brokerlab.scouts.triggers import LATE_FINISHED, first_trigger, mark_scouts
 
 ScoutsUsed = Literal["half", "all"]
 
@@ -16,6 +16,7 @@ def scout_sets(
     others: pl.DataFrame | None = None,
     *,
     scouts_used: ScoutsUsed = "half",
+    trigger_period_s: int = 0,
 ) -> pl.DataFrame:
     """Divide the finished jobs of every task into scouts and rest; never by chance.
 
@@ -28,10 +29,13 @@ def scout_sets(
         others: Jobs that did not finish and were not retried, with ``jeditaskid, pandaid, is_scout,
             creationtime``: they count among the scouts of which half must finish. None: not known.
         scouts_used: ``half`` (the documented first trigger) or ``all`` finished scouts.
+        trigger_period_s: The trigger is looked at only every so many seconds; 0: at once.
 
     Returns:
-        One row per finished job: ``jeditaskid, pandaid, role`` (``scout`` used, ``late_scout`` not finished
-        at the trigger, ``rest``), ``marked`` (the task's scouts were marked), ``n_scouts_total``.
+        One row per job, finished or not: ``jeditaskid, pandaid, role`` (``scout`` used, ``late_scout`` not
+        finished at the trigger or at all, ``rest``), ``marked`` (the task's scouts were marked),
+        ``n_scouts_total``, ``after_second`` (created after the second trigger, the 100th job finished after
+        the first: its request was another).
 
     Source: scouts.md section 7, T1; "Dynamic Optimization of Task Parameters", triggers.
     """
@@ -51,21 +55,38 @@ def scout_sets(
         )
         jobs = pl.concat([jobs, open_ended], how="vertical_relaxed")
     scouts = mark_scouts(jobs)
-    trigger = first_trigger(scouts).select("jeditaskid", trigger_at="at")
+    trigger = first_trigger(scouts, trigger_period_s).select("jeditaskid", trigger_at="at")
     totals = scouts.group_by("jeditaskid").agg(
         n_scouts_total=pl.len().cast(pl.Int64), marked=pl.col("is_scout").any()
     )
-    used = pl.lit(value=True) if scouts_used == "all" else _by_trigger()
+    finished = pl.col("jobstatus") == "finished"
+    used = finished if scouts_used == "all" else finished & _by_trigger()
     scouts = scouts.join(trigger, on="jeditaskid", how="left").select(
         *key, role=pl.when(used).then(pl.lit("scout")).otherwise(pl.lit("late_scout"))
     )
+    second = _second_trigger(jobs, trigger)
     return (
-        quantities.select(key)
-        .join(scouts, on=key, how="left")
+        jobs.join(scouts, on=key, how="left")
         .join(totals, on="jeditaskid", how="left")
-        .select(*key, "marked", "n_scouts_total", role=pl.col("role").fill_null("rest"))
+        .join(second, on="jeditaskid", how="left")
+        .select(
+            *key,
+            "marked",
+            "n_scouts_total",
+            role=pl.col("role").fill_null("rest"),
+            after_second=(pl.col("creationtime") > pl.col("second_at")).fill_null(value=False),
+        )
         .sort(key)
     )
+
+
+def _second_trigger(jobs: pl.DataFrame, trigger: pl.DataFrame) -> pl.DataFrame:
+    """Return when the 100th job after the first trigger had finished: ``jeditaskid, second_at``."""
+    after = jobs.join(trigger, on="jeditaskid").filter(
+        pl.col("modificationtime") > pl.col("trigger_at")
+    )
+    hundredth = pl.col("modificationtime").sort().get(LATE_FINISHED - 1, null_on_oob=True)
+    return after.group_by("jeditaskid").agg(second_at=hundredth)
 
 
 def _by_trigger() -> pl.Expr:

@@ -222,7 +222,13 @@ def _effects(proof: Proof, parameter: Parameter) -> str:
     verb = "rise" if after > before else "fall" if after < before else "stay"
     kills = f"kills {verb} from {100 * before:.1f} to {100 * after:.1f} %"
     interval = f"{100 * exceed['after_lo']:.1f} to {100 * exceed['after_hi']:.1f}"
-    return f"{amount}, {kills} ({interval}; limit {100 * proof.max_exceed:g} %)"
+    inside = ", inside the interval" if exceed["after_hi"] > proof.max_exceed else ""
+    text = f"{amount}, {kills} ({interval}; limit {100 * proof.max_exceed:g} %{inside})"
+    loss = proof.quantity("loss")
+    if loss["diff_hi"] < 0:
+        return text
+    low, high = (f"{loss[f'diff_{end}']:+.3f}" for end in ("lo", "hi"))
+    return f"{text}, the stated loss changes by {loss['diff']:+.3f} ({low} to {high}; the limit decides)"
 
 
 def _where(proof: Proof, periods: Periods) -> str:

@@ -201,6 +201,101 @@ def test_killed_jobs_are_lower_bounds():
     assert any("left out" in line for line in left_out.caveats)
 
 
+def test_killed_scouts_are_not_scored():
+    """A scout's limit was the one from before scouting: what kills it says nothing about the estimate."""
+    quantities, tasks = one_task([1000] * 4, [1000] * 20)
+    killed = {
+        "jeditaskid": 100,
+        "jobstatus": "failed",
+        "piloterrorcode": 1212,
+        "actualcorecount": 1,
+        "maxpss": 1200 * 1024,
+        "creationtime": toys.T0,
+        "starttime": toys.T0,
+        "endtime": toys.T0,
+    }
+    jobs = pl.DataFrame(
+        [
+            {**killed, "pandaid": 501, "specialhandling": "sj"},
+            {**killed, "pandaid": 502, "specialhandling": None},
+        ]
+    )
+    result = backtest(quantities, tasks, None, jobs, ranks=[75], margins=[10])
+    assert (result.counts["n_scored"], result.counts["n_censored"]) == (21, 1)
+    assert result.setting(75, 10)["n_exceed"] == 1
+
+
+def test_jobs_that_outgrew_their_limit_and_finished_are_told():
+    quantities, tasks = one_task([1000] * 4, [1000] * 20)
+    scouts = {100: 900, 101: None}  # recorded requests [MB]; null and 0 are none
+    given = [999, 1000, 0, *[2000] * 17]
+    rest = quantities.filter(~pl.col("is_scout"))["pandaid"].to_list()
+    common = {
+        "jeditaskid": 100,
+        "creationtime": toys.T0,
+        "starttime": toys.T0,
+        "endtime": toys.T0,
+    }
+    rows = [
+        {**common, "pandaid": p, "jobstatus": "finished", "minramcount": mb}
+        for p, mb in zip([*scouts, *rest], [*scouts.values(), *given], strict=True)
+    ]
+    kill = {**common, "jobstatus": "failed", "piloterrorcode": 1212}
+    jobs = pl.DataFrame(
+        [
+            *({**r, "parentid": 700 if r["pandaid"] == rest[-1] else None} for r in rows),
+            {**kill, "pandaid": 700},  # retried with success, and still a kill
+        ],
+        infer_schema_length=None,
+    )
+    result = backtest(quantities, tasks, None, jobs, ranks=[75], margins=[10])
+    assert (result.counts["n_outgrown"], result.counts["n_kills"]) == (1, 1)
+    told = next(line for line in result.caveats if line.startswith("Every job above its request"))
+    assert "1 of 20 scored jobs" in told
+
+
+def test_jobs_created_after_the_second_trigger_are_counted():
+    quantities, tasks = one_task([1000] * 4, [1000] * 150)
+    last = pl.col("finish_time").max()
+    late = pl.col("pandaid") > 151
+    moved = quantities.with_columns(
+        creationtime=pl.when(late).then(last).otherwise("creationtime"),
+        finish_time=pl.when(late).then(last + pl.duration(hours=1)).otherwise("finish_time"),
+    )
+    result = backtest(moved, tasks, ranks=[75], margins=[10])
+    assert result.counts["n_after_second"] == 3
+    assert any("3 of 150 scored jobs were created after" in line for line in result.caveats)
+
+
+def test_the_period_of_the_first_trigger_lets_more_scouts_in():
+    quantities, tasks = one_task([1000] * 10, [1000] * 20)
+    hour = [toys.T0 + toys.timedelta(minutes=3 * i) for i in range(30)]
+    timed = quantities.with_columns(finish_time=pl.Series(hour))
+    used = {
+        period: backtest(
+            timed,
+            tasks,
+            ranks=[75],
+            margins=[10],
+            assumptions=Assumptions(trigger_period_s=period),
+        ).by_task["n_scouts"][0]
+        for period in (0, 600)
+    }
+    assert used == {0: 5, 600: 7}  # 12 minutes; looked at after 20, when the seventh is in
+
+
+def test_the_size_of_queues_is_that_of_the_given_tasks():
+    """Jobs of tasks outside the period must not weigh its queues: they would be known only later."""
+    jobs, tasks = one_task([1000] * 4, [1000] * 20)
+    jobs = jobs.with_columns(computingsite=pl.Series(["A"] * 4 + ["B"] * 20))
+    other = jobs.with_columns(
+        computingsite=pl.lit("A"), jeditaskid=pl.lit(999), pandaid=pl.col("pandaid") + 1000
+    )
+    queues = pl.DataFrame({"panda_queue": ["A", "B"], "corecount": [1, 1], "maxrss": [2000, 500]})
+    row = backtest(pl.concat([jobs, other], how="vertical_relaxed"), tasks, queues, ranks=[75])
+    assert math.isclose(row.setting(75, 10)["slots_share"], 4 / 24)
+
+
 def test_queues_and_slots():
     jobs, tasks = one_task([1000] * 4, [1000] * 20)
     sites = ["A"] * 4 + ["B"] * 20  # 4 and 20 core-hours

@@ -196,6 +196,39 @@ def test_the_verdict_names_keys_numbers_limit_and_period(late, choice, periods):
         propose(choice, proof, late, periods, applied, created_at=NOW)
 
 
+def test_the_verdict_admits_what_is_not_beyond_doubt(late, choice, periods):
+    proof = prove(late, choice.setting, max_exceed=0.03)
+    change = lambda p: propose(choice, p, late, periods, Config.empty(), created_at=NOW).sentence  # noqa: E731
+    plain = change(proof)
+    assert "inside the interval" not in plain
+    assert "stated loss" not in plain
+    here = pl.col("quantity")
+    doubtful = proof.table.with_columns(
+        after_hi=pl.when(here == "exceed_rate").then(0.04).otherwise("after_hi"),
+        diff_hi=pl.when(here == "loss").then(0.01).otherwise("diff_hi"),
+    )
+    sentence = change(replace(proof, table=doubtful))
+    assert "limit 3 %, inside the interval)" in sentence
+    assert "+0.010; the limit decides)" in sentence
+
+
+def test_a_choice_on_few_tasks_says_so(early, history):
+    assert choose(early, max_exceed=0.03).caveats == ()  # 100 tasks: enough from 2.5 % on
+    (few,) = choose(early, max_exceed=0.01).caveats
+    assert few.startswith("100 tasks are few for a limit of 1 %: with fewer than 250")
+    (point,) = choose(early, max_exceed=0.03, limit_on="point").caveats
+    assert "about as often as not" in point
+    assert choose(early, max_exceed=0).caveats == ()
+
+
+def test_jobs_of_early_tasks_that_end_in_the_late_period_are_counted(history):
+    jobs, tasks, _ = history
+    ends = jobs.filter(pl.col("jeditaskid") == 100)["finish_time"].sort()
+    at = ends[40]  # the only early task has 60 jobs
+    divided = split_periods(tasks, jobs, at=at)
+    assert (divided.early.height, divided.n_overlapping) == (1, 20)
+
+
 def test_a_fixed_rank_is_information_for_developers(history, periods):
     tried, later = (
         run(history, side, parameter="outdiskcount") for side in (periods.early, periods.late)
