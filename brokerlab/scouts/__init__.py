@@ -3,7 +3,7 @@
 Where each sentence of the scouts document is implemented: ``gather`` chooses the jobs and sums their files,
 ``quantities`` says what one job says, ``parameters`` takes percentiles, maxima and means, ``expected``
 extrapolates the number of jobs, ``ngb`` sets nGBPerJob, ``checks`` and ``exhausted`` stop tasks, ``triggers``
-says when, ``write`` replaces the task's columns, ``status`` says what becomes of the task, ``retry`` refuses
+says when, ``write`` replaces the task's columns, ``replay`` goes from trigger to trigger, ``status`` says what becomes of the task, ``retry`` refuses
 retries, ``rules`` names every point where document and production differ.
 """
 
@@ -11,6 +11,7 @@ from brokerlab.scouts.estimate import ScoutResult, estimate, job_quantities
 from brokerlab.scouts.exhausted import ExhaustedResult
 from brokerlab.scouts.exhausted import evaluate as exhausted_checks
 from brokerlab.scouts.failures import failure_metrics
+from brokerlab.scouts.replay import replay
 from brokerlab.scouts.resource_type import resource_types
 from brokerlab.scouts.retry import RetryResult, retry_checks
 from brokerlab.scouts.rules import ScoutRules
@@ -30,6 +31,7 @@ __all__ = [
     "job_quantities",
     "mark_scouts",
     "next_status",
+    "replay",
     "resource_types",
     "retry_checks",
     "status_of_retry",

@@ -102,7 +102,7 @@ def estimate(
         _parameters(chunk, settings, rules, jobs_files=jobs_files, merge=merge)
         for chunk in chunks_of(
             (jobs, files, tasks, datasets, queues),
-            hosts=None if worker_nodes is None else (worker_nodes, cpu_benchmarks),
+            hosts=_together(worker_nodes, cpu_benchmarks),
             rules=rules,
             config=config,
             at=at,
@@ -182,6 +182,13 @@ def job_quantities(
             for chunk in chunks
         ]
     ).sort("jeditaskid", "pandaid")
+
+
+def _together(worker_nodes: Any, cpu_benchmarks: Any) -> tuple[Any, Any] | None:
+    """Pair the tables of host benchmarks; None where neither is given."""
+    if worker_nodes is None and cpu_benchmarks is None:
+        return None
+    return worker_nodes, cpu_benchmarks
 
 
 def scout_config(config: Config, rules: ScoutRules) -> ScoutConfig:

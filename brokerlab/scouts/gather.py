@@ -15,12 +15,12 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.errors import SchemaError, nearest
+from brokerlab.errors import DataError, SchemaError, nearest
 from brokerlab.units import MB
 
 INPUT_TYPES = ["input", "pseudo_input"]
 MERGE_TYPES = ["trn_log", "trn_output"]
-_FIRST_ID, _LAST_ID = 0, 2**62
+_FIRST_ID, _LAST_ID = -(2**62), 2**62
 CHUNK_FILES = 1_000_000  # rows of `files` worked on at once; bounds the memory
 
 _I, _F, _S, _B, _T = nw.Int64(), nw.Float64(), nw.String(), nw.Boolean(), nw.Datetime("us")
@@ -107,6 +107,7 @@ class Tables:
             narrow(datasets, "datasets", DATASET_COLUMNS, problems),
         )
         raise_for(problems)
+        _refuse_mixed_engines(dict(zip(("jobs", "files", "datasets"), narrowed, strict=True)))
         if history:
             return cls(*narrowed, merge=merge)
         # the token of job cloning matters for event service only: no need to carry the text of others
@@ -121,6 +122,8 @@ def narrow(
 ) -> nw.LazyFrame[Any]:
     """Select the named columns in their types; an absent optional one becomes null.
 
+    NaN and infinities become null too: they say nothing (``brokerlab ingest`` quarantines their rows).
+
     Args:
         frame: What narwhals accepts: Polars, a DuckDB relation, a Spark DataFrame.
         table: Name for messages.
@@ -134,11 +137,15 @@ def narrow(
         for name in REQUIRED[table]
         if name not in present
     ]
-    return lazy.select(
+    typed = lazy.select(
         *(
             (nw.col(name) if name in present else nw.lit(None)).cast(dtype).alias(name)
             for name, dtype in columns.items()
         )
+    )
+    numbers = [name for name, dtype in columns.items() if dtype == _F and name in present]
+    return typed.with_columns(
+        nw.when(nw.col(name).is_finite()).then(nw.col(name)).alias(name) for name in numbers
     )
 
 
@@ -146,6 +153,27 @@ def raise_for(problems: list[str]) -> None:
     """Raise one SchemaError for all problems found."""
     if problems:
         raise SchemaError("scouts cannot read their tables: " + "; ".join(problems))
+
+
+def _refuse_mixed_engines(frames: Mapping[str, nw.LazyFrame[Any]]) -> None:
+    """Raise where tables that are to be joined live in different engines or DuckDB connections."""
+    engines = {name: frame.implementation.value for name, frame in frames.items()}
+    wrong = len(set(engines.values())) > 1
+    if not wrong and set(engines.values()) == {"duckdb"}:
+        import duckdb
+
+        try:
+            frames["files"].join(frames["datasets"], on="jeditaskid").join(
+                frames["jobs"], on="jeditaskid"
+            )
+        except duckdb.InvalidInputException:  # what DuckDB says of two connections
+            wrong = True
+    if wrong:
+        found = ", ".join(f"{name}: {engine}" for name, engine in engines.items())
+        raise DataError(
+            f"jobs, files and datasets must come from one engine and one connection; found {found}; "
+            "open them from one archive, or convert them to one engine"
+        )
 
 
 def small(frame: Any, table: str, columns: Mapping[str, nw.dtypes.DType]) -> pl.DataFrame:

@@ -117,7 +117,8 @@ def _derive(frame: pl.DataFrame, rules: ScoutRules) -> dict[str, FloatArray]:
     payload = ~flags(frame, "es_merge")
     out = floats(frame, "outputfilebytes")
     cpu = floats(frame, "cpuconsumptiontime")
-    io = (size * 1024 + out / KB) / seconds
+    # a job without cores says nothing, whether or not the rule set divides by them (12)
+    io = np.where(np.isnan(used_cores), np.nan, (size * 1024 + out / KB) / seconds)
     result = {
         "duration_s": duration,
         "cputime_hs06s": _per_event(_hs06s(frame, duration, cores), events),

@@ -11,6 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
+from brokerlab.errors import ConfigError, DataError
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import expected, gather
 from brokerlab.scouts.benchmarks import bench_corepower
@@ -68,6 +69,7 @@ def chunks_of(
     ``history`` asks for the columns of the jobs' course too; ``at`` implies it.
     """
     jobs, files, tasks, datasets, queues = frames
+    refuse_impossible(at, max_scouts, hosts)
     history = history or at is not None
     tables = gather.Tables.of(
         jobs, files, datasets, merge=merge, hosts=hosts is not None, history=history
@@ -87,6 +89,32 @@ def chunks_of(
         )
         used = _used_jobs(found, part, max_scouts, seed)
         yield Chunk(own, _with_quantities(used, own, sites, hosts, rules), part)
+
+
+def refuse_impossible(at: object, max_scouts: int | None, hosts: tuple[Any, Any] | None) -> None:
+    """Raise one error for all arguments that make no sense.
+
+    Raises:
+        ConfigError: An argument is of the wrong kind or out of range.
+        DataError: Two instants of one task.
+    """
+    problems = []
+    if max_scouts is not None and max_scouts < 1:
+        problems.append(f"max_scouts={max_scouts}: allowed is at least 1, or None for no cap")
+    if hosts is not None and any(table is None for table in hosts):
+        problems.append("worker_nodes and cpu_benchmarks: give both, or neither")
+    if isinstance(at, pl.DataFrame):
+        if not {"jeditaskid", "at"} <= set(at.columns):
+            problems.append(f"at has the columns {at.columns}, needed are jeditaskid, at")
+    elif not isinstance(at, datetime | None):
+        problems.append(f"at={at!r}: allowed is a datetime in UTC, or a frame with jeditaskid, at")
+    if problems:
+        raise ConfigError("; ".join(problems))
+    if isinstance(at, pl.DataFrame) and at["jeditaskid"].is_duplicated().any():
+        raise DataError(
+            "at.jeditaskid: a task occurs more than once; allowed is one instant per task: filter to "
+            "one trigger, or use scouts.replay for several"
+        )
 
 
 def _with_quantities(

@@ -20,14 +20,9 @@ def healthy() -> Toy:
     return toy.job(1, memory_leak_x2=2.0).job(2, task=2, memory_leak_x2=2.0)
 
 
-INFINITE = pytest.mark.xfail(
-    reason="an infinity ends the run for every task with an error of Polars", strict=True
-)
-
-
 @pytest.mark.parametrize(
     "value",
-    [math.nan, pytest.param(math.inf, marks=INFINITE), pytest.param(-math.inf, marks=INFINITE)],
+    [math.nan, math.inf, -math.inf],
 )
 def test_nan_and_infinity_in_a_job_are_not_known(value: float) -> None:
     toy = healthy()
@@ -35,7 +30,7 @@ def test_nan_and_infinity_in_a_job_are_not_known(value: float) -> None:
     assert toy.result().parameters["memory_leak_x2"].to_list() == [None, 2]
 
 
-@pytest.mark.parametrize("power", [math.nan, pytest.param(math.inf, marks=INFINITE)])
+@pytest.mark.parametrize("power", [math.nan, math.inf])
 def test_a_power_that_is_no_number(power: float) -> None:
     toy = healthy().queue("ODD", power)
     toy.jobs[0]["computingsite"] = "ODD"
@@ -89,21 +84,18 @@ def two_engines(tables: tuple[pl.DataFrame, ...]) -> list[Any]:
     return [duckdb.connect().from_arrow(tables[0].to_arrow()), *tables[1:]]
 
 
-@pytest.mark.xfail(reason="the error is the engine's", strict=True)
 @pytest.mark.parametrize("mixed", [two_sessions, two_engines])
 def test_job_tables_of_different_engines(mixed: Any) -> None:
     with pytest.raises(DataError, match=r"jobs.*files.*datasets.*one engine"):
         scouts.estimate(*mixed(healthy().tables()))
 
 
-@pytest.mark.xfail(reason="rows of such a task are counted twice", strict=True)
 def test_two_instants_of_one_task() -> None:
     instants = pl.DataFrame({"jeditaskid": [1, 1], "at": [at(1), at(9999)]})
     with pytest.raises(DataError, match=r"at\.jeditaskid.*more than once"):
         healthy().result(at=instants)
 
 
-@pytest.mark.xfail(reason="the error is that of Polars or Python", strict=True)
 @pytest.mark.parametrize(
     "options",
     [

@@ -1,0 +1,64 @@
+"""A task's scouts trigger by trigger: each reads the task as the one before left it (scouts.md 7, 9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.scouts.estimate import ScoutResult, estimate
+from brokerlab.scouts.rules import ScoutRules
+from brokerlab.scouts.triggers import triggers
+from brokerlab.scouts.write import write_tasks
+
+STAGES = (("T1", "T1b"), ("T2a", "T2"), ("T2b",))
+"""Triggers in the order in which they come; of one stage a task has at most one."""
+
+
+def replay(
+    jobs: Any,
+    files: Any,
+    tasks: Any,
+    datasets: Any,
+    queues: Any,
+    *,
+    at: pl.DataFrame | None = None,
+    rules: ScoutRules | None = None,
+    **options: Any,
+) -> ScoutResult:
+    """Estimate every task at every trigger, writing the task in between.
+
+    Args:
+        jobs: As for :func:`brokerlab.scouts.estimate`, as the other tables.
+        files: See there.
+        tasks: The tasks as they were before any scout.
+        datasets: See there.
+        queues: See there.
+        at: ``jeditaskid, trigger, at`` [UTC]; default what :func:`brokerlab.scouts.triggers` finds.
+        rules: Rule set; default the document's.
+        options: Further arguments of ``estimate``.
+
+    Returns:
+        One row per task and trigger: ``jeditaskid, trigger, at``, then the columns of ``estimate``; tags
+        with ``trigger`` too.
+
+    Source: seed 003, first list; scouts.md 7, 9, 13.
+    """
+    rules = rules or ScoutRules()
+    when = triggers(jobs, files, tasks, datasets, rules=rules) if at is None else at
+    current: pl.DataFrame = nw.from_native(tasks).lazy().collect("polars").to_native()
+    parts, tags, digest = [], [], ""
+    for names in STAGES:
+        stage = when.filter(pl.col("trigger").is_in(names)).select("jeditaskid", "trigger", "at")
+        found = estimate(jobs, files, current, datasets, queues, at=stage, rules=rules, **options)
+        current = write_tasks(current, found)
+        parts.append(stage.join(found.parameters, on="jeditaskid", how="inner"))
+        tags.append(found.tags.join(stage.drop("at"), on="jeditaskid", how="inner"))
+        digest = found.config_digest
+    return ScoutResult(
+        pl.concat(parts).sort("jeditaskid", "at", "trigger"),
+        pl.concat(tags).sort("jeditaskid", "trigger", "pandaid", "parameter"),
+        rules,
+        digest,
+    )
