@@ -93,8 +93,8 @@ def _enforced(counts: Mapping[str, int], parameter: Parameter) -> str:
         "cputime": ("walltime", "limit"),
     }[parameter.name]
     return (
-        f"Every job above its {given} is counted as killed. In the archive {n} of {counts['n_scored']} scored "
-        f"jobs used more {what} than they were given, as recorded, and finished all the same; {kills} were "
+        f"Every job above its {given} is counted as killed. In the archive {n:,} of {counts['n_scored']:,} scored "
+        f"jobs used more {what} than they were given, as recorded, and finished all the same; {kills:,} were "
         f"killed for it. Where queues let such jobs run, kills and what they cost are overstated."
     )
 
@@ -104,7 +104,7 @@ def _second(counts: Mapping[str, int]) -> str:
     if n == 0:
         return ""
     return (
-        f"{n} of {counts['n_scored']} scored jobs were created after the second trigger, when 100 more jobs "
+        f"{n:,} of {counts['n_scored']:,} scored jobs were created after the second trigger, when 100 more jobs "
         "had renewed the estimate: they are scored against the first."
     )
 

@@ -232,9 +232,10 @@ def _effects(proof: Proof, parameter: Parameter) -> str:
 
 
 def _where(proof: Proof, periods: Periods) -> str:
-    """Say on what it was proven."""
+    """Say on what it was proven; where the bound passes the limit, it only held."""
     days = "the late period" if periods.late_window is None else days_of(*periods.late_window)
-    return f"proven on {days}, {proof.n_tasks:,} tasks"
+    beyond_doubt = proof.quantity("exceed_rate")["after_hi"] <= proof.max_exceed
+    return f"{'proven' if beyond_doubt else 'held'} on {days}, {proof.n_tasks:,} tasks"
 
 
 def days_of(first: datetime, last: datetime) -> str:

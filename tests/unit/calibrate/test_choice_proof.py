@@ -200,7 +200,7 @@ def test_the_verdict_admits_what_is_not_beyond_doubt(late, choice, periods):
     proof = prove(late, choice.setting, max_exceed=0.03)
     change = lambda p: propose(choice, p, late, periods, Config.empty(), created_at=NOW).sentence  # noqa: E731
     plain = change(proof)
-    assert "inside the interval" not in plain
+    assert "), proven on" in plain
     assert "stated loss" not in plain
     here = pl.col("quantity")
     doubtful = proof.table.with_columns(
@@ -209,7 +209,7 @@ def test_the_verdict_admits_what_is_not_beyond_doubt(late, choice, periods):
     )
     sentence = change(replace(proof, table=doubtful))
     assert "limit 3 %, inside the interval)" in sentence
-    assert "+0.010; the limit decides)" in sentence
+    assert "+0.010; the limit decides), held on" in sentence
 
 
 def test_a_choice_on_few_tasks_says_so(early, history):
