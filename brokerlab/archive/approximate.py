@@ -6,6 +6,7 @@ as real files of the task arrive. Secondary files count as primary in them.
 
 import polars as pl
 
+from brokerlab.archive import parquet
 from brokerlab.archive.contracts import polars_schema
 from brokerlab.archive.writer import ArchiveWriter
 
@@ -54,8 +55,7 @@ def refresh(writer: ArchiveWriter, tasks: set[int]) -> int:
         if rows.is_empty():
             continue
         made += rows["jeditaskid"].n_unique()
-        weights = rows.drop("__n")
-        writer.write("files", weights, trusted=True)
+        writer.write("files", rows.drop("__n"), trusted=True)
         writer.write("datasets", datasets_of(rows), trusted=True)
     return made
 
@@ -119,7 +119,8 @@ def datasets_of(files: pl.DataFrame) -> pl.DataFrame:
             nfilesused=n.sum(),
             nfilesfinished=n.filter(pl.col("status") == "finished").sum(),
             nfilesfailed=n.filter(pl.col("status") == "failed").sum(),
-            nevents=pl.col("nevents").sum(),
+            # no event information in any file is null, not 0 events
+            nevents=pl.when(pl.col("nevents").count() > 0).then(pl.col("nevents").sum()),
         )
         .with_columns(pl.lit(value=True).alias(APPROXIMATE))
         .sort("jeditaskid", "datasetid")
@@ -128,10 +129,7 @@ def datasets_of(files: pl.DataFrame) -> pl.DataFrame:
 
 def _scan(writer: ArchiveWriter, table: str) -> pl.LazyFrame:
     """Return a table as it would be if committed now."""
-    parts = [
-        pl.scan_parquet(writer.path / file.path, hive_partitioning=False)
-        for file in writer.live(table)
-    ]
+    parts = [parquet.lazy(writer.path / file.path) for file in writer.live(table)]
     if not parts:
         return pl.LazyFrame(schema=polars_schema(table))
     return pl.concat(parts, how="diagonal_relaxed")
@@ -150,7 +148,7 @@ def _remove(writer: ArchiveWriter, table: str, tasks: set[int]) -> None:
     """Take the old stand-ins of the tasks out of the table."""
     gone = []
     for file in writer.live(table):
-        rows = pl.scan_parquet(writer.path / file.path, hive_partitioning=False)
+        rows = parquet.lazy(writer.path / file.path)
         if APPROXIMATE not in rows.collect_schema().names():
             continue
         own = pl.col(APPROXIMATE).fill_null(value=False) & pl.col("jeditaskid").is_in(list(tasks))

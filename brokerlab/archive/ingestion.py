@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from brokerlab.archive import approximate, readers, schema
+from brokerlab.archive import approximate, parquet, readers, schema
 from brokerlab.archive.contracts import key_columns
 from brokerlab.archive.manifest import Manifest, Source
 from brokerlab.archive.merge import PARTIAL, Merged, merge_bucket
@@ -181,10 +181,14 @@ class _Run:
         """Merge everything staged into the archive's tables."""
         merged: defaultdict[str, Merged] = defaultdict(Merged)
         for table in self.staged:
-            for _, files in sorted(self.staged[table].items()):
-                merge_bucket(self.writer, table, files, merged[table])
-                for file in files:
-                    file.unlink()
+            try:
+                for _, files in sorted(self.staged[table].items()):
+                    merge_bucket(self.writer, table, files, merged[table])
+                    for file in files:
+                        file.unlink()
+                _check_columns(self.writer, table)
+            except pl.exceptions.PolarsError as error:
+                raise _not_mergeable(table, str(error)) from error
         return merged
 
     def entries(self, jobs: list[_Job], merged: dict[str, Merged]) -> tuple[Source, ...]:
@@ -210,6 +214,27 @@ class _Run:
                 )
             )
         return tuple(made)
+
+
+def _check_columns(writer: ArchiveWriter, table: str) -> None:
+    """Refuse columns beside the contract that could not be read as one table."""
+    one_each = {file.columns: writer.path / file.path for file in writer.live(table)}
+    kinds = defaultdict[str, set[pl.DataType]](set)
+    for path in one_each.values():
+        for name, kind in parquet.lazy(path).collect_schema().items():
+            kinds[name].add(kind)
+    for name, found in kinds.items():
+        if len(found) > 1 and any(kind.is_nested() for kind in found):
+            raise _not_mergeable(table, f"{name}: {', '.join(sorted(map(str, found)))}")
+
+
+def _not_mergeable(table: str, found: str) -> SchemaError:
+    """Return the error for columns beside the contract whose types exclude each other."""
+    words = found.split("\n", maxsplit=1)[0][:200]
+    return SchemaError(
+        f"{table}: a column beside the canonical ones has types that cannot stand in one table "
+        f"({words}); rename it in one source or leave it out"
+    )
 
 
 def _telling(progress: Progress | None, done: int, total: int) -> Callable[[str, int], None]:

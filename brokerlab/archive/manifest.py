@@ -6,7 +6,7 @@
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from brokerlab.errors import DataError
@@ -143,12 +143,12 @@ def read(folder: Path) -> Manifest:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         version = raw["schema_version"]
-    except (ValueError, KeyError, TypeError, OSError) as error:
+    except (ValueError, KeyError, TypeError, OSError, RecursionError) as error:
         raise DataError(
             f"{path}: the manifest cannot be read ({type(error).__name__}: {error}); "
             "restore it from a copy or ingest the sources again"
         ) from error
-    if not isinstance(version, int) or version > SCHEMA_VERSION:
+    if isinstance(version, int) and version > SCHEMA_VERSION:
         raise DataError(
             f"{path}: written with archive schema {version}, this brokerlab reads up to "
             f"{SCHEMA_VERSION}; install a newer brokerlab"
@@ -173,6 +173,17 @@ def _from_raw(raw: dict[str, Any]) -> Manifest:
         synthetic=raw["synthetic"],
         note=raw["note"],
     )
+    if manifest.schema_version != SCHEMA_VERSION:
+        raise ValueError(f"archive schema {manifest.schema_version!r} does not exist")
+    outside = [f.path for f in manifest.files() if not _is_inside(f.path)]
+    if outside:
+        raise ValueError(f"'{outside[0]}' is outside of the archive")
     if manifest.digest != raw["digest"]:
         raise ValueError("its digest does not fit the files it names")
     return manifest
+
+
+def _is_inside(path: str) -> bool:
+    """Whether a path of a data file stays in the archive folder."""
+    parts = PurePosixPath(path)
+    return not parts.is_absolute() and ".." not in parts.parts

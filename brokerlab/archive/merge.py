@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
+from brokerlab.archive import parquet
 from brokerlab.archive.contracts import key_columns, polars_schema, version_column
 from brokerlab.archive.manifest import DataFile
 from brokerlab.archive.resolve import RANK, ROW, SOURCE, empty_quarantine, resolve
@@ -49,7 +50,7 @@ def merge_bucket(writer: ArchiveWriter, table: str, staged: list[Path], into: Me
         staged: Parquet files with canonical rows plus ``__row, __rank, __source, __partial``.
         into: Counts, added to.
     """
-    new = pl.concat([pl.scan_parquet(path) for path in staged], how="diagonal_relaxed").collect()
+    new = pl.concat([parquet.lazy(path) for path in staged], how="diagonal_relaxed").collect()
     keys = key_columns(table)
     rank_of = dict(new.select(SOURCE, RANK).unique().iter_rows())
     old = _rows_with_keys(writer, table, new.select(keys).unique(), keys)
@@ -90,7 +91,7 @@ def _rows_with_keys(
     """Return the archive's rows that have one of the keys, with the file each stands in."""
     parts = []
     for file in writer.live(table):
-        rows = pl.scan_parquet(writer.path / file.path, hive_partitioning=False)
+        rows = parquet.lazy(writer.path / file.path)
         hits = rows.join(wanted.lazy(), on=keys, how="semi", nulls_equal=True)
         found = hits.collect(engine="streaming")
         if len(found):
@@ -153,7 +154,7 @@ def _rewrite(writer: ArchiveWriter, table: str, dead: pl.DataFrame, keys: list[s
     paths = set(dead[FILE].unique().to_list()) if len(dead) else set()
     touched: list[DataFile] = [file for file in writer.live(table) if file.path in paths]
     for file in touched:
-        rows = pl.read_parquet(writer.path / file.path, hive_partitioning=False)
+        rows = parquet.lazy(writer.path / file.path).collect()
         left = rows.join(dead.select(keys), on=keys, how="anti", nulls_equal=True)
         writer.write(table, left, trusted=True)
     writer.drop(table, touched)

@@ -16,10 +16,20 @@ _FALSE = ["n", "no", "0", "f", "false", "0.0"]
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (canonical times are UTC without zone)
 _TIME = (
     r"^(?<day>\d{4}-\d{2}-\d{2})[T ](?<clock>\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?)"
-    r" ?(?:[Zz]|(?<sign>[+-])(?<hours>\d{2}):?(?<minutes>\d{2}))?$"
+    r" ?(?:[Zz]|(?<sign>[+-])(?<hours>[01]\d|2[0-3]):?(?<minutes>[0-5]\d))?$"
 )
 _EXACT_FLOAT = 2.0**53
 """Above this a float no longer names one whole number."""
+
+
+def is_pattern(name: str) -> bool:
+    """Whether Polars takes a name for a selection of columns.
+
+    Example:
+        >>> is_pattern("*"), is_pattern("^job.*$"), is_pattern("jobstatus")
+        (True, True, False)
+    """
+    return name == "*" or (name.startswith("^") and name.endswith("$"))
 
 
 def cleaned(column: pl.Expr, source: pl.DataType) -> pl.Expr:
@@ -97,6 +107,13 @@ def _as_number(clean: pl.Expr, source: pl.DataType, target: pl.DataType) -> pl.E
         return clean.cast(target, strict=False)
     if isinstance(source, pl.String):
         return clean.map_batches(_whole_of_text, return_dtype=pl.Int64).cast(target, strict=False)
+    if isinstance(source, pl.Decimal):  # by way of a float, long keys would lose their last digits
+        whole = clean.cast(pl.Int64, strict=False)
+        return (
+            pl.when(whole.cast(source, strict=False) == clean)
+            .then(whole)
+            .cast(target, strict=False)
+        )
     if source.is_numeric():
         return _whole(clean.cast(pl.Float64, strict=False)).cast(target, strict=False)
     return None

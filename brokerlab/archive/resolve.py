@@ -65,19 +65,39 @@ def resolve(table: str, frame: pl.DataFrame, *, source: str = "") -> Settled:
     rivals = _ordered(table, frame.filter(doubled), keys, source)
     winners = rivals.unique(keys, keep="first", maintain_order=True)
     others = rivals.join(winners.select(ROW, RANK), on=[ROW, RANK], how="anti")
-    compared = [c for c in known if c not in keys] + _plain_extras(table, frame)
-    beside = others.join(winners, on=keys, how="left", suffix="__kept", nulls_equal=True)
     version = version_column(table)
     if version in frame.columns:
-        same = pl.col(version).eq_missing(pl.col(f"{version}__kept"))
-        beside = beside.filter(same)
-    differs = {c: (pl.col(c) != pl.col(f"{c}__kept")).fill_null(value=False) for c in compared}
-    clash = pl.any_horizontal(list(differs.values())) if differs else pl.lit(value=False)
-    beside = beside.with_columns(clash.alias("__clash"))
-    refused = _contradictions(table, beside.filter("__clash"), keys, differs)
-    filled = _filled(winners, beside.filter(~pl.col("__clash")), keys, compared)
+        latest = winners.select(*keys, version)
+        others = others.join(latest, on=[*keys, version], how="semi", nulls_equal=True)
+    compared = [c for c in known if c not in keys] + _plain_extras(table, frame)
+    agreeing, refused = _agreeing(table, others, winners, compared)
+    filled = _filled(winners, agreeing, keys, compared)
+    # two rows may agree with the kept one and still contradict each other where it is null
+    agreeing, late = _agreeing(table, agreeing, filled, compared, words=", completed by others)")
+    if len(late):
+        filled = _filled(winners, agreeing, keys, compared)
+    refused = pl.concat([refused, late])
     kept = pl.concat([frame.filter(~doubled), filled.select(frame.columns)])
     return Settled(kept.sort(ROW), refused, len(frame) - len(kept) - len(refused))
+
+
+def _agreeing(
+    table: str, others: pl.DataFrame, kept: pl.DataFrame, columns: list[str], words: str = ")"
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return (rows that contradict their kept row nowhere, quarantine of those that do)."""
+    beside = others.join(
+        kept,
+        on=key_columns(table),
+        how="left",
+        suffix="__kept",
+        nulls_equal=True,
+        maintain_order="left",
+    )
+    differs = {c: (pl.col(c) != pl.col(f"{c}__kept")).fill_null(value=False) for c in columns}
+    clash = pl.any_horizontal(list(differs.values())) if differs else pl.lit(value=False)
+    clashing = beside.select(clash.alias("clash"))["clash"]
+    refused = _contradictions(table, beside.filter(clashing), differs, words)
+    return beside.filter(~clashing).select(others.columns), refused
 
 
 def _ordered(table: str, rivals: pl.DataFrame, keys: list[str], source: str) -> pl.DataFrame:
@@ -103,28 +123,29 @@ def _plain_extras(table: str, frame: pl.DataFrame) -> list[str]:
 
 
 def _contradictions(
-    table: str, rows: pl.DataFrame, keys: list[str], differs: dict[str, pl.Expr]
+    table: str, rows: pl.DataFrame, differs: dict[str, pl.Expr], words: str
 ) -> pl.DataFrame:
     """Write a quarantine row for each row that contradicts the one kept."""
 
     def short(name: str) -> pl.Expr:
         return pl.col(name).cast(pl.String).str.slice(0, _SHORT)
 
-    words = [
+    found = [
         pl.when(test).then(
             pl.lit(f"{name} ") + short(name) + " contradicts " + short(f"{name}__kept")
         )
         for name, test in differs.items()
     ]
-    where = pl.lit(" (kept, of ") + pl.col(f"{SOURCE}__kept") + ")"
+    where = pl.lit(" (kept, of ") + pl.col(f"{SOURCE}__kept") + words
     return rows.select(
         pl.col(SOURCE).alias("source"),
         pl.col(ROW).alias("row"),
         pl.lit(table).alias("table"),
         pl.concat_str(
-            [pl.lit(f"{key}=") + short(key).fill_null("null") for key in keys], separator=", "
+            [pl.lit(f"{key}=") + short(key).fill_null("null") for key in key_columns(table)],
+            separator=", ",
         ).alias("key"),
-        (pl.concat_str(words, separator="; ", ignore_nulls=True) + where).alias("reason"),
+        (pl.concat_str(found, separator="; ", ignore_nulls=True) + where).alias("reason"),
     )
 
 

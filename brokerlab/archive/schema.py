@@ -156,7 +156,7 @@ def sift(
         pl.col(ROW).alias("row"),
         pl.lit(table).alias("table"),
         "key",
-        "reason",
+        pl.col("reasons").list.join("; ").alias("reason"),
     )
     return staged.filter(~broken).select(*plan.values(), ROW), refused
 
@@ -186,7 +186,7 @@ class _Plan:
             elif plan.value(name) is None:
                 problems.append(
                     f"{table}.{name}: found type {schema[source_of[name]]}, "
-                    f"allowed: {target} or text that can be read as it"
+                    f"allowed: {_kind(target)}, or text that can be read as it; convert the column"
                 )
         if problems:
             raise SchemaError("\n".join(problems))
@@ -242,16 +242,16 @@ class _Plan:
         clean, final = pl.col(f"__c_{name}"), self.final(name)
         target = column.dtype
         found: list[tuple[pl.Expr, pl.Expr]] = []
+        unread = clean.is_not_null() & pl.col(f"__v_{name}").is_null()
         if self.schema[self.source_of[name]] != target:
-            unread = clean.is_not_null() & pl.col(f"__v_{name}").is_null()
-            words = _shown(clean) + f"' cannot be read as {_KINDS[str(target).split('(')[0]]}"
+            words = _shown(clean) + f"' cannot be read as {_kind(target)}"
             found.append((unread, pl.lit(f"{name} '") + words))
         if not column.nullable:
-            missing = final.is_null() if isinstance(target, pl.Datetime) else clean.is_null()
-            found.append((missing, pl.lit(f"{name} is null, it is required")))
+            found.append((final.is_null() & ~unread, pl.lit(f"{name} is null, it is required")))
+        rules = _TIME_RULES if isinstance(target, pl.Datetime) else _RULES
         for rule, passes in column.validation_rules(final).items():
-            if rule in _RULES:
-                found.append((~passes, pl.lit(f"{name} ") + _shown(clean) + _RULES[rule]))
+            if rule in rules:
+                found.append((~passes, pl.lit(f"{name} ") + _shown(clean) + rules[rule]))
             elif rule == "max_length":
                 size = clean.str.len_bytes()
                 found.append((~passes, _too_long(name, size, getattr(column, "max_length", 0))))
@@ -267,10 +267,13 @@ class _Plan:
 
 
 _RULES = {
-    "min": " is negative",
-    "inf": " is infinite",
-    "nan": " is not a number (NaN)",
+    "min": " is negative, allowed: 0 and above",
+    "inf": " is infinite, allowed: a finite number",
+    "nan": " is not a number (NaN), allowed: a finite number or null",
 }
+_TIME_RULES = dict.fromkeys(
+    ("min", "max"), " is no time that can be true, allowed: 1970-01-01 to 9999-12-31"
+)
 _KINDS = {
     "Int64": "a whole number",
     "Int32": "a whole number of 32 bits",
@@ -279,6 +282,11 @@ _KINDS = {
     "Datetime": "a time (YYYY-MM-DD HH:MM:SS, Z or offset)",
     "String": "text",
 }
+
+
+def _kind(target: pl.DataType) -> str:
+    """Name a canonical type in words."""
+    return _KINDS[str(target).split("(")[0]]
 
 
 def _shown(value: pl.Expr) -> pl.Expr:
@@ -298,23 +306,24 @@ def _key_text(frame: pl.DataFrame, keys: list[str]) -> pl.Series:
 
 
 def _reasons(plan: _Plan, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return ``__row, key, reason`` for rows known to break a rule."""
+    """Return ``__row, key, reasons`` for rows known to break a rule."""
     if rows.is_empty():
-        schema = {ROW: pl.Int64, "key": pl.String, "reason": pl.String}
-        return pl.DataFrame(schema=schema)
+        nothing = {ROW: pl.Int64(), "key": pl.String(), "reasons": pl.List(pl.String)}
+        return pl.DataFrame(schema=nothing)
     words = [pl.when(check).then(reason) for check, reason in plan.checks()]
     keys = [k for k in key_columns(plan.table) if k in plan.source_of]
     key_parts = [pl.lit(f"{key}=") + _shown(pl.col(f"__c_{key}")) for key in keys]
     key = pl.concat_str(key_parts, separator=", ") if keys else pl.lit(None, dtype=pl.String)
-    reason = pl.concat_str(words, separator="; ", ignore_nulls=True)
-    return rows.select(ROW, key.alias("key"), reason.alias("reason"))
+    return rows.select(
+        ROW, key.alias("key"), pl.concat_list(words).list.drop_nulls().alias("reasons")
+    )
 
 
 def _summarised(table: str, bad: pl.DataFrame) -> list[str]:
     """Group the reasons of bad rows into one line each, with up to five keys."""
     grouped = (
-        bad.with_columns(pl.col("reason").str.split("; "))
-        .explode("reason")
+        bad.explode("reasons")
+        .rename({"reasons": "reason"})
         .with_columns(column=pl.col("reason").str.extract(r"^(\S+)"))
         .group_by("column", maintain_order=True)
         .agg(pl.len(), pl.col("reason").first(), pl.col("key").head(_SHOWN), pl.col(ROW).first())
@@ -339,6 +348,8 @@ def _match_names(table: str, found: list[str]) -> tuple[dict[str, str], dict[str
             )
         elif low.startswith("__"):
             problems.append(f"{table}.{low}: names that begin with '__' are reserved; rename it")
+        elif parsing.is_pattern(low):
+            problems.append(f"{table}.{low}: means other columns, not this one; rename it")
         lowered.setdefault(low, name)
     source_of: dict[str, str] = {}
     for canonical, column in contract(table).columns().items():

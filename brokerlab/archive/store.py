@@ -14,6 +14,7 @@ import duckdb
 import polars as pl
 
 from brokerlab.archive import manifest as manifests
+from brokerlab.archive import parquet
 from brokerlab.archive.contracts import STORED, TABLES, contract, polars_schema
 from brokerlab.archive.manifest import DataFile, Manifest
 from brokerlab.archive.summary import Summary, summarise
@@ -23,6 +24,11 @@ from brokerlab.errors import DataError, nearest
 __all__ = ["Archive", "ArchiveWriter", "open_archive"]
 
 _PARQUET_END = b"PAR1"
+_READING = (
+    duckdb.StatementType.SELECT,
+    duckdb.StatementType.EXPLAIN,
+    duckdb.StatementType.MULTI,  # a pivot
+)
 
 
 def open_archive(path: str | Path) -> "Archive":
@@ -115,7 +121,7 @@ class Archive:
         groups: dict[str, list[Path]] = {}
         for file in self._files(table):
             groups.setdefault(file.columns, []).append(self.path / file.path)
-        parts = [pl.scan_parquet(group, hive_partitioning=False) for group in groups.values()]
+        parts = [parquet.lazy(group) for group in groups.values()]
         return parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed")
 
     def relation(self, table: str) -> duckdb.DuckDBPyRelation:
@@ -131,16 +137,22 @@ class Archive:
         """Run a DuckDB query over the tables as views.
 
         Args:
-            text: One select statement; values as ``$name``.
+            text: One statement that reads (select, from, describe, explain...); values as
+                ``$name``.
             params: The values.
 
         Returns:
             A relation; ``.pl()`` makes it a Polars frame.
 
         Raises:
-            DataError: DuckDB refuses the query; its message is included.
+            DataError: DuckDB refuses the query (its message is included), or it is not exactly
+                one statement that reads.
         """
         try:
+            kinds = [statement.type for statement in self._connection.extract_statements(text)]
+            if len(kinds) != 1 or kinds[0] not in _READING:
+                found = ", ".join(kind.name.lower() for kind in kinds) or "none"
+                raise DataError(f"query: {found}; allowed: one statement that reads, e.g. select")
             return self._connection.sql(text, params=dict(params) if params else None)
         except duckdb.Error as error:
             raise DataError(f"query: {error} (tables: {', '.join(self.tables)})") from error
@@ -155,7 +167,7 @@ class Archive:
         if not files:
             known = ", ".join(sorted(self.manifest.truth)) or "none"
             raise DataError(f"{self.path}: no truth '{name}'; there is: {known}")
-        return pl.read_parquet([self.path / file.path for file in files])
+        return parquet.lazy([self.path / file.path for file in files]).collect()
 
     def summary(self) -> Summary:
         """Count rows, tasks and queues, the time window and the shares of job status."""
@@ -218,7 +230,7 @@ class Archive:
         for name in STORED:
             if self.has(name):
                 mixed = len({file.columns for file in self._files(name)}) > 1
-                names = [str(path) for path in self.paths(name)]
+                names = [parquet.literal(path) for path in self.paths(name)]
                 rows = connection.read_parquet(names, hive_partitioning=False, union_by_name=mixed)
                 rows.create_view(name)
         return connection

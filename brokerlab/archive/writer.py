@@ -46,8 +46,8 @@ class ArchiveWriter:
             refuses a folder that already holds an archive.
 
     Raises:
-        DataError: The folder holds an archive that must not be mixed with or replaced by this one,
-            or another process is writing it.
+        DataError: The folder cannot be made, is no archive but holds tables, holds an archive that
+            must not be mixed with or replaced by this one, or another process is writing it.
         ConfigError: Unknown mode.
 
     Example:
@@ -88,7 +88,7 @@ class ArchiveWriter:
         return self._base
 
     def __enter__(self) -> Self:
-        self.path.mkdir(parents=True, exist_ok=True)
+        _claim(self.path)
         self._lock = _locked(self.path / _LOCK)
         try:
             self._start()
@@ -255,6 +255,22 @@ class ArchiveWriter:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+
+def _claim(folder: Path) -> None:
+    """Make the folder; refuse tables of others in it, which a commit would sweep away."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        ours = (folder / manifests.NAME).exists() or (folder / _LOCK).exists()
+        foreign = [] if ours else [n for n in (*STORED, "truth") if (folder / n).exists()]
+    except OSError as error:
+        raise DataError(
+            f"{folder}: cannot be used as an archive ({error.strerror}); choose another folder"
+        ) from error
+    if foreign:
+        raise DataError(
+            f"{folder}: is no archive but holds {', '.join(foreign[:3])}; choose another folder"
+        )
 
 
 def _locked(path: Path) -> IO[bytes]:

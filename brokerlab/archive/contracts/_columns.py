@@ -6,6 +6,7 @@ one cannot precede), ``version`` (orders rows of the same key) and ``aliases`` (
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import dataframely as dy
@@ -17,6 +18,9 @@ MAX_TEXT = 65_536
 """Longest plain text [characters] a column may hold; PanDA's own limit is 4,000."""
 MAX_JSON = 1_048_576
 """Longest JSON text [characters]; also the limit of columns carried through."""
+FIRST_TIME = datetime(1970, 1, 1)  # noqa: DTZ001  (canonical times are UTC without zone)
+LAST_TIME = datetime(9999, 12, 31, 23, 59, 59, 999999)  # noqa: DTZ001
+"""Times outside of these are misread or invented; Python knows none after the last."""
 
 
 def _options(
@@ -86,4 +90,6 @@ def flag(meaning: str, **options: Any) -> dy.Bool:
 
 def ts(meaning: str, **options: Any) -> dy.Datetime:
     """Declare a time stamp: UTC, without zone, microseconds."""
-    return dy.Datetime(time_unit="us", **_options(meaning, "UTC", **options))
+    return dy.Datetime(
+        min=FIRST_TIME, max=LAST_TIME, time_unit="us", **_options(meaning, "UTC", **options)
+    )

@@ -60,7 +60,7 @@ class Tasks(dy.Schema):
     iointensityunit = text("kBPerS", null="not set")
     diskio = i64("local disk traffic", "kB/s", low=0, null="not set")
     diskiounit = text("kBPerS", null="not set")
-    memory_leak_core = i64("memory leak per core", "kB/s", null="not fitted")
+    memory_leak_core = i64("memory leak", "kB/s per core", null="not fitted")
     memory_leak_x2 = f64("quality of the fit", null="not fitted")
     orig_cputime = f64("cputime as submitted", "by orig_cputimeunit", null="not requested")
     orig_cputimeunit = text("unit of cputime as submitted", null="HS06sPerEvent")

@@ -33,7 +33,7 @@ def read(path: Path, table: str | None) -> Iterator[Batch]:
         raise DataError(f"{path}: say --table for this Parquet file")
     first = 1
     try:
-        with pq.ParquetFile(path) as source:
+        with pq.ParquetFile(path, page_checksum_verification=True) as source:
             for piece in source.iter_batches(batch_size=BATCH_ROWS):
                 frame = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([piece])))
                 frame, notes = settle_units(table, frame)

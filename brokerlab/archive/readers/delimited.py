@@ -12,7 +12,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from brokerlab.archive.readers.batch import REFUSED, Batch
+from brokerlab.archive.contracts import contract
+from brokerlab.archive.readers.batch import REFUSED, Batch, nothing_refused
 from brokerlab.archive.readers.detect import Detected, opened, truncated, wrong_encoding
 from brokerlab.archive.readers.units import settle_units
 from brokerlab.errors import DataError
@@ -21,6 +22,8 @@ BLOCK_BYTES = 32 << 20
 """Bytes held at a time; one row must fit."""
 
 _SHOWN = 40
+_FEW_COLUMNS = 3
+"""With so few columns a text with line breaks can look like rows."""
 
 
 @dataclass
@@ -32,12 +35,20 @@ class _Malformed:
 
     def __call__(self, row: pa_csv.InvalidRow) -> str:
         """Note a row and skip it; Arrow counts the header as row 1."""
+        text = (row.text or "").strip()
         self.rows.append(row.number - 1)
         self.reasons.append(
-            f"{row.actual_columns} fields, the header has {row.expected_columns} "
-            f"('{(row.text or '')[:_SHOWN]}')"
+            f"{row.actual_columns} fields, the header has {row.expected_columns} ('{text[:_SHOWN]}')"
+            + (_left_open(text.count("\n")) if "\n" in text else "")
         )
         return "skip"
+
+
+def _left_open(lines: int) -> str:
+    """Say how many lines of the file a quote took in."""
+    return (
+        f"; it takes in {lines} more line(s): is a quote left open? mend the file and read it again"
+    )
 
 
 def read(path: Path, found: Detected) -> Iterator[Batch]:
@@ -68,7 +79,9 @@ def pieces(path: Path, found: Detected) -> Iterator[tuple[pl.DataFrame, pl.Serie
             for piece in reader:
                 frame = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([piece])))
                 rows = _row_numbers(len(frame), seen, malformed.rows)
-                yield frame, rows, _refused(malformed, reported)
+                whole, swallowing = _without_swallowed(frame, rows, found)
+                refused = pl.concat([_refused(malformed, reported), swallowing])
+                yield frame.filter(whole), rows.filter(whole), refused
                 seen, reported = seen + len(frame), len(malformed.rows)
             if reported < len(malformed.rows) or not seen:
                 empty = pl.DataFrame(schema=dict.fromkeys(reader.schema.names, pl.String))
@@ -89,11 +102,10 @@ def pieces(path: Path, found: Detected) -> Iterator[tuple[pl.DataFrame, pl.Serie
 
 def _reader(handle: object, found: Detected, malformed: _Malformed) -> pa_csv.CSVStreamingReader:
     """Open the streaming reader with all columns as text."""
-    with_names = handle
-    names = _header(with_names, found)
+    names = _header(handle, found)
     encoding = "utf-8" if found.encoding == "utf-8-sig" else found.encoding
     return pa_csv.open_csv(
-        pa.PythonFile(with_names, mode="r"),
+        pa.PythonFile(handle, mode="r"),
         # one thread: only then does Arrow number the malformed rows
         read_options=pa_csv.ReadOptions(
             use_threads=False, block_size=BLOCK_BYTES, encoding=encoding
@@ -115,6 +127,42 @@ def _header(handle: object, found: Detected) -> list[str]:
     handle.seek(0)  # type: ignore[attr-defined]
     text = line.decode(found.encoding, errors="ignore").splitlines()[0]
     return next(csv.reader([text], delimiter=found.delimiter))
+
+
+def _without_swallowed(
+    frame: pl.DataFrame, rows: pl.Series, found: Detected
+) -> tuple[pl.Series, pl.DataFrame]:
+    """Find rows that took following ones into a field, by a quote left open.
+
+    Such a field has line breaks and, on every further line, as many delimiters as a row.
+
+    Returns:
+        (whether a row is whole, the others as refused rows).
+    """
+    whole = pl.repeat(value=True, n=len(frame), dtype=pl.Boolean, eager=True)
+    refused = [nothing_refused()]
+    # JSON may have line breaks and delimiters enough to look like rows
+    json = {n for n, kind in _units(found.table).items() if kind == "json"}
+    texts = [n for n in frame.columns if n.strip().lower() not in json]
+    if len(frame.columns) <= _FEW_COLUMNS or not texts:
+        return whole, refused[0]
+    for name in (n for n in texts if frame[n].str.contains("\n", literal=True).any()):
+        value = frame[name].fill_null("")
+        ends = value.str.count_matches("\n", literal=True).cast(pl.Int64)
+        marks = value.str.count_matches(found.delimiter, literal=True).cast(pl.Int64)
+        taken = whole & (ends > 0) & (marks >= (frame.width - 1) * (ends - 1).clip(1))
+        reasons = [f"{name} has line breaks{_left_open(n)}" for n in ends.filter(taken)]
+        keys: list[str | None] = [None] * len(reasons)
+        columns = {"row": rows.filter(taken), "key": keys, "reason": reasons}
+        refused.append(pl.DataFrame(columns, schema=REFUSED))
+        whole &= ~taken
+    return whole, pl.concat(refused)
+
+
+def _units(table: str | None) -> dict[str, str]:
+    """Return the unit of each column of a table; nothing without a table."""
+    columns = {} if table is None else contract(table).columns()
+    return {name: (column.metadata or {})["unit"] for name, column in columns.items()}
 
 
 def _row_numbers(count: int, seen: int, malformed: list[int]) -> pl.Series:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from brokerlab.archive.contracts import TABLES, contract
+from brokerlab.archive.parsing import is_pattern
 from brokerlab.errors import DataError, SchemaError
 
 DB_NAMES = {
@@ -79,7 +80,7 @@ def detect(path: Path, *, table: str | None = None) -> Detected:
 
     Raises:
         DataError: No such file, empty, truncated, or its table cannot be told.
-        SchemaError: There is no such table.
+        SchemaError: There is no such table, or a column name that occurs twice or is a pattern.
 
     Example:
         >>> table_of_name("ATLAS_PANDA.JOBSARCHIVED4_2026-03.csv.gz"), table_of_name("x.csv")
@@ -101,6 +102,8 @@ def detect(path: Path, *, table: str | None = None) -> Detected:
     doubled = sorted({n for n in names if names.count(n) > 1})
     if doubled:
         raise SchemaError(f"{path}: columns occur twice: {', '.join(doubled)}; keep one of each")
+    if patterns := [n for n in names if is_pattern(n)]:
+        raise SchemaError(f"{path}: columns mean other ones: {', '.join(patterns)}; rename them")
     if table is None and set(names) >= INVEX_COLUMNS:
         return Detected("invex", None, encoding, delimiter)
     found = table or table_of_name(path.name) or _table_of_columns(names)
@@ -133,6 +136,8 @@ def _head(path: Path) -> bytes:
             head = handle.read(_HEAD)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise truncated(path, "gzip", error) from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); check its rights") from error
     if not head:
         raise DataError(f"{path}: is empty after unpacking; remove it or export it again")
     return head

@@ -20,7 +20,8 @@ from brokerlab.archive.parsing import cleaned
 from brokerlab.archive.readers.batch import REFUSED, Batch, numbered
 from brokerlab.archive.readers.delimited import pieces
 from brokerlab.archive.readers.detect import Detected
-from brokerlab.errors import DataError
+from brokerlab.archive.readers.units import MAX_DURATION_S
+from brokerlab.errors import DataError, SchemaError
 
 EPOCH = datetime(2018, 1, 1)  # noqa: DTZ001  (canonical times are UTC without zone)
 """Start of the invented calendar; the jobs of the known files are of 2018."""
@@ -49,6 +50,7 @@ _NOTE = (
     "the task's units, base time and efficiency are PanDA's defaults, core power is inferred from "
     "hs06sec"
 )
+_NO_STATUS = "the file has no jobstatus: every job is taken as finished"
 
 
 def read(path: Path, found: Detected) -> Iterator[Batch]:
@@ -63,6 +65,7 @@ def read(path: Path, found: Detected) -> Iterator[Batch]:
 
     Raises:
         DataError: No task number in the file name.
+        SchemaError: Two columns that mean the same one.
 
     Source:
         archive-schema.md section 13.5; statistics.md section 1 for the scouts.
@@ -71,6 +74,7 @@ def read(path: Path, found: Detected) -> Iterator[Batch]:
     parts = list(pieces(path, found))
     frame = pl.concat([piece for piece, _, _ in parts])
     frame = frame.rename({name: name.strip().lower() for name in frame.columns})
+    _check_names(path, frame.columns)
     rows = pl.concat([numbers for _, numbers, _ in parts])
     refused = pl.concat([bad for _, _, bad in parts])
     good, unreadable = _with_durations(frame, rows)
@@ -78,16 +82,18 @@ def read(path: Path, found: Detected) -> Iterator[Batch]:
     good = _with_roles(good)
     good = _with_times(good)
     jobs = _jobs(good, task)
-    yield Batch("jobs", jobs, good["__row"], refused, notes=(_NOTE,))
+    told = (_NOTE,) if "jobstatus" in good.columns else (_NOTE, _NO_STATUS)
+    yield Batch("jobs", jobs, good["__row"], refused, notes=told)
     if len(good):
         tasks = _task(good, task)
         yield Batch("tasks", tasks, numbered(tasks))
+    if len(good) and "computingsite" in good.columns:
         queues = _queues(good)
         yield Batch("queues", queues, numbered(queues))
 
 
 def _task_of(path: Path) -> int:
-    """Return the task number in the file name: its longest, last run of digits."""
+    """Return the task number in the file name: its last run of five digits or more."""
     runs = re.findall(r"\d{5,}", path.name)
     if not runs:
         raise DataError(
@@ -96,8 +102,15 @@ def _task_of(path: Path) -> int:
     return int(runs[-1])
 
 
+def _check_names(path: Path, names: list[str]) -> None:
+    """Refuse a file that gives a column under both of its names."""
+    both = [f"{old} and {new}" for old, new in RENAMED.items() if {old, new} <= set(names)]
+    if both:
+        raise SchemaError(f"{path}: {'; '.join(both)} are the same column; keep one of each")
+
+
 def _with_durations(frame: pl.DataFrame, rows: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read the two durations; refuse rows where one is no number or negative."""
+    """Read the two durations; refuse rows where one is no number, negative or above 1e9 s."""
     text = pl.String()
     frame = frame.with_columns(rows.alias("__row")).with_columns(
         [cleaned(pl.col(name), text).str.slice(0, 64).alias(f"__{name}") for name in _DURATIONS]
@@ -107,12 +120,14 @@ def _with_durations(frame: pl.DataFrame, rows: pl.Series) -> tuple[pl.DataFrame,
     )
     bad = [
         pl.col(f"__{n}").is_not_null()
-        & ~(pl.col(f"__{n}_s").is_finite() & (pl.col(f"__{n}_s") >= 0)).fill_null(value=False)
+        & ~pl.col(f"__{n}_s").is_between(0, MAX_DURATION_S).fill_null(value=False)
         for n in _DURATIONS
     ]
     words = [
         pl.when(test).then(
-            pl.lit(f"{name} '") + pl.col(f"__{name}").str.slice(0, 40) + "' is no duration [s] >= 0"
+            pl.lit(f"{name} '")
+            + pl.col(f"__{name}").str.slice(0, 40)
+            + "' is no duration, allowed: 0 to 1e9 s"
         )
         for name, test in zip(_DURATIONS, bad, strict=True)
     ]
@@ -216,10 +231,8 @@ def _task(frame: pl.DataFrame, task: int) -> pl.DataFrame:
 def _queues(frame: pl.DataFrame) -> pl.DataFrame:
     """Build the queues with the core power that ``hs06sec = floor(power x wall x cores)`` implies."""
     work = pl.col("__wall_time_s") * pl.col("__actualcorecount")
-    names = frame.select(cleaned(pl.col("computingsite"), pl.String()).alias("panda_queue"))
-    usable = frame.select(names["panda_queue"], pl.col("__hs06sec"), work.alias("work")).filter(
-        pl.col("panda_queue").is_not_null()
-    )
+    name = cleaned(pl.col("computingsite"), pl.String()).alias("panda_queue")
+    usable = frame.select(name, pl.col("__hs06sec"), work.alias("work")).drop_nulls("panda_queue")
     bounds = (
         usable.filter((pl.col("work") > 0) & (pl.col("__hs06sec") > 0))
         .group_by("panda_queue")

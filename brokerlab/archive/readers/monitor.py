@@ -9,12 +9,15 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.archive.readers.batch import Batch, numbered
+from brokerlab.archive.contracts import polars_schema
+from brokerlab.archive.readers.batch import REFUSED, Batch
 from brokerlab.archive.readers.detect import opened, truncated, wrong_encoding
-from brokerlab.archive.readers.units import KB_PER_MB, settled_tasks
+from brokerlab.archive.readers.units import KB_PER_MB, MAX_DURATION_S, settled_tasks
 from brokerlab.errors import DataError
 
 Record = dict[str, Any]
+Told = tuple[str, ...]
+"""What was converted or left out, in sentences."""
 
 JOB_COLUMNS_DROPPED = [
     "duration",
@@ -47,6 +50,13 @@ EVENT_SERVICE = {
 """The monitor's words for ``eventservice``."""
 
 _ENDED = {"finished", "failed", "cancelled", "closed"}
+_SHOWN = 40
+
+
+class _Ambiguous(str):
+    """Stands for a record that gives a name twice: nobody can tell which value is meant."""
+
+    __slots__ = ()
 
 
 def read(path: Path, table: str | None) -> Iterator[Batch]:
@@ -64,14 +74,14 @@ def read(path: Path, table: str | None) -> Iterator[Batch]:
     """
     data = _load(path)
     found = False
-    for kind, records, notes in _answers(data, table):
+    for kind, items, notes in _answers(data, table):
         found = True
         if kind == "jobs":
-            yield _jobs(records, notes)
+            yield _jobs(items, notes)
         elif kind == "tasks":
-            yield from _tasks(records, notes)
+            yield from _tasks(items, notes)
         else:
-            yield _batch(kind, records, notes)
+            yield _batch(kind, items, notes)
     if not found:
         raise DataError(
             f"{path}: neither jobs ('jobs': [...]) nor tasks (a list with jeditaskid) in it; "
@@ -85,7 +95,7 @@ def _load(path: Path) -> Any:
         with opened(path) as handle:
             raw = handle.read()
         encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-        return json.loads(raw.decode(encoding))
+        return json.loads(raw.decode(encoding), object_pairs_hook=_record)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise truncated(path, "gzip", error) from error
     except UnicodeDecodeError as error:
@@ -94,8 +104,18 @@ def _load(path: Path) -> Any:
         raise truncated(path, "JSON", error) from error
 
 
-def _answers(data: Any, table: str | None) -> Iterator[tuple[str, list[Record], tuple[str, ...]]]:
-    """Yield (table, records, notes) for everything that can be recognised."""
+def _record(pairs: list[tuple[str, Any]]) -> Record | _Ambiguous:
+    """Make a record of its names and values, unless a name occurs twice."""
+    record = dict(pairs)
+    if len(record) == len(pairs):
+        return record
+    names = [name for name, _ in pairs]
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    return _Ambiguous(f"names occur twice: {', '.join(doubled)}")
+
+
+def _answers(data: Any, table: str | None) -> Iterator[tuple[str, list[Any], Told]]:
+    """Yield (table, items, notes) for everything that can be recognised."""
     if isinstance(data, dict) and isinstance(data.get("jobs"), list):
         yield "jobs", data["jobs"], ()
     elif isinstance(data, dict) and data and all(str(key).startswith("http") for key in data):
@@ -105,8 +125,8 @@ def _answers(data: Any, table: str | None) -> Iterator[tuple[str, list[Record], 
             for kind, records, own in _answers(data[key], None):
                 yield kind, records, own + notes
                 notes = ()
-    elif isinstance(data, list) and all(isinstance(record, dict) for record in data):
-        names = {str(name).lower() for record in data for name in record}
+    elif isinstance(data, list):
+        names = {name.lower() for item in data if isinstance(item, dict) for name in item}
         told = table or _kind(names)
         if told is not None:
             yield told, data, ()
@@ -119,8 +139,11 @@ def _kind(names: set[str]) -> str | None:
     return "tasks" if {"jeditaskid", "taskname", "status"} <= names else None
 
 
-def _jobs(records: list[Record], notes: tuple[str, ...]) -> Batch:
+def _jobs(items: list[Any], notes: Told) -> Batch:
     """Convert job records: units, words for numbers, columns of the monitor's own dropped."""
+    records, rows, refused = _told_apart(items)
+    if not records:
+        return _without_rows("jobs", refused, notes)
     frame = _frame(records, drop=JOB_COLUMNS_DROPPED, convert={"maxpss": _kb_of_peak})
     in_mb = sum(isinstance(r.get("maxpss"), str) and "." in r["maxpss"] for r in records)
     if in_mb:
@@ -133,25 +156,56 @@ def _jobs(records: list[Record], notes: tuple[str, ...]) -> Batch:
     frame = _numbered_event_service(frame)
     if "corecount" in frame.columns:
         notes = (*notes, "corecount: the monitor shows 1 for null")
-    return Batch("jobs", frame, numbered(frame), notes=notes)
+    return Batch("jobs", frame, rows, refused, notes)
 
 
-def _tasks(records: list[Record], notes: tuple[str, ...]) -> Iterator[Batch]:
+def _tasks(items: list[Any], notes: Told) -> Iterator[Batch]:
     """Convert task records and take their datasets out."""
+    records, rows, refused = _told_apart(items)
+    if not records:
+        yield _without_rows("tasks", refused, notes)
+        return
     frame = _frame(records, drop=TASK_COLUMNS_DROPPED)
     if "resquetime" in frame.columns:
         frame = frame.rename({"resquetime": "rescuetime"})
     frame = settled_tasks(_numbered_event_service(frame))
-    yield Batch("tasks", frame, numbered(frame), notes=notes)
-    datasets = [d for task in records for d in task.get("datasets") or [] if isinstance(d, dict)]
+    yield Batch("tasks", frame, rows, refused, notes)
+    inside = [task.get("datasets") or [] for task in records]
+    datasets = [d for some in inside for d in (some if isinstance(some, list) else [some])]
     if datasets:
         yield _batch("datasets", datasets, ())
 
 
-def _batch(table: str, records: list[Record], notes: tuple[str, ...]) -> Batch:
+def _batch(table: str, items: list[Any], notes: Told) -> Batch:
     """Make a batch of plain records."""
-    frame = _frame(records)
-    return Batch(table, frame, numbered(frame), notes=notes)
+    records, rows, refused = _told_apart(items)
+    if not records:
+        return _without_rows(table, refused, notes)
+    return Batch(table, _frame(records), rows, refused, notes)
+
+
+def _without_rows(table: str, refused: pl.DataFrame, notes: Told) -> Batch:
+    """Make a batch of an answer that has no record, or none that can be read."""
+    frame = pl.DataFrame(schema=polars_schema(table))
+    return Batch(table, frame, pl.Series("row", [], dtype=pl.Int64), refused, notes)
+
+
+def _told_apart(items: list[Any]) -> tuple[list[Record], pl.Series, pl.DataFrame]:
+    """Return (records, their row numbers, refused rows for what is no record)."""
+    numbers = [n for n, item in enumerate(items, start=1) if isinstance(item, dict)]
+    others = [(n, item) for n, item in enumerate(items, start=1) if not isinstance(item, dict)]
+    refused = [(n, None, f"is no record of names and values: {_words(item)}") for n, item in others]
+    records = [item for item in items if isinstance(item, dict)]
+    return (
+        records,
+        pl.Series("row", numbers, dtype=pl.Int64),
+        pl.DataFrame(refused, schema=REFUSED, orient="row"),
+    )
+
+
+def _words(item: Any) -> str:
+    """Say what stands in place of a record."""
+    return str(item) if isinstance(item, _Ambiguous) else json.dumps(item)[:_SHOWN]
 
 
 def _frame(
@@ -205,6 +259,7 @@ def _with_end(frame: pl.DataFrame, records: list[Record]) -> tuple[pl.DataFrame,
     missing = frame["endtime"].cast(pl.String).str.strip_chars().replace("", None).is_null()
     start = frame["starttime"].cast(pl.String).str.replace("T", " ")
     start = start.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False, time_unit="us")
+    seconds = seconds.set(~seconds.is_between(0, MAX_DURATION_S), None)
     end = (start + pl.Series(seconds * 1_000_000).cast(pl.Duration("us"))).dt.to_string(
         "%Y-%m-%d %H:%M:%S"
     )

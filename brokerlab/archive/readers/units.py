@@ -6,6 +6,8 @@ from brokerlab.archive.contracts._columns import MAX_TEXT
 from brokerlab.archive.contracts.tasks import SPLIT_RULE_TAGS
 
 KB_PER_MB = 1024
+MAX_DURATION_S = 1_000_000_000
+"""Longest duration [s] that can be true: thirty years."""
 _WORK_SPACE_MB = 2000
 _HOPELESS = 100
 """A peak below a hundredth of the average is in MB; no real peak is below the average at all."""
@@ -55,11 +57,12 @@ def _settled_jobs(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
     peak = names["maxpss"]
     number = _number(frame, peak)
     average = _number(frame, names["avgpss"])
-    in_mb = ((number > 0) & (number < average / _HOPELESS)).fill_null(value=False)
+    known = average.is_finite()  # NaN is larger than every number to Polars
+    in_mb = ((number > 0) & known & (number < average / _HOPELESS)).fill_null(value=False)
     count = frame.select(in_mb.sum()).item()
     if not count:
         return frame, ()
-    in_kb = (number * KB_PER_MB).round().cast(pl.Int64)
+    in_kb = (number * KB_PER_MB).round().cast(pl.Int64, strict=False)
     settled = pl.when(in_mb).then(in_kb.cast(frame.schema[peak])).otherwise(pl.col(peak))
     note = f"maxpss: {count} value(s) below avgpss/100 read as MB, converted to kB"
     return frame.with_columns(settled.alias(peak)), (note,)
@@ -112,7 +115,7 @@ def _settled_queues(frame: pl.DataFrame) -> pl.DataFrame:
     if space is not None and frame.schema[space] == pl.String:
         has_text = pl.col(space).str.strip_chars().replace(["", "NULL"], None).is_not_null()
         inputs = _number(frame, names["maxinputsize"]) if "maxinputsize" in names else pl.lit(None)
-        instead = (inputs + _WORK_SPACE_MB).fill_null(0).cast(pl.Int64).cast(pl.String)
+        instead = (inputs + _WORK_SPACE_MB).fill_null(0).cast(pl.Int64, strict=False)
         is_number = _number(frame, space).is_not_null()
         changed.append(
             pl.when(has_text & ~is_number).then(instead).otherwise(pl.col(space)).alias(space)

@@ -69,7 +69,7 @@ def test_refused_rows_are_kept_with_reasons_and_the_counts_add_up(tmp_path, make
     report = ingest([write_csv(bad)], tmp_path / "a")
     assert fates(report) == {("jobs.csv", "jobs"): (6, 3, 2, 1)}
     assert stored(tmp_path / "a", "quarantine", "source", "row", "key", "reason") == [
-        ("jobs.csv", 3, "pandaid=3", "maxpss -3 is negative"),
+        ("jobs.csv", 3, "pandaid=3", "maxpss -3 is negative, allowed: 0 and above"),
         ("jobs.csv", 4, "pandaid=4", "jobstatus is null, it is required"),
     ]
     assert stored(tmp_path / "a", "jobs", "pandaid", "maxpss") == [(1, 2), (5, 5), (6, 6)]

@@ -354,9 +354,9 @@ def test_invex_rows_with_impossible_durations_are_refused(tmp_path):
     assert jobs.frame["pandaid"].to_list() == ["0", "4", "5"]
     assert jobs.rows.to_list() == [1, 5, 6]
     assert jobs.refused.rows() == [
-        (2, "pandaid=1", "wall_time '-5' is no duration [s] >= 0"),
-        (3, "pandaid=2", "wall_time 'nan' is no duration [s] >= 0"),
-        (4, "pandaid=3", "wall_time 'x' is no duration [s] >= 0"),
+        (2, "pandaid=1", "wall_time '-5' is no duration, allowed: 0 to 1e9 s"),
+        (3, "pandaid=2", "wall_time 'nan' is no duration, allowed: 0 to 1e9 s"),
+        (4, "pandaid=3", "wall_time 'x' is no duration, allowed: 0 to 1e9 s"),
     ]
 
 

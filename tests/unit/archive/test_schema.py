@@ -133,8 +133,8 @@ def test_missing_columns_and_wrong_types_are_reported_together(make_jobs):
     assert len(lines) == 4
     assert lines[0].startswith("jobs.pandaid: required column is missing; found: computingsite")
     assert "jobs.jobstatus: required column is missing" in lines[1]
-    assert "jobs.creationtime: found type Int64, allowed: Datetime" in lines[2]
-    assert "jobs.maxpss: found type List(Int64), allowed: Int64 or text" in lines[3]
+    assert "jobs.creationtime: found type Int64, allowed: a time (YYYY" in lines[2]
+    assert "jobs.maxpss: found type List(Int64), allowed: a whole number, or text" in lines[3]
 
 
 def test_names_that_become_equal_are_refused(make_jobs):
@@ -157,7 +157,10 @@ def test_all_row_problems_are_listed_with_counts_and_keys(make_jobs):
     with pytest.raises(SchemaError) as caught:
         validate("jobs", frame)
     text = str(caught.value)
-    assert "jobs.maxpss: 2 row(s), e.g. row 1: maxpss -1 is negative (pandaid=1; pandaid=2)" in text
+    assert (
+        "jobs.maxpss: 2 row(s), e.g. row 1: maxpss -1 is negative, allowed: 0 and above (pandaid=1; pandaid=2)"
+        in text
+    )
     assert "jobs.jobstatus: 1 row(s), e.g. row 1: jobstatus is null, it is required" in text
     assert "jobs.meancorecount: 1 row(s), e.g. row 3: meancorecount NaN is not a number" in text
 
