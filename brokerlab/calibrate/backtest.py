@@ -18,7 +18,7 @@ from brokerlab.calibrate.parameters import Parameter, parameter_named
 from brokerlab.calibrate.reach import Reach
 from brokerlab.calibrate.replay import Replay, Setting, columns_of
 from brokerlab.calibrate.sample import Sample, sample_of
-from brokerlab.calibrate.strata import by_stratum, worst_stratum
+from brokerlab.calibrate.strata import by_stratum
 from brokerlab.errors import ConfigError
 from brokerlab.numerics import IntArray
 
@@ -95,10 +95,6 @@ class Backtest:
                 f"setting ({rank}, {margin_pct}) is not in the grid of this back-test"
             )
         return row.row(0, named=True)
-
-    def worst(self, rank: int, margin_pct: int, **how: Any) -> dict[str, object] | None:
-        """Return the worst stratum under one setting; see :func:`strata.worst_stratum`."""
-        return worst_stratum(self.by_stratum, rank=rank, margin_pct=margin_pct, **how)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts that are not tables."""

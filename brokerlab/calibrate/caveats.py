@@ -95,7 +95,7 @@ def _enforced(counts: Mapping[str, int], parameter: Parameter) -> str:
     return (
         f"Every job above its {given} is counted as killed. In the archive {n:,} of {counts['n_scored']:,} scored "
         f"jobs used more {what} than they were given, as recorded, and finished all the same; {kills:,} were "
-        f"killed for it. Where queues let such jobs run, kills and what they cost are overstated."
+        "killed for it. Where queues let such jobs run, kills and what they cost are overstated."
     )
 
 

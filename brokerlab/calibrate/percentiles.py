@@ -15,7 +15,6 @@ from brokerlab.calibrate.loss import LossWeights
 from brokerlab.calibrate.parameters import PARAMETERS, Parameter
 from brokerlab.calibrate.periods import Periods, exchangeability, split_periods
 from brokerlab.calibrate.proof import Proof, prove
-from brokerlab.calibrate.strata import worst_stratum
 
 __all__ = [
     "PARAMETERS",
@@ -32,5 +31,4 @@ __all__ = [
     "gap_summary",
     "prove",
     "split_periods",
-    "worst_stratum",
 ]

@@ -34,7 +34,7 @@ def scout_sets(
     Returns:
         One row per job, finished or not: ``jeditaskid, pandaid, role`` (``scout`` used, ``late_scout`` not
         finished at the trigger or at all, ``rest``), ``marked`` (the task's scouts were marked),
-        ``n_scouts_total``, ``after_second`` (created after the second trigger, the 100th job finished after
+        ``after_second`` (created after the second trigger, the 100th job finished after
         the first: its request was another).
 
     Source: scouts.md section 7, T1; "Dynamic Optimization of Task Parameters", triggers.
@@ -56,9 +56,7 @@ def scout_sets(
         jobs = pl.concat([jobs, open_ended], how="vertical_relaxed")
     scouts = mark_scouts(jobs)
     trigger = first_trigger(scouts, trigger_period_s).select("jeditaskid", trigger_at="at")
-    totals = scouts.group_by("jeditaskid").agg(
-        n_scouts_total=pl.len().cast(pl.Int64), marked=pl.col("is_scout").any()
-    )
+    totals = scouts.group_by("jeditaskid").agg(marked=pl.col("is_scout").any())
     finished = pl.col("jobstatus") == "finished"
     used = finished if scouts_used == "all" else finished & _by_trigger()
     scouts = scouts.join(trigger, on="jeditaskid", how="left").select(
@@ -72,7 +70,6 @@ def scout_sets(
         .select(
             *key,
             "marked",
-            "n_scouts_total",
             role=pl.col("role").fill_null("rest"),
             after_second=(pl.col("creationtime") > pl.col("second_at")).fill_null(value=False),
         )

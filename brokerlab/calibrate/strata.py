@@ -82,26 +82,3 @@ def _bounds(exceed: FloatArray, jobs: FloatArray, confidence: float) -> tuple[fl
     """Interval of the exceed rate of one level."""
     _, low, high = ShareSums.of(exceed[:, None], jobs).interval(confidence)
     return float(low[0]), float(high[0])
-
-
-def worst_stratum(
-    strata: pl.DataFrame, *, rank: int, margin_pct: int, min_tasks: int = 5, on: str = "exceed_rate"
-) -> dict[str, object] | None:
-    """Return the level with the highest rate (or loss) under one setting, by name.
-
-    Args:
-        strata: Of :func:`by_stratum`.
-        rank: Setting.
-        margin_pct: Setting.
-        min_tasks: Levels with fewer tasks are not named.
-        on: Column to compare.
-
-    Returns:
-        The row as a dictionary; None if no level has enough tasks. Ties: more jobs first, then by name.
-    """
-    rows = strata.filter(
-        (pl.col("rank") == rank)
-        & (pl.col("margin_pct") == margin_pct)
-        & (pl.col("n_tasks") >= min_tasks)
-    ).sort(on, "n_scored", "stratum", "level", descending=[True, True, False, False])
-    return rows.row(0, named=True) if rows.height else None
