@@ -297,6 +297,7 @@ def _evidence(
         "bootstrap_replicates": proof.n_boot,
         "seed": proof.seed,
         "stable_under_halved_and_doubled_weights": str(choice.stable).lower(),
+        **({"caveats_of_choice": " ".join(choice.caveats)} if choice.caveats else {}),
         **{f"weight_{name}": value for name, value in choice.weights.to_dict().items()},
     }
     return Evidence(sentence, effects, windows, sides[0], sides[1], numbers, synthetic)

@@ -212,7 +212,18 @@ def test_the_verdict_admits_what_is_not_beyond_doubt(late, choice, periods):
     assert "+0.010; the limit decides), held on" in sentence
 
 
-def test_a_choice_on_few_tasks_says_so(early, history):
+def test_the_proposal_carries_the_caveats_of_its_choice(late, choice, periods):
+    proof = prove(late, choice.setting, max_exceed=0.03)
+    warned = replace(choice, caveats=("Few tasks.",))
+    made = [
+        propose(c, proof, late, periods, Config.empty(), created_at=NOW).proposal.evidence.numbers
+        for c in (choice, warned)
+    ]
+    assert "caveats_of_choice" not in made[0]
+    assert made[1]["caveats_of_choice"] == "Few tasks."
+
+
+def test_a_choice_on_few_tasks_says_so(early):
     assert choose(early, max_exceed=0.03).caveats == ()  # 100 tasks: enough from 2.5 % on
     (few,) = choose(early, max_exceed=0.01).caveats
     assert few.startswith("100 tasks are few for a limit of 1 %: with fewer than 250")
