@@ -121,8 +121,13 @@ class Config:
         Returns:
             The entries that hold, without their times; the same object if there is no history.
 
+        Raises:
+            ConfigError: The time has a zone.
+
         Source: gdpconfig.md, Look-up rules, 6.
         """
+        if time.tzinfo is not None:
+            raise ConfigError(f"gdpconfig: time {time} has a zone; UTC without zone is needed")
         if not self.has_history:
             return self
         moment = time - timedelta(seconds=latency_s)

@@ -187,7 +187,7 @@ def entries_of_file(path: str | Path) -> tuple[Entry, ...]:
 
     Args:
         path: ``.csv`` with a header line, or ``.json`` with a list of objects (alone or as the only list of
-            an object). UTF-8, with or without byte order mark.
+            an object). UTF-8, with or without byte order mark. The word ``NULL`` is null.
 
     Returns:
         The entries, in the order of the file.
@@ -207,7 +207,14 @@ def entries_of_file(path: str | Path) -> tuple[Entry, ...]:
         raise DataError(f"{file}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise DataError(f"{file}: is not UTF-8 at byte {error.start}; save it as UTF-8") from error
-    return entries_of_rows(reader(content, file), str(file))
+    rows = reader(content, file)
+    written = [{name: _without_null(value) for name, value in row.items()} for row in rows]
+    return entries_of_rows(written, str(file))
+
+
+def _without_null(value: object) -> object:
+    """Make the word that exports write for a missing value null (archive-schema.md section 0)."""
+    return None if isinstance(value, str) and value.strip() in ("NULL", "null") else value
 
 
 def _rows_of_csv(content: str, file: Path) -> list[dict[str, Any]]:
@@ -221,9 +228,17 @@ def _rows_of_csv(content: str, file: Path) -> list[dict[str, Any]]:
     return table.to_dicts()
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its names and values; ``ValueError`` if a name occurs twice."""
+    names = [name for name, _ in pairs]
+    if double := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"names occur twice in one object: {', '.join(double)}")
+    return dict(pairs)
+
+
 def _rows_of_json(content: str, file: Path) -> list[dict[str, Any]]:
     try:
-        document = json.loads(content)
+        document = json.loads(content, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{file}: is no proper JSON: {error}") from error
     if isinstance(document, dict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -260,6 +260,8 @@ def test_history() -> None:
     assert c.get("SCOUT_CPUTIME_RANK") == 95  # other keys are not affected
     flat = config(row("SCOUT_RAMCOUNT_RANK", 60))
     assert flat.at(new_year) is flat
+    with pytest.raises(ConfigError, match="has a zone; UTC without zone is needed"):
+        flat.at(new_year.replace(tzinfo=UTC))
 
 
 def test_with_values_changes_the_entry_that_is_found() -> None:

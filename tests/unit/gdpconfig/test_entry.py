@@ -82,6 +82,7 @@ def test_json(tmp_path: Path, wrap: object) -> None:
         ("x.json", b'{"a": [], "b": []}', "a list of objects is needed"),
         ("x.json", b'[{"app": "jedi"}]', "missing column.s. component, key, value, type"),
         ("x.json", b"[" * 100_000, "is no proper JSON"),
+        ("x.json", b'[{"app": "jedi", "app": "x"}]', "names occur twice in one object: app"),
         ("x.txt", b"", "unknown kind of file '.txt'; allowed: .csv, .json"),
     ],
 )
@@ -90,6 +91,17 @@ def test_broken_files(tmp_path: Path, name: str, content: bytes, message: str) -
     file.write_bytes(content)
     with pytest.raises((DataError, SchemaError), match=message):
         Config.from_file(file)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.json"])
+def test_the_word_null_is_null(tmp_path: Path, name: str) -> None:
+    cells = {"app": "jedi", "component": "dbproxy", "key": "SCOUT_CPUTIME_RANK", "value": "90"}
+    cells |= {"value_json": "NULL", "type": "int", "vo": "NULL", "valid_to": "null"}
+    lines = f"{','.join(cells)}\n{','.join(cells.values())}\n"
+    file = tmp_path / name
+    file.write_text(lines if name == "x.csv" else json.dumps([cells]))
+    (entry,) = Config.from_file(file).entries
+    assert (entry.value, entry.value_json, entry.vo, entry.valid_to) == ("90", None, None, None)
 
 
 def test_absent_file(tmp_path: Path) -> None:
