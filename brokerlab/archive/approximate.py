@@ -8,10 +8,8 @@ import polars as pl
 
 from brokerlab.archive import parquet
 from brokerlab.archive.contracts import polars_schema
+from brokerlab.archive.contracts.files import APPROXIMATE
 from brokerlab.archive.writer import ArchiveWriter
-
-APPROXIMATE = "approximate"
-"""Extra boolean column of ``files`` and ``datasets``: true for stand-ins, null for real rows."""
 
 INPUT_DATASET = 0
 """Number of the stand-in for a task's primary input; real ones are positive."""

@@ -4,6 +4,9 @@ import dataframely as dy
 
 from brokerlab.archive.contracts._columns import i32, i64, text, ts
 
+APPROXIMATE = "approximate"
+"""Extra boolean column of both tables: true for stand-ins (section 13.4), null for real rows."""
+
 
 class Datasets(dy.Schema):
     """Datasets of tasks (DB ``JEDI_DATASETS``)."""

@@ -12,7 +12,7 @@ import polars as pl
 from brokerlab.archive.contracts import polars_schema
 from brokerlab.archive.readers.batch import REFUSED, Batch
 from brokerlab.archive.readers.detect import opened, truncated, wrong_encoding
-from brokerlab.archive.readers.units import KB_PER_MB, MAX_DURATION_S, settled_tasks
+from brokerlab.archive.readers.units import KB_PER_MB, MAX_DURATION_S, settle_units, settled_tasks
 from brokerlab.errors import DataError
 
 Record = dict[str, Any]
@@ -181,7 +181,8 @@ def _batch(table: str, items: list[Any], notes: Told) -> Batch:
     records, rows, refused = _told_apart(items)
     if not records:
         return _without_rows(table, refused, notes)
-    return Batch(table, _frame(records), rows, refused, notes)
+    frame, converted = settle_units(table, _frame(records))
+    return Batch(table, frame, rows, refused, notes + converted)
 
 
 def _without_rows(table: str, refused: pl.DataFrame, notes: Told) -> Batch:

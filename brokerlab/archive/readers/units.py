@@ -2,8 +2,11 @@
 
 import polars as pl
 
+from brokerlab.archive import parsing
 from brokerlab.archive.contracts._columns import MAX_TEXT
+from brokerlab.archive.contracts.files import APPROXIMATE
 from brokerlab.archive.contracts.tasks import SPLIT_RULE_TAGS
+from brokerlab.errors import SchemaError
 
 KB_PER_MB = 1024
 MAX_DURATION_S = 1_000_000_000
@@ -14,7 +17,7 @@ _HOPELESS = 100
 
 
 def settle_units(table: str, frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Bring rows of jobs and queues to one way of writing; others pass unchanged.
+    """Bring rows of jobs, tasks, queues, files and datasets to one way of writing.
 
     Args:
         table: Canonical table.
@@ -29,6 +32,8 @@ def settle_units(table: str, frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[s
         return settled_tasks(frame), ()
     if table == "queues":
         return _settled_queues(frame), ()
+    if table in ("files", "datasets"):
+        return _settled_marks(frame)
     return frame, ()
 
 
@@ -121,6 +126,21 @@ def _settled_queues(frame: pl.DataFrame) -> pl.DataFrame:
             pl.when(has_text & ~is_number).then(instead).otherwise(pl.col(space)).alias(space)
         )
     return frame.with_columns(changed)
+
+
+def _settled_marks(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Read the mark of stand-ins as a boolean, whatever an export of an archive made of it."""
+    mark = {name.strip().lower(): name for name in frame.columns}.get(APPROXIMATE)
+    kind = pl.Boolean() if mark is None else frame.schema[mark]
+    if mark is None or kind == pl.Boolean:
+        return frame, ()
+    clean = parsing.cleaned(pl.col(mark), kind)
+    flag = parsing.parsed(clean, kind, pl.Boolean())
+    if flag is None:
+        raise SchemaError(f"{APPROXIMATE}: found type {kind}, allowed: Y/N, 1/0, T/F; leave it out")
+    unread = frame.select((clean.is_not_null() & flag.is_null()).sum()).item()
+    note = f"{mark}: {unread} value(s) that are not Y/N, 1/0, T/F read as null: real rows"
+    return frame.with_columns(flag.alias(mark)), (note,) if unread else ()
 
 
 def _number(frame: pl.DataFrame, name: str) -> pl.Expr:

@@ -145,6 +145,14 @@ def test_an_answer_without_jobs_is_a_table_without_rows(tmp_path):
     assert ingest([path], tmp_path / "a").to_frame().rows() == [("answer.json", "jobs", 0, 0, 0, 0)]
 
 
+def test_records_of_queues_are_settled_as_rows_of_csv_are(tmp_path):
+    path = tmp_path / "queues.json"
+    queue = {"panda_queue": "Q", "type": "production", "status": "online"}
+    path.write_text(json.dumps([queue | {"cloud": "US,DE", "maxwdir": "x", "maxinputsize": 100}]))
+    (batch,) = batches(path)
+    assert batch.frame.select("cloud", "maxwdir").rows() == [("US", "2100")]
+
+
 # values
 
 
@@ -261,6 +269,26 @@ def test_stand_ins_of_jobs_without_events_know_no_events(tmp_path, make_jobs):
     make_jobs(2, nevents=pl.Series([None, 0], dtype=pl.Int64)).write_parquet(path)
     ingest([path], tmp_path / "a")
     assert archive.open(tmp_path / "a").scan("datasets").collect()["nevents"].to_list() == [None]
+
+
+def test_an_exported_archive_can_be_read_again_from_csv(tmp_path, make_jobs, write_csv):
+    ingest([write_csv(make_jobs(3))], tmp_path / "a")
+    first = archive.open(tmp_path / "a")
+    names = ("jobs", "files", "datasets")
+    exports = [write_csv(first.scan(name).collect(), f"{name}.csv") for name in names]
+    ingest(exports, tmp_path / "b")
+    second = archive.open(tmp_path / "b")
+    for name in names:
+        assert second.scan(name).collect().equals(first.scan(name).collect())
+
+
+def test_marks_of_stand_ins_that_are_no_flags_are_told():
+    frame = pl.DataFrame({"APPROXIMATE": ["true", "0", "", "maybe"]})
+    settled, notes = settle_units("files", frame)
+    assert settled["APPROXIMATE"].to_list() == [True, False, None, None]
+    assert notes == ("APPROXIMATE: 1 value(s) that are not Y/N, 1/0, T/F read as null: real rows",)
+    with pytest.raises(SchemaError, match=r"approximate: found type List\(Int64\)"):
+        settle_units("files", pl.DataFrame({"approximate": [[1]]}))
 
 
 # folders
