@@ -56,7 +56,10 @@ def test_ingest_prints_counts_that_add_up_and_reasons(source, tmp_path):
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert "3 rows in = 1 accepted + 1 quarantined + 1 duplicates" in lines
-    assert "refused, JOBSARCHIVED4.csv row 3 (jobs): maxpss -5 is negative" in lines
+    assert (
+        "refused, JOBSARCHIVED4.csv row 3 (jobs): maxpss -5 is negative, allowed: 0 and above"
+        in lines
+    )
     assert "1 task(s) have no files: one stand-in per job, approximate = true" in lines
     digest = archive.open(tmp_path / "a").digest
     assert lines[-1].endswith(f"1 datasets, 1 files, 1 jobs, 1 quarantine; digest {digest}")
