@@ -131,7 +131,8 @@ def prove(
         max_exceed: Limit.
         limit_on: What must meet it here. ``point`` (default): the choice was made under the upper bound, and
             this period has not been looked at; asking for the ``upper`` bound twice would refuse half of
-            all sound choices.
+            all sound choices. ``upper``: where the two periods are not alike, so that the bound of the
+            first says little of this one.
         loss: Weights; None: those of the back-test.
         n_boot: Replicates.
         seed: Same seed, same intervals.
@@ -301,8 +302,11 @@ def _judge(
     if bound <= max_exceed < exceed["after_hi"]:
         limit += ", its interval reaching above the limit"
     change = f"loss {loss['diff']:+.4f} ({loss['diff_lo']:+.4f} to {loss['diff_hi']:+.4f})"
-    if bound > max_exceed:
+    if exceed["after"] > max_exceed:
         return "not_proven", f"On the proof period the limit is not met: {limit}."
+    if bound > max_exceed:
+        passed = "the upper bound of the exceed rate is above the limit"
+        return "not_proven", f"On the proof period {passed}: {limit}."
     if loss["diff_hi"] < 0 or exceed["before"] > max_exceed:
         return "proven", f"On the proof period: {change}, {limit}."
     return "not_proven", f"On the proof period the loss is not lower beyond doubt: {change}."

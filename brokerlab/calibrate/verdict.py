@@ -133,7 +133,7 @@ def propose(
             created_at=created_at,
             evidence=evidence,
             archive_digest=archive_digest,
-            rules_digest=late.assumptions.rules.rules,
+            rules_digest=late.assumptions.rules.digest,
         )
     return Verdict(
         kind=kind,
@@ -172,7 +172,7 @@ def _sentence(
         exceed = proof.quantity("exceed_rate")
         if exceed["before_lo"] > proof.max_exceed:  # to advise it would be to advise a breach
             return "no_answer", (
-                f"No answer: the current setting does not meet the limit either "
+                f"No answer: the current setting does not meet the limit "
                 f"({percent(exceed['before'])} killed, {percent(exceed['before_lo'])} to "
                 f"{percent(exceed['before_hi'])}, limit {percent(proof.max_exceed)}), and {refuted}"
             )
@@ -293,6 +293,7 @@ def _evidence(
     numbers: dict[str, float | int | str | None] = {
         "max_exceed": choice.max_exceed,
         "limit_on": choice.limit_on,
+        "limit_on_proof": proof.limit_on,
         "tasks_proof": proof.n_tasks,
         "bootstrap_replicates": proof.n_boot,
         "seed": proof.seed,

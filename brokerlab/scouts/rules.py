@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from brokerlab.errors import ConfigError, nearest
+from brokerlab.gdpconfig.values import digest_of
 
 RuleSet = Literal["document", "production"]
 
@@ -103,6 +104,16 @@ class ScoutRules:
     def to_dict(self) -> dict[str, Any]:
         """Return every switch by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @property
+    def digest(self) -> str:
+        """Return the rule set's name and a digest of every switch: single switches may differ from the set.
+
+        Example:
+            >>> ScoutRules().digest[:25], ScoutRules().digest == ScoutRules("production").digest
+            ('document sha256:959d1990c', False)
+        """
+        return f"{self.rules} {digest_of(self.to_dict())}"
 
 
 def _switch_problem(name: str, value: object) -> list[str]:

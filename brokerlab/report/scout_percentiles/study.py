@@ -198,8 +198,17 @@ def study(
         changed = divided and choice.status == "change"
         other = choice.setting if changed else _runner_up(choice)
         later = replay.pair(late, other)
-        # the bound was asked of the choice; asking it again would refuse half of all sound choices
-        proof = prove(later, other, max_exceed=max_exceed, n_boot=n_boot, seed=seed)
+        alike = exchangeability(tried, later, n_boot=n_boot, seed=seed) if divided else None
+        # the bound was asked of the choice; asking it again would refuse half of all sound choices, but
+        # what was chosen on tasks unlike the later ones says nothing of the bound on these
+        proof = prove(
+            later,
+            other,
+            max_exceed=max_exceed,
+            limit_on="upper" if differ(alike) else "point",
+            n_boot=n_boot,
+            seed=seed,
+        )
         return Study(
             parameter=parameter,
             early=tried,
@@ -208,7 +217,7 @@ def study(
             proof=proof,
             other=other,
             verdict=_verdict(inputs, choice, proof, later, created_at) if divided else None,
-            alike=exchangeability(tried, later, n_boot=n_boot, seed=seed) if divided else None,
+            alike=alike,
             conformal=replay.conformal(early),
         )
 
@@ -220,6 +229,19 @@ def study(
         return on(inputs.tasks, inputs.tasks, divided=False)
     except InsufficientDataError as error:
         return Unanswered(parameter=parameter, reason=str(error))
+
+
+def differ(alike: pl.DataFrame | None) -> bool:
+    """Tell whether the two periods differ beyond doubt in kills or in how scouts differ from the rest.
+
+    Args:
+        alike: Of ``calibrate.periods.exchangeability``; None or null (too few tasks): nothing speaks
+            against the periods being alike.
+    """
+    if alike is None:
+        return False
+    overall = alike.filter(pl.col("level") == "all")
+    return not overall["alike"].fill_null(value=True).all()
 
 
 def _verdict(

@@ -19,6 +19,7 @@ from brokerlab.calibrate.verdict import days_of
 from brokerlab.calibrate.wording import percent
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
+from brokerlab.scouts import ScoutRules
 from tests.unit.calibrate import toys
 
 NOW = datetime(2026, 11, 21)
@@ -176,7 +177,17 @@ def test_a_setting_that_breaks_the_limit_is_not_advised(late, choice, periods):
     verdict = propose(choice, proof, late, periods, Config.empty(), created_at=NOW)
     assert verdict.kind == "no_answer"
     assert verdict.proposal is None
-    assert "the current setting does not meet the limit either" in verdict.sentence
+    assert "the current setting does not meet the limit (" in verdict.sentence
+
+
+def test_the_upper_bound_can_be_asked_of_the_proof(late, choice, periods):
+    exceed = prove(late, choice.setting, max_exceed=0.5).quantity("exceed_rate")
+    between = (exceed["after"] + exceed["after_hi"]) / 2
+    assert prove(late, choice.setting, max_exceed=between).status == "proven"
+    proof = prove(late, choice.setting, max_exceed=between, limit_on="upper")
+    assert proof.status == "not_proven"
+    assert "the upper bound of the exceed rate is above the limit" in proof.reason
+    assert "is not met" not in proof.reason
 
 
 def test_the_verdict_names_keys_numbers_limit_and_period(late, choice, periods):
@@ -191,6 +202,9 @@ def test_the_verdict_names_keys_numbers_limit_and_period(late, choice, periods):
     applied = verdict.proposal.applied_to(Config.empty())
     assert current_setting(applied, "ramcount") == (rank, margin)
     assert verdict.proposal.evidence.synthetic
+    rules = ScoutRules()
+    assert verdict.proposal.digests.rules == rules.digest
+    assert rules.digest != ScoutRules(leak_exhausts=not rules.leak_exhausts).digest
     assert {w.name for w in verdict.proposal.evidence.windows} == {"choice", "proof"}
     with pytest.raises(ConfigError, match=r"run the back-tests with current"):
         propose(choice, proof, late, periods, applied, created_at=NOW)
