@@ -211,7 +211,8 @@ def coverage_chart(coverage: pl.DataFrame, *, limit: float, finding: str, sample
     )
     line, text = _limit(100 * (1 - limit), f"wanted {100 * (1 - limit):g} %", vertical=False)
     note = (
-        "Points: observed. Band and tick: what n scouts promise the current rank, without margin."
+        "Points: observed. Band and tick: what the current rank of n scouts like the rest promises on average, "
+        "without margin."
     )
     return alt.layer(ticks, middle, line, text, bars, points).properties(
         width=min(WIDTH, 140 * promise.height + 60),

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.report.content import Block, Fact, Made, Page, Part, jsonable
-from brokerlab.report.scout_percentiles import pictures, strata, tables
+from brokerlab.report.scout_percentiles import pictures, promises, strata, tables
 from brokerlab.report.scout_percentiles import sentences as say
 from brokerlab.report.scout_percentiles.inputs import Inputs
 from brokerlab.report.scout_percentiles.study import Study, Unanswered
@@ -49,7 +49,11 @@ def write(
         "report": REPORT,
         "page": page.to_json(),
         "numbers": {study.parameter.name: numbers(study) for study in studies},
-        "digests": {"archive": inputs.archive.digest, "gdpconfig": inputs.config.digest},
+        "digests": {
+            "archive": inputs.archive.digest,
+            "gdpconfig": inputs.config.digest,
+            "rules": inputs.rules.digest,
+        },
     }
     text = json.dumps(jsonable(results), indent=1, ensure_ascii=False, allow_nan=False)
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
@@ -72,7 +76,10 @@ def assemble(studies: Sequence[Study | Unanswered], inputs: Inputs, charts: Path
         question=QUESTION,
         verdict=parts[0].verdict,
         parts=parts,
-        cannot_tell=tuple(say.thin(sentence) for sentence in say.cannot_tell(ordered)),
+        cannot_tell=tuple(
+            say.thin(sentence)
+            for sentence in say.cannot_tell(ordered, n_overlapping=inputs.periods.n_overlapping)
+        ),
         archive=inputs.archive.path.as_posix(),
         window=f"tasks created {say.span((first, last))} (UTC)",
         synthetic=inputs.archive.synthetic,
@@ -96,14 +103,17 @@ def _part(study: Study | Unanswered, inputs: Inputs, charts: Path) -> Part:
     choice_days = say.span(inputs.periods.early_window)
     proof_days = say.span(inputs.periods.late_window)
     shown = pictures.draw(study, charts, choice_days=choice_days, proof_days=proof_days)
-    levels = strata.by_level(study)
+    levels = strata.distinct_levels(study)
     comparison = [shown[name] for name in ("effects",) if name in shown]
     few = [tables.by_task(study)] if study.late.n_tasks <= tables.FEW_TASKS else []
     breach = say.breach(study) if study.kind != "change" else ""
-    certainty: tuple[Block, ...] = (
+    certainty: tuple[Block | None, ...] = (
         tables.periods(study, choice_days, proof_days),
-        *([say.exchange(study.alike)] if study.alike is not None else []),
-        say.promise(study),
+        None
+        if study.alike is None
+        else f"{say.exchange(study.alike)} {say.asked_of_the_proof(study)}".strip(),
+        promises.sentence(study),
+        promises.table(study),
         shown["coverage"],
         f"{say.gap(study.late)}.",
         shown["gap"],
@@ -116,11 +126,21 @@ def _part(study: Study | Unanswered, inputs: Inputs, charts: Path) -> Part:
         name=study.parameter.name,
         title=title,
         verdict=verdict,
-        picture=(*([breach] if breach else []), shown["frontier"]),
+        picture=_blocks(breach, say.dearer(study), shown["frontier"]),
         before_after=(tables.before_after(study, proof_days), *comparison),
-        gains=(*few, strata.gains(study, levels), shown["strata"]),
-        certainty=certainty,
+        gains=_blocks(
+            *few,
+            strata.above_limit(study, levels),
+            strata.gains(study, levels),
+            shown["strata"],
+        ),
+        certainty=_blocks(*certainty),
     )
+
+
+def _blocks(*blocks: Block | None) -> tuple[Block, ...]:
+    """Leave out what has nothing to say."""
+    return tuple(block for block in blocks if block)
 
 
 def _facts(studies: Sequence[Study | Unanswered], inputs: Inputs) -> tuple[Fact, ...]:
@@ -179,6 +199,7 @@ def numbers(study: Study | Unanswered) -> dict[str, Any]:
         "strata": strata.by_level(study).to_dicts(),
         "sensitivity": study.choice.sensitivity.to_dicts(),
         "conformal": study.conformal.to_dicts(),
+        "promise": promises.frame(study).to_dicts(),
     }
 
 
@@ -194,6 +215,7 @@ def _write_tables(study: Study, folder: Path) -> None:
         **({} if study.alike is None else {"exchangeability": study.alike}),
         "sensitivity": study.choice.sensitivity,
         "conformal": study.conformal,
+        "promise": promises.frame(study),
     }
     for name, frame in frames.items():
         stem = folder / f"{study.parameter.name}_{name}"

@@ -16,10 +16,11 @@ from brokerlab.charts import theme
 from brokerlab.report.content import Picture
 from brokerlab.report.format import number
 from brokerlab.report.scout_percentiles import sentences as say
+from brokerlab.report.scout_percentiles.promises import reach
 from brokerlab.report.scout_percentiles.strata import (
     MIN_LEVEL_TASKS,
     STRATUM_NAMES,
-    by_level,
+    distinct_levels,
     shown_levels,
     worst_level,
 )
@@ -148,7 +149,7 @@ def effects(study: Study, words: str) -> Drawn:
 
 def strata(study: Study, words: str) -> Drawn:
     """Draw the exceed rate of each level."""
-    levels = by_level(study)
+    levels = distinct_levels(study)
     sides = {"current": "before", "proposed": "after"}
     shown = shown_levels(_large(levels))
     frame = pl.concat(
@@ -211,10 +212,9 @@ def coverage(study: Study, words: str) -> Drawn:
     frame = pl.DataFrame(rows).sort("n_scouts", "setting")
     now = study.late.setting(rank, margin)
     typical = levels.sort("n_tasks", "n_scouts")["n_scouts"][-1]
-    promised = percentile_coverage(typical, rank)[1]
     finding = (
-        f"{say.percent(1 - now['exceed_rate'])} of jobs stay within their request; rank {rank} of {typical} "
-        f"scouts alone promises about {say.percent(promised)}"
+        f"{say.percent(1 - now['exceed_rate'])} of jobs stay within their request; rank {rank} alone of "
+        f"{typical} scouts like the rest would promise {reach(typical, rank)}"
     )
     chart = charts.coverage_chart(
         frame, limit=study.choice.max_exceed, finding=finding, sample=words

@@ -10,13 +10,12 @@ from typing import Any
 import polars as pl
 
 from brokerlab.calibrate.backtest import Backtest, Setting
-from brokerlab.calibrate.finite_sample import percentile_coverage, scouts_needed
 from brokerlab.calibrate.parameters import Parameter
 from brokerlab.calibrate.verdict import days_of
 from brokerlab.calibrate.wording import plural
 from brokerlab.report.content import Verdict
 from brokerlab.report.format import THIN, decimals_for, measured
-from brokerlab.report.scout_percentiles.study import Study, Unanswered
+from brokerlab.report.scout_percentiles.study import Study, Unanswered, differ
 
 NAMES = {"ramcount": "ramCount", "cputime": "cpuTime", "outdiskcount": "outDiskCount"}
 """The parameters as the documents write them."""
@@ -207,26 +206,36 @@ def exchange(alike: pl.DataFrame) -> str:
     return " ".join(words) + "."
 
 
-def promise(study: Study) -> str:
-    """Say what so few scouts can promise whatever the jobs look like."""
-    late = study.late
-    rank, _ = late.current
-    counts = late.by_task.filter(pl.col("rank") == rank)["n_scouts"]
-    typical = int(counts.median() or 1)  # type: ignore[arg-type]
-    low, _, high = percentile_coverage(typical, rank)
-    limit = study.choice.max_exceed
-    reach = percent(low) if low == high else f"{percent(low)} to {percent(high)}"
-    text = (
-        f"With {typical} scouts, rank {rank} alone promises that {reach} of the jobs stay below, whatever "
-        "their distribution"
-    )
-    if 0 < limit < 1:
-        text += (
-            f"; {limit_words(1 - limit)} could be promised by no rank with fewer than {scouts_needed(limit)} "
-            "scouts. What is reached beyond the promise is due to the margin and to these jobs, and is "
-            "measured, not guaranteed"
+def asked_of_the_proof(study: Study) -> str:
+    """Say what had to meet the limit on the proof period, and why; nothing where no setting was chosen."""
+    if not study.chosen:
+        return ""
+    if study.proof.limit_on == "upper":
+        return (
+            "The periods not being alike, the upper bound of the kills, not their rate alone, must meet the "
+            "limit on the proof period too."
         )
-    return text + "."
+    return (
+        "On the proof period the rate of kills itself must meet the limit; its upper bound was asked of the "
+        "choice."
+        if study.choice.limit_on == "upper"
+        else "On the proof period, as in the choice, the rate of kills itself must meet the limit."
+    )
+
+
+def dearer(study: Study) -> str:
+    """Say that only the limit speaks for the chosen setting, where its stated loss is higher beyond doubt."""
+    if not study.chosen:
+        return ""
+    row = study.early.setting(*study.chosen)
+    if not row["loss_diff_lo"] > 0:
+        return ""
+    difference = measured(row["loss_diff"], row["loss_diff_lo"], row["loss_diff_hi"])
+    return (
+        f"On the calibration period the stated loss of {setting_words(study.parameter, study.chosen)} is higher "
+        f"than the current one beyond doubt, by {difference} core h per core h of work: only the limit of "
+        f"{limit_words(study.choice.max_exceed)} speaks for it."
+    )
 
 
 def gap(late: Backtest) -> str:
@@ -243,20 +252,35 @@ def gap(late: Backtest) -> str:
     )
 
 
-def _alike(periods: pl.DataFrame) -> bool:
-    """Tell whether nothing speaks against the periods being alike."""
-    overall = periods.filter(pl.col("level") == "all")
-    return bool(overall["alike"].fill_null(value=True).all())
+def _overlapping(studies: Sequence[Study | Unanswered], n_jobs: int) -> tuple[str, ...]:
+    """Say that jobs of the calibration tasks ended when the proof period had begun."""
+    divided = any(not isinstance(study, Unanswered) and study.divided for study in studies)
+    if not divided or n_jobs == 0:
+        return ()
+    told = (
+        f"{n_jobs:,} {plural(n_jobs, 'job')} of the calibration's tasks ended when the proof period had begun: no "
+        "task is in both periods, but a choice made at that instant could not have known these jobs."
+    )
+    return (told,)
 
 
-def cannot_tell(studies: Sequence[Study | Unanswered]) -> tuple[str, ...]:
-    """Collect what the studies cannot tell; a sentence that is true of one parameter only says which."""
+def cannot_tell(
+    studies: Sequence[Study | Unanswered], *, n_overlapping: int = 0
+) -> tuple[str, ...]:
+    """Collect what the studies cannot tell; a sentence that is true of one parameter only says which.
+
+    Args:
+        studies: One per parameter.
+        n_overlapping: Of `Periods`: jobs of early tasks that ended after the instant between the periods.
+    """
     found: dict[str, list[str]] = {}
     for study in studies:
         if isinstance(study, Unanswered):
             continue
         sentences = list(study.late.caveats)
-        if study.alike is not None and not _alike(study.alike):
+        if study.choice.status != "no_answer":  # without a choice there is no lucky one
+            sentences += study.choice.caveats
+        if study.alike is not None and differ(study.alike):
             sentences.append(
                 f"{exchange(study.alike)} What was learnt on the first holds less surely later."
             )
@@ -268,4 +292,4 @@ def cannot_tell(studies: Sequence[Study | Unanswered]) -> tuple[str, ...]:
         "Waiting: a back-test replays requests, not queues; the share of slots that can take a task is "
         "all it says of where work could run."
     )
-    return (*shared, *single, waiting)
+    return (*shared, *single, *_overlapping(studies, n_overlapping), waiting)

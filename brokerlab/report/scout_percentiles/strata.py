@@ -7,9 +7,16 @@ from typing import Any
 import polars as pl
 
 from brokerlab.calibrate.backtest import Setting
+from brokerlab.calibrate.strata import NO_LEVEL
+from brokerlab.calibrate.wording import plural
 from brokerlab.report.content import Column, Num, Row, Table
 from brokerlab.report.format import decimals_for
-from brokerlab.report.scout_percentiles.sentences import other_name
+from brokerlab.report.scout_percentiles.sentences import (
+    limit_words,
+    other_name,
+    percent,
+    setting_words,
+)
 from brokerlab.report.scout_percentiles.study import Study
 
 STRATUM_NAMES = {
@@ -19,9 +26,11 @@ STRATUM_NAMES = {
     "n_scouts": "scouts used",
 }
 LEVELS_SHOWN = 5
-"""Levels of a stratum on the page, those with most jobs; the worst is always among them."""
+"""Levels of a stratum on the page, those with most jobs; all that lose and the worst are always among them."""
 MIN_LEVEL_TASKS = 5
 """Levels with fewer tasks are not called the worst."""
+SPLITS = ("processingtype", "gshare", "cores")
+"""Strata of which two may be the same split of the tasks under two names."""
 
 
 def by_level(study: Study) -> pl.DataFrame:
@@ -53,6 +62,71 @@ def by_level(study: Study) -> pl.DataFrame:
     )
 
 
+def repeated(by_task: pl.DataFrame) -> dict[str, str]:
+    """Find strata that divide the tasks exactly as an earlier one does.
+
+    Args:
+        by_task: Of a back-test.
+
+    Returns:
+        The stratum to leave out -> the one that says the same.
+    """
+    tasks, found = by_task.unique("jeditaskid"), dict[str, str]()
+    for place, later in enumerate(SPLITS):
+        for earlier in SPLITS[:place]:
+            pairs = tasks.select(earlier, later).unique().height
+            if pairs == tasks[earlier].n_unique() == tasks[later].n_unique():
+                found.setdefault(later, earlier)
+    return found
+
+
+def distinct_levels(study: Study) -> pl.DataFrame:
+    """Return `by_level` without strata that repeat another."""
+    again = list(repeated(study.late.by_task))
+    return by_level(study).filter(~pl.col("stratum").is_in(again))
+
+
+def _repetition(study: Study, shown: pl.DataFrame) -> str:
+    """Say which strata are left out because they repeat another, and what their levels are called."""
+    tasks, words = study.late.by_task.unique("jeditaskid"), []
+    for later, earlier in repeated(study.late.by_task).items():
+        levels = shown.filter(pl.col("stratum") == earlier)["level"].to_list()
+        names = dict(
+            tasks.select(pl.col(earlier, later).cast(pl.String).fill_null(NO_LEVEL)).iter_rows()
+        )
+        pairs = ", ".join(f"{level} is {names[level]}" for level in levels)
+        words.append(
+            f"{STRATUM_NAMES[later]} divides these tasks as {STRATUM_NAMES[earlier]} does and is not "
+            f"repeated: {pairs}. "
+        )
+    return "".join(words)
+
+
+def above_limit(study: Study, levels: pl.DataFrame) -> str:
+    """Name the levels in which the chosen setting kills more than the limit; nothing where none was chosen."""
+    limit = study.choice.max_exceed
+    # the only level of a stratum is all tasks: said already
+    over = levels.filter(pl.len().over("stratum") > 1).filter(pl.col("after") > limit)
+    if not study.chosen or over.is_empty():
+        return ""
+    large = over.filter(pl.col("n_tasks") >= MIN_LEVEL_TASKS)
+    words = [
+        f"{STRATUM_NAMES[row['stratum']]} {row['level']}, "
+        f"{percent(row['after'], row['after_lo'], row['after_hi'])}"
+        f"{', beyond doubt' if row['after_lo'] > limit else ''}"
+        for row in large.iter_rows(named=True)
+    ]
+    small = over.height - large.height
+    if small:
+        words.append(
+            f"{small} {plural(small, 'level')} of fewer than {MIN_LEVEL_TASKS} tasks (in the tables)"
+        )
+    return (
+        f"Under {setting_words(study.parameter, study.chosen)} kills are above the limit of "
+        f"{limit_words(limit)} of jobs in: {'; '.join(words)}."
+    )
+
+
 def worst_level(levels: pl.DataFrame) -> dict[str, Any] | None:
     """Return the level with most kills under the second setting; None if all are too small."""
     large = (pl.col("n_tasks") >= MIN_LEVEL_TASKS) & (pl.col("stratum") != "n_scouts")
@@ -61,9 +135,9 @@ def worst_level(levels: pl.DataFrame) -> dict[str, Any] | None:
 
 
 def shown_levels(levels: pl.DataFrame, most: int = LEVELS_SHOWN) -> pl.DataFrame:
-    """Keep the levels of each stratum with most jobs, and the worst of all, in their order."""
+    """Keep the levels of each stratum with most jobs, all that lose, and the worst of all, in their order."""
     size = pl.col("n_scored").rank("ordinal", descending=True).over("stratum")
-    keep = size <= most
+    keep = (size <= most) | (pl.col("verdict") == "loses")
     worst = worst_level(levels)
     if worst is not None:
         keep |= (pl.col("stratum") == worst["stratum"]) & (pl.col("level") == worst["level"])
@@ -76,6 +150,8 @@ def gains(study: Study, levels: pl.DataFrame) -> Table:
     shown = shown_levels(levels)
     rows = [_level(row, worst) for row in shown.iter_rows(named=True)]
     missing = levels.height - shown.height
+    left_out = f"In the tables: {missing} smaller {plural(missing, 'level')}. " if missing else ""
+    judged = shown["loss_diff_lo"].is_not_null().sum()
     return Table(
         name=f"{study.parameter.name}_gains",
         caption=f"Kills and stated loss by stratum, {'proof period' if study.divided else 'all tasks'}",
@@ -90,7 +166,10 @@ def gains(study: Study, levels: pl.DataFrame) -> Table:
         rows=tuple(rows),
         footnote=(
             "Gains and loses: the 95 % interval of the loss lies on that side of 0; open: it does not, or "
-            f"there are fewer than ten tasks. {f'{missing} smaller levels are in the tables. ' if missing else ''}"
+            f"there are fewer than ten tasks. {judged} verdicts at 95 % each, not corrected for their number: "
+            "where nothing changes, about one in 20 gains or loses by chance. "
+            f"{_repetition(study, shown)}"
+            f"{left_out}"
             "Not split by queue class or user class: a request is made for a whole task."
         ),
     )

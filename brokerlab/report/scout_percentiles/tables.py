@@ -20,6 +20,8 @@ from brokerlab.report.scout_percentiles.study import Study
 
 FEW_TASKS = 12
 """Up to so many tasks are shown one by one."""
+ENFORCED = {"ramcount": "memory", "cputime": "walltime"}
+"""What a job that outgrows its request is killed for, where it is recorded."""
 
 
 def before_after(study: Study, days: str) -> Table:
@@ -40,6 +42,8 @@ def before_after(study: Study, days: str) -> Table:
                 else "",
             )
         )
+        if line["quantity"] == "n_exceed":
+            rows += _recorded(study)
     return Table(
         name=f"{study.parameter.name}_before_after",
         caption=f"{proof_name(study, days)}: {number(study.late.n_tasks)} tasks, {number(study.late.counts['n_scored'])} jobs",
@@ -62,7 +66,41 @@ def before_after(study: Study, days: str) -> Table:
         footnote=(
             "In brackets 95 % intervals, tasks as the unit of chance. Core h per core h of work: what the "
             "stated loss costs for each core-hour of useful work."
+            f"{_enforced(study)}"
         ),
+    )
+
+
+def _recorded(study: Study) -> list[Row]:
+    """Return the line of the kills that the archive holds; none where it cannot hold any."""
+    if not _kills_known(study):
+        return []
+    return [
+        Row(
+            cells={
+                "quantity": "Attempts killed for it, as recorded [jobs]",
+                "before": Num(value=study.late.counts["n_kills"], decimals=0),
+                "after": None,
+                "difference": None,
+                "relative": None,
+            }
+        )
+    ]
+
+
+def _kills_known(study: Study) -> bool:
+    """Tell whether failed jobs were given and name what this parameter would have killed."""
+    return study.parameter.name in ENFORCED and bool(study.late.counts["failures_known"])
+
+
+def _enforced(study: Study) -> str:
+    """Say why the kills of the replay and those of the archive differ."""
+    if not _kills_known(study):
+        return ""
+    return (
+        f" As recorded: attempts of these tasks killed for {ENFORCED[study.parameter.name]}, scouts and retries "
+        "among them, under the requests they really had. The replay counts every job above its request as "
+        "killed; not every queue enforces the request."
     )
 
 
@@ -152,8 +190,11 @@ def by_task(study: Study) -> Table:
 def periods(study: Study, choice_days: str, proof_days: str) -> Table:
     """Lay calibration and proof period side by side."""
     rows = []
+    # one interval for one number: the proof's, as in the table before and after
+    line = study.proof.quantity("loss")
+    proven = {f"loss_{key}": line[key] for key in ("diff", "diff_lo", "diff_hi")}
     sides = [(f"Calibration, {choice_days}", study.early), (f"Proof, {proof_days}", study.late)]
-    for label, tried in sides if study.divided else [("All tasks", study.early)]:
+    for label, tried in sides if study.divided else [("All tasks", study.late)]:
         now, then = tried.setting(*study.proof.current), tried.setting(*study.other)
         rows.append(
             Row(
@@ -163,7 +204,7 @@ def periods(study: Study, choice_days: str, proof_days: str) -> Table:
                     "jobs": Num(value=tried.counts["n_scored"], decimals=0),
                     "before": _kills(now),
                     "after": _kills(then),
-                    "loss": loss_difference(then),
+                    "loss": loss_difference(then if tried is not study.late else proven),
                 }
             )
         )
@@ -179,6 +220,12 @@ def periods(study: Study, choice_days: str, proof_days: str) -> Table:
             Column(key="loss", label="Loss, difference", unit="core h per core h"),
         ),
         rows=tuple(rows),
+        footnote=(
+            "Intervals of the loss: linearised on the calibration period, by bootstrap over tasks on the proof "
+            "period, as before and after."
+            if study.divided
+            else ""
+        ),
     )
 
 

@@ -7,9 +7,14 @@ import pytest
 
 from brokerlab.calibrate.parameters import PARAMETERS
 from brokerlab.errors import ConfigError
+from brokerlab.report.scout_percentiles import promises, strata
 from brokerlab.report.scout_percentiles import sentences as say
-from brokerlab.report.scout_percentiles import strata
-from brokerlab.report.scout_percentiles.study import Unanswered, grid, parameters_named
+from brokerlab.report.scout_percentiles.study import (
+    Unanswered,
+    differ,
+    grid,
+    parameters_named,
+)
 
 RAM = PARAMETERS["ramcount"]
 
@@ -82,13 +87,113 @@ def test_too_little_data_is_no_answer_and_comes_after_the_rest():
 
 
 def test_caveats_of_one_parameter_are_named():
-    late = SimpleNamespace(caveats=("Both.", "Only here."))
-    alike = pl.DataFrame({"level": ["all"], "alike": [True]})
-    first = SimpleNamespace(parameter=RAM, late=late, alike=alike)
-    second = SimpleNamespace(
-        parameter=PARAMETERS["cputime"], late=SimpleNamespace(caveats=("Both.",)), alike=alike
+    both = told("ramcount", "Both.", "Only here."), told("cputime", "Both.")
+    assert say.cannot_tell(both)[:2] == ("Both.", "ramCount: Only here.")
+
+
+def told(name, *caveats, status="change", of_choice=()):
+    return SimpleNamespace(
+        parameter=PARAMETERS[name],
+        late=SimpleNamespace(caveats=caveats),
+        alike=pl.DataFrame({"level": ["all"], "alike": [True]}),
+        choice=SimpleNamespace(status=status, caveats=of_choice),
+        divided=True,
     )
-    assert say.cannot_tell([first, second])[:2] == ("Both.", "ramCount: Only here.")
+
+
+def test_cannot_tell_has_the_caveats_of_the_choice_and_of_the_periods():
+    few = "60 tasks are few for a limit of 2 %."
+    found = say.cannot_tell([told("ramcount", of_choice=(few,))], n_overlapping=1234)
+    assert found[0] == few
+    assert found[1].startswith(
+        "1,234 jobs of the calibration's tasks ended when the proof period had begun"
+    )
+    nothing_chosen = say.cannot_tell([told("ramcount", status="no_answer", of_choice=(few,))])
+    assert len(nothing_chosen) == 1
+    assert nothing_chosen[0].startswith("Waiting:")
+
+
+def chosen(low, *, asked="upper"):
+    row = {"loss_diff": 0.021, "loss_diff_lo": low, "loss_diff_hi": 0.037}
+    return SimpleNamespace(
+        parameter=RAM,
+        chosen=(96, 17),
+        early=SimpleNamespace(setting=lambda *_: row),
+        choice=SimpleNamespace(max_exceed=0.02, limit_on="upper"),
+        proof=SimpleNamespace(limit_on=asked),
+    )
+
+
+def test_a_dearer_choice_is_called_so_only_beyond_doubt():
+    words = say.dearer(chosen(0.005))
+    assert (
+        "of rank 96, margin 17 % is higher than the current one beyond doubt, by 0.021 (0.005 to 0.037)"
+        in words
+    )
+    assert words.endswith("only the limit of 2 % speaks for it.")
+    assert say.dearer(chosen(-0.005)) == ""
+    assert say.dearer(SimpleNamespace(chosen=None)) == ""
+
+
+def test_what_the_proof_had_to_meet():
+    assert "not being alike, the upper bound of the kills" in say.asked_of_the_proof(chosen(0.0))
+    assert "its upper bound was asked of the choice" in say.asked_of_the_proof(
+        chosen(0.0, asked="point")
+    )
+    assert say.asked_of_the_proof(SimpleNamespace(chosen=None)) == ""
+
+
+@pytest.mark.parametrize(
+    ("alike", "expected"),
+    [([True, True], False), ([True, None], False), ([True, False], True), ([None, None], False)],
+)
+def test_periods_differ_if_either_quantity_does(alike, expected):
+    rows = pl.DataFrame(
+        {"level": ["all", "all"], "alike": alike}, schema_overrides={"alike": pl.Boolean}
+    )
+    assert differ(rows) is expected
+    assert differ(None) is False
+
+
+def scouts(counts, rank=75, limit=0.02, gap=(1.01, 1.03)):
+    """A study whose proof has so many tasks by number of scouts."""
+    used = [n for n, tasks in counts.items() for _ in range(tasks)]
+    summary = {"measure": ["ratio_median"], "lo": [gap[0]], "hi": [gap[1]]}
+    late = SimpleNamespace(
+        by_task=pl.DataFrame({"n_scouts": used}).with_columns(rank=rank, margin_pct=10),
+        current=(rank, 10),
+        gap_summary=pl.DataFrame(summary),
+        assumptions=SimpleNamespace(trigger_period_s=0),
+    )
+    return SimpleNamespace(parameter=RAM, late=late, choice=SimpleNamespace(max_exceed=limit))
+
+
+def test_a_promise_is_conditional_and_on_average():
+    words = promises.sentence(scouts({5: 30, 4: 2}))
+    assert words.startswith(
+        "If scouts were like the rest of their task, rank 75 of 5 scouts alone would promise"
+    )
+    assert "that 66.7 % of the jobs stay below, on average over tasks" in words
+    assert "here they are not like the rest" in words
+    assert "fewer than 49 scouts could promise 98 %" in words
+    assert "every 10 minutes and has 5 to 10 scouts" in words
+    between = promises.sentence(scouts({5: 30}, rank=95, gap=(0.9, 1.1)))
+    assert (
+        "a rank between two of the 5 scouts, would promise that between 66.7 and 83.3 %" in between
+    )
+    assert "here they are not" not in between
+
+
+def test_the_table_of_promises_says_which_rank_would_do_or_that_none_can():
+    table = promises.table(scouts({5: 30, 3: 2, 24: 7}, limit=0.1))
+    assert table is not None
+    rows = {row.cells["scouts"]: row.cells for row in table.rows}
+    assert list(rows) == ["3", "5", "6", "7", "8", "9", "10", "24"]
+    assert rows["5"]["rank_75"] == "66.7"
+    assert rows["10"]["rank_75"] == "63.6 to 72.7"
+    assert (rows["8"]["needed"], rows["9"]["needed"], rows["24"]["needed"]) == ("none", "100", "96")
+    assert (rows["24"]["tasks"].value, rows["6"]["tasks"].value) == (7, 0)
+    assert promises.table(scouts({5: 30}, limit=0.0)) is None
 
 
 def test_grid_and_names():
@@ -125,6 +230,43 @@ def test_the_worst_level_is_shown_however_small():
             "n_tasks": [30, 30, 30, 6],
             "n_scored": sizes,
             "after": [0.01, 0.01, 0.01, 0.2],
+            "verdict": ["gains", "open", "open", "open"],
         }
     )
     assert strata.shown_levels(levels, most=2)["level"].to_list() == ["a", "b", "d"]
+    loses = levels.with_columns(verdict=pl.Series(["gains", "open", "loses", "open"]))
+    assert strata.shown_levels(loses, most=1)["level"].to_list() == ["a", "c", "d"]
+
+
+def test_the_same_split_under_two_names_is_found():
+    tasks = pl.DataFrame(
+        {
+            "jeditaskid": [1, 1, 2, 3, 4],
+            "processingtype": ["reco", "reco", "evgen", "evgen", None],
+            "gshare": ["MC", "MC", "EV", "EV", "Test"],
+            "cores": [8, 8, 8, 1, 1],
+        }
+    )
+    assert strata.repeated(tasks) == {"gshare": "processingtype"}
+    assert strata.repeated(tasks.with_columns(gshare=pl.lit("all"))) == {}
+
+
+def test_levels_above_the_limit_are_named():
+    levels = pl.DataFrame(
+        {
+            "stratum": ["gshare"] * 3 + ["n_scouts"],
+            "level": ["MC", "User", "tiny", "5"],
+            "n_tasks": [30, 30, 2, 62],
+            "after": [0.01, 0.05, 0.3, 0.03],
+            "after_lo": [0.005, 0.03, 0.01, 0.025],
+            "after_hi": [0.02, 0.08, 0.9, 0.04],
+        }
+    )
+    words = strata.above_limit(chosen(0.0), levels)
+    assert (
+        "above the limit of 2 % of jobs in: gshare User, 5.0 % (3.0 to 8.0), beyond doubt; 1 level of"
+        in words
+    )
+    assert "MC" not in words
+    assert "scouts used" not in words
+    assert strata.above_limit(chosen(0.0), levels.head(1)) == ""
