@@ -13,7 +13,9 @@ from brokerlab.errors import ConfigError, ReportError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Proposal
 from brokerlab.report import run
+from brokerlab.report.format import THIN
 from brokerlab.report.page import render
+from brokerlab.scouts import ScoutRules
 
 KINDS = {"change", "keep", "no_answer"}
 
@@ -67,6 +69,49 @@ def test_page_shows_the_numbers_of_the_results(done):
     assert f"{100 * before:.1f}" in html
 
 
+def test_one_interval_for_one_number(done):
+    """The loss on the proof period reads the same before and after and side by side."""
+    for part in done.results["page"]["parts"]:
+        if not part["certainty"]:
+            continue
+        (periods,) = [
+            b
+            for b in part["certainty"]
+            if isinstance(b, dict) and b.get("name", "").endswith("_periods")
+        ]
+        shown = periods["rows"][-1]["cells"]["loss"]
+        line = numbers_of(done, part["name"])["proof"]["quantities"]["loss"]
+        assert [shown[key] for key in ("value", "lo", "hi")] == pytest.approx(
+            [line[key] for key in ("diff", "diff_lo", "diff_hi")]
+        )
+
+
+def test_the_proof_is_asked_what_the_periods_allow(done):
+    for name, numbers in json.loads((done.folder / "results.json").read_text())["numbers"].items():
+        overall = [row["alike"] for row in numbers["exchangeability"] if row["level"] == "all"]
+        assert numbers["proof"]["limit_on"] == ("upper" if False in overall else "point"), name
+
+
+def test_recorded_kills_overlap_and_rules_are_in_the_results(done):
+    stored = json.loads((done.folder / "results.json").read_text())
+    part = next(part for part in stored["page"]["parts"] if part["name"] == "ramcount")
+    (row,) = [
+        row["cells"]
+        for row in part["before_after"][0]["rows"]
+        if row["cells"]["quantity"].endswith("as recorded [jobs]")
+    ]
+    counts = stored["numbers"]["ramcount"]["counts"]["proof"]
+    assert (row["before"]["value"], row["after"]) == (counts["n_kills"], None)
+    assert stored["digests"]["rules"] == ScoutRules().digest
+    n = stored["periods"]["n_overlapping"]
+    assert n > 0
+    text = " ".join(stored["page"]["cannot_tell"]).replace(THIN, "")
+    assert f"{n} jobs of the calibration's tasks ended" in text
+    assert {row["n_scouts"] for row in stored["numbers"]["ramcount"]["promise"]} >= set(
+        range(5, 11)
+    )
+
+
 def test_page_is_whole_and_offline(done):
     html = done.page.read_text()
     resources = re.findall(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="([^"]*)"', html)
@@ -109,6 +154,7 @@ def test_proposals_fit_the_configuration_of_the_archive(done, archive):
             proposal.verify(config)
             assert proposal.kind == part["verdict"]["kind"]
             assert proposal.evidence.synthetic
+            assert proposal.digests.rules == ScoutRules().digest
 
 
 def test_same_parameters_same_numbers(done, archive):

@@ -49,6 +49,12 @@ def write(
         "report": REPORT,
         "page": page.to_json(),
         "numbers": {study.parameter.name: numbers(study) for study in studies},
+        "periods": {
+            "at": inputs.periods.at,
+            "calibration": inputs.periods.early_window,
+            "proof": inputs.periods.late_window,
+            "n_overlapping": inputs.periods.n_overlapping,
+        },
         "digests": {
             "archive": inputs.archive.digest,
             "gdpconfig": inputs.config.digest,
