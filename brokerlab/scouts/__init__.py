@@ -1,10 +1,23 @@
 """What scouts say: measured task parameters, and when they stop a task.
 
-Where each sentence of the scouts document is implemented: ``gather`` chooses the jobs and sums their files,
-``quantities`` says what one job says, ``parameters`` takes percentiles, maxima and means, ``expected``
-extrapolates the number of jobs, ``ngb`` sets nGBPerJob, ``checks`` and ``exhausted`` stop tasks, ``triggers``
-says when, ``write`` replaces the task's columns, ``replay`` goes from trigger to trigger, ``status`` says what becomes of the task, ``retry`` refuses
-retries, ``rules`` names every point where document and production differ.
+Where each sentence of the scouts document is implemented (sections of scouts.md and exhausted.md in brackets):
+
+* ``triggers``: twice per task, when half of the scouts and the first 100 jobs have finished (7); ``replay``
+  goes from trigger to trigger (7, 9);
+* ``used_jobs``: which jobs speak (2, 11); ``gather`` joins them and sums their files in the caller's
+  engine (2, 3.3); ``settings``: what is known of the task before (1);
+* ``quantities``: what one job says of cpuTime, ramCount, outDiskCount, ... (3, 5, 12); ``benchmarks``: core
+  power by host (3.2);
+* ``parameters``: percentiles, maxima and means of the jobs (4, 5); ``ngb``: nGBPerJob (5.10);
+* ``expected``: did the scouts succeed (6), how many jobs are to come (8);
+* ``checks``, ``exhausted``: the task status is set to exhausted (X1 to X7); ``retry``: other ways there (E1 to
+  E10), with ``failures``: how much of a task failed (15); ``status``: what becomes of the task;
+* ``write``: the task with its new values (9, 10); ``resource_type`` found again;
+* ``rules``: every point where document and production differ (14);
+* ``split_rule``, ``formulas``, ``task_formulas``: the rule text and the formulas for one job, file or task, in
+  plain Python (1, 3, 15).
+
+``estimate`` puts them together.
 """
 
 from brokerlab.scouts.estimate import ScoutResult, estimate, job_quantities

@@ -1,21 +1,27 @@
 """The checks X1 to X7 that stop a task, each one small value (exhausted.md 2).
 
 A check is an ordered list of reasons not to fire. The first that holds is the ``why_not`` of the trace; a
-check for which none holds fires.
+check for which none holds fires. Checks run in order on the tasks that none before has decided; the rules
+for retries (E1 to E8, in ``retry``) are checks of the same form.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
 from brokerlab.scouts.rules import ScoutRules
-from brokerlab.scouts.settings import CPUTIME_UNITS, uses_scouts
+from brokerlab.scouts.settings import uses_scouts
+from brokerlab.scouts.task_formulas import CPUTIME_UNITS
 
 LONG_EXEC_S = 24 * 3600
 CPU_ABUSE_FACTOR = 2
 AVALANCHE_FACTOR = 10  # input per job after the avalanche over that of a scout
+NOT_EVALUATED = "not evaluated"
+ONLY_REPORTED = "only reported in production"
 
 
 @dataclass(frozen=True)
@@ -23,10 +29,10 @@ class Check:
     """One exhausted check.
 
     Attributes:
-        name: X1 to X7.
+        name: X1 to X7, or E1 to E8.
         reason: Reason code of the status.
         source: Section it comes from.
-        keys: gdpconfig keys it reads (app jedi, component dbproxy).
+        keys: gdpconfig keys it reads.
         inputs: Columns of the deciding comparison.
         unless: (why_not, condition) in the order in which they end the check.
     """
@@ -44,6 +50,81 @@ class Check:
             pl.when(condition.fill_null(value=True)).then(pl.lit(why))
             for why, condition in self.unless
         )
+
+    def run(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Evaluate the check where ``open``, and close the tasks on which it fires.
+
+        Returns:
+            The frame with ``evaluated``, ``why_not`` (null where it fires) and :attr:`fired`.
+        """
+        why = pl.when("open").then(self.why_not()).otherwise(pl.lit(NOT_EVALUATED))
+        frame = frame.with_columns(why_not=why, evaluated="open")
+        frame = frame.with_columns(pl.col("why_not").is_null().alias(self.fired))
+        return frame.with_columns(open=pl.col("open") & ~pl.col(self.fired))
+
+    @property
+    def fired(self) -> str:
+        """Name of the column that tells where the check fired."""
+        return f"{self.name}_fired"
+
+    def trace(self) -> list[pl.Expr]:
+        """Return ``jeditaskid, rule, evaluated, fired, why_not`` of a frame on which the check just ran."""
+        return [
+            pl.col("jeditaskid"),
+            pl.lit(self.name).alias("rule"),
+            pl.col("evaluated"),
+            pl.col(self.fired).alias("fired"),
+            pl.col("why_not"),
+        ]
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What checks decided; each kind of result says what its columns are.
+
+    Attributes:
+        verdicts: One row per task.
+        trace: One row per task and check.
+        rules: The rule set it was decided under.
+        config_digest: Digest of the gdpconfig it was decided under.
+    """
+
+    verdicts: pl.DataFrame
+    trace: pl.DataFrame
+    rules: ScoutRules
+    config_digest: str
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the verdicts."""
+        return self.verdicts
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values."""
+        return {
+            "verdicts": self.verdicts.to_dicts(),
+            "trace": self.trace.to_dicts(),
+            "rules": self.rules.to_dict(),
+            "config_digest": self.config_digest,
+        }
+
+    def _repr_html_(self) -> str:
+        return self.verdicts._repr_html_()
+
+
+def decided(order: Sequence[Check]) -> dict[str, pl.Expr]:
+    """Return ``rule, reason_code, numbers`` of the check that fired; null where none did.
+
+    ``numbers`` is JSON of the inputs of its comparison.
+    """
+
+    def of_fired(value: Callable[[Check], pl.Expr]) -> pl.Expr:
+        return pl.coalesce(pl.when(check.fired).then(value(check)) for check in order)
+
+    return {
+        "rule": of_fired(lambda check: pl.lit(check.name)),
+        "reason_code": of_fired(lambda check: pl.lit(check.reason)),
+        "numbers": of_fired(lambda check: pl.struct(check.inputs).struct.json_encode()),
+    }
 
 
 def _off(name: str) -> pl.Expr:
@@ -123,7 +204,7 @@ def _leak(rules: ScoutRules) -> Check:
             ("threshold off", _off("leak_threshold")),
             ("no leak measured", _off("memory_leak_core")),
             ("not above the threshold", ~(pl.col("memory_leak_core") > pl.col("leak_threshold"))),
-            ("only reported in production", pl.lit(not rules.leak_exhausts)),
+            (ONLY_REPORTED, pl.lit(not rules.leak_exhausts)),
         ),
     )
 

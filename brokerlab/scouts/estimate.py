@@ -21,9 +21,6 @@ from brokerlab.scouts.used_jobs import Chunk, chunks_of
 MAX_SCOUTS = 1000
 
 
-TAGS = ("outDiskCount", "walltime", "cpuTime", "ioIntensity", "ramCount", "cpuEfficiency")
-
-
 @dataclass(frozen=True)
 class ScoutResult:
     """What scouts said of each task.
@@ -44,6 +41,15 @@ class ScoutResult:
     def to_frame(self) -> pl.DataFrame:
         """Return the parameters."""
         return self.parameters
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values."""
+        return {
+            "parameters": self.parameters.to_dicts(),
+            "tags": self.tags.to_dicts(),
+            "rules": self.rules.to_dict(),
+            "config_digest": self.config_digest,
+        }
 
     def _repr_html_(self) -> str:
         return self.parameters._repr_html_()
@@ -77,7 +83,7 @@ def estimate(
             with forced copy to scratch are not known and counted as 0.
         jobs_files: Output files of jobs, needed for ``newng`` only.
         worker_nodes: With ``cpu_benchmarks``, core power by host (3.2).
-        cpu_benchmarks: See ``worker_nodes``. PanDA looks them up for ordinary jobs only, not for merge jobs.
+        cpu_benchmarks: See ``worker_nodes``. PanDA looks them up for ordinary jobs only: give none for merge jobs.
         rules: Rule set; default the document's.
         config: gdpconfig; default the catalogue's defaults.
         at: Look at the archive as it was at an instant [UTC], or at one per task (frame with
@@ -91,7 +97,8 @@ def estimate(
 
     Raises:
         SchemaError: Columns are missing.
-        DataError: A task occurs twice.
+        DataError: A task occurs twice, or tables come from different engines.
+        ConfigError: An argument is out of range, or one of two tables of benchmarks is missing.
 
     Source: Dynamic Optimization of Task Parameters (seed 003); scouts.md 2 to 11.
     """
@@ -207,32 +214,42 @@ def _parameters(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Compute one row per task of a chunk, and its tags."""
     tasks, jobs = chunk.tasks, chunk.jobs
-    # no finished file at all: nothing is set, the unit of walltime alone is written (6)
-    cpu_table, cpu_found = parameters.cputime(tasks, jobs, config.cputime_rank)
-    ram_table, ram_found = parameters.ramcount(tasks, jobs, config, rules)
-    disk_table, disk_found = parameters.outdiskcount(tasks, jobs)
+    cpu_table, cpu = parameters.cputime(tasks, jobs, config.cputime_rank)
+    ram_table, ram = parameters.ramcount(tasks, jobs, config, rules)
+    disk_table, disk = parameters.outdiskcount(tasks, jobs)
+    work_table = parameters.workdiskcount(tasks, jobs)
     io_table, io_row = parameters.io_parameters(jobs, config, rules)
     wall_table, wall_row = parameters.walltime(tasks, jobs)
     efficiency, efficiency_row = parameters.cpu_efficiency(
         jobs, floats(tasks, "cpu_efficiency_cap")
     )
-    work_table = parameters.workdiskcount(tasks, jobs)
     sized = tasks.with_columns(
         outdiskcount=disk_table["outdiskcount"], workdiskcount=work_table["workdiskcount"]
     )
-    ng = (
-        pl.Series("newng", [None] * tasks.height, dtype=pl.Int64)
-        if merge
-        else new_ng(sized, jobs, disk_found, jobs_files, rules)
-    )
-    table = pl.concat(
+    # merge jobs set no nGBPerJob (10): as if no outputs were known
+    newng = new_ng(sized, jobs, disk, None if merge else jobs_files, rules).to_frame()
+    measured = [cpu_table, ram_table, disk_table, work_table, io_table, wall_table]
+    measured += [parameters.memory_leak(jobs), newng, efficiency]
+    rows = {
+        "outDiskCount": (disk.lower_row, disk.upper_row),
+        "walltime": (wall_row,),
+        "cpuTime": (cpu.lower_row, cpu.upper_row),
+        "ioIntensity": (io_row,),
+        "ramCount": (ram.lower_row, ram.upper_row),
+        "cpuEfficiency": (efficiency_row,),
+    }
+    return _with_counts(tasks, jobs, measured, merge=merge), _tags(jobs, rows)
+
+
+def _with_counts(
+    tasks: pl.DataFrame, jobs: Jobs, measured: list[pl.DataFrame], *, merge: bool
+) -> pl.DataFrame:
+    """Put what the exhausted checks need beside the measured parameters."""
+    return pl.concat(
         [
             tasks.select("jeditaskid", n_jobs_used=pl.Series(jobs.count(_every(jobs)))),
             expected.success(tasks, merge=merge),
-            *(cpu_table, ram_table, disk_table, work_table, io_table, wall_table),
-            parameters.memory_leak(jobs),
-            pl.DataFrame({"newng": ng}),
-            efficiency,
+            *measured,
             parameters.short_jobs(jobs, floats(tasks, "short_exec_time") * 60),
             parameters.most_cpu(jobs),
             tasks.select("short_exec_time", "cpu_efficiency_cap", old_ramcount="old_ram_mb"),
@@ -241,15 +258,6 @@ def _parameters(
         ],
         how="horizontal",
     )
-    rows = {
-        "outDiskCount": (disk_found.lower_row, disk_found.upper_row),
-        "walltime": (wall_row,),
-        "cpuTime": (cpu_found.lower_row, cpu_found.upper_row),
-        "ioIntensity": (io_row,),
-        "ramCount": (ram_found.lower_row, ram_found.upper_row),
-        "cpuEfficiency": (efficiency_row,),
-    }
-    return table, _tags(jobs, rows)
 
 
 def _every(jobs: Jobs) -> np.ndarray:

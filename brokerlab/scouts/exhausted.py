@@ -5,18 +5,22 @@ The first check that fires decides; the trace says of every check why it did not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from brokerlab.gdpconfig import Config
-from brokerlab.scouts.checks import Check, checks, many_short_jobs
+from brokerlab.scouts.checks import (
+    ONLY_REPORTED,
+    Decisions,
+    checks,
+    decided,
+    many_short_jobs,
+)
 from brokerlab.scouts.estimate import ScoutResult
 from brokerlab.scouts.gather import TASK_COLUMNS, small
 from brokerlab.scouts.rules import ScoutRules
-from brokerlab.scouts.settings import splitrule_with_ng, task_settings
+from brokerlab.scouts.settings import label_settings, splitrule_with, task_settings
 from brokerlab.scouts.split_rule import remove_tag, set_tag, tag_value
 
 MIN_NEW_JOBS = 20
@@ -32,28 +36,27 @@ LABEL_KEYS = {
     "max_io_intensity": "SCOUT_MAX_IO_INTENSITY_FOR_EXHAUSTED_<prodsourcelabel>",
     "min_ok_rate": "SCOUT_MIN_OK_RATE_EXHAUSTED_<prodsourcelabel>",
 }
-# tenths become fractions in Python: an engine may multiply by 0.1 where it is told to divide by 10
-FRACTIONS = {"short_fraction": "short_tenths", "inefficient_fraction": "inefficient_tenths"}
+# tenths become fractions by a column of tens: Polars multiplies by 0.1 where it is told to divide by 10
+FRACTIONS = {
+    "short_fraction": "short_tenths",
+    "inefficient_fraction": "inefficient_tenths",
+    "required_rate": "SS",
+}
+STOPPABLE = ("scouting", "ready", "running")
+"""Statuses from which a task may become exhausted."""
 
 
-@dataclass(frozen=True)
-class ExhaustedResult:
+class ExhaustedResult(Decisions):
     """The verdict on every task.
 
     Attributes:
-        verdicts: ``jeditaskid``; ``rule`` and ``reason_code`` of the check that fired, null if none;
+        verdicts: ``jeditaskid``; ``status`` after the checks, ``exhausted`` where one fired while the task was
+            scouting, ready or running; ``rule`` and ``reason_code`` of the check that fired, null if none;
             ``message_code`` of the message left on the task (X3 leaves one in production without
             exhausting); ``action`` ``change_split_rule`` or null; ``splitrule`` after that action;
             ``numbers`` JSON of the inputs of the deciding comparison; ``rules``.
         trace: ``jeditaskid, rule, evaluated, fired, why_not, note``, one row per task and check.
     """
-
-    verdicts: pl.DataFrame
-    trace: pl.DataFrame
-
-    def to_frame(self) -> pl.DataFrame:
-        """Return the verdicts."""
-        return self.verdicts
 
 
 def evaluate(
@@ -77,45 +80,42 @@ def evaluate(
     Source: exhausted.md 1 and 2.
     """
     rules = scouts.rules
-    frame = _inputs(tasks, scouts, config or Config.empty())
+    config = config or Config.empty()
+    frame = _inputs(tasks, scouts, config)
     allowed = pl.lit(use_exhausted) & pl.col("succeeded") & (pl.col("new_jobs") > MIN_NEW_JOBS)
     frame = frame.with_columns(open=allowed.fill_null(value=False))
-    traces = []
-    for check in checks(rules):
+    order, traces = checks(rules), []
+    for check in order:
         if check.name == "X4":  # its first steps may change the split rule, which ends X5 too
             frame = _edit_split_rule(frame)
-        frame = frame.with_columns(check.why_not().alias("why_not"), evaluated="open")
-        fired = pl.col("evaluated") & pl.col("why_not").is_null()
-        frame = frame.with_columns(fired.alias(f"{check.name}_fired"))
-        traces.append(_trace(frame, check, rules))
+        frame = check.run(frame)
+        traces.append(frame.select(*check.trace(), note=_note(check.name, rules)))
         if check.name == "X3":
-            leaks = pl.col("why_not").is_null() | (
-                pl.col("why_not") == "only reported in production"
-            )
-            frame = frame.with_columns(leak_message=pl.col("evaluated") & leaks)
-        frame = frame.with_columns(open=pl.col("evaluated") & ~pl.col(f"{check.name}_fired"))
-    return ExhaustedResult(
-        _verdicts(frame, checks(rules), rules), pl.concat(traces).sort("jeditaskid", "rule")
-    )
+            leaks = pl.col("why_not").is_null() | (pl.col("why_not") == ONLY_REPORTED)
+            frame = frame.with_columns(leak_message=leaks)
+    verdicts = _verdicts(frame, decided(order), rules)
+    trace = pl.concat(traces).sort("jeditaskid", "rule")
+    return ExhaustedResult(verdicts, trace, rules, config.digest)
 
 
 def _inputs(tasks: Any, scouts: ScoutResult, config: Config) -> pl.DataFrame:
     """Join what the scouts said, what the task was, and what its label's settings are."""
     before = task_settings(small(tasks, "tasks", TASK_COLUMNS), scouts.rules, merge=False)
     before = before.select(
-        *("jeditaskid", "prodsourcelabel", "splitrule", "US", "SS", "NE", "MC", "NF", "NG", "MF"),
+        *("jeditaskid", "prodsourcelabel", "status", "splitrule"),
+        *("US", "SS", "NE", "MC", "NF", "NG", "MF"),
         task_cputimeunit="cputimeunit",
         task_ramunit="ramunit",
     )
     joined = before.join(scouts.parameters, on="jeditaskid", how="inner")
     # a new nGBPerJob is in the split rule by now, and X4 may take it out again
-    with_ng = splitrule_with_ng(joined.filter(pl.col("newng").is_not_null()))
+    with_ng = splitrule_with(joined.drop_nulls("newng"), "NG", pl.col("newng"))
     joined = (
         joined.join(with_ng, on="jeditaskid", how="left", suffix="_ng")
         .with_columns(splitrule=pl.coalesce("splitrule_ng", "splitrule"))
         .with_columns(NG=pl.coalesce("newng", "NG"))
     )
-    labels = _label_frame(config, joined["prodsourcelabel"])
+    labels = label_settings(config, joined["prodsourcelabel"], LABEL_KEYS)
     return (
         joined.join(labels, on="prodsourcelabel", how="left", nulls_equal=True)
         .with_columns(
@@ -123,26 +123,9 @@ def _inputs(tasks: Any, scouts: ScoutResult, config: Config) -> pl.DataFrame:
             wrong_cputime_threshold=pl.lit(float(config.get("SCOUT_WRONG_CPUTIME_THRESHOLD"))),
             ram_threshold_mb=pl.lit(config.get("RAM_THR_EXAUSTED") * 1000),
         )
-        .with_columns(required_rate=pl.col("SS") / pl.col("ten"))
+        .with_columns((pl.col(tenths) / pl.col("ten")).alias(n) for n, tenths in FRACTIONS.items())
         .sort("jeditaskid")
     )
-
-
-def _label_frame(config: Config, labels: pl.Series) -> pl.DataFrame:
-    """Read the settings of every label once."""
-    rows = []
-    for label in labels.unique(maintain_order=True):
-        values = {
-            name: config.get(key, prodsourcelabel=label or "") for name, key in LABEL_KEYS.items()
-        }
-        fractions = {
-            name: None if values[source] is None else values[source] / 10
-            for name, source in FRACTIONS.items()
-        }
-        rows.append({"prodsourcelabel": label} | values | fractions)
-    numbers = dict.fromkeys([*LABEL_KEYS, *FRACTIONS], pl.Float64)
-    schema = {"prodsourcelabel": pl.String} | numbers | {"change_split_rule": pl.Boolean}
-    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _edit_split_rule(frame: pl.DataFrame) -> pl.DataFrame:
@@ -150,7 +133,8 @@ def _edit_split_rule(frame: pl.DataFrame) -> pl.DataFrame:
     ended = pl.any_horizontal(condition.fill_null(value=True) for _, condition in many_short_jobs())
     few_files = (pl.col("MF") < MIN_MAX_FILES).fill_null(value=False)
     limits = pl.col("NF").is_not_null() | pl.col("NG").is_not_null() | few_files
-    changed = pl.col("open") & ~ended & pl.col("change_split_rule").fill_null(value=False) & limits
+    allowed = pl.col("change_split_rule").fill_null(0) != 0
+    changed = pl.col("open") & ~ended & allowed & limits
     frame = frame.with_columns(splitrule_changed=changed)
     texts = frame.filter("splitrule_changed")["splitrule"].unique()
     edited = pl.DataFrame(
@@ -176,36 +160,25 @@ def edit_split_rule(splitrule: str) -> str:
     return set_tag(rule, "MF", MIN_MAX_FILES)
 
 
-def _trace(frame: pl.DataFrame, check: Check, rules: ScoutRules) -> pl.DataFrame:
-    """Return one row per task for a check."""
-    own_limit = pl.lit(check.name == "X5" and rules.rules == "production") & (
-        pl.col("MC").fill_null(0) != 0
-    )
-    return frame.select(
-        "jeditaskid",
-        "evaluated",
-        rule=pl.lit(check.name),
-        fired=pl.col(f"{check.name}_fired"),
-        why_not=pl.when("evaluated").then("why_not").otherwise(pl.lit("not evaluated")),
-        note=pl.when(own_limit).then(pl.lit("mc_unsupported_in_1_0_4")),
-    ).select("jeditaskid", "rule", "evaluated", "fired", "why_not", "note")
+def _note(check: str, rules: ScoutRules) -> pl.Expr:
+    """Return the note on a task's own efficiency limit, on which the deployed code stops (X5)."""
+    stops = pl.lit(check == "X5" and rules.rules == "production")
+    own_limit = pl.col("MC").fill_null(0) != 0
+    return pl.when(stops & own_limit).then(pl.lit("mc_unsupported_in_1_0_4"))
 
 
-def _verdicts(frame: pl.DataFrame, order: Sequence[Check], rules: ScoutRules) -> pl.DataFrame:
+def _verdicts(frame: pl.DataFrame, found: dict[str, pl.Expr], rules: ScoutRules) -> pl.DataFrame:
     """Return the deciding check of each task with its numbers."""
-    fired = [(check, pl.col(f"{check.name}_fired")) for check in order]
-    rule = pl.coalesce(pl.when(is_it).then(pl.lit(check.name)) for check, is_it in fired)
-    reason = pl.coalesce(pl.when(is_it).then(pl.lit(check.reason)) for check, is_it in fired)
-    numbers = pl.coalesce(
-        pl.when(is_it).then(pl.struct(check.inputs).struct.json_encode()) for check, is_it in fired
-    )
+    leak = pl.when("leak_message").then(pl.lit("scout_memory_leak"))
+    stopped = found["rule"].is_not_null() & pl.col("status").is_in(STOPPABLE)
     return frame.select(
         "jeditaskid",
-        rule=rule,
-        reason_code=reason,
-        message_code=pl.coalesce(reason, pl.when("leak_message").then(pl.lit("scout_memory_leak"))),
+        status=pl.when(stopped).then(pl.lit("exhausted")).otherwise("status"),
+        rule=found["rule"],
+        reason_code=found["reason_code"],
+        message_code=pl.coalesce(found["reason_code"], leak),
         action=pl.when("splitrule_changed").then(pl.lit("change_split_rule")),
         splitrule="new_splitrule",
-        numbers=numbers,
+        numbers=found["numbers"],
         rules=pl.lit(rules.rules),
     )

@@ -73,8 +73,8 @@ def gb_per_job(origin: Origin, rules: ScoutRules) -> int | None:
         if None in needed or not origin.n_events:
             return None
         own = (origin.input_mb or 0.0) * (MB if rules.ng_input_in_bytes else 1)
-        secondary = (origin.inputfilebytes or 0) - origin.plain_bytes
-        read = (own + secondary) * steps // origin.n_events
+        whole = own + (origin.inputfilebytes or 0) - origin.plain_bytes
+        read = whole * steps // origin.n_events
         work = origin.workdiskcount * MB + SAFETY_BYTES
         total = expected + read + work - POOL_BYTES
     else:

@@ -45,7 +45,7 @@ def core_count() -> pl.Expr:
 def _metric(name: str, *, where: pl.Expr | None = None) -> pl.Expr:
     """Return the digits after ``name=`` in jobmetrics, first match; null where absent."""
     text = pl.col("jobmetrics") if where is None else pl.when(where).then(pl.col("jobmetrics"))
-    return text.str.extract(name + r"=(\d+)", 1).cast(pl.Int64, strict=False)
+    return text.str.extract(name + r"=([0-9]+)", 1).cast(pl.Int64, strict=False)
 
 
 def is_job_cloning() -> pl.Expr:

@@ -9,8 +9,10 @@ import polars as pl
 
 from brokerlab.scouts.estimate import ScoutResult, estimate
 from brokerlab.scouts.rules import ScoutRules
+from brokerlab.scouts.settings import splitrule_after_scouts, uses_scouts
+from brokerlab.scouts.split_rule import tag_column
 from brokerlab.scouts.triggers import triggers
-from brokerlab.scouts.write import write_tasks
+from brokerlab.scouts.write import set_splitrule, write_tasks
 
 STAGES = (("T1", "T1b"), ("T2a", "T2"), ("T2b",))
 """Triggers in the order in which they come; of one stage a task has at most one."""
@@ -29,6 +31,8 @@ def replay(
 ) -> ScoutResult:
     """Estimate every task at every trigger, writing the task in between.
 
+    Where the scouts succeeded the task does not use scouts any more (``US=3``) at the next trigger.
+
     Args:
         jobs: As for :func:`brokerlab.scouts.estimate`, as the other tables.
         files: See there.
@@ -43,7 +47,7 @@ def replay(
         One row per task and trigger: ``jeditaskid, trigger, at``, then the columns of ``estimate``; tags
         with ``trigger`` too.
 
-    Source: seed 003, first list; scouts.md 7, 9, 13.
+    Source: seed 003, first list; scouts.md 7, 9, 13; exhausted.md 1 (scout flag).
     """
     rules = rules or ScoutRules()
     when = triggers(jobs, files, tasks, datasets, rules=rules) if at is None else at
@@ -52,7 +56,7 @@ def replay(
     for names in STAGES:
         stage = when.filter(pl.col("trigger").is_in(names)).select("jeditaskid", "trigger", "at")
         found = estimate(jobs, files, current, datasets, queues, at=stage, rules=rules, **options)
-        current = write_tasks(current, found)
+        current = _after_scouts(write_tasks(current, found), found)
         parts.append(stage.join(found.parameters, on="jeditaskid", how="inner"))
         tags.append(found.tags.join(stage.drop("at"), on="jeditaskid", how="inner"))
         digest = found.config_digest
@@ -62,3 +66,11 @@ def replay(
         rules,
         digest,
     )
+
+
+def _after_scouts(tasks: pl.DataFrame, found: ScoutResult) -> pl.DataFrame:
+    """Set the scout flag of the tasks whose scouts succeeded."""
+    succeeded = found.parameters.filter("succeeded")
+    using = tasks.select("jeditaskid", "splitrule", tag_column("US")).filter(uses_scouts())
+    spoken = using.join(succeeded, on="jeditaskid", how="semi")
+    return set_splitrule(tasks, splitrule_after_scouts(spoken))

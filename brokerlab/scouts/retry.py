@@ -6,7 +6,6 @@ archive cannot show; see :data:`LABELS`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +14,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.gdpconfig import Config
-from brokerlab.scouts.checks import Check
+from brokerlab.scouts.checks import Check, Decisions, decided
 from brokerlab.scouts.estimate import ScoutResult
 from brokerlab.scouts.failures import failure_metrics
 from brokerlab.scouts.gather import INPUT_TYPES, narrow, raise_for, small
@@ -52,8 +51,7 @@ _KEYS = {
 }
 
 
-@dataclass(frozen=True)
-class RetryResult:
+class RetryResult(Decisions):
     """The verdict on every task.
 
     Attributes:
@@ -62,13 +60,6 @@ class RetryResult:
             left on the task by E1; ``numbers`` JSON of the inputs of the deciding comparison; ``rules``.
         trace: ``jeditaskid, rule, evaluated, fired, why_not``, one row per task and rule.
     """
-
-    verdicts: pl.DataFrame
-    trace: pl.DataFrame
-
-    def to_frame(self) -> pl.DataFrame:
-        """Return the verdicts."""
-        return self.verdicts
 
 
 def retry_rules(rules: ScoutRules) -> tuple[Check, ...]:
@@ -194,32 +185,23 @@ def retry_checks(
     Source: exhausted.md 3.
     """
     rules = rules or (scouts.rules if scouts else ScoutRules())
+    config = config or Config.empty()
     frame = _inputs(
         small(tasks, "tasks", _TASKS),
         jobs,
         files,
         scouts,
-        config or Config.empty(),
+        config,
         pending_timeout_h,
     )
     frame = _with_pending(frame, at).with_columns(ignored=pl.lit(ignore), open=pl.lit(value=True))
     order, traces = retry_rules(rules), []
     for check in order:
-        why = check.why_not()
-        frame = frame.with_columns(why_not=why, evaluated="open")
-        fired = pl.col("evaluated") & pl.col("why_not").is_null()
-        frame = frame.with_columns(fired.alias(f"{check.name}_fired"))
-        traces.append(
-            frame.select(
-                "jeditaskid",
-                "evaluated",
-                rule=pl.lit(check.name),
-                fired=f"{check.name}_fired",
-                why_not=pl.when("evaluated").then("why_not").otherwise(pl.lit("not evaluated")),
-            ).select("jeditaskid", "rule", "evaluated", "fired", "why_not")
-        )
-        frame = frame.with_columns(open=pl.col("evaluated") & ~pl.col(f"{check.name}_fired"))
-    return RetryResult(_verdicts(frame, order, rules), pl.concat(traces).sort("jeditaskid", "rule"))
+        frame = check.run(frame)
+        traces.append(frame.select(check.trace()))
+    verdicts = _verdicts(frame, decided(order), rules)
+    trace = pl.concat(traces).sort("jeditaskid", "rule")
+    return RetryResult(verdicts, trace, rules, config.digest)
 
 
 def _inputs(
@@ -292,22 +274,19 @@ def _with_pending(frame: pl.DataFrame, at: datetime | None) -> pl.DataFrame:
     )
 
 
-def _verdicts(frame: pl.DataFrame, order: tuple[Check, ...], rules: ScoutRules) -> pl.DataFrame:
+def _verdicts(frame: pl.DataFrame, found: dict[str, pl.Expr], rules: ScoutRules) -> pl.DataFrame:
     """Return the deciding rule of each task with its numbers."""
-    fired = [(check, pl.col(f"{check.name}_fired")) for check in order]
     since = pl.col("frozentime").dt.to_string("%Y-%m-%d %H:%M:%S")
     return frame.select(
         "jeditaskid",
-        rule=pl.coalesce(pl.when(hit).then(pl.lit(check.name)) for check, hit in fired),
-        reason_code=pl.coalesce(pl.when(hit).then(pl.lit(check.reason)) for check, hit in fired),
+        rule=found["rule"],
+        reason_code=found["reason_code"],
         action=pl.when("E7_fired")
         .then(pl.lit("rejected"))
-        .when(pl.any_horizontal(hit for _, hit in fired))
+        .when(found["rule"].is_not_null())
         .then(pl.lit("exhausted"))
         .otherwise(pl.lit("none")),
         message=pl.when("E1_fired").then(pl.lit("timeout while in pending since ") + since),
-        numbers=pl.coalesce(
-            pl.when(hit).then(pl.struct(check.inputs).struct.json_encode()) for check, hit in fired
-        ),
+        numbers=found["numbers"],
         rules=pl.lit(rules.rules),
     )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from brokerlab.errors import DataError
+from brokerlab.gdpconfig import Config
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.scouts.split_rule import set_tag, tag_columns
 
-CPUTIME_UNITS = ["HS06sPerEvent", "mHS06sPerEvent", "HS06sPerEventFixed", "mHS06sPerEventFixed"]
-SCOUT_RULE_TAGS = ("US", "SS", "NF", "NE", "NG", "MF", "TN", "LI", "IL", "MC", "MO", "DY", "EI")
+AFTER_AVALANCHE = 3
+"""Value of the scout flag ``US`` once the scouts have spoken."""
+FIXED_CPUTIME_UNITS = ["HS06sPerEventFixed", "mHS06sPerEventFixed"]
 
 
 def task_settings(tasks: pl.DataFrame, rules: ScoutRules, *, merge: bool) -> pl.DataFrame:
@@ -43,7 +47,7 @@ def task_settings(tasks: pl.DataFrame, rules: ScoutRules, *, merge: bool) -> pl.
     ramunit, diskunit = pl.col("ramunit"), pl.col("outdiskunit")
     base_ram = pl.lit(0) if merge else pl.col("baseramcount").fill_null(0)
     return tasks.sort("jeditaskid").with_columns(
-        *tag_columns(SCOUT_RULE_TAGS),
+        *tag_columns(),
         base_time_s=pl.col("basewalltime").fill_null(0),
         efficiency_pct=pl.col("cpuefficiency").fill_null(rules.default_cpu_efficiency),
         base_ram_mb=base_ram,
@@ -52,9 +56,29 @@ def task_settings(tasks: pl.DataFrame, rules: ScoutRules, *, merge: bool) -> pl.
         outdisk_per_event=diskunit.str.ends_with("PerEvent").fill_null(value=False),
         outdisk_fixed=diskunit.str.contains("Fixed", literal=True).fill_null(value=False),
         asked_unit=asked_unit,
-        cputime_fixed=asked_unit.str.ends_with("Fixed").fill_null(value=False),
+        cputime_fixed=asked_unit.is_in(FIXED_CPUTIME_UNITS).fill_null(value=False),
         old_ram_mb=pl.col("orig_mergeramcount" if merge else "orig_ramcount"),
     )
+
+
+def label_settings(config: Config, labels: pl.Series, keys: Mapping[str, str]) -> pl.DataFrame:
+    """Read the settings that depend on the task's label, once per label.
+
+    Args:
+        config: gdpconfig.
+        labels: ``prodsourcelabel`` of the tasks; a null label has settings without scope only.
+        keys: Column name to key of the catalogue, ``..._<prodsourcelabel>``.
+
+    Returns:
+        One row per distinct label: ``prodsourcelabel`` and one Float64 column per key, a truth value as 1 or
+        0; null where nothing is set and the catalogue has no default.
+    """
+    rows = [
+        [label, *(config.get(key, prodsourcelabel=label or "") for key in keys.values())]
+        for label in labels.unique(maintain_order=True)
+    ]
+    schema = {"prodsourcelabel": pl.String} | dict.fromkeys(keys, pl.Float64)
+    return pl.DataFrame(rows, schema=schema, orient="row", strict=False)
 
 
 def uses_scouts() -> pl.Expr:
@@ -67,11 +91,26 @@ def has_no_job_limits() -> pl.Expr:
     return pl.all_horizontal(pl.col(tag).is_null() for tag in ("NF", "NE", "NG", "MF"))
 
 
-def splitrule_with_ng(tasks: pl.DataFrame) -> pl.DataFrame:
-    """Return ``jeditaskid, splitrule`` with ``NG`` set to ``newng`` for the distinct pairs."""
-    pairs = tasks.select("splitrule", "newng").unique()
-    rules = [set_tag(rule, "NG", ng) for rule, ng in pairs.iter_rows()]
+def splitrule_with(tasks: pl.DataFrame, tag: str, value: pl.Expr) -> pl.DataFrame:
+    """Set one tag of split rules, once per distinct rule and value.
+
+    Args:
+        tasks: ``jeditaskid, splitrule`` (null: no rule yet) and what ``value`` needs.
+        tag: Two letters, e.g. ``NG``.
+        value: The new number, not null.
+
+    Returns:
+        ``jeditaskid, splitrule`` of these tasks.
+    """
+    asked = tasks.select("jeditaskid", "splitrule", value=value)
+    pairs = asked.select("splitrule", "value").unique()
+    rules = [set_tag(rule, tag, number) for rule, number in pairs.iter_rows()]
     edited = pairs.with_columns(edited=pl.Series(rules, dtype=pl.String))
-    return tasks.join(edited, on=["splitrule", "newng"], nulls_equal=True).select(
+    return asked.join(edited, on=["splitrule", "value"], nulls_equal=True).select(
         "jeditaskid", splitrule="edited"
     )
+
+
+def splitrule_after_scouts(tasks: pl.DataFrame) -> pl.DataFrame:
+    """Set the scout flag of split rules to "after the avalanche" (exhausted.md 1)."""
+    return splitrule_with(tasks, "US", pl.lit(AFTER_AVALANCHE))

@@ -59,25 +59,8 @@ TAGS = MappingProxyType(
 )
 """Tag of the split rule -> name of the resolved task parameter in the archive."""
 
-SCOUT_TAGS = (
-    "US",
-    "SS",
-    "TN",
-    "NF",
-    "NE",
-    "NG",
-    "MF",
-    "MC",
-    "LI",
-    "IL",
-    "MO",
-    "DY",
-    "EI",
-    "TW",
-    "UX",
-    "DF",
-)
-"""Tags that the scouts and the exhausted checks read."""
+SCOUT_TAGS = ("US", "SS", "NF", "NE", "NG", "MF", "TN", "LI", "IL", "MC")
+"""Tags that the parameters and the exhausted checks read."""
 
 ALLOW_INPUT_LAN = MappingProxyType({1: "use", 2: "only"})
 """Meaning of the numbers of ``IL``."""

@@ -10,17 +10,17 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.scouts.estimate import ScoutResult
-from brokerlab.scouts.exhausted import ExhaustedResult
+from brokerlab.scouts.exhausted import STOPPABLE, ExhaustedResult
 from brokerlab.scouts.gather import small
-from brokerlab.scouts.split_rule import set_tag, tag_columns
+from brokerlab.scouts.settings import AFTER_AVALANCHE, splitrule_after_scouts
+from brokerlab.scouts.split_rule import tag_column
+from brokerlab.scouts.write import set_splitrule
 
 SCOUTING = ("scouting", "ready")
 NONE_SUCCEEDED = "no scout jobs succeeded"
 TOO_FEW_SUCCEEDED = "not enough scout jobs succeeded"
 EXHAUSTED_H = 48
 """Static setting: an exhausted task is finished after this time [h]."""
-AFTER_AVALANCHE = 3
-"""Value of the scout flag ``US`` once the scouts have spoken."""
 
 _S = nw.String()
 _TASKS = {"jeditaskid": nw.Int64(), "status": _S, "oldstatus": _S, "splitrule": _S}
@@ -52,43 +52,49 @@ def next_status(
 
     Source: exhausted.md 1, table of the resulting status.
     """
-    before = small(tasks, "tasks", _TASKS).with_columns(*tag_columns(["SS"]))
-    frame = before.join(
-        scouts.parameters.select("jeditaskid", "succeeded"), on="jeditaskid", how="inner"
-    ).join(
-        exhausted.verdicts.select("jeditaskid", "rule", "message_code", edited="splitrule"),
-        on="jeditaskid",
-        how="left",
-    )
+    frame = _before(tasks, scouts, exhausted)
     scouting = pl.col("status").is_in(SCOUTING)
     passed, fired = pl.col("succeeded"), pl.col("rule").is_not_null()
     excused = _chosen(forced_avalanche) | _chosen(tolerated)
-    stopped = passed & fired & (scouting | (pl.col("status") == "running"))
+    stopped = fired & pl.col("status").is_in(STOPPABLE)
     broken = scouting & ~passed & ~excused
-    frame = frame.with_columns(
-        splitrule=pl.coalesce("edited", "splitrule"), spoken=scouting & passed
+    why_broken = pl.when(pl.col("SS").is_null()).then(pl.lit(NONE_SUCCEEDED))
+    status = (
+        pl.when(stopped)
+        .then(pl.lit("exhausted"))
+        .when(broken)
+        .then(pl.lit("tobroken"))
+        .when(scouting)
+        .then(pl.lit("scouted"))
+        .otherwise("status")
     )
+    flagged = splitrule_after_scouts(frame.filter(scouting & passed))
     return (
-        _with_flag(frame)
+        set_splitrule(frame, flagged)
         .select(
             "jeditaskid",
-            status=pl.when(stopped)
-            .then(pl.lit("exhausted"))
-            .when(broken)
-            .then(pl.lit("tobroken"))
-            .when(scouting)
-            .then(pl.lit("scouted"))
-            .otherwise("status"),
+            status=status,
             oldstatus=pl.when(stopped).then("status").otherwise("oldstatus"),
             splitrule="splitrule",
-            message=pl.when(broken & pl.col("SS").is_null())
-            .then(pl.lit(NONE_SUCCEEDED))
-            .when(broken)
-            .then(pl.lit(TOO_FEW_SUCCEEDED))
+            message=pl.when(broken)
+            .then(why_broken.otherwise(pl.lit(TOO_FEW_SUCCEEDED)))
             .when(passed)
             .then("message_code"),
         )
         .sort("jeditaskid")
+    )
+
+
+def _before(tasks: Any, scouts: ScoutResult, exhausted: ExhaustedResult) -> pl.DataFrame:
+    """Join to every task what its scouts said and the checks decided, its split rule edited."""
+    said = scouts.parameters.select("jeditaskid", "succeeded")
+    verdicts = exhausted.verdicts.select("jeditaskid", "rule", "message_code", edited="splitrule")
+    return (
+        small(tasks, "tasks", _TASKS)
+        .with_columns(tag_column("SS"))
+        .join(said, on="jeditaskid", how="inner")
+        .join(verdicts, on="jeditaskid", how="left")
+        .with_columns(splitrule=pl.coalesce("edited", "splitrule"))
     )
 
 
@@ -97,19 +103,6 @@ def _chosen(tasks: Tasks) -> pl.Expr:
     if isinstance(tasks, bool):
         return pl.lit(tasks)
     return pl.col("jeditaskid").is_in(list(tasks))
-
-
-def _with_flag(frame: pl.DataFrame) -> pl.DataFrame:
-    """Set the scout flag to "after the avalanche" in the split rules of the tasks that have spoken."""
-    texts = frame.filter("spoken")["splitrule"].unique()
-    flagged = pl.DataFrame(
-        {"splitrule": texts, "flagged": [set_tag(text, "US", AFTER_AVALANCHE) for text in texts]},
-        schema={"splitrule": pl.String, "flagged": pl.String},
-    )
-    joined = frame.join(flagged, on="splitrule", how="left", nulls_equal=True)
-    return joined.with_columns(
-        splitrule=pl.when("spoken").then("flagged").otherwise("splitrule")
-    ).drop("flagged")
 
 
 def is_overdue(at: datetime, *, hours: float = EXHAUSTED_H) -> pl.Expr:
@@ -126,7 +119,7 @@ def is_overdue(at: datetime, *, hours: float = EXHAUSTED_H) -> pl.Expr:
     Source: exhausted.md 3, last paragraph.
     """
     waited = pl.lit(at, dtype=pl.Datetime("us")) - pl.col("statechangetime")
-    allowed = tag_columns(["DF"])[0].is_null()
+    allowed = tag_column("DF").is_null()
     overdue = (pl.col("status") == "exhausted") & (waited > timedelta(hours=hours)) & allowed
     return overdue.fill_null(value=False)
 
@@ -140,7 +133,7 @@ def status_of_retry() -> pl.Expr:
 
     Source: exhausted.md 3, last paragraph.
     """
-    spoken = (tag_columns(["US"])[0] == AFTER_AVALANCHE).fill_null(value=False)
+    spoken = (tag_column("US") == AFTER_AVALANCHE).fill_null(value=False)
     old = pl.col("oldstatus")
     return (
         pl.when((old == "running") | ((old == "scouting") & spoken))

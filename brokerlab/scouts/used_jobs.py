@@ -18,7 +18,7 @@ from brokerlab.scouts.benchmarks import bench_corepower
 from brokerlab.scouts.parameters import Jobs
 from brokerlab.scouts.quantities import EVENT_SERVICE, cputime_eligible, job_quantities_of
 from brokerlab.scouts.rules import ScoutRules
-from brokerlab.scouts.settings import task_settings
+from brokerlab.scouts.settings import label_settings, task_settings
 
 SUMMED = ("num_finished_jobs", "n_bad", "plain_bytes", "events_all", "events_finished")
 SPENT = (
@@ -32,6 +32,11 @@ SPENT = (
     "events_all",
     "events_finished",
 )
+LABEL_KEYS = {
+    "short_exec_time": "SCOUT_SHORT_EXECTIME_<prodsourcelabel>",
+    "cpu_efficiency_cap": "SCOUT_LOW_CPU_EFFICIENCY_<prodsourcelabel>",
+    "min_ok_rate": "SCOUT_MIN_OK_RATE_EXHAUSTED_<prodsourcelabel>",
+}
 JOB_SETTINGS = (
     *("base_time_s", "efficiency_pct", "base_ram_mb", "ram_per_core", "ram_fixed"),
     *("outdisk_per_event", "outdisk_fixed", "LI", "IL"),
@@ -45,6 +50,7 @@ class Chunk:
     Attributes:
         tasks: Settings of ``settings.task_settings`` with the sums of ``expected``, one row per task.
         jobs: The used jobs with their quantities.
+        tables: The engine's tables of these tasks.
     """
 
     tasks: pl.DataFrame
@@ -163,7 +169,7 @@ def _all_settings(
     elif at is not None:
         settings = settings.with_columns(at=pl.lit(at, dtype=pl.Datetime("us")))
     datasets = tables.datasets.collect("polars").to_native()
-    labels = label_settings(config, settings["prodsourcelabel"])
+    labels = label_settings(config, settings["prodsourcelabel"], LABEL_KEYS)
     joined = settings.join(labels, on="prodsourcelabel", how="left", nulls_equal=True)
     for other in (expected.dataset_sums(datasets, merge=merge), gather.library_mb(tables)):
         joined = joined.join(other, on="jeditaskid", how="left")
@@ -222,9 +228,9 @@ def as_of(found: pl.DataFrame, at: pl.DataFrame) -> pl.DataFrame:
     created = pl.coalesce("creationtime", "starttime", "modificationtime") <= pl.col("at")
     ended = (pl.col("modificationtime") <= pl.col("at")).fill_null(value=False)
     sums = ["n_ok", "is_bad", "input_bytes", "plain_bytes", "file_events", "has_pseudo"]
+    sums += ["events_finished"]
     return known.with_columns(
         *(pl.when(ended).then(name).otherwise(0).alias(name) for name in sums),
-        pl.when(ended).then("events_finished").otherwise(0).alias("events_finished"),
         n_files=pl.when(created.fill_null(value=False)).then("n_files").otherwise(0),
     )
 
@@ -236,26 +242,3 @@ def _recount(tasks: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
     )
     joined = tasks.join(counts, on="jeditaskid", how="left", maintain_order="left")
     return joined.with_columns(nfilesused="used", nfilesfinished="done").drop("used", "done")
-
-
-def label_settings(config: Config, labels: pl.Series) -> pl.DataFrame:
-    """Read the settings that depend on the task's label, one row per ``prodsourcelabel``."""
-    keys = {
-        "short_exec_time": ("SCOUT_SHORT_EXECTIME", 0),
-        "cpu_efficiency_cap": ("SCOUT_LOW_CPU_EFFICIENCY", 0),
-        "min_ok_rate": ("SCOUT_MIN_OK_RATE_EXHAUSTED", None),
-    }
-    rows = [
-        {"prodsourcelabel": label}
-        | {
-            name: config.get(f"{key}_<prodsourcelabel>", prodsourcelabel=label or "")
-            for name, (key, _) in keys.items()
-        }
-        for label in labels.unique(maintain_order=True)
-    ]
-    schema = {"prodsourcelabel": pl.String} | dict.fromkeys(keys, pl.Float64)
-    return pl.DataFrame(rows, schema=schema).with_columns(
-        pl.col(name).fill_null(default)
-        for name, (_, default) in keys.items()
-        if default is not None
-    )

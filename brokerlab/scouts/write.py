@@ -10,7 +10,7 @@ import polars as pl
 from brokerlab.scouts.estimate import ScoutResult
 from brokerlab.scouts.exhausted import ExhaustedResult
 from brokerlab.scouts.resource_type import resource_types as match_resource_types
-from brokerlab.scouts.settings import splitrule_with_ng
+from brokerlab.scouts.settings import splitrule_with
 
 WRITTEN = (
     *("cputime", "cputimeunit", "ramcount", "ramunit", "outdiskcount", "outdiskunit"),
@@ -41,7 +41,7 @@ def write_tasks(
     Args:
         tasks: ``tasks`` table of any engine.
         scouts: Result of :func:`brokerlab.scouts.estimate`.
-        exhausted: Verdicts; a task that fired becomes ``exhausted``, with ``oldstatus`` kept.
+        exhausted: Verdicts; their status is written, the one before goes to ``oldstatus``.
         merge_scouts: Result for the merge jobs (``merge=True``).
         resource_types: Table ``resource_types``: ``resource_type`` is found again from the new memory. None,
             or no match: it stays.
@@ -53,6 +53,8 @@ def write_tasks(
     Source: scouts.md 9, 10; exhausted.md 1.
     """
     frame: pl.DataFrame = nw.from_native(tasks).lazy().collect("polars").to_native()
+    absent = {name for name in ("splitrule", "status") if name not in frame.columns}
+    frame = frame.with_columns(pl.lit(None, dtype=pl.String).alias(name) for name in sorted(absent))
     new = scouts.parameters.select("jeditaskid", *WRITTEN, "newng")
     frame = _replace(frame, new, {name: name for name in WRITTEN})
     frame = _write_ng(frame, new.select("jeditaskid", "newng").drop_nulls())
@@ -82,22 +84,23 @@ def _replace(frame: pl.DataFrame, new: pl.DataFrame, columns: dict[str, str]) ->
 
 def _write_ng(frame: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     """Put nGBPerJob into the split rule of the tasks that have one."""
-    return _set_splitrule(frame, splitrule_with_ng(frame.join(new, on="jeditaskid", how="inner")))
+    wanted = frame.join(new, on="jeditaskid", how="inner")
+    return set_splitrule(frame, splitrule_with(wanted, "NG", pl.col("newng")))
 
 
-def _set_splitrule(frame: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
-    return _replace(frame, new, {"splitrule": "splitrule"})
+def set_splitrule(tasks: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    """Replace the split rule of the tasks in ``new`` (``jeditaskid, splitrule``)."""
+    return _replace(tasks, new, {"splitrule": "splitrule"})
 
 
 def _write_verdicts(frame: pl.DataFrame, exhausted: ExhaustedResult) -> pl.DataFrame:
     """Set the status of exhausted tasks and the split rule of edited ones."""
     verdicts = exhausted.verdicts
     edited = verdicts.filter(pl.col("action").is_not_null()).select("jeditaskid", "splitrule")
-    stopped = verdicts.filter(pl.col("rule").is_not_null()).select(
-        "jeditaskid", status=pl.lit("exhausted")
-    )
+    fired = pl.col("rule").is_not_null() & (pl.col("status") == "exhausted")
+    stopped = verdicts.filter(fired).select("jeditaskid", "status")
     old = frame.join(stopped.select("jeditaskid"), on="jeditaskid").select(
         "jeditaskid", oldstatus="status"
     )
-    frame = _replace(_set_splitrule(frame, edited), old, {"oldstatus": "oldstatus"})
+    frame = _replace(set_splitrule(frame, edited), old, {"oldstatus": "oldstatus"})
     return _replace(frame, stopped, {"status": "status"})

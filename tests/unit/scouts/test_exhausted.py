@@ -116,7 +116,8 @@ def test_an_ordinary_task_passes(rules):
     found = checked(big().job(1, maxpss=1024, cpuconsumptiontime=3000), rules)
     row = found.verdicts.row(0, named=True)
     nothing = dict.fromkeys(["rule", "reason_code", "message_code", "action", "numbers"])
-    assert row == {"jeditaskid": 1, "splitrule": "US=2,NF=1", "rules": rules} | nothing
+    same = {"jeditaskid": 1, "status": "scouting", "splitrule": "US=2,NF=1", "rules": rules}
+    assert row == same | nothing
     assert found.trace["evaluated"].to_list() == [True] * 7
 
 

@@ -57,3 +57,20 @@ def test_tags_name_their_trigger() -> None:
     tags = scouts.replay(*many(120).tables()).tags
     assert set(tags["trigger"]) == {"T1", "T2"}
     assert tags.filter(pl.col("trigger") == "T1")["pandaid"].max() == 5
+
+
+def test_after_the_avalanche_a_task_does_not_use_scouts_any_more() -> None:
+    """In the first two cases the scout flag becomes US=3 (exhausted.md 1)."""
+    toy = many(120)
+    toy.tasks[0]["splitrule"] = "US=2,SS=5"
+    rates = scouts.replay(*toy.tables()).parameters["success_rate"].to_list()
+    assert rates == [1.0, None]
+
+
+def test_scouts_that_failed_stay_scouts() -> None:
+    toy = many(120)
+    toy.tasks[0]["splitrule"] = "US=2,SS=6"
+    for number in range(1, 100):
+        toy.file(number, status="ready", attemptnr=3, maxattempt=3)
+    found = scouts.replay(*toy.tables()).parameters
+    assert found["success_rate"].is_not_null().to_list() == [True, True]

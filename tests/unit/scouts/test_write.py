@@ -153,3 +153,22 @@ def test_other_tasks_columns_and_order():
     assert found["ramcount"].to_list() == [1100, None, None]
     assert found["walltimeunit"].to_list() == ["kSI2kseconds", "kSI2kseconds", None]
     assert found["extra"].to_list() == ["kept"] * 3
+
+
+def test_tasks_without_status_or_split_rule_columns():
+    toy = Toy(splitrule="NF=1", nfiles=1000).job(1, 1000, cpuconsumptiontime=2001)
+    tasks, result = toy.tables()[2].drop("status", "splitrule"), toy.result()
+    verdict = scouts.exhausted_checks(tasks, result)
+    assert verdict.verdicts["rule"].item() == "X6"
+    row = scouts.write_tasks(tasks, result, exhausted=verdict).row(0, named=True)
+    assert (row["status"], row["splitrule"], row["cputime"]) == (None, None, 150)
+
+
+@pytest.mark.parametrize("status", ["done", "finishing"])
+def test_only_tasks_at_work_become_exhausted(status):
+    """running: exhausted only if still running (exhausted.md 1)."""
+    toy = Toy(splitrule="NF=1", nfiles=1000, status=status).job(1, 1000, cpuconsumptiontime=2001)
+    tasks, result = toy.tables()[2], toy.result()
+    verdict = scouts.exhausted_checks(tasks, result)
+    assert verdict.verdicts.select("rule", "status").row(0) == ("X6", status)
+    assert scouts.write_tasks(tasks, result, exhausted=verdict)["status"].item() == status
