@@ -25,7 +25,6 @@ import polars as pl
 JOBS_PER_TASK = 100
 SAMPLE_TASKS = 500
 PART_TASKS = 20_000
-SIDES = ("floor", "ours", "pandas", "per_task")
 
 
 def make_archive(folder: Path, jobs: int, seed: int = 1) -> None:
@@ -168,7 +167,9 @@ def run_pandas(folder: Path) -> float:
     jobs = jobs.merge(queues, left_on="computingsite", right_on="panda_queue")
     wall = (jobs["endtime"] - jobs["starttime"]).dt.total_seconds()
     jobs["ram"] = (jobs["maxpss"] - 500 * 1024) / jobs["actualcorecount"]
-    jobs["hs06"] = (wall - 600) * jobs["corepower"] * jobs["actualcorecount"] * 0.9 / jobs["nevents_file"]
+    jobs["hs06"] = (
+        (wall - 600) * jobs["corepower"] * jobs["actualcorecount"] * 0.9 / jobs["nevents_file"]
+    )
     jobs["io"] = (jobs["fsize"] + jobs["outputfilebytes"]) / 1024 / wall
     jobs["out"] = jobs["outputfilebytes"] / jobs["nevents_file"]
     task = jobs.groupby("jeditaskid")
@@ -184,7 +185,9 @@ def run_per_task(folder: Path) -> float:
     tasks = pl.read_parquet(folder / "tasks.parquet").head(SAMPLE_TASKS)
     jobs = pl.scan_parquet(folder / "jobs").filter(pl.col("jeditaskid") <= SAMPLE_TASKS).collect()
     files = pl.scan_parquet(folder / "files").filter(pl.col("jeditaskid") <= SAMPLE_TASKS).collect()
-    power = dict(pl.read_parquet(folder / "queues.parquet").select("panda_queue", "corepower").rows())
+    power = dict(
+        pl.read_parquet(folder / "queues.parquet").select("panda_queue", "corepower").rows()
+    )
     by_task = {
         key[0]: (part.rows(named=True), inputs.rows(named=True))
         for (key, part), (_, inputs) in zip(
@@ -201,6 +204,14 @@ def run_per_task(folder: Path) -> float:
     return total
 
 
+SIDES: dict[str, Callable[[Path], float]] = {
+    "floor": run_floor,
+    "ours": run_ours,
+    "pandas": run_pandas,
+    "per_task": run_per_task,
+}
+
+
 def measure(side: str, folder: Path) -> dict[str, float]:
     """Run one side in a fresh process: wall and CPU seconds, peak memory."""
     command = [sys.executable, "-m", "benchmarks.scouts", "--side", side, "--folder", str(folder)]
@@ -213,9 +224,8 @@ def measure(side: str, folder: Path) -> dict[str, float]:
 
 def run_side(side: str, folder: Path) -> None:
     """Run one side in this process and print its figures."""
-    run: Callable[[Path], float] = globals()[f"run_{side}"]
     wall = time.perf_counter()
-    run(folder)
+    SIDES[side](folder)
     usage = resource.getrusage(resource.RUSAGE_SELF)
     print(
         json.dumps(
@@ -243,14 +253,18 @@ def main() -> None:
         folder = Path(temporary)
         make_archive(folder, options.jobs)
         n_tasks = max(options.jobs // JOBS_PER_TASK, 1)
-        print(f"scout parameters of {options.jobs:,} random jobs of {n_tasks:,} tasks, from Parquet")
+        print(
+            f"scout parameters of {options.jobs:,} random jobs of {n_tasks:,} tasks, from Parquet"
+        )
         figures = {side: measure(side, folder) for side in options.sides}
     if "per_task" in figures:
         scale = n_tasks / min(SAMPLE_TASKS, n_tasks)
         seconds = figures["per_task"].pop("inner_cpu_s") * scale
         figures["per_task"] |= {"wall_s": seconds, "cpu_s": seconds}
     for side, row in figures.items():
-        print(f"{side:9} wall {row['wall_s']:8.1f} s  cpu {row['cpu_s']:8.1f} s  peak {row['peak_gb']:5.1f} GB")
+        print(
+            f"{side:9} wall {row['wall_s']:8.1f} s  cpu {row['cpu_s']:8.1f} s  peak {row['peak_gb']:5.1f} GB"
+        )
     ours = figures.get("ours")
     for side, row in figures.items():
         if ours and side != "ours":
