@@ -7,7 +7,7 @@ DEMO := data/demo
 BROKERLAB_DATA ?= ../shared/data
 BROKERLAB_ORACLE ?= tests/golden
 export BROKERLAB_DATA BROKERLAB_ORACLE
-# One thread per worker keeps two-core machines responsive and results of the tests independent of it.
+# as many as CI has cores
 PYTEST_WORKERS ?= 2
 
 .PHONY: report test oracle lint bench lab clean
