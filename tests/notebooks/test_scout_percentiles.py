@@ -86,10 +86,9 @@ def test_one_interval_for_one_number(done):
         )
 
 
-def test_the_proof_is_asked_what_the_periods_allow(done):
+def test_the_proof_is_asked_of_the_point_as_the_choice_was_of_the_bound(done):
     for name, numbers in json.loads((done.folder / "results.json").read_text())["numbers"].items():
-        overall = [row["alike"] for row in numbers["exchangeability"] if row["level"] == "all"]
-        assert numbers["proof"]["limit_on"] == ("upper" if False in overall else "point"), name
+        assert numbers["proof"]["limit_on"] == "point", name
 
 
 def test_recorded_kills_overlap_and_rules_are_in_the_results(done):

@@ -210,17 +210,17 @@ def asked_of_the_proof(study: Study) -> str:
     """Say what had to meet the limit on the proof period, and why; nothing where no setting was chosen."""
     if not study.chosen:
         return ""
-    if study.proof.limit_on == "upper":
-        return (
-            "The periods not being alike, the upper bound of the kills, not their rate alone, must meet the "
-            "limit on the proof period too."
-        )
-    return (
+    asked = (
         "On the proof period the rate of kills itself must meet the limit; its upper bound was asked of the "
         "choice."
         if study.choice.limit_on == "upper"
         else "On the proof period, as in the choice, the rate of kills itself must meet the limit."
     )
+    if not differ(study.alike):
+        return asked
+    bound = study.proof.quantity("exceed_rate")["after_hi"]
+    met = "meets it too" if bound <= study.proof.max_exceed else "does not meet it"
+    return f"{asked} The periods are not alike; the upper bound on the proof period {met}."
 
 
 def dearer(study: Study) -> str:

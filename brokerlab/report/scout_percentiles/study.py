@@ -201,14 +201,8 @@ def study(
         alike = exchangeability(tried, later, n_boot=n_boot, seed=seed) if divided else None
         # the bound was asked of the choice; asking it again would refuse half of all sound choices, but
         # what was chosen on tasks unlike the later ones says nothing of the bound on these
-        proof = prove(
-            later,
-            other,
-            max_exceed=max_exceed,
-            limit_on="upper" if differ(alike) else "point",
-            n_boot=n_boot,
-            seed=seed,
-        )
+        # the bound was asked of the choice; asked again it refuses half of all sound choices
+        proof = prove(later, other, max_exceed=max_exceed, n_boot=n_boot, seed=seed)
         return Study(
             parameter=parameter,
             early=tried,

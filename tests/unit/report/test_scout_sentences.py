@@ -113,14 +113,15 @@ def test_cannot_tell_has_the_caveats_of_the_choice_and_of_the_periods():
     assert nothing_chosen[0].startswith("Waiting:")
 
 
-def chosen(low, *, asked="upper"):
+def chosen(low, *, asked="upper", alike=True):
     row = {"loss_diff": 0.021, "loss_diff_lo": low, "loss_diff_hi": 0.037}
     return SimpleNamespace(
         parameter=RAM,
         chosen=(96, 17),
         early=SimpleNamespace(setting=lambda *_: row),
-        choice=SimpleNamespace(max_exceed=0.02, limit_on="upper"),
-        proof=SimpleNamespace(limit_on=asked),
+        choice=SimpleNamespace(max_exceed=0.02, limit_on=asked),
+        proof=SimpleNamespace(max_exceed=0.02, quantity=lambda _: {"after_hi": 0.029}),
+        alike=pl.DataFrame({"level": ["all", "all"], "alike": [alike, True]}),
     )
 
 
@@ -136,9 +137,11 @@ def test_a_dearer_choice_is_called_so_only_beyond_doubt():
 
 
 def test_what_the_proof_had_to_meet():
-    assert "not being alike, the upper bound of the kills" in say.asked_of_the_proof(chosen(0.0))
-    assert "its upper bound was asked of the choice" in say.asked_of_the_proof(
-        chosen(0.0, asked="point")
+    said = say.asked_of_the_proof(chosen(0.0))
+    assert said.endswith("its upper bound was asked of the choice.")
+    assert "as in the choice" in say.asked_of_the_proof(chosen(0.0, asked="point"))
+    assert say.asked_of_the_proof(chosen(0.0, alike=False)).endswith(
+        "The periods are not alike; the upper bound on the proof period does not meet it."
     )
     assert say.asked_of_the_proof(SimpleNamespace(chosen=None)) == ""
 
