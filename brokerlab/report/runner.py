@@ -10,6 +10,7 @@ import os
 import shlex
 import shutil
 import signal
+import tempfile
 import threading
 import time
 import warnings
@@ -27,6 +28,8 @@ from brokerlab.report.parameters import RESERVED, Parameter, declared, resolve
 
 KERNEL_START_S = 120
 """Patience for a kernel to answer [s]; a loaded batch node takes longer than papermill's 60 s."""
+SOCKET_PATH_BYTES = 90
+"""Longest folder of sockets; a socket's path may have 107 bytes on Linux, 103 elsewhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +162,7 @@ def _execute(source: Path, folder: Path, given: Mapping[str, Any]) -> Failure | 
         import papermill
 
     try:
-        with _interruptible(), warnings.catch_warnings():
+        with _sockets() as sockets, _interruptible(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the Jupyter stack's own; the notebook's stay visible
             papermill.execute_notebook(
                 str(source),
@@ -167,7 +170,7 @@ def _execute(source: Path, folder: Path, given: Mapping[str, Any]) -> Failure | 
                 parameters={**given, RESERVED: str(folder)},
                 progress_bar=False,
                 kernel_name="python3",
-                kernel_manager_class=_own_kernel(),
+                kernel_manager_class=_own_kernel(sockets),
                 start_timeout=KERNEL_START_S,
             )
     except papermill.PapermillExecutionError as error:
@@ -204,19 +207,40 @@ def _interruptible() -> Iterator[None]:
             raise KeyboardInterrupt
 
 
-def _own_kernel() -> type:
+@contextmanager
+def _sockets() -> Iterator[Path | None]:
+    """Give a run a folder for its kernel's sockets; None where the system has none that fit.
+
+    Jupyter's own choice is one fixed name in the working directory: two runs started there at once
+    would talk to each other's kernels.
+    """
+    with tempfile.TemporaryDirectory(prefix="brokerlab-", ignore_cleanup_errors=True) as folder:
+        fits = os.name == "posix" and len(os.fsencode(folder)) < SOCKET_PATH_BYTES
+        yield Path(folder) if fits else None
+
+
+def _own_kernel(sockets: Path | None) -> type:
     """Return a kernel manager that starts `sys.executable`, whatever kernels are installed.
 
     A user's `python3` kernelspec may belong to another environment; then the notebook would run
     another brokerlab, or none.
+
+    Args:
+        sockets: A folder that only this user can enter; the kernel then listens on files in it, not on
+            TCP ports that everybody on the machine can connect to. None: TCP.
     """
     from ipykernel.kernelspec import get_kernel_dict
     from jupyter_client.kernelspec import KernelSpec
+    from jupyter_client.localinterfaces import localhost
     from jupyter_client.manager import AsyncKernelManager
+    from traitlets import default
 
     class OwnKernelManager(AsyncKernelManager):
-        # files instead of TCP ports: nobody else on the machine can listen or connect
-        transport = "ipc" if os.name == "posix" else "tcp"
+        transport = "tcp" if sockets is None else "ipc"
+
+        @default("ip")
+        def _ip_default(self) -> str:
+            return localhost() if sockets is None else str(sockets / "kernel")
 
         @property
         def kernel_spec(self) -> KernelSpec:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -98,6 +99,43 @@ def test_failing_cell_marks_the_page_and_the_index(notebooks, tmp_path):
     assert "Failed: cell" in page
     assert "second line" in page
     assert (root / "toy" / newest["run_id"] / "notebook.ipynb").exists()
+
+
+def test_runs_at_once_have_kernels_of_their_own(notebooks, tmp_path, monkeypatch):
+    """Two runs from one directory once shared its `kernel-ipc-1` and answered each other."""
+    monkeypatch.chdir(tmp_path)
+    names, before = [], set(tmp_path.iterdir())
+    with runner._sockets() as first, runner._sockets() as second:
+        for sockets in (first, second):
+            manager = runner._own_kernel(sockets)()
+            names.append((manager.transport, manager.ip))
+            assert sockets.stat().st_mode & 0o077 == 0
+    assert len(set(names)) == 2
+    assert {transport for transport, _ in names} == {"ipc"}
+    assert not Path(names[0][1]).parent.exists()
+
+    script = "from brokerlab.report import run; import sys; run('toy', {}, out_root=sys.argv[1], notebooks=sys.argv[2])"
+    runs = [
+        subprocess.Popen(  # noqa: S603 - this interpreter, our own script
+            [sys.executable, "-c", script, str(tmp_path / f"out{i}"), str(notebooks)],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for i in range(2)
+    ]
+    for process in runs:
+        _, said = process.communicate(timeout=120)
+        assert (process.returncode, said) == (0, "")
+    assert {path.name for path in set(tmp_path.iterdir()) - before} == {"out0", "out1"}
+
+
+def test_long_folders_of_sockets_fall_back_to_ports(tmp_path, monkeypatch):
+    deep = tmp_path / ("d" * 90)
+    deep.mkdir()
+    monkeypatch.setattr(runner.tempfile, "tempdir", str(deep))
+    with runner._sockets() as sockets:
+        manager = runner._own_kernel(sockets)()
+    assert (sockets, manager.transport, manager.ip) == (None, "tcp", "127.0.0.1")
 
 
 def test_notebook_without_results_fails(notebooks, tmp_path, monkeypatch):
