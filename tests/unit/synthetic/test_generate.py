@@ -1,14 +1,17 @@
+import hashlib
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import polars as pl
+import polars.selectors as cs
 import pytest
 
 import brokerlab.archive
 from brokerlab.archive import ArchiveWriter, synthetic
 from brokerlab.archive.manifest import Manifest
+from brokerlab.archive.synthetic import settings
 from brokerlab.errors import DataError
 
 
@@ -29,6 +32,41 @@ def test_same_seed_same_bytes_other_seed_other_bytes(tmp_path: Path) -> None:
         make(tmp_path / "d", drift=0.3).digest,
     }
     assert len(digests) == 3
+
+
+def digest_of_rows(folder: Path) -> str:
+    """Digest every table as text, floats to six digits: maths libraries differ in the last ones."""
+    opened, digest = brokerlab.archive.open(folder), hashlib.sha256()
+    frames = {name: opened.scan(name).collect() for name in opened.tables}
+    frames |= {f"truth/{name}": opened.truth(name) for name in opened.manifest.truth}
+    for name, frame in sorted(frames.items()):
+        rounded = frame.with_columns(cs.float().round_sig_figs(6))
+        rows = rounded.select(sorted(rounded.columns)).write_csv().splitlines()
+        digest.update("\n".join([name, rows[0], *sorted(rows[1:])]).encode())
+    return digest.hexdigest()
+
+
+def test_another_generator_has_another_version(tmp_path: Path) -> None:
+    """An archive on disk is taken for the one asked for by the version in its note, not by its rows."""
+    make(tmp_path / "a", jobs=500, days=2.0)
+    versioned = (synthetic.GENERATOR_VERSION, digest_of_rows(tmp_path / "a"))
+    assert versioned == (1, "a23e143d1ef72635545d00b19026badf0f716a3bee236647f03ebfa8468fe39c"), (
+        "the generator makes other rows: raise GENERATOR_VERSION, then pin both here"
+    )
+
+
+def test_archive_of_another_generator_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = make(tmp_path / "a")
+    monkeypatch.setattr(settings, "GENERATOR_VERSION", synthetic.GENERATOR_VERSION + 1)
+    assert (
+        synthetic.is_made(tmp_path / "a", settings.SynthSettings(jobs=2000, days=3.0, seed=1))
+        is None
+    )
+    again = make(tmp_path / "a")
+    assert again.digest == first.digest
+    assert again.note != first.note
 
 
 def test_bytes_do_not_depend_on_threads(tmp_path: Path) -> None:
