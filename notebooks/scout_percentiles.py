@@ -53,6 +53,20 @@ from brokerlab.report import scout_percentiles as report
 
 alt.renderers.enable("svg")
 alt.theme.enable(theme.NAME)
+report.check(
+    parameter=parameter,
+    ranks=ranks,
+    margins=margins,
+    loss=loss,
+    alpha=alpha,
+    limit_on=limit_on,
+    early_share=early_share,
+    rules=rules,
+    n_boot=n_boot,
+    seed=seed,
+    window_start=window_start,
+    window_end=window_end,
+)
 names = report.parameters_named(parameter)
 grid = {"ranks": report.grid(ranks, name="ranks"), "margins": report.grid(margins, name="margins")}
 

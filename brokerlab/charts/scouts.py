@@ -4,7 +4,7 @@ Shares are numbers from 0 to 1 in the frames and per cent on the axes. Intervals
 frame has them. The column ``setting`` is ``current`` or ``proposed``.
 """
 
-from collections.abc import Sequence
+from typing import Any
 
 import altair as alt
 import polars as pl
@@ -82,10 +82,14 @@ def frontier_chart(
     points = marked.mark_point(filled=True, size=130, opacity=1).encode(
         x=x, y=y, color=setting_colour(named["setting"]), shape=setting_shape(named["setting"])
     )
-    names = marked.mark_text(align="left", dx=10, dy=-9, fontWeight="bold").encode(
-        x=x, y=y, text="label:N", color=setting_colour(named["setting"])
+    names = _text(
+        marked.encode(x=x, y=y, text="label:N"),
+        setting_colour(named["setting"]),
+        align="left",
+        dx=10,
+        dy=-9,
     )
-    line, text = _limit(limit * 100, f"limit {limit * 100:g} %", vertical=False)
+    line, text = _reference(limit * 100, f"limit {limit * 100:g} %", vertical=False)
     return alt.layer(
         others.encode(x=x, y=y),
         edge.encode(x=x, y=y, order="waste_pct:Q"),
@@ -209,7 +213,7 @@ def coverage_chart(coverage: pl.DataFrame, *, limit: float, finding: str, sample
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
         y="observed:Q", shape=setting_shape(settings)
     )
-    line, text = _limit(100 * (1 - limit), f"wanted {100 * (1 - limit):g} %", vertical=False)
+    line, text = _reference(100 * (1 - limit), f"wanted {100 * (1 - limit):g} %", vertical=False)
     note = (
         "Points: observed. Band and tick: what the current rank of n scouts like the rest promises on average, "
         "without margin."
@@ -253,7 +257,7 @@ def task_spread_chart(
             strokeDash=dash,
         )
     )
-    line, text = _limit(1.0, "request = need", vertical=True)
+    line, text = _reference(1.0, "request = use", vertical=True, colour=INK)
     return alt.layer(line, text, curves).properties(
         width=WIDTH, height=260, title=title(finding, sample)
     )
@@ -336,13 +340,23 @@ def _percent(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
     return frame.with_columns(pl.col(name) * 100 for name in columns)
 
 
-def _limit(value: float, words: str, *, vertical: bool) -> Sequence[alt.Chart]:
-    """Return the red dashed line of a limit, and its name at the edge with most room."""
+def _reference(
+    value: float, words: str, *, vertical: bool, colour: str = LIMIT
+) -> tuple[alt.Chart, Chart]:
+    """Return a dashed line, red for a limit, and its name at the edge with most room."""
     data = alt.Chart(pl.DataFrame({"limit": [value], "words": [words]}))
-    line = data.mark_rule(color=LIMIT, strokeDash=[6, 3], strokeWidth=1.5)
+    line = data.mark_rule(color=colour, strokeDash=[6, 3], strokeWidth=1.5)
     if vertical:
-        text = data.mark_text(color=LIMIT, align="left", dx=5, fontWeight="bold")
-        place = text.encode(x="limit:Q", y=alt.value(8), text="words:N")
-        return line.encode(x="limit:Q"), place
-    text = data.mark_text(color=LIMIT, align="right", dx=-2, dy=-7, fontWeight="bold")
-    return line.encode(y="limit:Q"), text.encode(x=alt.value("width"), y="limit:Q", text="words:N")
+        placed = data.encode(x="limit:Q", y=alt.value(8), text="words:N")
+        return line.encode(x="limit:Q"), _text(placed, alt.value(colour), align="left", dx=5)
+    placed = data.encode(x=alt.value("width"), y="limit:Q", text="words:N")
+    return line.encode(y="limit:Q"), _text(placed, alt.value(colour), align="right", dx=-2, dy=-7)
+
+
+def _text(placed: alt.Chart, colour: Any, *, align: str, dx: int, dy: int = 0) -> Chart:
+    """Write bold text on a white edge, readable over dots and lines."""
+    mark: Any = {"fontWeight": "bold", "align": align, "dx": dx, "dy": dy}
+    edge = placed.mark_text(
+        **mark, color="white", stroke="white", strokeWidth=4, strokeJoin="round"
+    )
+    return alt.layer(edge, placed.mark_text(**mark).encode(color=colour))

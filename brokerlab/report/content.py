@@ -115,6 +115,11 @@ class Link:
     label: str
     href: str
 
+    @property
+    def folder(self) -> str:
+        """Folder of the file, empty beside the page."""
+        return self.href.rpartition("/")[0]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Made:

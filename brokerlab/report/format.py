@@ -40,7 +40,9 @@ def number(value: float | None, decimals: int = 0) -> str:
     return f"−{text}" if rounded < 0 else text
 
 
-def decimals_for(value: float | None, lo: float | None = None, hi: float | None = None) -> int:
+def decimals_for(
+    value: float | None, lo: float | None = None, hi: float | None = None, *, fewest: int = 0
+) -> int:
     """Return how many decimals the data support.
 
     With an interval: one or two significant digits of its half width, as the Particle Data Group
@@ -50,9 +52,11 @@ def decimals_for(value: float | None, lo: float | None = None, hi: float | None 
         value: The number itself.
         lo: Lower end of its interval, null if there is none.
         hi: Upper end.
+        fewest: Decimals at least; a negative number allows tens, hundreds, ... (0: a count of jobs is
+            not rounded to hundreds on a page).
 
     Returns:
-        Decimals, never negative (a count is not rounded to hundreds on a page), at most six.
+        Decimals, at most six.
 
     Source:
         Particle Data Group, Review of Particle Physics, section 5.3 "Rounding".
@@ -60,15 +64,17 @@ def decimals_for(value: float | None, lo: float | None = None, hi: float | None 
     Example:
         >>> decimals_for(4.1, 3.2, 5.0), decimals_for(4.1, 3.87, 4.33), decimals_for(1234.5)
         (1, 2, 0)
+        >>> decimals_for(32564, -40495, 151442), decimals_for(32564, -40495, 151442, fewest=-3)
+        (0, -3)
     """
     half = (hi - lo) / 2 if lo is not None and hi is not None else 0.0
     if math.isfinite(half) and half > SHARP * abs(value or 0.0):
         exponent = math.floor(math.log10(half))
         lead = round(half / 10**exponent, 2)
-        return min(MOST_DECIMALS, max(0, -exponent + (1 if lead < 3.55 else 0)))
+        return min(MOST_DECIMALS, max(fewest, -exponent + (1 if lead < 3.55 else 0)))
     if value is None or not math.isfinite(value) or value == 0:
         return 0
-    return min(MOST_DECIMALS, max(0, 2 - math.floor(math.log10(abs(value)))))
+    return min(MOST_DECIMALS, max(fewest, 2 - math.floor(math.log10(abs(value)))))
 
 
 def measured(

@@ -15,8 +15,8 @@ from brokerlab.report.format import THIN, duration, instant, number
 
 PACKAGES = ("polars", "duckdb", "narwhals", "numpy", "scipy", "altair", "papermill")
 """Libraries whose version can change a number or a picture."""
-GROUPS = {"charts": "Chart", "tables": "Table", "proposals": "Proposal"}
-"""Folders of a run whose files the page links, and what to call one."""
+GROUPS = ("charts", "tables")
+"""Folders of a run whose files the page links."""
 
 
 def manifest(

@@ -1,10 +1,12 @@
 """The report "which percentile ranks and margins should the scouts use?".
 
-`inputs` loads, `study` calibrates, `sentences` says what came out, `tables` and `pictures` show it, `assemble`
-puts the page together and writes the files of a run. The notebook of the same name only calls these.
+`check` refuses wrong parameters, `inputs` loads, `study` calibrates, `sentences` and `promises` say what came
+out, `tables`, `strata` and `pictures` show it, `assemble` puts the page together and writes the files of a run.
+The notebook of the same name only calls these.
 """
 
 from brokerlab.report.scout_percentiles.assemble import assemble, write
+from brokerlab.report.scout_percentiles.check import check
 from brokerlab.report.scout_percentiles.inputs import Inputs, load
 from brokerlab.report.scout_percentiles.pictures import frontier
 from brokerlab.report.scout_percentiles.study import (
@@ -20,6 +22,7 @@ __all__ = [
     "Study",
     "Unanswered",
     "assemble",
+    "check",
     "frontier",
     "grid",
     "load",

@@ -121,7 +121,6 @@ def _part(study: Study | Unanswered, inputs: Inputs, charts: Path) -> Part:
         promises.sentence(study),
         promises.table(study),
         shown["coverage"],
-        f"{say.gap(study.late)}.",
         shown["gap"],
         shown["spread"],
         tables.conformal(study),

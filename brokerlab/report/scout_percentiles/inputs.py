@@ -67,7 +67,7 @@ def load(
         DataError: The archive cannot be read or lacks a table.
         InsufficientDataError: No task is left.
     """
-    start, end = _time("window_start", window_start), _time("window_end", window_end)
+    start, end = time_of("window_start", window_start), time_of("window_end", window_end)
     rule_set = ScoutRules(rules=rules)
     opened = open_archive(archive)
     chosen = opened.sql(TASKS_OF, {"gshare": gshare, "processingtype": processingtype})
@@ -134,8 +134,16 @@ def _in_window(
     )
 
 
-def _time(name: str, text: str) -> datetime | None:
-    """Read a time of a parameter; archive times are UTC without zone."""
+def time_of(name: str, text: str) -> datetime | None:
+    """Read a time of a parameter; archive times are UTC without zone.
+
+    Args:
+        name: Of the parameter.
+        text: ISO 8601; empty: no time.
+
+    Raises:
+        ConfigError: It is not ISO 8601, or has a zone.
+    """
     if not text:
         return None
     try:

@@ -140,7 +140,10 @@ def effects(study: Study, words: str) -> Drawn:
         & pl.col("quantity").ne("n_exceed")
     )
     frame = rows.select(
-        quantity="label", difference_pct="diff_pct", lo_pct="diff_pct_lo", hi_pct="diff_pct_hi"
+        quantity=pl.col("label").str.replace(" - ", " − ", literal=True),
+        difference_pct="diff_pct",
+        lo_pct="diff_pct_lo",
+        hi_pct="diff_pct_hi",
     )
     text = f"{say.reserved_words(study)}, {say.kills_move(study)}"
     finding = f"{say.setting_words(study.parameter, study.other)}: {text}".capitalize()

@@ -21,6 +21,16 @@ NAMES = {"ramcount": "ramCount", "cputime": "cpuTime", "outdiskcount": "outDiskC
 """The parameters as the documents write them."""
 
 
+WEIGHTS = {
+    "over": "what is reserved and not used",
+    "killed_coreh": "core-hours of killed attempts",
+    "n_exceed": "kills",
+    "n_lost": "jobs killed in every attempt",
+    "unreachable_coreh": "work that a part of the slots cannot take",
+}
+"""What the weights of the loss weigh, in words."""
+
+
 def title(parameter: Parameter) -> str:
     """Return the heading of a parameter's part."""
     return f"{NAMES[parameter.name]}: {parameter.thing}"
@@ -159,6 +169,16 @@ def limit_words(limit: float) -> str:
     return f"{100 * limit:g} %"
 
 
+def listed(parts: Sequence[str], word: str = "and") -> str:
+    """Join parts as a sentence does.
+
+    Example:
+        >>> listed(["a"]), listed(["a", "b", "c"])
+        ('a', 'a, b and c')
+    """
+    return f" {word} ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+
+
 def _with_unit(text: str, unit: str) -> str:
     """Put a unit behind the value, before its interval."""
     head, bracket, tail = text.partition(" (")
@@ -174,10 +194,14 @@ def sensitivity(study: Study) -> str:
         return "Halving or doubling any weight of the loss leaves the choice as it is."
     rank, margin = choice.setting
     moved = choice.sensitivity.filter((pl.col("rank") != rank) | (pl.col("margin_pct") != margin))
+    causes: dict[Setting, list[str]] = {}
+    for row in moved.iter_rows(named=True):
+        share = "half" if row["factor"] < 1 else "twice"
+        cause = f"{share} the weight of {WEIGHTS[row['weight']]}"
+        causes.setdefault((row["rank"], row["margin_pct"]), []).append(cause)
     words = [
-        f"{'half' if row['factor'] < 1 else 'twice'} the weight of {row['weight']} would choose "
-        f"{setting_words(study.parameter, (row['rank'], row['margin_pct']))}"
-        for row in moved.iter_rows(named=True)
+        f"{setting_words(study.parameter, setting)} would be chosen with {listed(found, 'or')}"
+        for setting, found in causes.items()
     ]
     return f"The choice depends on the weights of the loss: {'; '.join(words)}."
 
@@ -190,20 +214,16 @@ def exchange(alike: pl.DataFrame) -> str:
     kills_row, gap_row = rows["exceed_rate"], rows["log_gap"]
     if kills_row["alike"] is None:
         return "Whether the two periods are alike cannot be said: too few tasks."
-    words = []
-    difference = percent(kills_row["difference"], kills_row["lo"], kills_row["hi"])
-    same = "alike" if kills_row["alike"] else "not alike"
-    words.append(
-        f"Under the current setting the two periods are {same} in kills (mean over tasks, later minus "
-        f"earlier: {difference})"
+    ends = [100 * kills_row[name] for name in ("difference", "lo", "hi")]
+    text = (
+        f"Under the current setting the two periods are {'alike' if kills_row['alike'] else 'not alike'} in "
+        f"kills: from the earlier to the later one the mean over tasks changes by {measured(*ends)} percentage "
+        "points"
     )
-    if gap_row["alike"] is not None:
-        words.append(
-            "and alike in how scouts differ from the rest"
-            if gap_row["alike"]
-            else "and not alike in how scouts differ from the rest"
-        )
-    return " ".join(words) + "."
+    if gap_row["alike"] is None:
+        return f"{text}."
+    same = "alike" if gap_row["alike"] else "not alike"
+    return f"{text}. In how scouts differ from the rest of their task they are {same}."
 
 
 def asked_of_the_proof(study: Study) -> str:
@@ -245,6 +265,11 @@ def gap(late: Backtest) -> str:
         return "Scouts cannot be compared with the rest of their tasks."
     value, low, high = (None if v is None else v - 1 for v in (row["ratio"], row["lo"], row["hi"]))
     side = "heavier" if value is not None and value >= 0 else "lighter"
+    if low is None or high is None or low <= 0 <= high:
+        return (
+            f"At the median scouts do not differ from the rest of their task beyond doubt: they are heavier by "
+            f"{percent(value, low, high)}"
+        )
     if value is not None and value < 0:
         value, low, high = -value, None if high is None else -high, None if low is None else -low
     return (

@@ -197,9 +197,17 @@ def _level(row: dict[str, Any], worst: dict[str, Any] | None) -> Row:
 
 
 def loss_difference(row: dict[str, Any]) -> Num:
-    """Return the difference of the loss; a ten-thousandth of the work is nothing to decide on."""
+    """Return the difference of the loss."""
     ends = row["loss_diff"], row["loss_diff_lo"], row["loss_diff_hi"]
-    return Num(value=ends[0], lo=ends[1], hi=ends[2], decimals=min(4, decimals_for(*ends)))
+    return Num(value=ends[0], lo=ends[1], hi=ends[2], decimals=loss_decimals(decimals_for(*ends)))
+
+
+def loss_decimals(supported: int) -> int:
+    """Return the decimals of a loss: three as in the verdict, or four.
+
+    A ten-thousandth of the work is nothing to decide on.
+    """
+    return min(4, max(3, supported))
 
 
 def share(value: float, low: float, high: float) -> Num:

@@ -135,11 +135,16 @@ def parameters_named(name: str) -> list[str]:
     return [name]
 
 
-def grid(bounds: Iterable[int], *, name: str) -> range:
+def grid(bounds: Iterable[int], *, name: str, most: int | None = None) -> range:
     """Return the whole numbers from the first to the last bound.
 
+    Args:
+        bounds: First and last.
+        name: Of the parameter.
+        most: Largest number allowed; None: any.
+
     Raises:
-        ConfigError: Not two numbers in order.
+        ConfigError: Not two numbers in order, or outside 0 to ``most``.
 
     Example:
         >>> grid([50, 99], name="ranks")
@@ -148,6 +153,8 @@ def grid(bounds: Iterable[int], *, name: str) -> range:
     numbers = list(bounds)
     if len(numbers) != 2 or numbers[0] > numbers[1]:
         raise ConfigError(f"{name}={numbers}: must be the first and the last, such as 50,99")
+    if most is not None and not 0 <= numbers[0] <= numbers[1] <= most:
+        raise ConfigError(f"{name}={numbers}: must be whole numbers from 0 to {most}")
     return range(numbers[0], numbers[1] + 1)
 
 

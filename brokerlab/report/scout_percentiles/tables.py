@@ -6,20 +6,28 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.calibrate.backtest import Setting
 from brokerlab.report.content import Column, Num, Row, Table
 from brokerlab.report.format import decimals_for, number
 from brokerlab.report.scout_percentiles.sentences import (
+    WEIGHTS,
     limit_words,
+    listed,
     other_name,
     proof_name,
     setting_words,
 )
-from brokerlab.report.scout_percentiles.strata import at_setting, loss_difference, share
+from brokerlab.report.scout_percentiles.strata import (
+    at_setting,
+    loss_decimals,
+    loss_difference,
+    share,
+)
 from brokerlab.report.scout_percentiles.study import Study
 
 FEW_TASKS = 12
 """Up to so many tasks are shown one by one."""
+COARSEST = -3
+"""Amounts are rounded to thousands at most, where their difference is no better known."""
 ENFORCED = {"ramcount": "memory", "cputime": "walltime"}
 """What a job that outgrows its request is killed for, where it is recorded."""
 
@@ -64,8 +72,8 @@ def before_after(study: Study, days: str) -> Table:
         ),
         rows=tuple(rows),
         footnote=(
-            "In brackets 95 % intervals, tasks as the unit of chance. Core h per core h of work: what the "
-            "stated loss costs for each core-hour of useful work."
+            "In brackets: 95 % intervals from resampling tasks. Core h per core h of work: what the stated loss "
+            "costs for each core-hour of useful work."
             f"{_enforced(study)}"
         ),
     )
@@ -112,8 +120,7 @@ def _line(line: dict[str, Any], factor: float, label: str) -> dict[str, Num | st
 
     difference, low, high = scaled("diff"), scaled("diff_lo"), scaled("diff_hi")
     moved = low is not None and high is not None and high > low
-    places = decimals_for(difference, low, high) if moved else decimals_for(scaled("before"))
-    places = 0 if line["unit"] == "jobs" else places
+    places = _places(line["unit"], scaled("before"), difference, low, high)
     bounds = ("_lo", "_hi") if line["quantity"] == "exceed_rate" else ("", "")
 
     def side(name: str) -> Num:
@@ -129,6 +136,27 @@ def _line(line: dict[str, Any], factor: float, label: str) -> dict[str, Num | st
         if moved
         else None,
     }
+
+
+def _places(
+    unit: str,
+    before: float | None,
+    difference: float | None,
+    low: float | None,
+    high: float | None,
+) -> int:
+    """Return the decimals of a quantity: none of jobs, at least the verdict's of the loss, else the data's."""
+    if unit == "jobs":
+        return 0
+    amount = not unit.startswith(("share", "core h per"))
+    fewest = COARSEST if amount and low is not None else 0
+    moved = low is not None and high is not None and high > low
+    places = (
+        decimals_for(difference, low, high, fewest=fewest)
+        if moved
+        else decimals_for(before, fewest=fewest)
+    )
+    return places if amount or unit.startswith("share") else loss_decimals(places)
 
 
 def by_task(study: Study) -> Table:
@@ -236,7 +264,7 @@ def _kills(row: dict[str, Any]) -> Num:
 def weights(study: Study) -> Table:
     """Lay out the loss: each weight, why, and what its half and double would choose."""
     why = study.choice.weights.why(study.parameter.name)
-    units = {"over": study.parameter.amount_unit, "n_exceed": "kill", "n_lost": "loss"}
+    units = {"over": study.parameter.amount_unit, "n_exceed": "kill", "n_lost": "job"}
     moved: dict[str, dict[float, str]] = {}
     for row in study.choice.sensitivity.iter_rows(named=True):
         words = setting_words(study.parameter, (row["rank"], row["margin_pct"]))
@@ -244,7 +272,7 @@ def weights(study: Study) -> Table:
     rows = tuple(
         Row(
             cells={
-                "weight": f"{name} [core h per {units.get(name, 'core h')}]",
+                "weight": f"{WEIGHTS[name]} ({name}) [core h per {units.get(name, 'core h')}]",
                 "value": f"{value:g}",
                 "half": moved[name][0.5],
                 "double": moved[name][2.0],
@@ -255,12 +283,12 @@ def weights(study: Study) -> Table:
     )
     return Table(
         name=f"{study.parameter.name}_weights",
-        caption="The stated loss, and what would be chosen with other weights",
+        caption="The stated loss, and what would be chosen with one of its weights halved or doubled",
         columns=(
             Column(key="weight", label="Weight"),
             Column(key="value", label="Value"),
-            Column(key="half", label="With half of it"),
-            Column(key="double", label="With twice of it"),
+            Column(key="half", label="Halved"),
+            Column(key="double", label="Doubled"),
             Column(key="why", label="Why"),
         ),
         rows=rows,
@@ -271,14 +299,16 @@ def conformal(study: Study) -> Table:
     """Lay the conformal rule beside the percentile rule, both on the calibration period."""
     now = study.early.setting(*study.proof.current)
     then = study.early.setting(*study.other)
-    named = [("percentile, current", study.proof.current, now, None)]
+    words = setting_words(study.parameter, study.proof.current)
+    rows = [_rule("percentile, current", words, now, None)]
     if study.other != study.proof.current:
-        named.append((f"percentile, {other_name(study).lower()}", study.other, then, None))
-    rows = [_rule(study, *entry) for entry in named]
-    rows += [
-        _rule(study, "conformal", (row["rank"], row["margin_pct"]), row, row["n_fallback"])
-        for row in study.conformal.iter_rows(named=True)
-    ]
+        words = setting_words(study.parameter, study.other)
+        rows.append(_rule(f"percentile, {other_name(study).lower()}", words, then, None))
+    for coverages, row in _same_conformal(study.conformal):
+        words = f"coverage {listed([str(coverage) for coverage in coverages])} %"
+        if study.parameter.name != "outdiskcount":
+            words += f", margin {row['margin_pct']} %"
+        rows.append(_rule("conformal", words, row, row["n_fallback"]))
     return Table(
         name=f"{study.parameter.name}_conformal",
         caption="The conformal rule beside the percentile rule, on the same tasks",
@@ -291,19 +321,24 @@ def conformal(study: Study) -> Table:
         ),
         rows=tuple(rows),
         footnote=(
-            "The conformal rule takes the scout value that promises a coverage whatever the distribution. No "
-            "promise: tasks with too few scouts for it, where the largest stands in."
+            "The conformal rule takes the scout value that promises a coverage whatever the distribution, if the "
+            "scouts are like the rest. No promise: tasks with too few scouts for that coverage; the largest "
+            "scout is taken. Coverages that come to the same stand in one line."
         ),
     )
 
 
-def _rule(
-    study: Study, rule: str, setting: Setting, row: dict[str, Any], fallback: int | None
-) -> Row:
-    words = setting_words(study.parameter, setting)
-    if rule == "conformal":
-        words = f"coverage {setting[0]} %"
-        words += f", margin {setting[1]} %" if study.parameter.name != "outdiskcount" else ""
+def _same_conformal(tried: pl.DataFrame) -> list[tuple[list[int], dict[str, Any]]]:
+    """Return the outcomes of the conformal rule with the coverages that lead to each, by margin."""
+    found: dict[tuple[Any, ...], tuple[list[int], dict[str, Any]]] = {}
+    for row in tried.sort("margin_pct", "rank").iter_rows(named=True):
+        outcome = tuple(row[name] for name in ("margin_pct", "n_fallback", "exceed_rate", "loss"))
+        found.setdefault(outcome, ([], row))[0].append(row["rank"])
+    return list(found.values())
+
+
+def _rule(rule: str, words: str, row: dict[str, Any], fallback: int | None) -> Row:
+    """Return the line of one rule at one setting."""
     return Row(
         cells={
             "rule": rule,

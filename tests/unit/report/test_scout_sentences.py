@@ -7,8 +7,9 @@ import pytest
 
 from brokerlab.calibrate.parameters import PARAMETERS
 from brokerlab.errors import ConfigError
-from brokerlab.report.scout_percentiles import promises, strata
+from brokerlab.report.scout_percentiles import promises, strata, tables
 from brokerlab.report.scout_percentiles import sentences as say
+from brokerlab.report.scout_percentiles.check import check
 from brokerlab.report.scout_percentiles.study import (
     Unanswered,
     differ,
@@ -63,7 +64,108 @@ def test_gap_says_which_way():
 
     assert say.gap(late(1.014, 1.004, 1.025)).startswith("Scouts are 1.4 % (0.4 to 2.5) heavier")
     assert say.gap(late(0.9, 0.85, 0.96)).startswith("Scouts are 10.0 % (4.0 to 15.0) lighter")
+    assert say.gap(late(0.996, 0.985, 1.007)).endswith(
+        "do not differ from the rest of their task beyond doubt: they are heavier by −0.4 % (−1.5 to 0.7)"
+    )
     assert "cannot be compared" in say.gap(late(None, None, None))
+
+
+def test_other_weights_in_words():
+    moved = {
+        "weight": ["over", "unreachable_coreh", "n_lost"],
+        "factor": [0.5, 2.0, 2.0],
+        "rank": [51, 51, 96],
+        "margin_pct": [23, 23, 17],
+    }
+    choice = SimpleNamespace(
+        status="change", stable=False, setting=(96, 17), sensitivity=pl.DataFrame(moved)
+    )
+    study = SimpleNamespace(choice=choice, parameter=PARAMETERS["ramcount"])
+    assert say.sensitivity(study) == (
+        "The choice depends on the weights of the loss: rank 51, margin 23 % would be chosen with half the "
+        "weight of what is reserved and not used or twice the weight of work that a part of the slots cannot "
+        "take."
+    )
+
+
+@pytest.mark.parametrize(
+    ("unit", "interval", "places"),
+    [
+        ("GB h", (32564, -40495, 151442), -3),
+        ("GB h", (479, None, None), 0),
+        ("GB", (0, 0, 0), -3),
+        ("jobs", (5983, 4074, 8233), 0),
+        ("share of jobs", (6.5, 4.5, 9.0), 1),
+        ("core h per core h of work", (-0.003, -0.051, 0.038), 3),
+        ("core h per core h of work", (-0.0006, -0.0016, 0.0003), 4),
+    ],
+)
+def test_digits_that_the_difference_supports(unit, interval, places):
+    assert tables._places(unit, 2284361.0, *interval) == places
+
+
+def test_coverages_with_one_outcome_share_a_line():
+    tried = pl.DataFrame(
+        {
+            "rank": [75, 90, 95, 75, 90],
+            "margin_pct": [0, 0, 0, 10, 10],
+            "n_fallback": [0, 9, 9, 0, 9],
+            "exceed_rate": [0.2, 0.2, 0.2, 0.1, 0.1],
+            "loss": [0.3, 0.3, 0.3, 0.2, 0.2],
+        }
+    )
+    assert [(c, row["margin_pct"]) for c, row in tables._same_conformal(tried)] == [
+        ([75], 0),
+        ([90, 95], 0),
+        ([75], 10),
+        ([90], 10),
+    ]
+
+
+GIVEN = {
+    "parameter": "all",
+    "ranks": [50, 99],
+    "margins": [0, 30],
+    "loss": {},
+    "alpha": 0.02,
+    "limit_on": "upper",
+    "early_share": 0.5,
+    "rules": "document",
+    "n_boot": 2000,
+    "seed": 1,
+}
+
+
+def test_wrong_parameters_are_named_at_once():
+    check(**GIVEN)
+    wrong = {
+        "parameter": "ramcuont",
+        "ranks": [0, 200],
+        "margins": [30, 0],
+        "loss": {"ovr": 1},
+        "alpha": float("nan"),
+        "limit_on": "lower",
+        "early_share": 1.0,
+        "rules": "doc",
+        "n_boot": -3,
+        "seed": -1,
+        "window_start": "yesterday",
+    }
+    with pytest.raises(ConfigError) as caught:
+        check(**wrong)
+    assert str(caught.value).split("; ") == [
+        "parameter='ramcuont': did you mean 'ramcount'?",
+        "ranks=[0, 200]: must be whole numbers from 0 to 100",
+        "margins=[30, 0]: must be the first and the last, such as 50,99",
+        "no such loss weight: ovr: did you mean 'over'?",
+        "scout rules: rules='doc': allowed: document, production",
+        "window_start='yesterday': must be ISO 8601, such as 2026-03-01T00:00",
+        "alpha=nan: must be a share from 0 to 1, such as 0.02",
+        "limit_on='lower': must be upper or point",
+        "early_share=1.0: must be a share between 0 and 1, such as 0.5",
+        "n_boot=-3: must be 20 or more",
+        "seed=-1: must be 0 or more",
+    ]
 
 
 def test_exchange_in_words():
@@ -72,8 +174,11 @@ def test_exchange_in_words():
         {"quantity": "log_gap", "level": "all", "alike": True, "difference": 0.0, "lo": -0.1, "hi": 0.1},
     ]  # fmt: skip
     words = say.exchange(pl.DataFrame(rows))
-    assert "not alike in kills (mean over tasks, later minus earlier: 3.7 % (1.4 to 6.1))" in words
-    assert words.endswith("and alike in how scouts differ from the rest.")
+    assert words == (
+        "Under the current setting the two periods are not alike in kills: from the earlier to the later one the "
+        "mean over tasks changes by 3.7 (1.4 to 6.1) percentage points. In how scouts differ from the rest of "
+        "their task they are alike."
+    )
     unknown = pl.DataFrame([{**row, "alike": None} for row in rows])
     assert "cannot be said" in say.exchange(unknown)
 
