@@ -55,6 +55,7 @@ def environment() -> Environment:
     made.tests["num"] = lambda cell: isinstance(cell, Num)
     made.filters["cell"] = cell_text
     made.filters["prose"] = prose
+    made.filters["after_word"] = after_word
     return made
 
 
@@ -78,6 +79,18 @@ def together(text: str) -> str:
         'margin 10_% [GB~h]'
     """
     return text.replace(" %", f"{THIN}%").replace(" h]", "\u00a0h]")
+
+
+def after_word(sentence: str, kind: str) -> str:
+    """Drop the word of a verdict from its sentence, where the word stands before it anyway.
+
+    Example:
+        >>> after_word("No answer: too few tasks.", "no_answer"), after_word("Keep rank 75.", "keep")
+        ('Too few tasks.', 'Keep rank 75.')
+    """
+    word = f"{KIND_WORDS[kind]}: "
+    rest = sentence.removeprefix(word)
+    return rest if rest == sentence else rest[:1].upper() + rest[1:]
 
 
 def prose(text: str) -> Markup:

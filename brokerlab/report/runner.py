@@ -95,12 +95,13 @@ def run(
     folder.mkdir()
     try:
         failure = _execute(source, folder, given)
-        results, failure = _collect(name, folder, failure)
+        values = _all_values(known, given)
+        results, failure = _collect(name, folder, failure, str(values.get("archive", "")))
         manifest = made.manifest(
             report=name,
             run_id=run_id,
             state="failed" if failure else "finished",
-            parameters=_all_values(known, given),
+            parameters=values,
             command=command(name, given, out_root),
             notebook=source,
             started=started,
@@ -258,9 +259,12 @@ def _without_colours(lines: list[str]) -> list[str]:
 
 
 def _collect(
-    name: str, folder: Path, failure: Failure | None
+    name: str, folder: Path, failure: Failure | None, archive: str
 ) -> tuple[dict[str, Any], Failure | None]:
-    """Read what the notebook wrote; a missing or broken `results.json` is a failure too."""
+    """Read what the notebook wrote; a missing or broken `results.json` is a failure too.
+
+    The page of a failed run names the archive it was asked about, if it was.
+    """
     path = folder / "results.json"
     if failure is None:
         try:
@@ -276,6 +280,7 @@ def _collect(
         report=name,
         question=name.replace("-", " ").capitalize(),
         verdict=Verdict(kind="failed", sentence=f"Failed: {failure.line}"),
+        archive=archive,
         cannot_tell=("Anything: the run stopped before it had an answer.",),
     )
     return {

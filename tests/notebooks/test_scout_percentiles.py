@@ -9,12 +9,13 @@ import polars as pl
 import pytest
 
 from brokerlab.archive.ingestion import ingest
-from brokerlab.errors import ConfigError, ReportError
+from brokerlab.errors import ConfigError, InsufficientDataError, ReportError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Proposal
 from brokerlab.report import run
 from brokerlab.report.format import THIN
 from brokerlab.report.page import render
+from brokerlab.report.scout_percentiles import load
 from brokerlab.scouts import ScoutRules
 
 KINDS = {"change", "keep", "no_answer"}
@@ -211,3 +212,11 @@ def test_real_tasks_are_described_and_prove_nothing(tmp_path):
     assert rows["15350577"]["jobs"]["value"] == 10_558
     assert list(done.folder.glob("proposal*.json")) == []
     assert "Only 4 tasks can be scored" in done.page.read_text()
+
+
+def test_a_filter_that_leaves_nothing_is_said(archive):
+    with pytest.raises(InsufficientDataError) as caught:
+        load(archive, gshare="Nope", window_start="2026-01-01")
+    assert str(caught.value) == (
+        f"{archive}: no task with finished jobs among those asked for (created from 2026-01-01, gshare Nope)"
+    )

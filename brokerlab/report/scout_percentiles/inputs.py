@@ -82,10 +82,13 @@ def load(
         if value
     )
     if tasks.is_empty():
-        raise InsufficientDataError(
-            f"{opened.path}: no task with finished jobs in the window {window_start or 'start'} to "
-            f"{window_end or 'end'} of the archive{', ' + filters if filters else ''}; widen it"
-        )
+        asked = [
+            *([f"created from {window_start}"] if window_start else []),
+            *([f"created before {window_end}"] if window_end else []),
+            *([filters] if filters else []),
+        ]
+        narrow = f" among those asked for ({', '.join(asked)})" if asked else ""
+        raise InsufficientDataError(f"{opened.path}: no task with finished jobs{narrow}")
     kept = quantities.join(tasks.select("jeditaskid"), on="jeditaskid", how="semi")
     periods = split_periods(tasks, kept, fraction=early_share)
     return Inputs(
