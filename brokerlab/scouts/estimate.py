@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from brokerlab.gdpconfig import Config
@@ -247,7 +246,7 @@ def _with_counts(
     """Put what the exhausted checks need beside the measured parameters."""
     return pl.concat(
         [
-            tasks.select("jeditaskid", n_jobs_used=pl.Series(jobs.count(_every(jobs)))),
+            tasks.select("jeditaskid", n_jobs_used=pl.Series(jobs.count())),
             expected.success(tasks, merge=merge),
             *measured,
             parameters.short_jobs(jobs, floats(tasks, "short_exec_time") * 60),
@@ -258,10 +257,6 @@ def _with_counts(
         ],
         how="horizontal",
     )
-
-
-def _every(jobs: Jobs) -> np.ndarray:
-    return np.ones(jobs.frame.height, dtype=bool)
 
 
 def _tags(jobs: Jobs, rows: dict[str, tuple[IntArray, ...]]) -> pl.DataFrame:

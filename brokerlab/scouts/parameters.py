@@ -74,9 +74,10 @@ class Jobs:
         sums = np.bincount(self.task[known], weights=values[known], minlength=self.n_tasks)
         return sums.astype(np.float64)
 
-    def count(self, mask: np.ndarray) -> IntArray:
-        """Count the jobs per task where a mask holds."""
-        return np.bincount(self.task[mask], minlength=self.n_tasks).astype(np.int64)
+    def count(self, mask: np.ndarray | None = None) -> IntArray:
+        """Count the jobs per task, all or where a mask holds."""
+        counted = self.task if mask is None else self.task[mask]
+        return np.bincount(counted, minlength=self.n_tasks).astype(np.int64)
 
     def last_equal(self, values: FloatArray, wanted: FloatArray) -> IntArray:
         """Return the row of the last job per task whose value is the wanted one; -1 for none."""

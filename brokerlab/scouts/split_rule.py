@@ -17,47 +17,12 @@ from types import MappingProxyType
 
 import polars as pl
 
-from brokerlab.units import GB
-
-TAGS = MappingProxyType(
-    {
-        "US": "usescout",
-        "SS": "scoutsuccessrate",
-        "NF": "nfilesperjob",
-        "NE": "neventsperjob",
-        "NG": "ngbperjob",
-        "MF": "nmaxfilesperjob",
-        "TN": "tgtmaxoutputforng",
-        "MC": "mincpuefficiency",
-        "LI": "uselocalio",
-        "IL": "allowinputlan",
-        "IW": "allowinputwan",
-        "MO": "mergeoutput",
-        "CC": "maxcorecount",
-        "MW": "maxwalltime",
-        "TW": "t1weight",
-        "IS": "inputprestaging",
-        "IP": "ipconnectivity",
-        "IK": "ipstack",
-        "AV": "avoidvp",
-        "AI": "allowincompleteinds",
-        "LS": "limitedsites",
-        "DY": "dynamicnumevents",
-        "EI": "neventsperinput",
-        "MX": "maxeventsperjob",
-        "UC": "usejobcloning",
-        "EC": "nesconsumers",
-        "XJ": "maxattemptesjob",
-        "NJ": "njumbojobs",
-        "FU": "fullchain",
-        "OT": "onlytagsforfc",
-        "NS": "nsitesperjob",
-        "UX": "useexhausted",
-        "DF": "disableautofinish",
-        "MD": "messagedriven",
-    }
+from brokerlab.archive.contracts.tasks import (
+    INT64_DIGITS,
+    split_rule_digits,
+    split_rule_pattern,
 )
-"""Tag of the split rule -> name of the resolved task parameter in the archive."""
+from brokerlab.units import GB
 
 SCOUT_TAGS = ("US", "SS", "NF", "NE", "NG", "MF", "TN", "LI", "IL", "MC")
 """Tags that the parameters and the exhausted checks read."""
@@ -65,19 +30,10 @@ SCOUT_TAGS = ("US", "SS", "NF", "NE", "NG", "MF", "TN", "LI", "IL", "MC")
 ALLOW_INPUT_LAN = MappingProxyType({1: "use", 2: "only"})
 """Meaning of the numbers of ``IL``."""
 
-_SIGNED = frozenset({"TW"})
-_INT64_DIGITS = 18  # every number of so few digits fits 64 bits, in Python and in a column alike
-
-
-def _pattern(tag: str) -> str:
-    """Return the regular expression of one tag, valid and linear in Python and in Rust."""
-    sign = "-?" if tag in _SIGNED else ""
-    return rf"(?:^|,)[ \t]*{tag}=({sign}[0-9]+)"
-
 
 @cache
 def _compiled(tag: str) -> re.Pattern[str]:
-    return re.compile(_pattern(tag))
+    return re.compile(split_rule_pattern(tag))
 
 
 def tag_value(splitrule: str | None, tag: str) -> int | None:
@@ -99,7 +55,7 @@ def tag_value(splitrule: str | None, tag: str) -> int | None:
         True
     """
     found = _compiled(tag).search(splitrule or "")
-    if found is None or len(found[1].lstrip("-")) > _INT64_DIGITS:
+    if found is None or len(found[1].lstrip("-")) > INT64_DIGITS:
         return None
     return int(found[1])
 
@@ -119,9 +75,8 @@ def tag_column(tag: str, splitrule: str = "splitrule") -> pl.Expr:
         >>> rules.select(tag_column("US"), tag_column("NF")).rows()
         [(2, 3), (None, None), (None, None)]
     """
-    digits = pl.col(splitrule).str.extract(_pattern(tag), 1)
-    fits = digits.str.strip_chars_start("-").str.len_bytes() <= _INT64_DIGITS
-    return pl.when(fits).then(digits.cast(pl.Int64, strict=False)).alias(tag)
+    digits = split_rule_digits(pl.col(splitrule), tag)
+    return digits.cast(pl.Int64, strict=False).alias(tag)
 
 
 def tag_columns(tags: Iterable[str] = SCOUT_TAGS, splitrule: str = "splitrule") -> list[pl.Expr]:

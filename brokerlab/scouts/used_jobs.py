@@ -50,12 +50,10 @@ class Chunk:
     Attributes:
         tasks: Settings of ``settings.task_settings`` with the sums of ``expected``, one row per task.
         jobs: The used jobs with their quantities.
-        tables: The engine's tables of these tasks.
     """
 
     tasks: pl.DataFrame
     jobs: Jobs
-    tables: gather.Tables
 
 
 def chunks_of(
@@ -94,7 +92,7 @@ def chunks_of(
             pl.col(*SUMMED, "nfiles", "nfilesused", "nfilesfinished").fill_null(0)
         )
         used = _used_jobs(found, part, max_scouts, seed)
-        yield Chunk(own, _with_quantities(used, own, sites, hosts, rules), part)
+        yield Chunk(own, _with_quantities(used, own, sites, hosts, rules))
 
 
 def refuse_impossible(at: object, max_scouts: int | None, hosts: tuple[Any, Any] | None) -> None:

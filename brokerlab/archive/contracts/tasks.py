@@ -3,6 +3,7 @@
 import re
 
 import dataframely as dy
+import polars as pl
 
 from brokerlab.archive.contracts._columns import f64, i32, i64, text, ts
 
@@ -157,3 +158,37 @@ SPLIT_RULE_TAGS: dict[str, str] = {
     if (found := re.search(r"\[([A-Z]{2})\]$", (column.metadata or {})["meaning"]))
 }
 """Tag in ``splitrule`` of each resolved task parameter, e.g. ``nfilesperjob: NF``."""
+
+
+INT64_DIGITS = 18
+"""Every number of so few digits fits 64 bits, in Python and in a column alike."""
+
+
+def split_rule_pattern(tag: str) -> str:
+    """Return the regular expression of one tag's number, valid and linear in Python and in Rust.
+
+    The first match is the one that counts. ``TW`` alone may be negative.
+
+    Args:
+        tag: Two letters, e.g. ``NF``.
+
+    Source:
+        archive-schema.md section 2; scouts.md section 15.
+
+    Example:
+        >>> re.search(split_rule_pattern("NF"), "US=2,NF=3,NF=9")[1]
+        '3'
+    """
+    sign = "-?" if tag == "TW" else ""
+    return rf"(?:^|,)\s*{tag}=({sign}[0-9]+)"
+
+
+def split_rule_digits(rule: pl.Expr, tag: str) -> pl.Expr:
+    """Return one tag's number as text; null if absent, or too long for 64 bits.
+
+    Args:
+        rule: The split rules.
+        tag: Two letters, e.g. ``NF``.
+    """
+    digits = rule.str.extract(split_rule_pattern(tag), 1)
+    return pl.when(digits.str.strip_chars_start("-").str.len_bytes() <= INT64_DIGITS).then(digits)

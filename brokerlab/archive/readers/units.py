@@ -5,7 +5,7 @@ import polars as pl
 from brokerlab.archive import parsing
 from brokerlab.archive.contracts._columns import MAX_TEXT
 from brokerlab.archive.contracts.files import APPROXIMATE
-from brokerlab.archive.contracts.tasks import SPLIT_RULE_TAGS
+from brokerlab.archive.contracts.tasks import SPLIT_RULE_TAGS, split_rule_digits
 from brokerlab.errors import SchemaError
 
 KB_PER_MB = 1024
@@ -98,7 +98,7 @@ def settled_tasks(frame: pl.DataFrame) -> pl.DataFrame:
         return frame
     short = pl.when(pl.col(rule).str.len_bytes() <= MAX_TEXT).then(pl.col(rule))
     found = [
-        short.str.extract(rf"(?:^|,)\s*{tag}=(\d{{1,18}})").alias(name)
+        split_rule_digits(short, tag).alias(name)
         for name, tag in SPLIT_RULE_TAGS.items()
         if name not in names
     ]
