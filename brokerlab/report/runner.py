@@ -245,7 +245,8 @@ def _own_kernel(sockets: Path | None) -> type:
 
         @property
         def kernel_spec(self) -> KernelSpec:
-            return KernelSpec(**get_kernel_dict())
+            # An idle kernel is interrupted when it is told to stop, and would log that as an error.
+            return KernelSpec(**get_kernel_dict(["--log-level=CRITICAL"]))
 
     return OwnKernelManager
 
