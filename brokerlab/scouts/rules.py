@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
-from brokerlab.errors import ConfigError, nearest
-from brokerlab.gdpconfig.values import digest_of
+from brokerlab.rulesets import RuleSet, Switch
 
-RuleSet = Literal["document", "production"]
+_RANK_KEYS = ("SCOUT_CPUTIME_RANK", "SCOUT_RAMCOUNT_RANK")
 
-# switch: (document, production); the S and X numbers are those of scouts.md 14 and exhausted.md 4
-SWITCHES: dict[str, tuple[Any, Any]] = {
-    "cputime_rank_key": ("SCOUT_CPUTIME_RANK", "SCOUT_CPUTIME_RANK"),  # S01
-    "default_cpu_efficiency": (90, 100),  # S02
-    "pseudo_input_eligible": (True, True),  # S03
-    "long_job_inclusive": (True, False),  # S04
-    "ram_min_per_job": (True, False),  # S05
-    "io_intensity_per_core": (False, True),  # S06
-    "diskio_cap_per_job": (True, False),  # S07
-    "ng_input_in_bytes": (False, False),  # S08
-    "ng_at_least_one": (True, False),  # S08, the guard beside it
-    "second_trigger_counts": ("after_avalanche", "whole_task"),  # S09
-    "leak_exhausts": (True, False),  # X3_enforced
-    "short_jobs_exhaust": (True, False),  # X4_enforced
-    "zero_attempts_reject": (False, True),  # E7
+SWITCHES: dict[str, Switch] = {
+    "cputime_rank_key": Switch(_RANK_KEYS[0], _RANK_KEYS[0], "S01", _RANK_KEYS),
+    "default_cpu_efficiency": Switch(90, 100, "S02"),
+    "pseudo_input_eligible": Switch(True, True, "S03"),
+    "long_job_inclusive": Switch(True, False, "S04"),
+    "ram_min_per_job": Switch(True, False, "S05"),
+    "io_intensity_per_core": Switch(False, True, "S06"),
+    "diskio_cap_per_job": Switch(True, False, "S07"),
+    "ng_input_in_bytes": Switch(False, False, "S08"),
+    "ng_at_least_one": Switch(True, False, "S08, the guard beside it"),
+    "second_trigger_counts": Switch(
+        "after_avalanche", "whole_task", "S09", ("after_avalanche", "whole_task")
+    ),
+    "leak_exhausts": Switch(True, False, "X3_enforced"),
+    "short_jobs_exhaust": Switch(True, False, "X4_enforced"),
+    "zero_attempts_reject": Switch(False, True, "E7"),
 }
-
-ALLOWED: dict[str, tuple[Any, ...]] = {
-    "cputime_rank_key": ("SCOUT_CPUTIME_RANK", "SCOUT_RAMCOUNT_RANK"),
-    "second_trigger_counts": ("after_avalanche", "whole_task"),
-}
+"""The S and X numbers are those of scouts.md 14 and exhausted.md 4."""
 
 
 @dataclass(frozen=True, init=False)
-class ScoutRules:
+class ScoutRules(RuleSet):
     """One rule set with its switches; part of every result's provenance.
 
     Attributes:
@@ -62,7 +59,9 @@ class ScoutRules:
         True
     """
 
-    rules: RuleSet
+    SWITCHES: ClassVar[Mapping[str, Switch]] = SWITCHES
+    SUBJECT: ClassVar[str] = "scout rules"
+
     cputime_rank_key: str
     default_cpu_efficiency: float
     pseudo_input_eligible: bool
@@ -76,54 +75,3 @@ class ScoutRules:
     leak_exhausts: bool
     short_jobs_exhaust: bool
     zero_attempts_reject: bool
-
-    def __init__(self, rules: str = "document", **switches: Any) -> None:
-        """Take a rule set, then single switches.
-
-        Raises:
-            ConfigError: Unknown rule set or switch, or a value that a switch cannot have.
-        """
-        problems = []
-        if rules not in ("document", "production"):
-            problems.append(f"rules={rules!r}: {nearest(rules, ['document', 'production'])}")
-        problems += [
-            f"{name}: no such switch, {nearest(name, SWITCHES)}"
-            for name in switches
-            if name not in SWITCHES
-        ]
-        for name, value in switches.items():
-            if name in SWITCHES:
-                problems += _switch_problem(name, value)
-        if problems:
-            raise ConfigError("scout rules: " + "; ".join(problems))
-        object.__setattr__(self, "rules", rules)
-        for name, (document, production) in SWITCHES.items():
-            default = document if rules == "document" else production
-            object.__setattr__(self, name, switches.get(name, default))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return every switch by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @property
-    def digest(self) -> str:
-        """Return the rule set's name and a digest of every switch: single switches may differ from the set.
-
-        Example:
-            >>> ScoutRules().digest[:25], ScoutRules().digest == ScoutRules("production").digest
-            ('document sha256:959d1990c', False)
-        """
-        return f"{self.rules} {digest_of(self.to_dict())}"
-
-
-def _switch_problem(name: str, value: object) -> list[str]:
-    """Return what is wrong with a switch's value, as a list of none or one."""
-    if name in ALLOWED:
-        good = value in ALLOWED[name]
-        allowed = " or ".join(ALLOWED[name])
-    elif name == "default_cpu_efficiency":
-        good = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-        allowed = "a percentage of at least 0"
-    else:
-        good, allowed = isinstance(value, bool), "True or False"
-    return [] if good else [f"{name}={value!r}: allowed is {allowed}"]

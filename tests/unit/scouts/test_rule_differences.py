@@ -357,7 +357,8 @@ def test_min_cpu_efficiency_is_a_median(rules):
 
 
 def test_every_switch_can_be_set_alone():
-    for name, (document, production) in SWITCHES.items():
+    for name, switch in SWITCHES.items():
+        document, production = switch.document, switch.production
         alone = ScoutRules("document", **{name: production}).to_dict()
         expected = ScoutRules().to_dict() | {name: production}
         assert alone == expected, name
@@ -371,7 +372,7 @@ def test_every_switch_can_be_set_alone():
         (("documents",), {}, "did you mean 'document'"),
         ((), {"io_intensity": True}, "did you mean 'io_intensity_per_core'"),
         ((), {"long_job_inclusive": 1}, "allowed is True or False"),
-        ((), {"default_cpu_efficiency": -1}, "a percentage of at least 0"),
+        ((), {"default_cpu_efficiency": -1}, "a number of at least 0"),
         ((), {"second_trigger_counts": "both"}, "after_avalanche or whole_task"),
     ],
 )

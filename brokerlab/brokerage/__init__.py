@@ -1,0 +1,1 @@
+"""Where work goes: production task and job brokerage, replayed as queries."""
