@@ -1,0 +1,40 @@
+"""What a parser has to say about a text: where, about which part, and what follows from it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from brokerlab.errors import BrokerlabWarning
+
+EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One remark of a parser.
+
+    Attributes:
+        position: 0-based position in the text.
+        text: The part it is about.
+        message: What is wrong with it and what follows.
+        serious: Whether it changes the meaning in a way nobody can have wanted (and is worth a warning).
+    """
+
+    position: int
+    text: str
+    message: str
+    serious: bool = True
+
+    def __str__(self) -> str:
+        return f"at {self.position} {self.text!r}: {self.message}"
+
+
+def warn(subject: str, findings: Iterable[str], *, stacklevel: int = 3) -> None:
+    """Issue one warning for all findings, with their number and up to five of them; none without any."""
+    found = list(dict.fromkeys(findings))
+    if found:
+        more = f"; and {len(found) - EXAMPLES} more" if len(found) > EXAMPLES else ""
+        message = f"{subject}, {len(found)} findings: {'; '.join(found[:EXAMPLES])}{more}"
+        warnings.warn(message, BrokerlabWarning, stacklevel=stacklevel)

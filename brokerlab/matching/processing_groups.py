@@ -1,0 +1,29 @@
+"""Processing groups: what ``type=`` of a fair share policy looks at instead of the processing type."""
+
+from __future__ import annotations
+
+TEST = "test"
+OTHERS = "others"
+_OF_THEIR_OWN = ("evgen", "simul", "reprocessing", "mcore", "group", "deriv", "pile", "merge")
+_TESTS = ("prod_test", "validation", "ptest", "rc_test", "rc_test2", "rc_alrb")
+_GROUPS = {name: name for name in _OF_THEIR_OWN} | dict.fromkeys(_TESTS, TEST)
+
+PROCESSING_GROUPS = (*_OF_THEIR_OWN, TEST, OTHERS)
+
+
+def processing_group(processingtype: str | None) -> str:
+    """Return the processing group of a processing type.
+
+    Args:
+        processingtype: Of the task; null, ``test`` itself and everything unknown is ``others``.
+
+    Returns:
+        One of :data:`PROCESSING_GROUPS`.
+
+    Source: zero-share.md 2.
+
+    Example:
+        >>> [processing_group(text) for text in ("simul", "ptest", "test", None)]
+        ['simul', 'test', 'others', 'others']
+    """
+    return _GROUPS.get(processingtype or "", OTHERS)
