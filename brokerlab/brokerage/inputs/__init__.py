@@ -1,0 +1,1 @@
+"""Facts that the production brokerage derives from its input tables before any queue is looked at."""

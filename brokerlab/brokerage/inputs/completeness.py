@@ -1,0 +1,327 @@
+"""Is a task's input complete anywhere: the outcomes before any queue is looked at.
+
+Source: production-job-brokerage.md section 2, B2 and B3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from brokerlab.brokerage.inputs.endpoints import read_storage, up
+from brokerlab.brokerage.inputs.frames import SNAPSHOT, TASK, Schema, at_snapshots, read, yes
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.gdpconfig import Config
+
+INPUT_INCOMPLETE = "input_incomplete"
+
+PSEUDO_NAMES = ("pseudo_dataset", "seq_number")
+PSEUDO_TYPES = ("pseudo_input", "pp_input")
+
+_TASKS: Schema = {**TASK, **SNAPSHOT, "vo": pl.String, "inputprestaging": pl.Boolean}
+_DATASETS: Schema = {"datasetname": pl.String}
+_DATASET_FLAGS: Schema = {
+    **TASK,
+    "distributed": pl.Boolean,
+    "pseudo": pl.Boolean,
+    "type": pl.String,
+}
+_REPLICAS: Schema = {"datasetname": pl.String, "ddm_endpoint_name": pl.String}
+_REPLICA_FACTS: Schema = {
+    **TASK,
+    **SNAPSHOT,
+    "found": pl.Int64,
+    "total": pl.Int64,
+    "vp": pl.Boolean,
+    "is_tape": pl.Boolean,
+    "readable_lan": pl.Boolean,
+    "readable_wan": pl.Boolean,
+}
+
+
+@dataclass(frozen=True)
+class Completeness:
+    """Where the input of each task is complete.
+
+    Attributes:
+        tasks: ``jeditaskid``, ``snapshot`` (key, sorted), ``outcome`` (null or ``input_incomplete``),
+            ``detail`` (which datasets, and where they are complete but unreadable; null without
+            outcome), ``remote_source_available``, ``any_complete`` (has complete locations).
+        complete_locations: ``jeditaskid``, ``snapshot``, ``ddm_endpoint_name``, sorted: endpoints complete for
+            every real, non-distributed input dataset of the task, readable or not.
+        datasets: One row per task, instant and such dataset, sorted: ``jeditaskid``, ``snapshot``,
+            ``datasetname``, ``complete_disk``, ``complete_tape`` (a complete replica that is readable),
+            ``truly_complete_disk`` (no file missing), ``local_source``, ``remote_source``, ``locations``
+            (list of str: complete, readable or not).
+    """
+
+    tasks: pl.DataFrame
+    complete_locations: pl.DataFrame
+    datasets: pl.DataFrame
+
+
+def real(datasets: pl.DataFrame | None, *, distributed: bool) -> pl.DataFrame:
+    """Return the real input datasets: neither pseudo nor, unless asked for, distributed.
+
+    Args:
+        datasets: ``datasetname``, and perhaps ``jeditaskid`` (null = every task), ``distributed``, ``pseudo``,
+            ``type``.
+        distributed: Keep distributed datasets.
+
+    Returns:
+        ``jeditaskid``, ``datasetname`` of distinct datasets.
+    """
+    rows = read("datasets", datasets, _DATASETS, _DATASET_FLAGS)
+    pseudo = (
+        yes("pseudo")
+        | pl.col("datasetname").is_in(PSEUDO_NAMES)
+        | pl.col("type").fill_null("").is_in(PSEUDO_TYPES)
+    )
+    kept = rows.filter(~pseudo if distributed else ~pseudo & ~yes("distributed"))
+    return kept.select("jeditaskid", "datasetname").unique(maintain_order=True)
+
+
+def _replicas(
+    replicas: pl.DataFrame | None,
+    storage: pl.DataFrame | None,
+    tasks: pl.DataFrame,
+    rules: ProductionRules,
+) -> tuple[pl.DataFrame, list[str]]:
+    """Return the replicas with what can be read of them, and the snapshot key of this table."""
+    copies, snapshot = at_snapshots(read("replicas", replicas, _REPLICAS, _REPLICA_FACTS), tasks)
+    endpoints, endpoint_snapshot = at_snapshots(read_storage(storage), tasks)
+    if endpoint_snapshot and not snapshot:
+        snapshot = endpoint_snapshot
+        copies = copies.join(endpoints.select(snapshot).unique(), how="cross")
+    states = endpoints.select(
+        *endpoint_snapshot,
+        "ddm_endpoint_name",
+        on_tape="is_tape",
+        lan=up("read_lan", rules=rules),
+        wan=up("read_wan", rules=rules),
+    )
+    joined = copies.join(states, on=[*endpoint_snapshot, "ddm_endpoint_name"], how="left")
+    facts = joined.with_columns(
+        pl.coalesce("is_tape", "on_tape", pl.lit(value=False)).alias("is_tape"),
+        pl.coalesce("readable_lan", "lan", pl.lit(value=False)).alias("lan"),
+        pl.coalesce("readable_wan", "wan", pl.lit(value=False)).alias("wan"),
+        pl.col("found", "total").fill_null(0),
+    )
+    return facts, snapshot
+
+
+def _of_tasks(asked: pl.DataFrame, copies: pl.DataFrame, snapshot: list[str]) -> pl.DataFrame:
+    """Join the datasets that tasks read with their replicas; replicas without task serve every task."""
+    parts = []
+    every = pl.col("jeditaskid").is_null()
+    for rows, key in (
+        (copies.filter(every).drop("jeditaskid"), ["datasetname"]),
+        (copies.filter(~every), ["jeditaskid", "datasetname"]),
+    ):
+        parts.append(asked.join(rows, on=[*key, *snapshot], how="inner"))
+    return pl.concat(parts, how="diagonal")
+
+
+def _complete(frame: pl.DataFrame) -> pl.DataFrame:
+    """Mark the replicas that count as complete and those without any missing file."""
+    total = pl.when(pl.col("total") > 0).then("total")
+    enough = (pl.col("total") - pl.col("found") <= pl.col("max_missing")) | (
+        pl.col("found") / total * 100 >= pl.col("min_percent")
+    )
+    whole = pl.col("found") == pl.col("total")
+    usable = ~yes("vp")
+    partly = ((pl.col("found") > 0) & enough).fill_null(value=False)
+    return frame.with_columns(whole=usable & whole, complete=usable & (whole | partly))
+
+
+def _limits(tasks: pl.DataFrame, config: Config) -> pl.DataFrame:
+    """Return the tasks with MAX_MISSING_INPUT_FILES and MIN_INPUT_COMPLETENESS of their VO."""
+    names = {"max_missing": "MAX_MISSING_INPUT_FILES", "min_percent": "MIN_INPUT_COMPLETENESS"}
+    rows = [
+        {"vo": vo}
+        | {
+            column: float(config.get(key, app="jedi", component="jobbroker", vo=vo))
+            for column, key in names.items()
+        }
+        for vo in tasks["vo"].unique().to_list()
+    ]
+    limits = pl.DataFrame(rows, schema={"vo": pl.String, **dict.fromkeys(names, pl.Float64)})
+    return tasks.join(limits, on="vo", how="left", nulls_equal=True)
+
+
+def completeness(
+    tasks: pl.DataFrame,
+    datasets: pl.DataFrame | None,
+    replicas: pl.DataFrame | None,
+    storage_endpoints: pl.DataFrame | None,
+    *,
+    config: Config | None = None,
+    rules: ProductionRules | None = None,
+) -> Completeness:
+    """Decide for many tasks whether their input is complete somewhere it can be read.
+
+    Args:
+        tasks: ``jeditaskid``, ``snapshot``, ``vo``, ``inputprestaging``; one row per task and instant.
+        datasets: Input datasets: ``datasetname``, ``distributed``, perhaps ``jeditaskid`` (null = every task).
+        replicas: ``datasetname``, ``ddm_endpoint_name``, ``found``, ``total`` [files], ``vp``; perhaps
+            ``jeditaskid``, ``snapshot``; ``is_tape``, ``readable_lan``, ``readable_wan`` go before those
+            of the endpoint. Null ``found`` and ``total`` are 0.
+        storage_endpoints: ``ddm_endpoint_name``, ``is_tape``, ``read_lan``, ``read_wan``; perhaps
+            ``snapshot``. A replica at an endpoint that is not here, and that says nothing itself, cannot
+            be read.
+        config: MAX_MISSING_INPUT_FILES, MIN_INPUT_COMPLETENESS, by the task's VO.
+        rules: ``other_status_up`` (J15); null = ``document``.
+
+    Returns:
+        See :class:`Completeness`. Merge chunks are treated like the others; tasks with inputprestaging have
+        complete locations but never an outcome.
+
+    Raises:
+        SchemaError: A missing key column or a column of another type.
+
+    Source: production-job-brokerage.md 2.
+    """
+    rows = read("tasks", tasks, TASK, {k: v for k, v in _TASKS.items() if k not in TASK})
+    rows = _limits(
+        rows.unique(["jeditaskid", "snapshot"], keep="first", maintain_order=True),
+        config or Config.empty(),
+    )
+    names = real(datasets, distributed=False)
+    asked = pl.concat(
+        [
+            rows.join(names.drop_nulls("jeditaskid"), on="jeditaskid", how="inner"),
+            rows.join(names.filter(pl.col("jeditaskid").is_null()).drop("jeditaskid"), how="cross"),
+        ]
+    ).unique(["jeditaskid", "snapshot", "datasetname"])
+    copies, snapshot = _replicas(replicas, storage_endpoints, rows, rules or ProductionRules())
+    found = _complete(_of_tasks(asked, copies, snapshot))
+    per_dataset = _per_dataset(asked, found)
+    locations = _complete_everywhere(per_dataset)
+    return Completeness(_outcomes(rows, per_dataset, locations), locations, per_dataset)
+
+
+_KEY = ["jeditaskid", "snapshot"]
+
+
+def _per_dataset(asked: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+    readable = pl.col("lan") | pl.col("wan")
+    disk = ~pl.col("is_tape")
+    flags = {
+        "complete_disk": pl.col("complete") & readable & disk,
+        "complete_tape": pl.col("complete") & readable & ~disk,
+        "truly_complete_disk": pl.col("whole") & readable & disk,
+        "local_source": pl.col("complete") & pl.col("lan"),
+        "remote_source": pl.col("complete") & pl.col("wan"),
+    }
+    places = pl.col("ddm_endpoint_name").filter("complete").unique().sort()
+    facts = found.group_by(*_KEY, "datasetname").agg(
+        **{name: flag.any() for name, flag in flags.items()}, locations=places
+    )
+    return (
+        asked.join(facts, on=[*_KEY, "datasetname"], how="left", nulls_equal=True)
+        .select(
+            *_KEY,
+            "datasetname",
+            "inputprestaging",
+            *(yes(name) for name in flags),
+            pl.col("locations").fill_null(pl.lit([], dtype=pl.List(pl.String))),
+        )
+        .sort(*_KEY, "datasetname")
+    )
+
+
+def _complete_everywhere(per_dataset: pl.DataFrame) -> pl.DataFrame:
+    n_datasets = per_dataset.group_by(_KEY).agg(n_datasets=pl.len())
+    holds = (
+        per_dataset.explode("locations")
+        .drop_nulls("locations")
+        .group_by(*_KEY, ddm_endpoint_name="locations")
+        .agg(n=pl.len())
+    )
+    return (
+        holds.join(n_datasets, on=_KEY, how="inner", nulls_equal=True)
+        .filter(pl.col("n") == pl.col("n_datasets"))
+        .select(*_KEY, "ddm_endpoint_name")
+        .sort(*_KEY, "ddm_endpoint_name")
+    )
+
+
+def _outcomes(
+    rows: pl.DataFrame, per_dataset: pl.DataFrame, locations: pl.DataFrame
+) -> pl.DataFrame:
+    checked = per_dataset.filter(~yes("inputprestaging"))
+    missing = ~(pl.col("complete_disk") | pl.col("complete_tape"))
+    somewhere = pl.col("locations").list.len() > 0
+    said = pl.format(
+        "{}: {}",
+        "datasetname",
+        pl.when(somewhere)
+        .then(
+            pl.format(
+                "complete only where nothing can be read: {}", pl.col("locations").list.join(", ")
+            )
+        )
+        .otherwise(pl.lit("complete at no endpoint")),
+    )
+    verdicts = checked.group_by(_KEY, maintain_order=True).agg(
+        incomplete=missing.any(),
+        detail=said.filter(missing).str.join("; "),
+        remote_source_available=pl.col("remote_source").filter(~missing).all(),
+    )
+    complete = locations.select(_KEY).unique().with_columns(any_complete=pl.lit(value=True))
+    return (
+        rows.join(verdicts, on=_KEY, how="left", nulls_equal=True)
+        .join(complete, on=_KEY, how="left", nulls_equal=True)
+        .sort(_KEY)
+        .select(
+            *_KEY,
+            outcome=pl.when(yes("incomplete")).then(pl.lit(INPUT_INCOMPLETE)),
+            detail=pl.when(yes("incomplete")).then("detail"),
+            remote_source_available=pl.col("remote_source_available").fill_null(value=True),
+            any_complete=yes("any_complete"),
+        )
+    )
+
+
+def dataset_completeness(
+    replicas: Iterable[Mapping[str, Any]],
+    endpoints: Iterable[Mapping[str, Any]],
+    *,
+    max_missing_input_files: float,
+    min_input_completeness: float,
+    rules: ProductionRules | None = None,
+) -> dict[str, Any]:
+    """Return the facts of one dataset: a row of :attr:`Completeness.datasets` without its key.
+
+    Example:
+        >>> replica = {"datasetname": "D", "ddm_endpoint_name": "R", "found": 9, "total": 10}
+        >>> limits = {"max_missing_input_files": 1, "min_input_completeness": 100}
+        >>> dataset_completeness([replica], [{"ddm_endpoint_name": "R"}], **limits)["locations"]
+        ['R']
+    """
+    limits = {
+        "MAX_MISSING_INPUT_FILES": max_missing_input_files,
+        "MIN_INPUT_COMPLETENESS": min_input_completeness,
+    }
+    copies = [dict(row) for row in replicas]
+    names = sorted({row["datasetname"] for row in copies}) or ["D"]
+    result = completeness(
+        pl.DataFrame({"jeditaskid": [0]}),
+        pl.DataFrame({"datasetname": names}),
+        pl.from_dicts(copies, schema={**_REPLICAS, **_REPLICA_FACTS}) if copies else None,
+        pl.from_dicts(
+            [dict(row) for row in endpoints],
+            schema={
+                "ddm_endpoint_name": pl.String,
+                "is_tape": pl.Boolean,
+                "read_lan": pl.String,
+                "read_wan": pl.String,
+            },
+        ),
+        config=Config.empty().with_values({f"jedi/jobbroker/{k}": v for k, v in limits.items()}),
+        rules=rules,
+    )
+    return result.datasets.drop(*_KEY, "datasetname", "inputprestaging").row(0, named=True)

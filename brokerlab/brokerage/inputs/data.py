@@ -1,0 +1,118 @@
+"""How much of a task's input lies where its queues can read it.
+
+Source: production-job-brokerage.md 6.1.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from brokerlab.brokerage.inputs.completeness import real
+from brokerlab.brokerage.inputs.frames import TASK, Schema, for_tasks, read
+
+ON_DISK = ("localdisk", "cache")
+WITH_TAPE = (*ON_DISK, "localtape")
+
+_FILES: Schema = {"datasetname": pl.String, "lfn": pl.String}
+_FILE_FACTS: Schema = {**TASK, "fsize": pl.Int64}
+_PLACES: Schema = {
+    "datasetname": pl.String,
+    "panda_queue": pl.String,
+    "lfn": pl.String,
+    "kind": pl.String,
+}
+
+
+def _distinct_files(
+    tasks: pl.DataFrame, datasets: pl.DataFrame | None, files: pl.DataFrame | None
+) -> pl.DataFrame:
+    """Return ``jeditaskid, lfn, datasetname, fsize`` of the files of the tasks' real datasets."""
+    wanted = for_tasks(real(datasets, distributed=True), tasks)
+    rows = for_tasks(read("files", files, _FILES, _FILE_FACTS), tasks)
+    return (
+        rows.join(wanted, on=["jeditaskid", "datasetname"], how="semi")
+        .group_by("jeditaskid", "lfn", "datasetname")
+        .agg(pl.col("fsize").max().fill_null(0))
+    )
+
+
+def input_totals(
+    tasks: pl.DataFrame, datasets: pl.DataFrame | None, files: pl.DataFrame | None
+) -> pl.DataFrame:
+    """Return the size of each task's input; a name in several datasets counts once.
+
+    Args:
+        tasks: ``jeditaskid``.
+        datasets: ``datasetname`` and perhaps ``jeditaskid`` (null = every task), ``pseudo``, ``type``.
+        files: ``datasetname``, ``lfn``, ``fsize`` [B] (null = 0), perhaps ``jeditaskid``.
+
+    Returns:
+        One row per task, sorted: ``jeditaskid``, ``total`` [B] i64, ``nfiles`` i64; 0 without input.
+
+    Raises:
+        SchemaError: A missing key column or a column of another type.
+
+    Source: production-job-brokerage.md 6.1.
+    """
+    asked = read("tasks", tasks, TASK).unique()
+    names = _distinct_files(asked, datasets, files).group_by("jeditaskid", "lfn")
+    totals = (
+        names.agg(pl.col("fsize").max())
+        .group_by("jeditaskid")
+        .agg(total=pl.col("fsize").sum(), nfiles=pl.len().cast(pl.Int64))
+    )
+    return (
+        asked.join(totals, on="jeditaskid", how="left")
+        .with_columns(pl.col("total", "nfiles").fill_null(0))
+        .sort("jeditaskid")
+    )
+
+
+def input_at_queues(
+    tasks: pl.DataFrame,
+    datasets: pl.DataFrame | None,
+    files: pl.DataFrame | None,
+    file_locations: pl.DataFrame | None,
+) -> pl.DataFrame:
+    """Return how much of each task's input each queue has.
+
+    Args:
+        tasks: ``jeditaskid``.
+        datasets: See :func:`input_totals`.
+        files: See :func:`input_totals`.
+        file_locations: ``datasetname``, ``panda_queue`` (parent name), ``lfn``, ``kind``, perhaps
+            ``jeditaskid``; other kinds than localdisk, cache and localtape do not count.
+
+    Returns:
+        One row per ``jeditaskid``, ``panda_queue`` with anything, sorted: ``avail``, ``navail`` on disk
+        or in cache, ``avail_t``, ``navail_t`` with tape too; i64, [B] and [files]. A pair without a row
+        has nothing.
+
+    Raises:
+        SchemaError: A missing key column or a column of another type.
+
+    Source: production-job-brokerage.md 6.1.
+    """
+    asked = read("tasks", tasks, TASK).unique()
+    wanted = _distinct_files(asked, datasets, files)
+    places = for_tasks(
+        read("file_locations", file_locations, _PLACES, TASK).filter(
+            pl.col("kind").is_in(WITH_TAPE)
+        ),
+        asked,
+    )
+    here = (
+        places.join(wanted, on=["jeditaskid", "datasetname", "lfn"], how="inner")
+        .group_by("jeditaskid", "panda_queue", "lfn")
+        .agg(pl.col("fsize").max(), disk=pl.col("kind").is_in(ON_DISK).any())
+    )
+    return (
+        here.group_by("jeditaskid", "panda_queue")
+        .agg(
+            avail=pl.col("fsize").filter("disk").sum(),
+            navail=pl.col("disk").sum().cast(pl.Int64),
+            avail_t=pl.col("fsize").sum(),
+            navail_t=pl.len().cast(pl.Int64),
+        )
+        .sort("jeditaskid", "panda_queue")
+    )

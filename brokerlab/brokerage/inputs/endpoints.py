@@ -1,0 +1,244 @@
+"""States of a queue's storage endpoints: what the checks ``storage_space`` to ``source_down`` compare.
+
+Source: production-job-brokerage.md 1.5 and checks 21 to 27.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import polars as pl
+
+from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, at_snapshots, read, yes
+from brokerlab.brokerage.rules import ProductionRules
+
+CHECKS = ("read_lan_down", "write_lan_down", "write_wan_down", "read_wan_down", "source_down")
+"""The checks 22 to 27 in the order in which a queue meets them."""
+
+DOWN = ("OFF", "TEST")
+
+_LINKS: Schema = {
+    "panda_queue": pl.String,
+    "direction": pl.String,
+    "ddm_endpoint_name": pl.String,
+}
+_SPACES = ("space_free", "space_expired", "space_min_free", "space_unavailable")
+_STATUS = ("read_lan", "write_lan", "read_wan", "write_wan")
+_STORAGE: Schema = {
+    **SNAPSHOT,
+    "site_name": pl.String,
+    "type": pl.String,
+    "is_tape": pl.Boolean,
+    **dict.fromkeys(_STATUS, pl.String),
+    **dict.fromkeys(_SPACES, pl.Float64),
+}
+
+
+def up(status: str, *, rules: ProductionRules) -> pl.Expr:
+    """Return whether a status column lets traffic pass.
+
+    Args:
+        status: Column with ON, OFF, TEST, null or anything else.
+        rules: ``other_status_up`` (J15): anything but OFF and TEST is up; else ON and null are.
+    """
+    if rules.other_status_up:
+        return ~pl.col(status).fill_null("").is_in(DOWN)
+    return pl.col(status).fill_null("ON") == "ON"
+
+
+def space_usable() -> pl.Expr:
+    """Return the usable space of an endpoint [GB]: free + expired - to be kept free - unavailable, nulls as 0."""
+    free, expired, kept, lost = (pl.col(name).fill_null(0.0) for name in _SPACES)
+    return free + expired - kept - lost
+
+
+def read_storage(storage_endpoints: pl.DataFrame | None) -> pl.DataFrame:
+    """Return the table ``storage_endpoints`` with every column that is used here."""
+    name: Schema = {"ddm_endpoint_name": pl.String}
+    return read("storage_endpoints", storage_endpoints, name, _STORAGE)
+
+
+def read_links(queue_endpoints: pl.DataFrame | None) -> pl.DataFrame:
+    """Return the table ``queue_endpoints`` of scope ``default`` (null scope included)."""
+    optional: Schema = {"is_default": pl.Boolean, "scope": pl.String}
+    links = read("queue_endpoints", queue_endpoints, _LINKS, optional)
+    return links.filter(pl.col("scope").fill_null("default") == "default").drop("scope")
+
+
+def endpoint_states(
+    queue_endpoints: pl.DataFrame | None,
+    storage_endpoints: pl.DataFrame | None,
+    *,
+    rules: ProductionRules,
+    snapshots: pl.DataFrame | None = None,
+) -> pl.DataFrame:
+    """Sum up the endpoints of each queue.
+
+    Args:
+        queue_endpoints: ``panda_queue`` (parent name), ``direction``, ``ddm_endpoint_name``,
+            ``is_default``; rows whose ``scope`` is neither null nor ``default`` are left aside.
+        storage_endpoints: ``ddm_endpoint_name``, ``type``, the four status columns and the space columns
+            [GB]; may carry ``snapshot``. An endpoint that is not here is of no type and has no space.
+        rules: ``other_status_up`` (J15).
+        snapshots: ``snapshot``, the instants wanted of a table with ``snapshot``; null = those it has.
+
+    Returns:
+        One row per [``snapshot``,] ``panda_queue``, sorted by it; ``snapshot`` only if
+        ``storage_endpoints`` has one. A queue without endpoints has no row: storage unknown, every flag
+        false.
+
+        * ``storage_known``: the default output endpoint is known; ``space_usable`` [GB], f64, of it, null
+          if not (the first in name order of several); ``output_endpoint``, ``output_site`` of it;
+        * ``read_lan_up``, ``receive_wan_up``: some DATADISK input endpoint has read_lan, write_wan up;
+        * ``write_lan_up``, ``send_wan_up``: some DATADISK output endpoint has write_lan, read_wan up;
+        * ``has_input_datadisk``, ``has_output_datadisk``.
+
+    Raises:
+        SchemaError: A missing key column or a column of another type.
+    """
+    links = read_links(queue_endpoints)
+    storage, snapshot = at_snapshots(read_storage(storage_endpoints), snapshots)
+    key = [*snapshot, "panda_queue"]
+    joined = links.join(storage, on="ddm_endpoint_name", how="inner")
+    disk = pl.col("type") == "DATADISK"
+    takes = disk & (pl.col("direction") == "input")
+    gives = disk & (pl.col("direction") == "output")
+    flags = {
+        "read_lan_up": takes & up("read_lan", rules=rules),
+        "receive_wan_up": takes & up("write_wan", rules=rules),
+        "has_input_datadisk": takes,
+        "write_lan_up": gives & up("write_lan", rules=rules),
+        "send_wan_up": gives & up("read_wan", rules=rules),
+        "has_output_datadisk": gives,
+    }
+    states = joined.group_by(key).agg(
+        **{name: flag.fill_null(value=False).any() for name, flag in flags.items()}
+    )
+    defaults = (
+        joined.filter(yes("is_default") & (pl.col("direction") == "output"))
+        .sort("ddm_endpoint_name")
+        .unique(key, keep="first", maintain_order=True)
+        .select(
+            *key,
+            output_endpoint="ddm_endpoint_name",
+            output_site="site_name",
+            space_usable=space_usable(),
+            storage_known=pl.lit(value=True),
+        )
+    )
+    return (
+        states.join(defaults, on=key, how="left")
+        .with_columns(yes("storage_known"))
+        .sort(key)
+        .select(
+            *key,
+            "storage_known",
+            "space_usable",
+            "output_endpoint",
+            "output_site",
+            *flags,
+        )
+    )
+
+
+def complete_here(
+    complete_locations: pl.DataFrame,
+    queue_endpoints: pl.DataFrame | None,
+    storage_endpoints: pl.DataFrame | None,
+) -> pl.DataFrame:
+    """Return the queues that own a DATADISK input endpoint with the whole input of a task.
+
+    Args:
+        complete_locations: ``jeditaskid``, ``ddm_endpoint_name``, perhaps ``snapshot``; see
+            :func:`brokerlab.brokerage.inputs.completeness.completeness`.
+        queue_endpoints: See :func:`endpoint_states`.
+        storage_endpoints: See :func:`endpoint_states`; only the types matter.
+
+    Returns:
+        ``jeditaskid``, [``snapshot``,] ``panda_queue`` (parent name), one row per pair that has one, sorted.
+    """
+    key = [name for name in ("jeditaskid", "snapshot") if name in complete_locations.columns]
+    disks = read_storage(storage_endpoints).filter(pl.col("type") == "DATADISK")
+    inputs = (
+        read_links(queue_endpoints)
+        .filter(pl.col("direction") == "input")
+        .join(disks.select("ddm_endpoint_name").unique(), on="ddm_endpoint_name", how="semi")
+    )
+    return (
+        complete_locations.join(inputs, on="ddm_endpoint_name", how="inner")
+        .select(*key, "panda_queue")
+        .unique()
+        .sort(*key, "panda_queue")
+    )
+
+
+def checks() -> dict[str, pl.Expr]:
+    """Return the checks 22 to 27 as expressions that say *skip*; the first that holds is the reason.
+
+    They read the columns of :func:`endpoint_states`, and per task and queue ``nucleus_queue``,
+    ``any_complete`` (the task's complete_locations is not empty), ``complete_here`` and
+    ``remote_source_available``. Nulls of a left join count as false, except ``remote_source_available``,
+    where null is true.
+
+    Source: production-job-brokerage.md 5, checks 22 to 27.
+    """
+    nucleus = yes("nucleus_queue")
+    anywhere = ~yes("any_complete") & yes("has_input_datadisk")
+    receives = yes("receive_wan_up") | (nucleus & (anywhere | yes("complete_here")))
+    exempt = nucleus & (anywhere | yes("complete_here") | yes("has_output_datadisk"))
+    sends = yes("send_wan_up") | (nucleus & yes("has_output_datadisk"))
+    remote = pl.col("remote_source_available").fill_null(value=True)
+    skips = (
+        ~yes("read_lan_up"),
+        ~yes("write_lan_up"),
+        ~receives,
+        ~sends,
+        ~remote & ~exempt,
+    )
+    return dict(zip(CHECKS, skips, strict=True))
+
+
+def endpoint_status(
+    queue_endpoints: Iterable[Mapping[str, Any]],
+    *,
+    nucleus_queue: bool,
+    remote_source_available: bool = True,
+    complete_locations: Collection[str] | None = None,
+    rules: ProductionRules | None = None,
+) -> str | None:
+    """Return the first of the checks 22 to 27 that skips one queue, or null.
+
+    Args:
+        queue_endpoints: Rows with the columns of both endpoint tables.
+        nucleus_queue: The queue is one of the nucleus.
+        remote_source_available: Some source is readable over WAN.
+        complete_locations: Endpoints with the whole input.
+        rules: Rule set; null = ``document``.
+
+    Example:
+        >>> endpoint_status([], nucleus_queue=False)
+        'read_lan_down'
+    """
+    rows = [{"panda_queue": "", **row} for row in queue_endpoints]
+    schema = {**_LINKS, "is_default": pl.Boolean, **_STORAGE}
+    table = pl.from_dicts(rows, schema=schema) if rows else pl.DataFrame(schema=schema)
+    storage = table.select("ddm_endpoint_name", *_STORAGE).unique(
+        "ddm_endpoint_name", keep="first", maintain_order=True
+    )
+    states = endpoint_states(
+        table.select(*_LINKS, "is_default"), storage, rules=rules or ProductionRules()
+    )
+    where = pl.DataFrame(
+        {"jeditaskid": 0, "ddm_endpoint_name": list(complete_locations or ())},
+        schema={"jeditaskid": pl.Int64, "ddm_endpoint_name": pl.String},
+    )
+    pair = pl.DataFrame({"panda_queue": [""]}).with_columns(
+        nucleus_queue=nucleus_queue,
+        remote_source_available=remote_source_available,
+        any_complete=where.height > 0,
+        complete_here=complete_here(where, table.select(*_LINKS), storage).height > 0,
+    )
+    pair = pair.join(states, on="panda_queue", how="left")
+    skips = pair.select(**checks()).row(0, named=True)
+    return next((name for name, skip in skips.items() if skip), None)

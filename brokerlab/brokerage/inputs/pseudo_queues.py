@@ -1,0 +1,168 @@
+"""Pseudo-queues of unified queues, one per resource type, and queue parameters given per core.
+
+Source: production-job-brokerage.md 1.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import polars as pl
+
+from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, read, yes
+
+PER_CORE_FLAG = "per_core_attr"
+PER_CORE = ("maxrss", "minrss", "maxwdir")
+UNIFIED_CAPABILITY = "ucore"
+
+_TYPES: Schema = {"resource_name": pl.String}
+_BOUNDS: Schema = {
+    "mincore": pl.Int64,
+    "maxcore": pl.Int64,
+    "minrampercore": pl.Float64,
+    "maxrampercore": pl.Float64,
+}
+_USED: Schema = {
+    **SNAPSHOT,
+    "unified_name": pl.String,
+    "is_unified": pl.Boolean,
+    "capability": pl.String,
+    "corecount": pl.Int64,
+    "maxrss": pl.Float64,
+    "minrss": pl.Float64,
+}
+
+
+def with_used(queues: pl.DataFrame, used: Schema) -> pl.DataFrame:
+    """Return the queues with the named columns added as null, or cast, and every other column untouched.
+
+    Raises:
+        SchemaError: No ``panda_queue``, or a column of another type.
+    """
+    named = read("queues", queues, {"panda_queue": pl.String}, used)
+    return queues.with_columns(named)
+
+
+def pseudo_queues(queues: pl.DataFrame, resource_types: pl.DataFrame | None) -> pl.DataFrame:
+    """Add the pseudo-queues of unified queues and mark their parents.
+
+    A queue of capability ``ucore`` that has none yet gets one pseudo-queue, ``PARENT/RESOURCE``, per
+    resource type with mincore <= max(1, its cores):
+
+    * corecount = max(min(parent, maxcore), mincore);
+    * maxrss = min(corecount * maxrampercore, parent maxrss * corecount / parent cores);
+    * minrss = max(corecount * minrampercore - corecount + 1, parent minrss * corecount / parent cores).
+
+    Without a bound per core the parent's own value takes the place of the first term. Parent cores 0 and
+    null are 1 in the divisions. A null maxrss or minrss of the parent is no limit.
+
+    Args:
+        queues: ``panda_queue``, ``capability``, ``corecount`` [cores], ``maxrss``, ``minrss`` [MB],
+            ``unified_name``, ``is_unified``; perhaps ``snapshot``; any other column goes over to the
+            pseudo-queues.
+        resource_types: ``resource_name``, ``mincore``, ``maxcore`` [cores], ``minrampercore``,
+            ``maxrampercore`` [MB].
+
+    Returns:
+        The queues, with ``unified_name`` (itself where it was null) and ``is_unified`` filled, and the
+        pseudo-queues; sorted by ``snapshot`` if there is one, then ``panda_queue``.
+
+    Raises:
+        SchemaError: A missing key column or a column of another type.
+
+    Source: production-job-brokerage.md 1.4.
+    """
+    had_snapshot = "snapshot" in queues.columns
+    rows = with_used(queues, _USED).with_columns(
+        pl.coalesce("unified_name", "panda_queue").alias("unified_name"),
+        yes("is_unified"),
+    )
+    key = ["snapshot", "unified_name"]
+    derived = rows.filter(pl.col("unified_name") != pl.col("panda_queue")).select(key).unique()
+    is_parent = (pl.col("capability") == UNIFIED_CAPABILITY) & (
+        pl.col("unified_name") == pl.col("panda_queue")
+    )
+    parents = rows.filter(is_parent).join(derived, on=key, how="anti", nulls_equal=True)
+    types = read("resource_types", resource_types, _TYPES, _BOUNDS)
+    children = _children(parents, types).select(rows.columns)
+    marked = pl.concat([parents.select(key), derived]).with_columns(marked=pl.lit(value=True))
+    old = rows.join(marked, on=key, how="left", nulls_equal=True).with_columns(
+        is_unified=pl.col("is_unified")
+        | (yes("marked") & (pl.col("unified_name") == pl.col("panda_queue")))
+    )
+    result = pl.concat([old.select(rows.columns), children]).sort("snapshot", "panda_queue")
+    return result if had_snapshot else result.drop("snapshot")
+
+
+def _children(parents: pl.DataFrame, types: pl.DataFrame) -> pl.DataFrame:
+    cores = pl.col("parent_cores")
+    pairs = (
+        parents.with_columns(parent_cores=pl.col("corecount").fill_null(0))
+        .join(types, how="cross")
+        .filter(pl.col("mincore").fill_null(0) <= pl.max_horizontal(1, cores))
+        .with_columns(
+            corecount=pl.max_horizontal(pl.min_horizontal(cores, "maxcore"), "mincore"),
+            divisor=pl.max_horizontal(1, cores).cast(pl.Float64),
+        )
+    )
+    most = pl.col("corecount") * pl.col("maxrampercore")
+    least = pl.col("corecount") * pl.col("minrampercore") - pl.col("corecount") + 1
+    return pairs.with_columns(
+        panda_queue=pl.col("panda_queue") + "/" + pl.col("resource_name"),
+        is_unified=pl.lit(value=False),
+        maxrss=pl.min_horizontal(
+            pl.coalesce(most, "maxrss"), pl.col("maxrss") * pl.col("corecount") / pl.col("divisor")
+        ),
+        minrss=pl.max_horizontal(
+            pl.coalesce(least, "minrss"), pl.col("minrss") * pl.col("corecount") / pl.col("divisor")
+        ),
+    )
+
+
+def scale_per_core(queues: pl.DataFrame) -> pl.DataFrame:
+    """Multiply maxrss, minrss and maxwdir of queues flagged ``per_core_attr`` by their cores.
+
+    To be done once, when the table is loaded. The flag is an item of ``catchall`` that starts with
+    ``per_core_attr``; a parameter of that name in ``params`` (JSON) wins. Cores 0 and null count as 1.
+
+    Args:
+        queues: ``panda_queue``, ``catchall``, ``params``, ``corecount`` [cores], ``maxrss``, ``minrss``,
+            ``maxwdir`` [MB].
+
+    Returns:
+        The queues in the given order; the three columns are f64.
+
+    Raises:
+        SchemaError: A missing key column or a column of another type.
+
+    Source: production-job-brokerage.md 1.4.
+    """
+    used: Schema = {
+        "catchall": pl.String,
+        "params": pl.String,
+        "corecount": pl.Int64,
+        **dict.fromkeys(PER_CORE, pl.Float64),
+    }
+    rows = with_used(queues, used)
+    item = pl.col("catchall").fill_null("").str.contains(rf"(?:^|,){PER_CORE_FLAG}")
+    given = pl.col("params").str.extract(rf'"{PER_CORE_FLAG}"\s*:\s*"?([^",}}\s]*)')
+    on = ~given.str.to_lowercase().is_in(["false", "0", "null", "none", ""])
+    flagged = pl.coalesce(on, item)
+    cores = pl.max_horizontal(1, pl.col("corecount").fill_null(0))
+    return rows.with_columns(
+        pl.when(flagged).then(pl.col(name) * cores).otherwise(pl.col(name)).alias(name)
+        for name in PER_CORE
+    )
+
+
+def derived_rows(
+    queue: Mapping[str, Any], resource_types: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return ``panda_queue, corecount, maxrss, minrss`` of the pseudo-queues of one unified queue."""
+    parent = pl.DataFrame(
+        [dict(queue) | {"capability": UNIFIED_CAPABILITY}], infer_schema_length=None
+    )
+    kinds = pl.from_dicts([dict(row) for row in resource_types], schema={**_TYPES, **_BOUNDS})
+    table = pseudo_queues(parent, kinds).filter(~pl.col("is_unified"))
+    return table.select("panda_queue", "corecount", "maxrss", "minrss").to_dicts()

@@ -1,0 +1,203 @@
+"""Unit formulas of tasks and files: one expression each, and the function of one value built on it.
+
+Source: production-job-brokerage.md 4.1 to 4.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from brokerlab.brokerage.inputs.frames import yes
+from brokerlab.units import GB, KB, MB
+
+RAM_COMPENSATION = 0.9
+WORK_MARGIN_B = 300 * MB
+MILLI = 1000
+
+_DISK_FACTORS = {"kB": KB, "MB": MB, "GB": GB}
+HS06_UNITS = (
+    "HS06sPerEvent",
+    "HS06sPerEventFixed",
+    "mHS06sPerEvent",
+    "mHS06sPerEventFixed",
+)
+
+
+def out_bytes() -> pl.Expr:
+    """Return the output of a job per event or per MB of input [B], i64.
+
+    ``outdiskunit`` *starts* with kB, MB or GB, else bytes; null and negative ``outdiskcount`` are 0.
+
+    Source: production-job-brokerage.md 1.1, 4.3.
+    """
+    factor = pl.lit(1, dtype=pl.Int64)
+    for prefix, size in _DISK_FACTORS.items():
+        starts = pl.col("outdiskunit").fill_null("").str.starts_with(prefix)
+        factor = pl.when(starts).then(pl.lit(size, dtype=pl.Int64)).otherwise(factor)
+    count = pl.col("outdiskcount").cast(pl.Int64).fill_null(0).clip(lower_bound=0)
+    return count * factor
+
+
+def work_count_bytes() -> pl.Expr:
+    """Return ``workdiskcount`` [B], i64; null stays null. The unit *is* kB, MB or GB, else bytes."""
+    factor = pl.col("workdiskunit").replace_strict(_DISK_FACTORS, default=1, return_dtype=pl.Int64)
+    return pl.col("workdiskcount").cast(pl.Int64) * factor
+
+
+def work_bytes(*, adds: bool) -> pl.Expr:
+    """Return the working directory of a job [B], i64.
+
+    Args:
+        adds: Switch ``workdisk_adds`` (J8): count + 300 MB, 0 where it is null; else the larger of the two.
+    """
+    count = work_count_bytes()
+    if adds:
+        return (count + WORK_MARGIN_B).fill_null(0)
+    return pl.max_horizontal(count, pl.lit(WORK_MARGIN_B, dtype=pl.Int64))
+
+
+def scales_with_events() -> pl.Expr:
+    """Return whether ``outdiskcount`` is per event (unit ends in PerEvent), else per MB of input."""
+    return pl.col("outdiskunit").fill_null("").str.ends_with("PerEvent")
+
+
+def hs06() -> pl.Expr:
+    """Return whether the wall time comes from HS06 s per event."""
+    return pl.col("cputimeunit").is_in(list(HS06_UNITS)).fill_null(value=False)
+
+
+def cputime_s() -> pl.Expr:
+    """Return the CPU time of an event [HS06 s], f64; null where undefined or not in HS06 mode."""
+    value = pl.col("cputime").cast(pl.Float64)
+    milli = pl.col("cputimeunit").str.starts_with("m")
+    # by a column: Polars multiplies with the reciprocal of a number, which differs in the last bit
+    scaled = value / pl.when(milli).then(float(MILLI)).otherwise(1.0)
+    return pl.when(hs06()).then(scaled)
+
+
+def nevents() -> pl.Expr:
+    """Return the events of a file, i64: range used (at least 1), else ``nevents`` if > 0, else 1.
+
+    Source: production-job-brokerage.md 4.1.
+    """
+    used = (pl.col("endevent") - pl.col("startevent") + 1).clip(lower_bound=1)
+    whole = pl.when(pl.col("nevents") > 0).then(pl.col("nevents"))
+    return pl.coalesce(used, whole, pl.lit(1)).cast(pl.Int64)
+
+
+def effective_mb() -> pl.Expr:
+    """Return the part of a file's size that its event range takes [MB], f64; 0 B counts as 1 MB.
+
+    Whole bytes, truncated. The range counts where start, end and events of the file are all known.
+
+    Source: production-job-brokerage.md 4.1.
+    """
+    size = pl.col("fsize").cast(pl.Int64).fill_null(0)
+    used = pl.col("endevent") - pl.col("startevent") + 1
+    known = pl.col("nevents") > 0
+    part = (size * used).cast(pl.Float64) / pl.when(known).then("nevents")
+    in_range = used.is_not_null() & known
+    effective = pl.when(in_range).then(part.cast(pl.Int64, strict=False)).otherwise(size)
+    return pl.when(effective == 0).then(1.0).otherwise(effective / MB)
+
+
+def direct_io() -> pl.Expr:
+    """Return whether a job reads its input in place instead of copying it to scratch.
+
+    Source: production-job-brokerage.md 4.3.
+    """
+    over_lan = (
+        ~yes("uselocalio")
+        & (pl.col("allowinputlan").fill_null("") != "")
+        & yes("direct_access_lan")
+    )
+    always = (pl.col("maxinputsize") == -1).fill_null(value=False)
+    return ~yes("is_merging") & (always | over_lan)
+
+
+def compensated_ram(need: pl.Expr) -> pl.Expr:
+    """Return 90 % of a memory need [MB], truncated to whole MB; null stays null.
+
+    Source: production-job-brokerage.md 4.2.
+    """
+    return (need.cast(pl.Float64) * RAM_COMPENSATION).cast(pl.Int64)
+
+
+def _row(values: Mapping[str, Any], schema: Mapping[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame({name: [values.get(name)] for name in schema}, schema=dict(schema))
+
+
+_DISK = {
+    "outdiskcount": pl.Int64,
+    "outdiskunit": pl.String,
+    "workdiskcount": pl.Int64,
+    "workdiskunit": pl.String,
+}
+_CPU = {"cputime": pl.Float64, "cputimeunit": pl.String}
+_FILE = dict.fromkeys(("fsize", "nevents", "startevent", "endevent"), pl.Int64)
+_DIRECT = {
+    "is_merging": pl.Boolean,
+    "maxinputsize": pl.Int64,
+    "uselocalio": pl.Boolean,
+    "allowinputlan": pl.String,
+    "direct_access_lan": pl.Boolean,
+}
+
+
+def disk_sizes(*, adds: bool = True, **task: Any) -> dict[str, Any]:
+    """Return ``out_bytes, work_bytes, scales_with_events`` of one task.
+
+    Example:
+        >>> disk_sizes(outdiskcount=2, outdiskunit="kBPerEvent")
+        {'out_bytes': 2048, 'work_bytes': 0, 'scales_with_events': True}
+    """
+    return (
+        _row(task, _DISK)
+        .select(
+            out_bytes=out_bytes(),
+            work_bytes=work_bytes(adds=adds),
+            scales_with_events=scales_with_events(),
+        )
+        .row(0, named=True)
+    )
+
+
+def cputime_seconds(**task: Any) -> dict[str, Any]:
+    """Return ``hs06, cputime_s`` of one task.
+
+    Example:
+        >>> cputime_seconds(cputime=1500, cputimeunit="mHS06sPerEvent")
+        {'hs06': True, 'cputime_s': 1.5}
+    """
+    return _row(task, _CPU).select(hs06=hs06(), cputime_s=cputime_s()).row(0, named=True)
+
+
+def file_measures(**file: Any) -> dict[str, Any]:
+    """Return ``effective_mb, nevents`` of one file.
+
+    Example:
+        >>> file_measures(fsize=4 * MB, nevents=100, startevent=0, endevent=24)
+        {'effective_mb': 1.0, 'nevents': 25}
+    """
+    row = _row(file, _FILE)
+    return row.select(effective_mb=effective_mb(), nevents=nevents()).row(0, named=True)
+
+
+def is_direct_io(**values: Any) -> bool:
+    """Return whether one job of a task reads in place at one queue."""
+    return bool(_row(values, _DIRECT).select(direct_io()).item())
+
+
+def ram_compensation(ramcount: int | None) -> int | None:
+    """Return the memory compared with the queue's [MB].
+
+    Example:
+        >>> ram_compensation(15999)
+        14399
+    """
+    row = _row({"ramcount": ramcount}, {"ramcount": pl.Int64})
+    value: int | None = row.select(compensated_ram(pl.col("ramcount"))).item()
+    return value
