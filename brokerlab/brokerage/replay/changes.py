@@ -1,0 +1,239 @@
+"""Changes of counts over time, added up in the engine, and the counts at the instants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.replay import states
+from brokerlab.brokerage.replay.clock import Clock
+from brokerlab.brokerage.replay.tables import collect
+from brokerlab.numerics import IntArray
+
+MEASURES = ("njobs", *states.WEIGHTS)
+"""What is counted: jobs, cores, disk traffic."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What happens to the counts of each group.
+
+    Attributes:
+        groups: One row per group, its columns; the row's number is the group's.
+        rows: ``group``, ``place`` (position of the first instant that sees the change), and one column per measure;
+            several rows may be of one group and place.
+        clock: The instants.
+    """
+
+    groups: pl.DataFrame
+    rows: pl.DataFrame
+    clock: Clock
+
+    def at_instants(
+        self, by: Sequence[str], measures: Sequence[str], where: pl.Expr | None = None
+    ) -> pl.DataFrame:
+        """Add changes up over time: what there is at every instant.
+
+        Args:
+            by: Columns of the groups to count by; null is a value of its own.
+            measures: Columns of the rows to add up.
+            where: Condition on the groups.
+
+        Returns:
+            ``snapshot``, ``by``, the measures; no row where the first measure is 0; sorted by ``snapshot`` and ``by``.
+        """
+        keys, key_of = self._keys(by, where)
+        counted, instants = len(keys), len(self.clock)
+        key = key_of[self.rows["group"].to_numpy()]
+        numbered = (
+            self.rows.select("place", *measures)
+            .with_columns(key=pl.Series(key))
+            .filter(pl.col("key") >= 0)
+        )
+        slot = numbered.select(pl.col("key") * instants + pl.col("place"), *measures)
+        summed = slot.group_by("key").agg(pl.col(name).sum() for name in measures).sort("key")
+        key, place = np.divmod(summed["key"].to_numpy(), max(instants, 1))
+        begins = np.searchsorted(key, np.arange(counted))[key] if len(key) else key
+        level = {}
+        for name in measures:
+            total = np.concatenate([[0], np.cumsum(summed[name].to_numpy())])
+            level[name] = total[1:] - total[begins]
+        until = np.append(np.where(key[1:] == key[:-1], place[1:], instants), instants)[: len(key)]
+        length = np.where(level[measures[0]] != 0, until - place, 0)
+        return self._spread(keys, key, place, length, level)
+
+    def _keys(self, by: Sequence[str], where: pl.Expr | None) -> tuple[pl.DataFrame, IntArray]:
+        """Return the distinct values of some columns, sorted, and their number for each group; -1 where not meant."""
+        meant = pl.lit(value=True) if where is None else where
+        numbered = self.groups.with_columns(meant=meant.fill_null(value=False)).with_row_index(
+            "group"
+        )
+        inside = numbered.filter("meant").select("group", *by)
+        keys = inside.select(by).unique().sort(by).with_row_index("key")
+        found = (
+            inside.join(keys, on=list(by), nulls_equal=True)
+            if by
+            else inside.with_columns(key=pl.lit(0))
+        )
+        number = np.full(len(self.groups), -1, np.int64)
+        number[found["group"].to_numpy()] = found["key"].to_numpy()
+        return keys, number
+
+    def _spread(
+        self,
+        keys: pl.DataFrame,
+        key: IntArray,
+        place: IntArray,
+        length: IntArray,
+        level: dict[str, IntArray],
+    ) -> pl.DataFrame:
+        """Repeat what holds over several instants once for each of them."""
+        ends = np.cumsum(length)
+        offset = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - length, length)
+        at = np.repeat(place, length) + offset
+        order = np.argsort(at, kind="stable")
+        row = np.repeat(np.arange(len(key)), length)[order]
+        snapshot = pl.Series("snapshot", self.clock.snapshots[at[order]], dtype=pl.Int64)
+        values = [pl.Series(name, level[name][row], dtype=pl.Int64) for name in level]
+        shown = keys.drop("key")[key[row]]
+        return pl.DataFrame([snapshot, *shown.get_columns(), *values])
+
+
+def job_changes(
+    jobs: nw.LazyFrame[Any],
+    log: nw.LazyFrame[Any] | None,
+    clock: Clock,
+    by: Sequence[str] = states.GROUP,
+) -> Changes:
+    """Add up in the engine what every job's changes of status do to the counts.
+
+    Jobs with an entry in the log are read from it, the others from their times.
+
+    Args:
+        jobs: Result of :func:`states.prepared`.
+        log: Status log of the same engine; None if there is none.
+        clock: The instants.
+        by: Columns of the jobs to count by, besides the status.
+
+    Returns:
+        Changes by ``by`` and ``jobstatus``, of ``njobs, ncores, diskio_sum, diskio_jobs``.
+    """
+    plain = jobs
+    parts = []
+    if log is not None:
+        plain = jobs.join(log.select("pandaid").unique(), on="pandaid", how="anti")
+        parts.append(_from_log(states.spans(log, jobs), clock, by))
+    parts.append(_from_times(states.times(plain), clock, by))
+    groups, rows = [], []
+    for part in parts:
+        first = sum(map(len, groups))
+        groups.append(part.groups)
+        rows.append(part.rows.with_columns(pl.col("group") + first))
+    return Changes(pl.concat(groups), pl.concat(rows), clock)
+
+
+def _from_times(times: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Changes:
+    """Count the jobs that pass each of their five times, then say which status ends and begins there."""
+    moments = times.select(
+        *by,
+        *states.WEIGHTS,
+        "after",
+        "now",
+        *(clock.moment(nw.col(name)).alias(name) for name in states.BOUNDARIES),
+    )
+    passed = _passed(moments, states.BOUNDARIES, [*by, "after", "now"], clock)
+    boundary = pl.col("boundary")
+    begins = dict(zip(states.BOUNDARIES, states.ENTERED, strict=True))
+    ends = dict(zip(states.BOUNDARIES[1:], states.ENTERED[:-1], strict=True))
+    return _stacked(
+        passed,
+        [(_named(boundary, begins), 1), (_named(boundary, ends), -1)],
+        by,
+    )
+
+
+def _named(boundary: pl.Expr, status: dict[str, str]) -> pl.Expr:
+    """Return the status at a boundary; null where there is none."""
+    state = boundary.replace_strict(status, default=None, return_dtype=pl.String)
+    own = pl.when(state == "after").then("after").when(state == "now").then("now")
+    return own.otherwise(state)
+
+
+def _from_log(spans: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Changes:
+    """Count the jobs that enter and leave each status."""
+    moments = spans.select(
+        *by,
+        *states.WEIGHTS,
+        "jobstatus",
+        *(clock.moment(nw.col(name)).alias(name) for name in ("enter", "leave")),
+    )
+    passed = _passed(moments, ("enter", "leave"), [*by, "jobstatus"], clock)
+    status = pl.col("jobstatus")
+    sides = [("enter", 1), ("leave", -1)]
+    return _stacked(
+        passed,
+        [(pl.when(pl.col("boundary") == name).then(status), sign) for name, sign in sides],
+        by,
+    )
+
+
+def _stacked(passed: Changes, sides: Sequence[tuple[pl.Expr, int]], by: Sequence[str]) -> Changes:
+    """Name the status of each group of boundaries, once for what begins and once for what ends."""
+    groups, rows = [], []
+    for status, sign in sides:
+        first = sum(map(len, groups))
+        named = passed.groups.select(*by, jobstatus=status)
+        told = named["jobstatus"].is_not_null().gather(passed.rows["group"])
+        signed = [pl.col(name) * sign for name in MEASURES]
+        groups.append(named)
+        rows.append(passed.rows.filter(told).with_columns(pl.col("group") + first, *signed))
+    return Changes(pl.concat(groups), pl.concat(rows), passed.clock)
+
+
+def _passed(
+    moments: nw.LazyFrame[Any], boundaries: Sequence[str], keys: Sequence[str], clock: Clock
+) -> Changes:
+    """Add up in the engine what passes each boundary at each moment, and place the moments.
+
+    Args:
+        moments: ``keys``, the weights, and one column of moments per boundary.
+        boundaries: Those columns.
+        keys: Columns to count by.
+        clock: The instants.
+
+    Returns:
+        Changes by ``keys`` and ``boundary``.
+    """
+    # narwhals' unpivot leaves the connection of a DuckDB relation; a union does the same
+    long = nw.concat(
+        [
+            moments.select(*keys, *states.WEIGHTS, boundary=nw.lit(name), moment=nw.col(name))
+            for name in boundaries
+        ]
+    )
+    found = collect(
+        long.filter(~nw.col("moment").is_null())
+        .group_by(*keys, "boundary", "moment")
+        .agg(
+            nw.len().cast(nw.Int64).alias("njobs"),
+            *(nw.col(name).sum().cast(nw.Int64).alias(name) for name in states.WEIGHTS),
+        )
+    )
+    return _grouped(
+        found.with_columns(place=clock.place(found["moment"])), [*keys, "boundary"], clock
+    )
+
+
+def _grouped(found: pl.DataFrame, keys: Sequence[str], clock: Clock) -> Changes:
+    """Number the groups of a table of changes: a number for many texts."""
+    texts = [name for name in keys if found.schema[name] == pl.String]
+    coded = found.with_columns(pl.col(texts).cast(pl.Categorical))
+    groups = coded.select(keys).unique().with_row_index("group")
+    rows = coded.join(groups, on=list(keys), nulls_equal=True)
+    kept = rows.select(pl.col("group").cast(pl.Int64), pl.col("place").cast(pl.Int64), *MEASURES)
+    return Changes(groups.drop("group").with_columns(pl.col(texts).cast(pl.String)), kept, clock)

@@ -1,0 +1,183 @@
+"""Instants of brokerage, and how an engine buckets times to them without a join.
+
+Times are UTC without zone. An event at an instant has happened by then: what begins at ``t`` is seen at ``t``, what
+ends at ``t`` is not (intervals are closed on the left, open on the right).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import polars as pl
+
+from brokerlab.errors import ConfigError, DataError
+from brokerlab.numerics import IntArray
+
+FINEST_CELL_US = 60_000_000
+"""Cells of instants that lie on no common grid [us]."""
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - times are UTC without zone
+
+
+def duration_us(text: str, name: str = "every") -> int:
+    """Read a duration such as ``10m`` as microseconds.
+
+    Args:
+        text: A whole number and one of s, m, h, d.
+        name: Name of the argument, for the message.
+
+    Raises:
+        ConfigError: It is no such text, or not longer than nothing.
+
+    Example:
+        >>> duration_us("10m")
+        600000000
+    """
+    number, unit = str(text)[:-1], str(text)[-1:]
+    if unit not in _UNITS or not (number.isascii() and number.isdigit()) or int(number) == 0:
+        raise ConfigError(f"{name}={text!r}: allowed is a whole number of s, m, h or d, e.g. '10m'")
+    return int(number) * _UNITS[unit] * 1_000_000
+
+
+def microseconds(time: nw.Expr) -> nw.Expr:
+    """Return a time as microseconds since 1970, on every engine.
+
+    The engines know no common function for this; the parts of a time they all have.
+    """
+    part = time.dt
+    year = part.year().cast(nw.Int64)
+    leap = (year - 1969) // 4 - (year - 1901) // 100 + (year - 1601) // 400
+    days = 365 * (year - 1970) + leap + part.ordinal_day() - 1
+    minutes = (days * 24 + part.hour()) * 60 + part.minute()
+    return ((minutes * 60 + part.second()) * 1_000_000 + part.microsecond()).cast(nw.Int64)
+
+
+def instants(tasks: pl.DataFrame, *, every: str | None = "10m") -> pl.DataFrame:
+    """Number the distinct instants at which tasks are brokered.
+
+    Args:
+        tasks: ``at``, naive UTC; rows without it are left out.
+        every: Grid to which instants are rounded down, so that tasks share them; None keeps each.
+
+    Returns:
+        ``snapshot`` i64 from 0 in the order of time, ``at``.
+
+    Raises:
+        ConfigError: The grid is not a duration.
+
+    Example:
+        >>> at = [datetime(2026, 3, 1, 12, 7), datetime(2026, 3, 1, 12, 3)]
+        >>> instants(pl.DataFrame({"at": at})).rows()
+        [(0, datetime.datetime(2026, 3, 1, 12, 0))]
+    """
+    at = rounded(pl.col("at").cast(pl.Datetime("us")), every)
+    distinct = tasks.select(at=at).drop_nulls().unique().sort("at")
+    return distinct.select(snapshot=pl.int_range(pl.len(), dtype=pl.Int64), at="at")
+
+
+def rounded(at: pl.Expr, every: str | None) -> pl.Expr:
+    """Round times down to the grid that begins in 1970; None keeps them."""
+    if every is None:
+        return at
+    step = duration_us(every)
+    return (at.cast(pl.Int64) // step * step).cast(pl.Datetime("us"))
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Instants in the order of time, and the cells that an engine groups times by.
+
+    Attributes:
+        snapshots: Number of each instant.
+        at_us: The instants [us since 1970], ascending.
+    """
+
+    snapshots: IntArray
+    at_us: IntArray
+
+    @classmethod
+    def of(cls, instants: pl.DataFrame) -> Clock:
+        """Read a table of instants.
+
+        Args:
+            instants: ``snapshot``, ``at``.
+
+        Raises:
+            DataError: A column is missing, a value is null, or a snapshot comes twice.
+        """
+        problems = [f"instants.{n}: missing" for n in ("snapshot", "at") if n not in instants]
+        if not problems:
+            nulls = instants.select(pl.col("snapshot", "at").null_count()).row(0, named=True)
+            problems = [f"instants.{n}: {count} null(s)" for n, count in nulls.items() if count]
+            doubled = instants["snapshot"].is_duplicated()
+            if doubled.any():
+                problems += [f"instants.snapshot: {doubled.sum()} rows share a number"]
+        if problems:
+            raise DataError("; ".join(problems) + "; make them with replay.instants")
+        typed = instants.select(
+            pl.col("snapshot").cast(pl.Int64), pl.col("at").cast(pl.Datetime("us")).cast(pl.Int64)
+        ).sort("at", "snapshot")
+        return cls(typed["snapshot"].to_numpy(), typed["at"].to_numpy())
+
+    def earlier(self, seconds: int) -> Clock:
+        """Return a clock of these instants and those some seconds before each [s]."""
+        both = np.unique(np.concatenate([self.at_us, self.at_us - seconds * 1_000_000]))
+        return Clock(np.arange(len(both)), both)
+
+    def __len__(self) -> int:
+        return len(self.at_us)
+
+    @property
+    def first_us(self) -> int:
+        """The first instant [us since 1970]."""
+        return int(self.at_us[0])
+
+    @cached_property
+    def step_us(self) -> int:
+        """Length of a cell [us]: the grid of the instants where there is one, else a minute."""
+        gaps = np.diff(np.unique(self.at_us))
+        return max(math.gcd(*gaps.tolist()), FINEST_CELL_US)
+
+    @cached_property
+    def split_cells(self) -> list[int]:
+        """Cells with an instant inside: their times are kept as they are."""
+        after = self.at_us - self.first_us
+        return np.unique(after[after % self.step_us != 0] // self.step_us + 1).tolist()
+
+    def moment(self, time: nw.Expr) -> nw.Expr:
+        """Return the moment that stands for a time: no instant lies between the two.
+
+        Args:
+            time: A time; null stays null.
+
+        Returns:
+            Microseconds after the first instant, 0 for everything up to it; null after the last one.
+        """
+        span = int(self.at_us[-1]) - self.first_us
+        raw = microseconds(time) - self.first_us
+        after = nw.when(raw < 0).then(nw.lit(0)).otherwise(raw)
+        cell = (after + (self.step_us - 1)) // self.step_us
+        moment = cell * self.step_us
+        if self.split_cells:
+            inside = cell.is_in(self.split_cells)
+            moment = nw.when(inside).then(after).otherwise(moment)
+        return nw.when(after <= span).then(moment).cast(nw.Int64)
+
+    def place(self, moment: pl.Series) -> pl.Series:
+        """Return the position of the first instant at or after each moment."""
+        after = self.at_us - self.first_us
+        return pl.Series("place", np.searchsorted(after, moment.to_numpy(), side="left"))
+
+    def time_of(self, at_us: IntArray) -> pl.Series:
+        """Return instants as times."""
+        return pl.Series("at", at_us).cast(pl.Datetime("us"))
+
+
+def back(at: datetime, seconds: int) -> datetime:
+    """Return a time some seconds earlier, not before 1970."""
+    return max(at - timedelta(seconds=seconds), _EPOCH)

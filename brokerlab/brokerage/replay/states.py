@@ -1,0 +1,150 @@
+"""When a job was in which status: from the status log, else from its times.
+
+A status holds from its beginning up to, not including, its end. From times alone a job is
+
+    assigned      from ``creationtime`` to ``activatedtime``
+    activated     from ``activatedtime`` (``creationtime`` if that is null and the job started) to ``starttime``
+    running       from ``starttime`` to ``endtime``
+    transferring  from ``endtime`` to its last change of status, if it finished for a nucleus
+    holding       in that time otherwise
+
+and nothing after it finished, failed, was cancelled or closed. Times alone cannot tell ``defined``, ``pending``,
+``waiting`` from ``assigned``, ``sent`` and ``starting`` from ``activated``, ``merging``, ``stagein``, ``stageout``
+from ``running`` or ``holding``, and know of one queue per job: the last one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+
+from brokerlab.brokerage.replay.tables import INT, TEXT, TIME
+
+OVER = ("finished", "failed", "cancelled", "closed")
+"""Statuses of jobs that are counted no more."""
+ORDER = (
+    *("pending", "waiting", "defined", "assigned", "throttled", "activated", "sent", "starting"),
+    *("stagein", "running", "merging", "stageout", "holding", "transferring", *OVER),
+)
+"""Statuses in the order that a job takes them: the order of log entries of one instant."""
+GROUP = ("computingsite", "gshare", "workqueue_id", "resource_type", "nucleus")
+"""What jobs are counted by, besides their status."""
+DISKIO_UNIT = 1_000_000
+"""Disk traffic per core is added up in whole millionths of kB/s: integers add exactly, in any order."""
+
+JOB_COLUMNS = {
+    "pandaid": INT,
+    "jeditaskid": INT,
+    **dict.fromkeys(["jobstatus", "computingsite", "gshare"], TEXT),
+    "workqueue_id": INT,
+    **dict.fromkeys(["resource_type", "nucleus"], TEXT),
+    **dict.fromkeys(["corecount", "diskio"], INT),
+    **dict.fromkeys(["creationtime", "activatedtime", "starttime", "endtime"], TIME),
+    **dict.fromkeys(["statechangetime", "modificationtime"], TIME),
+}
+JOB_REQUIRED = ("pandaid", "jobstatus", "computingsite", "creationtime", "modificationtime")
+LOG_COLUMNS = {"pandaid": INT, "jobstatus": TEXT, "modificationtime": TIME, "computingsite": TEXT}
+LOG_REQUIRED = ("pandaid", "jobstatus", "modificationtime")
+
+BOUNDARIES = ("created", "released", "started", "stopped", "left")
+"""The five times of a job without log, in order."""
+ENTERED = ("assigned", "activated", "running", "after", "now")
+"""Status that begins at each of the five; ``after`` and ``now`` are columns of the job."""
+WEIGHTS = ("ncores", "diskio_sum", "diskio_jobs")
+"""What is added up over jobs, besides their number."""
+
+
+def prepared(jobs: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """Add what is summed over jobs and the time at which a job was over or took its present status.
+
+    Returns:
+        The group columns, ``pandaid``, ``jeditaskid``, ``over_at`` (null while it lives), ``ncores``, ``diskio_sum``
+        (millionths of kB/s per core), ``diskio_jobs`` 0/1, and the job's times.
+    """
+    cores = nw.when(nw.col("corecount") > 0).then(nw.col("corecount")).otherwise(nw.lit(1))
+    is_over = nw.col("jobstatus").is_in(OVER)
+    last = nw.coalesce("statechangetime", "modificationtime", "endtime", "starttime")
+    diskio = nw.when(nw.col("diskio") >= 0).then(nw.col("diskio"))
+    return jobs.with_columns(
+        last=last,
+        over_at=nw.when(is_over).then(last),
+        is_over=is_over,
+        ncores=cores,
+        diskio_sum=nw.coalesce(diskio * DISKIO_UNIT // cores, nw.lit(0)),
+        diskio_jobs=nw.when(diskio.is_null()).then(nw.lit(0)).otherwise(nw.lit(1)),
+    )
+
+
+def times(jobs: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """Put the five times of each job in order; jobs without them are left out.
+
+    Returns:
+        The columns of :func:`prepared`, ``created <= released <= started <= stopped <= left``, ``after``, ``now``
+        (null once the job is over). A job that never started has ``started = stopped = left``.
+    """
+    left = nw.col("last")
+    usable = jobs.filter(~nw.col("creationtime").is_null() & ~left.is_null())
+    ran = nw.min_horizontal("starttime", "last")
+    begun = usable.with_columns(
+        left=left,
+        started=nw.when(nw.col("starttime").is_null()).then(left).otherwise(ran),
+        activated=nw.when(nw.col("starttime").is_null())
+        .then(nw.coalesce("activatedtime", "last"))
+        .otherwise(nw.coalesce("activatedtime", "creationtime")),
+        ended=nw.coalesce("endtime", "last"),
+    )
+    clipped = begun.with_columns(
+        created=nw.min_horizontal("creationtime", "started"),
+        stopped=nw.max_horizontal(nw.min_horizontal("ended", "left"), "started"),
+    )
+    finished = (nw.col("jobstatus").is_in(("finished", "transferring"))) & ~nw.col(
+        "nucleus"
+    ).is_null()
+    return clipped.with_columns(
+        released=nw.max_horizontal(nw.min_horizontal("activated", "started"), "created"),
+        after=nw.when(finished).then(nw.lit("transferring")).otherwise(nw.lit("holding")),
+        now=nw.when(~nw.col("is_over")).then(nw.col("jobstatus")),
+    )
+
+
+def spans(log: nw.LazyFrame[Any], jobs: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """Turn log entries into spans of one status each.
+
+    An entry holds until the next one of the job; the last one until the job was over, or to this day. Entries of
+    one instant come in the order of ``ORDER``, so that the last of them holds. An entry without queue has the job's.
+
+    Args:
+        log: ``pandaid, jobstatus, modificationtime, computingsite``.
+        jobs: Result of :func:`prepared`, of the same engine.
+
+    Returns:
+        Columns of jobs, with ``computingsite`` and ``jobstatus`` of the entry, ``enter``, ``leave`` (null: to this day).
+    """
+    rank = nw.lit(len(ORDER))
+    for place, status in enumerate(ORDER):
+        rank = nw.when(nw.col("jobstatus") == status).then(nw.lit(place)).otherwise(rank)
+    following = nw.col("modificationtime").shift(-1)
+    entries = (
+        log.filter(~nw.col("modificationtime").is_null())
+        .with_columns(rank=rank)
+        .with_columns(
+            following=following.over("pandaid", order_by=["modificationtime", "rank", "jobstatus"])
+        )
+        .filter(~nw.col("jobstatus").is_in(OVER))
+        .select(
+            "pandaid",
+            "following",
+            entry=nw.col("jobstatus"),
+            queue=nw.col("computingsite"),
+            enter=nw.col("modificationtime"),
+        )
+    )
+    kept = [*GROUP, *WEIGHTS, "over_at", "jeditaskid"]
+    joined = jobs.select("pandaid", *kept).join(entries, on="pandaid", how="inner")
+    end = nw.coalesce("following", "over_at")
+    return joined.with_columns(
+        computingsite=nw.coalesce("queue", "computingsite"),
+        jobstatus=nw.col("entry"),
+        leave=nw.when(end < nw.col("enter")).then(nw.col("enter")).otherwise(end),
+    )
