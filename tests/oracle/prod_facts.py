@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from brokerlab.brokerage.inputs import units
@@ -10,11 +11,43 @@ from brokerlab.brokerage.inputs.completeness import dataset_completeness
 from brokerlab.brokerage.inputs.endpoints import endpoint_status
 from brokerlab.brokerage.inputs.pseudo_queues import derived_rows
 from brokerlab.brokerage.inputs.slots import slots_lookup
+from brokerlab.brokerage.network_weight import (
+    network_weight,
+    throughput_curve,
+    throughput_weight,
+)
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.gdpconfig import Config
 
 PRODUCTION = ProductionRules("production")
 
+
+def settings(rows: list[dict[str, Any]]) -> Config:
+    """Return the configuration of a vector: rows ``component, key, value`` of app jedi."""
+    return Config.empty().with_values(
+        {f"jedi/{row['component']}/{row['key']}": row["value"] for row in rows}
+    )
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _network_weight(
+    *, gdpconfig: list[dict[str, Any]], network_matrix: list[dict[str, Any]], now: str, **link: Any
+) -> dict[str, Any]:
+    rows = [{**row, "ts": _time(row["ts"])} for row in network_matrix]
+    weight = network_weight(
+        rows, at=_time(now), config=settings(gdpconfig), rules=PRODUCTION, **link
+    )
+    return {"network_weight": weight}
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "throughput_weight": lambda mbps: {
+        "weight": throughput_weight(mbps, throughput_curve(PRODUCTION))
+    },
+    "network_weight": _network_weight,
     "disk_sizes": units.disk_sizes,
     "cputime_seconds": units.cputime_seconds,
     "file_measures": units.file_measures,

@@ -1,0 +1,466 @@
+"""The network weight of links: how quickly outputs of a satellite are gathered at the nucleus.
+
+Source: network-weight.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.curves import QueuedCurve, ThroughputCurve
+from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, at_snapshots, read
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.errors import ConfigError
+from brokerlab.gdpconfig import Config
+from brokerlab.numerics import FloatArray
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoFrame
+
+WINDOW_MINUTES = 60
+WEIGHT_OF_ITSELF = 2.5
+MAX_CLOSENESS = 11
+UNKNOWN_CLOSENESS = 0.7 * MAX_CLOSENESS
+BLOCKED = -1
+
+CLOSENESS_KEY = "AGIS_closeness"
+QUEUED_KEYS = {False: "Production Output_queued", True: "Express_queued"}
+THROUGHPUT_KEYS = {"1h": "dashb_mbps_1h", "1d": "dashb_mbps_1d", "1w": "dashb_mbps_1w"}
+
+_COLUMNS = {
+    CLOSENESS_KEY: "closeness",
+    QUEUED_KEYS[False]: "queued",
+    QUEUED_KEYS[True]: "queued_express",
+    **{key: f"mbps_{window}" for window, key in THROUGHPUT_KEYS.items()},
+}
+WEIGHTS = ("queued_weight", "throughput_weight", "network_weight")
+LINK_KEY = ["snapshot", "nucleus", "src", "express"]
+LINK_FACTS = ("n_queued", "closeness", "mbps", "window", *WEIGHTS)
+
+_METRICS = tuple(_COLUMNS.values())
+_TIME = pl.Datetime("us")
+_MATRIX: Schema = {
+    "src": pl.String,
+    "dst": pl.String,
+    "key": pl.String,
+    "value": pl.Float64,
+    "ts": _TIME,
+}
+
+
+@dataclass(frozen=True)
+class NetworkSettings:
+    """What the configuration says about the network weight.
+
+    Attributes:
+        queue_importance: NW_QUEUE_IMPORTANCE; the throughput part gets the rest.
+        link_cap: NQUEUED_SAT_CAP [files].
+        nucleus_cap: NQUEUED_NUC_CAP_FOR_JOBS [files].
+        active: NW_ACTIVE.
+        threshold: NW_THRESHOLD * NW_WEIGHT_MULTIPLIER, least weight of express work.
+
+    Source: network-weight.md 1.
+    """
+
+    queue_importance: float = 0.5
+    link_cap: float = 150
+    nucleus_cap: float = 10000
+    active: bool = False
+    threshold: float = 1.7
+
+    def __post_init__(self) -> None:
+        if not self.link_cap:
+            raise ConfigError(
+                "gdpconfig jedi/jobbroker/NQUEUED_SAT_CAP is 0: the queued weight divides by it; "
+                "allowed is a number of files above 0"
+            )
+
+    @classmethod
+    def of(cls, config: Config, *, vo: str | None = "atlas") -> NetworkSettings:
+        """Read them from a configuration.
+
+        Raises:
+            ConfigError: NQUEUED_SAT_CAP is 0.
+        """
+
+        def get(key: str) -> Any:
+            return config.get(key, app="jedi", component="jobbroker", vo=vo)
+
+        return cls(
+            queue_importance=float(get("NW_QUEUE_IMPORTANCE")),
+            link_cap=float(get("NQUEUED_SAT_CAP")),
+            nucleus_cap=float(get("NQUEUED_NUC_CAP_FOR_JOBS")),
+            active=bool(get("NW_ACTIVE")),
+            threshold=float(get("NW_THRESHOLD")) * float(get("NW_WEIGHT_MULTIPLIER")),
+        )
+
+
+def throughput_curve(rules: ProductionRules | None = None) -> ThroughputCurve:
+    """Return the published steps of the throughput weight.
+
+    Args:
+        rules: ``throughput_step_50`` (D1): weight above 50 MB/s; null = ``document``.
+
+    Source: network-weight.md 2.2.
+    """
+    step_50 = float((rules or ProductionRules()).throughput_step_50)
+    return ThroughputCurve(
+        (1.0, 2.0, 10.0, 20.0, 50.0, 75.0, 100.0, 200.0),
+        (1.1, 1.2, 1.3, 1.5, step_50, 1.8, 1.9, 2.0),
+        1.0,
+    )
+
+
+def throughput_weight(mbps: float, curve: ThroughputCurve | None = None) -> float:
+    """Return the weight of a throughput [MB/s].
+
+    Args:
+        mbps: Throughput.
+        curve: Steps; null = those of ``document``.
+
+    Source: network-weight.md 2.2.
+
+    Example:
+        >>> throughput_weight(200), throughput_weight(200.1), throughput_weight(-3)
+        (1.9, 2.0, 1.0)
+    """
+    return (curve or throughput_curve()).of(mbps)
+
+
+def links(
+    network_matrix: IntoFrame | None,
+    *,
+    instants: pl.DataFrame | None = None,
+    nuclei: pl.DataFrame | None = None,
+    config: Config | None = None,
+    rules: ProductionRules | None = None,
+    curve: ThroughputCurve | None = None,
+    queued_curve: QueuedCurve | None = None,
+    window_minutes: float = WINDOW_MINUTES,
+) -> pl.DataFrame:
+    """Return every known link into a nucleus at every instant, with its weight.
+
+    A row of the matrix counts at an instant if ``at - window < ts <= at``; of several the newest, then the
+    largest. Rows without value or time are missing.
+
+    Args:
+        network_matrix: ``src``, ``dst``, ``key``, ``value``, ``ts``, perhaps ``snapshot`` (rows that hold for
+            one instant only); any engine. Only rows into the nuclei and inside the windows are fetched.
+        instants: ``snapshot``, ``at`` (null = no age limit); null = one instant, no age limit.
+        nuclei: ``nucleus`` and perhaps ``snapshot``, ``express``: what is needed; null = every ``dst``, at every
+            instant, both kinds of work.
+        config: NQUEUED_SAT_CAP, NW_QUEUE_IMPORTANCE; null = defaults.
+        rules: ``throughput_step_50`` (D1), ``newest_window_first`` (D3); null = ``document``.
+        curve: Steps of the throughput weight; null = those of the rules.
+        queued_curve: Line of the queued weight; null = 2 - n_queued / NQUEUED_SAT_CAP.
+        window_minutes: Age limit of every metric [min] (D9).
+
+    Returns:
+        One row per ``snapshot, nucleus, src, express``, sorted by them: ``n_queued`` [files] (missing = 0),
+        ``closeness`` (null = missing), ``mbps`` [MB/s] and ``window`` (1h, 1d, 1w) of the throughput
+        used, null without, ``queued_weight``, ``throughput_weight``, ``network_weight``. A link without
+        any metric inside the window has no row: it is unknown.
+
+    Raises:
+        ConfigError: NQUEUED_SAT_CAP is 0.
+        SchemaError: A missing column or a column of another type.
+
+    Source: network-weight.md 1 to 3.
+    """
+    settings = NetworkSettings.of(config or Config.empty())
+    rules = rules or ProductionRules()
+    moments = _instants(instants)
+    asked = _asked(nuclei, moments)
+    wide = _metrics(
+        _fetch(network_matrix, moments, asked, window_minutes), moments, asked, window_minutes
+    )
+    long = pl.concat(
+        [
+            wide.with_columns(
+                express=pl.lit(express),
+                n_queued=pl.col("queued_express" if express else "queued").fill_null(0.0),
+            )
+            for express in QUEUED_KEYS
+        ]
+    )
+    if asked is not None:
+        key = [name for name in ("snapshot", "nucleus", "express") if name in asked.columns]
+        long = long.join(asked.select(key).unique(), on=key, how="semi", nulls_equal=True)
+    chosen = long.with_columns(**_throughput(rules))
+    weighed = _weigh(
+        chosen, settings, curve or throughput_curve(rules), queued_curve or QueuedCurve()
+    )
+    return weighed.select(*LINK_KEY, *LINK_FACTS).sort(LINK_KEY)
+
+
+def _instants(instants: pl.DataFrame | None) -> pl.DataFrame:
+    """Return the distinct instants; an absent table is one instant without time."""
+    if instants is None:
+        return pl.DataFrame({"snapshot": [None], "at": [None]}, schema={**SNAPSHOT, "at": _TIME})
+    return read("instants", instants, {}, {**SNAPSHOT, "at": _TIME}).unique("snapshot")
+
+
+def _asked(nuclei: pl.DataFrame | None, moments: pl.DataFrame) -> pl.DataFrame | None:
+    """Return ``snapshot``, ``nucleus`` and perhaps ``express`` that are needed."""
+    if nuclei is None:
+        return None
+    has = {
+        name: dtype
+        for name, dtype in {"express": pl.Boolean, **SNAPSHOT}.items()
+        if name in nuclei.columns
+    }
+    rows = read("nuclei", nuclei, {"nucleus": pl.String}, has).unique().drop_nulls("nucleus")
+    if "snapshot" not in has:
+        rows = moments.select("snapshot").join(rows, how="cross")
+    return rows
+
+
+def _fetch(
+    network_matrix: IntoFrame | None,
+    moments: pl.DataFrame,
+    asked: pl.DataFrame | None,
+    window_minutes: float,
+) -> pl.DataFrame:
+    """Fetch the rows that can count at all."""
+    if network_matrix is None:
+        return pl.DataFrame(schema={**SNAPSHOT, **_MATRIX})
+    frame = nw.from_native(network_matrix).lazy()
+    present = frame.collect_schema().names()
+    if "key" in present:
+        frame = frame.filter(nw.col("key").is_in(list(_COLUMNS)))
+    if asked is not None and "dst" in present:
+        frame = frame.filter(nw.col("dst").is_in(asked["nucleus"].unique().to_list()))
+    if "ts" in present and moments.height and not moments["at"].has_nulls():
+        first, last = moments["at"].min(), moments["at"].max()
+        if isinstance(first, datetime):
+            oldest = first - timedelta(minutes=window_minutes)
+            frame = frame.filter((nw.col("ts") > oldest) & (nw.col("ts") <= last))
+    names = [name for name in (*SNAPSHOT, *_MATRIX) if name in present]
+    rows = frame.select(*names).collect("polars").to_native()
+    return (
+        read("network_matrix", rows, _MATRIX, SNAPSHOT)
+        .filter(pl.col("value").is_not_nan())
+        .drop_nulls(["src", "dst", "key", "value", "ts"])
+    )
+
+
+def _metrics(
+    matrix: pl.DataFrame,
+    moments: pl.DataFrame,
+    asked: pl.DataFrame | None,
+    window_minutes: float,
+) -> pl.DataFrame:
+    """Return one row per instant and link with a column per metric: its newest value inside the window."""
+    rows, snapshot = at_snapshots(matrix, moments)
+    ends = [*snapshot, "src", "dst"]
+    known = rows.select(ends).unique().with_row_index("link")
+    rows = rows.join(known, on=ends, how="inner").select(
+        "link", "ts", "value", metric=pl.col("key").replace_strict(_COLUMNS)
+    )
+    if asked is None:
+        wanted = (
+            moments.join(known, on=snapshot, how="inner")
+            if snapshot
+            else moments.join(known, how="cross")
+        )
+    else:
+        needed = asked.select("snapshot", dst="nucleus").unique()
+        wanted = needed.join(moments, on="snapshot", how="inner", nulls_equal=True).join(
+            known, on=[*snapshot, "dst"], how="inner"
+        )
+    return _newest(rows, wanted.rename({"dst": "nucleus"}), window_minutes)
+
+
+def _newest(matrix: pl.DataFrame, wanted: pl.DataFrame, window_minutes: float) -> pl.DataFrame:
+    """Add the newest value of each metric inside the window; links without any are left out.
+
+    One as-of join per metric keeps the memory at the size of the result.
+    """
+    ageless = pl.col("at").is_null()
+    found = wanted.with_columns(
+        upper=pl.col("at").fill_null(pl.lit(matrix["ts"].max(), dtype=_TIME)),
+        oldest=pl.col("at") - pl.duration(minutes=window_minutes),
+    ).sort("upper")
+    for metric in _METRICS:
+        rows = matrix.filter(pl.col("metric") == metric).select("link", "ts", "value")
+        joined = found.select("link", "upper", "oldest", "at").join_asof(
+            rows.sort("ts", "value"),
+            left_on="upper",
+            right_on="ts",
+            by="link",
+            strategy="backward",
+            check_sortedness=False,
+        )
+        fresh = pl.when(ageless | (pl.col("ts") > pl.col("oldest"))).then("value")
+        found = found.with_columns(joined.select(fresh.alias(metric)).to_series())
+    something = pl.any_horizontal(pl.col(name).is_not_null() for name in _METRICS)
+    return found.filter(something).select("snapshot", "nucleus", "src", *_METRICS)
+
+
+def _throughput(rules: ProductionRules) -> dict[str, pl.Expr]:
+    """Return the throughput used, ``mbps``, and its ``window``.
+
+    Args:
+        rules: ``newest_window_first`` (D3): hour, then day, then week; else the week must be there, then
+            the day, then the hour, and the last of the unbroken walk counts.
+    """
+    has = {window: pl.col(f"mbps_{window}").is_not_null() for window in THROUGHPUT_KEYS}
+    if rules.newest_window_first:
+        uses = has
+    else:
+        day = has["1w"] & has["1d"]
+        uses = {"1h": day & has["1h"], "1d": day, "1w": has["1w"]}
+    return {
+        "mbps": pl.coalesce(pl.when(use).then(f"mbps_{window}") for window, use in uses.items()),
+        "window": pl.coalesce(pl.when(use).then(pl.lit(window)) for window, use in uses.items()),
+    }
+
+
+def _weigh(
+    frame: pl.DataFrame,
+    settings: NetworkSettings,
+    curve: ThroughputCurve,
+    queued_curve: QueuedCurve,
+) -> pl.DataFrame:
+    """Add the weights to rows with ``nucleus``, ``src``, ``n_queued``, ``closeness``, ``mbps``.
+
+    In numpy: every step is one IEEE operation, in the order of the formula.
+    """
+
+    def column(name: str) -> FloatArray:
+        return frame[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+
+    closeness, mbps = column("closeness"), column("mbps")
+    distance = np.where(np.isnan(closeness), UNKNOWN_CLOSENESS, closeness)
+    fallback = 1 + (MAX_CLOSENESS - distance) / MAX_CLOSENESS
+    queued = queued_curve.weights(column("n_queued"), settings.link_cap)
+    throughput = np.where(np.isnan(mbps), fallback, curve.weights(mbps))
+    share = settings.queue_importance
+    itself = frame.select((pl.col("src") == pl.col("nucleus")).fill_null(value=False)).to_series()
+    weights = {
+        "queued_weight": queued,
+        "throughput_weight": throughput,
+        "network_weight": share * queued + (1 - share) * throughput,
+    }
+    return frame.with_columns(
+        pl.Series(name, np.where(itself.to_numpy(), WEIGHT_OF_ITSELF, values))
+        for name, values in weights.items()
+    )
+
+
+def at_links(
+    pairs: pl.DataFrame,
+    known: pl.DataFrame,
+    *,
+    config: Config | None = None,
+    rules: ProductionRules | None = None,
+    curve: ThroughputCurve | None = None,
+    queued_curve: QueuedCurve | None = None,
+) -> pl.DataFrame:
+    """Join links to what asks for them; unknown links and the nucleus itself get their own weights.
+
+    Args:
+        pairs: ``snapshot``, ``nucleus``, ``express``, ``storage_site`` (null = unknown), any other columns.
+        known: Result of :func:`links` with the same settings.
+        config: See :func:`links`.
+        rules: See :func:`links`.
+        curve: See :func:`links`.
+        queued_curve: See :func:`links`.
+
+    Returns:
+        The pairs in their order with ``link_known`` and the facts of :func:`links`: unknown links have
+        0 queued and no closeness; the storage site of the nucleus weighs 2.5; without nucleus (null or
+        '') the weights are null.
+
+    Source: network-weight.md 3.
+    """
+    settings = NetworkSettings.of(config or Config.empty())
+    named = known.rename({"src": "storage_site"}).with_columns(link_known=pl.lit(value=True))
+    joined = pairs.join(
+        named,
+        on=["snapshot", "nucleus", "express", "storage_site"],
+        how="left",
+        nulls_equal=True,
+        maintain_order="left",
+    ).with_columns(pl.col("n_queued").fill_null(0.0), pl.col("link_known").fill_null(value=False))
+    weighed = _weigh(
+        joined.with_columns(src="storage_site"),
+        settings,
+        curve or throughput_curve(rules),
+        queued_curve or QueuedCurve(),
+    ).drop("src")
+    placed = pl.col("nucleus").fill_null("") != ""
+    return weighed.with_columns(pl.when(placed).then(pl.col(name)).alias(name) for name in WEIGHTS)
+
+
+def nucleus_total_queued(known: pl.DataFrame) -> pl.DataFrame:
+    """Return the files queued towards each nucleus over all links, the nucleus's own included.
+
+    Args:
+        known: Result of :func:`links`.
+
+    Returns:
+        One row per ``snapshot, nucleus, express``, sorted: ``total_queued`` [files] f64. A nucleus without
+        known links has no row: 0.
+
+    Source: network-weight.md 4.
+    """
+    key = ["snapshot", "nucleus", "express"]
+    # counts of files are whole numbers: their float sum is exact in any order
+    return known.group_by(key).agg(total_queued=pl.col("n_queued").sum()).sort(key)
+
+
+def network_weight(
+    network_matrix: Iterable[Mapping[str, Any]],
+    *,
+    nucleus: str | None,
+    storage_site: str | None,
+    express: bool = False,
+    at: datetime | None = None,
+    config: Config | None = None,
+    rules: ProductionRules | None = None,
+    curve: ThroughputCurve | None = None,
+) -> float | None:
+    """Return the weight of one link; null for a task without nucleus.
+
+    Args:
+        network_matrix: Rows ``src, dst, key, value, ts`` [UTC].
+        nucleus: Destination; null or '' = task without nucleus.
+        storage_site: Source; null = unknown.
+        express: Count the queue of express jobs.
+        at: Instant; null = no age limit.
+        config: See :func:`links`.
+        rules: See :func:`links`.
+        curve: See :func:`links`.
+
+    Source: network-weight.md 2 and 3.
+
+    Example:
+        >>> network_weight([], nucleus="NUC0", storage_site="SAT01")
+        1.65
+        >>> network_weight([], nucleus="NUC0", storage_site="NUC0")
+        2.5
+    """
+    rows = [dict(row) for row in network_matrix]
+    snapshot = {"snapshot": [0]}
+    known = links(
+        pl.from_dicts(rows, schema=dict(_MATRIX)) if rows else None,
+        instants=pl.DataFrame({**snapshot, "at": [at]}, schema={**SNAPSHOT, "at": _TIME}),
+        config=config,
+        rules=rules,
+        curve=curve,
+    )
+    pair = pl.DataFrame(
+        {**snapshot, "nucleus": [nucleus], "express": [express], "storage_site": [storage_site]},
+        schema_overrides={"nucleus": pl.String, "storage_site": pl.String},
+    )
+    weighed = at_links(pair, known, config=config, rules=rules, curve=curve)
+    value: float | None = weighed["network_weight"].item()
+    return value
