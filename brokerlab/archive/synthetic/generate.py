@@ -12,6 +12,7 @@ import polars as pl
 
 from brokerlab.archive import manifest as manifests
 from brokerlab.archive.manifest import Manifest, Source
+from brokerlab.archive.synthetic import brokerage_settings, links, storage
 from brokerlab.archive.synthetic import world as worlds
 from brokerlab.archive.synthetic.block import draw_block
 from brokerlab.archive.synthetic.frames_jobs import jobs_frame
@@ -22,6 +23,8 @@ from brokerlab.archive.synthetic.frames_tasks import (
     tasks_frame,
     totals_of,
 )
+from brokerlab.archive.synthetic.grid import Grid, draw_grid
+from brokerlab.archive.synthetic.production import draw_orders
 from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.archive.synthetic.truth import truth_queues, truth_tasks
 from brokerlab.archive.synthetic.world import World, draw_world
@@ -87,11 +90,9 @@ def synthesise(
     with ArchiveWriter(into, synthetic=True, note=asked.note(), mode="replace") as writer:
         rng = np.random.default_rng(np.random.SeedSequence(asked.seed, spawn_key=(0,)))
         world = draw_world(asked, rng)
-        writer.write("queues", world.frame, trusted=True)
-        writer.write("resource_types", worlds.resource_types(), trusted=True)
-        writer.write("gshares", worlds.gshares(), trusted=True)
-        writer.write("gdpconfig", worlds.gdpconfig(asked), trusted=True)
-        _write_blocks(writer, asked, world, progress)
+        grid = draw_grid(asked, world)
+        _write_grid(writer, asked, grid)
+        _write_blocks(writer, asked, world, grid, progress)
         return writer.commit(sources=[Source(name="synthetic", format="synthetic", notes=(asked.note(),))])  # fmt: skip
 
 
@@ -124,8 +125,30 @@ def is_made(into: str | Path, settings: SynthSettings) -> Manifest | None:
     return present if whole and present.note == settings.note() else None
 
 
+def _write_grid(writer: ArchiveWriter, settings: SynthSettings, grid: Grid) -> None:
+    """Write the tables that no job is needed for."""
+    settings_table = pl.concat([worlds.gdpconfig(settings), brokerage_settings.gdpconfig()])
+    tables = {
+        "queues": grid.queues,
+        "resource_types": worlds.resource_types(),
+        "gshares": worlds.gshares(),
+        "gdpconfig": settings_table,
+        "ddm_endpoints": storage.ddm_endpoints(settings, grid),
+        "queue_endpoints": storage.queue_endpoints(settings, grid),
+        "queue_storage_site": storage.queue_storage_site(grid),
+    }
+    for table, frame in tables.items():
+        writer.write(table, frame, trusted=True)
+    for part in links.network_matrix(settings, grid):
+        writer.write("network_matrix", part, trusted=True)
+
+
 def _write_blocks(
-    writer: ArchiveWriter, settings: SynthSettings, world: World, progress: Progress | None
+    writer: ArchiveWriter,
+    settings: SynthSettings,
+    world: World,
+    grid: Grid,
+    progress: Progress | None,
 ) -> None:
     """Draw block after block; write jobs when their day is complete or the buffer is full."""
     n_blocks = -(-settings.jobs // BLOCK_JOBS)
@@ -136,10 +159,12 @@ def _write_blocks(
         block = draw_block(settings, world, index=index, n_blocks=n_blocks, quota=quota)
         ends = ends_of(block)
         totals = totals_of(block, ends)
-        days.add(jobs_frame(settings, world, block))
+        orders = draw_orders(settings, grid, block)
+        jobs = orders.complete_jobs(jobs_frame(settings, world, block))
+        days.add(jobs)
         rest.add("files", files_frame(block, ends))
-        rest.add("tasks", tasks_frame(settings, block, totals))
-        rest.add("datasets", datasets_frame(settings, block, totals))
+        rest.add("tasks", orders.complete_tasks(tasks_frame(settings, block, totals)))
+        rest.add("datasets", orders.complete_datasets(datasets_frame(settings, block, totals)))
         queues = truth_queues(world, block, totals)
         rest.add("truth/queues", queues)
         rest.add("truth/tasks", truth_tasks(settings, world, block, totals, queues))

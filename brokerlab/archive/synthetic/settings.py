@@ -10,7 +10,7 @@ from datetime import datetime
 from brokerlab.errors import ConfigError
 from brokerlab.units import DAY_S
 
-GENERATOR_VERSION = 1
+GENERATOR_VERSION = 2
 """Raised whenever the same settings would give other bytes."""
 
 
@@ -37,6 +37,10 @@ class SynthSettings:
         cputime_rank: Percentile rank of the CPU time rule that made the limits.
         compensation: Factor from the task's memory to a job's ``minramcount``; real ones are
             0.90 and 0.95.
+        network_every_h: Time between snapshots of the links [h]. Above 1, a brokerage late in the gap
+            sees no link that is fresh (60 minutes).
+        pilots_every_h: Time between snapshots of ``site_data``, the pilots' requests [h].
+        workers_every_h: Time between snapshots of ``worker_stats`` [h].
     """
 
     jobs: int
@@ -53,6 +57,9 @@ class SynthSettings:
     ram_margin_pct: int = 10
     cputime_rank: int = 95
     compensation: float = 0.95
+    network_every_h: float = 1.0
+    pilots_every_h: float = 1.0
+    workers_every_h: float = 6.0
 
     def __post_init__(self) -> None:
         """Refuse impossible settings, all at once."""
@@ -114,6 +121,9 @@ _BOUNDS: dict[str, tuple[str, float, float]] = {
     "ram_margin_pct": (_WHOLE, 0, 500),
     "cputime_rank": (_WHOLE, 0, 100),
     "compensation": (_REAL, 0.5, 1.5),
+    "network_every_h": (_REAL, 0.25, 1000),
+    "pilots_every_h": (_REAL, 0.25, 1000),
+    "workers_every_h": (_REAL, 0.25, 1000),
 }
 
 

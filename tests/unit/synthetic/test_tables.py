@@ -171,7 +171,7 @@ def test_queues_take_what_runs_there(made: Made) -> None:
     both = made.jobs.join(made.tables["queues"], left_on="computingsite", right_on="panda_queue")
     assert len(both) == len(made.jobs)
     assert (both["corecount"] <= both["corecount_right"]).all()
-    assert both["status"].is_in(["online", "brokeroff"]).all()
+    assert both["status"].is_in(["online", "brokeroff", "standby"]).all()
 
 
 def test_config_holds_the_current_ranks(made: Made) -> None:
