@@ -1,0 +1,145 @@
+"""Full chain: a workflow that stays at one nucleus (full-chain.md), for the task and the job brokerage.
+
+Rules are written once, as functions of expressions; what takes single values evaluates them on one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.brokerage.rules import ProductionRules
+
+FULL_CHAIN = ("only", "require", "capable")
+BARE_MODES = ("only", "allow")
+
+Expr = TypeVar("Expr", pl.Expr, nw.Expr)
+
+
+def _one_of(value: Expr, allowed: tuple[str, ...]) -> Expr:
+    return value.is_in(allowed).fill_null(False)  # noqa: FBT003 - narwhals takes it by position
+
+
+def is_full_chain(fullchain: Expr) -> Expr:
+    """Tell where a task is full chain; any other text counts as null."""
+    return _one_of(fullchain, FULL_CHAIN)
+
+
+def is_bare(bare_mode: Expr) -> Expr:
+    """Tell where a nucleus is bare; any other value counts as null."""
+    return _one_of(bare_mode, BARE_MODES)
+
+
+def chained_where(fullchain: Expr, bare_mode: Expr) -> Expr:
+    """Tell where a task's jobs stay at its nucleus.
+
+    Args:
+        fullchain: ``only``, ``require``, ``capable``; null = ordinary task.
+        bare_mode: ``only``, ``allow`` of the task's nucleus; null = normal nucleus.
+
+    Source: full-chain.md 3.
+    """
+    return is_full_chain(fullchain) & is_bare(bare_mode)
+
+
+def only_nucleus(fullchain: Expr, bare_mode: Expr) -> Expr:
+    """F1: tell where a nucleus that takes full-chain workflows only meets an ordinary task."""
+    return _one_of(bare_mode, ("only",)) & ~is_full_chain(fullchain)
+
+
+def incapable(fullchain: Expr, bare_mode: Expr, rules: ProductionRules) -> Expr:
+    """F2: tell where a nucleus cannot take the task's kind of full chain (switch ``only_takes_allow``)."""
+    needs_bare = _one_of(fullchain, ("only", "require")) & ~is_bare(bare_mode)
+    if rules.only_takes_allow:
+        return needs_bare
+    return needs_bare | (_one_of(fullchain, ("only",)) & _one_of(bare_mode, ("allow",)))
+
+
+def bound_to_parent(
+    fullchain: Expr, parent_fullchain: Expr, parent_bare_mode: Expr, rules: ProductionRules
+) -> Expr:
+    """F3: tell where only the parent's nucleus may take the task (switch ``parent_flag_needed``)."""
+    bound = is_full_chain(fullchain) & is_bare(parent_bare_mode)
+    return bound & is_full_chain(parent_fullchain) if rules.parent_flag_needed else bound
+
+
+def has_parent(jeditaskid: Expr, parent_tid: Expr) -> Expr:
+    """Tell where a task has a parent: one that is given and is not the task itself."""
+    return ~parent_tid.is_null() & (parent_tid != jeditaskid).fill_null(False)  # noqa: FBT003
+
+
+def chained(fullchain: str | None, bare_mode: str | None) -> bool:
+    """Tell whether the jobs of one task stay at its nucleus; see :func:`chained_where`.
+
+    Example:
+        >>> chained("capable", "allow"), chained("require", None), chained(None, "only")
+        (True, False, False)
+    """
+    row = {"fullchain": fullchain, "bare_mode": bare_mode}
+    return bool(_on_one_row(row, chained_where(pl.col("fullchain"), pl.col("bare_mode"))))
+
+
+def full_chain_detail(
+    fullchain: str | None,
+    bare_mode: str | None,
+    rules: ProductionRules,
+    *,
+    is_parents_nucleus: bool = True,
+    parent_fullchain: str | None = None,
+    parent_bare_mode: str | None = None,
+) -> str | None:
+    """Return which of F1 to F3 keeps one task from one nucleus; null where none does.
+
+    Args:
+        fullchain: Of the task; null = ordinary task.
+        bare_mode: Of the nucleus; null = normal nucleus.
+        rules: Switches ``only_takes_allow`` and ``parent_flag_needed``.
+        is_parents_nucleus: The nucleus is that of the parent.
+        parent_fullchain: Of the parent; null without parent.
+        parent_bare_mode: Of the parent's nucleus; null without parent.
+
+    Source: full-chain.md 2.
+
+    Example:
+        >>> document = ProductionRules()
+        >>> full_chain_detail(None, "only", document), full_chain_detail("only", "allow", document)
+        ('F1', 'F2')
+    """
+    row = {
+        "fullchain": fullchain,
+        "bare_mode": bare_mode,
+        "parent_fullchain": parent_fullchain,
+        "parent_bare_mode": parent_bare_mode,
+        "away": not is_parents_nucleus,
+    }
+    detail: str | None = _on_one_row(row, detail_where(rules, away=pl.col("away")))
+    return detail
+
+
+def detail_where(rules: ProductionRules, *, away: pl.Expr) -> pl.Expr:
+    """Return F1, F2, F3 or null from columns ``fullchain, bare_mode, parent_fullchain, parent_bare_mode``.
+
+    Args:
+        rules: Switches ``only_takes_allow`` and ``parent_flag_needed``.
+        away: Where the nucleus is not that of the parent.
+    """
+    fullchain, bare_mode = pl.col("fullchain"), pl.col("bare_mode")
+    bound = bound_to_parent(
+        fullchain, pl.col("parent_fullchain"), pl.col("parent_bare_mode"), rules
+    )
+    return (
+        pl.when(only_nucleus(fullchain, bare_mode))
+        .then(pl.lit("F1"))
+        .when(incapable(fullchain, bare_mode, rules))
+        .then(pl.lit("F2"))
+        .when(bound & away)
+        .then(pl.lit("F3"))
+    )
+
+
+def _on_one_row(row: Mapping[str, object], expression: pl.Expr) -> Any:
+    schema = {name: pl.Boolean if isinstance(v, bool) else pl.String for name, v in row.items()}
+    return pl.DataFrame([row], schema=schema).select(expression).item()

@@ -1,0 +1,220 @@
+"""How much of a task's input each nucleus has, and whether the grid can send it (chapter section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from brokerlab.brokerage.full_chain import Expr
+from brokerlab.brokerage.production_tasks.contracts import TABLES
+from brokerlab.brokerage.production_tasks.held import KEY, held, held_left, positioned
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.brokerage.tables import prepared
+
+AVAILABLE = ("ava_num_disk", "ava_num_any", "ava_size_disk", "ava_size_any")
+TOTALS = ("tot_num", "tot_size")
+
+_DATASET = (*KEY, "datasetname")
+_UNIT = (*_DATASET, "constituent")
+_LOG_FIELD = 4  # of the dataset's name, parted at dots
+
+
+def is_down(status: Expr, rules: ProductionRules) -> Expr:
+    """Tell where the status of an endpoint forbids its use (rows T15, switch ``other_status_up``).
+
+    Args:
+        status: ``ON``, ``OFF``, ``TEST`` ...; null is up.
+        rules: Down is ``OFF`` or ``TEST`` only, or everything but ``ON``.
+    """
+    if rules.other_status_up:
+        return status.is_in(["OFF", "TEST"]).fill_null(value=False)
+    return (status != "ON").fill_null(value=False)
+
+
+def counted_datasets(tasks: pl.DataFrame, datasets: pl.DataFrame) -> pl.DataFrame:
+    """Return the input datasets that count for the choice of the nucleus.
+
+    Left out: pseudo datasets, conditions data (``ddo...``), logs, and with ``taskbrokeronmaster`` all but the
+    master.
+
+    Returns:
+        ``jeditaskid, snapshot, datasetname``, each once.
+
+    Source: production-task-brokerage.md 1 (``replicas``) and 2 (step 3).
+    """
+    name = pl.col("datasetname")
+    field = name.str.split(".").list.get(_LOG_FIELD, null_on_oob=True)
+    ignored = [
+        pl.col("pseudo"),
+        name.str.starts_with("ddo"),
+        field == "log",
+        pl.col("taskbrokeronmaster") & ~pl.col("is_master").fill_null(value=False),
+    ]
+    inputs = held(tasks.select(*KEY, "taskbrokeronmaster"), datasets)
+    counts = ~pl.any_horizontal(condition.fill_null(value=False) for condition in ignored)
+    return inputs.filter(counts).select(_DATASET).unique(_DATASET).sort(_DATASET)
+
+
+def listed_replicas(
+    wanted: pl.DataFrame, replicas: pl.DataFrame, endpoints: pl.DataFrame, rules: ProductionRules
+) -> pl.DataFrame:
+    """Return the replicas of wanted datasets with what their endpoints are.
+
+    Args:
+        wanted: ``jeditaskid, snapshot, datasetname``.
+        replicas: Contract ``Replicas``.
+        endpoints: Contract ``StorageEndpoints``; an endpoint that is not there is a disk, and up.
+        rules: Switch ``other_status_up``.
+
+    Returns:
+        The replicas with ``tape``, ``up`` (readable over WAN) and ``whole`` (found = total > 0).
+    """
+    counts = ("found", "total", "asize", "tsize")
+    listed = held(wanted, positioned(replicas), ["datasetname"])
+    listed = listed.with_columns(pl.col(counts).fill_null(0))
+    status = endpoints.select("snapshot", "ddm_endpoint_name", "is_tape", "read_wan")
+    return held_left(listed, status, ["ddm_endpoint_name"], ["snapshot"]).with_columns(
+        tape=pl.col("is_tape").fill_null(value=False),
+        up=~is_down(pl.col("read_wan"), rules),
+        whole=(pl.col("found") == pl.col("total")) & (pl.col("total") > 0),
+    )
+
+
+def unreadable(wanted: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
+    """Return the wanted datasets without any complete copy that is readable over WAN.
+
+    For a container a complete copy of one constituent is enough, as deployed.
+    """
+    readable = listed.filter(pl.col("whole") & pl.col("up"))
+    return wanted.join(readable, on=_DATASET, how="anti")
+
+
+def totals(listed: pl.DataFrame, rules: ProductionRules) -> pl.DataFrame:
+    """Return ``tot_num`` and ``tot_size`` [B] of every task's input; 0 for datasets without replicas.
+
+    The total of a dataset is that of the first replica listed with a non-zero one. A container has the sum of
+    its constituents, or in ``container_totals="last"`` what the last one listed has.
+    """
+    last_of = [*_DATASET, "constituent"]
+    units = listed.sort(*_DATASET, "position").group_by(last_of, maintain_order=True)
+    known = pl.col("total") > 0
+    sized = units.agg(
+        tot_num=pl.col("total").filter(known).first().fill_null(0),
+        tot_size=pl.col("tsize").filter(known).first().fill_null(0),
+    )
+    if rules.container_totals == "last":
+        sized = sized.group_by(_DATASET, maintain_order=True).agg(pl.col(TOTALS).last())
+    return sized.group_by(KEY).agg(pl.col(TOTALS).sum())
+
+
+def at_nuclei(listed: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
+    """Return what of every task's input each nucleus has.
+
+    Per dataset (or constituent), over the replicas at the nucleus's input endpoints in the order in which they
+    are listed: a complete copy on disk is all there is to say; else the copy with most files counts, on disk
+    and on disk or tape, the first one on ties.
+
+    Args:
+        listed: Of :func:`listed_replicas`.
+        inputs: ``snapshot`` (null = every instant), ``nucleus``, ``ddm_endpoint_name`` of input endpoints.
+
+    Returns:
+        ``jeditaskid, snapshot, nucleus`` with ``ava_num_*`` [files], ``ava_size_*`` [B] and ``remote_source``:
+        some replica looked at is readable over WAN. Nuclei without any replica fall out.
+
+    Source: production-task-brokerage.md 3.
+    """
+    unit = [*_UNIT, "nucleus"]
+    there = held(listed, inputs.unique(), ["ddm_endpoint_name"], ["snapshot"])
+    there = there.with_columns(done=pl.col("whole") & ~pl.col("tape"))
+    done = there.filter("done").group_by(unit).agg(end=pl.col("position").min())
+    there = there.join(done, on=unit, how="left", nulls_equal=True)
+    seen = there.filter(pl.col("end").is_null() | (pl.col("position") <= pl.col("end")))
+    ended = (pl.col("position") == pl.col("end")).fill_null(value=False)
+    best = [pl.col("ended"), pl.col("found"), -pl.col("position")]
+    first = seen.with_columns(ended=ended).sort(best, descending=True)
+    disk = first.filter(~pl.col("tape"))
+    result = seen.group_by(unit).agg(remote_source=pl.col("up").any())
+    for rows, kind in ((disk, "disk"), (first, "any")):
+        most = rows.unique(unit, keep="first", maintain_order=True).select(
+            *unit,
+            pl.col("found").alias(f"ava_num_{kind}"),
+            pl.when(pl.col("found") > 0).then("asize").otherwise(0).alias(f"ava_size_{kind}"),
+        )
+        result = result.join(most, on=unit, how="left", nulls_equal=True)
+    summed = result.group_by(*KEY, "nucleus").agg(
+        pl.col("remote_source").any(), pl.col(AVAILABLE).sum()
+    )
+    return summed.sort(*KEY, "nucleus")
+
+
+def with_availability(
+    pairs: pl.DataFrame, listed: pl.DataFrame, inputs: pl.DataFrame, rules: ProductionRules
+) -> pl.DataFrame:
+    """Join totals and availability to pairs of task and nucleus; 0 where there is nothing.
+
+    Args:
+        pairs: ``jeditaskid, snapshot, nucleus`` and more.
+        listed: Of :func:`listed_replicas`.
+        inputs: Of :func:`at_nuclei`.
+        rules: Switch ``container_totals``.
+    """
+    joined = pairs.join(totals(listed, rules), on=KEY, how="left", maintain_order="left")
+    joined = joined.join(
+        at_nuclei(listed, inputs), on=[*KEY, "nucleus"], how="left", maintain_order="left"
+    )
+    return joined.with_columns(
+        pl.col(*TOTALS, *AVAILABLE).fill_null(0), pl.col("remote_source").fill_null(value=False)
+    )
+
+
+def nucleus_availability(
+    replicas: Sequence[Mapping[str, Any]],
+    endpoints: Sequence[Mapping[str, Any]],
+    nucleus_input_endpoints: Sequence[Mapping[str, Any]],
+    rules: ProductionRules,
+) -> dict[str, Any]:
+    """Return what of one dataset each nucleus has; one dataset put through the functions of the batch.
+
+    Args:
+        replicas: ``datasetname, constituent`` (null = no container), ``ddm_endpoint_name, found, total``
+            [files], ``asize, tsize`` [B], in the order of listing.
+        endpoints: ``ddm_endpoint_name, is_tape, read_wan``.
+        nucleus_input_endpoints: ``nucleus, ddm_endpoint_name``.
+        rules: Switches ``container_totals`` and ``other_status_up``.
+
+    Returns:
+        ``nuclei``: one mapping per nucleus, by name; ``remote_source_available``.
+
+    Source: production-task-brokerage.md 3.
+    """
+    rows = {
+        "replicas": replicas,
+        "storage_endpoints": endpoints,
+        "nucleus_endpoints": [{**row, "direction": "input"} for row in nucleus_input_endpoints],
+    }
+    frames = {
+        name: pl.DataFrame(list(given), infer_schema_length=None)
+        for name, given in rows.items()
+        if given
+    }
+    tables = prepared(frames, {name: TABLES[name] for name in rows})
+    wanted = (
+        tables["replicas"]
+        .select(
+            jeditaskid=pl.lit(0, pl.Int64), snapshot=pl.lit(0, pl.Int64), datasetname="datasetname"
+        )
+        .unique()
+    )
+    listed = listed_replicas(wanted, tables["replicas"], tables["storage_endpoints"], rules)
+    inputs = tables["nucleus_endpoints"].select("snapshot", "nucleus", "ddm_endpoint_name")
+    nuclei = inputs.select("nucleus").unique().sort("nucleus")
+    one = nuclei.with_columns(jeditaskid=pl.lit(0, pl.Int64), snapshot=pl.lit(0, pl.Int64))
+    found = with_availability(one, listed, inputs, rules)
+    source = pl.col("remote_source").alias("can_be_remote_source")
+    return {
+        "nuclei": found.select("nucleus", *TOTALS, *AVAILABLE, source).to_dicts(),
+        "remote_source_available": wanted.height > 0 and unreadable(wanted, listed).is_empty(),
+    }

@@ -1,0 +1,112 @@
+"""The draw of every task in turn: a task that gets a nucleus makes it busier for those after it (section 1)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.production_tasks import weight
+from brokerlab.brokerage.production_tasks.held import KEY
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.numerics import FloatArray
+
+_MASK = 2**64 - 1  # seeds are not negative
+_CYCLE = ("snapshot", "workqueue_name")
+
+
+def draws_of(tasks: pl.DataFrame, seed: int) -> pl.Series:
+    """Return one random number in [0, 1) per task, the same whatever else is decided with it."""
+    numbers = [
+        np.random.default_rng([seed, jeditaskid & _MASK, snapshot & _MASK]).random()
+        for jeditaskid, snapshot in tasks.select(KEY).iter_rows()
+    ]
+    return pl.Series("draw", numbers, dtype=pl.Float64)
+
+
+def with_draws(tasks: pl.DataFrame, draws: pl.DataFrame | None, seed: int) -> pl.DataFrame:
+    """Add ``draw`` to the tasks: as given, else from the seed."""
+    own = tasks.with_columns(draws_of(tasks, seed))
+    if draws is None:
+        return own
+    keys = [key for key in KEY if key in draws.columns]
+    given = draws.select(*(pl.col(key).cast(pl.Int64) for key in keys), given="draw")
+    joined = own.join(given, on=keys, how="left", maintain_order="left")
+    return joined.with_columns(draw=pl.coalesce("given", "draw")).drop("given")
+
+
+def weigh_and_draw(
+    tasks: pl.DataFrame, candidates: pl.DataFrame, rules: ProductionRules
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Weigh the nuclei left to every task and draw one, task by task.
+
+    Giving a task a nucleus adds its ``task_rw`` to the work left there as later tasks of its snapshot and work
+    queue see it, those of the same and of lower priority.
+
+    Args:
+        tasks: In the order in which they are handled: ``jeditaskid, snapshot, workqueue_name,
+            currentpriority, task_rw, draw`` and ``assigned``, the nucleus it has already (null = none).
+        candidates: Nuclei left, ``jeditaskid, snapshot, position, nucleus, rw_prio`` and ``factor``, the
+            product of all but the factor of the work.
+        rules: Switch ``idle_work_is_one``.
+
+    Returns:
+        The candidates in the order of the draw, with ``rw_prio`` as the task saw it, ``work``, ``weight``
+        and ``probability``; and ``jeditaskid, snapshot, nucleus`` of every task with a nucleus.
+
+    Source: production-task-brokerage.md 1 (``remaining_work``), 5, row T19.
+    """
+    ordered = tasks.select(KEY).with_row_index("turn").join(candidates, on=KEY)
+    ordered = ordered.sort("turn", "position")
+    names = ordered["nucleus"].to_list()
+    rw, factor = (ordered[name].to_numpy().astype(np.float64) for name in ("rw_prio", "factor"))
+    seen, work, probability = rw.copy(), np.ones_like(rw), np.ones_like(rw)
+    sizes = tasks.select(KEY).join(
+        candidates.group_by(KEY).len(), on=KEY, how="left", maintain_order="left"
+    )
+    ends = sizes["len"].fill_null(0).cum_sum().to_list()
+    given: list[str | None] = []
+    added = _Added()
+    for row, start, end in zip(tasks.iter_rows(named=True), [0, *ends[:-1]], ends, strict=True):
+        chosen = row["assigned"]
+        if chosen is None and end > start:
+            of = slice(start, end)
+            seen[of] += added.to(row, names[of])
+            work[of] = weight.work_factor(seen[of], rules)
+            weights = work[of] * factor[of]
+            probability[of] = weight.probabilities(weights)
+            chosen = names[start + weight.drawn(weights, row["draw"])]
+        if chosen is not None:
+            added.take(row, chosen)
+        given.append(chosen)
+    columns = {"rw_prio": seen, "work": work, "weight": work * factor, "probability": probability}
+    weighed = ordered.with_columns(pl.Series(name, values) for name, values in columns.items())
+    nuclei = tasks.select(KEY).with_columns(nucleus=pl.Series(given, dtype=pl.String))
+    return weighed.drop("turn", "factor"), nuclei.drop_nulls("nucleus")
+
+
+class _Added:
+    """Work given to nuclei within the cycles at hand."""
+
+    def __init__(self) -> None:
+        self._taken: dict[tuple[Any, ...], dict[tuple[str, int], float]] = defaultdict(dict)
+
+    def take(self, row: dict[str, Any], nucleus: str) -> None:
+        priority, rw = row["currentpriority"], row["task_rw"]
+        if priority is None or not rw:
+            return
+        taken = self._taken[tuple(row[name] for name in _CYCLE)]
+        taken[nucleus, priority] = taken.get((nucleus, priority), 0.0) + rw
+
+    def to(self, row: dict[str, Any], nuclei: list[str]) -> FloatArray:
+        """Return what was added at each nucleus at the task's priority or above."""
+        taken = self._taken.get(tuple(row[name] for name in _CYCLE))
+        if not taken or row["currentpriority"] is None:
+            return np.zeros(len(nuclei))
+        at: dict[str, float] = defaultdict(float)
+        for (nucleus, priority), rw in taken.items():
+            if priority >= row["currentpriority"]:
+                at[nucleus] += rw
+        return np.array([at[nucleus] for nucleus in nuclei])

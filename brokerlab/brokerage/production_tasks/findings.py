@@ -1,0 +1,62 @@
+"""What was odd in the input of the task brokerage and how it was taken; nothing of it stops a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from brokerlab.brokerage.production_tasks import tokens
+from brokerlab.brokerage.production_tasks.facts import Input
+from brokerlab.brokerage.production_tasks.held import KEY, held
+
+SCHEMA = {
+    "jeditaskid": pl.Int64,
+    "snapshot": pl.Int64,
+    "subject": pl.String,
+    "finding": pl.String,
+}
+
+
+def gather(tasks: pl.DataFrame, tables: Mapping[str, pl.DataFrame], given: Input) -> pl.DataFrame:
+    """Return the findings, sorted, each once.
+
+    Args:
+        tasks: With ``assigned``, the nucleus each has.
+        tables: Input tables.
+        given: Input of the tasks.
+
+    Returns:
+        ``jeditaskid, snapshot, subject, finding``.
+    """
+    stranger = pl.col("nucleus").is_not_null() & pl.col("assigned").is_null()
+    parts = [
+        _said(tasks.filter(stranger), "nucleus", "names no nucleus or satellite: one is chosen"),
+        _said(given.unreadable, "datasetname", "no complete copy that can be read over WAN"),
+        *_of_tokens(tasks, tables["output_datasets"]),
+    ]
+    no_nuclei = tasks.join(
+        held(tasks.select(KEY), tables["nuclei"], keys=["snapshot"]), on=KEY, how="anti"
+    )
+    parts.append(_said(no_nuclei.with_columns(at=pl.lit("nuclei")), "at", "none at this snapshot"))
+    return pl.concat(parts).unique().sort(*SCHEMA)
+
+
+def _said(rows: pl.DataFrame, subject: str, finding: str) -> pl.DataFrame:
+    return rows.select(*KEY, subject=pl.col(subject), finding=pl.lit(finding))
+
+
+def _of_tokens(tasks: pl.DataFrame, outputs: pl.DataFrame) -> list[pl.DataFrame]:
+    """Return what is odd about storage tokens."""
+    rows = held(tasks.select(KEY), outputs).with_columns(
+        dataset=pl.coalesce("datasetname", pl.col("datasetid").cast(pl.String), pl.lit("output")),
+        pattern=tokens.pattern_of(pl.col("storagetoken")),
+    )
+    null = rows.filter(pl.col("storagetoken").is_null())
+    parts = [_said(null, "dataset", "storagetoken is null: goes to the first endpoint")]
+    for pattern in rows["pattern"].unique().sort():
+        refusal = tokens.refusal(pattern)
+        if refusal is not None:
+            same = rows.filter(pl.col("pattern") == pattern)
+            parts.append(_said(same, "dataset", f"taken for a name or type only: {refusal}"))
+    return parts

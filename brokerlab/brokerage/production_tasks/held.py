@@ -1,0 +1,59 @@
+"""Join what holds for a task at an instant: a null key means every task, or every instant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import polars as pl
+
+KEY = ("jeditaskid", "snapshot")
+_ROW = "_row"
+
+
+def held(
+    left: pl.DataFrame,
+    table: pl.DataFrame,
+    on: Sequence[str] = (),
+    keys: Sequence[str] = KEY,
+) -> pl.DataFrame:
+    """Join every row of a table that holds for the rows on the left; rows without partner fall out.
+
+    Args:
+        left: Rows whose keys are not null.
+        table: Rows in which a null key means that they hold for all.
+        on: Columns that must be equal.
+        keys: Which of the keys the table has.
+
+    Returns:
+        Columns of the left, then those of the table; in no particular order.
+    """
+    parts = [
+        pl.concat([left.clear(), table.drop(*on, *keys).clear()], how="horizontal")  # its columns
+    ]
+    for every in product((False, True), repeat=len(keys)):
+        own = [key for key, all_ in zip(keys, every, strict=True) if not all_]
+        asked = [pl.col(k).is_null() == all_ for k, all_ in zip(keys, every, strict=True)]
+        rows = table.filter(asked).drop(set(keys) - set(own))
+        if rows.height:
+            equal = [*on, *own]
+            parts.append(left.join(rows, on=equal) if equal else left.join(rows, how="cross"))
+    return pl.concat(parts)
+
+
+def held_left(
+    left: pl.DataFrame,
+    table: pl.DataFrame,
+    on: Sequence[str] = (),
+    keys: Sequence[str] = KEY,
+) -> pl.DataFrame:
+    """Join as :func:`held` does, and keep the rows on the left that have no partner."""
+    left = left.with_row_index(_ROW)
+    found = held(left, table, on, keys)
+    alone = left.join(found, on=_ROW, how="anti")
+    return pl.concat([found, alone], how="diagonal").sort(_ROW, maintain_order=True).drop(_ROW)
+
+
+def positioned(table: pl.DataFrame) -> pl.DataFrame:
+    """Fill a null ``position`` with the row's number."""
+    return table.with_columns(pl.col("position").fill_null(pl.int_range(pl.len(), dtype=pl.Int64)))

@@ -1,0 +1,170 @@
+"""Where the outputs would go at each nucleus, and whether there is room (rows 3 to 6 of the chapter)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.production_tasks import tokens
+from brokerlab.brokerage.production_tasks.held import KEY, held, held_left, positioned
+from brokerlab.brokerage.rules import ProductionRules
+
+PAIR = (*KEY, "nucleus")
+GB_PER_TB = 1024.0
+HS06_PER_CORE = 10
+SECONDS_PER_DAY = 86400
+GB_PER_CORE_DAY = 0.25
+DECIDING = (
+    "ddm_endpoint_name",
+    "read_wan",
+    "write_wan",
+    "usable_gb",
+    "space_free",
+    "space_expired",
+    "space_total",
+)
+"""Columns of the output that decides."""
+SPACES = ("space_free", "space_expired", "space_min_free", "space_unavailable", "space_total")
+
+
+def endpoints_of(nuclei: pl.DataFrame, nucleus_endpoints: pl.DataFrame) -> pl.DataFrame:
+    """Return the endpoints of every nucleus in stored order.
+
+    Args:
+        nuclei: Contract ``Nuclei``; its lists are read where there is no table ``nucleus_endpoints``.
+        nucleus_endpoints: Contract ``NucleusEndpoints``; output endpoints count where they are local.
+
+    Returns:
+        ``snapshot`` (null = every instant), ``nucleus, direction, position, ddm_endpoint_name``.
+    """
+    if nucleus_endpoints.height:
+        away = (pl.col("direction") == "output") & ~pl.col("is_local").fill_null(value=True)
+        return positioned(nucleus_endpoints).filter(~away).drop("is_local")
+    parts = [
+        nuclei.select(
+            "snapshot",
+            "nucleus",
+            pl.lit(direction).alias("direction"),
+            pl.col(f"{direction}_endpoints").alias("ddm_endpoint_name"),
+        )
+        .explode("ddm_endpoint_name")
+        .drop_nulls("ddm_endpoint_name")
+        for direction in ("input", "output")
+    ]
+    return pl.concat(parts).with_columns(position=pl.int_range(pl.len(), dtype=pl.Int64))
+
+
+def demand_gb(rw_all: pl.Series) -> pl.Series:
+    """Return the space that the work left at a nucleus will need [GB], whole.
+
+    ``int(rw_all / 10 / 86400 * 0.25)``, rw_all in HS06 s.
+
+    Source: production-task-brokerage.md 4 row 6, row T4.
+
+    Example:
+        >>> demand_gb(pl.Series([1e12])).to_list()
+        [289351.0]
+    """
+    work = rw_all.to_numpy().astype(np.float64)
+    return pl.Series(np.trunc(work / HS06_PER_CORE / SECONDS_PER_DAY * GB_PER_CORE_DAY))
+
+
+def usable_gb(rules: ProductionRules) -> pl.Expr:
+    """Return the space that counts as usable [GB]; nulls are 0 (row T2, switch ``usable_space``)."""
+    usable = pl.col("space_free") + pl.col("space_expired")
+    if rules.usable_space == "free_expired":
+        return usable
+    return usable - pl.col("space_min_free") - pl.col("space_unavailable")
+
+
+def placed(
+    pairs: pl.DataFrame, outputs: pl.DataFrame, endpoints: pl.DataFrame, storage: pl.DataFrame
+) -> pl.DataFrame:
+    """Find the endpoint of every output at every site; see :func:`tokens.match`.
+
+    Args:
+        pairs: ``jeditaskid, snapshot, nucleus, site`` (whose endpoints count).
+        outputs: Contract ``OutputDatasets``; distributed ones are passed over.
+        endpoints: Of :func:`endpoints_of`.
+        storage: Contract ``StorageEndpoints``.
+
+    Returns:
+        One row per pair and output with the output's columns and ``ddm_endpoint_name``, null without one.
+    """
+    gathered = positioned(outputs).filter(~tokens.is_distributed(pl.col("storagetoken")))
+    gathered = gathered.with_columns(pattern=tokens.pattern_of(pl.col("storagetoken")))
+    wanted = endpoints.filter(pl.col("direction") == "output").drop("direction")
+    kinds = storage.select("snapshot", "ddm_endpoint_name", "type")
+    varies = any(frame["snapshot"].is_not_null().any() for frame in (wanted, kinds))
+    state = pl.col("snapshot") if varies else pl.lit(0, pl.Int64)  # else one state is that of all
+    rows = held(pairs.select(*PAIR, "site"), gathered).with_columns(state=state)
+    asked = rows.select("state", "site", "pattern").unique()
+    listed = held(asked.select(snapshot="state").unique(), wanted, keys=["snapshot"])
+    listed = held_left(listed, kinds, ["ddm_endpoint_name"], ["snapshot"])
+    found = tokens.resolve(asked, listed.rename({"snapshot": "state", "nucleus": "site"}))
+    return rows.join(found, on=["state", "site", "pattern"], how="left").drop("state", "site")
+
+
+def destinations(
+    pairs: pl.DataFrame,
+    outputs: pl.DataFrame,
+    endpoints: pl.DataFrame,
+    storage: pl.DataFrame,
+    rules: ProductionRules,
+) -> pl.DataFrame:
+    """Add to :func:`placed` what the checks of an output compare.
+
+    Args:
+        pairs: As there, with ``demand_gb`` and ``disk_threshold_gb``.
+        outputs: As there.
+        endpoints: As there.
+        storage: As there.
+        rules: Switch ``usable_space``.
+
+    Returns:
+        The rows with the endpoint's columns, ``usable_gb`` and ``space_left``: the fraction of the endpoint that
+        is left after the demand; null without total.
+    """
+    rows = placed(pairs, outputs, endpoints, storage)
+    rows = rows.join(pairs.select(*PAIR, "demand_gb", "disk_threshold_gb"), on=PAIR)
+    rows = held_left(rows, storage, ["ddm_endpoint_name"], ["snapshot"])
+    rows = rows.with_columns(pl.col(SPACES).fill_null(0.0)).with_columns(usable_gb=usable_gb(rules))
+    left = (pl.col("usable_gb") - pl.col("demand_gb")) / pl.col("space_total")
+    return rows.with_columns(space_left=pl.when(pl.col("space_total") > 0).then(left))
+
+
+def at_pairs(rows: pl.DataFrame, checks: Sequence[Check]) -> pl.DataFrame:
+    """Evaluate the checks on outputs and bring them to pairs of task and nucleus.
+
+    Args:
+        rows: Of :func:`destinations`.
+        checks: The checks of an output, in order.
+
+    Returns:
+        ``jeditaskid, snapshot, nucleus``, one boolean per check (some output fails it), ``storage_reason``
+        (first check that the first failing output fails), and columns of the output that decides: the first
+        failing one, else the one with the least ``space_left``.
+    """
+    names = [check.name for check in checks]
+    rows = evaluated(rows, checks)
+    reason = pl.coalesce(pl.when(name).then(pl.lit(name)) for name in names)
+    rows = rows.with_columns(storage_reason=reason)
+    failing = pl.col("storage_reason").is_not_null()
+    rows = rows.with_columns(failing=failing, least=pl.when(~failing).then("space_left"))
+    ordered = rows.sort(
+        "failing", "least", "position", descending=[True, False, False], nulls_last=True
+    )
+    deciding = ordered.unique(PAIR, keep="first", maintain_order=True)
+    some = rows.group_by(PAIR).agg(pl.col(names).any())
+    return some.join(deciding.select(*PAIR, "storage_reason", *DECIDING), on=PAIR)
+
+
+def evaluated(rows: pl.DataFrame, checks: Sequence[Check]) -> pl.DataFrame:
+    """Add one boolean column per check, named as the check: it skips."""
+    frame = nw.from_native(rows)
+    result: pl.DataFrame = frame.with_columns(c.skip.alias(c.name) for c in checks).to_native()
+    return result

@@ -1,0 +1,27 @@
+"""The recorded functions of the task brokerage and of full chain, under the production rule set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from brokerlab.brokerage.full_chain import chained
+from brokerlab.brokerage.production_tasks.availability import nucleus_availability
+from brokerlab.brokerage.production_tasks.tokens import token_endpoint
+from brokerlab.brokerage.rules import ProductionRules
+
+RULES = ProductionRules("production")
+
+
+def token_endpoint_case(
+    storagetoken: str | None, nucleus_endpoints: list[dict[str, Any]]
+) -> dict[str, Any]:
+    endpoints = [(row["ddm_endpoint_name"], row["type"]) for row in nucleus_endpoints]
+    return {"ddm_endpoint_name": token_endpoint(storagetoken, endpoints)}
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "nucleus_availability": lambda **inputs: nucleus_availability(**inputs, rules=RULES),
+    "token_endpoint": token_endpoint_case,
+    "full_chain": lambda **inputs: {"chained": chained(**inputs)},
+}
