@@ -24,6 +24,7 @@ TABLES: dict[str, type[dy.Schema]] = {
     "replicas": storage.Replicas,
     "file_locations": storage.FileLocations,
     "network_matrix": storage.NetworkMatrix,
+    "transfers": storage.Transfers,
     "job_stats": activity.JobStats,
     "job_counts": activity.JobCounts,
     "site_data": activity.SiteData,
@@ -36,12 +37,14 @@ TABLES: dict[str, type[dy.Schema]] = {
     "task_status_log": activity.TaskStatusLog,
     "task_attempts": activity.TaskAttempts,
     "worker_nodes": activity.WorkerNodes,
+    "worker_node_gpu": activity.WorkerNodeGpu,
+    "worker_node_cpu_level": activity.WorkerNodeCpuLevel,
     "cpu_benchmarks": activity.CpuBenchmarks,
     "gshares": settings.Gshares,
     "gdpconfig": settings.Gdpconfig,
     "expected_scouts": tasks.ExpectedScouts,
 }
-"""Every canonical table of archive-schema.md, in the chapter's order."""
+"""Every canonical table of archive-schema.md in its order; beside them what other chapters read."""
 
 QUARANTINE = settings.Quarantine
 """The archive's own table of refused rows; listed in the manifest as ``quarantine``."""

@@ -18,6 +18,8 @@ MAX_TEXT = 65_536
 """Longest plain text [characters] a column may hold; PanDA's own limit is 4,000."""
 MAX_JSON = 1_048_576
 """Longest JSON text [characters]; also the limit of columns carried through."""
+MAX_TAGS = 16 * MAX_JSON
+"""Longest JSON text [characters] of the software of a queue; ``ALL`` holds every tag of the grid."""
 FIRST_TIME = datetime(1970, 1, 1)  # noqa: DTZ001  (canonical times are UTC without zone)
 LAST_TIME = datetime(9999, 12, 31, 23, 59, 59, 999999)  # noqa: DTZ001
 """Times outside of these are misread or invented; Python knows none after the last."""
@@ -78,9 +80,9 @@ def text(meaning: str, unit: str = "-", **options: Any) -> dy.String:
     return dy.String(max_length=MAX_TEXT, **_options(meaning, unit, **options))
 
 
-def json_text(meaning: str, **options: Any) -> dy.String:
+def json_text(meaning: str, *, longest: int = MAX_JSON, **options: Any) -> dy.String:
     """Declare a text column that holds JSON."""
-    return dy.String(max_length=MAX_JSON, **_options(meaning, "json", **options))
+    return dy.String(max_length=longest, **_options(meaning, "json", **options))
 
 
 def flag(meaning: str, **options: Any) -> dy.Bool:

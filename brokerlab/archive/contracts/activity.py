@@ -1,4 +1,4 @@
-"""Contracts of counts and activity (archive-schema.md section 8)."""
+"""Contracts of counts and activity (archive-schema.md 8; software-hardware-matching.md 1)."""
 
 import dataframely as dy
 
@@ -186,6 +186,32 @@ class WorkerNodes(dy.Schema):
     total_memory = i64("memory", "MB", low=0)
     total_local_disk = i64("local disk", "GB", low=0)
     last_seen = ts("last seen", version=True)
+
+
+class WorkerNodeGpu(dy.Schema):
+    """GPUs of the worker nodes of a queue (DB ``MV_WORKER_NODE_GPU_SUMMARY``)."""
+
+    panda_queue = text("queue", loose_key=True, required=True, aliases=("computingsite",))
+    vendor = text("NVIDIA...", loose_key=True, null="satisfies no request on it")
+    model = text("NVIDIA A100-SXM4-80GB...", loose_key=True, null="satisfies no request on it")
+    architecture = text("Ampere...", loose_key=True, null="satisfies no request on it")
+    vram = i64("memory of a GPU", "MB", loose_key=True, low=0, null="satisfies none; 0 too")
+    framework_version = text(
+        "CUDA toolkit version", loose_key=True, null="satisfies no request on it"
+    )
+    driver_version = text(
+        "kernel driver version", loose_key=True, null="satisfies no request on it"
+    )
+
+
+class WorkerNodeCpuLevel(dy.Schema):
+    """CPU levels of the worker nodes of a queue (DB ``MV_WORKER_NODE_SUMMARY``)."""
+
+    panda_queue = text("queue", loose_key=True, required=True, aliases=("computingsite",))
+    cpu_architecture_level = text("x86-64-v2...", loose_key=True, null="not reported")
+    pct_within_queue = f64(
+        "share of the queue's logical CPUs", "%", low=0, null="0", aliases=("pct_within_pq",)
+    )
 
 
 class CpuBenchmarks(dy.Schema):

@@ -2,7 +2,16 @@
 
 import dataframely as dy
 
-from brokerlab.archive.contracts._columns import f64, flag, i32, i64, json_text, text, ts
+from brokerlab.archive.contracts._columns import (
+    MAX_TAGS,
+    f64,
+    flag,
+    i32,
+    i64,
+    json_text,
+    text,
+    ts,
+)
 
 _QUEUE_ALIASES = ("nickname", "siteid", "computingsite", "site")
 
@@ -19,9 +28,12 @@ class Queues(dy.Schema):
     tier = text("tier")
     cloud = text("first item of the comma list")
     region = text("region")
-    type = text("production, analysis, unified, special", required=True)
+    type = text("production, analysis, unified, special; unknown: not in the source", required=True)
     resource_type_q = text("GRID, hpc, cloud... (not SCORE/MCORE)")
-    status = text("online, standby, brokeroff, offline, test, paused", required=True)
+    status = text(
+        "online, standby, brokeroff, offline, test, paused; unknown: not in the source",
+        required=True,
+    )
     corecount = i32("cores of a slot", "cores", null="undefined; 0 likewise")
     corepower = f64("core power", "HS06/core", low=0, null="10 is used; 0 likewise")
     memory = i64("memory, whole slot", "MB", null="no limit")
@@ -47,7 +59,9 @@ class Queues(dy.Schema):
     is_cvmfs = flag("has CVMFS", null="no")
     transtimehi = i32("timeout of urgent transfers", "days")
     transtimelo = i32("timeout of other transfers", "days")
-    params = json_text("rest of the queue parameters", null="none")
+    params = json_text(
+        "extra queue parameters; under 'schedconfig' what has no column of its own", null="none"
+    )
     last_update = ts("last change in the source", version=True)
     ts = ts("time of validity", loose_key=True, null="whole replay")
 
@@ -66,4 +80,4 @@ class SoftwareTags(dy.Schema):
     """Software of a queue (DB ``SW_TAGS``)."""
 
     panda_queue = text("queue", key=True, aliases=_QUEUE_ALIASES[1:])
-    data = json_text("software and architectures", null="nothing published")
+    data = json_text("software and architectures", null="nothing published", longest=MAX_TAGS)

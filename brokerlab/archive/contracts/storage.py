@@ -1,4 +1,4 @@
-"""Contracts of storage, replicas and the network (archive-schema.md sections 6 and 7)."""
+"""Contracts of storage, replicas, the network (archive-schema.md sections 6 and 7) and transfers."""
 
 import dataframely as dy
 
@@ -37,12 +37,14 @@ class QueueEndpoints(dy.Schema):
 
     panda_queue = text("queue", key=True, aliases=_QUEUE_ALIASES)
     ddm_endpoint_name = text("endpoint", key=True)
-    direction = text("input or output", key=True)
-    scope = text("default, analysis", key=True)
+    direction = text("input or output; unknown: not in the source", key=True)
+    scope = text("default, analysis; unknown: not in the source", key=True)
     order_read = i32("order for reading", null="not for reading")
     order_write = i32("order for writing", null="not for writing")
     is_default = flag("default of its direction", null="no")
-    is_local = flag("local to the queue", null="no")
+    is_local = flag(
+        "endpoint of the queue's site", null="by ddm_endpoints.site_name, queues.atlas_site"
+    )
 
 
 class QueueStorageSite(dy.Schema):
@@ -81,6 +83,24 @@ class NetworkMatrix(dy.Schema):
 
     src = text("ATLAS site", key=True)
     dst = text("ATLAS site", key=True)
-    key = text("AGIS_closeness, dashb_mbps_1h, <activity>_queued...", key=True)
-    value = f64("value", "by key")
+    key = text(
+        "AGIS_closeness (0 best, 11 worst, -1 blocked), dashb_mbps_1h|1d|1w (MB/s), "
+        "<activity>_queued, _done_1h, _done_6h (files), _queued_bytes (B); activity total: all",
+        key=True,
+    )
+    value = f64("value", "by key", null="as a missing row")
     ts = ts("time of measurement", key=True)
+
+
+class Transfers(dy.Schema):
+    """Bytes and files moved between sites in a window of time (ATLAS DDM dashboard)."""
+
+    src_site = text("ATLAS site", key=True)
+    dst_site = text("ATLAS site", key=True)
+    window = text("name of the length: 12hours, 1day, week...")
+    from_date = ts("start of the window", key=True)
+    to_date = ts("end of the window", key=True, after="from_date")
+    interval_min = i32("length of the window", "min", low=0)
+    bytes_xs = i64("moved successfully", "B", low=0)
+    files_xs = i64("moved successfully", "files", low=0)
+    errors_xs = i64("failed attempts", "attempts", low=0)

@@ -7,7 +7,7 @@ does that. ``read`` recognises the format by content and file name.
 from collections.abc import Iterator
 from pathlib import Path
 
-from brokerlab.archive.readers import columnar, delimited, invex, monitor
+from brokerlab.archive.readers import columnar, delimited, documents, invex, link_table
 from brokerlab.archive.readers.batch import Batch
 from brokerlab.archive.readers.detect import Detected, detect
 from brokerlab.errors import DataError
@@ -35,7 +35,9 @@ def read(path: Path, found: Detected) -> Iterator[Batch]:
         yield from delimited.read(path, found)
     elif found.format == "invex":
         yield from invex.read(path, found)
+    elif found.format == "links":
+        yield from link_table.read(path, found)
     elif found.format == "json":
-        yield from monitor.read(path, found.table)
+        yield from documents.read(path, found)
     else:  # detect() and this function name the same formats
         raise DataError(f"{path}: unknown format '{found.format}'")

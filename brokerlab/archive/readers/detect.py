@@ -5,9 +5,13 @@ import gzip
 import io
 import re
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from brokerlab.archive.contracts import TABLES, contract
 from brokerlab.archive.parsing import is_pattern
@@ -36,6 +40,8 @@ DB_NAMES = {
     "jobs_statuslog": "job_status_log",
     "tasks_statuslog": "task_status_log",
     "worker_node": "worker_nodes",
+    "mv_worker_node_gpu_summary": "worker_node_gpu",
+    "mv_worker_node_summary": "worker_node_cpu_level",
     "global_shares": "gshares",
     "config": "gdpconfig",
 }
@@ -43,6 +49,18 @@ DB_NAMES = {
 
 INVEX_COLUMNS = {"pandaid", "wall_time", "queue_time", "actualcorecount"}
 """Columns that mark a job table of the InVEx kind."""
+
+LINK_KEYS = {
+    "closeness": "AGIS_closeness",
+    "mbps_1h": "dashb_mbps_1h",
+    "mbps_1d": "dashb_mbps_1d",
+    "mbps_1w": "dashb_mbps_1w",
+    "files_done_1h": "total_done_1h",
+    "files_done_6h": "total_done_6h",
+    "files_queued": "total_queued",
+    "bytes_queued": "total_queued_bytes",
+}
+"""Columns of a flat table of links and the keys of their values; the counts are over all activities."""
 
 _GZIP = b"\x1f\x8b"
 _PARQUET = b"PAR1"
@@ -56,16 +74,18 @@ class Detected:
     """What a file is.
 
     Attributes:
-        format: ``parquet``, ``csv``, ``invex`` or ``json``.
+        format: ``parquet``, ``csv``, ``invex``, ``links`` (flat table of links) or ``json``.
         table: Canonical table; None where the content tells (JSON) or there are several (InVEx).
         encoding: Of text files.
-        delimiter: Of CSV files.
+        delimiter: Of CSV files; empty for others.
+        named: The caller gave the table; else it is read from the file's name or columns.
     """
 
     format: str
     table: str | None = None
     encoding: str = "utf-8"
     delimiter: str = ","
+    named: bool = False
 
 
 def detect(path: Path, *, table: str | None = None) -> Detected:
@@ -90,10 +110,10 @@ def detect(path: Path, *, table: str | None = None) -> Detected:
         contract(table)
     head = _head(path)
     if head.startswith(_PARQUET):
-        return Detected("parquet", table or _named(path))
+        return _detected_parquet(path, table)
     text, encoding = _decoded(path, head)
-    if text.lstrip()[:1] in ("{", "["):
-        return Detected("json", table or table_of_name(path.name), encoding)
+    if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
+        return Detected("json", table or table_of_name(path.name), encoding, "", table is not None)
     header = text.lstrip("\ufeff").splitlines()[0] if text.strip() else ""
     delimiter = next((d for d in ",;\t|" if d in header), ",")
     names = [n.strip().lower() for n in next(csv.reader([header], delimiter=delimiter), [])]
@@ -106,8 +126,32 @@ def detect(path: Path, *, table: str | None = None) -> Detected:
         raise SchemaError(f"{path}: columns mean other ones: {', '.join(patterns)}; rename them")
     if table is None and set(names) >= INVEX_COLUMNS:
         return Detected("invex", None, encoding, delimiter)
+    if table in (None, "network_matrix") and is_link_table(names):
+        return Detected("links", "network_matrix", encoding, delimiter)
     found = table or table_of_name(path.name) or _table_of_columns(names)
     return Detected("csv", found or _named(path), encoding, delimiter)
+
+
+def _detected_parquet(path: Path, table: str | None) -> Detected:
+    """Recognise a Parquet file by its columns or its name."""
+    try:
+        names = pq.read_schema(path).names
+    except (pa.ArrowException, OSError) as error:
+        raise truncated(path, "Parquet", error) from error
+    if table in (None, "network_matrix") and is_link_table(names):
+        return Detected("links", "network_matrix", delimiter="")
+    return Detected("parquet", table or _named(path), delimiter="")
+
+
+def is_link_table(names: Iterable[str]) -> bool:
+    """Whether columns are those of a flat table of links: a row per link, a column per metric.
+
+    Example:
+        >>> is_link_table(["src", "dst", "mbps_1w"]), is_link_table(["src", "dst", "key", "value"])
+        (True, False)
+    """
+    low = {name.strip().lower() for name in names}
+    return {"src", "dst"} <= low and bool(low & set(LINK_KEYS)) and "key" not in low
 
 
 def table_of_name(name: str) -> str | None:

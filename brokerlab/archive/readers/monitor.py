@@ -1,8 +1,5 @@
 """Read JSON answers of the BigPanDA monitor: jobs, tasks with datasets (section 13)."""
 
-import gzip
-import json
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,14 +7,10 @@ from typing import Any
 import polars as pl
 
 from brokerlab.archive.contracts import polars_schema
-from brokerlab.archive.readers.batch import REFUSED, Batch
-from brokerlab.archive.readers.detect import opened, truncated, wrong_encoding
+from brokerlab.archive.readers.batch import Batch
+from brokerlab.archive.readers.records import Record, Told, series, told_apart
 from brokerlab.archive.readers.units import KB_PER_MB, MAX_DURATION_S, settle_units, settled_tasks
 from brokerlab.errors import DataError
-
-Record = dict[str, Any]
-Told = tuple[str, ...]
-"""What was converted or left out, in sentences."""
 
 JOB_COLUMNS_DROPPED = [
     "duration",
@@ -50,29 +43,22 @@ EVENT_SERVICE = {
 """The monitor's words for ``eventservice``."""
 
 _ENDED = {"finished", "failed", "cancelled", "closed"}
-_SHOWN = 40
 
 
-class _Ambiguous(str):
-    """Stands for a record that gives a name twice: nobody can tell which value is meant."""
-
-    __slots__ = ()
-
-
-def read(path: Path, table: str | None) -> Iterator[Batch]:
-    """Read one JSON file: an answer of the monitor, several of them by address, or records.
+def read(path: Path, data: Any, table: str | None) -> Iterator[Batch]:
+    """Read one document: an answer of the monitor, several of them by address, or records.
 
     Args:
-        path: The file.
+        path: The file, for messages.
+        data: Its content.
         table: Table of plain records; None to tell from the content.
 
     Yields:
         Batches of ``jobs``, ``tasks`` and ``datasets``.
 
     Raises:
-        DataError: Truncated, not JSON, wrong encoding, or nothing in it that can be recognised.
+        DataError: Nothing in it that can be recognised.
     """
-    data = _load(path)
     found = False
     for kind, items, notes in _answers(data, table):
         found = True
@@ -84,34 +70,10 @@ def read(path: Path, table: str | None) -> Iterator[Batch]:
             yield _batch(kind, items, notes)
     if not found:
         raise DataError(
-            f"{path}: neither jobs ('jobs': [...]) nor tasks (a list with jeditaskid) in it; "
-            "allowed: answers of /jobs/?json and /tasks/?json, or records with --table"
+            f"{path}: neither jobs ('jobs': [...]) nor tasks (a list with jeditaskid) in it, nor "
+            "queue records, links 'SRC:DST', a site list or a transfer matrix; allowed: these, or a "
+            "list of records with --table"
         )
-
-
-def _load(path: Path) -> Any:
-    """Parse the file, which fits in memory: the monitor limits its answers."""
-    try:
-        with opened(path) as handle:
-            raw = handle.read()
-        encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-        return json.loads(raw.decode(encoding), object_pairs_hook=_record)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise truncated(path, "gzip", error) from error
-    except UnicodeDecodeError as error:
-        raise wrong_encoding(path) from error
-    except (ValueError, RecursionError) as error:
-        raise truncated(path, "JSON", error) from error
-
-
-def _record(pairs: list[tuple[str, Any]]) -> Record | _Ambiguous:
-    """Make a record of its names and values, unless a name occurs twice."""
-    record = dict(pairs)
-    if len(record) == len(pairs):
-        return record
-    names = [name for name, _ in pairs]
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    return _Ambiguous(f"names occur twice: {', '.join(doubled)}")
 
 
 def _answers(data: Any, table: str | None) -> Iterator[tuple[str, list[Any], Told]]:
@@ -141,7 +103,7 @@ def _kind(names: set[str]) -> str | None:
 
 def _jobs(items: list[Any], notes: Told) -> Batch:
     """Convert job records: units, words for numbers, columns of the monitor's own dropped."""
-    records, rows, refused = _told_apart(items)
+    records, rows, refused = told_apart(items)
     if not records:
         return _without_rows("jobs", refused, notes)
     frame = _frame(records, drop=JOB_COLUMNS_DROPPED, convert={"maxpss": _kb_of_peak})
@@ -161,7 +123,7 @@ def _jobs(items: list[Any], notes: Told) -> Batch:
 
 def _tasks(items: list[Any], notes: Told) -> Iterator[Batch]:
     """Convert task records and take their datasets out."""
-    records, rows, refused = _told_apart(items)
+    records, rows, refused = told_apart(items)
     if not records:
         yield _without_rows("tasks", refused, notes)
         return
@@ -178,7 +140,7 @@ def _tasks(items: list[Any], notes: Told) -> Iterator[Batch]:
 
 def _batch(table: str, items: list[Any], notes: Told) -> Batch:
     """Make a batch of plain records."""
-    records, rows, refused = _told_apart(items)
+    records, rows, refused = told_apart(items)
     if not records:
         return _without_rows(table, refused, notes)
     frame, converted = settle_units(table, _frame(records))
@@ -189,24 +151,6 @@ def _without_rows(table: str, refused: pl.DataFrame, notes: Told) -> Batch:
     """Make a batch of an answer that has no record, or none that can be read."""
     frame = pl.DataFrame(schema=polars_schema(table))
     return Batch(table, frame, pl.Series("row", [], dtype=pl.Int64), refused, notes)
-
-
-def _told_apart(items: list[Any]) -> tuple[list[Record], pl.Series, pl.DataFrame]:
-    """Return (records, their row numbers, refused rows for what is no record)."""
-    numbers = [n for n, item in enumerate(items, start=1) if isinstance(item, dict)]
-    others = [(n, item) for n, item in enumerate(items, start=1) if not isinstance(item, dict)]
-    refused = [(n, None, f"is no record of names and values: {_words(item)}") for n, item in others]
-    records = [item for item in items if isinstance(item, dict)]
-    return (
-        records,
-        pl.Series("row", numbers, dtype=pl.Int64),
-        pl.DataFrame(refused, schema=REFUSED, orient="row"),
-    )
-
-
-def _words(item: Any) -> str:
-    """Say what stands in place of a record."""
-    return str(item) if isinstance(item, _Ambiguous) else json.dumps(item)[:_SHOWN]
 
 
 def _frame(
@@ -223,21 +167,8 @@ def _frame(
         values = [record.get(name) for record in records]
         if convert and name in convert:
             values = [convert[name](value) for value in values]
-        columns.append(_series(name, values))
+        columns.append(series(name, values))
     return pl.DataFrame(columns)
-
-
-def _series(name: str, values: list[Any]) -> pl.Series:
-    """Make a column: of one type if all values agree, else text."""
-    kinds = {type(value) for value in values if value is not None}
-    if not kinds:
-        return pl.Series(name, values, dtype=pl.String)
-    if kinds <= {bool} or kinds <= {float} or kinds <= {str}:
-        return pl.Series(name, values)
-    if kinds <= {int} and all(abs(v) < 2**63 for v in values if v is not None):
-        return pl.Series(name, values, dtype=pl.Int64)
-    text = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
-    return pl.Series(name, text, dtype=pl.String)
 
 
 def _kb_of_peak(value: Any) -> Any:
@@ -255,7 +186,7 @@ def _with_end(frame: pl.DataFrame, records: list[Record]) -> tuple[pl.DataFrame,
     need = {"endtime", "starttime", "jobstatus"}
     if not need <= set(frame.columns) or not any("durationsec" in r for r in records):
         return frame, 0
-    seconds = _series("__s", [r.get("durationsec") for r in records]).cast(pl.Int64, strict=False)
+    seconds = series("__s", [r.get("durationsec") for r in records]).cast(pl.Int64, strict=False)
     ended = frame["jobstatus"].is_in(list(_ENDED))
     missing = frame["endtime"].cast(pl.String).str.strip_chars().replace("", None).is_null()
     start = frame["starttime"].cast(pl.String).str.replace("T", " ")

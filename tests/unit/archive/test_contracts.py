@@ -87,6 +87,9 @@ CHAPTER = {
     "network_matrix": """
         src dst key value ts
     """,
+    "transfers": """
+        src_site dst_site window from_date to_date interval_min bytes_xs files_xs errors_xs
+    """,
     "job_stats": """
         ts vo computingsite gshare workqueue_id resource_type nucleus jobstatus njobs
         maxpriority prorated_diskio_avg prorated_mem_avg hs
@@ -130,6 +133,12 @@ CHAPTER = {
         site host_name cpu_model cpu_model_normalized n_logical_cpus threads_per_core
         cpu_architecture cpu_architecture_level total_memory total_local_disk last_seen
     """,
+    "worker_node_gpu": """
+        panda_queue vendor model architecture vram framework_version driver_version
+    """,
+    "worker_node_cpu_level": """
+        panda_queue cpu_architecture_level pct_within_queue
+    """,
     "cpu_benchmarks": """
         cpu_type_normalized smt_enabled ncores site score_per_core timestamp source
     """,
@@ -147,7 +156,10 @@ CHAPTER = {
         mergewalltime mergewalltimeunit
     """,
 }
-"""Columns of archive-schema.md, in its order; ``ts`` where a heading says "[, ts]" or "(ts)"."""
+"""Columns of archive-schema.md, in its order; ``ts`` where a heading says "[, ts]" or "(ts)".
+
+``worker_node_*`` are of software-hardware-matching.md 1; ``transfers`` of no chapter (DDM dashboard).
+"""
 
 
 def test_the_tables_are_those_of_the_chapter():

@@ -1,0 +1,70 @@
+"""Tell JSON documents apart by what is in them and read them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from brokerlab.archive.readers import (
+    monitor,
+    network,
+    queue_records,
+    records,
+    site_list,
+    transfer_matrix,
+)
+from brokerlab.archive.readers.batch import Batch
+from brokerlab.archive.readers.detect import Detected
+from brokerlab.errors import DataError
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of document that is told by its content, whatever the file is called.
+
+    Attributes:
+        what: What stands in it, in words.
+        tables: Tables it fills.
+        looks: Whether a document, of a file of the given table or None, is of this kind.
+        read: The reader.
+    """
+
+    what: str
+    tables: tuple[str, ...]
+    looks: Callable[[Any, str | None], bool]
+    read: Callable[[Any], Iterator[Batch]]
+
+
+KINDS = (
+    Kind("links 'SRC:DST'", network.TABLES, network.looks, network.read),
+    Kind("a transfer matrix", transfer_matrix.TABLES, transfer_matrix.looks, transfer_matrix.read),
+    Kind("a site list", site_list.TABLES, site_list.looks, site_list.read),
+    Kind("queue records", queue_records.TABLES, queue_records.looks, queue_records.read),
+)
+"""In the order in which they are asked; the monitor's answers come last."""
+
+
+def read(path: Path, found: Detected) -> Iterator[Batch]:
+    """Read a JSON file.
+
+    Args:
+        path: The file.
+        found: What ``detect`` said; its table is a hint, unless the caller named it.
+
+    Yields:
+        Batches of every table in it.
+
+    Raises:
+        DataError: Truncated, not JSON, nothing that can be recognised, or not the named table.
+    """
+    data = records.load(path)
+    kind = next((kind for kind in KINDS if kind.looks(data, found.table)), None)
+    if kind is None:
+        yield from monitor.read(path, data, found.table)
+    elif found.named and found.table not in kind.tables:
+        raise DataError(
+            f"{path}: holds {kind.what}, which fills {', '.join(kind.tables)}, not '{found.table}'; "
+            "leave --table out"
+        )
+    else:
+        yield from kind.read(data)

@@ -1,0 +1,240 @@
+"""Read the metrics of links between sites: the nested JSON that PanDA loads, and its flat form (section 7).
+
+Every value becomes a row of ``network_matrix`` under the key that the brokerage reads, with the time at
+which it was measured. What looks odd is kept and told: the brokerage's own age limit decides.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from brokerlab.archive.readers.batch import Batch
+from brokerlab.archive.readers.records import Refusal, Told, batch, entries, no_record, words
+
+TABLES = ("network_matrix",)
+
+_PARTS = {"closeness", "mbps", "files", "bytes"}
+_ABOUT = {"src", "dst"}
+_FAR = timedelta(days=1)
+"""A time this far from the middle one is told."""
+_SHOWN = 3
+
+
+def looks(data: Any, table: str | None) -> bool:
+    """Whether a document is an object of links ``SRC:DST``."""
+    del table  # file names say 'metrics', which is another table
+    inside = entries(data)
+    return any(":" in name and isinstance(v, dict) and set(v) & _PARTS for name, v in inside)
+
+
+def read(data: Any) -> Iterator[Batch]:
+    """Read links.
+
+    ``closeness`` becomes ``AGIS_closeness``; ``mbps.<system>.<window>`` becomes ``<system>_mbps_<window>``
+    (MB/s); ``files.queued`` and ``files.done`` become ``<activity>_queued``, ``_done_1h``, ``_done_6h``
+    (files); ``bytes.queued`` becomes ``<activity>_queued_bytes``. Totals over activities are checked against
+    their sum, which replaces them.
+
+    Args:
+        data: Object of links by ``SRC:DST``.
+
+    Yields:
+        One batch of ``network_matrix``; rows are numbered by link. A value without a time is refused by the
+        contract, as is one that is no number.
+
+    Source:
+        archive-schema.md section 7; network-weight.md section 1.
+    """
+    links = _Links()
+    for number, (name, record) in enumerate(entries(data), start=1):
+        links.add(number, name, record)
+    rows = {
+        "src": links.src,
+        "dst": links.dst,
+        "key": links.key,
+        "value": links.value,
+        "ts": links.ts,
+    }
+    yield batch("network_matrix", rows, links.numbers, links.refused, links.notes())
+
+
+@dataclass
+class _Links:
+    """Rows of ``network_matrix``, collected link by link."""
+
+    src: list[str] = field(default_factory=list)
+    dst: list[str] = field(default_factory=list)
+    key: list[str] = field(default_factory=list)
+    value: list[Any] = field(default_factory=list)
+    ts: list[Any] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+    times: list[tuple[str, Any]] = field(default_factory=list)
+    idle: int = 0
+    totals: int = 0
+    silent: int = 0
+    unknown: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    _now: tuple[int, str, str] = (0, "", "")
+
+    def add(self, number: int, name: str, record: Any) -> None:
+        """Add the values of one link, or say what is wrong with it."""
+        ends = name.split(":")
+        if len(ends) != 2 or not all(end.strip() for end in ends):
+            self.refused.append((number, f"link={name}", "the name of a link is not SRC:DST"))
+            return
+        self._now = (number, ends[0].strip(), ends[1].strip())
+        if not isinstance(record, dict):
+            self._refuse("", no_record(record))
+            return
+        said = (record.get("src", ends[0]), record.get("dst", ends[1]))
+        if said != tuple(ends):
+            self._refuse("", f"src, dst inside of it are {words(list(said))}; allowed: as its name")
+            return
+        before = len(self.key) + len(self.refused)
+        for part, value in record.items():
+            if part in _PARTS:
+                getattr(self, f"_{part}")(value)
+            elif part not in _ABOUT:
+                self.unknown[part] += 1
+        self.silent += len(self.key) + len(self.refused) == before
+
+    def _refuse(self, key: str, reason: str) -> None:
+        number, src, dst = self._now
+        where = f"src={src}, dst={dst}" + (f", key={key}" if key else "")
+        self.refused.append((number, where, reason))
+
+    def _put(self, key: str, value: Any, ts: Any) -> None:
+        if isinstance(value, list | dict):
+            self._refuse(key, f"value is {words(value)}, allowed: a number")
+            return
+        number, src, dst = self._now
+        self.src.append(src)
+        self.dst.append(dst)
+        self.key.append(key)
+        self.value.append(value)
+        self.ts.append(ts if ts is None or isinstance(ts, str) else words(ts))
+        self.times.append((f"{src}:{dst}", ts))
+        self.numbers.append(number)
+
+    def _objects(self, part: str, value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the objects inside a part; refuse what is none."""
+        if not isinstance(value, dict):
+            self._refuse(part, no_record(value))
+            return
+        for name, inside in value.items():
+            if isinstance(inside, dict):
+                yield name, inside
+            else:
+                self._refuse(f"{part}.{name}", no_record(inside))
+
+    def _closeness(self, value: Any) -> None:
+        if isinstance(value, dict):
+            self._put("AGIS_closeness", value.get("latest"), value.get("timestamp"))
+        elif value is not None:
+            self._put("AGIS_closeness", value, None)
+
+    def _mbps(self, value: Any) -> None:
+        for system, windows in self._objects("mbps", value):
+            when = windows.get("timestamp")
+            numbers = {window: value for window, value in windows.items() if window != "timestamp"}
+            for window, number in numbers.items():
+                self._put(f"{system}_mbps_{window}", number, when)
+            if not numbers:
+                self.idle += 1
+                self.times.append((":".join(self._now[1:]), when))
+
+    def _files(self, value: Any) -> None:
+        if not isinstance(value, dict):
+            self._refuse("files", no_record(value))
+            return
+        queued = self._queued(value.get("queued", {}), "files.queued", "_queued")
+        sums = {"queued-total": queued, "done-total-1h": [], "done-total-6h": []}
+        for activity, counts in self._objects("files.done", value.get("done", {})):
+            for window, number in counts.items():
+                if window != "timestamp":
+                    self._put(f"{activity}_done_{window}", number, counts.get("timestamp"))
+                    sums.setdefault(f"done-total-{window}", []).append(number)
+        self._check_totals("files", value, sums, {"queued", "done"})
+
+    def _bytes(self, value: Any) -> None:
+        if not isinstance(value, dict):
+            self._refuse("bytes", no_record(value))
+            return
+        queued = self._queued(value.get("queued", {}), "bytes.queued", "_queued_bytes")
+        self._check_totals("bytes", value, {"queued-total": queued}, {"queued"})
+
+    def _queued(self, value: Any, part: str, suffix: str) -> list[Any]:
+        """Put what waits per activity; return the numbers."""
+        found = []
+        for activity, counts in self._objects(part, value):
+            self._put(f"{activity}{suffix}", counts.get("latest"), counts.get("timestamp"))
+            found.append(counts.get("latest"))
+        return found
+
+    def _check_totals(
+        self, part: str, value: dict[str, Any], sums: dict[str, list[Any]], read: set[str]
+    ) -> None:
+        """Compare totals with the sum of the activities; refuse those that say something else."""
+        for name, total in value.items():
+            if name in read:
+                continue
+            if name not in sums:
+                self.unknown[f"{part}.{name}"] += 1
+                continue
+            numbers = [n for n in sums[name] if isinstance(n, int | float)]
+            if total == sum(numbers):
+                self.totals += 1
+            else:
+                reason = f"total {words(total)} is not the sum of its activities, {sum(numbers)}"
+                self._refuse(f"{part}.{name}", reason)
+
+    def notes(self) -> Told:
+        """Say what was left out and what looks odd."""
+        found = []
+        if self.totals:
+            found.append(f"{self.totals} total(s) equal the sum of their activities: not kept")
+        if self.silent:
+            found.append(f"{self.silent} link(s) hold no value: no row")
+        if self.idle:
+            found.append(f"{self.idle} mbps object(s) hold a time and no value: no row")
+        found += [f"{name}: not read, in {n} link(s)" for name, n in self.unknown.items()]
+        return tuple(found + self._far_times() + self._mirrored())
+
+    def _far_times(self) -> list[str]:
+        """Tell times far from the others."""
+        read = [(link, _time(ts)) for link, ts in self.times]
+        known = sorted(ts for _, ts in read if ts is not None)
+        if not known:
+            return []
+        middle = known[len(known) // 2]
+        far = [
+            f"{link} {ts.isoformat()}"
+            for link, ts in read
+            if ts is not None and abs(ts - middle) > _FAR
+        ]
+        if not far:
+            return []
+        shown = dict.fromkeys(far)
+        told = f"{len(far)} time(s) are more than a day from the others"
+        return [f"{told} ({middle.isoformat()}), kept: {', '.join(list(shown)[:_SHOWN])}"]
+
+    def _mirrored(self) -> list[str]:
+        """Tell links that repeat all values of another one, as sites with shared storage do."""
+        values: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+        for src, dst, key, value in zip(self.src, self.dst, self.key, self.value, strict=True):
+            if key != "AGIS_closeness":
+                values[src, dst].append((key, str(value)))
+        links = [frozenset(found) for found in values.values()]
+        repeated = len(links) - len(set(links))
+        told = f"{repeated} of {len(links)} link(s) with traffic repeat all values of another one"
+        return [f"{told} (shared storage, or few values): kept"] if repeated else []
+
+
+def _time(value: Any) -> datetime | None:
+    """Read a time for a comparison; None where the contract will have to judge."""
+    try:
+        return datetime.fromisoformat(value).replace(tzinfo=None)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,167 @@
+"""Load JSON files and make columns of their records; what nobody can read for sure is refused."""
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from brokerlab.archive.contracts import polars_schema
+from brokerlab.archive.readers.batch import REFUSED, Batch
+from brokerlab.archive.readers.detect import opened, truncated, wrong_encoding
+from brokerlab.errors import DataError
+
+Record = dict[str, Any]
+Told = tuple[str, ...]
+"""What was converted or left out, in sentences."""
+Refusal = tuple[int, str | None, str]
+"""Number of a row in its source, its key, the reason."""
+
+MAX_FILE_BYTES = 512 << 20
+"""Largest JSON file [B, unpacked] that is read; it is in memory as a whole, some eight times as large."""
+SHOWN = 40
+
+_HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
+_WHOLE_LIMIT = 2**63
+
+
+class Ambiguous(str):
+    """Stands for an object that gives a name twice: nobody can tell which value is meant.
+
+    Attributes:
+        pairs: Names and values as they stand there.
+    """
+
+    __slots__ = ("pairs",)
+    pairs: list[tuple[str, Any]]
+
+
+def load(path: Path) -> Any:
+    """Parse a JSON file.
+
+    Args:
+        path: The file; gzip is recognised by content.
+
+    Returns:
+        The document; objects that give a name twice are ``Ambiguous``.
+
+    Raises:
+        DataError: Truncated, not JSON, too large, or of a wrong encoding.
+    """
+    try:
+        with opened(path) as handle:
+            raw = handle.read(MAX_FILE_BYTES + 1)
+        if len(raw) > MAX_FILE_BYTES:
+            raise DataError(
+                f"{path}: more than {MAX_FILE_BYTES >> 20} MB of JSON; split it, or export CSV or Parquet"
+            )
+        encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+        data = json.loads(raw.decode(encoding), object_pairs_hook=_record)
+        if _HALF_CHARACTER.search(raw):
+            json.dumps(data, ensure_ascii=False).encode()
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise truncated(path, "gzip", error) from error
+    except UnicodeDecodeError as error:
+        raise wrong_encoding(path) from error
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{path}: holds half a character (such as \\ud800 without its pair); export it again"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise truncated(path, "JSON", error) from error
+    return data
+
+
+def _record(pairs: list[tuple[str, Any]]) -> Record | Ambiguous:
+    """Make a record of its names and values, unless a name occurs twice."""
+    record = dict(pairs)
+    if len(record) == len(pairs):
+        return record
+    names = [name for name, _ in pairs]
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    found = Ambiguous(f"names occur twice: {', '.join(doubled)}")
+    found.pairs = pairs
+    return found
+
+
+def entries(data: Any) -> list[tuple[str, Any]]:
+    """Return the names and values of an object, names that occur twice included; else nothing."""
+    if isinstance(data, Ambiguous):
+        return data.pairs
+    return list(data.items()) if isinstance(data, dict) else []
+
+
+def ambiguous(value: Any) -> Ambiguous | None:
+    """Find an object inside a value that gives a name twice."""
+    if isinstance(value, Ambiguous):
+        return value
+    inside: Iterable[Any] = ()
+    if isinstance(value, dict):
+        inside = value.values()
+    elif isinstance(value, list):
+        inside = value
+    return next((found for item in inside if (found := ambiguous(item)) is not None), None)
+
+
+def told_apart(items: list[Any]) -> tuple[list[Record], pl.Series, pl.DataFrame]:
+    """Return (records, their row numbers, refused rows for what is no record)."""
+    numbers = [n for n, item in enumerate(items, start=1) if isinstance(item, dict)]
+    others = [(n, item) for n, item in enumerate(items, start=1) if not isinstance(item, dict)]
+    refused: list[Refusal] = [(n, None, no_record(item)) for n, item in others]
+    records = [item for item in items if isinstance(item, dict)]
+    return records, pl.Series("row", numbers, dtype=pl.Int64), refusals(refused)
+
+
+def no_record(item: Any) -> str:
+    """Say that something else stands in place of a record."""
+    return f"is no record of names and values: {words(item)}"
+
+
+def words(item: Any) -> str:
+    """Write a value for a message, cut to forty characters."""
+    return str(item) if isinstance(item, Ambiguous) else json.dumps(item)[:SHOWN]
+
+
+def refusals(rows: list[Refusal]) -> pl.DataFrame:
+    """Make the table of refused rows of a batch."""
+    return pl.DataFrame(rows, schema=REFUSED, orient="row")
+
+
+def series(name: str, values: list[Any]) -> pl.Series:
+    """Make a column: of one type if all values agree, else text."""
+    kinds = {type(value) for value in values if value is not None}
+    if not kinds:
+        return pl.Series(name, values, dtype=pl.String)
+    if kinds <= {bool} or kinds <= {float} or kinds <= {str}:
+        return pl.Series(name, values)
+    if kinds <= {int} and all(abs(v) < _WHOLE_LIMIT for v in values if v is not None):
+        return pl.Series(name, values, dtype=pl.Int64)
+    text = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+    return pl.Series(name, text, dtype=pl.String)
+
+
+def column(table: str, name: str, values: list[Any]) -> pl.Series:
+    """Make a column of a table of the values of a document.
+
+    As ``series``; and truth values do not count as numbers, they become text that the contract refuses.
+    """
+    target = polars_schema(table).get(name, pl.String())
+    if target.is_numeric():
+        values = [json.dumps(v) if isinstance(v, bool) else v for v in values]
+    return series(name, values)
+
+
+def batch(
+    table: str,
+    rows: dict[str, list[Any]],
+    numbers: list[int],
+    refused: list[Refusal],
+    notes: Told = (),
+) -> Batch:
+    """Make a batch of columns given as lists of values."""
+    frame = pl.DataFrame([column(table, name, values) for name, values in rows.items()])
+    return Batch(table, frame, pl.Series("row", numbers, dtype=pl.Int64), refusals(refused), notes)

@@ -1,0 +1,143 @@
+"""Read site lists: queue -> sizes of its storages (``RSE``) and a capacity (``GFLOPS``).
+
+Such a list says what exists, not how it is used. What it does not say and the tables need is written as
+``unknown``, a word that no rule takes for a candidate: type and status of a queue, direction and scope of a
+storage. A queue record with a time (``last_modified``) in the same archive replaces such a queue.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from brokerlab.archive.readers.batch import Batch
+from brokerlab.archive.readers.records import Refusal, batch, entries, no_record, words
+
+TABLES = ("queues", "ddm_endpoints", "queue_endpoints")
+
+UNKNOWN = "unknown"
+GB_PER_TB = 1000
+"""The sizes are taken as decimal TB: 30,000 for the largest site and round quotas (170.00, 350.00) fit TB
+and no other unit; TB or TiB (10 %) cannot be told."""
+
+TYPES = {
+    "DATADISK": False,
+    "SCRATCHDISK": False,
+    "LOCALGROUPDISK": False,
+    "CALIBDISK": False,
+    "DATATAPE": True,
+    "MCTAPE": True,
+}
+"""Types that the last part of an endpoint's name tells, and whether they are tape."""
+
+_RSE, _CAPACITY = "RSE", "GFLOPS"
+_SIZES_NOTE = (
+    "ddm_endpoints: sizes taken as TB, stored as space_total in GB (unit by plausibility); type and is_tape "
+    "from the end of the name where that tells; site_name is not in the list"
+)
+_QUEUES_NOTE = (
+    "queues: type and status are not in a site list, 'unknown' stands there and no rule takes such a queue; "
+    "GFLOPS is not understood, kept in params"
+)
+_LINKS_NOTE = "queue_endpoints: direction and scope are not in a site list, 'unknown' stands there"
+
+
+def looks(data: Any, table: str | None) -> bool:
+    """Whether a document is an object of queues with ``RSE``."""
+    del table
+    return any(isinstance(v, dict) and isinstance(v.get(_RSE), dict) for _, v in entries(data))
+
+
+def read(data: Any) -> Iterator[Batch]:
+    """Read a site list.
+
+    Args:
+        data: Object by queue of ``RSE`` (endpoint -> size [TB], 0 where none is known) and others.
+
+    Yields:
+        ``queues``, ``ddm_endpoints`` (one row per queue and endpoint: repeated ones count as duplicates, sizes
+        that differ as contradictions), ``queue_endpoints``. Rows are numbered by queue.
+    """
+    queues: list[tuple[int, str, str | None]] = []
+    storages: list[tuple[int, str, str, Any]] = []
+    refused: list[Refusal] = []
+    refused_sizes: list[Refusal] = []
+    for number, (queue, record) in enumerate(entries(data), start=1):
+        key = f"panda_queue={queue}"
+        if reason := _unreadable(record):
+            refused.append((number, key, reason))
+            continue
+        rest = {name: value for name, value in record.items() if name != _RSE}
+        queues.append((number, queue, json.dumps(rest, sort_keys=True) if rest else None))
+        for name, size in record.get(_RSE, {}).items():
+            if isinstance(size, list | dict | bool):
+                reason = f"size of {name} is {words(size)}, allowed: TB, as number or text"
+                refused_sizes.append((number, f"ddm_endpoint_name={name}", reason))
+            else:
+                storages.append((number, queue, name, size))
+    yield _queues(queues, refused)
+    yield _endpoints(storages, refused_sizes)
+    yield _relations(storages)
+
+
+def _unreadable(record: Any) -> str | None:
+    """Say why the record of a queue cannot be read."""
+    if not isinstance(record, dict):
+        return no_record(record)
+    if not isinstance(sizes := record.get(_RSE, {}), dict):
+        return f"{_RSE} is {words(sizes)}, allowed: endpoint -> size"
+    try:
+        json.dumps(record, allow_nan=False)
+    except ValueError:
+        return "NaN or Infinity in it, allowed: numbers"
+    return None
+
+
+def _queues(found: list[tuple[int, str, str | None]], refused: list[Refusal]) -> Batch:
+    """Return what a list says about queues: that they exist."""
+    rows: dict[str, list[Any]] = {
+        "panda_queue": [queue for _, queue, _ in found],
+        "type": [UNKNOWN] * len(found),
+        "status": [UNKNOWN] * len(found),
+        "params": [params for _, _, params in found],
+    }
+    return batch("queues", rows, [number for number, *_ in found], refused, (_QUEUES_NOTE,))
+
+
+def _endpoints(found: list[tuple[int, str, str, Any]], refused: list[Refusal]) -> Batch:
+    """Return the sizes in GB; the whole number 0 stands for "no size", the text "0.00" for none left."""
+    notes = [_SIZES_NOTE]
+    unsized = {name for _, _, name, size in found if size == 0}
+    if unsized:
+        notes.append(
+            f"{len(unsized)} endpoint(s) have the number 0 for a size, read as not recorded"
+        )
+    kinds = [next((k for k in TYPES if name.endswith(f"_{k}")), None) for _, _, name, _ in found]
+    rows: dict[str, list[Any]] = {
+        "ddm_endpoint_name": [name for _, _, name, _ in found],
+        "type": kinds,
+        "is_tape": [None if kind is None else TYPES[kind] for kind in kinds],
+        "space_total": [_in_gb(size) for *_, size in found],
+    }
+    numbers = [number for number, *_ in found]
+    return batch("ddm_endpoints", rows, numbers, refused, tuple(notes))
+
+
+def _in_gb(size: Any) -> Any:
+    """Convert a size; what is no number stays for the contract to refuse."""
+    if size is None or size == 0:
+        return None
+    try:
+        return round(float(size) * GB_PER_TB, 6)
+    except (ValueError, OverflowError):
+        return size
+
+
+def _relations(found: list[tuple[int, str, str, Any]]) -> Batch:
+    """Return which queue has which endpoint."""
+    rows: dict[str, list[Any]] = {
+        "panda_queue": [queue for _, queue, _, _ in found],
+        "ddm_endpoint_name": [name for _, _, name, _ in found],
+        "direction": [UNKNOWN] * len(found),
+        "scope": [UNKNOWN] * len(found),
+    }
+    return batch("queue_endpoints", rows, [number for number, *_ in found], [], (_LINKS_NOTE,))

@@ -1,0 +1,117 @@
+"""Read matrices of transfers between sites: answers of the ATLAS DDM dashboard."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from brokerlab.archive.readers.batch import Batch
+from brokerlab.archive.readers.records import Record, Refusal, batch, words
+from brokerlab.errors import SchemaError
+
+TABLES = ("transfers",)
+
+_COLUMNS = ("src_site", "dst_site", "bytes_xs", "files_xs", "errors_xs")
+_UNREAD = ("deletions", "stagings")
+_HOUR, _DAY, _WEEK = 60, 1440, 10_080
+"""Minutes."""
+
+
+def looks(data: Any, table: str | None) -> bool:
+    """Whether a document is an answer of the dashboard: ``transfers`` with ``key`` and ``rows``."""
+    del table
+    matrix = data.get("transfers") if isinstance(data, dict) else None
+    return isinstance(matrix, dict) and {"key", "rows"} <= set(matrix)
+
+
+def read(data: Any) -> Iterator[Batch]:
+    """Read one answer.
+
+    Args:
+        data: ``transfers`` (``key``: name to position, ``rows``) and ``params`` (``from_date``, ``to_date``,
+            ``interval`` [min]).
+
+    Yields:
+        One batch of ``transfers``; the window is named after its length.
+
+    Raises:
+        SchemaError: ``key`` does not say where a column stands.
+    """
+    places = _places(data["transfers"])
+    params = data["params"] if isinstance(data.get("params"), dict) else {}
+    minutes = params.get("interval")
+    numbers: list[int] = []
+    refused: list[Refusal] = []
+    rows: dict[str, list[Any]] = {name: [] for name in places}
+    for number, row in enumerate(data["transfers"]["rows"], start=1):
+        if reason := _unreadable(row, len(places)):
+            refused.append((number, None, reason))
+            continue
+        for name, place in places.items():
+            rows[name].append(row[place])
+        numbers.append(number)
+    window = {
+        "window": window_name(minutes),
+        "from_date": params.get("from_date"),
+        "to_date": params.get("to_date"),
+        "interval_min": minutes,
+    }
+    rows |= {name: [value] * len(numbers) for name, value in window.items()}
+    yield batch("transfers", rows, numbers, refused, _notes(data))
+
+
+def window_name(minutes: Any) -> str | None:
+    """Name a window by its length [min]; None for what is no length.
+
+    Example:
+        >>> [window_name(n) for n in (720, 1440, 2880, 10080, 40320, None)]
+        ['12hours', '1day', '2days', 'week', '28days', None]
+    """
+    if not isinstance(minutes, int) or isinstance(minutes, bool) or minutes <= 0:
+        return None
+    if minutes == _WEEK:
+        return "week"
+    sizes = {"day": _DAY, "hour": _HOUR, "minute": 1}
+    unit, size = next((unit, size) for unit, size in sizes.items() if minutes % size == 0)
+    return f"{minutes // size}{unit}" + ("s" if minutes > size else "")
+
+
+def _places(matrix: Record) -> dict[str, int]:
+    """Return the place of every column in a row."""
+    key = matrix["key"]
+    problems = []
+    if not isinstance(key, dict) or not isinstance(matrix["rows"], list):
+        problems = ["transfers: 'key' is no object or 'rows' no list; export it again"]
+    else:
+        wrong = [n for n, place in key.items() if place not in range(len(key)) or place is True]
+        problems += [
+            f"transfers.{name}: not in 'key', found: {words(sorted(key))}; export it again"
+            for name in _COLUMNS
+            if name not in key
+        ]
+        problems += [
+            f"transfers.{name}: stands at {words(key[name])}, allowed: 0 to {len(key) - 1}"
+            for name in wrong
+        ]
+    if problems:
+        raise SchemaError("\n".join(problems))
+    return dict(key)
+
+
+def _unreadable(row: Any, width: int) -> str | None:
+    """Say why a row cannot be cut into columns."""
+    if not isinstance(row, list):
+        return f"is no list of values: {words(row)}"
+    if len(row) != width:
+        return f"{len(row)} values, 'key' has {width} ({words(row)})"
+    nested = [value for value in row if isinstance(value, list | dict)]
+    return f"holds {words(nested[0])}, allowed: one value per column" if nested else None
+
+
+def _notes(data: Record) -> tuple[str, ...]:
+    """Say what else the answer holds."""
+    found = []
+    for name in _UNREAD:
+        part = data.get(name)
+        count = len(part.get("rows") or []) if isinstance(part, dict) else 0
+        if count:
+            found.append(f"{name}: {count} row(s) not read, no table holds them")
+    return tuple(found)
