@@ -6,7 +6,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+import polars as pl
+
 from brokerlab.brokerage.inputs import units
+from brokerlab.brokerage.inputs.atoms import atoms
 from brokerlab.brokerage.inputs.completeness import dataset_completeness
 from brokerlab.brokerage.inputs.endpoints import endpoint_status
 from brokerlab.brokerage.inputs.pseudo_queues import derived_rows
@@ -43,11 +46,32 @@ def _network_weight(
     return {"network_weight": weight}
 
 
+def atom(
+    *,
+    task: dict[str, Any],
+    is_merging: bool,
+    datasets: list[dict[str, Any]],
+    files: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """Return the atom of one task whose datasets and files stand in their order."""
+    table = atoms(
+        pl.DataFrame(
+            [{**task, "jeditaskid": 0, "is_merging": is_merging}], infer_schema_length=None
+        ),
+        pl.DataFrame(datasets, infer_schema_length=None).with_row_index("position")
+        if datasets
+        else None,
+        pl.DataFrame(files, infer_schema_length=None).with_row_index("position") if files else None,
+    )
+    return table.drop("jeditaskid").row(0, named=True)
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "throughput_weight": lambda mbps: {
         "weight": throughput_weight(mbps, throughput_curve(PRODUCTION))
     },
     "network_weight": _network_weight,
+    "atom": atom,
     "disk_sizes": units.disk_sizes,
     "cputime_seconds": units.cputime_seconds,
     "file_measures": units.file_measures,

@@ -1,0 +1,220 @@
+"""The smallest job that a task allows, and the longest run of its events.
+
+Source: production-job-brokerage.md 1.2 and 4.1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.inputs import units
+from brokerlab.brokerage.inputs.frames import TASK, Schema, for_tasks, read, yes
+from brokerlab.numerics import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from brokerlab.brokerage.inputs.atom_kernel import Files, Jobs, Secondaries
+
+MAX_FILES = 200
+MAX_FILES_MERGE = 50
+
+_RULES = (
+    "nfilesperjob",
+    "nfilespermergejob",
+    "neventsperjob",
+    "neventspermergejob",
+    "nmaxfilesperjob",
+    "nmaxfilespermergejob",
+)
+_TASKS: Schema = {"is_merging": pl.Boolean, **dict.fromkeys(_RULES, pl.Int64)}
+_DATASETS: Schema = {"datasetname": pl.String}
+_DATASET_FACTS: Schema = {
+    **TASK,
+    "position": pl.Int64,
+    "datasetid": pl.Int64,
+    "is_master": pl.Boolean,
+    "ratio": pl.Float64,
+    "nosplit": pl.Boolean,
+}
+_FILES: Schema = {"datasetname": pl.String, "lfn": pl.String}
+_NUMBERS = ("fsize", "nevents", "startevent", "endevent")
+_FILE_FACTS: Schema = {
+    **TASK,
+    **dict.fromkeys(("position", "fileid", *_NUMBERS), pl.Int64),
+}
+_DATASET_ORDER = ["position", "datasetid", "datasetname"]
+_FILE_ORDER = ["position", "fileid", "lfn", "startevent", "endevent", "fsize", "nevents"]
+
+
+def atoms(
+    tasks: pl.DataFrame, datasets: pl.DataFrame | None, files: pl.DataFrame | None
+) -> pl.DataFrame:
+    """Cut the files of each task into the smallest jobs that it allows and take the maximum of each measure.
+
+    The number of files is nfilesperjob (nfilespermergejob); without it, and with neventsperjob
+    (neventspermergejob), as many files as hold these events without a gap; without both, 1. Jobs by events
+    have at most nmaxfilesperjob master files (200 if unset; merging: nmaxfilespermergejob, 50) and 1000 files
+    in all, and count the events of event ranges in the master, else of files of the first split secondary
+    dataset. **Where neither has events there is nothing to count, and only the limits on files cut.**
+    A secondary dataset gives ``ratio`` files per master file, rounded up, until it is used up, or all in
+    every job (``nosplit``).
+
+    Args:
+        tasks: ``jeditaskid``, ``is_merging`` and the six numbers above; null = unset. The first row of a task
+            counts. 0 files or events per job is no number: jobs then also end at 18.5 GB of input.
+        datasets: ``datasetname``, ``is_master``, ``ratio`` (null = 1), ``nosplit``, perhaps ``jeditaskid``
+            (null = every task). Order: ``position``, ``datasetid``, name, as far as they are there.
+        files: ``datasetname``, ``lfn``, ``fsize`` [B] (null = 0), ``nevents``, ``startevent``,
+            ``endevent``, perhaps ``jeditaskid``. Order: ``position``, ``fileid``, name, first event.
+
+    Returns:
+        One row per task, sorted by ``jeditaskid``: ``atom_size`` [B] i64 (all datasets, each name once per job),
+        ``atom_size_effective`` [MB] f64, ``atom_nevents`` i64, ``max_consecutive_events`` i64 (these three: master
+        only); 0 without files. Grouping by boundary, lumi block or field of the name is not looked at, nor
+        are secondary datasets that begin again when they are used up.
+
+    Raises:
+        SchemaError: A missing key column or a column of another type.
+
+    Source: production-job-brokerage.md 1.2, 4.1.
+
+    Example:
+        >>> files = pl.DataFrame({"datasetname": "D", "lfn": ["a", "b", "c"], "fsize": [10, 20, 40]})
+        >>> datasets = pl.DataFrame({"datasetname": ["D"], "is_master": [True]})
+        >>> task = pl.DataFrame({"jeditaskid": [1], "nfilesperjob": [2]})
+        >>> atoms(task, datasets, files).select("atom_size", "atom_nevents").rows()
+        [(40, 2)]
+    """
+    from brokerlab.brokerage.inputs.atom_kernel import walk
+
+    asked = (
+        read("tasks", tasks, TASK, _TASKS)
+        .unique("jeditaskid", keep="first", maintain_order=True)
+        .sort("jeditaskid")
+        .with_row_index("task")
+    )
+    parts = _parts(asked, datasets)
+    rows = _rows(asked, parts, files)
+    counts = np.zeros((asked.height, 3), dtype=np.int64)
+    effective = np.zeros(asked.height)
+    n_names = int(rows["name"].n_unique()) if rows.height else 0
+    walk(_files(rows), *_jobs(asked, parts, rows), n_names, counts, effective)
+    return asked.select("jeditaskid").with_columns(
+        atom_size=pl.Series(counts[:, 0]),
+        atom_size_effective=pl.Series(effective),
+        atom_nevents=pl.Series(counts[:, 1]),
+        max_consecutive_events=pl.Series(counts[:, 2]),
+    )
+
+
+def _parts(asked: pl.DataFrame, datasets: pl.DataFrame | None) -> pl.DataFrame:
+    """Return the datasets of the tasks in order: the master as part 0, secondaries from 1 on."""
+    rows = for_tasks(read("datasets", datasets, _DATASETS, _DATASET_FACTS), asked)
+    return (
+        rows.unique(["jeditaskid", "datasetname"], keep="first", maintain_order=True)
+        .join(asked.select("task", "jeditaskid"), on="jeditaskid")
+        .sort("task", *_DATASET_ORDER, nulls_last=True)
+        .with_columns(secondary=~yes("is_master"))
+        .with_columns(
+            part=pl.when("secondary").then(pl.col("secondary").cum_sum().over("task")).otherwise(0)
+        )
+        .select("task", "jeditaskid", "datasetname", "part", "ratio", "nosplit")
+    )
+
+
+def _rows(asked: pl.DataFrame, parts: pl.DataFrame, files: pl.DataFrame | None) -> pl.DataFrame:
+    """Return the files by task and part, in their order, with measures and numbered names."""
+    rows = for_tasks(read("files", files, _FILES, _FILE_FACTS), asked)
+    placed = rows.join(
+        parts.select("task", "part", "jeditaskid", "datasetname"),
+        on=["jeditaskid", "datasetname"],
+        how="inner",
+    ).sort("task", "part", *_FILE_ORDER, nulls_last=True)
+    return placed.select(
+        "task",
+        "part",
+        *_NUMBERS,
+        name=pl.col("lfn").rank("dense") - 1,
+        effective_mb=units.effective_mb(),
+        events=units.nevents(),
+    )
+
+
+def _files(rows: pl.DataFrame) -> Files:
+    from brokerlab.brokerage.inputs.atom_kernel import UNKNOWN, Files
+
+    def ints(name: str, null: int) -> IntArray:
+        return rows[name].cast(pl.Int64).fill_null(null).to_numpy()
+
+    return Files(
+        lfn=ints("name", 0),
+        size_b=ints("fsize", 0),
+        effective_mb=rows["effective_mb"].to_numpy(),
+        events=ints("events", 1),
+        start=ints("startevent", UNKNOWN),
+        last=ints("endevent", UNKNOWN),
+        nevents=ints("nevents", UNKNOWN),
+    )
+
+
+def _jobs(asked: pl.DataFrame, parts: pl.DataFrame, rows: pl.DataFrame) -> tuple[Secondaries, Jobs]:
+    """Return where the files of each dataset and task stand, and how the task is cut."""
+    from brokerlab.brokerage.inputs.atom_kernel import Jobs, Secondaries
+
+    places = (
+        rows.with_row_index("row")
+        .group_by("task", "part")
+        .agg(begin=pl.col("row").min(), end=pl.col("row").max() + 1)
+    )
+    masters = asked.join(places.filter(pl.col("part") == 0), on="task", how="left").sort("task")
+    secondaries = (
+        parts.filter(pl.col("part") > 0)
+        .join(places, on=["task", "part"], how="inner")
+        .sort("task", "part")
+    )
+    tasks = np.arange(asked.height)
+    owner = secondaries["task"].to_numpy()
+
+    def ints(frame: pl.DataFrame, value: pl.Expr | str) -> IntArray:
+        return (
+            frame.select(pl.col(value) if isinstance(value, str) else value)
+            .to_series()
+            .cast(pl.Int64)
+            .fill_null(0)
+            .to_numpy()
+        )
+
+    ratio: FloatArray = secondaries["ratio"].fill_null(1.0).to_numpy()
+    return (
+        Secondaries(
+            begin=ints(secondaries, "begin"),
+            end=ints(secondaries, "end"),
+            ratio=ratio,
+            whole=secondaries["nosplit"].fill_null(value=False).to_numpy(),
+        ),
+        Jobs(
+            master_begin=ints(masters, "begin"),
+            master_end=ints(masters, "end"),
+            first_secondary=np.searchsorted(owner, tasks, side="left").astype(np.int64),
+            end_secondary=np.searchsorted(owner, tasks, side="right").astype(np.int64),
+            **{name: ints(masters, rule) for name, rule in _cutting().items()},
+        ),
+    )
+
+
+def _cutting() -> dict[str, pl.Expr]:
+    """Return the fixed number of files (0 = none), and the limits on files and events of jobs without it."""
+
+    def rule(name: str) -> pl.Expr:
+        merging = name.replace("perjob", "permergejob")
+        return pl.when(yes("is_merging")).then(merging).otherwise(name)
+
+    files, events = rule("nfilesperjob"), rule("neventsperjob")
+    default = pl.when(yes("is_merging")).then(MAX_FILES_MERGE).otherwise(MAX_FILES)
+    return {
+        "fixed_files": pl.coalesce(files, pl.when(events.is_null()).then(1)).fill_null(0),
+        "max_files": pl.coalesce(rule("nmaxfilesperjob"), default),
+        "max_events": pl.when(files.is_null()).then(events).fill_null(0),
+    }
