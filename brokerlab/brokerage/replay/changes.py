@@ -129,9 +129,10 @@ def job_changes(
         plain = jobs.join(log.select("pandaid").unique(), on="pandaid", how="anti")
         parts.append(_from_log(states.spans(log, jobs), clock, by))
     parts.append(_from_times(states.times(plain), clock, by))
-    groups, rows = [], []
+    groups: list[pl.DataFrame] = []
+    rows: list[pl.DataFrame] = []
     for part in parts:
-        first = sum(map(len, groups))
+        first = sum(frame.height for frame in groups)
         groups.append(part.groups)
         rows.append(part.rows.with_columns(pl.col("group") + first))
     return Changes(pl.concat(groups), pl.concat(rows), clock)
@@ -184,9 +185,10 @@ def _from_log(spans: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Chan
 
 def _stacked(passed: Changes, sides: Sequence[tuple[pl.Expr, int]], by: Sequence[str]) -> Changes:
     """Name the status of each group of boundaries, once for what begins and once for what ends."""
-    groups, rows = [], []
+    groups: list[pl.DataFrame] = []
+    rows: list[pl.DataFrame] = []
     for status, sign in sides:
-        first = sum(map(len, groups))
+        first = sum(frame.height for frame in groups)
         named = passed.groups.select(*by, jobstatus=status)
         told = named["jobstatus"].is_not_null().gather(passed.rows["group"])
         signed = [pl.col(name) * sign for name in MEASURES]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from functools import cached_property
 
 import narwhals.stable.v2 as nw
@@ -21,7 +20,6 @@ from brokerlab.numerics import IntArray
 FINEST_CELL_US = 60_000_000
 """Cells of instants that lie on no common grid [us]."""
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - times are UTC without zone
 
 
 def duration_us(text: str, name: str = "every") -> int:
@@ -71,6 +69,7 @@ def instants(tasks: pl.DataFrame, *, every: str | None = "10m") -> pl.DataFrame:
         ConfigError: The grid is not a duration.
 
     Example:
+        >>> from datetime import datetime
         >>> at = [datetime(2026, 3, 1, 12, 7), datetime(2026, 3, 1, 12, 3)]
         >>> instants(pl.DataFrame({"at": at})).rows()
         [(0, datetime.datetime(2026, 3, 1, 12, 0))]
@@ -147,7 +146,8 @@ class Clock:
     def split_cells(self) -> list[int]:
         """Cells with an instant inside: their times are kept as they are."""
         after = self.at_us - self.first_us
-        return np.unique(after[after % self.step_us != 0] // self.step_us + 1).tolist()
+        inside = after[after % self.step_us != 0]
+        return [int(cell) for cell in np.unique(inside // self.step_us + 1)]
 
     def moment(self, time: nw.Expr) -> nw.Expr:
         """Return the moment that stands for a time: no instant lies between the two.
@@ -176,8 +176,3 @@ class Clock:
     def time_of(self, at_us: IntArray) -> pl.Series:
         """Return instants as times."""
         return pl.Series("at", at_us).cast(pl.Datetime("us"))
-
-
-def back(at: datetime, seconds: int) -> datetime:
-    """Return a time some seconds earlier, not before 1970."""
-    return max(at - timedelta(seconds=seconds), _EPOCH)

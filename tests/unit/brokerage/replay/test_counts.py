@@ -8,14 +8,11 @@ from typing import Any
 
 import duckdb
 import polars as pl
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab.brokerage import replay
 from brokerlab.brokerage.replay import states
-from brokerlab.brokerage.replay.counts import Counts
-from brokerlab.errors import ConfigError, DataError, SchemaError
 
 T0 = datetime(2026, 3, 1, 12)
 KEYS = (*states.GROUP, "jobstatus")

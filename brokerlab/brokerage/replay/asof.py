@@ -1,0 +1,123 @@
+"""Tables with a time of validity: the rows that hold at every instant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.replay.clock import Clock
+from brokerlab.brokerage.replay.tables import TIME, Types, collect, narrow
+
+_VERSION = "__version"
+
+
+def as_of(
+    frame: Any,
+    table: str,
+    columns: Types,
+    clock: Clock,
+    *,
+    entity: Sequence[str],
+    time: str = "ts",
+    max_age_s: int | None = None,
+    where: nw.Expr | None = None,
+    only: pl.DataFrame | None = None,
+) -> pl.DataFrame:
+    """Return the rows of a table that hold at each instant.
+
+    What is known of an entity at ``ts`` holds from then to its next ``ts``: ``[ts, next ts)``. All rows of that time
+    hold together, so that what a later time leaves out is gone. Rows without a time hold until the first that has one.
+    The engine keeps the last time before each instant; the rest is small.
+
+    Args:
+        frame: Table of any engine.
+        table: Its name, for messages.
+        columns: Columns to read with their types, without the time.
+        clock: The instants.
+        entity: Columns of one thing with a history, e.g. a link and its key.
+        time: The column of the time.
+        max_age_s: Rows count only while younger than this [s]: ``now < ts + max_age_s``.
+        where: Rows to read.
+        only: ``snapshot`` and columns of the table: the combinations that are wanted; others are left out.
+
+    Returns:
+        ``snapshot``, the columns, the time; sorted by ``snapshot`` and all columns. Without ``snapshot`` if the same
+        rows hold at every instant.
+
+    Raises:
+        SchemaError: A column of the entity is missing.
+    """
+    lazy = narrow(frame, table, {**columns, time: TIME}, tuple(entity))
+    if where is not None:
+        lazy = lazy.filter(where)
+    known = _last_before_instants(lazy, clock, entity, time)
+    held = _held(known, clock, entity, time, max_age_s)
+    order = [*entity, time, *(name for name in columns if name not in entity)]
+    everywhere = (held["place"] == 0).all() and (held["until"] == len(clock)).all()
+    if everywhere and only is None:
+        return held.select(*columns, time).sort(order)
+    return _spread(held, clock, [*columns, time], only).sort("snapshot", *order)
+
+
+def _last_before_instants(
+    lazy: nw.LazyFrame[Any], clock: Clock, entity: Sequence[str], time: str
+) -> pl.DataFrame:
+    """Keep in the engine the rows of the last time of each entity before each instant, with ``place``."""
+    if not len(clock):
+        return collect(lazy.head(0)).with_columns(place=pl.lit(0, pl.Int64))
+    stamped = lazy.with_columns(moment=clock.moment(nw.col(time))).filter(
+        nw.col(time).is_null() | ~nw.col("moment").is_null()
+    )
+    latest = nw.col(time).max().over(*entity, "moment")
+    kept = stamped.with_columns(latest=latest).filter(
+        nw.col(time).is_null() | (nw.col(time) == nw.col("latest"))
+    )
+    found = collect(kept.drop("latest"))
+    place = clock.place(found["moment"].fill_null(0))
+    return found.with_columns(place=place.cast(pl.Int64)).drop("moment")
+
+
+def _held(
+    known: pl.DataFrame, clock: Clock, entity: Sequence[str], time: str, max_age_s: int | None
+) -> pl.DataFrame:
+    """Add ``until``: the position of the first instant at which a row holds no more."""
+    keys = list(entity)
+    versions = (
+        known.select(*keys, time, "place")
+        .unique()
+        .sort(*keys, "place", time, nulls_last=False)
+        .unique([*keys, "place"], keep="last", maintain_order=True)
+        .with_columns(until=pl.col("place").shift(-1).over(keys).fill_null(len(clock)))
+    )
+    if max_age_s is not None:
+        limit = versions[time].cast(pl.Int64).to_numpy() + max_age_s * 1_000_000
+        end = pl.Series("end", np.searchsorted(clock.at_us, limit, side="left"), dtype=pl.Int64)
+        versions = versions.with_columns(end).with_columns(until=pl.min_horizontal("until", "end"))
+    held = known.join(
+        versions.select(*keys, time, "place", "until"), on=[*keys, time, "place"], nulls_equal=True
+    )
+    return held.filter(pl.col("place") < pl.col("until"))
+
+
+def _spread(
+    held: pl.DataFrame, clock: Clock, columns: Sequence[str], only: pl.DataFrame | None
+) -> pl.DataFrame:
+    """Repeat rows for every instant that they hold at, or for the wanted ones among them."""
+    places = pl.DataFrame(
+        {"snapshot": clock.snapshots, "at_place": np.arange(len(clock))},
+        schema={"snapshot": pl.Int64, "at_place": pl.Int64},
+    )
+    if only is None:
+        spread = held.with_columns(at_place=pl.int_ranges("place", "until")).explode("at_place")
+        found = spread.join(places, on="at_place")
+    else:
+        wanted = only.unique().join(places, on="snapshot")
+        shared = [name for name in only.columns if name != "snapshot"]
+        found = held.join(wanted, on=shared).filter(
+            (pl.col("place") <= pl.col("at_place")) & (pl.col("at_place") < pl.col("until"))
+        )
+    return found.select("snapshot", *columns)
