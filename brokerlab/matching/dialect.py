@@ -52,13 +52,13 @@ class Outside(Exception):  # noqa: N818 - never leaves the package
 
 @dataclass
 class Translation:
-    """An expression under translation.
+    r"""An expression under translation.
 
     Attributes:
         source: The Python expression.
         parts: RE2 syntax so far.
         position: Where the reading stands.
-        word_boundary: Whether ``\\b`` or ``\\B`` occurs, which RE2 knows for ASCII only.
+        word_boundary: Whether ``\b`` or ``\B`` occurs, which RE2 knows for ASCII only.
     """
 
     source: str

@@ -80,7 +80,9 @@ class Clause:
             return []
         try:
             pattern = compile_pattern(f"^{self.expression}$")
-            fits = [group for group in PROCESSING_GROUPS if self.key == "type" and pattern.search(group)]
+            fits = [
+                group for group in PROCESSING_GROUPS if self.key == "type" and pattern.search(group)
+            ]
         except PatternError as error:
             place = self.position + self._place(error.position - 1)
             what = "malformed" if error.malformed else "outside of the linear-time engine"
@@ -247,7 +249,7 @@ def compare_priority(currentpriority: int | None, text: str) -> bool | None:
 
     Args:
         currentpriority: Null equals nothing and has no order.
-        text: Operator and number; nothing at all asks for a priority other than null and 0.
+        text: Operator and number, with or without blanks around.
 
     Source: zero-share.md 2.6, 3.10.
 
@@ -255,8 +257,6 @@ def compare_priority(currentpriority: int | None, text: str) -> bool | None:
         >>> compare_priority(500, ">= 400"), compare_priority(None, "!=400"), compare_priority(500, "=400")
         (True, True, None)
     """
-    if not text.strip(" \t"):
-        return bool(currentpriority)
     found = _COMPARISON.fullmatch(text)
     if found is None:
         return None

@@ -39,7 +39,9 @@ class PatternError(DataError):
     """
 
     def __init__(self, pattern: str, position: int, reason: str, *, malformed: bool) -> None:
-        kind = "malformed expression" if malformed else "expression outside of the linear-time engine"
+        kind = (
+            "malformed expression" if malformed else "expression outside of the linear-time engine"
+        )
         super().__init__(f"{kind} {pattern[:80]!r}: {reason} at position {position}")
         self.pattern, self.position, self.reason = pattern, position, reason
         self.malformed = malformed

@@ -24,7 +24,7 @@ SWITCHES: dict[str, Switch] = {
 
 @dataclass(frozen=True, init=False)
 class MatchingRules(RuleSet):
-    """One rule set of the matching of texts with its switches; part of every result's provenance.
+    r"""One rule set of the matching of texts with its switches; part of every result's provenance.
 
     Attributes:
         rules: ``document`` (the published pages, production where they are silent) or ``production``.
@@ -32,7 +32,7 @@ class MatchingRules(RuleSet):
         empty_arch_accepts: H2, ``arch: [""]`` of a queue accepts every CPU architecture, as ``any`` does.
         resolve_before_compare: H3, a regexp platform is resolved at the queue first, then compared
             (else: compared literally, resolved afterwards).
-        regexp_by_characters: H4, a platform is a regexp when it holds one of ``( ) [ ] | * ? + \\ ^ $``
+        regexp_by_characters: H4, a platform is a regexp when it holds one of ``( ) [ ] | * ? + \ ^ $``
             (else: when it does not match itself).
         base_platform_forbids_cmtconfigs: H5, a base platform closes the way over ``cmtconfigs``.
         tags_after_cvmfs: H6, tags are consulted also where the cvmfs repository is there (else: only

@@ -7,7 +7,7 @@ clause about each distinct value of its attribute; one task is the same with one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +75,7 @@ class _Tasks:
     asked: dict[Clause, tuple[Flags, Flags, Flags]]
 
     @classmethod
-    def of(cls, columns: dict[str, Sequence[Any]], merging: Sequence[bool | None]) -> _Tasks:
+    def of(cls, columns: Mapping[str, Sequence[Any]], merging: Sequence[bool | None]) -> _Tasks:
         attributes = {
             "type": _Attribute.of(columns["processingtype"], processing_group),
             "group": _Attribute.of(columns["workinggroup"], lambda group: group or ""),
@@ -223,7 +223,12 @@ def decide_pairs(
     parsed = [parse(text) for text in dict.fromkeys(policies)]
     warn(
         "queues.fairsharepolicy",
-        (f"{policy.text[:60]!r} {note}" for policy in parsed for note in policy.notes if note.serious),
+        (
+            f"{policy.text[:60]!r} {note}"
+            for policy in parsed
+            for note in policy.notes
+            if note.serious
+        ),
     )
     n, m = len(parsed), kinds.height
     answers = [_decide(policy, seen, rules) for policy in parsed]

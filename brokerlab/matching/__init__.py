@@ -1,0 +1,57 @@
+"""Text rules: fair share policies, architectures, releases, connectivity and catchall of tasks and queues.
+
+Pure functions decide one text against another; their batch forms (``decide_pairs``, ``software_pairs``,
+``connectivity_pairs``, ``read_catchalls``) decide the distinct pairs that occur and return a small frame to join.
+"""
+
+from brokerlab.matching.architecture import Request, parse_architecture
+from brokerlab.matching.catchall import Catchall, read_catchall, read_catchalls
+from brokerlab.matching.connectivity import (
+    Connectivity,
+    check_connectivity,
+    connectivity_pairs,
+    parse_connectivity,
+)
+from brokerlab.matching.cpu import match_cpu
+from brokerlab.matching.fairshare_policy import parse as parse_policy
+from brokerlab.matching.gpu import GpuNode, match_gpu
+from brokerlab.matching.notes import Note
+from brokerlab.matching.patterns import Pattern, PatternError, compile_pattern
+from brokerlab.matching.platform import resolve_platform
+from brokerlab.matching.processing_groups import processing_group
+from brokerlab.matching.rules import MatchingRules
+from brokerlab.matching.software import Match, SoftwareQueue, SoftwareTask, match_software
+from brokerlab.matching.software_pairs import software_pairs
+from brokerlab.matching.versions import compare_version
+from brokerlab.matching.zero_share import decide_pairs, zero_share
+
+__all__ = [
+    "Catchall",
+    "Connectivity",
+    "GpuNode",
+    "Match",
+    "MatchingRules",
+    "Note",
+    "Pattern",
+    "PatternError",
+    "Request",
+    "SoftwareQueue",
+    "SoftwareTask",
+    "check_connectivity",
+    "compare_version",
+    "compile_pattern",
+    "connectivity_pairs",
+    "decide_pairs",
+    "match_cpu",
+    "match_gpu",
+    "match_software",
+    "parse_architecture",
+    "parse_connectivity",
+    "parse_policy",
+    "processing_group",
+    "read_catchall",
+    "read_catchalls",
+    "resolve_platform",
+    "software_pairs",
+    "zero_share",
+]

@@ -1,0 +1,190 @@
+"""What a queue publishes about its software and hardware: the JSON of ``sw_tags`` (software-hardware-matching.md 1)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from brokerlab.errors import DataError
+
+ANY = "any"
+EXCLUSIVE = "excl"
+
+Texts = tuple[str, ...]
+
+
+class DescriptionError(DataError):
+    """Raised when a published description lacks or garbles what a decision needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """The CPUs or GPUs of a queue: attribute -> accepted values and marks."""
+
+    attributes: Mapping[str, Texts]
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether a task has to ask for this hardware."""
+        return any(EXCLUSIVE in values for values in self.attributes.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """One piece of installed software."""
+
+    cmtconfig: str | None
+    project: str | None
+    release: str | None
+    container_name: str | None
+    sources: Texts
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A published description as read.
+
+    Attributes:
+        cmtconfigs: Platforms available without a container; empty where nothing is published.
+        containers: ``any``, ``/cvmfs`` or prefixes; None where nothing is published.
+        cvmfs: ``any``, ``atlas``, ``nightlies``; None where nothing is published.
+        tags: Installed software; None where nothing is published.
+        cpu: CPUs; None without an entry of type cpu.
+        gpu: GPUs; None without an entry of type gpu.
+        invalid: Part -> what is wrong with it; asking for such a part is an error.
+    """
+
+    cmtconfigs: Texts
+    containers: Texts | None
+    cvmfs: Texts | None
+    tags: tuple[Tag, ...] | None
+    cpu: Hardware | None
+    gpu: Hardware | None
+    invalid: Mapping[str, str]
+
+    def need(self, part: str) -> Any:
+        """Return a part that the decision needs.
+
+        Raises:
+            DescriptionError: It is missing or has another form.
+        """
+        if part in self.invalid:
+            raise DescriptionError(self.invalid[part])
+        value = getattr(self, part)
+        if value is None:
+            raise DescriptionError(f"{part} is missing")
+        return value
+
+    def hardware(self, kind: str) -> Hardware | None:
+        """Return the CPUs or GPUs.
+
+        Raises:
+            DescriptionError: The architectures have another form.
+        """
+        if "architectures" in self.invalid:
+            raise DescriptionError(self.invalid["architectures"])
+        return self.cpu if kind == "cpu" else self.gpu
+
+
+@lru_cache(maxsize=4096)
+def read_description(data: str | None) -> Description:
+    """Read the JSON that a queue publishes.
+
+    Args:
+        data: One JSON object as text.
+
+    Returns:
+        The description; parts of another form than the chapter's are named in ``invalid``.
+
+    Raises:
+        DescriptionError: The text is no JSON object.
+
+    Source: software-hardware-matching.md 1, ``sw_tags``.
+
+    Example:
+        >>> read_description('{"cvmfs": ["atlas"], "architectures": [{"type": "cpu", "arch": ["x86_64"]}]}').cvmfs
+        ('atlas',)
+    """
+    try:
+        document = json.loads(data or "")
+    except (ValueError, RecursionError) as error:
+        raise DescriptionError(f"not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise DescriptionError(f"not a JSON object but a {type(document).__name__}")
+    return from_object(document)
+
+
+def from_object(document: Mapping[str, Any]) -> Description:
+    """Return the description in a parsed JSON object."""
+    invalid: dict[str, str] = {}
+    lists = {
+        part: _texts(document, part, invalid) for part in ("cmtconfigs", "containers", "cvmfs")
+    }
+    hardware = _architectures(document.get("architectures"), invalid)
+    return Description(
+        cmtconfigs=lists["cmtconfigs"] or (),
+        containers=lists["containers"],
+        cvmfs=lists["cvmfs"],
+        tags=_tags(document.get("tags"), invalid),
+        cpu=hardware.get("cpu"),
+        gpu=hardware.get("gpu"),
+        invalid=invalid,
+    )
+
+
+def _texts(source: Mapping[str, Any], key: str, invalid: dict[str, str]) -> Texts | None:
+    """Return a list of texts; None where it is missing or null."""
+    value = source.get(key)
+    if value is None:
+        return None
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return tuple(value)
+    invalid[key] = f"{key} is not a list of texts"
+    return None
+
+
+def _architectures(entries: Any, invalid: dict[str, str]) -> dict[str, Hardware]:
+    """Return the CPUs and GPUs; the last entry of a type counts, entries without a type do not."""
+    if entries is None:
+        return {}
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        invalid["architectures"] = "architectures is not a list of objects"
+        return {}
+    hardware = {}
+    for entry in entries:
+        kind = entry.get("type")
+        if not isinstance(kind, str):
+            continue
+        problems: dict[str, str] = {}
+        attributes = {}
+        for key in ("arch", "vendor", "instr", "model"):
+            values = _texts(entry, key, problems)
+            if values is not None:
+                attributes[key] = values
+        for problem in problems.values():
+            invalid["architectures"] = f"architectures, type {kind}: {problem}"
+        hardware[kind] = Hardware(attributes)
+    return hardware
+
+
+def _tags(entries: Any, invalid: dict[str, str]) -> tuple[Tag, ...] | None:
+    """Return the installed software; None where nothing is published."""
+    if entries is None:
+        return None
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        invalid["tags"] = "tags is not a list of objects"
+        return None
+    problems: dict[str, str] = {}
+    tags = []
+    for entry in entries:
+        named = {
+            key: entry.get(key) for key in ("cmtconfig", "project", "release", "container_name")
+        }
+        texts = {key: text if isinstance(text, str) else None for key, text in named.items()}
+        tags.append(Tag(**texts, sources=_texts(entry, "sources", problems) or ()))
+    if problems:
+        invalid["tags"] = f"tags: {problems['sources']}"
+    return tuple(tags)

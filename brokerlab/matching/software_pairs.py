@@ -1,0 +1,226 @@
+"""Software and hardware matching for many tasks and queues: every distinct pair is decided once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.matching.architecture import parse_architecture
+from brokerlab.matching.description import Description, DescriptionError, read_description
+from brokerlab.matching.gpu import GpuNode
+from brokerlab.matching.notes import warn
+from brokerlab.matching.rules import MatchingRules
+from brokerlab.matching.software import Match, SoftwareQueue, SoftwareTask, match_software
+
+REQUEST_COLUMNS = ("architecture", "transhome", "container_name", "onlytagsforfc")
+ALL_TAGS = "ALL"
+DOCUMENT = MatchingRules()
+
+_GPU_COLUMNS = (
+    "vendor",
+    "model",
+    "vram",
+    "architecture",
+    "framework_version",
+    "driver_version",
+)
+
+
+@dataclass(frozen=True)
+class _Queues:
+    """Queues by name, and what the distinct ones of them offer."""
+
+    names: list[str]
+    codes: np.ndarray[Any, np.dtype[np.int64]]
+    offers: list[SoftwareQueue]
+    all_tags: Description | None
+    problems: list[str]
+
+
+def software_pairs(
+    requests: pl.DataFrame,
+    queues: pl.DataFrame,
+    sw_tags: pl.DataFrame,
+    worker_node_gpu: pl.DataFrame | None = None,
+    worker_node_cpu_level: pl.DataFrame | None = None,
+    *,
+    rules: MatchingRules = DOCUMENT,
+) -> pl.DataFrame:
+    """Decide for every distinct request and every queue whether the queue can provide its software and hardware.
+
+    Args:
+        requests: ``architecture, transhome, container_name, onlytagsforfc`` of tasks, repeated or not.
+        queues: ``panda_queue`` (parents for pseudo-queues) and ``releases`` (list of texts, or such a list as JSON).
+        sw_tags: ``panda_queue, data`` (JSON object as text); the queue ``ALL`` holds every tag of the grid.
+        worker_node_gpu: ``panda_queue, vendor, model, vram`` [MB], ``architecture, framework_version,
+            driver_version``; none for no monitoring.
+        worker_node_cpu_level: ``panda_queue, cpu_architecture_level, pct_within_queue`` [%]; none for no monitoring.
+        rules: All switches but the one of zero share.
+
+    Returns:
+        The four request columns, ``panda_queue``, ``accept`` (bool), ``reason`` (why rejected, one of
+        :data:`brokerlab.matching.software.REASONS`; null where accepted), ``platform`` (what a regexp platform stands
+        for there, or null), ``preference_weight`` (f64, 1 to 2); one row per distinct request and distinct queue,
+        in the order of their first appearance. Join with ``nulls_equal=True``.
+
+    Warns:
+        BrokerlabWarning: Descriptions, requests and releases that cannot be read, with number and examples.
+
+    Source: software-hardware-matching.md.
+    """
+    kinds = requests.select(REQUEST_COLUMNS).unique(maintain_order=True)
+    offered = _offers(queues, sw_tags, worker_node_gpu, worker_node_cpu_level)
+    asked: dict[SoftwareTask, int] = {}
+    task_codes = [asked.setdefault(_task(*row), len(asked)) for row in kinds.iter_rows()]
+    matches = [
+        [match_software(task, offer, offered.all_tags, rules=rules) for offer in offered.offers]
+        for task in asked
+    ]
+    warn("software matching", [*offered.problems, *_transhomes(kinds), *_problems(matches)])
+    n, m = kinds.height, len(offered.names)
+    pairs = kinds[np.repeat(np.arange(n), m)].with_columns(
+        panda_queue=pl.Series(offered.names * n, dtype=pl.String)
+    )
+    codes = np.add.outer(
+        np.array(task_codes, np.int64) * max(len(offered.offers), 1), offered.codes
+    )
+    decisions = _decisions(matches)[codes.ravel()]
+    return pairs.hstack(decisions)
+
+
+def _task(
+    architecture: str | None,
+    transhome: str | None,
+    container_name: str | None,
+    onlytagsforfc: bool | None,  # noqa: FBT001 - a row of the table
+) -> SoftwareTask:
+    """Return what a row of the requests asks for."""
+    request = parse_architecture(architecture)
+    return SoftwareTask.of(request, transhome, container_name, only_tags=onlytagsforfc)
+
+
+def _decisions(matches: list[list[Match]]) -> pl.DataFrame:
+    """Return the matches as a frame, one row each."""
+    flat = [match for row in matches for match in row]
+    return pl.DataFrame(
+        {
+            "accept": [match.accept for match in flat],
+            "reason": [match.reason for match in flat],
+            "platform": [match.platform for match in flat],
+            "preference_weight": [match.preference_weight for match in flat],
+        },
+        schema={
+            "accept": pl.Boolean,
+            "reason": pl.String,
+            "platform": pl.String,
+            "preference_weight": pl.Float64,
+        },
+    )
+
+
+def _problems(matches: list[list[Match]]) -> list[str]:
+    """Return what could not be read, once each."""
+    found = (match.problem for row in matches for match in row if match.problem is not None)
+    return list(dict.fromkeys(found))
+
+
+def _transhomes(requests: pl.DataFrame) -> list[str]:
+    """Return the releases that the real system would stop at: no ``-`` to part project and release."""
+    texts = requests["transhome"].drop_nulls().unique(maintain_order=True).to_list()
+    return [
+        f"transhome {text!r}: no - between project and release, no tag can match"
+        for text in texts
+        if "-" not in text
+    ]
+
+
+def _offers(
+    queues: pl.DataFrame,
+    sw_tags: pl.DataFrame,
+    worker_node_gpu: pl.DataFrame | None,
+    worker_node_cpu_level: pl.DataFrame | None,
+) -> _Queues:
+    """Return what each queue offers; queues that offer the same share one offer."""
+    rows = queues.select("panda_queue", "releases").unique(
+        "panda_queue", keep="first", maintain_order=True
+    )
+    described = sw_tags.select("panda_queue", "data").unique(
+        "panda_queue", keep="first", maintain_order=True
+    )
+    data = dict(described.iter_rows())
+    gpus, levels = _gpus(worker_node_gpu), _levels(worker_node_cpu_level)
+    problems: list[str] = []
+    numbers: dict[Hashable, int] = {}
+    offers: list[SoftwareQueue] = []
+    codes = []
+    for name, releases in rows.iter_rows():
+        described_as = data.get(name, "") if name in data else None
+        listed = _releases(name, releases, problems)
+        key = (listed, name in data, described_as, gpus.get(name, ()), levels.get(name, ()))
+        if key not in numbers:
+            numbers[key] = len(offers)
+            description, invalid = _description(described_as, present=name in data)
+            offers.append(SoftwareQueue(listed, description, invalid, key[3], dict(key[4])))
+        if offers[numbers[key]].invalid is not None:
+            problems.append(f"sw_tags.data of {name}: {offers[numbers[key]].invalid}")
+        codes.append(numbers[key])
+    all_tags, invalid = _description(data.get(ALL_TAGS), present=ALL_TAGS in data)
+    if invalid is not None:
+        problems.append(f"sw_tags.data of {ALL_TAGS}: {invalid}")
+    names = rows["panda_queue"].to_list()
+    return _Queues(names, np.array(codes, np.int64), offers, all_tags, problems)
+
+
+def _description(data: str | None, *, present: bool) -> tuple[Description | None, str | None]:
+    """Return a published description, or why it cannot be read; neither where nothing is published."""
+    if not present:
+        return None, None
+    try:
+        return read_description(data), None
+    except DescriptionError as error:
+        return None, str(error)
+
+
+def _releases(name: str, releases: Any, problems: list[str]) -> tuple[str | None, ...]:
+    """Return a queue's releases, from a list or from a list as JSON."""
+    listed = releases
+    if isinstance(releases, str):
+        try:
+            listed = json.loads(releases)
+        except (ValueError, RecursionError):
+            listed = releases
+    if listed is None:
+        return ()
+    if not isinstance(listed, Sequence | pl.Series) or isinstance(listed, str):
+        problems.append(f"queues.releases of {name}: {str(releases)[:40]!r} is no list of texts")
+        return ()
+    return tuple(one if isinstance(one, str) else None for one in listed)
+
+
+def _gpus(frame: pl.DataFrame | None) -> dict[str, tuple[GpuNode, ...]]:
+    """Return the GPUs seen at each queue."""
+    seen: dict[str, tuple[GpuNode, ...]] = {}
+    if frame is not None:
+        for name, *values in (
+            frame.select("panda_queue", *_GPU_COLUMNS)
+            .unique()
+            .sort("panda_queue", *_GPU_COLUMNS)
+            .iter_rows()
+        ):
+            seen[name] = (*seen.get(name, ()), GpuNode(*values))
+    return seen
+
+
+def _levels(frame: pl.DataFrame | None) -> dict[str, tuple[tuple[str, float], ...]]:
+    """Return the levels of the CPU architecture at each queue, with their share."""
+    seen: dict[str, tuple[tuple[str, float], ...]] = {}
+    if frame is not None:
+        columns = ("panda_queue", "cpu_architecture_level", "pct_within_queue")
+        for name, level, share in frame.select(columns).sort(columns).iter_rows():
+            seen[name] = (*seen.get(name, ()), (level, share or 0.0))
+    return seen
