@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.full_chain import Expr
+from brokerlab.brokerage.inputs.endpoints import up
 from brokerlab.brokerage.production_tasks.contracts import TABLES
 from brokerlab.brokerage.production_tasks.held import KEY, held, held_left, positioned
 from brokerlab.brokerage.rules import ProductionRules
@@ -19,18 +19,6 @@ TOTALS = ("tot_num", "tot_size")
 _DATASET = (*KEY, "datasetname")
 _UNIT = (*_DATASET, "constituent")
 _LOG_FIELD = 4  # of the dataset's name, parted at dots
-
-
-def is_down(status: Expr, rules: ProductionRules) -> Expr:
-    """Tell where the status of an endpoint forbids its use (rows T15, switch ``other_status_up``).
-
-    Args:
-        status: ``ON``, ``OFF``, ``TEST`` ...; null is up.
-        rules: Down is ``OFF`` or ``TEST`` only, or everything but ``ON``.
-    """
-    if rules.other_status_up:
-        return status.is_in(["OFF", "TEST"]).fill_null(value=False)
-    return (status != "ON").fill_null(value=False)
 
 
 def counted_datasets(tasks: pl.DataFrame, datasets: pl.DataFrame) -> pl.DataFrame:
@@ -77,7 +65,7 @@ def listed_replicas(
     status = endpoints.select("snapshot", "ddm_endpoint_name", "is_tape", "read_wan")
     return held_left(listed, status, ["ddm_endpoint_name"], ["snapshot"]).with_columns(
         tape=pl.col("is_tape").fill_null(value=False),
-        up=~is_down(pl.col("read_wan"), rules),
+        up=up("read_wan", rules=rules),
         whole=(pl.col("found") == pl.col("total")) & (pl.col("total") > 0),
     )
 

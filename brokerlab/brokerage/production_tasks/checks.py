@@ -8,7 +8,6 @@ from __future__ import annotations
 import narwhals.stable.v2 as nw
 
 from brokerlab.brokerage.check import Check
-from brokerlab.brokerage.production_tasks.availability import is_down
 from brokerlab.brokerage.rules import ProductionRules
 
 CHAPTER = "production-task-brokerage.md 4"
@@ -23,14 +22,15 @@ def checks(rules: ProductionRules) -> tuple[Check, ...]:
     """Return the ten checks in the order in which they run.
 
     Args:
-        rules: Switches T5, T8, T13, T15; F-1 and F-3 act in the fact ``full_chain_detail``.
+        rules: Switches T5, T8, T13; T2 and T15 act in the facts of an output, F-1 and F-3 in
+            ``full_chain_detail``.
     """
     return (
         _nucleus_inactive(),
         _transfer_backlog(),
         _no_storage(),
-        _wan_down("read", 4, rules),
-        _wan_down("write", 5, rules),
+        _wan_down("read", 4),
+        _wan_down("write", 5),
         _disk_space(rules),
         _no_queue(rules),
         _input_size(rules),
@@ -75,13 +75,13 @@ def _no_storage() -> Check:
     )
 
 
-def _wan_down(side: str, row: int, rules: ProductionRules) -> Check:
+def _wan_down(side: str, row: int) -> Check:
     return Check(
         name=f"{side}_wan_down",
         source=f"{CHAPTER}, {row} (S2)",
         says=f"{side}_wan of {{ddm_endpoint_name}} is {{{side}_wan}}",
-        skip=is_down(nw.col(f"{side}_wan"), rules),
-        inputs=("ddm_endpoint_name", f"{side}_wan"),
+        skip=~nw.col(f"{side}_wan_up"),
+        inputs=("ddm_endpoint_name", f"{side}_wan", f"{side}_wan_up"),
     )
 
 

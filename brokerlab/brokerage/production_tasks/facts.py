@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from brokerlab.brokerage import full_chain
+from brokerlab.brokerage import full_chain, network_weight
 from brokerlab.brokerage.production_tasks import availability, locality, storage, work
 from brokerlab.brokerage.production_tasks.held import KEY, held, held_left, positioned
 from brokerlab.brokerage.rules import ProductionRules
 
-QUEUED_KEY = "Production Output_queued"
-NETWORK_WINDOW_MIN = 60
 NUCLEUS = pl.col("role") == "nucleus"
 
 Tables = Mapping[str, pl.DataFrame]
@@ -91,21 +89,19 @@ def candidates(tasks: pl.DataFrame, nuclei: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def queued_files(tasks: pl.DataFrame, network: pl.DataFrame) -> pl.DataFrame:
+def queued_files(
+    tasks: pl.DataFrame, nuclei: pl.DataFrame, matrix: pl.DataFrame, rules: ProductionRules
+) -> pl.DataFrame:
     """Sum the files queued for every nucleus over all sources [files], as known in the last 60 minutes.
 
     Returns:
-        ``snapshot, at, nucleus, queued_files``; nuclei without a recent value fall out.
+        ``snapshot, nucleus, queued_files``; nuclei without a recent value fall out.
     """
-    instants = tasks.select("snapshot", "at").unique()
-    queued = network.filter(pl.col("key") == QUEUED_KEY).drop("key", "src")
-    recent = held(instants, queued, keys=["snapshot"]).filter(
-        pl.col("ts").is_null()
-        | pl.col("ts").is_between(
-            pl.col("at") - pl.duration(minutes=NETWORK_WINDOW_MIN), pl.col("at")
-        )
-    )
-    return recent.group_by("snapshot", "at", nucleus="dst").agg(queued_files=pl.col("value").sum())
+    instants = tasks.group_by("snapshot").agg(pl.col("at").min()).sort("snapshot")
+    names = nuclei.select("nucleus").unique().with_columns(express=pl.lit(value=False))
+    links = network_weight.links(matrix, instants=instants, nuclei=names, rules=rules)
+    queued = network_weight.nucleus_total_queued(links)
+    return queued.select("snapshot", "nucleus", queued_files="total_queued")
 
 
 def hinted(pairs: pl.DataFrame, hints: pl.DataFrame | None, tables: Tables) -> pl.DataFrame:
@@ -140,9 +136,9 @@ def of_pairs(
     """Return the facts of every task and nucleus; the outputs' follow in :mod:`storage`."""
     endpoints = storage.endpoints_of(tables["nuclei"], tables["nucleus_endpoints"])
     pairs = candidates(with_parents(tasks, tables), tables["nuclei"])
-    pairs = pairs.join(
-        queued_files(tasks, tables["network_matrix"]), on=["snapshot", "at", "nucleus"], how="left"
-    ).with_columns(pl.col("queued_files").fill_null(0.0))
+    queued = queued_files(tasks, tables["nuclei"], tables["network_matrix"], rules)
+    pairs = pairs.join(queued, on=["snapshot", "nucleus"], how="left")
+    pairs = pairs.with_columns(pl.col("queued_files").fill_null(0.0))
     pairs = work.with_remaining_work(pairs, tables["remaining_work"])
     pairs = hinted(pairs, hints, tables)
     inputs = endpoints.filter(pl.col("direction") == "input")

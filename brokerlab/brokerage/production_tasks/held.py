@@ -57,3 +57,21 @@ def held_left(
 def positioned(table: pl.DataFrame) -> pl.DataFrame:
     """Fill a null ``position`` with the row's number."""
     return table.with_columns(pl.col("position").fill_null(pl.int_range(pl.len(), dtype=pl.Int64)))
+
+
+def steady(table: pl.DataFrame, instants: pl.DataFrame) -> pl.DataFrame:
+    """Return a table that has the same rows at every instant as one that holds for all: less to look through.
+
+    Args:
+        table: With ``snapshot``, null = every instant.
+        instants: ``snapshot`` of all that will be asked, each once.
+    """
+    rest = table.columns
+    rest.remove("snapshot")
+    known = table["snapshot"].unique()
+    if known.null_count() or not instants["snapshot"].is_in(known.implode()).all():
+        return table
+    times = table.unique().group_by(rest).len()
+    if (times["len"] == len(known)).all():
+        return times.select(rest).with_columns(snapshot=pl.lit(None, pl.Int64))
+    return table

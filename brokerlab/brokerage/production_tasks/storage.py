@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.inputs.endpoints import space_usable, up
 from brokerlab.brokerage.production_tasks import tokens
-from brokerlab.brokerage.production_tasks.held import KEY, held, held_left, positioned
+from brokerlab.brokerage.production_tasks.held import KEY, held, held_left, positioned, steady
 from brokerlab.brokerage.rules import ProductionRules
 
 PAIR = (*KEY, "nucleus")
@@ -55,7 +56,8 @@ def endpoints_of(nuclei: pl.DataFrame, nucleus_endpoints: pl.DataFrame) -> pl.Da
         .drop_nulls("ddm_endpoint_name")
         for direction in ("input", "output")
     ]
-    return pl.concat(parts).with_columns(position=pl.int_range(pl.len(), dtype=pl.Int64))
+    order = pl.int_range(pl.len(), dtype=pl.Int64).over("snapshot", "nucleus", "direction")
+    return pl.concat(parts).with_columns(position=order)
 
 
 def demand_gb(rw_all: pl.Series) -> pl.Series:
@@ -75,10 +77,9 @@ def demand_gb(rw_all: pl.Series) -> pl.Series:
 
 def usable_gb(rules: ProductionRules) -> pl.Expr:
     """Return the space that counts as usable [GB]; nulls are 0 (row T2, switch ``usable_space``)."""
-    usable = pl.col("space_free") + pl.col("space_expired")
-    if rules.usable_space == "free_expired":
-        return usable
-    return usable - pl.col("space_min_free") - pl.col("space_unavailable")
+    if rules.usable_space == "usable":
+        return space_usable()
+    return pl.col("space_free") + pl.col("space_expired")
 
 
 def placed(
@@ -97,8 +98,10 @@ def placed(
     """
     gathered = positioned(outputs).filter(~tokens.is_distributed(pl.col("storagetoken")))
     gathered = gathered.with_columns(pattern=tokens.pattern_of(pl.col("storagetoken")))
+    instants = pairs.select("snapshot").unique()
     wanted = endpoints.filter(pl.col("direction") == "output").drop("direction")
-    kinds = storage.select("snapshot", "ddm_endpoint_name", "type")
+    wanted = steady(wanted, instants)
+    kinds = steady(storage.select("snapshot", "ddm_endpoint_name", "type"), instants)
     varies = any(frame["snapshot"].is_not_null().any() for frame in (wanted, kinds))
     state = pl.col("snapshot") if varies else pl.lit(0, pl.Int64)  # else one state is that of all
     rows = held(pairs.select(*PAIR, "site"), gathered).with_columns(state=state)
@@ -123,16 +126,21 @@ def destinations(
         outputs: As there.
         endpoints: As there.
         storage: As there.
-        rules: Switch ``usable_space``.
+        rules: Switches ``usable_space`` and ``other_status_up``.
 
     Returns:
-        The rows with the endpoint's columns, ``usable_gb`` and ``space_left``: the fraction of the endpoint that
+        The rows with the endpoint's columns, ``read_wan_up``, ``write_wan_up``, ``usable_gb`` and ``space_left``: the fraction of the endpoint that
         is left after the demand; null without total.
     """
     rows = placed(pairs, outputs, endpoints, storage)
     rows = rows.join(pairs.select(*PAIR, "demand_gb", "disk_threshold_gb"), on=PAIR)
     rows = held_left(rows, storage, ["ddm_endpoint_name"], ["snapshot"])
-    rows = rows.with_columns(pl.col(SPACES).fill_null(0.0)).with_columns(usable_gb=usable_gb(rules))
+    rows = rows.with_columns(
+        pl.col(SPACES).fill_null(0.0),
+        read_wan_up=up("read_wan", rules=rules),
+        write_wan_up=up("write_wan", rules=rules),
+    )
+    rows = rows.with_columns(usable_gb=usable_gb(rules))
     left = (pl.col("usable_gb") - pl.col("demand_gb")) / pl.col("space_total")
     return rows.with_columns(space_left=pl.when(pl.col("space_total") > 0).then(left))
 
