@@ -12,9 +12,11 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.matching.catchall import BARE_MODES, read_catchalls
 
 FULL_CHAIN = ("only", "require", "capable")
-BARE_MODES = ("only", "allow")
+PRODUCTION_TYPES = ("production", "unified")
+"""Types of queues that run production."""
 
 Expr = TypeVar("Expr", pl.Expr, nw.Expr)
 
@@ -138,6 +140,67 @@ def detail_where(rules: ProductionRules, *, away: pl.Expr) -> pl.Expr:
         .when(bound & away)
         .then(pl.lit("F3"))
     )
+
+
+def bare_modes(queues: pl.DataFrame, *, rules: ProductionRules) -> pl.DataFrame:
+    """Return what the queues say about their sites (row F-6, switch ``bare_mode_of``).
+
+    Args:
+        queues: ``panda_queue, pandasite, type`` (null = production), ``catchall``, perhaps ``params`` and
+            ``snapshot``; in the order in which they are loaded.
+        rules: The mode is that of ``any`` queue that has one (the first by name), or of the ``first`` queue loaded.
+
+    Returns:
+        One row per (``snapshot``,) ``nucleus`` with a production queue, sorted: ``bare_mode``,
+        ``secondary_nucleus`` and ``mixed``: its queues do not agree on the mode.
+
+    Source: full-chain.md 1 and 5.
+    """
+    when = [name for name in ("snapshot",) if name in queues.columns]
+    runs_production = pl.col("type").fill_null("production").is_in(PRODUCTION_TYPES)
+    own = queues.filter(runs_production & pl.col("pandasite").is_not_null())
+    said = read_catchalls(own).select("catchall", "params", "bare_mode", "secondary_nucleus")
+    if "params" not in own.columns:
+        own = own.with_columns(params=pl.lit(None, pl.String))
+    own = own.join(
+        said, on=["catchall", "params"], how="left", nulls_equal=True, maintain_order="left"
+    )
+    columns = [pl.col("bare_mode"), pl.col("secondary_nucleus")]
+    if rules.bare_mode_of == "any":
+        own = own.sort(*when, "pandasite", "panda_queue")
+        columns = [column.drop_nulls() for column in columns]
+    sites = own.group_by(*when, nucleus="pandasite", maintain_order=True).agg(
+        *(column.first() for column in columns), mixed=pl.col("bare_mode").n_unique() > 1
+    )
+    return sites.sort(*when, "nucleus")
+
+
+def with_bare_modes(
+    nuclei: pl.DataFrame, queues: pl.DataFrame, *, rules: ProductionRules
+) -> pl.DataFrame:
+    """Fill null ``bare_mode`` and ``secondary_nucleus`` of nuclei from their queues.
+
+    Args:
+        nuclei: ``snapshot`` (null = every instant), ``nucleus, bare_mode, secondary_nucleus``; what is given
+            stays.
+        queues: Of :func:`bare_modes`, with ``snapshot``.
+        rules: Switch ``bare_mode_of``.
+
+    Returns:
+        The nuclei in their order, with ``mixed``.
+    """
+    said = bare_modes(queues, rules=rules).rename(
+        {"bare_mode": "said_mode", "secondary_nucleus": "said_secondary"}
+    )
+    on = ["snapshot", "nucleus"]
+    if not nuclei["snapshot"].null_count() and said["snapshot"].null_count():
+        said, on = said.drop("snapshot"), on[1:]
+    joined = nuclei.join(said, on=on, how="left", nulls_equal=True, maintain_order="left")
+    return joined.with_columns(
+        pl.coalesce("bare_mode", "said_mode").alias("bare_mode"),
+        pl.coalesce("secondary_nucleus", "said_secondary").alias("secondary_nucleus"),
+        pl.col("mixed").fill_null(value=False),
+    ).drop("said_mode", "said_secondary")
 
 
 def _on_one_row(row: Mapping[str, object], expression: pl.Expr) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage import contracts as shared
+from brokerlab.brokerage.full_chain import with_bare_modes
 from brokerlab.brokerage.production_tasks import (
     cycle,
     facts,
@@ -62,8 +63,10 @@ def decide(
     """
     known = {k: v for k, v in tables.items() if k in TABLES or k not in shared.TABLES}
     inputs = prepared(known, TABLES)
-    inputs["nuclei"] = inputs["nuclei"].unique(
-        ["snapshot", "nucleus"], keep="first", maintain_order=True
+    inputs["nuclei"] = with_bare_modes(
+        inputs["nuclei"].unique(["snapshot", "nucleus"], keep="first", maintain_order=True),
+        inputs["queues"],
+        rules=rules,
     )
     tasks = _tasks(inputs, config)
     tasks = cycle.with_draws(tasks, draws, seed)

@@ -35,6 +35,9 @@ def gather(tasks: pl.DataFrame, tables: Mapping[str, pl.DataFrame], given: Input
         _said(given.unreadable, "datasetname", "no complete copy that can be read over WAN"),
         *_of_tokens(tasks, tables["output_datasets"]),
     ]
+    said = "queues of the site do not agree on bareNucleus"
+    mixed = held(tasks.select(KEY), tables["nuclei"].filter("mixed"), keys=["snapshot"])
+    parts.append(_said(mixed, "nucleus", said))
     no_nuclei = tasks.join(
         held(tasks.select(KEY), tables["nuclei"], keys=["snapshot"]), on=KEY, how="anti"
     )
