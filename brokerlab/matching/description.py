@@ -22,25 +22,30 @@ class DescriptionError(DataError):
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """The CPUs or GPUs of a queue: attribute -> accepted values and marks."""
+    """The CPUs or GPUs of a queue.
+
+    Attributes:
+        attributes: Attribute -> accepted values and marks.
+        is_exclusive: Whether a task has to ask for this hardware: some attribute holds the mark ``excl``.
+    """
 
     attributes: Mapping[str, Texts]
-
-    @property
-    def is_exclusive(self) -> bool:
-        """Whether a task has to ask for this hardware."""
-        return any(EXCLUSIVE in values for values in self.attributes.values())
+    is_exclusive: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Tag:
-    """One piece of installed software."""
+class Tags:
+    """The installed software, arranged for looking it up.
 
-    cmtconfig: str | None
-    project: str | None
-    release: str | None
-    container_name: str | None
-    sources: Texts
+    Attributes:
+        releases: (cmtconfig, project, release) of every tag.
+        containers: Names and sources of every container.
+        sources: Name of a container -> its sources.
+    """
+
+    releases: frozenset[tuple[str | None, str | None, str | None]]
+    containers: frozenset[str]
+    sources: Mapping[str, Texts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ class Description:
     cmtconfigs: Texts
     containers: Texts | None
     cvmfs: Texts | None
-    tags: tuple[Tag, ...] | None
+    tags: Tags | None
     cpu: Hardware | None
     gpu: Hardware | None
     invalid: Mapping[str, str]
@@ -166,11 +171,12 @@ def _architectures(entries: Any, invalid: dict[str, str]) -> dict[str, Hardware]
                 attributes[key] = values
         for problem in problems.values():
             invalid["architectures"] = f"architectures, type {kind}: {problem}"
-        hardware[kind] = Hardware(attributes)
+        marked = any(EXCLUSIVE in values for values in attributes.values())
+        hardware[kind] = Hardware(attributes, marked)
     return hardware
 
 
-def _tags(entries: Any, invalid: dict[str, str]) -> tuple[Tag, ...] | None:
+def _tags(entries: Any, invalid: dict[str, str]) -> Tags | None:
     """Return the installed software; None where nothing is published."""
     if entries is None:
         return None
@@ -178,13 +184,21 @@ def _tags(entries: Any, invalid: dict[str, str]) -> tuple[Tag, ...] | None:
         invalid["tags"] = "tags is not a list of objects"
         return None
     problems: dict[str, str] = {}
-    tags = []
+    releases, sources = set(), dict[str, Texts]()
+    containers: set[str] = set()
     for entry in entries:
-        named = {
-            key: entry.get(key) for key in ("cmtconfig", "project", "release", "container_name")
-        }
-        texts = {key: text if isinstance(text, str) else None for key, text in named.items()}
-        tags.append(Tag(**texts, sources=_texts(entry, "sources", problems) or ()))
+        texts = [_text(entry.get(key)) for key in ("cmtconfig", "project", "release")]
+        releases.add((texts[0], texts[1], texts[2]))
+        name, listed = _text(entry.get("container_name")), _texts(entry, "sources", problems) or ()
+        containers.update(listed)
+        if name:
+            containers.add(name)
+            sources[name] = sources.get(name, ()) + listed
     if problems:
         invalid["tags"] = f"tags: {problems['sources']}"
-    return tuple(tags)
+    return Tags(frozenset(releases), frozenset(containers), sources)
+
+
+def _text(value: Any) -> str | None:
+    """Return a text; None for anything else."""
+    return value if isinstance(value, str) else None

@@ -75,26 +75,18 @@ def has_container(
     Source: software-hardware-matching.md 6.1.
     """
     if only_tags:
-        return _is_tagged(container_name, description)
+        return container_name in description.need("tags").containers
     containers = description.need("containers")
     if ANY in containers or CVMFS_ROOT in containers:
         return True
     prefixes = tuple(containers)
     if container_name.startswith(prefixes):
         return True
-    known = all_tags.tags or () if all_tags is not None else ()
-    sources = (tag.sources for tag in known if tag.container_name == container_name)
-    if any(source.startswith(prefixes) for listed in sources for source in listed):
+    known = all_tags.tags if all_tags is not None else None
+    sources = known.sources.get(container_name, ()) if known is not None else ()
+    if any(source.startswith(prefixes) for source in sources):
         return True
-    return rules.container_tags_always and _is_tagged(container_name, description)
-
-
-def _is_tagged(container_name: str, description: Description) -> bool:
-    """Tell whether a container is named by a tag of the queue, or is a source of one."""
-    return any(
-        container_name == tag.container_name or container_name in tag.sources
-        for tag in description.need("tags")
-    )
+    return rules.container_tags_always and container_name in description.need("tags").containers
 
 
 def has_release(
@@ -133,6 +125,4 @@ def has_release(
     if in_container and ANY not in containers:
         return False
     wanted = (platform, release.project, release.release)
-    return None not in wanted and any(
-        (tag.cmtconfig, tag.project, tag.release) == wanted for tag in description.need("tags")
-    )
+    return None not in wanted and wanted in description.need("tags").releases

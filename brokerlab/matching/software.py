@@ -107,12 +107,69 @@ class Match:
     problem: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What holds for every task with the same architecture at one queue: hardware and platform.
+
+    Attributes:
+        reason: Which of :data:`REASONS` rejects them all; None for none.
+        problem: What cannot be read, for ``sw_description_invalid``.
+        compared: Platform to look for among ``cmtconfigs`` and tags; None where a regexp stands for nothing there.
+        resolved: What the platform was resolved to, base platform included; None for nothing.
+    """
+
+    reason: str | None = None
+    problem: str | None = None
+    compared: str | None = None
+    resolved: str | None = None
+
+
+def examine(request: Request, queue: SoftwareQueue, *, rules: MatchingRules) -> Examined:
+    """Decide what depends on the architecture alone: rows 1 to 8, and what the platform stands for.
+
+    Args:
+        request: What the architecture asks for.
+        queue: What is offered.
+        rules: All switches but the one of zero share.
+
+    Source: software-hardware-matching.md 3, 6.3.
+    """
+    if queue.releases == ANY_QUEUE:
+        if not rules.any_needs_no_request:
+            return Examined()
+        if request.asks_for_hardware:
+            return Examined("release_any")
+        resolved = resolve_platform(request.sw_platform, queue.description)
+        return Examined(resolved=with_base(resolved, request.base_platform))
+    if queue.releases != AUTO_QUEUE or (queue.description is None and queue.invalid is None):
+        return Examined("release_not_auto")
+    try:
+        description = _readable(request, queue)
+        reason = _hardware(request, description, queue.gpu_nodes, rules)
+    except (DescriptionError, PatternError) as error:
+        return Examined("sw_description_invalid", str(error))
+    if reason is not None:
+        return Examined(reason)
+    compared, resolved = platform_at(request.sw_platform, description, rules=rules)
+    return Examined(compared=compared, resolved=with_base(resolved, request.base_platform))
+
+
+def _readable(request: Request, queue: SoftwareQueue) -> Description:
+    """Return the description of a queue, if it and the request can be read."""
+    if queue.description is None:
+        raise DescriptionError(queue.invalid or "unreadable")
+    if request.invalid is not None:
+        raise DescriptionError(f"architecture of the task: {request.invalid}")
+    return queue.description
+
+
 def match_software(
     task: SoftwareTask,
     queue: SoftwareQueue,
     all_tags: Description | None = None,
     *,
     rules: MatchingRules,
+    examined: Examined | None = None,
 ) -> Match:
     """Decide whether a queue can provide a task's software and hardware.
 
@@ -121,6 +178,7 @@ def match_software(
         queue: What is offered.
         all_tags: Description under the name ``ALL``, with every tag of the grid; None without one.
         rules: All switches but the one of zero share.
+        examined: What :func:`examine` found for the task's architecture at the queue, if it was asked before.
 
     Returns:
         The decision; what cannot be read rejects with ``sw_description_invalid``, nothing is raised.
@@ -129,66 +187,54 @@ def match_software(
     """
     if task.release is None:
         return Match(accept=True)
-    if queue.releases == ANY_QUEUE:
-        return _at_any_queue(task, queue, rules)
-    if queue.releases != AUTO_QUEUE or (queue.description is None and queue.invalid is None):
-        return Match(accept=False, reason="release_not_auto")
+    if examined is None:
+        examined = examine(task.request, queue, rules=rules)
+    if examined.reason is not None:
+        return Match(accept=False, reason=examined.reason, problem=examined.problem)
+    if queue.releases == ANY_QUEUE and not rules.any_needs_no_request:
+        return Match(accept=True)
     try:
-        reason, platform = _at_auto_queue(task, task.release, queue, all_tags, rules)
-    except (DescriptionError, PatternError) as error:
+        reason = _software(task, task.release, queue, all_tags, examined, rules)
+    except DescriptionError as error:
         return Match(accept=False, reason="sw_description_invalid", problem=str(error))
     if reason is not None:
         return Match(accept=False, reason=reason)
-    return Match(accept=True, platform=platform, preference_weight=_preference(task, queue))
+    weight = 1.0 if queue.releases == ANY_QUEUE else _preference(task.request, queue)
+    return Match(accept=True, platform=examined.resolved, preference_weight=weight)
 
 
-def _at_any_queue(task: SoftwareTask, queue: SoftwareQueue, rules: MatchingRules) -> Match:
-    """Decide row 1: ANY accepts, or only what asks for nothing special and has a platform to be had (H1)."""
-    if not rules.any_needs_no_request:
-        return Match(accept=True)
-    if task.request.asks_for_hardware or (task.container_name != "" and task.only_tags):
-        return Match(accept=False, reason="release_any")
-    resolved = resolve_platform(task.request.sw_platform, queue.description)
-    if _is_unresolved(task.request, resolved, rules):
-        return Match(accept=False, reason="platform_unresolved")
-    return Match(accept=True, platform=with_base(resolved, task.request.base_platform))
-
-
-def _is_unresolved(request: Request, resolved: str | None, rules: MatchingRules) -> bool:
-    """Decide row 12: the platform is a regexp that stands for nothing at the queue."""
-    by_characters = rules.regexp_by_characters
-    return resolved is None and is_regexp(request.sw_platform, by_characters=by_characters)
-
-
-def _at_auto_queue(
+def _software(
     task: SoftwareTask,
     release: Release,
     queue: SoftwareQueue,
     all_tags: Description | None,
+    examined: Examined,
     rules: MatchingRules,
-) -> tuple[str | None, str | None]:
-    """Decide rows 3 to 12; return the reason to reject, else the resolved platform."""
-    request, description = task.request, queue.description
-    if description is None:
-        raise DescriptionError(queue.invalid or "unreadable")
-    if request.invalid is not None:
-        raise DescriptionError(f"architecture of the task: {request.invalid}")
-    reason = _hardware(request, description, queue.gpu_nodes, rules)
-    if reason is not None:
-        return reason, None
-    compared, resolved = platform_at(request.sw_platform, description, rules=rules)
-    if task.container_name:
+) -> str | None:
+    """Decide rows 10 to 12, and at an ANY queue what is left of row 1."""
+    request, name = task.request, task.container_name
+    if queue.releases == ANY_QUEUE:
+        if name and task.only_tags:
+            return "release_any"
+    elif queue.description is not None and name:
         only_tags = task.only_tags
-        name = task.container_name
-        if not has_container(name, description, all_tags, only_tags=only_tags, rules=rules):
-            return "container_unavailable", None
-    else:
-        in_container = request.base_platform is not None
-        if not has_release(release, compared, description, in_container=in_container, rules=rules):
-            return "release_unavailable", None
-    if _is_unresolved(request, resolved, rules):
-        return "platform_unresolved", None
-    return None, with_base(resolved, request.base_platform)
+        if not has_container(name, queue.description, all_tags, only_tags=only_tags, rules=rules):
+            return "container_unavailable"
+    elif queue.description is not None:
+        found = has_release(
+            release,
+            examined.compared,
+            queue.description,
+            in_container=request.base_platform is not None,
+            rules=rules,
+        )
+        if not found:
+            return "release_unavailable"
+    by_characters = rules.regexp_by_characters
+    unresolved = examined.resolved is None and is_regexp(
+        request.sw_platform, by_characters=by_characters
+    )
+    return "platform_unresolved" if unresolved else None
 
 
 def _hardware(
@@ -212,7 +258,7 @@ def _hardware(
     return "gpu_not_capable" if gpu is None else match_gpu(request.gpu_spec, gpu_nodes)
 
 
-def _preference(task: SoftwareTask, queue: SoftwareQueue) -> float:
+def _preference(request: Request, queue: SoftwareQueue) -> float:
     """Return the factor of the brokerage weight for a preferred level of the CPU architecture (6.4)."""
-    level = task.request.preferred_level
+    level = request.preferred_level
     return 1.0 if level is None else 1.0 + queue.cpu_levels.get(level, 0.0) / 100

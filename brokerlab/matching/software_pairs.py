@@ -15,7 +15,14 @@ from brokerlab.matching.description import Description, DescriptionError, read_d
 from brokerlab.matching.gpu import GpuNode
 from brokerlab.matching.notes import warn
 from brokerlab.matching.rules import MatchingRules
-from brokerlab.matching.software import Match, SoftwareQueue, SoftwareTask, match_software
+from brokerlab.matching.software import (
+    Examined,
+    Match,
+    SoftwareQueue,
+    SoftwareTask,
+    examine,
+    match_software,
+)
 
 REQUEST_COLUMNS = ("architecture", "transhome", "container_name", "onlytagsforfc")
 ALL_TAGS = "ALL"
@@ -77,10 +84,7 @@ def software_pairs(
     offered = _offers(queues, sw_tags, worker_node_gpu, worker_node_cpu_level)
     asked: dict[SoftwareTask, int] = {}
     task_codes = [asked.setdefault(_task(*row), len(asked)) for row in kinds.iter_rows()]
-    matches = [
-        [match_software(task, offer, offered.all_tags, rules=rules) for offer in offered.offers]
-        for task in asked
-    ]
+    matches = [_at_offer(list(asked), offer, offered.all_tags, rules) for offer in offered.offers]
     warn("software matching", [*offered.problems, *_transhomes(kinds), *_problems(matches)])
     n, m = kinds.height, len(offered.names)
     pairs = kinds[np.repeat(np.arange(n), m)].with_columns(
@@ -91,6 +95,23 @@ def software_pairs(
     )
     decisions = _decisions(matches)[codes.ravel()]
     return pairs.hstack(decisions)
+
+
+def _at_offer(
+    tasks: Sequence[SoftwareTask],
+    offer: SoftwareQueue,
+    all_tags: Description | None,
+    rules: MatchingRules,
+) -> list[Match]:
+    """Decide all tasks for queues that offer the same, looking at each architecture once."""
+    known: dict[int, Examined] = {}
+    matches = []
+    for task in tasks:
+        examined = known.get(id(task.request))
+        if examined is None:
+            examined = known[id(task.request)] = examine(task.request, offer, rules=rules)
+        matches.append(match_software(task, offer, all_tags, rules=rules, examined=examined))
+    return matches
 
 
 def _task(
