@@ -1,0 +1,101 @@
+"""Which queues are looked at for a task at all (production-job-brokerage.md 3)."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from brokerlab.brokerage.rules import ProductionRules
+
+UNTOUCHED_H, FROZEN_H = 24, 6
+"""A pre-merge dataset untouched, and a task frozen, for longer lose their pre-assignment [h]."""
+
+
+def listed(
+    tasks: pl.DataFrame, facts: pl.DataFrame, queues: pl.DataFrame, tables: dict[str, pl.DataFrame],
+    *, rules: ProductionRules,
+) -> pl.DataFrame:  # fmt: skip
+    """Return the candidates of the tasks that are pre-assigned.
+
+    Args:
+        tasks: Input table ``tasks``.
+        facts: Facts of the tasks: ``t, jeditaskid, snapshot, t_version``, rows as in ``tasks``.
+        queues: Facts of the queues.
+        tables: The input tables; ``queue_endpoints`` is read.
+        rules: Switch ``parent_stays_in_list``.
+
+    Returns:
+        ``t, q``, and ``single`` (a single queue was named).
+    """
+    asked = facts.select("t", "t_version").hstack(
+        tasks.select("site", "preassigned_site", *_TIMES, "at")
+    )
+    merging = pl.col("preassigned_site").fill_null("") != ""
+    named = asked.filter(~merging & (pl.col("site").fill_null("") != ""))
+    bound = asked.filter(merging & ~_loose())
+    parts = [_of_site(named, queues, rules), _of_merging(bound, queues, tables)]
+    return pl.concat(parts).unique().sort("t", "q")
+
+
+_TIMES = ("master_creationtime", "master_modificationtime", "frozentime")
+
+
+def _loose() -> pl.Expr:
+    """Tell where the pre-assignment is ignored because the relevant queues were skipped for long."""
+    at = pl.col("at")
+    changed = pl.col("master_modificationtime")
+    untouched = (at - changed) > pl.duration(hours=UNTOUCHED_H)
+    later = changed != pl.col("master_creationtime")
+    frozen = (at - pl.col("frozentime")) > pl.duration(hours=FROZEN_H)
+    return (untouched & later & frozen).fill_null(value=False)
+
+
+def _of_site(named: pl.DataFrame, queues: pl.DataFrame, rules: ProductionRules) -> pl.DataFrame:
+    """Return the queues named in ``site``; a unified name stands for its pseudo-queues."""
+    names = named.select("t", "t_version", name=pl.col("site").str.split(",")).with_columns(
+        single=pl.col("name").list.len() == 1
+    )
+    names = names.explode("name")
+    columns = ["q", "q_version", "panda_queue", "parent", "is_unified"]
+    by_name = names.join(
+        queues.select(columns),
+        left_on=["t_version", "name"], right_on=["q_version", "panda_queue"],
+    )  # fmt: skip
+    if not rules.parent_stays_in_list:
+        by_name = by_name.filter(~pl.col("is_unified"))
+    children = queues.filter(~pl.col("is_unified") & pl.col("q_pseudo"))
+    by_parent = names.join(
+        children.select(columns), left_on=["t_version", "name"], right_on=["q_version", "parent"]
+    )
+    return pl.concat([by_name.select("t", "q", "single"), by_parent.select("t", "q", "single")])
+
+
+def _of_merging(
+    bound: pl.DataFrame, queues: pl.DataFrame, tables: dict[str, pl.DataFrame]
+) -> pl.DataFrame:
+    """Return the queue of a pre-merge dataset and the online queues that read its default output storage."""
+    links = tables["queue_endpoints"]
+    output = links.filter((pl.col("direction") == "output") & pl.col("is_default")).select(
+        "ddm_endpoint_name", home="panda_queue"
+    )
+    readers = links.filter(pl.col("direction") == "input").select(
+        "ddm_endpoint_name", parent="panda_queue"
+    )
+    shared = output.join(readers, on="ddm_endpoint_name").select("home", "parent").unique()
+    homes = bound.select("t", "t_version", name="preassigned_site").join(
+        queues.select("q", "q_version", "panda_queue", "parent", "q_runs_analysis"),
+        left_on=["t_version", "name"], right_on=["q_version", "panda_queue"],
+    )  # fmt: skip
+    others = (
+        homes.select("t", "t_version", home="parent", analysis="q_runs_analysis")
+        .join(shared, on="home")
+        .join(
+            queues.select("q", "q_version", "parent", "q_production", "q_runs_analysis", "q_online_only"),
+            left_on=["t_version", "parent"], right_on=["q_version", "parent"],
+        )
+        .filter(
+            pl.col("q_online_only") & pl.col("q_production")
+            & (~pl.col("analysis") | pl.col("q_runs_analysis"))
+        )
+    )  # fmt: skip
+    both = pl.concat([homes.select("t", "q"), others.select("t", "q")])
+    return both.with_columns(single=pl.lit(value=False))

@@ -1,0 +1,43 @@
+"""The checks of single queues, rows 1 to 42 of production-job-brokerage.md 5, in order.
+
+Each is an expression over the columns of a pair: ``t_`` of the task, ``q_`` of the queue, ``p_`` of its unified
+parent, ``s_`` state of the parent at the instant, ``l_`` link to the nucleus, ``x_`` of task and queue together.
+"""
+
+from __future__ import annotations
+
+from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.production_jobs import checks_queue as queue
+from brokerlab.brokerage.production_jobs import checks_state as state
+from brokerlab.brokerage.production_jobs.checks_time import time_checks
+from brokerlab.brokerage.production_jobs.settings import JobSettings
+from brokerlab.brokerage.rules import ProductionRules
+
+
+def queue_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Check, ...]:
+    """Return the checks in the order in which they run.
+
+    Args:
+        rules: Strictness and the other known differences.
+        settings: Limits in force.
+    """
+    return (
+        *queue.status_checks(rules),
+        *state.link_checks(rules, settings),
+        queue.opportunistic_check(),
+        state.inactive_check(rules),
+        *queue.policy_checks(),
+        queue.diskio_check(settings),
+        *queue.core_checks(),
+        *queue.software_checks(),
+        *queue.memory_checks(),
+        *queue.disk_checks(rules),
+        *state.storage_checks(rules, settings),
+        *time_checks(rules),
+        *queue.network_checks(rules),
+        *queue.event_service_checks(),
+        state.transferring_check(),
+        *state.shortage_checks(rules, settings),
+        *queue.nucleus_checks(),
+        state.pilot_check(),
+    )

@@ -1,0 +1,288 @@
+"""Checks of what a queue is: status, policy, cores, software, memory, disk, connectivity, settings."""
+
+from __future__ import annotations
+
+import narwhals.stable.v2 as nw
+
+from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.inputs.units import RAM_COMPENSATION
+from brokerlab.brokerage.production_jobs.expressions import at_least_one, check, col, truncated
+from brokerlab.brokerage.production_jobs.settings import JobSettings
+from brokerlab.brokerage.rules import ProductionRules
+
+REJECTED, UNRESOLVED = 1, 2
+"""Values of ``x_software``; 0 is accepted."""
+
+
+def status_checks(rules: ProductionRules) -> tuple[Check, ...]:
+    """Return ``name_test`` and ``status_offline``."""
+    named = col("q_named_test") & ~col("t_listed") & nw.lit(value=rules.drop_test_queues)
+    return (
+        check(
+            "1",
+            "name_test",
+            "the queue is a test queue by its name",
+            named,
+            "q_named_test t_listed",
+        ),
+        check(
+            "2",
+            "status_offline",
+            "the queue is {q_status}",
+            ~col("q_online") & ~col("t_listed"),
+            "q_online t_listed",
+        ),
+    )
+
+
+def opportunistic_check() -> Check:
+    """Return ``opportunistic``."""
+    return check(
+        "7",
+        "opportunistic",
+        "urgent jobs and scouts avoid opportunistic queues (pledgedcpu -1)",
+        (col("q_pledgedcpu") == -1) & col("t_urgent") & ~col("t_listed"),
+        "q_pledgedcpu t_urgent t_listed",
+    )
+
+
+def policy_checks() -> tuple[Check, ...]:
+    """Return ``zero_share``, ``jumbo_only``, ``jumbo_few_events``."""
+    jumbo = col("q_jumbo") & ~col("t_single")
+    few = col("q_jumbo_events") > col("t_ready_events")
+    return (
+        check(
+            "9",
+            "zero_share",
+            "the queue's fairsharepolicy gives such work no share",
+            col("x_zero_share") & col("t_policy_applies"),
+            "x_zero_share t_policy_applies",
+        ),
+        check(
+            "10",
+            "jumbo_only",
+            "the queue takes jumbo jobs only",
+            jumbo & ~col("t_jumbo"),
+            "q_jumbo t_single t_jumbo",
+        ),
+        check(
+            "11",
+            "jumbo_few_events",
+            "the queue wants {q_jumbo_events} events for jumbo jobs, {t_ready_events} are ready",
+            jumbo & col("t_jumbo") & few,
+            "q_jumbo t_single t_jumbo q_jumbo_events t_ready_events",
+        ),
+    )
+
+
+def core_checks() -> tuple[Check, ...]:
+    """Return ``core_count`` and ``core_count_max``."""
+    cores, slot = col("t_cores"), col("q_corecount")
+    multi = (cores > 1) | ((cores == 0) & col("t_first_class"))
+    free = (cores == 0) & ~col("t_first_class")
+    differs = (multi & (slot <= 1)) | (~multi & ~free & (slot > 1))
+    return (
+        check(
+            "13",
+            "core_count",
+            "the task asks for {t_cores} cores, the queue has {q_corecount}",
+            differs & ~col("t_single"),
+            "t_cores t_first_class q_corecount t_single",
+        ),
+        check(
+            "14",
+            "core_count_max",
+            "the queue has {q_corecount} cores, the task takes {t_maxcores} at most",
+            (col("t_maxcores") != 0) & (slot > col("t_maxcores")) & ~col("t_single"),
+            "t_maxcores q_corecount t_single",
+        ),
+    )
+
+
+def software_checks() -> tuple[Check, ...]:
+    """Return ``software_hardware`` and ``platform_unresolved``."""
+    return (
+        check(
+            "15",
+            "software_hardware",
+            "the queue lacks the software or hardware asked for: {x_software_reason}",
+            col("t_software") & (col("x_software") == REJECTED),
+            "t_software x_software",
+        ),
+        check(
+            "16",
+            "platform_unresolved",
+            "no platform of the queue fits the pattern {t_architecture}",
+            col("t_software") & (col("x_software") == UNRESOLVED),
+            "t_software x_software",
+        ),
+    )
+
+
+def needed_ram() -> nw.Expr:
+    """Return the memory compared with the slot [MB]; 0: no check (4.2)."""
+    cores = nw.when(col("q_corecount") != 0).then(col("q_corecount")).otherwise(nw.lit(1))
+    scaled = col("t_ram") * cores + col("t_base_ram")
+    whole = nw.when(col("t_ram_per_core")).then(scaled).otherwise(col("t_ram"))
+    need = truncated(whole * RAM_COMPENSATION)
+    return nw.when(col("t_ram") == 0).then(nw.lit(0.0)).otherwise(need)
+
+
+def memory_checks() -> tuple[Check, ...]:
+    """Return ``memory_max`` and ``memory_min``."""
+    need, inputs = needed_ram(), "t_ram t_ram_per_core t_base_ram q_corecount"
+    return (
+        check(
+            "17",
+            "memory_max",
+            "the job needs {need} MB, the slot has {q_maxrss} MB",
+            (need != 0) & (col("q_maxrss") != 0) & (need > col("q_maxrss")),
+            f"{inputs} q_maxrss",
+        ),
+        check(
+            "18",
+            "memory_min",
+            "the job needs {need} MB, the slot is for {q_minrss} MB and more",
+            (need != 0) & (col("q_minrss") != 0) & (need < col("q_minrss")),
+            f"{inputs} q_minrss",
+        ),
+    )
+
+
+def reads_in_place() -> nw.Expr:
+    """Return whether jobs read their input in place, without a copy on scratch (4.3)."""
+    always = col("p_maxinputsize") == -1
+    return ~col("t_merging") & (always | (col("t_reads_lan") & col("p_direct_lan")))
+
+
+def disk_checks(rules: ProductionRules) -> tuple[Check, ...]:
+    """Return ``direct_access`` and ``scratch_disk``."""
+    scratch = (
+        nw.when(reads_in_place()).then(col("t_scratch_direct")).otherwise(col("t_scratch_copy"))
+    )
+    shared = col("p_maxwdir") / at_least_one(col("p_corecount"))
+    space = shared
+    if not rules.maxwdir_per_core:
+        space = nw.when(col("t_wdir_shared")).then(shared).otherwise(col("p_maxwdir"))
+    full = scratch > space if rules.scratch_equal_passes else scratch >= space
+    return (
+        check(
+            "19",
+            "direct_access",
+            "the task reads in place only, the queue copies",
+            col("t_lan_only") & ~col("p_direct_lan") & (col("p_maxinputsize") != -1),
+            "t_lan_only p_direct_lan p_maxinputsize",
+        ),
+        check(
+            "20",
+            "scratch_disk",
+            "the job needs {scratch} MB of scratch, it gets {space} MB",
+            (col("p_maxwdir") != 0) & full,
+            "t_merging t_reads_lan p_direct_lan p_maxinputsize t_scratch_direct t_scratch_copy "
+            "t_wdir_shared p_maxwdir p_corecount",
+        ),
+    )
+
+
+def network_checks(rules: ProductionRules) -> tuple[Check, ...]:
+    """Return ``connectivity`` and ``ip_stack``."""
+    wants, has = col("t_ip"), col("q_network")
+    good = (has == "full") | ((has == "http") & (wants == "http"))
+    stack = (col("t_stack") != "") & (col("t_stack") != col("q_stack"))
+    if rules.ip_stack_strict:
+        stack = stack | ((col("t_stack") == "") & (col("q_stack") != ""))
+    return (
+        check(
+            "31",
+            "connectivity",
+            "the task asks for {t_ip} connectivity, the queue has '{q_network}'",
+            (wants != "") & ~good & ~col("t_single"),
+            "t_ip q_network t_single",
+        ),
+        check(
+            "32",
+            "ip_stack",
+            "the task asks for the ip stack '{t_stack}', the queue has '{q_stack}'",
+            stack & ~col("t_single"),
+            "t_stack q_stack t_single",
+        ),
+    )
+
+
+def event_service_checks() -> tuple[Check, ...]:
+    """Return the four checks of ``jobseed``."""
+    es, seed = col("t_es"), col("q_jobseed")
+    free = ~col("t_single")
+    inputs = "t_es q_jobseed t_single"
+    return (
+        check(
+            "33", "event_service_std", "the queue takes no event service",
+            es & (seed == "std") & free, inputs,
+        ),
+        check(
+            "34", "event_service_prio", "the queue takes event service of high priority only",
+            es & (seed == "eshigh") & ~col("t_first_class") & free, f"{inputs} t_first_class",
+        ),
+        check(
+            "35", "event_service_only", "the queue takes event service only",
+            ~es & (seed == "es") & free, inputs,
+        ),
+        check(
+            "36", "event_service_child", "event service needs a pseudo-queue of several cores",
+            es & col("q_pseudo") & (col("q_corecount") == 1) & free, f"{inputs} q_pseudo q_corecount",
+        ),
+    )  # fmt: skip
+
+
+def nucleus_checks() -> tuple[Check, ...]:
+    """Return ``t1_weight``, ``io_intensity_max`` and the two checks of the full chain."""
+    io = (col("t_iointensity") != 0) & (col("t_iointensity") > col("q_max_io_intensity"))
+    outside = col("t_chained") & (col("t_nucleus_id") != col("q_site_id"))
+    return (
+        check(
+            "38",
+            "t1_weight",
+            "the task stays at its nucleus, the queue is neither there nor shares its storage",
+            col("t_nucleus_only") & ~col("x_near"),
+            "t_nucleus_only x_near",
+        ),
+        check(
+            "39",
+            "io_intensity_max",
+            "the task's {t_iointensity} kB/s are over the queue's {q_max_io_intensity}",
+            io & ~col("t_merging"),
+            "t_iointensity q_max_io_intensity t_merging",
+        ),
+        check(
+            "40",
+            "full_chain_outside",
+            "the full chain stays at its nucleus",
+            outside & ~col("t_hint"),
+            "t_chained t_nucleus_id q_site_id t_hint",
+        ),
+        check(
+            "41",
+            "full_chain_only",
+            "the queue takes full chains only",
+            ~col("t_chained") & (col("q_bare") == "only") & ~col("t_hint"),
+            "t_chained q_bare t_hint",
+        ),
+    )
+
+
+def diskio_check(settings: JobSettings) -> Check:
+    """Return ``diskio_overload``."""
+    own = nw.when(col("p_maxdiskio") > 0).then(col("p_maxdiskio"))
+    limit = own.otherwise(nw.lit(float(settings.max_diskio)))
+    several = (col("t_corecount") > 1) | (col("t_corecount") < 0)
+    per_core = (col("t_diskio") / at_least_one(col("p_corecount"))).floor()
+    asked = nw.when(several & (col("p_corecount") != 0)).then(per_core).otherwise(col("t_diskio"))
+    return check(
+        "12",
+        "diskio_overload",
+        "running jobs use {s_diskio} kB/s per core, the limit is {limit}, and the task asks for more",
+        (asked != 0) & (col("s_diskio") != 0) & (col("s_diskio") > limit) & (asked > limit),
+        "t_corecount t_diskio p_corecount p_maxdiskio s_diskio",
+        keys=("MAX_DISKIO_DEFAULT",),
+        kind="temporary",
+    )

@@ -1,0 +1,175 @@
+"""Checks of the state at the instant: links, activity, storage, transfers, pledges, pilots."""
+
+from __future__ import annotations
+
+import narwhals.stable.v2 as nw
+
+from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.production_jobs.expressions import check, col
+from brokerlab.brokerage.production_jobs.settings import JobSettings
+from brokerlab.brokerage.rules import ProductionRules
+
+INACTIVE_S = 2 * 3600
+"""A queue without a start for longer is inactive [s]."""
+BLOCKED = -1
+"""Closeness of a blocked link."""
+
+
+def remote() -> nw.Expr:
+    """Return whether the queue's outputs cross a link to the nucleus."""
+    known = (col("t_nucleus_id") >= 0) & (col("p_storage_id") >= 0)
+    return known & (col("t_nucleus_id") != col("p_storage_id"))
+
+
+def link_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Check, ...]:
+    """Return ``nucleus_unwritable``, ``nucleus_backlog``, ``link_blocked``, ``link_backlog``."""
+    inputs = "t_nucleus_id p_storage_id t_nucleus_unwritable"
+
+    def reached(value: nw.Expr, cap: float) -> nw.Expr:
+        return value >= cap if rules.backlog_inclusive else value > cap
+
+    unwritable = remote() & col("t_nucleus_unwritable")
+    backlog = reached(col("t_nucleus_queued"), settings.nqueued_nuc_cap)
+    open_link = remote() & ~col("t_nucleus_unwritable") & ~backlog & col("l_known")
+    blocked = (col("l_closeness") == BLOCKED).fill_null(value=False)
+    queued = reached(col("l_queued"), settings.nqueued_sat_cap)
+    nucleus = f"{inputs} t_nucleus_queued"
+    return (
+        check(
+            "3", "nucleus_unwritable", "the storage of the nucleus cannot be written over WAN",
+            unwritable, inputs, kind="temporary",
+        ),
+        check(
+            "4", "nucleus_backlog", "{t_nucleus_queued} files wait to be moved to the nucleus",
+            remote() & ~col("t_nucleus_unwritable") & backlog, nucleus,
+            keys=("NQUEUED_NUC_CAP_FOR_JOBS",), kind="temporary",
+        ),
+        check(
+            "5", "link_blocked", "the link to the nucleus is blocked",
+            open_link & blocked, f"{nucleus} l_known l_closeness",
+            keys=("NQUEUED_NUC_CAP_FOR_JOBS",),
+        ),
+        check(
+            "6", "link_backlog", "{l_queued} files wait on the link to the nucleus",
+            open_link & ~blocked & queued, f"{nucleus} l_known l_closeness l_queued",
+            keys=("NQUEUED_NUC_CAP_FOR_JOBS", "NQUEUED_SAT_CAP"), kind="temporary",
+        ),
+    )  # fmt: skip
+
+
+def inactive_check(rules: ProductionRules) -> Check:
+    """Return ``inactive``."""
+    waiting = col("s_activated")
+    if rules.inactive_counts_starting:
+        waiting = waiting + col("s_starting")
+    silent = (col("t_at_s") - col("s_laststart_s") > INACTIVE_S).fill_null(value=False)
+    applies = (col("t_urgent") | col("t_merging") | col("t_merges_output")) & ~col("t_listed")
+    return check(
+        "8",
+        "inactive",
+        "no job has started for 2 h although {waiting} wait",
+        applies & silent & (waiting > 0),
+        "t_urgent t_merging t_merges_output t_listed t_at_s s_laststart_s s_activated s_starting",
+        kind="temporary",
+    )
+
+
+def storage_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Check, ...]:
+    """Return ``storage_space``, the four endpoint checks and ``source_down``; each needs the ones before passed."""
+    limit = settings.storage_min_free_gb
+    space = col("s_space")
+    little = space < limit if rules.free_equal_passes else space <= limit
+    little = little.fill_null(value=False)
+    complete = col("t_no_complete") | col("x_complete")
+    exempt_in = col("x_nucleus") & col("s_input_disk") & complete
+    exempt_out = col("x_nucleus") & col("s_output_disk")
+    steps = (
+        ("21", "storage_space", "{s_space} GB are free, " + f"{limit} GB must be", little, "s_space"),
+        (
+            "22", "read_lan_down", "no input endpoint can be read over LAN",
+            ~col("s_read_lan"), "s_read_lan",
+        ),
+        (
+            "23", "write_lan_down", "no output endpoint can be written over LAN",
+            ~col("s_write_lan"), "s_write_lan",
+        ),
+        (
+            "24", "write_wan_down", "no input endpoint can receive files over WAN",
+            ~(col("s_write_wan") | exempt_in),
+            "s_write_wan x_nucleus s_input_disk t_no_complete x_complete",
+        ),
+        (
+            "25", "read_wan_down", "no output endpoint can send files over WAN",
+            ~(col("s_read_wan") | exempt_out), "s_read_wan x_nucleus s_output_disk",
+        ),
+        (
+            "27", "source_down", "the input can be read at its sources over LAN only",
+            ~col("t_remote_source") & ~(exempt_in | exempt_out),
+            "t_remote_source x_nucleus s_input_disk s_output_disk t_no_complete x_complete",
+        ),
+    )  # fmt: skip
+    found: list[Check] = []
+    before, inputs = nw.lit(value=False), ""
+    for row, name, says, bad, reads in steps:
+        inputs = f"{inputs} {reads}"
+        keys = ("STORAGE_MIN_FREE_SIZE",)
+        found.append(check(row, name, says, bad & ~before, inputs, keys=keys, kind="temporary"))
+        before = before | bad
+    return tuple(found)
+
+
+def transferring_check() -> Check:
+    """Return ``transferring``."""
+    waiting = col("s_transferring") - col("s_transferring_unwritable")
+    twice = col("s_running") * 2
+    limit = nw.when(twice > col("p_transferring_limit")).then(twice)
+    far = (col("p_storage_id") >= 0) & (col("p_storage_id") != col("t_nucleus_id"))
+    return check(
+        "37",
+        "transferring",
+        "{waiting} jobs are transferring, the limit is {limit}",
+        far & ~col("x_near") & (waiting > limit.otherwise(col("p_transferring_limit"))),
+        "s_transferring s_transferring_unwritable s_running p_transferring_limit p_storage_id "
+        "t_nucleus_id x_near",
+        kind="temporary",
+    )
+
+
+def shortage_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Check, ...]:
+    """Return ``opportunistic_shortage`` and ``pledge_exceeded``."""
+    short = ~col("t_single") & nw.lit(value=settings.work_shortage)
+    cores = col("s_running_cores")
+    if rules.shortage_counts_starting:
+        cores = cores + col("s_starting_cores")
+    return (
+        check(
+            "38a",
+            "opportunistic_shortage",
+            "work is short and the queue is opportunistic",
+            (col("p_pledgedcpu") == -1) & short,
+            "p_pledgedcpu t_single",
+            keys=("WORK_SHORTAGE",),
+        ),
+        check(
+            "38b",
+            "pledge_exceeded",
+            "work is short and {cores} cores are over the pledge of {p_pledgedcpu}",
+            (col("p_pledgedcpu") > 0) & (cores > col("p_pledgedcpu")) & short,
+            "p_pledgedcpu t_single s_running_cores s_starting_cores",
+            keys=("WORK_SHORTAGE",),
+        ),
+    )
+
+
+def pilot_check() -> Check:
+    """Return ``no_pilot``."""
+    jumbo = col("t_jumbo") & col("q_jumbo")
+    silent = (col("s_pilots") == 0) & ~col("x_has_slots") & ~jumbo
+    return check(
+        "42",
+        "no_pilot",
+        "no pilot has come for 3 h and no slots are set",
+        silent & ~col("t_pilot_exempt") & ~col("t_listed"),
+        "s_pilots x_has_slots t_jumbo q_jumbo t_pilot_exempt t_listed",
+        kind="temporary",
+    )

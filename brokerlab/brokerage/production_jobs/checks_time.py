@@ -1,0 +1,80 @@
+"""Checks of wall time, rows 28 to 30."""
+
+from __future__ import annotations
+
+import narwhals.stable.v2 as nw
+
+from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.production_jobs.expressions import at_least_one, check, col, truncated
+from brokerlab.brokerage.rules import ProductionRules
+
+DAY_S = 24 * 3600
+REFERENCE_POWER = 10
+"""Core power with which the deployed code turns a day into HS06 s [HS06/core]."""
+
+_CAPACITY = "t_hs06 t_basewalltime t_efficiency t_percent q_corecount q_corepower"
+
+
+def capacity(limit: str) -> nw.Expr:
+    """Return the work that fits into ``q_maxtime`` or ``q_mintime``: HS06 s, else s x cores (4.4)."""
+    cores = at_least_one(col("q_corecount"))
+    time = (col(limit) - col("t_basewalltime")) * cores
+    power = time * col("q_corepower") * col("t_efficiency") / col("t_percent")
+    return nw.when(col("t_hs06")).then(truncated(power)).otherwise(col(limit) * cores)
+
+
+def time_checks(rules: ProductionRules) -> tuple[Check, ...]:
+    """Return ``walltime_max``, ``walltime_24h``, ``walltime_min``."""
+    no_scaling = (col("t_efficiency") == 0) & col("t_hs06")
+    if rules.zero_efficiency_rejects:
+        no_scaling = no_scaling & nw.lit(value=False)
+    dynamic = col("t_dynamic") & (col("q_mintime") > 0)
+    need = nw.when(dynamic).then(col("t_need_dyn")).otherwise(col("t_need"))
+    longer = (need != 0) & (need > capacity("q_maxtime"))
+    over = (no_scaling & (col("t_basewalltime") > col("q_maxtime"))) | (~no_scaling & longer)
+    return (
+        check(
+            "28",
+            "walltime_max",
+            "the job needs {need}, more than fits into maxtime of {q_maxtime} s",
+            (col("q_maxtime") != 0) & over,
+            f"t_need t_need_dyn t_dynamic q_mintime q_maxtime {_CAPACITY}",
+        ),
+        _long_enough(rules),
+        _not_too_short(no_scaling),
+    )
+
+
+def _long_enough(rules: ProductionRules) -> Check:
+    applies = (col("t_scout") & ~col("t_single")) | col("t_walltime_undefined")
+    fits = capacity("q_maxtime")
+    if rules.long_queue_by_capacity:
+        applies = applies | col("t_merging")
+        day = at_least_one(col("q_corecount")) * (DAY_S * REFERENCE_POWER)
+        short = (fits != 0) & (fits < day)
+        if not rules.zero_maxtime_limits:
+            short = short & (col("q_maxtime") != 0)
+    else:
+        short = (col("q_maxtime") != 0) & (col("q_maxtime") < DAY_S)
+    return check(
+        "29",
+        "walltime_24h",
+        "scouts and jobs of unknown wall time need a queue of 24 h, maxtime is {q_maxtime} s",
+        applies & short,
+        f"t_scout t_single t_merging t_walltime_undefined q_maxtime {_CAPACITY}",
+    )
+
+
+def _not_too_short(no_scaling: nw.Expr) -> Check:
+    fits = capacity("q_mintime")
+    plain = col("t_need").is_null() | (col("t_need") < fits)
+    dynamic = (col("t_need_dyn") < fits) & (col("t_need_dyn_max") < fits)
+    scaled = nw.when(col("t_dynamic")).then(dynamic).otherwise(plain)
+    fixed = no_scaling & (col("t_basewalltime") < col("q_mintime"))
+    return check(
+        "30",
+        "walltime_min",
+        "the job is too short for mintime of {q_mintime} s",
+        (col("q_mintime") != 0) & (fixed | (~no_scaling & scaled)),
+        f"t_need t_need_dyn t_need_dyn_max t_dynamic q_mintime {_CAPACITY}",
+    )

@@ -1,0 +1,216 @@
+"""From survivors of the single checks to candidates: rows 43a to 52 of production-job-brokerage.md 5.
+
+These rules look at all queues of a task together, so they run in Polars on what the engine left over.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from brokerlab.brokerage.production_jobs.settings import JobSettings
+from brokerlab.brokerage.production_jobs.weights import counted, weighted
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.units import MB
+
+BEST = 10
+"""Candidates kept."""
+GB_IN_MB = 1024
+
+INPUTS = (
+    "t_prio", "t_scout", "t_single", "t_listed", "t_merging", "t_express", "t_es", "t_jumbo",
+    "t_iointensity", "t_nucleus_id", "t_nucleus_only", "t_total", "t_nfiles", "t_t1_factor",
+    "t_network", "t_queue_limit", "t_min_weight", "t_percent",
+    "q_corecount", "q_ucore", "q_pull_ups", "q_local_only", "q_jumbo", "p_storage_id",
+    "s_pilots", "s_running", "s_workers", "x_numslots", "x_near", "x_locked", "x_preference", "s_live",
+    "x_avail", "x_navail", "x_avail_tape", "x_navail_tape",
+    "x_running", "x_defined", "x_assigned", "x_activated", "x_starting",
+    "x_rt_listed", "x_rt_known", "x_rt_running", "x_rt_queued", "x_rt_assigned",
+    "x_rt_own_known", "x_rt_own_running", "x_rt_own_queued", "x_rt_own_assigned",
+    "l_weight",
+)  # fmt: skip
+"""Columns of the pairs that these rules read."""
+
+LATE_CHECKS = (
+    "input_to_move",
+    "locked",
+    "local_data_only",
+    "queued_cap",
+    "network_weight_low",
+    "queued_cap_rt",
+    "below_min_weight",
+    "t1_not_largest",
+    "rank",
+)
+"""Their reasons, in order."""
+
+
+def ranked(
+    survivors: pl.DataFrame, *, rules: ProductionRules, settings: JobSettings
+) -> pl.DataFrame:
+    """Return what becomes of the queues that no single check removed.
+
+    Args:
+        survivors: ``t, q, mark`` (name of the last temporary check, null: none) and :data:`INPUTS`; ``q``
+            ascends with the queue's name.
+        rules: Strictness, caps, bootstrap and the other known differences.
+        settings: Limits in force.
+
+    Returns:
+        One row per survivor, sorted by t, q: ``check`` (reason; null for candidates), ``weight`` and its
+        factors (null before they are computed), ``rank``, ``bootstrap``, ``jumbo``, ``running`` and counts.
+    """
+    frame = survivors.sort("t", "q").with_columns(_to_move(rules, settings))
+    frame = frame.with_columns(
+        check=pl.when("moves_too_much").then(pl.lit("input_to_move")).otherwise("mark")
+    )
+    frame = frame.with_columns(**counted(rules, settings))
+    for step in weighted():
+        frame = frame.with_columns(**step)
+    frame = frame.with_columns(**_limits(rules))
+    frame = frame.with_columns(bootstrap=_bootstrap(rules, settings))
+    frame = frame.with_columns(check=_filtered(rules, settings))
+    frame = frame.with_columns(
+        check=pl.coalesce("check", _too_light()),
+        weight=pl.when("bootstrap").then(0.0).otherwise("weight"),
+    )
+    if rules.single_t1_queue:
+        frame = _single_queue(frame)
+    return _best(frame)
+
+
+def _to_move(rules: ProductionRules, settings: JobSettings) -> pl.Expr:
+    """Tell which queues would have to move too much input (6.1)."""
+    applies = (
+        ~pl.col("t_single")
+        & (pl.col("t_total") > 0)
+        & ~pl.col("t_merging")
+        & (pl.col("t_iointensity") > settings.io_intensity_cutoff)
+        & ~pl.col("t_es")
+    )
+
+    def over(avail: str, navail: str) -> tuple[pl.Expr, pl.Expr]:
+        size = ((pl.col("t_total") - pl.col(avail)) / MB).cast(pl.Int64)
+        number = pl.col("t_nfiles") - pl.col(navail)
+        return size, number
+
+    def exceeds(value: pl.Expr, limit: float) -> pl.Expr:
+        return value >= limit if rules.io_check_strict else value > limit
+
+    most_mb, most_files = settings.size_cutoff_gb * GB_IN_MB, settings.num_cutoff
+    size, number = over("x_avail", "x_navail")
+    size_tape, number_tape = over("x_avail_tape", "x_navail_tape")
+    never = exceeds(pl.min_horizontal(size, size_tape), most_mb) | exceeds(
+        pl.min_horizontal(number, number_tape), most_files
+    )
+    from_tape = ~never & (exceeds(size, most_mb) | exceeds(number, most_files))
+    good = ~never & ~from_tape
+    any_good, any_tape = good.any().over("t"), from_tape.any().over("t")
+    kept = pl.when(any_good).then(good).when(any_tape).then(from_tape).otherwise(statement=True)
+    return (applies & ~kept).alias("moves_too_much")
+
+
+def _limits(rules: ProductionRules) -> dict[str, pl.Expr]:
+    """Caps on queued jobs (6.4)."""
+    counts_assigned = pl.col("x_avail") < pl.col("t_total")
+    waiting = pl.col("x_activated") + pl.col("x_starting")
+    assigned = pl.when(counts_assigned).then("x_assigned").otherwise(0)
+
+    def of_types(name: str) -> pl.Expr:
+        return pl.when("x_rt_listed").then(f"x_rt_{name}").otherwise(f"x_rt_own_{name}")
+
+    assigned_rt = pl.when(counts_assigned).then(of_types("assigned")).otherwise(0)
+    twice = 2 * pl.col("running")
+    cap = twice if rules.cap_mode == "document" else pl.max_horizontal("t_queue_limit", twice)
+    twice_rt = 2 * pl.max_horizontal(of_types("running"), "running")
+    return {
+        "queued": waiting + assigned,
+        "queued_all": waiting + assigned + pl.col("defined"),
+        "cap": cap,
+        "rt_known": of_types("known"),
+        "rt_running": of_types("running"),
+        "queued_rt": of_types("queued") + assigned_rt,
+        "cap_rt": pl.max_horizontal("t_queue_limit", twice_rt),
+    }
+
+
+def _bootstrap(rules: ProductionRules, settings: JobSettings) -> pl.Expr:
+    """Tell which queues have no job at all and become candidates of weight 0 (6.5)."""
+    jobs = ("running", "x_activated", "x_assigned", "x_starting", "defined")
+    empty = pl.sum_horizontal(jobs) == 0
+    low = pl.col("t_prio") <= settings.max_prio_to_bootstrap
+    if not rules.bootstrap_first:
+        return pl.lit(value=False)
+    return empty & low & ~pl.col("t_merging") & ~pl.col("t_express")
+
+
+def _filtered(rules: ProductionRules, settings: JobSettings) -> pl.Expr:
+    """Return the first of ``locked`` to ``queued_cap_rt`` that holds."""
+    moves = (pl.col("missing_files") > 0) | (pl.col("missing_mb") > 0)
+    local_only = pl.col("q_local_only") & moves & (pl.col("t_total") > 0)
+    if rules.cap_mode == "document":
+        waiting = pl.col("x_activated") + pl.col("x_starting")
+        capped = (waiting > pl.col("cap")) | (pl.col("queued_all") > pl.col("cap"))
+        capped_rt = pl.lit(value=False)
+    else:
+        capped = ~pl.col("q_ucore") & (pl.col("queued") > pl.col("cap"))
+        capped_rt = pl.col("rt_known") & (pl.col("queued_rt") > pl.col("cap_rt"))
+    slow = pl.col("t_network") & (pl.col("l_weight") < settings.nw_limit)
+    reasons = {
+        "locked": pl.col("x_locked"),
+        "local_data_only": local_only,
+        "queued_cap": ~pl.col("t_express") & capped,
+        "network_weight_low": pl.col("t_express") & slow,
+        "queued_cap_rt": ~pl.col("t_express") & capped_rt,
+    }
+    return pl.coalesce(
+        "check", *(pl.when(skip).then(pl.lit(name)) for name, skip in reasons.items())
+    )
+
+
+def _too_light() -> pl.Expr:
+    least = pl.col("t_min_weight")
+    light = (least > 0) & (pl.col("weight") < least) & ~pl.col("bootstrap")
+    return pl.when(light).then(pl.lit("below_min_weight"))
+
+
+def _single_queue(frame: pl.DataFrame) -> pl.DataFrame:
+    """Keep the queue with most running jobs where ``t1weight`` is negative (6.6)."""
+    reaches = pl.col("t_nucleus_only") & pl.col("check").is_null()
+    rivals = frame.filter(reaches & ~pl.col("bootstrap")).sort(
+        "t", "s_running", "q", descending=[False, True, False]
+    )
+    winners = rivals.group_by("t", maintain_order=True).agg(winner=pl.col("q").first())
+    frame = frame.join(winners, on="t", how="left", maintain_order="left")
+    loses = (
+        pl.when("bootstrap")
+        .then(pl.col("q") < pl.col("winner"))
+        .otherwise(pl.col("q") != pl.col("winner"))
+    )
+    lost = reaches & loses.fill_null(value=False)
+    return frame.with_columns(
+        check=pl.when(lost).then(pl.lit("t1_not_largest")).otherwise("check")
+    ).drop("winner")
+
+
+def _best(frame: pl.DataFrame) -> pl.DataFrame:
+    """Rank what is left: weight 0 first, then the largest; beyond the best ten the reason is ``rank``."""
+    jumbo = pl.col("t_jumbo") & pl.col("q_jumbo")
+    frame = frame.with_columns(jumbo=jumbo & pl.col("check").is_null())
+    order = frame.filter(pl.col("check").is_null() & ~pl.col("jumbo")).sort(
+        "t", "bootstrap", "weight", "q", descending=[False, True, True, False]
+    )
+    order = order.select("t", "q", rank=pl.int_range(1, pl.len() + 1).over("t").cast(pl.Int64))
+    frame = frame.join(order, on=["t", "q"], how="left", maintain_order="left")
+    late = pl.col("rank") > BEST
+    return frame.with_columns(
+        check=pl.when(late).then(pl.lit("rank")).otherwise("check"),
+        rank=pl.when(~late).then("rank"),
+    )
+
+
+RESULTS = (
+    "check", "weight", "rank", "bootstrap", "jumbo", "running", "queued", "cap", "queued_rt", "cap_rt", "rt_known",
+    "rt_running", "work_factor", "data_factor", "t1_factor", "network_factor", "preference_factor", "l_weight",
+    "local", "missing_files", "missing_mb",
+)  # fmt: skip
+"""Columns of the result."""

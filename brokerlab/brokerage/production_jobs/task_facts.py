@@ -1,0 +1,207 @@
+"""What the checks and weights read of a task: one row per decision, prefix ``t_``, no nulls where none can be."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from brokerlab.brokerage.inputs import units
+from brokerlab.brokerage.production_jobs.settings import share_settings
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.gdpconfig import Config
+from brokerlab.units import MB
+
+PER_CORE_UNITS = ("MBPerCore", "MBPerCoreFixed")
+DEFAULT_CPU_EFFICIENCY = 90
+MERGE_MEMORY_MB = 2000
+LEAST_OUTPUT_MB = 1500
+URGENT, FIRST_CLASS, EXPRESS = 800, 900, 1000
+IO_HEAVY_KBPS = 500
+NUCLEUS_FACTOR_IO, NUCLEUS_FACTOR_URGENT = 4, 100
+
+
+def _number(name: str, null: float = 0) -> pl.Expr:
+    return pl.col(name).fill_null(null)
+
+
+def _flag(name: str) -> pl.Expr:
+    return pl.col(name).fill_null(value=False)
+
+
+def _text(name: str) -> pl.Expr:
+    return pl.col(name).fill_null("")
+
+
+def task_facts(
+    tasks: pl.DataFrame, resource_queues: pl.DataFrame, *, rules: ProductionRules, config: Config
+) -> pl.DataFrame:
+    """Return one row per decision.
+
+    Args:
+        tasks: Input table ``tasks``.
+        resource_queues: Input table ``resource_work_queues``.
+        rules: The rule set.
+        config: The configuration, for the settings by share.
+
+    Returns:
+        ``t`` (number of the row, i64), ``jeditaskid``, ``snapshot``, ``at`` and columns ``t_*``.
+
+    Source:
+        production-job-brokerage.md 1.1, 1.2, 4.2 to 4.6, 6.
+    """
+    shares = share_settings(config, tasks.select("prodsourcelabel", "gshare").iter_rows())
+    frame = (
+        tasks.with_row_index("t")
+        .with_columns(pl.col("t").cast(pl.Int64), pl.col("snapshot").fill_null(0))
+        .join(shares, on=["prodsourcelabel", "gshare"], how="left", nulls_equal=True)
+        .sort("t")
+    )
+    frame = frame.with_columns(**_kind(rules))
+    frame = frame.with_columns(**_counted_by(resource_queues))
+    return frame.select(
+        "t", "jeditaskid", "snapshot", "at", pl.col("^t_.*$"), **_plain(), **_memory(),
+        **_disk(rules), **_time(), **_t1(),
+    )  # fmt: skip
+
+
+def _kind(rules: ProductionRules) -> dict[str, pl.Expr]:
+    """What kind of work it is."""
+    prio, scout = _number("currentpriority"), _flag("use_scout")
+    express = prio >= EXPRESS if rules.express_from_1000 else prio > EXPRESS
+    event_service = pl.col("eventservice").is_in([1, 2]).fill_null(value=False)
+    site = _text("site") != ""
+    return {
+        "t_prio": prio,
+        "t_scout": scout,
+        "t_merging": _flag("is_merging"),
+        "t_urgent": (prio >= URGENT) | scout,
+        "t_first_class": (prio >= FIRST_CLASS) | scout,
+        "t_express": (_text("processingtype") == "urgent") | express,
+        "t_event_service": event_service,
+        "t_es": event_service & ~_flag("usejobcloning"),
+        "t_nucleus": pl.when(_text("nucleus") != "").then("nucleus"),
+        "t_has_site": site,
+    }
+
+
+def _counted_by(resource_queues: pl.DataFrame) -> dict[str, pl.Expr]:
+    """Where jobs are counted: by share, or by the resource work queue of the task."""
+    own = pl.col("workqueue_id").is_in(resource_queues["workqueue_id"].implode())
+    names = dict(resource_queues.select("workqueue_id", "queue_name").iter_rows())
+    name = pl.col("workqueue_id").replace_strict(names, default=None, return_dtype=pl.String)
+    by_queue = own.fill_null(value=False)
+    return {
+        "t_by_workqueue": by_queue,
+        "t_tag": pl.when(by_queue)
+        .then(pl.format("workqueue:{}", "workqueue_id"))
+        .otherwise(pl.concat_str(pl.lit("share:"), _text("gshare"))),
+        "t_queue_name": pl.when(by_queue).then(name).otherwise("gshare"),
+        "t_counts_share_only": by_queue & pl.col("t_es") & pl.col("t_first_class"),
+    }
+
+
+def _plain() -> dict[str, pl.Expr]:
+    """Columns that are read as they are."""
+    cores = (
+        pl.when("t_merging").then(pl.coalesce("mergecorecount", "corecount")).otherwise("corecount")
+    )
+    jumbo = _text("usejumbo").is_in(["W", "R", "P", "L"])
+    return {
+        "t_gshare": pl.col("gshare"),
+        "t_label": _text("prodsourcelabel"),
+        "t_type": _text("processingtype"),
+        "t_group": pl.col("workinggroup"),
+        "t_resource_type": pl.col("resource_type"),
+        "t_cores": cores.fill_null(1),
+        "t_maxcores": _number("maxcorecount"),
+        "t_corecount": _number("corecount"),
+        "t_iointensity": _number("iointensity"),
+        "t_diskio": _number("diskio"),
+        "t_merges_output": _flag("mergeoutput"),
+        "t_prestaging": _flag("inputprestaging"),
+        "t_lan_only": (_text("allowinputlan") == "only") & ~pl.col("t_merging"),
+        "t_reads_lan": (_text("allowinputlan") != "") & ~_flag("uselocalio"),
+        "t_ip": _text("ipconnectivity").replace("none", ""),
+        "t_stack": _text("ipstack"),
+        "t_jumbo": jumbo,
+        "t_ready_events": pl.col("n_ready_events"),
+        "t_fullchain": pl.col("fullchain"),
+        "t_software": pl.col("transhome").is_not_null(),
+        **{f"t_{name}": pl.col(name) for name in ("architecture", "transhome", "container_name")},
+        "t_onlytagsforfc": _flag("onlytagsforfc"),
+    }
+
+
+def _memory() -> dict[str, pl.Expr]:
+    """``t_ram`` [MB] (0: no check) and whether it scales with cores (4.2)."""
+    ram, chunk, merge = _number("ramcount"), _number("chunk_ramcount"), _number("mergeramcount")
+    merged = (
+        pl.when(merge != 0).then(pl.max_horizontal(merge, chunk, MERGE_MEMORY_MB)).otherwise(chunk)
+    )
+    plain = pl.when(ram != 0).then(pl.max_horizontal(ram, chunk)).otherwise(chunk)
+    return {
+        "t_ram": pl.when("t_merging").then(merged).otherwise(plain),
+        "t_ram_per_core": ~pl.col("t_merging") & _text("ramcountunit").is_in(PER_CORE_UNITS),
+        "t_base_ram": _number("baseramcount"),
+    }
+
+
+def _disk(rules: ProductionRules) -> dict[str, pl.Expr]:
+    """Expected disk [MB] in copy mode and in direct mode (4.3)."""
+    amount = (
+        pl.when(units.scales_with_events())
+        .then(_number("atom_nevents").cast(pl.Float64))
+        .otherwise(_number("atom_size_effective"))
+    )
+    out = units.out_bytes() * amount
+    work = units.work_bytes(adds=rules.workdisk_adds)
+    scratch = pl.max_horizontal(out, pl.lit(float(LEAST_OUTPUT_MB * MB))) + work
+    return {
+        "t_scratch_direct": (scratch / MB).floor(),
+        "t_scratch_copy": ((scratch + _number("atom_size")) / MB).floor(),
+        "t_wdir_shared": (_number("corecount", 1) <= 1)
+        & (_number("corecount", 1) >= 0)
+        & ~pl.col("t_event_service"),
+    }
+
+
+def _time() -> dict[str, pl.Expr]:
+    """The work of the smallest job (4.4): HS06 s in HS06 mode, else s x cores; null where undefined."""
+    unit = _text("cputimeunit")
+    hs06, seconds = units.hs06(), units.cputime_s()
+    shared = _number("nesconsumers", 1) * (_number("maxattemptesjob", 2) + 1)
+    need = (
+        pl.when(hs06)
+        .then(seconds * _number("atom_nevents"))
+        .otherwise(pl.col("walltime") * _number("atom_size_effective"))
+    )
+    longest = pl.min_horizontal(_number("max_consecutive_events"), pl.col("maxeventsperjob"))
+    dynamic = hs06 & (_number("dynamicnumevents") != 0)
+    return {
+        "t_hs06": hs06,
+        "t_need": pl.when("t_es").then(need / shared).otherwise(need),
+        "t_need_dyn": pl.when(dynamic).then(seconds * pl.col("dynamicnumevents")),
+        "t_need_dyn_max": pl.when(dynamic).then(seconds * longest),
+        "t_dynamic": dynamic,
+        "t_basewalltime": _number("basewalltime"),
+        "t_efficiency": _number("cpuefficiency", DEFAULT_CPU_EFFICIENCY),
+        "t_percent": pl.lit(
+            100.0
+        ),  # a column: Polars divides by a number by multiplying, off by a bit
+        "t_walltime_undefined": (
+            (_number("walltime") == 0) & (_text("walltimeunit") == "") & (unit == "")
+        )
+        | ((unit != "") & (_number("cputime") == 0)),
+    }
+
+
+def _t1() -> dict[str, pl.Expr]:
+    """The preference for the nucleus (4.6), before what depends on candidates."""
+    weight = _number("t1weight")
+    io_heavy = _number("iointensity") > IO_HEAVY_KBPS
+    plain = pl.when(io_heavy).then(NUCLEUS_FACTOR_IO).otherwise(1)
+    urgent = pl.col("t_first_class") & ~pl.col("t_event_service")
+    return {
+        "t_nucleus_only": (weight < 0) & ~pl.col("t_merging"),
+        "t_t1": pl.when(weight == 0).then(plain).otherwise(weight),
+        "t_t1_urgent": pl.when(urgent).then(NUCLEUS_FACTOR_URGENT).otherwise(1),
+    }

@@ -1,0 +1,91 @@
+"""Hold the input tables of a brokerage to their contracts: known names, types, missing columns as null."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import dataframely as dy
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.errors import SchemaError, nearest
+
+_SHOWN = 3
+
+
+def prepared(
+    tables: Mapping[str, Any], contracts: Mapping[str, type[dy.Schema]]
+) -> dict[str, pl.DataFrame]:
+    """Return every table of the contracts as a Polars frame; one error lists all that is wrong.
+
+    Args:
+        tables: Table name to frame (anything narwhals accepts). Absent tables are empty, absent columns
+            null, columns that no rule reads are left out.
+        contracts: Table name to dataframely class.
+
+    Returns:
+        Table name to frame with the contract's columns in its order, rows in the given order.
+
+    Raises:
+        SchemaError: Unknown tables, values of another type, nulls in required columns.
+    """
+    problems = [
+        f"unknown table '{name}': {nearest(name, contracts)}" for name in tables.keys() - contracts
+    ]
+    result = {}
+    for name, contract in contracts.items():
+        frame = _polars(tables[name]) if name in tables else contract.create_empty()
+        result[name], wrong = _conform(name, frame, contract)
+        problems += wrong
+    if problems:
+        raise SchemaError("input tables: " + "; ".join(sorted(problems)))
+    return result
+
+
+def _polars(frame: Any) -> pl.DataFrame:
+    lazy = nw.from_native(frame).lazy()
+    result: pl.DataFrame = lazy.collect("polars").to_native()
+    return result
+
+
+def _conform(
+    table: str, frame: pl.DataFrame, contract: type[dy.Schema]
+) -> tuple[pl.DataFrame, list[str]]:
+    """Return the contract's columns, cast, and what is wrong with them."""
+    columns, wrong = contract.columns(), []
+    kept = []
+    for name, column in columns.items():
+        if name not in frame.columns:
+            if not column.nullable and frame.height:
+                wrong.append(f"{table}.{name} is missing: add it, it is required")
+            kept.append(pl.Series(name, [None] * frame.height, dtype=column.dtype))
+            continue
+        series, problem = _cast(frame[name], column.dtype)
+        if problem or (not column.nullable and series.null_count()):
+            said = problem or f"{series.null_count()} nulls, none is allowed"
+            wrong.append(f"{table}.{name}: {said}; mend or leave out those rows")
+        kept.append(series)
+    return pl.DataFrame(kept), wrong
+
+
+def _cast(series: pl.Series, dtype: pl.DataType) -> tuple[pl.Series, str]:
+    """Return the series in another type, and which values do not fit."""
+    if series.dtype == dtype:
+        return series, ""
+    if isinstance(dtype, pl.Datetime) and series.dtype == pl.String:
+        cast = series.str.to_datetime(time_unit="us", strict=False, time_zone=None)
+    else:
+        try:
+            cast = series.cast(dtype, strict=False)
+        except pl.exceptions.PolarsError:
+            return pl.Series(
+                series.name, [None] * len(series), dtype=dtype
+            ), f"is {series.dtype}, expected {dtype}"
+    lost = cast.is_null() & series.is_not_null()
+    if dtype.is_integer() and series.dtype.is_float():
+        lost |= (cast.cast(series.dtype) != series).fill_null(value=False)
+    if not lost.any():
+        return cast, ""
+    shown = ", ".join(repr(value) for value in series.filter(lost).head(_SHOWN).to_list())
+    return cast, f"{lost.sum()} values are no {dtype} ({shown})"
