@@ -12,7 +12,14 @@ import polars as pl
 
 from brokerlab.archive import manifest as manifests
 from brokerlab.archive.manifest import Manifest, Source
-from brokerlab.archive.synthetic import brokerage_settings, links, storage
+from brokerlab.archive.synthetic import (
+    activity,
+    brokerage_settings,
+    links,
+    software,
+    storage,
+    transfers,
+)
 from brokerlab.archive.synthetic import world as worlds
 from brokerlab.archive.synthetic.block import draw_block
 from brokerlab.archive.synthetic.frames_jobs import jobs_frame
@@ -136,6 +143,10 @@ def _write_grid(writer: ArchiveWriter, settings: SynthSettings, grid: Grid) -> N
         "ddm_endpoints": storage.ddm_endpoints(settings, grid),
         "queue_endpoints": storage.queue_endpoints(settings, grid),
         "queue_storage_site": storage.queue_storage_site(grid),
+        "software_tags": software.software_tags(settings, grid),
+        "worker_node_gpu": software.worker_node_gpu(settings, grid),
+        "worker_node_cpu_level": software.worker_node_cpu_level(settings, grid),
+        "slots": activity.slots(settings, grid),
     }
     for table, frame in tables.items():
         writer.write(table, frame, trusted=True)
@@ -154,17 +165,24 @@ def _write_blocks(
     n_blocks = -(-settings.jobs // BLOCK_JOBS)
     edges = np.linspace(0, settings.jobs, n_blocks + 1).astype(np.int64)
     days, rest = _Days(writer), _Rest(writer)
+    pulse = activity.Pulse(settings, world.n)
     for index in range(n_blocks):
         quota = int(edges[index + 1] - edges[index])
         block = draw_block(settings, world, index=index, n_blocks=n_blocks, quota=quota)
+        block = transfers.delayed(block, grid)
+        pulse.add(block)
         ends = ends_of(block)
         totals = totals_of(block, ends)
         orders = draw_orders(settings, grid, block)
         jobs = orders.complete_jobs(jobs_frame(settings, world, block))
         days.add(jobs)
-        rest.add("files", files_frame(block, ends))
-        rest.add("tasks", orders.complete_tasks(tasks_frame(settings, block, totals)))
+        files, tasks = files_frame(block, ends), tasks_frame(settings, block, totals)
+        rest.add("files", files)
+        rest.add("tasks", orders.complete_tasks(tasks))
         rest.add("datasets", orders.complete_datasets(datasets_frame(settings, block, totals)))
+        rest.add("replicas", transfers.replicas(settings, grid, block, files))
+        rest.add("job_status_log", transfers.job_status_log(grid, jobs))
+        rest.add("task_status_log", transfers.task_status_log(settings, block, totals, tasks))
         queues = truth_queues(world, block, totals)
         rest.add("truth/queues", queues)
         rest.add("truth/tasks", truth_tasks(settings, world, block, totals, queues))
@@ -173,6 +191,8 @@ def _write_blocks(
             progress(int(edges[index + 1]), settings.jobs)
     days.flush(before=None)
     rest.flush()
+    writer.write("site_data", activity.site_data(grid, pulse), trusted=True)
+    writer.write("worker_stats", activity.worker_stats(grid, pulse), trusted=True)
 
 
 def _next_start(settings: SynthSettings, index: int, n_blocks: int) -> date:

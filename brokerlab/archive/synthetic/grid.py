@@ -22,6 +22,8 @@ SITES_PER_NUCLEUS = 6
 """One site in so many is a nucleus."""
 OWN_STORAGE_SHARE = 0.93
 """Share of satellites with storage of their own; the others write to the nearest nucleus."""
+SLOW_SHARE = 0.05
+"""Share of the satellites' queues at slow sites."""
 SPECIAL = ("test", "es", "eshigh", "long", "gpu", "jumbo", "bare_storage")
 """What the first queues without jobs are made of, so that no job contradicts what they publish."""
 
@@ -39,6 +41,7 @@ class Grid:
         storage: Site whose storage takes the outputs of each site.
         size: Slots of online production queues of each site.
         site: Site of each queue.
+        slow: Queue whose outputs take hours to travel.
         special: Index of the queue of each kind of ``SPECIAL`` that the archive has.
         queues: The ``queues`` table, in the order of the queues.
     """
@@ -51,6 +54,7 @@ class Grid:
     storage: IntArray
     size: FloatArray
     site: IntArray
+    slow: BoolArray
     special: dict[str, int]
     queues: pl.DataFrame
 
@@ -96,10 +100,11 @@ def draw_grid(settings: SynthSettings, world: World) -> Grid:
     special = dict(zip(SPECIAL, np.flatnonzero(~world.usable).tolist(), strict=False))
     grid = Grid(
         sites=sites, nucleus=nucleus, active=active, bare=bare, secondary=secondary,
-        storage=_storage(rng, nucleus), size=size, site=site, special=special, queues=world.frame,
+        storage=_storage(rng, nucleus), size=size, site=site,
+        slow=_slow(settings, world, nucleus[site]), special=special, queues=world.frame,
     )  # fmt: skip
     columns: dict[str, Any] = {
-        **_limits(rng, world),
+        **_limits(rng, world, grid.slow),
         **_texts(rng, world, special),
         "catchall": _catchall(rng, grid),
         "status": _status(rng, world, special),
@@ -145,7 +150,13 @@ def _storage(rng: np.random.Generator, nucleus: BoolArray) -> IntArray:
     return np.where(elsewhere, own // SITES_PER_NUCLEUS * SITES_PER_NUCLEUS, own)
 
 
-def _limits(rng: np.random.Generator, world: World) -> dict[str, object]:
+def _slow(settings: SynthSettings, world: World, nucleus: BoolArray) -> BoolArray:
+    """Choose satellite queues whose outputs take long to reach the nucleus."""
+    able = world.usable & world.production & ~nucleus
+    return able & (generator(settings, 7).random(world.n) < SLOW_SHARE)
+
+
+def _limits(rng: np.random.Generator, world: World, slow: BoolArray) -> dict[str, object]:
     """Return the limits on size, traffic and transfers; most queues have ordinary ones."""
     n = world.n
     scarce = (world.cores > 1) & (rng.random(n) < 0.08)
@@ -154,7 +165,9 @@ def _limits(rng: np.random.Generator, world: World) -> dict[str, object]:
     return {
         "maxwdir": np.where(scarce, rng.choice([6000, 12_000, 20_000], n), usual),
         "minrss": np.where(himem, 1200 * world.cores, 0),
-        "transferringlimit": rng.choice([2000, 500, 50, 1, 0], n, p=[0.6, 0.2, 0.08, 0.06, 0.06]),
+        "transferringlimit": np.where(
+            slow, 2, rng.choice([2000, 500, 50, 0], n, p=[0.6, 0.2, 0.1, 0.1])
+        ),
         "maxdiskio": _some(rng, [200, 400, 1000], n, 0.18),
         "max_io_intensity": _some(rng, [500, 1000], n, 0.08),
     }

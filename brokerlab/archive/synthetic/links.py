@@ -34,7 +34,7 @@ KEYS = (
     "Production Output_done_6h",
 )
 JAM = (0.55, 0.60)
-"""Part of the period in which everything to one large nucleus waits."""
+"""Part of the period in which everything to the nucleus with most waiting files waits longer."""
 JAM_LN = 2.8
 """How much more waits then, on the natural logarithm."""
 LOST_SHARE = 0.01
@@ -102,8 +102,8 @@ class _Links:
         self.waiting = 2.98 + 1.75 * rng.standard_normal(n) + target[self.dst]
         self.phase = rng.random((2, n)) * 2 * np.pi
         self.period_s = rng.uniform([[20 * 3600], [60 * 3600]], [[50 * 3600], [200 * 3600]], (2, n))
-        order = targets[np.argsort(-grid.size[targets], kind="stable")]
-        self.jammed = self.dst == order[min(2, len(order) - 1)]
+        waiting = np.bincount(self.dst, weights=np.exp(self.waiting) * self.queued)
+        self.jammed = self.dst == int(np.argmax(waiting))
         self.jam_s = np.array(JAM) * settings.days * DAY_S
 
     def weekly(self, rng: np.random.Generator, days: int) -> FloatArray:

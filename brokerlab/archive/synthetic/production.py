@@ -112,7 +112,7 @@ def draw_orders(settings: SynthSettings, grid: Grid, block: Block) -> Orders:
     rng = generator(settings, 100, block.index)
     task = np.flatnonzero(per_type(lambda k: k.label == "managed")[block.tasks.kind] > 0)
     n = len(task)
-    chained = _pick(rng, n, 0.06)
+    chained = _pick(rng, n, 0.08)
     columns: dict[str, object] = {
         "jeditaskid": block.taskid[task],
         "cloud": ["WORLD"] * n,
@@ -238,7 +238,7 @@ def _parameters(rng: np.random.Generator, block: Block, task: IntArray) -> dict[
     return {
         "currentpriority": _where(low, rng.choice([100, 120, 150], n)),
         "mergecorecount": _where(merging & (rng.random(n) < 0.7), np.ones(n)),
-        "maxcorecount": _where(_pick(rng, n, 0.2, tasks.cores[task] == 0), rng.choice([4, 8], n)),
+        "maxcorecount": _where(_pick(rng, n, 0.5, tasks.cores[task] == 0), rng.choice([4, 8], n)),
         "allowinputlan": _where(_pick(rng, n, 0.35), rng.choice([1, 2], n, p=[0.8, 0.2])),
         "allowinputwan": _where(_pick(rng, n, 0.08), np.ones(n)),
         "uselocalio": _where(_pick(rng, n, 0.04), np.ones(n)),

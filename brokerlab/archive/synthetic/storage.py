@@ -18,7 +18,7 @@ HISTORY = 5
 TYPES = ("DATADISK", "SCRATCHDISK", "DATATAPE")
 STATUSES = ("ON", "OFF", "TEST", None)
 STATUS_SHARES = (0.955, 0.020, 0.010, 0.015)
-TIGHT_SHARE = 0.04
+TIGHT_SHARE = 0.07
 """Share of satellites' endpoints that are nearly full at a time."""
 
 
@@ -32,7 +32,7 @@ def _owners(grid: Grid) -> IntArray:
     return np.unique(grid.storage)
 
 
-def _has_tape(grid: Grid) -> BoolArray:
+def has_tape(grid: Grid) -> BoolArray:
     """Return which sites have tape: the nuclei, and every twentieth site."""
     return np.asarray(grid.nucleus | (np.arange(len(grid.sites)) % 20 == 7))
 
@@ -48,7 +48,7 @@ def ddm_endpoints(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
         All columns of the contract, sorted by time and name; space in GB.
     """
     rng = generator(settings, 1)
-    owners, tape = _owners(grid), _has_tape(grid)
+    owners, tape = _owners(grid), has_tape(grid)
     places = [(int(s), k) for s in owners for k in range(3) if k < 2 or tape[s]]
     site = np.tile([s for s, _ in places], HISTORY)
     kind = np.tile([k for _, k in places], HISTORY)
@@ -133,7 +133,7 @@ def queue_endpoints(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
     remote = rng.random(len(grid.site)) < 0.08
     nuclei = np.flatnonzero(grid.nucleus)
     near = nuclei[rng.integers(0, len(nuclei), len(grid.site))]
-    tape = _has_tape(grid)
+    tape = has_tape(grid)
     rows: list[tuple[str, str, str, str, int | None, int | None, bool, bool]] = []
     types = grid.queues["type"].to_list()
     for queue, place in enumerate(grid.queue_storage.tolist()):

@@ -9,7 +9,16 @@ from brokerlab.archive import schema
 from brokerlab.archive.contracts import key_columns
 from tests.unit.synthetic.conftest import Made
 
-TABLES = ["jobs", "tasks", "files", "datasets", "queues", "resource_types", "gshares", "gdpconfig"]
+TABLES = [
+    *("jobs", "tasks", "files", "datasets", "queues", "resource_types", "gshares", "gdpconfig"),
+    *("ddm_endpoints", "queue_endpoints", "queue_storage_site", "replicas", "network_matrix"),
+    *("software_tags", "worker_node_gpu", "worker_node_cpu_level"),
+    *("site_data", "worker_stats", "slots", "job_status_log", "task_status_log"),
+]
+
+
+def test_every_table_is_tested(made: Made) -> None:
+    assert sorted(made.tables) == sorted(TABLES)
 
 
 @pytest.mark.parametrize("table", TABLES)
