@@ -33,6 +33,8 @@ _SLOTS = {
     "expirationtime": TIME,
 }
 _LINKS = {**dict.fromkeys(["src", "dst", "key"], TEXT), "value": FLOAT}
+QUEUED = "Production Output_queued"
+"""Key of the files that wait on a link."""
 _ANALYSIS_QUEUE = "ANALY_"
 
 

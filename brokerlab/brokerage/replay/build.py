@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from brokerlab.brokerage.replay import activity, inputs, places, schedule, taskrows
-from brokerlab.brokerage.replay.clock import Clock, instants, rounded
-from brokerlab.brokerage.replay.counts import Counts, job_tables
+from brokerlab.brokerage.replay import schedule
+from brokerlab.brokerage.replay.clock import instants, rounded
+from brokerlab.brokerage.replay.maker import Maker
+from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError, DataError, nearest
 from brokerlab.gdpconfig import Config
 
@@ -73,7 +74,9 @@ def build(
     every: str | None = "10m",
     cycle: str = "1h",
     label: str | None = schedule.PRODUCTION_LABEL,
+    merging: bool = False,
     resource_work_queues: pl.DataFrame | None = None,
+    rules: ProductionRules | None = None,
 ) -> Replay:
     """Rebuild the brokerage's input tables at every instant at which tasks were brokered.
 
@@ -91,7 +94,10 @@ def build(
         every: Grid to which instants are rounded down, so that tasks share them; None keeps each.
         cycle: Jobs of a task made in one such cycle of the clock come from one brokerage (``stage="jobs"``).
         label: ``prodsourcelabel``; None takes all.
+        merging: Broker the merge chunks instead of the ordinary ones (tables about a task's input are one or the other).
         resource_work_queues: ``workqueue_id``, ``queue_name`` of work queues that are resource queues.
+        rules: Switches ``milli_units_converted`` (``remaining_work``) and, for jobs, ``bare_mode_of`` (``nuclei``);
+            everything else is the same for every rule set.
 
     Returns:
         The replay.
@@ -113,6 +119,8 @@ def build(
     inside &= pl.lit(value=True) if start is None else pl.col("at") >= start
     inside &= pl.lit(value=True) if end is None else pl.col("at") < end
     planned = planned.filter(inside)
+    if "is_merging" in planned.columns:
+        planned = planned.filter(pl.col("is_merging").fill_null(value=False) == merging)
     if planned.is_empty():
         raise DataError(
             f"{archive.path}: no task is brokered between {start} and {end}; widen the period"
@@ -125,7 +133,15 @@ def build(
         .join(numbered, on="at")
         .unique(["jeditaskid", "snapshot"], keep="first", maintain_order=True)
     )
-    maker = _Maker(archive, planned, numbered, stage, resource_work_queues)
+    maker = Maker(
+        archive,
+        planned,
+        numbered,
+        stage=stage,
+        merging=merging,
+        resource_work_queues=resource_work_queues,
+        rules=rules or ProductionRules(),
+    )
     maker.make()
     return Replay(
         tables=MappingProxyType(maker.tables),
@@ -157,7 +173,7 @@ def _planned(
 ) -> pl.DataFrame:
     """Return what to broker: ``jeditaskid``, ``at`` and, for jobs, the kind of chunk."""
     if isinstance(tasks, pl.DataFrame) and "at" in tasks.columns:
-        kinds = {
+        kinds: dict[str, Any] = {
             "jeditaskid": pl.Int64,
             "at": pl.Datetime("us"),
             "is_merging": pl.Boolean,
@@ -180,107 +196,3 @@ def _config(archive: Archive, moment: Any) -> Config:
     if not archive.has("gdpconfig"):
         return Config.empty()
     return Config.from_frame(archive.scan("gdpconfig").collect()).at(moment)
-
-
-class _Maker:
-    """Makes the tables one after the other, and notes what it had to do without."""
-
-    def __init__(
-        self,
-        archive: Archive,
-        planned: pl.DataFrame,
-        numbered: pl.DataFrame,
-        stage: str,
-        resource_work_queues: pl.DataFrame | None,
-    ) -> None:
-        self.archive = archive
-        self.planned = planned
-        self.clock = Clock.of(numbered)
-        self.numbered = numbered
-        self.stage = stage
-        empty = pl.DataFrame(schema={"workqueue_id": pl.Int64, "queue_name": pl.String})
-        self.resource_work_queues = empty if resource_work_queues is None else resource_work_queues
-        self.tables: dict[str, pl.DataFrame] = {}
-        self.notes: list[str] = []
-
-    def make(self) -> None:
-        """Make every table that the archive allows."""
-        self.tasks()
-        self.places()
-        self.counts()
-        self.activity()
-        self.data()
-
-    def tasks(self) -> None:
-        chosen = self.planned["jeditaskid"].unique().to_list()
-        self.task_table = taskrows.read_tasks(self.archive.tasks, chosen)
-        known = self.planned.join(self.task_table, on="jeditaskid", how="semi")
-        lost = self.planned["jeditaskid"].n_unique() - known["jeditaskid"].n_unique()
-        if lost:
-            self.notes.append(
-                f"{lost:,} tasks with jobs are not in the table tasks and are left out"
-            )
-        self.tables["tasks"] = taskrows.task_rows(known, self.task_table, stage=self.stage)
-        self.tables["resource_work_queues"] = self.resource_work_queues
-
-    def places(self) -> None:
-        types = self._small("resource_types")
-        if types is not None:
-            self.tables["resource_types"] = types
-        self.tables["queues"] = places.queues(self.archive.queues, types, self.clock)
-        parents = self.tables["queues"].select("panda_queue", "unified_name").unique("panda_queue")
-        self.parents = dict(parents.drop_nulls().iter_rows())
-        if endpoints := self._table("ddm_endpoints"):
-            self.tables["storage_endpoints"] = places.storage_endpoints(endpoints, self.clock)
-        links = places.queue_endpoints(found) if (found := self._table("queue_endpoints")) else None
-        if links is not None:
-            self.tables["queue_endpoints"] = links
-            self.tables["nuclei"] = places.nuclei(self.tables["queues"], links)
-
-    def counts(self) -> None:
-        log = self._table("job_status_log", "jobs are counted by their times")
-        counts = Counts.of(self.archive.jobs, log, self.numbered, parents=self.parents)
-        self.notes += counts.notes
-        self.tables |= job_tables(counts, self.resource_work_queues)
-
-    def activity(self) -> None:
-        found = self._table("site_data", "the pilots' activity is estimated from the jobs that ran")
-        if found is not None:
-            self.tables["site_activity"] = activity.site_activity_of_data(found, self.clock)
-        else:
-            self.tables["site_activity"] = activity.site_activity_of_jobs(
-                self.archive.jobs, self.clock, parents=self.parents
-            )
-        makers: dict[str, Callable[[Any, Clock], pl.DataFrame]] = {
-            "worker_stats": activity.worker_stats,
-            "slots": activity.slots,
-            "network_matrix": activity.network_matrix,
-        }
-        for name, make in makers.items():
-            if (table := self._table(name)) is not None:
-                self.tables[name] = make(table, self.clock)
-
-    def data(self) -> None:
-        if (table := self._table("datasets")) is None:
-            return
-        chosen = self.task_table["jeditaskid"].to_list()
-        every = inputs.read_datasets(table, chosen)
-        own = inputs.input_datasets(every)
-        self.tables["datasets"] = own
-        self.tables["output_datasets"] = inputs.output_datasets(every)
-        self.tables["tasks"] = self.tables["tasks"].join(
-            inputs.master_times(every), on="jeditaskid", how="left", maintain_order="left"
-        )
-        if (files := self._table("files")) is not None:
-            self.tables["files"] = inputs.input_files(files, own)
-
-    def _table(self, name: str, instead: str = "") -> Any:
-        """Return a lazy table of the archive; note where there is none."""
-        if self.archive.has(name):
-            return self.archive.relation(name)
-        self.notes.append(f"the archive has no {name}" + (f": {instead}" if instead else ""))
-        return None
-
-    def _small(self, name: str) -> pl.DataFrame | None:
-        """Return a whole table of the archive; null where there is none."""
-        return self.archive.scan(name).collect() if self.archive.has(name) else None

@@ -47,61 +47,102 @@ class Changes:
         Returns:
             ``snapshot``, ``by``, the measures; no row where the first measure is 0; sorted by ``snapshot`` and ``by``.
         """
-        keys, key_of = self._keys(by, where)
-        counted, instants = len(keys), len(self.clock)
-        key = key_of[self.rows["group"].to_numpy()]
-        numbered = (
-            self.rows.select("place", *measures)
-            .with_columns(key=pl.Series(key))
-            .filter(pl.col("key") >= 0)
-        )
-        slot = numbered.select(pl.col("key") * instants + pl.col("place"), *measures)
-        summed = slot.group_by("key").agg(pl.col(name).sum() for name in measures).sort("key")
-        key, place = np.divmod(summed["key"].to_numpy(), max(instants, 1))
-        begins = np.searchsorted(key, np.arange(counted))[key] if len(key) else key
-        level = {}
-        for name in measures:
-            total = np.concatenate([[0], np.cumsum(summed[name].to_numpy())])
-            level[name] = total[1:] - total[begins]
+        levels = self._levels(by, measures, where)
+        key, place = levels.key, levels.place
+        instants = len(self.clock)
         until = np.append(np.where(key[1:] == key[:-1], place[1:], instants), instants)[: len(key)]
-        length = np.where(level[measures[0]] != 0, until - place, 0)
-        return self._spread(keys, key, place, length, level)
-
-    def _keys(self, by: Sequence[str], where: pl.Expr | None) -> tuple[pl.DataFrame, IntArray]:
-        """Return the distinct values of some columns, sorted, and their number for each group; -1 where not meant."""
-        meant = pl.lit(value=True) if where is None else where
-        numbered = self.groups.with_columns(meant=meant.fill_null(value=False)).with_row_index(
-            "group"
-        )
-        inside = numbered.filter("meant").select("group", *by)
-        keys = inside.select(by).unique().sort(by).with_row_index("key")
-        found = (
-            inside.join(keys, on=list(by), nulls_equal=True)
-            if by
-            else inside.with_columns(key=pl.lit(0))
-        )
-        number = np.full(len(self.groups), -1, np.int64)
-        number[found["group"].to_numpy()] = found["key"].to_numpy()
-        return keys, number
-
-    def _spread(
-        self,
-        keys: pl.DataFrame,
-        key: IntArray,
-        place: IntArray,
-        length: IntArray,
-        level: dict[str, IntArray],
-    ) -> pl.DataFrame:
-        """Repeat what holds over several instants once for each of them."""
+        length = np.where(levels.values[0] != 0, until - place, 0)
         ends = np.cumsum(length)
         offset = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - length, length)
         at = np.repeat(place, length) + offset
-        order = np.argsort(at, kind="stable")
+        order = np.argsort(
+            at, kind="stable"
+        )  # the rows come by key: what is equal keeps that order
         row = np.repeat(np.arange(len(key)), length)[order]
-        snapshot = pl.Series("snapshot", self.clock.snapshots[at[order]], dtype=pl.Int64)
-        values = [pl.Series(name, level[name][row], dtype=pl.Int64) for name in level]
-        shown = keys.drop("key")[key[row]]
+        return self._shown(levels, at[order], key[row], row, measures)
+
+    def at_pairs(
+        self,
+        by: Sequence[str],
+        measures: Sequence[str],
+        pairs: pl.DataFrame,
+        where: pl.Expr | None = None,
+    ) -> pl.DataFrame:
+        """Add changes up over time: what there is at some instants for some groups each.
+
+        Args:
+            by: Columns of the groups to count by; null is a value of its own.
+            measures: Columns of the rows to add up.
+            pairs: ``snapshot`` and columns of ``by``: what is asked for.
+            where: Condition on the groups.
+
+        Returns:
+            As :meth:`at_instants`, of these pairs only.
+        """
+        levels = self._levels(by, measures, where)
+        shared = [name for name in pairs.columns if name != "snapshot"]
+        placed = pl.DataFrame({"snapshot": self.clock.snapshots}).with_row_index("at")
+        asked = pairs.unique().join(placed, on="snapshot").select("at", *shared)
+        wanted = levels.keys.select("key", *shared).join(asked, on=shared, nulls_equal=True)
+        at = wanted["at"].cast(pl.Int64).to_numpy()
+        key = wanted["key"].cast(pl.Int64).to_numpy()
+        instants = len(self.clock)
+        row = (
+            np.searchsorted(levels.key * instants + levels.place, key * instants + at, "right") - 1
+        )
+        row = np.where((row >= 0) & (levels.key[row] == key), row, -1) if len(levels.key) else row
+        row, at, key = row[row >= 0], at[row >= 0], key[row >= 0]
+        there = levels.values[0][row] != 0
+        row, at, key = row[there], at[there], key[there]
+        order = np.lexsort((key, at))
+        return self._shown(levels, at[order], key[order], row[order], measures)
+
+    def _levels(self, by: Sequence[str], measures: Sequence[str], where: pl.Expr | None) -> _Levels:
+        """Add the changes of each combination of some columns up over time."""
+        meant = pl.lit(value=True) if where is None else where
+        numbered = self.groups.with_columns(meant=meant.fill_null(value=False))
+        inside = numbered.with_row_index("group").filter("meant").select("group", *by)
+        keys = inside.select(by).unique().sort(by).with_row_index("key")
+        found = inside.join(keys, on=list(by), nulls_equal=True)
+        number = np.full(len(self.groups), -1, np.int64)
+        number[found["group"].to_numpy()] = found["key"].to_numpy()
+        instants = max(len(self.clock), 1)
+        own = self.rows.select("place", *measures).with_columns(
+            key=pl.Series(number[self.rows["group"].to_numpy()])
+        )
+        slots = own.filter(pl.col("key") >= 0).with_columns(
+            key=pl.col("key") * instants + pl.col("place")
+        )
+        summed = slots.group_by("key").agg(pl.col(name).sum() for name in measures).sort("key")
+        key, place = np.divmod(summed["key"].to_numpy(), instants)
+        begins = np.searchsorted(key, np.arange(len(keys)))[key] if len(key) else key
+        values = []
+        for name in measures:
+            total = np.concatenate([[0], np.cumsum(summed[name].to_numpy())])
+            values.append(total[1:] - total[begins])
+        return _Levels(keys, key, place, values)
+
+    def _shown(
+        self, levels: _Levels, at: IntArray, key: IntArray, row: IntArray, measures: Sequence[str]
+    ) -> pl.DataFrame:
+        """Put positions of instants, keys and levels into a table."""
+        snapshot = pl.Series("snapshot", self.clock.snapshots[at], dtype=pl.Int64)
+        values = [
+            pl.Series(name, level[row], dtype=pl.Int64)
+            for name, level in zip(measures, levels.values, strict=True)
+        ]
+        shown = levels.keys.drop("key")[key]
         return pl.DataFrame([snapshot, *shown.get_columns(), *values])
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """What there is from each change on: by key and place, in this order."""
+
+    keys: pl.DataFrame
+    key: IntArray
+    place: IntArray
+    values: list[IntArray]
 
 
 def job_changes(

@@ -125,12 +125,15 @@ def by_parent(frame: pl.DataFrame, parents: Mapping[str, str] | None) -> pl.Data
     )
 
 
-def job_tables(counts: Counts, resource_work_queues: pl.DataFrame) -> dict[str, pl.DataFrame]:
+def job_tables(
+    counts: Counts, resource_work_queues: pl.DataFrame, *, shares: pl.DataFrame | None = None
+) -> dict[str, pl.DataFrame]:
     """Make the brokerage's statistics tables from the counts.
 
     Args:
         counts: The counts.
         resource_work_queues: ``workqueue_id``, ``queue_name`` of the work queues that are resource queues.
+        shares: ``snapshot``, ``gshare``: what ``job_stats_rt`` is read for, by share; None keeps all.
 
     Returns:
         ``job_stats``, ``job_stats_rt`` (by share; and by name of the resource work queue), ``job_stats_workqueue``,
@@ -144,7 +147,12 @@ def job_tables(counts: Counts, resource_work_queues: pl.DataFrame) -> dict[str, 
     resource = pl.col("workqueue_id").is_in(ids).fill_null(value=False)
     site, status = "computingsite", "jobstatus"
     everything = counts.table(site, "gshare", status)
-    by_type = [counts.table("gshare", site, "resource_type", status)]
+    columns = ["gshare", site, "resource_type", status]
+    by_type = [
+        counts.table(*columns)
+        if shares is None
+        else counts.changes.at_pairs(columns, ["njobs"], shares)
+    ]
     if ids:
         queued = counts.table("workqueue_id", site, "resource_type", status, where=resource)
         names = resource_work_queues.select(

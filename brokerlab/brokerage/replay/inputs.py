@@ -13,6 +13,8 @@ from brokerlab.brokerage.replay.tables import FLAG, INT, TEXT, TIME, collect, na
 
 INPUTS = ("input", "pseudo_input", "pp_input")
 PSEUDO = ("pseudo_input", "pp_input")
+MERGED = ("trn_log", "trn_output")
+"""What merge jobs read."""
 OUTPUTS = ("output", "log")
 _DATASETS = {
     **dict.fromkeys(["jeditaskid", "datasetid", "masterid", "nfiles", "nevents"], INT),
@@ -46,16 +48,18 @@ def read_datasets(frame: Any, chosen: list[int]) -> pl.DataFrame:
     return collect(lazy.filter(nw.col("jeditaskid").is_in(chosen))).sort("jeditaskid", "datasetid")
 
 
-def input_datasets(datasets: pl.DataFrame) -> pl.DataFrame:
+def input_datasets(datasets: pl.DataFrame, *, merging: bool = False) -> pl.DataFrame:
     """Return the input datasets of the tasks (contract ``Datasets``), with ``datasetid``, ``type``, ``pseudo``.
 
     Args:
         datasets: Result of :func:`read_datasets`. The attributes ``ratio=N``, ``nosplit`` and ``distributed`` count.
+        merging: The input of merge jobs is meant.
     """
+    kinds = MERGED if merging else INPUTS
     attributes = pl.col("attributes").fill_null("")
     pseudo = pl.col("type").is_in(PSEUDO)
     ratio = attributes.str.extract(r"(?:^|,)ratio=(\d+)", 1).cast(pl.Int64)
-    return datasets.filter(pl.col("type").is_in(INPUTS)).select(
+    return datasets.filter(pl.col("type").is_in(kinds)).select(
         "jeditaskid",
         "datasetid",
         "datasetname",
@@ -95,7 +99,9 @@ def input_files(frame: Any, inputs: pl.DataFrame) -> pl.DataFrame:
     """
     lazy = narrow(frame, "files", _FILES, ("jeditaskid", "datasetid", "lfn"))
     chosen = inputs["jeditaskid"].unique().to_list()
-    mine = lazy.filter(nw.col("jeditaskid").is_in(chosen) & nw.col("type").is_in(INPUTS))
+    mine = lazy.filter(
+        nw.col("jeditaskid").is_in(chosen) & nw.col("type").is_in((*INPUTS, *MERGED))
+    )
     names = inputs.select("jeditaskid", "datasetid", "datasetname")
     found = collect(mine).join(names, on=["jeditaskid", "datasetid"]).drop("datasetid", "type")
     known = found.filter(pl.col("lfn").is_not_null() & pl.col("datasetname").is_not_null())

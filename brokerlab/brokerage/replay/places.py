@@ -129,36 +129,28 @@ def queue_storage_site(links: pl.DataFrame, endpoints: pl.DataFrame) -> pl.DataF
 def nuclei(queues: pl.DataFrame, links: pl.DataFrame) -> pl.DataFrame:
     """Return the ATLAS sites that own production queues, nuclei and satellites.
 
-    State, ``bareNucleus`` and ``secondaryNucleus`` are those of the site's first queue by name; a site is a nucleus
-    if one of its production queues has that role. Endpoints come in the order of the queues and of each queue's list;
-    only local output endpoints count.
+    The state is that of the site's first queue by name; a site is a nucleus if one of its production queues has that
+    role. Endpoints come in the order of the queues and of each queue's list; only local output endpoints count.
 
     Args:
         queues: Result of :func:`queues`.
         links: Result of :func:`queue_endpoints`.
 
     Returns:
-        Contract ``Nuclei`` (with ``snapshot`` if the queues have it), sorted.
+        Contract ``Nuclei`` (with ``snapshot`` if the queues have it), sorted, without ``bare_mode`` and
+        ``secondary_nucleus``, which follow from the queues by a rule (:func:`full_chain.bare_modes`).
 
     Source:
         production-task-brokerage.md section 1; full-chain.md section 1.
     """
-    from brokerlab.matching import catchall
-
     when = [name for name in ("snapshot",) if name in queues.columns]
     own = queues.filter(
         pl.col("type").fill_null("production").is_in(PRODUCTION_TYPES)
         & pl.col("pandasite").is_not_null()
     ).sort(*when, "pandasite", "panda_queue")
-    modes = catchall.parsed(own.select("catchall", "params").unique())
-    own = own.join(
-        modes, on=["catchall", "params"], how="left", nulls_equal=True, maintain_order="left"
-    )
     sites = own.group_by(*when, "pandasite", maintain_order=True).agg(
         role=pl.when((pl.col("role") == "nucleus").any()).then(pl.lit("nucleus")).otherwise(pl.col("role").first()),
         state=pl.col("pandasite_state").first(),
-        bare_mode=pl.col("bare_nucleus").first(),
-        secondary_nucleus=pl.col("secondary_nucleus").first(),
         queues=pl.col("panda_queue"),
     )  # fmt: skip
     stored = _endpoints_of_sites(own, links, when)
@@ -183,3 +175,29 @@ def _endpoints_of_sites(queues: pl.DataFrame, links: pl.DataFrame, when: list[st
         input_endpoints=name.filter(~output).unique(maintain_order=True),
         output_endpoints=name.filter(local).unique(maintain_order=True),
     )
+
+
+def cpu_levels(worker_nodes: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame:
+    """Return the share of logical CPUs of each architecture level at each queue (contract ``WorkerNodeCpuLevel``).
+
+    Nodes are known by site: every queue of a site has the shares of the site.
+
+    Args:
+        worker_nodes: Table ``worker_nodes``: ``site, cpu_architecture_level, n_logical_cpus``.
+        queues: ``panda_queue, unified_name, pandasite``.
+
+    Returns:
+        ``panda_queue`` (parent name), ``cpu_architecture_level``, ``pct_within_queue`` [%], sorted.
+    """
+    sums = worker_nodes.group_by("site", "cpu_architecture_level").agg(
+        cpus=pl.col("n_logical_cpus").fill_null(0).cast(pl.Int64).sum()
+    )
+    shares = sums.with_columns(all=pl.col("cpus").sum().over("site")).filter(pl.col("all") > 0)
+    percent = (100 * shares["cpus"]).to_numpy() / shares["all"].to_numpy()
+    levels = shares.with_columns(pct_within_queue=pl.Series(percent, dtype=pl.Float64))
+    parents = queues.select(
+        panda_queue=pl.coalesce("unified_name", "panda_queue"), site="pandasite"
+    ).unique()
+    keys = ["panda_queue", "cpu_architecture_level"]
+    joined = parents.join(levels, on="site").drop_nulls(keys)
+    return joined.select(*keys, "pct_within_queue").unique(keys, keep="first").sort(keys)

@@ -112,3 +112,15 @@ def task_rows(schedule: pl.DataFrame, tasks: pl.DataFrame, *, stage: str) -> pl.
     )
     whole = [pl.col(name).cast(pl.Int64) for name in ("ramcount", "mergeramcount")]
     return found.with_columns(whole).sort("jeditaskid", "snapshot")
+
+
+def parents(tasks: pl.DataFrame) -> pl.DataFrame:
+    """Return parents of full-chain tasks (contract ``ParentTasks``), sorted.
+
+    Args:
+        tasks: Result of :func:`read_tasks`.
+    """
+    chain = pl.col("fullchain").replace_strict(
+        WORDS["fullchain"], default=None, return_dtype=pl.String
+    )
+    return tasks.select("jeditaskid", "nucleus", fullchain=chain).sort("jeditaskid")

@@ -1,0 +1,248 @@
+"""Makes the tables of a replay, one query each, and keeps notes of what it had to do without."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from brokerlab.brokerage.full_chain import bare_modes
+from brokerlab.brokerage.inputs.atoms import atoms
+from brokerlab.brokerage.replay import activity, inputs, places, taskrows, work
+from brokerlab.brokerage.replay.clock import Clock
+from brokerlab.brokerage.replay.counts import Counts, job_tables
+from brokerlab.brokerage.rules import ProductionRules
+
+if TYPE_CHECKING:
+    from brokerlab.archive import Archive
+
+_ABSENT = {
+    "job_status_log": "all jobs are counted by their times",
+    "site_data": "the activity of pilots is estimated from the jobs that ran",
+    "task_status_log": "tasks are brokered when made and open until they end",
+    "ddm_endpoints": "no storage check can fail",
+    "queue_endpoints": "no queue has an endpoint, and no nucleus is known",
+    "network_matrix": "no link is known",
+    "worker_stats": "no batch worker is known",
+    "slots": "no slots are set",
+    "software_tags": "no queue publishes software",
+    "replicas": "no input is complete anywhere",
+    "datasets": "tasks have no input and no output",
+    "files": "no file is known, and jobs have size 0",
+    "resource_types": "unified queues have no pseudo-queues",
+    "worker_nodes": "no CPU level is known",
+}
+"""What follows from a table that the archive does not have."""
+
+
+class Maker:
+    """Makes tables of an archive at some instants; ``make`` fills ``tables`` and ``notes``.
+
+    Attributes:
+        tables: Name to frame.
+        notes: What was approximated, and what is missing.
+    """
+
+    def __init__(
+        self,
+        archive: Archive,
+        planned: pl.DataFrame,
+        instants: pl.DataFrame,
+        *,
+        stage: str,
+        merging: bool,
+        resource_work_queues: pl.DataFrame | None,
+        rules: ProductionRules,
+    ) -> None:
+        self.archive, self.planned, self.instants = archive, planned, instants
+        self.stage, self.merging, self.rules = stage, merging, rules
+        self.clock = Clock.of(instants)
+        none = pl.DataFrame(schema={"workqueue_id": pl.Int64, "queue_name": pl.String})
+        resource = none if resource_work_queues is None else resource_work_queues
+        self.tables: dict[str, pl.DataFrame] = {"resource_work_queues": resource}
+        self.notes: list[str] = []
+
+    def make(self) -> None:
+        """Make every table that the archive allows."""
+        self._make_tasks()
+        self._make_places()
+        self._make_counts()
+        self._make_activity()
+        self._make_input()
+        if self.stage == "tasks":
+            self._make_work()
+        else:
+            pairs = self.tables["tasks"].select("jeditaskid", "snapshot")
+            self.tables["task_resource_types"] = work.task_resource_types(
+                self.archive.jobs, pairs, self.instants, parents=self.parents
+            )
+
+    def _make_tasks(self) -> None:
+        """Make ``tasks`` and ``parent_tasks``."""
+        planned = self.planned
+        own = taskrows.read_tasks(self.archive.tasks, planned["jeditaskid"].unique().to_list())
+        known = planned.join(own, on="jeditaskid", how="semi")
+        lost = planned["jeditaskid"].n_unique() - known["jeditaskid"].n_unique()
+        if lost:
+            self.notes.append(f"{lost:,} tasks with jobs are not in the table tasks: left out")
+        rows = taskrows.task_rows(known, own, stage=self.stage)
+        early = rows.height if self.stage == "tasks" else int(rows["use_scout"].sum())
+        self.notes.append(
+            "parameters of tasks, their priorities and the settings of scouts among them, are those of the end of the "
+            f"archive; at {early:,} of {rows.height:,} brokerages before scouts, memory and CPU time are those submitted"
+        )
+        self.tables["tasks"] = rows
+        self.task_ids = rows["jeditaskid"].unique().sort().to_list()
+        parents = rows["parent_tid"].drop_nulls().unique().to_list()
+        family = taskrows.read_tasks(self.archive.tasks, parents)
+        self.tables["parent_tasks"] = taskrows.parents(family)
+
+    def _make_places(self) -> None:
+        """Make queues, endpoints, nuclei and software."""
+        types = self._whole("resource_types")
+        queues = places.queues(self.archive.queues, types, self.clock)
+        self.tables["queues"] = queues
+        parents = queues.select("panda_queue", "unified_name").unique("panda_queue").drop_nulls()
+        self.parents = dict(parents.iter_rows())
+        if types is not None:
+            self.tables["resource_types"] = types
+        if (found := self._lazy("ddm_endpoints")) is not None:
+            self.tables["storage_endpoints"] = places.storage_endpoints(found, self.clock)
+        if (found := self._lazy("queue_endpoints")) is not None:
+            self._make_links(places.queue_endpoints(found))
+        if (tags := self._whole("software_tags")) is not None:
+            self.tables["sw_tags"] = tags
+        if (nodes := self._whole("worker_nodes")) is not None:
+            self.tables["worker_node_cpu_level"] = places.cpu_levels(nodes, queues)
+
+    def _make_links(self, links: pl.DataFrame) -> None:
+        """Make what follows from the endpoints of queues."""
+        queues = self.tables["queues"]
+        self.tables["queue_endpoints"] = links
+        endpoints = self.tables.get("storage_endpoints")
+        if self.archive.has("queue_storage_site"):
+            self.tables["queue_storage_site"] = self.archive.scan("queue_storage_site").collect()
+        elif endpoints is not None:
+            self.tables["queue_storage_site"] = places.queue_storage_site(links, endpoints)
+        nuclei = places.nuclei(queues, links)
+        if (
+            self.stage == "jobs"
+        ):  # a nucleus keeps its endpoints, queues and mode over a replay of jobs
+            nuclei = nuclei.unique("nucleus", keep="last", maintain_order=True).drop(
+                "snapshot", strict=False
+            )
+            last = queues.unique("panda_queue", keep="last", maintain_order=True)
+            modes = bare_modes(last.drop("snapshot", strict=False), rules=self.rules)
+            nuclei = nuclei.join(
+                modes.drop("mixed"), on="nucleus", how="left", maintain_order="left"
+            )
+        self.tables["nuclei"] = nuclei
+
+    def _make_counts(self) -> None:
+        """Make the numbers of jobs."""
+        counts = Counts.of(
+            self.archive.jobs, self._lazy("job_status_log"), self.instants, parents=self.parents
+        )
+        self.notes += counts.notes
+        shares = self.tables["tasks"].select("snapshot", "gshare").unique()
+        self.tables |= job_tables(counts, self.tables["resource_work_queues"], shares=shares)
+
+    def _make_activity(self) -> None:
+        """Make pilots, workers, slots and links."""
+        clock = self.clock
+        if (found := self._lazy("site_data")) is not None:
+            self.tables["site_activity"] = activity.site_activity_of_data(found, clock)
+        else:
+            self.tables["site_activity"] = activity.site_activity_of_jobs(
+                self.archive.jobs, clock, parents=self.parents
+            )
+        if (found := self._lazy("worker_stats")) is not None:
+            self.tables["worker_stats"] = activity.worker_stats(found, clock)
+        if (found := self._lazy("slots")) is not None:
+            self.tables["slots"] = activity.slots(found, clock)
+        if (found := self._lazy("network_matrix")) is not None:
+            self.tables["network_matrix"] = activity.network_matrix(
+                found, clock, only=self._wanted_links()
+            )
+
+    def _wanted_links(self) -> pl.DataFrame:
+        """Return what of the links is read: those to the tasks' nuclei, or the files queued for every nucleus."""
+        if self.stage == "jobs":
+            rows = self.tables["tasks"].select("snapshot", dst="nucleus")
+            return rows.drop_nulls().unique()
+        empty = pl.DataFrame(schema={"nucleus": pl.String})
+        sites = self.tables.get("nuclei", empty).select(dst="nucleus").unique()
+        queued = sites.with_columns(key=pl.lit(activity.QUEUED))
+        return self.instants.select("snapshot").join(queued, how="cross")
+
+    def _make_input(self) -> None:
+        """Make what tasks read and write, and the smallest job."""
+        if (table := self._lazy("datasets")) is None:
+            return
+        every = inputs.read_datasets(table, self.task_ids)
+        own = inputs.input_datasets(every, merging=self.merging)
+        self.tables["datasets"] = own
+        self.tables["output_datasets"] = inputs.output_datasets(every)
+        rows = self.tables["tasks"].join(
+            inputs.master_times(every), on="jeditaskid", how="left", maintain_order="left"
+        )
+        if (table := self._lazy("files")) is not None:
+            files = inputs.input_files(table, own)
+            self.tables["files"] = files
+            self.notes.append(
+                "all files of a task's input count as considered at each of its brokerages"
+            )
+            smallest = atoms(rows, own, files)
+            rows = rows.join(smallest, on="jeditaskid", how="left", maintain_order="left")
+        self.tables["tasks"] = rows
+        if (table := self._lazy("replicas")) is not None:
+            pairs = rows.select("jeditaskid", "snapshot")
+            self.tables["replicas"] = inputs.replicas(table, own, pairs, self.clock)
+        self._make_locations()
+
+    def _make_locations(self) -> None:
+        """Read where files can be read from, or derive it from the replicas."""
+        needed = ("files", "replicas", "queue_endpoints", "storage_endpoints")
+        if self.archive.has("file_locations"):
+            names = self.tables["datasets"]["datasetname"].drop_nulls().unique().to_list()
+            known = self.archive.scan("file_locations").filter(pl.col("datasetname").is_in(names))
+            self.tables["file_locations"] = known.collect()
+        elif all(name in self.tables for name in needed):
+            frames = [self.tables[name] for name in needed]
+            self.tables["file_locations"] = inputs.file_locations(*frames)
+            self.notes.append(
+                "files are where their dataset is complete; partial copies are not seen"
+            )
+
+    def _make_work(self) -> None:
+        """Make the work that is left at nuclei, and in each task."""
+        if not self.archive.has("datasets"):
+            return
+        log = self._lazy("task_status_log")
+        left = work.open_tasks(
+            self.archive.tasks,
+            self.archive.datasets,
+            self.archive.jobs,
+            self.instants,
+            status_log=log,
+        )
+        self.tables["open_tasks"] = left
+        rows = self.tables["tasks"]
+        self.tables["remaining_work"] = work.remaining_work(left, rows, rules=self.rules)
+        events = work.master_events(self.archive.datasets)
+        self.tables["tasks"] = work.with_task_work(rows, events)
+        self.notes.append("events used by an instant are those of the jobs finished by then")
+
+    def _lazy(self, name: str) -> Any:
+        """Return a lazy table of the archive; none, with a note, where there is none."""
+        if self.archive.has(name):
+            return self.archive.relation(name)
+        self.notes.append(f"the archive has no {name}: {_ABSENT[name]}")
+        return None
+
+    def _whole(self, name: str) -> pl.DataFrame | None:
+        """Return a small table of the archive; none, with a note, where there is none."""
+        if self.archive.has(name):
+            return self.archive.scan(name).collect()
+        self.notes.append(f"the archive has no {name}: {_ABSENT[name]}")
+        return None
