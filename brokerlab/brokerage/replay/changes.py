@@ -179,6 +179,27 @@ def job_changes(
     return Changes(pl.concat(groups), pl.concat(rows), clock)
 
 
+def live_changes(jobs: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Changes:
+    """Add up in the engine how many jobs there are that are not over, whatever their status, by their times.
+
+    Args:
+        jobs: Result of :func:`states.prepared`.
+        clock: The instants.
+        by: Columns of the jobs to count by.
+
+    Returns:
+        Changes by ``by``.
+    """
+    ends = {"created": nw.col("created"), "left": nw.col("over_at")}
+    moments = states.times(jobs).select(
+        *by, *states.WEIGHTS, *(clock.moment(time).alias(name) for name, time in ends.items())
+    )
+    passed = _passed(moments, tuple(ends), by, clock)
+    gone = passed.groups["boundary"].eq("left").gather(passed.rows["group"])
+    signed = [pl.when(gone).then(-pl.col(name)).otherwise(name).alias(name) for name in MEASURES]
+    return Changes(passed.groups, passed.rows.with_columns(signed), clock)
+
+
 def _from_times(times: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Changes:
     """Count the jobs that pass each of their five times, then say which status ends and begins there."""
     moments = times.select(

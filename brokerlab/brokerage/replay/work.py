@@ -10,7 +10,7 @@ import polars as pl
 
 from brokerlab.brokerage.production_tasks import work as chapter
 from brokerlab.brokerage.replay import states
-from brokerlab.brokerage.replay.changes import job_changes
+from brokerlab.brokerage.replay.changes import live_changes
 from brokerlab.brokerage.replay.clock import Clock
 from brokerlab.brokerage.replay.counts import by_parent
 from brokerlab.brokerage.replay.schedule import PRODUCTION_LABEL
@@ -188,7 +188,7 @@ def task_resource_types(
         return pl.DataFrame(schema=kinds | dict.fromkeys(names[2:], pl.String))
     table = narrow(jobs, "jobs", states.JOB_COLUMNS, (*states.JOB_REQUIRED, "jeditaskid"))
     own = table.filter(nw.col("jeditaskid").is_in(pairs["jeditaskid"].unique().to_list()))
-    changes = job_changes(states.prepared(own), None, clock, ("jeditaskid", *names[2:]))
+    changes = live_changes(states.prepared(own), clock, names[1:])
     found = changes.at_pairs(names[1:], ["njobs"], pairs.select("snapshot", "jeditaskid"))
     counted = by_parent(found, parents).group_by(names).agg(pl.col("njobs").sum())
     share = pl.col("njobs") / pl.col("njobs").sum().over(names[:3])
