@@ -19,6 +19,7 @@ SOURCE = "__source"
 """Name of the source of a row."""
 
 _PICK = "__pick"
+_ID = "__id"
 _SHORT = 40
 _QUARANTINE = {
     "source": pl.String,
@@ -62,9 +63,10 @@ def resolve(table: str, frame: pl.DataFrame, *, source: str = "") -> Settled:
     doubled = frame.select(pl.struct(keys).is_duplicated()).to_series()
     if not doubled.any():
         return Settled(frame, empty_quarantine(), 0)
-    rivals = _ordered(table, frame.filter(doubled), keys, source)
+    # a source may number several rows of a table alike: those of one record, one link
+    rivals = _ordered(table, frame.filter(doubled), keys, source).with_row_index(_ID)
     winners = rivals.unique(keys, keep="first", maintain_order=True)
-    others = rivals.join(winners.select(ROW, RANK), on=[ROW, RANK], how="anti")
+    others = rivals.join(winners.select(_ID), on=_ID, how="anti")
     version = version_column(table)
     if version in frame.columns:
         latest = winners.select(*keys, version)

@@ -7,7 +7,14 @@ does that. ``read`` recognises the format by content and file name.
 from collections.abc import Iterator
 from pathlib import Path
 
-from brokerlab.archive.readers import columnar, delimited, documents, invex, link_table
+from brokerlab.archive.readers import (
+    columnar,
+    delimited,
+    documents,
+    invex,
+    link_table,
+    queue_export,
+)
 from brokerlab.archive.readers.batch import Batch
 from brokerlab.archive.readers.detect import Detected, detect
 from brokerlab.errors import DataError
@@ -30,9 +37,11 @@ def read(path: Path, found: Detected) -> Iterator[Batch]:
         SchemaError: A column occurs twice in its header.
     """
     if found.format == "parquet":
-        yield from columnar.read(path, found.table)
+        for batch in columnar.read(path, found.table):
+            yield from queue_export.expanded(batch)
     elif found.format == "csv":
-        yield from delimited.read(path, found)
+        for batch in delimited.read(path, found):
+            yield from queue_export.expanded(batch)
     elif found.format == "invex":
         yield from invex.read(path, found)
     elif found.format == "links":

@@ -20,7 +20,7 @@ class Batch:
     Attributes:
         table: Canonical table.
         frame: The rows; columns may still be text and have the source's names.
-        rows: Row number in the source of each row, first data row = 1.
+        rows: Row number in the source of each row, first data row = 1; rows made of one record share its.
         refused: ``row, key, reason`` of rows that have no place in ``frame``.
         notes: What the reader converted or inferred, in sentences.
     """

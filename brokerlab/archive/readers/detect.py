@@ -27,6 +27,7 @@ DB_NAMES = {
     "jedi_datasets": "datasets",
     "jedi_dataset_contents": "files",
     "filestable4": "jobs_files",
+    "schedconfig_json": "queues",
     "sw_tags": "software_tags",
     "ddm_endpoint": "ddm_endpoints",
     "network_matrix_kv": "network_matrix",

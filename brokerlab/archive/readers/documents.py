@@ -11,6 +11,7 @@ from brokerlab.archive.readers import (
     queue_records,
     records,
     site_list,
+    software,
     transfer_matrix,
 )
 from brokerlab.archive.readers.batch import Batch
@@ -39,6 +40,7 @@ KINDS = (
     Kind("links 'SRC:DST'", network.TABLES, network.looks, network.read),
     Kind("a transfer matrix", transfer_matrix.TABLES, transfer_matrix.looks, transfer_matrix.read),
     Kind("a site list", site_list.TABLES, site_list.looks, site_list.read),
+    Kind("software by queue", software.TABLES, software.looks, software.read),
     Kind("queue records", queue_records.TABLES, queue_records.looks, queue_records.read),
 )
 """In the order in which they are asked; the monitor's answers come last."""
@@ -59,6 +61,8 @@ def read(path: Path, found: Detected) -> Iterator[Batch]:
     """
     data = records.load(path)
     kind = next((kind for kind in KINDS if kind.looks(data, found.table)), None)
+    if kind is None and isinstance(data, records.Ambiguous):
+        raise DataError(f"{path}: {data}; keep one of each")
     if kind is None:
         yield from monitor.read(path, data, found.table)
     elif found.named and found.table not in kind.tables:

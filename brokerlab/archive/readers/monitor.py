@@ -71,8 +71,8 @@ def read(path: Path, data: Any, table: str | None) -> Iterator[Batch]:
     if not found:
         raise DataError(
             f"{path}: neither jobs ('jobs': [...]) nor tasks (a list with jeditaskid) in it, nor "
-            "queue records, links 'SRC:DST', a site list or a transfer matrix; allowed: these, or a "
-            "list of records with --table"
+            "queue records, links 'SRC:DST', software by queue, a site list or a transfer matrix; "
+            "allowed: these, or a list of records with --table"
         )
 
 

@@ -218,7 +218,9 @@ class _Links:
             return []
         shown = dict.fromkeys(far)
         told = f"{len(far)} time(s) are more than a day from the others"
-        return [f"{told} ({middle.isoformat()}), kept: {', '.join(list(shown)[:_SHOWN])}"]
+        return [
+            f"{told} ({middle.isoformat()}), kept as they are: {', '.join(list(shown)[:_SHOWN])}"
+        ]
 
     def _mirrored(self) -> list[str]:
         """Tell links that repeat all values of another one, as sites with shared storage do."""

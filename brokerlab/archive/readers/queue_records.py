@@ -94,12 +94,10 @@ def read(data: Any) -> Iterator[Batch]:
     Source:
         archive-schema.md sections 5 and 6; production-job-brokerage.md 1.4 for ``per_core_attr``.
     """
-    read_records = _Queues()
+    found = Queues()
     for number, (name, record) in enumerate(_items(data), start=1):
-        read_records.add(number, name, record)
-    yield read_records.queues()
-    if read_records.endpoints.numbers or read_records.endpoints.refused:
-        yield read_records.endpoints.batch()
+        found.add(number, name, record)
+    yield from found.batches()
 
 
 def _items(data: Any) -> list[tuple[str | None, Any]]:
@@ -153,7 +151,7 @@ class _Endpoints:
 
 
 @dataclass
-class _Queues:
+class Queues:
     """Rows of ``queues``, collected record by record."""
 
     rows: dict[str, list[Any]] = field(
@@ -190,7 +188,13 @@ class _Queues:
         self.numbers.append(number)
         self.endpoints.add(number, str(row["panda_queue"]), told.storages)
 
-    def queues(self) -> Batch:
+    def batches(self) -> Iterator[Batch]:
+        """Yield ``queues``, and ``queue_endpoints`` if a record has storages."""
+        yield self._queues()
+        if self.endpoints.numbers or self.endpoints.refused:
+            yield self.endpoints.batch()
+
+    def _queues(self) -> Batch:
         """Return the rows of ``queues`` and what is to be told about them."""
         notes = []
         if self.per_core:

@@ -60,7 +60,7 @@ def load(path: Path) -> Any:
                 f"{path}: more than {MAX_FILE_BYTES >> 20} MB of JSON; split it, or export CSV or Parquet"
             )
         encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-        data = json.loads(raw.decode(encoding), object_pairs_hook=_record)
+        data = parse(raw.decode(encoding))
         if _HALF_CHARACTER.search(raw):
             json.dumps(data, ensure_ascii=False).encode()
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -74,6 +74,16 @@ def load(path: Path) -> Any:
     except (ValueError, RecursionError) as error:
         raise truncated(path, "JSON", error) from error
     return data
+
+
+def parse(text: str) -> Any:
+    """Parse JSON; objects that give a name twice are ``Ambiguous``.
+
+    Raises:
+        ValueError: It is none.
+        RecursionError: It is nested too deeply.
+    """
+    return json.loads(text, object_pairs_hook=_record)
 
 
 def _record(pairs: list[tuple[str, Any]]) -> Record | Ambiguous:

@@ -86,9 +86,9 @@ def _unreadable(record: Any) -> str | None:
     if not isinstance(sizes := record.get(_RSE, {}), dict):
         return f"{_RSE} is {words(sizes)}, allowed: endpoint -> size"
     try:
-        json.dumps(record, allow_nan=False)
+        json.dumps({k: v for k, v in record.items() if k != _RSE}, allow_nan=False)
     except ValueError:
-        return "NaN or Infinity in it, allowed: numbers"
+        return "NaN or Infinity beside RSE, allowed: numbers"
     return None
 
 
