@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from brokerlab.brokerage import contracts as job_contracts
+from brokerlab.brokerage.production_tasks import contracts as task_contracts
 from brokerlab.brokerage.replay import schedule
 from brokerlab.brokerage.replay.clock import instants, rounded
 from brokerlab.brokerage.replay.maker import Maker
@@ -28,13 +30,15 @@ class Replay:
     """What the brokerage saw at every instant.
 
     Attributes:
-        tables: The input tables by the chapters' names, ``tasks`` among them; absent in the archive = not here.
+        tables: The input tables by the chapters' names, ``tasks`` among them; what the archive lacks is not here.
         instants: ``snapshot``, ``at``.
         stage: ``jobs`` or ``tasks``: the brokerage that is replayed.
         config: The configuration at the last instant.
         notes: What was approximated, and what is missing, in sentences.
         archive_digest: Digest of the archive.
         synthetic: The archive was generated.
+        open_tasks: Tasks with work left at every instant (``stage="tasks"``), see :func:`work.open_tasks`;
+            ``remaining_work`` is made of them.
     """
 
     tables: Mapping[str, pl.DataFrame]
@@ -44,11 +48,20 @@ class Replay:
     notes: tuple[str, ...]
     archive_digest: str
     synthetic: bool
+    open_tasks: pl.DataFrame
 
     @property
     def tasks(self) -> pl.DataFrame:
         """One row per task and instant."""
         return self.tables["tasks"]
+
+    def for_jobs(self) -> dict[str, pl.DataFrame]:
+        """Return the tables of the job brokerage (``brokerage.contracts.TABLES``)."""
+        return {name: frame for name, frame in self.tables.items() if name in job_contracts.TABLES}
+
+    def for_tasks(self) -> dict[str, pl.DataFrame]:
+        """Return the tables of the task brokerage (``production_tasks.contracts.TABLES``)."""
+        return {name: frame for name, frame in self.tables.items() if name in task_contracts.TABLES}
 
     def to_dict(self) -> dict[str, Any]:
         """Return sizes, notes and provenance."""
@@ -151,6 +164,7 @@ def build(
         notes=tuple(maker.notes),
         archive_digest=archive.digest,
         synthetic=archive.synthetic,
+        open_tasks=maker.open_tasks,
     )
 
 

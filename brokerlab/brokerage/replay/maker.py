@@ -41,6 +41,7 @@ class Maker:
     Attributes:
         tables: Name to frame.
         notes: What was approximated, and what is missing.
+        open_tasks: Tasks with work left, where the choice of the nucleus is replayed.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Maker:
         none = pl.DataFrame(schema={"workqueue_id": pl.Int64, "queue_name": pl.String})
         resource = none if resource_work_queues is None else resource_work_queues
         self.tables: dict[str, pl.DataFrame] = {"resource_work_queues": resource}
+        self.open_tasks = pl.DataFrame()
         self.notes: list[str] = []
 
     def make(self) -> None:
@@ -226,7 +228,7 @@ class Maker:
             self.instants,
             status_log=log,
         )
-        self.tables["open_tasks"] = left
+        self.open_tasks = left
         rows = self.tables["tasks"]
         self.tables["remaining_work"] = work.remaining_work(left, rows, rules=self.rules)
         events = work.master_events(self.archive.datasets)
