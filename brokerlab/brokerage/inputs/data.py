@@ -26,14 +26,16 @@ _PLACES: Schema = {
 def _distinct_files(
     tasks: pl.DataFrame, datasets: pl.DataFrame | None, files: pl.DataFrame | None
 ) -> pl.DataFrame:
-    """Return ``jeditaskid, lfn, datasetname, fsize`` of the files of the tasks' real datasets."""
+    """Return the files of the tasks' real datasets.
+
+    Columns ``jeditaskid, datasetname, lfn, fsize``, and ``name``: number of the distinct (task, lfn).
+    """
     wanted = for_tasks(real(datasets, distributed=True), tasks)
     rows = for_tasks(read("files", files, _FILES, _FILE_FACTS), tasks)
-    return (
-        rows.join(wanted, on=["jeditaskid", "datasetname"], how="semi")
-        .group_by("jeditaskid", "lfn", "datasetname")
-        .agg(pl.col("fsize").max().fill_null(0))
-    )
+    kept = rows.join(wanted, on=["jeditaskid", "datasetname"], how="semi")
+    names = kept.group_by("jeditaskid", "lfn").agg(pl.col("fsize").max().fill_null(0))
+    places = kept.select("jeditaskid", "lfn", "datasetname").unique()
+    return places.join(names.with_row_index("name"), on=["jeditaskid", "lfn"], how="inner")
 
 
 def input_totals(
@@ -55,9 +57,9 @@ def input_totals(
     Source: production-job-brokerage.md 6.1.
     """
     asked = read("tasks", tasks, TASK).unique()
-    names = _distinct_files(asked, datasets, files).group_by("jeditaskid", "lfn")
     totals = (
-        names.agg(pl.col("fsize").max())
+        _distinct_files(asked, datasets, files)
+        .unique("name")
         .group_by("jeditaskid")
         .agg(total=pl.col("fsize").sum(), nfiles=pl.len().cast(pl.Int64))
     )
@@ -103,8 +105,9 @@ def input_at_queues(
     )
     here = (
         places.join(wanted, on=["jeditaskid", "datasetname", "lfn"], how="inner")
-        .group_by("jeditaskid", "panda_queue", "lfn")
-        .agg(pl.col("fsize").max(), disk=pl.col("kind").is_in(ON_DISK).any())
+        .select("jeditaskid", "panda_queue", "name", "fsize", disk=pl.col("kind").is_in(ON_DISK))
+        .group_by("jeditaskid", "panda_queue", "name")
+        .agg(pl.col("fsize").first(), pl.col("disk").any())
     )
     return (
         here.group_by("jeditaskid", "panda_queue")
