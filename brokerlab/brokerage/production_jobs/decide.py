@@ -13,7 +13,7 @@ from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.contracts import TABLES
 from brokerlab.brokerage.production_jobs import ranking
 from brokerlab.brokerage.production_jobs.checks import queue_checks
-from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.decisions import Decisions, Part, check_order
 from brokerlab.brokerage.production_jobs.facts import World, prepare
 from brokerlab.brokerage.production_jobs.pairs import Facts, ToEngine, evaluated, in_polars, paired
 from brokerlab.brokerage.rules import ProductionRules
@@ -66,12 +66,13 @@ def decide(
     )
     checks = queue_checks(rules, world.settings)
     parts = [
-        _decided(world, part, checks, into, hint=hint) for part in _in_parts(world.facts)
+        settled(world, evaluated(part, checks, into), part, checks)
+        for part in in_parts(world.facts)
     ]
-    return Decisions.of(world, checks, parts, hint=hint)
+    return Decisions.of(world, checks, parts)
 
 
-def _in_parts(facts: Facts) -> Iterator[Facts]:
+def in_parts(facts: Facts) -> Iterator[Facts]:
     """Cut the tasks so that the pairs of a part fit into memory."""
     per_task = max(facts.queues.filter("q_candidate").height, 1)
     step = max(PAIRS_AT_ONCE // per_task, 1)
@@ -80,56 +81,47 @@ def _in_parts(facts: Facts) -> Iterator[Facts]:
         yield replace(facts, tasks=tasks, listed=facts.listed.join(tasks, on="t", how="semi"))
 
 
-def _decided(
-    world: World, facts: Facts, checks: Sequence[Check], into: ToEngine, *, hint: bool
-) -> pl.DataFrame:
-    """Return the pairs of some tasks with what became of them."""
-    pairs = first_reasons(evaluated(facts, checks, into), checks)
-    left = pairs.filter(pl.col("check").is_null())
-    if hint:
-        return pairs.with_columns(check=pl.coalesce("check", "mark")).drop("mark")
+def settled(world: World, pairs: pl.DataFrame, facts: Facts, checks: Sequence[Check]) -> Part:
+    """Turn failed checks into reasons, and weigh and rank what is left.
+
+    Args:
+        world: Rules and settings.
+        pairs: ``t, q, failed`` of some tasks, sorted; see :func:`~.pairs.evaluated`.
+        facts: The facts of these tasks.
+        checks: The checks, bit i of ``failed`` belongs to check i.
+    """
+    order = check_order(checks)
+    names = pl.Enum(order)
+    first, mark = first_reasons(pairs["failed"].to_numpy(), checks)
+    left = pairs.select("t", "q", mark=_named(mark, names)).filter(pl.Series(first < 0))
+    if world.hint:
+        codes = np.where(first < 0, mark, first)
+        return Part(pairs.with_columns(check=_named(codes, names)), None)
     few = replace(
         facts, tasks=facts.tasks.join(left, on="t", how="semi"), listed=left.select("t", "q")
     )
     numbers = paired(few, ranking.INPUTS).collect("polars").to_native()
     late = ranking.ranked(
-        left.select("t", "q", "mark").join(numbers, on=["t", "q"]),
-        rules=world.rules,
-        settings=world.settings,
-    ).select("t", "q", *ranking.RESULTS)
-    return pairs.drop("mark").join(late, on=["t", "q"], how="left", suffix="_late").with_columns(
-        check=pl.coalesce("check", "check_late")
-    ).drop("check_late")
-
-
-def first_reasons(pairs: pl.DataFrame, checks: Sequence[Check]) -> pl.DataFrame:
-    """Add the first persistent check that failed, and the last temporary one.
-
-    Args:
-        pairs: With ``failed``, one bit per check.
-        checks: The checks, in order of the bits.
-
-    Returns:
-        The pairs with ``check`` and ``mark`` (Enum of names, null: none).
-    """
-    temporary = sum(1 << bit for bit, check in enumerate(checks) if check.kind == "temporary")
-    failed = pairs["failed"].to_numpy()
-    persistent, marks = failed & ~temporary, failed & temporary
-    return pairs.with_columns(
-        check=_named(_lowest(persistent), checks), mark=_named(_highest(marks), checks)
+        left.join(numbers, on=["t", "q"]), names, rules=world.rules, settings=world.settings
     )
+    codes = first.copy()  # `late` has the rows of `left`, in the same order: by t and q
+    codes[first < 0] = late["check"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+    return Part(pairs.with_columns(check=_named(codes, names)), late)
 
 
-def _lowest(bits: IntArray) -> IntArray:
-    return _highest(bits & -bits)
+def first_reasons(failed: IntArray, checks: Sequence[Check]) -> tuple[IntArray, IntArray]:
+    """Return the number of the first persistent check that failed, and of the last temporary one; -1: none."""
+    temporary = sum(1 << bit for bit, check in enumerate(checks) if check.kind == "temporary")
+    persistent = failed & ~temporary
+    return _highest(persistent & -persistent), _highest(failed & temporary)
 
 
 def _highest(bits: IntArray) -> IntArray:
-    """Return the number of the highest bit, -1 for none; exact, there are fewer than 62."""
+    """Return the number of the highest bit, -1 for none; exact, as there are fewer than 53."""
     _, exponent = np.frexp(bits.astype(np.float64))
     return np.asarray(exponent, dtype=np.int64) - 1
 
 
-def _named(numbers: IntArray, checks: Sequence[Check]) -> pl.Series:
-    names = pl.Series([check.name for check in checks])
-    return names.gather(pl.Series(numbers).replace(-1, None), null_on_oob=True)
+def _named(numbers: IntArray, names: pl.Enum) -> pl.Series:
+    codes = pl.Series(numbers)
+    return codes.set(codes < 0, None).cast(pl.UInt8).cat.to(names)

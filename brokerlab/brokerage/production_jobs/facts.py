@@ -41,7 +41,9 @@ class World:
         config: The configuration.
         settings: The keys read from it.
         facts: What the checks and the weight read.
+        tasks: Facts of all tasks, those of ``outcomes`` included.
         outcomes: ``t, outcome, detail`` of tasks that end before any queue is looked at.
+        hint: Only what could run is asked.
     """
 
     tables: Tables
@@ -50,7 +52,9 @@ class World:
     config: Config
     settings: JobSettings
     facts: Facts
+    tasks: pl.DataFrame
     outcomes: pl.DataFrame
+    hint: bool
 
 
 def prepare(
@@ -110,7 +114,7 @@ def prepare(
             rules=rules, matching=matching, config=config,
         ),
     )  # fmt: skip
-    return World(tables, rules, matching, config, settings, facts, outcomes)
+    return World(tables, rules, matching, config, settings, facts, tasks, outcomes, hint)
 
 
 def _with_lists(tasks: pl.DataFrame, lists: pl.DataFrame) -> pl.DataFrame:

@@ -98,10 +98,10 @@ def link_side(
 def near_side(queues: pl.DataFrame, state: Tables, ids: Ids) -> Side:
     """Return the queues of a nucleus, and those that share its storage (4.6).
 
-    Sharing queues are online, and their default output endpoint is among the inputs of the nucleus's first
-    queue.
+    Sharing queues are online, their default output endpoint is among the inputs of the nucleus's first queue, and
+    they run analysis if that one does.
     """
-    parents = queues.select("p_id", "parent", "p_site", "p_online").unique(
+    parents = queues.select("p_id", "parent", "p_site", "p_online", "q_runs_analysis").unique(
         "p_id", keep="first", maintain_order=True
     )
     sites = ids.sites.rename({"site": "nucleus", "id": "t_nucleus_id"})
@@ -115,17 +115,18 @@ def near_side(queues: pl.DataFrame, state: Tables, ids: Ids) -> Side:
     outputs = links.filter((pl.col("direction") == "output") & pl.col("is_default")).select(
         "ddm_endpoint_name", parent="panda_queue"
     )
-    names = queues.select("panda_queue", first_parent="parent").unique()
+    names = queues.select("panda_queue", "q_runs_analysis", first_parent="parent").unique()
     first = (
         state["nuclei"]
         .select("nucleus", panda_queue=pl.col("queues").list.first())
         .join(names, on="panda_queue")
-        .select("nucleus", first="first_parent")
+        .select("nucleus", first="first_parent", first_analysis="q_runs_analysis")
     )
     sharing = (
         first.join(inputs, on="first")
         .join(outputs, on="ddm_endpoint_name")
         .join(parents.filter("p_online"), on="parent")
+        .filter(~pl.col("first_analysis") | pl.col("q_runs_analysis"))
         .join(sites, on="nucleus")
         .select("t_nucleus_id", "p_id", x_nucleus=pl.lit(value=False))
     )

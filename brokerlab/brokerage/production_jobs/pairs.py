@@ -77,8 +77,12 @@ def paired(facts: Facts, columns: Iterable[str], into: ToEngine = in_polars) -> 
     sides = [side for side in facts.sides if wanted & set(side.columns())]
     keys_t = {side.task_key for side in sides}
     keys_q = {side.queue_key for side in sides}
-    of_task = [name for name in facts.tasks.columns if name in (wanted | keys_t | {"t"}) - {"t_version"}]
-    of_queue = [name for name in facts.queues.columns if name in (wanted | keys_q | {"q"}) - {"q_version"}]
+    of_task = [
+        name for name in facts.tasks.columns if name in (wanted | keys_t | {"t"}) - {"t_version"}
+    ]
+    of_queue = [
+        name for name in facts.queues.columns if name in (wanted | keys_q | {"q"}) - {"q_version"}
+    ]
     lists = facts.listed["t"].unique()
     free = facts.tasks.filter(~pl.col("t").is_in(lists.implode())).select("t_version", *of_task)
     every = facts.queues.filter("q_candidate").select("q_version", *of_queue)
@@ -109,7 +113,9 @@ def _join(
     facts = {name: value for name, value in side.missing.items() if name in wanted}
     largest = side.rows[side.queue_key].max()
     factor = 1 + (int(largest) if isinstance(largest, int) else 0)
-    rows = side.rows.select(*facts, side_key=pl.col(side.task_key) * factor + pl.col(side.queue_key))
+    rows = side.rows.select(
+        *facts, side_key=pl.col(side.task_key) * factor + pl.col(side.queue_key)
+    )
     before = pairs.collect_schema().names()
     task, queue = nw.col(side.task_key), nw.col(side.queue_key)
     within = (task >= 0) & (queue >= 0) & (queue < factor)  # other keys would meet a stranger's

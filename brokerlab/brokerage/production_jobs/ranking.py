@@ -26,7 +26,7 @@ INPUTS = (
     "x_running", "x_defined", "x_assigned", "x_activated", "x_starting",
     "x_rt_listed", "x_rt_known", "x_rt_running", "x_rt_queued", "x_rt_assigned",
     "x_rt_own_known", "x_rt_own_running", "x_rt_own_queued", "x_rt_own_assigned",
-    "l_weight",
+    "l_weight", "x_platform", "p_maxwdir", "p_corecount", "t_wdir_shared",
 )  # fmt: skip
 """Columns of the pairs that these rules read."""
 
@@ -45,37 +45,35 @@ LATE_CHECKS = (
 
 
 def ranked(
-    survivors: pl.DataFrame, *, rules: ProductionRules, settings: JobSettings
+    survivors: pl.DataFrame, names: pl.Enum, *, rules: ProductionRules, settings: JobSettings
 ) -> pl.DataFrame:
     """Return what becomes of the queues that no single check removed.
 
     Args:
         survivors: ``t, q, mark`` (name of the last temporary check, null: none) and :data:`INPUTS`; ``q``
             ascends with the queue's name.
+        names: Names of all checks.
         rules: Strictness, caps, bootstrap and the other known differences.
         settings: Limits in force.
 
     Returns:
         One row per survivor, sorted by t, q: ``check`` (reason; null for candidates), ``weight`` and its
-        factors (null before they are computed), ``rank``, ``bootstrap``, ``jumbo``, ``running`` and counts.
+        factors, ``rank``, ``bootstrap``, ``jumbo``, ``running`` and other counts.
     """
     frame = survivors.sort("t", "q").with_columns(_to_move(rules, settings))
     frame = frame.with_columns(
-        check=pl.when("moves_too_much").then(pl.lit("input_to_move")).otherwise("mark")
+        check=pl.when("moves_too_much").then(pl.lit("input_to_move", dtype=names)).otherwise("mark")
     )
     frame = frame.with_columns(**counted(rules, settings))
     for step in weighted():
         frame = frame.with_columns(**step)
     frame = frame.with_columns(**_limits(rules))
     frame = frame.with_columns(bootstrap=_bootstrap(rules, settings))
-    frame = frame.with_columns(check=_filtered(rules, settings))
-    frame = frame.with_columns(
-        check=pl.coalesce("check", _too_light()),
-        weight=pl.when("bootstrap").then(0.0).otherwise("weight"),
-    )
+    frame = frame.with_columns(check=_filtered(rules, settings, names))
+    frame = frame.with_columns(check=pl.coalesce("check", _too_light().cast(names)))
     if rules.single_t1_queue:
-        frame = _single_queue(frame)
-    return _best(frame)
+        frame = _single_queue(frame, names)
+    return _best(frame, names)
 
 
 def _to_move(rules: ProductionRules, settings: JobSettings) -> pl.Expr:
@@ -143,7 +141,7 @@ def _bootstrap(rules: ProductionRules, settings: JobSettings) -> pl.Expr:
     return empty & low & ~pl.col("t_merging") & ~pl.col("t_express")
 
 
-def _filtered(rules: ProductionRules, settings: JobSettings) -> pl.Expr:
+def _filtered(rules: ProductionRules, settings: JobSettings, names: pl.Enum) -> pl.Expr:
     """Return the first of ``locked`` to ``queued_cap_rt`` that holds."""
     moves = (pl.col("missing_files") > 0) | (pl.col("missing_mb") > 0)
     local_only = pl.col("q_local_only") & moves & (pl.col("t_total") > 0)
@@ -163,7 +161,7 @@ def _filtered(rules: ProductionRules, settings: JobSettings) -> pl.Expr:
         "queued_cap_rt": ~pl.col("t_express") & capped_rt,
     }
     return pl.coalesce(
-        "check", *(pl.when(skip).then(pl.lit(name)) for name, skip in reasons.items())
+        "check", *(pl.when(skip).then(pl.lit(name, dtype=names)) for name, skip in reasons.items())
     )
 
 
@@ -173,7 +171,7 @@ def _too_light() -> pl.Expr:
     return pl.when(light).then(pl.lit("below_min_weight"))
 
 
-def _single_queue(frame: pl.DataFrame) -> pl.DataFrame:
+def _single_queue(frame: pl.DataFrame, names: pl.Enum) -> pl.DataFrame:
     """Keep the queue with most running jobs where ``t1weight`` is negative (6.6)."""
     reaches = pl.col("t_nucleus_only") & pl.col("check").is_null()
     rivals = frame.filter(reaches & ~pl.col("bootstrap")).sort(
@@ -188,29 +186,60 @@ def _single_queue(frame: pl.DataFrame) -> pl.DataFrame:
     )
     lost = reaches & loses.fill_null(value=False)
     return frame.with_columns(
-        check=pl.when(lost).then(pl.lit("t1_not_largest")).otherwise("check")
+        check=pl.when(lost).then(pl.lit("t1_not_largest", dtype=names)).otherwise("check")
     ).drop("winner")
 
 
-def _best(frame: pl.DataFrame) -> pl.DataFrame:
+def _best(frame: pl.DataFrame, names: pl.Enum) -> pl.DataFrame:
     """Rank what is left: weight 0 first, then the largest; beyond the best ten the reason is ``rank``."""
     jumbo = pl.col("t_jumbo") & pl.col("q_jumbo")
     frame = frame.with_columns(jumbo=jumbo & pl.col("check").is_null())
+    frame = frame.with_columns(order=pl.when("bootstrap").then(0.0).otherwise("weight"))
     order = frame.filter(pl.col("check").is_null() & ~pl.col("jumbo")).sort(
-        "t", "bootstrap", "weight", "q", descending=[False, True, True, False]
+        "t", "bootstrap", "order", "q", descending=[False, True, True, False]
     )
     order = order.select("t", "q", rank=pl.int_range(1, pl.len() + 1).over("t").cast(pl.Int64))
     frame = frame.join(order, on=["t", "q"], how="left", maintain_order="left")
     late = pl.col("rank") > BEST
     return frame.with_columns(
-        check=pl.when(late).then(pl.lit("rank")).otherwise("check"),
+        check=pl.when(late).then(pl.lit("rank", dtype=names)).otherwise("check"),
         rank=pl.when(~late).then("rank"),
+        weight=pl.when((pl.col("rank") <= BEST) | pl.col("jumbo"))
+        .then("order")
+        .otherwise("weight"),
     )
 
 
-RESULTS = (
-    "check", "weight", "rank", "bootstrap", "jumbo", "running", "queued", "cap", "queued_rt", "cap_rt", "rt_known",
-    "rt_running", "work_factor", "data_factor", "t1_factor", "network_factor", "preference_factor", "l_weight",
-    "local", "missing_files", "missing_mb",
-)  # fmt: skip
-"""Columns of the result."""
+def reported(ranking: pl.DataFrame) -> pl.DataFrame:
+    """Return what is told of the queues that were weighed.
+
+    Returns:
+        ``t, q, check, weight, rank``; the factors ``work, data, t1, network, preference``; ``network_weight``
+        (also where it does not act); ``nrunning``, ``nqueuedjobs``, ``nrunningjobscap`` (null: express, no cap)
+        [jobs]; ``share`` of the task's jobs expected there; ``maxwdir`` [MB] and ``platform`` passed on;
+        ``missing_mb``, ``missing_files`` of the input; ``bootstrap``, ``jumbo``.
+
+    Source: production-job-brokerage.md 6.4, 7.
+    """
+    of_types = pl.when("rt_known").then("cap_rt").otherwise("t_queue_limit")
+    cap = pl.when("q_ucore").then(of_types).otherwise("cap")
+    several = pl.col("p_corecount") > 1
+    scaled = pl.when(several & pl.col("t_wdir_shared")).then(
+        pl.col("p_maxwdir") / pl.col("p_corecount")
+    )
+    chosen = pl.when(pl.col("rank") <= BEST).then("weight")
+    return ranking.select(
+        "t", "q", "check", "weight", "rank", "bootstrap", "jumbo",
+        work="work_factor", data="data_factor", t1="t1_factor", network="network_factor",
+        preference="preference_factor",
+        network_weight=pl.when(pl.col("t_nucleus_id") >= 0).then("l_weight"),
+        nrunning="running",
+        nqueuedjobs=pl.when("q_ucore").then("queued_rt").otherwise("queued"),
+        nrunningjobscap=pl.when(~pl.col("t_express")).then(cap).cast(pl.Int64),
+        share=chosen / chosen.sum().over("t"),
+        maxwdir=pl.when(pl.col("p_maxwdir") != 0).then(
+            scaled.otherwise("p_maxwdir")
+        ),
+        platform="x_platform",
+        missing_mb="missing_mb", missing_files="missing_files",
+    )  # fmt: skip

@@ -93,7 +93,7 @@ def share_settings(config: Config, shares: Iterable[tuple[str | None, str | None
         limit = read(config, "NQUEUELIMITSITE_<gshare>", gshare=share or "")
         weight = read(
             config,
-            "MIN_WEIGHT_<prodsourcelabel>_<gshare>",
+            "MIN_WEIGHT_<prodsourcelabel>[_<gshare>]",
             prodsourcelabel=label or "",
             gshare=share or "",
         )

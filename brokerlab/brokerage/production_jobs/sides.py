@@ -62,9 +62,7 @@ def _keyed(rows: pl.DataFrame, ids: Ids) -> pl.DataFrame:
     return rows.join(ids.parents, on="parent").drop("parent")
 
 
-def _state(
-    tasks: pl.DataFrame, state: Tables, ids: Ids, rules: ProductionRules
-) -> Side:
+def _state(tasks: pl.DataFrame, state: Tables, ids: Ids, rules: ProductionRules) -> Side:
     """Return what is true of a parent at an instant, whatever the task."""
     storage = endpoint_states(state["queue_endpoints"], state["storage_endpoints"], rules=rules)
     if "snapshot" not in storage.columns:
@@ -88,8 +86,8 @@ def _state(
         state["core_stats"]
         .group_by("snapshot", parent="computingsite")
         .agg(
-            s_running_cores=pl.col("ncores").filter(pl.col("jobstatus") == "running").sum(),
-            s_starting_cores=pl.col("ncores").filter(pl.col("jobstatus") == "starting").sum(),
+            pl.col("ncores").filter(pl.col("jobstatus") == status).last().alias(f"s_{status}_cores")
+            for status in ("running", "starting")
         )
     )
     diskio = (
@@ -146,9 +144,7 @@ def _policies(tasks: pl.DataFrame, queues: pl.DataFrame, matching: MatchingRules
     return Side("t_policy", "q_policy", rows.filter("x_zero_share"), {"x_zero_share": False})
 
 
-def _software(
-    tasks: pl.DataFrame, state: Tables, ids: Ids, matching: MatchingRules
-) -> Side:
+def _software(tasks: pl.DataFrame, state: Tables, ids: Ids, matching: MatchingRules) -> Side:
     """Return what (request, parent) pairs are refused, and the preference of the others."""
     wanted = tasks.select(*SOFTWARE, "t_request").unique().sort("t_request")
     names = {column: column.removeprefix("t_") for column in SOFTWARE}
