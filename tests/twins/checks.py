@@ -45,7 +45,7 @@ def link(task: Task, queue: Row) -> Answer:
 
     def full(queued: float, key: str) -> bool:
         cap = world.setting(key)
-        return queued >= cap if world.rules.backlog_inclusive else queued > cap
+        return bool(queued >= cap if world.rules.backlog_inclusive else queued > cap)
 
     if task.nucleus in world.unwritable_nuclei:
         return "nucleus_unwritable"
@@ -127,10 +127,8 @@ def core_count(task: Task, queue: Row) -> Answer:
         asked = task.row["mergecorecount"]
     asked = 1 if asked is None else asked
     has = cores(queue)
-    if asked > 1 or (asked == 0 and task.first_class):
-        good = has > 1
-    else:
-        good = asked == 0 or has in (0, 1)
+    several = asked > 1 or (asked == 0 and task.first_class)
+    good = has > 1 if several else asked == 0 or has in (0, 1)
     if not good:
         return "core_count"
     most = task.row.get("maxcorecount")

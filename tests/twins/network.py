@@ -64,5 +64,5 @@ def network_weight(
     else:
         closeness = metrics.get("AGIS_closeness", 0.7 * FARTHEST)
         by_throughput = 1 + (FARTHEST - closeness) / FARTHEST
-    importance = world.setting("NW_QUEUE_IMPORTANCE")
+    importance: float = world.setting("NW_QUEUE_IMPORTANCE")
     return importance * queued_weight + (1 - importance) * by_throughput

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from tests.twins.task import Task
 from tests.twins.world import Row, World
@@ -25,9 +24,7 @@ def completeness(world: World, replicas: list[Row]) -> tuple[set[str], bool, boo
     locations, local, remote = set(), False, False
     for row in replicas:
         found, total = row.get("found") or 0, row.get("total") or 0
-        nearly = found > 0 and (
-            total - found <= most_missing or 100 * found / total >= least_pct
-        )
+        nearly = found > 0 and (total - found <= most_missing or 100 * found / total >= least_pct)
         if row.get("vp") or not (found == total or nearly):
             continue
         name = row["ddm_endpoint_name"]

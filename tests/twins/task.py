@@ -61,7 +61,7 @@ class Task:
         own = [name for name in world.names if world.queues[name].get("pandasite") == self.nucleus]
         self.nucleus_queues = {world.parent[name] for name in own}
         first = next(iter(world.nuclei.get(self.nucleus, {}).get("queues") or []), None)
-        self.sharing_queues = {world.parent[name] for name in world.writers(first)}
+        self.sharing_queues = {world.parent[name] for name in world.writers(first or "")}
 
     def is_near_nucleus(self, parent: str) -> bool:
         """Say whether a queue belongs to the nucleus or shares its storage (4.6)."""
@@ -78,6 +78,11 @@ class Task:
         found = Counts(*(table.get((parent, tag, status), 0) for status in statuses))
         found.defined += world.live.get(parent, 0)
         return found
+
+    def types_at(self, parent: str) -> set[str | None]:
+        """Return the resource types of the task's jobs at a queue; without any, the task's (1.6)."""
+        rows = self.resource_types.get(parent)
+        return {row.get("resource_type") for row in rows or [self.row]}
 
     def slots(self, parent: str) -> int | None:
         return slots_lookup(
@@ -197,7 +202,7 @@ class Task:
         amount = row.get("atom_nevents") if self.hs06() else row.get("atom_size_effective")
         if per_unit is None:
             return None
-        need = per_unit * (amount or 0)
+        need: float = per_unit * (amount or 0)
         if self.es:
             attempts = row.get("maxattemptesjob")
             need /= (row.get("nesconsumers") or 1) * (3 if attempts is None else attempts + 1)

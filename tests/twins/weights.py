@@ -21,12 +21,14 @@ class Counts:
     starting: int
 
     def idle(self) -> bool:
-        return not (self.running or self.defined or self.assigned or self.activated or self.starting)
+        return not (
+            self.running or self.defined or self.assigned or self.activated or self.starting
+        )
 
 
 def slots_lookup(slots: list[Row], tag: Any, resource_type: str | None) -> int | None:
     """Return the slots set for a share or work queue and a resource type; none where there is no entry (6.2)."""
-    by_tag = {row.get("gshare"): {} for row in slots}
+    by_tag: dict[Any, dict[str | None, int]] = {row.get("gshare"): {} for row in slots}
     for row in slots:
         by_tag[row.get("gshare")][row.get("resourcetype")] = row.get("numslots") or 0
     found = by_tag.get(tag, by_tag.get(None))
@@ -59,16 +61,15 @@ def running(
         rules: The switches.
     """
     number = counts.running
-    per_job = None if slots is None else int(slots / (corecount or 1))
+    from_slots = 0 if slots is None else int(slots / (corecount or 1))
     at_most = min(20, workers)
     if rules.running_count == "largest":
         from_workers = at_most if number < 20 and workers > number else 0
-        from_slots = 0 if slots is None else per_job if slots else counts.starting
-        return max(number, from_workers, from_slots)
+        return max(number, from_workers, counts.starting if slots == 0 else from_slots)
     if streams and low_priority and number < 20 and at_most > number:
         number = at_most
     if slots is not None and low_priority:
-        number = number + counts.starting if slots == 0 else max(per_job, number)
+        number = number + counts.starting if slots == 0 else max(from_slots, number)
     return number
 
 
@@ -92,7 +93,9 @@ def queued(counts: Counts, *, local: bool) -> int:
     return counts.activated + counts.starting + (0 if local else counts.assigned)
 
 
-def by_resource_type(rows: list[Row], types: set[str], *, local: bool) -> tuple[int, int] | None:
+def by_resource_type(
+    rows: list[Row], types: set[str | None], *, local: bool
+) -> tuple[int, int] | None:
     """Return running and queued jobs of some resource types; none without a row of one of them (6.4)."""
     rows = [row for row in rows if row.get("resource_type") in types]
     if not rows:

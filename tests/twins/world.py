@@ -42,14 +42,18 @@ def grouped(rows: Iterable[Row], *keys: str) -> dict[Any, list[Row]]:
     """Return rows by the values of one column, or by the tuple of several."""
     groups: dict[Any, list[Row]] = defaultdict(list)
     for row in rows:
-        groups[row.get(keys[0]) if len(keys) == 1 else tuple(row.get(key) for key in keys)].append(row)
+        groups[row.get(keys[0]) if len(keys) == 1 else tuple(row.get(key) for key in keys)].append(
+            row
+        )
     return groups
 
 
 class World:
     """Tables of the production job brokerage (chapter section 1) by the names they are asked for."""
 
-    def __init__(self, tables: dict[str, Any], rules: Any = "document", snapshot: int | None = None):
+    def __init__(
+        self, tables: dict[str, Any], rules: Any = "document", snapshot: int | None = None
+    ):
         self.rules = switches(rules)
         self.matching = matching_rules(self.rules.rules)
         self.tables = tables
@@ -211,6 +215,16 @@ class World:
     def pilots(self, name: str) -> int:
         row = self.activity.get(name, {})
         return (row.get("getjob") or 0) + (row.get("updatejob") or 0)
+
+    def active_workers(self, name: str) -> int:
+        """Return workers running and submitted."""
+        rows = self.workers.get(name, [])
+        active = [row for row in rows if row.get("status") in ("running", "submitted")]
+        return sum(row["n_workers"] or 0 for row in active)
+
+    def network_counts(self) -> bool:
+        """Say whether the network weight acts (J28)."""
+        return bool(self.setting("NW_ACTIVE") or not self.rules.network_needs_active)
 
     def laststart(self, name: str) -> datetime | None:
         return when(self.activity.get(name, {}).get("laststart"))
