@@ -100,6 +100,25 @@ class ParentTasks(dy.Schema):
     nucleus = text("ATLAS site", null="not assigned")
 
 
+class HintQueues(dy.Schema):
+    """Queues that could run a task, from the job brokerage in hint mode."""
+
+    jeditaskid = i64("task", null="every task")
+    snapshot = i64("instant", null="every instant")
+    panda_queue = text("queue", required=True)
+
+
+class Draws(dy.Schema):
+    """Random numbers of the choice."""
+
+    jeditaskid = i64("task", null="every task")
+    snapshot = i64("instant", null="every instant")
+    draw = f64("random number in [0, 1)", required=True)
+
+
+OPTIONS: dict[str, type[dy.Schema]] = {"hint_queues": HintQueues, "draws": Draws}
+"""Tables that are arguments of their own."""
+
 TABLES: dict[str, type[dy.Schema]] = {
     "tasks": Tasks,
     "datasets": Datasets,

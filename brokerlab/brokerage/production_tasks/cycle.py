@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.production_tasks import weight
-from brokerlab.brokerage.production_tasks.held import KEY
+from brokerlab.brokerage.production_tasks.held import KEY, held_left
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.numerics import FloatArray
 
@@ -20,21 +20,17 @@ _CYCLE = ("snapshot", "workqueue_name")
 def draws_of(tasks: pl.DataFrame, seed: int) -> pl.Series:
     """Return one random number in [0, 1) per task, the same whatever else is decided with it."""
     numbers = [
-        np.random.default_rng([seed, jeditaskid & _MASK, snapshot & _MASK]).random()
-        for jeditaskid, snapshot in tasks.select(KEY).iter_rows()
+        np.random.default_rng([number & _MASK for number in (seed, *key)]).random()
+        for key in tasks.select(KEY).iter_rows()
     ]
     return pl.Series("draw", numbers, dtype=pl.Float64)
 
 
-def with_draws(tasks: pl.DataFrame, draws: pl.DataFrame | None, seed: int) -> pl.DataFrame:
-    """Add ``draw`` to the tasks: as given, else from the seed."""
-    own = tasks.with_columns(draws_of(tasks, seed))
-    if draws is None:
-        return own
-    keys = [key for key in KEY if key in draws.columns]
-    given = draws.select(*(pl.col(key).cast(pl.Int64) for key in keys), given="draw")
-    joined = own.join(given, on=keys, how="left", maintain_order="left")
-    return joined.with_columns(draw=pl.coalesce("given", "draw")).drop("given")
+def with_draws(tasks: pl.DataFrame, draws: pl.DataFrame, seed: int) -> pl.DataFrame:
+    """Add ``draw`` to the tasks: as given (contract ``Draws``), else from the seed."""
+    joined = held_left(tasks, draws.rename({"draw": "given"}))
+    own = draws_of(joined, seed)
+    return joined.with_columns(draw=pl.coalesce("given", own)).drop("given")
 
 
 def weigh_and_draw(
@@ -63,15 +59,17 @@ def weigh_and_draw(
     names = ordered["nucleus"].to_list()
     rw, factor = (ordered[name].to_numpy().astype(np.float64) for name in ("rw_prio", "factor"))
     seen, work, probability = rw.copy(), np.ones_like(rw), np.ones_like(rw)
-    sizes = tasks.select(KEY).join(
-        candidates.group_by(KEY).len(), on=KEY, how="left", maintain_order="left"
+    counts = candidates.group_by(KEY).agg(size=pl.len().cast(pl.Int64))
+    sizes = tasks.select(KEY).join(counts, on=KEY, how="left", maintain_order="left")
+    sizes = sizes.select(
+        size=pl.col("size").fill_null(0), end=pl.col("size").fill_null(0).cum_sum()
     )
-    ends = sizes["len"].fill_null(0).cum_sum().to_list()
     given: list[str | None] = []
     added = _Added()
-    for row, start, end in zip(tasks.iter_rows(named=True), [0, *ends[:-1]], ends, strict=True):
+    for row, (size, end) in zip(tasks.iter_rows(named=True), sizes.iter_rows(), strict=True):
+        start = end - size
         chosen = row["assigned"]
-        if chosen is None and end > start:
+        if chosen is None and size:
             of = slice(start, end)
             seen[of] += added.to(row, names[of])
             work[of] = weight.work_factor(seen[of], rules)

@@ -18,7 +18,7 @@ from brokerlab.brokerage.production_tasks import (
     results,
     weight,
 )
-from brokerlab.brokerage.production_tasks.contracts import TABLES
+from brokerlab.brokerage.production_tasks.contracts import OPTIONS, TABLES
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.production_tasks.held import KEY, held, positioned
 from brokerlab.brokerage.production_tasks.settings import with_settings
@@ -33,11 +33,11 @@ _SHOWN = 5
 def decide(
     tables: Mapping[str, Any],
     *,
-    rules: ProductionRules,
-    config: Config,
-    hint_queues: pl.DataFrame | None = None,
+    rules: ProductionRules | None = None,
+    config: Config | None = None,
+    hint_queues: Any = None,
     seed: int = 0,
-    draws: pl.DataFrame | None = None,
+    draws: Any = None,
 ) -> TaskDecisions:
     """Choose a nucleus for every task.
 
@@ -45,8 +45,8 @@ def decide(
         tables: Name -> frame, see :mod:`contracts`; an absent table is empty, an absent column null. Tasks of one
             ``snapshot`` are handled in one cycle, in the order of ``position``: a task that gets a nucleus makes
             it busier for those after it.
-        rules: Rule set.
-        config: Settings; with a history, each task sees those of its instant.
+        rules: Rule set; null = ``document``.
+        config: Settings; with a history, each task sees those of its instant. Null = the defaults.
         hint_queues: ``jeditaskid, snapshot, panda_queue`` of the queues that could run each task, from the job
             brokerage in hint mode; a task without rows has none. Null: check ``no_queue`` is left out.
         seed: Of the draws.
@@ -61,15 +61,11 @@ def decide(
 
     Source: production-task-brokerage.md, full-chain.md 2.
     """
-    known = {k: v for k, v in tables.items() if k in TABLES or k not in shared.TABLES}
-    inputs = prepared(known, TABLES)
-    inputs["nuclei"] = with_bare_modes(
-        inputs["nuclei"].unique(["snapshot", "nucleus"], keep="first", maintain_order=True),
-        inputs["queues"],
-        rules=rules,
-    )
-    tasks = _tasks(inputs, config)
-    tasks = cycle.with_draws(tasks, draws, seed)
+    rules, config = rules or ProductionRules(), config or Config.empty()
+    asked = hint_queues is not None and rules.hint_brokerage
+    inputs = _inputs(tables, {"hint_queues": hint_queues, "draws": draws})
+    inputs["nuclei"] = with_bare_modes(inputs["nuclei"], inputs["queues"], rules=rules)
+    tasks = cycle.with_draws(_tasks(inputs, config), inputs["draws"], seed)
     unassigned = tasks.filter(pl.col("assigned").is_null())
     given = facts.input_of(unassigned, inputs, rules)
     brokered = unassigned.join(given.unreadable, on=KEY, how="anti", maintain_order="left")
@@ -77,10 +73,9 @@ def decide(
         has_input=pl.struct(KEY).is_in(given.wanted.select(pl.struct(KEY)).to_series().implode()),
         off_period=locality.off_period(),
     )
-    hints = hint_queues if rules.hint_brokerage else None
-    pairs = facts.of_pairs(brokered, inputs, given, hints, rules)
+    pairs = facts.of_pairs(brokered, inputs, given, rules, asked=asked)
     pairs = judge.checked(pairs, facts.outputs_of_pairs(pairs, inputs, rules), rules)
-    ends = judge.outcomes(brokered, pairs, asked=hints is not None, rules=rules)
+    ends = judge.outcomes(brokered, pairs, asked=asked, rules=rules)
     pairs = judge.with_reasons(pairs.join(ends, on=KEY, maintain_order="left"), rules)
     passed = weight.with_factors(pairs.filter("passed"), rules)
     weighed, chosen = cycle.weigh_and_draw(tasks, passed, rules)
@@ -93,6 +88,16 @@ def decide(
         config_digest=config.digest,
         seed=seed,
     )
+
+
+def _inputs(tables: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
+    """Return the tables by their contracts; tables that only the job brokerage reads are let pass."""
+    known = {k: v for k, v in tables.items() if k in TABLES or k not in shared.TABLES}
+    given = {k: v for k, v in options.items() if v is not None}
+    inputs = prepared(known | given, TABLES | OPTIONS)
+    for name, column in (("nuclei", "nucleus"), ("storage_endpoints", "ddm_endpoint_name")):
+        inputs[name] = inputs[name].unique(["snapshot", column], keep="first", maintain_order=True)
+    return inputs
 
 
 def _tasks(inputs: Mapping[str, pl.DataFrame], config: Config) -> pl.DataFrame:
@@ -109,7 +114,7 @@ def _tasks(inputs: Mapping[str, pl.DataFrame], config: Config) -> pl.DataFrame:
         )
     named = held(
         tasks.select(*KEY, "nucleus").drop_nulls("nucleus"),
-        inputs["nuclei"].select("snapshot", "nucleus"),
+        inputs["nuclei"].drop_nulls("role").select("snapshot", "nucleus"),
         ["nucleus"],
         ["snapshot"],
     ).rename({"nucleus": "assigned"})

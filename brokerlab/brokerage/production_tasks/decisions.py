@@ -27,7 +27,8 @@ class TaskDecisions:
         nuclei: One row per (``jeditaskid``, ``snapshot``, ``nucleus``) for every task that came to the checks.
             ``passed``; ``skip_reason`` (first failed check; null where it passed or was not reached), ``detail``
             (F1 to F3); one boolean per check under its name: it fails, whatever came before (``no_queue`` is null
-            where a nucleus was removed before its queues were asked for); the numbers compared; ``weight``, its
+            where a nucleus was removed before its queues were asked for); the columns that the checks compare (of outputs: those of the output
+            that decides); ``weight``, its
             factors ``work``, ``data``, ``tape``, ``space_fraction``, ``space_amount`` (1 = term left out) and
             ``probability`` of the draw, all null where it did not pass.
         datasets: One row per output gathered of a task with a nucleus: ``ddm_endpoint_name`` and ``token``.

@@ -81,7 +81,7 @@ def candidates(tasks: pl.DataFrame, nuclei: pl.DataFrame) -> pl.DataFrame:
         ]
     )
     order = [(~NUCLEUS).fill_null(value=True), pl.col("position"), pl.col("nucleus")]
-    pairs = pairs.sort(*KEY, *order)
+    pairs = pairs.unique([*KEY, "nucleus"], keep="first", maintain_order=True).sort(*KEY, *order)
     chain = full_chain.is_full_chain(pl.col("fullchain"))
     return pairs.with_columns(
         position=pl.int_range(pl.len(), dtype=pl.Int64).over(KEY),
@@ -104,23 +104,21 @@ def queued_files(
     return queued.select("snapshot", "nucleus", queued_files="total_queued")
 
 
-def hinted(pairs: pl.DataFrame, hints: pl.DataFrame | None, tables: Tables) -> pl.DataFrame:
-    """Add ``n_hint_queues``, the queues of the nucleus that could run the task; null where nobody asked.
+def hinted(pairs: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+    """Add ``n_hint_queues``, the queues of the nucleus that could run the task.
 
     Args:
         pairs: Of :func:`candidates`.
-        hints: ``jeditaskid, snapshot, panda_queue``; null = the job brokerage was not asked.
         tables: A queue belongs to the nucleus equal to its ``pandasite``; a nucleus's own list names queues that
             the table ``queues`` does not have.
     """
-    if hints is None:
-        return pairs.with_columns(n_hint_queues=pl.lit(None, pl.Int64))
     sites = tables["queues"].select("snapshot", "panda_queue", nucleus="pandasite")
     listed = tables["nuclei"].select("snapshot", "nucleus", panda_queue="queues")
     listed = listed.explode("panda_queue").drop_nulls("panda_queue")
     listed = listed.join(sites, on="panda_queue", how="anti").select(sites.columns)
     owners = pl.concat([sites, listed]).drop_nulls("nucleus").unique()
-    named = held(hints.select(*KEY, "panda_queue").unique(), owners, ["panda_queue"], ["snapshot"])
+    hints = held(pairs.select(KEY).unique(), tables["hint_queues"]).unique()
+    named = held(hints, owners, ["panda_queue"], ["snapshot"])
     counts = named.group_by(*KEY, "nucleus").agg(n_hint_queues=pl.len().cast(pl.Int64))
     counted = pairs.join(counts, on=[*KEY, "nucleus"], how="left", maintain_order="left")
     return counted.with_columns(pl.col("n_hint_queues").fill_null(0))
@@ -130,17 +128,27 @@ def of_pairs(
     tasks: pl.DataFrame,
     tables: Tables,
     given: Input,
-    hints: pl.DataFrame | None,
     rules: ProductionRules,
+    *,
+    asked: bool,
 ) -> pl.DataFrame:
-    """Return the facts of every task and nucleus; the outputs' follow in :mod:`storage`."""
+    """Return the facts of every task and nucleus; the outputs' follow in :mod:`storage`.
+
+    Args:
+        tasks: To be brokered, with settings, ``has_input`` and ``off_period``.
+        tables: Input tables.
+        given: Their input.
+        rules: Rule set.
+        asked: ``hint_queues`` says which queues could run the tasks; else ``n_hint_queues`` is null.
+    """
     endpoints = storage.endpoints_of(tables["nuclei"], tables["nucleus_endpoints"])
     pairs = candidates(with_parents(tasks, tables), tables["nuclei"])
     queued = queued_files(tasks, tables["nuclei"], tables["network_matrix"], rules)
     pairs = pairs.join(queued, on=["snapshot", "nucleus"], how="left")
     pairs = pairs.with_columns(pl.col("queued_files").fill_null(0.0))
     pairs = work.with_remaining_work(pairs, tables["remaining_work"])
-    pairs = hinted(pairs, hints, tables)
+    none = pl.lit(None, pl.Int64)
+    pairs = hinted(pairs, tables) if asked else pairs.with_columns(n_hint_queues=none)
     inputs = endpoints.filter(pl.col("direction") == "input")
     pairs = availability.with_availability(
         pairs, given.listed, inputs.select("snapshot", "nucleus", "ddm_endpoint_name"), rules

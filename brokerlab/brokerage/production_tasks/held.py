@@ -26,7 +26,8 @@ def held(
         keys: Which of the keys the table has.
 
     Returns:
-        Columns of the left, then those of the table; in no particular order.
+        Columns of the left, then those of the table; rows with a key of their own before those for all, each in
+        the order of the left, then of the table.
     """
     parts = [
         pl.concat([left.clear(), table.drop(*on, *keys).clear()], how="horizontal")  # its columns
@@ -37,7 +38,11 @@ def held(
         rows = table.filter(asked).drop(set(keys) - set(own))
         if rows.height:
             equal = [*on, *own]
-            parts.append(left.join(rows, on=equal) if equal else left.join(rows, how="cross"))
+            parts.append(
+                left.join(rows, on=equal, maintain_order="left_right")
+                if equal
+                else left.join(rows, how="cross", maintain_order="left_right")
+            )
     return pl.concat(parts)
 
 
@@ -47,9 +52,12 @@ def held_left(
     on: Sequence[str] = (),
     keys: Sequence[str] = KEY,
 ) -> pl.DataFrame:
-    """Join as :func:`held` does, and keep the rows on the left that have no partner."""
+    """Join the one row of a table that holds for each row on the left, or nulls.
+
+    Of several rows that hold the first is taken, one for the own key before one for all.
+    """
     left = left.with_row_index(_ROW)
-    found = held(left, table, on, keys)
+    found = held(left, table, on, keys).unique(_ROW, keep="first", maintain_order=True)
     alone = left.join(found, on=_ROW, how="anti")
     return pl.concat([found, alone], how="diagonal").sort(_ROW, maintain_order=True).drop(_ROW)
 

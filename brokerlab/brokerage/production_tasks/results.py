@@ -19,24 +19,32 @@ PENDING = timedelta(minutes=30)
 
 _HINTED = ("no_candidates", "no_queue_at_all")
 _NUMBERS = (
-    *("state", "queued_files", "queued_cap", "ddm_endpoint_name", "read_wan", "write_wan"),
-    *("usable_gb", "demand_gb", "disk_threshold_gb", "n_hint_queues"),
-    *("tot_size", "ava_size_disk", "ava_size_any", "size_needed"),
-    *("tot_num", "ava_num_disk", "ava_num_any", "files_needed"),
-    *("fullchain", "bare_mode", "secondary_nucleus", "parent_nucleus", "full_chain_detail"),
-    *("space_free", "space_expired", "space_total", "rw_all"),
+    *("site", "secondary_nucleus", "space_free", "space_expired", "space_total", "rw_all"),
+    *("ava_size_disk", "ava_num_disk", "iointensity", "min_io_intensity", "free_disk_cutoff_tb"),
 )
+"""What is shown of a nucleus beside the columns that the checks compare."""
 
 
 def of_nuclei(pairs: pl.DataFrame, weighed: pl.DataFrame, rules: ProductionRules) -> pl.DataFrame:
     """Return the table ``nuclei`` of the result."""
-    names = [check.name for check in checks(rules)]
+    order = checks(rules)
+    names = [check.name for check in order]
+    compared = dict.fromkeys(name for check in order for name in check.inputs)
     own = ["rw_prio", "work", *weight.factors(rules), "weight", "probability"]
     weights = weighed.select(*PAIR, *own)
     table = pairs.join(weights.rename({"rw_prio": "seen"}), on=PAIR, how="left")
     table = table.with_columns(rw_prio=pl.coalesce("seen", "rw_prio"))
     return table.select(
-        *PAIR, "position", "role", "passed", "skip_reason", "detail", *names, *_NUMBERS, *own
+        *PAIR,
+        "position",
+        "role",
+        "passed",
+        "skip_reason",
+        "detail",
+        *names,
+        *compared,
+        *_NUMBERS,
+        *own,
     ).sort(PAIR)
 
 

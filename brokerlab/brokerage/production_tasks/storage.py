@@ -21,6 +21,8 @@ SECONDS_PER_DAY = 86400
 GB_PER_CORE_DAY = 0.25
 DECIDING = (
     "ddm_endpoint_name",
+    "read_wan_up",
+    "write_wan_up",
     "read_wan",
     "write_wan",
     "usable_gb",

@@ -1,0 +1,131 @@
+"""A small world of nuclei for the tests: two or three nuclei with room, one task with one output."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from brokerlab.brokerage.production_tasks import TaskDecisions, decide
+from brokerlab.brokerage.production_tasks.contracts import TABLES
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.gdpconfig import Config
+
+AT = datetime(2026, 6, 1, 12)
+TASK = 7
+TB = 1024  # GB
+GB = 1024**3  # B
+HINTS = {"jeditaskid": pl.Int64, "snapshot": pl.Int64, "panda_queue": pl.String}
+
+Row = dict[str, Any]
+
+
+def task(**columns: Any) -> Row:
+    base = {
+        "jeditaskid": TASK,
+        "snapshot": 1,
+        "at": AT,
+        "gshare": "MC",
+        "taskpriority": 500,
+        "currentpriority": 500,
+    }
+    return base | columns
+
+
+def nucleus(name: str, **columns: Any) -> Row:
+    disk = f"{name}_DATADISK"
+    base = {
+        "nucleus": name,
+        "role": "nucleus",
+        "state": "ACTIVE",
+        "queues": [f"{name}_Q"],
+        "input_endpoints": [disk],
+        "output_endpoints": [disk],
+        "default_endpoint_out": disk,
+    }
+    return base | columns
+
+
+def endpoint(name: str, **columns: Any) -> Row:
+    base = {
+        "ddm_endpoint_name": name,
+        "type": "DATADISK",
+        "is_tape": False,
+        "read_wan": "ON",
+        "write_wan": "ON",
+        "space_free": 500.0 * TB,
+        "space_total": 1000.0 * TB,
+    }
+    return base | columns
+
+
+def replica(site: str, found: int, total: int = 10, *, dataset: str = "in", **columns: Any) -> Row:
+    base = {
+        "datasetname": dataset,
+        "ddm_endpoint_name": f"{site}_DATADISK",
+        "found": found,
+        "total": total,
+        "asize": found * GB,
+        "tsize": total * GB,
+    }
+    return base | columns
+
+
+def world(*names: str, **tables: list[Row]) -> dict[str, list[Row]]:
+    """Return a world of nuclei with a disk each; a table given replaces that of the world."""
+    base: dict[str, list[Row]] = {
+        "tasks": [task()],
+        "nuclei": [nucleus(name) for name in names],
+        "storage_endpoints": [endpoint(f"{name}_DATADISK") for name in names],
+        "output_datasets": [{"datasetname": "out", "storagetoken": "ATLASDATADISK"}],
+    }
+    return base | tables
+
+
+def frames(tables: dict[str, list[Row]]) -> dict[str, pl.DataFrame]:
+    result = {}
+    for name, rows in tables.items():
+        types = {key: column.dtype for key, column in TABLES[name].columns().items()}
+        given = {key for row in rows for key in row}
+        schema = {key: dtype for key, dtype in types.items() if key in given}
+        result[name] = pl.DataFrame(rows, schema=schema)
+    return result
+
+
+def decided(
+    tables: dict[str, list[Row]],
+    rules: str | ProductionRules = "document",
+    settings: dict[str, Any] | None = None,
+    *,
+    hints: list[str] | None = None,
+    draw: float | None = None,
+    **options: Any,
+) -> TaskDecisions:
+    """Decide a world; ``hints`` are the queues that could run its one task."""
+    key = {"jeditaskid": TASK, "snapshot": 1}
+    given = None if hints is None else [key | {"panda_queue": queue} for queue in hints]
+    if given is not None:
+        options["hint_queues"] = pl.DataFrame(given, schema=HINTS)
+    if draw is not None:
+        options["draws"] = pl.DataFrame([key | {"draw": draw}])
+    return decide(
+        frames(tables),
+        rules=ProductionRules(rules) if isinstance(rules, str) else rules,
+        config=Config.empty().with_values(settings or {}),
+        **options,
+    )
+
+
+def reasons(result: TaskDecisions) -> dict[str, str | None]:
+    """Return the first failed check of every nucleus of the one task."""
+    return dict(result.nuclei.select("nucleus", "skip_reason").iter_rows())
+
+
+def the_task(result: TaskDecisions) -> Row:
+    return result.tasks.row(0, named=True)
+
+
+def at(result: TaskDecisions, name: str) -> Row:
+    """Return the row of a nucleus of the one task."""
+    return result.nuclei.filter(pl.col("nucleus") == name).row(0, named=True)

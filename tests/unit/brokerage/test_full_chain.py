@@ -1,0 +1,137 @@
+"""Full chain (full-chain.md): the worked cases, the tables, the bare mode of a site."""
+
+from __future__ import annotations
+
+import narwhals.stable.v2 as nw
+import polars as pl
+import pytest
+
+from brokerlab.brokerage import full_chain
+from brokerlab.brokerage.rules import ProductionRules
+from tests.unit.brokerage.production_tasks.world import (
+    Row,
+    at,
+    decided,
+    frames,
+    nucleus,
+    reasons,
+    task,
+    the_task,
+    world,
+)
+
+PARENT = 5
+
+WORKED = [
+    (None, None, None, "NA", "NA"),
+    (None, "capable", "A", "NA", "NA"),
+    ("capable", None, None, "NAOB", "NAOB"),
+    ("capable", "capable", "A", "A", "A"),
+    ("capable", "capable", "N", "NAOB", "NAOB"),
+    ("capable", None, "A", "NAOB", "NAOB"),
+    ("require", None, None, "AOB", "AOB"),
+    ("require", "require", "O", "O", "O"),
+    ("only", None, None, "O", "AOB"),
+    ("only", "only", "A", "", "A"),
+]
+
+
+def chain_world(fullchain: str | None, parent: Row | None) -> dict[str, list[Row]]:
+    tables = world("N", "A", "O", "B")
+    for row, mode in zip(tables["nuclei"], (None, "allow", "only", "allow"), strict=True):
+        row["bare_mode"] = mode
+    tables["nuclei"][3]["role"] = "satellite"
+    tables["nuclei"].append(nucleus("S", role="satellite"))  # no bare mode: plays no part
+    tables["tasks"] = [task(fullchain=fullchain, parent_tid=PARENT if parent else None)]
+    tables["parent_tasks"] = [parent | {"jeditaskid": PARENT}] if parent else []
+    return tables
+
+
+@pytest.mark.parametrize(("fullchain", "flag", "place", "document", "production"), WORKED)
+def test_the_worked_cases(
+    fullchain: str | None, flag: str | None, place: str | None, document: str, production: str
+) -> None:
+    parent = {"fullchain": flag, "nucleus": place} if place else None
+    for rules, expected in (("document", document), ("production", production)):
+        result = decided(chain_world(fullchain, parent), rules)
+        passed = result.nuclei.filter("passed").sort("position")
+        assert "".join(passed["nucleus"]) == expected, rules
+        assert the_task(result)["outcome"] == ("nucleus" if expected else "no_candidates")
+
+
+def test_the_reason_tells_which_rule() -> None:
+    only_a = {"fullchain": "only", "nucleus": "A"}
+    result = decided(chain_world("only", only_a))
+    assert dict(result.nuclei.select("nucleus", "detail").iter_rows()) == {
+        "N": "F2",
+        "A": "F2",
+        "O": "F3",
+        "B": "F2",
+    }
+    assert at(decided(chain_world(None, None)), "O")["detail"] == "F1"
+
+
+def test_a_parent_nucleus_lost_earlier_leaves_nothing() -> None:
+    tables = chain_world("capable", {"fullchain": "capable", "nucleus": "A"})
+    tables["storage_endpoints"][1]["space_free"] = 0.0
+    result = decided(tables)
+    assert the_task(result)["outcome"] == "no_candidates"
+    assert the_task(result)["stage"] == "full_chain"
+    assert reasons(result)["A"] == "disk_space"
+    assert the_task(result)["would_help"] == ["disk_space", "full_chain"]
+
+
+def test_an_unknown_parent_keeps_the_task_waiting() -> None:
+    tables = chain_world("capable", {"fullchain": None, "nucleus": None}) | {"parent_tasks": []}
+    assert the_task(decided(tables))["outcome"] == "parent_missing"
+    tables["tasks"][0]["fullchain"] = None
+    assert the_task(decided(tables))["outcome"] == "nucleus"
+    tables["tasks"][0] |= {"fullchain": "capable", "parent_tid": tables["tasks"][0]["jeditaskid"]}
+    assert the_task(decided(tables))["outcome"] == "nucleus"
+
+
+def test_the_parents_own_flag_is_a_switch() -> None:
+    tables = chain_world("capable", {"fullchain": None, "nucleus": "A"})
+    result = decided(tables, ProductionRules(parent_flag_needed=False))
+    assert the_task(result)["nucleus"] == "A"
+    assert the_task(result)["n_passed"] == 1
+
+
+@pytest.mark.parametrize("fullchain", [None, "capable", "require", "only", "sometimes"])
+@pytest.mark.parametrize("mode", [None, "allow", "only", "never"])
+def test_jobs_stay_where_chain_and_nucleus_agree(fullchain: str | None, mode: str | None) -> None:
+    expected = fullchain in full_chain.FULL_CHAIN and mode in ("allow", "only")
+    assert full_chain.chained(fullchain, mode) is expected
+    frame = pl.DataFrame({"f": [fullchain], "b": [mode]}, schema={"f": pl.String, "b": pl.String})
+    lazy = nw.from_native(frame).select(c=full_chain.chained_where(nw.col("f"), nw.col("b")))
+    assert lazy.to_native().item() is expected
+
+
+def queue(name: str, catchall: str | None, **columns: object) -> Row:
+    return {"panda_queue": name, "pandasite": "A", "catchall": catchall} | columns
+
+
+MIXED = [
+    queue("Q3", None),
+    queue("Q2", "x,bareNucleus=allow,secondaryNucleus=B"),
+    queue("Q1", "bareNucleus=only", type="analysis"),
+]
+
+
+def test_any_queue_gives_the_site_its_mode_or_the_first_one_loaded() -> None:
+    """F-6; queues that run no production say nothing."""
+    queues = frames({"queues": MIXED})["queues"]
+    said = full_chain.bare_modes(queues, rules=ProductionRules()).to_dicts()
+    assert said == [{"nucleus": "A", "bare_mode": "allow", "secondary_nucleus": "B", "mixed": True}]
+    deployed = full_chain.bare_modes(queues, rules=ProductionRules("production")).to_dicts()
+    assert deployed[0]["bare_mode"] is None
+
+
+def test_a_world_without_modes_reads_them_from_the_queues() -> None:
+    tables = world("A", "B", queues=MIXED, tasks=[task(fullchain="require")])
+    result = decided(tables)
+    assert the_task(result)["nucleus"] == "A"
+    assert result.findings["finding"].to_list() == [
+        "queues of the site do not agree on bareNucleus"
+    ]
+    assert the_task(decided(tables, "production"))["outcome"] == "no_candidates"
