@@ -7,15 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.curves import QueuedCurve, ThroughputCurve
-from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, at_snapshots, read
+from brokerlab.brokerage.inputs.frames import SNAPSHOT
+from brokerlab.brokerage.link_metrics import (
+    MATRIX,
+    QUEUED_KEYS,
+    THROUGHPUT_KEYS,
+    TIME,
+    WINDOW_MINUTES,
+    link_metrics,
+)
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
@@ -24,56 +31,28 @@ from brokerlab.numerics import FloatArray
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
 
-WINDOW_MINUTES = 60
 WEIGHT_OF_ITSELF = 2.5
 MAX_CLOSENESS = 11
 UNKNOWN_CLOSENESS = 0.7 * MAX_CLOSENESS
-BLOCKED = -1
 
-CLOSENESS_KEY = "AGIS_closeness"
-QUEUED_KEYS = {False: "Production Output_queued", True: "Express_queued"}
-THROUGHPUT_KEYS = {"1h": "dashb_mbps_1h", "1d": "dashb_mbps_1d", "1w": "dashb_mbps_1w"}
-
-_COLUMNS = {
-    CLOSENESS_KEY: "closeness",
-    QUEUED_KEYS[False]: "queued",
-    QUEUED_KEYS[True]: "queued_express",
-    **{key: f"mbps_{window}" for window, key in THROUGHPUT_KEYS.items()},
-}
 WEIGHTS = ("queued_weight", "throughput_weight", "network_weight")
 LINK_KEY = ["snapshot", "nucleus", "src", "express"]
 LINK_FACTS = ("n_queued", "closeness", "mbps", "window", *WEIGHTS)
 
-_METRICS = tuple(_COLUMNS.values())
-_TIME = pl.Datetime("us")
-_MATRIX: Schema = {
-    "src": pl.String,
-    "dst": pl.String,
-    "key": pl.String,
-    "value": pl.Float64,
-    "ts": _TIME,
-}
-
 
 @dataclass(frozen=True)
 class NetworkSettings:
-    """What the configuration says about the network weight.
+    """What the configuration says about the formula.
 
     Attributes:
         queue_importance: NW_QUEUE_IMPORTANCE; the throughput part gets the rest.
         link_cap: NQUEUED_SAT_CAP [files].
-        nucleus_cap: NQUEUED_NUC_CAP_FOR_JOBS [files].
-        active: NW_ACTIVE.
-        threshold: NW_THRESHOLD * NW_WEIGHT_MULTIPLIER, least weight of express work.
 
     Source: network-weight.md 1.
     """
 
     queue_importance: float = 0.5
     link_cap: float = 150
-    nucleus_cap: float = 10000
-    active: bool = False
-    threshold: float = 1.7
 
     def __post_init__(self) -> None:
         if not self.link_cap:
@@ -96,9 +75,6 @@ class NetworkSettings:
         return cls(
             queue_importance=float(get("NW_QUEUE_IMPORTANCE")),
             link_cap=float(get("NQUEUED_SAT_CAP")),
-            nucleus_cap=float(get("NQUEUED_NUC_CAP_FOR_JOBS")),
-            active=bool(get("NW_ACTIVE")),
-            threshold=float(get("NW_THRESHOLD")) * float(get("NW_WEIGHT_MULTIPLIER")),
         )
 
 
@@ -176,132 +152,24 @@ def links(
     """
     settings = NetworkSettings.of(config or Config.empty())
     rules = rules or ProductionRules()
-    moments = _instants(instants)
-    asked = _asked(nuclei, moments)
-    wide = _metrics(
-        _fetch(network_matrix, moments, asked, window_minutes), moments, asked, window_minutes
+    wide = link_metrics(
+        network_matrix, instants=instants, nuclei=nuclei, window_minutes=window_minutes
     )
     long = pl.concat(
-        [
-            wide.with_columns(
-                express=pl.lit(express),
-                n_queued=pl.col("queued_express" if express else "queued").fill_null(0.0),
-            )
-            for express in QUEUED_KEYS
-        ]
+        wide.with_columns(
+            express=pl.lit(express),
+            n_queued=pl.col("queued_express" if express else "queued").fill_null(0.0),
+        )
+        for express in QUEUED_KEYS
     )
-    if asked is not None:
-        key = [name for name in ("snapshot", "nucleus", "express") if name in asked.columns]
-        long = long.join(asked.select(key).unique(), on=key, how="semi", nulls_equal=True)
+    if nuclei is not None and "express" in nuclei.columns:
+        key = [name for name in ("snapshot", "nucleus", "express") if name in nuclei.columns]
+        long = long.join(nuclei.select(key).unique(), on=key, how="semi", nulls_equal=True)
     chosen = long.with_columns(**_throughput(rules))
     weighed = _weigh(
         chosen, settings, curve or throughput_curve(rules), queued_curve or QueuedCurve()
     )
     return weighed.select(*LINK_KEY, *LINK_FACTS).sort(LINK_KEY)
-
-
-def _instants(instants: pl.DataFrame | None) -> pl.DataFrame:
-    """Return the distinct instants; an absent table is one instant without time."""
-    if instants is None:
-        return pl.DataFrame({"snapshot": [None], "at": [None]}, schema={**SNAPSHOT, "at": _TIME})
-    return read("instants", instants, {}, {**SNAPSHOT, "at": _TIME}).unique("snapshot")
-
-
-def _asked(nuclei: pl.DataFrame | None, moments: pl.DataFrame) -> pl.DataFrame | None:
-    """Return ``snapshot``, ``nucleus`` and perhaps ``express`` that are needed."""
-    if nuclei is None:
-        return None
-    has = {
-        name: dtype
-        for name, dtype in {"express": pl.Boolean, **SNAPSHOT}.items()
-        if name in nuclei.columns
-    }
-    rows = read("nuclei", nuclei, {"nucleus": pl.String}, has).unique().drop_nulls("nucleus")
-    if "snapshot" not in has:
-        rows = moments.select("snapshot").join(rows, how="cross")
-    return rows
-
-
-def _fetch(
-    network_matrix: IntoFrame | None,
-    moments: pl.DataFrame,
-    asked: pl.DataFrame | None,
-    window_minutes: float,
-) -> pl.DataFrame:
-    """Fetch the rows that can count at all."""
-    if network_matrix is None:
-        return pl.DataFrame(schema={**SNAPSHOT, **_MATRIX})
-    frame = nw.from_native(network_matrix).lazy()
-    present = frame.collect_schema().names()
-    if "key" in present:
-        frame = frame.filter(nw.col("key").is_in(list(_COLUMNS)))
-    if asked is not None and "dst" in present:
-        frame = frame.filter(nw.col("dst").is_in(asked["nucleus"].unique().to_list()))
-    if "ts" in present and moments.height and not moments["at"].has_nulls():
-        first, last = moments["at"].min(), moments["at"].max()
-        if isinstance(first, datetime):
-            oldest = first - timedelta(minutes=window_minutes)
-            frame = frame.filter((nw.col("ts") > oldest) & (nw.col("ts") <= last))
-    names = [name for name in (*SNAPSHOT, *_MATRIX) if name in present]
-    rows = frame.select(*names).collect("polars").to_native()
-    return (
-        read("network_matrix", rows, _MATRIX, SNAPSHOT)
-        .filter(pl.col("value").is_not_nan())
-        .drop_nulls(["src", "dst", "key", "value", "ts"])
-    )
-
-
-def _metrics(
-    matrix: pl.DataFrame,
-    moments: pl.DataFrame,
-    asked: pl.DataFrame | None,
-    window_minutes: float,
-) -> pl.DataFrame:
-    """Return one row per instant and link with a column per metric: its newest value inside the window."""
-    rows, snapshot = at_snapshots(matrix, moments)
-    ends = [*snapshot, "src", "dst"]
-    known = rows.select(ends).unique().with_row_index("link")
-    rows = rows.join(known, on=ends, how="inner").select(
-        "link", "ts", "value", metric=pl.col("key").replace_strict(_COLUMNS)
-    )
-    if asked is None:
-        wanted = (
-            moments.join(known, on=snapshot, how="inner")
-            if snapshot
-            else moments.join(known, how="cross")
-        )
-    else:
-        needed = asked.select("snapshot", dst="nucleus").unique()
-        wanted = needed.join(moments, on="snapshot", how="inner", nulls_equal=True).join(
-            known, on=[*snapshot, "dst"], how="inner"
-        )
-    return _newest(rows, wanted.rename({"dst": "nucleus"}), window_minutes)
-
-
-def _newest(matrix: pl.DataFrame, wanted: pl.DataFrame, window_minutes: float) -> pl.DataFrame:
-    """Add the newest value of each metric inside the window; links without any are left out.
-
-    One as-of join per metric keeps the memory at the size of the result.
-    """
-    ageless = pl.col("at").is_null()
-    found = wanted.with_columns(
-        upper=pl.col("at").fill_null(pl.lit(matrix["ts"].max(), dtype=_TIME)),
-        oldest=pl.col("at") - pl.duration(minutes=window_minutes),
-    ).sort("upper")
-    for metric in _METRICS:
-        rows = matrix.filter(pl.col("metric") == metric).select("link", "ts", "value")
-        joined = found.select("link", "upper", "oldest", "at").join_asof(
-            rows.sort("ts", "value"),
-            left_on="upper",
-            right_on="ts",
-            by="link",
-            strategy="backward",
-            check_sortedness=False,
-        )
-        fresh = pl.when(ageless | (pl.col("ts") > pl.col("oldest"))).then("value")
-        found = found.with_columns(joined.select(fresh.alias(metric)).to_series())
-    something = pl.any_horizontal(pl.col(name).is_not_null() for name in _METRICS)
-    return found.filter(something).select("snapshot", "nucleus", "src", *_METRICS)
 
 
 def _throughput(rules: ProductionRules) -> dict[str, pl.Expr]:
@@ -451,8 +319,8 @@ def network_weight(
     rows = [dict(row) for row in network_matrix]
     snapshot = {"snapshot": [0]}
     known = links(
-        pl.from_dicts(rows, schema=dict(_MATRIX)) if rows else None,
-        instants=pl.DataFrame({**snapshot, "at": [at]}, schema={**SNAPSHOT, "at": _TIME}),
+        pl.from_dicts(rows, schema=dict(MATRIX)) if rows else None,
+        instants=pl.DataFrame({**snapshot, "at": [at]}, schema={**SNAPSHOT, "at": TIME}),
         config=config,
         rules=rules,
         curve=curve,

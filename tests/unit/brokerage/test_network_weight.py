@@ -10,10 +10,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from brokerlab.brokerage.curves import QueuedCurve, ThroughputCurve
+from brokerlab.brokerage.link_metrics import CLOSENESS_KEY, QUEUED_KEYS, THROUGHPUT_KEYS
 from brokerlab.brokerage.network_weight import (
-    CLOSENESS_KEY,
-    QUEUED_KEYS,
-    THROUGHPUT_KEYS,
     NetworkSettings,
     at_links,
     links,
@@ -166,9 +164,9 @@ def test_zero_cap_is_refused():
 
 
 def test_settings_are_read():
-    values = {"NW_THRESHOLD": 1.5, "NW_WEIGHT_MULTIPLIER": 2.0, "NW_ACTIVE": True}
-    settings = NetworkSettings.of(Config.empty().with_values(values))
-    assert settings == NetworkSettings(active=True, threshold=3.0)
+    config = Config.empty().with_values({"NQUEUED_SAT_CAP": 300, "NW_QUEUE_IMPORTANCE": 0.0})
+    assert NetworkSettings.of(config) == NetworkSettings(queue_importance=0.0, link_cap=300)
+    assert NetworkSettings.of(Config.empty()) == NetworkSettings(0.5, 150)
 
 
 def test_curves_can_be_replaced():

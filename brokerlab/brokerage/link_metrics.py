@@ -1,0 +1,166 @@
+"""The newest metrics of links into nuclei at many instants, in one query per metric.
+
+Source: network-weight.md section 1.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, at_snapshots, read
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoFrame
+
+WINDOW_MINUTES = 60
+
+CLOSENESS_KEY = "AGIS_closeness"
+QUEUED_KEYS = {False: "Production Output_queued", True: "Express_queued"}
+THROUGHPUT_KEYS = {"1h": "dashb_mbps_1h", "1d": "dashb_mbps_1d", "1w": "dashb_mbps_1w"}
+
+_COLUMNS = {
+    CLOSENESS_KEY: "closeness",
+    QUEUED_KEYS[False]: "queued",
+    QUEUED_KEYS[True]: "queued_express",
+    **{key: f"mbps_{window}" for window, key in THROUGHPUT_KEYS.items()},
+}
+
+_METRICS = tuple(_COLUMNS.values())
+TIME = pl.Datetime("us")
+MATRIX: Schema = {
+    "src": pl.String,
+    "dst": pl.String,
+    "key": pl.String,
+    "value": pl.Float64,
+    "ts": TIME,
+}
+
+
+def link_metrics(
+    network_matrix: IntoFrame | None,
+    *,
+    instants: pl.DataFrame | None = None,
+    nuclei: pl.DataFrame | None = None,
+    window_minutes: float = WINDOW_MINUTES,
+) -> pl.DataFrame:
+    """Return the newest value of each metric of every link into a nucleus at every instant.
+
+    Args:
+        network_matrix: See :func:`brokerlab.brokerage.network_weight.links`, as for the others.
+        instants: ``snapshot``, ``at``.
+        nuclei: ``nucleus`` and perhaps ``snapshot``.
+        window_minutes: Age limit [min].
+
+    Returns:
+        One row per ``snapshot, nucleus, src`` with any metric inside the window: ``closeness``, ``queued``,
+        ``queued_express`` [files], ``mbps_1h``, ``mbps_1d``, ``mbps_1w`` [MB/s], f64; null = missing.
+
+    Raises:
+        SchemaError: A missing column or a column of another type.
+    """
+    moments = _instants(instants)
+    asked = None if nuclei is None else _asked(nuclei, moments)
+    rows = _fetch(network_matrix, moments, asked, window_minutes)
+    return _metrics(rows, moments, asked, window_minutes)
+
+
+def _instants(instants: pl.DataFrame | None) -> pl.DataFrame:
+    """Return the distinct instants; an absent table is one instant without time."""
+    if instants is None:
+        return pl.DataFrame({"snapshot": [None], "at": [None]}, schema={**SNAPSHOT, "at": TIME})
+    return read("instants", instants, {}, {**SNAPSHOT, "at": TIME}).unique(
+        "snapshot", keep="first", maintain_order=True
+    )
+
+
+def _asked(nuclei: pl.DataFrame, moments: pl.DataFrame) -> pl.DataFrame:
+    """Return the ``snapshot``, ``nucleus`` that are needed."""
+    dated = SNAPSHOT if "snapshot" in nuclei.columns else {}
+    rows = read("nuclei", nuclei, {"nucleus": pl.String}, dated).drop_nulls("nucleus").unique()
+    return rows if dated else moments.select("snapshot").join(rows, how="cross")
+
+
+def _fetch(
+    network_matrix: IntoFrame | None,
+    moments: pl.DataFrame,
+    asked: pl.DataFrame | None,
+    window_minutes: float,
+) -> pl.DataFrame:
+    """Fetch the rows that can count at all."""
+    if network_matrix is None:
+        return pl.DataFrame(schema={**SNAPSHOT, **MATRIX})
+    frame = nw.from_native(network_matrix).lazy()
+    present = frame.collect_schema().names()
+    if "key" in present:
+        frame = frame.filter(nw.col("key").is_in(list(_COLUMNS)))
+    if asked is not None and "dst" in present:
+        frame = frame.filter(nw.col("dst").is_in(asked["nucleus"].unique().to_list()))
+    if "ts" in present and moments.height and not moments["at"].has_nulls():
+        first, last = moments["at"].min(), moments["at"].max()
+        if isinstance(first, datetime):
+            oldest = first - timedelta(minutes=window_minutes)
+            frame = frame.filter((nw.col("ts") > oldest) & (nw.col("ts") <= last))
+    names = [name for name in (*SNAPSHOT, *MATRIX) if name in present]
+    rows = frame.select(*names).collect("polars").to_native()
+    return (
+        read("network_matrix", rows, MATRIX, SNAPSHOT)
+        .filter(pl.col("value").is_not_nan())
+        .drop_nulls(["src", "dst", "key", "value", "ts"])
+    )
+
+
+def _metrics(
+    matrix: pl.DataFrame,
+    moments: pl.DataFrame,
+    asked: pl.DataFrame | None,
+    window_minutes: float,
+) -> pl.DataFrame:
+    """Return one row per instant and link with a column per metric: its newest value inside the window."""
+    rows, snapshot = at_snapshots(matrix, moments)
+    ends = [*snapshot, "src", "dst"]
+    known = rows.select(ends).unique().with_row_index("link")
+    rows = rows.join(known, on=ends, how="inner").select(
+        "link", "ts", "value", metric=pl.col("key").replace_strict(_COLUMNS)
+    )
+    if asked is None:
+        wanted = (
+            moments.join(known, on=snapshot, how="inner")
+            if snapshot
+            else moments.join(known, how="cross")
+        )
+    else:
+        needed = asked.select("snapshot", dst="nucleus").unique()
+        wanted = needed.join(moments, on="snapshot", how="inner", nulls_equal=True).join(
+            known, on=[*snapshot, "dst"], how="inner"
+        )
+    return _newest(rows, wanted.rename({"dst": "nucleus"}), window_minutes)
+
+
+def _newest(matrix: pl.DataFrame, wanted: pl.DataFrame, window_minutes: float) -> pl.DataFrame:
+    """Add the newest value of each metric inside the window; links without any are left out.
+
+    One as-of join per metric keeps the memory at the size of the result.
+    """
+    ageless = pl.col("at").is_null()
+    found = wanted.with_columns(
+        upper=pl.col("at").fill_null(pl.lit(matrix["ts"].max(), dtype=TIME)),
+        oldest=pl.col("at") - pl.duration(minutes=window_minutes),
+    ).sort("upper")
+    for metric in _METRICS:
+        rows = matrix.filter(pl.col("metric") == metric).select("link", "ts", "value")
+        joined = found.select("link", "upper", "oldest", "at").join_asof(
+            rows.sort("ts", "value"),
+            left_on="upper",
+            right_on="ts",
+            by="link",
+            strategy="backward",
+            check_sortedness=False,
+        )
+        fresh = pl.when(ageless | (pl.col("ts") > pl.col("oldest"))).then("value")
+        found = found.with_columns(joined.select(fresh.alias(metric)).to_series())
+    something = pl.any_horizontal(pl.col(name).is_not_null() for name in _METRICS)
+    return found.filter(something).select("snapshot", "nucleus", "src", *_METRICS)
