@@ -103,3 +103,11 @@ def test_every_recorded_choice_agrees() -> None:
             wrong += [f"{case['id']}: " + "; ".join(found)] if found else []
     vectors.report(NAME, len(cases), len(cases) - len(wrong))
     assert not wrong, f"{NAME}: {len(wrong)} of {len(cases)} differ:\n" + "\n".join(wrong[:10])
+
+
+def test_the_document_rules_decide_what_production_aborts() -> None:
+    cases = {n: case for n, case in enumerate(vectors.load(NAME)) if "error" in case["expected"]}
+    result = decide(tables_of(cases), rules=ProductionRules("document"))
+    assert result.tasks.height == len(cases)
+    assert "abort" not in set(result.tasks["outcome"])
+    assert result.tasks["outcome"].null_count() == 0
