@@ -21,7 +21,9 @@ _OWN = {
     "q_pledgedcpu": pl.col("pledgedcpu").fill_null(0),
     "q_jobseed": pl.col("jobseed").fill_null("std"),
     "q_ucore": (pl.col("capability") == "ucore").fill_null(value=False),
-    "q_pull_ups": (pl.col("workflow") == "pull_ups").fill_null(value=False),
+    "q_streams": ((pl.col("capability") == "ucore") & (pl.col("workflow") == "pull_ups")).fill_null(
+        value=False
+    ),
     "q_max_io_intensity": pl.col("max_io_intensity"),
     "q_site": pl.col("pandasite"),
     "q_fairsharepolicy": pl.col("fairsharepolicy"),

@@ -20,7 +20,7 @@ INPUTS = (
     "t_prio", "t_scout", "t_single", "t_listed", "t_merging", "t_express", "t_es", "t_jumbo",
     "t_iointensity", "t_nucleus_id", "t_nucleus_only", "t_total", "t_nfiles", "t_t1_factor",
     "t_network", "t_queue_limit", "t_min_weight", "t_percent",
-    "q_corecount", "q_ucore", "q_pull_ups", "q_local_only", "q_jumbo", "p_storage_id",
+    "q_corecount", "q_ucore", "q_streams", "q_local_only", "q_jumbo", "p_storage_id",
     "s_pilots", "s_running", "s_workers", "x_numslots", "x_near", "x_locked", "x_preference", "s_live",
     "x_avail", "x_navail", "x_avail_tape", "x_navail_tape",
     "x_running", "x_defined", "x_assigned", "x_activated", "x_starting",

@@ -14,9 +14,9 @@ from brokerlab.brokerage.production_jobs.nucleus import link_side, near_side, un
 from brokerlab.brokerage.production_jobs.pairs import Side
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
-from brokerlab.matching.zero_share import TASK_COLUMNS, decide_pairs
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.matching.software_pairs import software_pairs
+from brokerlab.matching.zero_share import TASK_COLUMNS, decide_pairs
 
 Tables = dict[str, pl.DataFrame]
 KEYS = ["snapshot", "parent"]
@@ -119,7 +119,9 @@ def _state(tasks: pl.DataFrame, state: Tables, ids: Ids, rules: ProductionRules)
         **dict.fromkeys(("s_running_cores", "s_starting_cores"), 0),
         **dict.fromkeys(("s_read_lan", "s_write_lan", "s_write_wan", "s_read_wan"), False),
         **dict.fromkeys(("s_input_disk", "s_output_disk"), False),
-        **{"s_diskio": 0.0, "s_space": None, "s_laststart_s": None},
+        "s_diskio": 0.0,
+        "s_space": None,
+        "s_laststart_s": None,
     }
     rows = rows.drop("snapshot", "parent").with_columns(
         pl.col(name).fill_null(value) for name, value in missing.items() if value is not None

@@ -33,7 +33,7 @@ def counted(rules: ProductionRules, settings: JobSettings) -> dict[str, pl.Expr]
         }
     low = pl.col("t_prio") <= settings.max_prio_to_bootstrap
     pilots = (pl.col("s_pilots") > 0) & ~pl.col("t_listed")
-    boots = few & pilots & pl.col("q_ucore") & pl.col("q_pull_ups") & low
+    boots = few & pilots & pl.col("q_streams") & low
     base = pl.when(boots).then(workers).otherwise(real)
     with_slots = (
         pl.when(slots == 0)
