@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, read, yes
+from brokerlab.matching.catchall import read_catchalls
 
 PER_CORE_FLAG = "per_core_attr"
 PER_CORE = ("maxrss", "minrss", "maxwdir")
@@ -145,15 +146,15 @@ def scale_per_core(queues: pl.DataFrame) -> pl.DataFrame:
         **dict.fromkeys(PER_CORE, pl.Float64),
     }
     rows = with_used(queues, used)
-    item = pl.col("catchall").fill_null("").str.contains(rf"(?:^|,){PER_CORE_FLAG}")
-    given = pl.col("params").str.extract(rf'"{PER_CORE_FLAG}"\s*:\s*"?([^",}}\s]*)')
-    on = ~given.str.to_lowercase().is_in(["false", "0", "null", "none", ""])
-    flagged = pl.coalesce(on, item)
+    read_once = read_catchalls(rows).select("catchall", "params", flagged=PER_CORE_FLAG)
     cores = pl.max_horizontal(1, pl.col("corecount").fill_null(0))
-    return rows.with_columns(
-        pl.when(flagged).then(pl.col(name) * cores).otherwise(pl.col(name)).alias(name)
+    scaled = rows.join(
+        read_once, on=["catchall", "params"], how="left", nulls_equal=True, maintain_order="left"
+    ).with_columns(
+        pl.when("flagged").then(pl.col(name) * cores).otherwise(pl.col(name)).alias(name)
         for name in PER_CORE
     )
+    return scaled.drop("flagged")
 
 
 def derived_rows(
