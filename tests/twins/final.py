@@ -62,7 +62,7 @@ def weigh(task: Task, name: str) -> Weighed:
         rules=world.rules,
     )
     by_type = weights.by_resource_type(
-        world.by_resource_type.get(parent, []), task.types_at(parent), local=local
+        task.counts_by_type(parent), task.types_at(parent), local=local
     )
     found = Weighed(name, local, counts, running, by_type)
     found.weight = weights.plain_weight(running, counts, local=local)
@@ -108,26 +108,28 @@ def queue_limit(task: Task) -> int:
 
 def cap(task: Task, found: Weighed) -> str | None:
     """Checks 46 to 48 (6.4)."""
-    world, limit = task.world, queue_limit(task)
-    plain = not task.express and not is_ucore(task, found.name)
-    if plain and _queued(task, found) > max(limit, 2 * found.running):
+    world = task.world
+    if not task.express and _too_many_queued(task, found):
         return "queued_cap"
     if task.express and found.network_weight is not None and world.network_counts():
         least = world.setting("NW_THRESHOLD") * world.setting("NW_WEIGHT_MULTIPLIER")
         if found.network_weight < least:
             return "network_weight_low"
-    if not task.express and found.by_type is not None:
-        running, waiting = found.by_type
-        if waiting > max(limit, 2 * max(running, found.running)):
+    by_type = found.by_type if world.rules.cap_mode == "limit" else None
+    if not task.express and by_type is not None:
+        running, waiting = by_type
+        if waiting > max(queue_limit(task), 2 * max(running, found.running)):
             return "queued_cap_rt"
     return None
 
 
-def _queued(task: Task, found: Weighed) -> int:
+def _too_many_queued(task: Task, found: Weighed) -> bool:
+    """Check 46; the page's form counts defined jobs too, at every queue, and allows no least number (J26)."""
     queued = weights.queued(found.counts, local=found.local)
     if task.world.rules.cap_mode == "document":
-        queued += found.counts.defined
-    return queued
+        return queued + found.counts.defined > 2 * found.running
+    limit = max(queue_limit(task), 2 * found.running)
+    return queued > limit and not is_ucore(task, found.name)
 
 
 def candidate_counts(task: Task, found: Weighed) -> dict[str, float | None]:

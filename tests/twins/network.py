@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from tests.twins.world import World, when
+from tests.twins.world import World
 
 MAX_AGE = timedelta(minutes=60)
 FARTHEST = 11
@@ -17,7 +17,7 @@ def links_to(world: World, nucleus: str, at: Any) -> dict[str, dict[str, float]]
     """Return source -> metric -> value of the links to a nucleus, without what is older than an hour."""
     links: dict[str, dict[str, float]] = {}
     for row in world.links_to.get(nucleus, []):
-        time = when(row.get("ts"))
+        time = row.get("ts")
         if row.get("value") is None or time is None or (at is not None and time <= at - MAX_AGE):
             continue
         links.setdefault(row["src"], {})[row["key"]] = row["value"]
@@ -32,7 +32,7 @@ def throughput_weight(mbps: float, rules: Any) -> float:
     """Return the step that a throughput [MB/s] stands on."""
     for edge, weight in STEPS:
         if mbps > edge:
-            return rules.throughput_step_50 if weight is None else weight
+            return float(rules.throughput_step_50) if weight is None else weight
     return 1.0
 
 
@@ -57,12 +57,12 @@ def network_weight(
         return OWN_SITE
     metrics = (link or {}) if site is not None else {}
     queued = metrics.get(queued_key(express), 0)
-    queued_weight = 2 - queued / world.setting("NQUEUED_SAT_CAP")
+    queued_weight: float = 2 - queued / world.setting("NQUEUED_SAT_CAP")
     mbps = throughput(metrics, world.rules)
     if mbps is not None:
-        by_throughput = throughput_weight(mbps, world.rules)
+        by_throughput: float = throughput_weight(mbps, world.rules)
     else:
         closeness = metrics.get("AGIS_closeness", 0.7 * FARTHEST)
         by_throughput = 1 + (FARTHEST - closeness) / FARTHEST
-    importance: float = world.setting("NW_QUEUE_IMPORTANCE")
+    importance = float(world.setting("NW_QUEUE_IMPORTANCE"))
     return importance * queued_weight + (1 - importance) * by_throughput

@@ -78,6 +78,23 @@ def decide(world: World, row: Row, hint_queues: list[str] | None = None) -> dict
     return brokerage.result()
 
 
+def decide_all(tables: dict[str, Any], *, rules: Any = "document") -> list[dict[str, Any]]:
+    """Decide every row of ``tasks``, each in the world of its ``snapshot``.
+
+    Returns:
+        What :func:`decide` returns, with ``jeditaskid`` and ``snapshot``, in the order of ``tasks``.
+    """
+    worlds: dict[int, World] = {}
+    found = []
+    for row in tables["tasks"]:
+        snapshot = row.get("snapshot") or 0
+        if snapshot not in worlds:
+            worlds[snapshot] = index_world(tables, rules, snapshot)
+        key = {"jeditaskid": row["jeditaskid"], "snapshot": snapshot}
+        found.append({**key, **decide(worlds[snapshot], row)})
+    return found
+
+
 def candidates(task: Task) -> list[str]:
     """Return the queues to look at, and set the flags of pre-assignment (3)."""
     world = task.world

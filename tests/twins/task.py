@@ -84,6 +84,11 @@ class Task:
         rows = self.resource_types.get(parent)
         return {row.get("resource_type") for row in rows or [self.row]}
 
+    def counts_by_type(self, parent: str) -> list[Row]:
+        """Return the rows of ``job_stats_rt`` at a queue of the task's share or work queue."""
+        rows = self.world.by_resource_type.get(parent, [])
+        return [row for row in rows if row.get("gshare") in (None, self.queue_name)]
+
     def slots(self, parent: str) -> int | None:
         return slots_lookup(
             self.world.slots.get(parent, []), self.queue_name, self.row.get("resource_type")
@@ -119,6 +124,7 @@ class Task:
         }
         self.total = sum(self.sizes.values())
         self.nfiles = len(self.sizes)
+        self._available: dict[tuple[str, bool], tuple[int, int]] = {}
         self.on_disk: dict[str, set[str]] = {}
         self.on_tape: dict[str, set[str]] = {}
         for row in world.task_rows("file_locations", self.id):
@@ -133,10 +139,14 @@ class Task:
 
     def available(self, parent: str, *, tape: bool = False) -> tuple[int, int]:
         """Return size [B] and number of the files at a queue, on disk or on disk and tape."""
-        there = self.on_disk.get(parent, set())
-        if tape:
-            there = there | self.on_tape.get(parent, set())
-        return sum(self.sizes.get(lfn, 0) for lfn in there), len(there)
+        key = (parent, tape)
+        if key not in self._available:
+            there = self.on_disk.get(parent, set())
+            if tape:
+                there = there | self.on_tape.get(parent, set())
+            there &= self.sizes.keys()
+            self._available[key] = sum(self.sizes[lfn] for lfn in there), len(there)
+        return self._available[key]
 
     def memory_base(self) -> int:
         """Return the requirement before scaling [MB], 0 for none (4.2)."""
@@ -190,7 +200,7 @@ class Task:
 
     def cputime(self) -> float | None:
         """Return HS06 s per event."""
-        value = self.row.get("cputime")
+        value: float | None = self.row.get("cputime")
         if value is None:
             return None
         return value / 1000 if (self.row.get("cputimeunit") or "").startswith("m") else value

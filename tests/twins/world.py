@@ -130,7 +130,7 @@ class World:
             for row in self.rows("queue_storage_site")
             if row.get("site_name")
         }
-        self.links_to = grouped(self.rows("network_matrix"), "dst")
+        self.links_to = grouped(_timed(self.rows("network_matrix"), "ts"), "dst")
         self.unwritable_nuclei = {
             nucleus
             for nucleus, row in self.nuclei.items()
@@ -149,7 +149,9 @@ class World:
         self.cores: dict[Any, int] = defaultdict(int)
         for row in self.rows("core_stats"):  # of two rows with one key the last holds
             self.cores[row["computingsite"], row["jobstatus"]] = row["ncores"] or 0
-        self.activity = {row["computingsite"]: row for row in self.rows("site_activity")}
+        self.activity = {
+            row["computingsite"]: row for row in _timed(self.rows("site_activity"), "laststart")
+        }
         self.workers = grouped(self.rows("worker_stats"), "panda_queue")
         self.slots = grouped(self.rows("slots"), "panda_queue")
         self.diskio = {
@@ -227,7 +229,8 @@ class World:
         return bool(self.setting("NW_ACTIVE") or not self.rules.network_needs_active)
 
     def laststart(self, name: str) -> datetime | None:
-        return when(self.activity.get(name, {}).get("laststart"))
+        last: datetime | None = self.activity.get(name, {}).get("laststart")
+        return last
 
     def is_down(self, endpoint: str | Row | None, access: str) -> bool:
         """Say whether an endpoint's access is down (chapter 1.5, J15); an unknown endpoint is not."""
@@ -238,6 +241,10 @@ class World:
         if self.rules.other_status_up:
             return status in ("OFF", "TEST")
         return status not in ("ON", None)
+
+
+def _timed(rows: list[Row], column: str) -> list[Row]:
+    return [row | {column: when(row.get(column))} for row in rows]
 
 
 def _counts(rows: list[Row], tag: str) -> dict[Any, int]:
