@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from brokerlab.matching.description import ANY, EXCLUSIVE, DescriptionError, Hardware
 from brokerlab.matching.hardware import ANY as ANY_ASKED
-from brokerlab.matching.hardware import CpuSpec
+from brokerlab.matching.hardware import CpuSpec, RequestError
 from brokerlab.matching.patterns import matches_anchored
 from brokerlab.matching.rules import MatchingRules
 
@@ -20,7 +20,8 @@ def match_cpu(
         rules: Switches ``empty_arch_accepts``, ``item_without_arch_is_any``.
 
     Raises:
-        DescriptionError: The queue names no ``arch``, or the item does not where it has to.
+        DescriptionError: The queue names no ``arch``.
+        RequestError: An item names no ``arch`` where it has to.
         PatternError: An architecture that has to be read as a regexp cannot be.
 
     Source: software-hardware-matching.md 4, 7.
@@ -40,7 +41,7 @@ def _fits_arch(spec: CpuSpec, cpu: Hardware, rules: MatchingRules) -> bool:
     listed = cpu.attributes.get("arch")
     arch = ANY_ASKED if spec.arch is None and rules.item_without_arch_is_any else spec.arch
     if arch is None:
-        raise DescriptionError("a CPU of the task has no arch")
+        raise RequestError("an item of cpu_specs has no arch")
     if listed is None:
         raise DescriptionError("the queue's CPU has no arch")
     if arch == ANY_ASKED:

@@ -216,8 +216,9 @@ class Translation:
         """Read one member of a class; sets that RE2 cannot hold in a class go to ``outside``."""
         character = self.source[self.position]
         if character != "\\":
+            code = self._code(character)
             self.position += 1
-            return self._code(character)
+            return code
         letter = self.source[self.position + 1]
         if letter in COMPLEMENTS or letter in SETS:
             self.position += 2

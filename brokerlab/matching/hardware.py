@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from brokerlab.errors import DataError
+
 ANY = "*"
+
+
+class RequestError(DataError):
+    """Raised when what a task asks for cannot be compared with any queue."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from brokerlab.matching.architecture import Request
 from brokerlab.matching.cpu import match_cpu
 from brokerlab.matching.description import Description, DescriptionError
 from brokerlab.matching.gpu import GpuNode, match_gpu
+from brokerlab.matching.hardware import RequestError
 from brokerlab.matching.patterns import PatternError
 from brokerlab.matching.platform import is_regexp, platform_at, resolve_platform, with_base
 from brokerlab.matching.release import Release, has_container, has_release, parse_transhome
@@ -34,6 +35,9 @@ REASONS = (
     "platform_unresolved",
 )
 """Every reason to reject, in the order of the decision (section 3; section 7 for the third)."""
+
+OF_QUEUE = "sw_tags.data"
+"""Begins the problems that are the queue's; the others are the task's."""
 
 AUTO_QUEUE, ANY_QUEUE = ("AUTO",), ("ANY",)
 
@@ -146,8 +150,10 @@ def examine(request: Request, queue: SoftwareQueue, *, rules: MatchingRules) -> 
     try:
         description = _readable(request, queue)
         reason = _hardware(request, description, queue.gpu_nodes, rules)
-    except (DescriptionError, PatternError) as error:
-        return Examined("sw_description_invalid", str(error))
+    except DescriptionError as error:
+        return Examined("sw_description_invalid", f"{OF_QUEUE}: {error}")
+    except (RequestError, PatternError) as error:
+        return Examined("sw_description_invalid", f"architecture: {error}")
     if reason is not None:
         return Examined(reason)
     compared, resolved = platform_at(request.sw_platform, description, rules=rules)
@@ -159,7 +165,7 @@ def _readable(request: Request, queue: SoftwareQueue) -> Description:
     if queue.description is None:
         raise DescriptionError(queue.invalid or "unreadable")
     if request.invalid is not None:
-        raise DescriptionError(f"architecture of the task: {request.invalid}")
+        raise RequestError(request.invalid)
     return queue.description
 
 
@@ -196,7 +202,7 @@ def match_software(
     try:
         reason = _software(task, task.release, queue, all_tags, examined, rules)
     except DescriptionError as error:
-        return Match(accept=False, reason="sw_description_invalid", problem=str(error))
+        return Match(accept=False, reason="sw_description_invalid", problem=f"{OF_QUEUE}: {error}")
     if reason is not None:
         return Match(accept=False, reason=reason)
     weight = 1.0 if queue.releases == ANY_QUEUE else _preference(task.request, queue)

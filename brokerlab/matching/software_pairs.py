@@ -16,6 +16,7 @@ from brokerlab.matching.gpu import GpuNode
 from brokerlab.matching.notes import warn
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.matching.software import (
+    OF_QUEUE,
     Examined,
     Match,
     SoftwareQueue,
@@ -85,14 +86,19 @@ def software_pairs(
     asked: dict[SoftwareTask, int] = {}
     task_codes = [asked.setdefault(_task(*row), len(asked)) for row in kinds.iter_rows()]
     matches = [_at_offer(list(asked), offer, offered.all_tags, rules) for offer in offered.offers]
-    warn("software matching", [*offered.problems, *_transhomes(kinds), *_problems(matches)])
+    first_names = dict(zip(reversed(offered.codes.tolist()), reversed(offered.names), strict=True))
+    found = [
+        _problem(match.problem, first_names[number])
+        for number, row in enumerate(matches)
+        for match in row
+        if match.problem is not None
+    ]
+    warn("software matching", [*offered.problems, *_transhomes(kinds), *found])
     n, m = kinds.height, len(offered.names)
     pairs = kinds[np.repeat(np.arange(n), m)].with_columns(
         panda_queue=pl.Series(offered.names * n, dtype=pl.String)
     )
-    codes = np.add.outer(
-        np.array(task_codes, np.int64) * max(len(offered.offers), 1), offered.codes
-    )
+    codes = np.add.outer(np.array(task_codes, np.int64), offered.codes * len(asked))
     decisions = _decisions(matches)[codes.ravel()]
     return pairs.hstack(decisions)
 
@@ -144,10 +150,9 @@ def _decisions(matches: list[list[Match]]) -> pl.DataFrame:
     )
 
 
-def _problems(matches: list[list[Match]]) -> list[str]:
-    """Return what could not be read, once each."""
-    found = (match.problem for row in matches for match in row if match.problem is not None)
-    return list(dict.fromkeys(found))
+def _problem(problem: str, queue: str) -> str:
+    """Return what could not be read, with the queue where it is the queue's."""
+    return problem.replace(OF_QUEUE, f"{OF_QUEUE} of {queue}", 1)
 
 
 def _transhomes(requests: pl.DataFrame) -> list[str]:
@@ -188,11 +193,11 @@ def _offers(
             description, invalid = _description(described_as, present=name in data)
             offers.append(SoftwareQueue(listed, description, invalid, key[3], dict(key[4])))
         if offers[numbers[key]].invalid is not None:
-            problems.append(f"sw_tags.data of {name}: {offers[numbers[key]].invalid}")
+            problems.append(f"{OF_QUEUE} of {name}: {offers[numbers[key]].invalid}")
         codes.append(numbers[key])
     all_tags, invalid = _description(data.get(ALL_TAGS), present=ALL_TAGS in data)
     if invalid is not None:
-        problems.append(f"sw_tags.data of {ALL_TAGS}: {invalid}")
+        problems.append(f"{OF_QUEUE} of {ALL_TAGS}: {invalid}")
     names = rows["panda_queue"].to_list()
     return _Queues(names, np.array(codes, np.int64), offers, all_tags, problems)
 

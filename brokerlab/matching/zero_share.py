@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from brokerlab.matching.fairshare_policy import Clause, Policy, parse
+from brokerlab.matching.fairshare_policy import PRIORITY, Clause, Policy, parse
 from brokerlab.matching.notes import warn
 from brokerlab.matching.patterns import PatternError
 from brokerlab.matching.processing_groups import TEST, processing_group
@@ -61,9 +61,9 @@ class _Attribute:
         numbers = {value: number for number, value in enumerate(dict.fromkeys(changed))}
         return cls(list(numbers), np.array([numbers[value] for value in changed], dtype=np.int64))
 
-    def spread(self, per_value: Sequence[bool]) -> Flags:
+    def spread(self, per_value: Flags) -> Flags:
         """Return one flag per task from one per distinct value."""
-        return np.asarray(per_value, dtype=np.bool_)[self.codes]
+        return per_value[self.codes]
 
 
 @dataclass
@@ -89,11 +89,10 @@ class _Tasks:
         key = clause.without_place()
         if key not in self.asked:
             attribute = self.attributes[clause.key]
-            answers = [_ask(clause, value) for value in attribute.values]
-            holds, unreadable, error = (
-                attribute.spread(list(column)) for column in zip(*answers, strict=True)
-            )
-            self.asked[key] = holds, unreadable, error
+            answers = np.array([_ask(clause, value) for value in attribute.values], dtype=np.bool_)
+            holds, unreadable, error = answers.reshape(-1, 3).T
+            spread = attribute.spread
+            self.asked[key] = spread(holds), spread(unreadable), spread(error)
         return self.asked[key]
 
 
@@ -122,21 +121,17 @@ def _decide(policy: Policy, tasks: _Tasks, rules: MatchingRules) -> _Answers:
     if not policy.text:
         answers.reason[:] = NO_POLICY
         return answers
-    exempt = tasks.attributes["type"].spread(
-        [group == TEST for group in tasks.attributes["type"].values]
-    )
+    groups = tasks.attributes["type"]
+    exempt = groups.spread(np.array([group == TEST for group in groups.values], dtype=np.bool_))
     answers.reason[exempt] = TEST_EXEMPT
     undecided = ~exempt
     for index, subpolicy in enumerate(policy.subpolicies):
-        here = undecided.copy()
-        failed = np.zeros(n, np.bool_)
+        here, failed = undecided.copy(), np.zeros(n, np.bool_)
         for clause in subpolicy.clauses:
             holds, unreadable, error = tasks.ask(clause)
-            if clause.key == "priority":
-                skipped = here & tasks.merging
+            if clause.key == PRIORITY:
                 answers.priority_error[here & unreadable & ~tasks.merging] = True
                 holds = np.where(tasks.merging, rules.merge_priority == "match", holds)
-                error = error & ~skipped
             failed |= here & error
             here &= holds & ~error
         answers.reason[failed] = ERROR
