@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from brokerlab.matching.architecture import parse_architecture
 from brokerlab.matching.description import Description, DescriptionError, read_description
 from brokerlab.matching.gpu import GpuNode
 from brokerlab.matching.notes import warn
+from brokerlab.matching.patterns import PatternError, compile_pattern
+from brokerlab.matching.platform import is_regexp
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.matching.software import (
     OF_QUEUE,
@@ -93,7 +95,8 @@ def software_pairs(
         for match in row
         if match.problem is not None
     ]
-    warn("software matching", [*offered.problems, *_transhomes(kinds), *found])
+    told = [*offered.problems, *_transhomes(kinds), *_platforms(asked, rules), *found]
+    warn("software matching", told)
     n, m = kinds.height, len(offered.names)
     pairs = kinds[np.repeat(np.arange(n), m)].with_columns(
         panda_queue=pl.Series(offered.names * n, dtype=pl.String)
@@ -153,6 +156,18 @@ def _decisions(matches: list[list[Match]]) -> pl.DataFrame:
 def _problem(problem: str, queue: str) -> str:
     """Return what could not be read, with the queue where it is the queue's."""
     return problem.replace(OF_QUEUE, f"{OF_QUEUE} of {queue}", 1)
+
+
+def _platforms(tasks: Iterable[SoftwareTask], rules: MatchingRules) -> list[str]:
+    """Return the regexp platforms that cannot be read, and so stand for nothing at any queue."""
+    found = []
+    for platform in dict.fromkeys(task.request.sw_platform for task in tasks):
+        if is_regexp(platform, by_characters=rules.regexp_by_characters):
+            try:
+                compile_pattern(platform)
+            except PatternError as error:
+                found.append(f"architecture: {error}")
+    return found
 
 
 def _transhomes(requests: pl.DataFrame) -> list[str]:

@@ -113,6 +113,18 @@ def test_unreadable_requests_and_releases() -> None:
     assert frame["reason"].to_list() == [None, "sw_description_invalid"]
 
 
+@pytest.mark.parametrize("rules", ["document", "production"])
+@pytest.mark.parametrize("platform", ["(x86_64|aarch64)-el9(?!-opt)", "(x86_64"])
+def test_platforms_that_cannot_be_read_stand_for_nothing(platform: str, rules: str) -> None:
+    mounted = json.dumps(json.loads(GOOD) | {"containers": ["any"]})
+    asked = requests((f"{platform}#x86_64", "Athena-24.0.40", None, None))
+    with pytest.warns(BrokerlabWarning, match=r"1 findings: architecture: .* at position"):
+        frame = software_pairs(
+            asked, queues(A=["AUTO"]), sw_tags(A=mounted), rules=MatchingRules(rules)
+        )
+    assert frame["reason"].to_list() == ["platform_unresolved"]
+
+
 @pytest.mark.parametrize(
     ("releases", "reason"),
     [
