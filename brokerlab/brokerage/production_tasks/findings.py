@@ -27,7 +27,7 @@ def gather(tasks: pl.DataFrame, tables: Mapping[str, pl.DataFrame], given: Input
         given: Input of the tasks.
 
     Returns:
-        ``jeditaskid, snapshot, subject, finding``.
+        ``jeditaskid, snapshot, subject, finding``; null keys for what concerns all tasks.
     """
     stranger = pl.col("nucleus").is_not_null() & pl.col("assigned").is_null()
     parts = [
@@ -35,9 +35,9 @@ def gather(tasks: pl.DataFrame, tables: Mapping[str, pl.DataFrame], given: Input
         _said(given.unreadable, "datasetname", "no complete copy that can be read over WAN"),
         *_of_tokens(tasks, tables["output_datasets"]),
     ]
-    said = "queues of the site do not agree on bareNucleus"
-    mixed = held(tasks.select(KEY), tables["nuclei"].filter("mixed"), keys=["snapshot"])
-    parts.append(_said(mixed, "nucleus", said))
+    nobody = [pl.lit(None, pl.Int64).alias(key) for key in KEY]  # said once, not for every task
+    mixed = tables["nuclei"].filter("mixed").with_columns(nobody)
+    parts.append(_said(mixed, "nucleus", "queues of the site do not agree on bareNucleus"))
     no_nuclei = tasks.join(
         held(tasks.select(KEY), tables["nuclei"], keys=["snapshot"]), on=KEY, how="anti"
     )
