@@ -70,10 +70,9 @@ def inactive(task: Task, queue: Row) -> Answer:
     applies = task.urgent or task.merging or task.row.get("mergeoutput")
     if not applies or task.single_or_list:
         return None
-    counts = task.counts(queue["panda_queue"], queue)
-    waiting = counts.activated
+    waiting = task.world.all_shares[queue["panda_queue"], "activated"]
     if task.world.rules.inactive_counts_starting:
-        waiting += counts.starting
+        waiting += task.world.all_shares[queue["panda_queue"], "starting"]
     last = task.world.laststart(queue["panda_queue"])
     old = last is not None and task.at is not None and last < task.at - INACTIVE
     return "inactive" if old and waiting > 0 else None

@@ -30,7 +30,6 @@ SWITCHES: dict[str, tuple[Any, Any]] = {
     "parent_stays_in_list": (False, True),  # J37
     "throughput_step_50": (1.7, 1.6),  # D1
     "newest_window_first": (True, False),  # D3
-    "bare_mode_of": ("any", "first"),  # F-6
 }
 
 

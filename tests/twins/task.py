@@ -40,7 +40,7 @@ class Task:
         self.site_preassigned = self.list_preassigned = False
         self._counted_by()
         self._input()
-        bare = world.bare_modes.get(self.nucleus) if self.nucleus else None
+        bare = world.nuclei.get(self.nucleus, {}).get("bare_mode")
         self.chained = get("fullchain") in ("only", "require", "capable") and bool(bare)
 
     def look_around(self, state: Any) -> None:

@@ -94,17 +94,6 @@ class World:
             for name, row in self.queues.items()
         }
         self.nuclei = {row["nucleus"]: row for row in self.rows("nuclei")}
-        self.bare_modes: dict[str, str | None] = {}
-        for nucleus, row in self.nuclei.items():
-            modes = [
-                self.catchall[name].bare_mode
-                for name in self.names
-                if self.queues[name].get("pandasite") == nucleus
-            ]
-            found = [mode for mode in modes if mode]
-            first = row.get("bare_mode")
-            any_mode = first or (found[0] if found else None)
-            self.bare_modes[nucleus] = first if self.rules.bare_mode_of == "first" else any_mode
         tags = {row["panda_queue"]: row["data"] for row in self.rows("sw_tags")}
         gpus = grouped(self.rows("worker_node_gpu"), "panda_queue")
         levels = grouped(self.rows("worker_node_cpu_level"), "panda_queue")

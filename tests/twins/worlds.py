@@ -194,7 +194,11 @@ def _attached(rng: Random, parents: list[str], home: dict[str, str], tables: Tab
 def _nuclei(rng: Random, sites: list[str], nuclei: list[str], tables: Tables) -> list[Row]:
     rows = []
     for site in sites:
-        queues = sorted(row["panda_queue"] for row in tables["queues"] if row["pandasite"] == site)
+        queues = sorted(
+            row["panda_queue"]
+            for row in tables["queues"]
+            if row["pandasite"] == site and row["type"] != "analysis"
+        )
         disk = f"{site}_DATADISK"
         rows.append(
             {
