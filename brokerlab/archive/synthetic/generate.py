@@ -12,14 +12,7 @@ import polars as pl
 
 from brokerlab.archive import manifest as manifests
 from brokerlab.archive.manifest import Manifest, Source
-from brokerlab.archive.synthetic import (
-    activity,
-    brokerage_settings,
-    links,
-    software,
-    storage,
-    transfers,
-)
+from brokerlab.archive.synthetic import activity, brokerage_settings, links, logs, software, storage
 from brokerlab.archive.synthetic import world as worlds
 from brokerlab.archive.synthetic.block import draw_block
 from brokerlab.archive.synthetic.frames_jobs import jobs_frame
@@ -32,7 +25,9 @@ from brokerlab.archive.synthetic.frames_tasks import (
 )
 from brokerlab.archive.synthetic.grid import Grid, draw_grid
 from brokerlab.archive.synthetic.production import draw_orders
+from brokerlab.archive.synthetic.replicas import replicas
 from brokerlab.archive.synthetic.settings import SynthSettings
+from brokerlab.archive.synthetic.transfers import delayed
 from brokerlab.archive.synthetic.truth import truth_queues, truth_tasks
 from brokerlab.archive.synthetic.world import World, draw_world
 from brokerlab.archive.writer import ROW_GROUP, ArchiveWriter
@@ -169,7 +164,7 @@ def _write_blocks(
     for index in range(n_blocks):
         quota = int(edges[index + 1] - edges[index])
         block = draw_block(settings, world, index=index, n_blocks=n_blocks, quota=quota)
-        block = transfers.delayed(block, grid)
+        block = delayed(block, grid)
         pulse.add(block)
         ends = ends_of(block)
         totals = totals_of(block, ends)
@@ -180,9 +175,9 @@ def _write_blocks(
         rest.add("files", files)
         rest.add("tasks", orders.complete_tasks(tasks))
         rest.add("datasets", orders.complete_datasets(datasets_frame(settings, block, totals)))
-        rest.add("replicas", transfers.replicas(settings, grid, block, files))
-        rest.add("job_status_log", transfers.job_status_log(grid, jobs))
-        rest.add("task_status_log", transfers.task_status_log(settings, block, totals, tasks))
+        rest.add("replicas", replicas(settings, grid, block, files, orders.tasks))
+        rest.add("job_status_log", logs.job_status_log(grid, jobs))
+        rest.add("task_status_log", logs.task_status_log(settings, block, totals, tasks))
         queues = truth_queues(world, block, totals)
         rest.add("truth/queues", queues)
         rest.add("truth/tasks", truth_tasks(settings, world, block, totals, queues))

@@ -24,7 +24,7 @@ OWN_STORAGE_SHARE = 0.93
 """Share of satellites with storage of their own; the others write to the nearest nucleus."""
 SLOW_SHARE = 0.05
 """Share of the satellites' queues at slow sites."""
-SPECIAL = ("test", "es", "eshigh", "long", "gpu", "jumbo", "bare_storage")
+SPECIAL = ("test", "jumbo", "es", "eshigh", "long", "short", "gpu", "no_storage")
 """What the first queues without jobs are made of, so that no job contradicts what they publish."""
 
 
@@ -67,8 +67,8 @@ class Grid:
     def queue_storage(self) -> IntArray:
         """Site whose storage each queue writes to; -1 = the queue has no endpoint."""
         place = self.storage[self.site].copy()
-        if "bare_storage" in self.special:
-            place[self.special["bare_storage"]] = -1
+        if "no_storage" in self.special:
+            place[self.special["no_storage"]] = -1
         return place
 
 
@@ -97,7 +97,8 @@ def draw_grid(settings: SynthSettings, world: World) -> Grid:
     in_use = np.where(world.usable & world.production, world.size, 0.0)
     size: FloatArray = np.bincount(site, weights=in_use, minlength=len(sites)).astype(np.float64)
     active, bare, secondary = _roles(sites, nucleus, size)
-    special = dict(zip(SPECIAL, np.flatnonzero(~world.usable).tolist(), strict=False))
+    idle = np.flatnonzero(~world.usable & world.production)
+    special = dict(zip(SPECIAL, idle.tolist(), strict=False))
     grid = Grid(
         sites=sites, nucleus=nucleus, active=active, bare=bare, secondary=secondary,
         storage=_storage(rng, nucleus), size=size, site=site,
@@ -179,7 +180,7 @@ def _texts(rng: np.random.Generator, world: World, special: dict[str, int]) -> d
     usual = world.frame["wnconnectivity"].to_list()
     other = rng.choice(len(CONNECTIVITIES), n)
     plain = rng.random(n) < 0.85
-    releases = rng.choice(len(RELEASES), n, p=[0.90, 0.06, 0.02, 0.02])
+    releases = rng.choice(len(RELEASES), n, p=[0.92, 0.05, 0.015, 0.015])
     policy = rng.choice(len(POLICIES), n, p=POLICY_SHARES)
     columns: dict[str, list[object]] = {
         "wnconnectivity": [u if p else CONNECTIVITIES[o] for u, p, o in zip(usual, plain, other, strict=True)],
@@ -188,6 +189,7 @@ def _texts(rng: np.random.Generator, world: World, special: dict[str, int]) -> d
         "workflow": rng.choice(["pull_ups", "push", "pull"], n, p=[0.6, 0.28, 0.12]).tolist(),
         "jobseed": rng.choice(["std", "all"], n, p=[0.75, 0.25]).tolist(),
         "mintime": [0] * n,
+        "maxtime": world.frame["maxtime"].to_list(),
     }  # fmt: skip
     for kind, (name, value) in SPECIAL_VALUES.items():
         if kind in special:
@@ -215,6 +217,7 @@ SPECIAL_VALUES: dict[str, tuple[str, object]] = {
     "es": ("jobseed", "es"),
     "eshigh": ("jobseed", "eshigh"),
     "long": ("mintime", 21_600),
+    "short": ("maxtime", 43_200),
     "gpu": ("releases", '["AUTO"]'),
 }
 """Column and value that make a queue special."""

@@ -31,6 +31,7 @@ ARCHITECTURES: tuple[tuple[str | None, float], ...] = (
     (json.dumps({"sw_platform": LINUX, "gpu_spec": {"vendor": "nvidia", "model": "*", "version": ">=12"}}), 0.015),
     (f"{LINUX}&nvidia:vram>=16384", 0.015),
     ("(x86_64|aarch64)-el9-gcc13-opt", 0.03),
+    ("x86_64-(el9|alma9)-gcc13-opt", 0.02),
     ("aarch64-el9-gcc13-opt", 0.02),
     ("x86_64-el9-gcc14-opt", 0.02),
     ('{"sw_platform": "x86_64-el9-gcc13-opt"', 0.005),  # JSON that is almost JSON
@@ -233,7 +234,7 @@ def _parameters(rng: np.random.Generator, block: Block, task: IntArray) -> dict[
     events = tasks.events[task].astype(np.int64)
     simul = per_type(lambda k: k.name == "simulation")[tasks.kind[task]] > 0
     dynamic = _pick(rng, n, 0.15, simul & tasks.has_events[task])
-    served = _pick(rng, n, 0.08, simul)
+    served = _pick(rng, n, 0.08, simul) | _pick(rng, n, 0.3, simul & (tasks.cores[task] == 1))
     jumbo = _pick(rng, n, 0.3, served)
     return {
         "currentpriority": _where(low, rng.choice([100, 120, 150], n)),

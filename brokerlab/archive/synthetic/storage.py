@@ -37,6 +37,12 @@ def has_tape(grid: Grid) -> BoolArray:
     return np.asarray(grid.nucleus | (np.arange(len(grid.sites)) % 20 == 7))
 
 
+def walled_site(grid: Grid) -> int:
+    """Return the satellite whose disk is never read from outside: the largest that has its own storage."""
+    own = ~grid.nucleus & (grid.storage == np.arange(len(grid.sites)))
+    return int(np.argmax(np.where(own, grid.size, -1.0)))
+
+
 def ddm_endpoints(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
     """Return ``ddm_endpoints``: every endpoint at ``HISTORY`` times, the first at the start of the period.
 
@@ -93,9 +99,11 @@ def _statuses(
             hit = (site == nuclei[first[place]]) & (kind == 0) & (when == moment)
             drawn[name] = np.where(hit, 1, drawn[name])
     largest = (site == nuclei[first[0]]) & (kind == 0)  # some place always works
-    return {
-        name: [STATUSES[c] for c in np.where(largest, 0, codes)] for name, codes in drawn.items()
-    }
+    drawn = {name: np.where(largest, 0, codes) for name, codes in drawn.items()}
+    walled = (site == walled_site(grid)) & (kind == 0)
+    drawn["read_wan"] = np.where(walled, 1, drawn["read_wan"])
+    drawn["read_lan"] = np.where(walled, 0, drawn["read_lan"])
+    return {name: [STATUSES[c] for c in codes] for name, codes in drawn.items()}
 
 
 def _space(
@@ -106,7 +114,7 @@ def _space(
     large = grid.nucleus[site]
     level = np.where(large, np.log(8e6), np.log(1.2e6)) + np.where(kind == 1, -2.5, 0.0)
     total = np.exp(level + np.where(large, 0.35, 0.7) * rng.standard_normal(per_time)[again])
-    usual = np.where(large, 0.025, 0.05) * np.exp(0.5 * rng.standard_normal(per_time)[again])
+    usual = np.where(large, 0.035, 0.05) * np.exp(0.5 * rng.standard_normal(per_time)[again])
     part = np.minimum(usual * np.exp(0.35 * rng.standard_normal(n)), 0.6)
     tight = ~large & (rng.random(n) < TIGHT_SHARE)
     free = np.where(tight, rng.uniform(20, 400, n), total * part)
