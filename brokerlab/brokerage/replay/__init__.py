@@ -3,8 +3,32 @@
 :func:`build` makes them all; the parts can be called alone.
 """
 
+from brokerlab.brokerage.replay.activity import (
+    network_matrix,
+    site_activity_of_data,
+    site_activity_of_jobs,
+    slots,
+    worker_stats,
+)
 from brokerlab.brokerage.replay.build import Replay, build
 from brokerlab.brokerage.replay.clock import instants
 from brokerlab.brokerage.replay.counts import job_counts
+from brokerlab.brokerage.replay.schedule import job_brokerages, task_brokerages
+from brokerlab.brokerage.replay.work import open_tasks, remaining_work, task_resource_types
 
-__all__ = ["Replay", "build", "instants", "job_counts"]
+__all__ = [
+    "Replay",
+    "build",
+    "instants",
+    "job_brokerages",
+    "job_counts",
+    "network_matrix",
+    "open_tasks",
+    "remaining_work",
+    "site_activity_of_data",
+    "site_activity_of_jobs",
+    "slots",
+    "task_brokerages",
+    "task_resource_types",
+    "worker_stats",
+]

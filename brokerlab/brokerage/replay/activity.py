@@ -114,9 +114,9 @@ def _per_moment(
     ran: nw.LazyFrame[Any], time: str, clock: Clock, parents: Mapping[str, str] | None
 ) -> pl.DataFrame:
     """Count the jobs of each queue that pass a time at each moment, and the latest such time."""
-    moments = ran.select("computingsite", time=nw.col(time), moment=clock.moment(nw.col(time)))
+    named = ran.filter(~nw.col("computingsite").is_null())
     found = collect(
-        moments.filter(~nw.col("moment").is_null() & ~nw.col("computingsite").is_null())
+        clock.moments(named.select("computingsite", time=nw.col(time)))
         .group_by("computingsite", "moment")
         .agg(nw.len().cast(nw.Int64).alias("n"), nw.col("time").max().alias("last"))
     )
@@ -127,10 +127,11 @@ def _per_moment(
 
 def _levels(passed: pl.DataFrame, sites: list[str], clock: Clock) -> tuple[Any, Any]:
     """Return how many jobs have passed, and the latest time, by queue (rows) and instant (columns)."""
-    code = pl.Series(passed["computingsite"]).replace_strict(
-        sites, range(len(sites)), return_dtype=pl.Int64
+    rows = pl.DataFrame({"computingsite": sites}, schema={"computingsite": pl.String})
+    code = passed.select("computingsite").join(
+        rows.with_row_index("row"), on="computingsite", maintain_order="left"
     )
-    at = code.to_numpy(), passed["place"].to_numpy()
+    at = code["row"].to_numpy(), passed["place"].to_numpy()
     count = np.zeros((len(sites), len(clock)), np.int64)
     last = np.zeros((len(sites), len(clock)), np.int64)
     np.add.at(count, at, passed["n"].to_numpy())

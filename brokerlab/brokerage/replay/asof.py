@@ -12,8 +12,6 @@ import polars as pl
 from brokerlab.brokerage.replay.clock import Clock
 from brokerlab.brokerage.replay.tables import TIME, Types, collect, narrow
 
-_VERSION = "__version"
-
 
 def as_of(
     frame: Any,
@@ -69,16 +67,13 @@ def _last_before_instants(
     """Keep in the engine the rows of the last time of each entity before each instant, with ``place``."""
     if not len(clock):
         return collect(lazy.head(0)).with_columns(place=pl.lit(0, pl.Int64))
-    stamped = lazy.with_columns(moment=clock.moment(nw.col(time))).filter(
-        nw.col(time).is_null() | ~nw.col("moment").is_null()
-    )
-    latest = nw.col(time).max().over(*entity, "moment")
-    kept = stamped.with_columns(latest=latest).filter(
-        nw.col(time).is_null() | (nw.col(time) == nw.col("latest"))
-    )
-    found = collect(kept.drop("latest"))
-    place = clock.place(found["moment"].fill_null(0))
-    return found.with_columns(place=place.cast(pl.Int64)).drop("moment")
+    stamped = clock.moments(lazy, time)
+    latest = stamped.with_columns(latest=nw.col(time).max().over(*entity, "moment"))
+    kept = latest.filter(nw.col(time) == nw.col("latest")).drop("latest")
+    found = collect(kept)
+    placed = found.with_columns(place=clock.place(found["moment"]).cast(pl.Int64)).drop("moment")
+    always = collect(lazy.filter(nw.col(time).is_null())).with_columns(place=pl.lit(0, pl.Int64))
+    return pl.concat([placed, always.select(placed.columns)])
 
 
 def _held(

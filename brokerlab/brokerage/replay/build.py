@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -12,8 +12,7 @@ import polars as pl
 
 from brokerlab.brokerage import contracts as job_contracts
 from brokerlab.brokerage.production_tasks import contracts as task_contracts
-from brokerlab.brokerage.replay import schedule
-from brokerlab.brokerage.replay.clock import instants, rounded
+from brokerlab.brokerage.replay import plan, schedule
 from brokerlab.brokerage.replay.maker import Maker
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError, DataError, nearest
@@ -79,10 +78,10 @@ class Replay:
 def build(
     archive: Archive,
     *,
-    start: datetime | None = None,
-    end: datetime | None = None,
-    at: datetime | None = None,
-    tasks: list[int] | pl.DataFrame | None = None,
+    start: datetime | str | None = None,
+    end: datetime | str | None = None,
+    at: datetime | str | None = None,
+    tasks: Sequence[int] | pl.DataFrame | None = None,
     stage: str = "jobs",
     every: str | None = "10m",
     cycle: str = "1h",
@@ -97,17 +96,17 @@ def build(
 
     Args:
         archive: An archive, ``brokerlab.archive.open(path)``.
-        start: First instant, naive UTC; None = the first brokerage.
-        end: Instants before this one; None = the last brokerage.
-        at: One instant for all tasks, instead of their own (``tasks`` says which; else those brokered by then and
-            not ended).
-        tasks: Ids of tasks, or a table ``jeditaskid``, perhaps ``at``, ``is_merging``, ``use_scout``: what to broker;
+        start: First brokerage, naive UTC or such a text; None = the first there is.
+        end: Brokerages before this time; None = to the last.
+        at: One instant for all tasks, instead of their own: ``tasks``, or else (``stage="jobs"`` only) every task with
+            jobs made by then and after.
+        tasks: What to broker: ids of tasks, or a table ``jeditaskid``, perhaps ``at``, ``is_merging``, ``use_scout``;
             None takes every task of the label.
         stage: ``jobs``: where jobs go; ``tasks``: the choice of the nucleus.
         every: Grid to which instants are rounded down, so that tasks share them; None keeps each.
         cycle: Jobs of a task made in one such cycle of the clock come from one brokerage (``stage="jobs"``).
         label: ``prodsourcelabel``; None takes all.
-        merging: Broker the merge chunks instead of the ordinary ones (tables about a task's input are one or the other).
+        merging: Broker the merge chunks instead of the ordinary ones (tables about a task's input are of one kind).
         resource_work_queues: ``workqueue_id``, ``queue_name`` of work queues that are resource queues.
         rules: Switches ``milli_units_converted`` (``remaining_work``) and, for jobs, ``bare_mode_of`` (``nuclei``);
             everything else is the same for every rule set.
@@ -123,29 +122,17 @@ def build(
         production-job-brokerage.md section 1; production-task-brokerage.md section 1.
     """
     _check(archive, stage)
-    planned = _planned(archive, stage, tasks, cycle, label)
-    if at is not None:
-        planned = planned.with_columns(at=pl.lit(at, pl.Datetime("us"))).unique(
-            "jeditaskid", keep="last", maintain_order=True
-        )
-    inside = pl.lit(value=True)
-    inside &= pl.lit(value=True) if start is None else pl.col("at") >= start
-    inside &= pl.lit(value=True) if end is None else pl.col("at") < end
-    planned = planned.filter(inside)
-    if "is_merging" in planned.columns:
-        planned = planned.filter(pl.col("is_merging").fill_null(value=False) == merging)
-    if planned.is_empty():
-        raise DataError(
-            f"{archive.path}: no task is brokered between {start} and {end}; widen the period"
-        )
-    grid = None if at is not None else every
-    numbered = instants(planned, every=grid)
-    planned = (
-        planned.rename({"at": "brokerage_time"})
-        .with_columns(at=rounded(pl.col("brokerage_time"), grid))
-        .join(numbered, on="at")
-        .unique(["jeditaskid", "snapshot"], keep="first", maintain_order=True)
+    asked = plan.Asked(
+        start=plan.time_of(start, "start"),
+        end=plan.time_of(end, "end"),
+        at=plan.time_of(at, "at"),
+        tasks=tasks,
+        stage=stage,
+        cycle=cycle,
+        label=label,
+        merging=merging,
     )
+    planned, numbered = plan.planned(archive, asked, every=every)
     maker = Maker(
         archive,
         planned,
@@ -169,6 +156,7 @@ def build(
 
 
 def _check(archive: Archive, stage: str) -> None:
+    """Refuse an unknown stage and an archive without the tables that everything rests on."""
     if stage not in STAGES:
         raise ConfigError(f"stage={stage!r}: {nearest(stage, STAGES)}")
     missing = [name for name in ("jobs", "tasks", "queues") if not archive.has(name)]
@@ -178,35 +166,8 @@ def _check(archive: Archive, stage: str) -> None:
         )
 
 
-def _planned(
-    archive: Archive,
-    stage: str,
-    tasks: list[int] | pl.DataFrame | None,
-    cycle: str,
-    label: str | None,
-) -> pl.DataFrame:
-    """Return what to broker: ``jeditaskid``, ``at`` and, for jobs, the kind of chunk."""
-    if isinstance(tasks, pl.DataFrame) and "at" in tasks.columns:
-        kinds: dict[str, Any] = {
-            "jeditaskid": pl.Int64,
-            "at": pl.Datetime("us"),
-            "is_merging": pl.Boolean,
-            "use_scout": pl.Boolean,
-        }
-        known = [pl.col(name).cast(kind) for name, kind in kinds.items() if name in tasks.columns]
-        return tasks.select(known).drop_nulls(["jeditaskid", "at"]).sort("jeditaskid", "at")
-    if stage == "jobs":
-        found = schedule.job_brokerages(archive.jobs, cycle=cycle, label=label)
-    else:
-        log = archive.task_status_log if archive.has("task_status_log") else None
-        found = schedule.task_brokerages(archive.tasks, log, label=label)
-    if tasks is None:
-        return found
-    ids = tasks["jeditaskid"].to_list() if isinstance(tasks, pl.DataFrame) else tasks
-    return found.filter(pl.col("jeditaskid").is_in(ids))
-
-
 def _config(archive: Archive, moment: Any) -> Config:
+    """Return the settings at a time; defaults where the archive has none."""
     if not archive.has("gdpconfig"):
         return Config.empty()
     return Config.from_frame(archive.scan("gdpconfig").collect()).at(moment)

@@ -190,11 +190,8 @@ def live_changes(jobs: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Ch
     Returns:
         Changes by ``by``.
     """
-    ends = {"created": nw.col("created"), "left": nw.col("over_at")}
-    moments = states.times(jobs).select(
-        *by, *states.WEIGHTS, *(clock.moment(time).alias(name) for name, time in ends.items())
-    )
-    passed = _passed(moments, tuple(ends), by, clock)
+    ends = states.times(jobs).with_columns(left=nw.col("over_at"))
+    passed = _passed(ends, ("created", "left"), by, clock)
     gone = passed.groups["boundary"].eq("left").gather(passed.rows["group"])
     signed = [pl.when(gone).then(-pl.col(name)).otherwise(name).alias(name) for name in MEASURES]
     return Changes(passed.groups, passed.rows.with_columns(signed), clock)
@@ -202,14 +199,7 @@ def live_changes(jobs: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Ch
 
 def _from_times(times: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Changes:
     """Count the jobs that pass each of their five times, then say which status ends and begins there."""
-    moments = times.select(
-        *by,
-        *states.WEIGHTS,
-        "after",
-        "now",
-        *(clock.moment(nw.col(name)).alias(name) for name in states.BOUNDARIES),
-    )
-    passed = _passed(moments, states.BOUNDARIES, [*by, "after", "now"], clock)
+    passed = _passed(times, states.BOUNDARIES, [*by, "after", "now"], clock)
     boundary = pl.col("boundary")
     begins = dict(zip(states.BOUNDARIES, states.ENTERED, strict=True))
     ends = dict(zip(states.BOUNDARIES[1:], states.ENTERED[:-1], strict=True))
@@ -229,13 +219,7 @@ def _named(boundary: pl.Expr, status: dict[str, str]) -> pl.Expr:
 
 def _from_log(spans: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Changes:
     """Count the jobs that enter and leave each status."""
-    moments = spans.select(
-        *by,
-        *states.WEIGHTS,
-        "jobstatus",
-        *(clock.moment(nw.col(name)).alias(name) for name in ("enter", "leave")),
-    )
-    passed = _passed(moments, ("enter", "leave"), [*by, "jobstatus"], clock)
+    passed = _passed(spans, ("enter", "leave"), [*by, "jobstatus"], clock)
     status = pl.col("jobstatus")
     sides = [("enter", 1), ("leave", -1)]
     return _stacked(
@@ -260,12 +244,12 @@ def _stacked(passed: Changes, sides: Sequence[tuple[pl.Expr, int]], by: Sequence
 
 
 def _passed(
-    moments: nw.LazyFrame[Any], boundaries: Sequence[str], keys: Sequence[str], clock: Clock
+    jobs: nw.LazyFrame[Any], boundaries: Sequence[str], keys: Sequence[str], clock: Clock
 ) -> Changes:
     """Add up in the engine what passes each boundary at each moment, and place the moments.
 
     Args:
-        moments: ``keys``, the weights, and one column of moments per boundary.
+        jobs: ``keys``, the weights, and one column of times per boundary.
         boundaries: Those columns.
         keys: Columns to count by.
         clock: The instants.
@@ -276,12 +260,12 @@ def _passed(
     # narwhals' unpivot leaves the connection of a DuckDB relation; a union does the same
     long = nw.concat(
         [
-            moments.select(*keys, *states.WEIGHTS, boundary=nw.lit(name), moment=nw.col(name))
+            jobs.select(*keys, *states.WEIGHTS, boundary=nw.lit(name), time=nw.col(name))
             for name in boundaries
         ]
     )
     found = collect(
-        long.filter(~nw.col("moment").is_null())
+        clock.moments(long)
         .group_by(*keys, "boundary", "moment")
         .agg(
             nw.len().cast(nw.Int64).alias("njobs"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -149,24 +150,31 @@ class Clock:
         inside = after[after % self.step_us != 0]
         return [int(cell) for cell in np.unique(inside // self.step_us + 1)]
 
-    def moment(self, time: nw.Expr) -> nw.Expr:
-        """Return the moment that stands for a time: no instant lies between the two.
+    def moments(self, frame: nw.LazyFrame[Any], time: str = "time") -> nw.LazyFrame[Any]:
+        """Add ``moment``, which stands for a time: no instant lies between the two.
 
         Args:
-            time: A time; null stays null.
+            frame: A table of any engine.
+            time: Column of the time.
 
         Returns:
-            Microseconds after the first instant, 0 for everything up to it; null after the last one.
+            The table with ``moment``: microseconds after the first instant, 0 for everything up to it; without the rows
+            whose time is null or after the last instant.
         """
         span = int(self.at_us[-1]) - self.first_us
-        raw = microseconds(time) - self.first_us
-        after = nw.when(raw < 0).then(nw.lit(0)).otherwise(raw)
-        cell = (after + (self.step_us - 1)) // self.step_us
-        moment = cell * self.step_us
+        raw, after, moment = nw.col("raw_us"), nw.col("after_us"), nw.col("moment")
+        # step by step: one expression would hold the time many times over, and take engines long to plan
+        counted = frame.with_columns(raw_us=microseconds(nw.col(time)) - self.first_us)
+        near = counted.filter(raw <= span).with_columns(
+            after_us=nw.when(raw < 0).then(nw.lit(0)).otherwise(raw).cast(nw.Int64)
+        )
+        placed = near.with_columns(moment=(after + (self.step_us - 1)) // self.step_us)
         if self.split_cells:
-            inside = cell.is_in(self.split_cells)
-            moment = nw.when(inside).then(after).otherwise(moment)
-        return nw.when(after <= span).then(moment).cast(nw.Int64)
+            inside = moment.is_in(self.split_cells)
+            whole = nw.when(inside).then(after).otherwise(moment * self.step_us)
+        else:
+            whole = moment * self.step_us
+        return placed.with_columns(moment=whole.cast(nw.Int64)).drop("raw_us", "after_us")
 
     def place(self, moment: pl.Series) -> pl.Series:
         """Return the position of the first instant at or after each moment."""

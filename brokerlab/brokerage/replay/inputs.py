@@ -22,7 +22,7 @@ _DATASETS = {
     **dict.fromkeys(["creationtime", "modificationtime"], TIME),
 }
 _FILES = {
-    **dict.fromkeys(["jeditaskid", "datasetid"], INT),
+    **dict.fromkeys(["jeditaskid", "datasetid", "fileid"], INT),
     **dict.fromkeys(["lfn", "type"], TEXT),
     **dict.fromkeys(["fsize", "nevents", "startevent", "endevent", "boundaryid"], INT),
 }
@@ -91,20 +91,23 @@ def master_times(datasets: pl.DataFrame) -> pl.DataFrame:
 def input_files(frame: Any, inputs: pl.DataFrame) -> pl.DataFrame:
     """Return the files of the tasks' inputs (contract ``Files``), each file and range once, sorted.
 
-    All files of the task's input count as considered: the archive does not tell which of them one cycle took.
+    All files of the task's input count as considered: the archive does not tell which of them one cycle took. A file
+    without name is known by its number.
 
     Args:
         frame: Table ``files`` of any engine.
         inputs: Result of :func:`input_datasets`.
     """
-    lazy = narrow(frame, "files", _FILES, ("jeditaskid", "datasetid", "lfn"))
+    lazy = narrow(frame, "files", _FILES, ("jeditaskid", "datasetid"))
     chosen = inputs["jeditaskid"].unique().to_list()
     mine = lazy.filter(
         nw.col("jeditaskid").is_in(chosen) & nw.col("type").is_in((*INPUTS, *MERGED))
     )
     names = inputs.select("jeditaskid", "datasetid", "datasetname")
     found = collect(mine).join(names, on=["jeditaskid", "datasetid"]).drop("datasetid", "type")
-    known = found.filter(pl.col("lfn").is_not_null() & pl.col("datasetname").is_not_null())
+    number = pl.format("file {}", "fileid")
+    named = found.with_columns(lfn=pl.coalesce("lfn", number))
+    known = named.drop_nulls(["lfn", "datasetname"])
     columns = ["jeditaskid", "datasetname", "lfn", "startevent", "endevent"]
     return known.sort(*columns, "fsize", "nevents").unique(
         columns, keep="last", maintain_order=True

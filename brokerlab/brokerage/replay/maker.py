@@ -199,8 +199,16 @@ class Maker:
         self.tables["tasks"] = rows
         if (table := self._lazy("replicas")) is not None:
             pairs = rows.select("jeditaskid", "snapshot")
-            self.tables["replicas"] = inputs.replicas(table, own, pairs, self.clock)
+            self.tables["replicas"] = self._steady(inputs.replicas(table, own, pairs, self.clock))
         self._make_locations()
+
+    def _steady(self, replicas: pl.DataFrame) -> pl.DataFrame:
+        """Keep one state of a task's replicas for the job brokerage, which reads its input once per task."""
+        if self.stage == "tasks" or "snapshot" not in replicas.columns:
+            return replicas
+        self.notes.append("replicas of a task's input are those at its last brokerage")
+        last = pl.col("snapshot") == pl.col("snapshot").max().over("jeditaskid")
+        return replicas.filter(last).drop("snapshot")
 
     def _make_locations(self) -> None:
         """Read where files can be read from, or derive it from the replicas."""

@@ -28,9 +28,8 @@ def job_brokerages(
 ) -> pl.DataFrame:
     """Tell from the creation of jobs when the job brokerage ran for each task.
 
-    Jobs of a task made in the same cycle of the clock come from one brokerage, one second before the first of them.
-    A cycle with ordinary jobs is one of an ordinary chunk, whatever else was made in it; one of merge jobs only
-    is a merge chunk.
+    Jobs of a task made in the same cycle of the clock come from one brokerage, one second before the first of them;
+    merge jobs from one of their own.
 
     Args:
         jobs: Table ``jobs`` of any engine.
@@ -38,7 +37,7 @@ def job_brokerages(
         label: ``prodsourcelabel`` of the jobs; None takes all.
 
     Returns:
-        ``jeditaskid``, ``at`` (key, sorted), ``is_merging``, ``use_scout`` (some job of it was a scout), ``n_jobs``.
+        ``jeditaskid``, ``at``, ``is_merging`` (key, sorted), ``use_scout`` (some job of it was a scout), ``n_jobs``.
 
     Raises:
         SchemaError: Columns are missing.
@@ -67,15 +66,14 @@ def job_brokerages(
             nw.len().alias("n_jobs"),
         )
     )
-    found = collect(cycles).sort("jeditaskid", "cycle", "plain", descending=[False, False, True])
-    chosen = found.unique(["jeditaskid", "cycle"], keep="first", maintain_order=True)
-    return chosen.select(
+    found = collect(cycles)
+    return found.select(
         "jeditaskid",
         at=(pl.col("first").cast(pl.Int64) - _BEFORE_US).cast(pl.Datetime("us")),
         is_merging=pl.col("plain") == 0,
         use_scout=pl.col("scout") == 1,
         n_jobs=pl.col("n_jobs").cast(pl.Int64),
-    ).sort("jeditaskid", "at")
+    ).sort("jeditaskid", "at", "is_merging")
 
 
 def task_brokerages(

@@ -153,12 +153,12 @@ def used_events(jobs: Any, clock: Clock) -> UsedEvents:
     finished = table.filter(
         (nw.col("jobstatus") == "finished") & ~merging & (nw.col("nevents") > 0)
     )
+    timed = finished.filter(~nw.col("jeditaskid").is_null())
     if not len(clock):
-        finished = finished.head(0).select("jeditaskid", "nevents", moment=nw.lit(0))
-    else:
-        finished = finished.select("jeditaskid", "nevents", moment=clock.moment(last))
+        kinds = dict.fromkeys(["jeditaskid", "place", "n"], pl.Int64)
+        return UsedEvents(pl.DataFrame(schema=kinds), clock)
     found = collect(
-        finished.filter(~nw.col("moment").is_null() & ~nw.col("jeditaskid").is_null())
+        clock.moments(timed.select("jeditaskid", "nevents", time=last))
         .group_by("jeditaskid", "moment")
         .agg(nw.col("nevents").sum().cast(nw.Int64).alias("n"))
     )

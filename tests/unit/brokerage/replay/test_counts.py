@@ -2,135 +2,32 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from datetime import datetime, timedelta
-from typing import Any
-
 import duckdb
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab.brokerage import replay
 from brokerlab.brokerage.replay import states
-
-T0 = datetime(2026, 3, 1, 12)
-KEYS = (*states.GROUP, "jobstatus")
-TIMES = (
-    *("creationtime", "activatedtime", "starttime", "endtime"),
-    "statechangetime",
-    "modificationtime",
+from brokerlab.brokerage.replay.changes import Changes
+from brokerlab.brokerage.replay.counts import Counts, job_tables
+from brokerlab.errors import DataError, SchemaError
+from tests.unit.brokerage.replay.toys import (
+    KEYS,
+    LOG,
+    SCHEMA,
+    T0,
+    TIMES,
+    at,
+    counted,
+    instants_of,
+    job,
+    jobs_of,
+    log_of,
+    said,
+    status_by_times,
 )
-SCHEMA = (
-    dict.fromkeys(["pandaid", "jeditaskid", "workqueue_id", "corecount", "diskio"], pl.Int64)
-    | dict.fromkeys(["jobstatus", "computingsite", "gshare", "resource_type", "nucleus"], pl.String)
-    | dict.fromkeys(TIMES, pl.Datetime("us"))
-)
-LOG = {
-    "pandaid": pl.Int64,
-    "jobstatus": pl.String,
-    "modificationtime": pl.Datetime("us"),
-    "computingsite": pl.String,
-}
-
-
-def at(minute: float) -> datetime:
-    return T0 + timedelta(minutes=minute)
-
-
-def job(number: int = 1, *minutes: float | None, **columns: Any) -> dict[str, Any]:
-    """Make a job from the minutes of its creation, activation, start, end, change."""
-    values = [None if m is None else at(m) for m in minutes]
-    known = dict(zip((*TIMES[:4], "modificationtime"), values, strict=False))
-    return (
-        {"pandaid": number, "jobstatus": "finished", "computingsite": "Q", "gshare": "A"}
-        | known
-        | columns
-    )
-
-
-def jobs_of(*rows: dict[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame(list(rows), schema=SCHEMA)
-
-
-def log_of(*rows: tuple[int, str, float]) -> pl.DataFrame:
-    return pl.DataFrame([(n, s, at(m), None) for n, s, m in rows], schema=LOG, orient="row")
-
-
-def instants_of(*minutes: float) -> pl.DataFrame:
-    return replay.instants(pl.DataFrame({"at": [at(m) for m in minutes]}), every=None)
-
-
-def status_by_times(row: dict[str, Any], t: datetime) -> str | None:
-    """Say a job's status from the docstring of ``states``, for a job whose times make sense or not."""
-    last = row["statechangetime"] or row["modificationtime"] or row["endtime"] or row["starttime"]
-    created, start, end = row["creationtime"], row["starttime"], row["endtime"]
-    if created is None or last is None:
-        return None
-    over = row["jobstatus"] in states.OVER
-    started = last if start is None else min(start, last)
-    created = min(created, started)
-    if start is None:
-        activated = row["activatedtime"] or last
-    else:
-        activated = row["activatedtime"] or row["creationtime"]
-    released = max(min(activated, started), created)
-    stopped = max(min(end or last, last), started)
-    if t < created:
-        return None
-    if t >= last:
-        return None if over else row["jobstatus"]
-    if t >= stopped:
-        moving = row["jobstatus"] in ("finished", "transferring") and row["nucleus"] is not None
-        return "transferring" if moving else "holding"
-    if t >= started:
-        return "running"
-    return "activated" if t >= released else "assigned"
-
-
-def status_by_log(
-    entries: list[dict[str, Any]], row: dict[str, Any], t: datetime
-) -> tuple[Any, Any]:
-    """Say a job's status and queue from the last entry at or before an instant."""
-    order = {status: place for place, status in enumerate(states.ORDER)}
-    entries = sorted(entries, key=lambda e: (e["modificationtime"], order[e["jobstatus"]]))
-    seen = [e for e in entries if e["modificationtime"] <= t]
-    if not seen or seen[-1]["jobstatus"] in states.OVER:
-        return None, None
-    last = row["statechangetime"] or row["modificationtime"] or row["endtime"] or row["starttime"]
-    if (
-        seen[-1] is entries[-1]
-        and row["jobstatus"] in states.OVER
-        and last is not None
-        and last <= t
-    ):
-        return None, None
-    return seen[-1]["jobstatus"], seen[-1]["computingsite"] or row["computingsite"]
-
-
-def counted(
-    jobs: pl.DataFrame, log: pl.DataFrame | None, instants: pl.DataFrame
-) -> list[tuple[Any, ...]]:
-    """Count with a loop over instants and jobs."""
-    logs: dict[int, list[dict[str, Any]]] = {}
-    for entry in [] if log is None else log.iter_rows(named=True):
-        logs.setdefault(entry["pandaid"], []).append(entry)
-    found: Counter[tuple[Any, ...]] = Counter()
-    for snapshot, t in instants.iter_rows():
-        for row in jobs.iter_rows(named=True):
-            queue = row["computingsite"]
-            if row["pandaid"] in logs:
-                status, queue = status_by_log(logs[row["pandaid"]], row, t)
-            else:
-                status = status_by_times(row, t)
-            if status is not None:
-                found[(snapshot, queue, *(row[name] for name in states.GROUP[1:]), status)] += 1
-    return sorted(((*key, n) for key, n in found.items()), key=str)
-
-
-def said(frame: pl.DataFrame) -> list[tuple[Any, ...]]:
-    return sorted(frame.rows(), key=str)
-
 
 minutes = st.one_of(st.none(), st.integers(-30, 120))
 statuses = st.sampled_from([*states.OVER, "activated", "running", "transferring"])
@@ -185,3 +82,169 @@ def test_duckdb_says_the_same(
     relations = [None if t is None else session.from_arrow(t.to_arrow()) for t in (jobs, log)]
     found = replay.job_counts(*relations, instants)
     assert found.equals(replay.job_counts(jobs, log, instants))
+
+
+def statuses_at(row: dict[str, object], *minutes: float) -> list[str | None]:
+    instants = instants_of(*minutes)
+    found = replay.job_counts(jobs_of(row), None, instants)
+    status = dict(found.select("snapshot", "jobstatus").iter_rows())
+    expected = [status_by_times(jobs_of(row).row(0, named=True), t) for t in instants["at"]]
+    assert [status.get(n) for n in range(len(minutes))] == expected
+    return expected
+
+
+def test_intervals_are_closed_on_the_left_and_open_on_the_right() -> None:
+    row = job(1, 0, 10, 20, 30, 40, nucleus="N")
+    assert statuses_at(row, -1, 0, 9, 10, 19, 20, 29, 30, 39, 40, 50) == [
+        *(None, "assigned", "assigned", "activated", "activated", "running", "running"),
+        *("transferring", "transferring", None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (job(1, 0, None, 20, 30, 40), [None, "activated", "running", "holding", None]),
+        (job(1, 0, None, None, None, 40, jobstatus="closed"), [None, *["assigned"] * 3, None]),
+        (job(1, 0, 5, None, None, 40, jobstatus="cancelled"), [None, *["activated"] * 3, None]),
+        (job(1, 0, 5, 20, None, 40, jobstatus="failed"), [None, "activated", "running", "running", None]),
+        (job(1, 0, 5, 20, None, 20, jobstatus="running"), [None, "activated", *["running"] * 3]),
+        (job(1, 0, 5, None, None, 5, jobstatus="starting"), [None, *["starting"] * 4]),
+        (job(1, None, 5, 20, 30, 40), [None] * 5),
+        (job(1, 0, 5, 20, 30, 40, statechangetime=at(32)), [None, "activated", "running", "holding", None]),
+        (job(1, 0, 5, 20, 10, 40), [None, "activated", *["holding"] * 2, None]),  # ends before it starts
+    ],
+)  # fmt: skip
+def test_jobs_with_parts_missing(row: dict[str, object], expected: list[str | None]) -> None:
+    assert statuses_at(row, -10, 15, 25, 31, 45) == expected
+
+
+def test_the_log_decides_where_there_is_one() -> None:
+    rows = jobs_of(job(1, 0, 10, 20, 30, 40), job(2, 0, 10, 20, 30, 40))
+    log = log_of((1, "defined", 0), (1, "assigned", 0), (1, "sent", 20), (1, "finished", 26))
+    found = replay.job_counts(rows, log, instants_of(0, 21, 27))
+    seen = found.select("snapshot", "jobstatus", "njobs").rows()
+    assert seen == [(0, "assigned", 2), (1, "running", 1), (1, "sent", 1), (2, "running", 1)]
+
+
+def test_the_queue_is_that_of_the_log() -> None:
+    log = log_of((1, "activated", 0), (1, "activated", 5)).with_columns(
+        computingsite=pl.Series(["OLD", None])
+    )
+    found = replay.job_counts(jobs_of(job(1, 0, 0, 1, 2, 9)), log, instants_of(1, 6))
+    assert found["computingsite"].to_list() == ["OLD", "Q"]
+
+
+def test_a_log_that_stops_early_ends_with_the_job() -> None:
+    log = log_of((1, "running", 5))
+    found = replay.job_counts(jobs_of(job(1, 0, 1, 5, 30, 40)), log, instants_of(10, 39, 40))
+    assert found["snapshot"].to_list() == [0, 1]
+
+
+@pytest.mark.parametrize("log", [None, log_of()])
+def test_nothing(log: pl.DataFrame | None) -> None:
+    instants = instants_of(0, 1)
+    names = ["snapshot", *KEYS, "njobs"]
+    empty = replay.job_counts(jobs_of(), log, instants)
+    assert empty.columns == names
+    assert empty.is_empty()
+    none = replay.job_counts(jobs_of(job(1, 0, 1, 2, 3, 4)), log, instants.clear())
+    assert none.columns == names
+    assert none.is_empty()
+    assert replay.job_counts(jobs_of(job(1, 0, 1, 2, 3, 4)), log, instants_of(99)).is_empty()
+
+
+def test_instants_keep_their_numbers_and_may_share_a_time() -> None:
+    instants = pl.DataFrame({"snapshot": [70, 5, 6], "at": [at(1), at(0), at(1)]})
+    found = replay.job_counts(jobs_of(job(1, 0, None, 0, 9, 9)), None, instants)
+    assert found["snapshot"].to_list() == [5, 6, 70]
+
+
+@pytest.mark.parametrize(
+    ("instants", "said"),
+    [
+        (pl.DataFrame({"at": [T0]}), "instants.snapshot: missing"),
+        (pl.DataFrame({"snapshot": [1, None], "at": [T0, None]}), "snapshot: 1 null"),
+        (pl.DataFrame({"snapshot": [1, 1], "at": [T0, at(1)]}), "2 rows share"),
+    ],
+)
+def test_unusable_instants(instants: pl.DataFrame, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        replay.job_counts(jobs_of(), None, instants)
+
+
+def test_missing_columns_are_named_at_once() -> None:
+    bare = jobs_of().drop("creationtime", "jobstatus")
+    with pytest.raises(SchemaError, match=r"jobs\.jobstatus.*jobs\.creationtime"):
+        replay.job_counts(bare, None, instants_of(0))
+
+
+def test_tables_of_two_engines_are_refused() -> None:
+    log = duckdb.connect().from_arrow(log_of().to_arrow())
+    with pytest.raises(DataError, match="one engine"):
+        replay.job_counts(jobs_of(), log, instants_of(0))
+
+
+def some_counts() -> Counts:
+    running = {"jobstatus": "running", "corecount": 8}
+    rows = [
+        job(1, 0, 0, 0, None, 0, **running, diskio=80, resource_type="MCORE", workqueue_id=7),
+        job(2, 0, 0, 0, None, 0, **running, diskio=None, resource_type="MCORE"),
+        job(3, 0, 0, 0, None, 0, **running | {"corecount": None}, diskio=20, resource_type="SCORE", gshare="B"),
+        job(4, 0, 0, 0, 5, 99, nucleus="N", corecount=8, diskio=10**6),
+        job(5, 0, 0, 0, None, 0, **running, diskio=1, computingsite="Q/SCORE"),
+    ]  # fmt: skip
+    return Counts.of(jobs_of(*rows), None, instants_of(0, 10), parents={"R": "P"})
+
+
+def test_tables_of_the_brokerage() -> None:
+    resource = pl.DataFrame({"workqueue_id": [7], "queue_name": ["wq"]})
+    tables = job_tables(some_counts(), resource)
+    at_10 = {
+        name: frame.filter(pl.col("snapshot") == 1).drop("snapshot").rows()
+        for name, frame in tables.items()
+    }
+    assert at_10["job_stats"] == [
+        ("Q", "A", "running", 3), ("Q", "A", "transferring", 1), ("Q", "B", "running", 1)
+    ]  # fmt: skip
+    assert at_10["job_stats_workqueue"] == [("Q", 7, "running", 1)]
+    assert at_10["job_stats_gshare_only"] == [
+        ("Q", "A", "running", 2), ("Q", "A", "transferring", 1), ("Q", "B", "running", 1)
+    ]  # fmt: skip
+    assert ("wq", "Q", "MCORE", "running", 1) in at_10["job_stats_rt"]
+    assert at_10["transferring_by_nucleus"] == [("Q", "N", 1)]
+    assert at_10["core_stats"] == [("Q", "running", 8 + 8 + 1 + 8)]
+    assert at_10["diskio_usage"] == [("Q", pytest.approx((10 + 20 + 0.125) / 3))]
+
+
+def test_resource_types_are_kept_for_the_shares_asked_for() -> None:
+    counts = some_counts()
+    everything = job_tables(counts, _no_queues())["job_stats_rt"]
+    asked = pl.DataFrame({"snapshot": [0, 1, 1], "gshare": ["A", "B", None]})
+    kept = job_tables(counts, _no_queues(), shares=asked)["job_stats_rt"]
+    assert kept.equals(
+        everything.join(asked, on=["snapshot", "gshare"], nulls_equal=True, how="semi")
+    )
+    assert 0 < kept.height < everything.height
+
+
+def _no_queues() -> pl.DataFrame:
+    return pl.DataFrame(schema={"workqueue_id": pl.Int64, "queue_name": pl.String})
+
+
+def test_notes_say_how_many_jobs_have_no_log_or_no_times() -> None:
+    rows = jobs_of(job(1, 0), job(2, None, 3), job(3, 0, 1, 2, 3, 4))
+    counts = Counts.of(rows, log_of((3, "running", 2)), instants_of(0))
+    assert "2 of 3 jobs have no status log" in counts.notes[0]
+    assert counts.notes[1].startswith("2 jobs without time")
+
+
+def test_pairs_are_the_instants_asked_for() -> None:
+    counts = some_counts()
+    by = ["gshare", "jobstatus"]
+    whole = counts.changes.at_instants(by, ["njobs"])
+    pairs = pl.DataFrame({"snapshot": [1, 0], "gshare": ["A", "B"]})
+    assert counts.changes.at_pairs(by, ["njobs"], pairs).equals(
+        whole.join(pairs, on=["snapshot", "gshare"], how="semi")
+    )
+    assert isinstance(counts.changes, Changes)
