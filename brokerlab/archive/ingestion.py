@@ -77,7 +77,8 @@ def ingest(
     """Read files into an archive folder.
 
     Formats are recognised by content: Parquet and CSV with canonical or database names in any
-    case, JSON of the BigPanDA monitor, job tables of the InVEx kind. Rows of the same key: the
+    case, JSON of the BigPanDA monitor, queue records, links, software, site lists and transfer
+    matrices in JSON, job tables of the InVEx kind. Rows of the same key: the
     later ``modificationtime`` stays. Tasks with jobs but no files get stand-ins marked
     ``approximate``. Refused rows stand in the table ``quarantine``.
 

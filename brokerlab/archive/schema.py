@@ -253,7 +253,7 @@ class _Plan:
             if rule in rules:
                 found.append((~passes, pl.lit(f"{name} ") + _shown(clean) + rules[rule]))
             elif rule == "max_length":
-                size = clean.str.len_bytes()
+                size = final.str.len_bytes()
                 found.append((~passes, _too_long(name, size, getattr(column, "max_length", 0))))
         before = (column.metadata or {}).get("after")
         if before in self.source_of:

@@ -157,10 +157,13 @@ def series(name: str, values: list[Any]) -> pl.Series:
 def column(table: str, name: str, values: list[Any]) -> pl.Series:
     """Make a column of a table of the values of a document.
 
-    As ``series``; and truth values do not count as numbers, they become text that the contract refuses.
+    As ``series``; and for texts and times every value is text, and truth values are no numbers: the
+    contract can then refuse the one value, not the column.
     """
-    target = polars_schema(table).get(name, pl.String())
-    if target.is_numeric():
+    target = polars_schema(table).get(name)
+    if isinstance(target, pl.String | pl.Datetime):
+        values = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+    elif target is not None and target.is_numeric():
         values = [json.dumps(v) if isinstance(v, bool) else v for v in values]
     return series(name, values)
 

@@ -81,14 +81,20 @@ def _places(matrix: Record) -> dict[str, int]:
     if not isinstance(key, dict) or not isinstance(matrix["rows"], list):
         problems = ["transfers: 'key' is no object or 'rows' no list; export it again"]
     else:
-        wrong = [n for n, place in key.items() if place not in range(len(key)) or place is True]
+        free = set(range(len(key)))
+        wrong = []
+        for name, place in key.items():
+            if type(place) is int and place in free:
+                free.remove(place)
+            else:
+                wrong.append(name)
         problems += [
             f"transfers.{name}: not in 'key', found: {words(sorted(key))}; export it again"
             for name in _COLUMNS
             if name not in key
         ]
         problems += [
-            f"transfers.{name}: stands at {words(key[name])}, allowed: 0 to {len(key) - 1}"
+            f"transfers.{name}: stands at {words(key[name])}, allowed: 0 to {len(key) - 1}, each once"
             for name in wrong
         ]
     if problems:
@@ -111,7 +117,7 @@ def _notes(data: Record) -> tuple[str, ...]:
     found = []
     for name in _UNREAD:
         part = data.get(name)
-        count = len(part.get("rows") or []) if isinstance(part, dict) else 0
-        if count:
-            found.append(f"{name}: {count} row(s) not read, no table holds them")
+        rows = part.get("rows") if isinstance(part, dict) else None
+        if isinstance(rows, list) and rows:
+            found.append(f"{name}: {len(rows)} row(s) not read, no table holds them")
     return tuple(found)

@@ -245,3 +245,12 @@ def test_null_equals_null_in_a_key():
          "status": ["finished"] * 2}
     )  # fmt: skip
     assert split("files", frame).duplicates == 1
+
+
+def test_numbers_in_a_text_column_are_text_also_where_rows_are_refused() -> None:
+    rows = pl.DataFrame({"jobstatus": [5, None], "pandaid": [1, 2]})
+    result = split(
+        "job_status_log", rows.with_columns(modificationtime=pl.lit("2026-01-01 00:00:00"))
+    )
+    assert result.accepted["jobstatus"].to_list() == ["5"]
+    assert result.quarantine["reason"].to_list() == ["jobstatus is null, it is required"]

@@ -111,11 +111,8 @@ def test_the_nested_links(real_data, outcome):
     assert (closeness["value"] == 11).sum() == 5524
     assert closeness["ts"].dt.to_string("%F %T").unique().to_list() == ["2024-08-08 12:00:03"]
     week = rows.filter(pl.col("key") == "dashb_mbps_1w")["value"]
-    assert (week.min(), round(week.median(), 1), week.max()) == (
-        0.01,
-        1.7,
-        5961.22,
-    ) or week.max() > 5960
+    assert (week.min(), round(week.median(), 1), round(week.max())) == (0.01, 1.7, 5961)
+    assert round(week.quantile(0.99, "linear")) == 253
     assert "26 link(s) hold no value: no row" in found.notes
     assert any("wuppertalprod:wuppertalprod 2024-08-16T21:35:16" in note for note in found.notes)
     assert rows.select("src", "dst").n_unique() + 26 == 10_102

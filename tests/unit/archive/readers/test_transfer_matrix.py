@@ -13,7 +13,7 @@ def matrix(rows, key=None, **params):
     return {
         "transfers": {"key": key or KEY, "rows": rows},
         "deletions": {"key": {}, "rows": [["A", 1]]},
-        "stagings": {},
+        "stagings": {"rows": 5},
         "params": {**base, **params},
     }
 
@@ -96,6 +96,8 @@ def test_a_window_without_times_or_backwards(write, outcome):
         ),
         ({**KEY, "errors_xs": 9}, r"transfers\.errors_xs: stands at 9, allowed: 0 to 4"),
         ({**KEY, "errors_xs": "4"}, r"transfers\.errors_xs: stands at \"4\", allowed: 0 to 4"),
+        ({**KEY, "errors_xs": 3}, r"transfers\.errors_xs: stands at 3, allowed: 0 to 4, each once"),
+        ({**KEY, "errors_xs": True}, r"transfers\.errors_xs: stands at true, allowed"),
         ([1], "'key' is no object or 'rows' no list"),
     ],
 )
