@@ -1,0 +1,190 @@
+"""Polars, DuckDB and Spark rebuild the same states from the same histories."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import shutil
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from brokerlab.brokerage import replay
+from brokerlab.brokerage.replay import states
+from brokerlab.brokerage.replay.clock import Clock
+from tests.unit.brokerage.replay.toys import LOG, SCHEMA, at
+
+EXTRA = {
+    "nevents": pl.Int64,
+    **dict.fromkeys(["processingtype", "prodsourcelabel", "specialhandling"], pl.String),
+}
+
+
+def tables() -> dict[str, pl.DataFrame]:
+    """Draw jobs with every kind of gap, a log of some, links, tasks and datasets."""
+    draw = random.Random(11)  # noqa: S311 - not a secret
+    maybe = lambda *values: draw.choice([None, *values])  # noqa: E731
+    jobs, log = [], []
+    for number in range(300):
+        steps = [draw.randrange(-60, 300)]
+        for _ in range(5):
+            steps.append(steps[-1] + draw.choice([-5, 0, 0, 1, 7, 30, 90]))
+        names = (
+            "creationtime",
+            "activatedtime",
+            "starttime",
+            "endtime",
+            "statechangetime",
+            "modificationtime",
+        )
+        times = {
+            n: at(m) + timedelta(seconds=draw.randrange(60))
+            for n, m in zip(names, steps, strict=True)
+        }
+        times |= {n: None for n in names[1:5] if draw.random() < 0.15}
+        jobs.append(
+            {
+                "pandaid": number,
+                "jeditaskid": maybe(1, 2, 3),
+                "jobstatus": draw.choice(
+                    ["finished"] * 4 + ["failed", "closed", "running", "activated"]
+                ),
+                "computingsite": draw.choice(["Q", "R", "Q/SCORE"]),
+                "gshare": maybe("A", "B"),
+                "workqueue_id": maybe(1, 2),
+                "resource_type": maybe("SCORE", "MCORE"),
+                "nucleus": maybe("N", "M"),
+                "corecount": maybe(0, 1, 8),
+                "diskio": maybe(0, 7, 1000),
+                "nevents": maybe(0, 10, 25),
+                "processingtype": maybe("pmerge", "simul"),
+                "prodsourcelabel": draw.choice(["managed", "managed", "user"]),
+                "specialhandling": maybe("sj", "x,sj", "sjx", ""),
+                **times,
+            }
+        )
+        for _ in range(draw.choice([0, 0, 3])):
+            moment = at(draw.randrange(-60, 300))
+            log.append((number, draw.choice(states.ORDER), moment, maybe("Q", "S")))
+    links = [
+        (
+            draw.choice("AB"),
+            draw.choice("XY"),
+            draw.choice(["k", "l"]),
+            maybe(1.5, 2.0),
+            at(draw.randrange(300)),
+        )
+        for _ in range(80)
+    ]
+    tasks = [
+        (n, "managed", "N", "A", 500, "running", 10, "HS06sPerEvent", at(n), at(900))
+        for n in (1, 2, 3)
+    ]
+    return {
+        "jobs": pl.DataFrame(jobs, schema=SCHEMA | EXTRA),
+        "job_status_log": pl.DataFrame(sorted(set(log), key=str), schema=LOG, orient="row"),
+        "network_matrix": pl.DataFrame(
+            list({row[:3] + row[4:]: row for row in links}.values()),
+            schema={**dict.fromkeys(["src", "dst", "key"], pl.String), "value": pl.Float64, "ts": pl.Datetime("us")},
+            orient="row",
+        ),
+        "tasks": pl.DataFrame(
+            tasks,
+            schema=["jeditaskid", "prodsourcelabel", "nucleus", "gshare", "currentpriority", "status", "cputime", "cputimeunit", "creationdate", "modificationtime"],
+            orient="row",
+        ),
+        "datasets": pl.DataFrame(
+            {"jeditaskid": [1, 2, 3], "datasetid": [1, 2, 3], "masterid": None, "type": "input", "nevents": [100, 500, 9000]},
+            schema_overrides={"masterid": pl.Int64},
+        ),
+    }  # fmt: skip
+
+
+INSTANTS = replay.instants(
+    pl.DataFrame({"at": [at(m) for m in (-90, 0, 7, 30, 31, 90.25, 200, 299, 500)]}), every=None
+)
+
+
+def everything(of: dict[str, Any]) -> dict[str, pl.DataFrame]:
+    """Ask every question that reads archive-sized tables."""
+    jobs, log, clock = of["jobs"], of["job_status_log"], Clock.of(INSTANTS)
+    pairs = pl.DataFrame({"jeditaskid": [1, 1, 2, 3], "snapshot": [2, 6, 4, 5]})
+    return {
+        "counts, log": replay.job_counts(jobs, log, INSTANTS),
+        "counts, times": replay.job_counts(jobs, None, INSTANTS),
+        "counts, grid": replay.job_counts(jobs, log, replay.instants(INSTANTS, every="10m")),
+        "pilots": replay.site_activity_of_jobs(jobs, clock),
+        "links": replay.network_matrix(of["network_matrix"], clock),
+        "brokerages": replay.job_brokerages(jobs),
+        "choices": replay.task_brokerages(of["tasks"]),
+        "open": replay.open_tasks(of["tasks"], of["datasets"], jobs, INSTANTS),
+        "types": replay.task_resource_types(jobs, pairs, INSTANTS),
+    }
+
+
+def same(ours: dict[str, pl.DataFrame], expected: dict[str, pl.DataFrame]) -> None:
+    assert ours.keys() == expected.keys()
+    for name, frame in expected.items():
+        assert not frame.is_empty(), name
+        try:
+            assert_frame_equal(ours[name], frame, check_exact=True)
+        except AssertionError as error:
+            raise AssertionError(f"{name}: {error}") from error
+
+
+def test_lazy_polars_and_another_order_of_rows() -> None:
+    drawn = tables()
+    turned = {name: frame.reverse().lazy() for name, frame in drawn.items()}
+    same(everything(turned), everything(drawn))
+
+
+def test_duckdb() -> None:
+    drawn = tables()
+    session = duckdb.connect()
+    relations = {name: session.from_arrow(frame.to_arrow()) for name, frame in drawn.items()}
+    same(everything(relations), everything(drawn))
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java, and there is none")
+    if importlib.util.find_spec("pyspark") is None:
+        pytest.skip("Spark needs pyspark: the extra 'spark' is not installed")
+    from pyspark.sql import SparkSession
+
+    options = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",
+    }
+    running = SparkSession.getActiveSession()  # of other parity tests in this process
+    builder = SparkSession.builder.master("local[2]").appName("brokerlab-replay")
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    if running is None:
+        session.stop()
+
+
+@pytest.mark.spark
+def test_spark(spark: Any, tmp_path: Path) -> None:
+    drawn = tables()
+    for name, frame in drawn.items():
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+    frames = {name: spark.read.parquet(str(tmp_path / f"{name}.parquet")) for name in drawn}
+    same(everything(frames), everything(drawn))
