@@ -7,12 +7,13 @@ import polars as pl
 
 from brokerlab.archive.synthetic._types import BoolArray
 from brokerlab.archive.synthetic.block import Block
-from brokerlab.archive.synthetic.frames_jobs import times
+from brokerlab.archive.synthetic.frames_jobs import known, times
 from brokerlab.archive.synthetic.grid import Grid, generator
 from brokerlab.archive.synthetic.links import snapshot_seconds
 from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.archive.synthetic.world import conform
 from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.units import DAY_S
 
 WINDOW_H = 3
 """Hours that ``site_data`` counts over."""
@@ -20,6 +21,8 @@ SPELLS_PER_DAY = 0.08
 """Spells of trouble per queue and day."""
 SPELL_H, SPELL_LN_SD = 7.0, 0.8
 """Median and sd of ln of the length of a spell [h]."""
+IN_USE = ("online", "brokeroff", "standby")
+"""Status of queues with pilots."""
 POLLS_PER_H = 12
 """Requests of an idle queue."""
 EVENTS = ("created", "activated", "started", "ended", "gone")
@@ -89,49 +92,60 @@ def site_data(grid: Grid, pulse: Pulse) -> pl.DataFrame:
     """
     rng = generator(pulse.settings, 8)
     shape = (len(pulse.seconds), len(grid.names))
-    alive = np.isin(grid.queues["status"].to_numpy(), ("online", "brokeroff", "standby"))
+    alive = np.isin(grid.queues["status"].to_numpy(), IN_USE)
     silent, stuck = _trouble(rng, pulse.seconds, shape[1])
     dead = ~alive[None, :] | silent
-    started = pulse.recent("started")
-    asked = rng.poisson(POLLS_PER_H * WINDOW_H, shape) + 2 * started
-    getjob = np.where(dead, started, asked)
-    updatejob = np.where(dead, started, rng.poisson(3.0, shape) * 10 + 6 * started)
-    count = {name: pulse.until(name) for name in EVENTS}
+    requests = _requests(rng, pulse.recent("started"), dead)
+    last = _laststart(rng, pulse, dead | stuck).ravel()
     at, queue = np.divmod(np.arange(shape[0] * shape[1]), shape[1])
-    last = _laststart(rng, pulse, dead | stuck)
-    kind = grid.queues["type"].to_list()
-    flat = {
-        "getjob": getjob,
-        "updatejob": updatejob,
-        "nojob": np.maximum(getjob - started, 0),
-        "nstart": started,
-        "finished": pulse.recent("finished"),
-        "failed": pulse.recent("gone") - pulse.recent("finished"),
-        "defined": np.zeros(shape, dtype=np.int64),
-        "assigned": count["created"] - count["activated"],
-        "activated": count["activated"] - count["started"],
-        "holding": np.zeros(shape, dtype=np.int64),
-        "running": count["started"] - count["ended"],
-        "transferring": count["ended"] - count["gone"],
-    }
     stamp = times(pulse.settings, pulse.seconds[at])
-    names = pl.Series(grid.names)[pl.Series(queue)]
-    flags = pl.Series(["analysis" if k == "analysis" else "production" for k in kind])
+    kind = grid.queues.select(
+        "panda_queue",
+        flag=pl.when(pl.col("type") == "analysis")
+        .then(pl.col("type"))
+        .otherwise(pl.lit("production")),
+    )[pl.Series(queue)]
     frame = pl.DataFrame(
         {
-            "site": names,
-            "flag": flags[pl.Series(queue)],
-            **{name: values.ravel() for name, values in flat.items()},
-            "laststart": times(pulse.settings, np.maximum(last.ravel(), 0)),
-            "none": last.ravel() < 0,
+            "site": kind["panda_queue"],
+            "flag": kind["flag"],
+            **{name: values.ravel() for name, values in (requests | _jobs(pulse)).items()},
+            "laststart": known(times(pulse.settings, np.maximum(last, 0)), last >= 0),
             "lastmod": stamp,
             "ts": stamp,
         }
     )
-    frame = frame.with_columns(
-        hours=pl.lit(WINDOW_H), laststart=pl.when(~pl.col("none")).then("laststart")
-    )
-    return conform("site_data", frame)
+    return conform("site_data", frame.with_columns(hours=pl.lit(WINDOW_H)))
+
+
+def _requests(rng: np.random.Generator, started: IntArray, dead: BoolArray) -> dict[str, IntArray]:
+    """Draw what pilots asked for in the window; where they are dead, only jobs that started show."""
+    asked = rng.poisson(POLLS_PER_H * WINDOW_H, started.shape) + 2 * started
+    told = rng.poisson(3.0, started.shape) * 10 + 6 * started
+    getjob = np.where(dead, started, asked)
+    return {
+        "getjob": getjob,
+        "updatejob": np.where(dead, started, told),
+        "nojob": getjob - started,
+    }
+
+
+def _jobs(pulse: Pulse) -> dict[str, IntArray]:
+    """Return the jobs by status at each snapshot, and those started and ended in the window."""
+    count = {name: pulse.until(name) for name in EVENTS}
+    finished = pulse.recent("finished")
+    none = np.zeros_like(finished)
+    return {
+        "nstart": pulse.recent("started"),
+        "finished": finished,
+        "failed": pulse.recent("gone") - finished,
+        "defined": none,
+        "assigned": count["created"] - count["activated"],
+        "activated": count["activated"] - count["started"],
+        "holding": none,
+        "running": count["started"] - count["ended"],
+        "transferring": count["ended"] - count["gone"],
+    }
 
 
 def _trouble(
@@ -139,7 +153,7 @@ def _trouble(
 ) -> tuple[BoolArray, BoolArray]:
     """Draw spells: (snapshots, queues) where pilots are silent, and where they ask but nothing starts."""
     end = int(seconds[-1]) + 1
-    counts = rng.poisson(SPELLS_PER_DAY * end / 86_400, n_queues)
+    counts = rng.poisson(SPELLS_PER_DAY * end / DAY_S, n_queues)
     queue = np.repeat(np.arange(n_queues), counts)
     begin = rng.uniform(0, end, len(queue))
     length = SPELL_H * 3600 * np.exp(SPELL_LN_SD * rng.standard_normal(len(queue)))
@@ -171,7 +185,7 @@ def worker_stats(grid: Grid, pulse: Pulse) -> pl.DataFrame:
     seconds = snapshot_seconds(settings, settings.workers_every_h)
     at = np.minimum(np.searchsorted(pulse.seconds, seconds), len(pulse.seconds) - 1)
     running = (pulse.until("started") - pulse.until("ended"))[at]
-    alive = np.isin(grid.queues["status"].to_numpy(), ("online", "brokeroff", "standby"))
+    alive = np.isin(grid.queues["status"].to_numpy(), IN_USE)
     cores = grid.queues["corecount"].to_numpy()
     split = rng.uniform(0.2, 0.6, len(cores))
     ucore = grid.queues["is_unified"].to_numpy()
@@ -206,7 +220,7 @@ def slots(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
     online = np.flatnonzero(grid.queues["status"].to_numpy() == "online")
     chosen = rng.choice(online, min(8, len(online)), replace=False).tolist()
     names = [grid.names[q] for q in chosen]
-    end = int(settings.days * 86_400)
+    end = int(settings.days * DAY_S)
     rows = [
         (names[0], None, None, 400, 0, None),
         (names[1 % len(names)], None, "MCORE", 64, 0, None),

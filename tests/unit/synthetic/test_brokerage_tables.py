@@ -1,15 +1,20 @@
 """What a replay of the brokerage needs of every synthetic archive: places that exist, shares that are plausible."""
 
 import json
+import time
 from datetime import timedelta
 
+import numpy as np
 import polars as pl
 import pytest
 
 from brokerlab import gdpconfig
 from brokerlab.archive import synthetic
 from brokerlab.archive.contracts.tasks import SPLIT_RULE_TAGS, split_rule_digits
+from brokerlab.archive.synthetic.grid import draw_grid
+from brokerlab.archive.synthetic.links import network_matrix
 from brokerlab.archive.synthetic.production import UNKNOWN_NUCLEUS
+from brokerlab.archive.synthetic.world import draw_world
 from tests.unit.synthetic.conftest import Made
 
 
@@ -317,3 +322,22 @@ def test_links_are_written_as_often_as_asked(tmp_path_factory: pytest.TempPathFa
     assert sizes[0][0] / sizes[1][0] == pytest.approx(6, rel=0.05)
     assert sizes[0][1] / sizes[1][1] == pytest.approx(6, rel=0.05)
     assert sizes[0][2] == sizes[1][2]
+
+
+@pytest.mark.parametrize("settings", [{"queues": 20}, {"queues": 21, "seed": 3}, {"days": 0.05}])
+def test_small_archives_have_every_table(
+    tmp_path_factory: pytest.TempPathFactory, made: Made, settings: dict[str, object]
+) -> None:
+    asked: dict[str, object] = {"jobs": 600, "days": 2.0, "seed": 1} | settings
+    small = synthetic.synthesise(tmp_path_factory.mktemp("small") / "a", **asked)  # type: ignore[arg-type]
+    rare = {"worker_node_gpu"}
+    assert set(small.counts) >= set(made.manifest.counts) - rare
+
+
+def test_a_month_of_links_takes_a_moment() -> None:
+    asked = synthetic.make_settings(jobs=1, days=28.0, seed=1)
+    grid = draw_grid(asked, draw_world(asked, np.random.default_rng(1)))
+    begun = time.perf_counter()
+    rows = sum(len(part) for part in network_matrix(asked, grid))
+    assert rows > 1_000_000
+    assert time.perf_counter() - begun < 8  # 0.3 s on an idle core
