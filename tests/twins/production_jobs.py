@@ -106,7 +106,7 @@ def candidates(task: Task) -> list[str]:
         listed = [name.strip() for name in task.row["site"].split(",")]
         task.site_preassigned, task.list_preassigned = len(listed) == 1, len(listed) > 1
         return _expanded(world, listed)
-    return [name for name in world.names if world.runs(name, "production")]
+    return [name for name in world.names if world.runs_production(name)]
 
 
 def _expanded(world: World, listed: list[str]) -> list[str]:

@@ -166,10 +166,13 @@ class World:
         groups = self.of_task[table]
         return groups.get(None, []) + (groups.get(jeditaskid, []) if jeditaskid is not None else [])
 
-    def runs(self, name: str, kind: str) -> bool:
-        """Say whether a queue runs ``production`` or ``analysis``."""
+    def runs_production(self, name: str) -> bool:
         given = self.queues[name].get("type") or "production"
-        return given in (kind, "unified") or self.catchall[name].grandly_unified
+        return given in ("production", "unified") or self.catchall[name].grandly_unified
+
+    def runs_analysis(self, name: str) -> bool:
+        """Say whether a queue runs analysis beside production."""
+        return self.queues[name].get("type") == "unified"
 
     def readers(self, name: str) -> list[str]:
         """Return compatible queues whose inputs include a queue's default output endpoint (3)."""
@@ -191,16 +194,16 @@ class World:
 
     def _compatible(self, name: str) -> list[str]:
         """Return other online queues that run production, and analysis if the given queue does (3)."""
-        if name not in self.queues or not self.runs(name, "production"):
+        if name not in self.queues or not self.runs_production(name):
             return []
-        analysis = self.runs(name, "analysis")
+        analysis = self.runs_analysis(name)
         return [
             other
             for other in self.names
             if other != name
             and self.queues[other].get("status") == "online"
-            and self.runs(other, "production")
-            and (self.runs(other, "analysis") or not analysis)
+            and self.runs_production(other)
+            and (self.runs_analysis(other) or not analysis)
         ]
 
     def pilots(self, name: str) -> int:
