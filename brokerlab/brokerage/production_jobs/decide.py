@@ -15,7 +15,7 @@ from brokerlab.brokerage.production_jobs import ranking
 from brokerlab.brokerage.production_jobs.checks import queue_checks
 from brokerlab.brokerage.production_jobs.decisions import Decisions, Part, check_order
 from brokerlab.brokerage.production_jobs.facts import World, prepare
-from brokerlab.brokerage.production_jobs.pairs import Facts, ToEngine, evaluated, in_polars, paired
+from brokerlab.brokerage.production_jobs.pairs import Facts, ToEngine, evaluated, paired, solid
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.tables import prepared
 from brokerlab.gdpconfig import Config
@@ -33,7 +33,7 @@ def decide(
     matching: MatchingRules | None = None,
     config: Config | None = None,
     hint: bool = False,
-    into: ToEngine = in_polars,
+    into: ToEngine | None = None,
 ) -> Decisions:
     """Decide for every task and every candidate queue.
 
@@ -44,7 +44,8 @@ def decide(
         config: Settings; null = defaults.
         hint: Only say which queues could run the tasks (task brokerage); nuclei are not looked at.
         into: Engine in which the checks run: a function that takes a Polars frame and returns what narwhals
-            accepts. The decisions are the same in every engine.
+            accepts (``duckdb.connect().from_arrow``, ``spark.createDataFrame``...); null: Polars. The decisions
+            are the same in every engine.
 
     Returns:
         The decisions.
@@ -100,7 +101,7 @@ def settled(world: World, pairs: pl.DataFrame, facts: Facts, checks: Sequence[Ch
     few = replace(
         facts, tasks=facts.tasks.join(left, on="t", how="semi"), listed=left.select("t", "q")
     )
-    numbers = paired(few, ranking.INPUTS).collect("polars").to_native()
+    numbers = solid(paired(few, ranking.INPUTS).collect("polars").to_native())
     late = ranking.ranked(
         left.join(numbers, on=["t", "q"]), names, rules=world.rules, settings=world.settings
     )

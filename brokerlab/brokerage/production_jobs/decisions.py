@@ -119,8 +119,8 @@ def stages(checks: Sequence[Check]) -> pl.DataFrame:
         (name, TEMPORARY, first_late + 0.5) if name in temporary else (name, name, float(step))
         for step, name in enumerate(order)
     ]
-    schema = {"check": pl.Enum(order), "stage": pl.String, "step": pl.Float64}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    frame = pl.DataFrame(rows, schema=["check", "stage", "step"], orient="row")
+    return frame.with_columns(pl.col("check").cast(pl.Enum(order)))
 
 
 def _of_tasks(world: World, pairs: pl.DataFrame, checks: Sequence[Check]) -> pl.DataFrame:
