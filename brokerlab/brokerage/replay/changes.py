@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -20,18 +20,35 @@ MEASURES = ("njobs", *states.WEIGHTS)
 
 
 @dataclass(frozen=True)
-class Changes:
-    """What happens to the counts of each group.
+class Side:
+    """What a group of rows of :class:`Changes` adds to, or takes from.
 
     Attributes:
-        groups: One row per group, its columns; the row's number is the group's.
-        rows: ``group``, ``place`` (position of the first instant that sees the change), and one column per measure;
-            several rows may be of one group and place.
-        clock: The instants.
+        groups: ``group`` and its columns; groups that are not here count for nothing on this side.
+        sign: 1 adds, -1 takes.
     """
 
     groups: pl.DataFrame
+    sign: int
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What happens to the counts of each group.
+
+    The same rows may stand on two sides: a job that starts is one more that runs and one less that waits.
+
+    Attributes:
+        sides: What the groups of the rows are.
+        rows: ``group``, ``place`` (position of the first instant that sees the change), and one column per measure;
+            several rows may be of one group and place.
+        n_groups: Number of groups, numbered from 0.
+        clock: The instants.
+    """
+
+    sides: tuple[Side, ...]
     rows: pl.DataFrame
+    n_groups: int
     clock: Clock
 
     def at_instants(
@@ -99,21 +116,25 @@ class Changes:
 
     def _levels(self, by: Sequence[str], measures: Sequence[str], where: pl.Expr | None) -> _Levels:
         """Add the changes of each combination of some columns up over time."""
-        meant = pl.lit(value=True) if where is None else where
-        numbered = self.groups.with_columns(meant=meant.fill_null(value=False))
-        inside = numbered.with_row_index("group").filter("meant").select("group", *by)
-        keys = inside.select(by).unique().sort(by).with_row_index("key")
-        found = inside.join(keys, on=list(by), nulls_equal=True)
-        number = np.full(len(self.groups), -1, np.int64)
-        number[found["group"].to_numpy()] = found["key"].to_numpy()
+        meant = pl.lit(value=True) if where is None else where.fill_null(value=False)
+        inside = [side.groups.filter(meant).select("group", *by) for side in self.sides]
+        keys = pl.concat(inside).select(by).unique().sort(by).with_row_index("key")
         instants = max(len(self.clock), 1)
-        own = self.rows.select("place", *measures).with_columns(
-            key=pl.Series(number[self.rows["group"].to_numpy()])
+        signed = []
+        for side, own in zip(self.sides, inside, strict=True):
+            numbered = own.join(keys, on=list(by), nulls_equal=True)
+            number = np.full(self.n_groups, -1, np.int64)
+            number[numbered["group"].to_numpy()] = numbered["key"].to_numpy()
+            slot = pl.Series(number[self.rows["group"].to_numpy()])
+            change = [pl.col(name).cast(pl.Int64) * side.sign for name in measures]
+            kept = self.rows.with_columns(key=slot).filter(pl.col("key") >= 0)
+            signed.append(kept.select(pl.col("key") * instants + pl.col("place"), *change))
+        summed = (
+            pl.concat(signed)
+            .group_by("key")
+            .agg(pl.col(name).sum() for name in measures)
+            .sort("key")
         )
-        slots = own.filter(pl.col("key") >= 0).with_columns(
-            key=pl.col("key") * instants + pl.col("place")
-        )
-        summed = slots.group_by("key").agg(pl.col(name).sum() for name in measures).sort("key")
         key, place = np.divmod(summed["key"].to_numpy(), instants)
         begins = np.searchsorted(key, np.arange(len(keys)))[key] if len(key) else key
         values = []
@@ -164,19 +185,19 @@ def job_changes(
     Returns:
         Changes by ``by`` and ``jobstatus``, of ``njobs, ncores, diskio_sum, diskio_jobs``.
     """
-    plain = jobs
-    parts = []
+    boundary, status = pl.col("boundary"), pl.col("jobstatus")
+    begins = dict(zip(states.BOUNDARIES, states.ENTERED, strict=True))
+    ends = dict(zip(states.BOUNDARIES[1:], states.ENTERED[:-1], strict=True))
+    plain, parts = jobs, []
     if log is not None:
         plain = jobs.join(log.select("pandaid").unique(), on="pandaid", how="anti")
-        parts.append(_from_log(states.spans(log, jobs), clock, by))
-    parts.append(_from_times(states.times(plain), clock, by))
-    groups: list[pl.DataFrame] = []
-    rows: list[pl.DataFrame] = []
-    for part in parts:
-        first = sum(frame.height for frame in groups)
-        groups.append(part.groups)
-        rows.append(part.rows.with_columns(pl.col("group") + first))
-    return Changes(pl.concat(groups), pl.concat(rows), clock)
+        spans = states.spans(log, jobs)
+        passed = _passed(spans, ("enter", "leave"), [*by, "jobstatus"], clock)
+        sides = [pl.when(boundary == name).then(status) for name in ("enter", "leave")]
+        parts.append(_with_status(passed, sides, by))
+    passed = _passed(states.times(plain), states.BOUNDARIES, [*by, "after", "now"], clock)
+    parts.append(_with_status(passed, [_named(boundary, begins), _named(boundary, ends)], by))
+    return _joined(parts)
 
 
 def live_changes(jobs: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Changes:
@@ -192,22 +213,9 @@ def live_changes(jobs: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Ch
     """
     ends = states.times(jobs).with_columns(left=nw.col("over_at"))
     passed = _passed(ends, ("created", "left"), by, clock)
-    gone = passed.groups["boundary"].eq("left").gather(passed.rows["group"])
-    signed = [pl.when(gone).then(-pl.col(name)).otherwise(name).alias(name) for name in MEASURES]
-    return Changes(passed.groups, passed.rows.with_columns(signed), clock)
-
-
-def _from_times(times: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Changes:
-    """Count the jobs that pass each of their five times, then say which status ends and begins there."""
-    passed = _passed(times, states.BOUNDARIES, [*by, "after", "now"], clock)
-    boundary = pl.col("boundary")
-    begins = dict(zip(states.BOUNDARIES, states.ENTERED, strict=True))
-    ends = dict(zip(states.BOUNDARIES[1:], states.ENTERED[:-1], strict=True))
-    return _stacked(
-        passed,
-        [(_named(boundary, begins), 1), (_named(boundary, ends), -1)],
-        by,
-    )
+    groups = passed.sides[0].groups
+    sides = [groups.filter(pl.col("boundary") == name) for name in ("created", "left")]
+    return replace(passed, sides=(Side(sides[0], 1), Side(sides[1], -1)))
 
 
 def _named(boundary: pl.Expr, status: dict[str, str]) -> pl.Expr:
@@ -217,36 +225,33 @@ def _named(boundary: pl.Expr, status: dict[str, str]) -> pl.Expr:
     return own.otherwise(state)
 
 
-def _from_log(spans: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Changes:
-    """Count the jobs that enter and leave each status."""
-    passed = _passed(spans, ("enter", "leave"), [*by, "jobstatus"], clock)
-    status = pl.col("jobstatus")
-    sides = [("enter", 1), ("leave", -1)]
-    return _stacked(
-        passed,
-        [(pl.when(pl.col("boundary") == name).then(status), sign) for name, sign in sides],
-        by,
-    )
+def _with_status(passed: Changes, statuses: Sequence[pl.Expr], by: Sequence[str]) -> Changes:
+    """Name the status that begins at each boundary, and the one that ends; null is none."""
+    groups = passed.sides[0].groups
+    named = [groups.select("group", *by, jobstatus=s).drop_nulls("jobstatus") for s in statuses]
+    return replace(passed, sides=(Side(named[0], 1), Side(named[1], -1)))
 
 
-def _stacked(passed: Changes, sides: Sequence[tuple[pl.Expr, int]], by: Sequence[str]) -> Changes:
-    """Name the status of each group of boundaries, once for what begins and once for what ends."""
-    groups: list[pl.DataFrame] = []
+def _joined(parts: Sequence[Changes]) -> Changes:
+    """Put changes of different jobs together."""
+    sides: list[Side] = []
     rows: list[pl.DataFrame] = []
-    for status, sign in sides:
-        first = sum(frame.height for frame in groups)
-        named = passed.groups.select(*by, jobstatus=status)
-        told = named["jobstatus"].is_not_null().gather(passed.rows["group"])
-        signed = [pl.col(name) * sign for name in MEASURES]
-        groups.append(named)
-        rows.append(passed.rows.filter(told).with_columns(pl.col("group") + first, *signed))
-    return Changes(pl.concat(groups), pl.concat(rows), passed.clock)
+    first = 0
+    for part in parts:
+        further = pl.col("group") + first
+        sides += [replace(side, groups=side.groups.with_columns(further)) for side in part.sides]
+        rows.append(part.rows.with_columns(further))
+        first += part.n_groups
+    return Changes(tuple(sides), pl.concat(rows), first, parts[0].clock)
 
 
 def _passed(
     jobs: nw.LazyFrame[Any], boundaries: Sequence[str], keys: Sequence[str], clock: Clock
 ) -> Changes:
     """Add up in the engine what passes each boundary at each moment, and place the moments.
+
+    One query per boundary: an engine reads the table once for each of them anyway, and their results are small when
+    they come one after the other.
 
     Args:
         jobs: ``keys``, the weights, and one column of times per boundary.
@@ -257,31 +262,27 @@ def _passed(
     Returns:
         Changes by ``keys`` and ``boundary``.
     """
-    # narwhals' unpivot leaves the connection of a DuckDB relation; a union does the same
-    long = nw.concat(
-        [
-            jobs.select(*keys, *states.WEIGHTS, boundary=nw.lit(name), time=nw.col(name))
-            for name in boundaries
-        ]
-    )
-    found = collect(
-        clock.moments(long)
-        .group_by(*keys, "boundary", "moment")
-        .agg(
-            nw.len().cast(nw.Int64).alias("njobs"),
-            *(nw.col(name).sum().cast(nw.Int64).alias(name) for name in states.WEIGHTS),
-        )
-    )
-    return _grouped(
-        found.with_columns(place=clock.place(found["moment"])), [*keys, "boundary"], clock
-    )
+    sums = [nw.col(name).sum().cast(nw.Int64).alias(name) for name in states.WEIGHTS]
+    parts = []
+    for boundary in boundaries:
+        timed = jobs.select(*keys, *states.WEIGHTS, time=nw.col(boundary))
+        moments = clock.moments(timed).group_by(*keys, "moment")
+        found = collect(moments.agg(nw.len().cast(nw.Int64).alias("njobs"), *sums))
+        placed = found.with_columns(place=clock.place(found["moment"])).drop("moment")
+        parts.append(_grouped(placed, keys, boundary, clock))
+    joined = _joined(parts)
+    return replace(joined, sides=(Side(pl.concat([side.groups for side in joined.sides]), 1),))
 
 
-def _grouped(found: pl.DataFrame, keys: Sequence[str], clock: Clock) -> Changes:
+def _grouped(found: pl.DataFrame, keys: Sequence[str], boundary: str, clock: Clock) -> Changes:
     """Number the groups of a table of changes: a number for many texts."""
     texts = [name for name in keys if found.schema[name] == pl.String]
     coded = found.with_columns(pl.col(texts).cast(pl.Categorical))
     groups = coded.select(keys).unique().with_row_index("group")
     rows = coded.join(groups, on=list(keys), nulls_equal=True)
-    kept = rows.select(pl.col("group").cast(pl.Int64), pl.col("place").cast(pl.Int64), *MEASURES)
-    return Changes(groups.drop("group").with_columns(pl.col(texts).cast(pl.String)), kept, clock)
+    small = ("group", "place", "njobs", "ncores", "diskio_jobs")
+    kept = rows.select(pl.col(small).cast(pl.Int32), "diskio_sum")
+    named = groups.with_columns(
+        pl.col("group").cast(pl.Int32), pl.col(texts).cast(pl.String), boundary=pl.lit(boundary)
+    )
+    return Changes((Side(named, 1),), kept, len(groups), clock)

@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.brokerage.replay import states
-from brokerlab.brokerage.replay.changes import MEASURES, Changes, job_changes
+from brokerlab.brokerage.replay.changes import MEASURES, Changes, Side, job_changes
 from brokerlab.brokerage.replay.clock import Clock
 from brokerlab.brokerage.replay.tables import collect, narrow, same_engine
 
@@ -64,7 +64,8 @@ class Counts:
         if not len(clock):
             return cls(_none(clock), notes)
         changes = job_changes(states.prepared(table), log, clock)
-        return cls(replace(changes, groups=by_parent(changes.groups, parents)), notes)
+        sides = (replace(side, groups=by_parent(side.groups, parents)) for side in changes.sides)
+        return cls(replace(changes, sides=tuple(sides)), notes)
 
     def table(self, *by: str, where: pl.Expr | None = None, measure: str = "njobs") -> pl.DataFrame:
         """Return the number of jobs, or of cores, by some of the columns.
@@ -217,6 +218,8 @@ def _sizes(jobs: nw.LazyFrame[Any], unknown: nw.Expr) -> tuple[int, int]:
 
 def _none(clock: Clock) -> Changes:
     """Return no changes."""
-    names = dict.fromkeys([*states.GROUP, "jobstatus"], pl.String) | {"workqueue_id": pl.Int64}
-    numbers = dict.fromkeys(["group", "place", *MEASURES], pl.Int64)
-    return Changes(pl.DataFrame(schema=names), pl.DataFrame(schema=numbers), clock)
+    names = dict.fromkeys([*states.GROUP, "jobstatus"], pl.String)
+    groups = {"group": pl.Int32} | names | {"workqueue_id": pl.Int64}
+    numbers = dict.fromkeys(["group", "place", *MEASURES], pl.Int32)
+    rows = pl.DataFrame(schema=numbers)
+    return Changes((Side(pl.DataFrame(schema=groups), 1),), rows, 0, clock)
