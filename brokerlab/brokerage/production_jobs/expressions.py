@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import narwhals.stable.v2 as nw
 
 from brokerlab.brokerage.check import Check, Kind
@@ -33,6 +35,18 @@ def check(
     *,
     keys: tuple[str, ...] = (),
     kind: Kind = "persistent",
+    numbers: Mapping[str, nw.Expr] | None = None,
+    variants: Mapping[str, str] | None = None,
 ) -> Check:
     """Return a check of the chapter's table; ``inputs`` is a blank-separated list of columns."""
-    return Check(name, CHAPTER + row, says, skip, tuple(inputs.split()), keys, kind)
+    return Check(
+        name=name,
+        source=CHAPTER + row,
+        says=says,
+        skip=skip,
+        inputs=tuple(dict.fromkeys(inputs.split())),
+        keys=keys,
+        kind=kind,
+        numbers=numbers or {},
+        variants=variants or {},
+    )
