@@ -1,15 +1,13 @@
 """Text rules: fair share policies, architectures, releases, connectivity and catchall of tasks and queues.
 
 Pure functions decide one text against another; their batch forms (``decide_pairs``, ``software_pairs``,
-``connectivity_pairs``, ``read_catchalls``) decide the distinct pairs that occur and return a small frame to join.
+``read_catchalls``) decide the distinct pairs that occur and return a small frame to join.
 """
 
 from brokerlab.matching.architecture import Request, parse_architecture
 from brokerlab.matching.catchall import Catchall, read_catchall, read_catchalls
 from brokerlab.matching.connectivity import (
     Connectivity,
-    check_connectivity,
-    connectivity_pairs,
     parse_connectivity,
 )
 from brokerlab.matching.cpu import match_cpu
@@ -37,10 +35,8 @@ __all__ = [
     "Request",
     "SoftwareQueue",
     "SoftwareTask",
-    "check_connectivity",
     "compare_version",
     "compile_pattern",
-    "connectivity_pairs",
     "decide_pairs",
     "match_cpu",
     "match_gpu",

@@ -11,7 +11,6 @@ import polars as pl
 from brokerlab.brokerage.inputs import units
 from brokerlab.brokerage.inputs.atoms import atoms
 from brokerlab.brokerage.inputs.completeness import dataset_completeness
-from brokerlab.brokerage.inputs.endpoints import endpoint_status
 from brokerlab.brokerage.inputs.pseudo_queues import derived_rows
 from brokerlab.brokerage.inputs.slots import slots_lookup
 from brokerlab.brokerage.network_weight import (
@@ -75,10 +74,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "disk_sizes": units.disk_sizes,
     "cputime_seconds": units.cputime_seconds,
     "file_measures": units.file_measures,
-    "direct_io": lambda **inputs: {"direct": units.is_direct_io(**inputs)},
-    "endpoint_status": lambda **inputs: {"skip": endpoint_status(rules=PRODUCTION, **inputs)},
     "input_completeness": lambda **inputs: dataset_completeness(rules=PRODUCTION, **inputs),
     "pseudo_queues": lambda **inputs: {"queues": derived_rows(**inputs)},
     "slots_lookup": lambda **inputs: {"numslots": slots_lookup(**inputs)},
-    "ram_compensation": lambda ramcount: {"ramcount": units.ram_compensation(ramcount)},
 }

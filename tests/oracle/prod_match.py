@@ -10,7 +10,7 @@ from typing import Any
 from brokerlab.matching.architecture import parse_architecture
 from brokerlab.matching.architecture_json import LEVEL
 from brokerlab.matching.catchall import read_catchall
-from brokerlab.matching.connectivity import check_connectivity, parse_connectivity
+from brokerlab.matching.connectivity import parse_connectivity
 from brokerlab.matching.description import from_object
 from brokerlab.matching.gpu import GpuNode, match_gpu
 from brokerlab.matching.hardware import CpuSpec, GpuSpec, ModelPattern
@@ -115,13 +115,6 @@ def resolve_platform_case(
     return {"platform": with_base(resolve_platform(sw_platform, description), base_platform)}
 
 
-def check_connectivity_case(
-    task: dict[str, Any], chunk: dict[str, Any], queue: dict[str, Any]
-) -> dict[str, Any]:
-    skip = check_connectivity(task["ipconnectivity"], task["ipstack"], queue["wnconnectivity"])
-    return {"skip": skip}
-
-
 def catchall_nucleus_case(catchall: str | None, params: dict[str, Any] | None) -> dict[str, Any]:
     found = read_catchall(catchall, params)
     return {"bare_mode": found.bare_mode, "secondary_nucleus": found.secondary_nucleus}
@@ -134,7 +127,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "software_hardware": software_hardware_case,
     "resolve_platform": resolve_platform_case,
     "queue_connectivity": lambda wnconnectivity: asdict(parse_connectivity(wnconnectivity)),
-    "check_connectivity": check_connectivity_case,
     "catchall_nucleus": catchall_nucleus_case,
     "zero_share": zero_share_case,
 }

@@ -8,7 +8,7 @@ import pytest
 
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.rules import ProductionRules
-from tests.oracle import prod_facts, prod_jobs, prod_match, prod_nuclei, vectors
+from tests.oracle import prod_facts, prod_jobs, prod_match, prod_nuclei, prod_pairs, vectors
 from tests.oracle.prod_cases import Case, settings, tables
 
 EXACT = ("rank", "nrunning", "nqueuedjobs", "nrunningjobscap", "platform")
@@ -24,6 +24,7 @@ def test_functions() -> None:
             **prod_facts.FUNCTIONS,
             **prod_match.FUNCTIONS,
             **prod_nuclei.FUNCTIONS,
+            **prod_pairs.FUNCTIONS,
             **prod_jobs.functions(cases),
         },
     )

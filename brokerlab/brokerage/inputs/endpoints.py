@@ -5,16 +5,10 @@ Source: production-job-brokerage.md 1.5 and checks 21 to 27.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
-
 import polars as pl
 
 from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, at_snapshots, read, yes
 from brokerlab.brokerage.rules import ProductionRules
-
-CHECKS = ("read_lan_down", "write_lan_down", "write_wan_down", "read_wan_down", "source_down")
-"""The checks 22 to 27 in the order in which a queue meets them."""
 
 DOWN = ("OFF", "TEST")
 
@@ -171,74 +165,3 @@ def complete_here(
         .unique()
         .sort(*key, "panda_queue")
     )
-
-
-def checks() -> dict[str, pl.Expr]:
-    """Return the checks 22 to 27 as expressions that say *skip*; the first that holds is the reason.
-
-    They read the columns of :func:`endpoint_states`, and per task and queue ``nucleus_queue``,
-    ``any_complete`` (the task's complete_locations is not empty), ``complete_here`` and
-    ``remote_source_available``. Nulls of a left join count as false, except ``remote_source_available``,
-    where null is true.
-
-    Source: production-job-brokerage.md 5, checks 22 to 27.
-    """
-    nucleus = yes("nucleus_queue")
-    anywhere = ~yes("any_complete") & yes("has_input_datadisk")
-    receives = yes("receive_wan_up") | (nucleus & (anywhere | yes("complete_here")))
-    exempt = nucleus & (anywhere | yes("complete_here") | yes("has_output_datadisk"))
-    sends = yes("send_wan_up") | (nucleus & yes("has_output_datadisk"))
-    remote = pl.col("remote_source_available").fill_null(value=True)
-    skips = (
-        ~yes("read_lan_up"),
-        ~yes("write_lan_up"),
-        ~receives,
-        ~sends,
-        ~remote & ~exempt,
-    )
-    return dict(zip(CHECKS, skips, strict=True))
-
-
-def endpoint_status(
-    queue_endpoints: Iterable[Mapping[str, Any]],
-    *,
-    nucleus_queue: bool,
-    remote_source_available: bool = True,
-    complete_locations: Collection[str] | None = None,
-    rules: ProductionRules | None = None,
-) -> str | None:
-    """Return the first of the checks 22 to 27 that skips one queue, or null.
-
-    Args:
-        queue_endpoints: Rows with the columns of both endpoint tables.
-        nucleus_queue: The queue is one of the nucleus.
-        remote_source_available: Some source is readable over WAN.
-        complete_locations: Endpoints with the whole input.
-        rules: Rule set; null = ``document``.
-
-    Example:
-        >>> endpoint_status([], nucleus_queue=False)
-        'read_lan_down'
-    """
-    rows = [{"panda_queue": "", **row} for row in queue_endpoints]
-    schema = {**_LINKS, "is_default": pl.Boolean, **_STORAGE}
-    table = pl.from_dicts(rows, schema=schema) if rows else pl.DataFrame(schema=schema)
-    storage = table.select("ddm_endpoint_name", *_STORAGE).unique(
-        "ddm_endpoint_name", keep="first", maintain_order=True
-    )
-    states = endpoint_states(
-        table.select(*_LINKS, "is_default"), storage, rules=rules or ProductionRules()
-    )
-    where = pl.DataFrame(
-        {"jeditaskid": 0, "ddm_endpoint_name": list(complete_locations or ())},
-        schema={"jeditaskid": pl.Int64, "ddm_endpoint_name": pl.String},
-    )
-    pair = pl.DataFrame({"panda_queue": [""]}).with_columns(
-        nucleus_queue=nucleus_queue,
-        remote_source_available=remote_source_available,
-        any_complete=where.height > 0,
-        complete_here=complete_here(where, table.select(*_LINKS), storage).height > 0,
-    )
-    pair = pair.join(states, on="panda_queue", how="left")
-    skips = pair.select(**checks()).row(0, named=True)
-    return next((name for name, skip in skips.items() if skip), None)

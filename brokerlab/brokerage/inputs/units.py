@@ -10,10 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.inputs.frames import yes
 from brokerlab.units import GB, KB, MB
 
-RAM_COMPENSATION = 0.9
 WORK_MARGIN_B = 300 * MB
 MILLI = 1000
 
@@ -104,28 +102,6 @@ def effective_mb() -> pl.Expr:
     return pl.when(effective == 0).then(1.0).otherwise(effective / MB)
 
 
-def direct_io() -> pl.Expr:
-    """Return whether a job reads its input in place instead of copying it to scratch.
-
-    Source: production-job-brokerage.md 4.3.
-    """
-    over_lan = (
-        ~yes("uselocalio")
-        & (pl.col("allowinputlan").fill_null("") != "")
-        & yes("direct_access_lan")
-    )
-    always = (pl.col("maxinputsize") == -1).fill_null(value=False)
-    return ~yes("is_merging") & (always | over_lan)
-
-
-def compensated_ram(need: pl.Expr) -> pl.Expr:
-    """Return 90 % of a memory need [MB], truncated to whole MB; null stays null.
-
-    Source: production-job-brokerage.md 4.2.
-    """
-    return (need.cast(pl.Float64) * RAM_COMPENSATION).cast(pl.Int64)
-
-
 def _row(values: Mapping[str, Any], schema: Mapping[str, Any]) -> pl.DataFrame:
     return pl.DataFrame({name: [values.get(name)] for name in schema}, schema=dict(schema))
 
@@ -138,13 +114,6 @@ _DISK = {
 }
 _CPU = {"cputime": pl.Float64, "cputimeunit": pl.String}
 _FILE = dict.fromkeys(("fsize", "nevents", "startevent", "endevent"), pl.Int64)
-_DIRECT = {
-    "is_merging": pl.Boolean,
-    "maxinputsize": pl.Int64,
-    "uselocalio": pl.Boolean,
-    "allowinputlan": pl.String,
-    "direct_access_lan": pl.Boolean,
-}
 
 
 def disk_sizes(*, adds: bool = True, **task: Any) -> dict[str, Any]:
@@ -184,20 +153,3 @@ def file_measures(**file: Any) -> dict[str, Any]:
     """
     row = _row(file, _FILE)
     return row.select(effective_mb=effective_mb(), nevents=nevents()).row(0, named=True)
-
-
-def is_direct_io(**values: Any) -> bool:
-    """Return whether one job of a task reads in place at one queue."""
-    return bool(_row(values, _DIRECT).select(direct_io()).item())
-
-
-def ram_compensation(ramcount: int | None) -> int | None:
-    """Return the memory compared with the queue's [MB].
-
-    Example:
-        >>> ram_compensation(15999)
-        14399
-    """
-    row = _row({"ramcount": ramcount}, {"ramcount": pl.Int64})
-    value: int | None = row.select(compensated_ram(pl.col("ramcount"))).item()
-    return value

