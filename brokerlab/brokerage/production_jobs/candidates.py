@@ -82,11 +82,12 @@ def _of_merging(
     )
     shared = output.join(readers, on="ddm_endpoint_name").select("home", "parent").unique()
     homes = bound.select("t", "t_version", name="preassigned_site").join(
-        queues.select("q", "q_version", "panda_queue", "parent", "q_runs_analysis"),
+        queues.select("q", "q_version", "panda_queue", "parent", "q_production", "q_runs_analysis"),
         left_on=["t_version", "name"], right_on=["q_version", "panda_queue"],
     )  # fmt: skip
     others = (
-        homes.select("t", "t_version", home="parent", analysis="q_runs_analysis")
+        homes.filter("q_production")
+        .select("t", "t_version", home="parent", analysis="q_runs_analysis")
         .join(shared, on="home")
         .join(
             queues.select("q", "q_version", "parent", "q_production", "q_runs_analysis", "q_online_only"),

@@ -17,19 +17,20 @@ REJECTED, UNRESOLVED = 1, 2
 
 def status_checks(rules: ProductionRules) -> tuple[Check, ...]:
     """Return ``name_test`` and ``status_offline``."""
+    online = "online or standby" if rules.standby_online else "online"
     named = col("q_named_test") & ~col("t_listed") & nw.lit(value=rules.drop_test_queues)
     return (
         check(
             "1",
             "name_test",
-            "the queue is a test queue by its name",
+            "its name marks it as a test queue",
             named,
             "q_named_test t_listed",
         ),
         check(
             "2",
             "status_offline",
-            "the queue is {q_status}",
+            f"the queue's status is {{status}}, not {online}",
             ~col("q_online") & ~col("t_listed"),
             "q_online t_listed",
         ),
@@ -41,7 +42,8 @@ def opportunistic_check() -> Check:
     return check(
         "7",
         "opportunistic",
-        "urgent jobs and scouts avoid opportunistic queues (pledgedcpu -1)",
+        "the queue is opportunistic (pledgedcpu -1), which urgent tasks (priority 800 and more, here {t_prio}) and "
+        "scouts avoid",
         (col("q_pledgedcpu") == -1) & col("t_urgent") & ~col("t_listed"),
         "q_pledgedcpu t_urgent t_listed",
     )
@@ -55,21 +57,22 @@ def policy_checks() -> tuple[Check, ...]:
         check(
             "9",
             "zero_share",
-            "the queue's fairsharepolicy gives such work no share",
+            "the queue's fairsharepolicy ({q_fairsharepolicy}) gives no share to processing type {t_type} of share "
+            "{t_gshare}",
             col("x_zero_share") & col("t_policy_applies"),
             "x_zero_share t_policy_applies",
         ),
         check(
             "10",
             "jumbo_only",
-            "the queue takes jumbo jobs only",
+            "the queue takes jumbo jobs only (useJumboJobs), the task has none",
             jumbo & ~col("t_jumbo"),
             "q_jumbo t_single t_jumbo",
         ),
         check(
             "11",
             "jumbo_few_events",
-            "the queue wants {q_jumbo_events} events for jumbo jobs, {t_ready_events} are ready",
+            "the queue wants {q_jumbo_events} events ready for jumbo jobs (minEventsForJumbo), {t_ready_events} are",
             jumbo & col("t_jumbo") & few,
             "q_jumbo t_single t_jumbo q_jumbo_events t_ready_events",
         ),
@@ -86,14 +89,19 @@ def core_checks() -> tuple[Check, ...]:
         check(
             "13",
             "core_count",
-            "the task asks for {t_cores} cores, the queue has {q_corecount}",
+            "the task asks for slots of {t_cores} cores, those of the queue have {q_corecount}",
             differs & ~col("t_single"),
             "t_cores t_first_class q_corecount t_single",
+            numbers={"single": ~multi & ~free, "undefined": multi & (slot == 0)},
+            variants={
+                "single": "the task asks for slots of one core, those of the queue have {q_corecount}",
+                "undefined": "the task asks for slots of several cores, the queue says nothing of its cores",
+            },
         ),
         check(
             "14",
             "core_count_max",
-            "the queue has {q_corecount} cores, the task takes {t_maxcores} at most",
+            "the queue's slots have {q_corecount} cores, the task takes {t_maxcores} at most (maxcorecount)",
             (col("t_maxcores") != 0) & (slot > col("t_maxcores")) & ~col("t_single"),
             "t_maxcores q_corecount t_single",
         ),
@@ -106,14 +114,15 @@ def software_checks() -> tuple[Check, ...]:
         check(
             "15",
             "software_hardware",
-            "the queue lacks the software or hardware asked for: {x_software_reason}",
+            "the queue lacks the software or hardware asked for ({x_software_reason}): architecture {t_architecture}, "
+            "release {t_transhome}, container {t_container_name}",
             col("t_software") & (col("x_software") == REJECTED),
             "t_software x_software",
         ),
         check(
             "16",
             "platform_unresolved",
-            "no platform of the queue fits the pattern {t_architecture}",
+            "no platform that the queue publishes fits the pattern {t_architecture}",
             col("t_software") & (col("x_software") == UNRESOLVED),
             "t_software x_software",
         ),
@@ -125,10 +134,14 @@ def compensated(ram: nw.Expr) -> nw.Expr:
     return truncated(ram * RAM_COMPENSATION)
 
 
+def slot_cores() -> nw.Expr:
+    """Return the cores that memory is multiplied with: 1 where the queue says nothing."""
+    return nw.when(col("q_corecount") != 0).then(col("q_corecount")).otherwise(nw.lit(1))
+
+
 def needed_ram() -> nw.Expr:
     """Return the memory compared with the slot [MB]; 0: no check (4.2)."""
-    cores = nw.when(col("q_corecount") != 0).then(col("q_corecount")).otherwise(nw.lit(1))
-    scaled = col("t_ram") * cores + col("t_base_ram")
+    scaled = col("t_ram") * slot_cores() + col("t_base_ram")
     whole = nw.when(col("t_ram_per_core")).then(scaled).otherwise(col("t_ram"))
     return nw.when(col("t_ram") == 0).then(nw.lit(0.0)).otherwise(compensated(whole))
 
@@ -136,20 +149,38 @@ def needed_ram() -> nw.Expr:
 def memory_checks() -> tuple[Check, ...]:
     """Return ``memory_max`` and ``memory_min``."""
     need, inputs = needed_ram(), "t_ram t_ram_per_core t_base_ram q_corecount"
+    based = col("t_ram_per_core") & (col("t_base_ram") != 0)
+    numbers = {"need": need, "cores": slot_cores(), "based": based}
+
+    def clauses(job_needs: str, slot_has: str) -> tuple[str, dict[str, str]]:
+        times = f"times {RAM_COMPENSATION}"
+        scaled = "{t_ram} MB per core x {cores} cores"
+        plain, per_core, with_base = (
+            f"{job_needs} {{need}} MB ({sum_}, {times}) and {slot_has}"
+            for sum_ in ("{t_ram} MB", scaled, scaled + " + {t_base_ram} MB")
+        )
+        return plain, {"based": with_base, "t_ram_per_core": per_core}
+
+    lacks = clauses("the job needs", "the slot offers {q_maxrss} MB (maxrss)")
+    spare = clauses("the job needs only", "the slot is for {q_minrss} MB and more (minrss)")
     return (
         check(
             "17",
             "memory_max",
-            "the job needs {need} MB, the slot has {q_maxrss} MB",
+            lacks[0],
             (need != 0) & (col("q_maxrss") != 0) & (need > col("q_maxrss")),
             f"{inputs} q_maxrss",
+            numbers=numbers,
+            variants=lacks[1],
         ),
         check(
             "18",
             "memory_min",
-            "the job needs {need} MB, the slot is for {q_minrss} MB and more",
+            spare[0],
             (need != 0) & (col("q_minrss") != 0) & (need < col("q_minrss")),
             f"{inputs} q_minrss",
+            numbers=numbers,
+            variants=spare[1],
         ),
     )
 
@@ -169,22 +200,28 @@ def disk_checks(rules: ProductionRules) -> tuple[Check, ...]:
     space = shared
     if not rules.maxwdir_per_core:
         space = nw.when(col("t_wdir_shared")).then(shared).otherwise(col("p_maxwdir"))
+    equal = "" if rules.scratch_equal_passes else " and must leave something free"
+    gets = f"and gets {{space}} MB (maxwdir {{p_maxwdir}} MB){equal}"
     full = scratch > space if rules.scratch_equal_passes else scratch >= space
     return (
         check(
             "19",
             "direct_access",
-            "the task reads in place only, the queue copies",
+            "the task reads its input in place only (allowinputlan), the queue copies it to scratch",
             col("t_lan_only") & ~col("p_direct_lan") & (col("p_maxinputsize") != -1),
             "t_lan_only p_direct_lan p_maxinputsize",
         ),
         check(
             "20",
             "scratch_disk",
-            "the job needs {scratch} MB of scratch, it gets {space} MB",
+            f"the job needs {{scratch}} MB of scratch, its input included, {gets}",
             (col("p_maxwdir") != 0) & full,
             "t_merging t_reads_lan p_direct_lan p_maxinputsize t_scratch_direct t_scratch_copy "
             "t_wdir_shared p_maxwdir p_corecount",
+            numbers={"scratch": scratch, "space": space, "in_place": reads_in_place()},
+            variants={
+                "in_place": f"the job needs {{scratch}} MB of scratch, reading its input in place, {gets}"
+            },
         ),
     )
 
@@ -200,14 +237,14 @@ def network_checks(rules: ProductionRules) -> tuple[Check, ...]:
         check(
             "31",
             "connectivity",
-            "the task asks for {t_ip} connectivity, the queue has '{q_network}'",
+            "the task asks for {t_ip} connectivity, that of the queue is {q_network}",
             (wants != "") & ~good & ~col("t_single"),
             "t_ip q_network t_single",
         ),
         check(
             "32",
             "ip_stack",
-            "the task asks for the ip stack '{t_stack}', the queue has '{q_stack}'",
+            "the task asks for ip stack {t_stack}, that of the queue is {q_stack}",
             stack & ~col("t_single"),
             "t_stack q_stack t_single",
         ),
@@ -221,19 +258,19 @@ def event_service_checks() -> tuple[Check, ...]:
     inputs = "t_es q_jobseed t_single"
     return (
         check(
-            "33", "event_service_std", "the queue takes no event service",
+            "33", "event_service_std", "the queue takes no event service (jobseed {q_jobseed})",
             es & (seed == "std") & free, inputs,
         ),
         check(
-            "34", "event_service_prio", "the queue takes event service of high priority only",
+            "34", "event_service_prio", "the queue takes event service of priority 900 and more only (jobseed {q_jobseed}), the task has {t_prio}",
             es & (seed == "eshigh") & ~col("t_first_class") & free, f"{inputs} t_first_class",
         ),
         check(
-            "35", "event_service_only", "the queue takes event service only",
+            "35", "event_service_only", "the queue takes event service only (jobseed {q_jobseed})",
             ~es & (seed == "es") & free, inputs,
         ),
         check(
-            "36", "event_service_child", "event service needs a pseudo-queue of several cores",
+            "36", "event_service_child", "event service needs a pseudo-queue of several cores, this one has {q_corecount}",
             es & col("q_pseudo") & (col("q_corecount") == 1) & free, f"{inputs} q_pseudo q_corecount",
         ),
     )  # fmt: skip
@@ -247,28 +284,28 @@ def nucleus_checks() -> tuple[Check, ...]:
         check(
             "38",
             "t1_weight",
-            "the task stays at its nucleus, the queue is neither there nor shares its storage",
+            "the task stays at its nucleus {t_nucleus} (negative t1weight), the queue is neither there nor shares its storage",
             col("t_nucleus_only") & ~col("x_near"),
             "t_nucleus_only x_near",
         ),
         check(
             "39",
             "io_intensity_max",
-            "the task's {t_iointensity} kB/s are over the queue's {q_max_io_intensity}",
+            "the task's iointensity of {t_iointensity} kB/s is over the queue's limit of {q_max_io_intensity} kB/s",
             io & ~col("t_merging"),
             "t_iointensity q_max_io_intensity t_merging",
         ),
         check(
             "40",
             "full_chain_outside",
-            "the full chain stays at its nucleus",
+            "the full chain stays at its nucleus {t_nucleus}, the queue is at {q_site}",
             outside & ~col("t_hint"),
             "t_chained t_nucleus_id q_site_id t_hint",
         ),
         check(
             "41",
             "full_chain_only",
-            "the queue takes full chains only",
+            "the queue takes full chains only (bareNucleus=only)",
             ~col("t_chained") & (col("q_bare") == "only") & ~col("t_hint"),
             "t_chained q_bare t_hint",
         ),
@@ -285,9 +322,11 @@ def diskio_check(settings: JobSettings) -> Check:
     return check(
         "12",
         "diskio_overload",
-        "running jobs use {s_diskio} kB/s per core, the limit is {limit}, and the task asks for more",
+        "running jobs use {s_diskio} kB/s of disk per core and the task asks for {asked} kB/s; both are over the limit of "
+        "{limit} kB/s",
         (asked != 0) & (col("s_diskio") != 0) & (col("s_diskio") > limit) & (asked > limit),
         "t_corecount t_diskio p_corecount p_maxdiskio s_diskio",
         keys=("MAX_DISKIO_DEFAULT",),
         kind="temporary",
+        numbers={"limit": limit, "asked": asked},
     )

@@ -8,8 +8,9 @@ from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.production_jobs.expressions import check, col
 from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.units import HOUR_S
 
-INACTIVE_S = 2 * 3600
+INACTIVE_S = 2 * HOUR_S
 """A queue without a start for longer is inactive [s]."""
 BLOCKED = -1
 """Closeness of a blocked link."""
@@ -28,6 +29,9 @@ def link_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Check, .
     def reached(value: nw.Expr, cap: float) -> nw.Expr:
         return value >= cap if rules.backlog_inclusive else value > cap
 
+    reaches = "which reaches the limit of" if rules.backlog_inclusive else "more than"
+    caps = (settings.nqueued_nuc_cap, settings.nqueued_sat_cap)
+    of_nucleus, of_link = ({"limit": nw.lit(float(cap))} for cap in caps)
     unwritable = remote() & col("t_nucleus_unwritable")
     backlog = reached(col("t_nucleus_queued"), settings.nqueued_nuc_cap)
     open_link = remote() & ~col("t_nucleus_unwritable") & ~backlog & col("l_known")
@@ -36,23 +40,23 @@ def link_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Check, .
     nucleus = f"{inputs} t_nucleus_queued"
     return (
         check(
-            "3", "nucleus_unwritable", "the storage of the nucleus cannot be written over WAN",
+            "3", "nucleus_unwritable", "the storage of nucleus {t_nucleus} cannot be written over WAN",
             unwritable, inputs, kind="temporary",
         ),
         check(
-            "4", "nucleus_backlog", "{t_nucleus_queued} files wait to be moved to the nucleus",
+            "4", "nucleus_backlog", f"{{t_nucleus_queued}} files wait to be moved to nucleus {{t_nucleus}}, {reaches} {{limit}}",
             remote() & ~col("t_nucleus_unwritable") & backlog, nucleus,
-            keys=("NQUEUED_NUC_CAP_FOR_JOBS",), kind="temporary",
+            keys=("NQUEUED_NUC_CAP_FOR_JOBS",), kind="temporary", numbers=of_nucleus,
         ),
         check(
-            "5", "link_blocked", "the link to the nucleus is blocked",
+            "5", "link_blocked", "the link to nucleus {t_nucleus} is blocked (closeness {l_closeness})",
             open_link & blocked, f"{nucleus} l_known l_closeness",
             keys=("NQUEUED_NUC_CAP_FOR_JOBS",),
         ),
         check(
-            "6", "link_backlog", "{l_queued} files wait on the link to the nucleus",
+            "6", "link_backlog", f"{{l_queued}} files wait on the link to nucleus {{t_nucleus}}, {reaches} {{limit}}",
             open_link & ~blocked & queued, f"{nucleus} l_known l_closeness l_queued",
-            keys=("NQUEUED_NUC_CAP_FOR_JOBS", "NQUEUED_SAT_CAP"), kind="temporary",
+            keys=("NQUEUED_NUC_CAP_FOR_JOBS", "NQUEUED_SAT_CAP"), kind="temporary", numbers=of_link,
         ),
     )  # fmt: skip
 
@@ -67,9 +71,11 @@ def inactive_check(rules: ProductionRules) -> Check:
     return check(
         "8",
         "inactive",
-        "no job has started for 2 h although {waiting} wait",
+        "no job has started there for {idle_h} h although {waiting} wait; urgent, merging and to be merged work avoids "
+        "queues idle for more than 2 h",
         applies & silent & (waiting > 0),
         "t_urgent t_merging t_merges_output t_listed t_at_s s_laststart_s s_activated s_starting",
+        numbers={"waiting": waiting, "idle_h": (col("t_at_s") - col("s_laststart_s")) / HOUR_S},
         kind="temporary",
     )
 
@@ -79,31 +85,32 @@ def storage_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Check
     limit = settings.storage_min_free_gb
     space = col("s_space")
     little = space < limit if rules.free_equal_passes else space <= limit
+    must = "at least" if rules.free_equal_passes else "more than"
     little = little.fill_null(value=False)
     complete = col("t_no_complete") | col("x_complete")
     exempt_in = col("x_nucleus") & col("s_input_disk") & complete
     exempt_out = col("x_nucleus") & col("s_output_disk")
     steps = (
-        ("21", "storage_space", "{s_space} GB are free, " + f"{limit} GB must be", little, "s_space"),
+        ("21", "storage_space", f"{{s_space}} GB are usable at its output endpoint, {must} {{limit}} GB must be", little, "s_space"),
         (
-            "22", "read_lan_down", "no input endpoint can be read over LAN",
+            "22", "read_lan_down", "none of its input endpoints can be read over LAN",
             ~col("s_read_lan"), "s_read_lan",
         ),
         (
-            "23", "write_lan_down", "no output endpoint can be written over LAN",
+            "23", "write_lan_down", "none of its output endpoints can be written over LAN",
             ~col("s_write_lan"), "s_write_lan",
         ),
         (
-            "24", "write_wan_down", "no input endpoint can receive files over WAN",
+            "24", "write_wan_down", "none of its input endpoints can receive files over WAN",
             ~(col("s_write_wan") | exempt_in),
             "s_write_wan x_nucleus s_input_disk t_no_complete x_complete",
         ),
         (
-            "25", "read_wan_down", "no output endpoint can send files over WAN",
+            "25", "read_wan_down", "none of its output endpoints can send files over WAN",
             ~(col("s_read_wan") | exempt_out), "s_read_wan x_nucleus s_output_disk",
         ),
         (
-            "27", "source_down", "the input can be read at its sources over LAN only",
+            "27", "source_down", "the input can be read over LAN only where it is, and not from here",
             ~col("t_remote_source") & ~(exempt_in | exempt_out),
             "t_remote_source x_nucleus s_input_disk s_output_disk t_no_complete x_complete",
         ),
@@ -113,7 +120,12 @@ def storage_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Check
     for row, name, says, bad, reads in steps:
         inputs = f"{inputs} {reads}"
         keys = ("STORAGE_MIN_FREE_SIZE",)
-        found.append(check(row, name, says, bad & ~before, inputs, keys=keys, kind="temporary"))
+        found.append(
+            check(
+                row, name, says, bad & ~before, inputs,
+                keys=keys, kind="temporary", numbers={"limit": nw.lit(float(limit))},
+            )
+        )  # fmt: skip
         before = before | bad
     return tuple(found)
 
@@ -122,16 +134,19 @@ def transferring_check() -> Check:
     """Return ``transferring``."""
     waiting = col("s_transferring") - col("s_transferring_unwritable")
     twice = col("s_running") * 2
-    limit = nw.when(twice > col("p_transferring_limit")).then(twice)
+    own = col("p_transferring_limit")
+    limit = nw.when(twice > own).then(twice).otherwise(own)
     far = (col("p_storage_id") >= 0) & (col("p_storage_id") != col("t_nucleus_id"))
     return check(
         "37",
         "transferring",
-        "{waiting} jobs are transferring, the limit is {limit}",
-        far & ~col("x_near") & (waiting > limit.otherwise(col("p_transferring_limit"))),
+        "{waiting} jobs are transferring, more than {limit} (the queue's limit of {p_transferring_limit}, or twice its "
+        "{s_running} running jobs)",
+        far & ~col("x_near") & (waiting > limit),
         "s_transferring s_transferring_unwritable s_running p_transferring_limit p_storage_id "
         "t_nucleus_id x_near",
         kind="temporary",
+        numbers={"waiting": waiting, "limit": limit},
     )
 
 
@@ -145,7 +160,7 @@ def shortage_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Chec
         check(
             "38a",
             "opportunistic_shortage",
-            "work is short and the queue is opportunistic",
+            "work is short and the queue is opportunistic (pledgedcpu -1)",
             (col("p_pledgedcpu") == -1) & short,
             "p_pledgedcpu t_single",
             keys=("WORK_SHORTAGE",),
@@ -153,10 +168,11 @@ def shortage_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Chec
         check(
             "38b",
             "pledge_exceeded",
-            "work is short and {cores} cores are over the pledge of {p_pledgedcpu}",
+            "work is short and {cores} cores are in use, more than the pledge of {p_pledgedcpu}",
             (col("p_pledgedcpu") > 0) & (cores > col("p_pledgedcpu")) & short,
             "p_pledgedcpu t_single s_running_cores s_starting_cores",
             keys=("WORK_SHORTAGE",),
+            numbers={"cores": cores},
         ),
     )
 
@@ -168,7 +184,7 @@ def pilot_check() -> Check:
     return check(
         "42",
         "no_pilot",
-        "no pilot has come for 3 h and no slots are set",
+        "no pilot has come for 3 h and no slots are set for share {t_queue_name}, resource type {t_resource_type}",
         silent & ~col("t_pilot_exempt") & ~col("t_listed"),
         "s_pilots x_has_slots t_jumbo q_jumbo t_pilot_exempt t_listed",
         kind="temporary",

@@ -15,6 +15,12 @@ REFERENCE_POWER = 10
 _CAPACITY = "t_hs06 t_basewalltime t_efficiency t_percent q_corecount q_corepower"
 
 
+_SLOT = (
+    "the queue's {0}time of {{q_{0}time}} s (less {{t_basewalltime}} s, x {{q_corecount}} cores x {{q_corepower}} HS06 x "
+    "efficiency {{t_efficiency}} %)"
+)
+
+
 def capacity(limit: str) -> nw.Expr:
     """Return the work that fits into ``q_maxtime`` or ``q_mintime``: HS06 s, else s x cores (4.4)."""
     cores = at_least_one(col("q_corecount"))
@@ -36,9 +42,15 @@ def time_checks(rules: ProductionRules) -> tuple[Check, ...]:
         check(
             "28",
             "walltime_max",
-            "the job needs {need}, more than fits into maxtime of {q_maxtime} s",
+            "the smallest job needs {need} core s, {fits} core s fit into the queue's maxtime of {q_maxtime} s",
             (col("q_maxtime") != 0) & over,
             f"t_need t_need_dyn t_dynamic q_mintime q_maxtime {_CAPACITY}",
+            numbers={"need": need, "fits": capacity("q_maxtime"), "no_scaling": no_scaling},
+            variants={
+                "no_scaling": "the base wall time of {t_basewalltime} s alone is over the queue's maxtime of "
+                "{q_maxtime} s",
+                "t_hs06": f"the smallest job needs {{need}} HS06 s, {{fits}} HS06 s fit into {_SLOT.format('max')}",
+            },
         ),
         _long_enough(rules),
         _not_too_short(no_scaling),
@@ -54,14 +66,21 @@ def _long_enough(rules: ProductionRules) -> Check:
         short = (fits != 0) & (fits < day)
         if not rules.zero_maxtime_limits:
             short = short & (col("q_maxtime") != 0)
+        says = (
+            f"scouts, merging and jobs of unknown wall time need 24 h at {REFERENCE_POWER} HS06 a core, that is {{day}} "
+            f"HS06 s; {{fits}} fit into {_SLOT.format('max')}"
+        )
     else:
+        day = nw.lit(DAY_S)
         short = (col("q_maxtime") != 0) & (col("q_maxtime") < DAY_S)
+        says = "scouts and jobs of unknown wall time need {day} s (24 h), the queue's maxtime is {q_maxtime} s"
     return check(
         "29",
         "walltime_24h",
-        "scouts and jobs of unknown wall time need a queue of 24 h, maxtime is {q_maxtime} s",
+        says,
         applies & short,
         f"t_scout t_single t_merging t_walltime_undefined q_maxtime {_CAPACITY}",
+        numbers={"day": day, "fits": fits},
     )
 
 
@@ -74,7 +93,18 @@ def _not_too_short(no_scaling: nw.Expr) -> Check:
     return check(
         "30",
         "walltime_min",
-        "the job is too short for mintime of {q_mintime} s",
+        "the smallest job needs only {need} core s, the queue's mintime of {q_mintime} s takes {fits} core s",
         (col("q_mintime") != 0) & (fixed | (~no_scaling & scaled)),
         f"t_need t_need_dyn t_need_dyn_max t_dynamic q_mintime {_CAPACITY}",
+        numbers={
+            "need": nw.when(col("t_dynamic")).then(col("t_need_dyn")).otherwise(col("t_need")),
+            "fits": fits,
+            "no_scaling": no_scaling,
+            "undefined": col("t_need").is_null() & ~col("t_dynamic"),
+        },
+        variants={
+            "no_scaling": "the base wall time of {t_basewalltime} s is under the queue's mintime of {q_mintime} s",
+            "undefined": "how long the job takes is not known, and the queue has a mintime of {q_mintime} s",
+            "t_hs06": f"the smallest job needs only {{need}} HS06 s, {{fits}} HS06 s fit into {_SLOT.format('min')}",
+        },
     )

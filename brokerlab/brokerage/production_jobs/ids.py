@@ -56,7 +56,10 @@ class Ids:
                 how="left",
                 nulls_equal=True,
             )
-            .with_columns(pl.col("q_site_id", "p_storage_id").fill_null(-2))
+            .with_columns(
+                pl.col("q_site_id", "p_storage_id").fill_null(-2),
+                q_counted=2 * pl.col("p_id") + (pl.col("q_jobseed") == "eshigh").cast(pl.Int64),
+            )
             .sort("q")
         )
         tasks = (
@@ -77,7 +80,7 @@ class Ids:
         )
         keys = {
             "t_link": ("t_state", "t_nucleus_id", "t_express"),
-            "t_counted": ("t_state", "t_tag"),
+            "t_counted": ("t_state", "t_tag", "t_gshare", "t_counts_share_only"),
             "t_slots": ("t_state", "t_queue_name", "t_resource_type"),
         }
         for name, columns in keys.items():

@@ -103,7 +103,8 @@ def _matched(facts: Facts) -> pl.DataFrame:
 
 
 def _lazy(into: ToEngine, frame: pl.DataFrame) -> nw.LazyFrame[Any]:
-    return nw.from_native(into(frame)).lazy()
+    lazy: nw.LazyFrame[Any] = nw.from_native(into(frame)).lazy()
+    return lazy
 
 
 def _joined(

@@ -227,18 +227,25 @@ def _locks(tasks: pl.DataFrame, queues: pl.DataFrame, state: Tables) -> Side:
 
 
 def _counted(tasks: pl.DataFrame, state: Tables, ids: Ids) -> Side:
-    """Return the jobs that a task is counted with."""
-    rows = (
-        counts.by_tag(state)
-        .join(
-            tasks.select("snapshot", "t_tag", "t_counted").unique(),
-            left_on=["snapshot", "tag"],
-            right_on=["snapshot", "t_tag"],
-        )
-        .select("t_counted", "parent", **{f"x_{s}": pl.col(s) for s in counts.COUNTED})
+    """Return the jobs that a task is counted with.
+
+    Event service of a resource work queue is counted by share at queues of jobseed ``eshigh`` if it is urgent.
+    """
+    kinds = tasks.select(
+        "snapshot", "t_counted", "t_tag", "t_gshare", "t_counts_share_only"
+    ).unique("t_counted")
+    only = pl.concat_str(pl.lit("share only:"), pl.col("t_gshare").fill_null(""))
+    tags = (pl.col("t_tag"), pl.when("t_counts_share_only").then(only).otherwise("t_tag"))
+    wanted = pl.concat(
+        kinds.select("snapshot", "t_counted", tag=tag, eshigh=pl.lit(number, dtype=pl.Int64))
+        for number, tag in enumerate(tags)
     )
-    missing = {f"x_{status}": 0 for status in counts.COUNTED}
-    return Side("t_counted", "p_id", _keyed(rows, ids), missing)
+    rows = _keyed(counts.by_tag(state).join(wanted, on=["snapshot", "tag"]), ids).select(
+        "t_counted",
+        q_counted=2 * pl.col("p_id") + pl.col("eshigh"),
+        **{f"x_{status}": pl.col(status) for status in counts.COUNTED},
+    )
+    return Side("t_counted", "q_counted", rows, {f"x_{status}": 0 for status in counts.COUNTED})
 
 
 def _by_resource_type(tasks: pl.DataFrame, state: Tables, ids: Ids) -> tuple[Side, Side]:

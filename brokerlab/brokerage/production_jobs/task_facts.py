@@ -175,7 +175,7 @@ def _time() -> dict[str, pl.Expr]:
         .otherwise(pl.col("walltime") * _number("atom_size_effective"))
     )
     longest = pl.min_horizontal(_number("max_consecutive_events"), pl.col("maxeventsperjob"))
-    dynamic = hs06 & (_number("dynamicnumevents") != 0)
+    dynamic = hs06 & (_number("dynamicnumevents") != 0) & seconds.is_not_null()
     return {
         "t_hs06": hs06,
         "t_need": pl.when("t_es").then(need / shared).otherwise(need),
@@ -184,9 +184,7 @@ def _time() -> dict[str, pl.Expr]:
         "t_dynamic": dynamic,
         "t_basewalltime": _number("basewalltime"),
         "t_efficiency": _number("cpuefficiency", DEFAULT_CPU_EFFICIENCY),
-        "t_percent": pl.lit(
-            100.0
-        ),  # a column: Polars divides by a number by multiplying, off by a bit
+        "t_percent": pl.lit(100.0),  # a column, to be divided by: see pairs.solid
         "t_walltime_undefined": (
             (_number("walltime") == 0) & (_text("walltimeunit") == "") & (unit == "")
         )
