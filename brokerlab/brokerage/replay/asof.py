@@ -36,7 +36,7 @@ def as_of(
         table: Its name, for messages.
         columns: Columns to read with their types, without the time.
         clock: The instants.
-        entity: Columns of one thing with a history, e.g. a link and its key.
+        entity: Columns of one thing with a history, e.g. a link and its key; none if the whole table is one.
         time: The column of the time.
         max_age_s: Rows count only while younger than this [s]: ``now < ts + max_age_s``.
         where: Rows to read.
@@ -86,7 +86,7 @@ def _held(
         .unique()
         .sort(*keys, "place", time, nulls_last=False)
         .unique([*keys, "place"], keep="last", maintain_order=True)
-        .with_columns(until=pl.col("place").shift(-1).over(keys).fill_null(len(clock)))
+        .with_columns(until=pl.col("place").shift(-1).over(keys or pl.lit(1)).fill_null(len(clock)))
     )
     if max_age_s is not None:
         limit = versions[time].cast(pl.Int64).to_numpy() + max_age_s * 1_000_000

@@ -11,6 +11,7 @@ from brokerlab.brokerage.inputs.atoms import atoms
 from brokerlab.brokerage.replay import activity, inputs, places, taskrows, work
 from brokerlab.brokerage.replay.clock import Clock
 from brokerlab.brokerage.replay.counts import Counts, job_tables
+from brokerlab.brokerage.replay.recorded import recorded_counts
 from brokerlab.brokerage.rules import ProductionRules
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ _ABSENT = {
     "datasets": "tasks have no input and no output",
     "files": "no file is known, and jobs have size 0",
     "resource_types": "unified queues have no pseudo-queues",
-    "worker_nodes": "no CPU level is known",
 }
 """What follows from a table that the archive does not have."""
 
@@ -114,7 +114,11 @@ class Maker:
             self._make_links(places.queue_endpoints(found))
         if (tags := self._whole("software_tags")) is not None:
             self.tables["sw_tags"] = tags
-        if (nodes := self._whole("worker_nodes")) is not None:
+        for name in ("worker_node_gpu", "worker_node_cpu_level"):
+            if self.archive.has(name):
+                self.tables[name] = self.archive.scan(name).collect()
+        if "worker_node_cpu_level" not in self.tables and self.archive.has("worker_nodes"):
+            nodes = self.archive.scan("worker_nodes").collect()
             self.tables["worker_node_cpu_level"] = places.cpu_levels(nodes, queues)
 
     def _make_links(self, links: pl.DataFrame) -> None:
@@ -147,7 +151,19 @@ class Maker:
         )
         self.notes += counts.notes
         shares = self.tables["tasks"].select("snapshot", "gshare").unique()
-        self.tables |= job_tables(counts, self.tables["resource_work_queues"], shares=shares)
+        resource = self.tables["resource_work_queues"]
+        self.tables |= job_tables(counts, resource, shares=shares)
+        if not self.archive.has("job_stats"):
+            return
+        known = recorded_counts(self.archive.job_stats, self.instants, parents=self.parents)
+        covered = pl.DataFrame({"snapshot": known.changes.clock.snapshots})
+        self.notes.append(
+            f"numbers of jobs are those recorded in job_stats at {len(covered):,} of {len(self.instants):,} instants"
+        )
+        for name, frame in job_tables(known, resource, shares=shares).items():
+            if name != "core_stats":  # cores are not recorded
+                rebuilt = self.tables[name].join(covered, on="snapshot", how="anti")
+                self.tables[name] = pl.concat([rebuilt, frame]).sort(frame.columns)
 
     def _make_activity(self) -> None:
         """Make pilots, workers, slots and links."""

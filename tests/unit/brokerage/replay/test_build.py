@@ -63,7 +63,6 @@ def test_both_brokerages_take_their_tables(jobs_replay: Replay, tasks_replay: Re
         "locks",
         "live",
     }
-    optional |= {"worker_node_gpu", "worker_node_cpu_level"}
     assert filled | optional == set(job_contracts.TABLES)
     assert {"remaining_work", "output_datasets", "parent_tasks", "nuclei"} <= {
         name for name, frame in for_tasks.items() if frame.height
@@ -170,3 +169,34 @@ def test_an_archive_without_queues_is_refused(archive: Archive, tmp_path: Path) 
         writer.commit()
     with pytest.raises(DataError, match="needs tasks, queues"):
         replay.build(brokerlab.archive.open(tmp_path / "a"))
+
+
+def test_recorded_numbers_take_the_place_of_rebuilt_ones(archive: Archive, tmp_path: Path) -> None:
+    alone = replay.build(archive)
+    at = alone.instants["at"][40]
+    stats = pl.DataFrame(
+        {
+            "ts": [at],
+            "computingsite": ["Q"],
+            "gshare": ["A"],
+            "jobstatus": ["running"],
+            "njobs": [5],
+        }
+    )
+    with ArchiveWriter(tmp_path / "a") as writer:
+        for name in archive.tables:
+            writer.write(name, archive.scan(name).collect())
+        writer.write("job_stats", stats)
+        writer.commit()
+    found = replay.build(brokerlab.archive.open(tmp_path / "a"))
+    within = pl.col("at").is_between(at, at + timedelta(hours=1), closed="left")
+    covered = alone.instants.filter(within).select("snapshot")
+    recorded = found.tables["job_stats"].join(covered, on="snapshot", how="semi")
+    assert recorded.drop("snapshot").unique().rows() == [("Q", "A", "running", 5)]
+    assert recorded.height == covered.height >= 1
+    others = [
+        r.tables["job_stats"].join(covered, on="snapshot", how="anti") for r in (found, alone)
+    ]
+    assert others[0].equals(others[1])
+    assert found.tables["core_stats"].equals(alone.tables["core_stats"])
+    assert any(f"at {covered.height} of" in note for note in found.notes)

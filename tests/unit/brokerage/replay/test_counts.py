@@ -12,6 +12,7 @@ from brokerlab.brokerage import replay
 from brokerlab.brokerage.replay import states
 from brokerlab.brokerage.replay.changes import Changes
 from brokerlab.brokerage.replay.counts import Counts, job_tables
+from brokerlab.brokerage.replay.recorded import recorded_counts
 from brokerlab.errors import DataError, SchemaError
 from tests.unit.brokerage.replay.toys import (
     KEYS,
@@ -248,3 +249,27 @@ def test_pairs_are_the_instants_asked_for() -> None:
         whole.join(pairs, on=["snapshot", "gshare"], how="semi")
     )
     assert isinstance(counts.changes, Changes)
+
+
+def test_recorded_numbers_hold_for_an_hour_and_as_a_whole() -> None:
+    kinds = dict.fromkeys(
+        ["computingsite", "gshare", "resource_type", "nucleus", "jobstatus"], pl.String
+    )
+    rows = [
+        ("Q", "A", None, "N", "running", 7, 3.5, at(0)),
+        ("Q/X", "A", None, "N", "running", 1, None, at(0)),
+        ("R", "A", None, "N", "transferring", 2, None, at(0)),
+        ("Q", "A", None, "N", "running", 9, 1.25, at(30)),
+    ]
+    stats = pl.DataFrame(
+        rows, schema={**kinds, "njobs": pl.Int64, "prorated_diskio_avg": pl.Float64, "ts": pl.Datetime("us")}, orient="row"
+    )  # fmt: skip
+    counts = recorded_counts(stats, instants_of(-1, 0, 29, 30, 89, 90))
+    assert counts.changes.clock.snapshots.tolist() == [1, 2, 3, 4]
+    tables = job_tables(counts, _no_queues())
+    assert tables["job_stats"].select("snapshot", "computingsite", "njobs").rows() == [
+        (1, "Q", 8), (1, "R", 2), (2, "Q", 8), (2, "R", 2), (3, "Q", 9), (4, "Q", 9)
+    ]  # fmt: skip
+    assert tables["transferring_by_nucleus"].rows() == [(1, "R", "N", 2), (2, "R", "N", 2)]
+    assert tables["diskio_usage"]["diskio_per_core"].to_list() == [3.5, 3.5, 1.25, 1.25]
+    assert recorded_counts(stats, instants_of(-1)).table("computingsite").is_empty()
