@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from brokerlab.brokerage.production_jobs.decide import decide
+from brokerlab.brokerage.production_jobs.decide import decide, hint_queues
 from brokerlab.brokerage.rules import ProductionRules
 from tests.oracle import prod_facts, prod_jobs, prod_match, prod_nuclei, prod_pairs, vectors
 from tests.oracle.prod_cases import Case, settings, tables
@@ -35,6 +35,42 @@ def test_whole_brokerages() -> None:
     cases = vectors.load("prod_jobbrokerage")
     wrong = {case["id"]: found for case in cases if (found := differences(case))}
     vectors.report("prod_jobbrokerage", len(cases), len(cases) - len(wrong))
+    assert not wrong
+
+
+EARLY = (
+    "nucleus_inactive",
+    "transfer_backlog",
+    "no_storage",
+    "read_wan_down",
+    "write_wan_down",
+    "disk_space",
+)
+"""Filters of nuclei before the queues are asked."""
+
+
+@pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
+def test_hint_mode() -> None:
+    """The queues that the task brokerage was told could run a task, of the nuclei that were left then."""
+    cases = [
+        case
+        for case in vectors.load("prod_taskbrokerage")
+        if case["inputs"].get("hint_queues") is not None and case["expected"]["nuclei"]
+    ]
+    wrong = []
+    for case in cases:
+        inputs = case["inputs"]
+        found = hint_queues(
+            tables(inputs), rules=ProductionRules("production"),
+            config=settings(inputs.get("gdpconfig") or []),
+        )  # fmt: skip
+        site = {row["panda_queue"]: row["pandasite"] for row in inputs["queues"]}
+        nuclei = case["expected"]["nuclei"]
+        left = {row["nucleus"] for row in nuclei if row.get("check") not in EARLY}
+        got = {name for name in found["panda_queue"] if site[name] in left}
+        if got != set(inputs["hint_queues"]):
+            wrong.append(case["id"])
+    vectors.report("prod_taskbrokerage, hint mode", len(cases), len(cases) - len(wrong))
     assert not wrong
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import narwhals.stable.v2 as nw
 
 from brokerlab.brokerage.check import Check
-from brokerlab.brokerage.production_jobs.expressions import at_least_one, check, col, truncated
+from brokerlab.brokerage.production_jobs.expressions import (
+    at_least_one,
+    check,
+    col,
+    near,
+    truncated,
+)
 from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.rules import ProductionRules
 
@@ -285,8 +291,8 @@ def nucleus_checks() -> tuple[Check, ...]:
             "38",
             "t1_weight",
             "the task stays at its nucleus {t_nucleus} (negative t1weight), the queue is neither there nor shares its storage",
-            col("t_nucleus_only") & ~col("x_near"),
-            "t_nucleus_only x_near",
+            col("t_nucleus_only") & ~near(),
+            "t_nucleus_only x_near p_near_any t_hint",
         ),
         check(
             "39",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import narwhals.stable.v2 as nw
 
 from brokerlab.brokerage.check import Check
-from brokerlab.brokerage.production_jobs.expressions import check, col
+from brokerlab.brokerage.production_jobs.expressions import check, col, near
 from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.units import HOUR_S
@@ -142,9 +142,9 @@ def transferring_check() -> Check:
         "transferring",
         "{waiting} jobs are transferring, more than {limit} (the queue's limit of {p_transferring_limit}, or twice its "
         "{s_running} running jobs)",
-        far & ~col("x_near") & (waiting > limit),
+        far & ~near() & (waiting > limit),
         "s_transferring s_transferring_unwritable s_running p_transferring_limit p_storage_id "
-        "t_nucleus_id x_near",
+        "t_nucleus_id x_near p_near_any t_hint",
         kind="temporary",
         numbers={"waiting": waiting, "limit": limit},
     )

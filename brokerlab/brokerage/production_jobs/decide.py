@@ -73,6 +73,33 @@ def decide(
     return Decisions.of(world, checks, parts)
 
 
+def hint_queues(
+    tables: Mapping[str, Any],
+    *,
+    rules: ProductionRules | None = None,
+    matching: MatchingRules | None = None,
+    config: Config | None = None,
+) -> pl.DataFrame:
+    """Return the queues that could run each task, for the choice of its nucleus.
+
+    Args:
+        tables: See :func:`decide`.
+        rules: See :func:`decide`.
+        matching: See :func:`decide`.
+        config: See :func:`decide`.
+
+    Returns:
+        ``jeditaskid, snapshot, panda_queue`` (str).
+
+    Source:
+        production-task-brokerage.md 4, row 7.
+    """
+    decided = decide(tables, rules=rules, matching=matching, config=config, hint=True).queues
+    return decided.filter(pl.col("check").is_null()).select(
+        "jeditaskid", "snapshot", pl.col("panda_queue").cast(pl.String)
+    )
+
+
 def in_parts(facts: Facts) -> Iterator[Facts]:
     """Cut the tasks so that the pairs of a part fit into memory."""
     per_task = max(facts.queues.filter("q_candidate").height, 1)

@@ -26,6 +26,11 @@ def at_least_one(value: nw.Expr) -> nw.Expr:
     return nw.when(value > 1).then(value).otherwise(nw.lit(1))
 
 
+def near() -> nw.Expr:
+    """Return whether a queue is of the nucleus or shares its storage; of any nucleus before there is one (hint mode)."""
+    return col("x_near") | (col("t_hint") & col("p_near_any"))
+
+
 def check(
     row: str,
     name: str,

@@ -12,7 +12,12 @@ from brokerlab.brokerage.production_jobs import sides
 from brokerlab.brokerage.production_jobs.candidates import listed
 from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.brokerage.production_jobs.ids import Ids
-from brokerlab.brokerage.production_jobs.nucleus import known_links, with_nucleus
+from brokerlab.brokerage.production_jobs.nucleus import (
+    known_links,
+    near_any,
+    near_side,
+    with_nucleus,
+)
 from brokerlab.brokerage.production_jobs.pairs import Facts
 from brokerlab.brokerage.production_jobs.queue_facts import queue_facts
 from brokerlab.brokerage.production_jobs.settings import JobSettings
@@ -94,6 +99,8 @@ def prepare(
     )
     queues = queue_facts(state, rules=rules)
     lists = listed(raw, tasks, queues, tables, rules=rules)
+    if hint:
+        lists = lists.clear()  # the queues asked about are all queues
     tasks = _with_lists(tasks, lists)
     found = completeness(
         raw, tables["datasets"], tables["replicas"], tables["storage_endpoints"],
@@ -104,14 +111,21 @@ def prepare(
     links = known_links(tasks, state, rules=rules, config=config)
     tasks = with_nucleus(tasks, state, links, rules=rules, settings=settings)
     tasks = _with_input(tasks, tables, found)
+    near = near_side(queues, state, ids)
+    queues = queues.join(
+        near_any(near, state, ids), on="p_id", how="left", maintain_order="left"
+    ).with_columns(pl.col("p_near_any").fill_null(value=False))
     outcomes = _outcomes(tasks, found.tasks, tables["nuclei"], hint=hint)
     facts = Facts(
         tasks=tasks.join(outcomes, on="t", how="anti", maintain_order="left"),
         queues=queues,
         listed=lists.select("t", "q").join(outcomes, on="t", how="anti"),
-        sides=sides.build(
-            tasks, queues, state, links, found.complete_locations, ids,
-            rules=rules, matching=matching, config=config,
+        sides=(
+            near,
+            *sides.build(
+                tasks, queues, state, links, found.complete_locations, ids,
+                rules=rules, matching=matching, config=config,
+            ),
         ),
     )  # fmt: skip
     return World(tables, rules, matching, config, settings, facts, tasks, outcomes, hint)

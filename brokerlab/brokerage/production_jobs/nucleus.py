@@ -137,3 +137,18 @@ def near_side(queues: pl.DataFrame, state: Tables, ids: Ids) -> Side:
         .with_columns(x_near=pl.lit(value=True))
     )
     return Side("t_nucleus_id", "p_id", rows, {"x_nucleus": False, "x_near": False})
+
+
+def near_any(side: Side, state: Tables, ids: Ids) -> pl.DataFrame:
+    """Return ``p_id, p_near_any`` of the queues that are near some site of role nucleus.
+
+    Args:
+        side: Result of :func:`near_side`.
+        state: The input tables.
+        ids: The numbers.
+    """
+    nuclei = state["nuclei"].filter(pl.col("role").fill_null("nucleus") == "nucleus")
+    sites = ids.sites.rename({"site": "nucleus", "id": "t_nucleus_id"})
+    wanted = sites.join(nuclei, on="nucleus", how="semi")
+    near = side.rows.join(wanted, on="t_nucleus_id", how="semi")
+    return near.select("p_id", p_near_any=pl.lit(value=True)).unique()

@@ -10,7 +10,7 @@ from brokerlab.brokerage.inputs.slots import slot_counts
 from brokerlab.brokerage.production_jobs import counts
 from brokerlab.brokerage.production_jobs.checks_queue import REJECTED, UNRESOLVED
 from brokerlab.brokerage.production_jobs.ids import POLICY, SOFTWARE, Ids
-from brokerlab.brokerage.production_jobs.nucleus import link_side, near_side, unwritable
+from brokerlab.brokerage.production_jobs.nucleus import link_side, unwritable
 from brokerlab.brokerage.production_jobs.pairs import Side
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
@@ -29,7 +29,7 @@ def build(
     complete: pl.DataFrame, ids: Ids,
     *, rules: ProductionRules, matching: MatchingRules, config: Config,
 ) -> tuple[Side, ...]:  # fmt: skip
-    """Return every side.
+    """Return every side but that of the nucleus.
 
     Args:
         tasks: Facts of tasks with their numbers.
@@ -47,7 +47,6 @@ def build(
         _policies(tasks, queues, matching),
         _software(tasks, state, ids, matching),
         _complete(tasks, state, complete, ids),
-        near_side(queues, state, ids),
         link_side(tasks, links, ids, rules=rules, config=config),
         _slots(tasks, state, ids),
         _locks(tasks, queues, state),
