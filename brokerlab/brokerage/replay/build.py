@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,19 @@ class Replay:
     def for_tasks(self) -> dict[str, pl.DataFrame]:
         """Return the tables of the task brokerage (``production_tasks.contracts.TABLES``)."""
         return {name: frame for name, frame in self.tables.items() if name in task_contracts.TABLES}
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per table: ``table``, ``rows``, ``history`` (its rows hold for one instant each)."""
+        rows = [(name, f.height, "snapshot" in f.columns) for name, f in self.tables.items()]
+        return pl.DataFrame(rows, schema=["table", "rows", "history"], orient="row").sort("table")
+
+    def _repr_html_(self) -> str:
+        kind = "synthetic archive" if self.synthetic else "archive"
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        return (
+            f"<p>{len(self.tasks):,} brokerages ({self.stage}) at {len(self.instants):,} instants, from the {kind} "
+            f"{escape(self.archive_digest[:12])}</p><ul>{notes}</ul>"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return sizes, notes and provenance."""
