@@ -19,7 +19,7 @@ def number(value: float) -> str:
     """
     if value == int(value):
         return f"{int(value):,d}"
-    if abs(value) >= 1000:  # noqa: PLR2004 - four digits, or one decimal
+    if abs(value) >= 1000:
         return f"{value:,.1f}"
     return f"{value:.4g}"
 
@@ -31,7 +31,7 @@ def worded(value: Any) -> str:
         >>> worded(None), worded(""), worded(8), worded("ON"), worded(float("inf"))
         ('unknown', 'none', '8', 'ON', 'unlimited')
     """
-    if value is None:
+    if value is None or value != value:  # NaN
         return UNKNOWN
     if isinstance(value, bool):
         return "yes" if value else "no"
