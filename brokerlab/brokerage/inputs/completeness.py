@@ -84,37 +84,30 @@ def real(datasets: pl.DataFrame | None, *, distributed: bool) -> pl.DataFrame:
     return kept.select("jeditaskid", "datasetname").unique(maintain_order=True)
 
 
-def _replicas(
-    replicas: pl.DataFrame | None,
-    storage: pl.DataFrame | None,
-    tasks: pl.DataFrame,
-    rules: ProductionRules,
-) -> tuple[pl.DataFrame, list[str]]:
-    """Return the replicas with what can be read of them, and the snapshot key of this table."""
-    copies, snapshot = at_snapshots(read("replicas", replicas, _REPLICAS, _REPLICA_FACTS), tasks)
-    endpoints, endpoint_snapshot = at_snapshots(read_storage(storage), tasks)
-    if endpoint_snapshot and not snapshot:
-        snapshot = endpoint_snapshot
-        copies = copies.join(endpoints.select(snapshot).unique(), how="cross")
+def _readable(
+    copies: pl.DataFrame, storage: pl.DataFrame | None, rules: ProductionRules
+) -> pl.DataFrame:
+    """Add what can be read of replicas at their instants."""
+    endpoints, snapshot = at_snapshots(read_storage(storage), copies)
     states = endpoints.select(
-        *endpoint_snapshot,
+        *snapshot,
         "ddm_endpoint_name",
         on_tape="is_tape",
         lan=up("read_lan", rules=rules),
         wan=up("read_wan", rules=rules),
     )
-    joined = copies.join(states, on=[*endpoint_snapshot, "ddm_endpoint_name"], how="left")
-    facts = joined.with_columns(
+    joined = copies.join(states, on=[*snapshot, "ddm_endpoint_name"], how="left")
+    return joined.with_columns(
         pl.coalesce("is_tape", "on_tape", pl.lit(value=False)).alias("is_tape"),
         pl.coalesce("readable_lan", "lan", pl.lit(value=False)).alias("lan"),
         pl.coalesce("readable_wan", "wan", pl.lit(value=False)).alias("wan"),
         pl.col("found", "total").fill_null(0),
     )
-    return facts, snapshot
 
 
-def _of_tasks(asked: pl.DataFrame, copies: pl.DataFrame, snapshot: list[str]) -> pl.DataFrame:
+def _of_tasks(asked: pl.DataFrame, replicas: pl.DataFrame | None) -> pl.DataFrame:
     """Join the datasets that tasks read with their replicas; replicas without task serve every task."""
+    copies, snapshot = at_snapshots(read("replicas", replicas, _REPLICAS, _REPLICA_FACTS), asked)
     parts = []
     every = pl.col("jeditaskid").is_null()
     for rows, key in (
@@ -196,8 +189,8 @@ def completeness(
             rows.join(names.filter(pl.col("jeditaskid").is_null()).drop("jeditaskid"), how="cross"),
         ]
     ).unique(["jeditaskid", "snapshot", "datasetname"])
-    copies, snapshot = _replicas(replicas, storage_endpoints, rows, rules or ProductionRules())
-    found = _complete(_of_tasks(asked, copies, snapshot))
+    copies = _readable(_of_tasks(asked, replicas), storage_endpoints, rules or ProductionRules())
+    found = _complete(copies)
     per_dataset = _per_dataset(asked, found)
     locations = _complete_everywhere(per_dataset)
     return Completeness(_outcomes(rows, per_dataset, locations), locations, per_dataset)
