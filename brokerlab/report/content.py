@@ -2,7 +2,8 @@
 
 A report builds one `Page`; `results.json` keeps it; the HTML is rendered from what is read back, so
 the page and the numbers beside it cannot differ. The seven sections stand in the order of the page:
-verdict, picture, before and after, gains and losses, how sure, what it cannot tell, how it was made.
+verdict, picture, before and after, gains and losses, how sure, what it cannot tell, how it was made;
+a report that compares no two settings gives sections 2 to 5 headings of its own.
 """
 
 import dataclasses
@@ -16,11 +17,18 @@ from typing import Any, Literal, TypeVar
 
 from brokerlab.errors import ReportError
 
-Kind = Literal["change", "keep", "no_answer", "failed"]
-"""The three answers of a report, and the run that broke before it could give one."""
+Kind = Literal["change", "keep", "no_answer", "finding", "failed"]
+"""The three answers of a calibration, the answer of a report that proposes nothing, and the run that broke before
+it could give one."""
 
 KIND_WORDS: Mapping[str, str] = types.MappingProxyType(
-    {"change": "Change", "keep": "Keep", "no_answer": "No answer", "failed": "Failed"}
+    {
+        "change": "Change",
+        "keep": "Keep",
+        "no_answer": "No answer",
+        "finding": "Finding",
+        "failed": "Failed",
+    }
 )
 """How a page and the index name the kinds."""
 
@@ -86,10 +94,23 @@ class Table:
 Block = str | Picture | Table
 """A piece of a section: a paragraph, a chart or a table."""
 
+HEADINGS: Mapping[str, str] = types.MappingProxyType(
+    {
+        "picture": "The picture",
+        "before_after": "Before and after",
+        "gains": "Who gains, who loses",
+        "certainty": "How sure",
+    }
+)
+"""Sections of a part and what they are called where the part says nothing else."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Sections 1 to 5 for one setting; a page about one setting has one part."""
+    """Sections 1 to 5 for one setting; a page about one setting has one part.
+
+    `headings` are other names of its sections, by those of `HEADINGS`.
+    """
 
     name: str
     title: str
@@ -98,6 +119,15 @@ class Part:
     before_after: tuple[Block, ...] = ()
     gains: tuple[Block, ...] = ()
     certainty: tuple[Block, ...] = ()
+    headings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def sections(self) -> tuple[tuple[str, tuple[Block, ...]], ...]:
+        """Heading and content of every section that has any, in the order of the page."""
+        found = [
+            (self.headings.get(name, word), getattr(self, name)) for name, word in HEADINGS.items()
+        ]
+        return tuple((heading, blocks) for heading, blocks in found if blocks)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -138,10 +138,5 @@ def inline_svg(folder: Path, picture: Picture) -> Markup:
 
 def _pictures(content: Page) -> list[Picture]:
     """Return every picture of a page."""
-    blocks = [
-        block
-        for part in content.parts
-        for section in (part.picture, part.before_after, part.gains, part.certainty)
-        for block in section
-    ]
+    blocks = [block for part in content.parts for _, section in part.sections for block in section]
     return [block for block in blocks if isinstance(block, Picture)]

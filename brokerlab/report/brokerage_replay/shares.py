@@ -1,0 +1,92 @@
+"""Shares with intervals whose unit of chance is the task: brokerages of one task rise and fall together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from brokerlab.calibrate.intervals import bootstrap_totals, percentile_interval
+
+CONFIDENCE = 0.95
+"""Of every interval of the report."""
+N_BOOT = 1000
+"""Bootstrap replicates over tasks."""
+
+
+def shares(
+    frame: pl.DataFrame,
+    parts: Sequence[str],
+    whole: str,
+    *,
+    by: Sequence[str] = (),
+    n_boot: int = N_BOOT,
+    seed: int = 1,
+) -> pl.DataFrame:
+    """Divide sums by a sum, with bootstrap intervals over tasks.
+
+    Args:
+        frame: ``jeditaskid``, the columns of `by`, and numbers `parts` and `whole`; several rows per task add up.
+        parts: Columns of numerators.
+        whole: Column of the denominator.
+        by: Groups; none: one.
+        n_boot: Replicates.
+        seed: Same seed, same replicates.
+
+    Returns:
+        One row per group and part, sorted by group, parts in the given order: the columns of `by`, ``part``,
+        ``total`` and ``whole`` (sums), ``share, lo, hi`` (null bounds with fewer than two tasks; null share where
+        the denominator is 0), ``n_tasks``.
+
+    Example:
+        >>> jobs = pl.DataFrame({"jeditaskid": [1, 2, 2], "good": [1, 0, 2], "all": [2, 1, 3]})
+        >>> shares(jobs, ["good"], "all", n_boot=50).select("part", "share", "n_tasks").rows()
+        [('good', 0.5, 2)]
+    """
+    per_task = frame.group_by(*by, "jeditaskid").agg(pl.col(*parts, whole).sum())
+    rows: list[dict[str, object]] = []
+    for key, group in _groups(per_task, by):
+        ordered = group.sort("jeditaskid")
+        totals = ordered.select(*parts, whole).to_numpy().astype(np.float64)
+        lows, highs = _bounds(totals, n_boot=n_boot, seed=seed)
+        sums = totals.sum(axis=0)
+        for place, part in enumerate(parts):
+            known = sums[-1] > 0
+            rows.append(
+                dict(zip(by, key, strict=True))
+                | {
+                    "part": part,
+                    "total": sums[place],
+                    "whole": sums[-1],
+                    "share": sums[place] / sums[-1] if known else None,
+                    "lo": lows[place] if known and lows is not None else None,
+                    "hi": highs[place] if known and highs is not None else None,
+                    "n_tasks": len(ordered),
+                }
+            )
+    numbers = dict.fromkeys(("total", "whole", "share", "lo", "hi"), pl.Float64)
+    schema = {name: frame.schema[name] for name in by}
+    return pl.DataFrame(rows, schema=schema | {"part": pl.String} | numbers | {"n_tasks": pl.Int64})
+
+
+def _groups(
+    per_task: pl.DataFrame, by: Sequence[str]
+) -> list[tuple[tuple[object, ...], pl.DataFrame]]:
+    """Return the groups in order; one group where none is asked for."""
+    if not by:
+        return [((), per_task)] if per_task.height else []
+    found = per_task.partition_by(*by, as_dict=True, include_key=True)
+    return sorted(found.items(), key=lambda item: tuple(str(part) for part in item[0]))
+
+
+def _bounds(
+    totals: np.ndarray, *, n_boot: int, seed: int
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return the ends of the intervals of every part."""
+    if len(totals) < 2:
+        return None, None
+    drawn = bootstrap_totals(totals, n_boot=n_boot, seed=seed)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratios = np.where(drawn[:, -1:] > 0, drawn[:, :-1] / drawn[:, -1:], np.nan)
+    return percentile_interval(ratios, CONFIDENCE, n_tasks=len(totals))
