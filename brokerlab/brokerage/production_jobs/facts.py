@@ -49,6 +49,8 @@ class World:
         tasks: Facts of all tasks, those of ``outcomes`` included.
         outcomes: ``t, outcome, detail`` of tasks that end before any queue is looked at.
         hint: Only what could run is asked.
+        links: Known links into the nuclei of the tasks.
+        ids: The numbers by which facts are keyed.
     """
 
     tables: Tables
@@ -60,6 +62,8 @@ class World:
     tasks: pl.DataFrame
     outcomes: pl.DataFrame
     hint: bool
+    links: pl.DataFrame
+    ids: Ids
 
 
 def prepare(
@@ -128,7 +132,9 @@ def prepare(
             ),
         ),
     )  # fmt: skip
-    return World(tables, rules, matching, config, settings, facts, tasks, outcomes, hint)
+    return World(
+        tables, rules, matching, config, settings, facts, tasks, outcomes, hint, links, ids
+    )  # fmt: skip
 
 
 def _with_lists(tasks: pl.DataFrame, lists: pl.DataFrame) -> pl.DataFrame:

@@ -1,0 +1,204 @@
+"""Two sets of decisions side by side: who is decided differently, and by which check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from brokerlab.brokerage.view import TASK, AnyDecisions, View, view
+from brokerlab.brokerage.words import counted, number
+from brokerlab.errors import DataError
+
+CHANGES = ("gained", "lost", "other_reason")
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What differs between decisions ``a`` and ``b`` on the same tasks and places.
+
+    Attributes:
+        pairs: One row per (task, place) decided differently, sorted: ``jeditaskid, snapshot``, ``panda_queue`` or
+            ``nucleus``, ``check_a``, ``check_b`` (null: candidate), ``change``: ``gained`` (candidate in b only),
+            ``lost`` (in a only), ``other_reason``. ``not looked at`` stands for a check where one side has no such pair.
+        by_check: ``change, check_a, check_b``, ``n_pairs``, ``n_tasks``; the most frequent first.
+        tasks: One row per task whose outcome, best place or shares differ: ``outcome_a, outcome_b``, ``best_a,
+            best_b``, ``shift``, the share of the task's expected jobs that goes elsewhere (0 to 1: total variation
+            distance of the shares; 1 where only one side has candidates).
+        n_tasks: Tasks compared.
+        n_pairs: Pairs compared.
+        n_outcomes: Tasks whose outcome differs.
+        n_best: Tasks whose best place differs.
+        weight_shift: Mean ``shift`` over the tasks that have candidates on either side; null where none has.
+    """
+
+    pairs: pl.DataFrame
+    by_check: pl.DataFrame
+    tasks: pl.DataFrame
+    n_tasks: int
+    n_pairs: int
+    n_outcomes: int
+    n_best: int
+    weight_shift: float | None
+
+    @property
+    def n_tasks_changed(self) -> int:
+        """Tasks with a pair, an outcome, a best place or shares that differ."""
+        keys = pl.concat([self.pairs.select(TASK), self.tasks.select(TASK)])
+        return keys.unique().height
+
+    def n_changed(self, change: str | None = None) -> int:
+        """Return how many pairs changed, all or those of one kind of :data:`CHANGES`."""
+        rows = self.by_check if change is None else self.by_check.filter(pl.col("change") == change)
+        return int(rows["n_pairs"].sum())
+
+    @property
+    def text(self) -> str:
+        """The comparison in a sentence or two."""
+        kinds = ", ".join(
+            f"{number(self.n_changed(kind))} {kind.replace('_', ' ')}" for kind in CHANGES
+        )
+        shift = "" if self.weight_shift is None else f" {self.weight_shift:.1%} of the jobs move."
+        return (
+            f"{counted(self.n_changed(), 'pair')} of {number(self.n_pairs)} decided differently ({kinds}), in "
+            f"{number(self.n_tasks_changed)} of {counted(self.n_tasks, 'task')}; {number(self.n_outcomes)} end "
+            f"otherwise, {number(self.n_best)} have another best place.{shift}"
+        )
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the pairs that differ."""
+        return self.pairs
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values."""
+        frames = {name: getattr(self, name).to_dicts() for name in ("pairs", "by_check", "tasks")}
+        names = ("n_tasks", "n_pairs", "n_outcomes", "n_best", "weight_shift")
+        return frames | {name: getattr(self, name) for name in names}
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self.text}</p>{self.by_check._repr_html_()}"
+
+
+def compare(a: AnyDecisions, b: AnyDecisions) -> Comparison:
+    """Compare two sets of decisions on the same tasks and queues (or nuclei).
+
+    Args:
+        a: What was decided, such as under the settings in force.
+        b: What was decided otherwise: other settings, another rule set.
+
+    Returns:
+        The comparison.
+
+    Raises:
+        DataError: Decisions of different brokerages, on different tasks or on different queues.
+    """
+    first, second = view(a), view(b)
+    _check(first, second)
+    pairs = _pairs(first, second)
+    changed = _changed(pairs, first.place)
+    by_check = (
+        changed.group_by("change", "check_a", "check_b")
+        .agg(n_pairs=pl.len().cast(pl.Int64), n_tasks=pl.struct(TASK).n_unique().cast(pl.Int64))
+        .sort("n_pairs", "change", "check_a", "check_b", descending=[True, False, False, False])
+    )
+    tasks = _tasks(first, second)
+    other = pl.col("outcome_a") != pl.col("outcome_b")
+    best = pl.col("best_a").ne_missing(pl.col("best_b"))
+    return Comparison(
+        pairs=changed,
+        by_check=by_check,
+        tasks=tasks.filter(other | best | (pl.col("shift").fill_null(0) > 0)),
+        n_tasks=tasks.height,
+        n_pairs=pairs.height,
+        n_outcomes=tasks.filter(other).height,
+        n_best=tasks.filter(best).height,
+        weight_shift=tasks["shift"].mean(),  # type: ignore[arg-type]
+    )
+
+
+def _check(a: View, b: View) -> None:
+    """Refuse what cannot be compared; everything wrong at once."""
+    if a.place != b.place:
+        raise DataError(f"compare: a is about {a.place}, b about {b.place}; give two of one kind")
+    problems = []
+    for name, one, other in (("a", a, b), ("b", b, a)):
+        alone = one.tasks.select(TASK).join(other.tasks.select(TASK), on=TASK, how="anti")
+        if alone.height:
+            shown = ", ".join(str(row) for row in alone.head(_SHOWN).rows())
+            problems.append(
+                f"{alone.height} tasks of {name} are not in the other, (jeditaskid, snapshot) {shown}"
+            )
+        only = sorted(one.places - other.places)
+        if only:
+            problems.append(
+                f"{len(only)} queues of {name} are not in the other, such as {', '.join(only[:_SHOWN])}"
+            )
+    if problems:
+        raise DataError(f"compare: {'; '.join(problems)}: decide both on the same tasks and queues")
+
+
+def _pairs(a: View, b: View) -> pl.DataFrame:
+    """Return every pair of either side with ``check_a, check_b`` and whether each side looked at it."""
+    keys = [*TASK, a.place]
+    looked = {"in_a": pl.lit(value=True), "in_b": pl.lit(value=True)}
+    same = a.pairs.schema[a.place] == b.pairs.schema[b.place]
+    if same and a.pairs.select(keys).equals(b.pairs.select(keys)):
+        both = a.pairs.rename({"check": "check_a"})
+        return both.with_columns(b.pairs["check"].alias("check_b"), **looked)
+    one, other = (
+        side.pairs.with_columns(pl.col(side.place).cast(pl.String)).rename({"check": f"check_{n}"})
+        for side, n in ((a, "a"), (b, "b"))
+    )
+    joined = one.with_columns(in_a=looked["in_a"]).join(
+        other.with_columns(in_b=looked["in_b"]), on=keys, how="full", coalesce=True
+    )
+    return joined.with_columns(pl.col("in_a", "in_b").fill_null(value=False))
+
+
+def _changed(pairs: pl.DataFrame, place: str) -> pl.DataFrame:
+    """Return the pairs that differ."""
+    kinds = {pairs.schema["check_a"], pairs.schema["check_b"]}
+    if len(kinds) > 1:
+        pairs = pairs.with_columns(pl.col("check_a", "check_b").cast(pl.String))
+    differs = pl.col("check_a").ne_missing(pl.col("check_b")) | ~pl.col("in_a") | ~pl.col("in_b")
+    texts = pairs.filter(differs).with_columns(
+        pl.when(f"in_{n}")
+        .then(pl.col(f"check_{n}").cast(pl.String))
+        .otherwise(pl.lit("not looked at"))
+        .alias(f"check_{n}")
+        for n in "ab"
+    )
+    before, after = pl.col("check_a"), pl.col("check_b")
+    change = (
+        pl.when(after.is_null())
+        .then(pl.lit("gained"))
+        .when(before.is_null())
+        .then(pl.lit("lost"))
+        .otherwise(pl.lit("other_reason"))
+    )
+    keys = [*TASK, place]
+    return texts.select(*keys, "check_a", "check_b", change=change).sort(keys)
+
+
+def _tasks(a: View, b: View) -> pl.DataFrame:
+    """Return every task with both outcomes, both best places and the shift."""
+    keys = [*TASK, a.place]
+    one, other = (
+        side.shares.with_columns(pl.col(side.place).cast(pl.String)).rename({"share": f"share_{n}"})
+        for side, n in ((a, "a"), (b, "b"))
+    )
+    moved = (pl.col("share_a").fill_null(0) - pl.col("share_b").fill_null(0)).abs().sum() / 2
+    some = [pl.col(f"share_{n}").is_not_null().any().alias(f"some_{n}") for n in "ab"]
+    shifts = one.join(other, on=keys, how="full", coalesce=True).sort(keys).group_by(TASK).agg(
+        *some, moved=moved
+    )  # fmt: skip
+    both = pl.col("some_a") & pl.col("some_b")
+    shifts = shifts.select(*TASK, shift=pl.when(both).then("moved").otherwise(1.0))
+    sides = [
+        side.tasks.rename({"outcome": f"outcome_{n}", "best": f"best_{n}"})
+        for side, n in ((a, "a"), (b, "b"))
+    ]
+    tasks = sides[0].join(sides[1], on=TASK).join(shifts, on=TASK, how="left")
+    return tasks.select(*TASK, "outcome_a", "outcome_b", "best_a", "best_b", "shift").sort(TASK)

@@ -1,0 +1,107 @@
+"""Decisions of either brokerage seen the same way: which places a task may go to, what removed the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import polars as pl
+
+from brokerlab.brokerage.production_jobs.decisions import Decisions, stages
+from brokerlab.brokerage.production_jobs.late import late_reasons
+from brokerlab.brokerage.production_tasks.checks import checks as nucleus_checks
+from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
+
+AnyDecisions: TypeAlias = Decisions | TaskDecisions
+
+TASK = ["jeditaskid", "snapshot"]
+NOT_REACHED = "not_reached"
+"""Stands for a check at nuclei that were not looked at further, because the task ended before."""
+
+
+@dataclass(frozen=True)
+class View:
+    """Decisions, whatever brokerage made them.
+
+    Attributes:
+        place: Column that names the place: ``panda_queue`` or ``nucleus``.
+        pairs: One row per (task, place) looked at, sorted: ``jeditaskid, snapshot``, the place, ``check`` (null:
+            candidate).
+        shares: ``jeditaskid, snapshot``, the place, ``share`` of the task's expected jobs (nuclei: probability), of
+            candidates; where all weigh 0, they share alike.
+        steps: ``check, stage, kind``, in the order in which they remove.
+        tasks: One row per task: ``outcome``, ``best`` (the place ranked first; the nucleus chosen).
+        about: One row per task: the columns that a result may be grouped by.
+        places: Names of all places that the decisions know, candidates or not.
+    """
+
+    place: str
+    pairs: pl.DataFrame
+    shares: pl.DataFrame
+    steps: pl.DataFrame
+    tasks: pl.DataFrame
+    about: pl.DataFrame
+    places: frozenset[str]
+
+
+def view(decisions: AnyDecisions) -> View:
+    """Return the view of decisions on queues or on nuclei."""
+    return _of_tasks(decisions) if isinstance(decisions, TaskDecisions) else _of_jobs(decisions)
+
+
+def _of_jobs(decisions: Decisions) -> View:
+    checks = (*decisions.checks, *late_reasons(decisions.world.rules, decisions.world.settings))
+    kinds = {check.name: check.kind for check in checks}
+    order = stages(decisions.checks)
+    steps = order.with_columns(kind=pl.col("check").cast(pl.String).replace_strict(kinds))
+    weighed = decisions.weighed
+    chosen = weighed.filter(pl.col("rank").is_not_null()) if weighed.width else None
+    if chosen is None:  # hint mode: nothing is weighed
+        keys = decisions.queues.select(*TASK, "panda_queue").clear()
+        shares = keys.with_columns(share=pl.lit(None, pl.Float64))
+        tasks = decisions.tasks.select(*TASK, "outcome", best=pl.lit(None, pl.String))
+    else:
+        shares = chosen.select(*TASK, "panda_queue", "share").with_columns(_alike())
+        best = chosen.filter(pl.col("rank") == 1).select(
+            *TASK, best=pl.col("panda_queue").cast(pl.String)
+        )
+        tasks = decisions.tasks.select(*TASK, "outcome").join(
+            best, on=TASK, how="left", maintain_order="left"
+        )
+    given = decisions.world.tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
+    return View(
+        place="panda_queue",
+        pairs=decisions.queues.select(*TASK, "panda_queue", "check"),
+        shares=shares,
+        steps=steps.sort("step", "check").select("check", "stage", "kind"),
+        tasks=tasks,
+        about=given.with_columns(day=pl.col("at").dt.date()).join(
+            decisions.tasks.select(*TASK, "outcome"), on=TASK, how="left", maintain_order="left"
+        ),
+        places=frozenset(decisions.world.facts.queues["panda_queue"].unique()),
+    )
+
+
+def _alike() -> pl.Expr:
+    """Return ``share``, alike where all weights of a task are 0 and the quotient has no value."""
+    share = pl.col("share")
+    return pl.when(share.is_nan()).then(1 / pl.len().over(TASK)).otherwise(share)
+
+
+def _of_tasks(decisions: TaskDecisions) -> View:
+    checks = nucleus_checks(decisions.rules)
+    names = [check.name for check in checks]
+    reason = pl.when(~pl.col("passed")).then(pl.col("skip_reason").fill_null(NOT_REACHED))
+    order = pl.Enum([*names, NOT_REACHED])
+    kinds = [*(check.kind for check in checks), "persistent"]
+    steps = pl.DataFrame({"check": order.categories, "stage": order.categories, "kind": kinds})
+    tasks = decisions.tasks
+    return View(
+        place="nucleus",
+        pairs=decisions.nuclei.select(*TASK, "nucleus", check=reason.cast(order)),
+        shares=decisions.nuclei.filter("passed").select(*TASK, "nucleus", share="probability"),
+        steps=steps.with_columns(pl.col("check").cast(order)),
+        tasks=tasks.select(*TASK, "outcome", best="nucleus"),
+        about=tasks,
+        places=frozenset(),  # which nuclei are looked at depends on the task alone
+    )
