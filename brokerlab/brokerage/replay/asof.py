@@ -9,8 +9,9 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.replay.clock import Clock
+from brokerlab.brokerage.replay.clock import Clock, repeated
 from brokerlab.brokerage.replay.tables import TIME, Types, collect, narrow
+from brokerlab.numerics import IntArray
 
 
 def as_of(
@@ -102,17 +103,34 @@ def _spread(
     held: pl.DataFrame, clock: Clock, columns: Sequence[str], only: pl.DataFrame | None
 ) -> pl.DataFrame:
     """Repeat rows for every instant that they hold at, or for the wanted ones among them."""
-    places = pl.DataFrame(
-        {"snapshot": clock.snapshots, "at_place": np.arange(len(clock))},
-        schema={"snapshot": pl.Int64, "at_place": pl.Int64},
-    )
     if only is None:
-        spread = held.with_columns(at_place=pl.int_ranges("place", "until")).explode("at_place")
-        found = spread.join(places, on="at_place")
+        first, beyond = held["place"].to_numpy(), held["until"].to_numpy()
+        row, at = repeated(first, beyond - first)
     else:
-        wanted = only.unique().join(places, on="snapshot")
-        shared = [name for name in only.columns if name != "snapshot"]
-        found = held.join(wanted, on=shared).filter(
-            (pl.col("place") <= pl.col("at_place")) & (pl.col("at_place") < pl.col("until"))
-        )
-    return found.select("snapshot", *columns)
+        held, slots, first, beyond = _wanted(held, clock, only)
+        row, slot = repeated(first, beyond - first)
+        at = slots[slot] % max(len(clock), 1)
+    snapshot = pl.Series("snapshot", clock.snapshots[at], dtype=pl.Int64)
+    return held.select(columns)[row].select(snapshot, *columns)
+
+
+def _wanted(
+    held: pl.DataFrame, clock: Clock, only: pl.DataFrame
+) -> tuple[pl.DataFrame, IntArray, IntArray, IntArray]:
+    """Find which of the wanted instants each row holds at.
+
+    Returns:
+        The rows of wanted things, the wanted (thing, instant) as sorted numbers, and where in them the instants of each
+        row begin and end.
+    """
+    instants = max(len(clock), 1)
+    shared = [name for name in only.columns if name != "snapshot"]
+    things = only.select(shared).unique().with_row_index("thing")
+    places = pl.DataFrame({"snapshot": clock.snapshots}).with_row_index("at")
+    asked = only.join(places, on="snapshot").join(things, on=shared, nulls_equal=True)
+    number = asked.select(pl.col("thing").cast(pl.Int64) * instants + pl.col("at")).to_series()
+    slots = np.unique(number.to_numpy())
+    own = held.join(things, on=shared, nulls_equal=True)
+    begin = own["thing"].cast(pl.Int64).to_numpy() * instants
+    first = np.searchsorted(slots, begin + own["place"].to_numpy())
+    return own, slots, first, np.searchsorted(slots, begin + own["until"].to_numpy())

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.replay import states
-from brokerlab.brokerage.replay.clock import Clock
+from brokerlab.brokerage.replay.clock import Clock, repeated
 from brokerlab.brokerage.replay.tables import collect
 from brokerlab.numerics import IntArray
 
@@ -69,13 +69,10 @@ class Changes:
         instants = len(self.clock)
         until = np.append(np.where(key[1:] == key[:-1], place[1:], instants), instants)[: len(key)]
         length = np.where(levels.values[0] != 0, until - place, 0)
-        ends = np.cumsum(length)
-        offset = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - length, length)
-        at = np.repeat(place, length) + offset
-        order = np.argsort(
-            at, kind="stable"
-        )  # the rows come by key: what is equal keeps that order
-        row = np.repeat(np.arange(len(key)), length)[order]
+        row, at = repeated(place, length)
+        # the rows come by key: those of one instant keep that order
+        order = np.argsort(at, kind="stable")
+        row = row[order]
         return self._shown(levels, at[order], key[row], row, measures)
 
     def at_pairs(

@@ -184,3 +184,21 @@ class Clock:
     def time_of(self, at_us: IntArray) -> pl.Series:
         """Return instants as times."""
         return pl.Series("at", at_us).cast(pl.Datetime("us"))
+
+
+def repeated(first: IntArray, length: IntArray) -> tuple[IntArray, IntArray]:
+    """Write out ranges: for each number the row of its range, and the number.
+
+    Args:
+        first: First number of each range.
+        length: How many.
+
+    Example:
+        >>> row, number = repeated(np.array([5, 9]), np.array([3, 1]))
+        >>> row.tolist(), number.tolist()
+        ([0, 0, 0, 1], [5, 6, 7, 9])
+    """
+    ends = np.cumsum(length)
+    row = np.repeat(np.arange(len(length)), length)
+    offset = np.arange(len(row)) - (ends - length)[row]
+    return row, first[row] + offset

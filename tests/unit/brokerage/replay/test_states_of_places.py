@@ -77,11 +77,19 @@ def test_a_time_without_a_row_ends_it() -> None:
     assert found.select("snapshot", "part", "value").rows() == [(0, 1, 5), (0, 2, 6), (1, 1, 7)]
 
 
-def test_only_what_is_wanted() -> None:
-    frame = table(("a", 1, 5, 0), ("b", 1, 6, 0))
-    wanted = pl.DataFrame({"snapshot": [1, 0, 0], "name": ["a", "b", "c"]})
-    found = as_of(frame, "t", COLUMNS, Clock.of(instants_of(0, 10)), entity=["name"], only=wanted)
-    assert found.select("snapshot", "name").rows() == [(0, "b"), (1, "a")]
+@settings(deadline=None, max_examples=40)
+@given(
+    rows,
+    st.lists(st.integers(-10, 70), min_size=1, max_size=6),
+    st.lists(st.tuples(st.integers(0, 9), st.sampled_from(["a", "b", "c", None])), max_size=9),
+)
+def test_only_what_is_wanted(values: list[Any], ticks: list[int], pairs: list[Any]) -> None:
+    frame, instants = table(*values), instants_of(*ticks)
+    kinds = {"snapshot": pl.Int64, "name": pl.String}
+    wanted = pl.DataFrame(pairs, schema=kinds, orient="row")
+    found = as_of(frame, "t", COLUMNS, Clock.of(instants), entity=["name"], only=wanted)
+    expected = [row for row in held_by_loop(frame, instants, None) if row[:2] in set(pairs)]
+    assert sorted(found.rows(), key=str) == expected
 
 
 def test_steady_tables_have_no_snapshot() -> None:
