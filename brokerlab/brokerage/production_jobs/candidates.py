@@ -24,15 +24,25 @@ def listed(
         rules: Switch ``parent_stays_in_list``.
 
     Returns:
-        ``t, q``, and ``single`` (a single queue was named).
+        ``t, q``, and ``single`` (a single queue was named); a row without ``q`` for each of these tasks, which
+        may have no other.
     """
     asked = facts.select("t", "t_version").hstack(
         tasks.select("site", "preassigned_site", *_TIMES, "at")
     )
     merging = pl.col("preassigned_site").fill_null("") != ""
-    named = asked.filter(~merging & (pl.col("site").fill_null("") != ""))
+    names = pl.col("site").str.split(",").list.eval(pl.element().str.strip_chars())
+    named = asked.filter(~merging & (pl.col("site").fill_null("") != "")).select(
+        "t", "t_version", name=names, single=names.list.len() == 1
+    )
     bound = asked.filter(merging & ~_loose())
-    parts = [_of_site(named, queues, rules), _of_merging(bound, queues, tables)]
+    parts = [
+        pl.concat([named.select("t", "single"), bound.select("t", single=False)]).select(
+            "t", pl.lit(None, pl.Int64).alias("q"), "single"
+        ),
+        _of_site(named, queues, rules),
+        _of_merging(bound, queues, tables),
+    ]
     return pl.concat(parts).unique().sort("t", "q")
 
 
@@ -51,10 +61,7 @@ def _loose() -> pl.Expr:
 
 def _of_site(named: pl.DataFrame, queues: pl.DataFrame, rules: ProductionRules) -> pl.DataFrame:
     """Return the queues named in ``site``; a unified name stands for its pseudo-queues."""
-    names = named.select("t", "t_version", name=pl.col("site").str.split(",")).with_columns(
-        single=pl.col("name").list.len() == 1
-    )
-    names = names.explode("name")
+    names = named.explode("name")
     columns = ["q", "q_version", "panda_queue", "parent", "is_unified"]
     by_name = names.join(
         queues.select(columns),

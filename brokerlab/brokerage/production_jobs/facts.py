@@ -14,8 +14,9 @@ from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.brokerage.production_jobs.ids import Ids
 from brokerlab.brokerage.production_jobs.nucleus import (
     known_links,
-    near_any,
+    near_places,
     near_side,
+    with_near_any,
     with_nucleus,
 )
 from brokerlab.brokerage.production_jobs.pairs import Facts
@@ -115,17 +116,17 @@ def prepare(
     links = known_links(tasks, state, rules=rules, config=config)
     tasks = with_nucleus(tasks, state, links, rules=rules, settings=settings)
     tasks = _with_input(tasks, tables, found)
-    near = near_side(queues, state, ids)
-    queues = queues.join(
-        near_any(near, state, ids), on="p_id", how="left", maintain_order="left"
-    ).with_columns(pl.col("p_near_any").fill_null(value=False))
+    places = near_places(queues, state)
+    queues = with_near_any(queues, places, state)
     outcomes = _outcomes(tasks, found.tasks, tables["nuclei"], hint=hint)
+    lists = lists.select("t", "q").drop_nulls("q").join(outcomes, on="t", how="anti")
+    nowhere = pl.col("t_listed") & ~pl.col("t").is_in(lists["t"].unique().implode())
     facts = Facts(
-        tasks=tasks.join(outcomes, on="t", how="anti", maintain_order="left"),
+        tasks=tasks.filter(~nowhere).join(outcomes, on="t", how="anti", maintain_order="left"),
         queues=queues,
-        listed=lists.select("t", "q").join(outcomes, on="t", how="anti"),
+        listed=lists,
         sides=(
-            near,
+            near_side(tasks, places),
             *sides.build(
                 tasks, queues, state, links, found.complete_locations, ids,
                 rules=rules, matching=matching, config=config,

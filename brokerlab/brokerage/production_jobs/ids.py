@@ -80,6 +80,7 @@ class Ids:
         )
         keys = {
             "t_link": ("t_state", "t_nucleus_id", "t_express"),
+            "t_near": ("t_version", "t_nucleus_id"),
             "t_counted": ("t_state", "t_tag", "t_gshare", "t_counts_share_only"),
             "t_slots": ("t_state", "t_queue_name", "t_resource_type"),
         }

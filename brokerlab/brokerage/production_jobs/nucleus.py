@@ -95,19 +95,16 @@ def link_side(
     return Side("t_link", "p_storage_id", rows, missing)
 
 
-def near_side(queues: pl.DataFrame, state: Tables, ids: Ids) -> Side:
-    """Return the queues of a nucleus, and those that share its storage (4.6).
+def near_places(queues: pl.DataFrame, state: Tables) -> pl.DataFrame:
+    """Return the queues of each site, and those that share its storage (4.6).
 
     Sharing queues are online, their default output endpoint is among the inputs of the nucleus's first queue, and
-    they run analysis if that one does.
+    their type is compatible with that one's.
+
+    Returns:
+        ``q_version, nucleus, p_id, x_nucleus`` (of the site itself; else sharing).
     """
-    parents = queues.select("p_id", "parent", "p_site", "p_online", "q_runs_analysis").unique(
-        "p_id", keep="first", maintain_order=True
-    )
-    sites = ids.sites.rename({"site": "nucleus", "id": "t_nucleus_id"})
-    own = parents.join(sites, left_on="p_site", right_on="nucleus").select(
-        "t_nucleus_id", "p_id", x_nucleus=pl.lit(value=True)
-    )
+    own = queues.select("q_version", "p_id", nucleus="q_site").with_columns(x_nucleus=True)
     links = state["queue_endpoints"]
     inputs = links.filter(pl.col("direction") == "input").select(
         "ddm_endpoint_name", first="panda_queue"
@@ -115,40 +112,56 @@ def near_side(queues: pl.DataFrame, state: Tables, ids: Ids) -> Side:
     outputs = links.filter((pl.col("direction") == "output") & pl.col("is_default")).select(
         "ddm_endpoint_name", parent="panda_queue"
     )
-    names = queues.select("panda_queue", "q_runs_analysis", first_parent="parent").unique()
     first = (
         state["nuclei"]
         .select("nucleus", panda_queue=pl.col("queues").list.first())
-        .join(names, on="panda_queue")
-        .select("nucleus", first="first_parent", first_analysis="q_runs_analysis")
+        .join(queues.filter("q_production"), on="panda_queue")
+        .select("q_version", "nucleus", first="parent", first_q="q", analysis="q_runs_analysis")
     )
+    others = queues.filter(pl.col("q_online_only") & pl.col("q_production"))
     sharing = (
         first.join(inputs, on="first")
         .join(outputs, on="ddm_endpoint_name")
-        .join(parents.filter("p_online"), on="parent")
-        .filter(~pl.col("first_analysis") | pl.col("q_runs_analysis"))
-        .join(sites, on="nucleus")
-        .select("t_nucleus_id", "p_id", x_nucleus=pl.lit(value=False))
+        .join(others, on=["q_version", "parent"])
+        .filter(~pl.col("analysis") | pl.col("q_runs_analysis"), pl.col("q") != pl.col("first_q"))
+        .select("q_version", "p_id", "nucleus", x_nucleus=False)
     )
-    rows = (
+    return (
         pl.concat([own, sharing])
-        .group_by("t_nucleus_id", "p_id")
+        .group_by("q_version", "nucleus", "p_id")
         .agg(pl.col("x_nucleus").any())
-        .with_columns(x_near=pl.lit(value=True))
+        .sort("q_version", "nucleus", "p_id")
     )
-    return Side("t_nucleus_id", "p_id", rows, {"x_nucleus": False, "x_near": False})
 
 
-def near_any(side: Side, state: Tables, ids: Ids) -> pl.DataFrame:
-    """Return ``p_id, p_near_any`` of the queues that are near some site of role nucleus.
+def near_side(tasks: pl.DataFrame, places: pl.DataFrame) -> Side:
+    """Return the queues near the nucleus of a task.
 
     Args:
-        side: Result of :func:`near_side`.
+        tasks: Facts of tasks with their numbers.
+        places: Result of :func:`near_places`.
+    """
+    kinds = tasks.select("t_near", nucleus="t_nucleus", q_version="t_version").unique()
+    rows = kinds.join(places, on=["nucleus", "q_version"]).select(
+        "t_near", "p_id", "x_nucleus", x_near=pl.lit(value=True)
+    )
+    return Side("t_near", "p_id", rows, {"x_nucleus": False, "x_near": False})
+
+
+def with_near_any(queues: pl.DataFrame, places: pl.DataFrame, state: Tables) -> pl.DataFrame:
+    """Add ``p_near_any``: the queue is near some site of role nucleus.
+
+    Args:
+        queues: Facts of queues with their numbers.
+        places: Result of :func:`near_places`.
         state: The input tables.
-        ids: The numbers.
     """
     nuclei = state["nuclei"].filter(pl.col("role").fill_null("nucleus") == "nucleus")
-    sites = ids.sites.rename({"site": "nucleus", "id": "t_nucleus_id"})
-    wanted = sites.join(nuclei, on="nucleus", how="semi")
-    near = side.rows.join(wanted, on="t_nucleus_id", how="semi")
-    return near.select("p_id", p_near_any=pl.lit(value=True)).unique()
+    near = places.join(nuclei, on="nucleus", how="semi").select("q_version", "p_id").unique()
+    joined = queues.join(
+        near.with_columns(p_near_any=True),
+        on=["q_version", "p_id"],
+        how="left",
+        maintain_order="left",
+    )
+    return joined.with_columns(pl.col("p_near_any").fill_null(value=False))

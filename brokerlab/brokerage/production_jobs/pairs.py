@@ -93,7 +93,7 @@ def _matched(facts: Facts) -> pl.DataFrame:
     listed = facts.listed["t"].unique()
     free = facts.tasks.filter(~pl.col("t").is_in(listed.implode())).select("t", "t_version")
     every = facts.queues.filter("q_candidate").select("q", "q_version")
-    if every["q_version"].n_unique() > 1:
+    if pl.concat([every["q_version"], free["t_version"].rename("q_version")]).n_unique() > 1:
         pairs = free.join(every, left_on="t_version", right_on="q_version").select("t", "q")
     else:
         pairs = free.select("t").join(every.select("q"), how="cross", maintain_order="left_right")

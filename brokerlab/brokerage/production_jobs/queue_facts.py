@@ -38,8 +38,6 @@ _OF_PARENT = {
     "p_transferring_limit": pl.when(pl.col("transferringlimit").fill_null(0) != 0)
     .then("transferringlimit")
     .otherwise(TRANSFERRING_LIMIT),
-    "p_site": pl.col("pandasite"),
-    "p_online": pl.col("status").fill_null("") == "online",
 }
 
 

@@ -168,13 +168,15 @@ def _time() -> dict[str, pl.Expr]:
     """The work of the smallest job (4.4): HS06 s in HS06 mode, else s x cores; null where undefined."""
     unit = _text("cputimeunit")
     hs06, seconds = units.hs06(), units.cputime_s()
-    shared = _number("nesconsumers", 1) * (_number("maxattemptesjob", 2) + 1)
+    consumers = pl.when(_number("nesconsumers") != 0).then("nesconsumers").otherwise(1)
+    shared = consumers * (_number("maxattemptesjob", 2) + 1)
     need = (
         pl.when(hs06)
         .then(seconds * _number("atom_nevents"))
         .otherwise(pl.col("walltime") * _number("atom_size_effective"))
     )
-    longest = pl.min_horizontal(_number("max_consecutive_events"), pl.col("maxeventsperjob"))
+    most = pl.when(_number("maxeventsperjob") != 0).then("maxeventsperjob")
+    longest = pl.min_horizontal(_number("max_consecutive_events"), most)
     dynamic = hs06 & (_number("dynamicnumevents") != 0) & seconds.is_not_null()
     return {
         "t_hs06": hs06,
