@@ -22,7 +22,6 @@ class Tasks(dy.Schema):
     gshare = text("leaf global share")
     workqueue_id = i64("work queue", null="statistics are per gshare")
     currentpriority = i64("priority", null="0")
-    taskpriority = i64("priority of the task", null="0")
     processingtype = text("processing type", null="group others")
     workinggroup = text("working group", null="none")
     corecount = i64("cores; 0 = any", "cores", null="1")
@@ -52,7 +51,6 @@ class Tasks(dy.Schema):
     ipconnectivity = text("full, http [IP]", null="no requirement")
     ipstack = text("IPv4, IPv6 [IK]", null="no requirement")
     allowinputlan = text("use, only [IL]", null="copy to scratch")
-    allowinputwan = flag("reads over WAN [IW]", null="no")
     uselocalio = flag("copies to scratch [LI]", null="no")
     t1weight = i64("preference for the nucleus [TW]", null="0")
     inputprestaging = flag("data carousel [IS]", null="no")
@@ -63,11 +61,9 @@ class Tasks(dy.Schema):
     maxattemptesjob = i64("attempts of event service jobs [XJ]", null="3; else value + 1")
     dynamicnumevents = i64("smallest granularity [DY]", "events", null="off")
     maxeventsperjob = i64("most events of a job [MX]", "events", null="off")
-    njumbojobs = i64("jumbo jobs [NJ]", null="none")
     usejumbo = text("W, R, P, L in use; D off", null="off")
     fullchain = text("only, require, capable [FU]", null="not full chain")
     frozentime = ts("stuck since", null="not stuck")
-    nfilesperjob = i64("files per job [NF]", "files", null="by events")
     is_merging = flag("merge chunk", null="no")
     use_scout = flag("makes scouts", null="no")
     chunk_ramcount = i64("requirement of the chunk", "MB", null="0")
@@ -86,10 +82,7 @@ class Datasets(dy.Schema):
 
     jeditaskid = i64("task", null="every task")
     datasetname = text("dataset", required=True)
-    is_master = flag("master", null="no")
     distributed = flag("distributed or pseudo, without replicas", null="no")
-    ratio = i64("files per master file", null="1")
-    nosplit = flag("all files in every job", null="no")
 
 
 class Files(dy.Schema):
@@ -99,9 +92,6 @@ class Files(dy.Schema):
     datasetname = text("dataset", required=True)
     lfn = text("logical file name", required=True)
     fsize = i64("size", "B", null="0")
-    nevents = i64("events of the file", "events", null="unknown")
-    startevent = i64("first event used", null="whole file")
-    endevent = i64("last event used", null="whole file")
 
 
 class FileLocations(dy.Schema):
@@ -138,8 +128,6 @@ class Queues(dy.Schema):
     type = text("production, unified...", null="production")
     status = text("online, standby, offline, test, brokeroff", null="not online")
     pandasite = text("ATLAS site")
-    role = text("nucleus, satellite")
-    pandasite_state = text("ACTIVE...")
     corecount = i64("cores of a slot", "cores", null="0")
     corepower = f64("core power", "HS06/core", null="0")
     maxtime = i64("most wall time; 0 = no limit", "s", null="0")
@@ -149,7 +137,6 @@ class Queues(dy.Schema):
     maxwdir = f64("work space of the slot", "MB", null="0, no check")
     maxinputsize = i64("most input; -1 = always direct access", "MB")
     direct_access_lan = flag("reads over LAN", null="no")
-    direct_access_wan = flag("reads over WAN", null="no")
     pledgedcpu = i64("pledge; -1 = opportunistic", "cores", null="0")
     transferringlimit = i64("most transferring jobs; 0 = 2000", "jobs", null="2000")
     maxdiskio = f64("most disk traffic per core", "kB/s per core", null="the default")
@@ -396,16 +383,6 @@ class Live(dy.Schema):
     njobs = i64("jobs", "jobs", null="0")
 
 
-class ResourceTypes(dy.Schema):
-    """Resource types."""
-
-    resource_name = text("SCORE, MCORE...", required=True)
-    mincore = i64("least cores", "cores", null="no limit")
-    maxcore = i64("most cores", "cores", null="no limit")
-    minrampercore = i64("least memory per core", "MB", null="no limit")
-    maxrampercore = i64("most memory per core", "MB", null="no limit")
-
-
 TABLES: dict[str, type[dy.Schema]] = {
     "tasks": Tasks,
     "datasets": Datasets,
@@ -435,6 +412,5 @@ TABLES: dict[str, type[dy.Schema]] = {
     "network_matrix": NetworkMatrix,
     "locks": Locks,
     "live": Live,
-    "resource_types": ResourceTypes,
 }
 """Every input table of the production job brokerage."""
