@@ -18,6 +18,8 @@ from brokerlab.brokerage.rules import ProductionRules
 GB_IN_MB = 1024
 INPUT_KEYS = ("IO_INTENSITY_CUTOFF", "SIZE_CUTOFF_TO_MOVE_INPUT", "NUM_CUTOFF_TO_MOVE_INPUT")
 NETWORK_KEYS = ("NW_QUEUE_IMPORTANCE", "NQUEUED_SAT_CAP")
+THRESHOLD_KEYS = ("NW_THRESHOLD", "NW_WEIGHT_MULTIPLIER")
+MIN_WEIGHT_KEY = "MIN_WEIGHT_<prodsourcelabel>[_<gshare>]"
 LIMIT_KEY = "NQUEUELIMITSITE_<gshare>"
 BOOTSTRAP_KEY = "MAX_PRIO_TO_BOOTSTRAP"
 COMPLETENESS_KEYS = ("MAX_MISSING_INPUT_FILES", "MIN_INPUT_COMPLETENESS")
@@ -53,7 +55,7 @@ def late_reasons(rules: ProductionRules, settings: JobSettings) -> tuple[Reason,
             "below_min_weight",
             "its weight of {weight} is under the least weight of {t_min_weight}",
             "weight t_min_weight bootstrap",
-            keys=("MIN_WEIGHT_<prodsourcelabel>[_<gshare>]",),
+            keys=(MIN_WEIGHT_KEY,),
         ),
         _late(
             "51",
@@ -132,7 +134,7 @@ def _caps(rules: ProductionRules, settings: JobSettings) -> tuple[Reason, ...]:
             "network_weight_low",
             "the network weight of {l_weight} is under {limit}, which express work asks for",
             "l_weight t_express t_network",
-            keys=("NW_THRESHOLD", "NW_WEIGHT_MULTIPLIER"),
+            keys=THRESHOLD_KEYS,
             numbers={"limit": nw.lit(settings.nw_limit)},
         ),
         _late(

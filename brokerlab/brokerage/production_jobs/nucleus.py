@@ -57,13 +57,18 @@ def with_nucleus(
         (queued, ["snapshot", "t_nucleus", "t_express"]),
     ):
         tasks = tasks.join(known, on=keys, how="left", maintain_order="left")
-    active = settings.nw_active or not rules.network_needs_active
     return tasks.with_columns(
         pl.col("t_nucleus_unwritable").fill_null(value=False),
         pl.col("t_nucleus_queued").fill_null(0.0),
         t_chained=chained_where(pl.col("t_fullchain"), pl.col("bare")),
-        t_network=pl.col("t_nucleus").is_not_null() & pl.lit(active),
+        t_network=network_acts(rules, settings),
     ).drop("bare")
+
+
+def network_acts(rules: ProductionRules, settings: JobSettings) -> pl.Expr:
+    """Return whether the network weight acts on a task."""
+    active = settings.nw_active or not rules.network_needs_active
+    return pl.col("t_nucleus").is_not_null() & pl.lit(active)
 
 
 def link_side(

@@ -75,7 +75,7 @@ def paired(facts: Facts, columns: Iterable[str], into: ToEngine | None = None) -
     """
     wanted = set(columns) - {"t", "q"}
     sides = [side for side in facts.sides if wanted & set(side.missing)]
-    pairs = _matched(facts)
+    pairs = matched(facts)
     if into is None:
         return nw.from_native(_looked_up(facts, pairs, wanted, sides)).lazy()
     keys_t = {side.task_key for side in sides} | {"t"}
@@ -88,7 +88,7 @@ def paired(facts: Facts, columns: Iterable[str], into: ToEngine | None = None) -
     return joined.select("t", "q", *sorted(wanted))
 
 
-def _matched(facts: Facts) -> pl.DataFrame:
+def matched(facts: Facts) -> pl.DataFrame:
     """Return ``t, q`` of the candidates, sorted."""
     listed = facts.listed["t"].unique()
     free = facts.tasks.filter(~pl.col("t").is_in(listed.implode())).select("t", "t_version")
@@ -131,7 +131,8 @@ def _looked_up(
     parts = [pairs]
     for frame, rows in ((facts.tasks, task), (facts.queues, queue)):
         names = sorted(wanted & set(frame.columns))
-        parts.append(frame.select(names)[pl.Series(rows)])
+        if names:
+            parts.append(frame.select(names)[pl.Series(rows)])
     for side in sides:
         of_task, of_queue = facts.tasks[side.task_key], facts.queues[side.queue_key]
         names = [name for name in side.missing if name in wanted]
