@@ -20,7 +20,7 @@ from brokerlab.brokerage.production_jobs.facts import World, prepare
 from brokerlab.brokerage.production_jobs.pairs import evaluated
 from brokerlab.brokerage.production_jobs.ranking import reported
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.brokerage.tables import prepared
+from brokerlab.frames import prepared
 from brokerlab.matching.rules import MatchingRules
 from tests.oracle.prod_cases import Case, frame, settings, task_row
 

@@ -17,7 +17,7 @@ from brokerlab.brokerage.production_jobs.decisions import Decisions, Part, check
 from brokerlab.brokerage.production_jobs.facts import World, prepare
 from brokerlab.brokerage.production_jobs.pairs import Facts, ToEngine, evaluated, paired, solid
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.brokerage.tables import prepared
+from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.numerics import IntArray

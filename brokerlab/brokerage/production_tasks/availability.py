@@ -11,7 +11,7 @@ from brokerlab.brokerage.inputs.endpoints import up
 from brokerlab.brokerage.production_tasks.contracts import TABLES
 from brokerlab.brokerage.production_tasks.held import KEY, held, held_left, positioned
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.brokerage.tables import prepared
+from brokerlab.frames import prepared
 
 AVAILABLE = ("ava_num_disk", "ava_num_any", "ava_size_disk", "ava_size_any")
 TOTALS = ("tot_num", "tot_size")

@@ -23,8 +23,8 @@ from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.production_tasks.held import KEY, held, positioned
 from brokerlab.brokerage.production_tasks.settings import with_settings
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.brokerage.tables import prepared
 from brokerlab.errors import DataError
+from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 
 _SHOWN = 5

@@ -17,8 +17,8 @@ from brokerlab.brokerage import contracts as job_contracts
 from brokerlab.brokerage import replay
 from brokerlab.brokerage.production_tasks import contracts as task_contracts
 from brokerlab.brokerage.replay import Replay
-from brokerlab.brokerage.tables import prepared
 from brokerlab.errors import ConfigError, DataError, SchemaError
+from brokerlab.frames import prepared
 from tests.unit.brokerage.replay.toys import counted
 
 STATES = (

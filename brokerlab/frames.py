@@ -1,4 +1,4 @@
-"""Hold the input tables of a brokerage to their contracts: known names, types, missing columns as null."""
+"""Hold the input tables of a rule to their contracts: known names, types, missing columns as null."""
 
 from __future__ import annotations
 
