@@ -9,6 +9,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from brokerlab.charts.frames import need, percent
 from brokerlab.charts.theme import (
     CURRENT,
     GRID,
@@ -22,14 +23,11 @@ from brokerlab.charts.theme import (
     setting_shape,
     title,
 )
-from brokerlab.errors import SchemaError
 
 Chart = alt.LayerChart | alt.FacetChart
 """What a layered chart is to the type checker."""
 
 SETTING_ORDER = list(SETTINGS)
-MAX_ROWS = 5000
-"""Rows a chart may carry; more belongs into a table."""
 
 
 def frontier_chart(
@@ -57,8 +55,8 @@ def frontier_chart(
     Raises:
         SchemaError: A column is missing or there are too many rows.
     """
-    _need(settings, "label setting waste_pct exceed_rate exceed_lo exceed_hi frontier")
-    shown = _percent(settings, "exceed_rate", "exceed_lo", "exceed_hi")
+    need(settings, "label setting waste_pct exceed_rate exceed_lo exceed_hi frontier")
+    shown = percent(settings, "exceed_rate", "exceed_lo", "exceed_hi")
     named = shown.filter(pl.col("setting").is_not_null())
     highest = max([limit * 100, *named["exceed_hi"].drop_nulls().to_list()]) * 1.6
     shown = shown.filter((pl.col("exceed_rate") <= highest) | pl.col("setting").is_not_null())
@@ -113,8 +111,8 @@ def strata_chart(
         finding: Title.
         sample: Subtitle.
     """
-    _need(strata, "stratum level setting exceed_rate exceed_lo exceed_hi n_tasks")
-    shown = _percent(strata, "exceed_rate", "exceed_lo", "exceed_hi").with_columns(
+    need(strata, "stratum level setting exceed_rate exceed_lo exceed_hi n_tasks")
+    shown = percent(strata, "exceed_rate", "exceed_lo", "exceed_hi").with_columns(
         name=pl.format("{}  ({} tasks)", "level", "n_tasks"), limit=pl.lit(limit * 100)
     )
     highest = max([100 * limit * 1.5, *shown["exceed_hi"].drop_nulls().to_list()])
@@ -179,12 +177,12 @@ def coverage_chart(coverage: pl.DataFrame, *, limit: float, finding: str, sample
         finding: Title.
         sample: Subtitle.
     """
-    _need(
+    need(
         coverage,
         "n_scouts promised_lo promised promised_hi setting observed observed_lo observed_hi",
     )
     shares = [name for name in coverage.columns if name.startswith(("promised", "observed"))]
-    shown = _percent(coverage, *shares)
+    shown = percent(coverage, *shares)
     x = alt.X("n_scouts:O", title="scouts used for the estimate [1]", axis=alt.Axis(labelAngle=0))
     settings = shown["setting"].unique().to_list()
     promise = shown.unique("n_scouts").sort("n_scouts")
@@ -237,8 +235,8 @@ def task_spread_chart(
         sample: Subtitle.
         ratio_title: Title of the x axis with its unit in brackets.
     """
-    _need(spread, "setting share_of_tasks ratio")
-    shown = _percent(spread, "share_of_tasks")
+    need(spread, "setting share_of_tasks ratio")
+    shown = percent(spread, "share_of_tasks")
     settings = shown["setting"].unique().to_list()
     dash = alt.StrokeDash(
         "setting:N",
@@ -271,7 +269,7 @@ def before_after_chart(effects: pl.DataFrame, *, finding: str, sample: str) -> C
         finding: Title.
         sample: Subtitle.
     """
-    _need(effects, "quantity difference_pct lo_pct hi_pct")
+    need(effects, "quantity difference_pct lo_pct hi_pct")
     y = alt.Y("quantity:N", title=None, sort=effects["quantity"].to_list())
     x_title = "proposed minus current [% of current]"
     base = alt.Chart(effects).encode(y=y)
@@ -300,7 +298,7 @@ def gap_chart(gap: pl.DataFrame, *, finding: str, sample: str) -> Chart:
         finding: Title.
         sample: Subtitle.
     """
-    _need(gap, "level difference_pct lo_pct hi_pct n_tasks")
+    need(gap, "level difference_pct lo_pct hi_pct n_tasks")
     shown = gap.with_columns(name=pl.format("{}  ({} tasks)", "level", "n_tasks"))
     y = alt.Y("name:N", title=None, sort=shown["name"].to_list())
     x_title = "scouts against the rest of their task [%]"
@@ -322,22 +320,6 @@ def gap_chart(gap: pl.DataFrame, *, finding: str, sample: str) -> Chart:
     return alt.layer(zero, bars, points).properties(
         width=WIDTH - 60, height=alt.Step(24), title=title(finding, sample)
     )
-
-
-def _need(frame: pl.DataFrame, columns: str) -> None:
-    """Refuse a frame without the columns a chart encodes, or with more rows than it can carry."""
-    missing = [name for name in columns.split() if name not in frame.columns]
-    if missing:
-        raise SchemaError(f"chart data lack {', '.join(missing)}; found {', '.join(frame.columns)}")
-    if frame.height > MAX_ROWS:
-        raise SchemaError(
-            f"chart data have {frame.height} rows, at most {MAX_ROWS}: aggregate first"
-        )
-
-
-def _percent(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
-    """Return shares as per cent."""
-    return frame.with_columns(pl.col(name) * 100 for name in columns)
 
 
 def _reference(

@@ -19,6 +19,8 @@ LIMIT = "#b3261e"
 """A limit that must not be passed."""
 OTHER = "#b9c4cf"
 """Everything else: settings looked at and not chosen."""
+SHARE_RANGE = ("#f3f5f7", "#33475b")
+"""Colours of a share, from none to all, in a table of shares."""
 INK = "#1b1f23"
 SOFT = "#57606a"
 GRID = "#e3e7eb"

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from brokerlab.charts import scouts, theme
+from brokerlab.charts.frames import MAX_ROWS
 from brokerlab.errors import SchemaError
 from tests.charts import frames
 
@@ -46,7 +47,7 @@ def units(spec, data=None):
 def test_encoded_fields_exist_and_axes_have_units(name):
     frame = FRAMES[name]()
     spec = CHARTS[name](frame).to_dict()
-    assert len(frame) < scouts.MAX_ROWS
+    assert len(frame) < MAX_ROWS
     titles = set()
     for encoding, data in units(spec):
         fields = set().union(*(row.keys() for row in spec["datasets"][data]))
@@ -72,7 +73,7 @@ def test_missing_columns_and_too_many_rows_are_refused(name):
     with pytest.raises(SchemaError, match=f"chart data lack {frame.columns[0]}"):
         CHARTS[name](frame.drop(frame.columns[0]))
     with pytest.raises(SchemaError, match="at most 5000: aggregate first"):
-        CHARTS[name](pl.concat([frame] * (scouts.MAX_ROWS // len(frame) + 1)))
+        CHARTS[name](pl.concat([frame] * (MAX_ROWS // len(frame) + 1)))
 
 
 @pytest.mark.parametrize("name", CHARTS)

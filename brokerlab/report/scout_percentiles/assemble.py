@@ -15,6 +15,7 @@ from brokerlab.report.scout_percentiles import pictures, promises, strata, table
 from brokerlab.report.scout_percentiles import sentences as say
 from brokerlab.report.scout_percentiles.inputs import Inputs
 from brokerlab.report.scout_percentiles.study import Study, Unanswered
+from brokerlab.report.wording import thin
 
 REPORT = "scout-percentiles"
 QUESTION = "Which percentile ranks and margins should the scouts use?"
@@ -83,7 +84,7 @@ def assemble(studies: Sequence[Study | Unanswered], inputs: Inputs, charts: Path
         verdict=parts[0].verdict,
         parts=parts,
         cannot_tell=tuple(
-            say.thin(sentence)
+            thin(sentence)
             for sentence in say.cannot_tell(ordered, n_overlapping=inputs.periods.n_overlapping)
         ),
         archive=inputs.archive.path.as_posix(),

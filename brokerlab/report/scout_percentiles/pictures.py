@@ -25,6 +25,7 @@ from brokerlab.report.scout_percentiles.strata import (
     worst_level,
 )
 from brokerlab.report.scout_percentiles.study import Study
+from brokerlab.report.wording import percent
 
 TYPES_SHOWN = 8
 """Processing types in the chart of scouts against the rest, those with most tasks."""
@@ -124,8 +125,8 @@ def _frontier_finding(study: Study) -> str:
         then = study.early.setting(*study.chosen)
         chosen = say.setting_words(study.parameter, study.chosen)
         return (
-            f"{chosen}: {say.percent(then['exceed_rate'])} of jobs killed; {current}: "
-            f"{say.percent(now['exceed_rate'])}; limit: {limit}"
+            f"{chosen}: {percent(then['exceed_rate'])} of jobs killed; {current}: "
+            f"{percent(now['exceed_rate'])}; limit: {limit}"
         ).capitalize()
     if not study.choice.candidates["meets_limit"].any():
         return f"No setting keeps kills within {limit} of jobs beyond doubt"
@@ -175,7 +176,7 @@ def strata(study: Study, words: str) -> Drawn:
     side = "after" if study.chosen else "before"
     finding = "No level has enough tasks to be called the worst"
     if worst is not None:
-        value = say.percent(worst[side], worst[f"{side}_lo"], worst[f"{side}_hi"])
+        value = percent(worst[side], worst[f"{side}_lo"], worst[f"{side}_hi"])
         finding = f"Worst: {STRATUM_NAMES[worst['stratum']]} {worst['level']}, {value} of its jobs are killed"
     return charts.strata_chart(frame, limit=limit, finding=finding, sample=words), finding
 
@@ -216,7 +217,7 @@ def coverage(study: Study, words: str) -> Drawn:
     now = study.late.setting(rank, margin)
     typical = levels.sort("n_tasks", "n_scouts")["n_scouts"][-1]
     finding = (
-        f"{say.percent(1 - now['exceed_rate'])} of jobs stay within their request; rank {rank} alone of "
+        f"{percent(1 - now['exceed_rate'])} of jobs stay within their request; rank {rank} alone of "
         f"{typical} scouts like the rest would promise {reach(typical, rank)}"
     )
     chart = charts.coverage_chart(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -14,8 +13,9 @@ from brokerlab.calibrate.parameters import Parameter
 from brokerlab.calibrate.verdict import days_of
 from brokerlab.calibrate.wording import plural
 from brokerlab.report.content import Verdict
-from brokerlab.report.format import THIN, decimals_for, measured
+from brokerlab.report.format import measured
 from brokerlab.report.scout_percentiles.study import Study, Unanswered, differ
+from brokerlab.report.wording import listed, percent, thin, with_unit
 
 NAMES = {"ramcount": "ramCount", "cputime": "cpuTime", "outdiskcount": "outDiskCount"}
 """The parameters as the documents write them."""
@@ -60,22 +60,6 @@ def proof_name(study: Study, days: str) -> str:
     return f"Proof period, {days}" if study.divided else "All tasks"
 
 
-def percent(value: float | None, low: float | None = None, high: float | None = None) -> str:
-    """Show a share as per cent with its interval.
-
-    Example:
-        >>> percent(0.012, 0.009, 0.016), percent(0.0894)
-        ('1.20 % (0.90 to 1.60)', '8.9 %')
-    """
-    if value is None:
-        return "unknown"
-    centre, lower, upper = (None if part is None else 100 * part for part in (value, low, high))
-    bare = lower is None or upper is None
-    places = (1 if abs(centre or 0) >= 1 else 2) if bare else decimals_for(centre, lower, upper)
-    places = max(1, places)
-    return _with_unit(measured(centre, lower, upper, places), "%")
-
-
 def kills(row: dict[str, Any]) -> str:
     """Show the exceed rate of one ``by_setting`` row with its interval."""
     return percent(row["exceed_rate"], row["exceed_lo"], row["exceed_hi"])
@@ -84,16 +68,6 @@ def kills(row: dict[str, Any]) -> str:
 def span(period: tuple[datetime, datetime] | None) -> str:
     """Show the days of a period."""
     return days_of(*period) if period else "no days"
-
-
-def thin(text: str) -> str:
-    """Set a sentence as pages do: thin spaces between groups of digits, true minus signs.
-
-    Example:
-        >>> thin("1,904 tasks, by -0.3 to 2024-01-01").replace("\u202f", "_")
-        '1_904 tasks, by −0.3 to 2024-01-01'
-    """
-    return re.sub(r"(?<![\w-])-(?=\d)", "−", re.sub(r"(?<=\d),(?=\d{3})", THIN, text))
 
 
 def verdict(study: Study | Unanswered) -> Verdict:
@@ -144,7 +118,7 @@ def reserved_words(study: Study) -> str:
     if value is None:
         return f"{thing} reserved unknown"
     if low is None or high is None or low <= 0 <= high:
-        return f"{thing} reserved changes by {_with_unit(measured(value, low, high), '%')}"
+        return f"{thing} reserved changes by {with_unit(measured(value, low, high), '%')}"
     less = value < 0
     bounds = (-high, -low) if less else (low, high)
     head, tail = measured(abs(value), *bounds).split(" (")
@@ -167,22 +141,6 @@ def limit_words(limit: float) -> str:
         '2 %'
     """
     return f"{100 * limit:g} %"
-
-
-def listed(parts: Sequence[str], word: str = "and") -> str:
-    """Join parts as a sentence does.
-
-    Example:
-        >>> listed(["a"]), listed(["a", "b", "c"])
-        ('a', 'a, b and c')
-    """
-    return f" {word} ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
-
-
-def _with_unit(text: str, unit: str) -> str:
-    """Put a unit behind the value, before its interval."""
-    head, bracket, tail = text.partition(" (")
-    return f"{head} {unit}{bracket}{tail}"
 
 
 def sensitivity(study: Study) -> str:

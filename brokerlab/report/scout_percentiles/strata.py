@@ -14,10 +14,10 @@ from brokerlab.report.format import decimals_for
 from brokerlab.report.scout_percentiles.sentences import (
     limit_words,
     other_name,
-    percent,
     setting_words,
 )
 from brokerlab.report.scout_percentiles.study import Study
+from brokerlab.report.wording import percent
 
 STRATUM_NAMES = {
     "processingtype": "processing type",

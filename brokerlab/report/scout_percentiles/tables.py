@@ -11,7 +11,6 @@ from brokerlab.report.format import decimals_for, number
 from brokerlab.report.scout_percentiles.sentences import (
     WEIGHTS,
     limit_words,
-    listed,
     other_name,
     proof_name,
     setting_words,
@@ -23,6 +22,7 @@ from brokerlab.report.scout_percentiles.strata import (
     share,
 )
 from brokerlab.report.scout_percentiles.study import Study
+from brokerlab.report.wording import listed
 
 FEW_TASKS = 12
 """Up to so many tasks are shown one by one."""
