@@ -26,6 +26,7 @@ from brokerlab.brokerage.production_jobs.late import (
     weight_keys,
 )
 from brokerlab.brokerage.production_jobs.nucleus import link_side, network_acts
+from brokerlab.brokerage.production_jobs.recipe import PRODUCTION
 from brokerlab.brokerage.production_jobs.pairs import Facts, evaluated, matched
 from brokerlab.brokerage.production_jobs.settings import JobSettings, read, share_settings
 from brokerlab.gdpconfig import Config
@@ -105,12 +106,14 @@ def redecided(decisions: Decisions, config: Config) -> Decisions:
 
     Raises:
         ConfigError: Settings that no rule can work with.
+    if decisions.world.recipe is not PRODUCTION:  # own weights do not tell which keys they read
+        return _anew(decisions, config, only_completeness=False)
     """
     world = with_config(decisions.world, config)
     keys = _changed_keys(decisions, world)
     if keys & set(COMPLETENESS_KEYS):
         return _anew(decisions, config, only_completeness=keys <= set(COMPLETENESS_KEYS))
-    checks = queue_checks(world.rules, world.settings)
+    checks = PRODUCTION.checks(world.rules, world.settings)
     again = [bit for bit, check in enumerate(checks) if set(check.keys) & keys]
     touched = world.facts.tasks.select("t").filter(_touched(decisions.world, world, keys))
     failed = decisions.queues["failed"].to_numpy()
@@ -216,8 +219,9 @@ def _anew(decisions: Decisions, config: Config, *, only_completeness: bool) -> D
         moved = pl.concat([_different(old.tasks, new.tasks), _different(*_places(old, new))])
         tables["tasks"] = tasks.join(moved, on=KEY, how="semi", maintain_order="left")
     return decide(
-        tables, rules=world.rules, matching=world.matching, config=config, hint=world.hint
-    )
+        tables, rules=world.rules, matching=world.matching, config=config, hint=world.hint,
+        recipe=world.recipe,
+    )  # fmt: skip
 
 
 def _complete(world: World, tasks: pl.DataFrame, config: Config) -> Completeness:

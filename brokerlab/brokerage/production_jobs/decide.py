@@ -15,6 +15,7 @@ from brokerlab.brokerage.production_jobs import ranking
 from brokerlab.brokerage.production_jobs.checks import queue_checks
 from brokerlab.brokerage.production_jobs.decisions import Decisions, Part, check_order
 from brokerlab.brokerage.production_jobs.facts import World, prepare
+from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe, checks_of
 from brokerlab.brokerage.production_jobs.pairs import Facts, ToEngine, evaluated, paired, solid
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.frames import prepared
@@ -33,6 +34,7 @@ def decide(
     matching: MatchingRules | None = None,
     config: Config | None = None,
     hint: bool = False,
+    recipe: Recipe = PRODUCTION,
     into: ToEngine | None = None,
 ) -> Decisions:
     """Decide for every task and every candidate queue.
@@ -45,6 +47,7 @@ def decide(
         hint: Only say which queues could run the tasks (task brokerage); nuclei are not looked at.
         into: Engine in which the checks run: a function that takes a Polars frame and returns what narwhals
             accepts (``duckdb.connect().from_arrow``, ``spark.createDataFrame``...); null: Polars. The decisions
+        recipe: What an organisation replaced: checks, weight, tables and facts of its own.
             are the same in every engine.
 
     Returns:
@@ -52,20 +55,21 @@ def decide(
 
     Raises:
         SchemaError: Unknown tables, values of another type.
-        ConfigError: Settings that no rule can work with.
+        ConfigError: Settings that no rule can work with, or a recipe.
 
     Source:
         production-job-brokerage.md.
     """
     rules = rules or ProductionRules()
     world = prepare(
-        prepared(tables, TABLES),
+        prepared(tables, {**TABLES, **recipe.tables}),
         rules=rules,
         matching=matching or MatchingRules(rules.rules),
         config=config or Config.empty(),
+        recipe=recipe,
         hint=hint,
     )
-    checks = queue_checks(rules, world.settings)
+    checks = checks_of(recipe, rules, world.settings, world.facts, ranking.LATE_CHECKS)
     parts = [
         settled(world, evaluated(part, checks, into), part, checks)
         for part in in_parts(world.facts)
@@ -128,10 +132,12 @@ def settled(world: World, pairs: pl.DataFrame, facts: Facts, checks: Sequence[Ch
     few = replace(
         facts, tasks=facts.tasks.join(left, on="t", how="semi"), listed=left.select("t", "q")
     )
-    numbers = solid(paired(few, ranking.INPUTS).collect("polars").to_native())
+    own = world.recipe.weight(world.rules, world.settings).meta.root_names()
+    numbers = solid(paired(few, {*ranking.INPUTS, *own}).collect("polars").to_native())
     late = ranking.ranked(
-        left.join(numbers, on=["t", "q"]), names, rules=world.rules, settings=world.settings
-    )
+        left.join(numbers, on=["t", "q"]), names,
+        rules=world.rules, settings=world.settings, recipe=world.recipe,
+    )  # fmt: skip
     codes = first.copy()  # `late` has the rows of `left`, in the same order: by t and q
     codes[first < 0] = late["check"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
     return Part(pairs.with_columns(check=_named(codes, names)), late)

@@ -94,6 +94,7 @@ class Decisions:
             "matching": self.world.matching.to_dict(),
             "config_digest": self.world.config.digest,
         }
+            "brokerage": self.world.recipe.name,
 
     def _repr_html_(self) -> str:
         return self.tasks._repr_html_()

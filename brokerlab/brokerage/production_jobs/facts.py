@@ -21,6 +21,7 @@ from brokerlab.brokerage.production_jobs.nucleus import (
 )
 from brokerlab.brokerage.production_jobs.pairs import Facts
 from brokerlab.brokerage.production_jobs.queue_facts import queue_facts
+from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe, with_own_facts
 from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.production_jobs.task_facts import task_facts
 from brokerlab.brokerage.rules import ProductionRules
@@ -52,6 +53,7 @@ class World:
         hint: Only what could run is asked.
         links: Known links into the nuclei of the tasks.
         ids: The numbers by which facts are keyed.
+        recipe: What the checks and the weight are.
     """
 
     tables: Tables
@@ -65,6 +67,7 @@ class World:
     hint: bool
     links: pl.DataFrame
     ids: Ids
+    recipe: Recipe = PRODUCTION
 
 
 def prepare(
@@ -74,6 +77,7 @@ def prepare(
     matching: MatchingRules,
     config: Config,
     hint: bool = False,
+    recipe: Recipe = PRODUCTION,
 ) -> World:
     """Prepare the facts of all tasks.
 
@@ -83,6 +87,7 @@ def prepare(
         matching: Rule set of the text rules.
         config: The configuration.
         hint: Only ask which queues could run the tasks; no nucleus is looked at.
+        recipe: Adds facts of its own.
 
     Returns:
         The world; ``t`` numbers the rows of ``tasks`` that are looked at.
@@ -133,8 +138,9 @@ def prepare(
             ),
         ),
     )  # fmt: skip
+    facts = with_own_facts(recipe, facts, tables)
     return World(
-        tables, rules, matching, config, settings, facts, tasks, outcomes, hint, links, ids
+        tables, rules, matching, config, settings, facts, tasks, outcomes, hint, links, ids, recipe
     )  # fmt: skip
 
 

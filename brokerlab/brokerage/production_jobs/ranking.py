@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from brokerlab.brokerage.production_jobs.recipe import Recipe, with_weight
 from brokerlab.brokerage.production_jobs.settings import JobSettings
-from brokerlab.brokerage.production_jobs.weights import counted, weighted
+from brokerlab.brokerage.production_jobs.weights import counted, factors
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.units import MB
 
@@ -45,7 +46,12 @@ LATE_CHECKS = (
 
 
 def ranked(
-    survivors: pl.DataFrame, names: pl.Enum, *, rules: ProductionRules, settings: JobSettings
+    survivors: pl.DataFrame,
+    names: pl.Enum,
+    *,
+    rules: ProductionRules,
+    settings: JobSettings,
+    recipe: Recipe,
 ) -> pl.DataFrame:
     """Return what becomes of the queues that no single check removed.
 
@@ -55,6 +61,7 @@ def ranked(
         names: Names of all checks.
         rules: Strictness, caps, bootstrap and the other known differences.
         settings: Limits in force.
+        recipe: Says what the weight is.
 
     Returns:
         One row per survivor, sorted by t, q: ``check`` (reason; null for candidates), ``weight`` and its
@@ -65,8 +72,9 @@ def ranked(
         check=pl.when("moves_too_much").then(pl.lit("input_to_move", dtype=names)).otherwise("mark")
     )
     frame = frame.with_columns(**counted(rules, settings))
-    for step in weighted():
+    for step in factors():
         frame = frame.with_columns(**step)
+    frame = with_weight(recipe, frame, rules, settings)
     frame = frame.with_columns(**_limits(rules))
     frame = frame.with_columns(bootstrap=_bootstrap(rules, settings))
     frame = frame.with_columns(check=_filtered(rules, settings, names))

@@ -43,8 +43,19 @@ def counted(rules: ProductionRules, settings: JobSettings) -> dict[str, pl.Expr]
     return {"running": pl.when(low & slots.is_not_null()).then(with_slots).otherwise(base)}
 
 
-def weighted() -> list[dict[str, pl.Expr]]:
-    """Return the weight's factors, then the weight, in steps (6.3); needs ``running``."""
+def product(rules: ProductionRules, settings: JobSettings) -> pl.Expr:  # noqa: ARG001 - see Recipe
+    """Return the weight: the product of its factors (6.3)."""
+    return (
+        pl.col("work_factor")
+        * pl.col("data_factor")
+        * pl.col("t1_factor")
+        * pl.col("network_factor")
+        * pl.col("preference_factor")
+    )
+
+
+def factors() -> list[dict[str, pl.Expr]]:
+    """Return the weight's factors in steps (6.3); needs ``running``."""
     total, avail = pl.col("t_total"), pl.col("x_avail")
     queued = pl.col("x_activated") + pl.col("x_starting") + pl.col("defined")
     many = ((pl.col("x_assigned") + 1) / (pl.col("x_activated") + 1)).clip(1, 2)
@@ -71,12 +82,5 @@ def weighted() -> list[dict[str, pl.Expr]]:
             "t1_factor": pl.when("x_near").then("t_t1_factor").otherwise(1),
             "network_factor": pl.when("t_network").then("l_weight").otherwise(1.0),
             "preference_factor": pl.col("x_preference"),
-        },
-        {
-            "weight": pl.col("work_factor")
-            * pl.col("data_factor")
-            * pl.col("t1_factor")
-            * pl.col("network_factor")
-            * pl.col("preference_factor")
         },
     ]

@@ -1,0 +1,176 @@
+"""What an organisation may replace in the job brokerage: checks, weight, tables and facts of its own.
+
+decide(tables, recipe=replace(PRODUCTION, name="ours", checks=our_checks))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import dataframely as dy
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.production_jobs.checks import queue_checks
+from brokerlab.brokerage.production_jobs.pairs import Facts
+from brokerlab.brokerage.production_jobs.settings import JobSettings
+from brokerlab.brokerage.production_jobs.weights import product
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.errors import ConfigError, nearest
+
+MOST_CHECKS = 52
+"""One bit each of a whole number that a float still holds exactly."""
+
+ChecksOf = Callable[[ProductionRules, JobSettings], Sequence[Check]]
+WeightOf = Callable[[ProductionRules, JobSettings], pl.Expr]
+FactsOf = Callable[[Facts, Mapping[str, pl.DataFrame]], Facts]
+
+
+def as_they_are(facts: Facts, tables: Mapping[str, pl.DataFrame]) -> Facts:  # noqa: ARG001 - one of many
+    """Return the facts without any of one's own."""
+    return facts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A job brokerage: its checks, its weight, and what both read beside the facts there are.
+
+    Attributes:
+        name: Name of the brokerage; part of every result's provenance.
+        checks: Function from rules and settings to the checks of single queues, in order; see
+            :func:`~.checks.queue_checks` and :mod:`brokerlab.brokerage.checklist`.
+        weight: Function from rules and settings to the weight of a queue that passed: an expression of numbers from
+            0 on, over the columns of pairs and over ``running``, ``work_factor``, ``data_factor``, ``t1_factor``,
+            ``network_factor`` and ``preference_factor``; see :func:`~.weights.product`. Queues without any job
+            (row 6.5) rank by name before all others, whatever it says.
+        tables: Contracts of input tables of one's own, or with columns of one's own.
+        facts: Function from the facts and the input tables to the facts with columns added. By settled habit ``t_``
+            begins a column of tasks and ``q_`` one of queues. It sees no settings: those are for checks and weight.
+    """
+
+    name: str
+    checks: ChecksOf = queue_checks
+    weight: WeightOf = product
+    tables: Mapping[str, type[dy.Schema]] = field(default_factory=dict)
+    facts: FactsOf = as_they_are
+
+
+PRODUCTION = Recipe(name="production-jobs")
+"""The production job brokerage of the documents."""
+
+
+def with_own_facts(recipe: Recipe, facts: Facts, tables: Mapping[str, pl.DataFrame]) -> Facts:
+    """Return the facts with those of the recipe.
+
+    Raises:
+        ConfigError: It added or took away tasks, queues or columns.
+    """
+    found = recipe.facts(facts, tables)
+    problems = []
+    for part, key in (("tasks", "t"), ("queues", "q")):
+        before, after = getattr(facts, part), getattr(found, part)
+        lost = sorted(set(before.columns) - set(after.columns))
+        if lost:
+            problems.append(f"{part} lost {', '.join(lost)}")
+        elif not before[key].equals(after[key]):
+            problems.append(
+                f"{part} has {after.height} rows, {before.height} in order of {key} came in"
+            )
+    if problems:
+        raise ConfigError(
+            f"brokerage {recipe.name}: facts: {'; '.join(problems)}; only columns may be added"
+        )
+    return found
+
+
+def checks_of(
+    recipe: Recipe,
+    rules: ProductionRules,
+    settings: JobSettings,
+    facts: Facts,
+    late: Collection[str],
+) -> tuple[Check, ...]:
+    """Return the checks of a recipe, held to what can be evaluated and told.
+
+    Args:
+        recipe: The recipe.
+        rules: Rule set.
+        settings: Limits in force.
+        facts: What checks may read.
+        late: Names of the reasons of the rules that look at all queues together.
+
+    Raises:
+        ConfigError: No check or too many, no checks at all, names that occur twice or are taken, columns that
+            nothing provides, expressions that read more than ``inputs`` or say neither yes nor no.
+    """
+    found = tuple(recipe.checks(rules, settings))
+    if recipe.checks is queue_checks:
+        return found
+    problems = [
+        f"{check!r} is a {type(check).__name__}, not a Check"
+        for check in found
+        if not isinstance(check, Check)
+    ]
+    if not problems:
+        if not 0 < len(found) <= MOST_CHECKS:
+            problems.append(f"{len(found)} checks, allowed are 1 to {MOST_CHECKS}")
+        names = [check.name for check in found]
+        problems += [
+            f"two checks are called {name}" for name in sorted({*names}) if names.count(name) > 1
+        ]
+        problems += [
+            f"{name} is the name of a rule about all queues" for name in names if name in late
+        ]
+        schema = schema_of(facts)
+        problems += [problem for check in found for problem in _problems(check, schema)]
+    if problems:
+        raise ConfigError(f"brokerage {recipe.name}: checks: {'; '.join(problems)}")
+    return found
+
+
+def with_weight(
+    recipe: Recipe, frame: pl.DataFrame, rules: ProductionRules, settings: JobSettings
+) -> pl.DataFrame:
+    """Add the weight of a recipe to queues with the weight's factors.
+
+    Raises:
+        ConfigError: It reads columns that nothing provides, or gives what cannot be ranked.
+    """
+    weight = recipe.weight(rules, settings)
+    if recipe.weight is product:
+        return frame.with_columns(weight=weight)
+    unknown = sorted(set(weight.meta.root_names()) - set(frame.columns))
+    if unknown:
+        said = "; ".join(f"no column {name}, {nearest(name, frame.columns)}" for name in unknown)
+        raise ConfigError(f"brokerage {recipe.name}: weight: {said}")
+    weighed = frame.with_columns(weight=weight.cast(pl.Float64))
+    ranks = (pl.col("weight").is_finite() & (pl.col("weight") >= 0)).fill_null(value=False)
+    odd = weighed.filter(pl.col("check").is_null() & ~ranks)
+    if odd.height:
+        raise ConfigError(
+            f"brokerage {recipe.name}: weight: {odd.height} of {weighed.height} queues have one that cannot be "
+            f"ranked, such as {odd['weight'][0]}: allowed are numbers from 0 on"
+        )
+    return weighed
+
+
+def schema_of(facts: Facts) -> dict[str, pl.DataType]:
+    """Return the columns of pairs with their types."""
+    frames = (facts.tasks, facts.queues, *(side.rows for side in facts.sides))
+    return {name: kind for frame in frames for name, kind in frame.schema.items()}
+
+
+def _problems(check: Check, schema: Mapping[str, pl.DataType]) -> list[str]:
+    """Return what is wrong with a check."""
+    unknown = sorted(check.columns() - set(schema))
+    if unknown:
+        return [f"{check.name}: no column {name}, {nearest(name, schema)}" for name in unknown]
+    empty = nw.from_native(pl.DataFrame(schema={name: schema[name] for name in check.inputs}))
+    try:
+        kind = empty.select(skip=check.skip).schema["skip"]
+    except nw.exceptions.NarwhalsError as error:
+        said = str(error).strip().partition("\n")[0]
+        return [f"{check.name}: skip cannot be evaluated on its inputs: {said}"]
+    return [] if kind == nw.Boolean() else [f"{check.name}: skip is {kind}, not true or false"]
