@@ -33,7 +33,6 @@ TASK_ROW: Row = {
     "gshare": SHARE,
     "nucleus": NUCLEUS,
     "currentpriority": 500,
-    "taskpriority": 500,
     "processingtype": "simul",
     "corecount": 8,
     "ramcount": 2000,
@@ -57,8 +56,6 @@ QUEUE_ROW: Row = {
     "is_unified": False,
     "type": "production",
     "status": "online",
-    "role": "satellite",
-    "pandasite_state": "ACTIVE",
     "corecount": 8,
     "corepower": 10.0,
     "maxtime": 345_600,
@@ -68,7 +65,6 @@ QUEUE_ROW: Row = {
     "maxwdir": 160_000.0,
     "maxinputsize": 60_000,
     "direct_access_lan": False,
-    "direct_access_wan": False,
     "pledgedcpu": 0,
     "transferringlimit": 2000,
     "jobseed": "all",
@@ -201,7 +197,7 @@ class World:
             task: The task.
         """
         own = {"jeditaskid": task, "datasetname": f"data{task}"}
-        self.add("datasets", **own, is_master=True)
+        self.add("datasets", **own)
         sizes = {"found": files, "total": files, "asize": files * size, "tsize": files * size}
         self.add("replicas", **own, ddm_endpoint_name=f"{NUCLEUS}_DATADISK", **sizes)
         for number in range(files):

@@ -1,0 +1,183 @@
+"""Many small worlds decided in one go: each at an instant of its own, with names of its own.
+
+    found = ask(World(currentpriority=800).queue("A", pledgedcpu=-1))
+    found.check  # "opportunistic"
+
+Nothing is decided before the first answer is looked at; then all worlds asked about under the same rules and settings
+are. Ask while the module is imported (in the arguments of ``parametrize``), and a module costs a call per rule set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from brokerlab.brokerage.contracts import TABLES
+from brokerlab.brokerage.rules import ProductionRules
+from tests.brokerage_toys import TASK, Row, World
+
+NAMES = {
+    "panda_queue", "unified_name", "computingsite", "preassigned_site", "pandasite", "nucleus", "site_name", "src",
+    "dst", "ddm_endpoint_name", "default_endpoint_out",
+}  # fmt: skip
+"""Columns with the name of a place."""
+LISTS = {"queues", "input_endpoints", "output_endpoints"}
+NUMBERS = {"jeditaskid", "workqueue_id"}
+PER_WORLD = 1000
+
+
+class Book:
+    """Worlds asked about under one rule set and configuration."""
+
+    def __init__(self, rules: str | ProductionRules, hint: bool, settings: Mapping[str, Any]):
+        self.rules, self.hint, self.settings = rules, hint, settings
+        self.waiting: list[Found] = []
+
+    def decide(self) -> None:
+        """Decide all that waits; worlds that cannot be decided fail here once, and have no answers afterwards."""
+        asked, self.waiting = self.waiting, []
+        together = merged([found.world for found in asked])
+        decisions = together.decided(self.rules, hint=self.hint, **self.settings)
+        queues: dict[int, dict[str, Row]] = {}
+        weighed = {} if self.hint else _by_queue(decisions.weighed.to_dicts())
+        for row in decisions.queues.to_dicts():
+            key = (row["jeditaskid"], row["panda_queue"])
+            name = _own(row["panda_queue"])
+            queues.setdefault(row["jeditaskid"], {})[name] = weighed.get(key, {}) | row
+        tasks = {row["jeditaskid"]: row for row in decisions.tasks.to_dicts()}
+        for number, found in enumerate(asked):
+            first = number * PER_WORLD
+            ids = range(first, first + PER_WORLD)
+            found.by_task = {id_ - first: queues.get(id_, {}) for id_ in ids if id_ in tasks}
+            found.tasks = {id_ - first: tasks[id_] for id_ in ids if id_ in tasks}
+
+
+class Found:
+    """What is decided on a world; of its task 1 where no other is named."""
+
+    def __init__(self, world: World, book: Book):
+        self.world, self.book = world, book
+        self.by_task: dict[int, dict[str, Row]] = {}
+        self.tasks: dict[int, Row] = {}
+        book.waiting.append(self)
+
+    def queues(self, task: int = TASK) -> dict[str, Row]:
+        """Return what is said of each queue: ``check, weight, rank`` and, where weighed, its factors and counts."""
+        self._decide()
+        return self.by_task[task]
+
+    def checks(self, task: int = TASK) -> dict[str, str | None]:
+        """Return why each queue was skipped; null for candidates."""
+        return {name: row["check"] for name, row in self.queues(task).items()}
+
+    @property
+    def only(self) -> Row:
+        """Return what is said of the only queue."""
+        (row,) = self.queues().values()
+        return row
+
+    @property
+    def check(self) -> str | None:
+        """Return why the only queue was skipped; null for a candidate."""
+        return self.only["check"]  # type: ignore[no-any-return]
+
+    @property
+    def task(self) -> Row:
+        """Return what is said of the task."""
+        self._decide()
+        return self.tasks[TASK]
+
+    @property
+    def ranking(self) -> list[str]:
+        """Return the ranked queues, best first."""
+        ranked = {row["rank"]: name for name, row in self.queues().items() if row["rank"]}
+        return [ranked[rank] for rank in sorted(ranked)]
+
+    def _decide(self) -> None:
+        if self in self.book.waiting:
+            self.book.decide()
+
+
+BOOKS: dict[str, Book] = {}
+
+
+def ask(
+    world: World, rules: str | ProductionRules = "document", *, hint: bool = False, **settings: Any
+) -> Found:
+    """Ask what is decided on a world.
+
+    Args:
+        world: The world; leave it as it is from now on.
+        rules: Rule set.
+        hint: Hint mode.
+        **settings: gdpconfig keys of component jobbroker.
+    """
+    key = repr((rules, hint, sorted(settings.items())))
+    return Found(world, BOOKS.setdefault(key, Book(rules, hint, settings)))
+
+
+def one(task: Mapping[str, Any] | None = None, /, **queue: Any) -> World:
+    """Return a world of one task and one queue, ``SITE``."""
+    return World(**(task or {})).queue("SITE", **queue)
+
+
+def parent(world: World, name: str, *children: Mapping[str, Any], **columns: Any) -> World:
+    """Add a unified queue and its pseudo-queues ``NAME/0``, ``NAME/1``..., alike but for the columns of each.
+
+    Args:
+        world: The world.
+        name: The unified queue; ``SITE`` is its site.
+        *children: Columns of each pseudo-queue, ``panda_queue`` too if need be.
+        **columns: Columns of the parent, and of the pseudo-queues that say nothing else.
+    """
+    world.queue(name, is_unified=True, **({"capability": "ucore"} | columns))
+    whole = world.tables["queues"][-1]
+    for number, own in enumerate(children):
+        row = whole | {"panda_queue": f"{name}/{number}", "unified_name": name, "is_unified": False}
+        world.add("queues", **(row | own))
+    return world
+
+
+def cases(*pairs: tuple[Found, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Parametrise a test by ``found`` and what is ``expected``."""
+    ids = [f"{number}-{expected}"[:40] for number, (_, expected) in enumerate(pairs)]
+    return pytest.mark.parametrize(("found", "expected"), pairs, ids=ids)
+
+
+def merged(worlds: list[World]) -> World:
+    """Put worlds into one: world i at instant i, its names behind a prefix, its tasks from 1000 i on."""
+    together = World()
+    together.tables.clear()
+    for number, world in enumerate(worlds):
+        for table, rows in world.tables.items():
+            dated = "snapshot" in TABLES[table].columns()
+            for row in rows:
+                own = {column: _renamed(column, row[column], number) for column in row}
+                together.add(table, **(own | ({"snapshot": number} if dated else {})))
+    return together
+
+
+def _renamed(column: str, value: Any, number: int) -> Any:
+    """Return a value as it stands among many worlds."""
+    prefix = f"w{number:03}~"
+    if value is None or column == "snapshot":
+        return value
+    if column in NAMES:
+        return prefix + value
+    if column in LISTS:
+        return [prefix + name for name in value]
+    if column == "site":
+        return ",".join(prefix + name for name in value.split(","))
+    if column in NUMBERS:
+        return number * PER_WORLD + value
+    return value
+
+
+def _own(name: str) -> str:
+    return name.partition("~")[2]
+
+
+def _by_queue(rows: list[Row]) -> dict[tuple[int, str], Row]:
+    return {(row["jeditaskid"], row["panda_queue"]): row for row in rows}
