@@ -94,7 +94,11 @@ def compare(a: AnyDecisions, b: AnyDecisions) -> Comparison:
     Raises:
         DataError: Decisions of different brokerages, on different tasks or on different queues.
     """
-    first, second = view(a), view(b)
+    return compare_views(view(a), view(b))
+
+
+def compare_views(first: View, second: View) -> Comparison:
+    """Compare decisions seen alike; see :func:`compare`."""
     _check(first, second)
     pairs = _pairs(first, second)
     changed = _changed(pairs, first.place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import polars as pl
@@ -15,6 +15,8 @@ from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 AnyDecisions: TypeAlias = Decisions | TaskDecisions
 
 TASK = ["jeditaskid", "snapshot"]
+PLACED = ("candidates", "nucleus")
+"""Outcomes of tasks that found a place."""
 NOT_REACHED = "not_reached"
 """Stands for a check at nuclei that were not looked at further, because the task ended before."""
 
@@ -42,6 +44,14 @@ class View:
     tasks: pl.DataFrame
     about: pl.DataFrame
     places: frozenset[str]
+
+    def of_tasks(self, tasks: pl.DataFrame) -> View:
+        """Return the view of some tasks, ``jeditaskid, snapshot``."""
+        parts = {
+            name: getattr(self, name).join(tasks, on=TASK, how="semi", maintain_order="left")
+            for name in ("pairs", "shares", "tasks", "about")
+        }
+        return replace(self, **parts)
 
 
 def view(decisions: AnyDecisions) -> View:
@@ -85,7 +95,8 @@ def _of_jobs(decisions: Decisions) -> View:
 def _alike() -> pl.Expr:
     """Return ``share``, alike where all weights of a task are 0 and the quotient has no value."""
     share = pl.col("share")
-    return pl.when(share.is_nan()).then(1 / pl.len().over(TASK)).otherwise(share)
+    alike = pl.when(share.is_nan()).then(1 / pl.len().over(TASK))
+    return alike.otherwise(share).alias("share")
 
 
 def _of_tasks(decisions: TaskDecisions) -> View:

@@ -1,0 +1,64 @@
+"""Which share of the running slots a task may reach."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.facts import World
+from brokerlab.brokerage.view import TASK
+
+
+def slots(world: World) -> pl.DataFrame:
+    """Return the size of each parent queue at each instant: cores of the jobs that run there.
+
+    Cores in use where they are counted (table ``core_stats``), else running jobs of all shares times the cores of a
+    slot.
+
+    Returns:
+        ``snapshot, parent``, ``slots`` [cores], of parents with a queue that could be a candidate.
+    """
+    state = next(side for side in world.facts.sides if "s_running_cores" in side.missing)
+    instants = world.tasks.select("snapshot", "t_state", "t_version").unique()
+    parents = (
+        world.facts.queues.filter("q_candidate")
+        .select("q_version", "parent", "p_id", "p_corecount")
+        .unique(["q_version", "parent"], keep="first", maintain_order=True)
+    )
+    pairs = instants.join(parents, left_on="t_version", right_on="q_version")
+    if world.facts.queues["q_version"].n_unique() <= 1:
+        pairs = instants.join(parents, how="cross")
+    counts = state.rows.select("t_state", "p_id", "s_running", "s_running_cores")
+    counted = pairs.join(counts, on=["t_state", "p_id"], how="left").with_columns(
+        pl.col("s_running", "s_running_cores").fill_null(0)
+    )
+    guessed = pl.col("s_running") * pl.max_horizontal("p_corecount", 1)
+    known = pl.col("s_running_cores") > 0
+    sized = counted.select(
+        "snapshot", "parent", slots=pl.when(known).then("s_running_cores").otherwise(guessed)
+    )
+    return sized.sort("snapshot", "parent")
+
+
+def reachable(decisions: Decisions) -> pl.DataFrame:
+    """Return the share of the running slots that each task may reach.
+
+    The slots (:func:`slots`) of the queues that are candidates, or would be if more than ten were taken (check
+    ``rank``), divided by those of all queues that run production at that instant. Pseudo-queues of one parent count
+    once. 0 for a task that ended before any queue was looked at; null where nothing runs anywhere.
+
+    Returns:
+        ``jeditaskid, snapshot, reachable`` (0 to 1), one row per task, sorted.
+    """
+    sizes = slots(decisions.world)
+    total = sizes.group_by("snapshot").agg(total=pl.col("slots").sum())
+    queues = decisions.world.facts.queues
+    names = queues.select(pl.col("panda_queue"), "parent").unique("panda_queue", keep="first")
+    names = names.with_columns(pl.col("panda_queue").cast(decisions.queues.schema["panda_queue"]))
+    could = pl.col("check").is_null() | (pl.col("check") == "rank")
+    places = decisions.queues.filter(could).join(names, on="panda_queue")
+    places = places.select(*TASK, "parent").unique()
+    found = places.join(sizes, on=["snapshot", "parent"]).group_by(TASK).agg(pl.col("slots").sum())
+    tasks = decisions.tasks.select(TASK).join(found, on=TASK, how="left")
+    share = pl.when(pl.col("total") > 0).then(pl.col("slots").fill_null(0) / pl.col("total"))
+    return tasks.join(total, on="snapshot", how="left").select(*TASK, reachable=share).sort(TASK)
