@@ -10,7 +10,6 @@ import polars as pl
 
 from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.inputs.completeness import Completeness, completeness
-from brokerlab.brokerage.production_jobs.checks import queue_checks
 from brokerlab.brokerage.production_jobs.decide import decide, in_parts, settled
 from brokerlab.brokerage.production_jobs.decisions import Decisions, Part
 from brokerlab.brokerage.production_jobs.facts import World
@@ -26,8 +25,8 @@ from brokerlab.brokerage.production_jobs.late import (
     weight_keys,
 )
 from brokerlab.brokerage.production_jobs.nucleus import link_side, network_acts
-from brokerlab.brokerage.production_jobs.recipe import PRODUCTION
 from brokerlab.brokerage.production_jobs.pairs import Facts, evaluated, matched
+from brokerlab.brokerage.production_jobs.recipe import PRODUCTION
 from brokerlab.brokerage.production_jobs.settings import JobSettings, read, share_settings
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
@@ -106,9 +105,9 @@ def redecided(decisions: Decisions, config: Config) -> Decisions:
 
     Raises:
         ConfigError: Settings that no rule can work with.
+    """
     if decisions.world.recipe is not PRODUCTION:  # own weights do not tell which keys they read
         return _anew(decisions, config, only_completeness=False)
-    """
     world = with_config(decisions.world, config)
     keys = _changed_keys(decisions, world)
     if keys & set(COMPLETENESS_KEYS):

@@ -12,11 +12,10 @@ import polars as pl
 from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.contracts import TABLES
 from brokerlab.brokerage.production_jobs import ranking
-from brokerlab.brokerage.production_jobs.checks import queue_checks
 from brokerlab.brokerage.production_jobs.decisions import Decisions, Part, check_order
 from brokerlab.brokerage.production_jobs.facts import World, prepare
-from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe, checks_of
 from brokerlab.brokerage.production_jobs.pairs import Facts, ToEngine, evaluated, paired, solid
+from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe, checks_of
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
@@ -34,8 +33,8 @@ def decide(
     matching: MatchingRules | None = None,
     config: Config | None = None,
     hint: bool = False,
-    recipe: Recipe = PRODUCTION,
     into: ToEngine | None = None,
+    recipe: Recipe = PRODUCTION,
 ) -> Decisions:
     """Decide for every task and every candidate queue.
 
@@ -47,8 +46,8 @@ def decide(
         hint: Only say which queues could run the tasks (task brokerage); nuclei are not looked at.
         into: Engine in which the checks run: a function that takes a Polars frame and returns what narwhals
             accepts (``duckdb.connect().from_arrow``, ``spark.createDataFrame``...); null: Polars. The decisions
-        recipe: What an organisation replaced: checks, weight, tables and facts of its own.
             are the same in every engine.
+        recipe: What an organisation replaced: checks, weight, tables and facts of its own.
 
     Returns:
         The decisions.
@@ -66,8 +65,8 @@ def decide(
         rules=rules,
         matching=matching or MatchingRules(rules.rules),
         config=config or Config.empty(),
-        recipe=recipe,
         hint=hint,
+        recipe=recipe,
     )
     checks = checks_of(recipe, rules, world.settings, world.facts, ranking.LATE_CHECKS)
     parts = [
