@@ -90,11 +90,11 @@ class Decisions:
         return {
             "queues": self.queues.to_dicts(),
             "tasks": self.tasks.to_dicts(),
+            "brokerage": self.world.recipe.name,
             "rules": self.world.rules.to_dict(),
             "matching": self.world.matching.to_dict(),
             "config_digest": self.world.config.digest,
         }
-            "brokerage": self.world.recipe.name,
 
     def _repr_html_(self) -> str:
         return self.tasks._repr_html_()
