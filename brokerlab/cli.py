@@ -12,6 +12,7 @@ from rich.console import Console
 
 from brokerlab.archive import command as archive_commands
 from brokerlab.archive.synthetic.command import synthesise as synthesise_command
+from brokerlab.brokerage import command as brokerage_commands
 from brokerlab.errors import BrokerlabError
 from brokerlab.gdpconfig import command as proposal_commands
 from brokerlab.report.command import report as report_command
@@ -56,6 +57,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 app.command("report")(guarded(report_command))
 app.command("tables")(guarded(archive_commands.tables))
 app.command("ingest")(guarded(archive_commands.ingest))
+app.command("brokerages")(guarded(brokerage_commands.brokerages))
 app.command("synthesise")(guarded(synthesise_command))
 
 proposal = typer.Typer(no_args_is_help=True, help="Check, show, write out or take back a proposal.")

@@ -1,0 +1,139 @@
+"""Brokerages as values, found through the entry-point group ``brokerlab.brokerages``.
+
+An organisation gives its own brokerage a name in the ``pyproject.toml`` of its package; whoever installs the package
+has it. Ours are registered the same way. A module is imported when its brokerage is asked for, not before.
+
+    [project.entry-points."brokerlab.brokerages"]
+    lighthouse = "lighthouse_brokerage:BROKERAGE"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import dataframely as dy
+import polars as pl
+
+from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.brokerage.words import listed
+from brokerlab.errors import ConfigError, nearest
+
+GROUP = "brokerlab.brokerages"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Brokerage:
+    """A brokerage as a value.
+
+    Attributes:
+        name: Its name, the one of its entry point.
+        organisation: Who answers for it.
+        description: What it decides, in a line.
+        documentation: Where its rules are written: an address, or chapters.
+        decide: Takes the input tables by name first, then keywords: at least ``rules`` and ``config``.
+        checks: Takes rules and settings, gives the checks in the order in which they run.
+        tables: Contracts of the input tables by name.
+    """
+
+    name: str
+    organisation: str
+    description: str
+    documentation: str
+    decide: Callable[..., Any]
+    checks: Callable[[ProductionRules, Any], tuple[Check, ...]]
+    tables: Mapping[str, type[dy.Schema]]
+
+
+def available() -> pl.DataFrame:
+    """Return every brokerage that is installed; each is loaded to ask for its description.
+
+    Returns:
+        One row per entry point, sorted: ``name``; ``package`` and ``version`` that brought it; ``description``;
+        ``problem``, why it cannot be had (null: it can).
+    """
+    columns = ("name", "package", "version", "description", "problem")
+    found = _registered()
+    rows = []
+    for point in found:
+        description, problem = None, _rivals(point, found)
+        if problem is None:
+            try:
+                description = _loaded(point).description
+            except ConfigError as error:
+                problem = str(error)
+        rows.append((point.name, *_package(point), description, problem))
+    return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+
+
+def get(name: str) -> Brokerage:
+    """Return a brokerage; no other one is loaded.
+
+    Args:
+        name: Its name, as in :func:`available`.
+
+    Raises:
+        ConfigError: There is none of that name, or two, or it does not load, or is no :class:`Brokerage`.
+
+    Example:
+        >>> get("production-jobs").tables["queues"].__name__
+        'Queues'
+    """
+    found = _registered()
+    point = next((point for point in found if point.name == name), None)
+    if point is None:
+        known = {point.name for point in found}
+        hint = (
+            nearest(name, known) if known else "none is installed: install brokerlab itself again"
+        )
+        raise ConfigError(f"brokerage {name!r} is not installed: {hint}")
+    rivals = _rivals(point, found)
+    if rivals:
+        raise ConfigError(rivals)
+    return _loaded(point)
+
+
+def _registered() -> list[EntryPoint]:
+    """Return the entry points, sorted by name, package and value."""
+    return sorted(
+        entry_points(group=GROUP), key=lambda point: (point.name, *_package(point), point.value)
+    )
+
+
+def _package(point: EntryPoint) -> tuple[str, str]:
+    """Return name and version of the package that brought an entry point."""
+    return (point.dist.name, point.dist.version) if point.dist else ("unknown", "unknown")
+
+
+def _rivals(point: EntryPoint, found: list[EntryPoint]) -> str | None:
+    """Say who else claims the name, null if nobody does."""
+    same = [_package(other)[0] for other in found if other.name == point.name]
+    if len(same) == 1:
+        return None
+    return f"brokerage {point.name!r} is in {listed(same)}: none is taken; uninstall or rename all but one"
+
+
+def _loaded(point: EntryPoint) -> Brokerage:
+    """Load what an entry point names.
+
+    Raises:
+        ConfigError: It does not load, is no brokerage, or calls itself otherwise.
+    """
+    package, version = _package(point)
+    where = f"brokerage {point.name!r} of package {package} {version} ({point.value})"
+    try:
+        value = point.load()
+    except Exception as error:  # a module of somebody else may raise anything
+        raise ConfigError(
+            f"{where} does not load: {type(error).__name__}: {error}; mend or uninstall the package"
+        ) from error
+    if not isinstance(value, Brokerage):
+        raise ConfigError(
+            f"{where} is a {type(value).__name__}; the entry point must name a value of brokerlab's Brokerage"
+        )
+    if value.name != point.name:
+        raise ConfigError(f"{where} calls itself {value.name!r}: give both the same name")
+    return value
