@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage import production_tasks
-from brokerlab.brokerage.compare import compare_views
+from brokerlab.brokerage.compare import Comparison, compare_views
 from brokerlab.brokerage.production_jobs import again
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
@@ -93,6 +93,31 @@ def sensitivity(
 
     Source: design.md, idea 3.
     """
+    return sensitivity_by_task(decisions, key, grid, rules=rules, **scope)[0]
+
+
+def sensitivity_by_task(
+    decisions: Decisions | Replay,
+    key: str,
+    grid: Iterable[Any],
+    *,
+    rules: ProductionRules | None = None,
+    **scope: str,
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return :func:`sensitivity`, and what of it is whose, for intervals over tasks.
+
+    Args:
+        decisions: As there, like all others.
+        key: Key of the catalogue.
+        grid: Values to try.
+        rules: Rule set of a replay.
+        **scope: Values of the placeholders.
+
+    Returns:
+        The frame of :func:`sensitivity`; and one row per place in the grid and task that changes, sorted: ``step`` (0...),
+        ``jeditaskid, snapshot``, ``n_pairs`` decided differently, ``shift`` (null: no candidates on either side; 0:
+        none), ``without`` (-1, 0, 1: gets a queue, as before, loses its last one).
+    """
     model = _model(decisions, rules)
     values = list(grid)
     if not values:
@@ -101,15 +126,14 @@ def sensitivity(
     tried = [model.config.with_values(dict.fromkeys(places, value)) for value in values]
     base = view(model.base)
     at_base = _Totals.of(model.base, base)
-    rows = [
-        {
-            "value": value,
-            "is_current": _holds(model.config, places, value),
-            **_row(model, base, at_base, other),
-        }
-        for value, other in zip(values, tried, strict=True)
-    ]
-    return pl.DataFrame(rows, schema_overrides=_SCHEMA, infer_schema_length=None)
+    rows, changes = [], []
+    for step, (value, other) in enumerate(zip(values, tried, strict=True)):
+        row, found = _row(model, base, at_base, other)
+        rows.append({"value": value, "is_current": _holds(model.config, places, value), **row})
+        changes.append(_by_task(step, found))
+    return pl.DataFrame(rows, schema_overrides=_SCHEMA, infer_schema_length=None), pl.concat(
+        changes
+    )
 
 
 _SCHEMA = {
@@ -141,8 +165,22 @@ class _Totals:
         )
 
 
-def _row(model: _Model, base: View, at_base: _Totals, config: Config) -> dict[str, Any]:
-    """Return the row of one value."""
+def _by_task(step: int, found: Comparison) -> pl.DataFrame:
+    """Return what changes for each task."""
+    pairs = found.pairs.group_by(TASK).agg(n_pairs=pl.len().cast(pl.Int64))
+    placed = [pl.col(f"outcome_{side}").is_in(PLACED).cast(pl.Int64) for side in "ab"]
+    tasks = found.tasks.select(*TASK, "shift", without=placed[0] - placed[1])
+    both = pairs.join(tasks, on=TASK, how="full", coalesce=True)
+    return both.select(
+        pl.lit(step, pl.Int64).alias("step"), *TASK, pl.col("n_pairs").fill_null(0), "shift",
+        pl.col("without").fill_null(0),
+    ).sort(TASK)  # fmt: skip
+
+
+def _row(
+    model: _Model, base: View, at_base: _Totals, config: Config
+) -> tuple[dict[str, Any], Comparison]:
+    """Return the row of one value, and the comparison behind it."""
     some = model.decided(config)
     new = view(some)
     old = base.of_tasks(new.tasks)
@@ -150,7 +188,7 @@ def _row(model: _Model, base: View, at_base: _Totals, config: Config) -> dict[st
     before, after = _Totals.of(None, old), _Totals.of(some, new)
     weighed = pl.concat([side.shares.select(TASK) for side in (old, new)]).unique().height
     moved = (found.weight_shift or 0.0) * weighed
-    return {
+    row = {
         "n_pairs": found.n_changed(),
         "n_gained": found.n_changed("gained"),
         "n_lost": found.n_changed("lost"),
@@ -163,6 +201,7 @@ def _row(model: _Model, base: View, at_base: _Totals, config: Config) -> dict[st
         "slots_reachable": _reach(at_base.reach, after.reach, new.tasks),
         "weight_shift": _mean(moved, at_base.weighed - before.weighed + weighed),
     }
+    return row, found
 
 
 def _holds(config: Config, places: Sequence[str], value: Any) -> bool:
@@ -274,4 +313,4 @@ def _pattern(model: _Model, key: str) -> str:
     raise ConfigError(f"gdpconfig key '{key}' is unknown: {nearest(key, model.keys)}")
 
 
-__all__: Sequence[str] = ("keys_read", "sensitivity")
+__all__: Sequence[str] = ("keys_read", "sensitivity", "sensitivity_by_task")
