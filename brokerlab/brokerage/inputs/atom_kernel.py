@@ -9,18 +9,15 @@ Source: production-job-brokerage.md 4.1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from brokerlab.compiled import compiled
 from brokerlab.numerics import FloatArray, IntArray
 
 BoolArray = npt.NDArray[np.bool_]
-
-Compiled = TypeVar("Compiled", bound=Callable[..., object])
 
 UNKNOWN = -(2**62)
 """Stands for null in event numbers and limits."""
@@ -28,14 +25,6 @@ UNKNOWN = -(2**62)
 MAX_FILES_IN_TOTAL = 1000
 MAX_SIZE_B = 20 * 1024**3
 OUTPUT_RESERVE_B = 1500 * 1024**2
-
-
-def _compiled(function: Compiled) -> Compiled:
-    """Compile a function, and keep the machine code on disk where a folder for it can be written."""
-    try:
-        return cast("Compiled", numba.njit(cache=True)(function))
-    except RuntimeError:
-        return cast("Compiled", numba.njit(function))
 
 
 class Files(NamedTuple):
@@ -71,7 +60,7 @@ class Jobs(NamedTuple):
     max_events: IntArray
 
 
-@_compiled
+@compiled
 def _breaks(next_start: int, start: int, same_file: bool) -> bool:  # noqa: FBT001
     """Tell whether events starting at ``start`` do not follow what was taken before."""
     if next_start == UNKNOWN:
@@ -79,13 +68,13 @@ def _breaks(next_start: int, start: int, same_file: bool) -> bool:  # noqa: FBT0
     return next_start != start or (next_start != 0 and not same_file)
 
 
-@_compiled
+@compiled
 def _after(last: int, nevents: int) -> int:
     """Return where the next events must start: after the end of a file, at 0 of the next one."""
     return 0 if last + 1 == nevents else last + 1
 
 
-@_compiled
+@compiled
 def _longest_run(files: Files, begin: int, end: int) -> int:
     """Return the events in the longest run without gap of the files ``begin`` to ``end``."""
     longest, run, next_start, file = 0, 0, UNKNOWN, -1
@@ -102,7 +91,7 @@ def _longest_run(files: Files, begin: int, end: int) -> int:
     return max(longest, run)
 
 
-@_compiled
+@compiled
 def _bring(
     files: Files,
     secondaries: Secondaries,
@@ -147,7 +136,7 @@ def _bring(
     return n_files, size, events
 
 
-@_compiled
+@compiled
 def _job(
     files: Files,
     secondaries: Secondaries,
@@ -191,7 +180,7 @@ def _job(
     return n
 
 
-@_compiled
+@compiled
 def _new_bytes(files: Files, begin: int, end: int, seen: IntArray, stamp: int) -> int:
     """Return the size of the files whose name the job ``stamp`` has not read yet."""
     size = 0
@@ -202,7 +191,7 @@ def _new_bytes(files: Files, begin: int, end: int, seen: IntArray, stamp: int) -
     return size
 
 
-@_compiled
+@compiled
 def walk(
     files: Files,
     secondaries: Secondaries,

@@ -15,6 +15,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
+from brokerlab.engines import microseconds
 from brokerlab.errors import ConfigError, DataError
 from brokerlab.numerics import IntArray
 
@@ -41,19 +42,6 @@ def duration_us(text: str, name: str = "every") -> int:
     if unit not in _UNITS or not (number.isascii() and number.isdigit()) or int(number) == 0:
         raise ConfigError(f"{name}={text!r}: allowed is a whole number of s, m, h or d, e.g. '10m'")
     return int(number) * _UNITS[unit] * 1_000_000
-
-
-def microseconds(time: nw.Expr) -> nw.Expr:
-    """Return a time as microseconds since 1970, on every engine.
-
-    The engines know no common function for this; the parts of a time they all have.
-    """
-    part = time.dt
-    year = part.year().cast(nw.Int64)
-    leap = (year - 1969) // 4 - (year - 1901) // 100 + (year - 1601) // 400
-    days = 365 * (year - 1970) + leap + part.ordinal_day() - 1
-    minutes = (days * 24 + part.hour()) * 60 + part.minute()
-    return ((minutes * 60 + part.second()) * 1_000_000 + part.microsecond()).cast(nw.Int64)
 
 
 def instants(tasks: pl.DataFrame, *, every: str | None = "10m") -> pl.DataFrame:

@@ -1,0 +1,77 @@
+"""Tables of any engine: narrow them to what a rule reads, turn times into numbers, collect the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.errors import DataError, SchemaError, nearest
+
+INT, FLOAT, TEXT, TIME, FLAG = (
+    nw.Int64(),
+    nw.Float64(),
+    nw.String(),
+    nw.Datetime("us"),
+    nw.Boolean(),
+)
+Types = Mapping[str, nw.dtypes.DType]
+
+
+def narrow(frame: Any, table: str, columns: Types, required: Sequence[str]) -> nw.LazyFrame[Any]:
+    """Select the named columns in their types; an absent optional one becomes null.
+
+    Args:
+        frame: What narwhals accepts: Polars, a DuckDB relation, a Spark DataFrame.
+        table: Name for messages.
+        columns: Name to type.
+        required: Columns that must be there.
+
+    Raises:
+        SchemaError: Required columns are missing, all of them named.
+    """
+    lazy: nw.LazyFrame[Any] = nw.from_native(frame).lazy()
+    present = lazy.collect_schema().names()
+    missing = [name for name in required if name not in present]
+    if missing:
+        said = "; ".join(f"{table}.{n}: column missing, {nearest(n, present)}" for n in missing)
+        raise SchemaError(f"cannot read the tables: {said}")
+    return lazy.select(
+        *(
+            (nw.col(name) if name in present else nw.lit(None)).cast(dtype).alias(name)
+            for name, dtype in columns.items()
+        )
+    )
+
+
+def collect(frame: nw.LazyFrame[Any]) -> pl.DataFrame:
+    """Collect an engine's result as Polars."""
+    collected: pl.DataFrame = frame.collect("polars").to_native()
+    return collected
+
+
+def same_engine(frames: Mapping[str, nw.LazyFrame[Any]]) -> None:
+    """Refuse tables that are to be joined but live in different engines.
+
+    Raises:
+        DataError: There is more than one engine.
+    """
+    found = {name: frame.implementation.value for name, frame in frames.items()}
+    if len(set(found.values())) > 1:
+        said = ", ".join(f"{name}: {engine}" for name, engine in found.items())
+        raise DataError(f"tables must come from one engine; found {said}; convert them to one")
+
+
+def microseconds(time: nw.Expr) -> nw.Expr:
+    """Return a time as microseconds since 1970, on every engine.
+
+    The engines know no common function for this; the parts of a time they all have.
+    """
+    part = time.dt
+    year = part.year().cast(nw.Int64)
+    leap = (year - 1969) // 4 - (year - 1901) // 100 + (year - 1601) // 400
+    days = 365 * (year - 1970) + leap + part.ordinal_day() - 1
+    minutes = (days * 24 + part.hour()) * 60 + part.minute()
+    return ((minutes * 60 + part.second()) * 1_000_000 + part.microsecond()).cast(nw.Int64)
