@@ -41,7 +41,7 @@ def listed(
             "t", pl.lit(None, pl.Int64).alias("q"), "single"
         ),
         _of_site(named, queues, rules),
-        _of_merging(bound, queues, tables),
+        _of_merging(bound, queues, tables, rules),
     ]
     return pl.concat(parts).unique().sort("t", "q")
 
@@ -61,7 +61,11 @@ def _loose() -> pl.Expr:
 
 def _of_site(named: pl.DataFrame, queues: pl.DataFrame, rules: ProductionRules) -> pl.DataFrame:
     """Return the queues named in ``site``; a unified name stands for its pseudo-queues."""
-    names = named.explode("name")
+    return _resolved(named.explode("name"), queues, rules)
+
+
+def _resolved(names: pl.DataFrame, queues: pl.DataFrame, rules: ProductionRules) -> pl.DataFrame:
+    """Return ``t, q, single`` of queues by name; pseudo-queues take the place of a unified one, or join it."""
     columns = ["q", "q_version", "panda_queue", "parent", "is_unified"]
     by_name = names.join(
         queues.select(columns),
@@ -77,9 +81,13 @@ def _of_site(named: pl.DataFrame, queues: pl.DataFrame, rules: ProductionRules) 
 
 
 def _of_merging(
-    bound: pl.DataFrame, queues: pl.DataFrame, tables: dict[str, pl.DataFrame]
-) -> pl.DataFrame:
-    """Return the queue of a pre-merge dataset and the online queues that read its default output storage."""
+    bound: pl.DataFrame, queues: pl.DataFrame, tables: dict[str, pl.DataFrame],
+    rules: ProductionRules,
+) -> pl.DataFrame:  # fmt: skip
+    """Return the queue of a pre-merge dataset and the online queues that read its default output storage.
+
+    Unified queues stay as they are, or pseudo-queues take their place (switch ``parent_stays_in_list``).
+    """
     links = tables["queue_endpoints"]
     output = links.filter((pl.col("direction") == "output") & pl.col("is_default")).select(
         "ddm_endpoint_name", home="panda_queue"
@@ -97,7 +105,10 @@ def _of_merging(
         .select("t", "t_version", home="parent", analysis="q_runs_analysis")
         .join(shared, on="home")
         .join(
-            queues.select("q", "q_version", "parent", "q_production", "q_runs_analysis", "q_online_only"),
+            queues.select(
+                "q", "q_version", "parent", "q_production", "q_runs_analysis", "q_online_only",
+                parent_row="is_unified",
+            ),
             left_on=["t_version", "parent"], right_on=["q_version", "parent"],
         )
         .filter(
@@ -105,5 +116,8 @@ def _of_merging(
             & (~pl.col("analysis") | pl.col("q_runs_analysis"))
         )
     )  # fmt: skip
+    if not rules.parent_stays_in_list:
+        names = bound.select("t", "t_version", name="preassigned_site", single=False)
+        homes, others = _resolved(names, queues, rules), others.filter(~pl.col("parent_row"))
     both = pl.concat([homes.select("t", "q"), others.select("t", "q")])
     return both.with_columns(single=pl.lit(value=False))

@@ -9,6 +9,7 @@ are. Ask while the module is imported (in the arguments of ``parametrize``), and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -162,14 +163,14 @@ def merged(worlds: list[World]) -> World:
 def _renamed(column: str, value: Any, number: int) -> Any:
     """Return a value as it stands among many worlds."""
     prefix = f"w{number:03}~"
-    if value is None or column == "snapshot":
+    if value in (None, "") or column == "snapshot":
         return value
     if column in NAMES:
         return prefix + value
     if column in LISTS:
         return [prefix + name for name in value]
     if column == "site":
-        return ",".join(prefix + name for name in value.split(","))
+        return re.sub(r"[^,\s]+", lambda name: prefix + name.group(), value)
     if column in NUMBERS:
         return number * PER_WORLD + value
     return value
