@@ -1,0 +1,9 @@
+"""Analysis job brokerage: is a user task held back, which queues may receive its jobs, and how they are weighed.
+
+Source: analysis-job-brokerage.md; the brokerage page, ATLAS Analysis Job Brokerage.
+"""
+
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.analysis_jobs.throttle import throttle
+
+__all__ = ["AnalysisRules", "throttle"]

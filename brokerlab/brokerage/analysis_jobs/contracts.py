@@ -1,0 +1,153 @@
+"""Contracts of the tables that the analysis job brokerage reads (analysis-job-brokerage.md 1).
+
+Names are the chapter's. A table may be absent (empty), a column too (null). A table with ``snapshot`` says for
+which instant its rows hold; without that column, or where it is null, they hold for every instant. Tables that the
+production brokerage reads as well have its contracts.
+"""
+
+import dataframely as dy
+
+from brokerlab.archive.contracts._columns import f64, flag, i64, text, ts
+from brokerlab.brokerage import contracts as shared
+
+
+def _names(meaning: str) -> dy.List:
+    return dy.List(
+        dy.String(nullable=True),
+        nullable=True,
+        metadata={"unit": "-", "null": "none", "meaning": meaning},
+    )
+
+
+def _class(meaning: str, null: str) -> dy.Int64:
+    """Declare the column ``class``, a name that Python keeps for itself."""
+    metadata = {"unit": "-", "null": null, "meaning": meaning}
+    return dy.Int64(nullable=True, alias="class", metadata=metadata)
+
+
+class Tasks(dy.Schema):
+    """A user task at one instant of brokerage, with the input considered (chapter section 1.1)."""
+
+    jeditaskid = i64("task", required=True)
+    snapshot = i64("instant whose state the task sees", null="0")
+    at = ts("instant of brokerage", null="no age limits apply")
+    vo = text("virtual organisation")
+    prodsourcelabel = text("user, test...")
+    gshare = text("leaf global share")
+    workinggroup = text("working group", null="the user is the accounting unit")
+    username = text("user, as in produsername")
+    origusername = text("user, as registered", null="username")
+    taskpriority = i64("priority of the task", null="0")
+    currentpriority = i64("current priority", null="unknown")
+    processingtype = text("processing type", null="group others")
+    corecount = i64("cores; 0 = any", "cores", null="1")
+    maxcorecount = i64("most cores [CC]", "cores", null="no cap")
+    ramcount = i64("memory, by ramunit", "MB", null="that of the chunk")
+    ramunit = text("MB, MBPerCore, MBPerCoreFixed", null="MB")
+    baseramcount = i64("memory not scaling with cores", "MB", null="0")
+    mergeramcount = i64("memory of merge jobs", "MB", null="that of the chunk")
+    outdiskcount = i64("output per MB of input, by outdiskunit", null="0")
+    outdiskunit = text("GB, MB, kB first, else bytes", null="bytes")
+    workdiskcount = i64("working directory, by workdiskunit", null="0")
+    workdiskunit = text("GB, MB, kB, else bytes", null="bytes")
+    cputime = f64("HS06 s per event, by cputimeunit", null="undefined")
+    cputimeunit = text("HS06sPerEvent, mHS06sPerEvent, each + Fixed", null="not in HS06")
+    cpuefficiency = f64("CPU efficiency", "%", null="90")
+    basewalltime = f64("wall time not scaling with events", "s", null="0")
+    walltime = f64("wall time where not in HS06", "s per MB of input", null="undefined")
+    walltimeunit = text("unit of walltime", null="undefined")
+    iointensity = f64("input and output per second", "kB/s", null="unknown")
+    diskio = f64("disk traffic", "kB/s", null="no check")
+    resource_type = text("SCORE, MCORE...")
+    architecture = text("software platform and hardware request", null="none")
+    transhome = text("software release", null="hardware and container only")
+    transuses = text("base release", null="none")
+    container_name = text("fat container", null="none")
+    site = text("queue or endpoint", null="not pre-assigned")
+    cloud = text("cloud", null="any")
+    includedsite = _names("patterns of queues that may be used")
+    excludedsite = _names("patterns of queues that may not be used")
+    limitedsites = flag("both lists are in force [LS]", null="no")
+    usescout = flag("task with scouts [US]", null="no")
+    chunk_usescout = flag("this chunk makes scouts", null="no")
+    uselocalio = flag("copies to scratch [LI]", null="no")
+    avoidvp = flag("avoids virtual placement [AV]", null="no")
+    allowinputlan = text("use, only [IL]", null="copy to scratch")
+    nsitesperjob = i64("queues per job [NS]", "queues", null="1")
+    nfilesperjob = i64("files per job", "files", null="not fixed")
+    nmaxfilesperjob = i64("most files per job", "files", null="200")
+    ngbperjob = i64("input per job", "GB", null="not fixed")
+    nfilespermergejob = i64("files per merge job", "files", null="not fixed")
+    neventsperjob = i64("events per job", "events", null="not fixed")
+    allowincompleteinds = flag("incomplete input is accepted [AI]", null="no")
+    frozentime = ts("stuck since", null="not stuck")
+    is_merging = flag("merge chunk", null="no")
+    chunk_ramcount = i64("requirement of the chunk", "MB", null="0")
+    atom_size = i64("smallest job, all datasets", "B", null="0")
+    atom_size_effective = f64("smallest job, master only, event range considered", "MB", null="0")
+    atom_nevents = i64("smallest job, master only", "events", null="0")
+    n_jobs_to_submit = i64("jobs that the chunk splits into", "jobs", null="0")
+
+
+class UserTotals(dy.Schema):
+    """Jobs and cores of users (rows without workinggroup) and of working groups."""
+
+    snapshot = i64("instant", null="every instant")
+    origusername = text("user")
+    workinggroup = text("working group", null="row of a user")
+    nrunjobs = i64("running jobs", "jobs", null="unknown: no caps")
+    nqueuedjobs = i64("queued jobs", "jobs", null="unknown: no caps")
+    nruncores = i64("cores of running jobs", "cores", null="unknown: no caps")
+    nqueuedcores = i64("cores of queued jobs", "cores", null="unknown: no caps")
+
+
+class TaskClass(dy.Schema):
+    """Class of tasks (site-task-classification.md 5)."""
+
+    snapshot = i64("instant", null="every instant")
+    jeditaskid = i64("task", required=True)
+    class_ = _class("2 S, 1 A, 0 B, -1 C", null="A in weights, no throttle by class")
+    timestamp = ts("when it was evaluated", null="just now")
+
+
+class GshareUsage(dy.Schema):
+    """Usage of shares against their targets (site-task-classification.md 7)."""
+
+    snapshot = i64("instant", null="every instant")
+    gshare = text("share, L1 + blank + name for the first level", required=True)
+    usage_perc = f64("running over target", "fraction", null="unknown")
+    eqiv_usage_perc = f64("equivalent, L1 rows", "fraction", null="unknown")
+    timestamp = ts("when it was measured", null="just now")
+
+
+class UserEval(dy.Schema):
+    """What is left to users below the thresholds (site-task-classification.md 4)."""
+
+    snapshot = i64("instant", null="every instant")
+    user = text("user", required=True)
+    rem_slots_a = f64("to threshold A", "slots", null="unknown")
+    rem_slots_b = f64("to threshold B", "slots", null="unknown")
+    timestamp = ts("when it was evaluated", null="just now")
+
+
+class Quota(dy.Schema):
+    """Disk quota of users and working groups."""
+
+    snapshot = i64("instant", null="every instant")
+    username = text("user or working group", null="every one")
+    global_quota_ok = flag("under the global quota", null="yes")
+    near_global_limit = flag("close to it", null="no")
+    local_quota_ok = flag("local quotas are known", null="yes")
+    endpoints_over_local_quota = _names("endpoints over the local quota")
+
+
+TABLES: dict[str, type[dy.Schema]] = {
+    "tasks": Tasks,
+    "queues": shared.Queues,
+    "user_totals": UserTotals,
+    "task_class": TaskClass,
+    "gshare_usage": GshareUsage,
+    "user_eval": UserEval,
+    "quota": Quota,
+}
+"""Every input table of the analysis job brokerage."""

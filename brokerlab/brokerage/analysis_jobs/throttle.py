@@ -1,0 +1,226 @@
+"""The throttle: is job generation of a task held back before any queue is looked at (analysis-job-brokerage.md 2)?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs.contracts import TABLES
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.analysis_jobs.settings import ThrottleSettings
+from brokerlab.brokerage.production_jobs.counts import spread
+from brokerlab.brokerage.production_jobs.pairs import solid
+from brokerlab.frames import prepared
+from brokerlab.gdpconfig import Config
+
+WAITING, ERROR, PASS = "throttled_waiting", "temporary_error", "pass"
+"""Outcomes; the first does not start the clock that exhausts pending tasks."""
+LIMITED_SHARE = "User Analysis"
+LEVEL_1 = f"L1 {LIMITED_SHARE}"
+USAGE_C, USAGE_B, USAGE_A = 90, 95, 100
+"""Usage of the share over which classes are held back [%]."""
+HALF = 0.5
+"""Used fraction of the threshold where nothing is known of the user."""
+CLASS_AGE_MIN, USAGE_AGE_MIN, USER_AGE_MIN = 15, 15, 20
+"""Metrics that are older count as missing [min]."""
+OUTCOMES = {
+    "cap_running_jobs": WAITING,
+    "cap_queued_jobs": WAITING,
+    "cap_running_cores": WAITING,
+    "cap_queued_cores": WAITING,
+    "gshare_class_c": WAITING,
+    "gshare_class_b": WAITING,
+    "gshare_class_a": WAITING,
+    "global_quota": ERROR,
+    "near_global_quota": ERROR,
+    "quota_unavailable": ERROR,
+}
+"""The rules T1 to T10 in order, with their outcomes."""
+KEYS = ["jeditaskid", "snapshot"]
+
+
+def throttle(
+    tables: Mapping[str, Any], *, rules: AnalysisRules | None = None, config: Config | None = None
+) -> pl.DataFrame:
+    """Decide which tasks are held back.
+
+    Args:
+        tables: ``tasks``, ``user_totals``, ``task_class``, ``gshare_usage``, ``user_eval``, ``quota``; see
+            :data:`~.contracts.TABLES`. Other tables are not looked at.
+        rules: Rule set, switch ``use_l1_share``; null = ``document``.
+        config: Settings; null = defaults.
+
+    Returns:
+        One row per task, sorted by ``jeditaskid, snapshot``: ``throttle`` (the first rule of :data:`OUTCOMES` that
+        holds; null: none), ``outcome``, and what was compared: ``usage_pct`` (U), ``used_fraction`` (r), ``class``,
+        ``nrunjobs``, ``nqueuedjobs``, ``nruncores``, ``nqueuedcores``, ``cap_jobs``, ``cap_cores`` (null: no cap).
+
+    Raises:
+        SchemaError: Unknown tables, values of another type.
+
+    Source:
+        analysis-job-brokerage.md 2.
+
+    Example:
+        >>> tables = {
+        ...     "tasks": pl.DataFrame({"jeditaskid": [7], "gshare": "User Analysis"}),
+        ...     "task_class": pl.DataFrame({"jeditaskid": [7], "class": [-1]}),
+        ...     "gshare_usage": pl.DataFrame({"gshare": ["User Analysis"], "usage_perc": [0.91]}),
+        ... }
+        >>> throttle(tables).select("throttle", "outcome").row(0)
+        ('gshare_class_c', 'throttled_waiting')
+    """
+    given = prepared(tables, TABLES)
+    rules = rules or AnalysisRules()
+    return throttled(given, rules=rules, settings=ThrottleSettings.of(config or Config.empty()))
+
+
+def throttled(
+    tables: Mapping[str, pl.DataFrame], *, rules: AnalysisRules, settings: ThrottleSettings
+) -> pl.DataFrame:
+    """Decide as :func:`throttle` does, on tables held to their contracts."""
+    tasks = tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
+    snapshots = tasks.select("snapshot").unique()
+    state = {
+        name: spread(tables[name], snapshots)
+        for name in ("user_totals", "task_class", "gshare_usage", "user_eval", "quota")
+    }
+    user = pl.coalesce("origusername", "username")
+    frame = tasks.select(
+        *KEYS, "at", "gshare", "workinggroup", user=user,
+        merging=pl.col("is_merging").fill_null(value=False),
+    )  # fmt: skip
+    frame = _with_totals(frame, state["user_totals"], settings)
+    frame = _with_class(frame, state)
+    frame = _with_usage(frame, state["gshare_usage"], rules=rules)
+    frame = _with_user(frame, state["user_eval"], settings)
+    frame = _with_quota(frame, state["quota"])
+    found = frame.with_columns(
+        throttle=pl.coalesce(
+            pl.when(holds.fill_null(value=False)).then(pl.lit(name))
+            for name, holds in _rules().items()
+        )
+    )
+    outcome = pl.col("throttle").replace_strict(OUTCOMES, default=PASS, return_dtype=pl.String)
+    return found.select(
+        *KEYS, "throttle", "usage_pct", "used_fraction", "class", *TOTALS, "cap_jobs", "cap_cores",
+        outcome=outcome,
+    ).sort(KEYS)  # fmt: skip
+
+
+TOTALS = ("nrunjobs", "nqueuedjobs", "nruncores", "nqueuedcores")
+
+
+def _rules() -> dict[str, pl.Expr]:
+    """Return when T1 to T10 hold; null counts as not."""
+    counts = ~pl.col("merging") & pl.all_horizontal(pl.col(TOTALS).is_not_null())
+    limited = pl.col("gshare") == LIMITED_SHARE
+    usage = pl.col("usage_pct")
+    return {
+        "cap_running_jobs": counts & (pl.col("nrunjobs") > pl.col("cap_jobs")),
+        "cap_queued_jobs": counts & (pl.col("nqueuedjobs") > 2 * pl.col("cap_jobs")),
+        "cap_running_cores": counts & (pl.col("nruncores") > pl.col("cap_cores")),
+        "cap_queued_cores": counts & (pl.col("nqueuedcores") > 2 * pl.col("cap_cores")),
+        "gshare_class_c": limited & (pl.col("class") == -1) & (usage > USAGE_C),
+        "gshare_class_b": limited & (pl.col("class") == 0) & (usage > USAGE_B),
+        "gshare_class_a": limited
+        & (pl.col("class") == 1)
+        & (usage * pl.col("used_fraction") > USAGE_A),
+        "global_quota": ~pl.col("global_quota_ok"),
+        "near_global_quota": pl.col("near_global_limit") & ~pl.col("merging"),
+        "quota_unavailable": ~pl.col("local_quota_ok"),
+    }
+
+
+def _fresh(minutes: int) -> pl.Expr:
+    """Tell which metrics are young enough at the instant; without a time they are."""
+    old = (pl.col("at") - pl.col("timestamp")) > pl.duration(minutes=minutes)
+    return ~old.fill_null(value=False)
+
+
+def _with_totals(
+    frame: pl.DataFrame, totals: pl.DataFrame, settings: ThrottleSettings
+) -> pl.DataFrame:
+    """Add the jobs of the accounting unit, the group where the task has one, and its caps."""
+    groups = totals.drop_nulls("workinggroup").select("snapshot", "workinggroup", *TOTALS)
+    users = totals.filter(pl.col("workinggroup").is_null())
+    users = users.select("snapshot", *TOTALS, user="origusername")
+    of_group = frame.filter(pl.col("workinggroup").is_not_null())
+    of_user = frame.filter(pl.col("workinggroup").is_null())
+
+    def caps(kind: str) -> dict[str, pl.Expr]:
+        return {
+            f"cap_{unit}": pl.lit(getattr(settings, f"{kind}_{unit}"), dtype=pl.Float64)
+            for unit in ("jobs", "cores")
+        }
+
+    return pl.concat(
+        [
+            of_group.join(
+                groups.unique(["snapshot", "workinggroup"], keep="last", maintain_order=True),
+                on=["snapshot", "workinggroup"], how="left",
+            ).with_columns(**caps("group")),
+            of_user.join(
+                users.unique(["snapshot", "user"], keep="last", maintain_order=True),
+                on=["snapshot", "user"], how="left",
+            ).with_columns(**caps("user")),
+        ]
+    )  # fmt: skip
+
+
+def _with_class(frame: pl.DataFrame, state: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Add the class of the task; null where unknown or out of date."""
+    rows = state["task_class"].unique(KEYS, keep="last", maintain_order=True)
+    joined = frame.join(rows, on=KEYS, how="left")
+    return joined.with_columns(
+        pl.when(_fresh(CLASS_AGE_MIN)).then("class").alias("class")
+    ).drop("timestamp")  # fmt: skip
+
+
+def _with_usage(frame: pl.DataFrame, usage: pl.DataFrame, *, rules: AnalysisRules) -> pl.DataFrame:
+    """Add U, the usage of the limited share [% of its target] (2.1)."""
+    for share, column, name in (
+        (LIMITED_SHARE, "usage_perc", "own"),
+        (LEVEL_1, "eqiv_usage_perc", "equivalent"),
+    ):
+        rows = usage.filter(pl.col("gshare") == share).unique(
+            "snapshot", keep="last", maintain_order=True
+        )
+        frame = frame.join(
+            rows.select("snapshot", "timestamp", **{name: column}), on="snapshot", how="left"
+        ).with_columns(pl.when(_fresh(USAGE_AGE_MIN)).then(100 * pl.col(name)).alias(name))
+        frame = frame.drop("timestamp")
+    least = pl.min_horizontal("own", "equivalent") if rules.use_l1_share else pl.col("own")
+    return frame.with_columns(usage_pct=pl.when(pl.col("own").is_not_null()).then(least))
+
+
+def _with_user(
+    frame: pl.DataFrame, users: pl.DataFrame, settings: ThrottleSettings
+) -> pl.DataFrame:
+    """Add r, the part of the threshold that the user's running jobs fill (2.3)."""
+    rows = users.unique(["snapshot", "user"], keep="last", maintain_order=True)
+    joined = frame.join(rows, on=["snapshot", "user"], how="left")
+    joined = solid(joined.with_columns(threshold=pl.lit(float(settings.threshold_a))))
+    known = _fresh(USER_AGE_MIN) & pl.col("rem_slots_a").is_not_null()
+    used = 1 - pl.col("rem_slots_a") / pl.col("threshold")
+    return joined.with_columns(used_fraction=pl.when(known).then(used).otherwise(HALF)).drop(
+        "timestamp"
+    )
+
+
+def _with_quota(frame: pl.DataFrame, quota: pl.DataFrame) -> pl.DataFrame:
+    """Add the quota of the task's group or user; a row without name holds for all others."""
+    flags = ["global_quota_ok", "near_global_limit", "local_quota_ok"]
+    rows = quota.select("snapshot", "username", *flags).unique(
+        ["snapshot", "username"], keep="last", maintain_order=True
+    )
+    named = rows.drop_nulls("username").rename({"username": "unit"})
+    common = rows.filter(pl.col("username").is_null()).drop("username")
+    joined = (
+        frame.with_columns(unit=pl.coalesce("workinggroup", "user"))
+        .join(named, on=["snapshot", "unit"], how="left")
+        .join(common, on="snapshot", how="left", suffix="_common")
+    )
+    return joined.with_columns(pl.coalesce(name, f"{name}_common").alias(name) for name in flags)

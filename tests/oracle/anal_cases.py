@@ -1,0 +1,70 @@
+"""Recorded cases of the analysis brokerage as input tables."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs.contracts import TABLES
+from brokerlab.gdpconfig import Config
+from tests.oracle.prod_cases import frame, time
+
+Case = dict[str, Any]
+
+PANDA = ("prio_mgr", "analy_eval")
+"""Components whose keys the server reads."""
+FLAGS = ("limitedsites", "uselocalio", "avoidvp", "allowincompleteinds")
+RENAMED = {"sw_map": "sw_tags"}
+COLUMNS = {
+    "slots": {"pandaqueuename": "panda_queue"},
+    "worker_stats": {"computingsite": "panda_queue"},
+}
+
+
+def settings(rows: list[Case]) -> Config:
+    """Return the configuration of a case."""
+    return Config.empty().with_values(
+        {
+            f"{'pandaserver' if row['component'] in PANDA else 'jedi'}/{row['component']}/{row['key']}": row["value"]
+            for row in rows
+        }
+    )  # fmt: skip
+
+
+def task_row(inputs: Case) -> Case:
+    """Return the task, its chunk and what was derived from its input as one row."""
+    task, chunk = dict(inputs["task"][0]), inputs.get("chunk", [{}])[0]
+    task |= {name: bool(task[name]) for name in FLAGS if task.get(name) is not None}
+    task["frozentime"] = time(task.get("frozentime"))
+    derived = inputs.get("derived", [{}])[0]
+    return {
+        **task,
+        "at": time(inputs.get("now")),
+        "is_merging": chunk.get("is_merging"),
+        "chunk_usescout": chunk.get("usescout"),
+        "chunk_ramcount": chunk.get("ramcount"),
+        "atom_size": derived.get("max_atom_size"),
+        "atom_size_effective": derived.get("effective_atom_size"),
+        "atom_nevents": derived.get("max_atom_events"),
+        "n_jobs_to_submit": derived.get("n_jobs_to_submit"),
+    }
+
+
+def tables(inputs: Case) -> dict[str, pl.DataFrame]:
+    """Return the tables of a recorded case."""
+    task = task_row(inputs)
+    rows = {name: list(value) for name, value in inputs.items() if isinstance(value, list)}
+    rows = {RENAMED.get(name, name): value for name, value in rows.items()}
+    rows["tasks"] = [task]
+    user = {"workinggroup": task.get("workinggroup")}
+    if not task.get("workinggroup"):
+        user = {"origusername": task.get("origusername") or task["username"]}
+    rows["user_totals"] = [{**row, **user} for row in rows.get("user_totals", [])]
+    rows["sw_tags"] = [{**row, "data": json.dumps(row["data"])} for row in rows.get("sw_tags", [])]
+    for table, names in COLUMNS.items():
+        rows[table] = [
+            {names.get(name, name): value for name, value in row.items()} for row in rows.get(table, [])
+        ]  # fmt: skip
+    return {name: frame(found) for name, found in rows.items() if found and name in TABLES}
