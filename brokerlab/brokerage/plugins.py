@@ -126,7 +126,7 @@ def _loaded(point: EntryPoint) -> Brokerage:
     where = f"brokerage {point.name!r} of package {package} {version} ({point.value})"
     try:
         value = point.load()
-    except Exception as error:  # a module of somebody else may raise anything
+    except (Exception, SystemExit) as error:  # a module of somebody else may raise anything
         raise ConfigError(
             f"{where} does not load: {type(error).__name__}: {error}; mend or uninstall the package"
         ) from error

@@ -1,0 +1,81 @@
+"""The brokerage of the Lighthouse Observatory, an organisation that does not exist: production's, but with the sun.
+
+It starts its workers itself, so it does not ask for pilots; queues on solar power get no work at night, and more
+than others by day. What it knows of its queues is a table of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import dataframely as dy
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.checklist import inserted, without
+from brokerlab.brokerage.production_jobs.brokerage import brokerage_of
+from brokerlab.brokerage.production_jobs.checks import queue_checks
+from brokerlab.brokerage.production_jobs.pairs import Facts
+from brokerlab.brokerage.production_jobs.recipe import Recipe
+from brokerlab.brokerage.production_jobs.settings import JobSettings
+from brokerlab.brokerage.production_jobs.weights import product
+from brokerlab.brokerage.rules import ProductionRules
+
+MOSTLY = 0.5
+"""Queues with a larger part of solar power stop at night."""
+
+
+class PowerSources(dy.Schema):
+    """What feeds a queue; a queue without a row has no solar power."""
+
+    panda_queue = dy.String(nullable=False)
+    solar = dy.Float64(nullable=False, min=0, max=1)
+    longitude = dy.Float64(nullable=False, min=-180, max=180)
+
+
+def facts(found: Facts, tables: Mapping[str, pl.DataFrame]) -> Facts:
+    """Add ``q_solar`` (part of the power) and ``q_longitude`` (degrees east) to the queues."""
+    power = tables["power_sources"].rename({"solar": "q_solar", "longitude": "q_longitude"})
+    queues = found.queues.join(power, on="panda_queue", how="left", maintain_order="left")
+    return replace(found, queues=queues.with_columns(pl.col("q_solar", "q_longitude").fill_null(0)))
+
+
+def solar_night() -> Check:
+    """Return the check that spares queues on solar power between 18 and 6 o'clock, mean solar time."""
+    hour = (nw.col("t_at_s") / 3600 + nw.col("q_longitude") / 15) % 24
+    return Check(
+        name="solar_night",
+        source="Lighthouse handbook 4.2",
+        says="{q_solar} of its power is solar, and it is {hour} o'clock there",
+        skip=(nw.col("q_solar") > MOSTLY) & ((hour < 6) | (hour >= 18)),
+        inputs=("t_at_s", "q_longitude", "q_solar"),
+        kind="temporary",
+        numbers={"hour": hour},
+    )
+
+
+def checks(rules: ProductionRules, settings: JobSettings) -> tuple[Check, ...]:
+    """Return production's checks without the pilots, and with the night after the status."""
+    ours = without(queue_checks(rules, settings), "no_pilot")
+    return inserted(ours, solar_night(), after="status_offline")
+
+
+def weight(rules: ProductionRules, settings: JobSettings) -> pl.Expr:
+    """Return production's weight, three times as much under full sun."""
+    return product(rules, settings) * (1 + 2 * pl.col("q_solar"))
+
+
+BROKERAGE = brokerage_of(
+    Recipe(
+        name="lighthouse",
+        checks=checks,
+        weight=weight,
+        tables={"power_sources": PowerSources},
+        facts=facts,
+    ),
+    organisation="Lighthouse Observatory",
+    description="production brokerage that follows the sun",
+    documentation="Lighthouse handbook 4",
+)

@@ -1,0 +1,203 @@
+"""Own checks, weights, facts: what they change, what is refused, and that all that follows a decision knows them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import duckdb
+import narwhals.stable.v2 as nw
+import polars as pl
+import pytest
+
+from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.checklist import inserted, replaced, without
+from brokerlab.brokerage.funnel import funnel
+from brokerlab.brokerage.production_jobs.again import redecided
+from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE, brokerage_of
+from brokerlab.brokerage.production_jobs.checks import queue_checks
+from brokerlab.brokerage.production_jobs.decide import decide
+from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe
+from brokerlab.brokerage.production_jobs.settings import JobSettings
+from brokerlab.brokerage.production_jobs.weights import product
+from brokerlab.brokerage.production_tasks.brokerage import BROKERAGE as TASKS
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.errors import ConfigError
+from brokerlab.gdpconfig import Config
+from tests.brokerage_toys import World, config, reasons
+
+RULES = ProductionRules()
+CHECKS = queue_checks(RULES, JobSettings.of(Config.empty()))
+NAMES = [check.name for check in CHECKS]
+
+
+def check(**changed) -> Check:
+    """Return a check that skips queues of less than 10 cores, or one that differs."""
+    given = {
+        "name": "small",
+        "source": "ours 1",
+        "says": "{q_corecount} cores are few",
+        "skip": nw.col("q_corecount") < 10,
+        "inputs": ("q_corecount",),
+    }
+    return Check(**given | changed)
+
+
+def with_check(**changed) -> Recipe:
+    return Recipe(name="ours", checks=lambda r, s: (*queue_checks(r, s), check(**changed)))
+
+
+def with_weight(weight: pl.Expr) -> Recipe:
+    return Recipe(name="ours", weight=lambda *_: weight)
+
+
+@pytest.fixture
+def world() -> World:
+    return World().queue("CERN_X", running=200).queue("BNL_Y").queue("TOKYO_Z", pilots=0)
+
+
+def test_lists_of_checks_are_edited():
+    assert [c.name for c in without(CHECKS, "no_pilot", "inactive")] == [
+        name for name in NAMES if name not in {"no_pilot", "inactive"}
+    ]
+    place = NAMES.index("inactive")
+    new = check()
+    assert [c.name for c in replaced(CHECKS, "inactive", new)] == [
+        *NAMES[:place],
+        "small",
+        *NAMES[place + 1 :],
+    ]
+    assert [c.name for c in inserted(CHECKS, new, after="inactive")][place : place + 2] == [
+        "inactive",
+        "small",
+    ]
+    for edit in (
+        lambda: without(CHECKS, "no_pilots"),
+        lambda: replaced(CHECKS, "no_pilots", new),
+        lambda: inserted(CHECKS, new, after="no_pilots"),
+    ):
+        with pytest.raises(ConfigError, match="there is no 'no_pilots', did you mean 'no_pilot'"):
+            edit()
+
+
+def test_our_brokerages_are_the_functions_themselves(world):
+    tables = world.frames()
+    decided = BROKERAGE.decide(tables, rules=RULES)
+    assert decided.queues.equals(decide(tables, rules=RULES).queues)
+    assert decided.world.recipe is PRODUCTION
+    settings = decided.world.settings
+    assert [c.name for c in BROKERAGE.checks(RULES, settings)] == NAMES
+    assert TASKS.checks(RULES, None)[0].name == "nucleus_inactive"
+    assert {"tasks", "nuclei"} <= set(TASKS.tables)
+
+
+def test_an_own_check_removes_and_is_told(world):
+    for queue in ("CERN_X", "TOKYO_Z"):
+        world.change("queues", {"panda_queue": queue}, corecount=16)
+    decided = decide(world.frames(), recipe=with_check())
+    assert reasons(decided) == {"CERN_X": None, "BNL_Y": "small", "TOKYO_Z": "no_pilot"}
+    assert decided.checks[-1].clause({"q_corecount": 8}) == "8 cores are few"
+    removed = dict(funnel(decided).select("check", "removed").iter_rows())
+    assert removed["small"] == 1
+
+
+def test_an_own_check_runs_in_every_engine(world):
+    here = decide(world.frames(), recipe=with_check())
+    with duckdb.connect() as connection:
+        there = decide(
+            world.frames(), recipe=with_check(), into=lambda f: connection.from_arrow(f.to_arrow())
+        )
+    assert there.queues.equals(here.queues)
+
+
+def test_a_temporary_check_of_ones_own_is_the_last_mark(world):
+    own = with_check(kind="temporary", skip=nw.col("q_corecount") > 0)
+    assert set(reasons(decide(world.frames(), recipe=own)).values()) == {"small"}
+
+
+def test_an_own_weight_ranks(world):
+    fewest = with_weight(1 / pl.col("running") + 0 * pl.col("q_maxrss"))
+    ranks = decide(world.frames(), recipe=fewest).queues.select("panda_queue", "weight", "rank")
+    assert ranks.rows() == [("BNL_Y", 0.01, 1), ("CERN_X", 0.005, 2), ("TOKYO_Z", 0.01, None)]
+
+
+def test_the_recipe_outlives_a_change_of_the_configuration(world):
+    own = Recipe(name="ours", weight=lambda _, settings: pl.lit(1.0) * settings.num_cutoff)
+    before = decide(world.frames(), recipe=own)
+    after = redecided(before, config(NUM_CUTOFF_TO_MOVE_INPUT=7))
+    assert after.world.recipe is own
+    assert after.queues["weight"].to_list() == [7.0] * 3
+    assert after.to_dict()["brokerage"] == "ours"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"inputs": ("q_corecout",)}, r"small: no column q_corecout, did you mean 'q_corecount'\?"),
+        ({"says": "{q_cores} are few"}, "small: no column q_cores"),
+        ({"inputs": ("q_maxrss",)}, "small: skip cannot be evaluated on its inputs"),
+        ({"skip": nw.col("q_corecount") + 1}, "small: skip is Int64, not true or false"),
+        ({"skip": nw.col("q_corecount") < "x"}, "small: skip cannot be evaluated"),
+        ({"name": "no_pilot"}, "two checks are called no_pilot"),
+        ({"name": "rank"}, "rank is the name of a rule about all queues"),
+    ],
+)
+def test_checks_that_cannot_work_are_refused(world, changed, said):
+    with pytest.raises(ConfigError, match=f"brokerage ours: checks: {said}"):
+        decide(world.frames(), recipe=with_check(**changed))
+
+
+@pytest.mark.parametrize(
+    ("checks", "said"),
+    [
+        ((), "0 checks, allowed are 1 to 52"),
+        ([check(name=f"c{number}") for number in range(53)], "53 checks"),
+        ((check(), "small"), "'small' is a str, not a Check"),
+    ],
+)
+def test_lists_that_cannot_work_are_refused(world, checks, said):
+    with pytest.raises(ConfigError, match=said):
+        decide(world.frames(), recipe=Recipe(name="ours", checks=lambda *_: checks))
+
+
+def test_as_many_checks_as_allowed_keep_their_bits(world):
+    few = [check(name=f"c{n}", skip=nw.col("q_corecount") < 0) for n in range(51)]
+    own = Recipe(name="ours", checks=lambda *_: (*few, check()))
+    decided = decide(world.frames(), recipe=own)
+    assert set(reasons(decided).values()) == {"small"}
+    assert decided.queues["failed"].to_list() == [1 << 51] * 3
+
+
+@pytest.mark.parametrize(
+    ("weight", "said"),
+    [
+        (product(RULES, JobSettings.of(Config.empty())) * pl.col("q_sun"), "no column q_sun"),
+        (pl.col("running") * -1, "such as -1"),
+        (pl.col("running") / 0, "such as inf"),
+        (pl.col("q_max_io_intensity"), "such as None"),
+    ],
+)
+def test_weights_that_cannot_rank_are_refused(world, weight, said):
+    with pytest.raises(ConfigError, match=f"brokerage ours: weight: .*{said}"):
+        decide(world.frames(), recipe=with_weight(weight))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda facts: replace(facts, queues=facts.queues.head(1)), "queues has 1 rows, 3"),
+        (lambda facts: replace(facts, tasks=facts.tasks.drop("t_prio")), "tasks lost t_prio"),
+    ],
+)
+def test_facts_may_only_grow(world, change, said):
+    own = Recipe(name="ours", facts=lambda facts, _: change(facts))
+    with pytest.raises(ConfigError, match=f"brokerage ours: facts: {said}"):
+        decide(world.frames(), recipe=own)
+
+
+def test_a_brokerage_of_a_recipe_has_its_tables_and_name():
+    own = brokerage_of(
+        Recipe(name="ours", tables={"weather": BROKERAGE.tables["queues"]}),
+        organisation="we", description="ours", documentation="none",
+    )  # fmt: skip
+    assert own.name == "ours"
+    assert set(own.tables) == {*BROKERAGE.tables, "weather"}
