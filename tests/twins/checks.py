@@ -24,7 +24,7 @@ def cores(queue: Row) -> int:
 
 def name_test(task: Task, queue: Row) -> Answer:
     found = task.world.rules.drop_test_queues and "test" in queue["panda_queue"].lower()
-    return "name_test" if found and not (task.single_or_list or task.hint) else None
+    return "name_test" if found and not task.single_or_list else None
 
 
 def status(task: Task, queue: Row) -> Answer:

@@ -14,6 +14,8 @@ from tests.twins.world import when
 
 TIMES = ("at", "frozentime", "master_creationtime", "master_modificationtime")
 REL = 1e-12
+EXACT = ("rank", "nrunning", "nqueuedjobs", "nrunningjobscap", "platform")
+FLOAT = ("weight", "network_weight", "maxwdir")
 
 Tables = dict[str, Any]
 Row = dict[str, Any]
@@ -48,17 +50,18 @@ def differences(
 
     Args:
         twin: What ``production_jobs.decide_all`` returned.
-        queues: Rows of the library: ``jeditaskid, panda_queue, check, weight, rank``.
-        tasks: Rows of the library: ``jeditaskid, outcome``.
+        queues: Rows of the library: ``jeditaskid, snapshot, panda_queue, check, weight, rank``, and what else of
+            ``EXACT`` and ``FLOAT`` is to be compared.
+        tasks: Rows of the library: ``jeditaskid, snapshot, outcome``.
         parents: Names of unified parents: one that is skipped need not have a row.
     """
-    outcomes = {row["jeditaskid"]: row["outcome"] for row in tasks}
-    rows: dict[int, dict[str, Row]] = {}
+    outcomes = {(row["jeditaskid"], row["snapshot"]): row["outcome"] for row in tasks}
+    rows: dict[tuple[int, int], dict[str, Row]] = {}
     for row in queues:
-        rows.setdefault(row["jeditaskid"], {})[row["panda_queue"]] = row
+        rows.setdefault((row["jeditaskid"], row["snapshot"]), {})[row["panda_queue"]] = row
     found = []
     for one in twin:
-        task = one["jeditaskid"]
+        task = one["jeditaskid"], one["snapshot"]
         if outcomes[task] != one["outcome"]:
             found.append(f"{task}: outcome {outcomes[task]}, twin {one['outcome']}")
         if one["outcome"] in ("unknown_nucleus", "input_incomplete"):
@@ -77,9 +80,12 @@ def _of_queue(ours: Row, theirs: Row) -> list[str]:
         return [f"{ours['check']}, twin {theirs['check']}"]
     if ours["check"] is not None:
         return []
-    found = []
-    if ours["rank"] != theirs["rank"]:
-        found.append(f"rank {ours['rank']}, twin {theirs['rank']}")
-    if not math.isclose(ours["weight"], theirs["weight"], rel_tol=REL):
-        found.append(f"weight {ours['weight']}, twin {theirs['weight']}")
-    return found
+    differ = [name for name in EXACT if name in ours and ours[name] != theirs.get(name)]
+    differ += [name for name in FLOAT if name in ours and not _close(ours[name], theirs.get(name))]
+    return [f"{name} {ours[name]}, twin {theirs.get(name)}" for name in differ]
+
+
+def _close(ours: float | None, theirs: float | None) -> bool:
+    if ours is None or theirs is None:
+        return ours is theirs
+    return math.isclose(ours, theirs, rel_tol=REL)

@@ -101,12 +101,18 @@ def candidates(task: Task) -> list[str]:
     premerge = task.row.get("preassigned_site")
     if premerge and not task.premerge_timed_out():
         task.list_preassigned = True
-        return [premerge, *world.readers(premerge)]
+        readers = [name for name in world.readers(premerge) if _may_stay(world, name)]
+        own = _expanded(world, [premerge]) if not world.rules.parent_stays_in_list else [premerge]
+        return [name for name in dict.fromkeys((*own, *readers)) if name in world.queues]
     if task.row.get("site") and not premerge:
         listed = [name.strip() for name in task.row["site"].split(",")]
         task.site_preassigned, task.list_preassigned = len(listed) == 1, len(listed) > 1
         return _expanded(world, listed)
     return [name for name in world.names if world.runs_production(name)]
+
+
+def _may_stay(world: World, name: str) -> bool:
+    return world.rules.parent_stays_in_list or not world.queues[name].get("is_unified")
 
 
 def _expanded(world: World, listed: list[str]) -> list[str]:

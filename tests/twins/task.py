@@ -54,14 +54,18 @@ class Task:
         self.asks_for = software_task(self.row)
         self._software: dict[str, Software] = {}
         if self.nucleus is None:
+            if self.hint:  # the nucleus is yet to be chosen: near any of them
+                nuclei = world.nuclei.values()
+                every = [
+                    row["nucleus"] for row in nuclei if (row.get("role") or "nucleus") == "nucleus"
+                ]
+                self.sharing_queues = {queue for name in every for queue in world.near(name)}
             return
         self.links = links_to(world, self.nucleus, self.at)
         key = queued_key(self.express)
         self.nucleus_queued = sum(link.get(key, 0) for link in self.links.values())
-        own = [name for name in world.names if world.queues[name].get("pandasite") == self.nucleus]
-        self.nucleus_queues = {world.parent[name] for name in own}
-        first = next(iter(world.nuclei.get(self.nucleus, {}).get("queues") or []), None)
-        self.sharing_queues = {world.parent[name] for name in world.writers(first or "")}
+        self.nucleus_queues = world.owned(self.nucleus)
+        self.sharing_queues = world.sharing(self.nucleus)
 
     def is_near_nucleus(self, parent: str) -> bool:
         """Say whether a queue belongs to the nucleus or shares its storage (4.6)."""

@@ -192,6 +192,22 @@ class World:
             if self.default_output.get(self.parent[other]) in read
         ]
 
+    def owned(self, nucleus: str) -> set[str]:
+        """Return the parents of the queues of a site."""
+        return {
+            self.parent[name]
+            for name in self.names
+            if self.queues[name].get("pandasite") == nucleus
+        }
+
+    def sharing(self, nucleus: str) -> set[str]:
+        """Return the parents of the queues that write where the nucleus's first queue reads (4.6)."""
+        first = next(iter(self.nuclei.get(nucleus, {}).get("queues") or []), None)
+        return {self.parent[name] for name in self.writers(first or "")}
+
+    def near(self, nucleus: str) -> set[str]:
+        return self.owned(nucleus) | self.sharing(nucleus)
+
     def _compatible(self, name: str) -> list[str]:
         """Return other online queues that run production, and analysis if the given queue does (3)."""
         if name not in self.queues or not self.runs_production(name):

@@ -78,7 +78,11 @@ class Decisions:
             )
 
         queues = with_names(pairs)
-        weighed = with_names(ranking.reported(late)) if late is not None else pl.DataFrame()
+        weighed = (
+            with_names(ranking.reported(late, rules=world.rules))
+            if late is not None
+            else pl.DataFrame()
+        )
         return cls(queues, weighed, _of_tasks(world, pairs, checks), tuple(checks), world)
 
     def to_frame(self) -> pl.DataFrame:

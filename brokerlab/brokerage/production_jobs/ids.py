@@ -56,6 +56,12 @@ class Ids:
                 how="left",
                 nulls_equal=True,
             )
+            .join(
+                _numbered(queues.select("parent", "p_releases"), "q_offer"),
+                on=["parent", "p_releases"],
+                how="left",
+                nulls_equal=True,
+            )
             .with_columns(
                 pl.col("q_site_id", "p_storage_id").fill_null(-2),
                 q_counted=2 * pl.col("p_id") + (pl.col("q_jobseed") == "eshigh").cast(pl.Int64),

@@ -38,6 +38,7 @@ _OF_PARENT = {
     "p_transferring_limit": pl.when(pl.col("transferringlimit").fill_null(0) != 0)
     .then("transferringlimit")
     .otherwise(TRANSFERRING_LIMIT),
+    "p_releases": pl.col("releases"),
 }
 
 

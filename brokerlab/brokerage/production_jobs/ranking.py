@@ -5,6 +5,8 @@ These rules look at all queues of a task together, so they run in Polars on what
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import polars as pl
 
 from brokerlab.brokerage.production_jobs.recipe import Recipe, with_weight
@@ -12,6 +14,8 @@ from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.production_jobs.weights import counted, factors
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.units import MB
+
+Asked = Callable[[str], pl.Expr]
 
 BEST = 10
 """Candidates kept."""
@@ -52,6 +56,7 @@ def ranked(
     rules: ProductionRules,
     settings: JobSettings,
     recipe: Recipe,
+    off: Mapping[str, pl.Expr] | None = None,
 ) -> pl.DataFrame:
     """Return what becomes of the queues that no single check removed.
 
@@ -62,14 +67,19 @@ def ranked(
         rules: Strictness, caps, bootstrap and the other known differences.
         settings: Limits in force.
         recipe: Says what the weight is.
+        off: What if: name of one of these rules (all but ``rank``) to the rows that it lets pass.
 
     Returns:
         One row per survivor, sorted by t, q: ``check`` (reason; null for candidates), ``weight`` and its
-        factors, ``rank``, ``bootstrap``, ``jumbo``, ``running`` and other counts.
+        factors, ``rank``, ``place`` (as rank, but beyond the best ten too), ``bootstrap``, ``jumbo``, ``running`` and
+        other counts.
     """
+    asked = _asked(off or {})
     frame = survivors.sort("t", "q").with_columns(_to_move(rules, settings))
     frame = frame.with_columns(
-        check=pl.when("moves_too_much").then(pl.lit("input_to_move", dtype=names)).otherwise("mark")
+        check=pl.when(pl.col("moves_too_much") & asked("input_to_move"))
+        .then(pl.lit("input_to_move", dtype=names))
+        .otherwise("mark")
     )
     frame = frame.with_columns(**counted(rules, settings))
     for step in factors():
@@ -77,11 +87,16 @@ def ranked(
     frame = with_weight(recipe, frame, rules, settings)
     frame = frame.with_columns(**_limits(rules))
     frame = frame.with_columns(bootstrap=_bootstrap(rules, settings))
-    frame = frame.with_columns(check=_filtered(rules, settings, names))
-    frame = frame.with_columns(check=pl.coalesce("check", _too_light().cast(names)))
+    frame = frame.with_columns(check=_filtered(rules, settings, names, asked))
+    frame = frame.with_columns(check=pl.coalesce("check", _too_light(asked).cast(names)))
     if rules.single_t1_queue:
-        frame = _single_queue(frame, names)
+        frame = _single_queue(frame, names, asked)
     return _best(frame, names)
+
+
+def _asked(off: Mapping[str, pl.Expr]) -> Asked:
+    """Return a function that tells of a rule which rows it is asked for."""
+    return lambda name: ~off[name] if name in off else pl.lit(value=True)
 
 
 def _to_move(rules: ProductionRules, settings: JobSettings) -> pl.Expr:
@@ -125,18 +140,22 @@ def _limits(rules: ProductionRules) -> dict[str, pl.Expr]:
         return pl.when("x_rt_listed").then(f"x_rt_{name}").otherwise(f"x_rt_own_{name}")
 
     assigned_rt = pl.when(counts_assigned).then(of_types("assigned")).otherwise(0)
-    twice = 2 * pl.col("running")
-    cap = twice if rules.cap_mode == "document" else pl.max_horizontal("t_queue_limit", twice)
+    least = _least_cap(rules)
     twice_rt = 2 * pl.max_horizontal(of_types("running"), "running")
     return {
         "queued": waiting + assigned,
         "queued_all": waiting + assigned + pl.col("defined"),
-        "cap": cap,
+        "cap": pl.max_horizontal(least, 2 * pl.col("running")),
         "rt_known": of_types("known"),
         "rt_running": of_types("running"),
         "queued_rt": of_types("queued") + assigned_rt,
-        "cap_rt": pl.max_horizontal("t_queue_limit", twice_rt),
+        "cap_rt": pl.max_horizontal(least, twice_rt),
     }
+
+
+def _least_cap(rules: ProductionRules) -> pl.Expr:
+    """Return the number of jobs that may always wait, L."""
+    return pl.lit(0.0) if rules.cap_mode == "document" else pl.col("t_queue_limit")
 
 
 def _bootstrap(rules: ProductionRules, settings: JobSettings) -> pl.Expr:
@@ -149,7 +168,9 @@ def _bootstrap(rules: ProductionRules, settings: JobSettings) -> pl.Expr:
     return empty & low & ~pl.col("t_merging") & ~pl.col("t_express")
 
 
-def _filtered(rules: ProductionRules, settings: JobSettings, names: pl.Enum) -> pl.Expr:
+def _filtered(
+    rules: ProductionRules, settings: JobSettings, names: pl.Enum, asked: Asked
+) -> pl.Expr:
     """Return the first of ``locked`` to ``queued_cap_rt`` that holds."""
     moves = (pl.col("missing_files") > 0) | (pl.col("missing_mb") > 0)
     local_only = pl.col("q_local_only") & moves & (pl.col("t_total") > 0)
@@ -168,18 +189,20 @@ def _filtered(rules: ProductionRules, settings: JobSettings, names: pl.Enum) -> 
         "network_weight_low": pl.col("t_express") & slow,
         "queued_cap_rt": ~pl.col("t_express") & capped_rt,
     }
-    return pl.coalesce(
-        "check", *(pl.when(skip).then(pl.lit(name, dtype=names)) for name, skip in reasons.items())
+    found = (
+        pl.when(skip & asked(name)).then(pl.lit(name, dtype=names))
+        for name, skip in reasons.items()
     )
+    return pl.coalesce("check", *found)
 
 
-def _too_light() -> pl.Expr:
+def _too_light(asked: Asked) -> pl.Expr:
     least = pl.col("t_min_weight")
     light = (least > 0) & (pl.col("weight") < least) & ~pl.col("bootstrap")
-    return pl.when(light).then(pl.lit("below_min_weight"))
+    return pl.when(light & asked("below_min_weight")).then(pl.lit("below_min_weight"))
 
 
-def _single_queue(frame: pl.DataFrame, names: pl.Enum) -> pl.DataFrame:
+def _single_queue(frame: pl.DataFrame, names: pl.Enum, asked: Asked) -> pl.DataFrame:
     """Keep the queue with most running jobs where ``t1weight`` is negative (6.6)."""
     reaches = pl.col("t_nucleus_only") & pl.col("check").is_null()
     rivals = frame.filter(reaches & ~pl.col("bootstrap")).sort(
@@ -192,7 +215,7 @@ def _single_queue(frame: pl.DataFrame, names: pl.Enum) -> pl.DataFrame:
         .then(pl.col("q") < pl.col("winner"))
         .otherwise(pl.col("q") != pl.col("winner"))
     )
-    lost = reaches & loses.fill_null(value=False)
+    lost = reaches & loses.fill_null(value=False) & asked("t1_not_largest")
     return frame.with_columns(
         check=pl.when(lost).then(pl.lit("t1_not_largest", dtype=names)).otherwise("check")
     ).drop("winner")
@@ -211,6 +234,7 @@ def _best(frame: pl.DataFrame, names: pl.Enum) -> pl.DataFrame:
     late = pl.col("rank") > BEST
     return frame.with_columns(
         check=pl.when(late).then(pl.lit("rank", dtype=names)).otherwise("check"),
+        place="rank",
         rank=pl.when(~late).then("rank"),
         weight=pl.when((pl.col("rank") <= BEST) | pl.col("jumbo"))
         .then("order")
@@ -218,8 +242,12 @@ def _best(frame: pl.DataFrame, names: pl.Enum) -> pl.DataFrame:
     )
 
 
-def reported(ranking: pl.DataFrame) -> pl.DataFrame:
+def reported(ranking: pl.DataFrame, *, rules: ProductionRules) -> pl.DataFrame:
     """Return what is told of the queues that were weighed.
+
+    Args:
+        ranking: Result of :func:`ranked`.
+        rules: Switches ``maxwdir_per_core`` and ``cap_mode``.
 
     Returns:
         ``t, q, check, weight, rank``; the factors ``work, data, t1, network, preference``; ``network_weight``
@@ -229,12 +257,11 @@ def reported(ranking: pl.DataFrame) -> pl.DataFrame:
 
     Source: production-job-brokerage.md 6.4, 7.
     """
-    of_types = pl.when("rt_known").then("cap_rt").otherwise("t_queue_limit")
+    of_types = pl.when("rt_known").then("cap_rt").otherwise(_least_cap(rules))
     cap = pl.when("q_ucore").then(of_types).otherwise("cap")
     several = pl.col("p_corecount") > 1
-    scaled = pl.when(several & pl.col("t_wdir_shared")).then(
-        pl.col("p_maxwdir") / pl.col("p_corecount")
-    )
+    shared = pl.lit(value=True) if rules.maxwdir_per_core else pl.col("t_wdir_shared")
+    scaled = pl.when(several & shared).then(pl.col("p_maxwdir") / pl.col("p_corecount"))
     chosen = pl.when(pl.col("rank") <= BEST).then("weight")
     return ranking.select(
         "t", "q", "check", "weight", "rank", "bootstrap", "jumbo",

@@ -45,7 +45,7 @@ def build(
     return (
         _state(tasks, state, ids, rules),
         _policies(tasks, queues, matching),
-        _software(tasks, state, ids, matching),
+        _software(tasks, queues, state, matching),
         _complete(tasks, state, complete, ids),
         link_side(tasks, links, ids, rules=rules, config=config),
         _slots(tasks, state, ids),
@@ -145,24 +145,24 @@ def _policies(tasks: pl.DataFrame, queues: pl.DataFrame, matching: MatchingRules
     return Side("t_policy", "q_policy", rows.filter("x_zero_share"), {"x_zero_share": False})
 
 
-def _software(tasks: pl.DataFrame, state: Tables, ids: Ids, matching: MatchingRules) -> Side:
+def _software(
+    tasks: pl.DataFrame, queues: pl.DataFrame, state: Tables, matching: MatchingRules
+) -> Side:
     """Return what (request, parent) pairs are refused, and the preference of the others."""
     wanted = tasks.select(*SOFTWARE, "t_request").unique().sort("t_request")
     names = {column: column.removeprefix("t_") for column in SOFTWARE}
-    own = (
-        state["queues"]
-        .select("releases", panda_queue=pl.coalesce("unified_name", "panda_queue"))
-        .unique("panda_queue", keep="first", maintain_order=True)
-    )
-    decided = software_pairs(
-        wanted.filter(pl.col("t_transhome").is_not_null()).rename(names).drop("t_request"), own,
-        state["sw_tags"], state["worker_node_gpu"], state["worker_node_cpu_level"], rules=matching,
-    )  # fmt: skip
-    rows = decided.join(
-        wanted.rename(names), on=list(names.values()), nulls_equal=True
-    ).select(
+    requests = wanted.filter(pl.col("t_transhome").is_not_null()).rename(names)
+    published = (state["sw_tags"], state["worker_node_gpu"], state["worker_node_cpu_level"])
+    offers = queues.select("q_offer", panda_queue="parent", releases="p_releases").unique("q_offer")
+    # one round, unless the releases of a queue change from instant to instant
+    rounds = offers.sort("q_offer").with_columns(nth=pl.cum_count("q_offer").over("panda_queue"))
+    decided = [
+        software_pairs(requests, some, *published, rules=matching).join(some, on="panda_queue")
+        for some in rounds.partition_by("nth", maintain_order=True) or [rounds]
+    ]
+    rows = pl.concat(decided).join(requests, on=list(names.values()), nulls_equal=True).select(
         "t_request",
-        parent="panda_queue",
+        "q_offer",
         x_software=pl.when("accept").then(0)
         .when(pl.col("reason") == "platform_unresolved").then(UNRESOLVED)
         .otherwise(REJECTED).cast(pl.Int64),
@@ -171,7 +171,7 @@ def _software(tasks: pl.DataFrame, state: Tables, ids: Ids, matching: MatchingRu
         x_preference=pl.col("preference_weight").fill_null(1.0),
     )  # fmt: skip
     missing = {"x_software": 0, "x_preference": 1.0, "x_software_reason": None, "x_platform": None}
-    return Side("t_request", "p_id", _keyed(rows, ids), missing)
+    return Side("t_request", "q_offer", rows, missing)
 
 
 def _complete(tasks: pl.DataFrame, state: Tables, complete: pl.DataFrame, ids: Ids) -> Side:
