@@ -1,0 +1,1 @@
+"""How long work waits: classes of sites, users and tasks, and the rules that end waiting."""

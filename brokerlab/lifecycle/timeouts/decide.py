@@ -1,0 +1,193 @@
+"""Which live jobs are failed, killed or sent back to brokerage at an instant, and by which rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.frames import prepared
+from brokerlab.gdpconfig import Config
+from brokerlab.lifecycle.timeouts.analysis import analysis_rebrokerage
+from brokerlab.lifecycle.timeouts.catalogue import timeout_rules
+from brokerlab.lifecycle.timeouts.contracts import TABLES
+from brokerlab.lifecycle.timeouts.facts import facts, limits_of, microseconds_of
+from brokerlab.lifecycle.timeouts.rule import PRECEDENCE, SECOND, TimeoutRule
+from brokerlab.lifecycle.timeouts.rules import TimeoutRules
+from brokerlab.units import HOUR_S
+
+JOB = ("pandaid", "jeditaskid", "computingsite", "jobstatus")
+SCHEMA: dict[str, Any] = {
+    **dict.fromkeys(JOB[:2], pl.Int64),
+    **dict.fromkeys(JOB[2:], pl.String),
+    "number": pl.Int64,
+    **dict.fromkeys(["rule", "action", "reference"], pl.String),
+    "since": pl.Datetime("us"),
+    **dict.fromkeys(["age_h", "limit_h"], pl.Float64),
+}
+"""Columns of what fires; one row per job, rule and action."""
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """What the timeout rules decide at an instant.
+
+    Attributes:
+        fired: One row per job, rule and action: ``pandaid, jeditaskid, computingsite, jobstatus, number, rule, action,
+            reference`` (what the age counts from), ``since``, ``age_h``, ``limit_h``; sorted by job and number.
+        spared: Rows of the same form that were too old, but are spared by the second look.
+        at: The instant.
+        rules: The rule set.
+        config_digest: Digest of the configuration.
+    """
+
+    fired: pl.DataFrame
+    spared: pl.DataFrame
+    at: datetime
+    rules: TimeoutRules
+    config_digest: str
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return what fires."""
+        return self.fired
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values."""
+        return {
+            "fired": self.fired.to_dicts(),
+            "spared": self.spared.to_dicts(),
+            "at": self.at,
+            "rules": self.rules.to_dict(),
+            "config_digest": self.config_digest,
+        }
+
+    def by_job(self) -> pl.DataFrame:
+        """Return one row per job: every rule that fires, the first, and the action that counts.
+
+        Returns:
+            ``pandaid, rules`` (list, in order), ``first_rule``, ``action`` (fail before kill before reassign),
+            ``action_rule`` (the first with that action); sorted by job.
+        """
+        place = pl.col("action").replace_strict(
+            {name: index for index, name in enumerate(PRECEDENCE)}, return_dtype=pl.Int64
+        )
+        order = self.fired.with_columns(place=place).sort("pandaid", "number", "place")
+        strongest = order.sort("pandaid", "place", "number").group_by(
+            "pandaid", maintain_order=True
+        )
+        actions = strongest.agg(pl.col("action").first(), action_rule=pl.col("rule").first())
+        found = order.group_by("pandaid", maintain_order=True).agg(
+            rules=pl.col("rule").unique(maintain_order=True), first_rule=pl.col("rule").first()
+        )
+        return found.join(actions, on="pandaid", how="left", maintain_order="left")
+
+    def _repr_html_(self) -> str:
+        return str(self.fired._repr_html_())
+
+
+def decide(
+    tables: Mapping[str, Any],
+    *,
+    at: datetime,
+    rules: TimeoutRules | None = None,
+    config: Config | None = None,
+) -> Timeouts:
+    """Say which live jobs are timed out at an instant.
+
+    Args:
+        tables: ``jobs, queues, site_data, status_log, output_reports`` as in
+            :mod:`brokerlab.lifecycle.timeouts.contracts`; an absent table is empty, an absent column null.
+        at: The instant, UTC without zone. Ages equal to a limit do not fire, nor do times to come.
+        rules: The rule set; ``document`` by default.
+        config: The configuration at the instant; defaults only by default.
+
+    Returns:
+        What fires, and what is spared.
+
+    Raises:
+        SchemaError: Tables or columns do not hold to the contracts.
+        ConfigError: ``at`` has a zone.
+
+    Source: timeouts-rebrokerage.md 2 and 3.
+
+    Example:
+        >>> jobs = pl.DataFrame(
+        ...     {"pandaid": [1], "jobstatus": ["sent"], "modificationtime": [datetime(2026, 3, 1, 11)]}
+        ... )
+        >>> found = decide({"jobs": jobs}, at=datetime(2026, 3, 1, 12)).fired
+        >>> found.select("pandaid", "rule", "action", "age_h", "limit_h").rows()
+        [(1, 'sent', 'fail', 1.0, 0.5)]
+    """
+    chosen = rules if rules is not None else TimeoutRules()
+    settings = (config if config is not None else Config.empty()).at(at)
+    held = prepared(tables, TABLES)
+    limits = limits_of(held["queues"], chosen, settings)
+    known = facts(held, at=at, rules=chosen, limits=limits)
+    found = judged(known, timeout_rules(chosen, limits), at=at)
+    parts = [found.filter("acts")]
+    if chosen.analysis_rebrokerage:
+        parts.append(analysis_rebrokerage(held, at=at, config=settings))
+    return Timeouts(
+        _told(pl.concat(parts, how="diagonal")),
+        _told(found.filter(~pl.col("acts"))),
+        at,
+        chosen,
+        settings.digest,
+    )
+
+
+def judged(known: pl.DataFrame, order: Sequence[TimeoutRule], *, at: datetime) -> pl.DataFrame:
+    """Evaluate rules on the facts.
+
+    Returns:
+        The columns of ``SCHEMA`` and ``acts``, whether the second look agrees: one row per job and rule that is too old.
+    """
+    now = microseconds_of(at)
+    parts = [_empty()]
+    for rule in order:
+        frame = nw.from_native(known).filter(rule.selects)
+        if rule.opens is not None:
+            frame = _opened(frame, rule, rule.opens, now)
+        late = frame.with_columns(since_us=rule.since, limit_s=rule.limit_s, due_us=rule.due_us)
+        late = late.filter(nw.col("due_us") < now)
+        told = late.with_columns(acts=(rule.agrees_us < now).fill_null(value=False) & ~rule.spares)
+        parts.append(_rows(told.to_native(), rule, now))
+    return pl.concat(parts)
+
+
+def _opened(
+    frame: nw.DataFrame[pl.DataFrame], rule: TimeoutRule, opens: nw.Expr, now: int
+) -> nw.DataFrame[pl.DataFrame]:
+    """Keep the jobs at queues where some job's own time opens the rule (section 2.3)."""
+    opener = frame.filter(opens + rule.limit_s * SECOND < now)
+    return frame.filter(nw.col("computingsite").is_in(opener["computingsite"].unique().to_list()))
+
+
+def _rows(late: pl.DataFrame, rule: TimeoutRule, now: int) -> pl.DataFrame:
+    hours = pl.lit(HOUR_S, dtype=pl.Float64)
+    return late.select(
+        *JOB,
+        number=pl.lit(rule.number, dtype=pl.Int64),
+        rule=pl.lit(rule.name),
+        action=pl.lit(str(rule.action)),
+        reference=pl.lit(rule.reference),
+        since=pl.col("since_us").cast(pl.Datetime("us")),
+        age_h=(now - pl.col("since_us")) / (hours * SECOND),
+        limit_h=pl.col("limit_s") / hours,
+        acts="acts",
+    )
+
+
+def _empty() -> pl.DataFrame:
+    return pl.DataFrame(schema={**SCHEMA, "acts": pl.Boolean})
+
+
+def _told(found: pl.DataFrame) -> pl.DataFrame:
+    """Return rows in order; of two rules of one name and action that fire the one with the lower limit."""
+    order = ["pandaid", "number", "action", "limit_h"]
+    kept = found.select(*SCHEMA).sort(order)
+    return kept.unique(["pandaid", "rule", "action"], keep="first", maintain_order=True)

@@ -1,0 +1,173 @@
+"""Fast rebrokerage: queues where a share waits in vain give jobs back (timeouts-rebrokerage.md 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from brokerlab.frames import prepared
+from brokerlab.gdpconfig import Config
+from brokerlab.lifecycle.timeouts.contracts import FAST_TABLES
+from brokerlab.lifecycle.timeouts.facts import queue_facts
+from brokerlab.lifecycle.timeouts.rules import TimeoutRules
+from brokerlab.lifecycle.timeouts.settings import FRACTION, RATIO, number, share_threshold
+from brokerlab.lifecycle.timeouts.statuses import QUEUED
+
+KEY = ("computingsite", "gshare")
+
+
+@dataclass(frozen=True)
+class FastRebrokerage:
+    """Which queues give jobs of which shares back.
+
+    Attributes:
+        shares: One row per queue and share: ``computingsite, gshare, nq, nr, nq_total, ratio, fraction, threshold,
+            ratio_ok, fraction_ok, threshold_ok, triggered, dry_run, exempt, excess, n_moved``; sorted by them. ``excess``
+            is null where the conditions do not all hold; ``triggered`` is false for a share without a threshold
+            (``dry_run``: what 10 would do) and at an exempt queue.
+        moved: The jobs that go: ``pandaid, computingsite, gshare, jobstatus``; sorted by job.
+        rules: The rule set.
+        config_digest: Digest of the configuration.
+    """
+
+    shares: pl.DataFrame
+    moved: pl.DataFrame
+    rules: TimeoutRules
+    config_digest: str
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the queues and shares."""
+        return self.shares
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values."""
+        return {
+            "shares": self.shares.to_dicts(),
+            "moved": self.moved.to_dicts(),
+            "rules": self.rules.to_dict(),
+            "config_digest": self.config_digest,
+        }
+
+    def _repr_html_(self) -> str:
+        return str(self.shares._repr_html_())
+
+
+def fast_rebrokerage(
+    tables: Mapping[str, Any], *, rules: TimeoutRules | None = None, config: Config | None = None
+) -> FastRebrokerage:
+    """Find the queues whose backlog in a share triggers fast rebrokerage, and the jobs to move.
+
+    ``excess = ceil(min(nq - RATIO nr, nq - L, nq - FRACTION N))``
+
+    Args:
+        tables: ``share_job_stats, jobs, queues, slots, resource_work_queues`` as in
+            :mod:`brokerlab.lifecycle.timeouts.contracts`. Without ``jobs`` the numbers are told, and no job is named.
+        rules: The rule set; ``document`` by default.
+        config: The configuration at the instant, without history; defaults only by default.
+
+    Returns:
+        Every queue and share with jobs, and the jobs that move.
+
+    Raises:
+        SchemaError: Tables or columns do not hold to the contracts.
+
+    Source: timeouts-rebrokerage.md 4; switches ``fr_row_limit_bug, fr_zero_running_triggers, exemption_mode``.
+
+    Example:
+        >>> stats = pl.DataFrame(
+        ...     {"computingsite": ["A", "A", "B"], "gshare": "MC", "jobstatus": ["activated", "running", "defined"],
+        ...      "njobs": [50, 10, 20]}
+        ... )
+        >>> config = Config.empty().with_values({"FAST_REBRO_THRESHOLD_NQUEUE_MC": 30})
+        >>> found = fast_rebrokerage({"share_job_stats": stats}, config=config).shares
+        >>> found.select("computingsite", "nq", "nr", "nq_total", "triggered", "excess").rows()
+        [('A', 50, 10, 70, True, 20), ('B', 20, 0, 70, False, None)]
+    """
+    chosen = rules if rules is not None else TimeoutRules()
+    settings = config if config is not None else Config.empty()
+    held = prepared(tables, FAST_TABLES)
+    judged = _judged(_counts(held), chosen, settings)
+    known = _with_exemptions(judged, held["queues"], chosen)
+    bug = 1 if chosen.fr_row_limit_bug else 0
+    wanted = known.with_columns(
+        wanted=pl.when("triggered").then(pl.max_horizontal(pl.col("excess") - bug, 0)).otherwise(0)
+    )
+    moved = _oldest(held["jobs"], wanted)
+    counted = moved.group_by(KEY).agg(found=pl.len().cast(pl.Int64))
+    shares = wanted.join(counted, on=KEY, how="left", maintain_order="left")
+    # without a table of jobs the number is what would move; with one, what was there to move
+    there = pl.col("found").fill_null(0) if "jobs" in tables else pl.col("wanted")
+    return FastRebrokerage(
+        shares.with_columns(n_moved=there).drop("found", "wanted"), moved, chosen, settings.digest
+    )
+
+
+def _counts(held: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Return ``nq``, ``nr`` and the share's ``nq_total`` of each queue and share that counts."""
+    slots, resources = held["slots"]["pandaqueuename"], held["resource_work_queues"]
+    stats = held["share_job_stats"].filter(
+        ~pl.col("computingsite").is_in(slots.to_list()),
+        ~pl.col("workqueue_id").is_in(resources["workqueue_id"].to_list()).fill_null(value=False),
+    )
+    status, njobs = pl.col("jobstatus"), pl.col("njobs")
+    counts = stats.group_by(KEY).agg(
+        nq=njobs.filter(status.is_in(QUEUED)).sum(), nr=njobs.filter(status == "running").sum()
+    )
+    return counts.with_columns(nq_total=pl.col("nq").sum().over("gshare")).sort(KEY)
+
+
+def _judged(counts: pl.DataFrame, rules: TimeoutRules, config: Config) -> pl.DataFrame:
+    """Add the thresholds, the conditions 4.1 to 4.3 and the excess."""
+    shares = counts["gshare"].unique().sort().to_list()
+    least = {share: share_threshold(config, share) for share in shares}
+    known = counts.with_columns(
+        ratio=pl.lit(number(config, RATIO), dtype=pl.Float64),
+        fraction=pl.lit(number(config, FRACTION), dtype=pl.Float64),
+        threshold=_of_share({name: float(value) for name, (value, _) in least.items()}, pl.Float64),
+        dry_run=_of_share({name: dry for name, (_, dry) in least.items()}, pl.Boolean),
+    )
+    nq, running = pl.col("nq"), pl.col("ratio") * pl.col("nr")
+    over_ratio = nq > running
+    if not rules.fr_zero_running_triggers:
+        over_ratio &= pl.col("nr") > 0
+    share = pl.col("fraction") * pl.col("nq_total")
+    judged = known.with_columns(
+        ratio_ok=over_ratio, fraction_ok=nq > share, threshold_ok=nq > pl.col("threshold")
+    )
+    over = pl.min_horizontal(nq - running, nq - pl.col("threshold"), nq - share)
+    met = pl.col("ratio_ok") & pl.col("fraction_ok") & pl.col("threshold_ok")
+    return judged.with_columns(excess=pl.when(met).then(over.ceil()).cast(pl.Int64))
+
+
+def _of_share(values: Mapping[str, Any], dtype: Any) -> pl.Expr:
+    return pl.col("gshare").replace_strict(values, default=None, return_dtype=dtype)
+
+
+def _with_exemptions(
+    judged: pl.DataFrame, queues: pl.DataFrame, rules: TimeoutRules
+) -> pl.DataFrame:
+    """Add ``exempt`` and ``triggered``."""
+    flags = queue_facts(queues).select(
+        "computingsite", exempt=pl.col("queue_paused") | pl.col("queue_stays")
+    )
+    known = judged.join(flags, on="computingsite", how="left", maintain_order="left")
+    applies = pl.lit(rules.exemption_mode == "document")
+    known = known.with_columns(exempt=pl.col("exempt").fill_null(value=False) & applies)
+    names = ("ratio_ok", "fraction_ok", "threshold_ok")
+    triggered = pl.col("excess").is_not_null() & ~pl.col("dry_run") & ~pl.col("exempt")
+    return known.with_columns(triggered=triggered).select(
+        *KEY, "nq", "nr", "nq_total", "ratio", "fraction", "threshold",
+        *names, "triggered", "dry_run", "exempt", "excess",
+    )  # fmt: skip
+
+
+def _oldest(jobs: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
+    """Return the oldest waiting jobs of each queue and share, as many as wanted."""
+    waiting = jobs.filter(pl.col("jobstatus").is_in(QUEUED))
+    chosen = waiting.join(wanted.select(*KEY, "wanted"), on=KEY).sort("pandaid")
+    place = pl.int_range(pl.len()).over(KEY)
+    kept = chosen.filter(place < pl.col("wanted"))
+    return kept.select("pandaid", *KEY, "jobstatus")

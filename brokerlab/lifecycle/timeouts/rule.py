@@ -1,0 +1,104 @@
+"""A timeout rule as a value: whom it looks at, since when they wait, how long they may, what happens then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import narwhals.stable.v2 as nw
+
+Action = Literal["fail", "kill", "reassign"]
+PRECEDENCE: tuple[Action, ...] = ("fail", "kill", "reassign")
+"""Which action counts where several rules fire (timeouts-rebrokerage.md 5)."""
+
+SECOND = 1_000_000
+"""Microseconds in a second: times are compared as whole microseconds, the same on every engine."""
+
+
+def col(name: str) -> nw.Expr:
+    """Return a column of the facts about jobs."""
+    return nw.col(name)
+
+
+def true(value: bool = True) -> nw.Expr:  # noqa: FBT001, FBT002
+    """Return a constant condition."""
+    return nw.lit(value=value)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TimeoutRule:
+    """One row of the decision table.
+
+    A rule fires at an instant later than ``since + limit`` while the job has one of ``statuses`` and ``condition``
+    holds. A null on the way is no.
+
+    Attributes:
+        number: Place in the chapter's table; the rules of the code alone come after it.
+        name: The chapter's name, ``x_`` in front of those that only the code has.
+        source: Section of the chapter.
+        action: What happens to the job.
+        statuses: Job statuses it looks at.
+        reference: What the age is counted from, in words.
+        since: That time [us since 1970].
+        limit_s: How old it may be [s].
+        least_s: Lower bound of the limit over all jobs [s].
+        condition: What else must hold.
+        exempt: Where the job's queue is exempt from it.
+        keys: gdpconfig keys it reads.
+        second_s: What fails the job looks again and wants it silent for this long [s]; null: no second look.
+        opens: The job opens the rule for its queue; null: the rule needs no opening.
+    """
+
+    number: int
+    name: str
+    action: Action
+    statuses: tuple[str, ...]
+    reference: str
+    since: nw.Expr
+    limit_s: nw.Expr
+    least_s: int
+    condition: nw.Expr
+    exempt: nw.Expr
+    source: str = "timeouts-rebrokerage.md 2"
+    keys: tuple[str, ...] = ()
+    second_s: nw.Expr | None = None
+    opens: nw.Expr | None = None
+
+    @property
+    def label(self) -> str:
+        """Name and action: a name may stand for two rules."""
+        return f"{self.name}:{self.action}"
+
+    @property
+    def selects(self) -> nw.Expr:
+        """Return where the rule looks at a job at all, whatever its age."""
+        chosen = col("jobstatus").is_in(self.statuses) & self.condition & ~self.exempt
+        return chosen.fill_null(value=False)
+
+    @property
+    def due_us(self) -> nw.Expr:
+        """Return the instant after which a job is too old [us since 1970], null where that is never."""
+        return self.since + self.limit_s * SECOND
+
+    @property
+    def agrees_us(self) -> nw.Expr:
+        """Return the instant after which the second look agrees [us since 1970]; null is never, without one always."""
+        if self.second_s is None:
+            return nw.lit(0)
+        silent = nw.min_horizontal(col("modificationtime_us"), col("endtime_us"))
+        return silent + self.second_s * SECOND
+
+    @property
+    def spares(self) -> nw.Expr:
+        """Return where the second look spares a job whatever its age, for its status."""
+        if self.second_s is None:
+            return true(value=False)
+        returns = col("prodsourcelabel").is_in(USERS) | (col("jobsubstatus") != "")
+        left = (col("jobstatus") == "transferring") & returns.fill_null(value=False)
+        return ~(col("jobstatus").is_in(FAILING) | left)
+
+
+USERS = ("user", "panda")
+"""Labels of user analysis and its build jobs."""
+FAILING = ("running", "sent", "starting", "holding", "stagein", "stageout")
+"""Statuses in which a job can still be failed when it is looked at again; transferring has conditions."""
