@@ -51,12 +51,22 @@ class SoftwareTask:
         release: What its transhome names; None without a transhome, which switches the whole check off.
         container_name: Fat container; '' for none.
         only_tags: Fat containers are looked for in tags only.
+        analysis: A user task: hardware and container are tested without a release too, and a base platform does not
+            mean that jobs run in its image.
+        unnamed: Needs a release that its transhome does not name: no queue has it.
     """
 
     request: Request
     release: Release | None
     container_name: str = ""
     only_tags: bool = False
+    analysis: bool = False
+    unnamed: bool = False
+
+    @property
+    def in_container(self) -> bool:
+        """Whether jobs run in the image of a base platform."""
+        return self.request.base_platform is not None and not self.analysis
 
     @classmethod
     def of(
@@ -191,7 +201,9 @@ def match_software(
 
     Source: software-hardware-matching.md 3.
     """
-    if task.release is None:
+    if task.unnamed:
+        return Match(accept=False, reason="release_unavailable")
+    if task.release is None and not task.analysis:
         return Match(accept=True)
     if examined is None:
         examined = examine(task.request, queue, rules=rules)
@@ -200,7 +212,7 @@ def match_software(
     if queue.releases == ANY_QUEUE and not rules.any_needs_no_request:
         return Match(accept=True)
     try:
-        reason = _software(task, task.release, queue, all_tags, examined, rules)
+        reason = _software(task, queue, all_tags, examined, rules)
     except DescriptionError as error:
         return Match(accept=False, reason="sw_description_invalid", problem=f"{OF_QUEUE}: {error}")
     if reason is not None:
@@ -211,7 +223,6 @@ def match_software(
 
 def _software(
     task: SoftwareTask,
-    release: Release,
     queue: SoftwareQueue,
     all_tags: Description | None,
     examined: Examined,
@@ -226,12 +237,12 @@ def _software(
         only_tags = task.only_tags
         if not has_container(name, queue.description, all_tags, only_tags=only_tags, rules=rules):
             return "container_unavailable"
-    elif queue.description is not None:
+    elif queue.description is not None and task.release is not None:
         found = has_release(
-            release,
+            task.release,
             examined.compared,
             queue.description,
-            in_container=request.base_platform is not None,
+            in_container=task.in_container,
             rules=rules,
         )
         if not found:

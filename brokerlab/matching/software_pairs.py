@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from brokerlab.matching.analysis_release import analysis_task
 from brokerlab.matching.architecture import parse_architecture
 from brokerlab.matching.description import Description, DescriptionError, read_description
 from brokerlab.matching.gpu import GpuNode
@@ -28,6 +29,7 @@ from brokerlab.matching.software import (
 )
 
 REQUEST_COLUMNS = ("architecture", "transhome", "container_name", "onlytagsforfc")
+ANALYSIS_COLUMNS = ("architecture", "transhome", "container_name", "transuses")
 ALL_TAGS = "ALL"
 DOCUMENT = MatchingRules()
 
@@ -60,17 +62,20 @@ def software_pairs(
     worker_node_cpu_level: pl.DataFrame | None = None,
     *,
     rules: MatchingRules = DOCUMENT,
+    analysis: bool = False,
 ) -> pl.DataFrame:
     """Decide for every distinct request and every queue whether the queue can provide its software and hardware.
 
     Args:
-        requests: ``architecture, transhome, container_name, onlytagsforfc`` of tasks, repeated or not.
+        requests: ``architecture, transhome, container_name, onlytagsforfc`` of tasks, repeated or not; of analysis
+            tasks ``transuses`` in the place of ``onlytagsforfc``.
         queues: ``panda_queue`` (parents for pseudo-queues) and ``releases`` (list of texts, or such a list as JSON).
         sw_tags: ``panda_queue, data`` (JSON object as text); the queue ``ALL`` holds every tag of the grid.
         worker_node_gpu: ``panda_queue, vendor, model, vram`` [MB], ``architecture, framework_version,
             driver_version``; none for no monitoring.
         worker_node_cpu_level: ``panda_queue, cpu_architecture_level, pct_within_queue`` [%]; none for no monitoring.
         rules: All switches but the one of zero share.
+        analysis: The tasks are users': releases are read as analysis-job-brokerage.md 4.7 says.
 
     Returns:
         The four request columns, ``panda_queue``, ``accept`` (bool), ``reason`` (why rejected, one of
@@ -83,10 +88,11 @@ def software_pairs(
 
     Source: software-hardware-matching.md.
     """
-    kinds = requests.select(REQUEST_COLUMNS).unique(maintain_order=True)
+    columns, task_of = (ANALYSIS_COLUMNS, analysis_task) if analysis else (REQUEST_COLUMNS, _task)
+    kinds = requests.select(columns).unique(maintain_order=True)
     offered = _offers(queues, sw_tags, worker_node_gpu, worker_node_cpu_level)
     asked: dict[SoftwareTask, int] = {}
-    task_codes = [asked.setdefault(_task(*row), len(asked)) for row in kinds.iter_rows()]
+    task_codes = [asked.setdefault(task_of(*row), len(asked)) for row in kinds.iter_rows()]
     matches = [_at_offer(list(asked), offer, offered.all_tags, rules) for offer in offered.offers]
     first_names = dict(zip(reversed(offered.codes.tolist()), reversed(offered.names), strict=True))
     found = [
@@ -95,7 +101,7 @@ def software_pairs(
         for match in row
         if match.problem is not None
     ]
-    told = [*offered.problems, *_transhomes(kinds), *_platforms(asked, rules), *found]
+    told = [*offered.problems, *_transhomes(kinds, analysis), *_platforms(asked, rules), *found]
     warn("software matching", told)
     n, m = kinds.height, len(offered.names)
     pairs = kinds[np.repeat(np.arange(n), m)].with_columns(
@@ -170,8 +176,11 @@ def _platforms(tasks: Iterable[SoftwareTask], rules: MatchingRules) -> list[str]
     return found
 
 
-def _transhomes(requests: pl.DataFrame) -> list[str]:
+def _transhomes(requests: pl.DataFrame, analysis: bool) -> list[str]:  # noqa: FBT001 - see software_pairs
     """Return the releases that the real system would stop at: no ``-`` to part project and release."""
+    if analysis:
+        unnamed = (row for row in requests.iter_rows() if analysis_task(*row).unnamed)
+        return [f"transhome {row[1]!r}: names no project and release" for row in unnamed]
     texts = requests["transhome"].drop_nulls().unique(maintain_order=True).to_list()
     return [
         f"transhome {text!r}: no - between project and release, no tag can match"

@@ -60,7 +60,7 @@ def tables(inputs: Case) -> dict[str, pl.DataFrame]:
     rows["tasks"] = [task]
     user = {"workinggroup": task.get("workinggroup")}
     if not task.get("workinggroup"):
-        user = {"origusername": task.get("origusername") or task["username"]}
+        user = {"origusername": task.get("origusername") or task.get("username")}
     rows["user_totals"] = [{**row, **user} for row in rows.get("user_totals", [])]
     rows["sw_tags"] = [{**row, "data": json.dumps(row["data"])} for row in rows.get("sw_tags", [])]
     for table, names in COLUMNS.items():

@@ -144,6 +144,7 @@ class Quota(dy.Schema):
 TABLES: dict[str, type[dy.Schema]] = {
     "tasks": Tasks,
     "queues": shared.Queues,
+    "sw_tags": shared.SwTags,
     "user_totals": UserTotals,
     "task_class": TaskClass,
     "gshare_usage": GshareUsage,
