@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import polars as pl
 import pytest
 
+from brokerlab.brokerage.analysis_jobs.contracts import TABLES
+from brokerlab.frames import prepared
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.matching.software_pairs import ANALYSIS_COLUMNS, software_pairs
 from tests.oracle import vectors
@@ -14,9 +15,9 @@ CRITERIA = {"platform_unresolved": "regexpcmtconfig"}
 
 
 def analysis_release_check(**inputs: list[Case]) -> Case:
-    given = tables(inputs)
+    given = prepared(tables(inputs), TABLES)
     found = software_pairs(
-        given["tasks"].select(pl.col(ANALYSIS_COLUMNS).cast(pl.String)), given["queues"], given["sw_tags"],
+        given["tasks"].select(ANALYSIS_COLUMNS), given["queues"], given["sw_tags"],
         rules=MatchingRules("production"), analysis=True,
     ).sort("panda_queue")  # fmt: skip
     rows = found.to_dicts()
