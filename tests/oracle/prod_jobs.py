@@ -120,7 +120,9 @@ def weight_answers(cases: list[Case]) -> dict[str, Case]:
         passed = evaluated(facts, checks[:1]).with_columns(failed=pl.lit(0, dtype=pl.Int64))
         late = settled(world, passed, facts, checks).late
         found = (
-            reported(late).join(facts.tasks.select("t", "jeditaskid"), on="t").sort("jeditaskid")
+            reported(late, rules=RULES)
+            .join(facts.tasks.select("t", "jeditaskid"), on="t")
+            .sort("jeditaskid")
         )
         for case, row in zip(group, found.iter_rows(named=True), strict=True):
             kept = ("weight", "nrunning", "nqueuedjobs", "nrunningjobscap")
