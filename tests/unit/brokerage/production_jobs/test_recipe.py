@@ -96,7 +96,7 @@ def test_an_own_check_removes_and_is_told(world):
     decided = decide(world.frames(), recipe=with_check())
     assert reasons(decided) == {"CERN_X": None, "BNL_Y": "small", "TOKYO_Z": "no_pilot"}
     assert decided.checks[-1].clause({"q_corecount": 8}) == "8 cores are few"
-    removed = dict(funnel(decided).select("check", "removed").iter_rows())
+    removed = dict(funnel(decided).select("check", "n_pairs").iter_rows())
     assert removed["small"] == 1
 
 
