@@ -102,7 +102,7 @@ def checks_of(
         late: Names of the reasons of the rules that look at all queues together.
 
     Raises:
-        ConfigError: No check or too many, no checks at all, names that occur twice or are taken, columns that
+        ConfigError: No check or too many, something that is no check, names that occur twice or are taken, columns that
             nothing provides, expressions that read more than ``inputs`` or say neither yes nor no.
     """
     found = tuple(recipe.checks(rules, settings))
