@@ -36,7 +36,13 @@ def funnel(
 
     Source: production-job-brokerage.md 5 and 8, production-task-brokerage.md 4.
     """
-    seen = view(decisions)
+    return funnel_of(view(decisions), by, tasks)
+
+
+def funnel_of(
+    seen: View, by: Sequence[str] = (), tasks: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """Return what each check removed; see :func:`funnel`."""
     pairs = _grouped(seen, list(by), tasks)
     removed = pairs.drop_nulls("check").group_by(*by, "check").agg(
         n_pairs=pl.len().cast(pl.Int64),

@@ -12,7 +12,6 @@ from brokerlab.brokerage.production_jobs.expressions import (
     near,
     truncated,
 )
-from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.rules import ProductionRules
 
 RAM_COMPENSATION = 0.9
@@ -206,8 +205,8 @@ def disk_checks(rules: ProductionRules) -> tuple[Check, ...]:
     space = shared
     if not rules.maxwdir_per_core:
         space = nw.when(col("t_wdir_shared")).then(shared).otherwise(col("p_maxwdir"))
-    equal = "" if rules.scratch_equal_passes else " and must leave something free"
-    gets = f"and gets {{space}} MB (maxwdir {{p_maxwdir}} MB){equal}"
+    more = "more than" if rules.scratch_equal_passes else "which is not less than"
+    gets = f"{more} the {{space}} MB it gets (maxwdir {{p_maxwdir}} MB)"
     full = scratch > space if rules.scratch_equal_passes else scratch >= space
     return (
         check(
@@ -282,9 +281,20 @@ def event_service_checks() -> tuple[Check, ...]:
     )  # fmt: skip
 
 
+def io_intensity_check() -> Check:
+    """Return ``io_intensity_max``."""
+    io = (col("t_iointensity") != 0) & (col("t_iointensity") > col("q_max_io_intensity"))
+    return check(
+        "39",
+        "io_intensity_max",
+        "the task's iointensity of {t_iointensity} kB/s is over the queue's limit of {q_max_io_intensity} kB/s",
+        io & ~col("t_merging"),
+        "t_iointensity q_max_io_intensity t_merging",
+    )
+
+
 def nucleus_checks() -> tuple[Check, ...]:
     """Return ``t1_weight``, ``io_intensity_max`` and the two checks of the full chain."""
-    io = (col("t_iointensity") != 0) & (col("t_iointensity") > col("q_max_io_intensity"))
     outside = col("t_chained") & (col("t_nucleus_id") != col("q_site_id"))
     return (
         check(
@@ -294,13 +304,7 @@ def nucleus_checks() -> tuple[Check, ...]:
             col("t_nucleus_only") & ~near(),
             "t_nucleus_only x_near p_near_any t_hint",
         ),
-        check(
-            "39",
-            "io_intensity_max",
-            "the task's iointensity of {t_iointensity} kB/s is over the queue's limit of {q_max_io_intensity} kB/s",
-            io & ~col("t_merging"),
-            "t_iointensity q_max_io_intensity t_merging",
-        ),
+        io_intensity_check(),
         check(
             "40",
             "full_chain_outside",
@@ -318,12 +322,18 @@ def nucleus_checks() -> tuple[Check, ...]:
     )
 
 
-def diskio_check(settings: JobSettings) -> Check:
-    """Return ``diskio_overload``."""
+def diskio_check(default_limit: float, *, whole: bool = True) -> Check:
+    """Return ``diskio_overload``.
+
+    Args:
+        default_limit: Limit of queues without one of their own [kB/s per core].
+        whole: The traffic per core is truncated.
+    """
     own = nw.when(col("p_maxdiskio") > 0).then(col("p_maxdiskio"))
-    limit = own.otherwise(nw.lit(float(settings.max_diskio)))
+    limit = own.otherwise(nw.lit(float(default_limit)))
     several = (col("t_corecount") > 1) | (col("t_corecount") < 0)
-    per_core = (col("t_diskio") / at_least_one(col("p_corecount"))).floor()
+    per_core = col("t_diskio") / at_least_one(col("p_corecount"))
+    per_core = per_core.floor() if whole else per_core
     asked = nw.when(several & (col("p_corecount") != 0)).then(per_core).otherwise(col("t_diskio"))
     return check(
         "12",

@@ -112,7 +112,10 @@ def in_parts(facts: Facts) -> Iterator[Facts]:
         yield replace(facts, tasks=tasks, listed=facts.listed.join(tasks, on="t", how="semi"))
 
 
-def settled(world: World, pairs: pl.DataFrame, facts: Facts, checks: Sequence[Check]) -> Part:
+def settled(
+    world: World, pairs: pl.DataFrame, facts: Facts, checks: Sequence[Check],
+    *, off: Mapping[str, pl.Expr] | None = None,
+) -> Part:  # fmt: skip
     """Turn failed checks into reasons, and weigh and rank what is left.
 
     Args:
@@ -120,6 +123,7 @@ def settled(world: World, pairs: pl.DataFrame, facts: Facts, checks: Sequence[Ch
         pairs: ``t, q, failed`` of some tasks, sorted; see :func:`~.pairs.evaluated`.
         facts: The facts of these tasks.
         checks: The checks, bit i of ``failed`` belongs to check i.
+        off: What if, see :func:`~.ranking.ranked`.
     """
     order = check_order(checks)
     names = pl.Enum(order)
@@ -135,7 +139,7 @@ def settled(world: World, pairs: pl.DataFrame, facts: Facts, checks: Sequence[Ch
     numbers = solid(paired(few, {*ranking.INPUTS, *own}).collect("polars").to_native())
     late = ranking.ranked(
         left.join(numbers, on=["t", "q"]), names,
-        rules=world.rules, settings=world.settings, recipe=world.recipe,
+        rules=world.rules, settings=world.settings, recipe=world.recipe, off=off,
     )  # fmt: skip
     codes = first.copy()  # `late` has the rows of `left`, in the same order: by t and q
     codes[first < 0] = late["check"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy()

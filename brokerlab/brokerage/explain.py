@@ -1,0 +1,83 @@
+"""Decisions explained: why a task was, or was not, sent to a queue or given to a nucleus."""
+
+from __future__ import annotations
+
+from typing import overload
+
+from brokerlab.brokerage.explaining.answer import Explanation, TaskExplanation
+from brokerlab.brokerage.explaining.nuclei import explain_nucleus
+from brokerlab.brokerage.explaining.queues import explain_queue
+from brokerlab.brokerage.explaining.tasks import explain_one_task
+from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
+from brokerlab.brokerage.view import AnyDecisions
+from brokerlab.errors import ConfigError
+
+__all__ = ["Explanation", "TaskExplanation", "explain", "explain_task"]
+
+
+@overload
+def explain(
+    decisions: Decisions, *, jeditaskid: int, panda_queue: str, snapshot: int | None = None
+) -> Explanation: ...
+@overload
+def explain(
+    decisions: TaskDecisions, *, jeditaskid: int, nucleus: str, snapshot: int | None = None
+) -> Explanation: ...
+def explain(
+    decisions: AnyDecisions,
+    *,
+    jeditaskid: int,
+    panda_queue: str | None = None,
+    nucleus: str | None = None,
+    snapshot: int | None = None,
+) -> Explanation:
+    """Answer why a task was, or was not, sent to a queue (given to a nucleus), with the numbers compared.
+
+    What else stands in the way is told as well, and what the queue would be without it: weights, caps and ranks are
+    computed again for that one task. Of a candidate: rank, weight, its factors and what ranks better.
+
+    Args:
+        decisions: Of the job brokerage (``panda_queue``), or of the task brokerage (``nucleus``).
+        jeditaskid: The task.
+        panda_queue: Name of a queue.
+        nucleus: Name of a nucleus.
+        snapshot: The instant; null = the last one of the task.
+
+    Returns:
+        The answer; ``str()`` of it is the text.
+
+    Raises:
+        ConfigError: No place given, or of the wrong kind.
+        DataError: There is no such task. (A queue that does not exist is an answer, with the nearest names.)
+    """
+    wanted = "nucleus" if isinstance(decisions, TaskDecisions) else "panda_queue"
+    given = {"panda_queue": panda_queue, "nucleus": nucleus}
+    place = given.pop(wanted)
+    other, extra = given.popitem()
+    if place is None or extra is not None:
+        raise ConfigError(
+            f"explain: these are decisions on a {wanted}: give {wanted}=..., and no {other}"
+        )
+    if isinstance(decisions, TaskDecisions):
+        return explain_nucleus(decisions, jeditaskid, place, snapshot)
+    return explain_queue(decisions, jeditaskid, place, snapshot)
+
+
+def explain_task(
+    decisions: AnyDecisions, *, jeditaskid: int, snapshot: int | None = None
+) -> TaskExplanation:
+    """Answer what became of a task: its outcome, what each check removed, and which single checks stand in the way.
+
+    Args:
+        decisions: Of the job or of the task brokerage.
+        jeditaskid: The task.
+        snapshot: The instant; null = the last one of the task.
+
+    Returns:
+        The answer; ``str()`` of it is the text.
+
+    Raises:
+        DataError: There is no such task.
+    """
+    return explain_one_task(decisions, jeditaskid, snapshot)

@@ -1,0 +1,59 @@
+"""What is known of one (task, queue) pair of the job brokerage, put into the clauses of its checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.brokerage.check import Reason
+from brokerlab.brokerage.explaining.answer import Obstacle, obstacle, setting
+from brokerlab.brokerage.production_jobs.again import component_of, facts_of
+from brokerlab.brokerage.production_jobs.facts import World
+from brokerlab.brokerage.production_jobs.pairs import paired
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One task and one queue.
+
+    Attributes:
+        world: What was decided on.
+        t: Number of the task.
+        q: Number of the queue.
+        late: The queue's row of :func:`~.ranking.ranked`; empty frame: it did not come so far.
+    """
+
+    world: World
+    t: int
+    q: int
+    late: pl.DataFrame
+
+    def obstacles(self, reasons: Sequence[Reason]) -> list[Obstacle]:
+        """Return the reasons with the numbers of this pair."""
+        known = self.values({name for reason in reasons for name in reason.columns()})
+        task = self.values({"t_gshare", "t_label"}).row(0, named=True)
+        scope = {"gshare": task["t_gshare"], "prodsourcelabel": task["t_label"]}
+        found = []
+        for reason in reasons:
+            told = nw.from_native(known).with_columns(**reason.numbers).to_native()
+            settings = [
+                setting(self.world.config, key, component_of(key), scope) for key in reason.keys
+            ]
+            found.append(obstacle(reason, reason.clause(told.row(0, named=True)), settings))
+        return found
+
+    def values(self, columns: set[str]) -> pl.DataFrame:
+        """Return the columns of the pair, in one row; those of the ranking first, where it has them."""
+        late = [name for name in sorted(columns) if name in self.late.columns]
+        facts = facts_of(self.world.facts, pl.DataFrame({"t": [self.t]}))
+        facts = replace(facts, listed=pl.DataFrame({"t": [self.t], "q": [self.q]}))
+        frame: pl.DataFrame = paired(facts, columns - set(late)).collect("polars").to_native()
+        return frame.hstack(self.late.select(late))
+
+    def row(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Return the values of columns."""
+        return self.values(set(columns)).row(0, named=True)
