@@ -242,6 +242,13 @@ def _best(frame: pl.DataFrame, names: pl.Enum) -> pl.DataFrame:
     )
 
 
+def _shares(weight: pl.Expr) -> pl.Expr:
+    """Return the part of a task's jobs that each weight stands for; candidates without weight only share alike."""
+    total, number = weight.sum().over("t"), weight.count().over("t")
+    alike = pl.when(weight.is_not_null()).then(1 / number)
+    return pl.when(total > 0).then(weight / total).otherwise(alike)
+
+
 def reported(ranking: pl.DataFrame, *, rules: ProductionRules) -> pl.DataFrame:
     """Return what is told of the queues that were weighed.
 
@@ -271,7 +278,7 @@ def reported(ranking: pl.DataFrame, *, rules: ProductionRules) -> pl.DataFrame:
         nrunning="running",
         nqueuedjobs=pl.when("q_ucore").then("queued_rt").otherwise("queued"),
         nrunningjobscap=pl.when(~pl.col("t_express")).then(cap).cast(pl.Int64),
-        share=chosen / chosen.sum().over("t"),
+        share=_shares(chosen),
         maxwdir=pl.when(pl.col("p_maxwdir") != 0).then(
             scaled.otherwise("p_maxwdir")
         ),

@@ -1,0 +1,241 @@
+"""The weight of a queue (6.3), its factors, and what the network weight keeps out (row 47), worked out by hand.
+
+Every test is made from the words that it quotes: of the page where a quotation is not marked, else of the chapter.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from brokerlab.units import GB
+from tests.brokerage_toys import World
+from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one
+
+BASE = {"defined": 2, "assigned": 15, "activated": 10, "starting": 3}
+
+
+def weighed(
+    held: int | None = None, *, rules: str = "document", live: int = 0, task: dict[str, Any] | None = None,
+    settings: dict[str, Any] | None = None, **jobs: int,
+) -> Found:  # fmt: skip
+    """Ask about a queue that holds so many of 10 files of 1 GB; no input without a number.
+
+    49 jobs run; 2 are defined, 15 assigned, 10 activated, 3 starting, unless said otherwise; no nucleus.
+    """
+    world = one({"nucleus": None} | (task or {}), running=49).jobs("SITE", **(BASE | jobs))
+    if held is not None:
+        world.data(10, size=GB, here={"SITE": held})
+    if live:
+        world.add("live", panda_queue="SITE", njobs=live)
+    return ask(world, rules, **(settings or {}))
+
+
+def test_the_weight_of_a_queue_with_its_input() -> None:
+    """ "The number of assigned jobs is ignored for the weight calculation ... if the input for the jobs being considered is already available locally." """
+    assert weighed().only["weight"] == pytest.approx(50 / (10 + 3 + 2 + 10), rel=1e-12)
+    assert weighed(10).only["weight"] == pytest.approx(50 / 25 * 2, rel=1e-12)
+    assert weighed(assigned=0).only["weight"] == weighed().only["weight"]
+
+
+def test_the_weight_of_a_queue_without_all_input() -> None:
+    """ "weight = (running + 1) / ((activated + assigned + starting + defined + 10) × manyAssigned)"; "weight × (availableSize + totalSize) / (totalSize × (numMissingFiles / 100 + 1))"."""
+    by_hand = 50 / (10 + 15 + 3 + 2 + 10) / (16 / 11) * (10 + 6) / 10 / (4 / 100 + 1)
+    found = weighed(6).only
+    assert found["weight"] == pytest.approx(by_hand, rel=1e-12)
+    assert (found["missing_files"], found["missing_mb"]) == (4, 4096)
+    nothing = 50 / 40 / (16 / 11) * 1 / (10 / 100 + 1)
+    assert weighed(0).only["weight"] == pytest.approx(nothing, rel=1e-12)
+
+
+@cases(
+    (weighed(0, assigned=10), 1.0),
+    (weighed(0, assigned=9), 1.0),
+    (weighed(0, assigned=0), 1.0),
+    (weighed(0, assigned=15), 16 / 11),
+    (weighed(0, assigned=21), 2.0),
+    (weighed(0, assigned=32), 2.0),
+    (weighed(0, assigned=20), 21 / 11),
+    (weighed(0, assigned=0, activated=0), 1.0),
+    (weighed(0, assigned=5, activated=0), 2.0),
+)
+def test_many_assigned(found: Found, expected: float) -> None:
+    """ "manyAssigned = max(1, min(2, assigned / activated))"; J25: "(A + 1) / (V + 1): code's fact (no division by zero)"."""
+    jobs = {row["jobstatus"]: row["njobs"] for row in found.world.tables["job_stats"]}
+    waiting = sum(jobs[status] for status in BASE) + 10
+    assert found.only["work"] == pytest.approx(50 / waiting / expected, rel=1e-12)
+
+
+def test_jobs_submitted_in_this_cycle_count_as_defined() -> None:
+    """Chapter 6.3: "defined D (+ jobs submitted in this cycle, `live`)"."""
+    assert weighed(live=5).only["work"] == pytest.approx(50 / 30, rel=1e-12)
+    assert weighed(defined=7).only["work"] == weighed(live=5).only["work"]
+
+
+def test_other_kinds_of_copies_are_no_local_input() -> None:
+    """Chapter 6.1: "avail / navail: lfn at `localdisk` or `cache` of the parent"."""
+    factors = {}
+    for kind in ("localdisk", "cache", "localtape", "remote"):
+        world = one({"nucleus": None}).data(10, here={"SITE": 5}, kind=kind)
+        factors[kind] = ask(world).only["data"]
+    half, nothing = 1.5 / 1.05, 1 / 1.1
+    assert factors == pytest.approx(
+        {"localdisk": half, "cache": half, "localtape": nothing, "remote": nothing}, rel=1e-12
+    )
+
+
+# the nucleus
+
+
+def preferred(**task: Any) -> Found:
+    """Ask about a queue of the nucleus, a sharing one and another."""
+    world = World(**task).queue("OWN", site="NUC").queue("SHARING").queue("FAR")
+    place = {"panda_queue": "OWN", "direction": "input", "ddm_endpoint_name": "SHARING_DATADISK"}
+    return ask(world.add("queue_endpoints", **place))
+
+
+@cases(
+    (preferred(), 1),
+    (preferred(t1weight=7), 7),
+    (preferred(t1weight=-1), 1),
+    (preferred(t1weight=-1, is_merging=True), 1),
+    (preferred(iointensity=501), 4),
+    (preferred(iointensity=500), 1),
+    (preferred(iointensity=501, t1weight=7), 7),
+    (preferred(currentpriority=900), 100),
+    (preferred(currentpriority=899), 1),
+    (preferred(use_scout=True), 100),
+    (preferred(use_scout=True, t1weight=101), 101),
+    (preferred(currentpriority=900, t1weight=-1), 100),
+    (preferred(currentpriority=900, eventservice=1), 1),
+    (preferred(currentpriority=900, eventservice=1, usejobcloning=True), 1),
+    (preferred(currentpriority=900, site="OWN,SHARING,FAR"), 1),
+)
+def test_queues_of_the_nucleus_are_preferred(found: Found, expected: int) -> None:
+    """Chapter 4.6: "t1 = t1weight; 0: 1, or 4 if iointensity > 500; negative (not merging): 1 after check 38. t1 = max(t1, h), h = 100 if (prio >= 900 or scout) and eventservice not in (1, 2) and not single_or_list, else 1"."""
+    rows = found.queues()
+    assert {rows["OWN"]["t1"], rows["SHARING"]["t1"]} == {expected}
+    assert rows["FAR"].get("t1", 1) == 1
+    own = rows["OWN"]
+    product = own["work"] * own["data"] * expected * own["network"] * own["preference"]
+    assert own["weight"] == pytest.approx(product, rel=1e-12)
+
+
+# the network
+
+
+def networked(rules: str = "document", /, *, active: bool = False, **link: Any) -> Found:
+    return ask(one().link("SITE", **link), rules, NW_ACTIVE=active)
+
+
+@cases(
+    (networked(queued=30, mbps=80.0), 1.8),
+    (networked(queued=75, mbps=None, closeness=11), (1.5 + 1.0) / 2),
+    (networked(queued=0, mbps=None, closeness=0), 2.0),
+    (networked(queued=30, mbps=60.0), (1.8 + 1.7) / 2),
+    (networked(queued=30, mbps=60.0, active=True), (1.8 + 1.7) / 2),
+    (networked("production", queued=30, mbps=60.0), 1.0),
+    (networked("production", queued=30, mbps=60.0, active=True), (1.8 + 1.6) / 2),
+    (ask(one({"nucleus": None})), 1.0),
+    (ask(World().queue("AT", site="NUC")), 2.5),
+    (ask(one().change("queue_storage_site", site_name=None)), 1.65),
+    (ask(World().queue("AT", site="NUC").change("queue_storage_site", site_name="SITE")), 1.65),
+)
+def test_the_network_weight_multiplies(found: Found, expected: float) -> None:
+    """ "Apply a Network weight based on connectivity between nucleus and satellite, since the output files are aggregated to the nucleus. weight = weight × networkWeight"."""
+    row = found.only
+    assert row["network"] == pytest.approx(expected, rel=1e-12)
+    assert row["weight"] == pytest.approx(101 / 20 * expected, rel=1e-12)
+
+
+def test_the_network_weight_is_told_where_it_does_not_act() -> None:
+    """network-weight.md 3: "task without nucleus: not computed; factor 1"; production without NW_ACTIVE: the number is told, the factor is 1."""
+    assert ask(one({"nucleus": None})).only["network_weight"] is None
+    silent = networked("production", queued=30, mbps=60.0).only
+    assert (silent["network_weight"], silent["network"]) == (pytest.approx(1.7), 1.0)
+
+
+def express(
+    rules: str = "document", /, *, active: bool = False, multiplier: float = 1, threshold: float = 1.7,
+    task: dict[str, Any] | None = None, **link: Any,
+) -> Found:  # fmt: skip
+    """Ask about express work; 15 files queued and 30 MB/s weigh (1.9 + 1.5) / 2 = 1.7."""
+    settings = {"NW_THRESHOLD": threshold, "NW_WEIGHT_MULTIPLIER": multiplier, "NW_ACTIVE": active}
+    world = one({"processingtype": "urgent"} | (task or {}))
+    return ask(world.link("SITE", **({"queued": 15, "mbps": 30.0} | link)), rules, **settings)
+
+
+LOW = "network_weight_low"
+PLAIN = {"processingtype": "simul"}
+
+
+@cases(
+    (express(), None),
+    (express(queued=16), LOW),
+    (express(threshold=1.71), LOW),
+    (express(multiplier=1.1), LOW),
+    (express(multiplier=0.5, queued=149), None),
+    (express(queued=16, task=PLAIN), None),
+    (express(queued=16, task=PLAIN | {"currentpriority": 1000}), LOW),
+    (express(queued=16, task=PLAIN | {"currentpriority": 999}), None),
+    (express(queued=16, task={"nucleus": None}), None),
+    (express("production", queued=16), None),
+    (express("production", queued=16, active=True), LOW),
+    (express("production", queued=16, active=True, task=PLAIN | {"currentpriority": 1000}), None),
+    (express("production", queued=16, active=True, task=PLAIN | {"currentpriority": 1001}), LOW),
+)
+def test_express_work_needs_a_good_network(found: Found, expected: str | None) -> None:
+    """ "If processingType=*urgent* or priority ≥ 1000, the Network weight must be larger than or equal to NW_THRESHOLD × NW_WEIGHT_MULTIPLIER"."""
+    assert found.check == expected
+
+
+# preference of a CPU level
+
+LEVEL = json.dumps(
+    {"sw_platform": "x86_64-el9-gcc13-opt", "cpu_pref": {"preferred_architecture_level": "x86-64-v3"}}
+)  # fmt: skip
+PUBLISHED = {
+    "cvmfs": ["any"], "containers": ["any"], "cmtconfigs": [], "tags": [],
+    "architectures": [{"type": "cpu", "arch": ["x86_64"]}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("percent", "factor"), [(40.0, 1.4), (100.0, 2.0), (None, 1.0)])
+def test_the_preferred_level_of_cpus(percent: float | None, factor: float) -> None:
+    """Chapter 6.3: "weight *= 1 + pct / 100 | CPU-level preference, software chapter"."""
+    task = {"nucleus": None, "transhome": "Athena-25.0.1", "architecture": LEVEL}
+    world = one(task, releases=["AUTO"])
+    world.add("sw_tags", panda_queue="SITE", data=json.dumps(PUBLISHED))
+    level = {"panda_queue": "SITE", "cpu_architecture_level": "x86-64-v3"}
+    world.add("worker_node_cpu_level", **level, pct_within_queue=percent)
+    row = ask(world).only
+    assert row["preference"] == pytest.approx(factor)
+    assert row["weight"] == pytest.approx(101 / 20 * factor, rel=1e-12)
+
+
+# the least weight
+
+WEIGHT_1 = {"running": 9, "activated": 0}
+
+
+def light(least: dict[str, Any], **task: Any) -> Found:
+    """Ask about a queue of weight (9 + 1) / 10 = 1."""
+    return ask(World(nucleus=None, **task).queue("SITE", **WEIGHT_1), **least)
+
+
+@cases(
+    (light({"MIN_WEIGHT_managed": 1.0}), None),
+    (light({"MIN_WEIGHT_managed": 1.01}), "below_min_weight"),
+    (light({"MIN_WEIGHT_managed": 0}), None),
+    (light({"MIN_WEIGHT_managed_MC 16 simul": 1.01}), "below_min_weight"),
+    (light({"MIN_WEIGHT_managed_MC 16 simul": 1.0, "MIN_WEIGHT_managed": 2.0}), None),
+    (light({"MIN_WEIGHT_managed_Other": 2.0}), None),
+    (light({"MIN_WEIGHT_test": 2.0}), None),
+    (light({"MIN_WEIGHT_managed": 2.0}, site="SITE"), "below_min_weight"),
+    (light({}), None),
+)
+def test_the_least_weight(found: Found, expected: str | None) -> None:
+    """Chapter, row 50: "min weight > 0 and weight < it"; 1.7: "MIN_WEIGHT_<label>_<gshare>, then MIN_WEIGHT_<label>"."""
+    assert found.check == expected
