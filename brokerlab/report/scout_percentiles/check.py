@@ -42,7 +42,7 @@ def check(
         brokerlab.errors.ConfigError: alpha=2: must be a share from 0 to 1, such as 0.02
     """
     name_of_weights = parameter if parameter in PARAMETERS else "ramcount"  # all have the same ones
-    told = _problems(
+    told = problems(
         lambda: parameters_named(parameter),
         lambda: grid(ranks, name="ranks", most=100),
         lambda: grid(margins, name="margins", most=1000),
@@ -64,7 +64,7 @@ def check(
         raise ConfigError("; ".join(told))
 
 
-def _problems(*judged: Callable[[], object]) -> list[str]:
+def problems(*judged: Callable[[], object]) -> list[str]:
     """Return what each judgement complains of."""
     told = []
     for judge in judged:

@@ -1,0 +1,241 @@
+"""Put the page of the brokerage replay report together and write the files of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from brokerlab.report.brokerage_replay import pictures, tables, tables_nuclei, tables_settings
+from brokerlab.report.brokerage_replay import sentences as say
+from brokerlab.report.brokerage_replay.study import Study
+from brokerlab.report.content import Block, Fact, Made, Page, Part, jsonable
+
+REPORT = "brokerage-replay"
+QUESTION = "What decides where work goes in this period, and which settings matter?"
+CSV_ROWS = 2000
+"""Tables with at most so many rows are also written as CSV."""
+
+
+def write(study: Study, out_dir: str | Path) -> dict[str, Any]:
+    """Write charts, tables and `results.json` of a run.
+
+    Args:
+        study: The study.
+        out_dir: Folder of the run.
+
+    Returns:
+        What `results.json` holds.
+    """
+    folder = Path(out_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    page = assemble(study, folder / "charts")
+    _write_tables(study, folder / "tables")
+    inputs = study.inputs
+    results = {
+        "report": REPORT,
+        "page": page.to_json(),
+        "numbers": numbers(study),
+        "digests": {
+            "archive": inputs.archive.digest,
+            "gdpconfig": inputs.jobs.config.digest,
+            "rules": inputs.rules.digest,
+        },
+    }
+    text = json.dumps(jsonable(results), indent=1, ensure_ascii=False, allow_nan=False)
+    (folder / "results.json").write_text(text + "\n", encoding="utf-8")
+    return results
+
+
+def assemble(study: Study, charts: Path) -> Page:
+    """Draw the charts and put the page together.
+
+    Args:
+        study: The study.
+        charts: Folder for the charts.
+    """
+    shown: dict[str, Block] = dict(pictures.draw(study, charts))
+    inputs = study.inputs
+    return Page(
+        report=REPORT,
+        question=QUESTION,
+        verdict=say.verdict(study),
+        parts=(_checks(study, shown), _weights(study, shown), _settings(study, shown),
+               _rules(study, shown), _nuclei(study, shown)),
+        cannot_tell=say.cannot_tell(study),
+        archive=inputs.archive.path.as_posix(),
+        window=f"brokerages {say.days(study)} (UTC)",
+        synthetic=inputs.archive.synthetic,
+        made=Made(facts=_facts(study)),
+    )  # fmt: skip
+
+
+def _blocks(*blocks: Block | None) -> tuple[Block, ...]:
+    """Leave out what has nothing to say."""
+    return tuple(block for block in blocks if block)
+
+
+def _checks(study: Study, shown: dict[str, Block]) -> Part:
+    seen = study.n_pairs > 0
+    return Part(
+        name="checks",
+        title="What removes queues",
+        verdict=say.checks(study),
+        picture=_blocks(shown.get("funnel"), shown.get("over_time")),
+        before_after=_blocks(tables.checks(study) if seen else None),
+        gains=_blocks(
+            shown.get("by_gshare"),
+            tables.gshares(study) if seen else None,
+            shown.get("by_queue"),
+            tables.queues(study) if seen else None,
+        ),
+        certainty=_blocks(
+            say.history(study),
+            shown.get("history"),
+            tables.history(study) if "history" in shown else None,
+            tables.worst(study),
+        ),
+        headings={
+            "picture": "The funnel, and how it changes",
+            "before_after": "Check by check",
+            "gains": "By gshare and by queue",
+            "certainty": "How sure: against what really ran",
+        },
+    )
+
+
+def _weights(study: Study, shown: dict[str, Block]) -> Part:
+    caption = f"What the weights of queues are made of, {study.n_weighed} brokerages"
+    table = tables.composition(study.composition, "composition", caption)
+    return Part(
+        name="weights",
+        title="What orders the queues that are left",
+        verdict=say.weights(study),
+        picture=_blocks(shown.get("composition")),
+        before_after=_blocks(table if "composition" in shown else None),
+        headings={"picture": "The picture, by gshare", "before_after": "Factor by factor"},
+    )
+
+
+def _settings(study: Study, shown: dict[str, Block]) -> Part:
+    return Part(
+        name="settings",
+        title="Which settings matter",
+        verdict=say.settings(study),
+        picture=_blocks(shown.get("settings")),
+        before_after=_blocks(tables_settings.settings(study) if "settings" in shown else None),
+        headings={"before_after": "Key by key"},
+    )
+
+
+def _rules(study: Study, shown: dict[str, Block]) -> Part:
+    return Part(
+        name="rules",
+        title=f"{study.rule_sets.current.capitalize()} against {study.rule_sets.other} rules",
+        verdict=say.rules(study),
+        picture=_blocks(shown.get("rule_sets")),
+        before_after=_blocks(tables_settings.rule_sets(study) if "rule_sets" in shown else None),
+        certainty=_blocks(tables_settings.switches(study)),
+        headings={"before_after": "Change by change", "certainty": "Which difference it is"},
+    )
+
+
+def _nuclei(study: Study, shown: dict[str, Block]) -> Part:
+    found = study.nuclei
+    if found is None:
+        return Part(name="nuclei", title="The choice of the nucleus", verdict=say.nuclei(study))
+    caption = "What the weights of nuclei are made of"
+    composition = tables.composition(found.composition, "nucleus_composition", caption)
+    return Part(
+        name="nuclei",
+        title="The choice of the nucleus",
+        verdict=say.nuclei(study),
+        picture=_blocks(shown.get("nuclei")),
+        before_after=_blocks(
+            tables_nuclei.nucleus_checks(found), composition if found.composition.height else None
+        ),
+        certainty=_blocks(tables_nuclei.nucleus_tasks(found)),
+        headings={"before_after": "Check by check", "certainty": "Tasks, data locality, history"},
+    )
+
+
+def _facts(study: Study) -> tuple[Fact, ...]:
+    """Return what the report knows about how it was made; the runner adds the rest."""
+    inputs = study.inputs
+    instants = (
+        f"{inputs.jobs.instants.height} instants, rounded down to {inputs.every or 'nothing'}"
+    )
+    options = ", ".join(f"{name} {value}" for name, value in inputs.rules.to_dict().items())
+    return (
+        Fact(
+            label="Archive",
+            value=f"{inputs.archive.path.as_posix()}, digest {inputs.archive.digest}",
+        ),
+        Fact(label="Window", value=f"brokerages {say.days(study)}, UTC; {instants}"),
+        Fact(label="Rule set", value=options),
+        Fact(label="gdpconfig", value=f"digest {inputs.jobs.config.digest}"),
+    )
+
+
+def numbers(study: Study) -> dict[str, Any]:
+    """Return every number of the page under a stable name."""
+    found = study.nuclei
+    return {
+        "n_tasks": study.n_tasks,
+        "n_tasks_in_period": study.inputs.n_tasks,
+        "n_brokerages": study.n_brokerages,
+        "n_pairs": study.n_pairs,
+        "n_weighed": study.n_weighed,
+        **{
+            name: frame.to_dicts()
+            for name, frame in _frames(study).items()
+            if len(frame) <= CSV_ROWS
+        },
+        "settings_skipped": study.settings.skipped,
+        "rule_sets": {
+            "current": study.rule_sets.current,
+            "other": study.rule_sets.other,
+            "n_changed": study.rule_sets.comparison.n_changed(),
+            "n_sample": study.rule_sets.n_sample,
+            "n_sample_pairs": study.rule_sets.n_sample_pairs,
+        },
+        "nuclei": None
+        if found is None
+        else {"n_tasks": found.decisions.tasks.height, "n_pairs": found.decisions.nuclei.height},
+    }
+
+
+def _frames(study: Study) -> dict[str, pl.DataFrame]:
+    """Return the frames behind the page."""
+    found = study.nuclei
+    names = ("by_check", "by_time", "by_gshare", "by_queue", "stuck", "stuck_by_gshare", "agreement",
+             "against", "composition", "composition_by_gshare", "worst")  # fmt: skip
+    frames = {name: getattr(study, name) for name in names}
+    frames |= {
+        "settings": study.settings.keys,
+        "curves": study.settings.curves,
+        "rule_totals": study.rule_sets.totals,
+        "rule_brokerages": study.rule_sets.brokerages,
+        "rule_changes": study.rule_sets.by_check,
+        "rule_switches": study.rule_sets.switches,
+    }
+    if found is not None:
+        parts = ("by_check", "outcomes", "locality", "composition", "history")
+        frames |= {f"nucleus_{name}": getattr(found, name) for name in parts}
+    return frames
+
+
+def _write_tables(study: Study, folder: Path) -> None:
+    """Write every frame as Parquet, small ones as CSV too; all decisions as Parquet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, frame in _frames(study).items():
+        frame.write_parquet(folder / f"{name}.parquet")
+        if frame.height <= CSV_ROWS:
+            frame.write_csv(folder / f"{name}.csv")
+    large = {"decided_queues": study.decisions.queues, "decided_tasks": study.decisions.tasks}
+    if study.nuclei is not None:
+        large |= {"decided_nuclei": study.nuclei.decisions.nuclei}
+    for name, frame in large.items():
+        frame.write_parquet(folder / f"{name}.parquet")

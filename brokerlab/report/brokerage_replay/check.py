@@ -1,0 +1,59 @@
+"""Refuse impossible parameters of the report before anything is loaded, all at once, by their own names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from brokerlab.brokerage.replay.clock import duration_us
+from brokerlab.brokerage.replay.plan import time_of
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.errors import ConfigError
+from brokerlab.report.brokerage_replay.settings import check_keys
+from brokerlab.report.scout_percentiles.check import FEWEST_REPLICATES, problems
+
+FEWEST_POINTS = 3
+"""Values of a key: both ends of its range and the current one."""
+
+
+def check(
+    *,
+    keys: Sequence[str],
+    rules: str,
+    every: str,
+    max_tasks: int,
+    points: int,
+    switch_sample: int,
+    n_boot: int,
+    seed: int,
+    start: str = "",
+    end: str = "",
+) -> None:
+    """Refuse impossible parameters; they are those of the notebook.
+
+    Raises:
+        ConfigError: Every parameter that is wrong, with what is allowed.
+
+    Example:
+        >>> check(keys=["NQUEUED_SAT_CAPP"], rules="document", every="1h", max_tasks=0, points=7,
+        ...     switch_sample=0, n_boot=500, seed=1)
+        Traceback (most recent call last):
+        brokerlab.errors.ConfigError: keys: 'NQUEUED_SAT_CAPP' is no key of the production brokerage, did you mean 'NQUEUED_SAT_CAP'?
+    """
+    told = problems(
+        lambda: check_keys(keys),
+        lambda: ProductionRules(rules),
+        lambda: duration_us(every, "every") if every else None,
+        lambda: time_of(start or None, "start"),
+        lambda: time_of(end or None, "end"),
+    )
+    for name, value, least in (
+        ("max_tasks", max_tasks, 0),
+        ("points", points, FEWEST_POINTS),
+        ("switch_sample", switch_sample, 0),
+        ("n_boot", n_boot, FEWEST_REPLICATES),
+        ("seed", seed, 0),
+    ):
+        if value < least:
+            told.append(f"{name}={value!r}: must be {least} or more")
+    if told:
+        raise ConfigError("; ".join(told))

@@ -1,0 +1,289 @@
+"""The sentences of the brokerage replay report, every number taken from the study."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from brokerlab.calibrate.verdict import days_of
+from brokerlab.calibrate.wording import plural
+from brokerlab.report.brokerage_replay.nuclei import Nuclei
+from brokerlab.report.brokerage_replay.removal import CANDIDATE
+from brokerlab.report.brokerage_replay.settings import JOBS, WORTH
+from brokerlab.report.brokerage_replay.study import Study
+from brokerlab.report.content import Verdict
+from brokerlab.report.format import number
+from brokerlab.report.wording import listed, percent, thin
+
+RANK = "rank"
+"""The reason of queues beyond the best ten."""
+FACTORS = {
+    "work": "running against waiting work",
+    "data": "input already there",
+    "network": "the link to the nucleus",
+    "t1": "being a T1",
+    "preference": "the preference of the task",
+    "tape": "input on tape only",
+    "space_fraction": "the free share of the storage",
+    "space_amount": "the free amount of storage",
+}
+"""What a factor of a weight stands for."""
+NAMED = 3
+"""Checks or keys named in a sentence."""
+
+
+def of(frame: pl.DataFrame, part: str, **where: Any) -> str:
+    """Show one share of a frame of `shares` with its interval; nothing where it is not there."""
+    found = frame.filter(pl.col("part") == part, **where)
+    if found.is_empty():
+        return "unknown"
+    row = found.row(0, named=True)
+    return percent(row["share"], row["lo"], row["hi"])
+
+
+def value_of(frame: pl.DataFrame, part: str) -> float:
+    """Return one share of a frame of `shares`; 0 where it is not there."""
+    found = frame.filter(pl.col("part") == part)["share"].drop_nulls()
+    return float(found[0]) if len(found) else 0.0
+
+
+def largest(
+    frame: pl.DataFrame, most: int, leave: tuple[str, ...] = (CANDIDATE,)
+) -> list[dict[str, Any]]:
+    """Return the largest parts of a frame of `shares`, without those to leave out and those of nothing."""
+    kept = frame.filter(~pl.col("part").is_in(leave), pl.col("total") > 0)
+    return kept.sort("share", "part", descending=[True, False]).head(most).to_dicts()
+
+
+def named(rows: list[dict[str, Any]]) -> str:
+    """Name parts with their shares."""
+    return listed([f"{row['part']} ({percent(row['share'])})" for row in rows]) if rows else "none"
+
+
+def days(study: Study) -> str:
+    """Show the days of the brokerages."""
+    return days_of(*study.inputs.window)
+
+
+def sample(study: Study, bars: bool = True) -> str:  # noqa: FBT001, FBT002
+    """Say what a chart of the job brokerage is made from."""
+    words = (
+        f"{days(study)}: {number(study.n_tasks)} {plural(study.n_tasks, 'task')}, {number(study.n_brokerages)} "
+        f"brokerages, {number(study.n_pairs)} pairs"
+    )
+    return f"{words}; bars and bands: 95 % intervals over tasks" if bars else words
+
+
+def verdict(study: Study) -> Verdict:
+    """Answer the question of the report in a sentence or two."""
+    if not study.n_pairs:
+        return Verdict(kind="no_answer", sentence=f"No answer: {_nothing(study)}")
+    sentence = f"{_checks_first(study)} {_weights_then(study)} {_keys_in_short(study)}"
+    return Verdict(kind="finding", sentence=thin(sentence))
+
+
+def _nothing(study: Study) -> str:
+    outcomes = study.decisions.tasks["outcome"].unique().sort().to_list()
+    return f"none of the {study.n_brokerages} brokerages came to look at a queue; they ended as {listed(outcomes)}."
+
+
+def _checks_first(study: Study) -> str:
+    hard = 1 - value_of(study.by_check, CANDIDATE) - value_of(study.by_check, RANK)
+    top = largest(study.by_check, NAMED, (CANDIDATE, RANK))
+    return (
+        f"Checks decide first: of {study.n_pairs:,} pairs of task and queue they remove {percent(hard)}, most by "
+        f"{named(top)}; {of(study.by_check, CANDIDATE)} become candidates."
+    )
+
+
+def _weights_then(study: Study) -> str:
+    top = largest(study.composition, 1, ())
+    if not top:
+        return "Nowhere two queues compete by weight."
+    row = top[0]
+    share = percent(row["share"], row["lo"], row["hi"])
+    return (
+        f"Among the queues left, {FACTORS[row['part']]} makes {share} of the spread of the weight."
+    )
+
+
+def _keys_in_short(study: Study) -> str:
+    moved = study.settings.keys.filter(pl.col("shift").fill_null(0) > 0)
+    if moved.is_empty():
+        return "None of the settings tried moves a job."
+    worth = moved.filter("worth")["key"].to_list()
+    n = study.settings.keys.height
+    if not worth:
+        return f"None of {n} settings moves {percent(WORTH)} of the jobs with one step from its value, beyond doubt."
+    return f"Of {n} settings {len(worth)} are worth calibrating: {listed(worth[:5])}{' and others' if len(worth) > 5 else ''}."
+
+
+def checks(study: Study) -> Verdict:
+    """Say what removes queues, and how many tasks are left without one."""
+    stages = (
+        study.decisions.tasks.drop_nulls("stage")["stage"]
+        .value_counts()
+        .sort("count", "stage", descending=[True, False])
+    )
+    last = f", most at {stages['stage'][0]}" if stages.height else ""
+    stuck = f"{of(study.stuck, 'stuck')} of the brokerages leave their task without a queue{last}"
+    top = largest(study.by_check, NAMED, (CANDIDATE, RANK))
+    return Verdict(
+        kind="finding",
+        subject="Checks",
+        sentence=thin(
+            f"{named(top)} remove most pairs; {stuck}."[:1].upper()
+            + f"{named(top)} remove most pairs; {stuck}."[1:]
+        ),
+    )
+
+
+def weights(study: Study) -> Verdict:
+    """Say what orders the queues that are left."""
+    rows = largest(study.composition, len(FACTORS), ())
+    if not rows:
+        return Verdict(
+            kind="no_answer",
+            subject="Weight",
+            sentence="No answer: nowhere two queues compete by weight.",
+        )
+    parts = [f"{row['part']} {percent(row['share'], row['lo'], row['hi'])}" for row in rows]
+    return Verdict(
+        kind="finding",
+        subject="Weight",
+        sentence=thin(f"Of the spread of the log weight among competing queues: {listed(parts)}."),
+    )
+
+
+def settings(study: Study) -> Verdict:
+    """Say which settings matter."""
+    keys = study.settings.keys
+    if keys.is_empty():
+        return Verdict(
+            kind="no_answer", subject="Settings", sentence="No answer: no key could be tried."
+        )
+    top = [
+        f"{row['key']} ({percent(row['shift'], row['lo'], row['hi'])} of the {_things(row['decides'])} at "
+        f"{row['at']:g}{_unit(row['unit'])})"
+        for row in keys.head(NAMED).iter_rows(named=True)
+    ]
+    still = keys.filter(pl.col("shift").fill_null(0) == 0)["key"].to_list()
+    none = f" {listed(still)} move nothing." if still else ""
+    return Verdict(
+        kind="finding",
+        subject="Settings",
+        sentence=thin(
+            f"Over their sensible range most goes elsewhere with {listed(top)}. {_keys_in_short(study)}{none}"
+        ),
+    )
+
+
+def _things(decides: str) -> str:
+    return "jobs" if decides == JOBS else "tasks"
+
+
+def _unit(unit: str) -> str:
+    return f" {unit}" if unit else ""
+
+
+def rules(study: Study) -> Verdict:
+    """Say how often the rule sets differ, and by what."""
+    found = study.rule_sets
+    single = ""
+    if found.switches.height and found.n_sample_pairs:
+        row = found.switches.row(0, named=True)
+        single = (
+            f" One difference, {row['switch']} ({row['rows']}), makes {percent(row['explained'])} of those in a sample "
+            f"of {found.n_sample} brokerages."
+        )
+    same = found.comparison.n_changed() == 0
+    sentence = (
+        f"The {found.other} rules decide every pair as the {found.current} rules do."
+        if same
+        else f"The {found.other} rules decide {of(found.totals, 'pairs')} of the pairs otherwise than the {found.current} "
+        f"rules; {of(found.brokerages, 'best')} of the brokerages get another best queue, "
+        f"{of(found.brokerages, 'outcome')} end otherwise.{single}"
+    )
+    return Verdict(kind="finding", subject="Rule sets", sentence=thin(sentence))
+
+
+def nuclei(study: Study) -> Verdict:
+    """Say what decides the nucleus."""
+    found = study.nuclei
+    if found is None:
+        return Verdict(
+            kind="no_answer", subject="Nuclei", sentence=f"No answer: {study.inputs.no_nuclei}."
+        )
+    top = largest(found.by_check, NAMED)
+    none = 1 - value_of(found.outcomes, "nucleus")
+    waived = ""
+    if found.locality.height:
+        waived = f" The check of data locality was waived for {of(found.locality, 'waived')} of the tasks with input."
+    return Verdict(
+        kind="finding",
+        subject="Nuclei",
+        sentence=thin(
+            f"Nuclei are removed most by {named(top)}; {percent(none)} of {_n_tasks(found)} tasks get none.{waived}"
+        ),
+    )
+
+
+def _n_tasks(found: Nuclei) -> int:
+    return found.decisions.tasks.height
+
+
+def history(study: Study) -> str:
+    """Say how the replay agrees with where jobs ran, and against what chance."""
+    rows = study.agreement
+    jobs = int(rows["whole"][0]) if rows.height else 0
+    if not jobs:
+        return "No job that ran belongs to a brokerage of the replay."
+    sentence = (
+        f"Of {jobs:,} jobs that really ran, {of(rows, 'candidate')} ran at a queue that the replay calls a candidate, "
+        f"{of(rows, 'best_three')} at one of its best three and {of(rows, 'first')} at its first; queues drawn at random "
+        f"from those looked at would be candidates for {of(rows, 'by_chance')}."
+    )
+    if study.inputs.archive.synthetic:
+        sentence += (
+            " The archive is synthetic: its jobs were placed by the generator, not by a brokerage, so this says "
+            "nothing of how well the replay follows the real system."
+        )
+    return thin(sentence)
+
+
+def cannot_tell(study: Study) -> tuple[str, ...]:
+    """Collect what the replay cannot tell, from what it found."""
+    notes = [
+        *study.inputs.jobs.notes,
+        *([] if study.inputs.nuclei is None else study.inputs.nuclei.notes),
+    ]
+    told = [f"Approximated: {note}." for note in dict.fromkeys(notes)]
+    if study.inputs.sampled:
+        told.insert(
+            0,
+            f"A sample: {study.n_tasks:,} of {study.inputs.n_tasks:,} tasks, drawn at random, are replayed.",
+        )
+    if study.inputs.archive.synthetic:
+        told.insert(
+            0,
+            "The archive is synthetic: the shares of checks and factors are those of its generator, not of a real "
+            "system; that its jobs ran somewhere is no evidence for or against a check.",
+        )
+    told += [f"{key} was not tried: {why}." for key, why in study.settings.skipped.items()]
+    told += [
+        (
+            "Consequences: every brokerage is replayed in the state that history left. With another setting or rule set "
+            "the queues that later tasks saw would have been others; a key's effect on waiting times is not known."
+        ),
+        "One key at a time: two keys moved together may do more or less than both alone.",
+        (
+            "Which candidate a single job goes to: the replay gives the candidates of a task and their weights; "
+            "expected jobs are divided in proportion to the weights."
+        ),
+    ]
+    if study.inputs.every:
+        told.append(
+            f"Moments: instants are rounded down to {study.inputs.every}; what changed within it is not seen."
+        )
+    return tuple(thin(sentence) for sentence in told)

@@ -1,0 +1,335 @@
+"""Which settings matter: every key over its sensible range, all else as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage import production_tasks
+from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.reach import reachable
+from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.brokerage.sensitivity import keys_read, sensitivity_by_task
+from brokerlab.errors import ConfigError, nearest
+from brokerlab.gdpconfig import Config
+from brokerlab.gdpconfig.keys import LINEAR_UNITS, CatalogueKey, rows, rows_of
+from brokerlab.report.brokerage_replay.removal import KEYS
+from brokerlab.report.brokerage_replay.shares import shares
+
+JOBS, TASKS = "jobs", "nuclei"
+"""What a key decides: where jobs go, or which nucleus a task gets."""
+USUAL_KEYS = (
+    *("NQUEUED_SAT_CAP", "NQUEUED_NUC_CAP_FOR_JOBS", "IO_INTENSITY_CUTOFF"),
+    *("SIZE_CUTOFF_TO_MOVE_INPUT", "STORAGE_MIN_FREE_SIZE", "MAX_DISKIO_DEFAULT"),
+    *("NW_QUEUE_IMPORTANCE", "MIN_WEIGHT_managed", "DISK_THRESHOLD", "INPUT_SIZE_FRACTION"),
+)
+"""Ten keys of different kinds: links, nuclei, input, storage, disk traffic, weight, the choice of the nucleus."""
+WORTH = 0.01
+"""A key is worth calibrating where at least so many of the jobs go elsewhere one step from its value, beyond doubt [1]."""
+DECADES = 10**4
+"""Range of a key that may be 0, on a logarithmic scale."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the keys would change.
+
+    Attributes:
+        keys: One row per key, the one that matters most first: ``key``, ``decides`` (jobs, nuclei), ``unit``,
+            ``current``, ``least`` and ``most`` tried, ``scale``; and of the value at which most goes elsewhere:
+            ``at``, ``shift, lo, hi`` (share of the expected jobs that goes elsewhere), ``pairs`` (share decided
+            differently), ``without`` (change of the share of brokerages without a queue), ``reachable`` (change of the
+            mean share of slots; null for nuclei); ``down, down_lo, down_hi`` and ``up, up_lo, up_hi``, the shares one step
+            below and above the current value; ``worth`` (one of their lower ends reaches `WORTH`).
+        curves: One row per key and value: ``key, decides, value, is_current``, ``shift, lo, hi, pairs, without,
+            reachable``.
+        skipped: Key to the reason why it could not be tried.
+    """
+
+    keys: pl.DataFrame
+    curves: pl.DataFrame
+    skipped: dict[str, str]
+
+
+def grid(row: CatalogueKey, current: Any, points: int) -> list[Any]:
+    """Return values from the least to the largest sensible one, the current one among them.
+
+    The current value takes the place of the nearest other one, so that no two values are nearly the same; a 0 that
+    only means the default is left out.
+
+    Args:
+        row: The catalogue's row.
+        current: Value in force; null = none.
+        points: How many, 3 at least.
+
+    Raises:
+        ConfigError: The key is no number, or has no bounds.
+
+    Example:
+        >>> grid(rows_of("NQUEUED_SAT_CAP")[0], 150, 4)
+        [10, 150, 1000, 10000]
+        >>> grid(rows_of("NW_QUEUE_IMPORTANCE")[0], 0.5, 3)
+        [0.0, 0.5, 1.0]
+    """
+    if row.type == "bool":
+        return [False, True]
+    if row.type not in ("int", "float") or row.minimum is None or row.maximum is None:
+        raise ConfigError(f"{row.key}: the catalogue gives it no range to try")
+    low, high = row.minimum, row.maximum
+    if scale_of(row) == "linear":
+        tried = np.linspace(low, high, points).tolist()
+    else:
+        with_zero = low <= 0 and not row.zero_is_undefined
+        first = low if low > 0 else max(1.0, high / DECADES)
+        tried = [
+            *([low] if with_zero else []),
+            *np.geomspace(first, high, points - with_zero).tolist(),
+        ]
+    if current is not None:
+        log = scale_of(row) == "log"
+        inner = tried[1:-1]
+        tried.remove(min(inner, key=lambda value: _distance(value, current, log=log)))
+    values = {round(value) if row.type == "int" else value for value in tried}
+    return sorted(values if current is None else {*values, current})
+
+
+def _distance(value: float, current: float, *, log: bool) -> float:
+    """Return how far apart two values are on their scale."""
+    if not log:
+        return abs(value - current)
+    return float(abs(np.log(max(value, 0.1)) - np.log(max(current, 0.1))))
+
+
+def scale_of(row: CatalogueKey) -> str:
+    """Return how a key is searched: ``linear`` or ``log`` (sizes, counts, rates)."""
+    return "linear" if row.unit in LINEAR_UNITS or row.type == "bool" else "log"
+
+
+def check_keys(keys: Iterable[str], *, name: str = "keys") -> None:
+    """Refuse keys that the catalogue does not know for the brokerage of production, all at once.
+
+    Raises:
+        ConfigError: Which, and what was meant.
+    """
+    problems = []
+    for key in keys:
+        if not _rows(key):
+            known = {row.key for row in _brokerage_rows()}
+            problems.append(
+                f"{name}: {key!r} is no key of the production brokerage, {nearest(key, known)}"
+            )
+    if problems:
+        raise ConfigError("; ".join(problems))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Side:
+    """One of the brokerages, as it decides with the settings in force.
+
+    Attributes:
+        name: `JOBS` or `TASKS`.
+        what: What the sensitivity is asked of.
+        read: Keys that it reads.
+        tasks: ``jeditaskid, snapshot, gshare, label, placed`` (the task got a queue, or a nucleus).
+        n_pairs: Pairs looked at.
+        reachable: Mean share of slots that a task may reach; null for nuclei.
+    """
+
+    name: str
+    what: Decisions | Replay
+    read: frozenset[str]
+    tasks: pl.DataFrame
+    n_pairs: int
+    reachable: float | None
+
+
+def studied(
+    decisions: Decisions,
+    nuclei: Replay | None,
+    keys: Sequence[str],
+    *,
+    points: int,
+    n_boot: int,
+    seed: int,
+) -> Settings:
+    """Try every key.
+
+    Args:
+        decisions: Of the job brokerage.
+        nuclei: What the choice of the nucleus saw; None: its keys are skipped.
+        keys: Keys or patterns of the catalogue; a pattern is set for every share that occurs.
+        points: Values tried per key.
+        n_boot: Bootstrap replicates.
+        seed: Of the bootstrap.
+    """
+    sides = {JOBS: _of_jobs(decisions)}
+    if nuclei is not None:
+        sides[TASKS] = _of_nuclei(nuclei, decisions.world.rules)
+    config = decisions.world.config
+    parts, skipped = [], {}
+    for key in dict.fromkeys(keys):
+        row = _rows(key)[0]
+        name = TASKS if row.components == ("taskbrokerage",) else JOBS
+        if name not in sides:
+            skipped[key] = "the archive cannot tell the choice of the nucleus"
+        elif row.key not in sides[name].read:
+            skipped[key] = "no check and no weight reads it under this rule set and these settings"
+        else:
+            side = sides[name]
+            current = _current(config, key, row, side.tasks)
+            values = grid(row, current, points)
+            totals, changes = sensitivity_by_task(
+                side.what, key, values, rules=decisions.world.rules
+            )
+            bounds = _bounds(changes, side.tasks, len(values), n_boot=n_boot, seed=seed)
+            parts.append(_curve(key, row, current, side, totals, bounds))
+    curves = pl.concat(parts) if parts else pl.DataFrame(schema=_CURVE)
+    return Settings(keys=_ranked(curves), curves=curves, skipped=skipped)
+
+
+_CURVE = pl.Schema(
+    {
+        **dict.fromkeys(("key", "decides", "unit", "scale"), pl.String()),
+        **dict.fromkeys(("value", "current"), pl.Float64()),
+        "is_current": pl.Boolean(),
+        **dict.fromkeys(("shift", "lo", "hi", "pairs", "without", "reachable"), pl.Float64()),
+    }
+)
+
+
+def _of_jobs(decisions: Decisions) -> _Side:
+    facts = decisions.world.tables["tasks"].select(*KEYS, "gshare", label="prodsourcelabel")
+    tasks = decisions.tasks.select(*KEYS, placed=pl.col("outcome") == "candidates")
+    reach = reachable(decisions)["reachable"].mean()
+    return _Side(
+        name=JOBS,
+        what=decisions,
+        read=frozenset(keys_read(decisions)),
+        tasks=tasks.join(facts, on=KEYS, how="left", maintain_order="left"),
+        n_pairs=decisions.queues.height,
+        reachable=None if reach is None else float(reach),  # type: ignore[arg-type]
+    )
+
+
+def _of_nuclei(replay: Replay, rules: ProductionRules) -> _Side:
+    found = production_tasks.decide(replay.for_tasks(), rules=rules, config=replay.config)
+    facts = replay.tasks.select(*KEYS, "gshare", label="prodsourcelabel")
+    tasks = found.tasks.select(*KEYS, placed=pl.col("outcome") == "nucleus")
+    return _Side(
+        name=TASKS,
+        what=replay,
+        read=frozenset(keys_read(replay)),
+        tasks=tasks.join(facts, on=KEYS, how="left", maintain_order="left"),
+        n_pairs=found.nuclei.height,
+        reachable=None,
+    )
+
+
+def _current(config: Config, key: str, row: CatalogueKey, tasks: pl.DataFrame) -> Any:
+    """Return the value in force; of a key by share the one that most brokerages see."""
+    place = {"app": row.app, "component": row.components[0], "vo": "atlas"}
+    if row.key != key or row.pattern is None:
+        return config.get(key, **place)
+    scopes = (
+        tasks.group_by("gshare", "label")
+        .len()
+        .sort("len", "gshare", "label", descending=[True, False, False])
+    )
+    seen: dict[Any, int] = {}
+    for gshare, label, n in scopes.iter_rows():
+        value = config.get(key, gshare=gshare, prodsourcelabel=label, **place)
+        seen[value] = seen.get(value, 0) + n
+    return max(seen, key=lambda value: seen[value])
+
+
+def _bounds(
+    changes: pl.DataFrame, tasks: pl.DataFrame, n_values: int, *, n_boot: int, seed: int
+) -> pl.DataFrame:
+    """Return the interval of the share of jobs that go elsewhere, one row per value."""
+    every = tasks.select(*KEYS, "placed").join(pl.DataFrame({"step": range(n_values)}), how="cross")
+    table = every.join(changes, on=["step", *KEYS], how="left").select(
+        "step",
+        "jeditaskid",
+        moved=pl.col("shift").fill_nan(None).fill_null(0.0),
+        weighed=(pl.col("placed") | (pl.col("without") == -1))
+        .fill_null(value=False)
+        .cast(pl.Int64),
+    )
+    found = shares(table, ["moved"], "weighed", by=["step"], n_boot=n_boot, seed=seed)
+    still = pl.col("total") == 0  # nothing moves: nothing was seen to vary
+    return found.sort("step").select(
+        pl.when(~still).then(name).alias(name) for name in ("lo", "hi")
+    )
+
+
+def _curve(
+    key: str,
+    row: CatalogueKey,
+    current: Any,
+    side: _Side,
+    totals: pl.DataFrame,
+    bounds: pl.DataFrame,
+) -> pl.DataFrame:
+    """Put the curve of one key together, in shares and differences from now."""
+    n_tasks = max(side.tasks.height, 1)
+    without = side.tasks.height - int(side.tasks["placed"].sum())
+    reach = (
+        pl.lit(None, pl.Float64)
+        if side.reachable is None
+        else pl.col("slots_reachable") - side.reachable
+    )
+    return (
+        totals.hstack(bounds)
+        .select(
+            key=pl.lit(key),
+            decides=pl.lit(side.name),
+            unit=pl.lit(row.unit),
+            scale=pl.lit(scale_of(row)),
+            value=pl.col("value").cast(pl.Float64),
+            current=pl.lit(None if current is None else float(current), pl.Float64),
+            is_current="is_current",
+            shift=pl.col("weight_shift").fill_nan(None),
+            lo="lo",
+            hi="hi",
+            pairs=pl.col("n_pairs") / max(side.n_pairs, 1),
+            without=(pl.col("n_without") - without) / n_tasks,
+            reachable=reach,
+        )
+        .cast(_CURVE)
+    )
+
+
+def _ranked(curves: pl.DataFrame) -> pl.DataFrame:
+    """Return one row per key, the one that moves most first, at the value where most goes elsewhere."""
+    moved = pl.col("shift").fill_null(0)
+    order = curves.sort("key", moved, "pairs", "value", descending=[False, True, True, False])
+    first = order.unique("key", keep="first", maintain_order=True).rename({"value": "at"})
+    ends = curves.group_by("key").agg(least=pl.col("value").min(), most=pl.col("value").max())
+    found = first.drop("is_current").join(ends, on="key")
+    below = curves.filter(pl.col("value") < pl.col("current")).sort("value", descending=True)
+    above = curves.filter(pl.col("value") > pl.col("current")).sort("value")
+    for name, side in (("down", below), ("up", above)):
+        step = side.unique("key", keep="first", maintain_order=True)
+        named = {"shift": name, "lo": f"{name}_lo", "hi": f"{name}_hi"}
+        found = found.join(step.select("key", *named).rename(named), on="key", how="left")
+    least = pl.max_horizontal("down_lo", "up_lo")
+    least = pl.when(pl.col("current").is_null()).then("lo").otherwise(least)
+    return found.with_columns(worth=(least >= WORTH).fill_null(value=False)).sort(
+        moved, "pairs", "key", descending=[True, True, False]
+    )
+
+
+def _brokerage_rows() -> list[CatalogueKey]:
+    """Return the rows of the catalogue that the production brokerages read."""
+    mine = {("jobbroker",), ("taskbrokerage",), ("core",)}
+    return [row for row in rows() if row.components in mine and row.scope == "brokerage"]
+
+
+def _rows(key: str) -> list[CatalogueKey]:
+    """Return the rows of a key that the production brokerages read."""
+    return [row for row in rows_of(key) if row in _brokerage_rows()]

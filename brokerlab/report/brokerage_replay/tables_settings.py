@@ -1,0 +1,140 @@
+"""The tables of settings and rule sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from brokerlab.report.brokerage_replay.cells import INTERVALS, count, pct, value
+from brokerlab.report.brokerage_replay.settings import JOBS
+from brokerlab.report.brokerage_replay.study import Study
+from brokerlab.report.content import Column, Num, Row, Table
+from brokerlab.report.format import number
+
+
+def settings(study: Study) -> Table:
+    """Lay out the keys: where they stand, and what one step and their whole range would move."""
+    rows = [
+        Row(
+            cells={
+                "key": row["key"],
+                "unit": row["unit"],
+                "current": value(row["current"]),
+                "range": f"{value(row['least'])} to {value(row['most'])}",
+                "down": _side(row, "down"),
+                "up": _side(row, "up"),
+                "at": value(row["at"]),
+                "shift": pct(row["shift"], row["lo"], row["hi"]),
+                "pairs": pct(row["pairs"]),
+                "without": pct(row["without"]),
+                "reachable": None if row["reachable"] is None else pct(row["reachable"]),
+            },
+            note="worth calibrating" if row["worth"] else "",
+        )
+        for row in study.settings.keys.iter_rows(named=True)
+    ]
+    return Table(
+        name="settings",
+        caption="What each setting would change, all others as they are",
+        columns=(
+            Column(key="key", label="Key"),
+            Column(key="unit", label="Unit"),
+            Column(key="current", label="Current"),
+            Column(key="range", label="Range tried"),
+            Column(key="down", label="One step down: elsewhere", unit="% of jobs"),
+            Column(key="up", label="One step up: elsewhere", unit="% of jobs"),
+            Column(key="at", label="Most moves at"),
+            Column(key="shift", label="elsewhere", unit="% of jobs"),
+            Column(key="pairs", label="decided otherwise", unit="% of pairs"),
+            Column(key="without", label="without a queue", unit="points"),
+            Column(key="reachable", label="slots in reach", unit="points"),
+        ),
+        rows=tuple(rows),
+        footnote=(
+            f"{INTERVALS} Elsewhere: mean share of a task's expected jobs that another weight, candidate or check sends "
+            f"to another queue{_nuclei_too(study)}. Points: per cent of brokerages, and of the running slots, now less "
+            "then. A key by share is set to one value for all shares. Worth calibrating: one step moves 1 % beyond doubt."
+        ),
+    )
+
+
+def _nuclei_too(study: Study) -> str:
+    of_tasks = study.settings.keys.filter(pl.col("decides") != JOBS)["key"].to_list()
+    return f"; of {', '.join(of_tasks)}: a task's chance to get another nucleus" if of_tasks else ""
+
+
+def rule_sets(study: Study) -> Table:
+    """Lay out how often the rule sets differ, in all and by what became of what."""
+    found = study.rule_sets
+    words = {
+        "pairs": "decided otherwise, in all",
+        "gained": f"candidates under {found.other} rules only",
+        "lost": f"candidates under {found.current} rules only",
+        "other_reason": "skipped under both, for another reason",
+    }
+    both = pl.concat([found.totals, found.by_check])
+    rows = [
+        Row(
+            cells={
+                "what": words.get(row["part"], row["part"]),
+                "pairs": count(row["total"]),
+                "share": pct(row["share"], row["lo"], row["hi"]),
+            }
+        )
+        for row in both.iter_rows(named=True)
+    ]
+    return Table(
+        name="rule_sets",
+        caption=f"Pairs that {found.other} rules decide otherwise than {found.current} rules",
+        columns=(
+            Column(key="what", label=f"{found.current} → {found.other}"),
+            Column(key="pairs", label="Pairs"),
+            Column(key="share", label="Share", unit="% of pairs"),
+        ),
+        rows=tuple(rows),
+        footnote=f"{INTERVALS} Below the first four lines: the most frequent changes.",
+    )
+
+
+def switches(study: Study) -> Table | None:
+    """Lay out the single differences of the rule sets that change something."""
+    found = study.rule_sets
+    shown = found.switches.filter(pl.col("n_changed") > 0)
+    if shown.is_empty():
+        return None
+    rows = [
+        Row(
+            cells={
+                "switch": row["switch"],
+                "rows": row["rows"],
+                "changed": count(row["n_changed"]),
+                "explained": pct(row["explained"]),
+            }
+        )
+        for row in shown.iter_rows(named=True)
+    ]
+    idle = found.switches.height - shown.height
+    return Table(
+        name="switches",
+        caption=f"Single differences of the rule sets, tried alone on {found.n_sample} brokerages",
+        columns=(
+            Column(key="switch", label="Difference"),
+            Column(key="rows", label="Rows of the chapters"),
+            Column(key="changed", label="Changes", unit="pairs"),
+            Column(key="explained", label="Of the whole difference", unit="%"),
+        ),
+        rows=tuple(rows),
+        footnote=(
+            f"The sets differ on {number(found.n_sample_pairs)} pairs there; shares need not add up to 100 %, as a pair "
+            f"may need two differences, or follow from either. matching: all text rules together. {idle} others "
+            "change nothing there."
+        ),
+    )
+
+
+def _side(row: dict[str, Any], side: str) -> Num | None:
+    """Return what one step to a side moves; none where the current value is the last one."""
+    if row[side] is None:
+        return None
+    return pct(row[side], row[f"{side}_lo"], row[f"{side}_hi"])
