@@ -130,13 +130,13 @@ def _complete(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(whole=usable & whole, complete=usable & (whole | partly))
 
 
-def _limits(tasks: pl.DataFrame, config: Config) -> pl.DataFrame:
+def _limits(tasks: pl.DataFrame, config: Config, component: str) -> pl.DataFrame:
     """Return the tasks with MAX_MISSING_INPUT_FILES and MIN_INPUT_COMPLETENESS of their VO."""
     names = {"max_missing": "MAX_MISSING_INPUT_FILES", "min_percent": "MIN_INPUT_COMPLETENESS"}
     rows = [
         {"vo": vo}
         | {
-            column: float(config.get(key, app="jedi", component="jobbroker", vo=vo))
+            column: float(config.get(key, app="jedi", component=component, vo=vo))
             for column, key in names.items()
         }
         for vo in tasks["vo"].unique().to_list()
@@ -153,6 +153,7 @@ def completeness(
     *,
     config: Config | None = None,
     rules: ProductionRules | None = None,
+    component: str = "jobbroker",
 ) -> Completeness:
     """Decide for many tasks whether their input is complete somewhere it can be read.
 
@@ -167,6 +168,7 @@ def completeness(
             be read.
         config: MAX_MISSING_INPUT_FILES, MIN_INPUT_COMPLETENESS, by the task's VO.
         rules: ``other_status_up`` (J15); null = ``document``.
+        component: Component of the two keys: ``jobbroker``, ``anal_jobbroker``.
 
     Returns:
         See :class:`Completeness`. Merge chunks are treated like the others; tasks with inputprestaging have
@@ -181,6 +183,7 @@ def completeness(
     rows = _limits(
         rows.unique(["jeditaskid", "snapshot"], keep="first", maintain_order=True),
         config or Config.empty(),
+        component,
     )
     names = real(datasets, distributed=False)
     asked = pl.concat(

@@ -31,13 +31,13 @@ class Ids:
     @classmethod
     def of(cls, tasks: pl.DataFrame, queues: pl.DataFrame, tables: Tables) -> Ids:
         """Number parents and sites in name order."""
-        parents = _numbered(queues.select("parent"), "p_id")
+        parents = numbered(queues.select("parent"), "p_id")
         places = [
             tables["queue_storage_site"]["site_name"], queues["q_site"], tasks["t_nucleus"],
             tables["nuclei"]["nucleus"],
         ]  # fmt: skip
         names = pl.concat([place.rename("site") for place in places]).drop_nulls().to_frame()
-        sites = _numbered(names, "id")
+        sites = numbered(names, "id")
         storage = tables["queue_storage_site"].join(
             sites.rename({"site": "site_name", "id": "p_storage_id"}), on="site_name"
         )
@@ -51,13 +51,13 @@ class Ids:
             .join(site.rename({"site": "q_site", "id": "q_site_id"}), on="q_site", how="left")
             .join(self.storage, on="parent", how="left")
             .join(
-                _numbered(queues.select("q_fairsharepolicy"), "q_policy"),
+                numbered(queues.select("q_fairsharepolicy"), "q_policy"),
                 on="q_fairsharepolicy",
                 how="left",
                 nulls_equal=True,
             )
             .join(
-                _numbered(queues.select("parent", "p_releases"), "q_offer"),
+                numbered(queues.select("parent", "p_releases"), "q_offer"),
                 on=["parent", "p_releases"],
                 how="left",
                 nulls_equal=True,
@@ -74,15 +74,15 @@ class Ids:
             )
             .with_columns(pl.col("t_nucleus_id").fill_null(-1))
             .join(
-                _numbered(tasks.select(POLICY), "t_policy"), on=POLICY, how="left", nulls_equal=True
+                numbered(tasks.select(POLICY), "t_policy"), on=POLICY, how="left", nulls_equal=True
             )
             .join(
-                _numbered(tasks.select(SOFTWARE), "t_request"),
+                numbered(tasks.select(SOFTWARE), "t_request"),
                 on=SOFTWARE,
                 how="left",
                 nulls_equal=True,
             )
-            .join(_numbered(tasks.select("snapshot"), "t_state"), on="snapshot", how="left")
+            .join(numbered(tasks.select("snapshot"), "t_state"), on="snapshot", how="left")
         )
         keys = {
             "t_link": ("t_state", "t_nucleus_id", "t_express"),
@@ -92,12 +92,12 @@ class Ids:
         }
         for name, columns in keys.items():
             tasks = tasks.join(
-                _numbered(tasks.select(columns), name), on=columns, how="left", nulls_equal=True
+                numbered(tasks.select(columns), name), on=columns, how="left", nulls_equal=True
             )
         return tasks.sort("t"), queues
 
 
-def _numbered(frame: pl.DataFrame, name: str) -> pl.DataFrame:
+def numbered(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     """Return the distinct rows, sorted, with their numbers."""
     distinct = frame.unique().sort(frame.columns)
     return distinct.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(name))

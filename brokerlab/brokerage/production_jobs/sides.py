@@ -44,7 +44,7 @@ def build(
     """
     return (
         _state(tasks, state, ids, rules),
-        _policies(tasks, queues, matching),
+        policies(tasks, queues, matching),
         _software(tasks, queues, state, matching),
         _complete(tasks, state, complete, ids),
         link_side(tasks, links, ids, rules=rules, config=config),
@@ -128,7 +128,7 @@ def _state(tasks: pl.DataFrame, state: Tables, ids: Ids, rules: ProductionRules)
     return Side("t_state", "p_id", rows, missing)
 
 
-def _policies(tasks: pl.DataFrame, queues: pl.DataFrame, matching: MatchingRules) -> Side:
+def policies(tasks: pl.DataFrame, queues: pl.DataFrame, matching: MatchingRules) -> Side:
     """Return the pairs of (kind of task, policy) that are a zero share."""
     kinds = tasks.select(*POLICY, "t_policy").unique().sort("t_policy")
     policies = queues.select("q_fairsharepolicy", "q_policy").unique().sort("q_policy")

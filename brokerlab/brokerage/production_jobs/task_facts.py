@@ -58,7 +58,7 @@ def task_facts(
     frame = frame.with_columns(**_kind(rules))
     frame = frame.with_columns(**_counted_by(resource_queues))
     return frame.select(
-        "t", "jeditaskid", "snapshot", "at", pl.col("^t_.*$"), **_plain(), **_memory(),
+        "t", "jeditaskid", "snapshot", "at", pl.col("^t_.*$"), **_plain(), **memory(),
         **_disk(rules), **_time(), **_t1(),
     )  # fmt: skip
 
@@ -131,7 +131,7 @@ def _plain() -> dict[str, pl.Expr]:
     }
 
 
-def _memory() -> dict[str, pl.Expr]:
+def memory() -> dict[str, pl.Expr]:
     """``t_ram`` [MB] (0: no check) and whether it scales with cores (4.2)."""
     ram, chunk, merge = _number("ramcount"), _number("chunk_ramcount"), _number("mergeramcount")
     merged = (
