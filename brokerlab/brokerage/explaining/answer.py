@@ -10,6 +10,7 @@ from typing import Any
 from brokerlab.brokerage.check import Reason
 from brokerlab.brokerage.words import worded
 from brokerlab.gdpconfig import Config
+from brokerlab.gdpconfig import keys as catalogue
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,8 @@ def setting(config: Config, key: str, component: str, scope: dict[str, str | Non
         component: Where it is looked up.
         scope: Values of placeholders.
     """
+    if not catalogue.rows_of(key):  # a key of an organisation's own, read by its own checks
+        return Setting(key, None, "", is_default=False)
     found = config.found(key, app="jedi", component=component, vo="atlas", **scope)
     name = key
     for placeholder, text in scope.items():

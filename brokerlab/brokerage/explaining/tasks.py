@@ -10,7 +10,7 @@ from brokerlab.brokerage.explaining.answer import TaskExplanation
 from brokerlab.brokerage.explaining.nuclei import ENDED as NUCLEUS_ENDED
 from brokerlab.brokerage.explaining.queues import ENDED as QUEUE_ENDED
 from brokerlab.brokerage.explaining.selection import Subject, subject
-from brokerlab.brokerage.funnel import funnel_of
+from brokerlab.brokerage.funnels import funnel_of
 from brokerlab.brokerage.obstacles import what_would_help
 from brokerlab.brokerage.production_jobs.decisions import TEMPORARY
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.compare import Comparison, compare
+from brokerlab.brokerage.comparison import Comparison, compare
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.replay import Replay

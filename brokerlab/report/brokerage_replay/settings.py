@@ -14,7 +14,7 @@ from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.reach import reachable
 from brokerlab.brokerage.replay import Replay
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.brokerage.sensitivity import keys_read, sensitivity_by_task
+from brokerlab.brokerage.sensitivities import keys_read, sensitivity_by_task
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.keys import LINEAR_UNITS, CatalogueKey, rows, rows_of

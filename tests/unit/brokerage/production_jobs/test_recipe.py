@@ -11,7 +11,7 @@ import pytest
 
 from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.checklist import inserted, replaced, without
-from brokerlab.brokerage.funnel import funnel
+from brokerlab.brokerage.funnels import funnel
 from brokerlab.brokerage.production_jobs.again import redecided
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE, brokerage_of
 from brokerlab.brokerage.production_jobs.checks import queue_checks

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage import production_tasks
-from brokerlab.brokerage.compare import Comparison, compare_views
+from brokerlab.brokerage.comparison import Comparison, compare_views
 from brokerlab.brokerage.production_jobs import again
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
