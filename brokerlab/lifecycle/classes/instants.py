@@ -1,0 +1,97 @@
+"""The instants that a classification is made for: one, or all hours of a month."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+import numpy as np
+import polars as pl
+
+from brokerlab.errors import ConfigError, DataError
+from brokerlab.numerics import IntArray
+
+At: TypeAlias = datetime | Sequence[datetime] | pl.DataFrame
+"""What a public function takes as ``at``: an instant, several, or a table ``snapshot``, ``at`` (UTC without zone)."""
+
+
+@dataclass(frozen=True)
+class Instants:
+    """Instants in the order of time.
+
+    Attributes:
+        snapshots: Number of each instant.
+        at_us: The instants [us since 1970], ascending.
+    """
+
+    snapshots: IntArray
+    at_us: IntArray
+
+    @classmethod
+    def of(cls, at: At) -> Instants:
+        """Read the argument ``at``.
+
+        Args:
+            at: One instant (snapshot 0), several (numbered as given), or a table ``snapshot``, ``at``.
+
+        Raises:
+            ConfigError: A time has a zone.
+            DataError: A column is missing, a value is null, or a snapshot comes twice.
+
+        Example:
+            >>> Instants.of(datetime(1970, 1, 1, 0, 1)).at_us.tolist()
+            [60000000]
+        """
+        if not isinstance(at, pl.DataFrame):
+            times = [at] if isinstance(at, datetime) else list(at)
+            zoned = [str(time) for time in times if time.tzinfo is not None]
+            if zoned:
+                raise ConfigError(f"at: {zoned[0]} has a zone; UTC without zone is needed")
+            at = pl.DataFrame(
+                {"snapshot": range(len(times)), "at": times},
+                schema={"snapshot": pl.Int64, "at": pl.Datetime("us")},
+            )
+        problems = [f"at.{name}: missing" for name in ("snapshot", "at") if name not in at]
+        if not problems:
+            nulls = at.select(pl.col("snapshot", "at").null_count()).row(0, named=True)
+            problems = [f"at.{name}: {count} null(s)" for name, count in nulls.items() if count]
+            doubled = at["snapshot"].is_duplicated().sum()
+            problems += [f"at.snapshot: {doubled} rows share a number"] if doubled else []
+        if problems:
+            raise DataError("; ".join(problems) + "; give one row per instant, snapshot and at")
+        typed = at.select(
+            pl.col("snapshot").cast(pl.Int64), pl.col("at").cast(pl.Datetime("us")).cast(pl.Int64)
+        ).sort("at", "snapshot")
+        return cls(typed["snapshot"].to_numpy(), typed["at"].to_numpy())
+
+    def __len__(self) -> int:
+        return len(self.at_us)
+
+    @property
+    def first(self) -> datetime:
+        """The first instant."""
+        return _time(int(self.at_us[0]))
+
+    @property
+    def last(self) -> datetime:
+        """The last instant."""
+        return _time(int(self.at_us[-1]))
+
+    @property
+    def step_us(self) -> int:
+        """Largest step that leads from the first instant to every other [us]."""
+        return max(int(np.gcd.reduce(self.at_us - self.at_us[0])), 1)
+
+    def columns(self, place: IntArray) -> dict[str, pl.Series]:
+        """Return ``snapshot`` and ``at`` of the instants at some positions."""
+        return {
+            "snapshot": pl.Series(self.snapshots[place], dtype=pl.Int64),
+            "at": pl.Series(self.at_us[place], dtype=pl.Int64).cast(pl.Datetime("us")),
+        }
+
+
+def _time(us: int) -> datetime:
+    time: datetime = pl.Series([us], dtype=pl.Int64).cast(pl.Datetime("us"))[0]
+    return time

@@ -1,0 +1,95 @@
+"""How many at every instant: sums over spans, as changes added up in the order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import polars as pl
+
+from brokerlab.engines import microseconds
+from brokerlab.lifecycle.classes.instants import Instants
+from brokerlab.numerics import IntArray
+
+
+def cell(time: nw.Expr, instants: Instants) -> nw.Expr:
+    """Number the step of the instants that a time falls into, on every engine.
+
+    The instants lie on steps from the first one on: times of one cell ``c`` have passed at exactly the instants of
+    step ``c`` and later.
+
+    Args:
+        time: A time; null gives null.
+        instants: The instants.
+    """
+    step, last = instants.step_us, int(instants.at_us[-1] - instants.at_us[0])
+    after = microseconds(time) - int(instants.at_us[0])
+    whole = (after + (step - 1)) // step
+    late = nw.when(after > last).then(nw.lit(last // step + 1)).otherwise(whole)
+    return nw.when(after <= 0).then(nw.lit(0)).otherwise(late).cast(nw.Int64())
+
+
+def place_of_cell(cells: pl.Series, instants: Instants, *, null: int) -> IntArray:
+    """Return the first instant at which the times of a cell have passed; nulls get a place of their own."""
+    steps = (instants.at_us - instants.at_us[0]) // instants.step_us
+    places = np.searchsorted(steps, cells.fill_null(0).to_numpy(), side="left")
+    return np.where(cells.is_null().to_numpy(), null, places).astype(np.int64)
+
+
+def levels(
+    changes: pl.DataFrame, keys: Sequence[str], measures: Sequence[str], instants: Instants
+) -> pl.DataFrame:
+    """Add up what begins and ends.
+
+    Args:
+        changes: ``keys``, ``measures`` (whole numbers), ``enter``, ``leave``: places of the first instant at which
+            the row counts, and of the first at which it does not any more.
+        keys: Columns to sum by; null is a key too.
+        measures: What to sum.
+        instants: The instants.
+
+    Returns:
+        ``snapshot, at``, keys, measures, for the instants at which some row of the key counts; sorted.
+    """
+    rows = changes.filter(pl.col("enter") < pl.col("leave"))
+    one = pl.lit(1, pl.Int64).alias("rows")
+    begun = rows.select(*keys, *measures, one, place="enter")
+    ended = rows.select(*keys, *(-pl.col(name) for name in measures), -one, place="leave")
+    numbers = [*measures, "rows"]
+    summed = (
+        pl.concat([begun, ended])
+        .group_by(*keys, "place")
+        .agg(pl.col(numbers).sum())
+        .sort(*keys, "place")
+        .with_columns(
+            pl.col(numbers).cum_sum().over(keys),
+            until=pl.col("place").shift(-1, fill_value=len(instants)).over(keys),
+        )
+        .filter((pl.col("rows") > 0) & (pl.col("place") < pl.col("until")))
+    )
+    spread = summed.with_columns(place=pl.int_ranges("place", "until")).explode("place")
+    place = spread["place"].cast(pl.Int64).to_numpy()
+    found = spread.select(*keys, *measures).with_columns(**instants.columns(place))
+    return found.select("snapshot", "at", *keys, *measures).sort("snapshot", *keys)
+
+
+def placed(spans: nw.LazyFrame[Any], instants: Instants) -> nw.LazyFrame[Any]:
+    """Replace ``enter`` and ``leave`` of spans by their cells, and keep the spans that some instant sees."""
+    # times first: one expression holds the time many times over, which takes engines long to plan
+    first = spans.filter(
+        (nw.col("enter").is_null() | (nw.col("enter") <= instants.last))
+        & (nw.col("leave").is_null() | (nw.col("leave") > instants.first))
+    )
+    return first.with_columns(
+        enter=cell(nw.col("enter"), instants), leave=cell(nw.col("leave"), instants)
+    )
+
+
+def with_places(spans: pl.DataFrame, instants: Instants) -> pl.DataFrame:
+    """Replace the cells ``enter`` and ``leave`` by places of instants; null is always, and to this day."""
+    return spans.with_columns(
+        enter=pl.Series(place_of_cell(spans["enter"], instants, null=0)),
+        leave=pl.Series(place_of_cell(spans["leave"], instants, null=len(instants))),
+    )

@@ -1,0 +1,98 @@
+"""The two rule sets of the classification and every switch on which they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from brokerlab.rulesets import RuleSet, Switch
+
+SWITCHES: dict[str, Switch] = {
+    "half_life_hours": Switch(6, 12, "half-life"),
+    "sample_status": Switch("finished", "started", "sample status", ("finished", "started")),
+    "wait_time": Switch("first_seen", "first_seen", "wait time", ("first_seen", "recorded")),
+    "effective_n": Switch("weights", "weights", "effective n", ("weights", "jobs")),
+    "long_q_status": Switch(
+        "activated_starting",
+        "activated_sent_push",
+        "current sample",
+        ("activated_starting", "activated_sent_push"),
+    ),
+    "empty_long_queue": Switch("w_mean", "w_mean", "L empty", ("w_mean", "none")),
+    "hi_test": Switch("all", "either", "hi test", ("all", "either")),
+    "percentile_basis": Switch(
+        "w_cl95upp", "grid_ranking", "percentile basis", ("w_cl95upp", "grid_ranking")
+    ),
+    "percentile_low": Switch(0.33, 0.333, "percentile rank"),
+    "percentile_high": Switch(0.67, 0.667, "percentile rank"),
+    "empty_percentile": Switch("constants", "mid", "section 3", ("constants", "mid")),
+    "recent_activity": Switch(
+        "analysis_start", "slot_rate", "recent activity", ("analysis_start", "slot_rate")
+    ),
+    "task_rules": Switch("share", "progress", "S class", ("share", "progress")),
+    "threshold_inclusive": Switch(True, False, "boundary slots = threshold"),
+    "express_is_s": Switch(True, True, "Express Analysis"),
+    "missing_usage": Switch("zero", "skip", "section 5", ("zero", "skip")),
+    "default_threshold_b": Switch(8000, 8000, "B default"),
+}
+"""Rows of site-task-classification.md 8, by their subject, and the two differences named in its sections 3 and 5."""
+
+
+@dataclass(frozen=True, init=False)
+class ClassRules(RuleSet):
+    """One rule set of the classification with its switches; part of every result's provenance.
+
+    Where the last column of the chapter's table recommends the code, both rule sets follow it.
+
+    Attributes:
+        rules: ``document`` (the published page, production where it is silent) or ``production``.
+        half_life_hours: Half-life of a job's weight [h].
+        sample_status: Jobs whose wait counts: ``finished`` ones, or all that have ``started`` (active: running,
+            holding, merging, transferring, finished, failed, closed, cancelled; archived: any).
+        wait_time: First running minus first activated of the status log (``first_seen``), or the job's own times
+            even where there is a log (``recorded``).
+        effective_n: Degrees of freedom: the sum of ``weights``, or the number of ``jobs`` less one.
+        long_q_status: Jobs that queue: activated and starting ones, or activated and sent ones, with starting
+            ones at queues whose workflow begins with ``push`` only.
+        empty_long_queue: ``long_q_mean`` of a queue where nobody waits longer than the mean: the mean, or none.
+        hi_test: ``all`` three conditions, strict; or ``either`` the ranking or limit and length, limits included.
+        percentile_basis: Upper limits of all classified queues, or rankings of the queues of type GRID.
+        percentile_low: Rank of the percentile below which a queue may be hi, a fraction.
+        percentile_high: Rank of the percentile above which a queue is lo, a fraction.
+        empty_percentile: Without a queue to take percentiles of: the ``constants`` alone, or every queue is ``mid``.
+        recent_activity: A queue that is hi needs a start of an analysis job in 24 h, or a slot to-running rate.
+        task_rules: S for User Analysis at 90 % (``share``), or by progress and remaining jobs of class A and B.
+        threshold_inclusive: Slots equal to a threshold belong to the better class.
+        express_is_s: Tasks of Express Analysis are S.
+        missing_usage: A user without usage data has ``zero`` slots, or the task is not evaluated (``skip``) unless it is
+            S by its share.
+        default_threshold_b: USER_USAGE_THRESHOLD_B where the configuration has none [slots].
+
+    Source: site-task-classification.md 8.
+
+    Example:
+        >>> ClassRules().half_life_hours, ClassRules("production").half_life_hours
+        (6, 12)
+    """
+
+    SWITCHES: ClassVar[Mapping[str, Switch]] = SWITCHES
+    SUBJECT: ClassVar[str] = "class rules"
+
+    half_life_hours: float
+    sample_status: str
+    wait_time: str
+    effective_n: str
+    long_q_status: str
+    empty_long_queue: str
+    hi_test: str
+    percentile_basis: str
+    percentile_low: float
+    percentile_high: float
+    empty_percentile: str
+    recent_activity: str
+    task_rules: str
+    threshold_inclusive: bool
+    express_is_s: bool
+    missing_usage: str
+    default_threshold_b: float
