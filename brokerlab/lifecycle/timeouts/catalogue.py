@@ -18,12 +18,15 @@ MUST_STAY = 2
 """``relocationflag`` of a job that may not move."""
 
 
-def timeout_rules(rules: TimeoutRules, limits: Limits) -> tuple[TimeoutRule, ...]:
+def timeout_rules(
+    rules: TimeoutRules, limits: Limits, *, least_transferring_s: int = 0
+) -> tuple[TimeoutRule, ...]:
     """Return the rules of a rule set in the chapter's order.
 
     Args:
         rules: The rule set; it decides which rules there are and what they ask.
         limits: The limits that are set.
+        least_transferring_s: No queue lets jobs be transferring for shorter [s].
 
     Returns:
         Rules over the columns of :func:`brokerlab.lifecycle.timeouts.facts.facts`; a name may come twice.
@@ -32,7 +35,7 @@ def timeout_rules(rules: TimeoutRules, limits: Limits) -> tuple[TimeoutRule, ...
         *_waiting(rules, limits),
         *_queued(rules),
         *_running(rules, limits),
-        *_ending(rules, limits),
+        *_ending(rules, limits, least_transferring_s),
         *(code_rules(limits) if rules.code_only_rules else ()),
     )
 
@@ -108,7 +111,7 @@ def _inactive_queue(rules: TimeoutRules) -> TimeoutRule:
     """Return rule 7; in two steps the second one takes a job by either of its times (section 2.3)."""
     modified, changed = col("modificationtime_us"), col("statechangetime_us")
     own = nw.when(col("jobstatus") == "activated").then(modified).otherwise(changed)
-    condition = _urgent() & col("queue_idle")
+    condition = _urgent()
     if rules.label_limits:
         # a null type or flag is no match here, other than in rules 5 and 6
         condition = condition & _jedi(rules, "managed") & (col("processingtype") != "pmerge")
@@ -122,7 +125,7 @@ def _inactive_queue(rules: TimeoutRules) -> TimeoutRule:
         opens = own
     return TimeoutRule(
         number=7, name="inactive_queue", action="reassign", statuses=("activated", "starting"),
-        **wait, condition=condition, exempt=_staying(rules), opens=opens,
+        **wait, condition=condition, where=col("queue_idle"), exempt=_staying(rules), opens=opens,
     )  # fmt: skip
 
 
@@ -191,18 +194,17 @@ def _heartbeats(rules: TimeoutRules, limits: Limits) -> tuple[TimeoutRule, ...]:
             )
         )  # fmt: skip
     if not rules.transferring_heartbeat_users:
-        own_stage_out = (col("jobsubstatus") != "") & col("heartbeat_own")
         found.append(
             TimeoutRule(
                 number=11, name="heartbeat_transferring", action="fail", statuses=("transferring",),
-                **silence, condition=own_stage_out, exempt=everywhere(rules), keys=keys,
+                **silence, condition=col("jobsubstatus") != "", where=col("heartbeat_own"), exempt=everywhere(rules), keys=keys,
                 second_s=col("heartbeat_s") if rules.second_look else None,
             )
         )  # fmt: skip
     return tuple(found)
 
 
-def _ending(rules: TimeoutRules, limits: Limits) -> tuple[TimeoutRule, ...]:
+def _ending(rules: TimeoutRules, limits: Limits, least_s: int) -> tuple[TimeoutRule, ...]:
     """Return rules 12 to 15: after the payload."""
     exempt = everywhere(rules)
     urgent = _urgent() if rules.holding_hi_from_800 else col("currentpriority") > URGENT
@@ -219,15 +221,15 @@ def _ending(rules: TimeoutRules, limits: Limits) -> tuple[TimeoutRule, ...]:
             condition=low, exempt=exempt, keys=("TIMEOUT_holding",),
             second_s=_second(rules, limits.holding_s),
         ),
-        *_transferring(rules),
+        *_transferring(rules, least_s),
     )  # fmt: skip
 
 
-def _transferring(rules: TimeoutRules) -> tuple[TimeoutRule, ...]:
+def _transferring(rules: TimeoutRules, least_s: int) -> tuple[TimeoutRule, ...]:
     """Return rules 14 and 15."""
     high = _urgent()
     limits: tuple[nw.Expr, nw.Expr] = (col("transtimehi_s"), col("transtimelo_s"))
-    wait = fixed("endtime, else starttime", 0)
+    wait = fixed("endtime, else starttime", least_s)
     if rules.transferring_fixed_limits:
         high = high & (col("prodsourcelabel") != "user").fill_null(value=True)
         limits = (nw.lit(2 * DAY_S), nw.lit(6 * DAY_S))

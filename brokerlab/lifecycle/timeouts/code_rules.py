@@ -27,6 +27,7 @@ def _rule(
     *,
     keys: tuple[str, ...] = (),
     second_s: int | None = None,
+    where: nw.Expr | None = None,
 ) -> TimeoutRule:
     return TimeoutRule(
         number=number,
@@ -35,6 +36,7 @@ def _rule(
         statuses=statuses,
         **fixed(*wait),
         condition=condition,
+        where=true() if where is None else where,
         exempt=true(value=False),
         source=SOURCE,
         keys=keys,
@@ -45,7 +47,7 @@ def _rule(
 def code_rules(limits: Limits) -> tuple[TimeoutRule, ...]:
     """Return the rules whose names begin with ``x_``; no queue is exempt from them."""
     user, kind = col("prodsourcelabel").is_in(USERS), col("eventservice")
-    unreported = (col("statechangetime_us") != col("modificationtime_us")) & ~col("output_report")
+    changed_since = col("statechangetime_us") != col("modificationtime_us")
     silence = limits.heartbeat_s["analysis"]
     urgent_es = kind.is_in((1, CO_JUMBO)) & (col("currentpriority") >= ES_PRIORITY)
     es_day = urgent_es.fill_null(value=False) | (kind == ES_MERGE)
@@ -56,7 +58,7 @@ def code_rules(limits: Limits) -> tuple[TimeoutRule, ...]:
     return (
         _rule(
             16, "holding_user", "fail", ("holding",), ("modificationtime or endtime", 3 * HOUR_S),
-            user & unreported, second_s=3 * HOUR_S,
+            user & changed_since, where=~col("output_report"), second_s=3 * HOUR_S,
         ),
         _rule(
             17, "transferring_user", "fail", ("transferring",), ("modificationtime", silence),

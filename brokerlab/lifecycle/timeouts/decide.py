@@ -147,27 +147,22 @@ def judged(known: pl.DataFrame, order: Sequence[TimeoutRule], *, at: datetime) -
         The columns of ``SCHEMA`` and ``acts``, whether the second look agrees: one row per job and rule that is too old.
     """
     now = microseconds_of(at)
-    parts = [_empty()]
+    jobs = nw.from_native(known.lazy())
+    parts = [_empty().lazy()]
     for rule in order:
-        frame = nw.from_native(known).filter(rule.selects)
+        frame = jobs.filter(rule.selects)
         if rule.opens is not None:
-            frame = _opened(frame, rule, rule.opens, now)
+            # some job's own time opens the rule for its queue (section 2.3)
+            opener = (rule.opens + rule.limit_s * SECOND < now).fill_null(value=False)
+            frame = frame.filter(opener.max().over("computingsite"))
         late = frame.with_columns(since_us=rule.since, limit_s=rule.limit_s, due_us=rule.due_us)
         late = late.filter(nw.col("due_us") < now)
         told = late.with_columns(acts=(rule.agrees_us < now).fill_null(value=False) & ~rule.spares)
         parts.append(_rows(told.to_native(), rule, now))
-    return pl.concat(parts)
+    return pl.concat(parts).collect()
 
 
-def _opened(
-    frame: nw.DataFrame[pl.DataFrame], rule: TimeoutRule, opens: nw.Expr, now: int
-) -> nw.DataFrame[pl.DataFrame]:
-    """Keep the jobs at queues where some job's own time opens the rule (section 2.3)."""
-    opener = frame.filter(opens + rule.limit_s * SECOND < now)
-    return frame.filter(nw.col("computingsite").is_in(opener["computingsite"].unique().to_list()))
-
-
-def _rows(late: pl.DataFrame, rule: TimeoutRule, now: int) -> pl.DataFrame:
+def _rows(late: pl.LazyFrame, rule: TimeoutRule, now: int) -> pl.LazyFrame:
     hours = pl.lit(HOUR_S, dtype=pl.Float64)
     return late.select(
         *JOB,

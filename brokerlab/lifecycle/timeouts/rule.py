@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import narwhals.stable.v2 as nw
@@ -42,7 +42,8 @@ class TimeoutRule:
         since: That time [us since 1970].
         limit_s: How old it may be [s].
         least_s: Lower bound of the limit over all jobs [s].
-        condition: What else must hold.
+        condition: What else must hold, of the job alone.
+        where: What else must hold, of its queue, its workflow or its output reports.
         exempt: Where the job's queue is exempt from it.
         keys: gdpconfig keys it reads.
         second_s: What fails the job looks again and wants it silent for this long [s]; null: no second look.
@@ -59,21 +60,21 @@ class TimeoutRule:
     least_s: int
     condition: nw.Expr
     exempt: nw.Expr
+    where: nw.Expr = field(default_factory=lambda: nw.lit(value=True))
     source: str = "timeouts-rebrokerage.md 2"
     keys: tuple[str, ...] = ()
     second_s: nw.Expr | None = None
     opens: nw.Expr | None = None
 
     @property
-    def label(self) -> str:
-        """Name and action: a name may stand for two rules."""
-        return f"{self.name}:{self.action}"
-
-    @property
     def selects(self) -> nw.Expr:
         """Return where the rule looks at a job at all, whatever its age."""
-        chosen = col("jobstatus").is_in(self.statuses) & self.condition & ~self.exempt
-        return chosen.fill_null(value=False)
+        return self.of_job & (self.where & ~self.exempt).fill_null(value=False)
+
+    @property
+    def of_job(self) -> nw.Expr:
+        """Return where the rule looks at a job for what the job is, whatever its queue."""
+        return (col("jobstatus").is_in(self.statuses) & self.condition).fill_null(value=False)
 
     @property
     def due_us(self) -> nw.Expr:
