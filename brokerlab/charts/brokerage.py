@@ -5,7 +5,7 @@ Shares are numbers from 0 to 1 in the frames and per cent on the axes; intervals
 
 from __future__ import annotations
 
-from typing import Literal
+import math
 
 import altair as alt
 import polars as pl
@@ -262,18 +262,9 @@ def _panel_of_key(rows: pl.DataFrame, highest: float, share_title: str) -> Chart
     """Draw one key; the current value is a grey line."""
     row = rows.row(0, named=True)
     values = [*rows["value"], row["current"]]
-    log: Literal["symlog", "log"] = "symlog" if min(values) <= 0 else "log"
     x_title = f"value [{row['unit'] or '1'}]"
-    x = alt.X(
-        "value:Q",
-        title=x_title,
-        scale=alt.Scale(
-            type=log if row["scale"] == "log" else "linear",
-            domain=[min(values), max(values)],
-            nice=False,
-        ),
-        axis=alt.Axis(tickCount=4, grid=False, format="~s", labelOverlap=True),
-    )
+    scale, axis = _axis_of_values(min(values), max(values), log=row["scale"] == "log")
+    x = alt.X("value:Q", title=x_title, scale=scale, axis=axis)
     y = alt.Y("share:Q", title=share_title, scale=alt.Scale(domain=[0, highest]))
     base = alt.Chart(rows).encode(x=x)
     band = base.mark_area(color=PROPOSED, opacity=0.18).encode(
@@ -285,6 +276,20 @@ def _panel_of_key(rows: pl.DataFrame, highest: float, share_title: str) -> Chart
     return alt.layer(band, line.encode(y=y), mark).properties(
         width=(WIDTH - 60) // 2, height=110, title=alt.Title(row["key"], fontSize=12, offset=4)
     )
+
+
+def _axis_of_values(low: float, high: float, *, log: bool) -> tuple[alt.Scale, alt.Axis]:
+    """Return scale and axis of a key's values: linear, or one tick per power of ten, and 0 where it is one of them."""
+    if not log:
+        axis = alt.Axis(tickCount=5, grid=False, format="~g")
+        return alt.Scale(domain=[low, high], nice=False), axis
+    first = math.floor(math.log10(low)) if low > 0 else 0
+    powers = [10**n for n in range(first, math.ceil(math.log10(high)) + 1)]
+    ticks = [value for value in ([0] if low <= 0 else []) + powers if low <= value <= high]
+    axis = alt.Axis(values=ticks, grid=False, format="~s", labelOverlap=True)
+    if low > 0:
+        return alt.Scale(type="log", domain=[low, high], nice=False), axis
+    return alt.Scale(type="symlog", constant=1, domain=[low, high], nice=False), axis
 
 
 def _names(shown: pl.DataFrame, column: str) -> alt.Y:

@@ -13,4 +13,14 @@ from brokerlab.report.brokerage_replay.inputs import Inputs, load
 from brokerlab.report.brokerage_replay.settings import USUAL_KEYS
 from brokerlab.report.brokerage_replay.study import Study, study
 
-__all__ = ["USUAL_KEYS", "Inputs", "Study", "assemble", "check", "load", "pictures", "study", "write"]
+__all__ = [
+    "USUAL_KEYS",
+    "Inputs",
+    "Study",
+    "assemble",
+    "check",
+    "load",
+    "pictures",
+    "study",
+    "write",
+]

@@ -125,7 +125,11 @@ def _settings(study: Study, shown: dict[str, Block]) -> Part:
         title="Which settings matter",
         verdict=say.settings(study),
         picture=_blocks(shown.get("settings")),
-        before_after=_blocks(tables_settings.settings(study) if "settings" in shown else None),
+        before_after=_blocks(
+            *(tables_settings.near(study), tables_settings.far(study))
+            if "settings" in shown
+            else ()
+        ),
         headings={"before_after": "Key by key"},
     )
 
@@ -147,7 +151,9 @@ def _nuclei(study: Study, shown: dict[str, Block]) -> Part:
     if found is None:
         return Part(name="nuclei", title="The choice of the nucleus", verdict=say.nuclei(study))
     caption = "What the weights of nuclei are made of"
-    composition = tables.composition(found.composition, "nucleus_composition", caption)
+    composition = tables.composition(
+        found.composition, "nucleus_composition", caption, say.NUCLEUS_FACTORS
+    )
     return Part(
         name="nuclei",
         title="The choice of the nucleus",

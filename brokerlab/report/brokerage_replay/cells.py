@@ -11,9 +11,9 @@ INTERVALS = "In brackets: 95 % intervals from resampling tasks."
 
 
 def pct(share: float | None, low: float | None = None, high: float | None = None) -> Num:
-    """Return a share as per cent, with one decimal at least."""
+    """Return a share as per cent, with one decimal at least and two at most."""
     ends = [None if end is None else 100 * end for end in (share, low, high)]
-    places = max(1, decimals_for(*ends)) if ends[1] is not None else 1
+    places = min(2, max(1, decimals_for(*ends))) if ends[1] is not None else 1
     return Num(value=ends[0], lo=ends[1], hi=ends[2], decimals=places)
 
 

@@ -23,7 +23,7 @@ def placed(ran: pl.DataFrame, tasks: pl.DataFrame, best: pl.DataFrame) -> pl.Dat
         best: From `removal.best_of_queue`.
 
     Returns:
-        One row per brokerage and queue with jobs: ``jeditaskid, snapshot, queue, n_jobs, check, rank`` and
+        One row per brokerage and queue with jobs: ``jeditaskid, snapshot, queue, n_jobs, check, rank, place`` and
         ``by_chance``, the share of the brokerage's queues that are candidates.
     """
     times = tasks.select(*KEYS, "brokerage_time").sort("brokerage_time")

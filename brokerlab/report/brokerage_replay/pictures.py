@@ -94,9 +94,8 @@ def over_time(study: Study) -> Drawn | None:
         f"{row['check']} changes most: from {percent(row['low'])} to {percent(row['high'])} of the pairs of a "
         f"{'day' if _daily(study) else 'week'}"
     )
-    chart = charts.over_time_chart(
-        frame, finding=finding, sample=say.sample(study), share_title="[% of pairs]"
-    )
+    words = f"{say.sample(study)}; none where all pairs are of one task"
+    chart = charts.over_time_chart(frame, finding=finding, sample=words, share_title="[% of pairs]")
     return chart, finding
 
 
@@ -174,7 +173,7 @@ def history(study: Study) -> Drawn | None:
         "over tasks. Other lines: what the replay says against the queue. Grey tick: queues drawn at random."
     )
     chart = charts.history_chart(
-        rows.select(name="part", share="share", lo="lo", hi="hi"),
+        rows.select("share", "lo", "hi", name=pl.col("part").replace(say.RANK, "rank: beyond the best ten")),
         chance=chance(study), finding=finding, sample=sample,
     )  # fmt: skip
     return chart, finding
@@ -225,7 +224,7 @@ def settings(study: Study) -> Drawn | None:
     finding = thin(
         f"Worth calibrating: {listed(worth[:4])}{' and others' if len(worth) > 4 else ''}"
         if worth
-        else f"Most moves with {top['key']}: {percent(top['shift'], top['lo'], top['hi'])}, but no single step moves 1 % beyond doubt"
+        else f"Most moves with {top['key']}: {percent(top['shift'], top['lo'], top['hi'])}; halved or doubled, none moves 1 % beyond doubt"
     )
     sample = (
         f"{say.sample(study)}. Blue: share of the expected jobs (nuclei: chance of tasks) that goes elsewhere at another "

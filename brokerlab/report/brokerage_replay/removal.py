@@ -102,20 +102,20 @@ def best_of_queue(decisions: Decisions, replay: Replay) -> pl.DataFrame:
     """Say what became of each stored queue at each brokerage, by that of its pseudo-queues which came furthest.
 
     Returns:
-        One row per brokerage and queue: ``jeditaskid, snapshot, queue``, ``check`` (`CANDIDATE`: not removed),
-        ``rank`` (null: not ranked).
+        One row per brokerage and queue: ``jeditaskid, snapshot, queue``, ``place`` (name of that pseudo-queue, or the
+        queue itself), ``check`` (`CANDIDATE`: not removed), ``rank`` (null: not ranked).
     """
-    place = pl.DataFrame({"check": order(decisions)}).with_row_index("place")
+    steps = pl.DataFrame({"check": order(decisions)}).with_row_index("step")
     parents = replay.tables["queues"].select("panda_queue", "unified_name").unique("panda_queue")
     return (
         decisions.queues.select(*KEYS, pl.col("panda_queue", "check").cast(pl.String), "rank")
         .with_columns(pl.col("check").fill_null(CANDIDATE))
-        .join(place, on="check")
+        .join(steps, on="check")
         .join(parents, on="panda_queue", how="left")
         .with_columns(queue=pl.coalesce("unified_name", "panda_queue"))
-        .sort("place", pl.col("rank").fill_null(99), descending=[True, False])
+        .sort("step", pl.col("rank").fill_null(99), "panda_queue", descending=[True, False, False])
         .unique([*KEYS, "queue"], keep="first", maintain_order=True)
-        .select(*KEYS, "queue", "check", "rank")
+        .select(*KEYS, "queue", "check", "rank", place="panda_queue")
         .sort(*KEYS, "queue")
     )
 

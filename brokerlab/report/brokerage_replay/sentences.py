@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage.production_jobs.decisions import TEMPORARY
 from brokerlab.calibrate.verdict import days_of
 from brokerlab.calibrate.wording import plural
 from brokerlab.report.brokerage_replay.nuclei import Nuclei
@@ -24,11 +25,16 @@ FACTORS = {
     "network": "the link to the nucleus",
     "t1": "being a T1",
     "preference": "the preference of the task",
+}
+"""What a factor of the weight of a queue stands for."""
+NUCLEUS_FACTORS = {
+    "work": "work left at the nucleus",
+    "data": "input already there",
     "tape": "input on tape only",
     "space_fraction": "the free share of the storage",
     "space_amount": "the free amount of storage",
 }
-"""What a factor of a weight stands for."""
+"""What a factor of the weight of a nucleus stands for."""
 NAMED = 3
 """Checks or keys named in a sentence."""
 
@@ -115,8 +121,12 @@ def _keys_in_short(study: Study) -> str:
     worth = moved.filter("worth")["key"].to_list()
     n = study.settings.keys.height
     if not worth:
-        return f"None of {n} settings moves {percent(WORTH)} of the jobs with one step from its value, beyond doubt."
-    return f"Of {n} settings {len(worth)} are worth calibrating: {listed(worth[:5])}{' and others' if len(worth) > 5 else ''}."
+        return f"None of {n} settings moves {percent(WORTH)} of the jobs beyond doubt when it is halved or doubled."
+    some = f"{listed(worth[:5])}{' and others' if len(worth) > 5 else ''}"
+    return (
+        f"Worth calibrating, of {n} settings tried: {some}; halved or doubled, each moves {100 * WORTH:g} % of the jobs or "
+        "more beyond doubt."
+    )
 
 
 def checks(study: Study) -> Verdict:
@@ -126,17 +136,19 @@ def checks(study: Study) -> Verdict:
         .value_counts()
         .sort("count", "stage", descending=[True, False])
     )
-    last = f", most at {stages['stage'][0]}" if stages.height else ""
+    last = f", most often because of {_stage(stages['stage'][0])}" if stages.height else ""
     stuck = f"{of(study.stuck, 'stuck')} of the brokerages leave their task without a queue{last}"
     top = largest(study.by_check, NAMED, (CANDIDATE, RANK))
     return Verdict(
         kind="finding",
         subject="Checks",
-        sentence=thin(
-            f"{named(top)} remove most pairs; {stuck}."[:1].upper()
-            + f"{named(top)} remove most pairs; {stuck}."[1:]
-        ),
+        sentence=thin(f"Most pairs are removed by {named(top)}; {stuck}."),
     )
+
+
+def _stage(name: str) -> str:
+    """Name a stage of the brokerage."""
+    return "temporary problems" if name == TEMPORARY else name
 
 
 def weights(study: Study) -> Verdict:
@@ -184,7 +196,7 @@ def _things(decides: str) -> str:
 
 
 def _unit(unit: str) -> str:
-    return f" {unit}" if unit else ""
+    return "" if unit in ("", "weight", "fraction", "factor", "ratio") else f" {unit}"
 
 
 def rules(study: Study) -> Verdict:
@@ -254,11 +266,11 @@ def history(study: Study) -> str:
 
 def cannot_tell(study: Study) -> tuple[str, ...]:
     """Collect what the replay cannot tell, from what it found."""
-    notes = [
-        *study.inputs.jobs.notes,
-        *([] if study.inputs.nuclei is None else study.inputs.nuclei.notes),
-    ]
-    told = [f"Approximated: {note}." for note in dict.fromkeys(notes)]
+    notes = list(study.inputs.jobs.notes)
+    told = [f"Approximated: {note}." for note in notes]
+    if study.inputs.nuclei is not None:
+        others = [note for note in study.inputs.nuclei.notes if note not in notes]
+        told += [f"Approximated at the choice of the nucleus: {note}." for note in others]
     if study.inputs.sampled:
         told.insert(
             0,

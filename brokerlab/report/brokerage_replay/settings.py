@@ -30,7 +30,7 @@ USUAL_KEYS = (
 )
 """Ten keys of different kinds: links, nuclei, input, storage, disk traffic, weight, the choice of the nucleus."""
 WORTH = 0.01
-"""A key is worth calibrating where at least so many of the jobs go elsewhere one step from its value, beyond doubt [1]."""
+"""A key is worth calibrating if, halved or doubled, it sends at least so many of the jobs elsewhere, beyond doubt [1]."""
 DECADES = 10**4
 """Range of a key that may be 0, on a logarithmic scale."""
 
@@ -44,8 +44,9 @@ class Settings:
             ``current``, ``least`` and ``most`` tried, ``scale``; and of the value at which most goes elsewhere:
             ``at``, ``shift, lo, hi`` (share of the expected jobs that goes elsewhere), ``pairs`` (share decided
             differently), ``without`` (change of the share of brokerages without a queue), ``reachable`` (change of the
-            mean share of slots; null for nuclei); ``down, down_lo, down_hi`` and ``up, up_lo, up_hi``, the shares one step
-            below and above the current value; ``worth`` (one of their lower ends reaches `WORTH`).
+            mean share of slots; null for nuclei); ``half, half_lo, half_hi`` and ``double, double_lo, double_hi``, the
+            shares at half and twice the current value, within the range (null: there is no such value); ``worth`` (one
+            of their lower ends reaches `WORTH`; of a key without such values, that of ``at``).
         curves: One row per key and value: ``key, decides, value, is_current``, ``shift, lo, hi, pairs, without,
             reachable``.
         skipped: Key to the reason why it could not be tried.
@@ -57,52 +58,62 @@ class Settings:
 
 
 def grid(row: CatalogueKey, current: Any, points: int) -> list[Any]:
-    """Return values from the least to the largest sensible one, the current one among them.
+    """Return values from the least to the largest sensible one, the current one, its half and its double among them.
 
-    The current value takes the place of the nearest other one, so that no two values are nearly the same; a 0 that
-    only means the default is left out.
+    Values between half and double are left out, so that no two are nearly the same; so is a 0 that only means the
+    default.
 
     Args:
         row: The catalogue's row.
         current: Value in force; null = none.
-        points: How many, 3 at least.
+        points: How many, the current one, its half and its double not counted.
 
     Raises:
         ConfigError: The key is no number, or has no bounds.
 
     Example:
         >>> grid(rows_of("NQUEUED_SAT_CAP")[0], 150, 4)
-        [10, 150, 1000, 10000]
-        >>> grid(rows_of("NW_QUEUE_IMPORTANCE")[0], 0.5, 3)
-        [0.0, 0.5, 1.0]
+        [10, 75, 150, 300, 1000, 10000]
+        >>> grid(rows_of("NW_QUEUE_IMPORTANCE")[0], 0.5, 5)
+        [0.0, 0.25, 0.5, 1.0]
     """
     if row.type == "bool":
         return [False, True]
     if row.type not in ("int", "float") or row.minimum is None or row.maximum is None:
         raise ConfigError(f"{row.key}: the catalogue gives it no range to try")
-    low, high = row.minimum, row.maximum
+    near = near_values(row, current)
+    inner = [
+        value
+        for value in _coarse(row, points)[1:-1]
+        if not near or not near[0] <= value <= near[-1]
+    ]
+    tried = [_coarse(row, points)[0], *inner, row.maximum, *near]
+    return sorted({round(value) if row.type == "int" else float(value) for value in tried})
+
+
+def _coarse(row: CatalogueKey, points: int) -> list[float]:
+    """Return values spread evenly over the range, on the scale of the key."""
+    low, high = row.minimum or 0.0, row.maximum or 0.0
     if scale_of(row) == "linear":
-        tried = np.linspace(low, high, points).tolist()
-    else:
-        with_zero = low <= 0 and not row.zero_is_undefined
-        first = low if low > 0 else max(1.0, high / DECADES)
-        tried = [
-            *([low] if with_zero else []),
-            *np.geomspace(first, high, points - with_zero).tolist(),
-        ]
-    if current is not None:
-        log = scale_of(row) == "log"
-        inner = tried[1:-1]
-        tried.remove(min(inner, key=lambda value: _distance(value, current, log=log)))
-    values = {round(value) if row.type == "int" else value for value in tried}
-    return sorted(values if current is None else {*values, current})
+        return [float(value) for value in np.linspace(low, high, points)]
+    with_zero = low <= 0 and not row.zero_is_undefined
+    first = low if low > 0 else max(1.0, high / DECADES)
+    spread = [float(value) for value in np.geomspace(first, high, points - with_zero)]
+    return [low, *spread] if with_zero else spread
 
 
-def _distance(value: float, current: float, *, log: bool) -> float:
-    """Return how far apart two values are on their scale."""
-    if not log:
-        return abs(value - current)
-    return float(abs(np.log(max(value, 0.1)) - np.log(max(current, 0.1))))
+def near_values(row: CatalogueKey, current: Any) -> list[Any]:
+    """Return half the current value, itself and its double, within the range; nothing where there is none.
+
+    Example:
+        >>> near_values(rows_of("INPUT_SIZE_FRACTION")[0], 60)
+        [30, 60, 100]
+    """
+    if current is None or isinstance(current, bool):
+        return []
+    low, high = row.minimum or 0.0, row.maximum or 0.0
+    values = [max(low, min(current / 2, high)), current, min(high, max(2 * current, low))]
+    return sorted({round(value) if row.type == "int" else float(value) for value in values})
 
 
 def scale_of(row: CatalogueKey) -> str:
@@ -261,10 +272,7 @@ def _bounds(
         .cast(pl.Int64),
     )
     found = shares(table, ["moved"], "weighed", by=["step"], n_boot=n_boot, seed=seed)
-    still = pl.col("total") == 0  # nothing moves: nothing was seen to vary
-    return found.sort("step").select(
-        pl.when(~still).then(name).alias(name) for name in ("lo", "hi")
-    )
+    return found.sort("step").select("lo", "hi")
 
 
 def _curve(
@@ -313,12 +321,14 @@ def _ranked(curves: pl.DataFrame) -> pl.DataFrame:
     found = first.drop("is_current").join(ends, on="key")
     below = curves.filter(pl.col("value") < pl.col("current")).sort("value", descending=True)
     above = curves.filter(pl.col("value") > pl.col("current")).sort("value")
-    for name, side in (("down", below), ("up", above)):
+    for name, side in (("half", below), ("double", above)):
         step = side.unique("key", keep="first", maintain_order=True)
         named = {"shift": name, "lo": f"{name}_lo", "hi": f"{name}_hi"}
         found = found.join(step.select("key", *named).rename(named), on="key", how="left")
-    least = pl.max_horizontal("down_lo", "up_lo")
-    least = pl.when(pl.col("current").is_null()).then("lo").otherwise(least)
+    least = pl.max_horizontal("half_lo", "double_lo")
+    least = (
+        pl.when(pl.col("half").is_null() & pl.col("double").is_null()).then("lo").otherwise(least)
+    )
     return found.with_columns(worth=(least >= WORTH).fill_null(value=False)).sort(
         moved, "pairs", "key", descending=[True, True, False]
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
+from brokerlab.brokerage.production_jobs.late import late_reasons
 from brokerlab.report.brokerage_replay.cells import INTERVALS, count, pct, row_pct
 from brokerlab.report.brokerage_replay.removal import CANDIDATE
 from brokerlab.report.brokerage_replay.sentences import FACTORS, largest, value_of
@@ -20,7 +23,9 @@ REASONS_SHOWN = 3
 
 def checks(study: Study) -> Table:
     """Lay out what each check removes, in order, and which keys it reads."""
-    about = {check.name: check for check in study.decisions.checks}
+    world = study.decisions.world
+    reasons = (*study.decisions.checks, *late_reasons(world.rules, world.settings))
+    about = {reason.name: reason for reason in reasons}
     shown = study.by_check.filter(pl.col("share") >= SMALL)
     rows = [
         Row(
@@ -144,8 +149,8 @@ def worst(study: Study) -> Table | None:
                 "at": instant(row["at"]),
                 "jobs": count(row["n_jobs"]),
                 "queue": row["queue"],
-                "outcome": row["outcome"],
                 "why": row["why"],
+                "help": row["help"],
             }
         )
         for row in study.worst.iter_rows(named=True)
@@ -158,8 +163,8 @@ def worst(study: Study) -> Table | None:
             Column(key="at", label="At"),
             Column(key="jobs", label="Jobs that ran"),
             Column(key="queue", label="Most of them at"),
-            Column(key="outcome", label="Outcome"),
             Column(key="why", label="Why not there"),
+            Column(key="help", label="What would give it a queue"),
         ),
         rows=tuple(rows),
     )
@@ -187,10 +192,12 @@ def history(study: Study) -> Table:
     )
 
 
-def composition(frame: pl.DataFrame, name: str, caption: str) -> Table:
+def composition(
+    frame: pl.DataFrame, name: str, caption: str, words: Mapping[str, str] = FACTORS
+) -> Table:
     """Lay out the shares of the factors in the spread of the log weight."""
     rows = [
-        Row(cells={"factor": row["part"], "what": FACTORS[row["part"]], "share": row_pct(row)})
+        Row(cells={"factor": row["part"], "what": words[row["part"]], "share": row_pct(row)})
         for row in frame.iter_rows(named=True)
     ]
     return Table(

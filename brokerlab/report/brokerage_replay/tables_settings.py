@@ -7,56 +7,82 @@ from typing import Any
 import polars as pl
 
 from brokerlab.report.brokerage_replay.cells import INTERVALS, count, pct, value
-from brokerlab.report.brokerage_replay.settings import JOBS
+from brokerlab.report.brokerage_replay.settings import JOBS, WORTH
 from brokerlab.report.brokerage_replay.study import Study
 from brokerlab.report.content import Column, Num, Row, Table
 from brokerlab.report.format import number
 
 
-def settings(study: Study) -> Table:
-    """Lay out the keys: where they stand, and what one step and their whole range would move."""
+def near(study: Study) -> Table:
+    """Lay out where each key stands, and what its half and its double would send elsewhere."""
     rows = [
         Row(
             cells={
-                "key": row["key"],
-                "unit": row["unit"],
+                "key": _name(row),
                 "current": value(row["current"]),
-                "range": f"{value(row['least'])} to {value(row['most'])}",
-                "down": _side(row, "down"),
-                "up": _side(row, "up"),
-                "at": value(row["at"]),
-                "shift": pct(row["shift"], row["lo"], row["hi"]),
-                "pairs": pct(row["pairs"]),
-                "without": pct(row["without"]),
-                "reachable": None if row["reachable"] is None else pct(row["reachable"]),
+                "half": _side(row, "half"),
+                "double": _side(row, "double"),
             },
             note="worth calibrating" if row["worth"] else "",
         )
         for row in study.settings.keys.iter_rows(named=True)
     ]
     return Table(
-        name="settings",
-        caption="What each setting would change, all others as they are",
+        name="settings_near",
+        caption="What each setting would send elsewhere, all others as they are",
         columns=(
             Column(key="key", label="Key"),
-            Column(key="unit", label="Unit"),
             Column(key="current", label="Current"),
-            Column(key="range", label="Range tried"),
-            Column(key="down", label="One step down: elsewhere", unit="% of jobs"),
-            Column(key="up", label="One step up: elsewhere", unit="% of jobs"),
-            Column(key="at", label="Most moves at"),
-            Column(key="shift", label="elsewhere", unit="% of jobs"),
-            Column(key="pairs", label="decided otherwise", unit="% of pairs"),
-            Column(key="without", label="without a queue", unit="points"),
-            Column(key="reachable", label="slots in reach", unit="points"),
+            Column(key="half", label="Halved", unit="% of jobs"),
+            Column(key="double", label="Doubled", unit="% of jobs"),
         ),
         rows=tuple(rows),
         footnote=(
             f"{INTERVALS} Elsewhere: mean share of a task's expected jobs that another weight, candidate or check sends "
-            f"to another queue{_nuclei_too(study)}. Points: per cent of brokerages, and of the running slots, now less "
-            "then. A key by share is set to one value for all shares. Worth calibrating: one step moves 1 % beyond doubt."
+            f"to another queue{_nuclei_too(study)}. Half and double within the range that the catalogue calls sensible. "
+            f"A key by share is set to one value for all shares. Worth calibrating: {100 * WORTH:g} % or more beyond doubt."
         ),
     )
+
+
+def far(study: Study) -> Table:
+    """Lay out what each key would change at the value of its range that moves most."""
+    rows = [
+        Row(
+            cells={
+                "key": _name(row),
+                "range": f"{value(row['least'])} to {value(row['most'])}",
+                "at": value(row["at"]),
+                "shift": pct(row["shift"], row["lo"], row["hi"]),
+                "pairs": pct(row["pairs"]),
+                "without": pct(row["without"]),
+                "reachable": None if row["reachable"] is None else pct(row["reachable"]),
+            }
+        )
+        for row in study.settings.keys.iter_rows(named=True)
+    ]
+    return Table(
+        name="settings_far",
+        caption="Over its whole sensible range, at the value that moves most",
+        columns=(
+            Column(key="key", label="Key"),
+            Column(key="range", label="Range"),
+            Column(key="at", label="At"),
+            Column(key="shift", label="Elsewhere", unit="% of jobs"),
+            Column(key="pairs", label="Decided otherwise", unit="% of pairs"),
+            Column(key="without", label="Without a queue", unit="points"),
+            Column(key="reachable", label="Slots in reach", unit="points"),
+        ),
+        rows=tuple(rows),
+        footnote=(
+            f"{INTERVALS} Points: then less now, in per cent of brokerages (nuclei: of tasks without a nucleus) and of the "
+            "running slots that a task may reach."
+        ),
+    )
+
+
+def _name(row: dict[str, Any]) -> str:
+    return f"{row['key']} [{row['unit']}]" if row["unit"] else str(row["key"])
 
 
 def _nuclei_too(study: Study) -> str:

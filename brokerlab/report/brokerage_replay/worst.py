@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
+from brokerlab.brokerage import explain, what_would_help
 from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.calibrate.wording import plural
 from brokerlab.report.brokerage_replay.removal import KEYS
+
+MOST = 3
+"""Checks named that stand alone before a queue."""
 
 
 def explained(decisions: Decisions, ran: pl.DataFrame, *, most: int) -> pl.DataFrame:
@@ -18,12 +25,12 @@ def explained(decisions: Decisions, ran: pl.DataFrame, *, most: int) -> pl.DataF
 
     Returns:
         ``jeditaskid, snapshot, at, outcome, stage, n_jobs`` (that ran all the same), ``queue`` (where most of them
-        did), ``why`` (a sentence); most jobs first.
+        did), ``why`` it was not a candidate and what would ``help`` the task, in words; most jobs first.
     """
     busiest = ran.sort("n_jobs", "queue", descending=[True, False]).group_by(
         KEYS, maintain_order=True
     )
-    jobs = busiest.agg(pl.col("queue").first(), pl.col("n_jobs").sum())
+    jobs = busiest.agg(pl.col("queue", "place").first(), pl.col("n_jobs").sum())
     without = decisions.tasks.filter(pl.col("outcome") != "candidates")
     chosen = (
         without.join(jobs, on=KEYS)
@@ -31,7 +38,33 @@ def explained(decisions: Decisions, ran: pl.DataFrame, *, most: int) -> pl.DataF
         .unique("jeditaskid", keep="first", maintain_order=True)
         .head(most)
     )
-    why = [str(row["detail"] or row["stage"]) for row in chosen.iter_rows(named=True)]
+    rows = list(chosen.iter_rows(named=True))
     return chosen.select(*KEYS, "at", "outcome", "stage", "n_jobs", "queue").with_columns(
-        why=pl.Series(why, dtype=pl.String)
+        why=pl.Series([_why(decisions, row) for row in rows], dtype=pl.String),
+        help=pl.Series([_help(decisions, row) for row in rows], dtype=pl.String),
     )
+
+
+def _why(decisions: Decisions, row: dict[str, Any]) -> str:
+    """Say why the task was not sent to the queue: the answer's first sentence, less what the table says already."""
+    place = row["place"] or row["queue"]
+    answer = explain(
+        decisions, jeditaskid=row["jeditaskid"], panda_queue=place, snapshot=row["snapshot"]
+    )
+    _, colon, reason = answer.sentences[0].partition(": ")
+    told = reason if colon else answer.sentences[0]
+    others = len(answer.obstacles) - 1
+    return told if others < 1 else f"{told} {others} more {plural(others, 'check')} against it."
+
+
+def _help(decisions: Decisions, row: dict[str, Any]) -> str:
+    """Say which single checks stand between the task and a queue, those of most queues first."""
+    if row["outcome"] != "no_candidates":
+        return row["detail"] or "no queue was looked at"
+    found = what_would_help(decisions, jeditaskid=row["jeditaskid"], snapshot=row["snapshot"])
+    alone = found.filter(pl.col("n_gained") > 0).head(MOST)
+    said = [
+        f"without {check}, {n} {plural(n, 'queue')}"
+        for check, n in alone.select("check", "n_gained").iter_rows()
+    ]
+    return "; ".join(said) or "at least two checks stand before every queue"
