@@ -147,6 +147,11 @@ def cases(*pairs: tuple[Found, Any]) -> Callable[[Callable[..., None]], Callable
     return pytest.mark.parametrize(("found", "expected"), pairs, ids=ids)
 
 
+def told(**found: Found | list[Found]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a test what it needs by name; asked for on import, so decided together with all the rest."""
+    return pytest.mark.parametrize(tuple(found), [tuple(found.values())], ids=["told"])
+
+
 def merged(worlds: list[World]) -> World:
     """Put worlds into one: world i at instant i, its names behind a prefix, its tasks from 1000 i on."""
     together = World()

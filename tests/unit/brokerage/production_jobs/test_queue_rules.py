@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.brokerage_toys import World
-from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, parent
+from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, parent, told
 
 SINGLE = {"site": "SITE"}
 LISTED = {"site": "SITE,OTHER"}
@@ -250,9 +250,10 @@ def test_software_and_hardware(found: Found, expected: str | None) -> None:
     assert found.check == expected
 
 
-def test_the_platform_resolved_goes_with_the_candidate() -> None:
+@told(found=software(PATTERN))
+def test_the_platform_resolved_goes_with_the_candidate(found: Found) -> None:
     """ "The regexp in sw_platform is resolved to a relevant string in the cmtconfigs list of the queue." """
-    assert software(PATTERN).only["platform"] == PLATFORM
+    assert found.only["platform"] == PLATFORM
 
 
 def remembered(has: float | None, of: str = "maxrss", /, *, cores: int = 8, **task: Any) -> Found:
@@ -486,12 +487,17 @@ def split(task: dict[str, Any], *cores: int) -> Found:
     return ask(parent(world, "SITE", *[{"corecount": number} for number in cores]))
 
 
-def test_event_service_wants_pseudo_queues_of_several_cores() -> None:
+@cases(
+    (split(ES, 1, 8), {"SITE/0": "event_service_child", "SITE/1": None}),
+    (split({}, 1, 8), {"SITE/0": None, "SITE/1": None}),
+    (split(ES | SINGLE, 1), {"SITE/0": None}),
+    (judged(ES | ANY_CORES, corecount=1), {"SITE": None}),
+)
+def test_event_service_wants_pseudo_queues_of_several_cores(
+    found: Found, expected: dict[str, str | None]
+) -> None:
     """Chapter, row 36: "es, pseudo-queue with corecount 1"; "not site_preassigned"."""
-    assert split(ES, 1, 8).checks() == {"SITE/0": "event_service_child", "SITE/1": None}
-    assert split({}, 1, 8).checks() == {"SITE/0": None, "SITE/1": None}
-    assert split(ES | SINGLE, 1).checks() == {"SITE/0": None}
-    assert judged(ES | ANY_CORES, corecount=1).check is None
+    assert found.checks() == expected
 
 
 def around_nucleus(**task: Any) -> Found:

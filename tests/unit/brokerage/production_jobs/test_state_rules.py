@@ -8,10 +8,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from tests.brokerage_toys import AT, World
-from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, parent
+from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, parent, told
 
 SINGLE = {"site": "SITE"}
 LISTED = {"site": "SITE,OTHER"}
@@ -40,14 +38,18 @@ def test_the_nucleus_must_receive_over_wan(found: Found, expected: str | None) -
     assert found.check == expected
 
 
-def test_only_queues_with_storage_elsewhere_use_links() -> None:
-    """Chapter, row 3: "storage site of queue known and not the nucleus"."""
+def storage_sites() -> World:
+    """Return queues whose storage is at the nucleus, elsewhere, or not known."""
     world = World().queue("AT", site="NUC").queue("NEAR").queue("FAR").queue("UNKNOWN")
-    world.change("storage_endpoints", NUCLEUS_DISK, write_wan="OFF")
     world.change("queue_storage_site", {"panda_queue": "NEAR"}, site_name="NUC")
-    world.change("queue_storage_site", {"panda_queue": "UNKNOWN"}, site_name=None)
-    checks = ask(world).checks()
-    assert checks == {"AT": None, "NEAR": None, "FAR": "nucleus_unwritable", "UNKNOWN": None}
+    return world.change("queue_storage_site", {"panda_queue": "UNKNOWN"}, site_name=None)
+
+
+@told(found=ask(storage_sites().change("storage_endpoints", NUCLEUS_DISK, write_wan="OFF")))
+def test_only_queues_with_storage_elsewhere_use_links(found: Found) -> None:
+    """Chapter, row 3: "storage site of queue known and not the nucleus"."""
+    unwritable = {"FAR": "nucleus_unwritable"}
+    assert found.checks() == {"AT": None, "NEAR": None, "UNKNOWN": None} | unwritable
 
 
 def linked(task: dict[str, Any] | None = None, /, **link: Any) -> World:
@@ -85,10 +87,11 @@ def test_files_queued_to_the_nucleus(found: Found, expected: str | None) -> None
     assert found.check == expected
 
 
-def test_the_backlog_of_the_nucleus_spares_its_own_queues() -> None:
-    """Chapter, rows 3 and 4: "as 3", that is "storage site of queue known and not the nucleus"."""
-    world = World().queue("AT", site="NUC").queue("FAR").link("OTHER", queued=10_001)
-    assert ask(world).checks() == {"AT": None, "FAR": "nucleus_backlog"}
+@told(found=ask(storage_sites().link("OTHER", queued=10_001)))
+def test_the_backlog_of_the_nucleus_spares_its_own_queues(found: Found) -> None:
+    """Chapter, row 4: "as 3", that is "storage site of queue known and not the nucleus"."""
+    backlog = {"FAR": "nucleus_backlog"}
+    assert found.checks() == {"AT": None, "NEAR": None, "UNKNOWN": None} | backlog
 
 
 @cases(
@@ -145,11 +148,16 @@ def test_inactive_queues(found: Found, expected: str | None) -> None:
     assert found.check == expected
 
 
-def test_jobs_of_every_share_wait_at_an_inactive_queue() -> None:
+def stale(**task: Any) -> World:
+    """Return a queue without jobs whose last start was three hours ago."""
+    world = one({"currentpriority": 800} | task, running=0, activated=0)
+    return world.change("site_activity", laststart=AT - timedelta(hours=3))
+
+
+@told(found=ask(stale().jobs("SITE", gshare="Other", activated=1)), idle=ask(stale()))
+def test_jobs_of_every_share_wait_at_an_inactive_queue(found: Found, idle: Found) -> None:
     """The same: "activated jobs had been there", of whatever share."""
-    world = one({"currentpriority": 800}, running=0, activated=0)
-    world.change("site_activity", laststart=AT - timedelta(hours=3))
-    assert ask(world.jobs("SITE", gshare="Other", activated=1)).check == "inactive"
+    assert (found.check, idle.check) == ("inactive", None)
 
 
 # storage
@@ -180,14 +188,19 @@ def test_free_space(found: Found, expected: str | None) -> None:
     assert found.check == expected
 
 
-def test_only_the_default_output_endpoint_must_have_space() -> None:
+OTHER_OUTPUT = {"panda_queue": "SITE", "direction": "output", "ddm_endpoint_name": "OTHER_DATADISK"}
+FULL = one().change("storage_endpoints", DISK, space_free=1.0)
+
+
+@told(
+    other=ask(
+        one().endpoint("OTHER_DATADISK", space_free=1.0).add("queue_endpoints", **OTHER_OUTPUT)
+    ),
+    unknown=ask(FULL.change("queue_endpoints", {"direction": "output"}, is_default=False)),
+)
+def test_only_the_default_output_endpoint_must_have_space(other: Found, unknown: Found) -> None:
     """Chapter, row 21: "default output endpoint known and space_usable < threshold"."""
-    other = {"panda_queue": "SITE", "direction": "output", "ddm_endpoint_name": "OTHER_DATADISK"}
-    full = one().endpoint("OTHER_DATADISK", space_free=1.0).add("queue_endpoints", **other)
-    assert ask(full).check is None
-    unknown = one().change("storage_endpoints", DISK, space_free=1.0)
-    unknown.change("queue_endpoints", {"direction": "output"}, is_default=False)
-    assert ask(unknown).check is None
+    assert (other.check, unknown.check) == (None, None)
 
 
 STATUSES = {"read_lan": "read_lan_down", "write_lan": "write_lan_down", "write_wan": "write_wan_down", "read_wan": "read_wan_down"}  # fmt: skip
@@ -215,12 +228,19 @@ def test_endpoints_must_be_on(found: Found, expected: str | None) -> None:
     assert found.check == expected
 
 
-def test_the_first_of_the_storage_checks_is_the_reason() -> None:
+ORDER: list[tuple[str, Any]] = [("space_free", 1.0), *((status, "OFF") for status in STATUSES)]
+
+
+@cases(
+    *zip(
+        [disk(**dict(ORDER[first:])) for first in range(len(ORDER))],
+        ["storage_space", *STATUSES.values()],
+        strict=True,
+    )
+)
+def test_the_first_of_the_storage_checks_is_the_reason(found: Found, expected: str) -> None:
     """Chapter, rows 22 to 25: "not 21", "not 21-22", "not 21-23", "not 21-24"."""
-    order = [("space_free", 1.0), *((status, "OFF") for status in STATUSES)]
-    names = ["storage_space", *STATUSES.values()]
-    found = [disk(**dict(order[first:])) for first in range(len(order))]
-    assert [answer.check for answer in found] == names
+    assert found.check == expected
 
 
 def endpoints(*rows: tuple[str, str, str, bool]) -> Found:
@@ -276,22 +296,24 @@ def test_queues_of_the_nucleus_need_no_wan(found: Found, expected: str | None) -
     assert found.check == expected
 
 
-def test_input_that_only_its_site_can_read() -> None:
+def closed_source(*copies: str, **task: Any) -> Found:
+    """Ask about a task whose input is at the nucleus, which cannot send it, and at these endpoints."""
+    world = World(**task).queue("AT", site="NUC").queue("FAR").data(1, here={"FAR": 1})
+    world.change("storage_endpoints", NUCLEUS_DISK, read_wan="OFF")
+    for name in copies:
+        copy = world.tables["replicas"][0] | {"ddm_endpoint_name": name}
+        world.endpoint(name).add("replicas", **copy)
+    return ask(world)
+
+
+@cases(
+    (closed_source(), "source_down"),
+    (closed_source("COPY_DATADISK"), None),
+    (closed_source(inputprestaging=True), None),
+)
+def test_input_that_only_its_site_can_read(found: Found, expected: str | None) -> None:
     """Chapter, row 27: "remote_source_available false and no endpoint of the queue got the nucleus exemption of 24 or 25"."""
-    world = World().queue("AT", site="NUC").queue("FAR").data(1, here={"FAR": 1})
-    world.change("storage_endpoints", NUCLEUS_DISK, read_wan="OFF")
-    assert ask(world).checks() == {"AT": None, "FAR": "source_down"}
-    second = World().queue("FAR").data(1).endpoint("COPY_DATADISK")
-    second.change("storage_endpoints", NUCLEUS_DISK, read_wan="OFF")
-    copy = second.tables["replicas"][0] | {"ddm_endpoint_name": "COPY_DATADISK"}
-    assert ask(second.add("replicas", **copy)).checks() == {"FAR": None}
-
-
-def test_data_carousel_brings_the_input_from_anywhere() -> None:
-    """Chapter 2: "some real, non-distributed input dataset, task not inputprestaging"."""
-    world = World(inputprestaging=True).queue("FAR").data(1)
-    world.change("storage_endpoints", NUCLEUS_DISK, read_wan="OFF")
-    assert ask(world).checks() == {"FAR": None}
+    assert found.checks() == {"AT": None, "FAR": expected}
 
 
 # transfers
@@ -322,8 +344,8 @@ def test_too_many_transferring_jobs(found: Found, expected: str | None) -> None:
     assert found.check == expected
 
 
-def test_transferring_jobs_at_the_nucleus_do_not_count() -> None:
-    """Chapter, row 37: "not nucleus or sharing queue"; "tra = transferring - those bound to nuclei of check 3"."""
+def busy_links() -> World:
+    """Return queues of 2001 transferring jobs each: of the nucleus, sharing, far, and bound to a closed nucleus."""
     world = World().queue("AT", site="NUC").queue("SHARING").queue("FAR").queue("BOUND")
     place = {"panda_queue": "AT", "direction": "input", "ddm_endpoint_name": "SHARING_DATADISK"}
     world.add("queue_endpoints", **place)
@@ -334,8 +356,14 @@ def test_transferring_jobs_at_the_nucleus_do_not_count() -> None:
     )
     for queue, nucleus in (("BOUND", "BAD"), ("FAR", "NUC")):
         world.add("transferring_by_nucleus", computingsite=queue, nucleus=nucleus, njobs=1)
-    checks = ask(world).checks()
-    assert checks == {"AT": None, "SHARING": None, "FAR": "transferring", "BOUND": None}
+    return world
+
+
+@told(found=ask(busy_links()))
+def test_transferring_jobs_at_the_nucleus_do_not_count(found: Found) -> None:
+    """Chapter, row 37: "not nucleus or sharing queue"; "tra = transferring - those bound to nuclei of check 3"."""
+    far = {"FAR": "transferring"}
+    assert found.checks() == {"AT": None, "SHARING": None, "BOUND": None} | far
 
 
 # shortage of work
@@ -406,38 +434,20 @@ def test_queues_without_pilots(found: Found, expected: str | None) -> None:
     assert found.check == expected
 
 
-def test_a_queue_of_which_nothing_is_known_has_no_pilots() -> None:
-    """Chapter, row 42: "getjob + updatejob = 0 (missing = 0)"."""
+def unheard() -> World:
+    """Return a queue of whose activity nothing is known."""
     world = one()
     world.tables["site_activity"].clear()
-    assert ask(world).check == "no_pilot"
+    return world
+
+
+@told(found=ask(unheard()))
+def test_a_queue_of_which_nothing_is_known_has_no_pilots(found: Found) -> None:
+    """Chapter, row 42: "getjob + updatejob = 0 (missing = 0)"."""
+    assert found.check == "no_pilot"
 
 
 # temporary problems
-
-
-@pytest.mark.parametrize(
-    ("trouble", "expected"),
-    [
-        (["nucleus_backlog", "inactive"], "inactive"),
-        (["inactive", "storage_space"], "storage_space"),
-        (["inactive", "no_pilot"], "no_pilot"),
-        (["link_backlog", "transferring", "no_pilot"], "no_pilot"),
-        (["storage_space", "transferring"], "transferring"),
-        (["link_backlog", "core_count"], "core_count"),
-        (["no_pilot", "io_intensity_max"], "io_intensity_max"),
-        (["link_blocked", "core_count"], "link_blocked"),
-        (["link_blocked", "no_pilot"], "link_blocked"),
-    ],
-)
-def test_the_last_mark_is_the_reason_unless_a_lasting_one_holds(
-    trouble: list[str], expected: str
-) -> None:
-    """Chapter 5: "the queue is only marked here and keeps going through the later checks; it is removed at step 43 with the reason of the **last** mark set. P = removed at once."."""
-    world = one({"currentpriority": 800, "iointensity": 10})
-    for name in trouble:
-        TROUBLES[name](world)
-    assert ask(world).check == expected
 
 
 TROUBLES: dict[str, Any] = {
@@ -453,13 +463,42 @@ TROUBLES: dict[str, Any] = {
 }
 
 
-def test_pseudo_queues_share_what_is_asked_of_their_parent() -> None:
-    """Chapter 5: "Scope u: evaluated once per unified parent"; 1.6: "computingsite = parent name"."""
+def troubled(*names: str) -> Found:
+    world = one({"currentpriority": 800, "iointensity": 10})
+    for name in names:
+        TROUBLES[name](world)
+    return ask(world)
+
+
+@cases(
+    (troubled("nucleus_backlog", "inactive"), "inactive"),
+    (troubled("inactive", "storage_space"), "storage_space"),
+    (troubled("inactive", "no_pilot"), "no_pilot"),
+    (troubled("link_backlog", "transferring", "no_pilot"), "no_pilot"),
+    (troubled("storage_space", "transferring"), "transferring"),
+    (troubled("link_backlog", "core_count"), "core_count"),
+    (troubled("no_pilot", "io_intensity_max"), "io_intensity_max"),
+    (troubled("link_blocked", "core_count"), "link_blocked"),
+    (troubled("link_blocked", "no_pilot"), "link_blocked"),
+)
+def test_the_last_mark_is_the_reason_unless_a_lasting_one_holds(
+    found: Found, expected: str
+) -> None:
+    """Chapter 5: "the queue is only marked here and keeps going through the later checks; it is removed at step 43 with the reason of the **last** mark set. P = removed at once."."""
+    assert found.check == expected
+
+
+def pledge_of_parent() -> World:
     children = [{"corecount": 8, "maxwdir": 1.0, "pledgedcpu": 0}, {"corecount": 4}]
     world = parent(World(), "SITE", *children, maxwdir=3000.0, pledgedcpu=1)
-    world.add("core_stats", computingsite="SITE", jobstatus="running", ncores=2)
-    found = ask(world, WORK_SHORTAGE=True)
-    assert found.checks() == {"SITE/0": "pledge_exceeded", "SITE/1": "pledge_exceeded"}
-    silent = parent(World(), "SITE", {}, {}, maxwdir=1.0)
-    silent.change("site_activity", getjob=0)
-    assert ask(silent).checks() == {"SITE/0": "scratch_disk", "SITE/1": "scratch_disk"}
+    return world.add("core_stats", computingsite="SITE", jobstatus="running", ncores=2)
+
+
+@cases(
+    (ask(pledge_of_parent(), WORK_SHORTAGE=True), "pledge_exceeded"),
+    (ask(parent(World(), "SITE", {"maxwdir": 0.0}, {}, maxwdir=1.0)), "scratch_disk"),
+    (ask(parent(World(), "SITE", {}, {}).change("site_activity", getjob=0)), "no_pilot"),
+)
+def test_pseudo_queues_share_what_is_asked_of_their_parent(found: Found, expected: str) -> None:
+    """Chapter 5: "Scope u: evaluated once per unified parent"; 1.6: "computingsite = parent name"."""
+    assert found.checks() == {"SITE/0": expected, "SITE/1": expected}
