@@ -23,6 +23,8 @@ def link(world: World, snapshot: int, pair: Mapping[str, Any]) -> str:
         snapshot: The instant.
         pair: :data:`LINK`.
     """
+    if pair["t_nucleus"] is None:
+        return "the task has no nucleus"
     if pair["p_storage_id"] == pair["t_nucleus_id"]:
         return "its storage is that of the nucleus"
     sites = world.ids.sites.filter(pl.col("id") == pair["p_storage_id"])["site"]

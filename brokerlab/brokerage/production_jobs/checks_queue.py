@@ -115,14 +115,18 @@ def core_checks() -> tuple[Check, ...]:
 
 def software_checks() -> tuple[Check, ...]:
     """Return ``software_hardware`` and ``platform_unresolved``."""
+    lacks = "the queue lacks the software or hardware asked for ({x_software_reason})"
     return (
         check(
             "15",
             "software_hardware",
-            "the queue lacks the software or hardware asked for ({x_software_reason}): architecture {t_architecture}, "
-            "release {t_transhome}, container {t_container_name}",
+            f"{lacks}: release {{t_transhome}}",
             col("t_software") & (col("x_software") == REJECTED),
             "t_software x_software",
+            variants={
+                "t_container_name": f"{lacks}: container {{t_container_name}}",
+                "t_architecture": f"{lacks}: release {{t_transhome}}, architecture {{t_architecture}}",
+            },
         ),
         check(
             "16",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import polars as pl
 import pytest
 
 from brokerlab.brokerage import compare
+from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.errors import DataError
 from tests.brokerage_toys import World
 from tests.unit.brokerage.production_tasks.world import decided, world
@@ -15,20 +18,25 @@ def toy(**task: object) -> World:
     return World(**task).queue("A").queue("B", status="standby").queue("T_test")
 
 
+@cache
+def by(rules: str) -> Decisions:
+    return toy().decided(rules)
+
+
 def test_decisions_do_not_differ_from_themselves() -> None:
-    decisions = toy().decided()
+    decisions = by("document")
     found = compare(decisions, decisions)
     assert (found.n_changed(), found.n_tasks_changed, found.weight_shift) == (0, 0, 0.0)
     assert found.text.startswith("0 pairs of 3 decided differently (0 gained, 0 lost")
 
 
 def test_rule_sets_differ_by_the_checks_that_say_so() -> None:
-    found = compare(toy().decided("document"), toy().decided("production"))
+    found = compare(by("document"), by("production"))
     assert found.pairs.select("panda_queue", "check_a", "check_b", "change").rows() == [
         ("B", "status_offline", None, "gained"),
         ("T_test", "name_test", None, "gained"),
     ]
-    back = compare(toy().decided("production"), toy().decided("document"))
+    back = compare(by("production"), by("document"))
     assert back.pairs["change"].to_list() == ["lost", "lost"]
     assert back.weight_shift == found.weight_shift
 
@@ -71,7 +79,7 @@ def test_pairs_that_one_side_does_not_look_at_are_named() -> None:
 
 
 def test_other_tasks_and_queues_are_refused() -> None:
-    a = toy().decided()
+    a = by("document")
     with pytest.raises(DataError, match=r"1 tasks of b are not in the other.*\(2, 0\)"):
         compare(a, toy().task(2).decided())
     with pytest.raises(DataError, match="1 queues of b are not in the other, such as NEW"):
@@ -89,7 +97,7 @@ def test_nuclei_are_compared_too() -> None:
 
 
 def test_it_can_be_read_and_stored() -> None:
-    found = compare(toy().decided(), toy().decided("production"))
+    found = compare(by("document"), by("production"))
     assert found.to_dict()["n_tasks"] == 1
     assert "decided differently" in found._repr_html_()
     assert found.to_frame().equals(found.pairs)

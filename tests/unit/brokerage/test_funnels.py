@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import polars as pl
 import pytest
 
 from brokerlab.brokerage import funnel
+from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.errors import ConfigError
 from tests.brokerage_toys import SHARE, World
 from tests.unit.brokerage.production_tasks.world import decided, nucleus, world
@@ -17,13 +20,18 @@ def toy() -> World:
     return made.task(2, gshare="Express", ramcount=100).task(3, nucleus="NOWHERE")
 
 
+@cache
+def toy_decided() -> Decisions:
+    return toy().decided()
+
+
 def removed(table: pl.DataFrame) -> dict[str, int]:
     some = table.filter(pl.col("n_pairs") > 0)
     return dict(some.select("check", "n_pairs").iter_rows())
 
 
 def test_every_pair_is_removed_by_one_check_or_left() -> None:
-    decisions = toy().decided()
+    decisions = toy_decided()
     table = funnel(decisions)
     assert removed(table) == {"status_offline": 2, "memory_max": 2, "no_pilot": 3}
     looked_at = decisions.queues.height
@@ -34,7 +42,7 @@ def test_every_pair_is_removed_by_one_check_or_left() -> None:
 
 
 def test_temporary_problems_remove_together_after_the_input_to_move() -> None:
-    table = funnel(toy().decided())
+    table = funnel(toy_decided())
     kinds = table["kind"].to_list()
     first, last = kinds.index("temporary"), len(kinds) - kinds[::-1].index("temporary")
     assert set(kinds[first:last]) == {"temporary"}
@@ -44,13 +52,13 @@ def test_temporary_problems_remove_together_after_the_input_to_move() -> None:
 
 
 def test_it_counts_tasks_and_queues() -> None:
-    row = funnel(toy().decided()).filter(pl.col("check") == "no_pilot").row(0, named=True)
+    row = funnel(toy_decided()).filter(pl.col("check") == "no_pilot").row(0, named=True)
     assert (row["n_pairs"], row["n_tasks"], row["n_queues"]) == (3, 2, 2)
 
 
 @pytest.mark.parametrize("by", [["gshare"], ["day"], ["panda_queue"], ["gshare", "panda_queue"]])
 def test_groups_add_up_to_the_whole(by: list[str]) -> None:
-    decisions = toy().decided()
+    decisions = toy_decided()
     whole, parts = funnel(decisions), funnel(decisions, by)
     summed = parts.group_by("check").agg(pl.col("n_pairs").sum())
     assert dict(summed.iter_rows()) == dict(whole.select("check", "n_pairs").iter_rows())
@@ -60,19 +68,19 @@ def test_groups_add_up_to_the_whole(by: list[str]) -> None:
 
 
 def test_a_group_has_every_step() -> None:
-    table = funnel(toy().decided(), ["gshare"]).filter(pl.col("gshare") == SHARE)
+    table = funnel(toy_decided(), ["gshare"]).filter(pl.col("gshare") == SHARE)
     assert table["step"].to_list() == list(range(1, table.height + 1))
 
 
 def test_columns_may_be_brought_along() -> None:
     own = pl.DataFrame({"jeditaskid": [1, 2], "campaign": ["a", None]})
-    table = funnel(toy().decided(), ["campaign"], tasks=own)
+    table = funnel(toy_decided(), ["campaign"], tasks=own)
     assert table.group_by("campaign").agg(pl.col("n_pairs").sum()).height == 2
 
 
 def test_an_unknown_column_is_refused() -> None:
     with pytest.raises(ConfigError, match="'ghsare': did you mean 'gshare'"):
-        funnel(toy().decided(), ["ghsare"])
+        funnel(toy_decided(), ["ghsare"])
 
 
 def test_hint_mode_has_a_funnel_without_late_checks() -> None:
