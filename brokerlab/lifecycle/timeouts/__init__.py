@@ -1,11 +1,13 @@
 """Which jobs are failed, killed or sent back to brokerage because they wait too long (timeouts-rebrokerage.md).
 
-:func:`decide` judges the live jobs of an instant, :func:`fast_rebrokerage` the queues of a share. Every rule is a value (:class:`TimeoutRule`); the two rule sets
+:func:`decide` judges the live jobs of an instant, :func:`fast_rebrokerage` the queues of a share,
+:func:`would_fire` the histories of an archive. Every rule is a value (:class:`TimeoutRule`); the two rule sets
 are :class:`TimeoutRules`.
 """
 
 from brokerlab.lifecycle.timeouts.decide import Timeouts, decide
 from brokerlab.lifecycle.timeouts.fast import FastRebrokerage, fast_rebrokerage
+from brokerlab.lifecycle.timeouts.history import would_fire
 from brokerlab.lifecycle.timeouts.rule import TimeoutRule
 from brokerlab.lifecycle.timeouts.rules import TimeoutRules
 

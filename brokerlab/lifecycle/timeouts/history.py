@@ -1,0 +1,226 @@
+"""Which rule would have fired when, over the histories of an archive's jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import reduce
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.engines import collect, microseconds
+from brokerlab.frames import prepared
+from brokerlab.gdpconfig import Config
+from brokerlab.lifecycle.timeouts import spans
+from brokerlab.lifecycle.timeouts.catalogue import timeout_rules
+from brokerlab.lifecycle.timeouts.contracts import Queues
+from brokerlab.lifecycle.timeouts.facts import (
+    IDLE_S,
+    heartbeat,
+    limits_of,
+    microseconds_of,
+    with_queues,
+)
+from brokerlab.lifecycle.timeouts.rule import SECOND, TimeoutRule
+from brokerlab.lifecycle.timeouts.rules import TimeoutRules
+from brokerlab.units import HOUR_S
+
+NEEDS_IDLE = "inactive_queue"
+"""The rule that asks when jobs last started at a queue."""
+JOB = ("pandaid", "jeditaskid", "computingsite", "gshare", "prodsourcelabel", "currentpriority")
+
+
+def would_fire(
+    jobs: Any,
+    status_log: Any = None,
+    *,
+    at: datetime,
+    queues: Any = None,
+    heartbeats: Any = None,
+    rules: TimeoutRules | None = None,
+    config: Config | None = None,
+) -> pl.DataFrame:
+    """Say which timeout rule would have fired when for which jobs: the first time of each job and rule.
+
+    The job-sized part is one query of the engine, which leaves the spans that last longer than a limit; rule
+    ``inactive_queue`` takes a second one for the times at which a queue started nothing.
+
+    Args:
+        jobs: Table ``jobs`` (Polars, DuckDB, Spark). Priority, labels and flags are those of the row.
+        status_log: Table ``job_status_log`` of the same engine; jobs without entries, or all of them without the
+            table, are read from their times, which know of no status but assigned, activated and running, and of the
+            present one of live jobs.
+        at: End of the history, UTC without zone.
+        queues: Table ``queues``; with ``ts`` the latest row of each queue counts. None: no queue is known.
+        heartbeats: ``pandaid, modificationtime`` of the same engine, one row per sign of life. Without it rules about
+            heartbeats judge the present status of live jobs alone.
+        rules: The rule set; ``document`` by default.
+        config: The configuration; what holds at ``at`` is used for the whole history.
+
+    Returns:
+        One row per job, rule and action: ``pandaid, jeditaskid, computingsite, gshare, prodsourcelabel,
+        currentpriority, jobstatus`` (then), ``number, rule, action, reference, since, limit_h``, ``entered``,
+        ``fires`` (the rule fires right after), ``left`` (when the status ended; null: it still holds), ``waited_h``
+        from ``since`` to ``fires``, ``spared_h`` from ``fires`` to ``left`` or ``at``. Sorted by job and number. Not
+        told are analysis rebrokerage, which looks at groups, and pending output reports.
+
+    Raises:
+        SchemaError: Required columns are missing.
+        DataError: The tables live in different engines.
+        ConfigError: ``at`` has a zone.
+
+    Source: timeouts-rebrokerage.md 2.
+
+    Example:
+        >>> day = datetime(2026, 3, 1)
+        >>> jobs = pl.DataFrame(
+        ...     {"pandaid": [1], "jobstatus": ["finished"], "creationtime": [day], "activatedtime": [day],
+        ...      "starttime": [datetime(2026, 3, 4)], "modificationtime": [datetime(2026, 3, 5)]}
+        ... )
+        >>> found = would_fire(jobs, at=datetime(2026, 4, 1))
+        >>> found.select("rule", "fires", "spared_h").rows()
+        [('activated', datetime.datetime(2026, 3, 3, 0, 0), 24.0)]
+    """
+    chosen = rules if rules is not None else TimeoutRules()
+    settings = (config if config is not None else Config.empty()).at(at)
+    now = microseconds_of(at)
+    places = _places(queues)
+    limits = limits_of(places, chosen, settings)
+    order = timeout_rules(chosen, limits, least_transferring_s=_least_transferring(places))
+    table, log, signs = spans.read(jobs, status_log, heartbeats)
+    found = collect(_late(spans.spans(table, log, signs, at), order))
+    known = with_queues(found, places).with_columns(
+        **heartbeat(chosen, limits),
+        queue_idle=pl.lit(value=True),
+        output_report=pl.lit(value=False),
+    )
+    idle = _idle_times(table, known, order)
+    parts = [_firings(known, rule, idle, now) for rule in order]
+    first = pl.concat(parts).sort("pandaid", "number", "action", "fires_us", "limit_h")
+    return _told(
+        first.unique(["pandaid", "rule", "action"], keep="first", maintain_order=True), now
+    )
+
+
+def _places(queues: Any) -> pl.DataFrame:
+    """Return the latest row of each queue."""
+    if queues is None:
+        return Queues.create_empty()
+    lazy = nw.from_native(queues).lazy()
+    names = lazy.collect_schema().names()
+    kept = [name for name in (*Queues.column_names(), "ts") if name in names]
+    rows = collect(lazy.select(kept))
+    if "ts" in names:
+        rows = rows.sort("panda_queue", "ts", nulls_last=False)
+        rows = rows.unique("panda_queue", keep="last", maintain_order=True).drop("ts")
+    return prepared({"queues": rows}, {"queues": Queues})["queues"]
+
+
+def _least_transferring(queues: pl.DataFrame) -> int:
+    """Return the lowest limit of transferring at any queue [s]."""
+    known = with_queues(
+        pl.DataFrame(
+            {"computingsite": [None, *queues["panda_queue"]]}, schema={"computingsite": pl.String}
+        ),
+        queues,
+    )
+    return int(
+        known.select(pl.min_horizontal(pl.col("transtimehi_s", "transtimelo_s").min())).item()
+    )
+
+
+def _late(history: nw.LazyFrame[Any], order: Sequence[TimeoutRule]) -> nw.LazyFrame[Any]:
+    """Keep the spans in which some rule could fire, whatever the queue."""
+    could = [
+        (rule.of_job & (rule.since + rule.least_s * SECOND < nw.col("leave_us"))).fill_null(
+            value=False
+        )
+        for rule in order
+    ]
+    return history.filter(reduce(nw.Expr.__or__, could))
+
+
+def _firings(known: pl.DataFrame, rule: TimeoutRule, idle: pl.DataFrame, now: int) -> pl.DataFrame:
+    """Return the firing times of a rule, several for a job with several spans."""
+    frame = nw.from_native(known).filter(rule.selects & ~rule.spares)
+    judged = frame.with_columns(
+        since_us=rule.since, rule_limit_s=rule.limit_s, due_us=rule.due_us, agrees_us=rule.agrees_us
+    ).to_native()
+    timed = judged.filter(~pl.any_horizontal(pl.col("due_us", "agrees_us").is_null())).with_columns(
+        fires_us=pl.max_horizontal("due_us", "agrees_us", "enter_us")
+    )
+    if rule.name == NEEDS_IDLE:
+        timed = _when_idle(timed, idle)
+    late = timed.filter(pl.col("fires_us") < pl.col("leave_us"))
+    hours = pl.lit(HOUR_S, dtype=pl.Float64)
+    return late.select(
+        *JOB,
+        "jobstatus",
+        number=pl.lit(rule.number, dtype=pl.Int64),
+        rule=pl.lit(rule.name),
+        action=pl.lit(str(rule.action)),
+        reference=pl.lit(rule.reference),
+        limit_h=pl.col("rule_limit_s") / hours,
+        since_us="since_us",
+        enter_us="enter_us",
+        fires_us="fires_us",
+        leave_us="leave_us",
+        live=pl.col("live") & (pl.col("leave_us") == now),
+    )
+
+
+def _idle_times(
+    table: nw.LazyFrame[Any], known: pl.DataFrame, order: Sequence[TimeoutRule]
+) -> pl.DataFrame:
+    """Return when the queues of waiting urgent jobs had started nothing for 2 h.
+
+    Returns:
+        ``computingsite, idle_us`` (from), ``again_us`` (to; null: to this day).
+    """
+    rule = next(rule for rule in order if rule.name == NEEDS_IDLE)
+    waiting = nw.from_native(known).filter(rule.selects).to_native()
+    names = waiting.filter(~pl.col("queue_down"))["computingsite"].drop_nulls().unique().sort()
+    started = (
+        table.filter(
+            nw.col("computingsite").is_in(names.to_list()) & ~nw.col("starttime").is_null()
+        )
+        .select("computingsite", "starttime")
+        .unique()
+    )
+    following = nw.col("starttime").shift(-1).over("computingsite", order_by="starttime")
+    gaps = started.with_columns(again=following).with_columns(
+        start_us=microseconds(nw.col("starttime")),
+        again_us=microseconds(nw.col("again")),
+    )
+    step = IDLE_S * SECOND
+    long = nw.col("again_us").is_null() | (nw.col("again_us") - nw.col("start_us") > step)
+    found = collect(gaps.filter(long).select("computingsite", "start_us", "again_us"))
+    return found.select("computingsite", "again_us", idle_us=pl.col("start_us") + step)
+
+
+def _when_idle(timed: pl.DataFrame, idle: pl.DataFrame) -> pl.DataFrame:
+    """Move firing times to when the queue is down, or has started nothing for long enough."""
+    down = timed.filter("queue_down")
+    up = timed.filter(~pl.col("queue_down")).join(idle, on="computingsite")
+    moved = up.with_columns(fires_us=pl.max_horizontal("fires_us", "idle_us"))
+    before = pl.col("again_us").is_null() | (pl.col("fires_us") < pl.col("again_us"))
+    return pl.concat([down, moved.filter(before).drop("idle_us", "again_us")])
+
+
+def _told(first: pl.DataFrame, now: int) -> pl.DataFrame:
+    """Turn numbers into times and durations."""
+    hours = pl.lit(HOUR_S * SECOND, dtype=pl.Float64)
+    fires, time = pl.col("fires_us"), pl.Datetime("us")
+    return first.select(
+        *JOB,
+        *("jobstatus", "number", "rule", "action", "reference"),
+        pl.col("since_us").cast(time).alias("since"),
+        "limit_h",
+        entered=pl.col("enter_us").cast(time),
+        fires=fires.cast(time),
+        left=pl.when(~pl.col("live")).then(pl.col("leave_us")).cast(time),
+        waited_h=(fires - pl.col("since_us")) / hours,
+        spared_h=(pl.min_horizontal("leave_us", pl.lit(now)) - fires) / hours,
+    )

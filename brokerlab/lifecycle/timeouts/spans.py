@@ -1,0 +1,118 @@
+"""The history of jobs as spans of one status each, with what the rules read at that time.
+
+A span has the job's columns as its row has them, but the status and the times that held then: ``modificationtime``
+and ``statechangetime`` are its beginning. Jobs with entries in the status log are read from it, the others from their
+times, which tell less (:mod:`brokerlab.lifecycle.classes.spans`). Heartbeats divide a span; without them nobody knows
+when a job that is over last gave a sign, so its ``modificationtime`` is null where heartbeats count. That of a live
+job is the one of its row.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import narwhals.stable.v2 as nw
+
+from brokerlab.engines import INT, TEXT, TIME, Types, microseconds, narrow, same_engine
+from brokerlab.lifecycle.classes.spans import status_spans
+from brokerlab.lifecycle.timeouts.words import TIMES
+
+JOBS: Types = {
+    **dict.fromkeys(["pandaid", "jeditaskid"], INT),
+    "jobstatus": TEXT,
+    **dict.fromkeys(["creationtime", "activatedtime", "modificationtime"], TIME),
+    **dict.fromkeys(["statechangetime", "starttime", "endtime"], TIME),
+    **dict.fromkeys(["currentpriority", "relocationflag", "eventservice"], INT),
+    **dict.fromkeys(["prodsourcelabel", "processingtype", "gshare", "computingsite"], TEXT),
+    **dict.fromkeys(["lockedby", "jobsubstatus", "transformation"], TEXT),
+}
+"""Columns of ``jobs`` that are read."""
+REQUIRED = ("pandaid", "jobstatus", "creationtime", "modificationtime")
+SIGNS: Types = {"pandaid": INT, "modificationtime": TIME}
+LOG: Types = {"pandaid": INT, "jobstatus": TEXT, "modificationtime": TIME}
+BEATING = ("running", "starting", "stagein", "stageout", "transferring")
+"""Statuses in which jobs give signs of life."""
+KEEP = tuple(name for name in JOBS if name not in ("jobstatus", "activatedtime", "statechangetime"))
+
+Lazy = nw.LazyFrame[Any]
+
+
+def read(jobs: Any, status_log: Any, heartbeats: Any) -> tuple[Lazy, Lazy | None, Lazy | None]:
+    """Narrow the tables, of any one engine, to what is read.
+
+    Raises:
+        SchemaError: Required columns are missing.
+        DataError: The tables live in different engines.
+    """
+    tables = {"jobs": narrow(jobs, "jobs", JOBS, REQUIRED)}
+    if status_log is not None:
+        tables["job_status_log"] = narrow(status_log, "job_status_log", LOG, tuple(LOG))
+    if heartbeats is not None:
+        tables["heartbeats"] = narrow(heartbeats, "heartbeats", SIGNS, tuple(SIGNS))
+    same_engine(tables)
+    return tables["jobs"], tables.get("job_status_log"), tables.get("heartbeats")
+
+
+def spans(jobs: Lazy, log: Lazy | None, signs: Lazy | None, until: datetime) -> Lazy:
+    """Return the spans up to an instant.
+
+    Args:
+        jobs: Result of :func:`read`.
+        log: Status log of the same engine; null = times alone.
+        signs: Heartbeats of the same engine; null = none are known.
+        until: The last instant.
+
+    Returns:
+        The columns of jobs as they were, ``live`` (the status of the row), ``enter_us, leave_us`` [us since 1970] and
+        ``<time>_us``.
+    """
+    parts = [status_spans(jobs, None, KEEP)]
+    if log is not None:
+        known = log.select("pandaid").unique()
+        plain = jobs.join(known, on="pandaid", how="anti")
+        logged = jobs.join(known, on="pandaid", how="semi")
+        parts = [status_spans(plain, None, KEEP), status_spans(logged, log, KEEP)]
+    found = nw.concat(parts).with_columns(live=nw.col("leave").is_null())
+    end = nw.when(nw.col("live")).then(nw.lit(until)).otherwise(nw.col("leave"))
+    dated = found.with_columns(
+        leave=nw.min_horizontal(end.cast(TIME), nw.lit(until).cast(TIME)),
+        enter=nw.coalesce("enter", "creationtime"),
+    ).filter(nw.col("enter") < nw.col("leave"))
+    beats = nw.col("status").is_in(BEATING)
+    if signs is not None:
+        divided = _divided(dated.filter(beats), signs)
+        dated = nw.concat([dated.filter(~beats).with_columns(sign=nw.col("enter")), divided])
+    else:
+        own = nw.when(nw.col("live")).then(nw.col("modificationtime"))
+        dated = dated.with_columns(sign=nw.when(beats).then(own).otherwise(nw.col("enter")))
+    return _as_jobs(dated)
+
+
+def _divided(beating: Lazy, signs: Lazy) -> Lazy:
+    """Divide spans at signs of life: ``sign`` is the last one, ``leave`` the next."""
+    columns = beating.collect_schema().names()
+    sign = signs.select("pandaid", sign=nw.col("modificationtime"))
+    inside = beating.join(sign, on="pandaid", how="inner")
+    inside = inside.filter((nw.col("sign") > nw.col("enter")) & (nw.col("sign") < nw.col("leave")))
+    first = beating.with_columns(sign=nw.col("enter")).select(*columns, "sign")
+    events = nw.concat([first, inside.select(*columns, "sign")]).unique()
+    following = nw.col("sign").shift(-1).over("pandaid", "enter", order_by="sign")
+    ended = events.with_columns(following=following)
+    leave = nw.coalesce("following", "leave")
+    return ended.with_columns(leave=leave).select(*columns, "sign")
+
+
+def _as_jobs(dated: Lazy) -> Lazy:
+    """Give spans the columns of jobs."""
+    jobs = dated.with_columns(
+        jobstatus=nw.col("status"),
+        statechangetime=nw.col("enter"),
+        modificationtime=nw.col("sign"),
+        is_build=nw.col("transformation").str.contains("build", literal=True),
+    )
+    return jobs.with_columns(
+        *(microseconds(nw.col(name)).alias(f"{name}_us") for name in TIMES),
+        enter_us=microseconds(nw.col("enter")),
+        leave_us=microseconds(nw.col("leave")),
+    ).drop("sign", "enter", "leave", "status")
