@@ -1,6 +1,7 @@
 """Run every benchmark: ``python -m benchmarks [--jobs N]``."""
 
-from benchmarks import scouts
+from benchmarks import classes, scouts
 
 if __name__ == "__main__":
     scouts.main()
+    classes.main()

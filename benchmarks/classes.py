@@ -1,0 +1,218 @@
+"""Classes of 500 queues at 720 hourly instants from 5 million jobs, against a loop over sites on the same Parquet files.
+
+``ours``      ``wait_stats``, ``queue_activity`` and ``site_classes`` on DuckDB relations, all instants in one call.
+``per_site``  a plain Python loop, as the deployed collector works: for each instant and site the site's jobs are
+              filtered and their statistics computed; measured on a sample of sites and instants with the rows at
+              hand and scaled to all of them. Its classes must be ours.
+
+Every job is part of the samples: the worst case, an archive has many jobs that the classification does not look at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+QUEUES = 500
+HOURS = 720
+SAMPLE_QUEUES = 4
+SAMPLE_HOURS = range(0, HOURS, 60)
+BEGIN = datetime(2026, 3, 1)  # noqa: DTZ001 - UTC without zone, as everywhere
+PART_JOBS = 1_000_000
+
+
+def make_archive(folder: Path, jobs: int, seed: int = 1) -> None:
+    """Write random jobs of the shapes that the classification reads; not meant to look like PanDA."""
+    rng = np.random.default_rng(seed)
+    names = np.array([f"QUEUE_{number:03}" for number in range(QUEUES)])
+    kinds = np.where(np.arange(QUEUES) % 10 == 0, "hpc", "GRID")
+    queues = pl.DataFrame({"panda_queue": names, "resource_type": kinds, "workflow": "pull"})
+    queues.write_parquet(folder / "queues.parquet")
+    (folder / "jobs").mkdir()
+    span = (HOURS + 96) * 3600
+    typical = rng.uniform(6, 10, QUEUES)
+    for first in range(0, jobs, PART_JOBS):
+        n = min(PART_JOBS, jobs - first)
+        queue = rng.integers(0, QUEUES, n)
+        created = np.datetime64(BEGIN - timedelta(days=4), "us") + _seconds(
+            rng.integers(0, span, n)
+        )
+        wait = np.exp(rng.normal(typical[queue], 1.0)).astype(np.int64)
+        started = created + _seconds(wait)
+        ended = started + _seconds(np.exp(rng.normal(8, 0.8, n)))
+        pl.DataFrame(
+            {
+                "pandaid": np.arange(first, first + n),
+                "computingsite": names[queue],
+                "prodsourcelabel": "user",
+                "gshare": "User Analysis",
+                "processingtype": "pmerge",
+                "produsername": "ann",
+                "jobstatus": np.where(rng.random(n) < 0.1, "failed", "finished"),
+                "creationtime": created,
+                "activatedtime": created,
+                "starttime": started,
+                "endtime": ended,
+                "modificationtime": ended,
+                "corecount": rng.choice([1, 8], n),
+            }
+        ).write_parquet(folder / "jobs" / f"part-{first:09}.parquet", row_group_size=250_000)
+
+
+def _seconds(values: np.ndarray) -> np.ndarray:
+    return values.astype(np.int64).astype("timedelta64[s]")
+
+
+def instants() -> list[datetime]:
+    return [BEGIN + timedelta(hours=hour) for hour in range(HOURS)]
+
+
+def run_ours(folder: Path) -> None:
+    """Classify every queue at every instant."""
+    import duckdb
+
+    from brokerlab.lifecycle import classes
+
+    jobs = duckdb.connect().read_parquet(str(folder / "jobs" / "*.parquet"))
+    queues = pl.read_parquet(folder / "queues.parquet")
+    stats = classes.wait_stats(jobs, queues, at=instants())
+    activity = classes.queue_activity(jobs, at=instants())
+    found = classes.site_classes(stats, queues, activity)
+    found.classes.write_parquet(folder / "ours.parquet")
+    print(json.dumps({"classes": found.classes.height}))
+
+
+Job = tuple[Any, ...]
+
+
+def run_per_site(folder: Path) -> None:
+    """Compute statistics site by site, instant by instant; print the time of the loop alone."""
+    columns = ["jobstatus", "creationtime", "starttime", "modificationtime"]
+    names = [f"QUEUE_{number:03}" for number in range(SAMPLE_QUEUES)]
+    rows = pl.scan_parquet(folder / "jobs").filter(pl.col("computingsite").is_in(names)).collect()
+    by_site = {
+        name: rows.filter(pl.col("computingsite") == name).select(columns).rows() for name in names
+    }
+    found: list[dict[str, Any]] = []
+    begin = time.process_time()
+    for hour in SAMPLE_HOURS:
+        for name, jobs in by_site.items():
+            stats = site_stats(jobs, instants()[hour])
+            found.append({"snapshot": hour, "computingsite": name, **stats})
+    seconds = time.process_time() - begin
+    print(json.dumps({"inner_cpu_s": seconds, "agree": agree(found, folder / "ours.parquet")}))
+
+
+def site_stats(jobs: list[Job], now: datetime) -> dict[str, Any]:
+    """Compute one site's statistics at one instant from all its jobs."""
+    from scipy import stats
+
+    waits, weights, queued, starts = [], [], [], 0
+    for status, created, started, changed in jobs:
+        if created <= now < started:
+            queued.append((now - created).total_seconds())
+        if now - timedelta(hours=24) < started <= now:
+            starts += 1
+        if status != "finished" or not now - timedelta(days=4) < changed <= now:
+            continue
+        waits.append((started - created).total_seconds())
+        age = math.floor((now - started).total_seconds())
+        weights.append(2 ** (-age / (6 * 3600)))
+    total, n = sum(weights), len(waits)
+    w_mean = sum(w * x for w, x in zip(weights, waits, strict=True)) / total
+    square = sum(w * (x - w_mean) ** 2 for w, x in zip(weights, waits, strict=True))
+    w_stdev = math.sqrt(square / total)
+    mean, stdev = statistics.fmean(waits), statistics.pstdev(waits)
+    limits = [
+        m + s * float(stats.t.ppf(0.95, d))
+        for m, s, d in ((mean, stdev, n - 1), (w_mean, w_stdev, total))
+    ]
+    longer = [wait for wait in queued if wait > w_mean]
+    return {
+        "median": statistics.median(waits),
+        "cl95upp": limits[0],
+        "w_cl95upp": min(limits[1], 999_999),
+        "long_q_n": len(longer),
+        "long_q_mean": sum(longer) / len(longer) if longer else w_mean,
+        "analysis_starts_1d": starts,
+    }
+
+
+def agree(found: list[dict[str, Any]], ours: Path) -> int:
+    """Count the rows whose numbers are ours to 1e-9; all of them have to be."""
+    names = ["w_cl95upp", "long_q_n", "long_q_mean", "analysis_starts_1d"]
+    keys = ["snapshot", "computingsite"]
+    both = pl.DataFrame(found).join(pl.read_parquet(ours).select(*keys, *names), on=keys)
+    same = both
+    for name in names:
+        same = same.filter((pl.col(name) / pl.col(f"{name}_right") - 1).fill_nan(0).abs() < 1e-9)
+    if same.height != len(found):
+        raise SystemExit(f"{len(found) - same.height} of {len(found)} rows differ from the loop's")
+    return same.height
+
+
+SIDES: dict[str, Callable[[Path], None]] = {"ours": run_ours, "per_site": run_per_site}
+
+
+def run_side(side: str, folder: Path) -> None:
+    """Run one side in this process and print its figures."""
+    wall = time.perf_counter()
+    SIDES[side](folder)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    figures = {
+        "wall_s": time.perf_counter() - wall,
+        "cpu_s": usage.ru_utime + usage.ru_stime,
+        "peak_gb": usage.ru_maxrss / 1024**2,
+    }
+    print(json.dumps(figures))
+
+
+def measure(side: str, folder: Path) -> dict[str, float]:
+    """Run one side in a fresh process."""
+    command = [sys.executable, "-m", "benchmarks.classes", "--side", side, "--folder", str(folder)]
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    figures: dict[str, float] = {}
+    for line in output.splitlines():
+        figures |= json.loads(line)
+    return figures
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the figures of both sides."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=5_000_000)
+    parser.add_argument("--side", choices=SIDES)
+    parser.add_argument("--folder", type=Path)
+    options, _ = parser.parse_known_args(arguments)  # other benchmarks have options of their own
+    if options.side:
+        run_side(options.side, options.folder)
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        make_archive(folder, options.jobs)
+        print(f"classes of {QUEUES} queues at {HOURS} instants from {options.jobs:,} random jobs")
+        ours, loop = (measure(side, folder) for side in SIDES)
+    loop["wall_s"] = loop.pop("inner_cpu_s") * QUEUES / SAMPLE_QUEUES * HOURS / len(SAMPLE_HOURS)
+    print(
+        f"ours      wall {ours['wall_s']:8.1f} s  cpu {ours['cpu_s']:8.1f} s  peak {ours['peak_gb']:4.1f} GB"
+    )
+    print(f"per_site  wall {loop['wall_s']:8.1f} s (scaled; {loop['agree']} sampled rows agree)")
+    print(f"ours / per_site: wall {ours['wall_s'] / loop['wall_s']:.4f}")
+
+
+if __name__ == "__main__":
+    main()
