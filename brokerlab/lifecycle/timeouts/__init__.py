@@ -18,4 +18,5 @@ __all__ = [
     "Timeouts",
     "decide",
     "fast_rebrokerage",
+    "would_fire",
 ]
