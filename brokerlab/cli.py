@@ -58,6 +58,7 @@ app.command("report")(guarded(report_command))
 app.command("tables")(guarded(archive_commands.tables))
 app.command("ingest")(guarded(archive_commands.ingest))
 app.command("brokerages")(guarded(brokerage_commands.brokerages))
+app.command("explain")(guarded(brokerage_commands.explain))
 app.command("synthesise")(guarded(synthesise_command))
 
 proposal = typer.Typer(no_args_is_help=True, help="Check, show, write out or take back a proposal.")

@@ -1,6 +1,21 @@
-"""The command that lists the brokerages."""
+"""The commands of the brokerage: list the brokerages, explain a decision."""
 
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 from rich.console import Console
+
+from brokerlab.errors import BrokerlabWarning, ConfigError, DataError
+
+if TYPE_CHECKING:
+    from brokerlab.archive import Archive
+    from brokerlab.brokerage.explanations import Explanation, TaskExplanation
+    from brokerlab.brokerage.replay import Replay
+    from brokerlab.brokerage.rules import ProductionRules
 
 
 def brokerages() -> None:
@@ -18,3 +33,90 @@ def brokerages() -> None:
             *(Text(row[part]) for part in ("name", "package", "version")), Text(what, style=style)
         )
     Console(width=None if Console().is_terminal else 140).print(shown)
+
+
+def explain(
+    *,
+    archive: Annotated[Path, typer.Option(help="Archive folder.")],
+    task: Annotated[int, typer.Option(help="jeditaskid.")],
+    queue: Annotated[str, typer.Option(help="Queue; none explains the task as a whole.")] = "",
+    nucleus: Annotated[str, typer.Option(help="Nucleus, instead of a queue.")] = "",
+    rules: Annotated[str, typer.Option(help="document or production.")] = "document",
+    at: Annotated[str, typer.Option(help="Instant, UTC; none: the task's last brokerage.")] = "",
+) -> None:
+    """Explain why a task was, or was not, sent to a queue (or given to a nucleus), with the numbers compared."""
+    from brokerlab.archive.store import open_archive
+    from brokerlab.brokerage.rules import ProductionRules
+
+    if queue and nucleus:
+        raise ConfigError("--queue and --nucleus: give one of them")
+    rule_set = ProductionRules(rules)
+    opened = open_archive(archive)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if nucleus:
+            answer: Explanation | TaskExplanation = _of_nucleus(opened, task, nucleus, rule_set, at)
+        else:
+            answer = _of_queue(opened, task, queue, rule_set, at)
+    notes = [str(one.message) for one in caught if issubclass(one.category, BrokerlabWarning)]
+    for note in dict.fromkeys(notes):
+        typer.echo(f"note: {note}", err=True)
+    if answer.outcome == "unknown":
+        raise ConfigError(answer.text)
+    typer.echo(answer.text)
+
+
+def _of_queue(
+    opened: Archive, task: int, queue: str, rules: ProductionRules, at: str
+) -> Explanation | TaskExplanation:
+    """Replay the job brokerage of one task and explain it."""
+    from brokerlab.brokerage import explain as explained
+    from brokerlab.brokerage import explain_task
+    from brokerlab.brokerage.production_jobs.decide import decide
+
+    replay = _replayed(opened, task, rules, at, stage="jobs")
+    decisions = decide(replay.for_jobs(), rules=rules, config=replay.config)
+    if not queue:
+        return explain_task(decisions, jeditaskid=task)
+    return explained(decisions, jeditaskid=task, panda_queue=queue)
+
+
+def _of_nucleus(
+    opened: Archive, task: int, nucleus: str, rules: ProductionRules, at: str
+) -> Explanation:
+    """Replay the choice of the nucleus for one task and explain it."""
+    from brokerlab.brokerage import explain as explained
+    from brokerlab.brokerage import production_tasks
+    from brokerlab.brokerage.hints import hint_queues
+
+    replay = _replayed(opened, task, rules, at, stage="tasks")
+    could = hint_queues(replay.for_jobs(), rules=rules, config=replay.config)
+    decisions = production_tasks.decide(
+        replay.for_tasks(), rules=rules, config=replay.config, hint_queues=could
+    )
+    return explained(decisions, jeditaskid=task, nucleus=nucleus)
+
+
+def _replayed(opened: Archive, task: int, rules: ProductionRules, at: str, *, stage: str) -> Replay:
+    """Rebuild what the brokerage of one task saw.
+
+    Raises:
+        DataError: There is no such task, or it was never brokered.
+    """
+    from brokerlab.brokerage.replay import build
+    from brokerlab.brokerage.replay.plan import time_of
+
+    moment = time_of(at or None, "--at")
+    try:
+        return build(
+            opened, tasks=[task], at=moment, stage=stage, every=None, label=None, rules=rules
+        )
+    except DataError as problem:
+        if not opened.has("tasks"):
+            raise
+        known = opened.sql("select count(*) from tasks where jeditaskid = $task", {"task": task})
+        if not known.fetchall()[0][0]:
+            raise DataError(f"{opened.path}: there is no task {task}") from None
+        raise DataError(
+            f"{opened.path}: task {task} is not known to have been brokered: {problem}"
+        ) from None

@@ -36,6 +36,10 @@ __all__ = [
 ]
 ROW = 22
 """Height of a line of a chart [px]."""
+SHORT = (
+    "datum.value >= 1e6 ? datum.value / 1e6 + 'M' : datum.value >= 1e3 ? datum.value / 1e3 + 'k' : datum.value"
+)
+"""Labels of a key's values: thousands and millions are shortened."""
 LETTER = 6.6
 """Width of a letter of a label [px]."""
 
@@ -281,12 +285,12 @@ def _panel_of_key(rows: pl.DataFrame, highest: float, share_title: str) -> Chart
 def _axis_of_values(low: float, high: float, *, log: bool) -> tuple[alt.Scale, alt.Axis]:
     """Return scale and axis of a key's values: linear, or one tick per power of ten, and 0 where it is one of them."""
     if not log:
-        axis = alt.Axis(tickCount=5, grid=False, format="~g")
+        axis = alt.Axis(tickCount=5, grid=False, labelExpr=SHORT)
         return alt.Scale(domain=[low, high], nice=False), axis
     first = math.floor(math.log10(low)) if low > 0 else 0
     powers = [10**n for n in range(first, math.ceil(math.log10(high)) + 1)]
     ticks = [value for value in ([0] if low <= 0 else []) + powers if low <= value <= high]
-    axis = alt.Axis(values=ticks, grid=False, format="~s", labelOverlap=True)
+    axis = alt.Axis(values=ticks, grid=False, labelExpr=SHORT, labelOverlap=True)
     if low > 0:
         return alt.Scale(type="log", domain=[low, high], nice=False), axis
     return alt.Scale(type="symlog", constant=1, domain=[low, high], nice=False), axis

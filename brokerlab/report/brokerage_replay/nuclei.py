@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from brokerlab.brokerage import production_tasks
-from brokerlab.brokerage.production_jobs.decide import decide as queues_for
+from brokerlab.brokerage.hints import hint_queues
 from brokerlab.brokerage.production_tasks import TaskDecisions
 from brokerlab.brokerage.replay import Replay
 from brokerlab.brokerage.rules import ProductionRules
@@ -63,10 +63,7 @@ def studied(
         n_boot: Bootstrap replicates.
         seed: Of the draws and of the bootstrap.
     """
-    could = queues_for(replay.for_jobs(), rules=rules, config=replay.config, hint=True).queues
-    hints = could.filter(pl.col("check").is_null()).select(
-        *KEYS, pl.col("panda_queue").cast(pl.String)
-    )
+    hints = hint_queues(replay.for_jobs(), rules=rules, config=replay.config)
     found = production_tasks.decide(
         replay.for_tasks(), rules=rules, config=replay.config, hint_queues=hints, seed=seed
     )
