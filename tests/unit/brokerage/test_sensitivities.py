@@ -1,0 +1,225 @@
+"""What another setting would have decided: the same as deciding everything anew, for every key that is read."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any
+
+import polars as pl
+import pytest
+
+from brokerlab.brokerage import compare, keys_read, sensitivity
+from brokerlab.brokerage.production_jobs.again import redecided
+from brokerlab.brokerage.production_jobs.decide import decide
+from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.reach import reachable, slots
+from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.errors import BrokerlabWarning, ConfigError
+from brokerlab.gdpconfig import Config
+from tests.brokerage_toys import TASK_ROW, World
+from tests.twins.compare import frames
+from tests.twins.worlds import random_world
+from tests.unit.brokerage.production_tasks.world import frames as nucleus_frames
+from tests.unit.brokerage.production_tasks.world import replica, world
+
+KEY = ["jeditaskid", "snapshot"]
+GRIDS: dict[str, list[Any]] = {
+    "NQUEUED_SAT_CAP": [1, 1000],
+    "NQUEUED_NUC_CAP_FOR_JOBS": [1],
+    "IO_INTENSITY_CUTOFF": [0],
+    "SIZE_CUTOFF_TO_MOVE_INPUT": [0],
+    "NUM_CUTOFF_TO_MOVE_INPUT": [3],
+    "MAX_DISKIO_DEFAULT": [10],
+    "STORAGE_MIN_FREE_SIZE": [100_000],
+    "MAX_MISSING_INPUT_FILES": [0],
+    "MIN_INPUT_COMPLETENESS": [0],
+    "NW_ACTIVE": [True],
+    "NW_QUEUE_IMPORTANCE": [0.9],
+    "NW_THRESHOLD": [2.2],
+    "NW_WEIGHT_MULTIPLIER": [2.0],
+    "MAX_PRIO_TO_BOOTSTRAP": [1000],
+    "NQUEUELIMITSITE_Data Derivations": [500],
+    "MIN_WEIGHT_managed": [5.0],
+    "WORK_SHORTAGE": [True],
+}
+
+
+@cache
+def random_tables() -> dict[str, pl.DataFrame]:
+    return frames(random_world(4, 40, 30))
+
+
+def decided(rules: str, config: Config | None = None) -> Decisions:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BrokerlabWarning)
+        return decide(random_tables(), rules=ProductionRules(rules), config=config)
+
+
+@cache
+def base(rules: str) -> Decisions:
+    return decided(rules)
+
+
+def with_value(key: str, value: Any) -> Config:
+    component = "core" if key == "WORK_SHORTAGE" else "jobbroker"
+    return Config.empty().with_values({f"jedi/{component}/{key}": value})
+
+
+@pytest.mark.parametrize("rules", ["document", "production"])
+@pytest.mark.parametrize("key", GRIDS)
+def test_deciding_again_what_a_key_touches_is_deciding_everything_anew(
+    key: str, rules: str
+) -> None:
+    before = base(rules)
+    for value in GRIDS[key]:
+        config = with_value(key, value)
+        whole = decided(rules, config)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BrokerlabWarning)
+            some = redecided(before, config)
+        touched = some.tasks.select(KEY)
+        for name in ("queues", "weighed", "tasks"):
+            new, part, old = (getattr(each, name) for each in (whole, some, before))
+            if name == "weighed":  # told even where it does not act
+                new, part, old = (frame.drop("network_weight") for frame in (new, part, old))
+            assert part.equals(new.join(touched, on=KEY, how="semi")), (name, value)
+            same = [frame.join(touched, on=KEY, how="anti") for frame in (new, old)]
+            assert same[0].equals(same[1]), (name, value)
+
+
+def test_every_key_that_is_read_is_tried_above() -> None:
+    plain = {key for key in GRIDS if key in keys_read(base("production"))}
+    patterns = {"NQUEUELIMITSITE_<gshare>", "MIN_WEIGHT_<prodsourcelabel>[_<gshare>]"}
+    assert plain | patterns == set(keys_read(base("production")))
+    assert set(keys_read(base("document"))) == set(keys_read(base("production"))) - {"NW_ACTIVE"}
+
+
+@pytest.mark.parametrize("key", ["NQUEUED_SAT_CAP", "MAX_MISSING_INPUT_FILES"])
+def test_the_numbers_are_those_of_a_comparison(key: str) -> None:
+    value = GRIDS[key][0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BrokerlabWarning)
+        row = sensitivity(base("production"), key, [value]).row(0, named=True)
+    whole = decided("production", with_value(key, value))
+    found = compare(base("production"), whole)
+    assert row["n_pairs"] == found.n_changed()
+    assert (row["n_gained"], row["n_lost"]) == (found.n_changed("gained"), found.n_changed("lost"))
+    assert (row["n_tasks"], row["n_outcomes"]) == (found.n_tasks_changed, found.n_outcomes)
+    assert row["weight_shift"] == pytest.approx(found.weight_shift)
+    assert row["n_without"] == whole.tasks.filter(pl.col("outcome") != "candidates").height
+    assert row["mean_candidates"] == pytest.approx(whole.tasks["n_candidates"].mean())
+    assert row["slots_reachable"] == pytest.approx(reachable(whole)["reachable"].mean())
+
+
+def links() -> World:
+    made = World().queue("A", running=300).queue("B").queue("C")
+    return made.link("A", queued=100).link("B", queued=120)
+
+
+def test_a_curve_over_a_grid() -> None:
+    table = sensitivity(links().decided(), "NQUEUED_SAT_CAP", [50, 110, 150, 1000])
+    assert table["value"].to_list() == [50, 110, 150, 1000]
+    assert table["is_current"].to_list() == [False, False, True, False]
+    assert table["n_lost"].to_list() == [2, 1, 0, 0]
+    assert table["mean_candidates"].to_list() == [1.0, 2.0, 3.0, 3.0]
+    assert table["slots_reachable"].to_list() == pytest.approx([0.2, 0.8, 1.0, 1.0])
+    shift = table["weight_shift"].to_list()
+    assert shift[0] > shift[1] > shift[2] == 0
+    assert 0 < shift[3] < 0.05  # the cap also scales the network weight
+
+
+def test_a_task_left_without_a_queue_is_counted() -> None:
+    made = World().queue("A").link("A", queued=100)
+    row = sensitivity(made.decided(), "NQUEUED_SAT_CAP", [10]).row(0, named=True)
+    assert (row["n_without"], row["n_outcomes"], row["weight_shift"]) == (1, 1, 1.0)
+
+
+def test_a_required_placeholder_takes_every_value_or_the_one_given() -> None:
+    made = World().queue("A", running=1, activated=500).task(2, gshare="Express")
+    made.jobs("A", gshare="Express", running=1, activated=500)
+    decisions = made.decided()
+
+    def gained(key: str, **scope: str) -> int:
+        return int(sensitivity(decisions, key, [600], **scope)["n_gained"][0])
+
+    assert gained("NQUEUELIMITSITE_<gshare>") == 2
+    assert gained("NQUEUELIMITSITE_<gshare>", gshare="Express") == 1
+    assert gained("NQUEUELIMITSITE_Express") == 1
+
+
+def test_keys_that_nothing_reads_are_refused() -> None:
+    decisions = base("production")
+    with pytest.raises(ConfigError, match="is unknown: did you mean 'NQUEUED_SAT_CAP'"):
+        sensitivity(decisions, "NQUEUED_SATCAP", [1])
+    with pytest.raises(ConfigError, match="is read by nothing here; read are IO_INTENSITY_CUT"):
+        sensitivity(decisions, "SCOUT_RAMCOUNT_RANK", [1])
+    with pytest.raises(ConfigError, match="the grid is empty"):
+        sensitivity(decisions, "NQUEUED_SAT_CAP", [])
+    with pytest.raises(ConfigError, match="network weight divides by it"):
+        sensitivity(decisions, "NQUEUED_SAT_CAP", [0])
+    with pytest.raises(ConfigError, match="has no placeholder 'queue'"):
+        sensitivity(decisions, "NQUEUED_SAT_CAP", [1], queue="A")
+    with pytest.raises(ConfigError):
+        sensitivity(decisions, "NQUEUED_SAT_CAP", ["many"])
+
+
+def test_slots_are_cores_in_use_once_per_parent() -> None:
+    made = World().queue("P", is_unified=True, running=10)
+    made.queue("P/1", unified_name="P", site="P", running=0).queue(
+        "P/8", unified_name="P", site="P"
+    )
+    made.queue("A", running=5).queue("OFF", status="offline", running=100)
+    made.change("job_stats", {"computingsite": "P/8"}, njobs=0)
+    made.add("core_stats", computingsite="A", jobstatus="running", ncores=36)
+    decisions = made.decided()
+    sizes = dict(slots(decisions.world).select("parent", "slots").iter_rows())
+    assert sizes == {"A": 36, "OFF": 800, "P": 80}
+    assert reachable(decisions)["reachable"].to_list() == [116 / 916]
+
+
+def replay(tables: dict[str, pl.DataFrame], stage: str) -> Replay:
+    return Replay(
+        tables=tables,
+        instants=pl.DataFrame(),
+        stage=stage,
+        config=Config.empty(),
+        notes=(),
+        archive_digest="",
+        synthetic=True,
+        open_tasks=pl.DataFrame(),
+    )
+
+
+def test_a_replay_of_jobs_is_decided_first() -> None:
+    made = replay(links().frames(), "jobs")
+    table = sensitivity(made, "NQUEUED_SAT_CAP", [50], rules=ProductionRules("production"))
+    assert table["n_lost"].to_list() == [2]
+
+
+def test_a_replay_of_nuclei_is_decided_in_full() -> None:
+    tables = world("A", "B", datasets=[{"jeditaskid": 7, "datasetname": "in", "is_master": True}])
+    tables["replicas"] = [replica("A", 10), replica("B", 3)]
+    tables["tasks"][0] |= {"iointensity": 1000}
+    made = replay(nucleus_frames(tables), "tasks")
+    table = sensitivity(made, "INPUT_SIZE_FRACTION", [10, 50, 100])
+    assert table["n_pairs"].to_list() == [0, 1, 2]
+    assert table["is_current"].to_list() == [True, False, False]
+    assert table["slots_reachable"].null_count() == 3
+    assert "DISK_THRESHOLD[_<gshare>]" in keys_read(made)
+    nothing_left = sensitivity(made, "DISK_THRESHOLD", [10**6])
+    assert nothing_left["n_without"].to_list() == [1]
+
+
+def test_hint_mode_has_no_shift() -> None:
+    made = World(nucleus=None).queue("A")
+    table = sensitivity(made.decided(hint=True), "STORAGE_MIN_FREE_SIZE", [10**6])
+    assert table["weight_shift"].to_list() == [None]
+    assert table["n_lost"].to_list() == [1]
+
+
+def test_no_task_has_the_placeholder() -> None:
+    made = World(**{**TASK_ROW, "gshare": None}).queue("A")
+    with pytest.raises(ConfigError, match="no task has a value for gshare"):
+        sensitivity(made.decided(), "NQUEUELIMITSITE_<gshare>", [1])
