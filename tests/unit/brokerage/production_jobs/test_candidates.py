@@ -5,13 +5,11 @@ Every test is made from the words that it quotes: of the page where a quotation 
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-import pytest
-
 from tests.brokerage_toys import AT, World
-from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, parent
+from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, parent, told
 
 HOUR = timedelta(hours=1)
 
@@ -82,13 +80,14 @@ def test_complete_input_must_be_readable(found: Found, expected: str) -> None:
         assert found.check == "source_down"
 
 
-def test_a_task_without_candidates_waits_an_hour() -> None:
+@cases(
+    (ask(one(status="offline")), AT + HOUR),
+    (ask(reading(found=1)), AT + HOUR),
+    (ask(one()), None),
+)
+def test_a_task_without_candidates_waits_an_hour(found: Found, expected: datetime | None) -> None:
     """ "If all queues are skipped, the task is pending for 1 hour." """
-    empty = ask(one(status="offline"))
-    assert empty.task["outcome"] == "no_candidates"
-    assert empty.task["pending_until"] == AT + HOUR
-    assert ask(one()).task["pending_until"] is None
-    assert ask(reading(found=1)).task["pending_until"] == AT + HOUR
+    assert found.task["pending_until"] == expected
 
 
 # candidates
@@ -133,18 +132,22 @@ def test_a_list_of_unknown_queues_is_a_list(found: Found, expected: dict[str, st
     assert found.task["outcome"] == ("candidates" if expected else "no_candidates")
 
 
-def flagged(site: str | None) -> dict[str, str | None]:
-    """Return what is said of a queue that a list spares (offline) and of one that only a single name spares (1 core)."""
-    world = World(site=site).queue("A", status="offline").queue("B", corecount=1)
-    return ask(world).checks()
+def flagged(site: str | None) -> Found:
+    """Ask about a queue that a list spares (offline) and one that only a single name spares (1 core)."""
+    return ask(World(site=site).queue("A", status="offline").queue("B", corecount=1))
 
 
-def test_one_queue_is_site_preassigned_and_several_are_a_list() -> None:
+@cases(
+    (flagged("A,B"), {"A": None, "B": "core_count"}),
+    (flagged("A"), {"A": None}),
+    (flagged("B"), {"B": None}),
+    (flagged(None), {"A": "status_offline", "B": "core_count"}),
+)
+def test_one_queue_is_site_preassigned_and_several_are_a_list(
+    found: Found, expected: dict[str, str | None]
+) -> None:
     """Chapter 3: "one queue: site_preassigned; several: list_preassigned"."""
-    assert flagged("A,B") == {"A": None, "B": "core_count"}
-    assert flagged("A") == {"A": None}
-    assert flagged("B") == {"B": None}
-    assert flagged(None) == {"A": "status_offline", "B": "core_count"}
+    assert found.checks() == expected
 
 
 # merging near the pre-merged files
@@ -181,12 +184,25 @@ def test_merging_is_bound_to_the_pre_merged_files(found: Found, expected: list[s
     assert set(found.checks().values()) <= {None}
 
 
-def test_merging_near_a_unified_queue_is_done_by_pseudo_queues() -> None:
-    """ "Unified queues are resolved to pseudo-queues." """
-    world = World(is_merging=True, preassigned_site="SITE")
-    parent(world, "SITE", {}, {})
-    assert list(ask(world).checks()) == ["SITE/0", "SITE/1"]
-    assert list(ask(world, "production").checks()) == ["SITE", "SITE/0", "SITE/1"]
+def premerged_at_unified(rules: str) -> Found:
+    """Ask about files of a unified queue, whose storage it reads, as does another unified queue."""
+    world = parent(
+        World(is_merging=True, preassigned_site="SITE"), "SITE", {}, {"status": "offline"}
+    )
+    parent(world, "READS", {}, {"status": "offline"})
+    place = {"panda_queue": "READS", "direction": "input", "ddm_endpoint_name": "SITE_DATADISK"}
+    return ask(world.add("queue_endpoints", **place), rules)
+
+
+@cases(
+    (premerged_at_unified("document"), ["READS/0", "SITE/0", "SITE/1"]),
+    (premerged_at_unified("production"), ["READS", "READS/0", "SITE", "SITE/0"]),
+)
+def test_merging_near_a_unified_queue_is_done_by_pseudo_queues(
+    found: Found, expected: list[str]
+) -> None:
+    """ "Unified queues are resolved to pseudo-queues." J37: production keeps parents."""
+    assert list(found.checks()) == expected
 
 
 def waiting(
@@ -226,12 +242,16 @@ def hinted(world: World, **settings: Any) -> Found:
     return ask(world, hint=True, **settings)
 
 
-def test_hint_mode_says_which_queues_could_run_it() -> None:
-    """Chapter, purpose: "A second mode (hint) answers only 'which queues could run it', for task brokerage"; 5: "hint mode: remove temporary ones, return the list"."""
+def many_ways() -> World:
+    """Return queues of which two cannot run the task, and two only not now."""
     world = World(iointensity=1000).queue("GOOD").queue("SMALL", maxrss=1).queue("QUIET", pilots=0)
     world.queue("BUSY", activated=9999).queue("BACKLOG").link("BACKLOG", queued=9999)
-    world.data(200, here={"GOOD": 200}).add("locks", panda_queue="GOOD")
-    found = hinted(world)
+    return world.data(200, here={"GOOD": 200}).add("locks", panda_queue="GOOD")
+
+
+@told(found=hinted(many_ways()))
+def test_hint_mode_says_which_queues_could_run_it(found: Found) -> None:
+    """Chapter, purpose: "A second mode (hint) answers only 'which queues could run it', for task brokerage"; 5: "hint mode: remove temporary ones, return the list"."""
     checks = {"SMALL": "memory_max", "QUIET": "no_pilot"}
     assert found.checks() == {"GOOD": None, "BUSY": None, "BACKLOG": None, **checks}
     assert found.task["n_candidates"] == 3
@@ -239,16 +259,20 @@ def test_hint_mode_says_which_queues_could_run_it() -> None:
     assert found.task["outcome"] == "candidates"
 
 
-def test_hint_mode_knows_no_list_and_no_nucleus() -> None:
-    """Chapter 3: "hint mode: queues handed in; flag: none"; 1.1: "nucleus null: no network rules (hint mode: must be null)"."""
+def bare_and_listed() -> World:
     world = World(site="A", fullchain="only").queue("A").queue("B", catchall="bareNucleus=only")
-    world.queue("OFF", status="offline").change("nuclei", bare_mode="only")
-    assert hinted(world).checks() == {"A": None, "B": None, "OFF": "status_offline"}
+    return world.queue("OFF", status="offline").change("nuclei", bare_mode="only")
 
 
-def test_hint_mode_without_any_queue_fails() -> None:
+@told(found=hinted(bare_and_listed()))
+def test_hint_mode_knows_no_list_and_no_nucleus(found: Found) -> None:
+    """Chapter 3: "hint mode: queues handed in; flag: none"; 1.1: "nucleus null: no network rules (hint mode: must be null)"."""
+    assert found.checks() == {"A": None, "B": None, "OFF": "status_offline"}
+
+
+@told(found=hinted(one(status="offline")))
+def test_hint_mode_without_any_queue_fails(found: Found) -> None:
     """Chapter 8: "Hint mode: failure"."""
-    found = hinted(one(status="offline"))
     assert (found.task["outcome"], found.task["stage"]) == ("no_candidates", "status_offline")
 
 
@@ -268,7 +292,7 @@ def test_the_stage_that_emptied_the_list(found: Found, expected: str | None) -> 
     assert found.task["stage"] == expected
 
 
-@pytest.mark.parametrize("found", [ask(World())])
+@told(found=ask(World()))
 def test_a_grid_without_queues(found: Found) -> None:
     """Chapter 5: "If a step leaves nothing the task is pending"."""
     assert (found.task["outcome"], found.task["n_queues"]) == ("no_candidates", 0)

@@ -9,7 +9,7 @@ from typing import Any
 
 from brokerlab.brokerage.rules import ProductionRules
 from tests.brokerage_toys import SHARE, World
-from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, parent
+from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, parent, told
 
 PAGE = ProductionRules(cap_mode="document")
 EXPRESS = {"processingtype": "urgent"}
@@ -175,40 +175,55 @@ def locked(world: World, *names: str) -> World:
     return world
 
 
-def test_queues_locked_by_another_brokerage() -> None:
-    """Chapter, row 44: "locked by another brokerage"."""
-    world = World().queue("A").queue("B").task(2)
-    world.add("locks", panda_queue="A", jeditaskid=1).add("locks", panda_queue="B", jeditaskid=2)
-    found = ask(world)
-    assert found.checks() == {"A": "locked", "B": None}
-    assert found.checks(2) == {"A": None, "B": "locked"}
-    assert ask(locked(World().queue("A").queue("B").task(2), "A")).checks(2)["A"] == "locked"
+def two_tasks() -> World:
+    return World().queue("A").queue("B").task(2)
 
 
-def test_the_lock_of_a_parent_does_not_hold_its_pseudo_queues() -> None:
+@told(
+    own=ask(
+        two_tasks()
+        .add("locks", panda_queue="A", jeditaskid=1)
+        .add("locks", panda_queue="B", jeditaskid=2)
+    ),
+    general=ask(locked(two_tasks(), "A")),
+)
+def test_queues_locked_by_another_brokerage(own: Found, general: Found) -> None:
+    """Chapter, row 44: "locked by another brokerage"; a lock without task holds for every task."""
+    assert own.checks() == {"A": "locked", "B": None}
+    assert own.checks(2) == {"A": None, "B": "locked"}
+    assert general.checks() == general.checks(2) == {"A": "locked", "B": None}
+
+
+@told(found=ask(locked(parent(World(), "SITE", {}, {}), "SITE", "SITE/1")))
+def test_the_lock_of_a_parent_does_not_hold_its_pseudo_queues(found: Found) -> None:
     """The same, by the names of candidates."""
-    world = locked(parent(World(), "SITE", {}, {}), "SITE", "SITE/1")
-    assert ask(world).checks() == {"SITE/0": None, "SITE/1": "locked"}
+    assert found.checks() == {"SITE/0": None, "SITE/1": "locked"}
 
 
-def test_the_late_checks_keep_their_order() -> None:
+def late(
+    *, quiet: bool = False, lock: bool = False, data: bool = True, rt: bool = True, **queue: Any
+) -> Found:
+    """Ask about a queue where everything that is looked at late goes wrong, unless said otherwise."""
+    world = World(iointensity=1)
+    columns = {"catchall": "use_only_local_data", "activated": 999, "running": 0}
+    world.queue("SITE", pilots=0 if quiet else 1, **(columns | queue))
+    if rt:
+        place = {"computingsite": "SITE", "gshare": SHARE, "jobstatus": "activated"}
+        world.add("job_stats_rt", **place, resource_type="MCORE", njobs=999)
+    if data:
+        world.data(1)
+    return ask(locked(world, *["SITE"] * lock), MIN_WEIGHT_managed=1e6)
+
+
+@cases(
+    (late(quiet=True, lock=True), "no_pilot"),
+    (late(lock=True), "locked"),
+    (late(), "local_data_only"),
+    (late(data=False), "queued_cap"),
+    (late(catchall=None), "queued_cap"),
+    (late(catchall=None, **UCORE), "queued_cap_rt"),
+    (late(catchall=None, **UCORE, rt=False), "below_min_weight"),
+)
+def test_the_late_checks_keep_their_order(found: Found, expected: str) -> None:
     """Chapter 5: "44-52 are tested in this order per queue; the first that holds is the reason"."""
-    world = World(iointensity=1).queue(
-        "A", catchall="use_only_local_data", activated=999, running=0
-    )
-    place = {"computingsite": "A", "gshare": SHARE, "jobstatus": "activated"}
-    world.add("job_stats_rt", **place, resource_type="MCORE", njobs=999)
-    settings = {"MIN_WEIGHT_managed": 1e6}
-
-    def reason(**changed: Any) -> str | None:
-        return ask(world.change("queues", **changed), **settings).check
-
-    assert ask(locked(World().queue("A", pilots=0), "A")).check == "no_pilot"
-    assert reason() == "queued_cap"
-    world.data(1)
-    assert reason() == "local_data_only"
-    assert reason(catchall=None) == "queued_cap"
-    assert reason(catchall=None, **UCORE) == "queued_cap_rt"
-    world.tables["job_stats_rt"].clear()
-    assert reason(catchall=None) == "below_min_weight"
-    assert ask(locked(world, "A"), **settings).check == "locked"
+    assert found.check == expected

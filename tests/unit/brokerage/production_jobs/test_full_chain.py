@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.brokerage_toys import World
-from tests.unit.brokerage.production_jobs.book import Found, ask
+from tests.unit.brokerage.production_jobs.book import Found, ask, told
 
 OUTSIDE, ONLY = "full_chain_outside", "full_chain_only"
 
@@ -54,17 +54,28 @@ def test_other_tasks_go_to_satellites_too(found: Found) -> None:
     assert found.checks() == OPEN
 
 
-def test_queues_of_a_nucleus_for_full_chains_take_no_ordinary_task() -> None:
-    """Chapter 3: "if it happens (assigned by hand): satellites, and nucleus queues without bareNucleus=only"."""
+def mixed() -> World:
+    """Return a nucleus for full chains only, one of whose queues does not say so."""
     world = (
         World().queue("OWN", site="NUC").queue("CLOSED", site="NUC", catchall="bareNucleus=only")
     )
-    found = ask(world.queue("SAT").change("nuclei", bare_mode="only"))
+    return world.queue("SAT").change("nuclei", bare_mode="only")
+
+
+@told(found=ask(mixed()))
+def test_queues_of_a_nucleus_for_full_chains_take_no_ordinary_task(found: Found) -> None:
+    """Chapter 3: "if it happens (assigned by hand): satellites, and nucleus queues without bareNucleus=only"."""
     assert found.checks() == {"OWN": None, "CLOSED": ONLY, "SAT": None}
 
 
-def test_the_chain_needs_the_mode_of_the_nucleus_not_of_a_queue() -> None:
-    """Chapter 3: "chained := task.fullchain set and the task's nucleus has a bare mode"."""
+def elsewhere_bare() -> World:
+    """Return an ordinary nucleus, and another one for full chains only."""
     world = World(fullchain="require").queue("OWN", site="NUC").queue("SAT")
-    world.nucleus("BARE", bare_mode="only").queue("THERE", site="BARE", catchall="bareNucleus=only")
-    assert ask(world).checks() == {"OWN": None, "SAT": None, "THERE": ONLY}
+    world.nucleus("BARE", bare_mode="only")
+    return world.queue("THERE", site="BARE", catchall="bareNucleus=only")
+
+
+@told(found=ask(elsewhere_bare()))
+def test_the_chain_needs_the_mode_of_the_nucleus_not_of_a_queue(found: Found) -> None:
+    """Chapter 3: "chained := task.fullchain set and the task's nucleus has a bare mode"."""
+    assert found.checks() == {"OWN": None, "SAT": None, "THERE": ONLY}

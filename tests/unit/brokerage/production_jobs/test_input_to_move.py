@@ -11,7 +11,7 @@ from typing import Any
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.units import GB, MB
 from tests.brokerage_toys import World
-from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one
+from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, told
 
 HEAVY = {"iointensity": 201}
 STRICT = ProductionRules(io_check_strict=True)
@@ -101,30 +101,37 @@ def test_disk_goes_before_tape_and_tape_before_nothing(
     assert found.checks() == expected
 
 
-def test_a_single_queue_named_is_not_asked_for_its_input() -> None:
-    """Chapter 6.1: "applies if not site_preassigned"."""
-    world = World(site="A", **HEAVY).queue("A").data(11)
-    assert ask(world).checks() == {"A": None}
+def quiet(queue: str) -> Found:
+    """Ask about A, which has the input, and D, which has it not; one of them has no pilots."""
+    activity = {"computingsite": queue}
+    return ask(places(11, A=DISK, D=FAR).change("site_activity", activity, getjob=0))
 
 
-def test_marked_queues_still_say_that_the_input_is_somewhere() -> None:
+@cases(
+    (quiet("A"), ({"A": "no_pilot", "D": MOVES}, "temporary problem")),
+    (quiet("D"), ({"A": None, "D": MOVES}, None)),
+)
+def test_marked_queues_still_say_that_the_input_is_somewhere(
+    found: Found, expected: tuple[dict[str, str | None], str | None]
+) -> None:
     """Chapter 5: a marked queue "keeps going through the later checks; it is removed at step 43"."""
-    marked = places(11, A=DISK, D=FAR).change("site_activity", {"computingsite": "A"}, getjob=0)
-    found = ask(marked)
-    assert found.checks() == {"A": "no_pilot", "D": MOVES}
-    assert found.task["stage"] == "temporary problem"
-    both = places(11, A=DISK, D=FAR).change("site_activity", {"computingsite": "D"}, getjob=0)
-    assert ask(both).checks() == {"A": None, "D": MOVES}
+    assert (found.checks(), found.task["stage"]) == expected
 
 
-def test_a_name_in_two_datasets_counts_once() -> None:
-    """Chapter 6.1: "total = sum of fsize over distinct lfn of real input datasets; nfiles = number of distinct lfn"."""
+def repeated() -> World:
+    """Return 10 files of which two are in a second dataset too; 4 are at the queue."""
     world = one().data(10, here={"SITE": 4}).add("datasets", jeditaskid=1, datasetname="again")
     again = world.tables["replicas"][0] | {"datasetname": "again"}
     world.add("replicas", **again)
     for name in ("f0", "f9"):
         world.add("files", jeditaskid=1, datasetname="again", lfn=name, fsize=GB)
-    row = ask(world).only
+    return world
+
+
+@told(found=ask(repeated()))
+def test_a_name_in_two_datasets_counts_once(found: Found) -> None:
+    """Chapter 6.1: "total = sum of fsize over distinct lfn of real input datasets; nfiles = number of distinct lfn"."""
+    row = found.only
     assert (row["missing_files"], row["missing_mb"]) == (6, 6 * 1024)
 
 

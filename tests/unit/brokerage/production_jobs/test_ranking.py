@@ -12,7 +12,7 @@ import pytest
 
 from brokerlab.brokerage.rules import ProductionRules
 from tests.brokerage_toys import SHARE, World
-from tests.unit.brokerage.production_jobs.book import Found, ask, cases
+from tests.unit.brokerage.production_jobs.book import Found, ask, cases, told
 
 IDLE = {"running": 0, "activated": 0}
 LOW = {"currentpriority": 150}
@@ -60,18 +60,23 @@ def test_queues_without_any_job_stand_first(found: Found, expected: bool) -> Non
     assert (row["weight"] == 0) is expected
 
 
-def test_bootstrap_goes_whatever_the_least_weight_says() -> None:
+@told(found=idle(settings={"MIN_WEIGHT_managed": 1e9}))
+def test_bootstrap_goes_whatever_the_least_weight_says(found: Found) -> None:
     """Chapter 6.5: "the queue becomes a candidate whatever checks 50-51 say"."""
-    found = idle(settings={"MIN_WEIGHT_managed": 1e9})
     assert found.checks() == {"A": "below_min_weight", "B": None}
 
 
-def test_a_lock_and_a_cap_hold_a_queue_without_jobs_too() -> None:
-    """Chapter 5: bootstrap is row 49, after the lock (44) and the caps (46, 48)."""
+def held_back() -> World:
+    """Return queues without jobs of the share: one is locked, the other is full by its resource types."""
     world = World(**LOW).queue("A", **IDLE).queue("B", **IDLE).add("locks", panda_queue="A")
     place = {"computingsite": "B", "gshare": SHARE, "jobstatus": "activated"}
-    world.add("job_stats_rt", **place, resource_type="MCORE", njobs=21)
-    assert ask(world).checks() == {"A": "locked", "B": "queued_cap_rt"}
+    return world.add("job_stats_rt", **place, resource_type="MCORE", njobs=21)
+
+
+@told(found=ask(held_back()))
+def test_a_lock_and_a_cap_hold_a_queue_without_jobs_too(found: Found) -> None:
+    """Chapter 5: bootstrap is row 49, after the lock (44) and the caps (46, 48)."""
+    assert found.checks() == {"A": "locked", "B": "queued_cap_rt"}
 
 
 # ranks
@@ -85,9 +90,9 @@ def crowd(*running: int, task: dict[str, Any] | None = None, **queue: Any) -> Wo
     return world
 
 
-def test_the_best_ten_are_taken() -> None:
+@told(found=ask(crowd(*range(1, 13))))
+def test_the_best_ten_are_taken(found: Found) -> None:
     """ "the remaining candidates are sorted by weight, and the best 10 candidates are taken"."""
-    found = ask(crowd(*range(1, 13)))
     assert found.ranking == [f"Q{number:02}" for number in range(11, 1, -1)]
     checks = found.checks()
     assert (checks["Q00"], checks["Q01"], checks["Q02"]) == ("rank", "rank", None)
@@ -96,16 +101,16 @@ def test_the_best_ten_are_taken() -> None:
     assert found.task["n_candidates"] == 10
 
 
-def test_equal_weights_are_ranked_by_name() -> None:
+@told(found=ask(crowd(5, 9, 5, 9, 5)))
+def test_equal_weights_are_ranked_by_name(found: Found) -> None:
     """Chapter 6.7: "ties by panda_queue ascending"."""
-    assert ask(crowd(5, 9, 5, 9, 5)).ranking == ["Q01", "Q03", "Q00", "Q02", "Q04"]
+    assert found.ranking == ["Q01", "Q03", "Q00", "Q02", "Q04"]
 
 
-def test_bootstrap_takes_places_among_the_ten() -> None:
+@told(two=ask(crowd(0, *range(1, 11), 0, task=LOW)), many=ask(crowd(*[0] * 11, 99, task=LOW)))
+def test_bootstrap_takes_places_among_the_ten(two: Found, many: Found) -> None:
     """Chapter 6.7: "Weight 0 first, then weight descending ... First 10 are the candidates"."""
-    found = ask(crowd(0, *range(1, 11), 0, task=LOW))
-    assert found.ranking == ["Q00", "Q11", *(f"Q{number:02}" for number in range(10, 2, -1))]
-    many = ask(crowd(*[0] * 11, 99, task=LOW))
+    assert two.ranking == ["Q00", "Q11", *(f"Q{number:02}" for number in range(10, 2, -1))]
     assert many.ranking == [f"Q{number:02}" for number in range(10)]
     assert (many.checks()["Q10"], many.checks()["Q11"]) == ("rank", "rank")
 
@@ -113,21 +118,21 @@ def test_bootstrap_takes_places_among_the_ten() -> None:
 # shares
 
 
-def test_jobs_are_spread_in_proportion_to_weight() -> None:
+@told(two=ask(crowd(1, 5)), twelve=ask(crowd(*range(1, 13))))
+def test_jobs_are_spread_in_proportion_to_weight(two: Found, twelve: Found) -> None:
     """Chapter 7: "For a deterministic replay report the expected shares w_i / sum(w)"."""
-    shares = {name: row["share"] for name, row in ask(crowd(1, 5)).queues().items()}
+    shares = {name: row["share"] for name, row in two.queues().items()}
     assert shares == pytest.approx({"Q00": 2 / 8, "Q01": 6 / 8})
-    found = ask(crowd(*range(1, 13))).queues()
+    found = twelve.queues()
     assert found["Q00"]["share"] is None
     assert math.fsum(row["share"] or 0 for row in found.values()) == pytest.approx(1)
 
 
-def test_a_share_where_all_weights_are_zero() -> None:
+@told(one=ask(crowd(0, 5, task=LOW)), four=ask(crowd(0, 0, 0, 0, task=LOW)))
+def test_a_share_where_all_weights_are_zero(one: Found, four: Found) -> None:
     """Chapter 7: "first each weight-0 candidate once (random order)": none goes before another."""
-    mixed = {name: row["share"] for name, row in ask(crowd(0, 5, task=LOW)).queues().items()}
-    assert mixed == {"Q00": 0.0, "Q01": 1.0}
-    rows = ask(crowd(0, 0, 0, 0, task=LOW)).queues()
-    assert [row["share"] for row in rows.values()] == [0.25] * 4
+    assert {name: row["share"] for name, row in one.queues().items()} == {"Q00": 0.0, "Q01": 1.0}
+    assert [row["share"] for row in four.queues().values()] == [0.25] * 4
 
 
 # negative t1weight
@@ -166,21 +171,28 @@ def test_a_negative_t1weight_leaves_one_queue(
     assert found.checks() == expected
 
 
-def test_the_single_queue_is_one_that_no_check_removes() -> None:
-    """Chapter 6.6: "Among queues reaching 51"."""
+def locked_largest() -> World:
     world = World(t1weight=-1).queue("A", site="NUC", running=5).queue("B", site="NUC", running=9)
-    found = ask(world.add("locks", panda_queue="B"), "production")
+    return world.add("locks", panda_queue="B")
+
+
+@told(found=ask(locked_largest(), "production"))
+def test_the_single_queue_is_one_that_no_check_removes(found: Found) -> None:
+    """Chapter 6.6: "Among queues reaching 51"."""
     assert found.checks() == {"A": None, "B": "locked"}
 
 
 # jumbo
 
 
-def test_jumbo_queues_of_a_jumbo_task_take_no_place() -> None:
-    """Chapter 6.7: "Jumbo queues of a jumbo task are candidates for jumbo jobs outside the limit of 10"."""
+def with_jumbo() -> World:
     world = crowd(*range(1, 12), task={"usejumbo": "W"})
-    world.queue("JUMBO", running=99, activated=0, catchall="useJumboJobs")
-    found = ask(world)
+    return world.queue("JUMBO", running=99, activated=0, catchall="useJumboJobs")
+
+
+@told(found=ask(with_jumbo()))
+def test_jumbo_queues_of_a_jumbo_task_take_no_place(found: Found) -> None:
+    """Chapter 6.7: "Jumbo queues of a jumbo task are candidates for jumbo jobs outside the limit of 10"."""
     row = found.queues()["JUMBO"]
     assert (row["check"], row["rank"], row["jumbo"]) == (None, None, True)
     assert row["weight"] == pytest.approx(10.0)
@@ -188,8 +200,12 @@ def test_jumbo_queues_of_a_jumbo_task_take_no_place() -> None:
     assert found.task["n_candidates"] == 11
 
 
-def test_a_jumbo_queue_is_removed_like_any_other() -> None:
-    """Chapter 5: the checks hold for jumbo queues too, but for pilots (row 42)."""
+def full_jumbo() -> World:
     world = World(usejumbo="W").queue("A", catchall="useJumboJobs", activated=999, running=1)
-    world.queue("B", catchall="useJumboJobs", pilots=0)
-    assert ask(world).checks() == {"A": "queued_cap", "B": None}
+    return world.queue("B", catchall="useJumboJobs", pilots=0)
+
+
+@told(found=ask(full_jumbo()))
+def test_a_jumbo_queue_is_removed_like_any_other(found: Found) -> None:
+    """Chapter 5: the checks hold for jumbo queues too, but for pilots (row 42)."""
+    assert found.checks() == {"A": "queued_cap", "B": None}

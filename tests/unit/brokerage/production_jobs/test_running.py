@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from brokerlab.brokerage.rules import ProductionRules
 from tests.brokerage_toys import SHARE, World
-from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, parent
+from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, parent, told
 
 NO_CAP = {f"NQUEUELIMITSITE_{SHARE}": 100_000}
 
@@ -117,11 +116,15 @@ def test_production_counts_under_conditions(found: Found, expected: int) -> None
     assert found.only["nrunning"] == expected
 
 
-def test_the_priority_that_may_bootstrap_is_a_setting() -> None:
-    """Chapter 1.7: "MAX_PRIO_TO_BOOTSTRAP | 150 | priority"."""
+def bootstraps_at(priority: int) -> Found:
     world = one({"currentpriority": 300}, running=5).add("slots", panda_queue="SITE", numslots=800)
-    assert ask(world, "production", MAX_PRIO_TO_BOOTSTRAP=300).only["nrunning"] == 100
-    assert ask(world, "production", MAX_PRIO_TO_BOOTSTRAP=299).only["nrunning"] == 5
+    return ask(world, "production", MAX_PRIO_TO_BOOTSTRAP=priority)
+
+
+@cases((bootstraps_at(300), 100), (bootstraps_at(299), 5))
+def test_the_priority_that_may_bootstrap_is_a_setting(found: Found, expected: int) -> None:
+    """Chapter 1.7: "MAX_PRIO_TO_BOOTSTRAP | 150 | priority"."""
+    assert found.only["nrunning"] == expected
 
 
 def slotted(*rows: tuple[str | None, str | None, int], **task: Any) -> Found:
@@ -179,26 +182,19 @@ def test_jobs_are_counted_by_share_or_work_queue(found: Found, expected: int) ->
     assert found.only["nrunning"] == expected
 
 
-def test_pseudo_queues_count_the_jobs_of_their_parent() -> None:
-    """Chapter 6: "Per pseudo-queue; statistics by parent name"; slots are divided by the cores of each."""
+def of_parent() -> World:
     world = parent(World(corecount=0), "SITE", {"corecount": 8}, {"corecount": 1}, running=9)
-    world.add("slots", panda_queue="SITE", numslots=80)
-    rows = ask(world).queues()
+    return world.add("slots", panda_queue="SITE", numslots=80)
+
+
+@told(found=ask(of_parent()))
+def test_pseudo_queues_count_the_jobs_of_their_parent(found: Found) -> None:
+    """Chapter 6: "Per pseudo-queue; statistics by parent name"; slots are divided by the cores of each."""
+    rows = found.queues()
     assert {name: row["nrunning"] for name, row in rows.items()} == {"SITE/0": 10, "SITE/1": 80}
 
 
-def test_jobs_of_another_share_do_not_count() -> None:
+@told(found=ask(one(running=3, activated=0).jobs("SITE", gshare="Other", running=50)))
+def test_jobs_of_another_share_do_not_count(found: Found) -> None:
     """Chapter 6.2: "R = running of tag"."""
-    world = one(running=3, activated=0).jobs("SITE", gshare="Other", running=50)
-    assert ask(world).only["nrunning"] == 3
-
-
-def test_the_count_is_one_switch() -> None:
-    """Chapter, J24 and J31: the four numbers' maximum, or the conditions of production."""
-    world = one({"currentpriority": 150}, running=5, activated=0).jobs("SITE", starting=30)
-    world.add("slots", panda_queue="SITE", numslots=0)
-    counts = {
-        rules: ask(world, ProductionRules(name, running_count=rules), **NO_CAP).only["nrunning"]
-        for name, rules in (("document", "deployed"), ("production", "largest"))
-    }
-    assert counts == {"deployed": 35, "largest": 30}
+    assert found.only["nrunning"] == 3

@@ -12,7 +12,7 @@ import pytest
 
 from brokerlab.units import GB
 from tests.brokerage_toys import World
-from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one
+from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, told
 
 BASE = {"defined": 2, "assigned": 15, "activated": 10, "starting": 3}
 
@@ -33,21 +33,27 @@ def weighed(
     return ask(world, rules, **(settings or {}))
 
 
-def test_the_weight_of_a_queue_with_its_input() -> None:
-    """ "The number of assigned jobs is ignored for the weight calculation ... if the input for the jobs being considered is already available locally." """
-    assert weighed().only["weight"] == pytest.approx(50 / (10 + 3 + 2 + 10), rel=1e-12)
-    assert weighed(10).only["weight"] == pytest.approx(50 / 25 * 2, rel=1e-12)
-    assert weighed(assigned=0).only["weight"] == weighed().only["weight"]
+@cases(
+    (weighed(), 50 / (10 + 3 + 2 + 10)),
+    (weighed(10), 50 / 25 * 2),
+    (weighed(assigned=0), 50 / 25),
+    (weighed(live=5), 50 / 30),
+    (weighed(defined=7), 50 / 30),
+)
+def test_the_weight_of_a_queue_with_its_input(found: Found, expected: float) -> None:
+    """ "The number of assigned jobs is ignored for the weight calculation ... if the input for the jobs being considered is already available locally." Chapter 6.3: "defined D (+ jobs submitted in this cycle, `live`)"."""
+    assert found.only["weight"] == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_weight_of_a_queue_without_all_input() -> None:
+@told(some=weighed(6), none=weighed(0))
+def test_the_weight_of_a_queue_without_all_input(some: Found, none: Found) -> None:
     """ "weight = (running + 1) / ((activated + assigned + starting + defined + 10) × manyAssigned)"; "weight × (availableSize + totalSize) / (totalSize × (numMissingFiles / 100 + 1))"."""
     by_hand = 50 / (10 + 15 + 3 + 2 + 10) / (16 / 11) * (10 + 6) / 10 / (4 / 100 + 1)
-    found = weighed(6).only
+    found = some.only
     assert found["weight"] == pytest.approx(by_hand, rel=1e-12)
     assert (found["missing_files"], found["missing_mb"]) == (4, 4096)
     nothing = 50 / 40 / (16 / 11) * 1 / (10 / 100 + 1)
-    assert weighed(0).only["weight"] == pytest.approx(nothing, rel=1e-12)
+    assert none.only["weight"] == pytest.approx(nothing, rel=1e-12)
 
 
 @cases(
@@ -68,22 +74,19 @@ def test_many_assigned(found: Found, expected: float) -> None:
     assert found.only["work"] == pytest.approx(50 / waiting / expected, rel=1e-12)
 
 
-def test_jobs_submitted_in_this_cycle_count_as_defined() -> None:
-    """Chapter 6.3: "defined D (+ jobs submitted in this cycle, `live`)"."""
-    assert weighed(live=5).only["work"] == pytest.approx(50 / 30, rel=1e-12)
-    assert weighed(defined=7).only["work"] == weighed(live=5).only["work"]
+HALF, NOTHING = 1.5 / 1.05, 1 / 1.1
+COPIES = {"localdisk": HALF, "cache": HALF, "localtape": NOTHING, "remote": NOTHING}
 
 
-def test_other_kinds_of_copies_are_no_local_input() -> None:
+@cases(
+    *[
+        (ask(one({"nucleus": None}).data(10, here={"SITE": 5}, kind=kind)), factor)
+        for kind, factor in COPIES.items()
+    ]
+)
+def test_other_kinds_of_copies_are_no_local_input(found: Found, expected: float) -> None:
     """Chapter 6.1: "avail / navail: lfn at `localdisk` or `cache` of the parent"."""
-    factors = {}
-    for kind in ("localdisk", "cache", "localtape", "remote"):
-        world = one({"nucleus": None}).data(10, here={"SITE": 5}, kind=kind)
-        factors[kind] = ask(world).only["data"]
-    half, nothing = 1.5 / 1.05, 1 / 1.1
-    assert factors == pytest.approx(
-        {"localdisk": half, "cache": half, "localtape": nothing, "remote": nothing}, rel=1e-12
-    )
+    assert found.only["data"] == pytest.approx(expected, rel=1e-12)
 
 
 # the nucleus
@@ -150,11 +153,11 @@ def test_the_network_weight_multiplies(found: Found, expected: float) -> None:
     assert row["weight"] == pytest.approx(101 / 20 * expected, rel=1e-12)
 
 
-def test_the_network_weight_is_told_where_it_does_not_act() -> None:
+@told(nowhere=ask(one({"nucleus": None})), silent=networked("production", queued=30, mbps=60.0))
+def test_the_network_weight_is_told_where_it_does_not_act(nowhere: Found, silent: Found) -> None:
     """network-weight.md 3: "task without nucleus: not computed; factor 1"; production without NW_ACTIVE: the number is told, the factor is 1."""
-    assert ask(one({"nucleus": None})).only["network_weight"] is None
-    silent = networked("production", queued=30, mbps=60.0).only
-    assert (silent["network_weight"], silent["network"]) == (pytest.approx(1.7), 1.0)
+    assert (nowhere.only["network_weight"], nowhere.only["network"]) == (None, 1.0)
+    assert (silent.only["network_weight"], silent.only["network"]) == (pytest.approx(1.7), 1.0)
 
 
 def express(
@@ -202,17 +205,20 @@ PUBLISHED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("percent", "factor"), [(40.0, 1.4), (100.0, 2.0), (None, 1.0)])
-def test_the_preferred_level_of_cpus(percent: float | None, factor: float) -> None:
-    """Chapter 6.3: "weight *= 1 + pct / 100 | CPU-level preference, software chapter"."""
+def levelled(percent: float | None) -> Found:
+    """Ask about a queue of whose CPUs so many have the preferred level."""
     task = {"nucleus": None, "transhome": "Athena-25.0.1", "architecture": LEVEL}
     world = one(task, releases=["AUTO"])
     world.add("sw_tags", panda_queue="SITE", data=json.dumps(PUBLISHED))
     level = {"panda_queue": "SITE", "cpu_architecture_level": "x86-64-v3"}
-    world.add("worker_node_cpu_level", **level, pct_within_queue=percent)
-    row = ask(world).only
-    assert row["preference"] == pytest.approx(factor)
-    assert row["weight"] == pytest.approx(101 / 20 * factor, rel=1e-12)
+    return ask(world.add("worker_node_cpu_level", **level, pct_within_queue=percent))
+
+
+@cases((levelled(40.0), 1.4), (levelled(100.0), 2.0), (levelled(None), 1.0))
+def test_the_preferred_level_of_cpus(found: Found, expected: float) -> None:
+    """Chapter 6.3: "weight *= 1 + pct / 100 | CPU-level preference, software chapter"."""
+    assert found.only["preference"] == pytest.approx(expected)
+    assert found.only["weight"] == pytest.approx(101 / 20 * expected, rel=1e-12)
 
 
 # the least weight

@@ -1,0 +1,213 @@
+"""Every switch of the job brokerage and of the network weight: it alone turns one rule set's answer into the other's.
+
+The rows are those of the last tables of production-job-brokerage.md (J) and network-weight.md (D).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from brokerlab.brokerage.rules import SWITCHES, ProductionRules
+from tests.brokerage_toys import AT, SHARE, World
+from tests.unit.brokerage.production_jobs.book import Found, ask, one, parent, told
+
+DAY = 86_400
+DISK = {"ddm_endpoint_name": "SITE_DATADISK"}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A world on which a switch shows.
+
+    Attributes:
+        switch: Its name.
+        world: The world.
+        first: Answer with the value that the rule set ``document`` has.
+        second: Answer with the other value.
+        reads: What of the answer.
+        settings: gdpconfig keys.
+        others: Other switches without which it has nothing to act on.
+    """
+
+    switch: str
+    world: World
+    first: Any
+    second: Any
+    reads: Callable[[Found], Any] = lambda found: found.check
+    settings: dict[str, Any] = field(default_factory=dict)
+    others: dict[str, Any] = field(default_factory=dict)
+
+    def values(self) -> tuple[Any, Any]:
+        """Return the switch's value in ``document``, and the other one."""
+        switch = SWITCHES[self.switch]
+        if switch.document != switch.production:
+            return switch.document, switch.production
+        others = switch.allowed or (True, False)
+        return switch.document, next(value for value in others if value != switch.document)
+
+    def asked(self) -> dict[str, Found]:
+        """Ask under both rule sets, and under both with the switch turned."""
+        document, other = self.values()
+        turned = {"document": other, "production": document}
+        if SWITCHES[self.switch].document == SWITCHES[self.switch].production:
+            turned["production"] = other
+        found = {}
+        for name, value in turned.items():
+            plain: str | ProductionRules = name
+            if self.others:
+                plain = ProductionRules(name, **self.others)
+            found[name] = ask(self.world, plain, **self.settings)
+            rules = ProductionRules(name, **self.others, **{self.switch: value})
+            found[f"{name}, turned"] = ask(self.world, rules, **self.settings)
+        return found
+
+    def expected(self) -> dict[str, Any]:
+        """Return the answers in the same order."""
+        same = SWITCHES[self.switch].document == SWITCHES[self.switch].production
+        production = (self.first, self.second) if same else (self.second, self.first)
+        answers = (self.first, self.second, *production)
+        return dict(
+            zip(
+                ("document", "document, turned", "production", "production, turned"),
+                answers, strict=True,
+            )
+        )  # fmt: skip
+
+
+def starting() -> World:
+    """Return a queue where only starting jobs wait and none has started for three hours."""
+    world = one({"currentpriority": 800}, activated=0).jobs("SITE", starting=1)
+    return world.change("site_activity", laststart=AT - timedelta(hours=3))
+
+
+def no_slots() -> World:
+    world = one({"currentpriority": 150}, running=5).jobs("SITE", starting=30)
+    return world.add("slots", panda_queue="SITE", numslots=0)
+
+
+def cores() -> World:
+    world = one(pledgedcpu=10).add(
+        "core_stats", computingsite="SITE", jobstatus="running", ncores=9
+    )
+    return world.add("core_stats", computingsite="SITE", jobstatus="starting", ncores=2)
+
+
+def last_hour() -> World:
+    world = one().link("SITE", mbps=250.0)
+    rows = world.tables["network_matrix"]
+    rows[:] = [row for row in rows if row["key"] not in ("dashb_mbps_1d", "dashb_mbps_1w")]
+    return world
+
+
+def at_home() -> World:
+    world = World(t1weight=-1).queue("A", site="NUC", running=5)
+    return world.queue("B", site="NUC", running=9)
+
+
+def idle() -> World:
+    return one({"currentpriority": 150}, running=0, activated=0)
+
+
+def factor(found: Found) -> Any:
+    return pytest.approx(found.only["network"], rel=1e-12)
+
+
+def of(queue: str) -> Callable[[Found], Any]:
+    return lambda found: found.checks()[queue]
+
+
+NO_SCALING = {"cpuefficiency": 0.0, "basewalltime": 1000.0}
+MUCH_INPUT = World(iointensity=201).queue("ALL").queue("SOME").data(10, here={"ALL": 10})
+DIFFERENCES = [
+    Difference("drop_test_queues", World().queue("MyTest"), "name_test", None),
+    Difference("standby_online", one(status="standby"), "status_offline", None),
+    Difference("backlog_inclusive", one().link("SITE", queued=150), None, "link_backlog"),
+    Difference("backlog_inclusive", one().link("X", queued=10_000), None, "nucleus_backlog"),
+    Difference("inactive_counts_starting", starting(), None, "inactive"),
+    Difference("workdisk_adds", one(maxwdir=1950.0), None, "scratch_disk"),
+    Difference("workdisk_adds", one({"workdiskcount": None}, maxwdir=1700.0), "scratch_disk", None),
+    Difference("maxwdir_per_core", one(maxwdir=8000.0), None, "scratch_disk"),
+    Difference("scratch_equal_passes", one({"workdiskcount": 0}, maxwdir=1900.0), "scratch_disk", None),
+    Difference("free_equal_passes", one().change("storage_endpoints", DISK, space_free=200.0), "storage_space", None),
+    Difference("long_queue_by_capacity", one({"use_scout": True}, maxtime=DAY, corepower=5.0), None, "walltime_24h"),
+    Difference("long_queue_by_capacity", one({"use_scout": True}, maxtime=DAY // 2, corepower=20.0), "walltime_24h", None),
+    Difference("long_queue_by_capacity", one({"is_merging": True}, maxtime=DAY - 1), None, "walltime_24h"),
+    Difference("zero_efficiency_rejects", one(NO_SCALING, maxtime=1000), None, "walltime_max"),
+    Difference(
+        "zero_maxtime_limits", one({"use_scout": True, "basewalltime": 1.0}, maxtime=0), None, "walltime_24h",
+        others={"long_queue_by_capacity": True},
+    ),
+    Difference("other_status_up", one().change("storage_endpoints", DISK, read_lan="BROKEN"), "read_lan_down", None),
+    Difference("ip_stack_strict", one(wnconnectivity="full#IPv4"), None, "ip_stack"),
+    Difference("express_from_1000", one({"currentpriority": 1000}, activated=999), None, "queued_cap"),
+    Difference("shortage_counts_starting", cores(), None, "pledge_exceeded", settings={"WORK_SHORTAGE": True}),
+    Difference("io_check_strict", MUCH_INPUT, None, "input_to_move", of("SOME")),
+    Difference("running_count", no_slots(), 30, 35, lambda found: found.only["nrunning"]),
+    Difference("cap_mode", one(running=0, activated=5), None, "queued_cap"),
+    Difference("network_needs_active", one(), 1.9, 1.0, factor),
+    Difference("bootstrap_first", idle(), True, False, lambda found: found.only["bootstrap"]),
+    Difference("single_t1_queue", at_home(), None, "t1_not_largest", of("A")),
+    Difference(
+        "parent_stays_in_list", parent(World(site="SITE"), "SITE", {}), ["SITE/0"], ["SITE", "SITE/0"],
+        lambda found: list(found.checks()),
+    ),
+    Difference("throughput_step_50", one().link("SITE", mbps=60.0), 1.85, 1.8, factor, {"NW_ACTIVE": True}),
+    Difference("newest_window_first", last_hour(), 2.0, (2 + 1 + 8 / 11) / 2, factor, {"NW_ACTIVE": True}),
+]  # fmt: skip
+ASKED = [(difference, difference.asked()) for difference in DIFFERENCES]
+
+
+@pytest.mark.parametrize(
+    ("difference", "found"), ASKED, ids=[difference.switch for difference in DIFFERENCES]
+)
+def test_the_switch_alone_makes_the_difference(
+    difference: Difference, found: dict[str, Found]
+) -> None:
+    """production-job-brokerage.md, sources: "each row of section 9 is one switch"; network-weight.md: "which can be set alone"."""
+    answers = {name: difference.reads(answer) for name, answer in found.items()}
+    assert answers == difference.expected()
+
+
+def test_every_switch_is_shown_here() -> None:
+    """Rows J and D of :data:`SWITCHES`; those of the task brokerage (T, F) are tested there."""
+    of_jobs = {name for name, switch in SWITCHES.items() if switch.row[0] in "JD"}
+    assert {difference.switch for difference in DIFFERENCES} == of_jobs
+
+
+def everywhere() -> World:
+    """Return a full chain at a bare nucleus with queues inside and outside."""
+    world = World(fullchain="only", currentpriority=150).queue("OWN", site="NUC").queue("SAT")
+    world.queue("IDLE", site="NUC", running=0, activated=0)
+    return world.change("nuclei", bare_mode="allow")
+
+
+TURNED = {
+    name: switch.production if switch.production != switch.document else turned
+    for name, switch in SWITCHES.items()
+    if switch.row[0] in "TF"
+    for turned in [next(v for v in (switch.allowed or (True, False)) if v != switch.document)]
+}
+
+
+@told(plain=ask(everywhere()), turned=ask(everywhere(), ProductionRules(**TURNED)))
+def test_switches_of_the_task_brokerage_change_no_job(plain: Found, turned: Found) -> None:
+    """full-chain.md 5: rows F-1 to F-6 concern the choice of the nucleus; once there, "nucleus queues only"."""
+    assert plain.checks() == {"OWN": None, "SAT": "full_chain_outside", "IDLE": None}
+    assert turned.checks() == plain.checks()
+    assert turned.ranking == plain.ranking == ["IDLE", "OWN"]
+
+
+@told(
+    both=ask(
+        one(activated=5).jobs("SITE", gshare=SHARE, running=0), ProductionRules(cap_mode="document")
+    ),
+    limit=ask(one(activated=5).jobs("SITE", gshare=SHARE, running=0)),
+)
+def test_the_cap_carried_follows_the_mode(both: Found, limit: Found) -> None:
+    """Chapter 6.4: "`document`: ... no lower limit L"."""
+    assert (both.only["nrunningjobscap"], limit.only["nrunningjobscap"]) == (0, 20)
