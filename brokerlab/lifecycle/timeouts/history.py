@@ -134,7 +134,7 @@ def _least_transferring(queues: pl.DataFrame) -> int:
 def _late(history: nw.LazyFrame[Any], order: Sequence[TimeoutRule]) -> nw.LazyFrame[Any]:
     """Keep the spans in which some rule could fire, whatever the queue."""
     could = [
-        (rule.of_job & (rule.since + rule.least_s * SECOND < nw.col("leave_us"))).fill_null(
+        (rule.of_job & (rule.since + rule.least_s * SECOND < nw.col("to_us"))).fill_null(
             value=False
         )
         for rule in order
@@ -149,11 +149,11 @@ def _firings(known: pl.DataFrame, rule: TimeoutRule, idle: pl.DataFrame, now: in
         since_us=rule.since, rule_limit_s=rule.limit_s, due_us=rule.due_us, agrees_us=rule.agrees_us
     ).to_native()
     timed = judged.filter(~pl.any_horizontal(pl.col("due_us", "agrees_us").is_null())).with_columns(
-        fires_us=pl.max_horizontal("due_us", "agrees_us", "enter_us")
+        fires_us=pl.max_horizontal("due_us", "agrees_us", "from_us")
     )
     if rule.name == NEEDS_IDLE:
         timed = _when_idle(timed, idle)
-    late = timed.filter(pl.col("fires_us") < pl.col("leave_us"))
+    late = timed.filter(pl.col("fires_us") < pl.col("to_us"))
     hours = pl.lit(HOUR_S, dtype=pl.Float64)
     return late.select(
         *JOB,

@@ -64,8 +64,8 @@ def spans(jobs: Lazy, log: Lazy | None, signs: Lazy | None, until: datetime) -> 
         until: The last instant.
 
     Returns:
-        The columns of jobs as they were, ``live`` (the status of the row), ``enter_us, leave_us`` [us since 1970] and
-        ``<time>_us``.
+        The columns of jobs as they were, ``live`` (the status of the row), ``enter_us, leave_us`` of the status,
+        ``from_us, to_us`` of the part of it without a sign of life [us since 1970], and ``<time>_us``.
     """
     parts = [status_spans(jobs, None, KEEP)]
     if log is not None:
@@ -82,15 +82,18 @@ def spans(jobs: Lazy, log: Lazy | None, signs: Lazy | None, until: datetime) -> 
     beats = nw.col("status").is_in(BEATING)
     if signs is not None:
         divided = _divided(dated.filter(beats), signs)
-        dated = nw.concat([dated.filter(~beats).with_columns(sign=nw.col("enter")), divided])
+        enter, leave = nw.col("enter"), nw.col("leave")
+        whole = dated.filter(~beats).with_columns(sign=enter, begin=enter, end=leave)
+        dated = nw.concat([whole, divided])
     else:
         own = nw.when(nw.col("live")).then(nw.col("modificationtime"))
-        dated = dated.with_columns(sign=nw.when(beats).then(own).otherwise(nw.col("enter")))
+        sign = nw.when(beats).then(own).otherwise(nw.col("enter"))
+        dated = dated.with_columns(sign=sign, begin=nw.col("enter"), end=nw.col("leave"))
     return _as_jobs(dated)
 
 
 def _divided(beating: Lazy, signs: Lazy) -> Lazy:
-    """Divide spans at signs of life: ``sign`` is the last one, ``leave`` the next."""
+    """Divide spans at signs of life: ``sign`` and ``begin`` are the last one, ``end`` the next."""
     columns = beating.collect_schema().names()
     sign = signs.select("pandaid", sign=nw.col("modificationtime"))
     inside = beating.join(sign, on="pandaid", how="inner")
@@ -99,8 +102,10 @@ def _divided(beating: Lazy, signs: Lazy) -> Lazy:
     events = nw.concat([first, inside.select(*columns, "sign")]).unique()
     following = nw.col("sign").shift(-1).over("pandaid", "enter", order_by="sign")
     ended = events.with_columns(following=following)
-    leave = nw.coalesce("following", "leave")
-    return ended.with_columns(leave=leave).select(*columns, "sign")
+    end = nw.coalesce("following", "leave")
+    return ended.with_columns(begin=nw.col("sign"), end=end).select(
+        *columns, "sign", "begin", "end"
+    )
 
 
 def _as_jobs(dated: Lazy) -> Lazy:
@@ -115,4 +120,6 @@ def _as_jobs(dated: Lazy) -> Lazy:
         *(microseconds(nw.col(name)).alias(f"{name}_us") for name in TIMES),
         enter_us=microseconds(nw.col("enter")),
         leave_us=microseconds(nw.col("leave")),
-    ).drop("sign", "enter", "leave", "status")
+        from_us=microseconds(nw.col("begin")),
+        to_us=microseconds(nw.col("end")),
+    ).drop("sign", "begin", "end", "enter", "leave", "status")
