@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.matching.analysis_release import analysis_task
-from brokerlab.matching.architecture import parse_architecture
+from brokerlab.matching.architecture import Request, parse_architecture
 from brokerlab.matching.description import Description, DescriptionError, read_description
 from brokerlab.matching.gpu import GpuNode
 from brokerlab.matching.notes import warn
@@ -19,6 +19,7 @@ from brokerlab.matching.patterns import PatternError, compile_pattern
 from brokerlab.matching.platform import is_regexp
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.matching.software import (
+    ANY_QUEUE,
     OF_QUEUE,
     Examined,
     Match,
@@ -110,6 +111,47 @@ def software_pairs(
     codes = np.add.outer(np.array(task_codes, np.int64), offered.codes * len(asked))
     decisions = _decisions(matches)[codes.ravel()]
     return pairs.hstack(decisions)
+
+
+def platform_pairs(
+    requests: pl.DataFrame, queues: pl.DataFrame, sw_tags: pl.DataFrame, *, rules: MatchingRules
+) -> pl.DataFrame:
+    """Decide for every distinct architecture and every queue whether the queue publishes its platform.
+
+    Args:
+        requests: ``architecture`` of tasks, repeated or not.
+        queues: See :func:`software_pairs`.
+        sw_tags: See :func:`software_pairs`.
+        rules: See :func:`software_pairs`.
+
+    Returns:
+        ``architecture, panda_queue, accept``: a queue with releases ANY, or an AUTO one with the platform among its
+        ``cmtconfigs``. An architecture without platform is nowhere.
+
+    Source: analysis-job-brokerage.md 4, 8.
+    """
+    offered = _offers(queues, sw_tags, None, None)
+    schema = {"architecture": pl.String, "panda_queue": pl.String, "accept": pl.Boolean}
+    rows = [
+        (architecture, name, _publishes(architecture, offered.offers[code], rules))
+        for architecture in requests["architecture"].unique(maintain_order=True)
+        for name, code in zip(offered.names, offered.codes, strict=True)
+    ]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _publishes(architecture: str | None, offer: SoftwareQueue, rules: MatchingRules) -> bool:
+    """Tell whether a queue has the platform of an architecture."""
+    platform = parse_architecture(architecture).sw_platform
+    if not platform:
+        return False
+    if offer.releases == ANY_QUEUE:
+        return True
+    request = Request(sw_platform=platform)
+    examined = examine(request, offer, rules=rules)
+    if examined.reason is not None or offer.description is None:
+        return False
+    return examined.compared in offer.description.cmtconfigs
 
 
 def _at_offer(

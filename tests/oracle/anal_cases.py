@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.contracts import TABLES
+from brokerlab.brokerage.inputs.pseudo_queues import pseudo_queues
 from brokerlab.gdpconfig import Config
 from tests.oracle.prod_cases import frame, time
 
@@ -52,12 +53,41 @@ def task_row(inputs: Case) -> Case:
     }
 
 
+def _queues(inputs: Case) -> pl.DataFrame:
+    """Return the queues with their pseudo-queues."""
+    queues = [{"type": "analysis", "status": "online", **row} for row in inputs.get("queues", [])]
+    table = frame(queues)
+    if "capability" not in table.columns:
+        return table
+    types = inputs.get("resource_types") or []
+    return pseudo_queues(table, frame(types) if types else None)
+
+
+def _input(inputs: Case) -> dict[str, list[Case]]:
+    """Return datasets, files and where they are by the names of the datasets."""
+    datasets = inputs.get("datasets", [])
+    names = {row["datasetid"]: row["datasetname"] for row in datasets}
+    files = [{**row, "datasetname": names[row["datasetid"]]} for row in inputs.get("files", [])]
+    places = []
+    for row in inputs.get("available_files", []):
+        lfns = [file["lfn"] for file in files if file["datasetname"] == row["datasetname"]]
+        for kind in ("localdisk", "localtape"):
+            where = {
+                "datasetname": row["datasetname"],
+                "panda_queue": row["computingsite"],
+                "kind": kind,
+            }
+            places += [{**where, "lfn": lfn} for lfn in lfns[: row[f"n_{kind}"]]]
+    masters = [{**row, "is_master": row["masterid"] is None} for row in datasets]
+    return {"datasets": masters, "files": files, "file_locations": places}
+
+
 def tables(inputs: Case) -> dict[str, pl.DataFrame]:
     """Return the tables of a recorded case."""
     task = task_row(inputs)
     rows = {name: list(value) for name, value in inputs.items() if isinstance(value, list)}
     rows = {RENAMED.get(name, name): value for name, value in rows.items()}
-    rows["tasks"] = [task]
+    rows |= {"tasks": [task], **_input(inputs)}
     user = {"workinggroup": task.get("workinggroup")}
     if not task.get("workinggroup"):
         user = {"origusername": task.get("origusername") or task.get("username")}
@@ -65,6 +95,8 @@ def tables(inputs: Case) -> dict[str, pl.DataFrame]:
     rows["sw_tags"] = [{**row, "data": json.dumps(row["data"])} for row in rows.get("sw_tags", [])]
     for table, names in COLUMNS.items():
         rows[table] = [
-            {names.get(name, name): value for name, value in row.items()} for row in rows.get(table, [])
-        ]  # fmt: skip
-    return {name: frame(found) for name, found in rows.items() if found and name in TABLES}
+            {names.get(name, name): value for name, value in row.items()}
+            for row in rows.get(table, [])
+        ]
+    found = {name: frame(some) for name, some in rows.items() if some and name in TABLES}
+    return found | ({"queues": _queues(inputs)} if inputs.get("queues") else {})

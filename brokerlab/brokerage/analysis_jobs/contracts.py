@@ -141,11 +141,111 @@ class Quota(dy.Schema):
     endpoints_over_local_quota = _names("endpoints over the local quota")
 
 
+class Datasets(dy.Schema):
+    """Input datasets of a task."""
+
+    jeditaskid = i64("task", null="every task")
+    datasetname = text("dataset", required=True)
+    type = text("input, pseudo_input...")
+    is_master = flag("the first dataset", null="no")
+    is_distributed = flag("DDM says that it is distributed", null="no")
+
+
+class Queues(shared.Queues):
+    """Queues, one row per pseudo-queue (chapter sections 1.2, 1.5)."""
+
+    cloud = text("cloud")
+
+
+class QueueEndpoints(dy.Schema):
+    """Endpoints of a queue, by its parent name."""
+
+    panda_queue = text("queue, unified name", required=True)
+    direction = text("input, output", required=True)
+    scope = text("analysis, default", null="default")
+    ddm_endpoint_name = text("endpoint", required=True)
+    is_default = flag("default of its direction", null="no")
+    is_tape = flag("tape", null="no")
+    space_usable = f64("space that can be used", "GB", null="unknown, no check")
+    read_lan = text("ON, OFF, TEST", null="usable")
+    write_lan = text("ON, OFF, TEST", null="usable")
+    read_wan = text("ON, OFF, TEST", null="usable")
+    write_wan = text("ON, OFF, TEST", null="usable")
+
+
+class JobStats(shared.JobStats):
+    """Jobs by queue, share, resource type and status."""
+
+    resource_type = text("SCORE, MCORE...")
+
+
+class UserJobStats(dy.Schema):
+    """Jobs of users by queue and share; no row: the user has none there."""
+
+    snapshot = i64("instant", null="every instant")
+    computingsite = text("queue, unified name", required=True)
+    gshare = text("leaf global share")
+    produsername = text("user, as cleaned", required=True)
+    nqueue = i64("queued jobs", "jobs", null="0")
+    nrunning = i64("running jobs", "jobs", null="0")
+
+
+class ToRunRate(dy.Schema):
+    """Jobs that started at a queue over the last hours."""
+
+    snapshot = i64("instant", null="every instant")
+    computingsite = text("queue, unified name", required=True)
+    jobs_per_hour = f64("rate", "jobs/h", null="0")
+
+
+class FailureCounts(dy.Schema):
+    """Jobs of a task that ended lately, by queue."""
+
+    snapshot = i64("instant", null="every instant")
+    jeditaskid = i64("task", null="every task")
+    computingsite = text("queue, unified name", required=True)
+    jobstatus = text("failed, closed, finished", required=True)
+    njobs = i64("jobs", "jobs", null="0")
+
+
+class SitesUsed(dy.Schema):
+    """Queues that have output or log datasets of a task."""
+
+    snapshot = i64("instant", null="every instant")
+    jeditaskid = i64("task", null="every task")
+    computingsite = text("queue, unified name", required=True)
+
+
+class SiteClass(dy.Schema):
+    """Class of queues (site-task-classification.md 3)."""
+
+    snapshot = i64("instant", null="every instant")
+    computingsite = text("queue, unified name", required=True)
+    class_ = _class("1 hi, 0 mid, -1 lo", null="0")
+
+
 TABLES: dict[str, type[dy.Schema]] = {
     "tasks": Tasks,
-    "queues": shared.Queues,
+    "datasets": Datasets,
+    "files": shared.Files,
+    "file_locations": shared.FileLocations,
+    "replicas": shared.Replicas,
+    "queues": Queues,
+    "queue_endpoints": QueueEndpoints,
     "sw_tags": shared.SwTags,
+    "worker_node_gpu": shared.WorkerNodeGpu,
+    "worker_node_cpu_level": shared.WorkerNodeCpuLevel,
+    "site_activity": shared.SiteActivity,
+    "job_stats": JobStats,
+    "user_job_stats": UserJobStats,
     "user_totals": UserTotals,
+    "to_run_rate": ToRunRate,
+    "failure_counts": FailureCounts,
+    "worker_stats": shared.WorkerStats,
+    "slots": shared.Slots,
+    "diskio_usage": shared.DiskioUsage,
+    "sites_used": SitesUsed,
+    "site_class": SiteClass,
     "task_class": TaskClass,
     "gshare_usage": GshareUsage,
     "user_eval": UserEval,

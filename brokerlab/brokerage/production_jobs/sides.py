@@ -48,15 +48,15 @@ def build(
         _software(tasks, queues, state, matching),
         _complete(tasks, state, complete, ids),
         link_side(tasks, links, ids, rules=rules, config=config),
-        _slots(tasks, state, ids),
+        slots(tasks, state, ids),
         _locks(tasks, queues, state),
         _counted(tasks, state, ids),
         *_by_resource_type(tasks, state, ids),
-        _input(tasks, state, ids),
+        inputs(tasks, state, ids),
     )
 
 
-def _keyed(rows: pl.DataFrame, ids: Ids) -> pl.DataFrame:
+def keyed(rows: pl.DataFrame, ids: Ids) -> pl.DataFrame:
     """Replace the name of the parent by its number; rows of strangers are left out."""
     return rows.join(ids.parents, on="parent").drop("parent")
 
@@ -179,11 +179,11 @@ def _complete(tasks: pl.DataFrame, state: Tables, complete: pl.DataFrame, ids: I
     here = complete_here(complete, state["queue_endpoints"], state["storage_endpoints"])
     keys = [name for name in ("jeditaskid", "snapshot") if name in here.columns]
     rows = here.rename({"panda_queue": "parent"}).join(tasks.select("t", *keys), on=keys)
-    kept = _keyed(rows, ids).select("t", "p_id", x_complete=pl.lit(value=True))
+    kept = keyed(rows, ids).select("t", "p_id", x_complete=pl.lit(value=True))
     return Side("t", "p_id", kept, {"x_complete": False})
 
 
-def _slots(tasks: pl.DataFrame, state: Tables, ids: Ids) -> Side:
+def slots(tasks: pl.DataFrame, state: Tables, ids: Ids) -> Side:
     """Return the slots set for the task's share and resource type."""
     keys = tasks.select(
         "t_slots", "snapshot", tag="t_queue_name", resource_type="t_resource_type"
@@ -195,10 +195,10 @@ def _slots(tasks: pl.DataFrame, state: Tables, ids: Ids) -> Side:
         keys.join(found.drop_nulls("numslots"), on=on, nulls_equal=True)
         .select("t_slots", parent="panda_queue", x_numslots="numslots", x_has_slots=pl.lit(value=True))
     )  # fmt: skip
-    return Side("t_slots", "p_id", _keyed(rows, ids), {"x_has_slots": False, "x_numslots": None})
+    return Side("t_slots", "p_id", keyed(rows, ids), {"x_has_slots": False, "x_numslots": None})
 
 
-def _of_tasks(rows: pl.DataFrame, tasks: pl.DataFrame, name: str) -> pl.DataFrame:
+def of_tasks(rows: pl.DataFrame, tasks: pl.DataFrame, name: str) -> pl.DataFrame:
     """Return rows about tasks and instants with ``t``; null task or instant means every one."""
     found = []
     for by_task in (True, False):
@@ -220,7 +220,7 @@ def _of_tasks(rows: pl.DataFrame, tasks: pl.DataFrame, name: str) -> pl.DataFram
 
 def _locks(tasks: pl.DataFrame, queues: pl.DataFrame, state: Tables) -> Side:
     """Return the queues locked for a task, by their own names: a parent's lock does not hold its pseudo-queues."""
-    rows = _of_tasks(state["locks"], tasks, "panda_queue").unique()
+    rows = of_tasks(state["locks"], tasks, "panda_queue").unique()
     kept = rows.join(queues.select("q", parent="panda_queue"), on="parent")
     return Side("t", "q", kept.select("t", "q", x_locked=pl.lit(value=True)), {"x_locked": False})
 
@@ -239,7 +239,7 @@ def _counted(tasks: pl.DataFrame, state: Tables, ids: Ids) -> Side:
         kinds.select("snapshot", "t_counted", tag=tag, eshigh=pl.lit(number, dtype=pl.Int64))
         for number, tag in enumerate(tags)
     )
-    rows = _keyed(counts.by_tag(state).join(wanted, on=["snapshot", "tag"]), ids).select(
+    rows = keyed(counts.by_tag(state).join(wanted, on=["snapshot", "tag"]), ids).select(
         "t_counted",
         q_counted=2 * pl.col("p_id") + pl.col("eshigh"),
         **{f"x_{status}": pl.col(status) for status in counts.COUNTED},
@@ -256,7 +256,7 @@ def _by_resource_type(tasks: pl.DataFrame, state: Tables, ids: Ids) -> tuple[Sid
     by_type = _rt_rows(stats, own, ["t_slots", "parent"]).rename(
         {name: name.replace("x_rt", "x_rt_own") for name in RT}
     )
-    listed = _of_tasks(state["task_resource_types"], tasks, "computingsite").unique()
+    listed = of_tasks(state["task_resource_types"], tasks, "computingsite").unique()
     several = listed.join(
         tasks.select("t", "snapshot", tag="t_queue_name"), on="t", maintain_order="left"
     )
@@ -270,8 +270,8 @@ def _by_resource_type(tasks: pl.DataFrame, state: Tables, ids: Ids) -> tuple[Sid
     zero = {RT[0]: False, **dict.fromkeys(RT[1:], 0)}
     zero_own = {name.replace("x_rt", "x_rt_own"): value for name, value in zero.items()}
     return (
-        Side("t_slots", "p_id", _keyed(by_type, ids), zero_own),
-        Side("t", "p_id", _keyed(by_list, ids), {**zero, "x_rt_listed": False}),
+        Side("t_slots", "p_id", keyed(by_type, ids), zero_own),
+        Side("t", "p_id", keyed(by_list, ids), {**zero, "x_rt_listed": False}),
     )
 
 
@@ -295,7 +295,7 @@ def _rt_rows(stats: pl.DataFrame, wanted: pl.DataFrame, keys: list[str]) -> pl.D
     )
 
 
-def _input(tasks: pl.DataFrame, state: Tables, ids: Ids) -> Side:
+def inputs(tasks: pl.DataFrame, state: Tables, ids: Ids) -> Side:
     """Return how much of a task's input a parent has."""
     here = input_at_queues(
         tasks.select("jeditaskid").unique(),
@@ -308,4 +308,4 @@ def _input(tasks: pl.DataFrame, state: Tables, ids: Ids) -> Side:
         x_avail_tape="avail_t", x_navail_tape="navail_t",
     )  # fmt: skip
     missing = dict.fromkeys(("x_avail", "x_navail", "x_avail_tape", "x_navail_tape"), 0)
-    return Side("t", "p_id", _keyed(rows, ids), missing)
+    return Side("t", "p_id", keyed(rows, ids), missing)

@@ -1,0 +1,250 @@
+"""The checks of single queues, rows 1 to 20 of analysis-job-brokerage.md 4, in order.
+
+Each is an expression over the columns of a pair: ``t_`` of the task, ``q_`` of the queue, ``p_`` of its unified
+parent, ``s_`` state of the parent at the instant, ``e_`` its endpoints, ``x_`` of task and queue together. Checks that
+the production brokerage has too are its own, under the names of this chapter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import narwhals.stable.v2 as nw
+
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
+from brokerlab.brokerage.check import Check, Kind
+from brokerlab.brokerage.production_jobs import checks_queue as shared
+from brokerlab.brokerage.production_jobs.checks_time import DAY_S, REFERENCE_POWER, capacity
+from brokerlab.brokerage.production_jobs.expressions import at_least_one, col
+from brokerlab.brokerage.rules import ProductionRules
+
+CHAPTER = "analysis-job-brokerage.md 4, "
+CAPACITY = "t_hs06 t_basewalltime t_efficiency t_percent q_corecount q_corepower"
+
+
+def check(
+    row: str,
+    name: str,
+    says: str,
+    skip: nw.Expr,
+    inputs: str,
+    *,
+    keys: tuple[str, ...] = (),
+    kind: Kind = "persistent",
+    numbers: Mapping[str, nw.Expr] | None = None,
+) -> Check:
+    """Return a check of the chapter's table; ``inputs`` is a blank-separated list of columns."""
+    return Check(
+        name=name, source=CHAPTER + row, says=says, skip=skip,
+        inputs=tuple(dict.fromkeys(inputs.split())), keys=keys, kind=kind, numbers=numbers or {},
+    )  # fmt: skip
+
+
+def _as(found: Check, row: str, name: str, kind: Kind = "persistent") -> Check:
+    """Return a check of the production brokerage under its name here."""
+    return replace(found, name=name, source=CHAPTER + row, kind=kind)
+
+
+def queue_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Check, ...]:
+    """Return the checks in the order in which they run.
+
+    Args:
+        rules: Strictness and the other known differences.
+        settings: Limits in force.
+    """
+    lists = _list_checks()
+    early, late = (lists, ()) if rules.lists_first else ((), lists)
+    cores, most_cores = shared.core_checks()
+    return (
+        *early,
+        _locality_check(),
+        _status_check(rules),
+        _zero_share_check(),
+        _as(shared.diskio_check(settings.max_diskio, whole=False), "4", "diskio"),
+        _as(shared.io_intensity_check(), "5", "max_io_intensity"),
+        _vp_check(rules),
+        _as(cores, "7", "cpucore"),
+        _as(most_cores, "7", "max_cpucore"),
+        *_software_checks(rules),
+        *_memory_and_disk(rules),
+        *_storage_checks(rules, settings),
+        *_time_checks(rules),
+        _pilot_check(),
+        *late,
+        check(
+            "20", "nonpreassigned", "the task is pre-assigned to {t_home}",
+            col("t_preassigned") & ~col("x_home"), "t_preassigned x_home t_home",
+        ),
+    )  # fmt: skip
+
+
+def _locality_check() -> Check:
+    return check(
+        "1",
+        "data_locality",
+        "it does not hold the input",
+        col("t_local") & ~col("x_data"),
+        "t_local x_data",
+    )
+
+
+def _status_check(rules: AnalysisRules) -> Check:
+    status = col("q_status")
+    if rules.status_mode == "online":
+        bad = ((status != "online") & ~col("t_listed")) | (status == "offline")
+        says = "the queue's status is {q_status}, not online"
+    else:
+        resting = (status == "brokeroff") | (status == "test")
+        bad = (status == "offline") | (resting & ~col("t_has_list") & ~col("x_home"))
+        says = "the queue's status is {q_status}"
+    return check("2", "status", says, bad, "q_status t_listed t_has_list x_home")
+
+
+def _zero_share_check() -> Check:
+    return check(
+        "3",
+        "zeroshare",
+        "the queue's fairsharepolicy ({q_fairsharepolicy}) gives no share to processing type {t_type} of share {t_gshare}",
+        col("x_zero_share") & ~col("t_preassigned"),
+        "x_zero_share t_preassigned",
+    )
+
+
+def _vp_check(rules: AnalysisRules) -> Check:
+    vp = "e_vp_default" if rules.vp_default_scope else "e_vp"
+    avoids = (
+        col("t_avoids_vp")
+        | col("t_merging")
+        | col("t_distributed")
+        | (col("t_local") & col("t_union"))
+        | ~col("t_local")
+    )
+    return check(
+        "6", "avoid_vp", "it reads through virtual placement, which the task avoids",
+        avoids & col(vp), f"t_avoids_vp t_merging t_distributed t_local t_union {vp}",
+    )  # fmt: skip
+
+
+def _software_checks(rules: AnalysisRules) -> tuple[Check, ...]:
+    free, software = ~col("t_preassigned"), col("x_software")
+    asked = "architecture {t_architecture}, release {t_transhome}, container {t_container_name}"
+    return (
+        check(
+            "8", "architecture", "it is a GPU queue without the platform {t_architecture}",
+            col("q_gpu") & col("x_platform_missing"), "q_gpu x_platform_missing",
+        ),
+        check(
+            "9", "closed", "{x_closed} jobs of the task were closed there lately",
+            free & ~col("t_merging") & (col("x_closed") > 0) & nw.lit(value=rules.closed_skips),
+            "t_preassigned t_merging x_closed", kind="temporary",
+        ),
+        check(
+            "10", "cache", f"it lacks the software or hardware asked for ({{x_software_reason}}): {asked}",
+            free & (software == shared.REJECTED), "t_preassigned x_software",
+        ),
+        check(
+            "10", "regexpcmtconfig", "no platform that it publishes fits the pattern {t_architecture}",
+            free & (software == shared.UNRESOLVED), "t_preassigned x_software",
+        ),
+    )  # fmt: skip
+
+
+def _memory_and_disk(rules: AnalysisRules) -> tuple[Check, ...]:
+    low, high = shared.memory_checks()
+    single = rules.maxwdir_mode == "single_core"
+    as_production = ProductionRules(maxwdir_per_core=not single, scratch_equal_passes=single)
+    remote, disk = shared.disk_checks(as_production)
+    return (
+        _as(low, "11", "lowmemory"),
+        _as(high, "11", "highmemory"),
+        _as(remote, "12", "remoteio"),
+        _as(disk, "13", "disk"),
+    )
+
+
+def _storage_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Check, ...]:
+    """Return ``storage``, ``blacklist``, ``local_quota``."""
+
+    def little(space: str, limit: float) -> nw.Expr:
+        short = col(space) <= limit if rules.space_strict else col(space) < limit
+        return short.fill_null(value=False)
+
+    limit, limit_in = settings.output_min_free_gb, settings.input_min_free_gb
+    far = ~col("t_local") & (~col("e_input") | (~col("e_same") & little("e_in_space", limit_in)))
+    holds = col("t_local") & col("x_data")
+    if rules.parent_is_remote:
+        holds = holds & ~col("q_split")
+    wan = col("e_write_wan") & col("e_read_wan") & col("t_remote_source")
+    return (
+        check(
+            "14", "storage", "{e_out_space} GB are usable at its output endpoint, {limit} GB must be; {e_in_space} GB at "
+            "its input endpoint, {limit_in} GB where input has to move",
+            ~col("e_output") | little("e_out_space", limit) | far,
+            "e_output e_out_space e_in_space e_same e_input t_local",
+            keys=("STORAGE_MIN_FREE_SIZE_OUTPUT", "STORAGE_MIN_FREE_SIZE"),
+            numbers={"limit": nw.lit(float(limit)), "limit_in": nw.lit(float(limit_in))},
+        ),
+        check(
+            "15", "blacklist", "endpoints are down, or no source of the input can be read over WAN",
+            ~col("e_read_lan") | ~col("e_write_lan") | (~holds & ~wan),
+            "e_read_lan e_write_lan e_write_wan e_read_wan t_remote_source t_local x_data q_split",
+        ),
+        check(
+            "16", "local_quota", "its output endpoint is over the quota of the user or group",
+            col("x_over_quota"), "x_over_quota",
+        ),
+    )  # fmt: skip
+
+
+def _time_checks(rules: AnalysisRules) -> tuple[Check, ...]:
+    """Return ``shortwalltime``, ``longwalltime``, ``scout_walltime``, ``min_walltime``."""
+    counts = (col("t_need") > 0) & ~col("t_merging")
+    scout = col("t_scout") & ~col("t_preassigned")
+    applies = scout | col("t_walltime_undefined")
+    fits, least = capacity("q_maxtime"), capacity("q_mintime")
+    if rules.min_capacity_mode == "capacity":
+        day = at_least_one(col("q_corecount")) * (DAY_S * REFERENCE_POWER)
+        short = (fits != 0) & (fits < day)
+    else:
+        applies = applies | col("t_merging")
+        short = (col("q_maxtime") != 0) & (col("q_maxtime") < DAY_S)
+    inputs = f"t_scout t_preassigned t_walltime_undefined t_merging q_maxtime {CAPACITY}"
+    says = "scouts, and jobs of unknown wall time, need 24 h, the queue's maxtime is {q_maxtime} s"
+    return (
+        check(
+            "17", "shortwalltime", "the largest job needs {t_need}, {fits} fit into the queue's maxtime of {q_maxtime} s",
+            counts & (col("q_maxtime") != 0) & (col("t_need") > fits),
+            f"t_need t_merging q_maxtime {CAPACITY}", numbers={"fits": fits},
+        ),
+        check(
+            "17", "longwalltime", "the largest job needs only {t_need}, the queue's mintime of {q_mintime} s takes {least}",
+            counts & (col("q_mintime") != 0) & (col("t_need") < least),
+            f"t_need t_merging q_mintime {CAPACITY}", numbers={"least": least},
+        ),
+        check("18", "scout_walltime", says, applies & short & col("t_scout"), inputs),
+        check("18", "min_walltime", says, applies & short & ~col("t_scout"), inputs),
+    )  # fmt: skip
+
+
+def _pilot_check() -> Check:
+    return check(
+        "19a", "nopilot", "no pilot has come for 3 h",
+        (col("s_pilots") == 0) & (col("t_label") != "test"), "s_pilots t_label",
+    )  # fmt: skip
+
+
+def _list_checks() -> tuple[Check, ...]:
+    other = col("t_has_list") & ~col("x_included")
+    return (
+        check("19b", "excluded", "the task excludes it", col("x_excluded"), "x_excluded"),
+        check(
+            "19b", "notincluded", "it is not among the queues that the task may use",
+            other & ~col("t_auto"), "t_has_list x_included t_auto",
+        ),
+        check(
+            "19b", "cloudmismatch", "the task runs in cloud {t_cloud}, the queue is of {q_cloud}",
+            (col("t_cloud") != col("q_cloud")), "t_cloud q_cloud",
+        ),
+    )  # fmt: skip

@@ -1,0 +1,103 @@
+"""Lists of queues that a task may or may not use, and its pre-assignment (analysis-job-brokerage.md 3, 4.15)."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.production_jobs.ids import Ids
+from brokerlab.brokerage.production_jobs.pairs import Side
+from brokerlab.matching.patterns import PatternError, compile_pattern
+
+AUTO = "AUTO"
+ANYTHING = "*"
+"""Marks a pattern."""
+
+
+def with_lists(
+    tasks: pl.DataFrame, queues: pl.DataFrame, places: pl.DataFrame, *, rules: AnalysisRules
+) -> pl.DataFrame:
+    """Add what a task says about queues.
+
+    Args:
+        tasks: Facts of tasks: ``t_version, t_site, t_limited, t_included, t_excluded``.
+        queues: Facts of queues: ``q_version, panda_queue, parent``.
+        places: Input endpoints that count: ``ddm_endpoint_name, parent``.
+        rules: Switch ``lists_need_limitedsites``.
+
+    Returns:
+        The tasks with ``t_home`` (parent of the queue that ``site`` names; null: not pre-assigned), the lists in
+        force, ``t_listed`` (pre-assigned, or with an include list), ``t_auto`` and ``t_list_key``.
+    """
+    names = pl.concat(
+        [
+            queues.select("q_version", "panda_queue", t_home="parent"),
+            queues.select("q_version", panda_queue="parent", t_home="parent"),
+        ]
+    ).unique(["q_version", "panda_queue"])
+    around = places.group_by(t_site="ddm_endpoint_name").agg(
+        around=pl.col("parent").unique().sort()
+    )
+    in_force = pl.col("t_limited") | (not rules.lists_need_limitedsites)
+    tasks = (
+        tasks.join(
+            names, left_on=["t_version", "t_site"], right_on=["q_version", "panda_queue"],
+            how="left",
+        )
+        .join(around, on="t_site", how="left")
+        .with_columns(
+            t_included=pl.when(pl.col("t_home").is_null() & pl.col("around").is_not_null())
+            .then("around")
+            .otherwise(pl.when(in_force & (pl.col("t_included").list.len() > 0)).then("t_included")),
+            t_excluded=pl.when(in_force).then("t_excluded"),
+        )
+        .drop("around")
+        .sort("t")
+    )  # fmt: skip
+    included = pl.col("t_included")
+    return tasks.with_columns(
+        t_preassigned=pl.col("t_home").is_not_null(),
+        t_has_list=included.is_not_null(),
+        t_listed=pl.col("t_home").is_not_null() | included.is_not_null(),
+        t_auto=included.list.contains(AUTO).fill_null(value=False),
+        t_list_key=pl.struct("t_included", "t_excluded").struct.json_encode(),
+    )
+
+
+def listed_side(tasks: pl.DataFrame, ids: Ids) -> Side:
+    """Return which parents the lists of tasks name: ``x_included``, ``x_excluded``."""
+    kinds = tasks.select("t_lists", "t_included", "t_excluded").unique("t_lists").sort("t_lists")
+    parents = ids.parents.rows()
+    rows = [
+        (number, p_id, *found)
+        for number, included, excluded in kinds.iter_rows()
+        for name, p_id in parents
+        if any(found := (matches(name, included), matches(name, excluded)))
+    ]
+    schema = {
+        "t_lists": pl.Int64, "p_id": pl.Int64, "x_included": pl.Boolean, "x_excluded": pl.Boolean,
+    }  # fmt: skip
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    return Side("t_lists", "p_id", frame, {"x_included": False, "x_excluded": False})
+
+
+def matches(name: str, patterns: list[str | None] | None) -> bool:
+    """Tell whether a list of patterns names a queue.
+
+    A pattern with ``*`` is a regular expression, ``*`` standing for anything, looked for anywhere in the name; another
+    one has to be equal. Empty patterns, and what is no regular expression, name nothing.
+
+    Example:
+        >>> matches("ANALY_CERN", ["CERN*"]), matches("ANALY_CERN", ["CERN"])
+        (True, False)
+    """
+    return any(_matches(name, pattern) for pattern in patterns or () if pattern)
+
+
+def _matches(name: str, pattern: str) -> bool:
+    if ANYTHING not in pattern:
+        return name == pattern
+    try:
+        return compile_pattern(pattern.replace(ANYTHING, ".*")).search(name)
+    except PatternError:
+        return False

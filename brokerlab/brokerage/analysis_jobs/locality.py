@@ -1,0 +1,213 @@
+"""Where the input of user tasks is: complete or not, at which queues, and which of them are candidates (4.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs.endpoints import OTHER_UP, VP, in_scope, storage_of
+from brokerlab.brokerage.analysis_jobs.settings import COMPONENT
+from brokerlab.brokerage.inputs.completeness import completeness, real
+from brokerlab.brokerage.inputs.frames import for_tasks
+from brokerlab.gdpconfig import Config
+
+KEY = ["jeditaskid", "snapshot"]
+TAPE_WEIGHT = 0.001
+CONTAINER = "/"
+
+
+@dataclass(frozen=True)
+class Locality:
+    """Where the input of each task is.
+
+    Attributes:
+        tasks: ``t``, ``t_has_input``, ``t_distributed`` (some input is), ``t_incomplete`` (no complete copy that can
+            be read), ``t_remote_source`` (every input can be read over WAN somewhere), ``t_union`` (no queue has
+            every dataset).
+        queues: ``t, parent``, ``x_data`` (candidate by locality), ``x_data_weight``, ``x_non_vp`` (has data at
+            endpoints that are not VP).
+    """
+
+    tasks: pl.DataFrame
+    queues: pl.DataFrame
+
+
+def locality(tasks: pl.DataFrame, tables: dict[str, pl.DataFrame], *, config: Config) -> Locality:
+    """Find the queues that hold the input.
+
+    Args:
+        tasks: Facts of tasks: ``t, jeditaskid, snapshot, t_uses_vp, t_incomplete_allowed, t_home`` (parent of the
+            queue it is pre-assigned to).
+        tables: The input tables.
+        config: The configuration.
+    """
+    wanted = tasks.select("jeditaskid").unique()
+    names = real(tables["datasets"].rename({"is_distributed": "distributed"}), distributed=True)
+    flags = for_tasks(tables["datasets"], wanted).select(
+        "jeditaskid", "datasetname", said=pl.col("is_distributed").fill_null(value=False)
+    )
+    asked = (
+        for_tasks(names, wanted)
+        .join(flags.unique(["jeditaskid", "datasetname"]), on=["jeditaskid", "datasetname"], how="left")
+        .join(tasks.select("t", *KEY, "t_uses_vp", "t_home"), on="jeditaskid")
+    )  # fmt: skip
+    copies = _copies(asked, tables)
+    asked = _with_distributed(asked, copies)
+    about = _about(tasks, asked, tables, config)
+    uses = about.select("t", t_vp=pl.col("t_uses_vp") & ~pl.col("t_distributed"))
+    lists = _lists(copies.join(uses, on="t"), asked)
+    chosen, union = _chosen(lists, asked)
+    weights = _weights(copies)
+    queues = chosen.join(weights, on=["t", "parent"], how="full", coalesce=True).with_columns(
+        pl.col("x_data", "x_non_vp").fill_null(value=False), pl.col("x_data_weight").fill_null(0.0)
+    )
+    about = about.with_columns(t_union=pl.col("t").is_in(union.implode()))
+    return Locality(
+        about.select(
+            "t", "t_has_input", "t_distributed", "t_incomplete", "t_remote_source", "t_union"
+        ),
+        queues.sort("t", "parent"),
+    )
+
+
+def _copies(asked: pl.DataFrame, tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
+    """Return the copies of the datasets at the input endpoints of queues; the last record of an endpoint counts."""
+    records = tables["replicas"].with_columns(
+        whole=(pl.col("found") == pl.col("total")).fill_null(value=False)
+    )
+    own = records.select("jeditaskid", "datasetname", "ddm_endpoint_name", "whole", "vp")
+    spread = for_tasks(own, asked.select("jeditaskid").unique()).unique(
+        ["jeditaskid", "datasetname", "ddm_endpoint_name"], keep="last", maintain_order=True
+    )
+    places = in_scope(tables["queue_endpoints"]).filter(pl.col("direction") == "input").select(
+        "ddm_endpoint_name", parent="panda_queue", tape=pl.col("is_tape").fill_null(value=False)
+    )  # fmt: skip
+    return (
+        asked.select("t", "jeditaskid", "datasetname", "said", "t_uses_vp")
+        .join(spread, on=["jeditaskid", "datasetname"])
+        .join(places.unique(), on="ddm_endpoint_name")
+        .with_columns(
+            vp=pl.col("vp").fill_null(value=False) | pl.col("ddm_endpoint_name").str.ends_with(VP)
+        )
+        .with_columns(disk=~pl.col("tape") & ~pl.col("vp"))
+    )
+
+
+def _with_distributed(asked: pl.DataFrame, copies: pl.DataFrame) -> pl.DataFrame:
+    """Add which datasets are distributed, and which have a truly complete copy on disk."""
+    whole = copies.group_by("t", "datasetname").agg(
+        somewhere=pl.col("whole").any(), on_disk=(pl.col("whole") & pl.col("disk")).any()
+    )
+    joined = asked.join(whole, on=["t", "datasetname"], how="left").with_columns(
+        pl.col("somewhere", "on_disk").fill_null(value=False)
+    )
+    named = pl.col("datasetname").str.ends_with(CONTAINER)
+    return joined.with_columns(distributed=named | (pl.col("said") & ~pl.col("somewhere")))
+
+
+def _about(
+    tasks: pl.DataFrame, asked: pl.DataFrame, tables: dict[str, pl.DataFrame], config: Config
+) -> pl.DataFrame:
+    """Add to tasks what is true of their input as a whole."""
+    found = completeness(
+        tasks.select(*KEY, vo=pl.lit("atlas"), inputprestaging=pl.lit(value=False)),
+        asked.select("jeditaskid", "datasetname", "distributed").unique(),
+        tables["replicas"],
+        storage_of(tables["queue_endpoints"]),
+        config=config, rules=OTHER_UP, component=COMPONENT,
+    ).datasets  # fmt: skip
+    sums = found.group_by(KEY).agg(
+        t_incomplete=(~(pl.col("complete_disk") | pl.col("complete_tape"))).any(),
+        t_remote_source=pl.col("remote_source").all(),
+    )
+    inputs = asked.group_by("t").agg(t_distributed=pl.col("distributed").any()).with_columns(
+        t_has_input=pl.lit(value=True)
+    )  # fmt: skip
+    return (
+        tasks.select("t", *KEY, "t_uses_vp")
+        .join(sums, on=KEY, how="left")
+        .join(inputs, on="t", how="left")
+        .with_columns(
+            pl.col("t_incomplete", "t_distributed", "t_has_input").fill_null(value=False),
+            pl.col("t_remote_source").fill_null(value=True),
+        )
+        .sort("t")
+    )
+
+
+def _lists(copies: pl.DataFrame, asked: pl.DataFrame) -> pl.DataFrame:
+    """Return the queues of each dataset: ``t, datasetname, parent, any, disk`` (in which list it is) (4.1d)."""
+    facts = asked.select("t", "datasetname", "distributed", "on_disk")
+    at_queue = copies.group_by("t", "datasetname", "parent").agg(
+        has_vp=pl.col("vp").any(),
+        strong=(pl.col("whole") & pl.col("disk")).any(),
+        **_states("any", pl.lit(value=True)),
+        **_states("disk", ~pl.col("tape") & (pl.col("t_vp") | ~pl.col("vp"))),
+    )
+    dataset = ("t", "datasetname")
+    frame = at_queue.join(facts, on=dataset).with_columns(n=pl.col("strong").any().over(dataset))
+    allowed = pl.col("distributed") | ~pl.col("on_disk")
+    for name in ("any", "disk"):
+        banned = pl.col("n") & pl.col("has_vp")
+        c, i = pl.col(f"{name}_c") & ~banned, pl.col(f"{name}_i") & ~banned
+        frame = frame.with_columns(c=c, i=i)
+        none = ~pl.col("c").any().over(dataset)
+        only = pl.col("n") | ~allowed
+        chosen = pl.when(none).then("i").when(only).then("c").otherwise(pl.col("c") | pl.col("i"))
+        frame = frame.with_columns(chosen.alias(name))
+    return frame.select(*dataset, "parent", "any", "disk")
+
+
+def _states(name: str, kept: pl.Expr) -> dict[str, pl.Expr]:
+    return {
+        f"{name}_c": (kept & pl.col("whole")).any(),
+        f"{name}_i": (kept & ~pl.col("whole")).any(),
+    }
+
+
+def _chosen(lists: pl.DataFrame, asked: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
+    """Intersect over datasets; return ``t, parent, x_data`` and the tasks that fell back to the union (4.1e)."""
+    number = asked.group_by("t").agg(n_datasets=pl.len(), home=pl.col("t_home").first())
+    at_queue = (
+        lists.group_by("t", "parent")
+        .agg(n_any=pl.col("any").sum(), n_disk=pl.col("disk").sum())
+        .join(number, on="t")
+        .with_columns(
+            all_any=pl.col("n_any") == pl.col("n_datasets"),
+            all_disk=pl.col("n_disk") == pl.col("n_datasets"),
+            some_any=pl.col("n_any") > 0,
+            some_disk=pl.col("n_disk") > 0,
+        )
+    )
+    kinds = ("all_disk", "all_any", "some_disk", "some_any")
+    exists = at_queue.group_by("t").agg(
+        pl.col("home").first(),
+        **{f"has_{kind}": pl.col(kind).any() for kind in kinds},
+        **{f"home_{kind}": (pl.col(kind) & (pl.col("parent") == pl.col("home"))).any() for kind in kinds},
+    )  # fmt: skip
+    home_union = pl.when("has_some_disk").then("home_some_disk").otherwise("home_some_any")
+    bound = (
+        pl.when("home_all_any").then(pl.lit("all_any"))
+        .when(home_union).then(pl.when("has_some_disk").then(pl.lit("some_disk")).otherwise(pl.lit("some_any")))
+    )  # fmt: skip
+    free = pl.coalesce(pl.when(f"has_{kind}").then(pl.lit(kind)) for kind in kinds)
+    kind = exists.select(
+        "t", kind=pl.when(pl.col("home").is_not_null()).then(bound).otherwise(free)
+    )
+    picked = at_queue.join(kind, on="t").with_columns(
+        x_data=pl.coalesce(pl.when(pl.col("kind") == name).then(name) for name in kinds)
+    )
+    union = kind.filter(pl.col("kind").str.starts_with("some"))["t"]
+    return picked.filter("x_data").select("t", "parent", "x_data"), union
+
+
+def _weights(copies: pl.DataFrame) -> pl.DataFrame:
+    """Return the data weight of queues (4.1f), and which have data that is not VP."""
+    by_dataset = copies.group_by("t", "datasetname", "parent").agg(
+        on_disk=(~pl.col("tape")).any(), non_vp=(~pl.col("vp")).any()
+    )
+    return by_dataset.group_by("t", "parent").agg(
+        x_data_weight=pl.when("on_disk").then(1.0).otherwise(TAPE_WEIGHT).sum(),
+        x_non_vp=pl.col("non_vp").any(),
+    )

@@ -1,0 +1,176 @@
+"""From survivors of the single checks to candidates: rows 19b, 21 to 26 and the final list (analysis-job-brokerage.md 4, 7).
+
+These rules look at all queues of a task together, so they run in Polars on what the engine left over.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs import stabilizer, weights
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
+
+BEST = 10
+"""Candidates kept."""
+MANY = 2**31
+"""No limit."""
+LEAST_CAP = 20
+
+INPUTS = tuple(
+    dict.fromkeys(
+        (
+            *stabilizer.INPUTS, *weights.INPUTS,
+            "p_id", "q_hospital", "q_local_only", "x_rt_nq", "x_rt_nr", "t_preassigned", "t_auto",
+            "x_included", "x_non_vp", "x_data", "t_grand", "t_second", "t_relaxed", "t_distributed",
+            "t_nsites", "t_n_data", "t_min_weight", "t_nfiles", "x_navail", "x_used",
+        )
+    )
+)  # fmt: skip
+"""Columns of the pairs that these rules read."""
+
+LATE_CHECKS = (
+    "notincluded_reserve",
+    "hospital",
+    "cap_rt",
+    "overloaded",
+    "overloaded_vp",
+    "tmp_user_problem",
+    "badsite",
+    "low_weight",
+    "below_min_weight",
+    "fileunavailable",
+)
+"""Their reasons, in order."""
+MARKS = ("user_queue", "bad_jobs", "no_running")
+"""Why a queue is marked problematic."""
+
+
+def ranked(
+    survivors: pl.DataFrame, *, rules: AnalysisRules, settings: AnalysisSettings
+) -> pl.DataFrame:
+    """Return what becomes of the queues that no single check removed.
+
+    Args:
+        survivors: ``t, q`` and :data:`INPUTS`; ``q`` ascends with the queue's name.
+        rules: The rule set.
+        settings: Limits in force.
+
+    Returns:
+        One row per survivor, sorted by t, q: ``check`` (reason; null for candidates), ``weight``, ``rank``, the marks
+        and the numbers of the stabilizer and the weights.
+    """
+    frame = survivors.sort("t", "q").with_columns(check=pl.lit(None, dtype=pl.String))
+    frame = _removed(frame, "notincluded_reserve", _unlisted())
+    frame = _removed(frame, "hospital", pl.col("q_hospital") & (_left(~pl.col("q_hospital"))))
+    if rules.cap_rt_effective:
+        frame = _removed(frame, "cap_rt", over_cap(rules))
+    frame = _overloaded(frame, settings)
+    places = _places(frame, rules=rules, settings=settings)
+    shared = [name for name in frame.columns if name not in ("t", "p_id")]
+    own = places.select("t", "p_id", pl.exclude(*shared, "t", "p_id"))
+    frame = frame.join(own, on=["t", "p_id"], how="left", maintain_order="left")
+    frame = frame.with_columns(
+        pl.col("user_queue", "bad_jobs", "no_running").fill_null(value=False)
+    ).with_columns(marked=pl.any_horizontal(MARKS))
+    frame = _removed(frame, "tmp_user_problem", _all_marked())
+    return _final(frame, rules)
+
+
+def _left(kind: pl.Expr) -> pl.Expr:
+    """Tell whether a task has a queue of a kind left."""
+    return (pl.col("check").is_null() & kind).any().over("t")
+
+
+def _removed(frame: pl.DataFrame, name: str, skip: pl.Expr) -> pl.DataFrame:
+    """Give a reason to queues that have none yet."""
+    first = pl.col("check").is_null() & skip.fill_null(value=False)
+    return frame.with_columns(check=pl.when(first).then(pl.lit(name)).otherwise("check"))
+
+
+def _unlisted() -> pl.Expr:
+    """Tell which queues were kept in reserve and are not needed (4.15)."""
+    return pl.col("t_auto") & ~pl.col("x_included") & _left(pl.col("x_included"))
+
+
+def over_cap(rules: AnalysisRules) -> pl.Expr:
+    """Tell where too many jobs of the share and resource type wait (22)."""
+    running = pl.col("x_rt_nr")
+    if rules.cap_rt_form == "twice_larger":
+        limit = 2 * pl.max_horizontal(LEAST_CAP, running)
+    else:
+        limit = pl.max_horizontal(LEAST_CAP, 2 * running)
+    return ~pl.col("t_preassigned") & (pl.col("x_rt_nq") > limit)
+
+
+def _overloaded(frame: pl.DataFrame, settings: AnalysisSettings) -> pl.DataFrame:
+    """Remove queues with far more waiting per running job than all together (4.13)."""
+    nq, nr = pl.col("x_nq"), pl.col("x_nr")
+    frame = frame.with_columns(ratio=pl.when(nr > 0).then(nq / nr))
+    high = (pl.col("ratio") > pl.col("t_grand") * settings.overload_ratio).fill_null(value=False)
+    many = (nq > settings.overload_min_queue) & ~pl.col("t_merging")
+    frame = frame.with_columns(
+        overloaded=many & ((nr == 0) | high),
+        no_running=many & (nr == 0),
+        plain=pl.col("x_non_vp") | ~pl.col("t_local"),
+    )
+    fine = _left(~pl.col("overloaded"))
+    frame = frame.with_columns(fine=fine)
+    loaded = pl.col("overloaded")
+    frame = _removed(frame, "overloaded", loaded & pl.col("plain") & pl.col("fine"))
+    return _removed(frame, "overloaded_vp", loaded & ~pl.col("plain")).drop(
+        "ratio", "plain", "fine"
+    )
+
+
+def _places(
+    frame: pl.DataFrame, *, rules: AnalysisRules, settings: AnalysisSettings
+) -> pl.DataFrame:
+    """Return the stabilizer's state and the weights of the unified queues that are left."""
+    left = frame.filter(pl.col("check").is_null()).sort(
+        "t", "p_id", "q_corecount", "q", descending=[False, False, True, False]
+    )
+    places = left.unique(["t", "p_id"], keep="first", maintain_order=True)
+    places = stabilizer.limited(places, rules=rules, settings=settings).with_columns(
+        user_queue="over_limit", bad_jobs="too_many_bad"
+    )
+    return weights.weighed(places, rules=rules)
+
+
+def _all_marked() -> pl.Expr:
+    """Tell where every queue left is marked, and a relaxation lets the task look without locality (26)."""
+    another = pl.col("t_local") & pl.col("t_second") & pl.col("t_relaxed").is_not_null()
+    return another & ~_left(~pl.col("marked"))
+
+
+def _final(frame: pl.DataFrame, rules: AnalysisRules) -> pl.DataFrame:
+    """Make the final list (7)."""
+    frame = _removed(frame, "badsite", pl.col("marked") & ~pl.col("t_preassigned"))
+    used = pl.col("x_used") & pl.lit(value=rules.used_sites_first)
+    order = (
+        frame.filter(pl.col("check").is_null())
+        .with_columns(first=used)
+        .sort("t", "first", "weight", "q", descending=[False, True, True, False])
+        .select("t", "q", place=pl.int_range(1, pl.len() + 1).over("t").cast(pl.Int64))
+    )
+    frame = frame.join(order, on=["t", "q"], how="left", maintain_order="left")
+    several = pl.max_horizontal("t_n_data", "t_nsites")
+    most = (
+        pl.when("t_distributed").then(MANY)
+        .when(pl.col("t_nsites") > 1).then(several)
+        .otherwise(BEST)
+    )  # fmt: skip
+    frame = _removed(frame, "low_weight", pl.col("place") > most)
+    least = pl.col("t_min_weight")
+    frame = _removed(frame, "below_min_weight", (least > 0) & (pl.col("weight") < least))
+    missing = (pl.col("t_nfiles") > pl.col("x_navail")) & pl.col("q_local_only")
+    frame = _removed(frame, "fileunavailable", missing)
+    passed = pl.col("check").is_null()
+    ranks = (
+        frame.filter(passed)
+        .sort("t", "place")
+        .select("t", "q", rank=pl.int_range(1, pl.len() + 1).over("t").cast(pl.Int64))
+    )
+    return (
+        frame.join(ranks, on=["t", "q"], how="left", maintain_order="left").drop("place").sort("t", "q")
+    )  # fmt: skip

@@ -1,0 +1,168 @@
+"""What the checks and weights read of a user task: one row per decision, prefix ``t_``, no nulls where none can be."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
+from brokerlab.brokerage.inputs import units
+from brokerlab.brokerage.inputs.frames import yes
+from brokerlab.brokerage.production_jobs.settings import share_settings
+from brokerlab.brokerage.production_jobs.task_facts import DEFAULT_CPU_EFFICIENCY, memory
+from brokerlab.gdpconfig import Config
+from brokerlab.units import GB, HOUR_S, MB
+
+CLASS_A = 1
+"""Class of tasks without one."""
+HIGH_PRIORITY = 2000
+"""Task priority from which locality is not asked for."""
+
+
+def _number(name: str, null: float = 0) -> pl.Expr:
+    return pl.col(name).fill_null(null)
+
+
+def _text(name: str) -> pl.Expr:
+    return pl.col(name).fill_null("")
+
+
+def task_facts(
+    tasks: pl.DataFrame, *, rules: AnalysisRules, settings: AnalysisSettings, config: Config
+) -> pl.DataFrame:
+    """Return one row per decision.
+
+    Args:
+        tasks: Input table ``tasks``, ``snapshot`` filled.
+        rules: The rule set.
+        settings: Limits in force.
+        config: The configuration, for the least weight by share.
+
+    Returns:
+        ``t`` (number of the row, i64), ``jeditaskid``, ``snapshot``, ``at`` and columns ``t_*``.
+
+    Source:
+        analysis-job-brokerage.md 1.1, 4.
+    """
+    shares = share_settings(config, tasks.select("prodsourcelabel", "gshare").iter_rows())
+    frame = (
+        tasks.with_row_index("t")
+        .with_columns(
+            pl.col("t").cast(pl.Int64),
+            t_merging=yes("is_merging"),
+            ramcountunit="ramunit",
+        )
+        .join(
+            shares.drop("t_queue_limit"),
+            on=["prodsourcelabel", "gshare"], how="left", nulls_equal=True,
+        )
+        .sort("t")
+    )  # fmt: skip
+    plain = frame.select(
+        "t", "jeditaskid", "snapshot", "at", "t_merging", "t_min_weight",
+        **_plain(), **memory(), **_disk(), **_time(), t_relaxed=_relaxed(settings),
+    )  # fmt: skip
+    return _with_base_ram(plain, rules)
+
+
+def _plain() -> dict[str, pl.Expr]:
+    """Columns that are read as they are."""
+    lists = yes("limitedsites")
+    return {
+        "t_prio": pl.col("currentpriority"),
+        "t_type": pl.col("processingtype"),
+        "t_group": pl.col("workinggroup"),
+        "t_gshare": pl.col("gshare"),
+        "t_queue_name": pl.col("gshare"),
+        "t_label": _text("prodsourcelabel"),
+        "t_user": pl.col("username"),
+        "t_unit": pl.coalesce("workinggroup", "origusername", "username"),
+        "t_resource_type": pl.col("resource_type"),
+        "t_cores": _number("corecount", 1),
+        "t_corecount": _number("corecount"),
+        "t_maxcores": _number("maxcorecount"),
+        "t_first_class": pl.lit(value=False),
+        "t_single": pl.lit(value=False),
+        "t_iointensity": _number("iointensity"),
+        "t_diskio": _number("diskio"),
+        "t_lan_only": (_text("allowinputlan") == "only") & ~yes("is_merging"),
+        "t_reads_lan": (_text("allowinputlan") != "") & ~yes("uselocalio"),
+        "t_scout": yes("chunk_usescout"),
+        "t_avoids_vp": yes("avoidvp"),
+        "t_uses_vp": ~(yes("is_merging") | yes("avoidvp") | yes("usescout") | yes("uselocalio")),
+        "t_incomplete_allowed": yes("allowincompleteinds"),
+        "t_site": pl.when(_text("site") != "").then("site"),
+        "t_cloud": pl.when(~_text("cloud").is_in(["", "any"])).then("cloud"),
+        "t_limited": lists,
+        "t_included": pl.col("includedsite"),
+        "t_excluded": pl.col("excludedsite"),
+        "t_nsites": _number("nsitesperjob", 1),
+        "t_n_jobs": _number("n_jobs_to_submit"),
+        **{
+            f"t_{name}": pl.col(name)
+            for name in ("architecture", "transhome", "container_name", "transuses")
+        },
+    }
+
+
+def _with_base_ram(frame: pl.DataFrame, rules: AnalysisRules) -> pl.DataFrame:
+    """Count ``baseramcount`` where memory scales with cores and where it does not, or never (4.8)."""
+    if not rules.use_base_ram:
+        return frame.with_columns(t_base_ram=pl.lit(0, dtype=pl.Int64))
+    flat = ~pl.col("t_ram_per_core") & (pl.col("t_ram") != 0)
+    return frame.with_columns(t_ram=pl.col("t_ram") + pl.when(flat).then("t_base_ram").otherwise(0))
+
+
+def _disk() -> dict[str, pl.Expr]:
+    """Expected disk [MB] in copy mode and in direct mode (4.9)."""
+    out = units.out_bytes() * _number("atom_size_effective")
+    work = units.work_bytes(adds=True)
+    atom = _number("atom_size")
+    fixed_mb = _number("ngbperjob") * (GB // MB)
+    copied = pl.max_horizontal(((out + work + atom) / MB).floor(), fixed_mb)
+    direct = ((out + work) / MB).floor()
+    by_size = (units.out_bytes() * fixed_mb + work) / MB
+    has_size = (_number("ngbperjob") != 0) & ~yes("uselocalio")
+    return {
+        "t_scratch_copy": pl.when("t_merging").then((2 * atom / MB).floor()).otherwise(copied),
+        "t_scratch_direct": pl.when(has_size)
+        .then(pl.max_horizontal(direct, by_size))
+        .otherwise(direct),
+        "t_wdir_shared": _number("corecount") <= 1,
+        "t_work_b": work,
+        "t_out_b": units.out_bytes(),
+    }
+
+
+def _time() -> dict[str, pl.Expr]:
+    """The work of the largest sub-chunk (4.11), and whether wall time is undefined (4.12)."""
+    hs06, unit = units.hs06(), _text("cputimeunit")
+    need = (
+        pl.when(hs06)
+        .then(units.cputime_s() * _number("atom_nevents"))
+        .otherwise(pl.col("walltime") * _number("atom_size_effective"))
+    )
+    nothing = (_number("walltime") == 0) & (_text("walltimeunit") == "") & (unit == "")
+    return {
+        "t_hs06": hs06,
+        "t_need": need,
+        "t_basewalltime": _number("basewalltime"),
+        "t_efficiency": _number("cpuefficiency", DEFAULT_CPU_EFFICIENCY),
+        "t_percent": pl.lit(100.0),  # a column, to be divided by: see pairs.solid
+        "t_walltime_undefined": nothing | ((unit != "") & ((_number("cputime") == 0) | ~hs06)),
+    }
+
+
+def _relaxed(settings: AnalysisSettings) -> pl.Expr:
+    """Return the first reason not to ask for locality (4.1c); null: none."""
+    intensity, cutoff = _number("iointensity"), settings.io_intensity_cutoff
+    slow = (intensity != 0) & (intensity <= cutoff) & pl.lit(bool(cutoff))
+    frozen_s = (pl.col("at") - pl.col("frozentime")).dt.total_seconds()
+    late = (frozen_s > settings.data_check_timeout_h * HOUR_S) & pl.lit(
+        bool(settings.data_check_timeout_h)
+    )
+    return (
+        pl.when(_number("taskpriority") >= HIGH_PRIORITY).then(pl.lit("priority"))
+        .when(slow).then(pl.lit("io_intensity"))
+        .when(late.fill_null(value=False)).then(pl.lit("timeout"))
+    )  # fmt: skip

@@ -1,0 +1,172 @@
+"""The weights of analysis queues (analysis-job-brokerage.md 6); one row per (task, unified queue)."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.production_jobs.pairs import solid
+from brokerlab.units import GB
+
+MOST_WORKERS = 20
+"""Batch workers that count as running jobs at most, and running jobs below which they do."""
+BY_CLASS = ("User Analysis", "Express Analysis")
+"""Shares whose jobs go to queues by class."""
+CLASS_A, CLASS_B, CLASS_C = 1, 0, -1
+SITE_CLASSES = {1: "hi", 0: "mid", -1: "lo"}
+UNASSIGNED = 0.001
+LEAST_SHARE = 0.001
+LEAST_WEIGHT = 2.0**-20
+EPSILON_1, EPSILON_2 = 0.05, 0.002
+"""Weights of the page's table beside the matching class."""
+
+INPUTS = (
+    "x_nq", "x_nr", "x_starting", "s_pilots", "s_workers", "x_numslots", "q_corecount", "s_class",
+    "t_n_jobs", "t_gshare", "t_class", "t_merging", "t_total", "t_local", "t_union", "x_data_weight",
+    "x_avail",
+)  # fmt: skip
+
+
+def weighed(places: pl.DataFrame, *, rules: AnalysisRules) -> pl.DataFrame:
+    """Add the basic weights, the data factor and the weight.
+
+    Args:
+        places: :data:`INPUTS` and ``t``, ``rem_q_len`` of the candidates of the tasks, unified queues.
+        rules: Switches ``basic_weight``, ``new_weight``, ``slots_zero_mode``, ``slots_per_core``.
+
+    Returns:
+        ``places`` with ``running`` (R), ``orig``, ``new``, ``new_document``, ``budget_hi``, ``budget_mid``,
+        ``budget_lo`` (M), ``data_factor``, ``weight``.
+
+    Source:
+        analysis-job-brokerage.md 6.
+    """
+    frame = places.with_columns(running=_running(rules))
+    frame = frame.with_columns(orig=(pl.col("running") + 1) / (pl.col("x_nq") + 1))
+    frame = solid(frame.with_columns(one=pl.lit(1.0), jobs=pl.col("t_n_jobs").cast(pl.Float64)))
+    frame = _with_sums(frame)
+    frame = _with_budgets(frame)
+    frame = frame.with_columns(
+        new=_new(), new_document=_new_document(), data_factor=_data_factor()
+    ).drop("one")
+    new = "new" if rules.new_weight == "budgets" else "new_document"
+    basic = pl.col("orig" if rules.basic_weight == "original" else new)
+    return frame.with_columns(basic=basic, weight=basic * pl.col("data_factor"))
+
+
+def _running(rules: AnalysisRules) -> pl.Expr:
+    """Return R, the number of running jobs that counts (6.1)."""
+    real, slots = pl.col("x_nr"), pl.col("x_numslots")
+    workers = pl.min_horizontal("s_workers", MOST_WORKERS)
+    boots = (pl.col("s_pilots") > 0) & (real < MOST_WORKERS) & (workers > real)
+    base = pl.when(boots).then(workers).otherwise(real)
+    filled = slots // pl.max_horizontal("q_corecount", 1) if rules.slots_per_core else slots
+    if rules.slots_zero_mode == "sum":
+        none = base + pl.col("x_starting")
+    else:
+        none = pl.max_horizontal(base, "x_starting")
+    return (
+        pl.when(slots.is_null()).then(base)
+        .when(slots == 0).then(none)
+        .otherwise(pl.max_horizontal(filled, base))
+    )  # fmt: skip
+
+
+def _with_sums(frame: pl.DataFrame) -> pl.DataFrame:
+    """Add Q and n of the task, of each class (``_hi``...) and of the queue's own class (``_class``)."""
+    remaining = pl.col("rem_q_len")
+    sums = {
+        "q_all": remaining.sum().over("t"),
+        "n_all": pl.len().over("t").cast(pl.Float64),
+        "q_class": remaining.sum().over("t", "s_class"),
+        "n_class": pl.len().over("t", "s_class").cast(pl.Float64),
+        **{
+            f"q_{name}": remaining.filter(pl.col("s_class") == value).sum().over("t")
+            for value, name in SITE_CLASSES.items()
+        },
+    }
+    return frame.with_columns(**sums)
+
+
+def _with_budgets(frame: pl.DataFrame) -> pl.DataFrame:
+    """Add how many of the jobs each class of queues gets (6.2)."""
+    cls = pl.col("t_class")
+    jobs = pl.min_horizontal("jobs", "q_all")
+    frame = frame.with_columns(j=jobs)
+    frame = frame.with_columns(
+        hi=pl.min_horizontal("j", "q_hi"), mid_b=pl.min_horizontal("j", "q_mid")
+    )
+    frame = frame.with_columns(mid_a=pl.min_horizontal(pl.col("j") - pl.col("hi"), "q_mid"))
+    first_b, first_a = pl.col("mid_b") > 0, pl.col("hi") > 0
+    lo_a = pl.col("j") - pl.col("hi") - pl.col("mid_a")
+    hi_a = pl.when(first_a).then(pl.col("hi") - 0.052).otherwise("hi")
+    mid_a = pl.when(first_a).then(pl.col("mid_a") + 0.05).otherwise("mid_a")
+    lo_a = pl.when(first_a).then(lo_a + 0.002).otherwise(lo_a)
+    lo_b = pl.col("j") - pl.col("mid_b")
+    mid_b = pl.when(first_b).then(pl.col("mid_b") - 0.1).otherwise("mid_b")
+    lo_b = pl.when(first_b).then(lo_b + 0.1).otherwise(lo_b)
+    limited = pl.col("t_gshare").is_in(BY_CLASS).fill_null(value=False)
+
+    def by_class(of_a: pl.Expr, of_b: pl.Expr, of_c: pl.Expr) -> pl.Expr:
+        chosen = pl.when(cls == CLASS_C).then(of_c).when(cls == CLASS_B).then(of_b).otherwise(of_a)
+        return pl.when(limited).then(chosen).otherwise(UNASSIGNED)
+
+    unassigned = pl.lit(UNASSIGNED)
+    return frame.with_columns(
+        budget_hi=by_class(hi_a, unassigned, unassigned),
+        budget_mid=by_class(mid_a, mid_b, unassigned),
+        budget_lo=by_class(lo_a, lo_b, pl.col("j")),
+        limited=limited,
+    ).drop("j", "hi", "mid_a", "mid_b")
+
+
+def _new() -> pl.Expr:
+    """Return the new basic weight: jobs of the class times the queue's part of them."""
+    limited = pl.col("limited")
+    budget = (
+        pl.when(pl.col("s_class") == 1).then("budget_hi")
+        .when(pl.col("s_class") == -1).then("budget_lo")
+        .otherwise("budget_mid")
+    )  # fmt: skip
+    own = pl.when(limited).then(budget).otherwise("jobs")
+    total = pl.when(limited).then("q_class").otherwise("q_all")
+    number = pl.when(limited).then("n_class").otherwise("n_all")
+    return own * _part(own, total, number) + LEAST_WEIGHT
+
+
+def _part(jobs: pl.Expr, total: pl.Expr, number: pl.Expr) -> pl.Expr:
+    """Return W_q: what the queue has left after an even share of the jobs, as part of what all have left."""
+    left = pl.max_horizontal(pl.col("rem_q_len") - jobs / number, LEAST_SHARE * jobs)
+    rest = total - jobs
+    return (
+        pl.when((rest > 0) & ~pl.col("t_merging")).then(left / rest)
+        .when(total > 0).then(pl.col("rem_q_len") / total)
+        .otherwise(pl.col("one") / number)
+    )  # fmt: skip
+
+
+def _new_document() -> pl.Expr:
+    """Return the new basic weight of the page: epsilon beside the matching class, all queues together."""
+    cls, site, jobs = pl.col("t_class"), pl.col("s_class"), pl.col("jobs")
+    fits = (
+        pl.when(cls == CLASS_C).then(site == -1)
+        .when(cls == CLASS_B).then(site == 0)
+        .otherwise(site == 1)
+    )  # fmt: skip
+    near = pl.when(site == 0).then(EPSILON_1).otherwise(EPSILON_2)
+    beside = pl.when(cls >= CLASS_A).then(near).otherwise(EPSILON_1)
+    own = pl.when(fits | ~pl.col("limited")).then(jobs).otherwise(beside)
+    return own * _part(jobs, pl.col("q_all"), pl.col("n_all"))
+
+
+def _data_factor() -> pl.Expr:
+    """Return the factor for input that is there (6.4)."""
+    here_gb = (pl.col("x_avail") / GB).floor()
+    by_size = 1 + here_gb / (10 * pl.col("one"))
+    large = pl.col("t_total") >= GB
+    weight = pl.when(pl.col("x_data_weight") > 0).then("x_data_weight").otherwise(1.0)
+    return (
+        pl.when(pl.col("t_local") & ~pl.col("t_union")).then(weight)
+        .when(large).then(by_size)
+        .otherwise(1.0)
+    )  # fmt: skip

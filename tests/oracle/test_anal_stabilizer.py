@@ -1,0 +1,90 @@
+"""The Analysis Stabilizer and the weights against recorded vectors, under the rule set ``production``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs import ranking
+from brokerlab.brokerage.analysis_jobs.contracts import TABLES
+from brokerlab.brokerage.analysis_jobs.facts import in_loop, prepare
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.production_jobs.pairs import paired, solid
+from brokerlab.frames import prepared
+from brokerlab.matching.rules import MatchingRules
+from tests.oracle import vectors
+from tests.oracle.anal_cases import Case, settings, tables
+
+RULES = AnalysisRules("production")
+BUDGETS = {1: "budget_hi", 0: "budget_mid", -1: "budget_lo"}
+NUMBERS = {
+    "orig": "orig", "new": "new", "class": "s_class", "max_q_len": "max_q_len", "user_q_len": "u_queued",
+    "rem_q_len": "rem_q_len", "user_r": "u_running", "nq": "x_nq", "nr": "running",
+}  # fmt: skip
+REL = 1e-12
+
+
+def close(got: Any, want: Any) -> bool:
+    return got is not None and math.isclose(got, want, rel_tol=REL, abs_tol=1e-12)
+
+
+def told_rate(row: Case) -> float:
+    """Return the rate as it is recorded: scaled with R of the weight, where the stabilizer took running jobs."""
+    return row["running"] * row["s_rate"] / row["s_running"] if row["s_running"] else 0.0
+
+
+def weights_differ(rows: pl.DataFrame, expected: Case) -> list[str]:
+    """Return what the weights and marks of queues with a weight have differently."""
+    found = []
+    by_queue = {row["parent"]: row for row in rows.iter_rows(named=True)}
+    wanted = {row["queue"]: row for row in expected["basic_weights"]}
+    found += [f"{name}: weight on one side only" for name in by_queue.keys() ^ wanted.keys()]
+    for name in by_queue.keys() & wanted.keys():
+        row = by_queue[name]
+        found += [
+            f"{name}.{what}: {row[column]}, expected {wanted[name][what]}"
+            for what, column in NUMBERS.items()
+            if not close(row[column], wanted[name][what])
+        ]
+        if not close(told := told_rate(row), wanted[name]["trr"]):
+            found.append(f"{name}.trr: {told}, expected {wanted[name]['trr']}")
+        if row["t_gshare"] in ("User Analysis", "Express Analysis"):
+            found += [
+                f"budget {part['class']}: {row[BUDGETS[part['class']]]}, expected {part['budget']}"
+                for part in expected["class_budget"]
+                if not close(row[BUDGETS[part["class"]]], part["budget"])
+            ]
+    marks = {name: {mark for mark in ranking.MARKS if row[mark]} for name, row in by_queue.items()}
+    problems = {row["queue"]: set(row["reasons"]) for row in expected["problematic"]}
+    found += [
+        f"{name}: marks {got}, expected {problems.get(name, set())}"
+        for name, got in marks.items()
+        if got != problems.get(name, set())
+    ]
+    return found
+
+
+def differences(case: Case) -> list[str]:
+    inputs, expected = case["inputs"], case["expected"]
+    world = prepare(
+        prepared(tables(inputs), TABLES), rules=RULES, matching=MatchingRules("production"),
+        config=settings(inputs.get("gdpconfig") or []),
+    )  # fmt: skip
+    facts = in_loop(world.facts, world.facts.tasks.select("t"), local=False)
+    pairs = solid(paired(facts, ranking.INPUTS).collect("polars").to_native())
+    names = world.facts.queues.select("q", "parent")
+    late = ranking.ranked(pairs, rules=RULES, settings=world.settings).join(names, on="q")
+    gone = sorted(late.filter(pl.col("check").is_in(["overloaded", "overloaded_vp"]))["parent"])
+    found = weights_differ(late.filter(pl.col("new").is_not_null()), expected)
+    if gone != sorted(expected["overloaded"]):
+        found.append(f"overloaded {gone}, expected {expected['overloaded']}")
+    return found
+
+
+def test_every_stabilizer_vector_agrees() -> None:
+    cases = vectors.load("anal_stabilizer")
+    wrong = {case["id"]: found for case in cases if (found := differences(case))}
+    vectors.report("anal_stabilizer", len(cases), len(cases) - len(wrong))
+    assert not wrong, list(wrong.items())[:8]
