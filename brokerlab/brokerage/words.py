@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 _NAME = re.compile(r"\{(\w+)\}")
+_ONE = re.compile(r"(?<![\d.,])1 (core|event|file|job)s\b")
 UNKNOWN = "unknown"
 
 
@@ -58,8 +59,11 @@ def filled(template: str, values: Mapping[str, Any]) -> str:
     Example:
         >>> filled("{need} MB, the slot has {q_maxrss} MB", {"need": 14400.0, "q_maxrss": None})
         '14,400 MB, the slot has unknown MB'
+        >>> filled("{n} cores of {m} cores", {"n": 1, "m": 21})
+        '1 core of 21 cores'
     """
-    return _NAME.sub(lambda found: worded(values[found[1]]), template)
+    text = _NAME.sub(lambda found: worded(values[found[1]]), template)
+    return _ONE.sub(r"1 \1", text)
 
 
 def counted(n: int, one: str, several: str | None = None) -> str:

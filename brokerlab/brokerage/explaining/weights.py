@@ -80,7 +80,7 @@ def _why_more(row: Row) -> str:
 def _data(row: Row) -> str:
     if not row["t_total"]:
         return "the task has no input"
-    total = f"{number(row['t_total'] / MB)} MB in {counted(row['t_nfiles'], 'file')}"
+    total = f"{number(row['t_total'] // MB)} MB in {counted(row['t_nfiles'], 'file')}"
     if row["missing_files"] <= 0:
         return f"all {total} are there"
     missing = f"{number(row['missing_mb'])} MB in {counted(row['missing_files'], 'file')}"

@@ -89,6 +89,17 @@ def test_deciding_again_what_a_key_touches_is_deciding_everything_anew(
             assert same[0].equals(same[1]), (name, value)
 
 
+def test_parts_of_a_month_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = with_value("NQUEUED_SAT_CAP", 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BrokerlabWarning)
+        whole = redecided(base("production"), config)
+        monkeypatch.setattr(f"{decide.__module__}.PAIRS_AT_ONCE", 70)
+        parts = redecided(decided("production"), config)
+    assert parts.queues.equals(whole.queues)
+    assert parts.weighed.equals(whole.weighed)
+
+
 def test_every_key_that_is_read_is_tried_above() -> None:
     plain = {key for key in GRIDS if key in keys_read(base("production"))}
     patterns = {"NQUEUELIMITSITE_<gshare>", "MIN_WEIGHT_<prodsourcelabel>[_<gshare>]"}
