@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from functools import cache
 from typing import Any
@@ -94,7 +95,7 @@ def test_parts_of_a_month_make_no_difference(monkeypatch: pytest.MonkeyPatch) ->
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BrokerlabWarning)
         whole = redecided(base("production"), config)
-        monkeypatch.setattr(f"{decide.__module__}.PAIRS_AT_ONCE", 70)
+        monkeypatch.setattr(sys.modules[decide.__module__], "PAIRS_AT_ONCE", 70)
         parts = redecided(decided("production"), config)
     assert parts.queues.equals(whole.queues)
     assert parts.weighed.equals(whole.weighed)
