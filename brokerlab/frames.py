@@ -66,22 +66,21 @@ def _conform(
             said = problem or f"{series.null_count()} nulls, none is allowed"
             wrong.append(f"{table}.{name}: {said}; mend or leave out those rows")
         kept.append(series)
-    return pl.DataFrame(kept), wrong
+    return pl.DataFrame(kept).rechunk(), wrong  # Polars 2.1 panics at texts made from empty chunks
 
 
 def _cast(series: pl.Series, dtype: pl.DataType) -> tuple[pl.Series, str]:
     """Return the series in another type, and which values do not fit."""
     if series.dtype == dtype:
         return series, ""
-    if isinstance(dtype, pl.Datetime) and series.dtype == pl.String:
-        cast = series.str.to_datetime(time_unit="us", strict=False, time_zone=None)
-    else:
-        try:
+    try:
+        if isinstance(dtype, pl.Datetime) and series.dtype == pl.String:
+            cast = series.str.to_datetime(time_unit="us", strict=False, time_zone=None)
+        else:
             cast = series.cast(dtype, strict=False)
-        except pl.exceptions.PolarsError:
-            return pl.Series(
-                series.name, [None] * len(series), dtype=dtype
-            ), f"is {series.dtype}, expected {dtype}"
+    except pl.exceptions.PolarsError:
+        nothing = pl.Series(series.name, [None] * len(series), dtype=dtype)
+        return nothing, f"is {series.dtype}, expected {dtype}"
     lost = cast.is_null() & series.is_not_null()
     if dtype.is_integer() and series.dtype.is_float():
         lost |= (cast.cast(series.dtype) != series).fill_null(value=False)

@@ -20,9 +20,8 @@ def spread(frame: pl.DataFrame, snapshots: pl.DataFrame) -> pl.DataFrame:
     if not everywhere.any():
         return frame
     common = frame.filter(everywhere).drop("snapshot")
-    return pl.concat(
-        [frame.filter(~everywhere), snapshots.join(common, how="cross").select(frame.columns)]
-    )
+    both = [frame.filter(~everywhere), snapshots.join(common, how="cross").select(frame.columns)]
+    return pl.concat(both, rechunk=True)  # Polars 2.1 panics at texts made from empty chunks
 
 
 def wide(frame: pl.DataFrame, keys: list[str], statuses: tuple[str, ...]) -> pl.DataFrame:

@@ -22,6 +22,7 @@ from brokerlab.brokerage.production_jobs.nucleus import (
 from brokerlab.brokerage.production_jobs.pairs import Facts
 from brokerlab.brokerage.production_jobs.queue_facts import queue_facts
 from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe, with_own_facts
+from brokerlab.brokerage.production_jobs.repeated import one_row_per_key
 from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.production_jobs.task_facts import task_facts
 from brokerlab.brokerage.rules import ProductionRules
@@ -93,7 +94,9 @@ def prepare(
         The world; ``t`` numbers the rows of ``tasks`` that are looked at.
     """
     settings = JobSettings.of(config)
-    raw = tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
+    instants = tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
+    tables = one_row_per_key(tables | {"tasks": instants})
+    raw = tables["tasks"]
     history = tables["queues"]["snapshot"].is_not_null().any()
     snapshots = raw.select("snapshot").unique().sort("snapshot")
     state = {
