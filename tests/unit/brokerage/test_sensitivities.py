@@ -45,6 +45,8 @@ GRIDS: dict[str, list[Any]] = {
     "MIN_WEIGHT_managed": [5.0],
     "WORK_SHORTAGE": [True],
 }
+OTHERWISE = ("NQUEUED_SAT_CAP", "NW_QUEUE_IMPORTANCE", "NW_THRESHOLD", "MIN_WEIGHT_managed")
+"""Keys that act otherwise under the rules of the document, where the network always counts."""
 
 
 @cache
@@ -68,8 +70,10 @@ def with_value(key: str, value: Any) -> Config:
     return Config.empty().with_values({f"jedi/{component}/{key}": value})
 
 
-@pytest.mark.parametrize("rules", ["document", "production"])
-@pytest.mark.parametrize("key", GRIDS)
+@pytest.mark.parametrize(
+    ("key", "rules"),
+    [(key, "production") for key in GRIDS] + [(key, "document") for key in OTHERWISE],
+)
 def test_deciding_again_what_a_key_touches_is_deciding_everything_anew(
     key: str, rules: str
 ) -> None:
