@@ -1,8 +1,8 @@
 """Which jobs are failed, killed or sent back to brokerage because they wait too long (timeouts-rebrokerage.md).
 
 :func:`decide` judges the live jobs of an instant, :func:`fast_rebrokerage` the queues of a share,
-:func:`would_fire` the histories of an archive. Every rule is a value (:class:`TimeoutRule`); the two rule sets
-are :class:`TimeoutRules`.
+:func:`would_fire` the histories of an archive. :func:`wasted_waiting` and :func:`other_limits`
+say what limits cost. Every rule is a value (:class:`TimeoutRule`); the two rule sets are :class:`TimeoutRules`.
 """
 
 from brokerlab.lifecycle.timeouts.decide import Timeouts, decide
@@ -10,6 +10,7 @@ from brokerlab.lifecycle.timeouts.fast import FastRebrokerage, fast_rebrokerage
 from brokerlab.lifecycle.timeouts.history import would_fire
 from brokerlab.lifecycle.timeouts.rule import TimeoutRule
 from brokerlab.lifecycle.timeouts.rules import TimeoutRules
+from brokerlab.lifecycle.timeouts.sensitivity import other_limits, wasted_waiting
 
 __all__ = [
     "FastRebrokerage",
@@ -18,5 +19,7 @@ __all__ = [
     "Timeouts",
     "decide",
     "fast_rebrokerage",
+    "other_limits",
+    "wasted_waiting",
     "would_fire",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from typing import Any
@@ -83,6 +84,62 @@ def would_fire(
         >>> found.select("rule", "fires", "spared_h").rows()
         [('activated', datetime.datetime(2026, 3, 3, 0, 0), 24.0)]
     """
+    read = histories(
+        jobs, status_log, at=at, queues=queues, heartbeats=heartbeats, rules=rules, config=config
+    )
+    return read.fired()
+
+
+@dataclass(frozen=True)
+class Histories:
+    """The spans of jobs in which some rule could fire; rules of the same or longer limits can be asked of it.
+
+    Attributes:
+        known: One row per span with what the rules read.
+        idle: When queues had started nothing for 2 h.
+        order: The rules.
+        now: End of the history [us since 1970].
+    """
+
+    known: pl.DataFrame
+    idle: pl.DataFrame
+    order: tuple[TimeoutRule, ...]
+    now: int
+
+    def fired(self, scale: float = 1.0) -> pl.DataFrame:
+        """Return the result of :func:`would_fire` with every limit so many times as long."""
+        parts = [
+            _firings(self.known, rule.scaled(scale), self.idle, self.now) for rule in self.order
+        ]
+        order = ["pandaid", "number", "action", "fires_us", "limit_h", "enter_us"]
+        first = pl.concat(parts).sort(order)
+        key = ["pandaid", "rule", "action"]
+        return _told(first.unique(key, keep="first", maintain_order=True), self.now)
+
+
+def histories(
+    jobs: Any,
+    status_log: Any,
+    *,
+    at: datetime,
+    queues: Any,
+    heartbeats: Any,
+    rules: TimeoutRules | None,
+    config: Config | None,
+    least: float = 1.0,
+) -> Histories:
+    """Read histories; arguments are those of :func:`would_fire`.
+
+    Args:
+        jobs: Table ``jobs``.
+        status_log: Table ``job_status_log``.
+        at: End of the history.
+        queues: Table ``queues``.
+        heartbeats: Signs of life.
+        rules: The rule set.
+        config: The configuration.
+        least: The smallest scale of limits that will be asked for.
+    """
     chosen = rules if rules is not None else TimeoutRules()
     settings = (config if config is not None else Config.empty()).at(at)
     now = microseconds_of(at)
@@ -90,18 +147,14 @@ def would_fire(
     limits = limits_of(places, chosen, settings)
     order = timeout_rules(chosen, limits, least_transferring_s=_least_transferring(places))
     table, log, signs = spans.read(jobs, status_log, heartbeats)
-    found = collect(_late(spans.spans(table, log, signs, at), order))
+    lowest = [rule.scaled(least) for rule in order]
+    found = collect(_late(spans.spans(table, log, signs, at), lowest))
     known = with_queues(found, places).with_columns(
         **heartbeat(chosen, limits),
         queue_idle=pl.lit(value=True),
         output_report=pl.lit(value=False),
     )
-    idle = _idle_times(table, known, order)
-    parts = [_firings(known, rule, idle, now) for rule in order]
-    first = pl.concat(parts).sort("pandaid", "number", "action", "fires_us", "limit_h")
-    return _told(
-        first.unique(["pandaid", "rule", "action"], keep="first", maintain_order=True), now
-    )
+    return Histories(known, _idle_times(table, known, order), order, now)
 
 
 def _places(queues: Any) -> pl.DataFrame:
@@ -120,15 +173,12 @@ def _places(queues: Any) -> pl.DataFrame:
 
 def _least_transferring(queues: pl.DataFrame) -> int:
     """Return the lowest limit of transferring at any queue [s]."""
-    known = with_queues(
-        pl.DataFrame(
-            {"computingsite": [None, *queues["panda_queue"]]}, schema={"computingsite": pl.String}
-        ),
-        queues,
+    names = pl.DataFrame(
+        {"computingsite": [None, *queues["panda_queue"]]},
+        schema_overrides={"computingsite": pl.String},
     )
-    return int(
-        known.select(pl.min_horizontal(pl.col("transtimehi_s", "transtimelo_s").min())).item()
-    )
+    limits = with_queues(names, queues).select("transtimehi_s", "transtimelo_s")
+    return min(int(column.min()) for column in limits.iter_columns())  # type: ignore[arg-type]
 
 
 def _late(history: nw.LazyFrame[Any], order: Sequence[TimeoutRule]) -> nw.LazyFrame[Any]:

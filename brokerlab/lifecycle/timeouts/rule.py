@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import narwhals.stable.v2 as nw
@@ -66,6 +67,14 @@ class TimeoutRule:
     second_s: nw.Expr | None = None
     opens: nw.Expr | None = None
 
+    def scaled(self, scale: float) -> TimeoutRule:
+        """Return the rule with limits so many times as long, in whole seconds; the second look waits along."""
+        if scale == 1:
+            return self
+        second = None if self.second_s is None else _times(self.second_s, scale)
+        least = math.floor(self.least_s * scale)
+        return replace(self, limit_s=_times(self.limit_s, scale), least_s=least, second_s=second)
+
     @property
     def selects(self) -> nw.Expr:
         """Return where the rule looks at a job at all, whatever its age."""
@@ -103,3 +112,7 @@ USERS = ("user", "panda")
 """Labels of user analysis and its build jobs."""
 FAILING = ("running", "sent", "starting", "holding", "stagein", "stageout")
 """Statuses in which a job can still be failed when it is looked at again; transferring has conditions."""
+
+
+def _times(seconds: nw.Expr, scale: float) -> nw.Expr:
+    return (seconds * scale).floor().cast(nw.Int64)
