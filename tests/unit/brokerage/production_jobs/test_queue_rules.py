@@ -270,6 +270,7 @@ MB_UNIT = {"ramcount": 16000, "ramcountunit": "MB"}
     (remembered(14_406, ramcount=2001), "memory_max"),
     (remembered(15_300, baseramcount=1000), None),
     (remembered(15_299, baseramcount=1000), "memory_max"),
+    (remembered(14_400, baseramcount=None), None),
     (remembered(14_399, ramcountunit="MBPerCoreFixed"), "memory_max"),
     (remembered(14_400, **MB_UNIT), None),
     (remembered(14_399, **MB_UNIT), "memory_max"),

@@ -68,6 +68,8 @@ def linked(task: dict[str, Any] | None = None, /, **link: Any) -> World:
     (ask(one({"processingtype": "urgent"}).change("network_matrix", {"key": "Express_queued"}, value=151.0)), "link_backlog"),
     (ask(one().change("network_matrix", {"key": "Express_queued"}, value=151.0)), None),
     (ask(linked(queued=151).change("network_matrix", ts=AT - timedelta(minutes=61))), None),
+    (ask(linked(queued=151).change("network_matrix", ts=AT - timedelta(minutes=59))), "link_backlog"),
+    (ask(linked({"at": None}, queued=151).change("network_matrix", ts=AT - timedelta(minutes=61))), "link_backlog"),
 )  # fmt: skip
 def test_files_queued_on_the_link(found: Found, expected: str | None) -> None:
     """ "Skip queues if over the NQUEUED_SAT_CAP (defined in gdpconfig) files queued on their links to the nucleus." """
@@ -142,6 +144,7 @@ LOW = {"currentpriority": 799}
     (active(LOW | {"mergeoutput": True}), "inactive"),
     (active(SINGLE), None),
     (active(LISTED), None),
+    (active({"at": None}), None),
 )
 def test_inactive_queues(found: Found, expected: str | None) -> None:
     """ "If priority ≥ 800 or scout jobs or merging jobs or pre-merged jobs, skip inactive queues (where no jobs got started in the last 2 hours although activated jobs had been there)." """
@@ -271,9 +274,13 @@ def test_one_good_datadisk_is_enough(found: Found, expected: str | None) -> None
     assert found.check == expected
 
 
-def at_nucleus(*, data_at: str | None = None, **columns: Any) -> World:
+def at_nucleus(*, data_at: str | None = None, carousel: bool = False, **columns: Any) -> World:
     """Return a queue of the nucleus with a disk of its own, and input that is complete at ``data_at``."""
-    world = World().queue("AT", site="NUC").endpoint("OWN_DATADISK", site_name="NUC", **columns)
+    world = (
+        World(inputprestaging=carousel)
+        .queue("AT", site="NUC")
+        .endpoint("OWN_DATADISK", site_name="NUC", **columns)
+    )
     world.change("queue_endpoints", ddm_endpoint_name="OWN_DATADISK")
     if data_at:
         world.data(1, here={"AT": 1}).endpoint("ARCHIVE_DATADISK")
@@ -285,6 +292,7 @@ def at_nucleus(*, data_at: str | None = None, **columns: Any) -> World:
     (ask(at_nucleus(write_wan="OFF")), None),
     (ask(at_nucleus(write_wan="OFF", data_at="OWN_DATADISK")), None),
     (ask(at_nucleus(write_wan="OFF", data_at="ARCHIVE_DATADISK")), "write_wan_down"),
+    (ask(at_nucleus(write_wan="OFF", data_at="ARCHIVE_DATADISK", carousel=True)), "write_wan_down"),
     (ask(at_nucleus(read_wan="OFF")), None),
     (ask(at_nucleus(read_wan="OFF", data_at="ARCHIVE_DATADISK")), None),
     (ask(at_nucleus(write_wan="OFF", type="SCRATCHDISK")), "read_lan_down"),

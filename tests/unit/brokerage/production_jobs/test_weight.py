@@ -12,7 +12,7 @@ import pytest
 
 from brokerlab.units import GB
 from tests.brokerage_toys import World
-from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, told
+from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, parent, told
 
 BASE = {"defined": 2, "assigned": 15, "activated": 10, "starting": 3}
 
@@ -124,6 +124,23 @@ def test_queues_of_the_nucleus_are_preferred(found: Found, expected: int) -> Non
     own = rows["OWN"]
     product = own["work"] * own["data"] * expected * own["network"] * own["preference"]
     assert own["weight"] == pytest.approx(product, rel=1e-12)
+
+
+def unified_with_input() -> World:
+    """Return pseudo-queues of a nucleus's unified queue that has 6 of 10 files."""
+    world = World(t1weight=7).queue("OTHER")
+    parent(world, "SITE", {}, {}, site="NUC", running=49)
+    return world.data(10, here={"SITE": 6})
+
+
+@told(found=ask(unified_with_input()))
+def test_pseudo_queues_have_what_their_parent_has(found: Found) -> None:
+    """Chapter 6: "Per pseudo-queue; statistics by parent name"; 6.1: "of the parent"; 6.3: "if parent is a nucleus or sharing queue"."""
+    rows = found.queues()
+    factors = {(row["work"], row["data"], row["t1"], row["network"]) for row in rows.values()}
+    assert rows["SITE/0"]["weight"] == rows["SITE/1"]["weight"]
+    assert factors >= {(50 / 20, 1.6 / 1.04, 7, 2.5)}
+    assert len(factors) == 2
 
 
 # the network

@@ -1,0 +1,39 @@
+"""Worlds decided together are decided as each would be alone; what no rule can work with is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from brokerlab.errors import ConfigError
+from tests.brokerage_toys import World
+from tests.unit.brokerage.production_jobs.book import ask, parent
+
+WORLDS: dict[str, Any] = {
+    "input": lambda: World(iointensity=300).queue("A").queue("B").data(20, here={"A": 20, "B": 1}),
+    "nucleus": lambda: World(t1weight=-1).queue("AT", site="NUC").queue("FAR").queue("Far_test"),
+    "unified": lambda: parent(World(site="SITE", workqueue_id=7), "SITE", {}, {"corecount": 1}),
+    "links": lambda: World().queue("A", pilots=0).queue("B").link("B", queued=151).queue("C"),
+}
+ASKED = {name: ask(make()) for name, make in WORLDS.items()}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_world_among_many_is_decided_as_alone(name: str) -> None:
+    decisions = WORLDS[name]().decided()
+    columns = ["panda_queue", "check", "weight", "rank", "failed"]
+    alone = decisions.queues.with_columns(pl.col("panda_queue").cast(pl.String)).select(columns)
+    rows = [
+        {column: row[column] for column in columns[1:]} | {"panda_queue": queue}
+        for queue, row in ASKED[name].queues().items()
+    ]
+    assert alone.to_dicts() == [{column: row[column] for column in columns} for row in rows]
+    assert decisions.tasks["outcome"].item() == ASKED[name].task["outcome"]
+
+
+def test_a_cap_of_0_files_is_refused() -> None:
+    """network-weight.md 1: "0 for NQUEUED_SAT_CAP is a configuration error (division by zero)"."""
+    with pytest.raises(ConfigError, match="NQUEUED_SAT_CAP=0"):
+        World().queue("A").decided(NQUEUED_SAT_CAP=0)
