@@ -15,7 +15,7 @@ import polars as pl
 from brokerlab.engines import collect, microseconds
 from brokerlab.lifecycle.classes import spans
 from brokerlab.lifecycle.classes.instants import At, Instants
-from brokerlab.lifecycle.classes.levels import cell, levels, place_of_cell
+from brokerlab.lifecycle.classes.levels import levels, place_of_cell, with_cells
 from brokerlab.lifecycle.classes.wait_stats import USER
 from brokerlab.numerics import IntArray
 from brokerlab.units import DAY_S, HOUR_S
@@ -76,11 +76,17 @@ def queue_activity(jobs: Any, *, at: At, vo: str | None = None) -> pl.DataFrame:
     parts.append(_analysis_starts(started, instants))
     found = parts[0].join(parts[1], on=keys, how="full", coalesce=True)
     found = found.join(parts[2], on=keys, how="full", coalesce=True)
-    labelled = collect(table.filter(~nw.col("prodsourcelabel").is_null()).head(1)).height > 0
+    labelled = parts[2].height > 0 or _labelled(table)
     counted = pl.col(names[2]).fill_null(0) if labelled else pl.lit(None, pl.Int64)
     return found.with_columns(
         pl.col(*WINDOWS).fill_null(0.0), counted.alias("analysis_starts_1d")
     ).sort(keys)
+
+
+def _labelled(jobs: nw.LazyFrame[Any]) -> bool:
+    """Whether any job says what kind of job it is."""
+    known = jobs.filter(~nw.col("prodsourcelabel").is_null()).select("prodsourcelabel")
+    return collect(known.head(1)).height > 0
 
 
 def _recent(jobs: nw.LazyFrame[Any], instants: Instants) -> nw.LazyFrame[Any]:
@@ -102,7 +108,7 @@ def _rate_starts(jobs: nw.LazyFrame[Any], instants: Instants) -> pl.DataFrame:
         .select("computingsite", "corecount", "starttime", leave=nw.when(~counted).then(last))
     )
     grid = (microseconds(nw.col("starttime")) // (GRID_S * _US)).cast(nw.Int64())
-    placed = rows.with_columns(grid=grid, leave=cell(nw.col("leave"), instants))
+    placed = with_cells(rows.with_columns(grid=grid), instants, "leave")
     summed = placed.group_by("computingsite", "grid", "leave").agg(
         nw.col("corecount").sum().cast(nw.Int64()).alias("cores")
     )
@@ -134,8 +140,9 @@ def _analysis_starts(jobs: nw.LazyFrame[Any], instants: Instants) -> pl.DataFram
     """Count the analysis jobs of each queue that started in the 24 hours to each instant."""
     began = nw.col("starttime")
     user = _recent(jobs, instants).filter(nw.col("prodsourcelabel") == USER)
-    rows = user.select("computingsite", "starttime", later=began + nw.lit(timedelta(seconds=DAY_S)))
-    placed = rows.with_columns(enter=cell(began, instants), leave=cell(nw.col("later"), instants))
+    day = nw.lit(timedelta(seconds=DAY_S))
+    rows = user.select("computingsite", enter=began, leave=began + day)
+    placed = with_cells(rows, instants, "enter", "leave")
     counted = placed.group_by("computingsite", "enter", "leave").agg(
         nw.len().cast(nw.Int64()).alias("analysis_starts_1d")
     )

@@ -14,21 +14,31 @@ from brokerlab.lifecycle.classes.instants import Instants
 from brokerlab.numerics import IntArray
 
 
-def cell(time: nw.Expr, instants: Instants) -> nw.Expr:
-    """Number the step of the instants that a time falls into, on every engine.
+def with_cells(frame: nw.LazyFrame[Any], instants: Instants, *times: str) -> nw.LazyFrame[Any]:
+    """Replace times by the number of the step of the instants that they fall into, on every engine.
 
     The instants lie on steps from the first one on: times of one cell ``c`` have passed at exactly the instants of
     step ``c`` and later.
 
     Args:
-        time: A time; null gives null.
+        frame: A table with the times; null stays null.
         instants: The instants.
+        times: Names of the columns.
     """
-    step, last = instants.step_us, int(instants.at_us[-1] - instants.at_us[0])
-    after = microseconds(time) - int(instants.at_us[0])
-    whole = (after + (step - 1)) // step
-    late = nw.when(after > last).then(nw.lit(last // step + 1)).otherwise(whole)
-    return nw.when(after <= 0).then(nw.lit(0)).otherwise(late).cast(nw.Int64())
+    step, first = instants.step_us, int(instants.at_us[0])
+    last = int(instants.at_us[-1]) - first
+    # step by step: one expression would hold the time many times over, which takes engines long to plan
+    counted = frame.with_columns(microseconds(nw.col(name)).alias(name) - first for name in times)
+    limited = counted.with_columns(_limited(nw.col(name), last).alias(name) for name in times)
+    return limited.with_columns(
+        ((nw.col(name) + (step - 1)) // step).cast(nw.Int64()).alias(name) for name in times
+    )
+
+
+def _limited(after: nw.Expr, last: int) -> nw.Expr:
+    """Move what is before the first instant onto it, and what is after the last one behind it."""
+    late = nw.when(after > last).then(nw.lit(last + 1)).otherwise(after)
+    return nw.when(after <= 0).then(nw.lit(0)).otherwise(late)
 
 
 def place_of_cell(cells: pl.Series, instants: Instants, *, null: int) -> IntArray:
@@ -77,14 +87,11 @@ def levels(
 
 def placed(spans: nw.LazyFrame[Any], instants: Instants) -> nw.LazyFrame[Any]:
     """Replace ``enter`` and ``leave`` of spans by their cells, and keep the spans that some instant sees."""
-    # times first: one expression holds the time many times over, which takes engines long to plan
-    first = spans.filter(
+    seen = spans.filter(
         (nw.col("enter").is_null() | (nw.col("enter") <= instants.last))
         & (nw.col("leave").is_null() | (nw.col("leave") > instants.first))
     )
-    return first.with_columns(
-        enter=cell(nw.col("enter"), instants), leave=cell(nw.col("leave"), instants)
-    )
+    return with_cells(seen, instants, "enter", "leave")
 
 
 def with_places(spans: pl.DataFrame, instants: Instants) -> pl.DataFrame:
