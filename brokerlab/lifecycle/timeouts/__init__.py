@@ -1,7 +1,7 @@
 """Which jobs are failed, killed or sent back to brokerage because they wait too long (timeouts-rebrokerage.md).
 
 :func:`decide` judges the live jobs of an instant, :func:`fast_rebrokerage` the queues of a share,
-:func:`would_fire` the histories of an archive. :func:`wasted_waiting` and :func:`other_limits`
+:func:`would_fire` the histories of an archive. :func:`decision_table` shows the rules, :func:`wasted_waiting` and :func:`other_limits`
 say what limits cost. Every rule is a value (:class:`TimeoutRule`); the two rule sets are :class:`TimeoutRules`.
 """
 
@@ -11,6 +11,7 @@ from brokerlab.lifecycle.timeouts.history import would_fire
 from brokerlab.lifecycle.timeouts.rule import TimeoutRule
 from brokerlab.lifecycle.timeouts.rules import TimeoutRules
 from brokerlab.lifecycle.timeouts.sensitivity import other_limits, wasted_waiting
+from brokerlab.lifecycle.timeouts.table import decision_table
 
 __all__ = [
     "FastRebrokerage",
@@ -18,6 +19,7 @@ __all__ = [
     "TimeoutRules",
     "Timeouts",
     "decide",
+    "decision_table",
     "fast_rebrokerage",
     "other_limits",
     "wasted_waiting",

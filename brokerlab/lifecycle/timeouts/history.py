@@ -30,6 +30,7 @@ from brokerlab.units import HOUR_S
 
 NEEDS_IDLE = "inactive_queue"
 """The rule that asks when jobs last started at a queue."""
+IDLE = {"computingsite": pl.String, "idle_us": pl.Int64, "again_us": pl.Int64}
 JOB = ("pandaid", "jeditaskid", "computingsite", "gshare", "prodsourcelabel", "currentpriority")
 
 
@@ -232,6 +233,8 @@ def _idle_times(
     rule = next(rule for rule in order if rule.name == NEEDS_IDLE)
     waiting = nw.from_native(known).filter(rule.selects).to_native()
     names = waiting.filter(~pl.col("queue_down"))["computingsite"].drop_nulls().unique().sort()
+    if names.is_empty():
+        return pl.DataFrame(schema=IDLE)
     started = (
         table.filter(
             nw.col("computingsite").is_in(names.to_list()) & ~nw.col("starttime").is_null()
@@ -247,7 +250,7 @@ def _idle_times(
     step = IDLE_S * SECOND
     long = nw.col("again_us").is_null() | (nw.col("again_us") - nw.col("start_us") > step)
     found = collect(gaps.filter(long).select("computingsite", "start_us", "again_us"))
-    return found.select("computingsite", "again_us", idle_us=pl.col("start_us") + step)
+    return found.select("computingsite", idle_us=pl.col("start_us") + step, again_us="again_us")
 
 
 def _when_idle(timed: pl.DataFrame, idle: pl.DataFrame) -> pl.DataFrame:
