@@ -100,3 +100,15 @@ def with_places(spans: pl.DataFrame, instants: Instants) -> pl.DataFrame:
         enter=pl.Series(place_of_cell(spans["enter"], instants, null=0)),
         leave=pl.Series(place_of_cell(spans["leave"], instants, null=len(instants))),
     )
+
+
+def quotient(numerator: pl.Series, denominator: pl.Series) -> pl.Series:
+    """Divide as floats; null where the denominator is not above 0.
+
+    Polars divides by a column of one value as multiplication with the reciprocal, and the last bit would depend on
+    which other rows there are.
+    """
+    above, below = numerator.cast(pl.Float64).to_numpy(), denominator.cast(pl.Float64).to_numpy()
+    some = below > 0
+    parts = np.divide(above, below, out=np.full(len(above), np.nan), where=some)
+    return pl.Series(numerator.name, parts).fill_nan(None)

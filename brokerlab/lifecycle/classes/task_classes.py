@@ -15,6 +15,7 @@ from brokerlab.errors import SchemaError
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.classes.instants import At, Instants
+from brokerlab.lifecycle.classes.levels import quotient
 from brokerlab.lifecycle.classes.rules import ClassRules
 from brokerlab.lifecycle.classes.settings import class_settings
 from brokerlab.lifecycle.classes.wait_stats import PROBE_USER, USER, USER_ANALYSIS
@@ -211,22 +212,21 @@ def _classified(rows: pl.DataFrame, rules: ClassRules) -> pl.DataFrame:
     """Rate every row."""
     files, some = pl.col("nfiles"), pl.col("nfiles") > 0
     left = pl.max_horizontal(files - pl.col("nfilesfinished") - pl.col("nfilesfailed"), 0)
+    n_rem = pl.when(some).then(pl.col("njobs") * left // files).otherwise(0)
+    known = rows.with_columns(pl.col(_PROGRESS).fill_null(0))
     part = {
-        f"pct_{name}": pl.when(some).then(pl.col(f"nfiles{name}") * 100 / files).otherwise(0.0)
+        f"pct_{name}": quotient(known[f"nfiles{name}"] * 100, known["nfiles"]).fill_null(0.0)
         for name in ("finished", "failed")
     }
-    n_rem = pl.when(some).then(pl.col("njobs") * left // files).otherwise(0)
-    told = (
-        rows.with_columns(pl.col(_PROGRESS).fill_null(0))
-        .with_columns(**part, n_rem=n_rem, class_before=_usage_class(rules).cast(pl.Int64))
-        .with_columns(boosted=_boosted(rules).fill_null(value=False))
-    )
+    before = _usage_class(rules).cast(pl.Int64)
+    rated = known.with_columns(**part, n_rem=n_rem, class_before=before)
+    told = rated.with_columns(boosted=_boosted(rules).fill_null(value=False))
     express = (pl.col("gshare") == EXPRESS_ANALYSIS).fill_null(value=False) & rules.express_is_s
     used = pl.col("has_usage").is_not_null() | (rules.missing_usage == "zero")
-    known, best = used | express, express | pl.col("boosted")
-    value = pl.when(known).then(pl.when(best).then(S).otherwise("class_before")).cast(pl.Int64)
+    evaluated, best = used | express, express | pl.col("boosted")
+    value = pl.when(evaluated).then(pl.when(best).then(S).otherwise("class_before")).cast(pl.Int64)
     reason = (
-        pl.when(~known)
+        pl.when(~evaluated)
         .then(pl.lit("no_usage"))
         .when(express)
         .then(pl.lit("express"))

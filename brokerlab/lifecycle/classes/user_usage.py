@@ -13,6 +13,7 @@ import polars as pl
 
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
+from brokerlab.lifecycle.classes.levels import quotient
 from brokerlab.lifecycle.classes.rules import ClassRules
 from brokerlab.lifecycle.classes.settings import class_settings
 from brokerlab.lifecycle.classes.site_classes import GRID, HI, LO, MID
@@ -143,11 +144,10 @@ def _remaining(users: pl.DataFrame) -> pl.DataFrame:
         f"rem_slots_{name}": pl.max_horizontal(pl.col(f"threshold_{name}") - slots, pl.lit(0.0))
         for name, slots in used.items()
     }
+    rows = users.with_columns(**left)
     ratio = {
-        f"rem_slot_ratio_{name}": pl.when(pl.col(f"threshold_{name}") > 0).then(
-            pl.col(f"rem_slots_{name}") / pl.col(f"threshold_{name}")
-        )
+        f"rem_slot_ratio_{name}": quotient(rows[f"rem_slots_{name}"], rows[f"threshold_{name}"])
         for name in used
     }
     read = ["progress_a", "progress_b", "max_rem_jobs_a", "max_rem_jobs_b"]
-    return users.with_columns(**left).with_columns(**ratio).drop(read)
+    return rows.with_columns(**ratio).drop(read)
