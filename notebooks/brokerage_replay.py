@@ -30,7 +30,7 @@ rules: str = "document"  # rule set, document or production; compared with the o
 max_tasks: int = 0  # replay at most so many tasks, drawn at random; 0 for all [tasks]
 every: str = "1h"  # grid to which instants are rounded down, empty for none [duration]
 keys: list[str] = []  # gdpconfig keys to vary, empty for the usual ten [name]
-points: int = 7  # values tried per key, over its sensible range [1]
+points: int = 5  # values tried per key over its range, besides its own, half and double [1]
 switch_sample: int = 60  # brokerages to try single rule differences on, 0 for none [1]
 n_boot: int = 1000  # bootstrap replicates over tasks [1]
 seed: int = 1  # seed of the sample, the draws and the bootstrap
@@ -40,17 +40,13 @@ out_dir: str = "out/brokerage-replay"  # where everything goes [path]
 # ## Load and check
 
 # %%
-import warnings
-
 import altair as alt
 
 from brokerlab.charts import theme
-from brokerlab.errors import BrokerlabWarning
 from brokerlab.report import brokerage_replay as report
 
 alt.renderers.enable("svg")
 alt.theme.enable(theme.NAME)
-warnings.simplefilter("once", BrokerlabWarning)
 keys = keys or list(report.USUAL_KEYS)
 report.check(
     keys=keys,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.replay import Replay
 from brokerlab.report.brokerage_replay.removal import KEYS, NO_SHARE
-from brokerlab.report.brokerage_replay.shares import shares
+from brokerlab.report.brokerage_replay.shares import shares, sums_of
 
 FACTORS = ("work", "data", "network", "t1", "preference")
 """Factors of the weight of a queue (production-job-brokerage.md 6.3)."""
@@ -27,33 +30,44 @@ def weighed(decisions: Decisions) -> pl.DataFrame:
     return rows.filter(pl.col("weight") > 0, pl.col("weight").is_finite())
 
 
-def spread(decisions: Decisions, replay: Replay) -> pl.DataFrame:
+def spread_of(rows: pl.DataFrame, factors: Sequence[str], place: str) -> pl.DataFrame:
     """Divide the spread of the log weight within each brokerage among the factors.
 
-    With `x` the log of a factor and `y` that of the weight, each less its mean over the brokerage's queues, the
-    factor's part is the sum of ``x y``; the parts add up to the sum of ``y²`` exactly, as ``y`` is the sum of the ``x``.
-    A part below 0 belongs to a factor that works against the others.
+    With `x` the log of a factor and `y` that of the weight, each less its mean over the brokerage's places, the
+    factor's part is the sum of ``x y``; the parts add up to the sum of ``y²``, as ``y`` is the sum of the ``x``. A part
+    below 0 belongs to a factor that works against the others.
+
+    Args:
+        rows: ``jeditaskid, snapshot``, the place, and positive factors.
+        factors: Their columns.
+        place: ``panda_queue`` or ``nucleus``.
 
     Returns:
-        One row per brokerage with two or more competing queues: ``jeditaskid, snapshot, gshare``, one column per
-        factor, ``spread`` (their sum) and ``n_queues``.
+        One row per brokerage with two or more places: ``jeditaskid, snapshot``, one column per factor, ``spread`` (their
+        sum); sorted.
     """
-    rows = weighed(decisions)
-    logs = [pl.col(name).cast(pl.Float64).log().alias(name) for name in FACTORS]
-    table = rows.select(*KEYS, *logs, y=pl.col("weight").log())
-    mean = table.with_columns(
-        (pl.col(name) - pl.col(name).mean().over(KEYS)).alias(name) for name in (*FACTORS, "y")
+    names = list(factors)
+    table = rows.sort(*KEYS, pl.col(place).cast(pl.String)).select(
+        *KEYS, *(pl.col(name).cast(pl.Float64).log() for name in names)
     )
-    parts = mean.group_by(KEYS).agg(
-        *((pl.col(name) * pl.col("y")).sum().alias(name) for name in FACTORS), n_queues=pl.len()
+    sums, starts = sums_of(table, KEYS, names)
+    if not table.height:
+        return table.with_columns(spread=pl.lit(0.0))
+    sizes = np.diff(np.append(starts, table.height))
+    logs = table.select(names).to_numpy()
+    x = logs - np.repeat(sums / sizes[:, None], sizes, axis=0)
+    parts = np.add.reduceat(x * x.sum(axis=1, keepdims=True), starts, axis=0)
+    found = table.select(KEYS)[starts].hstack(
+        [pl.Series(name, parts[:, i]) for i, name in enumerate(names)]
     )
+    return found.with_columns(spread=pl.Series(parts.sum(axis=1))).filter(pl.Series(sizes > 1))
+
+
+def spread(decisions: Decisions, replay: Replay) -> pl.DataFrame:
+    """Return :func:`spread_of` the queues that compete by weight, with ``gshare``."""
     facts = replay.tasks.select(*KEYS, pl.col("gshare").fill_null(NO_SHARE))
-    total = pl.sum_horizontal(FACTORS)
-    return (
-        parts.filter(pl.col("n_queues") > 1)
-        .with_columns(spread=total)
-        .join(facts, on=KEYS)
-        .sort(KEYS)
+    return spread_of(weighed(decisions), FACTORS, "panda_queue").join(
+        facts, on=KEYS, maintain_order="left"
     )
 
 

@@ -11,6 +11,7 @@ from brokerlab.brokerage.hints import hint_queues
 from brokerlab.brokerage.production_tasks import TaskDecisions
 from brokerlab.brokerage.replay import Replay
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.report.brokerage_replay.composition import spread_of
 from brokerlab.report.brokerage_replay.removal import CANDIDATE, KEYS, wide
 from brokerlab.report.brokerage_replay.shares import shares
 
@@ -116,15 +117,9 @@ def locality(found: TaskDecisions, *, n_boot: int, seed: int) -> pl.DataFrame:
 
 
 def composition(found: TaskDecisions, *, n_boot: int, seed: int) -> pl.DataFrame:
-    """Return the share of each factor in the spread of the log weight, as `composition.spread` for queues."""
+    """Return the share of each factor in the spread of the log weight, as `composition.spread_of` does for queues."""
     rows = found.nuclei.filter("passed", pl.all_horizontal(pl.col(name) > 0 for name in FACTORS))
-    logs = rows.select(*KEYS, *(pl.col(name).log() for name in FACTORS))
-    mean = logs.with_columns((pl.col(name) - pl.col(name).mean().over(KEYS)) for name in FACTORS)
-    total = mean.with_columns(y=pl.sum_horizontal(FACTORS))
-    parts = total.group_by(KEYS).agg(
-        *((pl.col(name) * pl.col("y")).sum() for name in FACTORS), n=pl.len()
-    )
-    table = parts.filter(pl.col("n") > 1).with_columns(spread=pl.sum_horizontal(FACTORS))
+    table = spread_of(rows, FACTORS, "nucleus")
     return shares(table, FACTORS, "spread", n_boot=n_boot, seed=seed)
 
 

@@ -282,6 +282,7 @@ def cannot_tell(study: Study) -> tuple[str, ...]:
             "The archive is synthetic: the shares of checks and factors are those of its generator, not of a real "
             "system; that its jobs ran somewhere is no evidence for or against a check.",
         )
+    told += [f"Odd input, taken as the rules say: {said}." for said in study.odd]
     told += [f"{key} was not tried: {why}." for key, why in study.settings.skipped.items()]
     told += [
         (

@@ -174,7 +174,7 @@ def studied(
         decisions: Of the job brokerage.
         nuclei: What the choice of the nucleus saw; None: its keys are skipped.
         keys: Keys or patterns of the catalogue; a pattern is set for every share that occurs.
-        points: Values tried per key.
+        points: Values tried per key, besides its own, its half and its double.
         n_boot: Bootstrap replicates.
         seed: Of the bootstrap.
     """

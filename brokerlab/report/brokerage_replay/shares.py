@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.calibrate.intervals import bootstrap_totals, percentile_interval
+from brokerlab.numerics import FloatArray, IntArray
 
 CONFIDENCE = 0.95
 """Of every interval of the report."""
@@ -44,7 +45,7 @@ def shares(
         >>> shares(jobs, ["good"], "all", n_boot=50).select("part", "share", "n_tasks").rows()
         [('good', 0.5, 2)]
     """
-    per_task = frame.group_by(*by, "jeditaskid").agg(pl.col(*parts, whole).sum())
+    per_task = summed(frame, [*by, "jeditaskid"], [*parts, whole])
     rows: list[dict[str, object]] = []
     for key, group in _groups(per_task, by):
         ordered = group.sort("jeditaskid")
@@ -70,6 +71,40 @@ def shares(
     return pl.DataFrame(rows, schema=schema | {"part": pl.String} | numbers | {"n_tasks": pl.Int64})
 
 
+def summed(frame: pl.DataFrame, keys: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
+    """Sum columns by group, bit for bit the same in any order of the rows.
+
+    Args:
+        frame: Keys and numbers.
+        keys: Columns that name the groups.
+        columns: Columns to sum.
+
+    Returns:
+        One row per group, sorted: keys and sums (Float64).
+    """
+    names = list(dict.fromkeys(columns))
+    rows = frame.select(*keys, pl.col(names).cast(pl.Float64)).sort(*keys, *names)
+    sums, starts = sums_of(rows, keys, names)
+    found = rows.select(keys)[starts] if rows.height else rows.select(keys)
+    return found.hstack([pl.Series(name, sums[:, i]) for i, name in enumerate(names)])
+
+
+def sums_of(
+    rows: pl.DataFrame, keys: Sequence[str], columns: Sequence[str]
+) -> tuple[FloatArray, IntArray]:
+    """Sum columns of rows that are sorted by their keys, one after the other.
+
+    Returns:
+        (n_groups, n_columns) sums, and the first row of each group.
+    """
+    numbers = rows.select(columns).to_numpy().astype(np.float64).reshape(rows.height, len(columns))
+    if not rows.height:
+        return numbers, np.empty(0, dtype=np.int64)
+    number = rows.select(pl.struct(keys).rle_id()).to_series().to_numpy()
+    starts = np.flatnonzero(np.diff(number, prepend=-1)).astype(np.int64)
+    return np.add.reduceat(numbers, starts, axis=0), starts
+
+
 def _groups(
     per_task: pl.DataFrame, by: Sequence[str]
 ) -> list[tuple[tuple[object, ...], pl.DataFrame]]:
@@ -81,8 +116,8 @@ def _groups(
 
 
 def _bounds(
-    totals: np.ndarray, *, n_boot: int, seed: int
-) -> tuple[np.ndarray | None, np.ndarray | None]:
+    totals: FloatArray, *, n_boot: int, seed: int
+) -> tuple[FloatArray | None, FloatArray | None]:
     """Return the ends of the intervals of every part."""
     if len(totals) < 2:
         return None, None

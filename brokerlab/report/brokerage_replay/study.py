@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.errors import BrokerlabWarning
 from brokerlab.report.brokerage_replay import composition, history, nuclei, removal, rulesets
 from brokerlab.report.brokerage_replay.inputs import Inputs, grain
 from brokerlab.report.brokerage_replay.nuclei import Nuclei
@@ -46,6 +49,7 @@ class Study:
         rule_sets: Document against production rules.
         nuclei: The choice of the nucleus; None where the archive cannot tell.
         worst: Brokerages that left most jobs without a queue, explained.
+        odd: What was odd in the input and how it was taken, each said once.
     """
 
     inputs: Inputs
@@ -68,6 +72,7 @@ class Study:
     rule_sets: RuleSets
     nuclei: Nuclei | None
     worst: pl.DataFrame
+    odd: tuple[str, ...] = ()
 
     @property
     def n_brokerages(self) -> int:
@@ -89,7 +94,7 @@ def study(
     inputs: Inputs,
     *,
     keys: Sequence[str],
-    points: int = 7,
+    points: int = 5,
     switch_sample: int = 60,
     n_boot: int = N_BOOT,
     seed: int = 1,
@@ -99,7 +104,7 @@ def study(
     Args:
         inputs: From `load`.
         keys: gdpconfig keys whose sensitivity is asked.
-        points: Values tried per key.
+        points: Values tried per key, besides its own, its half and its double.
         switch_sample: Brokerages on which single differences of the rule sets are tried; 0: none are.
         n_boot: Bootstrap replicates over tasks.
         seed: Of every draw.
@@ -110,6 +115,30 @@ def study(
     Raises:
         ConfigError: Unknown keys, or keys that no check and no weight reads.
     """
+    with _noted() as odd:
+        found = _study(
+            inputs, keys, points=points, switch_sample=switch_sample, n_boot=n_boot, seed=seed
+        )
+    return replace(found, odd=tuple(dict.fromkeys(odd)))
+
+
+@contextmanager
+def _noted() -> Iterator[list[str]]:
+    """Keep what brokerlab warns of, which the same table may make it say many times, and pass on all other warnings."""
+    messages: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", BrokerlabWarning)
+        yield messages
+    for one in caught:
+        if issubclass(one.category, BrokerlabWarning):
+            messages.append(str(one.message))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+
+
+def _study(
+    inputs: Inputs, keys: Sequence[str], *, points: int, switch_sample: int, n_boot: int, seed: int
+) -> Study:
     replay = inputs.jobs
     dice = {"n_boot": n_boot, "seed": seed}
     decisions = decide(replay.for_jobs(), rules=inputs.rules, config=replay.config)

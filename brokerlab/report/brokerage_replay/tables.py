@@ -42,7 +42,7 @@ def checks(study: Study) -> Table:
     missing = study.by_check.filter(pl.col("share") < SMALL, pl.col("total") > 0).height
     idle = study.by_check.filter(pl.col("total") == 0)["part"].to_list()
     return Table(
-        name="checks",
+        name="check_by_check",
         caption=f"What each check removes, in order, of {number(study.n_pairs)} pairs",
         columns=(
             Column(key="check", label="Check"),
