@@ -23,6 +23,7 @@ $(STAMP): pyproject.toml constraints.txt
 report: $(STAMP)
 	$(BIN)/brokerlab synthesise --jobs 200000 --days 28 --seed 1 --into $(DEMO)
 	$(BIN)/brokerlab report scout-percentiles -p archive=$(DEMO)
+	$(BIN)/brokerlab report brokerage-replay -p archive=$(DEMO)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)
