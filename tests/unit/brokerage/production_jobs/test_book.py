@@ -15,6 +15,8 @@ WORLDS: dict[str, Any] = {
     "input": lambda: World(iointensity=300).queue("A").queue("B").data(20, here={"A": 20, "B": 1}),
     "nucleus": lambda: World(t1weight=-1).queue("AT", site="NUC").queue("FAR").queue("Far_test"),
     "unified": lambda: parent(World(site="SITE", workqueue_id=7), "SITE", {}, {"corecount": 1}),
+    "first name": lambda: World().queue("A").link("A", queued=151).queue("B").link("B", queued=1),
+    "moving": lambda: World().queue("A").jobs("A", transferring=2001).queue("B"),
     "links": lambda: World().queue("A", pilots=0).queue("B").link("B", queued=151).queue("C"),
 }
 ASKED = {name: ask(make()) for name, make in WORLDS.items()}
@@ -31,6 +33,9 @@ def test_a_world_among_many_is_decided_as_alone(name: str) -> None:
     ]
     assert alone.to_dicts() == [{column: row[column] for column in columns} for row in rows]
     assert decisions.tasks["outcome"].item() == ASKED[name].task["outcome"]
+    told = {name: row.get("network_weight") for name, row in ASKED[name].queues().items()}
+    network = dict(decisions.weighed.select("panda_queue", "network_weight").iter_rows())
+    assert {name: weight for name, weight in told.items() if weight is not None} == network
 
 
 def test_a_cap_of_0_files_is_refused() -> None:

@@ -205,6 +205,26 @@ def test_merging_near_a_unified_queue_is_done_by_pseudo_queues(
     assert list(found.checks()) == expected
 
 
+def two_storages() -> World:
+    """Return a queue that reads one storage and writes another, each of which is read by one more."""
+    world = World(is_merging=True, preassigned_site="HOME").queue("HOME").queue("IN").queue("OUT")
+    world.endpoint("OUT_DISK").change(
+        "queue_endpoints",
+        {"panda_queue": "HOME", "direction": "output"},
+        ddm_endpoint_name="OUT_DISK",
+    )
+    for reader, disk in (("IN", "HOME_DATADISK"), ("OUT", "OUT_DISK")):
+        place = {"panda_queue": reader, "direction": "input", "ddm_endpoint_name": disk}
+        world.add("queue_endpoints", **place)
+    return world
+
+
+@told(found=ask(two_storages()))
+def test_the_output_storage_of_the_pre_merge_queue_counts(found: Found) -> None:
+    """Chapter 3: "every online queue of compatible type that has its default output endpoint among its inputs"."""
+    assert sorted(found.checks()) == ["HOME", "OUT"]
+
+
 def waiting(
     *, created: float | None = 48, modified: float | None = 25, frozen: float | None = 7
 ) -> Found:
@@ -268,6 +288,23 @@ def bare_and_listed() -> World:
 def test_hint_mode_knows_no_list_and_no_nucleus(found: Found) -> None:
     """Chapter 3: "hint mode: queues handed in; flag: none"; 1.1: "nucleus null: no network rules (hint mode: must be null)"."""
     assert found.checks() == {"A": None, "B": None, "OFF": "status_offline"}
+
+
+def near_some_nucleus() -> World:
+    """Return queues of a nucleus, of a satellite, sharing the nucleus's storage, and for tests; many jobs are moved."""
+    world = World(t1weight=-1, nucleus=None).queue("AT", site="NUC").queue("SAT").queue("SHARING")
+    world.nucleus("SAT", role="satellite", queues=["SAT"]).queue("Testing", site="NUC")
+    place = {"panda_queue": "AT", "direction": "input", "ddm_endpoint_name": "SHARING_DATADISK"}
+    for name in ("AT", "SHARING", "SAT"):
+        world.jobs(name, transferring=2001)
+    return world.add("queue_endpoints", **place)
+
+
+@told(found=hinted(near_some_nucleus()))
+def test_in_hint_mode_queues_near_any_nucleus_count_as_near(found: Found) -> None:
+    """ "All queues while excluding any queue with case-insensitive 'test' in the name"; "Use only the queues associated with the nucleus if the task sets t1Weight=-1": which one it will be is not known yet."""
+    far = {"SAT": "t1_weight", "Testing": "name_test"}
+    assert found.checks() == {"AT": None, "SHARING": None} | far
 
 
 @told(found=hinted(one(status="offline")))

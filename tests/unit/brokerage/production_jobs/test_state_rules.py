@@ -424,6 +424,7 @@ def quiet(task: dict[str, Any] | None = None, /, **slots: Any) -> World:
 @cases(
     (ask(quiet()), "no_pilot"),
     (ask(quiet().change("site_activity", updatejob=1)), None),
+    (ask(quiet().change("site_activity", getjob=1, updatejob=1)), None),
     (ask(quiet().change("site_activity", getjob=None, updatejob=None)), "no_pilot"),
     (ask(quiet(numslots=0)), None),
     (ask(quiet(numslots=0, resourcetype="MCORE")), None),
