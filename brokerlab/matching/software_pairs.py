@@ -12,11 +12,12 @@ import polars as pl
 
 from brokerlab.matching.analysis_release import analysis_task
 from brokerlab.matching.architecture import Request, parse_architecture
-from brokerlab.matching.description import Description, DescriptionError, read_description
+from brokerlab.matching.description import ANY, Description, DescriptionError, read_description
 from brokerlab.matching.gpu import GpuNode
 from brokerlab.matching.notes import warn
 from brokerlab.matching.patterns import PatternError, compile_pattern
 from brokerlab.matching.platform import is_regexp
+from brokerlab.matching.release import CVMFS_ROOT
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.matching.software import (
     ANY_QUEUE,
@@ -125,8 +126,8 @@ def platform_pairs(
         rules: See :func:`software_pairs`.
 
     Returns:
-        ``architecture, panda_queue, accept``: a queue with releases ANY, or an AUTO one with the platform among its
-        ``cmtconfigs``. An architecture without platform is nowhere.
+        ``architecture, panda_queue, accept``: an AUTO queue with the platform among its ``cmtconfigs``, or
+        with images for any. An architecture without platform is nowhere.
 
     Source: analysis-job-brokerage.md 4, 8.
     """
@@ -146,11 +147,14 @@ def _publishes(architecture: str | None, offer: SoftwareQueue, rules: MatchingRu
     if not platform:
         return False
     if offer.releases == ANY_QUEUE:
-        return True
+        return False
     request = Request(sw_platform=platform)
     examined = examine(request, offer, rules=rules)
     if examined.reason is not None or offer.description is None:
         return False
+    containers = offer.description.containers or ()
+    if ANY in containers or CVMFS_ROOT in containers:
+        return True
     return examined.compared in offer.description.cmtconfigs
 
 

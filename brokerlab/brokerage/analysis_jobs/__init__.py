@@ -3,7 +3,8 @@
 Source: analysis-job-brokerage.md; the brokerage page, ATLAS Analysis Job Brokerage.
 """
 
+from brokerlab.brokerage.analysis_jobs.decide import AnalysisDecisions, decide
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.throttle import throttle
 
-__all__ = ["AnalysisRules", "throttle"]
+__all__ = ["AnalysisDecisions", "AnalysisRules", "decide", "throttle"]

@@ -85,8 +85,8 @@ def _locality_check() -> Check:
         "1",
         "data_locality",
         "it does not hold the input",
-        col("t_local") & ~col("x_data"),
-        "t_local x_data",
+        col("t_local") & col("t_has_input") & ~col("x_data"),
+        "t_local t_has_input x_data",
     )
 
 
@@ -97,9 +97,9 @@ def _status_check(rules: AnalysisRules) -> Check:
         says = "the queue's status is {q_status}, not online"
     else:
         resting = (status == "brokeroff") | (status == "test")
-        bad = (status == "offline") | (resting & ~col("t_has_list") & ~col("x_home"))
+        bad = (status == "offline") | (resting & ~col("t_named") & ~col("x_home"))
         says = "the queue's status is {q_status}"
-    return check("2", "status", says, bad, "q_status t_listed t_has_list x_home")
+    return check("2", "status", says, bad, "q_status t_listed t_named x_home")
 
 
 def _zero_share_check() -> Check:
@@ -174,9 +174,8 @@ def _storage_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[C
     limit, limit_in = settings.output_min_free_gb, settings.input_min_free_gb
     far = ~col("t_local") & (~col("e_input") | (~col("e_same") & little("e_in_space", limit_in)))
     holds = col("t_local") & col("x_data")
-    if rules.parent_is_remote:
-        holds = holds & ~col("q_split")
-    wan = col("e_write_wan") & col("e_read_wan") & col("t_remote_source")
+    wan = col("e_write_wan") & col("e_read_wan")
+    far_off = ~holds & ~(wan & col("t_remote_source"))
     return (
         check(
             "14", "storage", "{e_out_space} GB are usable at its output endpoint, {limit} GB must be; {e_in_space} GB at "
@@ -188,8 +187,8 @@ def _storage_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[C
         ),
         check(
             "15", "blacklist", "endpoints are down, or no source of the input can be read over WAN",
-            ~col("e_read_lan") | ~col("e_write_lan") | (~holds & ~wan),
-            "e_read_lan e_write_lan e_write_wan e_read_wan t_remote_source t_local x_data q_split",
+            ~col("e_read_lan") | ~col("e_write_lan") | far_off,
+            "e_read_lan e_write_lan e_write_wan e_read_wan t_remote_source t_local x_data",
         ),
         check(
             "16", "local_quota", "its output endpoint is over the quota of the user or group",

@@ -40,8 +40,9 @@ class Loop:
     late: pl.DataFrame
 
     def left(self) -> pl.DataFrame:
-        """Return ``t`` of the tasks with a queue left."""
-        return self.pairs.filter(pl.col("check").is_null()).select("t").unique()
+        """Return ``t`` of the tasks that had a queue left for the final list, whatever that did to it."""
+        listed = pl.col("check").is_null() | pl.col("check").is_in(ranking.FINAL_CHECKS)
+        return self.pairs.filter(listed).select("t").unique()
 
 
 @dataclass(frozen=True)
@@ -125,12 +126,10 @@ def decide(
     suppressed = pl.lit(value=False)
     if rules.locality_mode == "suppress":
         suppressed = pl.col("t_relaxed").is_not_null() & pl.col("t_second")
-    local = pl.col("t_has_input") & ~suppressed
-    first = _loop(world, checks, tasks.filter(local).select("t"), into, local=True)
-    lost = tasks.filter(local & pl.col("t_second")).join(first.left(), on="t", how="anti")
-    second = _loop(
-        world, checks, pl.concat([tasks.filter(~local).select("t"), lost.select("t")]), into, local=False
-    )  # fmt: skip
+    first = _loop(world, checks, tasks.filter(~suppressed).select("t"), into, local=True)
+    lost = tasks.filter(~suppressed & pl.col("t_second")).join(first.left(), on="t", how="anti")
+    others = pl.concat([tasks.filter(suppressed).select("t"), lost.select("t")])
+    second = _loop(world, checks, others, into, local=False)
     return _decisions(world, checks, first, second)
 
 
@@ -155,13 +154,18 @@ def _settled(world: World, checks: Sequence[Check], facts: Any, into: ToEngine |
     late = ranking.ranked(
         left.join(numbers, on=["t", "q"]), rules=world.rules, settings=world.settings
     )
-    names = pl.Enum([*dict.fromkeys([check.name for check in checks]), *ranking.LATE_CHECKS])
+    names = pl.Enum(check_order(checks))
     late = late.with_columns(pl.col("check").cast(names))
     codes = first.copy()  # `late` has the rows of `left`, in the same order: by t and q
     codes[first < 0] = late["check"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
     numbered = pl.Series(codes)
     check = numbered.set(numbered < 0, None).cast(pl.UInt8).cat.to(names)
     return Loop(pairs.with_columns(check=check), late)
+
+
+def check_order(checks: Sequence[Check]) -> list[str]:
+    """Return the names of all checks, those of single queues first; a name may be of both kinds."""
+    return list(dict.fromkeys([*(check.name for check in checks), *ranking.LATE_CHECKS]))
 
 
 def first_failed(failed: IntArray) -> IntArray:
@@ -207,7 +211,7 @@ def _decisions(
 REPORTED = (
     "weight", "basic", "orig", "new", "new_document", "data_factor", "running", "x_nq", "x_nr", "trr",
     "s_class", "t_class", "max_q_len", "u_queued", "u_running", "rem_q_len", "nq_max", "user_share",
-    "looked_at", "budget_hi", "budget_mid", "budget_lo", "overloaded", *ranking.MARKS, "x_used",
+    "looked_at", "budget_hi", "budget_mid", "budget_lo", "overloaded", *ranking.MARKS, "x_used", "s_running", "s_rate",
     "t_grand", "x_data_weight",
 )  # fmt: skip
 """Numbers of the table ``weighed``."""

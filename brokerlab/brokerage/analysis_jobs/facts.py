@@ -16,6 +16,7 @@ from brokerlab.brokerage.analysis_jobs.sides import QUEUED, build, with_ids
 from brokerlab.brokerage.analysis_jobs.task_facts import CLASS_A, task_facts
 from brokerlab.brokerage.analysis_jobs.throttle import PASS, throttled
 from brokerlab.brokerage.inputs.data import input_totals
+from brokerlab.brokerage.inputs.frames import for_tasks
 from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.brokerage.production_jobs.ids import Ids
 from brokerlab.brokerage.production_jobs.pairs import Facts, Side
@@ -155,6 +156,7 @@ def _with_input(
         tasks.select("jeditaskid").unique(), state["datasets"], state["files"]
     ).rename({"total": "t_total", "nfiles": "t_nfiles"})
     rows = keyed(found.queues, ids)
+    known = for_tasks(state["file_locations"], tasks.select("jeditaskid").unique())["jeditaskid"]
     counts = rows.filter("x_data").group_by("t").agg(t_n_data=pl.len().cast(pl.Int64))
     tasks = (
         tasks.join(found.tasks, on="t", how="left")
@@ -163,6 +165,7 @@ def _with_input(
         .with_columns(
             pl.col("t_total", "t_nfiles", "t_n_data").fill_null(0),
             t_second=pl.col("t_has_input") & pl.col("t_remote_source"),
+            t_files_known=pl.col("jeditaskid").is_in(known.implode()),
         )
         .sort("t")
     )

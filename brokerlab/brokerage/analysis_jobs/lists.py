@@ -27,7 +27,8 @@ def with_lists(
 
     Returns:
         The tasks with ``t_home`` (parent of the queue that ``site`` names; null: not pre-assigned), the lists in
-        force, ``t_listed`` (pre-assigned, or with an include list), ``t_auto`` and ``t_list_key``.
+        force, ``t_has_list`` (the task may use some queues only), ``t_named`` (it names them itself), ``t_listed`` (it
+        does, or is pre-assigned), ``t_auto`` and ``t_list_key``.
     """
     names = pl.concat(
         [
@@ -55,10 +56,13 @@ def with_lists(
         .sort("t")
     )  # fmt: skip
     included = pl.col("t_included")
+    # an endpoint in `site` lists queues, but does not let the task go to those that rest
+    named = included.is_not_null() & (pl.col("t_site").is_null() | pl.col("t_home").is_not_null())
     return tasks.with_columns(
+        t_named=named,
         t_preassigned=pl.col("t_home").is_not_null(),
         t_has_list=included.is_not_null(),
-        t_listed=pl.col("t_home").is_not_null() | included.is_not_null(),
+        t_listed=pl.col("t_home").is_not_null() | named,
         t_auto=included.list.contains(AUTO).fill_null(value=False),
         t_list_key=pl.struct("t_included", "t_excluded").struct.json_encode(),
     )

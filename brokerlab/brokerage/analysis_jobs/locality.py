@@ -198,7 +198,7 @@ def _chosen(lists: pl.DataFrame, asked: pl.DataFrame) -> tuple[pl.DataFrame, pl.
     picked = at_queue.join(kind, on="t").with_columns(
         x_data=pl.coalesce(pl.when(pl.col("kind") == name).then(name) for name in kinds)
     )
-    union = kind.filter(pl.col("kind").str.starts_with("some"))["t"]
+    union = exists.filter(~pl.col("has_all_disk") & ~pl.col("has_all_any"))["t"]
     return picked.filter("x_data").select("t", "parent", "x_data"), union
 
 

@@ -20,8 +20,7 @@ def queue_facts(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
 
     Returns:
         The columns of :func:`brokerlab.brokerage.production_jobs.queue_facts.queue_facts`, candidates being those of
-        the analysis brokerage (P1), and ``q_status``, ``q_gpu``, ``q_cloud``, ``q_hospital``, ``q_split`` (its
-        unified queue has pseudo-queues).
+        the analysis brokerage (P1), and ``q_status``, ``q_gpu``, ``q_cloud`` and ``q_hospital``.
 
     Source:
         analysis-job-brokerage.md 1.2, 1.5, 3.
@@ -41,7 +40,6 @@ def queue_facts(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
             q_status=pl.col("status").fill_null(""),
             q_cloud=pl.col("cloud").fill_null(""),
             q_hospital=pl.col("parent").str.ends_with(HOSPITAL),
-            q_split=pl.col("q_pseudo"),
             q_candidate=typed & ~pl.col("is_unified"),
         )
         .drop("catchall", "cloud")

@@ -22,24 +22,23 @@ INPUTS = tuple(
         (
             *stabilizer.INPUTS, *weights.INPUTS,
             "p_id", "q_hospital", "q_local_only", "x_rt_nq", "x_rt_nr", "t_preassigned", "t_auto",
-            "x_included", "x_non_vp", "x_data", "t_grand", "t_second", "t_relaxed", "t_distributed",
-            "t_nsites", "t_n_data", "t_min_weight", "t_nfiles", "x_navail", "x_used",
+            "x_included", "x_non_vp", "x_data", "t_grand", "t_has_input", "t_second", "t_relaxed", "t_distributed",
+            "t_nsites", "t_n_data", "t_min_weight", "t_files_known", "x_whole", "x_used",
         )
     )
 )  # fmt: skip
 """Columns of the pairs that these rules read."""
 
+FINAL_CHECKS = ("badsite", "low_weight", "below_min_weight", "fileunavailable")
+"""Reasons of the final list: they end no loop."""
 LATE_CHECKS = (
-    "notincluded_reserve",
+    "notincluded",
     "hospital",
     "cap_rt",
     "overloaded",
     "overloaded_vp",
     "tmp_user_problem",
-    "badsite",
-    "low_weight",
-    "below_min_weight",
-    "fileunavailable",
+    *FINAL_CHECKS,
 )
 """Their reasons, in order."""
 MARKS = ("user_queue", "bad_jobs", "no_running")
@@ -61,7 +60,7 @@ def ranked(
         and the numbers of the stabilizer and the weights.
     """
     frame = survivors.sort("t", "q").with_columns(check=pl.lit(None, dtype=pl.String))
-    frame = _removed(frame, "notincluded_reserve", _unlisted())
+    frame = _removed(frame, "notincluded", _unlisted())
     frame = _removed(frame, "hospital", pl.col("q_hospital") & (_left(~pl.col("q_hospital"))))
     if rules.cap_rt_effective:
         frame = _removed(frame, "cap_rt", over_cap(rules))
@@ -112,7 +111,7 @@ def _overloaded(frame: pl.DataFrame, settings: AnalysisSettings) -> pl.DataFrame
     frame = frame.with_columns(
         overloaded=many & ((nr == 0) | high),
         no_running=many & (nr == 0),
-        plain=pl.col("x_non_vp") | ~pl.col("t_local"),
+        plain=pl.col("x_non_vp") | ~pl.col("t_local") | ~pl.col("t_has_input"),
     )
     fine = _left(~pl.col("overloaded"))
     frame = frame.with_columns(fine=fine)
@@ -163,7 +162,8 @@ def _final(frame: pl.DataFrame, rules: AnalysisRules) -> pl.DataFrame:
     frame = _removed(frame, "low_weight", pl.col("place") > most)
     least = pl.col("t_min_weight")
     frame = _removed(frame, "below_min_weight", (least > 0) & (pl.col("weight") < least))
-    missing = (pl.col("t_nfiles") > pl.col("x_navail")) & pl.col("q_local_only")
+    known = pl.col("t_files_known") & ~pl.col("t_distributed")
+    missing = pl.col("q_local_only") & known & ~pl.col("x_whole")
     frame = _removed(frame, "fileunavailable", missing)
     passed = pl.col("check").is_null()
     ranks = (

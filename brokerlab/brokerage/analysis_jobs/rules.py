@@ -34,7 +34,6 @@ SWITCHES: dict[str, Switch] = {
     "any_mode": Switch("explicit", "implied", "D27", ("explicit", "implied")),
     "lists_first": Switch(True, False, "3, P3"),
     "vp_default_scope": Switch(False, True, "4, 6"),
-    "parent_is_remote": Switch(False, True, "4.10"),
 }
 """Rows D of analysis-job-brokerage.md 8 that the brokerage itself acts on, and differences that its text names."""
 
@@ -73,7 +72,6 @@ class AnalysisRules(RuleSet):
         any_mode: D27, queues with releases ANY refuse hardware asked for explicitly, or implied by the platform too.
         lists_first: P3, include and exclude lists act before all checks.
         vp_default_scope: check 6 looks for VP endpoints in scope default only.
-        parent_is_remote: 4.10, a queue with pseudo-queues counts as remote even where it holds the data.
 
     Example:
         >>> AnalysisRules().basic_weight, AnalysisRules("production").basic_weight
@@ -106,4 +104,3 @@ class AnalysisRules(RuleSet):
     any_mode: str
     lists_first: bool
     vp_default_scope: bool
-    parent_is_remote: bool

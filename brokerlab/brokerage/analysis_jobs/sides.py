@@ -7,6 +7,8 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs.lists import listed_side
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.software import gpu_side, software_side
+from brokerlab.brokerage.inputs.data import WITH_TAPE
+from brokerlab.brokerage.inputs.frames import for_tasks
 from brokerlab.brokerage.production_jobs.counts import wide
 from brokerlab.brokerage.production_jobs.ids import Ids, numbered
 from brokerlab.brokerage.production_jobs.pairs import Side
@@ -76,6 +78,7 @@ def build(
         *_users(tasks, state, ids),
         _ended(tasks, state, ids),
         inputs(tasks, state, ids),
+        _files(tasks, state, ids),
     )
 
 
@@ -205,3 +208,22 @@ def _ended(tasks: pl.DataFrame, state: Tables, ids: Ids) -> Side:
     missing = {"x_failed": 0, "x_closed": 0, "x_finished": 0, "x_used": False}
     filled = both.with_columns(pl.col(name).fill_null(value) for name, value in missing.items())
     return Side("t", "p_id", keyed(filled, ids), missing)
+
+
+def _files(tasks: pl.DataFrame, state: Tables, ids: Ids) -> Side:
+    """Return where every dataset of which files are known has all of them: on disk, in cache or on tape (7)."""
+    wanted = tasks.select("jeditaskid").unique()
+    key = ["jeditaskid", "datasetname"]
+    number = for_tasks(state["files"], wanted).group_by(key).agg(n=pl.col("lfn").n_unique())
+    places = for_tasks(state["file_locations"], wanted).filter(pl.col("kind").is_in(WITH_TAPE))
+    whole = (
+        places.group_by(*key, "panda_queue", "kind")
+        .agg(here=pl.col("lfn").n_unique())
+        .join(number, on=key)
+        .group_by(*key, "panda_queue")
+        .agg(whole=(pl.col("here") >= pl.col("n")).any())
+        .group_by("jeditaskid", parent="panda_queue")
+        .agg(x_whole=pl.col("whole").all())
+    )
+    rows = whole.join(tasks.select("jeditaskid", "t"), on="jeditaskid").drop("jeditaskid")
+    return Side("t", "p_id", keyed(rows, ids), {"x_whole": False})
