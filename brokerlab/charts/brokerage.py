@@ -36,9 +36,7 @@ __all__ = [
 ]
 ROW = 22
 """Height of a line of a chart [px]."""
-SHORT = (
-    "datum.value >= 1e6 ? datum.value / 1e6 + 'M' : datum.value >= 1e3 ? datum.value / 1e3 + 'k' : datum.value"
-)
+SHORT = "datum.value >= 1e6 ? datum.value / 1e6 + 'M' : datum.value >= 1e3 ? datum.value / 1e3 + 'k' : datum.value"
 """Labels of a key's values: thousands and millions are shortened."""
 LETTER = 6.6
 """Width of a letter of a label [px]."""
@@ -93,9 +91,12 @@ def over_time_chart(
 def _panel_over_time(rows: pl.DataFrame, name: str, share_title: str) -> Chart:
     x = alt.X("time:T", title=None, axis=alt.Axis(format="%d %b", tickCount=5, grid=False))
     highest = max([1.0, *rows["hi"].drop_nulls(), *rows["share"].drop_nulls()])
-    y = alt.Y("share:Q", title=share_title, scale=alt.Scale(domain=[0, highest]))
+    aligned = alt.Axis(minExtent=24)
+    y = alt.Y("share:Q", title=share_title, scale=alt.Scale(domain=[0, highest]), axis=aligned)
     base = alt.Chart(rows).encode(x=x)
-    band = base.mark_area(color=GRID).encode(y=alt.Y("lo:Q", title=share_title), y2="hi:Q")
+    band = base.mark_area(color=GRID).encode(
+        y=alt.Y("lo:Q", title=share_title, axis=aligned), y2="hi:Q"
+    )
     line = base.mark_line(color=INK, strokeWidth=1.6, point={"size": 14, "color": INK})
     return alt.layer(band, line.encode(y=y)).properties(
         width=(WIDTH - 60) // 2, height=96, title=alt.Title(name, fontSize=12, offset=4)

@@ -11,6 +11,7 @@ from brokerlab.charts import scouts, theme
 from brokerlab.charts.frames import MAX_ROWS
 from brokerlab.errors import SchemaError
 from tests.charts import frames
+from tests.charts.specs import units
 
 WORDS = {"finding": "It falls", "sample": "n = 12 tasks"}
 CHARTS = {
@@ -31,16 +32,6 @@ FRAMES = {
     "effects": frames.effects,
     "gap": frames.gap,
 }
-
-
-def units(spec, data=None):
-    """Yield (encoding, field names of its data) of every single view of a specification."""
-    data = spec.get("data", {}).get("name", data)
-    if "encoding" in spec:
-        yield spec["encoding"], data
-    for key in ("layer", "vconcat", "hconcat"):
-        for child in spec.get(key, []):
-            yield from units(child, data)
 
 
 @pytest.mark.parametrize("name", CHARTS)

@@ -12,6 +12,7 @@ from brokerlab.report.brokerage_replay import pictures, tables, tables_nuclei, t
 from brokerlab.report.brokerage_replay import sentences as say
 from brokerlab.report.brokerage_replay.study import Study
 from brokerlab.report.content import Block, Fact, Made, Page, Part, jsonable
+from brokerlab.report.format import number
 
 REPORT = "brokerage-replay"
 QUESTION = "What decides where work goes in this period, and which settings matter?"
@@ -107,7 +108,7 @@ def _checks(study: Study, shown: dict[str, Block]) -> Part:
 
 
 def _weights(study: Study, shown: dict[str, Block]) -> Part:
-    caption = f"What the weights of queues are made of, {study.n_weighed} brokerages"
+    caption = f"What the weights of queues are made of, {number(study.n_weighed)} brokerages"
     table = tables.composition(study.composition, "composition", caption)
     return Part(
         name="weights",

@@ -88,8 +88,15 @@ def over_time(study: Study) -> Drawn | None:
     frame = study.by_time.sort("time").rename({"part": "check"})
     place = pl.DataFrame({"check": study.top}).with_row_index("place")
     frame = frame.join(place, on="check").sort("place", "time")
-    spread = frame.group_by("check").agg(low=pl.col("share").min(), high=pl.col("share").max())
-    row = spread.sort(pl.col("high") - pl.col("low"), descending=True).row(0, named=True)
+    sure = frame.filter(pl.col("lo").is_not_null())  # a day with one task says little of the day
+    spread = (
+        (sure if sure.height else frame)
+        .group_by("check")
+        .agg(low=pl.col("share").min(), high=pl.col("share").max())
+    )
+    row = spread.sort(pl.col("high") - pl.col("low"), "check", descending=[True, False]).row(
+        0, named=True
+    )
     finding = thin(
         f"{row['check']} changes most: from {percent(row['low'])} to {percent(row['high'])} of the pairs of a "
         f"{'day' if _daily(study) else 'week'}"
