@@ -1,6 +1,6 @@
 """Classes of 500 queues at 720 hourly instants from 5 million jobs, against a loop over sites on the same Parquet files.
 
-``ours``      ``wait_stats``, ``queue_activity`` and ``site_classes`` on DuckDB relations, all instants in one call.
+``ours``      ``site_classes_at`` on DuckDB relations: all instants in one call.
 ``per_site``  a plain Python loop, as the deployed collector works: for each instant and site the site's jobs are
               filtered and their statistics computed; measured on a sample of sites and instants with the rows at
               hand and scaled to all of them. Its classes must be ours.
@@ -89,9 +89,7 @@ def run_ours(folder: Path) -> None:
 
     jobs = duckdb.connect().read_parquet(str(folder / "jobs" / "*.parquet"))
     queues = pl.read_parquet(folder / "queues.parquet")
-    stats = classes.wait_stats(jobs, queues, at=instants())
-    activity = classes.queue_activity(jobs, at=instants())
-    found = classes.site_classes(stats, queues, activity)
+    found = classes.site_classes_at(jobs, queues, at=instants())
     found.classes.write_parquet(folder / "ours.parquet")
     print(json.dumps({"classes": found.classes.height}))
 

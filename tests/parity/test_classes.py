@@ -61,7 +61,9 @@ def everything(of: dict[str, Any], at: list[datetime]) -> Found:
     )
     plain = from_jobs(of, at, rules, None)
     states = classes.task_states(of["tasks"], at=at)
-    rated = classes.site_classes(plain["waits"], of["queues"], found["activity"], rules=rules)
+    rated = classes.site_classes_at(of["jobs"], of["queues"], at=at, vo="atlas", rules=rules)
+    apart = classes.site_classes(plain["waits"], of["queues"], found["activity"], rules=rules)
+    assert_frame_equal(apart.classes, rated.classes, check_exact=True)
     usage = classes.user_usage(plain["slots"], rated.classes, rules=rules).users
     tasks = classes.task_classes(states, found["progress"], usage, at=at, rules=rules)
     shares = classes.share_usage(SHARES, plain["shares"])

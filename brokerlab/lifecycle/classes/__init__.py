@@ -4,7 +4,7 @@ Where each section of site-task-classification.md is implemented:
 
 * ``wait_stats``: how long analysis jobs wait at each queue (1, 2), with ``weighted`` (upper limit of one wait) and
   ``kernels`` (sums over a sliding sample);
-* ``activity``: what queues started, the slot to-running rate; ``site_classes``: hi, mid, lo (3);
+* ``activity``: what queues started, the slot to-running rate; ``site_classes``: hi, mid, lo (3); ``site_history``: all of it in one call;
 * ``active_jobs``: slots of users by queue (1.3), HS06 of shares (7); ``user_usage``: slots by class of queue, quotas (4);
 * ``task_classes``: S, A, B, C (5); ``settings``: the thresholds (1.3); ``task_history``: tasks and progress as they were;
 * ``share_usage``: shares against their targets (7);
@@ -18,6 +18,7 @@ from brokerlab.lifecycle.classes.instants import Instants
 from brokerlab.lifecycle.classes.rules import ClassRules
 from brokerlab.lifecycle.classes.share_usage import ShareUsage, share_usage
 from brokerlab.lifecycle.classes.site_classes import SiteClasses, site_classes
+from brokerlab.lifecycle.classes.site_history import site_classes_at
 from brokerlab.lifecycle.classes.task_classes import TaskClasses, task_classes
 from brokerlab.lifecycle.classes.task_history import task_progress, task_states
 from brokerlab.lifecycle.classes.user_usage import TOTAL, UserUsage, user_usage
@@ -37,6 +38,7 @@ __all__ = [
     "share_job_stats",
     "share_usage",
     "site_classes",
+    "site_classes_at",
     "task_classes",
     "task_progress",
     "task_states",

@@ -33,6 +33,7 @@ class WaitStats(dy.Schema):
     """Statistics of queues: what :func:`brokerlab.lifecycle.classes.wait_stats` returns, or a recorded metric."""
 
     snapshot = dy.Int64(nullable=True)
+    at = dy.Datetime(nullable=True, time_unit="us")
     computingsite = dy.String(nullable=False)
     age_minutes = dy.Float64(nullable=True)
     w_cl95upp = dy.Float64(nullable=True)
@@ -70,8 +71,9 @@ class SiteClasses:
     """Classes of queues and what they were compared with.
 
     Attributes:
-        classes: One row per snapshot and queue with statistics, sorted: ``snapshot, computingsite, resource_type,
-            w_cl95upp, long_q_n, long_q_mean, ranking`` [s], ``strr_6h, strr_1d, analysis_starts_1d, class`` (1 hi, 0
+        classes: One row per snapshot and queue with statistics, sorted: ``snapshot, at`` (null if the statistics have
+            none), ``computingsite, resource_type, w_cl95upp, long_q_n, long_q_mean, ranking`` [s], ``strr_6h, strr_1d,
+            analysis_starts_1d``, ``class`` (1 hi, 0
             mid, -1 lo, null unclassified), ``class_name``, ``reason`` (``stale``, ``no_statistics``,
             ``no_resource_type``; null where there is a class).
         percentiles: One row per snapshot with such a queue: ``snapshot, n_ranked`` (queues that the percentiles are
@@ -216,6 +218,7 @@ def _classified(rows: pl.DataFrame, rules: ClassRules) -> pl.DataFrame:
     named = pl.col("class").replace_strict(names, return_dtype=pl.String)
     unknown = pl.when(~known).then(pl.lit("unknown")).otherwise(named)
     return classed.with_columns(class_name=unknown).select(
-        *["snapshot", "computingsite", "resource_type", "w_cl95upp", "long_q_n", "long_q_mean"],
+        *["snapshot", "at", "computingsite", "resource_type"],
+        *["w_cl95upp", "long_q_n", "long_q_mean"],
         *["ranking", "strr_6h", "strr_1d", "analysis_starts_1d", "class", "class_name", "reason"],
     )
