@@ -60,7 +60,11 @@ class Comparison:
         kinds = ", ".join(
             f"{number(self.n_changed(kind))} {kind.replace('_', ' ')}" for kind in CHANGES
         )
-        shift = "" if self.weight_shift is None else f" {self.weight_shift:.1%} of the jobs move."
+        shift = (
+            ""
+            if self.weight_shift is None
+            else f" On average {self.weight_shift:.1%} of a task's jobs move."
+        )
         return (
             f"{counted(self.n_changed(), 'pair')} of {number(self.n_pairs)} decided differently ({kinds}), in "
             f"{number(self.n_tasks_changed)} of {counted(self.n_tasks, 'task')}; {number(self.n_outcomes)} end "

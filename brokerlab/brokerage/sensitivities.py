@@ -115,8 +115,8 @@ def sensitivity_by_task(
 
     Returns:
         The frame of :func:`sensitivity`; and one row per place in the grid and task that changes, sorted: ``step`` (0...),
-        ``jeditaskid, snapshot``, ``n_pairs`` decided differently, ``shift`` (null: no candidates on either side; 0:
-        none), ``without`` (-1, 0, 1: gets a queue, as before, loses its last one).
+        ``jeditaskid, snapshot``, ``n_pairs`` decided differently, ``shift`` (0 or null: nothing goes
+        elsewhere), ``without`` (-1, 0, 1: gets a queue, as before, loses its last one).
     """
     model = _model(decisions, rules)
     values = list(grid)

@@ -30,7 +30,8 @@ class View:
         pairs: One row per (task, place) looked at, sorted: ``jeditaskid, snapshot``, the place, ``check`` (null:
             candidate).
         shares: ``jeditaskid, snapshot``, the place, ``share`` of the task's expected jobs (nuclei: probability), of
-            candidates; where all weigh 0, they share alike.
+            candidates; where all weigh 0, queues share alike and the first nucleus has all. The
+            best of a task comes first.
         steps: ``check, stage, kind``, in the order in which they remove.
         tasks: One row per task: ``outcome``, ``best`` (the place ranked first; the nucleus chosen).
         about: One row per task: the columns that a result may be grouped by.
@@ -71,7 +72,7 @@ def _of_jobs(decisions: Decisions) -> View:
         shares = keys.with_columns(share=pl.lit(None, pl.Float64))
         tasks = decisions.tasks.select(*TASK, "outcome", best=pl.lit(None, pl.String))
     else:
-        shares = chosen.select(*TASK, "panda_queue", "share").with_columns(_alike())
+        shares = chosen.sort(*TASK, "rank").select(*TASK, "panda_queue", "share")
         best = chosen.filter(pl.col("rank") == 1).select(
             *TASK, best=pl.col("panda_queue").cast(pl.String)
         )
@@ -92,13 +93,6 @@ def _of_jobs(decisions: Decisions) -> View:
     )
 
 
-def _alike() -> pl.Expr:
-    """Return ``share``, alike where all weights of a task are 0 and the quotient has no value."""
-    share = pl.col("share")
-    alike = pl.when(share.is_nan()).then(1 / pl.len().over(TASK))
-    return alike.otherwise(share).alias("share")
-
-
 def _of_tasks(decisions: TaskDecisions) -> View:
     checks = nucleus_checks(decisions.rules)
     names = [check.name for check in checks]
@@ -110,7 +104,9 @@ def _of_tasks(decisions: TaskDecisions) -> View:
     return View(
         place="nucleus",
         pairs=decisions.nuclei.select(*TASK, "nucleus", check=reason.cast(order)),
-        shares=decisions.nuclei.filter("passed").select(*TASK, "nucleus", share="probability"),
+        shares=decisions.nuclei.filter("passed")
+        .select(*TASK, "nucleus", share="probability")
+        .sort(*TASK, "share", "nucleus", descending=[False, False, True, False]),
         steps=steps.with_columns(pl.col("check").cast(order)),
         tasks=tasks.select(*TASK, "outcome", best="nucleus"),
         about=tasks,

@@ -16,7 +16,10 @@ from brokerlab.brokerage.explaining.pair import Pair
 from brokerlab.brokerage.explaining.selection import Subject, subject
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_jobs.late import late_reasons
+from brokerlab.brokerage.production_jobs.recipe import Recipe
+from brokerlab.brokerage.production_jobs.weights import product
 from brokerlab.brokerage.production_jobs.what_if import LAST, Waived, peeled
+from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import counted, listed, number, worded
 
 _NEAR = 3
@@ -229,18 +232,31 @@ def _candidate(case: _Case, found: Waived) -> Explanation:
             "it starts up."
         )
     else:
-        says += ["The weight is the product of", *weights.factors(row, case.link(found))]
-    says += _cap(row)
+        says += [_made_of(case.decisions.world.recipe), *weights.factors(row, case.link(found))]
+    says += _cap(row, case.decisions.world.rules)
     says += _better(found, order, row)
     return case.answer("candidate", *says, *case.who.again(), numbers=own)
 
 
-def _cap(row: dict[str, Any]) -> list[str]:
+def _made_of(recipe: Recipe) -> str:
+    """Introduce the factors: of an organisation's own weight they are only what it may be made of."""
+    if recipe.weight is product:
+        return "The weight is the product of"
+    return f"The weight is that of brokerage {recipe.name}; the factors that it may read are"
+
+
+def _cap(row: dict[str, Any], rules: ProductionRules) -> list[str]:
+    """Return how many jobs are queued and may be, by the cap that is tested for the queue (rows 46 and 48)."""
+    jobs, queued, cap = "jobs", row["queued"], row["cap"]
     if row["t_express"]:
         return []
-    return [
-        f"{number(row['queued'])} jobs are queued there, up to {number(row['cap'])} are let in."
-    ]
+    if rules.cap_mode == "document":
+        queued = row["queued_all"]
+    elif row["q_ucore"]:
+        if not row["rt_known"]:
+            return []
+        jobs, queued, cap = "jobs of the task's resource types", row["queued_rt"], row["cap_rt"]
+    return [f"{number(queued)} {jobs} are queued there, up to {number(cap)} are let in."]
 
 
 def _better(found: Waived, order: pl.DataFrame, row: dict[str, Any]) -> list[str]:

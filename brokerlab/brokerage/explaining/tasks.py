@@ -74,8 +74,7 @@ def _stage(row: dict[str, Any]) -> str:
 
 
 def _best(seen: View) -> list[str]:
-    order = seen.shares.sort("share", seen.place, descending=[True, False])
-    return [str(name) for name in order[seen.place]]
+    return [str(name) for name in seen.shares[seen.place]]
 
 
 def _removed(table: pl.DataFrame, looked_at: int, seen: View) -> list[str]:

@@ -122,7 +122,7 @@ def _complete(frame: pl.DataFrame) -> pl.DataFrame:
     """Mark the replicas that count as complete and those without any missing file."""
     total = pl.when(pl.col("total") > 0).then("total")
     enough = (pl.col("total") - pl.col("found") <= pl.col("max_missing")) | (
-        pl.col("found") / total * 100 >= pl.col("min_percent")
+        100 * pl.col("found") / total >= pl.col("min_percent")
     )
     whole = pl.col("found") == pl.col("total")
     usable = ~yes("vp")

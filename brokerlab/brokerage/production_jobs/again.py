@@ -1,4 +1,4 @@
-"""Decide again: a few tasks in full detail, or what a change of the configuration changes, and nothing else."""
+"""Decide again what a change of the configuration changes, and nothing else."""
 
 from __future__ import annotations
 
@@ -43,20 +43,6 @@ def facts_of(facts: Facts, tasks: pl.DataFrame) -> Facts:
     """
     kept = facts.tasks.join(tasks, on="t", how="semi", maintain_order="left")
     return replace(facts, tasks=kept, listed=facts.listed.join(tasks, on="t", how="semi"))
-
-
-def in_detail(decisions: Decisions, tasks: pl.DataFrame) -> Part:
-    """Decide some tasks again, as they were decided.
-
-    Args:
-        decisions: The decisions.
-        tasks: ``t`` of the tasks.
-
-    Returns:
-        ``pairs`` with every failed check, and ``late`` with every number of the weight and the caps.
-    """
-    facts = facts_of(decisions.world.facts, tasks)
-    return settled(decisions.world, evaluated(facts, decisions.checks), facts, decisions.checks)
 
 
 def keys_read(decisions: Decisions) -> tuple[str, ...]:

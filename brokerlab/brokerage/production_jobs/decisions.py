@@ -41,7 +41,8 @@ class Decisions:
             ``rank`` (1 to 10), ``failed`` (i64: bit i is set where check i alone says skip).
         weighed: The queues that reached the weight: factors, counts, caps; same keys.
         tasks: One row per task: ``outcome`` (candidates, no_candidates, input_incomplete, unknown_nucleus), ``stage``
-            that emptied the list, ``detail``, ``n_queues`` looked at, ``n_candidates``, ``pending_until``.
+            that emptied the list, ``detail``, ``n_queues`` looked at, ``n_candidates``, ``pending_until`` (null in
+            hint mode, which leaves the task where it is).
         checks: The checks of single queues, in order.
         world: What was decided on.
     """
@@ -145,7 +146,7 @@ def _of_tasks(world: World, pairs: pl.DataFrame, checks: Sequence[Check]) -> pl.
         .with_columns(outcome=pl.coalesce("outcome", outcome, pl.lit("no_candidates")))
         .with_columns(
             stage=pl.when(pl.col("outcome") == "no_candidates").then("stage"),
-            pending_until=pl.when(pl.col("outcome") != "candidates").then(
+            pending_until=pl.when((pl.col("outcome") != "candidates") & (not world.hint)).then(
                 pl.col("at") + pl.duration(minutes=PENDING_MIN)
             ),
         )

@@ -12,10 +12,10 @@ import narwhals.stable.v2 as nw
 
 from brokerlab.brokerage.check import Reason
 from brokerlab.brokerage.production_jobs.expressions import CHAPTER, col
+from brokerlab.brokerage.production_jobs.ranking import GB_IN_MB
 from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.rules import ProductionRules
 
-GB_IN_MB = 1024
 INPUT_KEYS = ("IO_INTENSITY_CUTOFF", "SIZE_CUTOFF_TO_MOVE_INPUT", "NUM_CUTOFF_TO_MOVE_INPUT")
 NETWORK_KEYS = ("NW_QUEUE_IMPORTANCE", "NQUEUED_SAT_CAP")
 THRESHOLD_KEYS = ("NW_THRESHOLD", "NW_WEIGHT_MULTIPLIER")

@@ -190,7 +190,7 @@ def evaluated(facts: Facts, checks: Sequence[Check], into: ToEngine | None = Non
 
     Args:
         facts: The facts.
-        checks: At most 62, in order.
+        checks: As many as :data:`.recipe.MOST_CHECKS` at most, in order.
         into: Puts frames into an engine, see :func:`paired`.
 
     Returns:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import narwhals.stable.v2 as nw
 
 from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.production_tasks.locality import BYTES_PER_GB
 from brokerlab.brokerage.rules import ProductionRules
 
 CHAPTER = "production-task-brokerage.md 4"
@@ -15,7 +16,6 @@ OUTPUT_CHECKS = ("no_storage", "read_wan_down", "write_wan_down", "disk_space")
 """Rows 3 to 6: asked for one output after the other; the first that fails gives the reason."""
 INPUT_CHECKS = ("input_size", "input_files")
 """Rows 8 and 9, which the waiver of section 5.1 cancels."""
-BYTES_PER_GB = 1024.0**3
 
 
 def checks(rules: ProductionRules) -> tuple[Check, ...]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import cache
 
+import polars as pl
 import pytest
 
 from brokerlab.brokerage import Explanation, explain, explain_task
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.recipe import PRODUCTION
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import names_in
 from brokerlab.errors import BrokerlabWarning, ConfigError, DataError
-from tests.brokerage_toys import AT, World
+from tests.brokerage_toys import AT, SHARE, World
 from tests.twins.compare import config as world_config
 from tests.twins.compare import frames
 from tests.twins.worlds import random_world
@@ -114,6 +117,35 @@ def test_an_idle_queue_starts_up() -> None:
     made = World(currentpriority=100).queue("A").queue("IDLE", running=0, activated=0)
     assert "It has no job at all: with priority 100 it gets one job first" in ask(made, "IDLE").text
     assert ask(made, "A").sentences[-1] == "IDLE ranks first, because it has no job at all."
+    told = explain_task(made.decided(), jeditaskid=1)
+    assert told.sentences[0] == "Task 1 may go to 2 queues of 2, the best are IDLE and A."
+
+
+def test_the_cap_told_is_the_one_that_is_tested() -> None:
+    made = World().queue("PLAIN", running=5, activated=15)
+    made.queue("UP", is_unified=True, capability="ucore", activated=400)
+    made.queue("UP/MCORE", unified_name="UP", capability="ucore", site="UP")
+    assert "\n15 jobs are queued there, up to 20 are let in." in ask(made, "PLAIN").text
+    assert "are let in" not in ask(made, "UP/MCORE").text  # nothing is counted by resource type
+    kind = {"computingsite": "UP", "gshare": SHARE, "resource_type": "MCORE"}
+    made.add("job_stats_rt", **kind, jobstatus="activated", njobs=7)
+    text = ask(made, "UP/MCORE").text
+    assert "7 jobs of the task's resource types are queued there, up to 200 are let in." in text
+
+
+def test_without_least_cap_all_queued_jobs_are_told() -> None:
+    made = World().queue("A", running=50, activated=10).jobs("A", defined=30)
+    rules = ProductionRules(cap_mode="document")
+    answer = explain(made.decided(rules=rules), jeditaskid=1, panda_queue="A")
+    assert "40 jobs are queued there, up to 100 are let in." in answer.text
+
+
+def test_a_weight_of_ones_own_is_no_product() -> None:
+    ours = replace(PRODUCTION, name="ours", weight=lambda rules, settings: pl.col("running"))  # noqa: ARG005
+    decisions = decide(World().queue("A").frames(), recipe=ours)
+    text = explain(decisions, jeditaskid=1, panda_queue="A").text
+    assert "The weight is that of brokerage ours; the factors that it may read are" in text
+    assert "product" not in text
 
 
 def test_a_queue_that_is_no_candidate_says_why() -> None:

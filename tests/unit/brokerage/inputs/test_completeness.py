@@ -100,6 +100,7 @@ def test_locations_are_complete_for_every_dataset():
         (90, 100, 10, 100, True),
         (89, 100, 10, 100, False),
         (89, 100, 10, 89, True),
+        (58, 100, 10, 58, True),
         (0, 5, 10, 0, False),
         (None, None, 0, 100, True),
     ],
