@@ -73,9 +73,8 @@ class SiteClasses:
     Attributes:
         classes: One row per snapshot and queue with statistics, sorted: ``snapshot, at`` (null if the statistics have
             none), ``computingsite, resource_type, w_cl95upp, long_q_n, long_q_mean, ranking`` [s], ``strr_6h, strr_1d,
-            analysis_starts_1d``, ``class`` (1 hi, 0
-            mid, -1 lo, null unclassified), ``class_name``, ``reason`` (``stale``, ``no_statistics``,
-            ``no_resource_type``; null where there is a class).
+            analysis_starts_1d``, ``class`` (1 hi, 0 mid, -1 lo, null unclassified), ``class_name``, ``reason``
+            (``stale``, ``no_statistics``, ``no_resource_type``; null where there is a class).
         percentiles: One row per snapshot with such a queue: ``snapshot, n_ranked`` (queues that the percentiles are
             taken of), ``p33, p67`` [s] (null without any), ``hi_limit_s, lo_limit_s`` (null: nothing compares).
         rules: Name and digest of the rule set.
