@@ -12,7 +12,7 @@ MOST_WORKERS = 20
 """Batch workers that count as running jobs at most, and running jobs below which they do."""
 BY_CLASS = ("User Analysis", "Express Analysis")
 """Shares whose jobs go to queues by class."""
-CLASS_A, CLASS_B, CLASS_C = 1, 0, -1
+CLASS_B, CLASS_C = 0, -1
 SITE_CLASSES = {1: "hi", 0: "mid", -1: "lo"}
 UNASSIGNED = 0.001
 LEAST_SHARE = 0.001
@@ -153,8 +153,8 @@ def _new_document() -> pl.Expr:
         .when(cls == CLASS_B).then(site == 0)
         .otherwise(site == 1)
     )  # fmt: skip
-    near = pl.when(site == 0).then(EPSILON_1).otherwise(EPSILON_2)
-    beside = pl.when(cls >= CLASS_A).then(near).otherwise(EPSILON_1)
+    nearer = (site == 0) | ((site == -1) & (cls == CLASS_B))
+    beside = pl.when(nearer).then(EPSILON_1).otherwise(EPSILON_2)
     own = pl.when(fits | ~pl.col("limited")).then(jobs).otherwise(beside)
     return own * _part(jobs, pl.col("q_all"), pl.col("n_all"))
 

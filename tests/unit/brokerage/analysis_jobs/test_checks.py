@@ -1,0 +1,186 @@
+"""The checks of analysis-job-brokerage.md 4, one queue that fails and one that does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from brokerlab.brokerage.analysis_jobs import AnalysisRules
+from brokerlab.brokerage.analysis_jobs.rules import SWITCHES
+from brokerlab.units import GB, MB
+from tests.unit.brokerage.analysis_jobs.toys import AT, World
+
+Row = dict[str, Any]
+
+
+@pytest.mark.parametrize(
+    ("check", "task", "queue"),
+    [
+        ("status", {}, {"status": "brokeroff"}),
+        ("status", {}, {"status": "paused"}),
+        ("zeroshare", {}, {"fairsharepolicy": "type=any:0%"}),
+        ("max_io_intensity", {"iointensity": 501.0}, {"max_io_intensity": 500.0}),
+        ("cpucore", {"corecount": 8}, {"corecount": 1}),
+        ("cpucore", {}, {"corecount": 8}),
+        ("max_cpucore", {"corecount": 8, "maxcorecount": 4}, {"corecount": 8}),
+        ("architecture", {"architecture": None}, {"catchall": "gpu"}),
+        ("cache", {"architecture": "#x86_64"}, {}),
+        ("lowmemory", {"ramcount": 2001, "baseramcount": 223}, {"maxrss": 2000.0}),
+        ("highmemory", {}, {"minrss": 1801.0}),
+        ("remoteio", {"allowinputlan": "only"}, {}),
+        ("disk", {"atom_size": 10 * MB}, {"maxwdir": 10.0}),
+        ("storage", {}, {"e_space_usable": 200.0}),
+        ("blacklist", {}, {"e_read_lan": "OFF"}),
+        ("blacklist", {}, {"e_write_wan": "TEST"}),
+        ("shortwalltime", {}, {"maxtime": 99}),
+        ("longwalltime", {}, {"mintime": 101}),
+        ("scout_walltime", {"chunk_usescout": True}, {"maxtime": 86399}),
+        ("min_walltime", {"cputime": None}, {"maxtime": 86399}),
+        ("nopilot", {}, {}),
+        ("excluded", {"excludedsite": ["B*"], "limitedsites": True}, {}),
+        ("notincluded", {"includedsite": ["GOOD"], "limitedsites": True}, {}),
+        ("cloudmismatch", {"cloud": "DE"}, {"cloud": "FR"}),
+        ("nonpreassigned", {"site": "GOOD"}, {}),
+    ],
+)  # fmt: skip
+def test_a_check_of_one_queue(check: str, task: Row, queue: Row) -> None:
+    world = World(**task).queue("BAD", **queue)
+    if check == "nopilot":
+        world.rows["site_activity"].clear()
+    fits = {"corecount": 8} if task.get("corecount") == 8 else {}
+    fits |= {"direct_access_lan": True} if check == "remoteio" else {}
+    fits |= {"corecount": 2} if check == "max_cpucore" else {}
+    fits |= {"cloud": "DE"} if check == "cloudmismatch" else {}
+    if check == "cache":
+        world.add("sw_tags", panda_queue="GOOD", data=SOFTWARE)
+        fits |= {"releases": ["AUTO"]}
+    found = world.queue("GOOD", **fits).checks()
+    assert found["BAD"] == check
+    assert found["GOOD"] is None
+
+
+SOFTWARE = (
+    '{"cmtconfigs": [], "containers": ["any"], "cvmfs": ["any"], "tags": [],'
+    ' "architectures": [{"type": "cpu", "arch": ["x86_64"]}]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("task", "queue", "document", "production"),
+    [
+        ({}, {"status": "paused"}, "status", None),
+        ({"baseramcount": 300}, {"maxrss": 2000.0}, "lowmemory", None),
+        ({"atom_size": 10 * MB}, {"maxwdir": 10.0}, "disk", None),
+        ({}, {"e_space_usable": 200.0}, "storage", None),
+        ({"architecture": "x86_64-el9-gcc13-opt"}, {}, None, "cache"),
+        ({"chunk_usescout": True}, {"maxtime": 86399, "corepower": 20.0}, "scout_walltime", None),
+    ],
+)
+def test_where_the_rule_sets_differ(
+    task: Row, queue: Row, document: str | None, production: str | None
+) -> None:
+    world = World(**task).queue("Q", **queue)
+    assert world.checks("document") == {"Q": document}
+    assert world.checks("production") == {"Q": production}
+
+
+def test_one_closed_job_skips_in_production_only() -> None:
+    world = World().queue("Q")
+    world.add("failure_counts", computingsite="Q", jobstatus="closed", njobs=1)
+    assert world.checks("production") == {"Q": "closed"}
+    assert world.checks("document") == {"Q": None}
+
+
+def test_bad_jobs_at_the_limit_mark_in_the_document_only() -> None:
+    world = World().queue("Q")
+    world.add("failure_counts", computingsite="Q", jobstatus="failed", njobs=5)
+    assert world.checks("document") == {"Q": "badsite"}
+    assert world.checks("production") == {"Q": None}
+
+
+def test_cap_of_a_resource_type() -> None:
+    """41 waiting jobs are more than 2 max(20, 5); only the document removes."""
+    world = World().queue("Q").jobs("Q", "running", 5).jobs("Q", "activated", 41)
+    world.queue("R").jobs("R", "running", 100).jobs("R", "activated", 900)
+    strict = AnalysisRules("production", cap_rt_effective=True)
+    assert world.checks(OVERLOAD_MIN_QUEUE=1000)["Q"] == "cap_rt"
+    assert world.checks("production", OVERLOAD_MIN_QUEUE=1000)["Q"] is None
+    assert world.checks(strict, OVERLOAD_MIN_QUEUE=1000)["Q"] == "cap_rt"
+
+
+def test_overloaded_queues_go_where_another_is_left() -> None:
+    world = World().queue("Q").jobs("Q", "running", 10).jobs("Q", "activated", 40)
+    assert world.checks() == {"Q": None}
+    world.queue("R").jobs("R", "running", 90).jobs("R", "activated", 60)
+    assert world.checks() == {"Q": "overloaded", "R": None}
+
+
+def test_hospital_queues_give_way() -> None:
+    assert World().queue("A_HOSPITAL").checks() == {"A_HOSPITAL": None}
+    assert World().queue("A_HOSPITAL").queue("B").checks()["A_HOSPITAL"] == "hospital"
+
+
+def test_a_reserve_is_used_only_without_listed_queues() -> None:
+    lists = {"includedsite": ["A", "AUTO"], "limitedsites": True}
+    assert World(**lists).queue("A").queue("B").checks() == {"A": None, "B": "notincluded"}
+    assert World(**lists).queue("A", maxtime=1).queue("B").checks()["B"] is None
+
+
+def test_an_endpoint_in_site_lists_its_queues() -> None:
+    world = World(site="A_DISK").queue("A").queue("B")
+    assert world.checks() == {"A": None, "B": "notincluded"}
+
+
+def test_a_preassigned_queue_that_fails_is_fatal() -> None:
+    world = World(site="A").queue("A", maxtime=1).queue("B")
+    assert world.decided().tasks["outcome"].to_list() == ["fatal"]
+
+
+def _with_input(**task: Any) -> World:
+    """Return a world whose input is whole at A and not at B."""
+    world = World(**task).queue("A").queue("B")
+    world.add("datasets", datasetname="D", is_master=True)
+    world.add("files", datasetname="D", lfn="f", fsize=GB)
+    return world.add("replicas", datasetname="D", ddm_endpoint_name="A_DISK", found=1, total=1)
+
+
+def test_the_first_loop_asks_for_locality() -> None:
+    decided = _with_input().decided()
+    assert decided.queues["check"].to_list() == [None, "data_locality"]
+    assert decided.tasks["loop"].to_list() == [1]
+
+
+def test_the_second_loop_does_not() -> None:
+    world = _with_input()
+    world.rows["queues"][0]["maxtime"] = 1
+    decided = world.decided()
+    assert decided.queues["check"].to_list() == ["shortwalltime", None]
+    assert decided.first_loop["check"].to_list() == ["shortwalltime", "data_locality"]
+    assert decided.tasks["loop"].to_list() == [2]
+
+
+@pytest.mark.parametrize(
+    "task",
+    [{"taskpriority": 2000}, {"iointensity": 100.0}, {"frozentime": AT.replace(hour=9)}],
+)
+def test_a_relaxation_suppresses_locality_in_the_document(task: Row) -> None:
+    world = _with_input(**task)
+    keys = {"IO_INTENSITY_CUTOFF_USER": 100, "DATA_CHECK_TIMEOUT_USER": 2}
+    assert world.checks("document", **keys) == {"A": None, "B": None}
+    assert world.checks("production", **keys)["B"] == "data_locality"
+
+
+def test_incomplete_input_ends_the_task() -> None:
+    world = _with_input()
+    world.rows["replicas"][0] |= {"found": 10, "total": 100}
+    assert world.decided().tasks["throttle"].to_list() == ["input_incomplete"]
+    world.rows["replicas"][0] |= {"found": 90}
+    assert world.decided().tasks["throttle"].to_list() == [None]
+
+
+def test_every_switch_is_a_field() -> None:
+    rules = AnalysisRules()
+    assert {name: getattr(rules, name) for name in SWITCHES} == {
+        name: switch.document for name, switch in SWITCHES.items()
+    }

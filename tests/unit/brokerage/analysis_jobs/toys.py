@@ -1,0 +1,66 @@
+"""Toy worlds for the analysis brokerage: tasks and queues that are harmless unless a column says otherwise."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
+from brokerlab.gdpconfig import Config
+
+Row = dict[str, Any]
+
+AT = datetime(2026, 6, 1, 12)
+SHARE = "User Analysis"
+TASK: Row = {
+    "jeditaskid": 1, "at": AT, "prodsourcelabel": "user", "gshare": SHARE, "username": "alice", "corecount": 1,
+    "ramcount": 2000, "ramunit": "MB", "resource_type": "SCORE", "cputime": 10.0, "cputimeunit": "HS06sPerEvent",
+    "cpuefficiency": 100.0, "atom_size": 0, "atom_size_effective": 1.0, "atom_nevents": 100, "n_jobs_to_submit": 10,
+}  # fmt: skip
+QUEUE: Row = {
+    "type": "analysis", "status": "online", "corecount": 1, "corepower": 10.0, "maxtime": 0, "mintime": 0,
+    "maxrss": 0.0, "minrss": 0.0, "maxwdir": 0.0, "releases": ["ANY"],
+}  # fmt: skip
+ENDPOINT: Row = {"is_default": True, "is_tape": False, "space_usable": 5000.0}
+
+
+class World:
+    """Tables that grow row by row."""
+
+    def __init__(self, **task: Any):
+        self.rows: dict[str, list[Row]] = {"tasks": [TASK | task]}
+
+    def add(self, table: str, **row: Any) -> World:
+        self.rows.setdefault(table, []).append(row)
+        return self
+
+    def queue(self, name: str, **columns: Any) -> World:
+        """Add a queue with one endpoint for input and output, and a pilot; ``e_NAME`` is a column of the endpoint."""
+        endpoint = {key[2:]: value for key, value in columns.items() if key.startswith("e_")}
+        own = {key: value for key, value in columns.items() if not key.startswith("e_")}
+        self.add("queues", **(QUEUE | own | {"panda_queue": name}))
+        for direction in ("input", "output"):
+            row = {"panda_queue": name, "direction": direction, "ddm_endpoint_name": f"{name}_DISK"}
+            self.add("queue_endpoints", **(row | ENDPOINT | endpoint))
+        return self.add("site_activity", computingsite=name, getjob=1)
+
+    def jobs(self, name: str, status: str, number: int, **more: Any) -> World:
+        row = {"gshare": SHARE, "resource_type": "SCORE"} | more
+        return self.add("job_stats", computingsite=name, jobstatus=status, njobs=number, **row)
+
+    def decided(
+        self, rules: str | AnalysisRules = "document", **settings: Any
+    ) -> AnalysisDecisions:
+        chosen = AnalysisRules(rules) if isinstance(rules, str) else rules
+        values = {f"jedi/anal_jobbroker/{key}": value for key, value in settings.items()}
+        tables = {
+            name: pl.DataFrame(rows, infer_schema_length=None) for name, rows in self.rows.items()
+        }
+        return decide(tables, rules=chosen, config=Config.empty().with_values(values))
+
+    def checks(self, rules: str | AnalysisRules = "document", **settings: Any) -> dict[str, Any]:
+        """Return why each queue was skipped; null for candidates."""
+        rows = self.decided(rules, **settings).queues.select("panda_queue", "check").rows()
+        return {name: None if check is None else str(check) for name, check in rows}
