@@ -292,8 +292,8 @@ def test_hint_mode_knows_no_list_and_no_nucleus(found: Found) -> None:
 
 def near_some_nucleus() -> World:
     """Return queues of a nucleus, of a satellite, sharing the nucleus's storage, and for tests; many jobs are moved."""
-    world = World(t1weight=-1, nucleus=None).queue("AT", site="NUC").queue("SAT").queue("SHARING")
-    world.nucleus("SAT", role="satellite", queues=["SAT"]).queue("Testing", site="NUC")
+    world = World(t1weight=-1, nucleus=None).queue("AT", site="NUC").queue("SHARING")
+    world.nucleus("SAT", role="satellite", queues=["SAT"]).queue("SAT").queue("Testing", site="NUC")
     place = {"panda_queue": "AT", "direction": "input", "ddm_endpoint_name": "SHARING_DATADISK"}
     for name in ("AT", "SHARING", "SAT"):
         world.jobs(name, transferring=2001)

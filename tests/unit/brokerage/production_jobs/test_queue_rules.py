@@ -524,6 +524,40 @@ def test_other_work_may_leave_the_nucleus(found: Found) -> None:
     assert found.checks() == {"AT": None, "SHARING": None, "ELSEWHERE": None}
 
 
+def two_at_nucleus(first: str, /, site: str | None = None, **shared: Any) -> Found:
+    """Ask about SHARED, whose storage SECOND reads, and OTHER, whose input storage AT reads, but not its output.
+
+    Args:
+        first: The first queue of the nucleus, AT or SECOND.
+        site: List of queues.
+        **shared: Columns of SHARED.
+    """
+    world = World(t1weight=-1, site=site).queue("AT", site="NUC").queue("SECOND", site="NUC")
+    world.queue("SHARED", **shared).queue("OTHER").endpoint("OUT_DISK")
+    output = {"panda_queue": "OTHER", "direction": "output"}
+    world.change("queue_endpoints", output, ddm_endpoint_name="OUT_DISK")
+    for reader, disk in (("AT", "OTHER_DATADISK"), ("SECOND", "SHARED_DATADISK")):
+        place = {"panda_queue": reader, "direction": "input", "ddm_endpoint_name": disk}
+        world.add("queue_endpoints", **place)
+    return ask(world.change("nuclei", queues=[first]))
+
+
+EVERY = "AT,SECOND,SHARED,OTHER"
+
+
+@cases(
+    (two_at_nucleus("SECOND"), None),
+    (two_at_nucleus("AT"), "t1_weight"),
+    (two_at_nucleus("SECOND", EVERY), None),
+    (two_at_nucleus("SECOND", EVERY, status="offline"), "t1_weight"),
+    (two_at_nucleus("SECOND", EVERY, type="analysis"), "t1_weight"),
+)
+def test_what_shares_the_storage_of_the_nucleus(found: Found, expected: str | None) -> None:
+    """Chapter 4.6: "sharing queues := online queues whose default output endpoint is among the inputs of the nucleus's first queue"."""
+    near = {"AT": None, "SECOND": None, "OTHER": "t1_weight"}
+    assert found.checks() == near | {"SHARED": expected}
+
+
 @cases(
     (judged({"iointensity": 500}, max_io_intensity=500), None),
     (judged({"iointensity": 501}, max_io_intensity=500), "io_intensity_max"),
