@@ -31,6 +31,8 @@ USUAL_KEYS = (
 """Ten keys of different kinds: links, nuclei, input, storage, disk traffic, weight, the choice of the nucleus."""
 WORTH = 0.01
 """A key is worth calibrating if, halved or doubled, it sends at least so many of the jobs elsewhere, beyond doubt [1]."""
+APART = 1.5
+"""Factor by which other values keep away from the half and the double of the current one."""
 DECADES = 10**4
 """Range of a key that may be 0, on a logarithmic scale."""
 
@@ -60,8 +62,8 @@ class Settings:
 def grid(row: CatalogueKey, current: Any, points: int) -> list[Any]:
     """Return values from the least to the largest sensible one, the current one, its half and its double among them.
 
-    Values between half and double are left out, so that no two are nearly the same; so is a 0 that only means the
-    default.
+    Values from a little below the half to a little above the double are left out, so that no two are nearly the same;
+    so is a 0 that only means the default.
 
     Args:
         row: The catalogue's row.
@@ -85,7 +87,7 @@ def grid(row: CatalogueKey, current: Any, points: int) -> list[Any]:
     inner = [
         value
         for value in _coarse(row, points)[1:-1]
-        if not near or not near[0] <= value <= near[-1]
+        if not near or not near[0] / APART <= value <= near[-1] * APART
     ]
     tried = [_coarse(row, points)[0], *inner, row.maximum, *near]
     return sorted({round(value) if row.type == "int" else float(value) for value in tried})
