@@ -16,11 +16,12 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")  # wrong policies are told
 def test_python_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synthesise(tmp_path / "data" / "demo", jobs=2_000, days=3, seed=1)
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 5
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)  # noqa: S102 - our own README
@@ -28,13 +29,16 @@ def test_python_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert first.height == other.height > 0
     assert first["ramcount"].drop_nulls().len() > 0
     assert (first["ramcount"] != other["ramcount"]).any()
+    removed, caps = names["removed"], names["caps"]
+    assert removed["n_pairs"].sum() == names["decided"].queues.height > 0  # type: ignore[attr-defined, index]
+    assert caps.filter("is_current")["n_pairs"].to_list() == [0]  # type: ignore[attr-defined]
 
 
 def test_commands_and_options_exist() -> None:
     lines = [
         line.split("#")[0] for line in README.splitlines() if line.startswith("    brokerlab ")
     ]
-    assert len(lines) == 3
+    assert len(lines) == 5
     for line in lines:
         words = shlex.split(line)[1:]
         depth = 2 if words[0] == "proposal" else 1
