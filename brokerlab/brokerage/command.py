@@ -108,15 +108,15 @@ def _replayed(opened: Archive, task: int, rules: ProductionRules, at: str, *, st
 
     moment = time_of(at or None, "--at")
     try:
-        return build(
-            opened, tasks=[task], at=moment, stage=stage, every=None, label=None, rules=rules
-        )
+        return build(opened, tasks=[task], at=moment, stage=stage, every=None, rules=rules)
     except DataError as problem:
         if not opened.has("tasks"):
             raise
-        known = opened.sql("select count(*) from tasks where jeditaskid = $task", {"task": task})
-        if not known.fetchall()[0][0]:
+        label = "select prodsourcelabel from tasks where jeditaskid = $task"
+        known = opened.sql(label, {"task": task}).fetchall()
+        if not known:
             raise DataError(f"{opened.path}: there is no task {task}") from None
         raise DataError(
-            f"{opened.path}: task {task} is not known to have been brokered: {problem}"
+            f"{opened.path}: task {task} (prodsourcelabel {known[0][0]}) is not known to have been brokered as "
+            f"production: {problem}"
         ) from None

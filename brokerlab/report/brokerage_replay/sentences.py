@@ -121,7 +121,7 @@ def _keys_in_short(study: Study) -> str:
     worth = moved.filter("worth")["key"].to_list()
     n = study.settings.keys.height
     if not worth:
-        return f"None of {n} settings moves {percent(WORTH)} of the jobs beyond doubt when it is halved or doubled."
+        return f"None of {n} settings tried moves {100 * WORTH:g} % of the jobs beyond doubt when halved or doubled."
     some = f"{listed(worth[:5])}{' and others' if len(worth) > 5 else ''}"
     return (
         f"Worth calibrating, of {n} settings tried: {some}; halved or doubled, each moves {100 * WORTH:g} % of the jobs or "
@@ -181,7 +181,7 @@ def settings(study: Study) -> Verdict:
         for row in keys.head(NAMED).iter_rows(named=True)
     ]
     still = keys.filter(pl.col("shift").fill_null(0) == 0)["key"].to_list()
-    none = f" {listed(still)} move nothing." if still else ""
+    none = f" {listed(still)} {'moves' if len(still) == 1 else 'move'} nothing." if still else ""
     return Verdict(
         kind="finding",
         subject="Settings",

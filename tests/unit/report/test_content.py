@@ -68,3 +68,17 @@ def test_jsonable_numbers():
     )
     assert plain == {"a": None, "b": 3, "c": [None, True]}
     json.dumps(plain, allow_nan=False)
+
+
+def test_a_part_may_name_its_sections_otherwise():
+    part = Part(
+        name="checks",
+        title="Checks",
+        verdict=Verdict(kind="finding", sentence="They decide."),
+        picture=("p",),
+        certainty=("c",),
+        headings={"picture": "The funnel"},
+    )
+    assert [heading for heading, _ in part.sections] == ["The funnel", "How sure"]
+    page = Page(report="r", question="q", verdict=part.verdict, parts=(part,))
+    assert Page.from_json(json.loads(json.dumps(page.to_json()))) == page
