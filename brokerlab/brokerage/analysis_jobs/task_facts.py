@@ -129,8 +129,6 @@ def _disk() -> dict[str, pl.Expr]:
         .then(pl.max_horizontal(direct, by_size))
         .otherwise(direct),
         "t_wdir_shared": _number("corecount") <= 1,
-        "t_work_b": work,
-        "t_out_b": units.out_bytes(),
     }
 
 
