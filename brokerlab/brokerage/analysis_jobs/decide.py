@@ -16,7 +16,8 @@ from brokerlab.brokerage.analysis_jobs.facts import World, in_loop, prepare
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.production_jobs.decide import in_parts
-from brokerlab.brokerage.production_jobs.pairs import ToEngine, evaluated, paired, solid
+from brokerlab.brokerage.production_jobs.evaluation import evaluated
+from brokerlab.brokerage.production_jobs.pairs import ToEngine, paired, solid
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules

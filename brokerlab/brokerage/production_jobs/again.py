@@ -12,6 +12,7 @@ from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.inputs.completeness import Completeness, completeness
 from brokerlab.brokerage.production_jobs.decide import decide, in_parts, settled
 from brokerlab.brokerage.production_jobs.decisions import Decisions, Part
+from brokerlab.brokerage.production_jobs.evaluation import evaluated
 from brokerlab.brokerage.production_jobs.facts import World
 from brokerlab.brokerage.production_jobs.late import (
     BOOTSTRAP_KEY,
@@ -25,7 +26,7 @@ from brokerlab.brokerage.production_jobs.late import (
     weight_keys,
 )
 from brokerlab.brokerage.production_jobs.nucleus import link_side, network_acts
-from brokerlab.brokerage.production_jobs.pairs import Facts, evaluated, matched
+from brokerlab.brokerage.production_jobs.pairs import Facts, matched
 from brokerlab.brokerage.production_jobs.recipe import PRODUCTION
 from brokerlab.brokerage.production_jobs.settings import JobSettings, read, share_settings
 from brokerlab.gdpconfig import Config

@@ -12,9 +12,10 @@ import polars as pl
 from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.contracts import TABLES
 from brokerlab.brokerage.production_jobs import ranking
-from brokerlab.brokerage.production_jobs.decisions import Decisions, Part, check_order
+from brokerlab.brokerage.production_jobs.decisions import RANKS, Decisions, Part, check_order
+from brokerlab.brokerage.production_jobs.evaluation import evaluated
 from brokerlab.brokerage.production_jobs.facts import World, prepare
-from brokerlab.brokerage.production_jobs.pairs import Facts, ToEngine, evaluated, paired, solid
+from brokerlab.brokerage.production_jobs.pairs import Facts, ToEngine, looked_up
 from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe, checks_of
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.frames import prepared
@@ -22,7 +23,7 @@ from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.numerics import IntArray
 
-PAIRS_AT_ONCE = 1_000_000
+PAIRS_AT_ONCE = 2_000_000
 """Pairs held in memory at once."""
 
 
@@ -69,10 +70,10 @@ def decide(
         recipe=recipe,
     )
     checks = checks_of(recipe, rules, world.settings, world.facts, ranking.LATE_CHECKS)
-    parts = [
+    parts = (
         settled(world, evaluated(part, checks, into), part, checks)
         for part in in_parts(world.facts)
-    ]
+    )
     return Decisions.of(world, checks, parts)
 
 
@@ -130,20 +131,24 @@ def settled(
     first, mark = first_reasons(pairs["failed"].to_numpy(), checks)
     left = pairs.select("t", "q", mark=_named(mark, names)).filter(pl.Series(first < 0))
     if world.hint:
-        codes = np.where(first < 0, mark, first)
-        return Part(pairs.with_columns(check=_named(codes, names)), None)
-    few = replace(
-        facts, tasks=facts.tasks.join(left, on="t", how="semi"), listed=left.select("t", "q")
-    )
+        check = _named(np.where(first < 0, mark, first), names)
+        nothing = (pl.lit(None, dtype=kind).alias(name) for name, kind in RANKS.items())
+        return Part(pairs.with_columns(check.alias("check"), *nothing), None)
     own = world.recipe.weight(world.rules, world.settings).meta.root_names()
-    numbers = solid(paired(few, {*ranking.INPUTS, *own}).collect("polars").to_native())
+    numbers = looked_up(facts, left.select("t", "q"), {*ranking.INPUTS, *own})
     late = ranking.ranked(
-        left.join(numbers, on=["t", "q"]), names,
+        left.hstack(numbers.drop("t", "q")), names,
         rules=world.rules, settings=world.settings, recipe=world.recipe, off=off,
     )  # fmt: skip
-    codes = first.copy()  # `late` has the rows of `left`, in the same order: by t and q
-    codes[first < 0] = late["check"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
-    return Part(pairs.with_columns(check=_named(codes, names)), late)
+    # `late` has the rows of `left`, in the same order: by t and q
+    at = np.full(pairs.height, left.height, dtype=np.uint32)
+    at[first < 0] = np.arange(left.height, dtype=np.uint32)
+    codes = np.append(late["check"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy(), -1)
+    check = _named(np.where(first < 0, codes[at], first), names)
+    ranks = pl.concat(
+        [late.select(*RANKS), pl.DataFrame({name: [None] for name in RANKS}, schema=RANKS)]
+    )
+    return Part(pairs.hstack([check.alias("check"), *ranks[pl.Series(at)]]), late)
 
 
 def first_reasons(failed: IntArray, checks: Sequence[Check]) -> tuple[IntArray, IntArray]:

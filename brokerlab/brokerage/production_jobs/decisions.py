@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,14 @@ import polars as pl
 from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.production_jobs import ranking
 from brokerlab.brokerage.production_jobs.facts import World
+from brokerlab.brokerage.production_jobs.pairs import Facts, positions
 
 PENDING_MIN = 60
 """A task without candidates waits as long [min]."""
 TEMPORARY = "temporary problem"
 """Stage at which queues with a temporary mark are removed."""
+RANKS = {"weight": pl.Float64(), "rank": pl.Int64(), "jumbo": pl.Boolean()}
+"""What a pair has of its place."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class Part:
     """The decisions on some tasks.
 
     Attributes:
-        pairs: ``t, q, failed, check``, sorted by t, q.
+        pairs: ``t, q, failed, check, weight, rank, jumbo``, sorted by t, q.
         late: What :func:`~.ranking.ranked` says of the pairs that no persistent check removed; null in hint mode.
     """
 
@@ -54,37 +57,20 @@ class Decisions:
     world: World
 
     @classmethod
-    def of(cls, world: World, checks: Sequence[Check], parts: Sequence[Part]) -> Decisions:
-        """Name tasks and queues and sum up the tasks."""
-        facts = world.facts
-        names = pl.Enum(facts.queues["panda_queue"].unique().sort())
-        named = facts.queues.select("q", pl.col("panda_queue").cast(names))
-        keys = facts.tasks.select("t", "jeditaskid", "snapshot")
-        found = [part.late for part in parts if part.late is not None]
-        late = pl.concat(found) if found else None
-        pairs = pl.concat(part.pairs for part in parts)
-        ranks = {"weight": pl.Float64, "rank": pl.Int64, "jumbo": pl.Boolean}
-        if late is None:
-            pairs = pairs.with_columns(pl.lit(None, dtype=d).alias(n) for n, d in ranks.items())
-        else:
-            pairs = pairs.join(
-                late.select("t", "q", *ranks), on=["t", "q"], how="left", maintain_order="left"
-            )
-
-        def with_names(frame: pl.DataFrame) -> pl.DataFrame:
-            return (
-                frame.join(named, on="q", how="left", maintain_order="left")
-                .join(keys, on="t", how="left", maintain_order="left")
-                .select("jeditaskid", "snapshot", "panda_queue", pl.exclude("t", "q", *KEYS))
-            )
-
-        queues = with_names(pairs)
-        weighed = (
-            with_names(ranking.reported(late, rules=world.rules))
-            if late is not None
-            else pl.DataFrame()
-        )
-        return cls(queues, weighed, _of_tasks(world, pairs, checks), tuple(checks), world)
+    def of(cls, world: World, checks: Sequence[Check], parts: Iterable[Part]) -> Decisions:
+        """Name tasks and queues and sum up the tasks; a part is let go before the next is asked for."""
+        steps = stages(checks)
+        queues, weighed, summed = [], [], []
+        for part in parts:
+            queues.append(_with_names(world.facts, part.pairs))
+            summed.append(_summed(part.pairs, steps["step"]))
+            if part.late is not None:
+                weighed.append(
+                    _with_names(world.facts, ranking.reported(part.late, rules=world.rules))
+                )
+        tasks = _of_tasks(world, pl.concat(summed), steps)
+        told = pl.concat(weighed) if weighed else pl.DataFrame()
+        return cls(pl.concat(queues), told, tasks, tuple(checks), world)
 
     def to_frame(self) -> pl.DataFrame:
         """Return the decisions on queues."""
@@ -105,7 +91,15 @@ class Decisions:
         return self.tasks._repr_html_()
 
 
-KEYS = ("jeditaskid", "snapshot", "panda_queue")
+def _with_names(facts: Facts, frame: pl.DataFrame) -> pl.DataFrame:
+    """Put the keys of the decision in the place of the numbers ``t, q``."""
+    names = facts.queues["panda_queue"]
+    queues = names.cast(pl.Enum(names.unique().sort())).to_frame()
+    tasks = facts.tasks.select("jeditaskid", "snapshot")
+    task = positions(facts.tasks["t"], frame["t"])
+    queue = positions(facts.queues["q"], frame["q"])
+    keys = tasks[pl.Series(task)].hstack(queues[pl.Series(queue)])
+    return keys.hstack(frame.drop("t", "q"))
 
 
 def check_order(checks: Sequence[Check]) -> list[str]:
@@ -129,18 +123,39 @@ def stages(checks: Sequence[Check]) -> pl.DataFrame:
     return frame.with_columns(pl.col("check").cast(pl.Enum(order)))
 
 
-def _of_tasks(world: World, pairs: pl.DataFrame, checks: Sequence[Check]) -> pl.DataFrame:
-    """Sum up the tasks."""
-    removed = pairs.lazy().join(stages(checks).lazy(), on="check", how="left")
-    passed = pl.col("check").is_null()
-    last = pl.col("stage").sort_by("step", nulls_last=False).last()
-    summed = removed.group_by("t").agg(
-        n_queues=pl.len().cast(pl.Int64), n_candidates=passed.sum().cast(pl.Int64), stage=last
+def _summed(pairs: pl.DataFrame, steps: pl.Series) -> pl.DataFrame:
+    """Return ``t, n_queues, n_candidates, step`` of the tasks; ``step`` is the last one that removed a queue.
+
+    Args:
+        pairs: ``t, check``.
+        steps: The step of each check, in order.
+    """
+    step = steps.gather(pairs["check"].to_physical())
+    return (
+        pairs.select("t", step)
+        .group_by("t", maintain_order=True)
+        .agg(
+            n_queues=pl.len().cast(pl.Int64),
+            n_candidates=pl.col("step").null_count().cast(pl.Int64),
+            step=pl.col("step").max(),
+        )
     )
+
+
+def _of_tasks(world: World, summed: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """Tell how the tasks ended.
+
+    Args:
+        world: What was decided on.
+        summed: Results of :func:`_summed`.
+        steps: Result of :func:`stages`.
+    """
+    named = steps.select("stage", "step").unique()
     outcome = pl.when(pl.col("n_candidates") > 0).then(pl.lit("candidates"))
     tasks = (
         world.tasks.lazy()
-        .join(summed, on="t", how="left")
+        .join(summed.lazy(), on="t", how="left")
+        .join(named.lazy(), on="step", how="left")
         .join(world.outcomes.lazy(), on="t", how="left")
         .with_columns(pl.col("n_queues", "n_candidates").fill_null(0))
         .with_columns(outcome=pl.coalesce("outcome", outcome, pl.lit("no_candidates")))

@@ -1,7 +1,7 @@
 """(task, queue) pairs in the engine: the cross product, the facts joined to it, the checks evaluated on it.
 
 A *side* is a table of facts by a number of the task and a number of the queue; one whole-number key joins it.
-Checks name the columns they read, so only the sides that are read are joined.
+Only the sides whose columns are asked for are joined.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from brokerlab.brokerage.check import Check
 from brokerlab.numerics import IntArray
 
 UIntArray = npt.NDArray[np.uint32]
@@ -61,7 +60,12 @@ class Facts:
     sides: tuple[Side, ...]
 
 
-def paired(facts: Facts, columns: Iterable[str], into: ToEngine | None = None) -> nw.LazyFrame[Any]:
+def paired(
+    facts: Facts,
+    columns: Iterable[str],
+    into: ToEngine | None = None,
+    pairs: pl.DataFrame | None = None,
+) -> nw.LazyFrame[Any]:
     """Return the candidate pairs with the columns asked for.
 
     Args:
@@ -69,15 +73,16 @@ def paired(facts: Facts, columns: Iterable[str], into: ToEngine | None = None) -
         columns: Columns of tasks, queues and sides.
         into: Puts frames into an engine; null: Polars, where facts are looked up by position, which costs a
             fraction of a join.
+        pairs: ``t, q`` of the pairs; null = :func:`matched`.
 
     Returns:
-        ``t, q`` and the columns, lazy; in Polars sorted by t, q.
+        ``t, q`` and the columns, lazy; in Polars in the order of the pairs.
     """
     wanted = set(columns) - {"t", "q"}
-    sides = [side for side in facts.sides if wanted & set(side.missing)]
-    pairs = matched(facts)
+    pairs = matched(facts) if pairs is None else pairs
     if into is None:
-        return nw.from_native(_looked_up(facts, pairs, wanted, sides)).lazy()
+        return nw.from_native(looked_up(facts, pairs, wanted)).lazy()
+    sides = [side for side in facts.sides if wanted & set(side.missing)]
     keys_t = {side.task_key for side in sides} | {"t"}
     keys_q = {side.queue_key for side in sides} | {"q"}
     tasks = facts.tasks.select(sorted((wanted | keys_t) & set(facts.tasks.columns)))
@@ -89,17 +94,25 @@ def paired(facts: Facts, columns: Iterable[str], into: ToEngine | None = None) -
 
 
 def matched(facts: Facts) -> pl.DataFrame:
-    """Return ``t, q`` of the candidates, sorted."""
-    listed = facts.listed["t"].unique()
-    free = facts.tasks.filter(~pl.col("t").is_in(listed.implode())).select("t", "t_version")
-    every = facts.queues.filter("q_candidate").select("q", "q_version")
-    if pl.concat([every["q_version"], free["t_version"].rename("q_version")]).n_unique() > 1:
-        pairs = free.join(every, left_on="t_version", right_on="q_version").select("t", "q")
-    else:
-        pairs = free.select("t").join(every.select("q"), how="cross", maintain_order="left_right")
-        if not len(listed):
-            return pairs
-    return pl.concat([pairs, facts.listed.select("t", "q")]).sort("t", "q")
+    """Return ``t, q`` of the candidates, sorted by task, then queue."""
+    tasks = facts.tasks.select("t", "t_version").sort("t")
+    t, versions = tasks["t"].to_numpy(), tasks["t_version"].to_numpy()
+    own = facts.listed.select("t", "q").sort("t", "q")
+    first, last = (np.searchsorted(own["t"].to_numpy(), t, side) for side in ("left", "right"))
+    every = facts.queues.filter("q_candidate").sort("q").partition_by("q_version", as_dict=True)
+    of_version = {key: frame["q"].to_numpy() for (key,), frame in every.items()}
+    rows_of = {key: np.flatnonzero((versions == key) & (first == last)) for key in of_version}
+    n = last - first
+    for key, rows in rows_of.items():
+        n[rows] = len(of_version[key])
+    start = np.cumsum(n) - n
+    q = np.empty(n.sum(), dtype=np.int64)
+    for key, rows in rows_of.items():
+        q[start[rows][:, None] + np.arange(len(of_version[key]))] = of_version[key]
+    rows = np.flatnonzero(first < last)
+    places = np.repeat(start[rows], n[rows]) + _counting(n[rows])
+    q[places] = own["q"].to_numpy()[np.repeat(first[rows], n[rows]) + _counting(n[rows])]
+    return pl.DataFrame({"t": np.repeat(t, n), "q": q})
 
 
 def _lazy(into: ToEngine, frame: pl.DataFrame) -> nw.LazyFrame[Any]:
@@ -122,22 +135,27 @@ def _joined(
     return joined.select(*before, *filled)
 
 
-def _looked_up(
-    facts: Facts, pairs: pl.DataFrame, wanted: set[str], sides: Sequence[Side]
-) -> pl.DataFrame:
-    """Return the pairs with their columns, each taken from its table by position."""
-    task = _positions(facts.tasks["t"], pairs["t"])
-    queue = _positions(facts.queues["q"], pairs["q"])
+def looked_up(facts: Facts, pairs: pl.DataFrame, wanted: set[str]) -> pl.DataFrame:
+    """Return the pairs with their columns, each taken from its table by position.
+
+    Args:
+        facts: The facts.
+        pairs: ``t, q``.
+        wanted: Columns of tasks, queues and sides.
+    """
+    task = positions(facts.tasks["t"], pairs["t"])
+    queue = positions(facts.queues["q"], pairs["q"])
     parts = [pairs]
     for frame, rows in ((facts.tasks, task), (facts.queues, queue)):
         names = sorted(wanted & set(frame.columns))
         if names:
             parts.append(frame.select(names)[pl.Series(rows)])
-    for side in sides:
-        of_task, of_queue = facts.tasks[side.task_key], facts.queues[side.queue_key]
+    for side in facts.sides:
         names = [name for name in side.missing if name in wanted]
-        rows = _side_rows(side, of_task.to_numpy(), of_queue.to_numpy(), task, queue)
-        parts.append(_with_missing(side, names)[pl.Series(rows)])
+        if names:
+            keys = facts.tasks[side.task_key].to_numpy(), facts.queues[side.queue_key].to_numpy()
+            kept, numbers = _numbered(side, *keys)
+            parts.append(_with_missing(side, kept, names)[pl.Series(numbers(task, queue))])
     return solid(pl.concat(parts, how="horizontal"))
 
 
@@ -150,7 +168,7 @@ def solid(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(frame.get_columns())
 
 
-def _positions(keys: pl.Series, wanted: pl.Series) -> UIntArray:
+def positions(keys: pl.Series, wanted: pl.Series) -> UIntArray:
     """Return at which position of ``keys`` (distinct, not negative) each value stands."""
     places = np.zeros(int(keys.max() or 0) + 1, dtype=np.uint32)  # type: ignore[arg-type]
     places[keys.to_numpy()] = np.arange(len(keys), dtype=np.uint32)
@@ -158,54 +176,43 @@ def _positions(keys: pl.Series, wanted: pl.Series) -> UIntArray:
     return found
 
 
-def _side_rows(
-    side: Side, of_task: IntArray, of_queue: IntArray, task: UIntArray, queue: UIntArray
-) -> UIntArray:
-    """Return the row of a side for each pair; the row after the last one where it has none."""
-    keys = side.rows[side.task_key].to_numpy(), side.rows[side.queue_key].to_numpy()
-    height, width = (int(key.max()) + 1 if len(key) else 0 for key in keys)
-    # one line and one column more stand for keys that no row has
-    line = np.where((of_task >= 0) & (of_task < height), of_task, height) * (width + 1)
-    column = np.where((of_queue >= 0) & (of_queue < width), of_queue, width)
-    rows = np.full((height + 1) * (width + 1), side.rows.height, dtype=np.uint32)
-    rows[keys[0] * (width + 1) + keys[1]] = np.arange(side.rows.height, dtype=np.uint32)
-    found: UIntArray = rows[line[task] + column[queue]]
+def _counting(n: IntArray) -> IntArray:
+    """Return 0, 1... up to each number, one after the other."""
+    found: IntArray = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
     return found
 
 
-def _with_missing(side: Side, names: Sequence[str]) -> pl.DataFrame:
-    """Return the facts of a side and, as its last row, what holds where there is no row."""
-    kept = side.rows.select(names)
+def _numbered(
+    side: Side, of_task: IntArray, of_queue: IntArray
+) -> tuple[pl.DataFrame, Callable[[UIntArray, UIntArray], UIntArray]]:
+    """Return the rows of a side that these tasks may have, and a function from positions of pairs to them.
+
+    The function returns the number of the row; the one after the last where a pair has none.
+    """
+    low, high = (int(end(of_task)) if len(of_task) else 0 for end in (np.min, np.max))
+    kept = side.rows.filter(pl.col(side.task_key).is_between(low, high))
+    lines, columns = (kept[key].to_numpy() for key in (side.task_key, side.queue_key))
+    width = int(columns.max()) + 1 if len(columns) else 0
+    # one column more stands for keys that no row has
+    rows = np.full((high - low + 1) * (width + 1), kept.height, dtype=np.uint32)
+    rows[(lines - low) * (width + 1) + columns] = np.arange(kept.height, dtype=np.uint32)
+    line = (of_task - low) * (width + 1)
+    column = np.where((of_queue >= 0) & (of_queue < width), of_queue, width)
+
+    def numbers(task: UIntArray, queue: UIntArray) -> UIntArray:
+        found: UIntArray = rows[line[task] + column[queue]]
+        return found
+
+    return kept, numbers
+
+
+def _with_missing(side: Side, rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Return facts of a side and, as the last row, what holds where there is no row."""
+    kept = rows.select(names)
     last = pl.DataFrame({name: [side.missing[name]] for name in names}, schema=kept.schema)
     filled = [
         pl.col(name).fill_null(side.missing[name])
         for name in names
         if side.missing[name] is not None
     ]
-    return pl.concat([kept.with_columns(filled), last])
-
-
-def evaluated(facts: Facts, checks: Sequence[Check], into: ToEngine | None = None) -> pl.DataFrame:
-    """Return which checks skip which pairs.
-
-    Args:
-        facts: The facts.
-        checks: As many as :data:`.recipe.MOST_CHECKS` at most, in order.
-        into: Puts frames into an engine, see :func:`paired`.
-
-    Returns:
-        ``t, q, failed``: bit i of ``failed`` (i64) is set where check i says skip; sorted by t, q.
-    """
-    inputs = {name for check in checks for name in check.inputs}
-    pairs = paired(facts, inputs, into)
-    bits = [
-        nw.when(check.skip.fill_null(value=False)).then(nw.lit(1 << bit)).otherwise(nw.lit(0))
-        for bit, check in enumerate(checks)
-    ]
-    failed = bits[0]
-    for bit in bits[1:]:
-        failed = failed + bit
-    frame: pl.DataFrame = (
-        pairs.select("t", "q", failed=failed.cast(nw.Int64())).collect("polars").to_native()
-    )
-    return frame if into is None else frame.sort("t", "q")
+    return pl.concat([kept.with_columns(filled), last], rechunk=True)

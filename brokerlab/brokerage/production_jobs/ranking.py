@@ -61,8 +61,8 @@ def ranked(
     """Return what becomes of the queues that no single check removed.
 
     Args:
-        survivors: ``t, q, mark`` (name of the last temporary check, null: none) and :data:`INPUTS`; ``q``
-            ascends with the queue's name.
+        survivors: ``t, q, mark`` (name of the last temporary check, null: none) and :data:`INPUTS`, sorted by t,
+            q; ``q`` ascends with the queue's name.
         names: Names of all checks.
         rules: Strictness, caps, bootstrap and the other known differences.
         settings: Limits in force.
@@ -75,7 +75,7 @@ def ranked(
         other counts.
     """
     asked = _asked(off or {})
-    frame = survivors.sort("t", "q").with_columns(_to_move(rules, settings))
+    frame = survivors.with_columns(_to_move(rules, settings))
     frame = frame.with_columns(
         check=pl.when(pl.col("moves_too_much") & asked("input_to_move"))
         .then(pl.lit("input_to_move", dtype=names))
@@ -226,11 +226,14 @@ def _best(frame: pl.DataFrame, names: pl.Enum) -> pl.DataFrame:
     jumbo = pl.col("t_jumbo") & pl.col("q_jumbo")
     frame = frame.with_columns(jumbo=jumbo & pl.col("check").is_null())
     frame = frame.with_columns(order=pl.when("bootstrap").then(0.0).otherwise("weight"))
-    order = frame.filter(pl.col("check").is_null() & ~pl.col("jumbo")).sort(
-        "t", "bootstrap", "order", "q", descending=[False, True, True, False]
+    order = (
+        frame.select("t", "q", "bootstrap", "order", "check", "jumbo", row=pl.int_range(pl.len()))
+        .filter(pl.col("check").is_null() & ~pl.col("jumbo"))
+        .sort("t", "bootstrap", "order", "q", descending=[False, True, True, False])
+        .select("row", rank=pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("t"))
     )
-    order = order.select("t", "q", rank=pl.int_range(1, pl.len() + 1).over("t").cast(pl.Int64))
-    frame = frame.join(order, on=["t", "q"], how="left", maintain_order="left")
+    ranks = pl.repeat(None, frame.height, dtype=pl.Int64, eager=True)
+    frame = frame.with_columns(rank=ranks.scatter(order["row"], order["rank"]))
     late = pl.col("rank") > BEST
     return frame.with_columns(
         check=pl.when(late).then(pl.lit("rank", dtype=names)).otherwise("check"),

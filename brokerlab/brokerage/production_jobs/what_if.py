@@ -9,7 +9,8 @@ import polars as pl
 from brokerlab.brokerage.production_jobs.again import facts_of
 from brokerlab.brokerage.production_jobs.decide import settled
 from brokerlab.brokerage.production_jobs.decisions import Decisions, Part
-from brokerlab.brokerage.production_jobs.pairs import Facts, evaluated
+from brokerlab.brokerage.production_jobs.evaluation import evaluated
+from brokerlab.brokerage.production_jobs.pairs import Facts
 from brokerlab.brokerage.production_jobs.ranking import LATE_CHECKS
 
 LAST = "rank"

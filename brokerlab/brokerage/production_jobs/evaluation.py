@@ -1,0 +1,178 @@
+"""Ask the checks about the pairs, and about each thing that they can tell apart only once.
+
+A check reads a few columns, so most pairs look the same to it: all tasks of eight cores at queues of eight cores. In
+Polars, checks to which pairs come in few kinds are evaluated on one pair of each kind, and the answers are handed out
+by position. The others, and all checks in other engines, are evaluated on the pairs themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.production_jobs.pairs import (
+    Facts,
+    ToEngine,
+    UIntArray,
+    looked_up,
+    matched,
+    paired,
+    positions,
+)
+
+FEW_PAIRS = 50_000
+"""Up to so many pairs, looking for kinds costs more than it saves."""
+PAIRS_PER_KIND = 8
+"""Kinds are worth a table of their own where so many pairs, on average, share one."""
+
+
+def evaluated(facts: Facts, checks: Sequence[Check], into: ToEngine | None = None) -> pl.DataFrame:
+    """Return which checks skip which pairs.
+
+    Args:
+        facts: The facts.
+        checks: As many as :data:`.recipe.MOST_CHECKS` at most, in order.
+        into: Puts frames into an engine, see :func:`.pairs.paired`.
+
+    Returns:
+        ``t, q, failed``: bit i of ``failed`` (i64) is set where check i says skip; sorted by t, q.
+    """
+    bits = {check.name: bit for bit, check in enumerate(checks)}
+    if into is not None:
+        return _bits(paired(facts, _inputs(checks), into), checks, bits).sort("t", "q")
+    pairs = matched(facts)
+    if pairs.height <= FEW_PAIRS:
+        return _bits(paired(facts, _inputs(checks), pairs=pairs), checks, bits)
+    coarse, fine = _sorted_out(facts, checks, pairs.height // PAIRS_PER_KIND)
+    if fine:
+        failed = (
+            _bits(paired(facts, _inputs(fine), pairs=pairs), fine, bits)["failed"].to_numpy().copy()
+        )
+    else:
+        failed = np.zeros(pairs.height, dtype=np.int64)
+    task = positions(facts.tasks["t"], pairs["t"])
+    queue = positions(facts.queues["q"], pairs["q"])
+    for kinds in coarse:
+        answers = _bits(_every_kind(kinds), kinds.checks, bits)["failed"].to_numpy()
+        line = kinds.of_task * np.uint32(kinds.facts.queues.height)
+        failed |= answers[line[task] + kinds.of_queue[queue]]
+    return pairs.with_columns(failed=pl.Series(failed))
+
+
+def _inputs(checks: Iterable[Check]) -> set[str]:
+    return {name for check in checks for name in check.inputs}
+
+
+def _bits(pairs: nw.LazyFrame[Any], checks: Iterable[Check], bits: dict[str, int]) -> pl.DataFrame:
+    """Return ``t, q`` and the bits of the checks that say skip."""
+    set_bits = [
+        nw.when(check.skip.fill_null(value=False))
+        .then(nw.lit(1 << bits[check.name]))
+        .otherwise(nw.lit(0))
+        for check in checks
+    ]
+    failed = set_bits[0]
+    for bit in set_bits[1:]:
+        failed = failed + bit
+    frame: pl.DataFrame = (
+        pairs.select("t", "q", failed=failed.cast(nw.Int64())).collect("polars").to_native()
+    )
+    return frame
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Checks, and the kinds of tasks and queues that they tell apart.
+
+    Attributes:
+        checks: The checks.
+        facts: The facts of one task and one queue of each kind; ``t`` and ``q`` are numbers of kinds.
+        of_task: Kind of each task.
+        of_queue: Kind of each queue.
+    """
+
+    checks: tuple[Check, ...]
+    facts: Facts
+    of_task: UIntArray
+    of_queue: UIntArray
+
+    @classmethod
+    def of(cls, facts: Facts, checks: tuple[Check, ...]) -> Kinds:
+        """Find the kinds that checks tell apart."""
+        tasks, of_task = _distinct(_told_apart(facts, checks, "tasks"), "t")
+        queues, of_queue = _distinct(_told_apart(facts, checks, "queues"), "q")
+        return cls(checks, replace(facts, tasks=tasks, queues=queues), of_task, of_queue)
+
+
+def _told_apart(facts: Facts, checks: Iterable[Check], which: str) -> pl.DataFrame:
+    """Return all that checks see of tasks or of queues: columns, and keys of facts of pairs."""
+    wanted = _inputs(checks)
+    key = {"tasks": "task_key", "queues": "queue_key"}[which]
+    keys = {getattr(side, key) for side in facts.sides if wanted & set(side.missing)}
+    frame: pl.DataFrame = getattr(facts, which)
+    return frame.select(sorted((wanted | keys) & set(frame.columns)))
+
+
+def _n_kinds(facts: Facts, checks: Iterable[Check]) -> int:
+    """Return how many kinds of pairs checks tell apart."""
+    frames = (_told_apart(facts, checks, which) for which in ("tasks", "queues"))
+    return math.prod(frame.n_unique() if frame.width else 1 for frame in frames)
+
+
+def _distinct(frame: pl.DataFrame, name: str) -> tuple[pl.DataFrame, UIntArray]:
+    """Return the distinct rows with their numbers, and the number of each row."""
+    if not frame.width:
+        return pl.DataFrame({name: pl.Series([0], dtype=pl.Int64)}), np.zeros(
+            frame.height, np.uint32
+        )
+    kinds = frame.unique(maintain_order=True).with_columns(
+        pl.int_range(pl.len(), dtype=pl.Int64).alias(name)
+    )
+    numbers = frame.join(
+        kinds, on=frame.columns, how="left", nulls_equal=True, maintain_order="left"
+    )
+    return kinds, numbers[name].cast(pl.UInt32).to_numpy()
+
+
+def _every_kind(kinds: Kinds) -> nw.LazyFrame[Any]:
+    """Return one pair of each kind with what the checks read."""
+    facts = kinds.facts
+    pairs = facts.tasks.select("t").join(
+        facts.queues.select("q"), how="cross", maintain_order="left_right"
+    )
+    return nw.from_native(looked_up(facts, pairs, _inputs(kinds.checks))).lazy()
+
+
+def _sorted_out(
+    facts: Facts, checks: Sequence[Check], most: int
+) -> tuple[list[Kinds], list[Check]]:
+    """Put checks together that share few kinds.
+
+    Args:
+        facts: The facts.
+        checks: The checks.
+        most: Kinds that a table of them may have.
+
+    Returns:
+        The tables, and the checks that tell apart too many pairs.
+    """
+    sizes = {check.name: _n_kinds(facts, (check,)) for check in checks}
+    tables: list[tuple[Check, ...]] = []
+    for check in sorted(checks, key=lambda each: sizes[each.name]):
+        if sizes[check.name] > most:
+            continue
+        for number, table in enumerate(tables):
+            if _n_kinds(facts, (*table, check)) <= most:
+                tables[number] = (*table, check)
+                break
+        else:
+            tables.append((check,))
+    fine = [check for check in checks if sizes[check.name] > most]
+    return [Kinds.of(facts, table) for table in tables], fine
