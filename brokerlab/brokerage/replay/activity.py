@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -42,6 +43,7 @@ def site_activity_of_data(site_data: Any, clock: Clock) -> pl.DataFrame:
     """Return what the pilots of each queue did in the last three hours, from the snapshots of the system.
 
     Rows of flag ``analysis`` count for queues named ``ANALY_...`` only, rows of another window than 3 h not at all.
+    Where the last row is 3 h old or older no pilot has been seen; its last start stands.
 
     Args:
         site_data: Table ``site_data`` of any engine.
@@ -55,12 +57,33 @@ def site_activity_of_data(site_data: Any, clock: Clock) -> pl.DataFrame:
     analysis = nw.col("site").str.starts_with(_ANALYSIS_QUEUE)
     meant = (analysis & (flag == "analysis")) | (~analysis & (flag == "production"))
     held = as_of(site_data, "site_data", _DATA, clock, entity=["site"], where=hours & meant)
+    held = _silenced(held, clock)
     keys = [name for name in ("snapshot",) if name in held.columns]
     return (
         held.group_by(*keys, computingsite="site")
         .agg(pl.col("getjob", "updatejob").sum(), pl.col("laststart").max())
         .sort(*keys, "computingsite")
     )
+
+
+def _silenced(held: pl.DataFrame, clock: Clock) -> pl.DataFrame:
+    """Count no pilots where a queue's last row is too old to tell of the last three hours; its last start stands."""
+    at = pl.DataFrame({"snapshot": clock.snapshots, "at": clock.at_us}).with_columns(
+        pl.col("at").cast(pl.Datetime("us"))
+    )
+    oldest, latest = held["ts"].min(), at["at"].max()
+    window = timedelta(seconds=WINDOW_S)
+    if not isinstance(oldest, datetime) or not isinstance(latest, datetime):
+        return held
+    if oldest > latest - window:
+        return held
+    if "snapshot" not in held.columns:
+        held = at.select("snapshot").join(held, how="cross")
+    silent = (pl.col("ts") <= pl.col("at") - window).fill_null(value=False)
+    pilots = [
+        pl.when(silent).then(0).otherwise(name).alias(name) for name in ("getjob", "updatejob")
+    ]
+    return held.join(at, on="snapshot", maintain_order="left").with_columns(pilots)
 
 
 def site_activity_of_jobs(

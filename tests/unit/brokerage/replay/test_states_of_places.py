@@ -169,6 +169,28 @@ def test_pilots_from_the_system() -> None:
     assert found.rows() == [("ANALY_X", 5, 6, at(-5)), ("Q", 1, 2, at(-5))]
 
 
+def test_a_queue_that_fell_silent_has_no_pilots() -> None:
+    """A row tells of the three hours before it; three hours later nothing is known, but the last start stands."""
+    frame = pl.DataFrame(
+        {
+            "site": ["GONE", "LIVE", "LIVE"],
+            "flag": ["production"] * 3,
+            "hours": [3] * 3,
+            "getjob": [10, 20, 30],
+            "updatejob": [5, 6, 7],
+            "laststart": [at(-5)] * 3,
+            "ts": [at(0), at(0), at(170)],
+        }
+    )
+    found = replay.site_activity_of_data(frame, Clock.of(instants_of(179, 180)))
+    rows = {(row[0], row[1]): row[2:] for row in found.rows()}
+    assert rows[0, "GONE"] == (10, 5, at(-5))
+    assert rows[1, "GONE"] == (0, 0, at(-5))
+    assert rows[0, "LIVE"] == rows[1, "LIVE"] == (30, 7, at(-5))
+    alone = replay.site_activity_of_data(frame.head(1), Clock.of(instants_of(180)))
+    assert alone.drop("snapshot").rows() == [("GONE", 0, 0, at(-5))]
+
+
 spells = st.lists(
     st.tuples(st.sampled_from(["Q", "R", "Q/X"]), st.integers(-300, 300), st.integers(1, 300)),
     max_size=12,
