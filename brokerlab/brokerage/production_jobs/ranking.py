@@ -247,7 +247,9 @@ def _best(frame: pl.DataFrame, names: pl.Enum) -> pl.DataFrame:
 
 def _shares(weight: pl.Expr) -> pl.Expr:
     """Return the part of a task's jobs that each weight stands for; candidates without weight only share alike."""
-    total, number = weight.sum().over("t"), weight.count().over("t")
+    # one after the other: a plain sum differs in the last bit with how the rows came to be sorted
+    total = weight.fill_null(0.0).cum_sum().last().over("t")
+    number = weight.count().over("t")
     alike = pl.when(weight.is_not_null()).then(1 / number)
     return pl.when(total > 0).then(weight / total).otherwise(alike)
 
