@@ -131,6 +131,8 @@ def _keys_in_short(study: Study) -> str:
 
 def checks(study: Study) -> Verdict:
     """Say what removes queues, and how many tasks are left without one."""
+    if not study.n_pairs:
+        return Verdict(kind="no_answer", subject="Checks", sentence=f"No answer: {_nothing(study)}")
     stages = (
         study.decisions.tasks.drop_nulls("stage")["stage"]
         .value_counts()
@@ -178,8 +180,10 @@ def settings(study: Study) -> Verdict:
     top = [
         f"{row['key']} ({percent(row['shift'], row['lo'], row['hi'])} of the {_things(row['decides'])} at "
         f"{row['at']:g}{_unit(row['unit'])})"
-        for row in keys.head(NAMED).iter_rows(named=True)
+        for row in keys.filter(pl.col("shift") > 0).head(NAMED).iter_rows(named=True)
     ]
+    if not top:
+        return Verdict(kind="finding", subject="Settings", sentence=_keys_in_short(study))
     still = keys.filter(pl.col("shift").fill_null(0) == 0)["key"].to_list()
     none = f" {listed(still)} {'moves' if len(still) == 1 else 'move'} nothing." if still else ""
     return Verdict(
@@ -202,6 +206,10 @@ def _unit(unit: str) -> str:
 def rules(study: Study) -> Verdict:
     """Say how often the rule sets differ, and by what."""
     found = study.rule_sets
+    if not study.n_pairs:
+        return Verdict(
+            kind="no_answer", subject="Rule sets", sentence="No answer: there is no pair to decide."
+        )
     single = ""
     if found.switches.height and found.n_sample_pairs:
         row = found.switches.row(0, named=True)

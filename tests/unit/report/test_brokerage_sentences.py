@@ -58,7 +58,11 @@ def test_no_pairs_no_answer():
     assert verdict.sentence == (
         "No answer: none of the 2 brokerages came to look at a queue; they ended as input_incomplete and unknown_nucleus."
     )
-    assert say.weights(study()).kind == "no_answer"
+    assert say.checks(study()).sentence == verdict.sentence
+    for judge in (say.checks, say.weights, say.rules):
+        assert judge(study(rule_sets=None)).kind == "no_answer"
+    still = keys(("NW_THRESHOLD", "jobs", "weight", 4, None, None, None, False))
+    assert say.settings(study(settings=still)).sentence == "None of the settings tried moves a job."
     assert say.settings(study()).kind == "no_answer"
     assert say.nuclei(study()).sentence == "No answer: the archive knows no nucleus."
     assert say.history(study()) == "No job that ran belongs to a brokerage of the replay."
