@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from brokerlab.errors import ConfigError
-from tests.brokerage_toys import World
+from tests.brokerage_toys import SHARE, World, reasons
 from tests.unit.brokerage.production_jobs.book import ask, parent
 
 WORLDS: dict[str, Any] = {
@@ -36,6 +36,18 @@ def test_a_world_among_many_is_decided_as_alone(name: str) -> None:
     told = {name: row.get("network_weight") for name, row in ASKED[name].queues().items()}
     network = dict(decisions.weighed.select("panda_queue", "network_weight").iter_rows())
     assert {name: weight for name, weight in told.items() if weight is not None} == network
+
+
+def test_rows_without_an_instant_hold_for_every_instant() -> None:
+    """Chapter 1.6 in a replay: a table's rows hold for their snapshot, or for all."""
+    world = World().task(2, snapshot=5).queue("A", running=0, activated=21).queue("B", status=None)
+    world.change("job_stats", snapshot=None)
+    place = {"computingsite": "A", "gshare": SHARE, "jobstatus": "running"}
+    world.add("job_stats", snapshot=5, njobs=11, **place)
+    world.change("queues", {"panda_queue": "B"}, snapshot=5, status="online")
+    decisions = world.decided()
+    assert reasons(decisions, 1) == {"A": "queued_cap"}
+    assert reasons(decisions, 2) == {"A": None, "B": None}
 
 
 def test_a_cap_of_0_files_is_refused() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from brokerlab.brokerage.rules import ProductionRules
 from tests.brokerage_toys import World
 from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, parent, told
 
@@ -452,6 +453,22 @@ def test_connectivity(found: Found, expected: str | None) -> None:
 )
 def test_ip_stack(found: Found, expected: str | None) -> None:
     """ "IPv4: to accept tasks with ip_stack=IPv4, IPv6: to accept tasks with ip_stack=IPv6, or '' (unset): to accept tasks without specifying ip_stack." """
+    assert found.check == expected
+
+
+STRICT = ProductionRules(ip_stack_strict=True)
+
+
+@cases(
+    (ask(one({"ipstack": "IPv4"}, wnconnectivity="full#IPv4"), STRICT), None),
+    (ask(one({"ipstack": "IPv6"}, wnconnectivity="full#IPv4"), STRICT), "ip_stack"),
+    (ask(one(wnconnectivity="full#IPv4"), STRICT), "ip_stack"),
+    (ask(one(SINGLE, wnconnectivity="full#IPv4"), STRICT), None),
+    (ask(one(wnconnectivity="full"), STRICT), None),
+    (ask(one(wnconnectivity=None), STRICT), None),
+)
+def test_ip_stack_read_strictly(found: Found, expected: str | None) -> None:
+    """J18: "ip_stack of queue set, task unset: reads as not accepted", switch `ip_stack_strict`."""
     assert found.check == expected
 
 
