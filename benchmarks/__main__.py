@@ -1,7 +1,8 @@
 """Run every benchmark: ``python -m benchmarks [--jobs N]``."""
 
-from benchmarks import classes, scouts
+from benchmarks import brokerage, classes, scouts
 
 if __name__ == "__main__":
     scouts.main()
     classes.main()
+    brokerage.main()
