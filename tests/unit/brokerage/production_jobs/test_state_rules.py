@@ -300,7 +300,7 @@ def at_nucleus(*, data_at: str | None = None, carousel: bool = False, **columns:
     (ask(at_nucleus(write_lan="OFF")), "write_lan_down"),
 )
 def test_queues_of_the_nucleus_need_no_wan(found: Found, expected: str | None) -> None:
-    """ "For sattelite queues in addition". Chapter, row 24: "queue of the nucleus and (complete_locations empty or endpoint in it)"; row 25: "queues of the nucleus always pass if they have one"."""
+    """ "For satellite queues in addition". Chapter, row 24: "queue of the nucleus and (complete_locations empty or endpoint in it)"; row 25: "queues of the nucleus always pass if they have one"."""
     assert found.check == expected
 
 
