@@ -96,6 +96,7 @@ URGENT = {"task": {"currentpriority": 151}}
     (having(5, workers=15, **STREAMS), 15),
     (having(5, workers=30, **STREAMS), 20),
     (having(20, workers=30, **STREAMS), 20),
+    (having(15, workers=3, **STREAMS), 15),
     (having(5, workers=15, **PRODUCTION), 5),
     (having(5, workers=15, capability="ucore", **PRODUCTION), 5),
     (having(5, workers=15, workflow="pull_ups", **PRODUCTION), 5),
