@@ -6,6 +6,7 @@ refusing and describing them is done here once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
@@ -26,12 +27,14 @@ class Switch:
         production: Value in the rule set ``production``.
         row: Row of the chapter's last table, such as ``J24``.
         allowed: Values it may have; none for True and False, or any number from 0 on where the values are numbers.
+        most: Largest number.
     """
 
     document: Any
     production: Any
     row: str
     allowed: tuple[Any, ...] = ()
+    most: float = math.inf
 
     def problem(self, name: str, value: object) -> list[str]:
         """Return what is wrong with a value, as a list of none or one."""
@@ -40,8 +43,10 @@ class Switch:
         elif isinstance(self.document, bool):
             good, say = isinstance(value, bool), "True or False"
         else:
-            good = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            good = number and 0 <= value <= self.most  # type: ignore[operator]
             say = "a number of at least 0"
+            say += f" and at most {self.most:g}" if math.isfinite(self.most) else ""
         return [] if good else [f"{name}={value!r}: allowed is {say}"]
 
 

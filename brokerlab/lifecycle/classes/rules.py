@@ -24,8 +24,11 @@ SWITCHES: dict[str, Switch] = {
     "percentile_basis": Switch(
         "w_cl95upp", "grid_ranking", "percentile basis", ("w_cl95upp", "grid_ranking")
     ),
-    "percentile_low": Switch(0.33, 0.333, "percentile rank"),
-    "percentile_high": Switch(0.67, 0.667, "percentile rank"),
+    "percentile_low": Switch(0.33, 0.333, "percentile rank", most=1),
+    "percentile_high": Switch(0.67, 0.667, "percentile rank", most=1),
+    "hi_limit_hours": Switch(1, 1, "section 3"),
+    "lo_limit_hours": Switch(3, 3, "section 3"),
+    "short_queue_jobs": Switch(3, 3, "section 3"),
     "empty_percentile": Switch("constants", "mid", "section 3", ("constants", "mid")),
     "recent_activity": Switch(
         "analysis_start", "slot_rate", "recent activity", ("analysis_start", "slot_rate")
@@ -36,7 +39,8 @@ SWITCHES: dict[str, Switch] = {
     "missing_usage": Switch("zero", "skip", "section 5", ("zero", "skip")),
     "default_threshold_b": Switch(8000, 8000, "B default"),
 }
-"""Rows of site-task-classification.md 8, by their subject, and the two differences named in its sections 3 and 5."""
+"""Rows of site-task-classification.md 8, by their subject; the two differences named in its sections 3 and 5; and the
+numbers of section 3, on which both agree."""
 
 
 @dataclass(frozen=True, init=False)
@@ -60,6 +64,10 @@ class ClassRules(RuleSet):
         percentile_basis: Upper limits of all classified queues, or rankings of the queues of type GRID.
         percentile_low: Rank of the percentile below which a queue may be hi, a fraction.
         percentile_high: Rank of the percentile above which a queue is lo, a fraction.
+        hi_limit_hours: A lower percentile below this counts as this [h].
+        lo_limit_hours: An upper percentile below this counts as this [h].
+        short_queue_jobs: A queue that is hi has fewer jobs that queue for long (``all``), or at most so many where its
+            ranking is above the limit (``either``) [jobs].
         empty_percentile: Without a queue to take percentiles of: the ``constants`` alone, or every queue is ``mid``.
         recent_activity: A queue that is hi needs a start of an analysis job in 24 h, or a slot to-running rate.
         task_rules: S for User Analysis at 90 % (``share``), or by progress and remaining jobs of class A and B.
@@ -89,6 +97,9 @@ class ClassRules(RuleSet):
     percentile_basis: str
     percentile_low: float
     percentile_high: float
+    hi_limit_hours: float
+    lo_limit_hours: float
+    short_queue_jobs: float
     empty_percentile: str
     recent_activity: str
     task_rules: str

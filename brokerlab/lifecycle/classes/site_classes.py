@@ -18,12 +18,6 @@ from brokerlab.lifecycle.classes.rules import ClassRules
 from brokerlab.units import HOUR_S
 
 HI, MID, LO = 1, 0, -1
-HI_LIMIT_S = float(HOUR_S)
-"""The lower percentile counts from here on [s]."""
-LO_LIMIT_S = 3.0 * HOUR_S
-"""The upper percentile counts from here on [s]."""
-SHORT_QUEUE = 3
-"""Jobs that queue for long which a hi queue may (``either``) or may not (``all``) have."""
 STALE_MINUTES = 120
 """Older statistics are ignored [min]."""
 GRID = "GRID"
@@ -115,7 +109,7 @@ def site_classes(
 
     Source:
         site-task-classification.md 3; switches hi_test, percentile_basis, percentile_low, percentile_high,
-        empty_percentile, recent_activity.
+        hi_limit_hours, lo_limit_hours, short_queue_jobs, empty_percentile, recent_activity.
 
     Example:
         >>> stats = pl.DataFrame({"computingsite": ["A"], "w_cl95upp": [60.0], "long_q_n": [0], "long_q_mean": [9.0]})
@@ -190,7 +184,9 @@ def _percentiles(rows: pl.DataFrame, ranked: pl.DataFrame, rules: ClassRules) ->
     taken = pl.DataFrame(found, schema=names, orient="row")
     every = rows.select("snapshot").unique().sort("snapshot")
     joined = every.join(taken, on="snapshot", how="left", maintain_order="left")
-    low, high = pl.lit(HI_LIMIT_S), pl.lit(LO_LIMIT_S)
+    low, high = (
+        pl.lit(float(hours) * HOUR_S) for hours in (rules.hi_limit_hours, rules.lo_limit_hours)
+    )
     limits = {
         "hi_limit_s": pl.max_horizontal("p33", low),
         "lo_limit_s": pl.max_horizontal("p67", high),
@@ -203,10 +199,11 @@ def _percentiles(rows: pl.DataFrame, ranked: pl.DataFrame, rules: ClassRules) ->
 def _classified(rows: pl.DataFrame, rules: ClassRules) -> pl.DataFrame:
     """Compare every queue with the limits; a limit that is null compares as false."""
     ranking, upper, limit = pl.col("ranking"), pl.col("w_cl95upp"), pl.col("hi_limit_s")
+    waiting, few = pl.col("long_q_n"), rules.short_queue_jobs
     if rules.hi_test == "all":
-        quick = (ranking < limit) & (pl.col("long_q_n") < SHORT_QUEUE)
+        quick = (ranking < limit) & (waiting < few)
     else:
-        quick = (ranking <= limit) | ((upper <= limit) & (pl.col("long_q_n") <= SHORT_QUEUE))
+        quick = (ranking <= limit) | ((upper <= limit) & (waiting <= few))
     by_rate = rules.recent_activity == "slot_rate"
     active = pl.col("strr_1d") > 0 if by_rate else pl.col("analysis_starts_1d") > 0
     hi = (quick & active).fill_null(value=False)

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from brokerlab.errors import SchemaError
+from brokerlab.errors import ConfigError, SchemaError
 from brokerlab.lifecycle.classes import ClassRules, SiteClasses, queue_activity, site_classes
 from tests.unit.lifecycle.classes.toys import NOW, ago, job, jobs
 
@@ -76,6 +76,21 @@ def test_lo_queues_rank_above_the_upper_percentile_and_three_hours() -> None:
     quick = {f"F{n}": (1.0, 0, 1.0) for n in range(9)}
     assert classes_of({**quick, "Q": (3 * HOUR + 1, 0, 1.0)})["Q"] == -1
     assert classes_of({**quick, "Q": (1.0, 5, 3 * HOUR + 1)})["Q"] == -1
+
+
+def test_ranks_hours_and_the_length_of_a_queue_are_numbers_of_the_rules() -> None:
+    queues = {"A": (2 * HOUR, 2, 1.0), "B": (4 * HOUR, 0, 1.0), "C": (8 * HOUR, 0, 1.0)}
+    assert classes_of(queues) == {"A": 1, "B": 0, "C": -1}  # percentiles 3.3 and 5.4 h
+    assert classes_of(queues, rules=ClassRules(short_queue_jobs=2))["A"] == 0
+    assert classes_of(queues, rules=ClassRules(percentile_low=0)) == {"A": 0, "B": 0, "C": -1}
+    assert classes_of(queues, rules=ClassRules(hi_limit_hours=5))["B"] == 1
+    assert classes_of(queues, rules=ClassRules(lo_limit_hours=8))["C"] == 0
+    either = ClassRules("production", percentile_low=0.5, hi_limit_hours=0)
+    assert classes_of(queues, rules=either) == {"A": 1, "B": 1, "C": -1}
+    with pytest.raises(
+        ConfigError, match=r"percentile_low=33: allowed is .* at least 0 and at most 1"
+    ):
+        ClassRules(percentile_low=33)
 
 
 def test_percentiles_interpolate_between_queues() -> None:
