@@ -8,9 +8,15 @@ from brokerlab.brokerage.replay.clock import duration_us
 from brokerlab.brokerage.replay.plan import time_of
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
-from brokerlab.report.brokerage_replay.settings import check_keys
+from brokerlab.report.replays.settings import check_keys
 from brokerlab.report.scout_percentiles.check import FEWEST_REPLICATES, problems
 
+USUAL_KEYS = (
+    *("NQUEUED_SAT_CAP", "NQUEUED_NUC_CAP_FOR_JOBS", "IO_INTENSITY_CUTOFF"),
+    *("SIZE_CUTOFF_TO_MOVE_INPUT", "STORAGE_MIN_FREE_SIZE", "MAX_DISKIO_DEFAULT"),
+    *("NW_QUEUE_IMPORTANCE", "MIN_WEIGHT_managed", "DISK_THRESHOLD", "INPUT_SIZE_FRACTION"),
+)
+"""Ten keys of different kinds: links, nuclei, input, storage, disk traffic, weight, the choice of the nucleus."""
 FEWEST_POINTS = 3
 """Values of a key: both ends of its range and the current one."""
 

@@ -9,8 +9,8 @@ import polars as pl
 
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.replay import Replay
-from brokerlab.report.brokerage_replay.removal import KEYS, NO_SHARE
-from brokerlab.report.brokerage_replay.shares import shares, sums_of
+from brokerlab.report.replays.removal import KEYS, NO_SHARE
+from brokerlab.report.replays.shares import shares, sums_of
 
 FACTORS = ("work", "data", "network", "t1", "preference")
 """Factors of the weight of a queue (production-job-brokerage.md 6.3)."""

@@ -12,8 +12,8 @@ from brokerlab.brokerage.production_tasks import TaskDecisions
 from brokerlab.brokerage.replay import Replay
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.report.brokerage_replay.composition import spread_of
-from brokerlab.report.brokerage_replay.removal import CANDIDATE, KEYS, wide
-from brokerlab.report.brokerage_replay.shares import shares
+from brokerlab.report.replays.removal import CANDIDATE, KEYS, wide
+from brokerlab.report.replays.shares import shares
 
 FACTORS = ("work", "data", "tape", "space_fraction", "space_amount")
 """Factors of the weight of a nucleus (production-task-brokerage.md 5)."""

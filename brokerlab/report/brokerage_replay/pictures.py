@@ -13,11 +13,11 @@ from brokerlab.charts import theme
 from brokerlab.report.brokerage_replay import sentences as say
 from brokerlab.report.brokerage_replay.inputs import grain
 from brokerlab.report.brokerage_replay.nuclei import NOT_REACHED
-from brokerlab.report.brokerage_replay.removal import CANDIDATE
 from brokerlab.report.brokerage_replay.study import Study
 from brokerlab.report.brokerage_replay.tables import SMALL, chance
 from brokerlab.report.content import Picture
 from brokerlab.report.format import number
+from brokerlab.report.replays.removal import CANDIDATE
 from brokerlab.report.wording import listed, percent, thin
 
 Drawn = tuple[alt.TopLevelMixin, str]

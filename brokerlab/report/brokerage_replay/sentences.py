@@ -10,11 +10,11 @@ from brokerlab.brokerage.production_jobs.decisions import TEMPORARY
 from brokerlab.calibrate.verdict import days_of
 from brokerlab.calibrate.wording import plural
 from brokerlab.report.brokerage_replay.nuclei import Nuclei
-from brokerlab.report.brokerage_replay.removal import CANDIDATE
-from brokerlab.report.brokerage_replay.settings import JOBS, WORTH
 from brokerlab.report.brokerage_replay.study import Study
 from brokerlab.report.content import Verdict
 from brokerlab.report.format import number
+from brokerlab.report.replays.removal import CANDIDATE
+from brokerlab.report.replays.settings import JOBS, WORTH
 from brokerlab.report.wording import listed, percent, thin
 
 RANK = "rank"

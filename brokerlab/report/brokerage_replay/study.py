@@ -12,14 +12,15 @@ import polars as pl
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.errors import BrokerlabWarning
-from brokerlab.report.brokerage_replay import composition, history, nuclei, removal, rulesets
+from brokerlab.report.brokerage_replay import composition, nuclei
 from brokerlab.report.brokerage_replay.inputs import Inputs, grain
 from brokerlab.report.brokerage_replay.nuclei import Nuclei
-from brokerlab.report.brokerage_replay.rulesets import RuleSets
-from brokerlab.report.brokerage_replay.settings import Settings
-from brokerlab.report.brokerage_replay.settings import studied as settings_of
-from brokerlab.report.brokerage_replay.shares import N_BOOT
 from brokerlab.report.brokerage_replay.worst import explained
+from brokerlab.report.replays import history, removal, rulesets
+from brokerlab.report.replays.rulesets import RuleSets
+from brokerlab.report.replays.settings import Settings
+from brokerlab.report.replays.settings import studied as settings_of
+from brokerlab.report.replays.shares import N_BOOT
 
 CHECKS_SHOWN = 8
 """Checks in charts over time and in tables of shares, those that remove most."""
@@ -142,10 +143,10 @@ def _study(
     replay = inputs.jobs
     dice = {"n_boot": n_boot, "seed": seed}
     decisions = decide(replay.for_jobs(), rules=inputs.rules, config=replay.config)
-    counts, order = removal.counted(decisions, replay), removal.order(decisions)
+    counts, order = removal.counted(decisions, replay.tasks), removal.order(decisions)
     by_check = removal.by_check(counts, order, **dice)
     top = _largest(by_check)
-    best = removal.best_of_queue(decisions, replay)
+    best = removal.best_of_queue(decisions, replay.tables["queues"])
     ran = history.placed(inputs.ran, replay.tasks, best)
     return Study(
         inputs=inputs,
@@ -157,8 +158,8 @@ def _study(
         by_time=removal.over_time(counts, top, grain(inputs.window), **dice),
         by_gshare=removal.by_gshare(counts, order, **dice),
         by_queue=removal.by_queue(best, order, _busiest(ran), **dice),
-        stuck=removal.stuck(decisions, replay, [], **dice),
-        stuck_by_gshare=removal.stuck(decisions, replay, ["gshare"], **dice),
+        stuck=removal.stuck(decisions, replay.tasks, [], **dice),
+        stuck_by_gshare=removal.stuck(decisions, replay.tasks, ["gshare"], **dice),
         agreement=history.agreement(ran, **dice),
         against=history.against(ran, **dice),
         composition=composition.composition(decisions, replay, by=[], **dice),

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import polars as pl
 
 from brokerlab.brokerage.production_jobs.late import late_reasons
-from brokerlab.report.brokerage_replay.cells import INTERVALS, count, pct, row_pct
-from brokerlab.report.brokerage_replay.removal import CANDIDATE
 from brokerlab.report.brokerage_replay.sentences import FACTORS, largest, value_of
 from brokerlab.report.brokerage_replay.study import Study
 from brokerlab.report.content import Column, Row, Table
 from brokerlab.report.format import instant, number
+from brokerlab.report.replays.cells import INTERVALS, count, pct, row_pct
+from brokerlab.report.replays.removal import CANDIDATE
 from brokerlab.report.wording import percent
 
 SMALL = 0.001

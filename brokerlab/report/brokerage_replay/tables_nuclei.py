@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage import production_tasks
-from brokerlab.report.brokerage_replay.cells import INTERVALS, count, row_pct
 from brokerlab.report.brokerage_replay.nuclei import NOT_REACHED, Nuclei
-from brokerlab.report.brokerage_replay.removal import CANDIDATE
 from brokerlab.report.content import Column, Row, Table
+from brokerlab.report.replays.cells import INTERVALS, count, row_pct
+from brokerlab.report.replays.removal import CANDIDATE
 
 
 def nucleus_checks(found: Nuclei) -> Table:

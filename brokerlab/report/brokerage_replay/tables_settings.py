@@ -6,11 +6,11 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.report.brokerage_replay.cells import INTERVALS, count, pct, value
-from brokerlab.report.brokerage_replay.settings import JOBS, WORTH
 from brokerlab.report.brokerage_replay.study import Study
 from brokerlab.report.content import Column, Num, Row, Table
 from brokerlab.report.format import number
+from brokerlab.report.replays.cells import INTERVALS, count, pct, value
+from brokerlab.report.replays.settings import JOBS, WORTH
 
 
 def near(study: Study) -> Table:

@@ -9,7 +9,7 @@ import polars as pl
 from brokerlab.brokerage import explain, what_would_help
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.calibrate.wording import plural
-from brokerlab.report.brokerage_replay.removal import KEYS
+from brokerlab.report.replays.removal import KEYS
 
 MOST = 3
 """Checks named that stand alone before a queue."""

@@ -9,16 +9,10 @@ import pytest
 
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig.keys import rows_of
-from brokerlab.report.brokerage_replay import (
-    composition,
-    history,
-    removal,
-    rulesets,
-    settings,
-    worst,
-)
+from brokerlab.report.brokerage_replay import composition, worst
 from brokerlab.report.brokerage_replay.inputs import grain
-from brokerlab.report.brokerage_replay.shares import shares, summed
+from brokerlab.report.replays import history, removal, rulesets, settings
+from brokerlab.report.replays.shares import shares, summed
 from tests.brokerage_toys import AT, SHARE, TASK, World
 
 DICE = {"n_boot": 50, "seed": 1}
@@ -73,7 +67,7 @@ def test_sums_are_the_same_in_any_order():
 
 
 def test_every_pair_is_counted_once(decisions, replay):
-    counts = removal.counted(decisions, replay)
+    counts = removal.counted(decisions, replay.tasks)
     order = removal.order(decisions)
     table = removal.by_check(counts, order, **DICE)
     totals = dict(table.select("part", "total").iter_rows())
@@ -90,7 +84,7 @@ def test_every_pair_is_counted_once(decisions, replay):
 
 def test_tasks_without_a_queue(world):
     none = World().queue("OFF_Y", status="offline").task(2, nucleus="NOWHERE").decided()
-    found = removal.stuck(none, replay_of(none), [], **DICE)
+    found = removal.stuck(none, replay_of(none).tasks, [], **DICE)
     shown = dict(found.select("part", "share").iter_rows())
     assert shown == {
         "no_candidates": 0.5,
@@ -110,7 +104,7 @@ def test_a_unified_queue_counts_by_its_best_pseudo_queue():
         made.add("queue_endpoints", panda_queue="SITE_U", direction=direction, **disk)
     made.add("queue_storage_site", panda_queue="SITE_U", site_name="SITE")
     decisions = made.decided()
-    best = removal.best_of_queue(decisions, replay_of(decisions))
+    best = removal.best_of_queue(decisions, replay_of(decisions).tables["queues"])
     assert best.select("queue", "place", "check", "rank").rows() == [
         ("SITE_U", "SITE_U/SCORE", "candidate", 1)
     ]
@@ -136,7 +130,7 @@ def test_factors_divide_the_spread_of_the_weight():
 
 
 def test_jobs_belong_to_the_brokerage_before_them(decisions, replay):
-    best = removal.best_of_queue(decisions, replay)
+    best = removal.best_of_queue(decisions, replay.tables["queues"])
     ran = pl.DataFrame(
         {
             "jeditaskid": [TASK, TASK, TASK, 2],
@@ -162,7 +156,7 @@ def test_jobs_belong_to_the_brokerage_before_them(decisions, replay):
 def test_tasks_left_without_a_queue_are_explained_by_what_ran():
     made = World(corecount=8).queue("BUSY_X", corecount=1)
     decisions = made.decided()
-    best = removal.best_of_queue(decisions, replay_of(decisions))
+    best = removal.best_of_queue(decisions, replay_of(decisions).tables["queues"])
     ran = pl.DataFrame(
         {"jeditaskid": [TASK], "computingsite": ["BUSY_X"], "resource_type": [""],
          "made": [AT + timedelta(minutes=1)], "n_jobs": [7]}

@@ -1,4 +1,4 @@
-"""Shares with intervals whose unit of chance is the task: brokerages of one task rise and fall together."""
+"""Shares with intervals whose unit of chance is the task, or the user: what is one's rises and falls together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from brokerlab.numerics import FloatArray, IntArray
 CONFIDENCE = 0.95
 """Of every interval of the report."""
 N_BOOT = 1000
-"""Bootstrap replicates over tasks."""
+"""Bootstrap replicates."""
+TASK, USER = "jeditaskid", "user"
+"""Units of chance."""
+COUNTS = {TASK: "n_tasks", USER: "n_users"}
+"""How many units there are is told in this column."""
 
 
 def shares(
@@ -22,33 +26,35 @@ def shares(
     whole: str,
     *,
     by: Sequence[str] = (),
+    unit: str = TASK,
     n_boot: int = N_BOOT,
     seed: int = 1,
 ) -> pl.DataFrame:
-    """Divide sums by a sum, with bootstrap intervals over tasks.
+    """Divide sums by a sum, with bootstrap intervals over tasks or users.
 
     Args:
-        frame: ``jeditaskid``, the columns of `by`, and numbers `parts` and `whole`; several rows per task add up.
+        frame: The column of `unit`, those of `by`, and numbers `parts` and `whole`; several rows per unit add up.
         parts: Columns of numerators.
         whole: Column of the denominator.
         by: Groups; none: one.
+        unit: Unit of chance, `TASK` or `USER`.
         n_boot: Replicates.
         seed: Same seed, same replicates.
 
     Returns:
         One row per group and part, sorted by group, parts in the given order: the columns of `by`, ``part``,
-        ``total`` and ``whole`` (sums), ``share, lo, hi`` (null bounds with fewer than two tasks; null share where
-        the denominator is 0), ``n_tasks``.
+        ``total`` and ``whole`` (sums), ``share, lo, hi`` (null bounds with fewer than two units; null share where
+        the denominator is 0), ``n_tasks`` (``n_users``).
 
     Example:
         >>> jobs = pl.DataFrame({"jeditaskid": [1, 2, 2], "good": [1, 0, 2], "all": [2, 1, 3]})
         >>> shares(jobs, ["good"], "all", n_boot=50).select("part", "share", "n_tasks").rows()
         [('good', 0.5, 2)]
     """
-    per_task = summed(frame, [*by, "jeditaskid"], [*parts, whole])
+    per_task = summed(frame, [*by, unit], [*parts, whole])
     rows: list[dict[str, object]] = []
     for key, group in _groups(per_task, by):
-        ordered = group.sort("jeditaskid")
+        ordered = group.sort(unit)
         totals = ordered.select(*parts, whole).to_numpy().astype(np.float64)
         lows, highs = _bounds(totals, n_boot=n_boot, seed=seed)
         sums = totals.sum(axis=0)
@@ -63,12 +69,14 @@ def shares(
                     "share": sums[place] / sums[-1] if known else None,
                     "lo": lows[place] if known and lows is not None else None,
                     "hi": highs[place] if known and highs is not None else None,
-                    "n_tasks": len(ordered),
+                    COUNTS[unit]: len(ordered),
                 }
             )
     numbers = dict.fromkeys(("total", "whole", "share", "lo", "hi"), pl.Float64)
     schema = {name: frame.schema[name] for name in by}
-    return pl.DataFrame(rows, schema=schema | {"part": pl.String} | numbers | {"n_tasks": pl.Int64})
+    return pl.DataFrame(
+        rows, schema=schema | {"part": pl.String} | numbers | {COUNTS[unit]: pl.Int64}
+    )
 
 
 def summed(frame: pl.DataFrame, keys: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:

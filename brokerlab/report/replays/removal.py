@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.brokerage.production_jobs.decisions import Decisions, stages
-from brokerlab.brokerage.replay import Replay
-from brokerlab.report.brokerage_replay.shares import shares
+from brokerlab.brokerage.view import view
+from brokerlab.report.replays.kinds import JobDecisions, kind_of
+from brokerlab.report.replays.shares import shares
 
 CANDIDATE = "candidate"
 """What a pair is called that no check removed."""
@@ -15,23 +15,26 @@ NO_SHARE = "(none)"
 """Name of tasks without gshare."""
 
 
-def counted(decisions: Decisions, replay: Replay) -> pl.DataFrame:
+def counted(decisions: JobDecisions, tasks: pl.DataFrame) -> pl.DataFrame:
     """Count the pairs that each check removed, brokerage by brokerage.
+
+    Args:
+        decisions: Of a job brokerage.
+        tasks: Of the replay.
 
     Returns:
         One row per brokerage and check that removed something: ``jeditaskid, snapshot, check`` (`CANDIDATE`: not
         removed), ``n`` [pairs], ``at``, ``gshare``; sorted.
     """
-    facts = replay.tasks.select(*KEYS, "at", pl.col("gshare").fill_null(NO_SHARE))
+    facts = tasks.select(*KEYS, "at", pl.col("gshare").fill_null(NO_SHARE))
     check = pl.col("check").cast(pl.String).fill_null(CANDIDATE)
     found = decisions.queues.group_by(*KEYS, "check").len("n").with_columns(check)
     return found.join(facts, on=KEYS).sort(*KEYS, "check")
 
 
-def order(decisions: Decisions) -> list[str]:
+def order(decisions: JobDecisions) -> list[str]:
     """Return every check in the order in which queues are removed, candidates last."""
-    steps = stages(decisions.checks).sort("step", maintain_order=True)
-    return [*steps["check"].cast(pl.String), CANDIDATE]
+    return [*view(decisions).steps["check"].cast(pl.String), CANDIDATE]
 
 
 def wide(counts: pl.DataFrame, checks: list[str], extra: list[str] | None = None) -> pl.DataFrame:
@@ -74,22 +77,22 @@ def by_gshare(counts: pl.DataFrame, checks: list[str], *, n_boot: int, seed: int
 
 
 def stuck(
-    decisions: Decisions, replay: Replay, by: list[str], *, n_boot: int, seed: int
+    decisions: JobDecisions, tasks: pl.DataFrame, by: list[str], *, n_boot: int, seed: int
 ) -> pl.DataFrame:
     """Return the share of brokerages that leave their task without a queue, by outcome.
 
     Args:
-        decisions: Of the job brokerage.
-        replay: What it saw.
+        decisions: Of a job brokerage.
+        tasks: Of the replay.
         by: ``gshare``, or nothing.
         n_boot: Bootstrap replicates.
         seed: Of the bootstrap.
 
     Returns:
-        `shares` with the parts ``no_candidates``, ``input_incomplete``, ``unknown_nucleus`` and ``stuck``, any of them.
+        `shares` with the outcomes of `kinds.Kind.stuck` and ``stuck``, any of them, as parts.
     """
-    names = ["no_candidates", "input_incomplete", "unknown_nucleus"]
-    facts = replay.tasks.select(*KEYS, pl.col("gshare").fill_null(NO_SHARE))
+    names = kind_of(decisions).stuck
+    facts = tasks.select(*KEYS, pl.col("gshare").fill_null(NO_SHARE))
     table = decisions.tasks.join(facts, on=KEYS).with_columns(
         *((pl.col("outcome") == name).cast(pl.Int64).alias(name) for name in names),
         stuck=(pl.col("outcome") != "candidates").cast(pl.Int64),
@@ -98,15 +101,19 @@ def stuck(
     return shares(table, [*names, "stuck"], "brokerages", by=by, n_boot=n_boot, seed=seed)
 
 
-def best_of_queue(decisions: Decisions, replay: Replay) -> pl.DataFrame:
+def best_of_queue(decisions: JobDecisions, queues: pl.DataFrame) -> pl.DataFrame:
     """Say what became of each stored queue at each brokerage, by that of its pseudo-queues which came furthest.
+
+    Args:
+        decisions: Of a job brokerage.
+        queues: Of the replay.
 
     Returns:
         One row per brokerage and queue: ``jeditaskid, snapshot, queue``, ``place`` (name of that pseudo-queue, or the
         queue itself), ``check`` (`CANDIDATE`: not removed), ``rank`` (null: not ranked).
     """
     steps = pl.DataFrame({"check": order(decisions)}).with_row_index("step")
-    parents = replay.tables["queues"].select("panda_queue", "unified_name").unique("panda_queue")
+    parents = queues.select("panda_queue", "unified_name").unique("panda_queue")
     return (
         decisions.queues.select(*KEYS, pl.col("panda_queue", "check").cast(pl.String), "rank")
         .with_columns(pl.col("check").fill_null(CANDIDATE))

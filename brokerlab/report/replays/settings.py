@@ -18,17 +18,14 @@ from brokerlab.brokerage.sensitivities import keys_read, sensitivity_by_task
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.keys import LINEAR_UNITS, CatalogueKey, rows, rows_of
-from brokerlab.report.brokerage_replay.removal import KEYS
-from brokerlab.report.brokerage_replay.shares import shares
+from brokerlab.report.replays.kinds import PRODUCTION, JobDecisions, Kind, kind_of
+from brokerlab.report.replays.removal import KEYS
+from brokerlab.report.replays.shares import shares
 
 JOBS, TASKS = "jobs", "nuclei"
 """What a key decides: where jobs go, or which nucleus a task gets."""
-USUAL_KEYS = (
-    *("NQUEUED_SAT_CAP", "NQUEUED_NUC_CAP_FOR_JOBS", "IO_INTENSITY_CUTOFF"),
-    *("SIZE_CUTOFF_TO_MOVE_INPUT", "STORAGE_MIN_FREE_SIZE", "MAX_DISKIO_DEFAULT"),
-    *("NW_QUEUE_IMPORTANCE", "MIN_WEIGHT_managed", "DISK_THRESHOLD", "INPUT_SIZE_FRACTION"),
-)
-"""Ten keys of different kinds: links, nuclei, input, storage, disk traffic, weight, the choice of the nucleus."""
+SCOPES = ("brokerage", "classification")
+"""Parts of the system whose keys decide where work goes."""
 WORTH = 0.01
 """A key is worth calibrating if, halved or doubled, it sends at least so many of the jobs elsewhere, beyond doubt [1]."""
 APART = 1.5
@@ -123,18 +120,23 @@ def scale_of(row: CatalogueKey) -> str:
     return "linear" if row.unit in LINEAR_UNITS or row.type == "bool" else "log"
 
 
-def check_keys(keys: Iterable[str], *, name: str = "keys") -> None:
-    """Refuse keys that the catalogue does not know for the brokerage of production, all at once.
+def check_keys(keys: Iterable[str], kind: Kind = PRODUCTION, *, name: str = "keys") -> None:
+    """Refuse keys that the catalogue does not know for a brokerage, all at once.
+
+    Args:
+        keys: Names of keys.
+        kind: The brokerage.
+        name: Name of the parameter, for messages.
 
     Raises:
         ConfigError: Which, and what was meant.
     """
     problems = []
     for key in keys:
-        if not _rows(key):
-            known = {row.key for row in _brokerage_rows()}
+        if not _rows(key, kind):
+            known = {row.key for row in _brokerage_rows(kind)}
             problems.append(
-                f"{name}: {key!r} is no key of the production brokerage, {nearest(key, known)}"
+                f"{name}: {key!r} is no key of the {kind.name} brokerage, {nearest(key, known)}"
             )
     if problems:
         raise ConfigError("; ".join(problems))
@@ -154,7 +156,7 @@ class _Side:
     """
 
     name: str
-    what: Decisions | Replay
+    what: JobDecisions | Replay
     read: frozenset[str]
     tasks: pl.DataFrame
     n_pairs: int
@@ -162,7 +164,7 @@ class _Side:
 
 
 def studied(
-    decisions: Decisions,
+    decisions: JobDecisions,
     nuclei: Replay | None,
     keys: Sequence[str],
     *,
@@ -173,20 +175,21 @@ def studied(
     """Try every key.
 
     Args:
-        decisions: Of the job brokerage.
+        decisions: Of a job brokerage.
         nuclei: What the choice of the nucleus saw; None: its keys are skipped.
         keys: Keys or patterns of the catalogue; a pattern is set for every share that occurs.
         points: Values tried per key, besides its own, its half and its double.
         n_boot: Bootstrap replicates.
         seed: Of the bootstrap.
     """
+    kind = kind_of(decisions)
     sides = {JOBS: _of_jobs(decisions)}
     if nuclei is not None:
         sides[TASKS] = _of_nuclei(nuclei, decisions.world.rules)
     config = decisions.world.config
     parts, skipped = [], {}
     for key in dict.fromkeys(keys):
-        row = _rows(key)[0]
+        row = _rows(key, kind)[0]
         name = TASKS if row.components == ("taskbrokerage",) else JOBS
         if name not in sides:
             skipped[key] = "the archive cannot tell the choice of the nucleus"
@@ -215,10 +218,13 @@ _CURVE = pl.Schema(
 )
 
 
-def _of_jobs(decisions: Decisions) -> _Side:
-    facts = decisions.world.tables["tasks"].select(*KEYS, "gshare", label="prodsourcelabel")
+def _of_jobs(decisions: JobDecisions) -> _Side:
+    given = decisions.world.tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
+    facts = given.select(*KEYS, "gshare", label="prodsourcelabel")
     tasks = decisions.tasks.select(*KEYS, placed=pl.col("outcome") == "candidates")
-    reach = reachable(decisions)["reachable"].mean()
+    reach = None
+    if isinstance(decisions, Decisions):
+        reach = reachable(decisions)["reachable"].mean()
     return _Side(
         name=JOBS,
         what=decisions,
@@ -336,12 +342,14 @@ def _ranked(curves: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _brokerage_rows() -> list[CatalogueKey]:
-    """Return the rows of the catalogue that the production brokerages read."""
-    mine = {("jobbroker",), ("taskbrokerage",), ("core",)}
-    return [row for row in rows() if row.components in mine and row.scope == "brokerage"]
+def _brokerage_rows(kind: Kind) -> list[CatalogueKey]:
+    """Return the rows of the catalogue that a brokerage reads, those of its own component first."""
+    places: dict[tuple[str, ...], int] = {(name,): n for n, name in enumerate(kind.components)}
+    mine = [row for row in rows() if row.components in places and row.scope in SCOPES]
+    return sorted(mine, key=lambda row: places[row.components])
 
 
-def _rows(key: str) -> list[CatalogueKey]:
-    """Return the rows of a key that the production brokerages read."""
-    return [row for row in rows_of(key) if row in _brokerage_rows()]
+def _rows(key: str, kind: Kind) -> list[CatalogueKey]:
+    """Return the rows of a key that a brokerage reads."""
+    found = rows_of(key)
+    return [row for row in _brokerage_rows(kind) if row in found]

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.comparison import Comparison, compare
-from brokerlab.brokerage.production_jobs.decide import decide
-from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.replay import Replay
-from brokerlab.brokerage.rules import SWITCHES, ProductionRules
 from brokerlab.matching.rules import MatchingRules
-from brokerlab.report.brokerage_replay.removal import CANDIDATE, KEYS
-from brokerlab.report.brokerage_replay.shares import shares
+from brokerlab.report.replays.kinds import JobDecisions, Kind, kind_of
+from brokerlab.report.replays.removal import CANDIDATE, KEYS
+from brokerlab.report.replays.shares import shares
 
-JOB_SWITCHES = tuple(
-    name for name, switch in SWITCHES.items() if switch.row.startswith(("J", "D", "F"))
-)
-"""Switches that the job brokerage can see."""
 TEXT_RULES = "matching"
 """Stands for all switches of the text rules together."""
 PAIR = [*KEYS, "panda_queue"]
@@ -39,7 +34,7 @@ class RuleSets:
         by_check: `shares` of pairs by ``check_a → check_b``, the most frequent first.
         switches: One row per switch tried alone on a sample, the one that explains most first: ``switch``, ``rows``
             (of the chapters), ``n_changed`` [pairs], ``explained``, share of the sample's differences that it makes
-            alone.
+            alone, ``shift``, mean share of a task's expected jobs that it alone sends elsewhere.
         n_sample: Brokerages in that sample.
         n_sample_pairs: Pairs that differ between the rule sets there.
     """
@@ -56,21 +51,22 @@ class RuleSets:
 
 
 def studied(
-    replay: Replay, decisions: Decisions, *, sample: int, n_boot: int, seed: int
+    replay: Replay, decisions: JobDecisions, *, sample: int, n_boot: int, seed: int
 ) -> RuleSets:
     """Decide under the other rule set and compare.
 
     Args:
-        replay: What the job brokerage saw.
+        replay: What the brokerage saw.
         decisions: Under the rule set of the study.
         sample: Brokerages on which single switches are tried; 0: none are.
         n_boot: Bootstrap replicates.
         seed: Of the sample and of the bootstrap.
     """
     rules = decisions.world.rules
-    other = ProductionRules("production" if rules.rules == "document" else "document")
-    found = compare(decisions, decide(replay.for_jobs(), rules=other, config=replay.config))
-    tried, n_sample, n_pairs = _switches(replay, rules, other, sample=sample, seed=seed)
+    kind = kind_of(decisions)
+    other = kind.rules("production" if rules.rules == "document" else "document")
+    found = compare(decisions, kind.decide(kind.tables(replay), rules=other, config=replay.config))
+    tried, n_sample, n_pairs = _switches(kind, replay, rules, other, sample=sample, seed=seed)
     return RuleSets(
         current=rules.rules,
         other=other.rules,
@@ -84,7 +80,7 @@ def studied(
     )
 
 
-def totals(found: Comparison, decisions: Decisions, *, n_boot: int, seed: int) -> pl.DataFrame:
+def totals(found: Comparison, decisions: JobDecisions, *, n_boot: int, seed: int) -> pl.DataFrame:
     """Return the shares of pairs decided differently, in all and by kind."""
     kinds = ("gained", "lost", "other_reason")
     counted = found.pairs.group_by("jeditaskid").agg(
@@ -96,7 +92,7 @@ def totals(found: Comparison, decisions: Decisions, *, n_boot: int, seed: int) -
 
 
 def by_check(
-    found: Comparison, decisions: Decisions, *, n_boot: int, seed: int, most: int = 10
+    found: Comparison, decisions: JobDecisions, *, n_boot: int, seed: int, most: int = 10
 ) -> pl.DataFrame:
     """Return the shares of pairs by what became of what, the most frequent changes first."""
     words = [pl.col(f"check_{side}").fill_null(CANDIDATE) for side in "ab"]
@@ -117,7 +113,9 @@ def by_check(
     )
 
 
-def brokerages(found: Comparison, decisions: Decisions, *, n_boot: int, seed: int) -> pl.DataFrame:
+def brokerages(
+    found: Comparison, decisions: JobDecisions, *, n_boot: int, seed: int
+) -> pl.DataFrame:
     """Return the shares of brokerages that end differently, have another best queue, or differ in anything."""
     some = pl.concat([found.pairs.select(KEYS), found.tasks.select(KEYS)]).unique()
     flags = found.tasks.select(
@@ -134,14 +132,14 @@ def brokerages(found: Comparison, decisions: Decisions, *, n_boot: int, seed: in
     return shares(table, ["any", "outcome", "best"], "brokerages", n_boot=n_boot, seed=seed)
 
 
-def _beside(counted: pl.DataFrame, decisions: Decisions) -> pl.DataFrame:
+def _beside(counted: pl.DataFrame, decisions: JobDecisions) -> pl.DataFrame:
     """Join counts by task to the pairs looked at."""
     looked = decisions.queues.group_by("jeditaskid").agg(looked_at=pl.len())
     return looked.join(counted, on="jeditaskid", how="left").fill_null(0)
 
 
 def _switches(
-    replay: Replay, rules: ProductionRules, other: ProductionRules, *, sample: int, seed: int
+    kind: Kind, replay: Replay, rules: Any, other: Any, *, sample: int, seed: int
 ) -> tuple[pl.DataFrame, int, int]:
     """Try every switch on which the sets differ alone."""
     schema = {
@@ -149,53 +147,49 @@ def _switches(
         "rows": pl.String,
         "n_changed": pl.Int64,
         "explained": pl.Float64,
+        "shift": pl.Float64,
     }
     if not sample:
         return pl.DataFrame(schema=schema), 0, 0
-    tables = sampled(replay, sample, seed=seed)
+    tables = sampled(kind.tables(replay), sample, seed=seed)
 
-    def told(rule_set: ProductionRules, matching: str) -> pl.DataFrame:
-        made = decide(
+    def told(rule_set: Any, matching: str) -> JobDecisions:
+        return kind.decide(
             tables, rules=rule_set, matching=MatchingRules(matching), config=replay.config
         )
-        check = pl.col("check").cast(pl.String).fill_null(CANDIDATE)
-        return made.queues.select(*PAIR[:2], pl.col("panda_queue").cast(pl.String), check=check)
 
     before = told(rules, rules.rules)
     after = _moved(before, told(other, other.rules))
     rows = []
-    for name in JOB_SWITCHES:
+    for name, row in kind.switches.items():
         if getattr(rules, name) != getattr(other, name):
-            alone = ProductionRules(rules.rules, **{name: getattr(other, name)})
-            rows.append(
-                _explained(
-                    name, SWITCHES[name].row, _moved(before, told(alone, rules.rules)), after
-                )
-            )
-    rows.append(_explained(TEXT_RULES, "H", _moved(before, told(rules, other.rules)), after))
+            alone = kind.rules(rules.rules, **{name: getattr(other, name)})
+            rows.append(_explained(name, row, before, told(alone, rules.rules), after))
+    rows.append(_explained(TEXT_RULES, "H", before, told(rules, other.rules), after))
     table = pl.DataFrame(rows, schema=schema, orient="row")
-    order = table.sort("explained", "n_changed", "switch", descending=[True, True, False])
+    order = table.sort(
+        "explained", "n_changed", "shift", "switch", descending=[True, True, True, False]
+    )
     return order, tables["tasks"].height, after.height
 
 
-def sampled(replay: Replay, sample: int, *, seed: int) -> dict[str, pl.DataFrame]:
-    """Return the tables of the job brokerage for some brokerages, drawn at random, at most one per task.
+def sampled(tables: dict[str, pl.DataFrame], sample: int, *, seed: int) -> dict[str, pl.DataFrame]:
+    """Return the tables of a job brokerage for some brokerages, drawn at random, at most one per task.
 
     Args:
-        replay: What the job brokerage saw.
+        tables: What the brokerage saw.
         sample: How many at most.
         seed: Of the draw.
     """
-    tables = replay.for_jobs()
     tasks = tables["tasks"].sort(KEYS)
     mixed = tasks.with_columns(draw=pl.Series(np.random.default_rng(seed).random(tasks.height)))
     once = mixed.sort("draw").unique("jeditaskid", keep="first", maintain_order=True).head(sample)
     chosen = once.drop("draw").sort(KEYS)
     instants, ids = chosen["snapshot"].unique().implode(), chosen["jeditaskid"].implode()
-    kept = {}
+    kept: dict[str, pl.DataFrame] = {}
     for name, table in tables.items():
         at = pl.col("snapshot").is_null() | pl.col("snapshot").is_in(instants)
-        mine = pl.col("jeditaskid").is_in(ids)
+        mine = pl.col("jeditaskid").is_null() | pl.col("jeditaskid").is_in(ids)
         part = table.filter(at) if "snapshot" in table.columns else table
         kept[name] = (
             part.filter(mine) if "jeditaskid" in table.columns and name != "parent_tasks" else part
@@ -203,15 +197,23 @@ def sampled(replay: Replay, sample: int, *, seed: int) -> dict[str, pl.DataFrame
     return kept | {"tasks": chosen}
 
 
-def _moved(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
+def _moved(before: JobDecisions, after: JobDecisions) -> pl.DataFrame:
     """Return the pairs whose check differs, with the new one."""
-    both = before.join(after, on=PAIR, how="full", coalesce=True, suffix="_b")
+    check = pl.col("check").cast(pl.String).fill_null(CANDIDATE)
+    one, other = (
+        made.queues.select(*KEYS, pl.col("panda_queue").cast(pl.String), check=check)
+        for made in (before, after)
+    )
+    both = one.join(other, on=PAIR, how="full", coalesce=True, suffix="_b")
     return both.filter(pl.col("check").ne_missing(pl.col("check_b"))).select(*PAIR, "check_b")
 
 
 def _explained(
-    name: str, rows: str, alone: pl.DataFrame, together: pl.DataFrame
-) -> tuple[str, str, int, float]:
+    name: str, rows: str, before: JobDecisions, after: JobDecisions, together: pl.DataFrame
+) -> tuple[str, str, int, float, float]:
     """Return how much of the difference one switch makes alone."""
+    alone = _moved(before, after)
     same = alone.join(together, on=[*PAIR, "check_b"], how="semi", nulls_equal=True).height
-    return name, rows, alone.height, same / together.height if together.height else 0.0
+    explained = same / together.height if together.height else 0.0
+    shift = compare(before, after).weight_shift
+    return name, rows, alone.height, explained, shift or 0.0

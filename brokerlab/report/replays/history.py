@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.report.brokerage_replay.removal import CANDIDATE, KEYS
-from brokerlab.report.brokerage_replay.shares import shares
+from brokerlab.report.replays.removal import CANDIDATE, KEYS
+from brokerlab.report.replays.shares import shares
 
 NOT_LOOKED_AT = "not looked at"
 """The queue was no candidate to begin with, or the brokerage ended before any queue was looked at."""

@@ -1,0 +1,6 @@
+"""What the reports of replayed brokerages share: sums with intervals, funnels, settings and rule sets tried.
+
+`shares` divides sums with intervals over tasks or users, `cells` writes them; `kinds` names what differs between the
+brokerages; `removal` sums up what checks remove, `settings` tries keys, `rulesets` the other rule set and its switches,
+`history` compares with where jobs ran; `tables` and `pictures` show these, `outputs` writes the files of a run.
+"""

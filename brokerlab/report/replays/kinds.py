@@ -1,0 +1,80 @@
+"""The job brokerages that a report may replay, and where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
+from brokerlab.brokerage.analysis_jobs import decide as decide_analysis
+from brokerlab.brokerage.analysis_jobs.rules import SWITCHES as ANALYSIS_SWITCHES
+from brokerlab.brokerage.production_jobs.decide import decide as decide_production
+from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage.rules import SWITCHES as PRODUCTION_SWITCHES
+from brokerlab.brokerage.rules import ProductionRules
+
+JobDecisions: TypeAlias = Decisions | AnalysisDecisions
+"""What a job brokerage decided."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """One of the job brokerages.
+
+    Attributes:
+        name: What sentences call it.
+        decide: Decide on tables.
+        tables: Tables of a replay that it reads.
+        rules: Its rule sets, by name and with switches.
+        switches: Switches that it can see, and the row of the chapters that each is.
+        components: Components of gdpconfig whose keys it reads, those of its own first.
+        beyond: The reason of queues beyond the best ten.
+        stuck: Outcomes of brokerages that leave their task without a queue.
+    """
+
+    name: str
+    decide: Callable[..., JobDecisions]
+    tables: Callable[[Replay], dict[str, Any]]
+    rules: Callable[..., Any]
+    switches: Mapping[str, str]
+    components: tuple[str, ...]
+    beyond: str
+    stuck: tuple[str, ...]
+
+
+PRODUCTION = Kind(
+    name="production",
+    decide=decide_production,
+    tables=lambda replay: replay.for_jobs(),
+    rules=ProductionRules,
+    switches={
+        name: switch.row
+        for name, switch in PRODUCTION_SWITCHES.items()
+        if switch.row.startswith(("J", "D", "F"))
+    },
+    components=("jobbroker", "taskbrokerage", "core"),
+    beyond="rank",
+    stuck=("no_candidates", "input_incomplete", "unknown_nucleus"),
+)
+ANALYSIS = Kind(
+    name="analysis",
+    decide=decide_analysis,
+    tables=lambda replay: replay.for_analysis(),
+    rules=AnalysisRules,
+    switches={name: switch.row for name, switch in ANALYSIS_SWITCHES.items()},
+    components=("anal_jobbroker", "prio_mgr", "analy_eval", "jobbroker"),
+    beyond="low_weight",
+    stuck=("throttled_waiting", "temporary_error", "fatal"),
+)
+
+
+def kind_of(decisions: JobDecisions) -> Kind:
+    """Return the brokerage that decided.
+
+    Example:
+        >>> kind_of(decide_analysis({})).name
+        'analysis'
+    """
+    return ANALYSIS if isinstance(decisions, AnalysisDecisions) else PRODUCTION
