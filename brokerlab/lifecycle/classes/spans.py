@@ -1,9 +1,9 @@
 """When each job had which status: from its status log, else from its times, and from its row.
 
 The row of a job tells its status from its last change on. Before, the status log tells it, entry by entry. Without a
-log, times tell as much as they can: ``assigned`` until activated, ``activated`` until it started (``sent`` and
-``starting`` cannot be told apart from it), ``running`` until it ended. A table as it stood at an instant and an archive
-of finished jobs are read alike: of the first, only the rows speak.
+log, or an entry in it, times tell as much as they can: ``assigned`` until activated, ``activated`` until it started
+(``sent`` and ``starting`` cannot be told apart from it), ``running`` until it ended. A table as it stood at an instant
+and an archive of finished jobs are read alike: of the first, only the rows speak.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def status_spans(
 
     Args:
         jobs: Result of :func:`read`, filtered.
-        log: Status log of the same engine; null = the times of the jobs.
+        log: Status log of the same engine; null = the times of the jobs, which also tell of jobs without an entry.
         keep: Columns of jobs to keep.
 
     Returns:
@@ -74,7 +74,12 @@ def status_spans(
     own = timed.filter(~nw.col("jobstatus").is_in(OVER)).select(
         *keep, status=nw.col("jobstatus"), enter=nw.col("changed"), leave=never
     )
-    earlier = _of_times(timed, keep) if log is None else _of_log(timed, log, keep)
+    if log is None:
+        earlier = _of_times(timed, keep)
+    else:
+        # a log may cover some queues only
+        without = timed.join(log.select("pandaid").unique(), on="pandaid", how="anti")
+        earlier = nw.concat([_of_log(timed, log, keep), _of_times(without, keep)])
     return nw.concat([own, earlier.filter(nw.col("leave") > nw.col("enter"))])
 
 

@@ -219,3 +219,16 @@ def _relation() -> Any:
     import duckdb
 
     return duckdb.connect().from_arrow(jobs(job(1)).to_arrow())
+
+
+def test_jobs_without_an_entry_in_the_log_are_told_by_their_times() -> None:
+    times = {"activatedtime": ago(hours=9), "starttime": ago(minutes=5), "modificationtime": NOW}
+    late = [waited(1, 60, age_s=600, modificationtime=ago(minutes=8))]
+    late += [job(n, creationtime=ago(hours=9), **times) for n in (2, 3)]
+    entries = [(3, "assigned", ago(hours=9)), (3, "running", ago(hours=8))]  # 3 never queued
+    log = pl.DataFrame(entries, schema=LOG, orient="row")
+    recorded = ClassRules(wait_time="recorded")
+    at = ago(minutes=6)
+    for logged, waiting in ((None, 2), (log, 1)):
+        found = wait_stats(jobs(*late), status_log=logged, at=at, rules=recorded)
+        assert found.select("n", "long_q_n").rows() == [(1, waiting)]
