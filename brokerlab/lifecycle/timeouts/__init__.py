@@ -1,12 +1,17 @@
 """Which jobs are failed, killed or sent back to brokerage because they wait too long (timeouts-rebrokerage.md).
 
-:func:`decide` judges the live jobs of an instant, :func:`fast_rebrokerage` the queues of a share,
-:func:`would_fire` the histories of an archive. :func:`decision_table` shows the rules, :func:`wasted_waiting` and :func:`other_limits`
-say what limits cost. Every rule is a value (:class:`TimeoutRule`); the two rule sets are :class:`TimeoutRules`.
+:func:`decide` judges the live jobs of an instant, :func:`fast_rebrokerage` the queues of a share (``_at``: at many instants),
+:func:`would_fire` the histories of an archive; :func:`histories` reads them once to be asked again and again.
+:func:`decision_table` shows the rules, :func:`wasted_waiting` and :func:`other_limits` say what limits cost. Every rule is a value (:class:`TimeoutRule`); the two rule sets are :class:`TimeoutRules`.
 """
 
 from brokerlab.lifecycle.timeouts.decide import Timeouts, decide
-from brokerlab.lifecycle.timeouts.fast import FastRebrokerage, fast_rebrokerage
+from brokerlab.lifecycle.timeouts.fast import (
+    FastRebrokerage,
+    fast_rebrokerage,
+    fast_rebrokerage_at,
+)
+from brokerlab.lifecycle.timeouts.histories import Histories, histories
 from brokerlab.lifecycle.timeouts.history import would_fire
 from brokerlab.lifecycle.timeouts.rule import TimeoutRule
 from brokerlab.lifecycle.timeouts.rules import TimeoutRules
@@ -15,12 +20,15 @@ from brokerlab.lifecycle.timeouts.table import decision_table
 
 __all__ = [
     "FastRebrokerage",
+    "Histories",
     "TimeoutRule",
     "TimeoutRules",
     "Timeouts",
     "decide",
     "decision_table",
     "fast_rebrokerage",
+    "fast_rebrokerage_at",
+    "histories",
     "other_limits",
     "wasted_waiting",
     "would_fire",

@@ -73,6 +73,12 @@ class ShareJobStats(dy.Schema):
     workqueue_id = i64("work queue", null="none")
 
 
+class ShareJobStatsAt(ShareJobStats):
+    """The same at many instants."""
+
+    snapshot = i64("number of the instant", required=True)
+
+
 class Slots(dy.Schema):
     """Queues with slots set by hand (``Harvester_Slots``)."""
 

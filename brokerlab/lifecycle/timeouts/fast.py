@@ -10,7 +10,7 @@ import polars as pl
 
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
-from brokerlab.lifecycle.timeouts.contracts import FAST_TABLES
+from brokerlab.lifecycle.timeouts.contracts import FAST_TABLES, ShareJobStatsAt
 from brokerlab.lifecycle.timeouts.facts import queue_facts
 from brokerlab.lifecycle.timeouts.rules import TimeoutRules
 from brokerlab.lifecycle.timeouts.settings import FRACTION, RATIO, number, share_threshold
@@ -89,12 +89,9 @@ def fast_rebrokerage(
     chosen = rules if rules is not None else TimeoutRules()
     settings = config if config is not None else Config.empty()
     held = prepared(tables, FAST_TABLES)
-    judged = _judged(_counts(held), chosen, settings)
+    judged = _judged(_counts(held["share_job_stats"], held), chosen, settings)
     known = _with_exemptions(judged, held["queues"], chosen)
-    bug = 1 if chosen.fr_row_limit_bug else 0
-    wanted = known.with_columns(
-        wanted=pl.when("triggered").then(pl.max_horizontal(pl.col("excess") - bug, 0)).otherwise(0)
-    )
+    wanted = known.with_columns(wanted=_wanted(chosen))
     moved = _oldest(held["jobs"], wanted)
     counted = moved.group_by(KEY).agg(found=pl.len().cast(pl.Int64))
     shares = wanted.join(counted, on=KEY, how="left", maintain_order="left")
@@ -105,18 +102,53 @@ def fast_rebrokerage(
     )
 
 
-def _counts(held: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+def fast_rebrokerage_at(
+    tables: Mapping[str, Any], *, rules: TimeoutRules | None = None, config: Config | None = None
+) -> pl.DataFrame:
+    """Find the queues whose backlog in a share triggers fast rebrokerage at many instants, each by itself.
+
+    Args:
+        tables: As for :func:`fast_rebrokerage`, without ``jobs``; ``share_job_stats`` with ``snapshot``, the number of
+            the instant. The other tables hold for all instants.
+        rules: The rule set; ``document`` by default.
+        config: The configuration; defaults only by default.
+
+    Returns:
+        ``snapshot`` and the columns of :attr:`FastRebrokerage.shares`; ``n_moved`` is what would move. Sorted by
+        instant, queue and share.
+
+    Raises:
+        SchemaError: Tables or columns do not hold to the contracts.
+
+    Source: timeouts-rebrokerage.md 4.
+    """
+    chosen = rules if rules is not None else TimeoutRules()
+    settings = config if config is not None else Config.empty()
+    held = prepared(tables, FAST_TABLES | {"share_job_stats": ShareJobStatsAt})
+    known = _judged(_counts(held["share_job_stats"], held, "snapshot"), chosen, settings)
+    exempted = _with_exemptions(known, held["queues"], chosen, "snapshot")
+    return exempted.with_columns(n_moved=_wanted(chosen))
+
+
+def _wanted(rules: TimeoutRules) -> pl.Expr:
+    """Return how many jobs are to move."""
+    bug = 1 if rules.fr_row_limit_bug else 0
+    return pl.when("triggered").then(pl.max_horizontal(pl.col("excess") - bug, 0)).otherwise(0)
+
+
+def _counts(stats: pl.DataFrame, held: Mapping[str, pl.DataFrame], *over: str) -> pl.DataFrame:
     """Return ``nq``, ``nr`` and the share's ``nq_total`` of each queue and share that counts."""
     slots, resources = held["slots"]["pandaqueuename"], held["resource_work_queues"]
-    stats = held["share_job_stats"].filter(
+    stats = stats.filter(
         ~pl.col("computingsite").is_in(slots.to_list()),
         ~pl.col("workqueue_id").is_in(resources["workqueue_id"].to_list()).fill_null(value=False),
     )
     status, njobs = pl.col("jobstatus"), pl.col("njobs")
-    counts = stats.group_by(KEY).agg(
+    counts = stats.group_by(*over, *KEY).agg(
         nq=njobs.filter(status.is_in(QUEUED)).sum(), nr=njobs.filter(status == "running").sum()
     )
-    return counts.with_columns(nq_total=pl.col("nq").sum().over("gshare")).sort(KEY)
+    total = pl.col("nq").sum().over(*over, "gshare")
+    return counts.with_columns(nq_total=total).sort(*over, *KEY)
 
 
 def _judged(counts: pl.DataFrame, rules: TimeoutRules, config: Config) -> pl.DataFrame:
@@ -147,7 +179,7 @@ def _of_share(values: Mapping[str, Any], dtype: Any) -> pl.Expr:
 
 
 def _with_exemptions(
-    judged: pl.DataFrame, queues: pl.DataFrame, rules: TimeoutRules
+    judged: pl.DataFrame, queues: pl.DataFrame, rules: TimeoutRules, *over: str
 ) -> pl.DataFrame:
     """Add ``exempt`` and ``triggered``."""
     flags = queue_facts(queues).select(
@@ -159,7 +191,7 @@ def _with_exemptions(
     names = ("ratio_ok", "fraction_ok", "threshold_ok")
     triggered = pl.col("excess").is_not_null() & ~pl.col("dry_run") & ~pl.col("exempt")
     return known.with_columns(triggered=triggered).select(
-        *KEY, "nq", "nr", "nq_total", "ratio", "fraction", "threshold",
+        *over, *KEY, "nq", "nr", "nq_total", "ratio", "fraction", "threshold",
         *names, "triggered", "dry_run", "exempt", "excess",
     )  # fmt: skip
 

@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from functools import reduce
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.engines import collect, microseconds
-from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
-from brokerlab.lifecycle.timeouts import spans
-from brokerlab.lifecycle.timeouts.catalogue import timeout_rules
-from brokerlab.lifecycle.timeouts.contracts import Queues
-from brokerlab.lifecycle.timeouts.facts import (
-    IDLE_S,
-    heartbeat,
-    limits_of,
-    microseconds_of,
-    with_queues,
-)
-from brokerlab.lifecycle.timeouts.rule import SECOND, TimeoutRule
+from brokerlab.lifecycle.timeouts.histories import histories
 from brokerlab.lifecycle.timeouts.rules import TimeoutRules
-from brokerlab.units import HOUR_S
-
-NEEDS_IDLE = "inactive_queue"
-"""The rule that asks when jobs last started at a queue."""
-IDLE = {"computingsite": pl.String, "idle_us": pl.Int64, "again_us": pl.Int64}
-JOB = ("pandaid", "jeditaskid", "computingsite", "gshare", "prodsourcelabel", "currentpriority")
 
 
 def would_fire(
@@ -64,9 +42,12 @@ def would_fire(
     Returns:
         One row per job, rule and action: ``pandaid, jeditaskid, computingsite, gshare, prodsourcelabel,
         currentpriority, jobstatus`` (then), ``number, rule, action, reference, since, limit_h``, ``entered``,
-        ``fires`` (the rule fires right after), ``left`` (when the status ended; null: it still holds), ``waited_h``
-        from ``since`` to ``fires``, ``spared_h`` from ``fires`` to ``left`` or ``at``. Sorted by job and number. Not
-        told are analysis rebrokerage, which looks at groups, and pending output reports.
+        ``fires`` (the rule fires right after), ``left`` (when the wait ended: with the status, or where silence is
+        what counts with the next sign of life; null: it still lasts at ``at``), ``outcome`` (``went_on``;
+        ``came_to_nothing``: the job failed or was cancelled or closed with this status, or after it had started;
+        ``waiting``: nobody knows), ``waited_h`` from ``since`` to ``fires``, ``spared_h`` from ``fires`` to ``left`` or
+        ``at``. Sorted by job and number. Rules are judged one by one: that another one would have taken the job
+        before is not asked. Not told are analysis rebrokerage, which looks at groups, and pending output reports.
 
     Raises:
         SchemaError: Required columns are missing.
@@ -89,191 +70,3 @@ def would_fire(
         jobs, status_log, at=at, queues=queues, heartbeats=heartbeats, rules=rules, config=config
     )
     return read.fired()
-
-
-@dataclass(frozen=True)
-class Histories:
-    """The spans of jobs in which some rule could fire; rules of the same or longer limits can be asked of it.
-
-    Attributes:
-        known: One row per span with what the rules read.
-        idle: When queues had started nothing for 2 h.
-        order: The rules.
-        now: End of the history [us since 1970].
-    """
-
-    known: pl.DataFrame
-    idle: pl.DataFrame
-    order: tuple[TimeoutRule, ...]
-    now: int
-
-    def fired(self, scale: float = 1.0) -> pl.DataFrame:
-        """Return the result of :func:`would_fire` with every limit so many times as long."""
-        parts = [
-            _firings(self.known, rule.scaled(scale), self.idle, self.now) for rule in self.order
-        ]
-        order = ["pandaid", "number", "action", "fires_us", "limit_h", "enter_us"]
-        first = pl.concat(parts).sort(order)
-        key = ["pandaid", "rule", "action"]
-        return _told(first.unique(key, keep="first", maintain_order=True), self.now)
-
-
-def histories(
-    jobs: Any,
-    status_log: Any,
-    *,
-    at: datetime,
-    queues: Any,
-    heartbeats: Any,
-    rules: TimeoutRules | None,
-    config: Config | None,
-    least: float = 1.0,
-) -> Histories:
-    """Read histories; arguments are those of :func:`would_fire`.
-
-    Args:
-        jobs: Table ``jobs``.
-        status_log: Table ``job_status_log``.
-        at: End of the history.
-        queues: Table ``queues``.
-        heartbeats: Signs of life.
-        rules: The rule set.
-        config: The configuration.
-        least: The smallest scale of limits that will be asked for.
-    """
-    chosen = rules if rules is not None else TimeoutRules()
-    settings = (config if config is not None else Config.empty()).at(at)
-    now = microseconds_of(at)
-    places = _places(queues)
-    limits = limits_of(places, chosen, settings)
-    order = timeout_rules(chosen, limits, least_transferring_s=_least_transferring(places))
-    table, log, signs = spans.read(jobs, status_log, heartbeats)
-    lowest = [rule.scaled(least) for rule in order]
-    found = collect(_late(spans.spans(table, log, signs, at), lowest))
-    known = with_queues(found, places).with_columns(
-        **heartbeat(chosen, limits),
-        queue_idle=pl.lit(value=True),
-        output_report=pl.lit(value=False),
-    )
-    return Histories(known, _idle_times(table, known, order), order, now)
-
-
-def _places(queues: Any) -> pl.DataFrame:
-    """Return the latest row of each queue."""
-    if queues is None:
-        return Queues.create_empty()
-    lazy = nw.from_native(queues).lazy()
-    names = lazy.collect_schema().names()
-    kept = [name for name in (*Queues.column_names(), "ts") if name in names]
-    rows = collect(lazy.select(kept))
-    if "ts" in names:
-        rows = rows.sort("panda_queue", "ts", nulls_last=False)
-        rows = rows.unique("panda_queue", keep="last", maintain_order=True).drop("ts")
-    return prepared({"queues": rows}, {"queues": Queues})["queues"]
-
-
-def _least_transferring(queues: pl.DataFrame) -> int:
-    """Return the lowest limit of transferring at any queue [s]."""
-    names = pl.DataFrame(
-        {"computingsite": [None, *queues["panda_queue"]]},
-        schema_overrides={"computingsite": pl.String},
-    )
-    limits = with_queues(names, queues).select("transtimehi_s", "transtimelo_s")
-    return min(int(column.min()) for column in limits.iter_columns())  # type: ignore[arg-type]
-
-
-def _late(history: nw.LazyFrame[Any], order: Sequence[TimeoutRule]) -> nw.LazyFrame[Any]:
-    """Keep the spans in which some rule could fire, whatever the queue."""
-    could = [
-        (rule.of_job & (rule.since + rule.least_s * SECOND < nw.col("to_us"))).fill_null(
-            value=False
-        )
-        for rule in order
-    ]
-    return history.filter(reduce(nw.Expr.__or__, could))
-
-
-def _firings(known: pl.DataFrame, rule: TimeoutRule, idle: pl.DataFrame, now: int) -> pl.DataFrame:
-    """Return the firing times of a rule, several for a job with several spans."""
-    frame = nw.from_native(known).filter(rule.selects & ~rule.spares)
-    judged = frame.with_columns(
-        since_us=rule.since, rule_limit_s=rule.limit_s, due_us=rule.due_us, agrees_us=rule.agrees_us
-    ).to_native()
-    timed = judged.filter(~pl.any_horizontal(pl.col("due_us", "agrees_us").is_null())).with_columns(
-        fires_us=pl.max_horizontal("due_us", "agrees_us", "from_us")
-    )
-    if rule.name == NEEDS_IDLE:
-        timed = _when_idle(timed, idle)
-    late = timed.filter(pl.col("fires_us") < pl.col("to_us"))
-    hours = pl.lit(HOUR_S, dtype=pl.Float64)
-    return late.select(
-        *JOB,
-        "jobstatus",
-        number=pl.lit(rule.number, dtype=pl.Int64),
-        rule=pl.lit(rule.name),
-        action=pl.lit(str(rule.action)),
-        reference=pl.lit(rule.reference),
-        limit_h=pl.col("rule_limit_s") / hours,
-        since_us="since_us",
-        enter_us="enter_us",
-        fires_us="fires_us",
-        leave_us="leave_us",
-        live=pl.col("live") & (pl.col("leave_us") == now),
-    )
-
-
-def _idle_times(
-    table: nw.LazyFrame[Any], known: pl.DataFrame, order: Sequence[TimeoutRule]
-) -> pl.DataFrame:
-    """Return when the queues of waiting urgent jobs had started nothing for 2 h.
-
-    Returns:
-        ``computingsite, idle_us`` (from), ``again_us`` (to; null: to this day).
-    """
-    rule = next(rule for rule in order if rule.name == NEEDS_IDLE)
-    waiting = nw.from_native(known).filter(rule.selects).to_native()
-    names = waiting.filter(~pl.col("queue_down"))["computingsite"].drop_nulls().unique().sort()
-    if names.is_empty():
-        return pl.DataFrame(schema=IDLE)
-    started = (
-        table.filter(
-            nw.col("computingsite").is_in(names.to_list()) & ~nw.col("starttime").is_null()
-        )
-        .select("computingsite", "starttime")
-        .unique()
-    )
-    following = nw.col("starttime").shift(-1).over("computingsite", order_by="starttime")
-    gaps = started.with_columns(again=following).with_columns(
-        start_us=microseconds(nw.col("starttime")),
-        again_us=microseconds(nw.col("again")),
-    )
-    step = IDLE_S * SECOND
-    long = nw.col("again_us").is_null() | (nw.col("again_us") - nw.col("start_us") > step)
-    found = collect(gaps.filter(long).select("computingsite", "start_us", "again_us"))
-    return found.select("computingsite", idle_us=pl.col("start_us") + step, again_us="again_us")
-
-
-def _when_idle(timed: pl.DataFrame, idle: pl.DataFrame) -> pl.DataFrame:
-    """Move firing times to when the queue is down, or has started nothing for long enough."""
-    down = timed.filter("queue_down")
-    up = timed.filter(~pl.col("queue_down")).join(idle, on="computingsite")
-    moved = up.with_columns(fires_us=pl.max_horizontal("fires_us", "idle_us"))
-    before = pl.col("again_us").is_null() | (pl.col("fires_us") < pl.col("again_us"))
-    return pl.concat([down, moved.filter(before).drop("idle_us", "again_us")])
-
-
-def _told(first: pl.DataFrame, now: int) -> pl.DataFrame:
-    """Turn numbers into times and durations."""
-    hours = pl.lit(HOUR_S * SECOND, dtype=pl.Float64)
-    fires, time = pl.col("fires_us"), pl.Datetime("us")
-    return first.select(
-        *JOB,
-        *("jobstatus", "number", "rule", "action", "reference"),
-        pl.col("since_us").cast(time).alias("since"),
-        "limit_h",
-        entered=pl.col("enter_us").cast(time),
-        fires=fires.cast(time),
-        left=pl.when(~pl.col("live")).then(pl.col("leave_us")).cast(time),
-        waited_h=(fires - pl.col("since_us")) / hours,
-        spared_h=(pl.min_horizontal("leave_us", pl.lit(now)) - fires) / hours,
-    )

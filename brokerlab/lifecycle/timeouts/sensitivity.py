@@ -10,7 +10,7 @@ import polars as pl
 
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
-from brokerlab.lifecycle.timeouts.history import histories
+from brokerlab.lifecycle.timeouts.histories import histories
 from brokerlab.lifecycle.timeouts.rules import TimeoutRules
 
 SCALES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
@@ -25,23 +25,26 @@ def wasted_waiting(
     Args:
         fired: Result of :func:`brokerlab.lifecycle.timeouts.would_fire`.
         by: Columns of it to group by, besides the rule: ``computingsite``, ``gshare``...
-        soon_h: A job whose status ended by itself within this was interrupted for nothing [h].
+        soon_h: A job that went on by itself within this was interrupted for nothing [h].
 
     Returns:
         One row per rule, action and group: ``number, rule, action``, ``by``, ``jobs``, ``waited_h`` (until the rule
-        fires, all jobs), ``waited_median_h``, ``waited_max_h``, ``after_h`` (from then until the status ended or the
-        history did, all jobs: what the rule spares), ``soon`` (jobs that went on by themselves within ``soon_h``),
-        ``stuck`` (jobs whose status never ended). Sorted by rule and group.
+        fires, all jobs), ``waited_median_h``, ``waited_max_h``, ``after_h`` (from then until the wait ended or the
+        history did, all jobs: what the rule spares, at least), ``soon`` (jobs that went on by themselves within
+        ``soon_h``), ``ended`` (jobs that came to nothing: in an archive of a system that has the rule, its own doing
+        among them), ``stuck`` (jobs that still waited when the history ended), ``undecided`` (those of them for which
+        that was within ``soon_h``: they may have gone on soon). Sorted by rule and group. Of the jobs but
+        ``undecided`` the part ``soon`` is known.
 
     Example:
         >>> fired = pl.DataFrame(
         ...     {"number": [8, 8], "rule": "sent", "action": "fail", "waited_h": [0.5, 0.5], "spared_h": [0.2, 9.0],
-        ...      "left": [datetime(2026, 3, 1), None]}
+        ...      "outcome": ["went_on", "waiting"]}
         ... )
         >>> wasted_waiting(fired).select("rule", "jobs", "waited_h", "after_h", "soon", "stuck").rows()
         [('sent', 2, 1.0, 9.2, 1, 1)]
     """
-    ended = pl.col("left").is_not_null()
+    outcome, near = pl.col("outcome"), pl.col("spared_h") <= soon_h
     keys = [*RULE, *by]
     # in order of the rows: sums of floats come out the same every time
     return (
@@ -52,8 +55,10 @@ def wasted_waiting(
             waited_median_h=pl.col("waited_h").median(),
             waited_max_h=pl.col("waited_h").max(),
             after_h=pl.col("spared_h").sum(),
-            soon=(ended & (pl.col("spared_h") <= soon_h)).sum().cast(pl.Int64),
-            stuck=(~ended).sum().cast(pl.Int64),
+            soon=((outcome == "went_on") & near).sum().cast(pl.Int64),
+            ended=(outcome == "came_to_nothing").sum().cast(pl.Int64),
+            stuck=(outcome == "waiting").sum().cast(pl.Int64),
+            undecided=((outcome == "waiting") & near).sum().cast(pl.Int64),
         )
         .sort(keys)
     )
@@ -72,10 +77,13 @@ def other_limits(
     by: Sequence[str] = (),
     soon_h: float = 1.0,
 ) -> pl.DataFrame:
-    """Say what every rule would have done with shorter and longer limits.
+    """Say what every rule would have done with its own limit shorter and longer.
 
-    The archive is read once, for the shortest limits. For a single key compare results of ``would_fire`` under
-    ``config.with_values``.
+    Rules are judged one by one: a row tells what a rule does at a limit, whatever the others do before. The archive is
+    read once, for the shortest limits. For a single key compare results of ``would_fire`` under ``config.with_values``.
+
+    Waits are those of the archive. One that reaches a longer limit after ``at`` does not fire there, so the longer a
+    limit, the fewer waits begin early enough; and where the system itself acted at its limit, waits end there.
 
     Args:
         jobs: Table ``jobs``; this and the following as in :func:`brokerlab.lifecycle.timeouts.would_fire`.

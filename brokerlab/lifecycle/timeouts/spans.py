@@ -15,7 +15,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from brokerlab.engines import INT, TEXT, TIME, Types, microseconds, narrow, same_engine
-from brokerlab.lifecycle.classes.spans import status_spans
+from brokerlab.lifecycle.classes.spans import changed, status_spans
 from brokerlab.lifecycle.timeouts.words import TIMES
 
 JOBS: Types = {
@@ -33,7 +33,11 @@ SIGNS: Types = {"pandaid": INT, "modificationtime": TIME}
 LOG: Types = {"pandaid": INT, "jobstatus": TEXT, "modificationtime": TIME}
 BEATING = ("running", "starting", "stagein", "stageout", "transferring")
 """Statuses in which jobs give signs of life."""
-KEEP = tuple(name for name in JOBS if name not in ("jobstatus", "activatedtime", "statechangetime"))
+KEEP = (
+    *(name for name in JOBS if name not in ("jobstatus", "activatedtime", "statechangetime")),
+    *("final", "over"),
+)
+"""Columns that a span has of its job; ``final`` and ``over`` are the status of the row, and since when."""
 
 Lazy = nw.LazyFrame[Any]
 
@@ -51,7 +55,8 @@ def read(jobs: Any, status_log: Any, heartbeats: Any) -> tuple[Lazy, Lazy | None
     if heartbeats is not None:
         tables["heartbeats"] = narrow(heartbeats, "heartbeats", SIGNS, tuple(SIGNS))
     same_engine(tables)
-    return tables["jobs"], tables.get("job_status_log"), tables.get("heartbeats")
+    own = tables["jobs"].with_columns(final=nw.col("jobstatus"), over=changed())
+    return own, tables.get("job_status_log"), tables.get("heartbeats")
 
 
 def spans(jobs: Lazy, log: Lazy | None, signs: Lazy | None, until: datetime) -> Lazy:
@@ -65,7 +70,8 @@ def spans(jobs: Lazy, log: Lazy | None, signs: Lazy | None, until: datetime) -> 
 
     Returns:
         The columns of jobs as they were, ``live`` (the status of the row), ``enter_us, leave_us`` of the status,
-        ``from_us, to_us`` of the part of it without a sign of life [us since 1970], and ``<time>_us``.
+        ``from_us, to_us`` of the part of it without a sign of life [us since 1970], ``<time>_us``, and of the row
+        ``final``, its status, ``over_us``, since when.
     """
     parts = [status_spans(jobs, None, KEEP)]
     if log is not None:
@@ -122,4 +128,5 @@ def _as_jobs(dated: Lazy) -> Lazy:
         leave_us=microseconds(nw.col("leave")),
         from_us=microseconds(nw.col("begin")),
         to_us=microseconds(nw.col("end")),
-    ).drop("sign", "begin", "end", "enter", "leave", "status")
+        over_us=microseconds(nw.col("over")),
+    ).drop("sign", "begin", "end", "enter", "leave", "over", "status")

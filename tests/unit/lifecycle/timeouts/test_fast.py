@@ -6,10 +6,16 @@ from typing import Any
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from brokerlab.errors import SchemaError
 from brokerlab.gdpconfig import Config
-from brokerlab.lifecycle.timeouts import FastRebrokerage, TimeoutRules, fast_rebrokerage
+from brokerlab.lifecycle.timeouts import (
+    FastRebrokerage,
+    TimeoutRules,
+    fast_rebrokerage,
+    fast_rebrokerage_at,
+)
 
 KEYS = {"FAST_REBRO_THRESHOLD_NQUEUE_MC": 10}
 BOTH = pytest.mark.parametrize("rules", ["document", "production"])
@@ -166,3 +172,22 @@ def test_nothing_remains_and_bad_input() -> None:
     assert found.to_dict()["shares"] == []
     with pytest.raises(SchemaError, match=r"share_job_stats\.njobs"):
         run(stats(A=(1, 1)).with_columns(njobs=pl.lit("many")))
+
+
+@BOTH
+def test_many_instants_are_judged_one_by_one(rules: str) -> None:
+    first, second = stats(A=(50, 10), B=(20, 0)), stats(A=(12, 0), B=(90, 3), S=(99, 0))
+    slots = pl.DataFrame({"pandaqueuename": ["S"]})
+    queues = pl.DataFrame({"panda_queue": ["B"], "status": ["paused"]})
+    both = pl.concat(
+        frame.with_columns(snapshot=pl.lit(n)) for n, frame in ((1, second), (0, first))
+    )
+    chosen, config = TimeoutRules(rules), Config.empty().with_values(KEYS)
+    others = {"slots": slots, "queues": queues}
+    found = fast_rebrokerage_at({"share_job_stats": both, **others}, rules=chosen, config=config)
+    for number, frame in enumerate((first, second)):
+        alone = run(frame, rules, **others).shares
+        assert_frame_equal(
+            found.filter(snapshot=number).drop("snapshot"), alone, check_dtypes=False
+        )
+    assert found["n_moved"].sum() > 0

@@ -7,8 +7,14 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from brokerlab.errors import ConfigError
-from brokerlab.lifecycle.timeouts import TimeoutRules, other_limits, wasted_waiting, would_fire
-from tests.unit.lifecycle.timeouts.test_history import END, SCHEMA, job
+from brokerlab.lifecycle.timeouts import (
+    TimeoutRules,
+    histories,
+    other_limits,
+    wasted_waiting,
+    would_fire,
+)
+from tests.unit.lifecycle.timeouts.test_history import END, SCHEMA, TIMES, at, job
 
 
 def table() -> pl.DataFrame:
@@ -53,3 +59,59 @@ def test_bad_scales_are_refused() -> None:
     for scales in ([], [1, 0], [-1]):
         with pytest.raises(ConfigError, match="scales="):
             other_limits(table(), at=END, scales=scales)
+
+
+def outcomes(jobs: list[dict[str, object]], **context: object) -> list[tuple[object, ...]]:
+    """Return (job, outcome, hours after the rule fires) of rule ``activated`` or the one named."""
+    table = pl.DataFrame([{name: row.get(name) for name in SCHEMA} for row in jobs], schema=SCHEMA)
+    rule = context.pop("rule", "activated")
+    found = would_fire(table, at=END, **context).filter(rule=rule)  # type: ignore[arg-type]
+    return found.select("pandaid", "outcome", "spared_h").rows()
+
+
+def test_what_became_of_a_wait() -> None:
+    plain = {"activatedtime": 0}
+    killed = {"statechangetime": 49, "modificationtime": 49, **plain}
+    ran = {"starttime": 60, "endtime": 70, "modificationtime": 71, **plain}
+    jobs = [
+        job(1, "closed", **killed),  # ended by whatever closed it, not by itself
+        job(2, "finished", **ran),
+        job(3, "failed", **ran),  # it did start: the wait went on, the payload failed
+        job(4, "activated", activatedtime=0, statechangetime=0, modificationtime=0),
+    ]
+    assert outcomes(jobs) == [
+        (1, "came_to_nothing", 1), (2, "went_on", 12), (3, "went_on", 12), (4, "waiting", 912)
+    ]  # fmt: skip
+    long = {"activatedtime": 0, "starttime": 1, "endtime": 521, "modificationtime": 522}
+    both = [job(1, "failed", **long), job(2, "finished", **long)]
+    told = [(1, "came_to_nothing", 16), (2, "went_on", 16)]
+    assert outcomes(both, rule="running") == told
+
+
+def test_silence_ends_with_the_next_sign_of_life() -> None:
+    done = job(1, activatedtime=0, starttime=1, endtime=50, modificationtime=50)
+    signs = pl.DataFrame({"pandaid": [1, 1], "modificationtime": [at(2), at(6)]})
+    silent = outcomes([done], rule="heartbeat", heartbeats=signs)
+    assert silent == [(1, "went_on", 2)]  # from 4 to 6, though it ran for 44 hours more
+
+
+def test_jobs_that_still_wait_at_the_end_of_the_history_are_undecided_for_a_while() -> None:
+    live = [
+        job(n, "activated", **dict.fromkeys(TIMES[1:2] + TIMES[4:], start))
+        for n, start in enumerate((40 * 24 - 48.5, 40 * 24 - 60))
+    ]
+    table = pl.DataFrame([{n: row.get(n) for n in SCHEMA} for row in live], schema=SCHEMA)
+    found = wasted_waiting(would_fire(table, at=END).filter(rule="activated"))
+    columns = ("rule", "jobs", "soon", "ended", "stuck", "undecided", "after_h")
+    assert found.select(columns).rows() == [("activated", 2, 0, 0, 2, 1, 12.5)]
+
+
+def test_histories_are_asked_for_other_rule_sets_and_without_exemptions() -> None:
+    places = pl.DataFrame({"panda_queue": ["Q"], "status": ["paused"]})
+    production = TimeoutRules("production")
+    read = histories(table(), at=END, queues=places, also=[production])
+    assert read.fired()["pandaid"].to_list() == [9]  # queue P is not known, hence not exempt
+    assert_frame_equal(
+        read.fired(rules=production), would_fire(table(), at=END, queues=places, rules=production)
+    )
+    assert_frame_equal(read.fired(exempt=False), would_fire(table(), at=END))
