@@ -48,15 +48,28 @@ def _loops(decided: AnalysisDecisions, expected: Case) -> list[str]:
     parents = decided.world.facts.queues.select(
         pl.col("panda_queue").cast(pl.String), "parent"
     ).unique()
-    frames = [frame for frame in (decided.first_loop, decided.queues) if frame.height]
-    if len(frames) != len(expected["loops"]):
-        return [f"loops| {len(frames)}, expected {len(expected['loops'])}"]
-    found = []
-    for frame, loop in zip(frames, expected["loops"], strict=True):
+    walks = []
+    for frame in (decided.first_loop, decided.queues):
         rows = frame.with_columns(pl.col("panda_queue", "check").cast(pl.String)).join(
             parents, on="panda_queue"
         )
-        got = {name: set(some) for name, some in rows.group_by("parent").agg("check").iter_rows()}
+        if frame.height:
+            checks = rows.group_by("parent").agg("check").iter_rows()
+            walks.append({name: set(some) for name, some in checks})
+    return loops_differ(walks, expected)
+
+
+def loops_differ(walks: list[dict[str, set[str | None]]], expected: Case) -> list[str]:
+    """Return what the walks over the checks have differently.
+
+    Args:
+        walks: Per walk the checks (none: left) of the pseudo-queues of each unified queue.
+        expected: As recorded.
+    """
+    if len(walks) != len(expected["loops"]):
+        return [f"loops| {len(walks)}, expected {len(expected['loops'])}"]
+    found = []
+    for got, loop in zip(walks, expected["loops"], strict=True):
         for stage in loop["stages"]:
             for row in stage.get("removed", []):
                 found += _removal(stage["stage"], row, got)
