@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import polars as pl
 
 from brokerlab.archive.synthetic._types import BoolArray
-from brokerlab.archive.synthetic.block import Block
 from brokerlab.archive.synthetic.frames_jobs import known, times
 from brokerlab.archive.synthetic.grid import Grid, generator
 from brokerlab.archive.synthetic.links import snapshot_seconds
@@ -25,6 +26,7 @@ IN_USE = ("online", "brokeroff", "standby")
 """Status of queues with pilots."""
 POLLS_PER_H = 12
 """Requests of an idle queue."""
+OVER = ("finished", "failed", "cancelled", "closed")
 EVENTS = ("created", "activated", "started", "ended", "gone")
 
 
@@ -33,34 +35,48 @@ class Pulse:
 
     Args:
         settings: Period and ``pilots_every_h``.
-        n_queues: Number of queues.
+        names: Names of the queues.
     """
 
-    def __init__(self, settings: SynthSettings, n_queues: int) -> None:
+    def __init__(self, settings: SynthSettings, names: Sequence[str]) -> None:
         self.settings = settings
+        self._queues = {name: place for place, name in enumerate(names)}
         self.seconds = snapshot_seconds(settings, settings.pilots_every_h)
-        shape = (len(self.seconds) + 1, n_queues)
-        self._counts = {name: np.zeros(shape, dtype=np.int64) for name in (*EVENTS, "finished")}
+        shape = (len(self.seconds) + 1, len(names))
+        names = (*EVENTS, "dropped", "finished")
+        self._counts = {name: np.zeros(shape, dtype=np.int64) for name in names}
         self._last_start = np.full(shape, -1, dtype=np.int64)
 
-    def add(self, block: Block) -> None:
-        """Add the jobs of a block."""
-        rows, created = block.rows, block.created
-        queue = block.tasks.slots.queue[block.row_task, rows.slot]
-        begun = created + rows.queue_s
+    def add(self, jobs: pl.DataFrame) -> None:
+        """Add jobs: rows of ``jobs`` at queues of the archive, live ones without the times that are to come."""
+        over = pl.col("jobstatus").is_in(OVER)
+        unstarted = over & pl.col("starttime").is_null()
+        gone = pl.when(over).then("modificationtime")
         moments = {
-            "created": created,
-            "activated": created + np.minimum(rows.queue_s // 3, 300),
-            "started": begun,
-            "ended": begun + rows.wall_s,
-            "gone": begun + rows.wall_s + rows.report_s,
+            "created": pl.col("creationtime"),
+            "activated": pl.coalesce("activatedtime", pl.when(unstarted).then("modificationtime")),
+            "started": pl.col("starttime"),
+            "ended": pl.col("endtime"),
+            "gone": pl.when(~unstarted).then(gone),
+            "dropped": pl.when(unstarted).then(gone),
+            "finished": pl.when(pl.col("jobstatus") == "finished").then("modificationtime"),
         }
-        for name, second in moments.items():
-            place = np.searchsorted(self.seconds, second)
-            np.add.at(self._counts[name], (place, queue), 1)
-        place = np.searchsorted(self.seconds, moments["gone"])
-        np.add.at(self._counts["finished"], (place, queue), rows.outcome == 0)
-        np.maximum.at(self._last_start, (np.searchsorted(self.seconds, begun), queue), begun)
+        micro = jobs.select(
+            pl.col("computingsite")
+            .replace_strict(self._queues, return_dtype=pl.Int64)
+            .alias("queue"),
+            *(
+                (m.cast(pl.Int64) - self.settings.start_us).alias(n) // 1_000_000
+                for n, m in moments.items()
+            ),
+        )
+        for name in moments:
+            some = micro.select("queue", name).drop_nulls()
+            queue, second = some["queue"].to_numpy(), some[name].to_numpy()
+            np.add.at(self._counts[name], (np.searchsorted(self.seconds, second), queue), 1)
+            if name == "started":
+                place = np.searchsorted(self.seconds, second), queue
+                np.maximum.at(self._last_start, place, second)
 
     def until(self, name: str) -> IntArray:
         """Return how often something had happened at each snapshot, (snapshots, queues)."""
@@ -132,7 +148,7 @@ def _requests(rng: np.random.Generator, started: IntArray, dead: BoolArray) -> d
 
 def _jobs(pulse: Pulse) -> dict[str, IntArray]:
     """Return the jobs by status at each snapshot, and those started and ended in the window."""
-    count = {name: pulse.until(name) for name in EVENTS}
+    count = {name: pulse.until(name) for name in (*EVENTS, "dropped")}
     finished = pulse.recent("finished")
     none = np.zeros_like(finished)
     return {
@@ -141,7 +157,7 @@ def _jobs(pulse: Pulse) -> dict[str, IntArray]:
         "failed": pulse.recent("gone") - finished,
         "defined": none,
         "assigned": count["created"] - count["activated"],
-        "activated": count["activated"] - count["started"],
+        "activated": count["activated"] - count["started"] - count["dropped"],
         "holding": none,
         "running": count["started"] - count["ended"],
         "transferring": count["ended"] - count["gone"],

@@ -8,6 +8,7 @@ import numpy as np
 
 from brokerlab.archive.synthetic._types import BoolArray
 from brokerlab.archive.synthetic.chains import (
+    BUILD,
     BULK,
     FINISHED,
     MERGED,
@@ -21,10 +22,11 @@ from brokerlab.archive.synthetic.chains import (
     rule_events,
     run,
 )
-from brokerlab.archive.synthetic.jobtypes import MERGE, per_type
+from brokerlab.archive.synthetic.jobtypes import BUILD_TYPE, MERGE, per_type
 from brokerlab.archive.synthetic.requests import Requests, ScoutJobs, scout_requests
 from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.archive.synthetic.tasks import MAX_BLOCK_TASKS, Tasks, draw_tasks
+from brokerlab.archive.synthetic.users import Owners, draw_owners
 from brokerlab.archive.synthetic.world import World
 from brokerlab.errors import DataError
 from brokerlab.numerics import FloatArray, IntArray
@@ -34,8 +36,8 @@ FIRST_TASK = 40_000_000
 """Task ids start here; block b has FIRST_TASK + b * MAX_BLOCK_TASKS upward."""
 FIRST_JOB = 7_000_000_000
 """Job ids start here and grow with the second of creation."""
-IDS_PER_SECOND = 1024
-"""Job ids of one block within one second of creation."""
+IDS_PER_SECOND, EXTRA_IDS = 1024, 64
+"""Job ids of one block within one second of creation, and how many of them are kept for jobs outside its tasks."""
 FILE_SD = 0.03
 """sd of ln(file size) inside a task."""
 
@@ -69,6 +71,7 @@ class Block:
 
     index: int
     tasks: Tasks
+    owners: Owners
     roots: Roots
     rows: Attempts
     requests: Requests
@@ -111,6 +114,9 @@ def draw_block(
     length = settings.submit_s / n_blocks
     tasks = draw_tasks(settings, world, rng, quota=quota, begin_s=index * length, length_s=length)
     roots, rows, requests, decided = _run_phases(settings, world, rng, tasks)
+    owners = draw_owners(
+        np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(3, index))), tasks
+    )
     order = np.lexsort(
         (rows.attempt, roots.seq[rows.root], roots.phase[rows.root], roots.task[rows.root])
     )
@@ -122,10 +128,11 @@ def draw_block(
     total = np.bincount(roots.task[rows.root], minlength=tasks.n)
     rows = _take(rows, order[:quota])
     kept = np.bincount(roots.task[rows.root], minlength=tasks.n)
-    created, pandaid = _identify(rows, index=index, n_blocks=n_blocks)
+    created, pandaid = identify(rows.created_s, index=index, n_blocks=n_blocks)
     return Block(
         index=index,
         tasks=tasks,
+        owners=owners,
         roots=roots,
         rows=rows,
         requests=requests,
@@ -141,8 +148,10 @@ def _run_phases(
     settings: SynthSettings, world: World, rng: np.random.Generator, tasks: Tasks
 ) -> tuple[Roots, Attempts, Requests, FloatArray]:
     """Run scouts, decide, run the bulk with the requests decided, run the merges."""
+    builds, ran_builds = _builds(world, rng, tasks)
     task, seq = _enumerate(tasks.n_scouts)
     submit = tasks.created_s + rng.uniform(300, 1800, tasks.n)
+    np.maximum.at(submit, builds.task[ran_builds.root], ran_builds.done_s + 20)
     scouts = draw_roots(
         tasks, rng, phase=SCOUT, task=task, seq=seq,
         created_s=submit[task] + rng.uniform(0, 20, len(task)),
@@ -162,7 +171,19 @@ def _run_phases(
     all_roots, all_rows = _stack([scouts, bulk], [ran, ran_bulk])
     merges = _merges(rng, tasks, all_roots, all_rows)
     ran_merges = run(tasks, world, rng, merges, no_limits(len(merges.task)))
-    return *_stack([all_roots, merges], [all_rows, ran_merges]), requests, decided
+    parts = _stack([all_roots, merges, builds], [all_rows, ran_merges, ran_builds])
+    return *parts, requests, decided
+
+
+def _builds(world: World, rng: np.random.Generator, tasks: Tasks) -> tuple[Roots, Attempts]:
+    """Run the builds of user tasks; the scouts wait for them, whatever comes out."""
+    user = per_type(lambda k: k.label == "user")[tasks.kind] > 0
+    task = np.flatnonzero(user & (rng.random(tasks.n) < BUILD_TYPE.task_share))
+    roots = draw_roots(
+        tasks, rng, phase=BUILD, task=task, seq=np.zeros(len(task), np.int64),
+        created_s=tasks.created_s[task] + rng.uniform(60, 300, len(task)),
+    )  # fmt: skip
+    return roots, run(tasks, world, rng, roots, no_limits(len(task)))
 
 
 def _decision(rng: np.random.Generator, tasks: Tasks, scouts: Roots, ran: Attempts) -> FloatArray:
@@ -209,13 +230,15 @@ def measure(tasks: Tasks, roots: Roots, rows: Attempts) -> Measures:
     """Turn what attempts needed into what is recorded; a pure function, so scouts and record agree."""
     r = rows.root
     t = roots.task[r]
-    merge = roots.phase[r] == MERGED
+    merge, build = roots.phase[r] == MERGED, roots.phase[r] == BUILD
     file_bytes = np.round(tasks.file_mb[t] * MB * np.exp(FILE_SD * roots.size[r]))
     merged_bytes = MERGE.input_mb * MB * roots.events[r] / MERGE.events
     input_bytes = np.where(merge, np.round(merged_bytes), tasks.files_per_job[t] * file_bytes)
+    input_bytes = np.where(build, 0, input_bytes)
     output = tasks.out_bytes[t] * roots.events[r] * np.exp(tasks.out_sd[t] * roots.out[r])
     merged_out = MERGE.output_mb * MB * roots.events[r] / MERGE.events
-    output = np.ceil(np.where(merge, merged_out, output))
+    built = BUILD_TYPE.output_mb * MB * np.exp(0.5 * roots.out[r])
+    output = np.ceil(np.where(merge, merged_out, np.where(build, built, output)))
     factor = np.where(merge, 1.0, per_type(lambda k: k.read_factor)[tasks.kind[t]])
     read = factor * np.maximum(input_bytes, MB) * np.exp(0.1 * roots.size[r]) / KB
     whole = [rows.eff * rows.wall_s * rows.cores, rows.mem_mb * KB, output, input_bytes, read]
@@ -285,17 +308,30 @@ def _enumerate(count: IntArray) -> tuple[IntArray, IntArray]:
     return task, np.arange(len(task)) - first[task]
 
 
-def _identify(rows: Attempts, *, index: int, n_blocks: int) -> tuple[IntArray, IntArray]:
-    """Return second of creation and ``pandaid``: ids grow with creation and are unique over blocks."""
-    second = np.floor(rows.created_s).astype(np.int64)
+def identify(
+    created_s: FloatArray, *, index: int, n_blocks: int, extra: bool = False
+) -> tuple[IntArray, IntArray]:
+    """Return second of creation and ``pandaid``: ids grow with creation and are unique over blocks.
+
+    Args:
+        created_s: Wished creation of each job [s]; where a second is full it is the next one.
+        index: Number of the block.
+        n_blocks: Blocks of the archive.
+        extra: The jobs are none of the block's tasks, whose ids are others.
+    """
+    second = np.floor(created_s).astype(np.int64)
+    first, room = (
+        (IDS_PER_SECOND - EXTRA_IDS, EXTRA_IDS) if extra else (0, IDS_PER_SECOND - EXTRA_IDS)
+    )
     while True:
         order = np.argsort(second, kind="stable")
         ordered = second[order]
-        first = np.searchsorted(ordered, ordered, side="left")
+        begin = np.searchsorted(ordered, ordered, side="left")
         rank = np.empty(len(second), dtype=np.int64)
-        rank[order] = np.arange(len(second)) - first
-        full = rank >= IDS_PER_SECOND
+        rank[order] = np.arange(len(second)) - begin
+        full = rank >= room
         if not full.any():
             break
         second = second + full
-    return second, FIRST_JOB + (second * n_blocks + index) * IDS_PER_SECOND + rank
+    place = first + rank
+    return second, FIRST_JOB + (second * n_blocks + index) * IDS_PER_SECOND + place

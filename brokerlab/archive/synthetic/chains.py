@@ -9,13 +9,13 @@ from typing import TypeVar
 import numpy as np
 
 from brokerlab.archive.synthetic._types import BoolArray
-from brokerlab.archive.synthetic.jobtypes import MERGE
+from brokerlab.archive.synthetic.jobtypes import BUILD_TYPE, MERGE
 from brokerlab.archive.synthetic.tasks import LEVELS, TAIL_SCALE, TAIL_SHARE, Tasks
 from brokerlab.archive.synthetic.world import World
 from brokerlab.numerics import FloatArray, IntArray
 
-SCOUT, BULK, MERGED = 0, 1, 2
-"""Phases of a task."""
+SCOUT, BULK, MERGED, BUILD = 0, 1, 2, 3
+"""Phases of a task; a build comes first in time, and goes first where rows are cut."""
 FINISHED, FAILED, LOST, MEMORY_KILL, WALL_KILL = 0, 1, 2, 3, 4
 """Outcomes of an attempt; LOST = failed without any record."""
 MAX_ATTEMPT = 4
@@ -37,11 +37,11 @@ class Roots:
     Attributes:
         task: Index of the task.
         seq: Number of the job inside task and phase.
-        phase: SCOUT, BULK or MERGED.
+        phase: SCOUT, BULK, MERGED or BUILD.
         created_s: Creation of the first attempt [s].
         slot: Place of the first attempt.
         events: Events of the job.
-        mem: ln(peak memory) against the task's value at the queue; ln(MB) for merge jobs.
+        mem: ln(peak memory) against the task's value at the queue; ln(MB) for merge and build jobs.
         wall: ln(wall time) against the task's value at the queue.
         eff: Standard normal, efficiency.
         out: Standard normal, output.
@@ -126,7 +126,7 @@ def draw_roots(
     Args:
         tasks: The block's tasks.
         rng: Generator of this block.
-        phase: SCOUT, BULK or MERGED, the same for all.
+        phase: SCOUT, BULK, MERGED or BUILD, the same for all.
         task: Task of each job.
         seq: Number of each job inside task and phase.
         created_s: Creation of each job [s].
@@ -139,12 +139,16 @@ def draw_roots(
     u = rng.random((3, n))
     tail = rng.standard_exponential((2, n))
     scouts_slot = tasks.slots.scout[task, (seq // 2) % 2]
-    slot = scouts_slot if phase == SCOUT else draw_slot(tasks, task, u[0])
+    slot = scouts_slot if phase in (SCOUT, BUILD) else draw_slot(tasks, task, u[0])
     if phase == MERGED:
         level = np.where(u[1] < MERGE.low_share, np.log(MERGE.low_mb), np.log(MERGE.high_mb))
         mem = level + MERGE.mem_sd * z[0]
         wall = np.log(MERGE.wall_s) + MERGE.wall_sd * z[1]
         events = np.round(MERGE.events * np.exp(MERGE.events_sd * z[3]))
+    elif phase == BUILD:
+        mem = np.log(BUILD_TYPE.mem_mb) + BUILD_TYPE.mem_sd * z[0]
+        wall = np.log(BUILD_TYPE.wall_s) + BUILD_TYPE.wall_sd * z[1]
+        events = np.ones(n)
     else:
         first = 1.0 if phase == SCOUT else 0.0
         spread = SCOUT_SPREAD if first else 1.0
@@ -185,19 +189,20 @@ def needs(
         Cores, wall time [s], peak memory of the whole job [MB], efficiency per core.
     """
     t, slots = roots.task, tasks.slots
-    merge = roots.phase == MERGED
-    cores = np.where(merge, 1, slots.cores[t, slot])
+    merge, build = roots.phase == MERGED, roots.phase == BUILD
+    apart = merge | build
+    cores = np.where(apart, 1, slots.cores[t, slot])
     memory = (
         tasks.mem_base_mb[t]
         + tasks.mem_core_mb[t] * cores
-        + tasks.mem_event_mb[t] * np.where(merge, 0, roots.events)
+        + tasks.mem_event_mb[t] * np.where(apart, 0, roots.events)
     )
-    mem = np.where(merge, 1.0, memory) * np.exp(roots.mem + slots.mem[t, slot] * ~merge)
+    mem = np.where(apart, 1.0, memory) * np.exp(roots.mem + slots.mem[t, slot] * ~apart)
     scaled = (roots.events / tasks.events[t]) * (tasks.ref_cores[t] / cores)
     wall = tasks.wall_s[t] * (tasks.startup[t] + (1 - tasks.startup[t]) * scaled)
-    effect = slots.wall[t, slot] * np.where(merge, 0.3, 1.0)
-    wall = np.where(merge, 1.0, wall) * np.exp(roots.wall + effect)
-    eff_mid = np.where(merge, MERGE.eff, tasks.eff[t])
+    effect = slots.wall[t, slot] * np.where(apart, 0.3, 1.0)
+    wall = np.where(apart, 1.0, wall) * np.exp(roots.wall + effect)
+    eff_mid = np.where(merge, MERGE.eff, np.where(build, BUILD_TYPE.eff, tasks.eff[t]))
     eff_sd = np.where(merge, MERGE.eff_sd, tasks.eff_sd[t])
     eff = np.clip(eff_mid * np.exp(slots.eff[t, slot] + eff_sd * roots.eff), 0.01, 1.02)
     return cores, np.maximum(wall, 20.0), mem, eff

@@ -10,6 +10,7 @@ import polars as pl
 from brokerlab.archive.synthetic._types import BoolArray
 from brokerlab.archive.synthetic.block import Block
 from brokerlab.archive.synthetic.chains import (
+    BUILD,
     FAILED,
     FINISHED,
     LOST,
@@ -20,13 +21,19 @@ from brokerlab.archive.synthetic.chains import (
     WALL_KILL,
     rule_events,
 )
-from brokerlab.archive.synthetic.jobtypes import JOB_TYPES, MERGE, per_type
+from brokerlab.archive.synthetic.jobtypes import BUILD_TYPE, EXPRESS, JOB_TYPES, MERGE, per_type
 from brokerlab.archive.synthetic.settings import SynthSettings
+from brokerlab.archive.synthetic.users import (
+    GROUPS,
+    PRODUCTION_USER,
+    USERS,
+    registered,
+)
 from brokerlab.archive.synthetic.world import CPU_MODELS, HIMEM_MB, NODES_PER_QUEUE, World, conform
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.units import MB
 
-MERGE_PRIORITY = 5000
+MERGE_PRIORITY, BUILD_PRIORITY = 5000, 2000
 SCOUT_PRIORITY = 901
 PRE_WALL_S = 86_400
 """Wall time limit of scouts [s]."""
@@ -83,16 +90,17 @@ def _identity(world: World, block: Block) -> dict[str, pl.Series | IntArray]:
     t, rows, roots = block.row_task, block.rows, block.roots
     phase = roots.phase[rows.root]
     kind = block.tasks.kind[t]
-    merge, scout = phase == MERGED, phase == SCOUT
+    merge, scout, build = phase == MERGED, phase == SCOUT, phase == BUILD
     first = rows.attempt == 1
     parent = np.roll(block.pandaid, 1)
     priority = block.tasks.priority[t]
     priority = np.where(scout, np.maximum(SCOUT_PRIORITY, priority + 1), priority)
     priority = np.where(merge, MERGE_PRIORITY, priority)
+    priority = np.where(build, BUILD_PRIORITY, priority)
     queue = block.tasks.slots.queue[t, rows.slot]
     node = (scatter(block.pandaid) * NODES_PER_QUEUE).astype(np.int64)
     model = world.node_model[queue, node]
-    user = per_type(lambda k: k.label == "user")[kind].astype(np.int64)
+    owner = owner_columns(block, t)
     hosts = [f"slot1@wn{i:02d}.{n.lower()}" for n in world.names for i in range(NODES_PER_QUEUE)]
     return {
         "pandaid": block.pandaid,
@@ -102,19 +110,26 @@ def _identity(world: World, block: Block) -> dict[str, pl.Series | IntArray]:
         "maxattempt": np.full(len(t), MAX_ATTEMPT),
         "jobstatus": texts(["finished", "failed"], (rows.outcome != FINISHED).astype(np.int64)),
         "vo": texts(["atlas"], np.zeros(len(t), np.int64)),
-        "prodsourcelabel": texts([k.label for k in JOB_TYPES], kind),
+        "prodsourcelabel": texts(
+            [*[k.label for k in JOB_TYPES], BUILD_TYPE.label],
+            np.where(build, len(JOB_TYPES), kind),
+        ),
         "processingtype": texts(
             [*[k.processingtype for k in JOB_TYPES], "pmerge"],
             np.where(merge, len(JOB_TYPES), kind),
         ),
-        "produsername": texts(["production", *USERS], np.where(user == 1, 1 + t % len(USERS), 0)),
-        "gshare": texts([k.gshare for k in JOB_TYPES], kind),
+        "produsername": owner["username"],
+        "workinggroup": owner["workinggroup"],
+        "gshare": owner["gshare"],
         "workqueue_id": kind + 1,
         "currentpriority": priority,
         "assignedpriority": priority,
         "computingsite": texts(world.names, queue),
         "cloud": texts(world.frame["cloud"].to_list(), queue),
-        "transformation": texts([k.transpath for k in JOB_TYPES], kind),
+        "transformation": texts(
+            [*[k.transpath for k in JOB_TYPES], BUILD_TYPE.transformation],
+            np.where(build, len(JOB_TYPES), kind),
+        ),
         "cmtconfig": texts(["x86_64-centos7-gcc11-opt"], np.zeros(len(t), np.int64)),
         "specialhandling": texts([None, "sj"], scout.astype(np.int64)),
         "lockedby": texts(["jedi"], np.zeros(len(t), np.int64)),
@@ -123,8 +138,25 @@ def _identity(world: World, block: Block) -> dict[str, pl.Series | IntArray]:
     }
 
 
-USERS = tuple(f"user{i:02d}" for i in range(40))
-"""Invented names of the owners of analysis tasks."""
+def owner_columns(block: Block, task: IntArray) -> dict[str, pl.Series]:
+    """Return owner, as registered and as cleaned, working group and share of tasks or of their jobs."""
+    owners, kind = block.owners, block.tasks.kind[task]
+    share = np.where(owners.express[task], len(JOB_TYPES), kind)
+    names = [*USERS, PRODUCTION_USER]
+    return {
+        "username": texts(names, owners.user[task] % len(names)),
+        "origusername": texts(
+            [*[registered(u) for u in range(len(USERS))], PRODUCTION_USER],
+            owners.user[task] % len(names),
+        ),
+        "workinggroup": texts([*GROUPS, None], owners.group[task] % (len(GROUPS) + 1)),
+        "gshare": texts([*[k.gshare for k in JOB_TYPES], EXPRESS], share),
+    }
+
+
+def activation_s(queue_s: IntArray) -> IntArray:
+    """Return how long after its creation a job that waits so long in all is activated [s]."""
+    return np.minimum(queue_s // 3, 300)
 
 
 def _clock(settings: SynthSettings, block: Block) -> dict[str, pl.Series]:
@@ -139,7 +171,7 @@ def _clock(settings: SynthSettings, block: Block) -> dict[str, pl.Series]:
         "statechangetime": times(settings, changed),
         "starttime": times(settings, start),
         "endtime": times(settings, end),
-        "activatedtime": times(settings, block.created + np.minimum(rows.queue_s // 3, 300)),
+        "activatedtime": times(settings, block.created + activation_s(rows.queue_s)),
     }
 
 
@@ -155,10 +187,13 @@ def _usage(world: World, block: Block) -> dict[str, pl.Series | IntArray | Float
     maxrss = (m.maxpss_kb / rss).astype(np.int64)
     payload, timing = _stages(block, kind)
     has_cores = scatter(block.pandaid) >= NO_CORES_SHARE
+    build = phase == BUILD
     n_files = np.where(
         merge, np.maximum(block.tasks.merge_group[t], 1), block.tasks.files_per_job[t]
     )
-    events = np.where(block.tasks.has_events[t] | merge, block.roots.events[rows.root], 0)
+    events = np.where(
+        (block.tasks.has_events[t] & ~build) | merge, block.roots.events[rows.root], 0
+    )
     pseudo = (per_type(lambda k: k.pseudo)[kind] > 0) & ~merge
     leak = np.round(30 * block.roots.size[rows.root]).astype(np.int64)
     metrics = _metrics(block, (maxrss * vmem).astype(np.int64))
@@ -179,7 +214,7 @@ def _usage(world: World, block: Block) -> dict[str, pl.Series | IntArray | Float
         "raterbytes": known(m.read_kb * 1000 // payload, seen),
         "ratewbytes": known(m.write_kb * 1000 // payload, seen),
         "nevents": np.where(done, events, 0),
-        "ninputdatafiles": n_files,
+        "ninputdatafiles": np.where(build, 0, n_files),
         "inputfilebytes": known(m.input_bytes, ~pseudo),
         "noutputdatafiles": np.where(done, 2, 0),
         "outputfilebytes": known(m.output_bytes, done),
@@ -229,23 +264,23 @@ def _stages(block: Block, kind: IntArray) -> tuple[IntArray, pl.Series]:
 
 
 def _limits(world: World, block: Block, compensation: float) -> dict[str, pl.Series | IntArray]:
-    """Say what a job was given: before scouting, after it, nothing for merge jobs, more after a kill."""
+    """Say what a job was given: before scouting, after it, nothing for merges and builds, more after a kill."""
     t, rows, tasks, req = block.row_task, block.rows, block.tasks, block.requests
     phase = block.roots.phase[rows.root]
-    merge, scout = phase == MERGED, phase == SCOUT
+    scout, free = phase == SCOUT, (phase == MERGED) | (phase == BUILD)
     decided = ~scout & (req.ram_mb[t] > 0)
     core_mb = np.where(decided, req.ram_mb[t], tasks.pre_ram_mb[t])
     base = np.where(decided, tasks.base_ram_mb[t], 0)
     scaled = np.where(tasks.per_core[t], rows.cores, np.where(decided, 1, rows.cores))
     ram = ((core_mb * scaled + base) * compensation * rows.ram_scale).astype(np.int64)
-    ram = np.where(merge, 0, ram)
+    ram = np.where(free, 0, ram)
     queue = tasks.slots.queue[t, rows.slot]
     hs06 = req.limit_hs06()[t]
     power = world.corepower[queue] * rows.cores * 0.9
     per_job = hs06 * rule_events(tasks, block.roots)[rows.root] / power + tasks.base_wall_s[t]
     limit = np.where(hs06 >= 0, per_job * rows.wall_scale, world.maxtime_s[queue])
     limit = np.where(scout, PRE_WALL_S, limit)
-    limit = np.where(merge, 0, limit).astype(np.int64)
+    limit = np.where(free, 0, limit).astype(np.int64)
     himem = ram > HIMEM_MB * rows.cores
     names = ["SCORE", "SCORE_HIMEM", "MCORE", "MCORE_HIMEM"]
     size = block.measures.input_bytes + block.measures.output_bytes

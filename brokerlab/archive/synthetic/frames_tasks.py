@@ -9,8 +9,8 @@ import polars as pl
 
 from brokerlab.archive.synthetic._types import BoolArray
 from brokerlab.archive.synthetic.block import Block
-from brokerlab.archive.synthetic.chains import FINISHED, MAX_ATTEMPT, MERGED, SCOUT
-from brokerlab.archive.synthetic.frames_jobs import USERS, known, texts, times
+from brokerlab.archive.synthetic.chains import BUILD, FINISHED, MAX_ATTEMPT, MERGED, SCOUT
+from brokerlab.archive.synthetic.frames_jobs import known, owner_columns, texts, times
 from brokerlab.archive.synthetic.jobtypes import JOB_TYPES, MERGE, per_type
 from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.archive.synthetic.world import HIMEM_MB, conform
@@ -32,6 +32,7 @@ class Ends:
         root: Index of its root.
         task: Index of its task.
         merge: It is a merge job.
+        plain: It is neither a merge nor a build job.
         ok: It finished.
     """
 
@@ -39,6 +40,7 @@ class Ends:
     root: IntArray
     task: IntArray
     merge: BoolArray
+    plain: BoolArray
     ok: BoolArray
 
 
@@ -47,11 +49,13 @@ def ends_of(block: Block) -> Ends:
     root = block.rows.root
     row = np.flatnonzero(np.append(root[1:] != root[:-1], True))
     root = root[row]
+    phase = block.roots.phase[root]
     return Ends(
         row=row,
         root=root,
         task=block.roots.task[root],
-        merge=block.roots.phase[root] == MERGED,
+        merge=phase == MERGED,
+        plain=(phase != MERGED) & (phase != BUILD),
         ok=block.rows.outcome[row] == FINISHED,
     )
 
@@ -74,7 +78,7 @@ def files_frame(block: Block, ends: Ends) -> pl.DataFrame:
 def _inputs(block: Block, ends: Ends) -> pl.DataFrame:
     """Return the primary input files, the first rows of a task first."""
     tasks = block.tasks
-    chosen = np.flatnonzero(~ends.merge)
+    chosen = np.flatnonzero(ends.plain)
     job = np.repeat(chosen, tasks.files_per_job[ends.task[chosen]])
     t, row, root = ends.task[job], ends.row[job], ends.root[job]
     number = np.arange(len(job)) - np.searchsorted(job, job)
@@ -118,7 +122,7 @@ def _unmerged(block: Block, ends: Ends, *, first: int) -> pl.DataFrame:
     """Return the outputs waiting for or taken by merge jobs."""
     tasks = block.tasks
     group = tasks.merge_group[ends.task]
-    made = np.flatnonzero(~ends.merge & ends.ok & (group > 0))
+    made = np.flatnonzero(ends.plain & ends.ok & (group > 0))
     t, root = ends.task[made], ends.root[made]
     scout = block.roots.phase[root] == SCOUT
     seq = block.roots.seq[root] + np.where(scout, 0, tasks.n_scouts[t])
@@ -169,7 +173,7 @@ def totals_of(block: Block, ends: Ends) -> Totals:
     last = np.zeros(n, np.int64)
     np.minimum.at(first, block.row_task, block.created + block.rows.queue_s)
     np.maximum.at(last, block.row_task, end)
-    plain = ~ends.merge
+    plain = ends.plain
     bulk = plain & (block.roots.phase[ends.root] != SCOUT)
     return Totals(
         rows=np.bincount(block.row_task, minlength=n),
@@ -226,7 +230,6 @@ def _submitted(settings: SynthSettings, block: Block) -> dict[str, pl.Series | I
     """Return what was known when the task was submitted."""
     tasks, kind = block.tasks, block.tasks.kind
     user = per_type(lambda k: k.label == "user")[kind] > 0
-    owner = np.where(user, 1 + np.arange(tasks.n) % len(USERS), 0)
     return {
         "jeditaskid": block.taskid,
         "reqid": block.taskid // 7,
@@ -236,9 +239,8 @@ def _submitted(settings: SynthSettings, block: Block) -> dict[str, pl.Series | I
         "tasktype": texts(["prod", "anal"], user.astype(np.int64)),
         "processingtype": texts([k.processingtype for k in JOB_TYPES], kind),
         "campaign": texts(["SYNTH-a", "SYNTH-b"], tasks.late.astype(np.int64)),
-        "gshare": texts([k.gshare for k in JOB_TYPES], kind),
         "workqueue_id": kind + 1,
-        "username": texts(["production", *USERS], owner),
+        **owner_columns(block, np.arange(tasks.n)),
         "taskpriority": tasks.priority,
         "currentpriority": tasks.priority,
         "corecount": tasks.cores,

@@ -24,11 +24,13 @@ from brokerlab.archive.synthetic.frames_tasks import (
     totals_of,
 )
 from brokerlab.archive.synthetic.grid import Grid, draw_grid
+from brokerlab.archive.synthetic.probes import n_probes, probe_jobs
 from brokerlab.archive.synthetic.production import draw_orders
 from brokerlab.archive.synthetic.replicas import replicas
 from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.archive.synthetic.transfers import delayed
 from brokerlab.archive.synthetic.truth import truth_queues, truth_tasks
+from brokerlab.archive.synthetic.users import truth_users
 from brokerlab.archive.synthetic.world import World, draw_world
 from brokerlab.archive.writer import ROW_GROUP, ArchiveWriter
 from brokerlab.errors import ConfigError, DataError, nearest
@@ -145,6 +147,7 @@ def _write_grid(writer: ArchiveWriter, settings: SynthSettings, grid: Grid) -> N
     }
     for table, frame in tables.items():
         writer.write(table, frame, trusted=True)
+    writer.write_truth("users", truth_users())
     for part in links.network_matrix(settings, grid):
         writer.write("network_matrix", part, trusted=True)
 
@@ -160,16 +163,20 @@ def _write_blocks(
     n_blocks = -(-settings.jobs // BLOCK_JOBS)
     edges = np.linspace(0, settings.jobs, n_blocks + 1).astype(np.int64)
     days, rest = _Days(writer), _Rest(writer)
-    pulse = activity.Pulse(settings, world.n)
+    pulse = activity.Pulse(settings, grid.names)
     for index in range(n_blocks):
         quota = int(edges[index + 1] - edges[index])
-        block = draw_block(settings, world, index=index, n_blocks=n_blocks, quota=quota)
+        probes = n_probes(quota)
+        block = draw_block(settings, world, index=index, n_blocks=n_blocks, quota=quota - probes)
         block = delayed(block, grid)
-        pulse.add(block)
         ends = ends_of(block)
         totals = totals_of(block, ends)
         orders = draw_orders(settings, grid, block)
-        jobs = orders.complete_jobs(jobs_frame(settings, world, block))
+        jobs = pl.concat([
+            orders.complete_jobs(jobs_frame(settings, world, block)),
+            probe_jobs(settings, world, index=index, n_blocks=n_blocks, count=probes),
+        ])  # fmt: skip
+        pulse.add(jobs)
         days.add(jobs)
         files, tasks = files_frame(block, ends), tasks_frame(settings, block, totals)
         rest.add("files", files)

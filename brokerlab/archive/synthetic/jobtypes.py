@@ -16,6 +16,9 @@ from brokerlab.numerics import FloatArray, IntArray
 
 Range = tuple[float, float]
 
+USER_SHARE, EXPRESS, TEST_SHARE = "User Analysis", "Express Analysis", "Test"
+"""Leaf shares of user tasks, of urgent ones, and of tests."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class JobType:
@@ -168,13 +171,13 @@ JOB_TYPES: tuple[JobType, ...] = (
     ),
     JobType(
         name="user analysis", processingtype="panda-client-1.5.85-jedi-run", label="user",
-        gshare="User Analysis", transpath="runGen-00-00-02", task_share=0.23, cores=(1, 8),
+        gshare=USER_SHARE, transpath="runGen-00-00-02", task_share=0.23, cores=(1, 8),
         cores_share=(0.97, 0.03), ref_cores=1, files_per_job=(1, 2, 5, 10), events_per_file=2000,
         events_job_sd=0.3, no_events_share=0.5, file_mb=700, out_bytes=1500, out_task_sd=1.8,
         out_job_sd=0.25, wall_s=3600, wall_task_sd=1.7, wall_sd=(0.20, 0.25), eff=0.80,
         eff_queue_sd=0.12, eff_sd=0.12, mem_base_mb=500, mem_core_mb=700, mem_task_sd=0.45,
         mem_sd=(0.07, 0.12), light_share=0.04, light_scale=0.2, gap_mem=(0.02, 0.04),
-        pre_ram_mb=2000, rss_ratio=0.90, avg_ratio=0.60,
+        pre_ram_mb=2000, rss_ratio=0.90, avg_ratio=0.60, merge_share=0.25,
     ),
 )  # fmt: skip
 """All kinds, in the order of the codes used inside the generator."""
@@ -224,3 +227,21 @@ class MergeType:
 
 
 MERGE = MergeType()
+
+
+@dataclass(frozen=True)
+class BuildType:
+    """The build job of a user task: it compiles what the others run."""
+
+    task_share: float = 0.75
+    transformation: str = "buildGen-00-00-02"
+    label: str = "panda"
+    wall_s: float = 170.0
+    wall_sd: float = 0.4
+    eff: float = 0.55
+    mem_mb: float = 420.0
+    mem_sd: float = 0.15
+    output_mb: float = 12.0
+
+
+BUILD_TYPE = BuildType()

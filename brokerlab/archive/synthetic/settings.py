@@ -10,7 +10,7 @@ from datetime import datetime
 from brokerlab.errors import ConfigError
 from brokerlab.units import DAY_S
 
-GENERATOR_VERSION = 5
+GENERATOR_VERSION = 6
 """Raised whenever the same settings would give other bytes."""
 
 

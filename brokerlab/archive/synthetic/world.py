@@ -9,6 +9,7 @@ import polars as pl
 
 from brokerlab.archive.contracts import polars_schema
 from brokerlab.archive.synthetic._types import BoolArray, TextArray
+from brokerlab.archive.synthetic.jobtypes import EXPRESS, TEST_SHARE, USER_SHARE
 from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.numerics import FloatArray, IntArray
 
@@ -22,6 +23,8 @@ CPU_MODELS = (
 )
 SITE_FAILURES = 0.021
 """Share of attempts that fail for a reason of the site; kills come on top."""
+ANALYSIS_PREFIX = "ANALY_"
+"""Names of queues for analysis alone begin so: their pilots are counted under another flag."""
 HIMEM_MB = 2000
 """Memory per core above which a job counts as high memory [MB]."""
 
@@ -176,7 +179,10 @@ def _queue_frame(
     site = np.arange(n) // 2
     slot = np.where(ucore, "UCORE", np.where(cores == 1, "SCORE", "MCORE"))
     again = np.where(np.arange(n) % 2 == 0, "", "_2")
-    names = [f"SYNTH-{s:03d}_{k}{a}" for s, k, a in zip(site, slot, again, strict=True)]
+    first = np.where(kind == "analysis", ANALYSIS_PREFIX, "")
+    names = [
+        f"{p}SYNTH-{s:03d}_{k}{a}" for p, s, k, a in zip(first, site, slot, again, strict=True)
+    ]
     columns = {
         "panda_queue": names,
         "type": kind,
@@ -240,10 +246,12 @@ def resource_types() -> pl.DataFrame:
 
 
 def gshares() -> pl.DataFrame:
-    """Return a small tree of global shares; every kind of work has a leaf."""
+    """Return a small tree of global shares; every kind of work has a leaf, analysis at the first level."""
     rows = [
-        ("Production", 80.0, None, "managed", None),
-        ("Analysis", 20.0, None, "user", None),
+        ("Production", 90.0, None, "managed", None),
+        (EXPRESS, 1.0, None, "user", "urgent"),
+        (USER_SHARE, 8.0, None, "user", None),
+        (TEST_SHARE, 1.0, None, "test", None),
         ("MC Production", 60.0, "Production", "managed", None),
         ("Data reprocessing", 15.0, "Production", "managed", "pile"),
         ("Group Production", 25.0, "Production", "managed", "deriv"),
@@ -251,7 +259,6 @@ def gshares() -> pl.DataFrame:
         ("MC 16 simul", 45.0, "MC Production", "managed", "simul"),
         ("MC 16 reco", 30.0, "MC Production", "managed", "reco"),
         ("MC merge", 10.0, "MC Production", "managed", "merge"),
-        ("User Analysis", 100.0, "Analysis", "user", None),
     ]
     names = ["name", "value", "parent", "prodsourcelabel", "processingtype"]
     frame = pl.DataFrame(rows, schema=names, orient="row").with_columns(

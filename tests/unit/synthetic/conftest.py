@@ -21,7 +21,9 @@ class Made:
 
     @property
     def jobs(self) -> pl.DataFrame:
-        return self.tables["jobs"]
+        """Jobs of the tasks that have a truth, without their builds."""
+        jobs = self.tables["jobs"].filter(pl.col("prodsourcelabel") != "panda")
+        return jobs.join(self.truth, on="jeditaskid", how="semi")
 
     @property
     def done(self) -> pl.DataFrame:

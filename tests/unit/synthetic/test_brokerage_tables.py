@@ -180,7 +180,7 @@ def test_every_brokerage_sees_fresh_links(made: Made) -> None:
 def test_counts_of_site_data_are_those_of_the_jobs(made: Made) -> None:
     data = made.tables["site_data"]
     moment = data["ts"].unique().sort()[200]
-    at, jobs = data.filter(ts=moment), made.jobs.rename({"computingsite": "site"})
+    at, jobs = data.filter(ts=moment), made.tables["jobs"].rename({"computingsite": "site"})
     begun = pl.col("starttime") < moment
     want = jobs.group_by("site").agg(
         running=(begun & (pl.col("endtime") >= moment)).sum(),
@@ -212,9 +212,9 @@ def test_pilots_are_silent_now_and_then(made: Made) -> None:
 def test_log_follows_the_times_of_the_jobs(made: Made) -> None:
     log = made.tables["job_status_log"]
     push = made.tables["queues"].filter(workflow="push")["panda_queue"]
-    jobs = made.jobs.filter(pl.col("computingsite").is_in(push.implode()))
+    jobs = made.tables["jobs"].filter(pl.col("computingsite").is_in(push.implode()))
     assert set(log["pandaid"]) == set(jobs["pandaid"])
-    assert 0.05 < len(jobs) / len(made.jobs) < 0.6
+    assert 0.05 < len(jobs) / len(made.tables["jobs"]) < 0.6
     states = {
         "defined": "creationtime", "activated": "activatedtime", "running": "starttime",
     }  # fmt: skip
