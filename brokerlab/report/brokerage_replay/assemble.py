@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from brokerlab.report.brokerage_replay import pictures, tables, tables_nuclei, tables_settings
+from brokerlab.report.brokerage_replay import pictures, tables, tables_nuclei
 from brokerlab.report.brokerage_replay import sentences as say
 from brokerlab.report.brokerage_replay.study import Study
-from brokerlab.report.content import Block, Fact, Made, Page, Part, jsonable
+from brokerlab.report.content import Block, Fact, Made, Page, Part
 from brokerlab.report.format import number
+from brokerlab.report.replays import tables as shared
+from brokerlab.report.replays.outputs import listed_rows, write_results, write_tables
 
 REPORT = "brokerage-replay"
 QUESTION = "What decides where work goes in this period, and which settings matter?"
-CSV_ROWS = 2000
-"""Tables with at most so many rows are also written as CSV."""
 
 
 def write(study: Study, out_dir: str | Path) -> dict[str, Any]:
@@ -33,21 +32,17 @@ def write(study: Study, out_dir: str | Path) -> dict[str, Any]:
     folder = Path(out_dir)
     folder.mkdir(parents=True, exist_ok=True)
     page = assemble(study, folder / "charts")
-    _write_tables(study, folder / "tables")
+    large = {"decided_queues": study.decisions.queues, "decided_tasks": study.decisions.tasks}
+    if study.nuclei is not None:
+        large |= {"decided_nuclei": study.nuclei.decisions.nuclei}
+    write_tables(folder / "tables", _frames(study), large)
     inputs = study.inputs
-    results = {
-        "report": REPORT,
-        "page": page.to_json(),
-        "numbers": numbers(study),
-        "digests": {
-            "archive": inputs.archive.digest,
-            "gdpconfig": inputs.jobs.config.digest,
-            "rules": inputs.rules.digest,
-        },
+    digests = {
+        "archive": inputs.archive.digest,
+        "gdpconfig": inputs.jobs.config.digest,
+        "rules": inputs.rules.digest,
     }
-    text = json.dumps(jsonable(results), indent=1, ensure_ascii=False, allow_nan=False)
-    (folder / "results.json").write_text(text + "\n", encoding="utf-8")
-    return results
+    return write_results(folder, page, numbers(study), digests)
 
 
 def assemble(study: Study, charts: Path) -> Page:
@@ -95,7 +90,7 @@ def _checks(study: Study, shown: dict[str, Block]) -> Part:
         certainty=_blocks(
             say.history(study),
             shown.get("history"),
-            tables.history(study) if "history" in shown else None,
+            shared.history(study.agreement) if "history" in shown else None,
             tables.worst(study),
         ),
         headings={
@@ -127,7 +122,7 @@ def _settings(study: Study, shown: dict[str, Block]) -> Part:
         verdict=say.settings(study),
         picture=_blocks(shown.get("settings")),
         before_after=_blocks(
-            *(tables_settings.near(study), tables_settings.far(study))
+            *(shared.near(study.settings), shared.far(study.settings))
             if "settings" in shown
             else ()
         ),
@@ -141,8 +136,8 @@ def _rules(study: Study, shown: dict[str, Block]) -> Part:
         title=f"{study.rule_sets.current.capitalize()} against {study.rule_sets.other} rules",
         verdict=say.rules(study),
         picture=_blocks(shown.get("rule_sets")),
-        before_after=_blocks(tables_settings.rule_sets(study) if "rule_sets" in shown else None),
-        certainty=_blocks(tables_settings.switches(study)),
+        before_after=_blocks(shared.rule_sets(study.rule_sets) if "rule_sets" in shown else None),
+        certainty=_blocks(shared.switches(study.rule_sets)),
         headings={"before_after": "Change by change", "certainty": "Which difference it is"},
     )
 
@@ -195,11 +190,7 @@ def numbers(study: Study) -> dict[str, Any]:
         "n_brokerages": study.n_brokerages,
         "n_pairs": study.n_pairs,
         "n_weighed": study.n_weighed,
-        **{
-            name: frame.to_dicts()
-            for name, frame in _frames(study).items()
-            if len(frame) <= CSV_ROWS
-        },
+        **listed_rows(_frames(study)),
         "settings_skipped": study.settings.skipped,
         "rule_sets": {
             "current": study.rule_sets.current,
@@ -232,17 +223,3 @@ def _frames(study: Study) -> dict[str, pl.DataFrame]:
         parts = ("by_check", "outcomes", "locality", "composition", "history")
         frames |= {f"nucleus_{name}": getattr(found, name) for name in parts}
     return frames
-
-
-def _write_tables(study: Study, folder: Path) -> None:
-    """Write every frame as Parquet, small ones as CSV too; all decisions as Parquet."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, frame in _frames(study).items():
-        frame.write_parquet(folder / f"{name}.parquet")
-        if frame.height <= CSV_ROWS:
-            frame.write_csv(folder / f"{name}.csv")
-    large = {"decided_queues": study.decisions.queues, "decided_tasks": study.decisions.tasks}
-    if study.nuclei is not None:
-        large |= {"decided_nuclei": study.nuclei.decisions.nuclei}
-    for name, frame in large.items():
-        frame.write_parquet(folder / f"{name}.parquet")

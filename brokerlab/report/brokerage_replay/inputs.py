@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from brokerlab.archive.store import Archive, open_archive
@@ -15,19 +14,7 @@ from brokerlab.brokerage.replay import Replay
 from brokerlab.brokerage.replay.plan import time_of
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import DataError
-
-CYCLE = "1h"
-"""Jobs of a task made within one such cycle come from one brokerage."""
-RAN = """
-select jeditaskid, computingsite, coalesce(resource_type, '') as resource_type, min(creationtime) as made,
-    count(*) as n_jobs
-from jobs
-where prodsourcelabel = $label and coalesce(processingtype, '') <> 'pmerge' and starttime is not null
-    and computingsite is not null and jeditaskid is not null
-group by jeditaskid, computingsite, resource_type, time_bucket(interval '1 hour', creationtime)
-order by all
-"""
-"""Jobs that really started, by brokerage cycle; merge jobs have brokerages of their own and are left out."""
+from brokerlab.report.replays.period import CYCLE, drawn, ran
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +25,7 @@ class Inputs:
         archive: The archive.
         jobs: What the job brokerage saw.
         nuclei: What the choice of the nucleus saw; None where the archive cannot tell, `no_nuclei` says why.
-        ran: Jobs that really started: ``jeditaskid, computingsite, resource_type, made, n_jobs``.
+        ran: Jobs that really started, see `period.ran`.
         rules: Rule set of the study.
         n_tasks: Tasks brokered in the period, of which the replay may hold a sample.
         every: Grid of the instants; empty: each brokerage has its own.
@@ -93,7 +80,8 @@ def load(
     first, last = time_of(start or None, "start"), time_of(end or None, "end")
     rule_set = ProductionRules(rules)
     opened = open_archive(archive)
-    tasks, n_tasks = _chosen(opened, first, last, max_tasks=max_tasks, seed=seed)
+    label = replay.schedule.PRODUCTION_LABEL
+    tasks, n_tasks = drawn(opened, first, last, label=label, most=max_tasks, seed=seed)
     grid = every or None
     jobs = replay.build(
         opened, start=first, end=last, tasks=tasks, every=grid, cycle=CYCLE, rules=rule_set
@@ -107,41 +95,13 @@ def load(
         why = str(problem)
     if nuclei is not None and nuclei.tables.get("nuclei", pl.DataFrame()).is_empty():
         nuclei, why = None, "the archive knows no nucleus: it has no endpoints of queues"
-    label = {"label": replay.schedule.PRODUCTION_LABEL}
-    ran = opened.sql(RAN, label).pl()
     return Inputs(
         archive=opened,
         jobs=jobs,
         nuclei=nuclei,
         no_nuclei=why,
-        ran=ran.join(jobs.tasks.select("jeditaskid").unique(), on="jeditaskid", how="semi"),
+        ran=ran(opened, label, jobs.tasks),
         rules=rule_set,
         n_tasks=n_tasks or jobs.tasks["jeditaskid"].n_unique(),
         every=every,
     )
-
-
-def _chosen(
-    opened: Archive, first: datetime | None, last: datetime | None, *, max_tasks: int, seed: int
-) -> tuple[list[int] | None, int]:
-    """Draw the tasks to replay; None: all of them."""
-    if not max_tasks or not opened.has("jobs"):
-        return None, 0
-    found = replay.job_brokerages(opened.jobs, cycle=CYCLE).filter(~pl.col("is_merging"))
-    late = found if first is None else found.filter(pl.col("at") >= first)
-    inside = late if last is None else late.filter(pl.col("at") < last)
-    ids = inside["jeditaskid"].unique().sort().to_numpy()
-    if len(ids) <= max_tasks:
-        return None, len(ids)
-    drawn = np.random.default_rng(seed).choice(ids, size=max_tasks, replace=False)
-    return sorted(drawn.tolist()), len(ids)
-
-
-def grain(window: tuple[datetime, datetime]) -> str:
-    """Return the step of charts over time: days, weeks beyond two months.
-
-    Example:
-        >>> grain((datetime(2026, 3, 1), datetime(2026, 3, 28)))
-        '1d'
-    """
-    return "1d" if window[1] - window[0] <= timedelta(days=62) else "1w"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
 
 from brokerlab.brokerage.production_jobs.decisions import TEMPORARY
@@ -15,6 +13,7 @@ from brokerlab.report.content import Verdict
 from brokerlab.report.format import number
 from brokerlab.report.replays.removal import CANDIDATE
 from brokerlab.report.replays.settings import JOBS, WORTH
+from brokerlab.report.replays.words import largest, named, of, value_of
 from brokerlab.report.wording import listed, percent, thin
 
 RANK = "rank"
@@ -37,34 +36,6 @@ NUCLEUS_FACTORS = {
 """What a factor of the weight of a nucleus stands for."""
 NAMED = 3
 """Checks or keys named in a sentence."""
-
-
-def of(frame: pl.DataFrame, part: str, **where: Any) -> str:
-    """Show one share of a frame of `shares` with its interval; nothing where it is not there."""
-    found = frame.filter(pl.col("part") == part, **where)
-    if found.is_empty():
-        return "unknown"
-    row = found.row(0, named=True)
-    return percent(row["share"], row["lo"], row["hi"])
-
-
-def value_of(frame: pl.DataFrame, part: str) -> float:
-    """Return one share of a frame of `shares`; 0 where it is not there."""
-    found = frame.filter(pl.col("part") == part)["share"].drop_nulls()
-    return float(found[0]) if len(found) else 0.0
-
-
-def largest(
-    frame: pl.DataFrame, most: int, leave: tuple[str, ...] = (CANDIDATE,)
-) -> list[dict[str, Any]]:
-    """Return the largest parts of a frame of `shares`, without those to leave out and those of nothing."""
-    kept = frame.filter(~pl.col("part").is_in(leave), pl.col("total") > 0)
-    return kept.sort("share", "part", descending=[True, False]).head(most).to_dicts()
-
-
-def named(rows: list[dict[str, Any]]) -> str:
-    """Name parts with their shares."""
-    return listed([f"{row['part']} ({percent(row['share'])})" for row in rows]) if rows else "none"
 
 
 def days(study: Study) -> str:

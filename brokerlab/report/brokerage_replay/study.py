@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
 
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
-from brokerlab.errors import BrokerlabWarning
 from brokerlab.report.brokerage_replay import composition, nuclei
-from brokerlab.report.brokerage_replay.inputs import Inputs, grain
+from brokerlab.report.brokerage_replay.inputs import Inputs
 from brokerlab.report.brokerage_replay.nuclei import Nuclei
 from brokerlab.report.brokerage_replay.worst import explained
 from brokerlab.report.replays import history, removal, rulesets
+from brokerlab.report.replays.odd import noted
+from brokerlab.report.replays.period import grain
 from brokerlab.report.replays.rulesets import RuleSets
 from brokerlab.report.replays.settings import Settings
 from brokerlab.report.replays.settings import studied as settings_of
@@ -116,25 +115,11 @@ def study(
     Raises:
         ConfigError: Unknown keys, or keys that no check and no weight reads.
     """
-    with _noted() as odd:
+    with noted() as odd:
         found = _study(
             inputs, keys, points=points, switch_sample=switch_sample, n_boot=n_boot, seed=seed
         )
     return replace(found, odd=tuple(dict.fromkeys(odd)))
-
-
-@contextmanager
-def _noted() -> Iterator[list[str]]:
-    """Keep what brokerlab warns of, which the same table may make it say many times, and pass on all other warnings."""
-    messages: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", BrokerlabWarning)
-        yield messages
-    for one in caught:
-        if issubclass(one.category, BrokerlabWarning):
-            messages.append(str(one.message))
-        else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def _study(

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 import polars as pl
 
 from brokerlab.brokerage.production_jobs.late import late_reasons
-from brokerlab.report.brokerage_replay.sentences import FACTORS, largest, value_of
+from brokerlab.report.brokerage_replay.sentences import FACTORS
 from brokerlab.report.brokerage_replay.study import Study
 from brokerlab.report.content import Column, Row, Table
 from brokerlab.report.format import instant, number
 from brokerlab.report.replays.cells import INTERVALS, count, pct, row_pct
 from brokerlab.report.replays.removal import CANDIDATE
+from brokerlab.report.replays.words import largest
 from brokerlab.report.wording import percent
 
 SMALL = 0.001
@@ -170,28 +171,6 @@ def worst(study: Study) -> Table | None:
     )
 
 
-def history(study: Study) -> Table:
-    """Lay out how the replay agrees with where jobs ran."""
-    words = {
-        "candidate": "at a candidate",
-        "best_three": "at one of the best three",
-        "first": "at the first",
-        "by_chance": "at a candidate, queues drawn at random",
-    }
-    rows = [
-        Row(cells={"what": words[row["part"]], "share": row_pct(row)})
-        for row in study.agreement.iter_rows(named=True)
-    ]
-    n_jobs = study.agreement["whole"][0] if study.agreement.height else 0
-    return Table(
-        name="history",
-        caption=f"Where {number(n_jobs)} jobs really ran",
-        columns=(Column(key="what", label="Where"), Column(key="share", label="Jobs", unit="%")),
-        rows=tuple(rows),
-        footnote=INTERVALS,
-    )
-
-
 def composition(
     frame: pl.DataFrame, name: str, caption: str, words: Mapping[str, str] = FACTORS
 ) -> Table:
@@ -214,8 +193,3 @@ def composition(
             "the shares add up to 100 %; below 0, a factor works against the others."
         ),
     )
-
-
-def chance(study: Study) -> float:
-    """Return the share of jobs that would have run at a candidate by chance."""
-    return value_of(study.agreement, "by_chance")

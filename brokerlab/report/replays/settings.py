@@ -184,7 +184,7 @@ def studied(
     """
     kind = kind_of(decisions)
     sides = {JOBS: _of_jobs(decisions)}
-    if nuclei is not None:
+    if nuclei is not None and isinstance(decisions, Decisions):
         sides[TASKS] = _of_nuclei(nuclei, decisions.world.rules)
     config = decisions.world.config
     parts, skipped = [], {}

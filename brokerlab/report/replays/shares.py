@@ -1,4 +1,4 @@
-"""Shares with intervals whose unit of chance is the task, or the user: what is one's rises and falls together."""
+"""Shares with intervals over tasks, users, days or queues: what is of one such unit rises and falls together."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ CONFIDENCE = 0.95
 """Of every interval of the report."""
 N_BOOT = 1000
 """Bootstrap replicates."""
-TASK, USER = "jeditaskid", "user"
+TASK, USER, DAY, QUEUE = "jeditaskid", "user", "day", "queue"
 """Units of chance."""
-COUNTS = {TASK: "n_tasks", USER: "n_users"}
+COUNTS = {TASK: "n_tasks", USER: "n_users", DAY: "n_days", QUEUE: "n_queues"}
 """How many units there are is told in this column."""
 
 
@@ -30,21 +30,21 @@ def shares(
     n_boot: int = N_BOOT,
     seed: int = 1,
 ) -> pl.DataFrame:
-    """Divide sums by a sum, with bootstrap intervals over tasks or users.
+    """Divide sums by a sum, with bootstrap intervals over tasks, or other units of chance.
 
     Args:
         frame: The column of `unit`, those of `by`, and numbers `parts` and `whole`; several rows per unit add up.
         parts: Columns of numerators.
         whole: Column of the denominator.
         by: Groups; none: one.
-        unit: Unit of chance, `TASK` or `USER`.
+        unit: Unit of chance, one of `COUNTS`.
         n_boot: Replicates.
         seed: Same seed, same replicates.
 
     Returns:
         One row per group and part, sorted by group, parts in the given order: the columns of `by`, ``part``,
         ``total`` and ``whole`` (sums), ``share, lo, hi`` (null bounds with fewer than two units; null share where
-        the denominator is 0), ``n_tasks`` (``n_users``).
+        the denominator is 0), ``n_tasks`` (other units: see `COUNTS`).
 
     Example:
         >>> jobs = pl.DataFrame({"jeditaskid": [1, 2, 2], "good": [1, 0, 2], "all": [2, 1, 3]})

@@ -10,8 +10,8 @@ import pytest
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig.keys import rows_of
 from brokerlab.report.brokerage_replay import composition, worst
-from brokerlab.report.brokerage_replay.inputs import grain
 from brokerlab.report.replays import history, removal, rulesets, settings
+from brokerlab.report.replays.period import grain
 from brokerlab.report.replays.shares import shares, summed
 from tests.brokerage_toys import AT, SHARE, TASK, World
 

@@ -42,7 +42,7 @@ def study(**parts):
     base = {
         "n_pairs": 0, "n_brokerages": 2, "n_tasks": 2, "n_weighed": 0,
         "decisions": SimpleNamespace(tasks=tasks),
-        "by_check": shares(), "composition": shares(), "agreement": shares(), "stuck": shares(),
+        "by_check": shares(), "composition": shares(), "agreement": shares(), "against": shares(), "stuck": shares(),
         "settings": keys(), "nuclei": None, "odd": (),
         "inputs": SimpleNamespace(
             no_nuclei="the archive knows no nucleus", sampled=False, every="",

@@ -1,4 +1,4 @@
-"""The tables of settings and rule sets."""
+"""The tables of settings, rule sets and history."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.report.brokerage_replay.study import Study
 from brokerlab.report.content import Column, Num, Row, Table
 from brokerlab.report.format import number
-from brokerlab.report.replays.cells import INTERVALS, count, pct, value
-from brokerlab.report.replays.settings import JOBS, WORTH
+from brokerlab.report.replays.cells import INTERVALS, count, pct, row_pct, value
+from brokerlab.report.replays.rulesets import RuleSets
+from brokerlab.report.replays.settings import JOBS, WORTH, Settings
 
 
-def near(study: Study) -> Table:
-    """Lay out where each key stands, and what its half and its double would send elsewhere."""
+def near(found: Settings, held: str = "") -> Table:
+    """Lay out where each key stands, and what its half and its double would send elsewhere.
+
+    Args:
+        found: The settings tried.
+        held: What else counts as elsewhere, a sentence.
+    """
     rows = [
         Row(
             cells={
@@ -25,7 +30,7 @@ def near(study: Study) -> Table:
             },
             note="worth calibrating" if row["worth"] else "",
         )
-        for row in study.settings.keys.iter_rows(named=True)
+        for row in found.keys.iter_rows(named=True)
     ]
     return Table(
         name="settings_near",
@@ -39,13 +44,13 @@ def near(study: Study) -> Table:
         rows=tuple(rows),
         footnote=(
             f"{INTERVALS} Elsewhere: mean share of a task's expected jobs that another weight, candidate or check sends "
-            f"to another queue{_nuclei_too(study)}. Half and double within the range that the catalogue calls sensible. "
+            f"to another queue{_nuclei_too(found)}.{held} Half and double within the range that the catalogue calls sensible. "
             f"A key by share is set to one value for all shares. Worth calibrating: {100 * WORTH:g} % or more beyond doubt."
         ),
     )
 
 
-def far(study: Study) -> Table:
+def far(found: Settings) -> Table:
     """Lay out what each key would change at the value of its range that moves most."""
     rows = [
         Row(
@@ -59,7 +64,7 @@ def far(study: Study) -> Table:
                 "reachable": None if row["reachable"] is None else pct(row["reachable"]),
             }
         )
-        for row in study.settings.keys.iter_rows(named=True)
+        for row in found.keys.iter_rows(named=True)
     ]
     return Table(
         name="settings_far",
@@ -85,14 +90,13 @@ def _name(row: dict[str, Any]) -> str:
     return f"{row['key']} [{row['unit']}]" if row["unit"] else str(row["key"])
 
 
-def _nuclei_too(study: Study) -> str:
-    of_tasks = study.settings.keys.filter(pl.col("decides") != JOBS)["key"].to_list()
+def _nuclei_too(found: Settings) -> str:
+    of_tasks = found.keys.filter(pl.col("decides") != JOBS)["key"].to_list()
     return f"; of {', '.join(of_tasks)}: a task's chance to get another nucleus" if of_tasks else ""
 
 
-def rule_sets(study: Study) -> Table:
+def rule_sets(found: RuleSets) -> Table:
     """Lay out how often the rule sets differ, in all and by what became of what."""
-    found = study.rule_sets
     words = {
         "pairs": "decided otherwise, in all",
         "gained": f"candidates under {found.other} rules only",
@@ -123,9 +127,8 @@ def rule_sets(study: Study) -> Table:
     )
 
 
-def switches(study: Study) -> Table | None:
+def switches(found: RuleSets) -> Table | None:
     """Lay out the single differences of the rule sets that change something."""
-    found = study.rule_sets
     shown = found.switches.filter(pl.col("n_changed") > 0)
     if shown.is_empty():
         return None
@@ -164,3 +167,25 @@ def _side(row: dict[str, Any], side: str) -> Num | None:
     if row[side] is None:
         return None
     return pct(row[side], row[f"{side}_lo"], row[f"{side}_hi"])
+
+
+def history(agreement: pl.DataFrame) -> Table:
+    """Lay out how the replay agrees with where jobs ran."""
+    words = {
+        "candidate": "at a candidate",
+        "best_three": "at one of the best three",
+        "first": "at the first",
+        "by_chance": "at a candidate, queues drawn at random",
+    }
+    rows = [
+        Row(cells={"what": words[row["part"]], "share": row_pct(row)})
+        for row in agreement.iter_rows(named=True)
+    ]
+    n_jobs = agreement["whole"][0] if agreement.height else 0
+    return Table(
+        name="history",
+        caption=f"Where {number(n_jobs)} jobs really ran",
+        columns=(Column(key="what", label="Where"), Column(key="share", label="Jobs", unit="%")),
+        rows=tuple(rows),
+        footnote=INTERVALS,
+    )
