@@ -162,9 +162,20 @@ def _levels(passed: pl.DataFrame, sites: list[str], clock: Clock) -> tuple[Any, 
     return np.cumsum(count, axis=1), np.maximum.accumulate(last, axis=1)
 
 
-def worker_stats(frame: Any, clock: Clock) -> pl.DataFrame:
-    """Return batch workers by queue, resource type and status at every instant (contract ``WorkerStats``)."""
-    held = as_of(frame, "worker_stats", _WORKERS, clock, entity=["computingsite"])
+def worker_stats(frame: Any, clock: Clock, *, seen_within_s: int | None = None) -> pl.DataFrame:
+    """Return batch workers by queue, resource type and status at every instant (contract ``WorkerStats``).
+
+    Args:
+        frame: Table ``worker_stats`` of any engine.
+        clock: The instants.
+        seen_within_s: Rows whose ``lastupdate`` was this old when they were recorded do not count [s].
+    """
+    columns, seen = _WORKERS, None
+    if seen_within_s is not None:
+        columns = {**_WORKERS, "lastupdate": TIME}
+        late = nw.col("lastupdate") + nw.lit(timedelta(seconds=seen_within_s)) <= nw.col("ts")
+        seen = nw.col("ts").is_null() | nw.col("lastupdate").is_null() | ~late
+    held = as_of(frame, "worker_stats", columns, clock, entity=["computingsite"], where=seen)
     keys = [name for name in ("snapshot",) if name in held.columns]
     named = held.rename({"computingsite": "panda_queue", "resourcetype": "resource_type"})
     keys += ["panda_queue", "resource_type", "status"]

@@ -21,8 +21,13 @@ from brokerlab.gdpconfig import Config
 
 if TYPE_CHECKING:
     from brokerlab.archive import Archive
+    from brokerlab.lifecycle.classes import ClassRules
 
-STAGES = ("jobs", "tasks")
+STAGES = ("jobs", "tasks", "analysis")
+LABELS = {"jobs": schedule.PRODUCTION_LABEL, "tasks": schedule.PRODUCTION_LABEL, "analysis": "user"}
+"""``prodsourcelabel`` of what a stage brokers."""
+OF_STAGE = "of the stage"
+"""Stands for it."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ class Replay:
     Attributes:
         tables: The input tables by the chapters' names, ``tasks`` among them; what the archive lacks is not here.
         instants: ``snapshot``, ``at``.
-        stage: ``jobs`` or ``tasks``: the brokerage that is replayed.
+        stage: ``jobs``, ``tasks`` or ``analysis``: the brokerage that is replayed.
         config: The configuration at the last instant.
         notes: What was approximated, and what is missing, in sentences.
         archive_digest: Digest of the archive.
@@ -62,6 +67,12 @@ class Replay:
     def for_tasks(self) -> dict[str, pl.DataFrame]:
         """Return the tables of the task brokerage (``production_tasks.contracts.TABLES``)."""
         return {name: frame for name, frame in self.tables.items() if name in task_contracts.TABLES}
+
+    def for_analysis(self) -> dict[str, pl.DataFrame]:
+        """Return the tables of the analysis brokerage (``analysis_jobs.contracts.TABLES``)."""
+        from brokerlab.brokerage.analysis_jobs.contracts import TABLES
+
+        return {name: frame for name, frame in self.tables.items() if name in TABLES}
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per table: ``table``, ``rows``, ``history`` (its rows hold for one instant each)."""
@@ -99,10 +110,11 @@ def build(
     stage: str = "jobs",
     every: str | None = "10m",
     cycle: str = "1h",
-    label: str | None = schedule.PRODUCTION_LABEL,
+    label: str | None = OF_STAGE,
     merging: bool = False,
     resource_work_queues: pl.DataFrame | None = None,
     rules: ProductionRules | None = None,
+    class_rules: ClassRules | None = None,
 ) -> Replay:
     """Rebuild the brokerage's input tables at every instant at which tasks were brokered.
 
@@ -112,18 +124,20 @@ def build(
         archive: An archive, ``brokerlab.archive.open(path)``.
         start: First brokerage, naive UTC or such a text; None = the first there is.
         end: Brokerages before this time; None = to the last.
-        at: One instant for all tasks, instead of their own: ``tasks``, or else (``stage="jobs"`` only) every task with
+        at: One instant for all tasks, instead of their own: ``tasks``, or else (not ``stage="tasks"``) every task with
             jobs made by then and after.
         tasks: What to broker: ids of tasks, or a table ``jeditaskid``, perhaps ``at``, ``is_merging``, ``use_scout``;
             None takes every task of the label.
-        stage: ``jobs``: where jobs go; ``tasks``: the choice of the nucleus.
+        stage: ``jobs``: where jobs of production go; ``tasks``: the choice of the nucleus; ``analysis``: where jobs of
+            users go.
         every: Grid to which instants are rounded down, so that tasks share them; None keeps each.
-        cycle: Jobs of a task made in one such cycle of the clock come from one brokerage (``stage="jobs"``).
-        label: ``prodsourcelabel``; None takes all.
+        cycle: Jobs of a task made in one such cycle of the clock come from one brokerage (not ``stage="tasks"``).
+        label: ``prodsourcelabel``; by default that of the stage, managed or user; None takes all.
         merging: Broker the merge chunks instead of the ordinary ones (tables about a task's input are of one kind).
         resource_work_queues: ``workqueue_id``, ``queue_name`` of work queues that are resource queues.
         rules: Switches ``milli_units_converted`` (``remaining_work``) and, for jobs, ``bare_mode_of`` (``nuclei``);
             everything else is the same for every rule set.
+        class_rules: Rule set of the classes of queues and tasks (``stage="analysis"``); document by default.
 
     Returns:
         The replay.
@@ -133,7 +147,8 @@ def build(
         DataError: The archive lacks ``jobs``, ``tasks`` or ``queues``, or no task is brokered in the period.
 
     Source:
-        production-job-brokerage.md section 1; production-task-brokerage.md section 1.
+        production-job-brokerage.md section 1; production-task-brokerage.md section 1; analysis-job-brokerage.md
+        section 1.
     """
     _check(archive, stage)
     asked = plan.Asked(
@@ -143,25 +158,34 @@ def build(
         tasks=tasks,
         stage=stage,
         cycle=cycle,
-        label=label,
+        label=LABELS[stage] if label == OF_STAGE else label,
         merging=merging,
     )
     planned, numbered = plan.planned(archive, asked, every=every)
-    maker = Maker(
-        archive,
-        planned,
-        numbered,
-        stage=stage,
-        merging=merging,
-        resource_work_queues=resource_work_queues,
-        rules=rules or ProductionRules(),
-    )
+    config = _config(archive, numbered["at"].max())
+    if stage == "analysis":
+        # its classes rest on the life cycle, which production does not need
+        from brokerlab.brokerage.replay.analysis import AnalysisMaker
+
+        maker: Maker = AnalysisMaker(
+            archive, planned, numbered, merging=merging, config=config, class_rules=class_rules
+        )
+    else:
+        maker = Maker(
+            archive,
+            planned,
+            numbered,
+            stage=stage,
+            merging=merging,
+            resource_work_queues=resource_work_queues,
+            rules=rules or ProductionRules(),
+        )
     maker.make()
     return Replay(
         tables=MappingProxyType(maker.tables),
         instants=numbered,
         stage=stage,
-        config=_config(archive, numbered["at"].max()),
+        config=config,
         notes=tuple(maker.notes),
         archive_digest=archive.digest,
         synthetic=archive.synthetic,

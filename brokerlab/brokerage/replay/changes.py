@@ -188,7 +188,7 @@ def job_changes(
     plain, parts = jobs, []
     if log is not None:
         plain = jobs.join(log.select("pandaid").unique(), on="pandaid", how="anti")
-        spans = states.spans(log, jobs)
+        spans = states.spans(log, jobs, by)
         passed = _passed(spans, ("enter", "leave"), [*by, "jobstatus"], clock)
         sides = [pl.when(boundary == name).then(status) for name in ("enter", "leave")]
         parts.append(_with_status(passed, sides, by))
@@ -209,9 +209,31 @@ def live_changes(jobs: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Ch
         Changes by ``by``.
     """
     ends = states.times(jobs).with_columns(left=nw.col("over_at"))
-    passed = _passed(ends, ("created", "left"), by, clock)
+    return _between(ends, ("created", "left"), by, clock)
+
+
+def span_changes(spans: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Changes:
+    """Add up in the engine how many rows hold at each instant.
+
+    Args:
+        spans: Columns ``by``, ``enter``, ``leave`` (null: to this day): a row holds from the one to before the other.
+        clock: The instants.
+        by: Columns to count by.
+
+    Returns:
+        Changes by ``by``; of the measures ``njobs`` only counts.
+    """
+    nothing = {name: nw.lit(0) for name in states.WEIGHTS}
+    return _between(spans.with_columns(**nothing), ("enter", "leave"), by, clock)
+
+
+def _between(
+    rows: nw.LazyFrame[Any], times: tuple[str, str], by: Sequence[str], clock: Clock
+) -> Changes:
+    """Count rows from the first time to before the second."""
+    passed = _passed(rows, times, by, clock)
     groups = passed.sides[0].groups
-    sides = [groups.filter(pl.col("boundary") == name) for name in ("created", "left")]
+    sides = [groups.filter(pl.col("boundary") == name) for name in times]
     return replace(passed, sides=(Side(sides[0], 1), Side(sides[1], -1)))
 
 

@@ -175,11 +175,11 @@ def job_tables(
         "core_stats": counts.table(
             site, status, where=pl.col(status).is_in(["running", "starting"]), measure="ncores"
         ),
-        "diskio_usage": _diskio(counts),
+        "diskio_usage": disk_traffic(counts),
     }
 
 
-def _diskio(counts: Counts) -> pl.DataFrame:
+def disk_traffic(counts: Counts) -> pl.DataFrame:
     """Return the mean of ``diskio / corecount`` over the running jobs that have one [kB/s per core]."""
     running = pl.col("jobstatus") == "running"
     sums = counts.changes.at_instants(["computingsite"], ("diskio_jobs", "diskio_sum"), running)

@@ -12,6 +12,7 @@ from brokerlab.brokerage.replay import activity, inputs, places, taskrows, work
 from brokerlab.brokerage.replay.clock import Clock
 from brokerlab.brokerage.replay.counts import Counts, job_tables
 from brokerlab.brokerage.replay.recorded import recorded_counts
+from brokerlab.brokerage.replay.tables import Types
 from brokerlab.brokerage.rules import ProductionRules
 
 if TYPE_CHECKING:
@@ -31,18 +32,22 @@ _ABSENT = {
     "datasets": "tasks have no input and no output",
     "files": "no file is known, and jobs have size 0",
     "resource_types": "unified queues have no pseudo-queues",
+    "gshares": "no target of a share is known, and no task is held back by its class",
 }
 """What follows from a table that the archive does not have."""
 
 
 class Maker:
-    """Makes tables of an archive at some instants; ``make`` fills ``tables`` and ``notes``.
+    """Makes tables of the production brokerage at some instants; ``make`` fills ``tables`` and ``notes``.
 
     Attributes:
         tables: Name to frame.
         notes: What was approximated, and what is missing.
         open_tasks: Tasks with work left, where the choice of the nucleus is replayed.
     """
+
+    more_of_queues: Types = {}  # noqa: RUF012
+    workers_within_s: int | None = None
 
     def __init__(
         self,
@@ -70,6 +75,7 @@ class Maker:
         self._make_places()
         self._make_counts()
         self._make_activity()
+        self._make_network()
         self._make_input()
         if self.stage == "tasks":
             self._make_work()
@@ -102,7 +108,7 @@ class Maker:
     def _make_places(self) -> None:
         """Make queues, endpoints, nuclei and software."""
         types = self._whole("resource_types")
-        queues = places.queues(self.archive.queues, types, self.clock)
+        queues = places.queues(self.archive.queues, types, self.clock, more=self.more_of_queues)
         self.tables["queues"] = queues
         parents = queues.select("panda_queue", "unified_name").unique("panda_queue").drop_nulls()
         self.parents = dict(parents.iter_rows())
@@ -111,7 +117,7 @@ class Maker:
         if (found := self._lazy("ddm_endpoints")) is not None:
             self.tables["storage_endpoints"] = places.storage_endpoints(found, self.clock)
         if (found := self._lazy("queue_endpoints")) is not None:
-            self._make_links(places.queue_endpoints(found))
+            self._make_links(found)
         if (tags := self._whole("software_tags")) is not None:
             self.tables["sw_tags"] = tags
         for name in ("worker_node_gpu", "worker_node_cpu_level"):
@@ -121,9 +127,9 @@ class Maker:
             nodes = self.archive.scan("worker_nodes").collect()
             self.tables["worker_node_cpu_level"] = places.cpu_levels(nodes, queues)
 
-    def _make_links(self, links: pl.DataFrame) -> None:
+    def _make_links(self, found: Any) -> None:
         """Make what follows from the endpoints of queues."""
-        queues = self.tables["queues"]
+        queues, links = self.tables["queues"], places.queue_endpoints(found)
         self.tables["queue_endpoints"] = links
         endpoints = self.tables.get("storage_endpoints")
         if self.archive.has("queue_storage_site"):
@@ -156,17 +162,21 @@ class Maker:
         if not self.archive.has("job_stats"):
             return
         known = recorded_counts(self.archive.job_stats, self.instants, parents=self.parents)
+        self._replace_counts(known, job_tables(known, resource, shares=shares))
+
+    def _replace_counts(self, known: Counts, tables: dict[str, pl.DataFrame]) -> None:
+        """Take the recorded numbers at the instants that they cover."""
         covered = pl.DataFrame({"snapshot": known.changes.clock.snapshots})
         self.notes.append(
             f"numbers of jobs are those recorded in job_stats at {len(covered):,} of {len(self.instants):,} instants"
         )
-        for name, frame in job_tables(known, resource, shares=shares).items():
+        for name, frame in tables.items():
             if name != "core_stats":  # cores are not recorded
                 rebuilt = self.tables[name].join(covered, on="snapshot", how="anti")
                 self.tables[name] = pl.concat([rebuilt, frame]).sort(frame.columns)
 
     def _make_activity(self) -> None:
-        """Make pilots, workers, slots and links."""
+        """Make pilots, workers and slots."""
         clock = self.clock
         if (found := self._lazy("site_data")) is not None:
             self.tables["site_activity"] = activity.site_activity_of_data(found, clock)
@@ -175,12 +185,17 @@ class Maker:
                 self.archive.jobs, clock, parents=self.parents
             )
         if (found := self._lazy("worker_stats")) is not None:
-            self.tables["worker_stats"] = activity.worker_stats(found, clock)
+            self.tables["worker_stats"] = activity.worker_stats(
+                found, clock, seen_within_s=self.workers_within_s
+            )
         if (found := self._lazy("slots")) is not None:
             self.tables["slots"] = activity.slots(found, clock)
+
+    def _make_network(self) -> None:
+        """Make the links between sites."""
         if (found := self._lazy("network_matrix")) is not None:
             self.tables["network_matrix"] = activity.network_matrix(
-                found, clock, only=self._wanted_links()
+                found, self.clock, only=self._wanted_links()
             )
 
     def _wanted_links(self) -> pl.DataFrame:
@@ -215,8 +230,13 @@ class Maker:
         self.tables["tasks"] = rows
         if (table := self._lazy("replicas")) is not None:
             pairs = rows.select("jeditaskid", "snapshot")
-            self.tables["replicas"] = self._steady(inputs.replicas(table, own, pairs, self.clock))
+            copied = inputs.replicas(table, self._copied(own), pairs, self.clock)
+            self.tables["replicas"] = self._steady(copied)
         self._make_locations()
+
+    def _copied(self, datasets: pl.DataFrame) -> pl.DataFrame:
+        """Return the input datasets, ``distributed`` where replicas are not asked for."""
+        return datasets
 
     def _steady(self, replicas: pl.DataFrame) -> pl.DataFrame:
         """Keep one state of a task's replicas for the job brokerage, which reads its input once per task."""
@@ -234,11 +254,16 @@ class Maker:
             known = self.archive.scan("file_locations").filter(pl.col("datasetname").is_in(names))
             self.tables["file_locations"] = known.collect()
         elif all(name in self.tables for name in needed):
-            frames = [self.tables[name] for name in needed]
-            self.tables["file_locations"] = inputs.file_locations(*frames)
+            frames = {name: self.tables[name] for name in needed}
+            frames["queue_endpoints"] = self._readers(frames["queue_endpoints"])
+            self.tables["file_locations"] = inputs.file_locations(*frames.values())
             self.notes.append(
                 "files are where their dataset is complete; partial copies are not seen"
             )
+
+    def _readers(self, links: pl.DataFrame) -> pl.DataFrame:
+        """Return the endpoints of queues that jobs read from."""
+        return links
 
     def _make_work(self) -> None:
         """Make the work that is left at nuclei, and in each task."""

@@ -10,7 +10,7 @@ import polars as pl
 from brokerlab.brokerage.inputs.pseudo_queues import pseudo_queues, scale_per_core
 from brokerlab.brokerage.replay.asof import as_of
 from brokerlab.brokerage.replay.clock import Clock
-from brokerlab.brokerage.replay.tables import FLAG, FLOAT, INT, TEXT, collect, narrow
+from brokerlab.brokerage.replay.tables import FLAG, FLOAT, INT, TEXT, Types, collect, narrow
 
 _QUEUES = {
     **dict.fromkeys(["panda_queue", "unified_name", "atlas_site", "role", "pandasite_state"], TEXT),
@@ -40,13 +40,16 @@ PRODUCTION_TYPES = ("production", "unified")
 """Types of queues that run production."""
 
 
-def queues(frame: Any, resource_types: pl.DataFrame | None, clock: Clock) -> pl.DataFrame:
+def queues(
+    frame: Any, resource_types: pl.DataFrame | None, clock: Clock, *, more: Types | None = None
+) -> pl.DataFrame:
     """Return the queues at every instant, pseudo-queues included, limits of the whole slot.
 
     Args:
         frame: Table ``queues`` of any engine.
         resource_types: Table ``resource_types``.
         clock: The instants.
+        more: Further columns to keep.
 
     Returns:
         Contract ``Queues``, sorted by ``snapshot`` (if the queues have a history) and ``panda_queue``.
@@ -54,7 +57,8 @@ def queues(frame: Any, resource_types: pl.DataFrame | None, clock: Clock) -> pl.
     Source:
         production-job-brokerage.md section 1.4.
     """
-    held = as_of(frame, "queues", _QUEUES, clock, entity=["panda_queue"])
+    columns = {**_QUEUES, **(more or {})}
+    held = as_of(frame, "queues", columns, clock, entity=["panda_queue"])
     typed = held.drop("ts").rename({"atlas_site": "pandasite"})
     typed = typed.with_columns(pl.col(name).cast(pl.Float64) for name in _LIMITS)
     whole = pseudo_queues(scale_per_core(typed), resource_types)
@@ -99,13 +103,56 @@ def queue_endpoints(frame: Any) -> pl.DataFrame:
     Returns:
         ``panda_queue, direction, ddm_endpoint_name, is_default, is_local``, sorted by queue, direction and order.
     """
+    return scoped_endpoints(frame).filter(pl.col("scope") == "default").drop("scope")
+
+
+def scoped_endpoints(frame: Any) -> pl.DataFrame:
+    """Return the endpoints of each queue with their ``scope``, in stored order.
+
+    Args:
+        frame: Table ``queue_endpoints`` of any engine; no scope is ``default``.
+
+    Returns:
+        ``panda_queue, direction, scope, ddm_endpoint_name, is_default, is_local``, sorted by queue, direction and
+        order.
+    """
     links = collect(narrow(frame, "queue_endpoints", _LINKS, tuple(_LINKS)[:3]))
     order = pl.when(pl.col("direction") == "input").then("order_read").otherwise("order_write")
-    own = links.filter(pl.col("scope").fill_null("default") == "default")
-    ordered = own.with_columns(order=order).sort(
+    ordered = links.with_columns(pl.col("scope").fill_null("default"), order=order).sort(
         "panda_queue", "direction", "order", "ddm_endpoint_name", nulls_last=True
     )
-    return ordered.select("panda_queue", "direction", "ddm_endpoint_name", "is_default", "is_local")
+    return ordered.select(
+        *("panda_queue", "direction", "scope", "ddm_endpoint_name", "is_default", "is_local")
+    )
+
+
+def endpoints_with_storage(links: pl.DataFrame, storage: pl.DataFrame | None) -> pl.DataFrame:
+    """Put beside the endpoints of queues what is known of each: tape or not, free space, what is up.
+
+    Args:
+        links: Result of :func:`scoped_endpoints`.
+        storage: Result of :func:`storage_endpoints`; of an endpoint with a history the last row counts. None: nothing
+            is known.
+
+    Returns:
+        ``links`` with ``is_tape``, ``space_usable`` [GB] (free + expired - to be kept free - unavailable, null = 0;
+        null where none of the four is known), ``read_lan, write_lan, read_wan, write_wan``.
+
+    Source:
+        analysis-job-brokerage.md 1.2; archive-schema.md section 6.
+    """
+    names = ["is_tape", "read_lan", "write_lan", "read_wan", "write_wan"]
+    if storage is None:
+        unknown = [pl.lit(None, pl.Boolean), *(pl.lit(None, pl.String) for _ in names[1:])]
+        columns = dict(zip(names, unknown, strict=True))
+        return links.with_columns(space_usable=pl.lit(None, pl.Float64), **columns)
+    last = storage.unique("ddm_endpoint_name", keep="last", maintain_order=True)
+    parts = ["space_free", "space_expired", "space_min_free", "space_unavailable"]
+    free, expired, kept, unavailable = (pl.col(name).fill_null(0.0) for name in parts)
+    known = pl.any_horizontal(pl.col(parts).is_not_null())
+    usable = pl.when(known).then(free + expired - kept - unavailable)
+    own = last.select("ddm_endpoint_name", *names, space_usable=usable)
+    return links.join(own, on="ddm_endpoint_name", how="left", maintain_order="left")
 
 
 def queue_storage_site(links: pl.DataFrame, endpoints: pl.DataFrame) -> pl.DataFrame:

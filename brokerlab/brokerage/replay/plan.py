@@ -116,7 +116,7 @@ def _brokerages(archive: Archive, asked: Asked) -> pl.DataFrame:
             pl.col(name).cast(kind) for name, kind in _COLUMNS.items() if name in tasks.columns
         ]
         return tasks.select(known).drop_nulls(["jeditaskid", "at"])
-    if asked.stage == "jobs":
+    if asked.stage != "tasks":
         found = schedule.job_brokerages(archive.jobs, cycle=asked.cycle, label=asked.label)
     else:
         log = archive.task_status_log if archive.has("task_status_log") else None

@@ -15,6 +15,7 @@ from ``running`` or ``holding``, and know of one queue per job: the last one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -108,7 +109,9 @@ def times(jobs: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     )
 
 
-def spans(log: nw.LazyFrame[Any], jobs: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+def spans(
+    log: nw.LazyFrame[Any], jobs: nw.LazyFrame[Any], keep: Sequence[str] = GROUP
+) -> nw.LazyFrame[Any]:
     """Turn log entries into spans of one status each.
 
     An entry holds until the next one of the job; the last one until the job was over, or to this day. Entries of
@@ -117,9 +120,10 @@ def spans(log: nw.LazyFrame[Any], jobs: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     Args:
         log: ``pandaid, jobstatus, modificationtime, computingsite``.
         jobs: Result of :func:`prepared`, of the same engine.
+        keep: Columns of jobs to keep.
 
     Returns:
-        Columns of jobs, with ``computingsite`` and ``jobstatus`` of the entry, ``enter``, ``leave`` (null: to this day).
+        These, what is summed, with ``computingsite`` and ``jobstatus`` of the entry, ``enter``, ``leave`` (null: to this day).
     """
     rank = nw.lit(len(ORDER))
     for place, status in enumerate(ORDER):
@@ -140,8 +144,8 @@ def spans(log: nw.LazyFrame[Any], jobs: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
             enter=nw.col("modificationtime"),
         )
     )
-    kept = [*GROUP, *WEIGHTS, "over_at", "jeditaskid"]
-    joined = jobs.select("pandaid", *kept).join(entries, on="pandaid", how="inner")
+    kept = dict.fromkeys(["pandaid", "computingsite", *keep, *WEIGHTS, "over_at"])
+    joined = jobs.select(*kept).join(entries, on="pandaid", how="inner")
     end = nw.coalesce("following", "over_at")
     return joined.with_columns(
         computingsite=nw.coalesce("queue", "computingsite"),

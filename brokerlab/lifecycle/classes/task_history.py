@@ -35,8 +35,8 @@ _KEPT = ("jeditaskid", "username", "gshare", "tasktype", "prodsourcelabel")
 def task_states(tasks: Any, *, status_log: Any | None = None, at: At) -> pl.DataFrame:
     """Say which tasks were active at each instant: the input of ``task_classes``.
 
-    A task's row tells its status from its last change on, before that the status log, entry by entry; without a log
-    it counts as running from its start (else its creation) on. ``gshare`` is that of the row at all instants.
+    A task's row tells its status from its last change on, before that the status log, entry by entry; a task without
+    an entry counts as running from its start (else its creation) on. ``gshare`` is that of the row at all instants.
 
     Args:
         tasks: Table ``tasks`` of any engine: ``jeditaskid, username, gshare, tasktype, prodsourcelabel, status,
@@ -61,6 +61,8 @@ def task_states(tasks: Any, *, status_log: Any | None = None, at: At) -> pl.Data
     else:
         log = narrow(status_log, "task_status_log", _LOG, tuple(_LOG))
         same_engine({"tasks": table, "task_status_log": log})
+        entered = log.select("jeditaskid").unique()
+        parts.append(_running(table.join(entered, on="jeditaskid", how="anti")))
         parts.append(_logged(table, log))
     rows = collect(nw.concat(parts).filter(nw.col("status").is_in(list(STATUSES))))
     when = pl.DataFrame(instants.columns(pl.int_range(len(instants), eager=True).to_numpy()))
