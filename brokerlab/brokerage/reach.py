@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import polars as pl
 
+from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
+from brokerlab.brokerage.analysis_jobs.facts import World as AnalysisWorld
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_jobs.facts import World
 from brokerlab.brokerage.view import TASK
 
+BEYOND_THE_BEST = ("rank", "low_weight")
+"""Checks of candidates that are too many."""
 
-def slots(world: World) -> pl.DataFrame:
+
+def slots(world: World | AnalysisWorld) -> pl.DataFrame:
     """Return the size of each parent queue at each instant: cores of the jobs that run there.
 
-    Cores in use where they are counted (table ``core_stats``), else running jobs of all shares times the cores of a
-    slot.
+    Cores in use where they are counted (table ``core_stats``, production brokerage), else running jobs of all shares
+    times the cores of a slot.
 
     Returns:
         ``snapshot, parent``, ``slots`` [cores], of parents with a queue that could be a candidate.
     """
-    state = next(side for side in world.facts.sides if "s_running_cores" in side.missing)
+    state = next(side.rows for side in world.facts.sides if "s_running" in side.missing)
+    if "s_running_cores" not in state.columns:
+        state = state.with_columns(s_running_cores=pl.lit(0, pl.Int64))
     instants = world.tasks.select("snapshot", "t_state", "t_version").unique()
     parents = (
         world.facts.queues.filter("q_candidate")
@@ -28,7 +35,7 @@ def slots(world: World) -> pl.DataFrame:
     pairs = instants.join(parents, left_on="t_version", right_on="q_version")
     if world.facts.queues["q_version"].n_unique() <= 1:
         pairs = instants.join(parents, how="cross")
-    counts = state.rows.select("t_state", "p_id", "s_running", "s_running_cores")
+    counts = state.select("t_state", "p_id", "s_running", "s_running_cores")
     counted = pairs.join(counts, on=["t_state", "p_id"], how="left").with_columns(
         pl.col("s_running", "s_running_cores").fill_null(0)
     )
@@ -40,12 +47,12 @@ def slots(world: World) -> pl.DataFrame:
     return sized.sort("snapshot", "parent")
 
 
-def reachable(decisions: Decisions) -> pl.DataFrame:
+def reachable(decisions: Decisions | AnalysisDecisions) -> pl.DataFrame:
     """Return the share of the running slots that each task may reach.
 
     The slots (:func:`slots`) of the queues that are candidates, or would be if more than ten were taken (check
-    ``rank``), divided by those of all queues that run production at that instant. Pseudo-queues of one parent count
-    once. 0 for a task that ended before any queue was looked at; null where nothing runs anywhere.
+    ``rank``, for user tasks ``low_weight``), divided by those of all queues that run production (analysis) at that
+    instant. Pseudo-queues of one parent count once. 0 for a task that ended before any queue was looked at; null where nothing runs anywhere.
 
     Returns:
         ``jeditaskid, snapshot, reachable`` (0 to 1), one row per task, sorted.
@@ -55,7 +62,7 @@ def reachable(decisions: Decisions) -> pl.DataFrame:
     queues = decisions.world.facts.queues
     names = queues.select(pl.col("panda_queue"), "parent").unique("panda_queue", keep="first")
     names = names.with_columns(pl.col("panda_queue").cast(decisions.queues.schema["panda_queue"]))
-    could = pl.col("check").is_null() | (pl.col("check") == "rank")
+    could = pl.col("check").is_null() | pl.col("check").cast(pl.String).is_in(BEYOND_THE_BEST)
     places = decisions.queues.filter(could).join(names, on="panda_queue")
     places = places.select(*TASK, "parent").unique()
     found = places.join(sizes, on=["snapshot", "parent"]).group_by(TASK).agg(pl.col("slots").sum())

@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import polars as pl
 
-from brokerlab.brokerage import production_tasks
+from brokerlab.brokerage import analysis_jobs, production_tasks
+from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
+from brokerlab.brokerage.analysis_jobs import again as analysis_again
+from brokerlab.brokerage.analysis_jobs import late as analysis_late
 from brokerlab.brokerage.comparison import Comparison, compare_views
 from brokerlab.brokerage.production_jobs import again
 from brokerlab.brokerage.production_jobs.decide import decide
@@ -25,6 +28,9 @@ from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig import keys as catalogue
 from brokerlab.gdpconfig.fallbacks import expand, scope_names
 
+Asked: TypeAlias = Decisions | AnalysisDecisions | Replay
+AnyRules: TypeAlias = ProductionRules | AnalysisRules
+R = TypeVar("R", ProductionRules, AnalysisRules)
 SCOPES = {"gshare": "t_gshare", "prodsourcelabel": "t_label"}
 """Placeholder of a key to the column of the tasks that it stands for."""
 
@@ -37,7 +43,7 @@ class _Model:
         base: What was decided.
         config: Under what configuration.
         keys: The keys it reads.
-        component: Key to component of app jedi.
+        component: Key to ``app/component`` where it is looked up.
         scopes: Placeholder to the values that occur.
         decided: Decisions under another configuration, at least of all tasks that it may change.
     """
@@ -50,31 +56,34 @@ class _Model:
     decided: Callable[[Config], AnyDecisions]
 
 
-def keys_read(decisions: Decisions | Replay, *, rules: ProductionRules | None = None) -> list[str]:
+def keys_read(decisions: Asked, *, rules: AnyRules | None = None) -> list[str]:
     """Return the gdpconfig keys that decisions read, as the catalogue writes them, sorted.
 
     Args:
-        decisions: Decisions of the job brokerage, or a replay of either.
+        decisions: Decisions of the job brokerage or of the analysis brokerage, or a replay of any brokerage.
         rules: Rule set of a replay; null = ``document``.
     """
     return sorted(_model(decisions, rules).keys)
 
 
 def sensitivity(
-    decisions: Decisions | Replay,
+    decisions: Asked,
     key: str,
     grid: Iterable[Any],
     *,
-    rules: ProductionRules | None = None,
+    rules: AnyRules | None = None,
     **scope: str,
 ) -> pl.DataFrame:
     """Return what other values of one key would have decided.
 
     Only what depends on the key is computed again: the checks that read it, then the weights and ranks of the tasks it
-    touches. The choice of the nucleus is decided in full for each value, with the same draws.
+    touches. For user tasks also the throttle, where it reads the key, and all their weights and ranks where checks,
+    caps or the stabilizer read it; what the tables of a replay were counted with (TW_DONE_JOB_STAT) is no such key. The
+    choice of the nucleus is decided in full for each value, with the same draws.
 
     Args:
-        decisions: Decisions of the job brokerage; or a replay of either brokerage, which is decided first.
+        decisions: Decisions of the job brokerage or of the analysis brokerage; or a replay of any brokerage, which is
+            decided first.
         key: Key of the catalogue, exact (``NQUEUELIMITSITE_Express``) or a pattern (``NQUEUELIMITSITE_<gshare>``).
         grid: Values to try.
         rules: Rule set of a replay; null = ``document``.
@@ -97,11 +106,11 @@ def sensitivity(
 
 
 def sensitivity_by_task(
-    decisions: Decisions | Replay,
+    decisions: Asked,
     key: str,
     grid: Iterable[Any],
     *,
-    rules: ProductionRules | None = None,
+    rules: AnyRules | None = None,
     **scope: str,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return :func:`sensitivity`, and what of it is whose, for intervals over tasks.
@@ -161,7 +170,9 @@ class _Totals:
             without=seen.tasks.filter(~pl.col("outcome").is_in(PLACED)).height,
             candidates=seen.pairs["check"].null_count(),
             weighed=seen.shares.select(TASK).unique().height,
-            reach=reachable(decisions) if isinstance(decisions, Decisions) else None,
+            reach=None
+            if decisions is None or isinstance(decisions, TaskDecisions)
+            else reachable(decisions),
         )
 
 
@@ -228,25 +239,68 @@ def _reach(
     return value
 
 
-def _model(decisions: Decisions | Replay, rules: ProductionRules | None) -> _Model:
-    if isinstance(decisions, TaskDecisions):
+def _model(asked: Asked, rules: AnyRules | None) -> _Model:
+    """Return the brokerage that made decisions, or that a replay is about.
+
+    Raises:
+        ConfigError: Decisions on nuclei, rules of another brokerage.
+    """
+    if isinstance(asked, Replay):
+        if asked.stage == "tasks":
+            return _of_tasks(asked, _of_kind(rules, ProductionRules))
+        asked = _decided(asked, rules)
+    if isinstance(asked, AnalysisDecisions):
+        return _of_analysis(asked)
+    if isinstance(asked, Decisions):
+        return _of_jobs(asked)
+    raise ConfigError(
+        "decisions on nuclei do not keep what they were decided on: give the replay, stage='tasks'"
+    )
+
+
+def _decided(replay: Replay, rules: AnyRules | None) -> Decisions | AnalysisDecisions:
+    """Decide a replay about queues."""
+    if replay.stage == "analysis":
+        chosen = _of_kind(rules, AnalysisRules)
+        return analysis_jobs.decide(replay.for_analysis(), rules=chosen, config=replay.config)
+    return decide(replay.for_jobs(), rules=_of_kind(rules, ProductionRules), config=replay.config)
+
+
+def _of_kind(rules: AnyRules | None, kind: type[R]) -> R:
+    """Return the rules, or those of the document, of the brokerage that is replayed."""
+    if rules is None:
+        return kind()
+    if not isinstance(rules, kind):
         raise ConfigError(
-            "decisions on nuclei do not keep what they were decided on: give the replay, stage='tasks'"
+            f"rules of the replay's brokerage are {kind.__name__}, given are {type(rules).__name__}"
         )
-    if isinstance(decisions, Replay):
-        if decisions.stage == "tasks":
-            return _of_tasks(decisions, rules or ProductionRules())
-        decisions = decide(decisions.for_jobs(), rules=rules, config=decisions.config)
-    base = decisions
-    facts = base.world.tasks
+    return rules
+
+
+def _of_jobs(base: Decisions) -> _Model:
     return _Model(
         base=base,
         config=base.world.config,
         keys=again.keys_read(base),
-        component=again.component_of,
-        scopes={name: _values(facts[column]) for name, column in SCOPES.items()},
+        component=again.place_of,
+        scopes=_scopes(base.world.tasks),
         decided=lambda config: again.redecided(base, config),
     )
+
+
+def _of_analysis(base: AnalysisDecisions) -> _Model:
+    return _Model(
+        base=base,
+        config=base.world.config,
+        keys=analysis_again.keys_read(base),
+        component=analysis_late.place_of,
+        scopes=_scopes(base.world.tasks),
+        decided=lambda config: analysis_again.redecided(base, config),
+    )
+
+
+def _scopes(tasks: pl.DataFrame) -> dict[str, list[str]]:
+    return {name: _values(tasks[column]) for name, column in SCOPES.items()}
 
 
 def _of_tasks(replay: Replay, rules: ProductionRules) -> _Model:
@@ -261,7 +315,7 @@ def _of_tasks(replay: Replay, rules: ProductionRules) -> _Model:
         base=decided(replay.config),
         config=replay.config,
         keys=tuple(TASK_KEYS.values()),
-        component=lambda _: "taskbrokerage",
+        component=lambda _: "jedi/taskbrokerage",
         scopes={"gshare": _values(tasks[column])},
         decided=decided,
     )
@@ -278,7 +332,7 @@ def _places(model: _Model, key: str, scope: dict[str, str]) -> list[str]:
         ConfigError: Nothing here reads the key.
     """
     pattern = _pattern(model, key)
-    component = f"jedi/{model.component(pattern)}"
+    component = model.component(pattern)
     if pattern != key:  # an exact key of a pattern
         return [f"{component}/{key}"]
     required, optional = scope_names(pattern)

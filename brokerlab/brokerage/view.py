@@ -1,18 +1,22 @@
-"""Decisions of either brokerage seen the same way: which places a task may go to, what removed the others."""
+"""Decisions of any brokerage seen the same way: which places a task may go to, what removed the others."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from typing import TypeAlias
 
 import polars as pl
 
+from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions, check_order
+from brokerlab.brokerage.analysis_jobs.late import late_reasons as analysis_late
 from brokerlab.brokerage.production_jobs.decisions import Decisions, stages
 from brokerlab.brokerage.production_jobs.late import late_reasons
 from brokerlab.brokerage.production_tasks.checks import checks as nucleus_checks
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
+from brokerlab.errors import ConfigError
 
-AnyDecisions: TypeAlias = Decisions | TaskDecisions
+AnyDecisions: TypeAlias = Decisions | AnalysisDecisions | TaskDecisions
 
 TASK = ["jeditaskid", "snapshot"]
 PLACED = ("candidates", "nucleus")
@@ -34,7 +38,8 @@ class View:
             best of a task comes first.
         steps: ``check, stage, kind``, in the order in which they remove.
         tasks: One row per task: ``outcome``, ``best`` (the place ranked first; the nucleus chosen).
-        about: One row per task: the columns that a result may be grouped by.
+        about: One row per task: the columns that a result may be grouped by, those of the table of tasks first; of
+            user tasks also ``throttle``, ``loop`` (that decided) and ``task_class`` (2 S, 1 A and unknown, 0 B, -1 C).
         places: Names of all places that the decisions know, candidates or not.
     """
 
@@ -55,11 +60,13 @@ class View:
         return replace(self, **parts)
 
 
+@singledispatch
 def view(decisions: AnyDecisions) -> View:
     """Return the view of decisions on queues or on nuclei."""
-    return _of_tasks(decisions) if isinstance(decisions, TaskDecisions) else _of_jobs(decisions)
+    raise ConfigError(f"these are no decisions of a brokerage: {type(decisions).__name__}")
 
 
+@view.register
 def _of_jobs(decisions: Decisions) -> View:
     checks = (*decisions.checks, *late_reasons(decisions.world.rules, decisions.world.settings))
     kinds = {check.name: check.kind for check in checks}
@@ -93,6 +100,53 @@ def _of_jobs(decisions: Decisions) -> View:
     )
 
 
+@view.register
+def _of_analysis(decisions: AnalysisDecisions) -> View:
+    return of_loop(decisions, decisions.queues)
+
+
+def of_loop(decisions: AnalysisDecisions, pairs: pl.DataFrame) -> View:
+    """Return the view of one locality loop of the analysis brokerage.
+
+    Args:
+        decisions: The decisions.
+        pairs: ``decisions.queues``: the loop that decided; ``decisions.first_loop``: the first loop of tasks that went
+            on to the second. Shares, outcomes and all else are those of the loop that decided.
+    """
+    world = decisions.world
+    kinds = {
+        reason.name: reason.kind
+        for reason in (*analysis_late(world.rules, world.settings), *decisions.checks)
+    }
+    order = decisions.queues.schema["check"]
+    names = pl.Series(check_order(decisions.checks))
+    chosen = decisions.weighed.filter(pl.col("rank").is_not_null()).sort(*TASK, "rank")
+    best = chosen.filter(pl.col("rank") == 1).select(
+        *TASK, best=pl.col("panda_queue").cast(pl.String)
+    )
+    given = world.tables["tasks"].with_columns(
+        pl.col("snapshot").fill_null(0), day=pl.col("at").dt.date()
+    )
+    ended = decisions.tasks.select(*TASK, "outcome", "throttle", "loop")
+    classes = world.tasks.select(*TASK, task_class="t_class")
+    return View(
+        place="panda_queue",
+        pairs=pairs.select(*TASK, "panda_queue", "check"),
+        shares=chosen.select(*TASK, "panda_queue", "share"),
+        steps=pl.DataFrame(
+            {"check": names.cast(order), "stage": names, "kind": [kinds[name] for name in names]}
+        ),
+        tasks=decisions.tasks.select(*TASK, "outcome").join(
+            best, on=TASK, how="left", maintain_order="left"
+        ),
+        about=given.join(ended, on=TASK, how="left", maintain_order="left").join(
+            classes, on=TASK, how="left", maintain_order="left"
+        ),
+        places=frozenset(world.facts.queues["panda_queue"].unique()),
+    )  # fmt: skip
+
+
+@view.register
 def _of_tasks(decisions: TaskDecisions) -> View:
     checks = nucleus_checks(decisions.rules)
     names = [check.name for check in checks]

@@ -3,7 +3,8 @@
 Source: analysis-job-brokerage.md; the brokerage page, ATLAS Analysis Job Brokerage.
 """
 
-from brokerlab.brokerage.analysis_jobs.decide import AnalysisDecisions, decide
+from brokerlab.brokerage.analysis_jobs.decide import decide
+from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.throttle import throttle
 

@@ -31,6 +31,11 @@ STATE_TABLES = (
     "diskio_usage", "site_class", "task_class", "gshare_usage", "user_eval", "quota",
 )  # fmt: skip
 """Tables whose rows without snapshot hold for every instant."""
+INPUT_FACTS = (
+    "t_has_input", "t_distributed", "t_incomplete", "t_remote_source", "t_union", "t_total", "t_nfiles", "t_n_data",
+    "t_second", "t_files_known",
+)  # fmt: skip
+"""Facts of tasks about their input as a whole."""
 INCOMPLETE = "input_incomplete"
 
 
@@ -91,9 +96,9 @@ def prepare(
     tasks = with_lists(tasks, queues, places, rules=rules)
     tasks, queues, ids = with_ids(tasks, queues)
     tasks = _with_shares(tasks, state)
-    tasks, data = _with_input(tasks, state, ids, config)
+    tasks, data = with_input(tasks, state, ids, config)
     held = throttled(tables, rules=rules, settings=ThrottleSettings.of(config))
-    outcomes = _outcomes(tasks, held)
+    outcomes = ended(tasks, held)
     sides = build(
         tasks, queues, state, endpoint_facts(tables["queue_endpoints"]), ids,
         rules=rules, matching=matching,
@@ -147,7 +152,7 @@ def _with_shares(tasks: pl.DataFrame, state: Tables) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _with_input(
+def with_input(
     tasks: pl.DataFrame, state: Tables, ids: Ids, config: Config
 ) -> tuple[pl.DataFrame, Side]:
     """Add the size of the input and where it is."""
@@ -173,7 +178,7 @@ def _with_input(
     return tasks, Side("t", "p_id", rows, missing)
 
 
-def _outcomes(tasks: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
+def ended(tasks: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
     """Return the tasks that are held back, and those whose input is incomplete."""
     joined = tasks.join(held, on=["jeditaskid", "snapshot"], how="left")
     lost = pl.col("t_incomplete") & ~pl.col("t_incomplete_allowed")

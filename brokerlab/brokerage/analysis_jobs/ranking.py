@@ -5,11 +5,16 @@ These rules look at all queues of a task together, so they run in Polars on what
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
+
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import stabilizer, weights
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
+
+Remove = Callable[[pl.DataFrame, str, pl.Expr], pl.DataFrame]
 
 BEST = 10
 """Candidates kept."""
@@ -46,7 +51,11 @@ MARKS = ("user_queue", "bad_jobs", "no_running")
 
 
 def ranked(
-    survivors: pl.DataFrame, *, rules: AnalysisRules, settings: AnalysisSettings
+    survivors: pl.DataFrame,
+    *,
+    rules: AnalysisRules,
+    settings: AnalysisSettings,
+    off: Mapping[str, pl.Expr] | None = None,
 ) -> pl.DataFrame:
     """Return what becomes of the queues that no single check removed.
 
@@ -54,26 +63,30 @@ def ranked(
         survivors: ``t, q`` and :data:`INPUTS`; ``q`` ascends with the queue's name.
         rules: The rule set.
         settings: Limits in force.
+        off: What if: name of one of these rules or marks (all but ``low_weight``) to the rows that it lets pass.
 
     Returns:
-        One row per survivor, sorted by t, q: ``check`` (reason; null for candidates), ``weight``, ``rank``, the marks
-        and the numbers of the stabilizer and the weights.
+        One row per survivor, sorted by t, q: ``check`` (reason; null for candidates), ``weight``, ``rank``, ``place``
+        (as rank, but beyond the best ten too), ``most`` (candidates kept), the marks and the numbers of the stabilizer
+        and the weights.
     """
+    asked = partial(_removed, off=off or {})
     frame = survivors.sort("t", "q").with_columns(check=pl.lit(None, dtype=pl.String))
-    frame = _removed(frame, "notincluded", _unlisted())
-    frame = _removed(frame, "hospital", pl.col("q_hospital") & (_left(~pl.col("q_hospital"))))
+    frame = asked(frame, "notincluded", _unlisted())
+    frame = asked(frame, "hospital", pl.col("q_hospital") & (_left(~pl.col("q_hospital"))))
     if rules.cap_rt_effective:
-        frame = _removed(frame, "cap_rt", over_cap(rules))
-    frame = _overloaded(frame, settings)
+        frame = asked(frame, "cap_rt", over_cap(rules))
+    frame = _overloaded(frame, settings, asked)
     places = _places(frame, rules=rules, settings=settings)
     shared = [name for name in frame.columns if name not in ("t", "p_id")]
     own = places.select("t", "p_id", pl.exclude(*shared, "t", "p_id"))
     frame = frame.join(own, on=["t", "p_id"], how="left", maintain_order="left")
+    marks = {name: pl.col(name).fill_null(value=False) for name in MARKS}
     frame = frame.with_columns(
-        pl.col("user_queue", "bad_jobs", "no_running").fill_null(value=False)
+        **{name: mark & ~(off or {}).get(name, pl.lit(value=False)) for name, mark in marks.items()}
     ).with_columns(marked=pl.any_horizontal(MARKS))
-    frame = _removed(frame, "tmp_user_problem", _all_marked())
-    return _final(frame, rules)
+    frame = asked(frame, "tmp_user_problem", _all_marked())
+    return _final(frame, rules, asked)
 
 
 def _left(kind: pl.Expr) -> pl.Expr:
@@ -81,9 +94,13 @@ def _left(kind: pl.Expr) -> pl.Expr:
     return (pl.col("check").is_null() & kind).any().over("t")
 
 
-def _removed(frame: pl.DataFrame, name: str, skip: pl.Expr) -> pl.DataFrame:
+def _removed(
+    frame: pl.DataFrame, name: str, skip: pl.Expr, *, off: Mapping[str, pl.Expr]
+) -> pl.DataFrame:
     """Give a reason to queues that have none yet."""
     first = pl.col("check").is_null() & skip.fill_null(value=False)
+    if name in off:
+        first = first & ~off[name]
     return frame.with_columns(check=pl.when(first).then(pl.lit(name)).otherwise("check"))
 
 
@@ -102,7 +119,7 @@ def over_cap(rules: AnalysisRules) -> pl.Expr:
     return ~pl.col("t_preassigned") & (pl.col("x_rt_nq") > limit)
 
 
-def _overloaded(frame: pl.DataFrame, settings: AnalysisSettings) -> pl.DataFrame:
+def _overloaded(frame: pl.DataFrame, settings: AnalysisSettings, asked: Remove) -> pl.DataFrame:
     """Remove queues with far more waiting per running job than all together (4.13)."""
     nq, nr = pl.col("x_nq"), pl.col("x_nr")
     frame = frame.with_columns(ratio=pl.when(nr > 0).then(nq / nr))
@@ -116,10 +133,8 @@ def _overloaded(frame: pl.DataFrame, settings: AnalysisSettings) -> pl.DataFrame
     fine = _left(~pl.col("overloaded"))
     frame = frame.with_columns(fine=fine)
     loaded = pl.col("overloaded")
-    frame = _removed(frame, "overloaded", loaded & pl.col("plain") & pl.col("fine"))
-    return _removed(frame, "overloaded_vp", loaded & ~pl.col("plain")).drop(
-        "ratio", "plain", "fine"
-    )
+    frame = asked(frame, "overloaded", loaded & pl.col("plain") & pl.col("fine"))
+    return asked(frame, "overloaded_vp", loaded & ~pl.col("plain")).drop("ratio", "plain", "fine")
 
 
 def _places(
@@ -142,9 +157,9 @@ def _all_marked() -> pl.Expr:
     return another & ~_left(~pl.col("marked"))
 
 
-def _final(frame: pl.DataFrame, rules: AnalysisRules) -> pl.DataFrame:
+def _final(frame: pl.DataFrame, rules: AnalysisRules, asked: Remove) -> pl.DataFrame:
     """Make the final list (7)."""
-    frame = _removed(frame, "badsite", pl.col("marked") & ~pl.col("t_preassigned"))
+    frame = asked(frame, "badsite", pl.col("marked") & ~pl.col("t_preassigned"))
     used = pl.col("x_used") & pl.lit(value=rules.used_sites_first)
     order = (
         frame.filter(pl.col("check").is_null())
@@ -159,18 +174,17 @@ def _final(frame: pl.DataFrame, rules: AnalysisRules) -> pl.DataFrame:
         .when(pl.col("t_nsites") > 1).then(several)
         .otherwise(BEST)
     )  # fmt: skip
-    frame = _removed(frame, "low_weight", pl.col("place") > most)
+    frame = frame.with_columns(most=most)
+    frame = asked(frame, "low_weight", pl.col("place") > pl.col("most"))
     least = pl.col("t_min_weight")
-    frame = _removed(frame, "below_min_weight", (least > 0) & (pl.col("weight") < least))
+    frame = asked(frame, "below_min_weight", (least > 0) & (pl.col("weight") < least))
     known = pl.col("t_files_known") & ~pl.col("t_distributed")
     missing = pl.col("q_local_only") & known & ~pl.col("x_whole")
-    frame = _removed(frame, "fileunavailable", missing)
+    frame = asked(frame, "fileunavailable", missing)
     passed = pl.col("check").is_null()
     ranks = (
         frame.filter(passed)
         .sort("t", "place")
         .select("t", "q", rank=pl.int_range(1, pl.len() + 1).over("t").cast(pl.Int64))
     )
-    return (
-        frame.join(ranks, on=["t", "q"], how="left", maintain_order="left").drop("place").sort("t", "q")
-    )  # fmt: skip
+    return frame.join(ranks, on=["t", "q"], how="left", maintain_order="left").sort("t", "q")

@@ -44,7 +44,6 @@ def task_facts(
     Source:
         analysis-job-brokerage.md 1.1, 4.
     """
-    shares = share_settings(config, tasks.select("prodsourcelabel", "gshare").iter_rows())
     frame = (
         tasks.with_row_index("t")
         .with_columns(
@@ -52,17 +51,31 @@ def task_facts(
             t_merging=yes("is_merging"),
             ramcountunit="ramunit",
         )
-        .join(
-            shares.drop("t_queue_limit"),
-            on=["prodsourcelabel", "gshare"], how="left", nulls_equal=True,
-        )
-        .sort("t")
-    )  # fmt: skip
+        .hstack(by_settings(tasks, settings=settings, config=config))
+    )
     plain = frame.select(
-        "t", "jeditaskid", "snapshot", "at", "t_merging", "t_min_weight",
-        **_plain(), **memory(), **_disk(), **_time(), t_relaxed=_relaxed(settings),
+        "t", "jeditaskid", "snapshot", "at", "t_merging", *BY_SETTINGS,
+        **_plain(), **memory(), **_disk(), **_time(),
     )  # fmt: skip
     return _with_base_ram(plain, rules)
+
+
+BY_SETTINGS = ("t_min_weight", "t_relaxed")
+"""Facts of tasks that depend on settings."""
+
+
+def by_settings(tasks: pl.DataFrame, *, settings: AnalysisSettings, config: Config) -> pl.DataFrame:
+    """Return :data:`BY_SETTINGS` of the tasks, in their order.
+
+    Args:
+        tasks: Input table ``tasks``.
+        settings: Limits in force.
+        config: The configuration, for the least weight by share.
+    """
+    keys = ["prodsourcelabel", "gshare"]
+    shares = share_settings(config, tasks.select(keys).iter_rows())
+    joined = tasks.join(shares, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return joined.select("t_min_weight", t_relaxed=_relaxed(settings))
 
 
 def _plain() -> dict[str, pl.Expr]:

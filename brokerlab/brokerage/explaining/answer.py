@@ -149,18 +149,19 @@ def obstacle(reason: Reason, clause: str, settings: Sequence[Setting]) -> Obstac
     return Obstacle(reason.name, clause, reason.source, reason.kind, tuple(settings))
 
 
-def setting(config: Config, key: str, component: str, scope: dict[str, str | None]) -> Setting:
+def setting(config: Config, key: str, place: str, scope: dict[str, str | None]) -> Setting:
     """Return the value of a key that acts on a task.
 
     Args:
         config: The configuration.
         key: Key as the catalogue writes it.
-        component: Where it is looked up.
+        place: ``app/component`` where it is looked up.
         scope: Values of placeholders.
     """
     if not catalogue.rows_of(key):  # a key of an organisation's own, read by its own checks
         return Setting(key, None, "", is_default=False)
-    found = config.found(key, app="jedi", component=component, vo="atlas", **scope)
+    app, component = place.split("/")
+    found = config.found(key, app=app, component=component, vo="atlas", **scope)
     name = key
     for placeholder, text in scope.items():
         name = name.replace(f"[_<{placeholder}>]", "").replace(f"<{placeholder}>", text or "")

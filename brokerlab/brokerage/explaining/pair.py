@@ -11,7 +11,7 @@ import polars as pl
 
 from brokerlab.brokerage.check import Reason
 from brokerlab.brokerage.explaining.answer import Obstacle, obstacle, setting
-from brokerlab.brokerage.production_jobs.again import component_of, facts_of
+from brokerlab.brokerage.production_jobs.again import facts_of, place_of
 from brokerlab.brokerage.production_jobs.facts import World
 from brokerlab.brokerage.production_jobs.pairs import paired
 
@@ -41,7 +41,7 @@ class Pair:
         for reason in reasons:
             told = nw.from_native(known).with_columns(**reason.numbers).to_native()
             settings = [
-                setting(self.world.config, key, component_of(key), scope) for key in reason.keys
+                setting(self.world.config, key, place_of(key), scope) for key in reason.keys
             ]
             found.append(obstacle(reason, reason.clause(told.row(0, named=True)), settings))
         return found

@@ -108,7 +108,7 @@ def redecided(decisions: Decisions, config: Config) -> Decisions:
         pairs = matched(part)
         old = failed[start : start + pairs.height]
         start += pairs.height
-        new = _patched(old, part, checks, again)
+        new = patched(old, part, checks, again)
         pairs = pairs.with_columns(failed=pl.Series(new))
         turned = pairs.filter(pl.Series(new != old)).select("t").unique()
         tasks = pl.concat([touched, turned]).unique().join(part.tasks, on="t", how="semi")
@@ -118,7 +118,7 @@ def redecided(decisions: Decisions, config: Config) -> Decisions:
     return _of_some(world, checks, parts)
 
 
-def _patched(
+def patched(
     failed: IntArray, part: Facts, checks: Sequence[Check], again: Sequence[int]
 ) -> IntArray:
     """Return the failed checks with those numbered in ``again`` evaluated anew."""
@@ -156,16 +156,16 @@ def _changed_keys(decisions: Decisions, world: World) -> set[str]:
             column = by_share[key]
             differs = not old.tasks[column].equals(new.tasks[column])
         else:
-            component = component_of(key)
+            component = place_of(key).removeprefix("jedi/")
             differs = read(old.config, key, component) != read(new.config, key, component)
         if differs:
             found.add(key)
     return found
 
 
-def component_of(key: str) -> str:
-    """Return the component of app jedi in which the job brokerage looks a key up."""
-    return "core" if key == "WORK_SHORTAGE" else "jobbroker"
+def place_of(key: str) -> str:
+    """Return ``app/component`` in which the job brokerage looks a key up."""
+    return "jedi/core" if key == "WORK_SHORTAGE" else "jedi/jobbroker"
 
 
 def _touched(old: World, new: World, keys: set[str]) -> pl.Series:

@@ -245,8 +245,12 @@ def _best(frame: pl.DataFrame, names: pl.Enum) -> pl.DataFrame:
     )
 
 
-def _shares(weight: pl.Expr) -> pl.Expr:
-    """Return the part of a task's jobs that each weight stands for; candidates without weight only share alike."""
+def shares(weight: pl.Expr) -> pl.Expr:
+    """Return the part of a task's jobs that each weight stands for; candidates without weight only share alike.
+
+    Args:
+        weight: Weight of candidates, null for other queues; the frame is sorted by ``t``.
+    """
     # one after the other: a plain sum differs in the last bit with how the rows came to be sorted
     total = weight.fill_null(0.0).cum_sum().last().over("t")
     number = weight.count().over("t")
@@ -283,7 +287,7 @@ def reported(ranking: pl.DataFrame, *, rules: ProductionRules) -> pl.DataFrame:
         nrunning="running",
         nqueuedjobs=pl.when("q_ucore").then("queued_rt").otherwise("queued"),
         nrunningjobscap=pl.when(~pl.col("t_express")).then(cap).cast(pl.Int64),
-        share=_shares(chosen),
+        share=shares(chosen),
         maxwdir=pl.when(pl.col("p_maxwdir") != 0).then(
             scaled.otherwise("p_maxwdir")
         ),

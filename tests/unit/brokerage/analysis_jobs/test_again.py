@@ -1,0 +1,133 @@
+"""What another setting would have decided for user tasks: the same as deciding everything anew, for every key."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import polars as pl
+import pytest
+
+from brokerlab.brokerage import compare, funnel, keys_read, sensitivity
+from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
+from brokerlab.brokerage.analysis_jobs.again import redecided
+from brokerlab.brokerage.analysis_jobs.late import place_of
+from brokerlab.errors import ConfigError
+from brokerlab.gdpconfig import Config
+from tests.unit.brokerage.analysis_jobs.toys import World
+from tests.unit.brokerage.analysis_jobs.worlds import random_world
+
+KEY = ["jeditaskid", "snapshot"]
+RULES = ["document", "production"]
+GRIDS: dict[str, list[Any]] = {
+    "CAP_RUNNING_USER_JOBS": [100, 400],
+    "CAP_RUNNING_USER_CORES": [100],
+    "CAP_RUNNING_GROUP_JOBS": [1],
+    "CAP_RUNNING_GROUP_CORES": [1],
+    "USER_USAGE_THRESHOLD_A": [1],
+    "MAX_MISSING_INPUT_FILES": [100, 0],
+    "MIN_INPUT_COMPLETENESS": [30],
+    "IO_INTENSITY_CUTOFF_USER": [100],
+    "DATA_CHECK_TIMEOUT_USER": [4],
+    "STORAGE_MIN_FREE_SIZE_OUTPUT": [400],
+    "STORAGE_MIN_FREE_SIZE": [400],
+    "MAX_DISKIO_DEFAULT": [500],
+    "OVERLOAD_MIN_QUEUE": [100],
+    "OVERLOAD_RATIO_OFFSET": [0.5],
+    "BASE_QUEUE_LENGTH_PER_PQ": [10],
+    "BASE_EXPECTED_WAIT_HOUR_ON_PQ": [0.5],
+    "BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER": [1000],
+    "BASE_QUEUE_RATIO_ON_PQ": [1.5],
+    "STATIC_MAX_QUEUE_RUNNING_RATIO": [0.2],
+    "MAX_EXPECTED_WAIT_HOUR": [100.0],
+    "MIN_BAD_JOBS_TO_SKIP_PQ": [1, 50],
+    "MIN_WEIGHT_user": [0.5],
+}
+
+
+@cache
+def tables() -> dict[str, pl.DataFrame]:
+    rows = random_world(3).rows
+    return {name: pl.DataFrame(each, infer_schema_length=None) for name, each in rows.items()}
+
+
+@cache
+def base(rules: str) -> AnalysisDecisions:
+    return decide(tables(), rules=AnalysisRules(rules))
+
+
+def place(key: str) -> str:
+    return "jedi/jobbroker" if key == "MIN_WEIGHT_user" else place_of(key)
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("key", GRIDS)
+def test_deciding_again_what_a_key_touches_is_deciding_everything_anew(
+    key: str, rules: str
+) -> None:
+    before = base(rules)
+    for value in GRIDS[key]:
+        config = Config.empty().with_values({f"{place(key)}/{key}": value})
+        whole = decide(tables(), rules=AnalysisRules(rules), config=config)
+        some = redecided(before, config)
+        touched = some.tasks.select(KEY)
+        for name in ("queues", "first_loop", "weighed", "tasks"):
+            new, part, old = (getattr(each, name) for each in (whole, some, before))
+            assert part.equals(new.join(touched, on=KEY, how="semi")), (name, value)
+            told = [name for name in new.columns if name not in LENGTHS or key not in STABILIZER]
+            same = [frame.join(touched, on=KEY, how="anti") for frame in (new, old)]
+            assert same[0].select(told).equals(same[1].select(told)), (name, value)
+        assert some.world.throttle.equals(whole.world.throttle)
+
+
+STABILIZER: tuple[str, ...] = ()
+LENGTHS: tuple[str, ...] = ()
+
+
+def test_every_key_that_is_read_is_tried_above() -> None:
+    read = set(keys_read(base("production"))) | set(keys_read(base("document")))
+    assert read - {"MIN_WEIGHT_<prodsourcelabel>[_<gshare>]"} == set(GRIDS) - {"MIN_WEIGHT_user"}
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_the_numbers_are_those_of_a_comparison(rules: str) -> None:
+    seen = 0
+    for key in ("MAX_EXPECTED_WAIT_HOUR", "MIN_WEIGHT_user", "CAP_RUNNING_USER_JOBS"):
+        value = GRIDS[key][0]
+        row = sensitivity(base(rules), key, [value]).row(0, named=True)
+        config = Config.empty().with_values({f"{place(key)}/{key}": value})
+        whole = decide(tables(), rules=AnalysisRules(rules), config=config)
+        found = compare(base(rules), whole)
+        assert row["n_pairs"] == found.n_changed()
+        assert (row["n_gained"], row["n_lost"]) == (
+            found.n_changed("gained"),
+            found.n_changed("lost"),
+        )
+        assert (row["n_tasks"], row["n_outcomes"]) == (found.n_tasks_changed, found.n_outcomes)
+        assert row["weight_shift"] == pytest.approx(found.weight_shift)
+        assert row["n_without"] == whole.tasks.filter(pl.col("outcome") != "candidates").height
+        assert row["mean_candidates"] == pytest.approx(whole.tasks["n_candidates"].mean())
+        seen += row["n_tasks"]
+    assert seen > 10
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_a_funnel_sums_to_the_pairs(rules: str) -> None:
+    decisions = base(rules)
+    table = funnel(decisions)
+    assert table["n_pairs"].sum() + table["n_left"][-1] == decisions.queues.height
+    assert table["n_left"][-1] == decisions.queues["check"].null_count()
+    loops = funnel(decisions, ["loop", "task_class"])
+    assert loops["n_pairs"].sum() == table["n_pairs"].sum()
+    assert table.filter(pl.col("check") == "badsite")["kind"].to_list() == ["temporary"]
+
+
+def test_shares_follow_the_weights() -> None:
+    world = World().queue("A").queue("B").jobs("A", "running", 9).jobs("B", "running", 29)
+    shares = dict(world.decided().weighed.select("panda_queue", "share").iter_rows())
+    assert shares == {"A": 0.25, "B": 0.75}
+
+
+def test_keys_that_nothing_reads_are_refused() -> None:
+    with pytest.raises(ConfigError, match="is read by nothing here; read are BASE_DEFAULT"):
+        sensitivity(base("document"), "NQUEUED_SAT_CAP", [1])
