@@ -1,5 +1,6 @@
 """The sentences of the brokerage replay report where there is little or nothing to say."""
 
+from datetime import datetime
 from types import SimpleNamespace
 
 import polars as pl
@@ -8,6 +9,7 @@ from brokerlab.report.brokerage_replay import pictures
 from brokerlab.report.brokerage_replay import sentences as say
 from brokerlab.report.format import THIN
 
+DAY = datetime(2026, 3, 1)
 SHARE = {"lo": None, "hi": None, "n_tasks": 1}
 
 
@@ -45,7 +47,7 @@ def study(**parts):
         "by_check": shares(), "composition": shares(), "agreement": shares(), "against": shares(), "stuck": shares(),
         "settings": keys(), "nuclei": None, "odd": (),
         "inputs": SimpleNamespace(
-            no_nuclei="the archive knows no nucleus", sampled=False, every="",
+            no_nuclei="the archive knows no nucleus", sampled=False, every="", window=(DAY, DAY),
             archive=SimpleNamespace(synthetic=False), nuclei=None, jobs=SimpleNamespace(notes=("no slots are set",)),
         ),
     }  # fmt: skip
