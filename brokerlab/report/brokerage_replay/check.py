@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brokerlab.brokerage.replay.clock import duration_us
-from brokerlab.brokerage.replay.plan import time_of
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.errors import ConfigError
-from brokerlab.report.replays.settings import check_keys
-from brokerlab.report.scout_percentiles.check import FEWEST_REPLICATES, problems
+from brokerlab.report.replays.check import checked
+from brokerlab.report.replays.kinds import PRODUCTION
 
 USUAL_KEYS = (
     *("NQUEUED_SAT_CAP", "NQUEUED_NUC_CAP_FOR_JOBS", "IO_INTENSITY_CUTOFF"),
@@ -17,8 +14,6 @@ USUAL_KEYS = (
     *("NW_QUEUE_IMPORTANCE", "MIN_WEIGHT_managed", "DISK_THRESHOLD", "INPUT_SIZE_FRACTION"),
 )
 """Ten keys of different kinds: links, nuclei, input, storage, disk traffic, weight, the choice of the nucleus."""
-FEWEST_POINTS = 3
-"""Values of a key: both ends of its range and the current one."""
 
 
 def check(
@@ -45,21 +40,7 @@ def check(
         Traceback (most recent call last):
         brokerlab.errors.ConfigError: keys: 'NQUEUED_SAT_CAPP' is no key of the production brokerage, did you mean 'NQUEUED_SAT_CAP'?
     """
-    told = problems(
-        lambda: check_keys(keys),
-        lambda: ProductionRules(rules),
-        lambda: duration_us(every, "every") if every else None,
-        lambda: time_of(start or None, "start"),
-        lambda: time_of(end or None, "end"),
-    )
-    for name, value, least in (
-        ("max_tasks", max_tasks, 0),
-        ("points", points, FEWEST_POINTS),
-        ("switch_sample", switch_sample, 0),
-        ("n_boot", n_boot, FEWEST_REPLICATES),
-        ("seed", seed, 0),
-    ):
-        if value < least:
-            told.append(f"{name}={value!r}: must be {least} or more")
-    if told:
-        raise ConfigError("; ".join(told))
+    checked(
+        PRODUCTION, lambda: ProductionRules(rules), keys=keys, every=every, start=start, end=end,
+        numbers={"max_tasks": max_tasks, "points": points, "switch_sample": switch_sample, "n_boot": n_boot, "seed": seed},
+    )  # fmt: skip

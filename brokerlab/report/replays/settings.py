@@ -222,9 +222,7 @@ def _of_jobs(decisions: JobDecisions) -> _Side:
     given = decisions.world.tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
     facts = given.select(*KEYS, "gshare", label="prodsourcelabel")
     tasks = decisions.tasks.select(*KEYS, placed=pl.col("outcome") == "candidates")
-    reach = None
-    if isinstance(decisions, Decisions):
-        reach = reachable(decisions)["reachable"].mean()
+    reach = reachable(decisions)["reachable"].mean()
     return _Side(
         name=JOBS,
         what=decisions,
