@@ -125,14 +125,9 @@ class AnalysisMaker(Maker):
         """Make what happened in the last hours."""
         jobs, clock, parents = self.archive.jobs, self.clock, self.parents
         self.tables["to_run_rate"] = pace.to_run_rate(jobs, clock, parents=parents)
-        hours = read(self.config, "TW_DONE_JOB_STAT", component=COMPONENT)
-        self.tables["failure_counts"] = pace.failure_counts(
-            jobs, self.pairs, clock, hours=hours, parents=parents
-        )
+        self.tables["failure_counts"] = self._ended(self.config)
         self.tables["sites_used"] = pace.sites_used(jobs, self.pairs, clock, parents=parents)
-        self.notes.append(
-            f"failed and closed jobs count for {hours:g} h (TW_DONE_JOB_STAT); queues where a task had jobs count as used"
-        )
+        self.notes.append("queues where a task had jobs count as those with datasets of its output")
 
     def _copied(self, datasets: pl.DataFrame) -> pl.DataFrame:
         """Ask for the replicas of distributed datasets too: whether some queue has all of one decides."""
@@ -144,6 +139,7 @@ class AnalysisMaker(Maker):
         own, files = self.tables.get("datasets"), self.tables.get("files")
         if own is not None:
             own = self.tables["datasets"] = userrows.user_datasets(own)
+            self._count_unknown(own)
         rows = userrows.with_number_of_jobs(self.tables["tasks"], own, files)
         self.tables["tasks"] = rows
         if "n_jobs" in rows.columns:
@@ -151,44 +147,65 @@ class AnalysisMaker(Maker):
                 "a chunk splits into as many jobs as were made in its cycle, tried again ones included"
             )
 
+    def _count_unknown(self, datasets: pl.DataFrame) -> None:
+        """Count the input datasets of which no replica is known."""
+        if "replicas" not in self.tables:
+            return
+        real = datasets.filter(~pl.col("pseudo")).select("datasetname").drop_nulls().unique()
+        lost = real.join(self.tables["replicas"], on="datasetname", how="anti").height
+        if lost:
+            self.notes.append(
+                f"{lost:,} of {len(real):,} input datasets have no replica in the archive: they count as complete nowhere"
+            )
+
     def _make_ratings(self) -> None:
         """Make the classes of queues and tasks, and the usage of users and shares."""
-        jobs, instants, rules = self.archive.jobs, self.instants, self.class_rules
-        log = self._log()
-        log = log if log is not None and ratings.covered(jobs, log) else None
-        queues = self.archive.scan("queues").collect()
-        if "ts" in queues.columns:
-            queues = queues.sort("ts", nulls_last=False, maintain_order=True)
-        queues = queues.unique("panda_queue", keep="last", maintain_order=True)
-        rated = ratings.site_ratings(jobs, queues, instants, status_log=log, rules=rules)
+        jobs, instants, log = self.archive.jobs, self.instants, self._log()
+        rated = ratings.site_ratings(
+            jobs, self._known_queues(), instants, status_log=log, rules=self.class_rules
+        )
         known = rated.drop_nulls("class")
         self.tables["site_class"] = known.select("snapshot", "computingsite", "class")
-        used = ratings.usage(jobs, rated, instants, config=self.config, status_log=log, rules=rules)
-        self.tables["user_eval"] = used.table(self.units)
         if (shares := self._whole("gshares")) is not None:
             self.tables["gshare_usage"] = ratings.share_ratings(
                 jobs, shares, instants, status_log=log
             )
-        self.tables["task_class"] = ratings.task_ratings(
-            {
-                name: self.archive.relation(name) if self.archive.has(name) else None
-                for name in ("tasks", "files", "datasets", "jobs", "task_status_log")
-            },
-            self.pairs,
-            used,
-            config=self.config,
-            rules=rules,
-        )
-        self._say_ratings(rated, whole=log is not None)
-
-    def _say_ratings(self, rated: pl.DataFrame, *, whole: bool) -> None:
-        """Tell how classes were made."""
-        basis = "the status log" if whole else "the times of jobs, no status log tells all of them"
-        n, all_ = rated["class"].drop_nulls().len(), len(self.instants)
+        self.users = ratings.users(jobs, rated, instants, status_log=log)
+        names = ("tasks", "task_status_log", *ratings.PROGRESS)
+        told = {name: self.archive.relation(name) for name in names if self.archive.has(name)}
+        self.active = ratings.active_tasks(told, self.pairs, self.users.at)
+        self.tables |= self._rated(self.config)
         self.notes.append(
-            f"classes of queues are evaluated every {ratings.SITES_EVERY}, users, tasks and shares every "
-            f"{ratings.USERS_EVERY}, from {basis}; {n:,} classes of queues at {all_:,} instants, every other queue is mid"
+            f"classes of queues are evaluated every {ratings.SITES_EVERY}, of tasks, with users and shares, every "
+            f"{ratings.USERS_EVERY}, by the rule set {(self.class_rules or ClassRules()).rules}; "
+            f"{len(known):,} classes of queues at {len(instants):,} instants, every other queue counts as mid"
         )
+
+    def _known_queues(self) -> pl.DataFrame:
+        """Return the last row of each queue of the archive."""
+        queues = self.archive.scan("queues").collect()
+        if "ts" in queues.columns:
+            queues = queues.sort("ts", nulls_last=False, maintain_order=True)
+        return queues.unique("panda_queue", keep="last", maintain_order=True)
+
+    def _rated(self, config: Config) -> dict[str, pl.DataFrame]:
+        """Return what thresholds decide."""
+        usage = self.users.usage(config, self.class_rules)
+        return {
+            "user_eval": ratings.user_ratings(self.users.at, usage, self.units),
+            "task_class": self.active.rated(usage, config, self.class_rules),
+        }
+
+    def _ended(self, config: Config) -> pl.DataFrame:
+        """Return how the tasks' jobs ended lately."""
+        hours = read(config, "TW_DONE_JOB_STAT", component=COMPONENT)
+        return pace.failure_counts(
+            self.archive.jobs, self.pairs, self.clock, hours=hours, parents=self.parents
+        )
+
+    def remade(self, config: Config) -> dict[str, pl.DataFrame]:
+        """Return the tables that depend on settings."""
+        return {"failure_counts": self._ended(config), **self._rated(config)}
 
 
 def _job_tables(counts: Counts) -> dict[str, pl.DataFrame]:

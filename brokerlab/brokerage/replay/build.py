@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from html import escape
 from types import MappingProxyType
@@ -44,6 +44,7 @@ class Replay:
         synthetic: The archive was generated.
         open_tasks: Tasks with work left at every instant (``stage="tasks"``), see :func:`work.open_tasks`;
             ``remaining_work`` is made of them.
+        remake: Makes the tables that depend on settings, see :meth:`with_config`; None: none do.
     """
 
     tables: Mapping[str, pl.DataFrame]
@@ -54,6 +55,22 @@ class Replay:
     archive_digest: str
     synthetic: bool
     open_tasks: pl.DataFrame
+    remake: Callable[[Config], dict[str, pl.DataFrame]] | None = field(
+        default=None, repr=False, compare=False
+    )
+
+    def with_config(self, config: Config) -> Replay:
+        """Return the replay under other settings.
+
+        Of the analysis brokerage's tables ``failure_counts`` (TW_DONE_JOB_STAT), ``user_eval`` and ``task_class``
+        (thresholds of component ``analy_eval``) depend on them: they are made anew.
+
+        Args:
+            config: The settings, without a history.
+        """
+        changed = {} if self.remake is None else self.remake(config)
+        tables = MappingProxyType({**self.tables, **changed})
+        return replace(self, tables=tables, config=config)
 
     @property
     def tasks(self) -> pl.DataFrame:
@@ -163,13 +180,16 @@ def build(
     )
     planned, numbered = plan.planned(archive, asked, every=every)
     config = _config(archive, numbered["at"].max())
+    remake = None
     if stage == "analysis":
         # its classes rest on the life cycle, which production does not need
         from brokerlab.brokerage.replay.analysis import AnalysisMaker
 
-        maker: Maker = AnalysisMaker(
+        analysis = AnalysisMaker(
             archive, planned, numbered, merging=merging, config=config, class_rules=class_rules
         )
+        maker: Maker = analysis
+        remake = analysis.remade
     else:
         maker = Maker(
             archive,
@@ -190,6 +210,7 @@ def build(
         archive_digest=archive.digest,
         synthetic=archive.synthetic,
         open_tasks=maker.open_tasks,
+        remake=remake,
     )
 
 

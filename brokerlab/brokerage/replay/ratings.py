@@ -7,6 +7,7 @@ minutes old, and ``timestamp`` says when it was made.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ from brokerlab.lifecycle import classes
 
 SITES_EVERY, USERS_EVERY = "30m", "10m"
 """How often queues, and users, tasks and shares are evaluated."""
+PROGRESS = ("files", "datasets", "jobs")
+"""Tables that tell the progress of tasks."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def site_ratings(
     queues: pl.DataFrame,
     instants: pl.DataFrame,
     *,
-    status_log: Any = None,
+    status_log: Any,
     rules: classes.ClassRules | None = None,
 ) -> pl.DataFrame:
     """Rate the queues.
@@ -71,7 +74,8 @@ def site_ratings(
         jobs: Table ``jobs`` of any engine.
         queues: Table ``queues``, one row per queue.
         instants: ``snapshot``, ``at``.
-        status_log: Table ``job_status_log`` of the same engine, if every job is in it.
+        status_log: Table ``job_status_log`` of the same engine; None if there is none. Unless every job is in it, waits
+            are those of the jobs' own times (switch ``wait_time``).
         rules: Rule set of the classes.
 
     Returns:
@@ -81,55 +85,40 @@ def site_ratings(
         site-task-classification.md 1 to 3.
     """
     at = Ticks.of(instants, SITES_EVERY)
+    rules = classes.ClassRules() if rules is None else rules
+    if status_log is not None and not covered(jobs, status_log):
+        rules = classes.ClassRules(**{**rules.to_dict(), "wait_time": "recorded"})
     found = classes.site_classes_at(jobs, queues, status_log=status_log, at=at.ticks, rules=rules)
     return at.seen(found.classes, "computingsite", "resource_type", "class")
 
 
 @dataclass(frozen=True)
-class Usage:
-    """What users occupy at each evaluation.
+class Users:
+    """What users occupy at each evaluation, and the classes of queues then.
 
     Attributes:
         at: The times of evaluation.
-        users: :attr:`brokerlab.lifecycle.classes.UserUsage.users` by evaluation.
+        slots: Slots by queue, see :func:`brokerlab.lifecycle.classes.user_slots`.
+        rated: Classes of queues by evaluation.
     """
 
     at: Ticks
-    users: pl.DataFrame
+    slots: pl.DataFrame
+    rated: pl.DataFrame
 
-    def table(self, units: pl.DataFrame) -> pl.DataFrame:
-        """Return contract ``UserEval`` of the users of tasks.
-
-        Args:
-            units: ``snapshot, username`` (as in ``produsername``), ``origusername`` (name of the row; null: ``username``).
-        """
-        seen = self.at.seen(self.users, "produsername", "rem_slots_a", "rem_slots_b")
-        names = units.select(
-            "snapshot", produsername="username", user=pl.coalesce("origusername", "username")
-        )
-        joined = names.drop_nulls().unique().join(seen, on=["snapshot", "produsername"])
-        columns = ["snapshot", "user", "rem_slots_a", "rem_slots_b", "timestamp"]
-        return joined.select(columns).sort(columns)
+    def usage(self, config: Config, rules: classes.ClassRules | None) -> pl.DataFrame:
+        """Return :attr:`brokerlab.lifecycle.classes.UserUsage.users` by evaluation, under these thresholds."""
+        return classes.user_usage(self.slots, self.rated, config=config, rules=rules).users
 
 
-def usage(
-    jobs: Any,
-    rated: pl.DataFrame,
-    instants: pl.DataFrame,
-    *,
-    config: Config,
-    status_log: Any = None,
-    rules: classes.ClassRules | None = None,
-) -> Usage:
-    """Sum the slots of users by class of queue.
+def users(jobs: Any, rated: pl.DataFrame, instants: pl.DataFrame, *, status_log: Any) -> Users:
+    """Count the slots of users.
 
     Args:
         jobs: Table ``jobs`` of any engine.
         rated: Result of :func:`site_ratings`.
         instants: ``snapshot``, ``at``.
-        config: Thresholds.
-        status_log: Table ``job_status_log`` of the same engine, if every job is in it.
-        rules: Rule set of the classes.
+        status_log: Table ``job_status_log`` of the same engine; None if there is none.
 
     Source:
         site-task-classification.md 4.
@@ -139,14 +128,28 @@ def usage(
     # instants of one tick lie in the same half hour and see the same classes
     first = at.instants.unique("tick", keep="first", maintain_order=True)
     known = first.select("snapshot", "tick").join(rated, on="snapshot").drop("snapshot")
-    found = classes.user_usage(
-        slots, known.rename({"tick": "snapshot"}), config=config, rules=rules
+    return Users(at, slots, known.rename({"tick": "snapshot"}))
+
+
+def user_ratings(at: Ticks, usage: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
+    """Return what is left to the users of tasks (contract ``UserEval``), sorted.
+
+    Args:
+        at: The times of evaluation.
+        usage: Result of :meth:`Users.usage`.
+        units: ``snapshot, username`` (as in ``produsername``), ``origusername`` (name of the row; null: ``username``).
+    """
+    seen = at.seen(usage, "produsername", "rem_slots_a", "rem_slots_b")
+    names = units.select(
+        "snapshot", produsername="username", user=pl.coalesce("origusername", "username")
     )
-    return Usage(at, found.users)
+    joined = names.drop_nulls().unique().join(seen, on=["snapshot", "produsername"])
+    columns = ["snapshot", "user", "rem_slots_a", "rem_slots_b", "timestamp"]
+    return joined.select(columns).sort(columns)
 
 
 def share_ratings(
-    jobs: Any, shares: pl.DataFrame, instants: pl.DataFrame, *, status_log: Any = None
+    jobs: Any, shares: pl.DataFrame, instants: pl.DataFrame, *, status_log: Any
 ) -> pl.DataFrame:
     """Hold what runs in each share against its target (contract ``GshareUsage``).
 
@@ -154,7 +157,7 @@ def share_ratings(
         jobs: Table ``jobs`` of any engine.
         shares: Table ``gshares``.
         instants: ``snapshot``, ``at``.
-        status_log: Table ``job_status_log`` of the same engine, if every job is in it.
+        status_log: Table ``job_status_log`` of the same engine; None if there is none.
 
     Source:
         site-task-classification.md 7.
@@ -165,50 +168,67 @@ def share_ratings(
     return at.seen(found, "gshare", "usage_perc", "eqiv_usage_perc")
 
 
-def task_ratings(
-    tables: Any,
-    pairs: pl.DataFrame,
-    used: Usage,
-    *,
-    config: Config,
-    rules: classes.ClassRules | None = None,
-) -> pl.DataFrame:
-    """Rate the tasks to be brokered (contract ``TaskClass``).
+@dataclass(frozen=True)
+class ActiveTasks:
+    """Tasks to be brokered and their progress at each evaluation.
+
+    Attributes:
+        at: The times of evaluation.
+        pairs: ``jeditaskid``, ``snapshot``: what is asked for.
+        states: See :func:`brokerlab.lifecycle.classes.task_states`.
+        progress: See :func:`brokerlab.lifecycle.classes.task_progress`; None: nothing is known.
+    """
+
+    at: Ticks
+    pairs: pl.DataFrame
+    states: pl.DataFrame
+    progress: pl.DataFrame | None
+
+    def rated(
+        self, usage: pl.DataFrame, config: Config, rules: classes.ClassRules | None
+    ) -> pl.DataFrame:
+        """Return the classes under these thresholds (contract ``TaskClass``), sorted.
+
+        A task that was not active at its evaluation, e.g. before it began, has no row.
+
+        Args:
+            usage: Result of :meth:`Users.usage`.
+            config: Thresholds.
+            rules: Rule set of the classes.
+        """
+        found = classes.task_classes(
+            self.states, self.progress, usage, at=self.at.ticks, config=config, rules=rules
+        ).classes
+        seen = self.at.seen(found, "jeditaskid", "class")
+        theirs = seen.join(self.pairs, on=["jeditaskid", "snapshot"], how="semi")
+        return theirs.sort("snapshot", "jeditaskid")
+
+
+def active_tasks(tables: Mapping[str, Any], pairs: pl.DataFrame, at: Ticks) -> ActiveTasks:
+    """Find the state and progress of the tasks to be brokered.
 
     Args:
-        tables: ``tasks``, ``files``, ``datasets``, ``jobs`` and ``task_status_log`` (or None) of one engine.
+        tables: ``tasks``, perhaps ``task_status_log``; and ``files``, ``datasets``, ``jobs``, without one of which no
+            progress is known; of one engine.
         pairs: ``jeditaskid``, ``snapshot``: what is asked for.
-        used: Result of :func:`usage`.
-        config: Thresholds.
-        rules: Rule set of the classes.
-
-    Returns:
-        Sorted; no row for a task that was not active at its evaluation, e.g. before it began.
+        at: The times of evaluation.
 
     Source:
         site-task-classification.md 5.
     """
-    at = used.at
     ids = pairs["jeditaskid"].unique().to_list()
-
-    def own(name: str) -> Any:
-        frame = nw.from_native(tables[name]).lazy()
-        return frame.filter(nw.col("jeditaskid").is_in(ids)).to_native()
-
-    log = None if tables["task_status_log"] is None else own("task_status_log")
-    states = classes.task_states(own("tasks"), status_log=log, at=at.ticks)
+    own = {
+        name: nw.from_native(table).lazy().filter(nw.col("jeditaskid").is_in(ids)).to_native()
+        for name, table in tables.items()
+    }
+    states = classes.task_states(own["tasks"], status_log=own.get("task_status_log"), at=at.ticks)
     asked = pairs.join(at.instants.select("snapshot", "tick"), on="snapshot")
     wanted = asked.select("jeditaskid", snapshot="tick").unique()
     active = states.join(wanted, on=["jeditaskid", "snapshot"], how="semi")
     progress = None
-    if active.height:
-        progress = classes.task_progress(active, own("files"), own("datasets"), own("jobs"))
-    found = classes.task_classes(
-        active, progress, used.users, at=at.ticks, config=config, rules=rules
-    ).classes
-    seen = at.seen(found, "jeditaskid", "class")
-    theirs = seen.join(pairs, on=["jeditaskid", "snapshot"], how="semi")
-    return theirs.sort("snapshot", "jeditaskid")
+    if active.height and all(name in own for name in PROGRESS):
+        progress = classes.task_progress(active, *(own[name] for name in PROGRESS))
+    return ActiveTasks(at, pairs, active, progress)
 
 
 def covered(jobs: Any, status_log: Any) -> bool:
