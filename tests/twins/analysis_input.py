@@ -56,13 +56,16 @@ def input_of(world: World, task: Row, pool: set[str]) -> Input:
         dataset = Dataset(name, [one for one in replicas if one["datasetname"] == name])
         own = [one for one in dataset.replicas if not one.get("vp")]
         complete = {one["ddm_endpoint_name"] for one in own if truly_complete(one)}
+        complete_anyhow = {
+            one["ddm_endpoint_name"] for one in dataset.replicas if truly_complete(one)
+        }
         dataset.complete_on_disk = any(
-            not _endpoint(world, name).get("is_tape") for name in complete
+            not world.endpoints[name].get("is_tape") for name in complete & world.endpoints.keys()
         )
         at_queues = {
             queue
             for queue in pool
-            if complete & {endpoint["ddm_endpoint_name"] for endpoint in world.inputs(queue)}
+            if complete_anyhow & {endpoint["ddm_endpoint_name"] for endpoint in world.inputs(queue)}
         }
         dataset.distributed = (bool(row.get("is_distributed")) and not at_queues) or name.endswith(
             "/"
@@ -70,8 +73,10 @@ def input_of(world: World, task: Row, pool: set[str]) -> Input:
         found.datasets.append(dataset)
         if dataset.distributed:
             continue
-        regarded = [
-            _endpoint(world, one["ddm_endpoint_name"]) for one in own if _regarded(world, one)
+        regarded = [  # an endpoint that no queue has cannot be read
+            world.endpoints[one["ddm_endpoint_name"]]
+            for one in own
+            if _regarded(world, one) and one["ddm_endpoint_name"] in world.endpoints
         ]
         if not any(up(one, "read_lan") or up(one, "read_wan") for one in regarded):
             found.incomplete = True
@@ -80,10 +85,6 @@ def input_of(world: World, task: Row, pool: set[str]) -> Input:
     if task.get("allowincompleteinds"):
         found.incomplete = False
     return found
-
-
-def _endpoint(world: World, name: str) -> Row:
-    return world.endpoints.get(name, {})
 
 
 def truly_complete(replica: Row) -> bool:

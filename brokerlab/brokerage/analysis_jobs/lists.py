@@ -85,6 +85,37 @@ def listed_side(tasks: pl.DataFrame, ids: Ids) -> Side:
     return Side("t_lists", "p_id", frame, {"x_included": False, "x_excluded": False})
 
 
+def pools(
+    tasks: pl.DataFrame, queues: pl.DataFrame, ids: Ids, *, rules: AnalysisRules
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the tasks with ``t_pool``, and the parents that the check of locality looks at: ``t_pool, parent``.
+
+    Candidates of the task's instant, the pre-assigned queue, and, where the lists come first, nothing that they rule
+    out; what AUTO keeps in reserve is looked at.
+    """
+    kind = ["t_version", "t_home", *(["t_lists"] if rules.lists_first else [])]
+    facts = [*kind, "t_has_list", "t_auto"] if rules.lists_first else kind
+    kinds = tasks.select(facts).unique(kind).sort(kind).with_row_index("t_pool")
+    usable = queues.filter(~pl.col("is_unified")).group_by("q_version", "parent", "p_id").agg(
+        pl.col("q_candidate").any()
+    )  # fmt: skip
+    pool = kinds.join(usable, left_on="t_version", right_on="q_version").filter(
+        pl.col("q_candidate") | (pl.col("parent") == pl.col("t_home")).fill_null(value=False)
+    )
+    if rules.lists_first:
+        named = listed_side(tasks, ids).rows
+        out = pl.col("x_excluded") | (
+            pl.col("t_has_list") & ~pl.col("t_auto") & ~pl.col("x_included")
+        )
+        pool = (
+            pool.join(named, on=["t_lists", "p_id"], how="left")
+            .with_columns(pl.col("x_included", "x_excluded").fill_null(value=False))
+            .filter(~out)
+        )
+    numbered = tasks.join(kinds.select(*kind, "t_pool"), on=kind, how="left", nulls_equal=True)
+    return numbered.sort("t"), pool.select("t_pool", "parent")
+
+
 def matches(name: str, patterns: list[str | None] | None) -> bool:
     """Tell whether a list of patterns names a queue.
 
