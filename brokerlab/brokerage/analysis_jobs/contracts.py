@@ -158,7 +158,7 @@ class Queues(shared.Queues):
 
 
 class QueueEndpoints(dy.Schema):
-    """Endpoints of a queue, by its parent name."""
+    """Endpoints of a queue, by its parent name; ``storage_endpoints`` goes before its states and space."""
 
     panda_queue = text("queue, unified name", required=True)
     direction = text("input, output", required=True)
@@ -232,6 +232,7 @@ TABLES: dict[str, type[dy.Schema]] = {
     "replicas": shared.Replicas,
     "queues": Queues,
     "queue_endpoints": QueueEndpoints,
+    "storage_endpoints": shared.StorageEndpoints,
     "sw_tags": shared.SwTags,
     "worker_node_gpu": shared.WorkerNodeGpu,
     "worker_node_cpu_level": shared.WorkerNodeCpuLevel,

@@ -5,12 +5,15 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.inputs.endpoints import up
+from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.brokerage.rules import ProductionRules
 
 OTHER_UP = ProductionRules(other_status_up=True)
 """Null and whatever is neither OFF nor TEST counts as up."""
 VP = "_VP_DISK"
 OWN_SCOPE, DEFAULT_SCOPE = "analysis", "default"
+STATES = ("read_lan", "read_wan", "write_lan", "write_wan")
+SPACES = ("space_free", "space_expired", "space_min_free", "space_unavailable")
 
 
 def in_scope(queue_endpoints: pl.DataFrame) -> pl.DataFrame:
@@ -25,22 +28,70 @@ def in_scope(queue_endpoints: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(pl.col("scope") == wanted)
 
 
-def storage_of(queue_endpoints: pl.DataFrame) -> pl.DataFrame:
-    """Return each endpoint once, as the inputs of a brokerage want them."""
-    names = ("is_tape", "read_lan", "read_wan", "write_lan", "write_wan")
-    return queue_endpoints.group_by("ddm_endpoint_name").agg(pl.col(name).first() for name in names)
+def storage_of(queue_endpoints: pl.DataFrame, storage_endpoints: pl.DataFrame) -> pl.DataFrame:
+    """Return each endpoint, as the inputs of a brokerage want them.
 
-
-def endpoint_facts(queue_endpoints: pl.DataFrame) -> pl.DataFrame:
-    """Sum up the endpoints of each queue.
+    Args:
+        queue_endpoints: Input table.
+        storage_endpoints: Input table; what it knows of an endpoint goes before the other.
 
     Returns:
-        One row per ``parent``: ``e_output`` and ``e_input`` (there are any), ``e_out_space``, ``e_in_space`` [GB] of
+        ``snapshot`` (null: every instant), ``ddm_endpoint_name``, ``is_tape`` and the four states.
+    """
+    columns = ["snapshot", "ddm_endpoint_name", "is_tape", *STATES]
+    known = storage_endpoints.select(columns)
+    plain = (
+        queue_endpoints.join(known, on="ddm_endpoint_name", how="anti")
+        .group_by("ddm_endpoint_name")
+        .agg(pl.col(name).first() for name in ("is_tape", *STATES))
+        .with_columns(snapshot=pl.lit(None, pl.Int64))
+    )
+    return pl.concat([known, plain.select(columns)], rechunk=True)
+
+
+def usable_space() -> pl.Expr:
+    """Return the space that can be used [GB]: null counts as 0, all nulls as unknown (archive-schema.md 6)."""
+    free, expired, kept, unavailable = (pl.col(name).fill_null(0.0) for name in SPACES)
+    known = pl.any_horizontal(pl.col(SPACES).is_not_null())
+    return pl.when(known).then(free + expired - kept - unavailable)
+
+
+def _with_states(
+    links: pl.DataFrame, storage_endpoints: pl.DataFrame, snapshots: pl.DataFrame
+) -> pl.DataFrame:
+    """Add ``snapshot`` and take states and space of the instant where they are known."""
+    names = ("space_usable", *STATES)
+    if storage_endpoints.is_empty():
+        return links.with_columns(snapshot=pl.lit(None, pl.Int64))
+    then = storage_endpoints.select(
+        "snapshot", "ddm_endpoint_name",
+        known=pl.lit(value=True), space_usable_then=usable_space(),
+        **{f"{name}_then": pl.col(name) for name in STATES},
+    ).unique(["snapshot", "ddm_endpoint_name"], keep="last", maintain_order=True)  # fmt: skip
+    key = ["snapshot", "ddm_endpoint_name"]
+    rows = links.join(snapshots, how="cross").join(spread(then, snapshots), on=key, how="left")
+    return rows.with_columns(
+        pl.when("known").then(f"{name}_then").otherwise(name).alias(name) for name in names
+    ).drop("known", *(f"{name}_then" for name in names))
+
+
+def endpoint_facts(
+    queue_endpoints: pl.DataFrame, storage_endpoints: pl.DataFrame, snapshots: pl.DataFrame
+) -> pl.DataFrame:
+    """Sum up the endpoints of each queue.
+
+    Args:
+        queue_endpoints: Input table.
+        storage_endpoints: Input table; what it knows of an endpoint at an instant goes before the other.
+        snapshots: ``snapshot`` of the tasks.
+
+    Returns:
+        One row per ``snapshot`` (null: every instant) and ``parent``: ``e_output`` and ``e_input`` (there are any), ``e_out_space``, ``e_in_space`` [GB] of
         the defaults, ``e_same`` (one default for both), ``e_out_name``, ``e_read_lan``, ``e_write_lan``,
         ``e_write_wan``, ``e_read_wan`` (up), ``e_vp``, ``e_vp_default`` (a VP endpoint, in the scope that counts, in
         scope ``default``).
     """
-    rows = in_scope(queue_endpoints)
+    rows = _with_states(in_scope(queue_endpoints), storage_endpoints, snapshots)
     takes, gives = pl.col("direction") == "input", pl.col("direction") == "output"
     default = pl.col("is_default").fill_null(value=False)
 
@@ -51,7 +102,8 @@ def endpoint_facts(queue_endpoints: pl.DataFrame) -> pl.DataFrame:
         return (direction & up(status, rules=OTHER_UP)).any()
 
     vp = pl.col("ddm_endpoint_name").str.ends_with(VP)
-    found = rows.sort("panda_queue", "ddm_endpoint_name").group_by(parent="panda_queue").agg(
+    ordered = rows.sort("panda_queue", "ddm_endpoint_name")
+    found = ordered.group_by("snapshot", parent="panda_queue").agg(
         e_output=gives.any(),
         e_input=takes.any(),
         e_out_space=of_default("space_usable", gives),
@@ -75,5 +127,5 @@ def endpoint_facts(queue_endpoints: pl.DataFrame) -> pl.DataFrame:
             e_same=(pl.col("e_in_name") == pl.col("e_out_name")).fill_null(value=False),
         )
         .drop("e_in_name")
-        .sort("parent")
+        .sort("snapshot", "parent")
     )

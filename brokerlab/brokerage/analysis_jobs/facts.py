@@ -92,15 +92,16 @@ def prepare(
     )
     queues = queue_facts(state)
     inputs = in_scope(tables["queue_endpoints"]).filter(pl.col("direction") == "input")
-    places = inputs.select("ddm_endpoint_name", parent="panda_queue")
-    tasks = with_lists(tasks, queues, places, rules=rules)
+    readers = inputs.select("ddm_endpoint_name", parent="panda_queue")
+    tasks = with_lists(tasks, queues, readers, rules=rules)
     tasks, queues, ids = with_ids(tasks, queues)
     tasks = _with_shares(tasks, state)
     tasks, data = with_input(tasks, state, ids, config)
     held = throttled(tables, rules=rules, settings=ThrottleSettings.of(config))
     outcomes = ended(tasks, held)
+    places = endpoint_facts(tables["queue_endpoints"], tables["storage_endpoints"], snapshots)
     sides = build(
-        tasks, queues, state, endpoint_facts(tables["queue_endpoints"]), ids,
+        tasks, queues, state, places, ids,
         rules=rules, matching=matching,
     )  # fmt: skip
     home = _home(tasks, ids)

@@ -114,7 +114,7 @@ def _about(
         tasks.select(*KEY, vo=pl.lit("atlas"), inputprestaging=pl.lit(value=False)),
         asked.select("jeditaskid", "datasetname", "distributed").unique(),
         tables["replicas"],
-        storage_of(tables["queue_endpoints"]),
+        storage_of(tables["queue_endpoints"], tables["storage_endpoints"]),
         config=config, rules=OTHER_UP, component=COMPONENT,
     ).datasets  # fmt: skip
     sums = found.group_by(KEY).agg(

@@ -9,7 +9,7 @@ from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.software import gpu_side, software_side
 from brokerlab.brokerage.inputs.data import WITH_TAPE
 from brokerlab.brokerage.inputs.frames import for_tasks
-from brokerlab.brokerage.production_jobs.counts import wide
+from brokerlab.brokerage.production_jobs.counts import spread, wide
 from brokerlab.brokerage.production_jobs.ids import Ids, numbered
 from brokerlab.brokerage.production_jobs.pairs import Side
 from brokerlab.brokerage.production_jobs.sides import inputs, keyed, of_tasks, policies, slots
@@ -121,15 +121,21 @@ def _last(frame: pl.DataFrame, **columns: str) -> pl.DataFrame:
 
 
 def _endpoints(tasks: pl.DataFrame, places: pl.DataFrame, ids: Ids) -> Side:
-    """Return what holds of a parent's endpoints; they have no history."""
+    """Return what holds of a parent's endpoints at an instant."""
     flags = (
         "e_output", "e_input", "e_same", "e_read_lan", "e_write_lan", "e_write_wan", "e_read_wan",
         "e_vp", "e_vp_default",
     )  # fmt: skip
     spaces = ("e_out_space", "e_in_space")
-    rows = keyed(places.select("parent", *flags, *spaces), ids)
-    rows = tasks.select("t_state").unique().sort("t_state").join(rows, how="cross")
-    return Side("t_state", "p_id", rows, {**dict.fromkeys(flags, False), **dict.fromkeys(spaces)})
+    rows = spread(places, tasks.select("snapshot").unique().sort("snapshot"))
+    states = tasks.select("snapshot", "t_state").unique().sort("t_state")
+    rows = states.join(rows.select("snapshot", "parent", *flags, *spaces), on="snapshot")
+    return Side(
+        "t_state",
+        "p_id",
+        keyed(rows.drop("snapshot"), ids),
+        {**dict.fromkeys(flags, False), **dict.fromkeys(spaces)},
+    )
 
 
 def _quota(tasks: pl.DataFrame, state: Tables, places: pl.DataFrame, ids: Ids) -> Side:
@@ -143,7 +149,8 @@ def _quota(tasks: pl.DataFrame, state: Tables, places: pl.DataFrame, ids: Ids) -
             who.join(over.filter(pl.col("username").is_null()), on="snapshot").select("t", "name"),
         ]
     )  # fmt: skip
-    rows = found.join(places.select("parent", name="e_out_name"), on="name").select("t", "parent")
+    defaults = places.select("parent", name="e_out_name").unique()
+    rows = found.join(defaults, on="name").select("t", "parent")
     kept = keyed(rows.unique(), ids).with_columns(x_over_quota=pl.lit(value=True))
     return Side("t", "p_id", kept, {"x_over_quota": False})
 

@@ -83,14 +83,10 @@ class AnalysisMaker(Maker):
         self.tables["tasks"] = userrows.user_rows(self.tables["tasks"])
 
     def _make_links(self, found: Any) -> None:
-        """Make ``queue_endpoints``, with what is known of each endpoint at the end."""
+        """Make ``queue_endpoints``, with what is known of each endpoint at last."""
         links = places.scoped_endpoints(found)
         storage = self.tables.get("storage_endpoints")
         self.tables["queue_endpoints"] = places.endpoints_with_storage(links, storage)
-        if storage is not None and "snapshot" in storage.columns:
-            self.notes.append(
-                "free space and state of storage endpoints are those of the last instant"
-            )
 
     def _readers(self, links: pl.DataFrame) -> pl.DataFrame:
         """Return the endpoints of the scope that counts."""

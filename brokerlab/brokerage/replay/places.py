@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage.analysis_jobs.endpoints import usable_space
 from brokerlab.brokerage.inputs.pseudo_queues import pseudo_queues, scale_per_core
 from brokerlab.brokerage.replay.asof import as_of
 from brokerlab.brokerage.replay.clock import Clock
@@ -147,11 +148,7 @@ def endpoints_with_storage(links: pl.DataFrame, storage: pl.DataFrame | None) ->
         columns = dict(zip(names, unknown, strict=True))
         return links.with_columns(space_usable=pl.lit(None, pl.Float64), **columns)
     last = storage.unique("ddm_endpoint_name", keep="last", maintain_order=True)
-    parts = ["space_free", "space_expired", "space_min_free", "space_unavailable"]
-    free, expired, kept, unavailable = (pl.col(name).fill_null(0.0) for name in parts)
-    known = pl.any_horizontal(pl.col(parts).is_not_null())
-    usable = pl.when(known).then(free + expired - kept - unavailable)
-    own = last.select("ddm_endpoint_name", *names, space_usable=usable)
+    own = last.select("ddm_endpoint_name", *names, space_usable=usable_space())
     return links.join(own, on="ddm_endpoint_name", how="left", maintain_order="left")
 
 
