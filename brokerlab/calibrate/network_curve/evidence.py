@@ -1,0 +1,161 @@
+"""What the weight of a link saw, and what the link delivered afterwards: the outcomes that curves are judged by.
+
+A curve is fitted on the stage ``choice`` and judged on the stage ``proof``, whose outcomes lie later.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import polars as pl
+
+from brokerlab.calibrate.network_curve.mirrors import mirror_groups
+from brokerlab.errors import InsufficientDataError
+
+Source = Literal["snapshots", "snapshot", "transfers"]
+
+ROWS = {
+    "src": pl.String,
+    "dst": pl.String,
+    "group": pl.Int64,
+    "query": pl.String,
+    "stage": pl.String,
+    "mbps": pl.Float64,
+    "mbps_long": pl.Float64,
+    "outcome": pl.Float64,
+    "closeness": pl.Float64,
+}
+"""Columns of :attr:`Evidence.rows`."""
+QUEUES = {
+    "src": pl.String,
+    "dst": pl.String,
+    "group": pl.Int64,
+    "query": pl.String,
+    "stage": pl.String,
+    "n_queued": pl.Float64,
+    "mbps": pl.Float64,
+    "closeness": pl.Float64,
+    "wait_h": pl.Float64,
+}
+"""Columns of :attr:`Evidence.queues`."""
+FEWEST_PERIODS = 3
+"""Periods, one after the other, that a choice and a proof need."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Links as the weight saw them, with what came later.
+
+    Attributes:
+        rows: One row per link and instant: ``src, dst``; ``group``, the same number for links that mirror
+            each other; ``query``, the links that compete (one destination, one instant); ``stage`` (choice or
+            proof); ``mbps`` [MB/s] as the document's rule selects it, null = none; ``mbps_long``, that of the
+            longest window; ``outcome`` [MB/s] later, null = nothing delivered; ``closeness``.
+        queues: Links with files waiting: ``n_queued`` [files], ``wait_h``: hours in which the link
+            delivers what waits at the rate that was measured; else as ``rows``.
+        source: Where it is from.
+        stages: Stage -> in words, from when to when.
+        later_queues: Whether the rate behind ``wait_h`` was measured after the queue.
+        facts: Numbers found on the way.
+        notes: Sentences about what was left out or found odd.
+    """
+
+    rows: pl.DataFrame
+    queues: pl.DataFrame
+    source: Source
+    stages: Mapping[str, str]
+    later_queues: bool = False
+    facts: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def of_periods(
+    rates: pl.DataFrame,
+    periods: list[str],
+    *,
+    source: Source,
+    facts: Mapping[str, float],
+    notes: tuple[str, ...] = (),
+) -> Evidence:
+    """Make evidence of the rates in periods that follow each other without overlap.
+
+    The last two periods are the proof, every earlier pair of neighbours is the choice; so no outcome of the
+    proof was seen by the choice.
+
+    Args:
+        rates: ``src, dst``, a column [MB/s] per period (null = nothing delivered), perhaps ``closeness``.
+        periods: Names of the columns, oldest first.
+        source: Where the rates are from.
+        facts: Handed on.
+        notes: Handed on.
+
+    Raises:
+        InsufficientDataError: Fewer than three periods, or no link with a rate in two neighbouring ones.
+    """
+    if len(periods) < FEWEST_PERIODS:
+        raise InsufficientDataError(
+            f"{len(periods)} period(s) of links that do not overlap ({', '.join(periods) or 'none'}): "
+            f"{FEWEST_PERIODS} are needed, two to choose a curve on and a later one to prove it on"
+        )
+    apart = rates.filter(pl.col("src") != pl.col("dst"))
+    grouped = apart.with_columns(group=mirror_groups(apart.select(periods)))
+    if "closeness" not in grouped.columns:
+        grouped = grouped.with_columns(closeness=pl.lit(None, dtype=pl.Float64))
+    pairs = list(itertools.pairwise(periods))
+    rows = pl.concat(
+        grouped.select(
+            "src",
+            "dst",
+            "group",
+            query=pl.format("{} {}", "dst", pl.lit(before)),
+            stage=pl.lit("proof" if after == periods[-1] else "choice"),
+            mbps=before,
+            mbps_long=before,
+            outcome=after,
+            closeness=pl.col("closeness").cast(pl.Float64),
+        )
+        for before, after in pairs
+    ).select(pl.col(name).cast(kind) for name, kind in ROWS.items())
+    if not rows.filter(pl.col("outcome").is_not_null() & pl.col("mbps").is_not_null()).height:
+        raise InsufficientDataError("no link moved anything in two periods that follow each other")
+    local = rates.height - apart.height
+    told = (f"{local} links from a site to itself are left out",) if local else ()
+    choice = (
+        f"{periods[0]} to {periods[-2]}"
+        if len(periods) > FEWEST_PERIODS
+        else ", then ".join(pairs[0])
+    )
+    return Evidence(
+        rows,
+        pl.DataFrame(schema=QUEUES),
+        source,
+        {"choice": choice, "proof": ", then ".join(pairs[-1])},
+        facts={**facts, **_counts(grouped, periods)},
+        notes=(*notes, *told),
+    )  # fmt: skip
+
+
+def _counts(links: pl.DataFrame, periods: list[str]) -> dict[str, float]:
+    """Count links, mirrored ones, and how many have a rate in the second last period."""
+    return {
+        "n_links": links.height,
+        "n_with_mbps": links[periods[-2]].count(),
+        **mirrored(links.filter(pl.any_horizontal(pl.col(periods).is_not_null()))),
+    }
+
+
+def mirrored(links: pl.DataFrame) -> dict[str, float]:
+    """Count links with numbers, distinct groups of them, and links that share theirs with another.
+
+    Args:
+        links: ``group``, one row per link.
+    """
+    sizes = links.group_by("group").len()["len"]
+    return {
+        "n_active": links.height,
+        "n_groups": len(sizes),
+        "n_mirrored": int(sizes.filter(sizes > 1).sum()),
+    }

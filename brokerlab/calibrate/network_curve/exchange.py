@@ -1,0 +1,219 @@
+"""How many waiting files weigh as much as one unit of throughput weight: slope, cap and importance at once.
+
+The network weight is ``i (2 - n / cap) + (1 - i) t``. Which link comes first depends on ``t - n / F`` only, with
+``F = cap (1 - i) / i`` files: slope, cap and importance cannot be told apart by any ranking of links.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.curves import ThroughputCurve
+from brokerlab.brokerage.network_weight import NetworkSettings
+from brokerlab.calibrate.intervals import bootstrap_weights, percentile_interval
+from brokerlab.calibrate.network_curve.fallback import line
+from brokerlab.calibrate.network_curve.scores import BLOCK, Scores, compare, weighted_spearman
+from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.numerics import FloatArray
+
+CONFIDENCE = 0.95
+FEWEST_GROUPS = 40
+GRID = tuple(float(f"{v:.3g}") for v in np.geomspace(1, 1e5, 31))
+"""Files that weigh as much as one unit of throughput weight, tried one after the other."""
+MOST_IMPORTANCE, LEAST_IMPORTANCE = 0.95, 0.05
+"""An importance beyond these is one part alone [1]; it is shown, not proposed."""
+
+
+@dataclass(frozen=True)
+class ExchangeFit:
+    """How queue and throughput trade against each other.
+
+    Attributes:
+        table: One row per value tried: ``files``, ``score``: rank correlation of the weight with how soon the
+            files that wait are delivered; ``lo, hi``.
+        files: The best value [files per unit of throughput weight].
+        files_lo: Lower end of its interval.
+        files_hi: Upper end.
+        at_edge: The best value is the first or the last one tried: one part alone ranks best.
+        current: That of the settings.
+        n_links: Links, mirrored ones counted once.
+    """
+
+    table: pl.DataFrame
+    files: float
+    files_lo: float
+    files_hi: float
+    at_edge: bool
+    current: float
+    n_links: int
+
+
+def files_per_unit(settings: NetworkSettings) -> float:
+    """Return how many waiting files weigh as much as one unit of throughput weight.
+
+    Example:
+        >>> files_per_unit(NetworkSettings())
+        150.0
+    """
+    share = settings.queue_importance
+    return float("inf") if share == 0 else settings.link_cap * (1 - share) / share
+
+
+def importance(files: float, cap: float) -> float:
+    """Return the NW_QUEUE_IMPORTANCE that gives so many files per unit at a cap.
+
+    Example:
+        >>> importance(150, 150), importance(50, 150)
+        (0.5, 0.75)
+    """
+    return cap / (cap + files)
+
+
+def ready(queues: pl.DataFrame, curve: ThroughputCurve) -> pl.DataFrame:
+    """Add ``throughput_weight`` and ``outcome`` (minus ln of the hours that the queue takes).
+
+    Raises:
+        InsufficientDataError: Too few links with files waiting and files delivered.
+    """
+    kept = queues.filter(pl.col("wait_h") > 0, pl.col("n_queued") > 0)
+    n = kept["group"].n_unique()
+    if n < FEWEST_GROUPS:
+        raise InsufficientDataError(
+            f"{n} links have files waiting and a rate at which files are delivered; {FEWEST_GROUPS} are needed"
+        )
+    mbps = kept["mbps"].fill_null(float("nan")).to_numpy()
+    weight = np.where(np.isnan(mbps), line(kept["closeness"]), curve.weights(mbps))
+    return kept.with_columns(
+        throughput_weight=pl.Series(weight), outcome=-pl.col("wait_h").log()
+    ).sort("group", "query", "n_queued")
+
+
+def fit_exchange(
+    queues: pl.DataFrame,
+    curve: ThroughputCurve,
+    settings: NetworkSettings,
+    *,
+    n_boot: int = 500,
+    seed: int = 1,
+) -> ExchangeFit:
+    """Find how many waiting files should weigh as much as one unit of throughput weight.
+
+    Args:
+        queues: ``n_queued`` [files], ``mbps, closeness, wait_h, group, query, dst``.
+        curve: The throughput curve.
+        settings: What acts now.
+        n_boot: Bootstrap replicates over groups of mirrored links.
+        seed: Of the bootstrap.
+
+    Raises:
+        ConfigError: NW_QUEUE_IMPORTANCE is no share.
+        InsufficientDataError: Too few links with files waiting and delivered.
+
+    Source: network-weight.md 2, 2.1, D2, D6.
+    """
+    if not 0 <= settings.queue_importance <= 1:
+        raise ConfigError(
+            f"NW_QUEUE_IMPORTANCE is {settings.queue_importance:g}; allowed is a share from 0 to 1"
+        )
+    kept = ready(queues, curve)
+    codes = (kept["group"].rank("dense") - 1).cast(pl.Int64).to_numpy()
+    n = int(codes[-1]) + 1
+    blocks = [np.ones((1, n)), *bootstrap_weights(n, n_boot=n_boot, seed=seed)]
+    counts = np.concatenate(blocks)[:, codes]
+    outcome = kept["outcome"].to_numpy()
+    one = np.zeros(len(outcome), dtype=np.int64)
+    scores = np.column_stack(
+        [
+            np.concatenate(
+                [
+                    weighted_spearman(outcome, _weight(kept, files), one, counts[i : i + BLOCK])
+                    for i in range(0, len(counts), BLOCK)
+                ]
+            )
+            for files in GRID
+        ]
+    )
+    low, high = percentile_interval(scores[1:], CONFIDENCE, n_tasks=n)
+    best = np.array(GRID)[scores.argmax(axis=1)]
+    ends = np.quantile(best[1:], [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], method="nearest")
+    return ExchangeFit(
+        pl.DataFrame({"files": GRID, "score": scores[0], "lo": low, "hi": high}),
+        files=float(best[0]),
+        files_lo=float(ends[0]),
+        files_hi=float(ends[1]),
+        at_edge=float(best[0]) in (GRID[0], GRID[-1]),
+        current=files_per_unit(settings),
+        n_links=n,
+    )
+
+
+def _weight(kept: pl.DataFrame, files: float) -> FloatArray:
+    """Return what ranks links where so many files weigh one unit of throughput weight."""
+    queued = kept["n_queued"].to_numpy()
+    part = kept["throughput_weight"].to_numpy()
+    return np.asarray(part - queued / files)
+
+
+def prove_exchange(
+    queues: pl.DataFrame,
+    curve: ThroughputCurve,
+    fit: ExchangeFit,
+    *,
+    n_boot: int = 500,
+    seed: int = 1,
+) -> Scores:
+    """Score the chosen exchange against the current one, each part alone, and plain alternatives.
+
+    Args:
+        queues: As for :func:`fit_exchange`, other links at a later time.
+        curve: The throughput curve.
+        fit: What was chosen.
+        n_boot: Bootstrap replicates.
+        seed: Of the bootstrap.
+
+    Raises:
+        InsufficientDataError: Too few links.
+    """
+    kept = ready(queues, curve)
+    queued = kept["n_queued"].to_numpy()
+    part = kept["throughput_weight"].to_numpy()
+    mbps = kept["mbps"].fill_null(0.0).to_numpy()
+    weights = {
+        "current": _weight(kept, fit.current) if np.isfinite(fit.current) else part,
+        "fitted": _weight(kept, fit.files),
+        "queue only": -queued,
+        "throughput only": part,
+        "log throughput − log queue": np.log(np.maximum(mbps, 0.005)) - np.log(queued),
+    }
+    wait = kept["wait_h"].to_numpy()
+    return compare(
+        kept, weights, reference="current", gain=1 / (1 + wait), n_boot=n_boot, seed=seed
+    )
+
+
+def queue_facts(queues: pl.DataFrame, cap: float) -> dict[str, float]:
+    """Return how queues stand to the cap and to what is delivered.
+
+    Args:
+        queues: ``n_queued`` [files], ``wait_h``.
+        cap: NQUEUED_SAT_CAP [files].
+
+    Returns:
+        ``n_queues``; ``at_cap`` share with at least the cap, which the backlog check removes; ``below_tenth`` share
+        whose queued weight is above 1.9 [1]; ``spearman_rate`` rank correlation of the queue with the
+        rate at which the link delivers.
+    """
+    kept = queues.filter(pl.col("wait_h") > 0)
+    if kept.height < 3:
+        return {"n_queues": kept.height}
+    rate = pl.col("n_queued") / pl.col("wait_h")
+    found = kept.select(
+        n_queues=pl.len(),
+        at_cap=(pl.col("n_queued") >= cap).mean(),
+        below_tenth=(pl.col("n_queued") * 10 < cap).mean(),
+        spearman_rate=pl.corr("n_queued", rate, method="spearman"),
+    )
+    return found.row(0, named=True)

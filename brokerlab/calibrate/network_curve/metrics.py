@@ -1,0 +1,290 @@
+"""Evidence from the metrics of links: a series of snapshots, or a single one taken apart into its windows."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.brokerage.inputs.frames import SNAPSHOT, read
+from brokerlab.brokerage.link_metrics import MATRIX, WINDOW_MINUTES, link_metrics
+from brokerlab.calibrate.network_curve.evidence import QUEUES, ROWS, Evidence, mirrored, of_periods
+from brokerlab.calibrate.network_curve.mirrors import mirror_groups
+from brokerlab.errors import InsufficientDataError
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoFrame
+
+TIME = pl.Datetime("us")
+AHEAD = timedelta(days=1)
+"""What a link later delivered is its average over this time: ``dashb_mbps_1d`` a day later."""
+QUEUE_AHEAD = timedelta(hours=6)
+"""``done_6h`` so much later is what was delivered after the queue was measured."""
+DONE_KEY = "Production Output_done_6h"
+DONE_H = 6
+LENGTHS_H = {"mbps_1w": 168, "mbps_1d": 24, "mbps_1h": 1}
+"""Windows of the throughput keys [h], the longest first."""
+KEYS = [f"dashb_{name}" for name in LENGTHS_H]
+ROUNDING = 0.006
+"""The metrics have two decimals; more than this is no rounding [MB/s]."""
+APART = timedelta(hours=12)
+"""Measurements of one snapshot lie closer together than this."""
+ONE_SNAPSHOT = 0.98
+"""Metrics of which this share was measured at one time are a single snapshot [1]."""
+FEWEST_INSTANTS = 4
+"""Instants that a choice and a later proof need: two on either side."""
+MOST_INSTANTS = 28
+"""Instants looked at; a longer series is looked at less often."""
+
+
+def from_metrics(network_matrix: IntoFrame, *, every: timedelta = AHEAD) -> Evidence:
+    """Make evidence of the metrics of links: of a series of snapshots if there is one, else of a single one.
+
+    Args:
+        network_matrix: ``src, dst, key, value, ts``; any engine.
+        every: Step between the instants of a series; the outcome of one ends where the next begins if it is a day.
+
+    Returns:
+        Of a series: throughput as the document selects it at an instant, outcome ``dashb_mbps_1d`` a day later;
+        the later half of the instants is the proof. Of a single snapshot: see :func:`of_snapshot`.
+
+    Raises:
+        InsufficientDataError: A series too short for a choice and a proof, a snapshot without throughput.
+        SchemaError: A missing column or a column of another type.
+
+    Source: network-weight.md 1 and 2.3.
+    """
+    lazy = nw.from_native(network_matrix).lazy()
+    seen = (
+        lazy.filter(nw.col("key").is_in(KEYS), ~nw.col("ts").is_null())
+        .group_by("ts")
+        .agg(n=nw.len())
+        .collect("polars")
+        .to_native()
+        .with_columns(pl.col("ts").cast(TIME))
+        .sort("n", "ts", descending=[True, False])
+    )
+    if seen.is_empty():
+        raise InsufficientDataError("network_matrix: no link has a throughput")
+    usual = seen["ts"][0]
+    near = seen.filter((pl.col("ts") - usual).abs() <= APART)["n"].sum()
+    if near >= ONE_SNAPSHOT * seen["n"].sum():
+        return of_snapshot(network_matrix, at=usual)
+    return of_series(network_matrix, _grid(seen["ts"].sort().to_list(), every))
+
+
+def _grid(times: list[datetime], every: timedelta) -> list[datetime]:
+    """Return measured instants ``every`` apart that have a later day, further apart in a long series."""
+    last = times[-1] - AHEAD
+    step = max(every, (last - times[0]) / MOST_INSTANTS)
+    chosen: list[datetime] = []
+    for ts in times:
+        if ts <= last and (not chosen or ts - chosen[-1] >= step):
+            chosen.append(ts)
+    return chosen
+
+
+def of_series(network_matrix: IntoFrame, instants: list[datetime]) -> Evidence:
+    """Make evidence of metrics at instants and what came a day later; see :func:`from_metrics`."""
+    if len(instants) < FEWEST_INSTANTS:
+        raise InsufficientDataError(
+            f"network_matrix: snapshots at {len(instants)} instants with a day after them; {FEWEST_INSTANTS} are "
+            "needed, half to choose a curve on and later ones to prove it on"
+        )
+    now = _facts_at(network_matrix, instants)
+    then = _facts_at(network_matrix, [at + AHEAD for at in instants])
+    later = then.select("src", "dst", pl.col("at") - AHEAD, outcome="mbps_1d")
+    joined = now.join(later, on=["src", "dst", "at"], how="left").filter(
+        pl.col("src") != pl.col("dst")
+    )
+    split = instants[len(instants) // 2]  # what the choice sees ends here
+    stage = pl.when(pl.col("at") < split).then(pl.lit("choice")).otherwise(pl.lit("proof"))
+    staged = joined.join(_groups(now), on=["src", "dst"]).with_columns(
+        stage=stage,
+        mbps=pl.coalesce("mbps_1h", "mbps_1d", "mbps_1w"),
+        mbps_long=pl.coalesce("mbps_1w", "mbps_1d", "mbps_1h"),
+        query=pl.format("{} {}", "dst", "at"),
+    )
+    links = staged.select("src", "dst").n_unique()
+    measured = staged.filter(pl.col("mbps").is_not_null())
+    active = measured.unique(["src", "dst"], keep="first", maintain_order=True)
+    return Evidence(
+        staged.select(pl.col(name).cast(kind) for name, kind in ROWS.items()),
+        _queues_later(network_matrix, staged),
+        "snapshots",
+        {
+            "choice": f"{instants[0]:%Y-%m-%d} to {split:%Y-%m-%d}",
+            "proof": f"{split:%Y-%m-%d} to {instants[-1] + AHEAD:%Y-%m-%d}",
+        },
+        later_queues=True,
+        facts={
+            "n_links": links,
+            "n_with_mbps": active.height,
+            "n_instants": len(instants),
+            **mirrored(active),
+            **additivity(now),
+        },
+    )
+
+
+def of_snapshot(network_matrix: IntoFrame, *, at: datetime) -> Evidence:
+    """Make evidence of one snapshot by taking its windows apart.
+
+    If a day never exceeds seven times the week and an hour never 24 times the day, the numbers are volumes
+    over windows that lie inside each other: the six days before the last, the 23 hours before the last, the
+    last hour follow each other. Then six days predict 23 hours (choice) and 23 hours the last hour (proof).
+    Otherwise the averages stay nested, and the notes say so.
+
+    Args:
+        network_matrix: See :func:`from_metrics`.
+        at: Of the snapshot; metrics further than 12 hours from it are left out and told.
+
+    Raises:
+        InsufficientDataError: No link has throughputs of two windows.
+    """
+    table = _collected(network_matrix, None)
+    fresh = table.filter((pl.col("ts") - at).abs() <= APART)
+    left_out = table.height - fresh.height
+    moment = pl.DataFrame({"snapshot": [0], "at": [None]}, schema={**SNAPSHOT, "at": TIME})
+    wide = link_metrics(fresh, instants=moment).rename({"nucleus": "dst"}).drop("snapshot")
+    facts = additivity(wide)
+    names = ("6 days before the last day", "23 hours before the last hour", "last hour")
+    rates = _apart(wide) if facts["n_above_volume"] == 0 else _nested(wide)
+    notes = [f"{left_out} values measured at another time than {at:%Y-%m-%d %H:%M} are left out"] if left_out else []  # fmt: skip
+    if facts["n_above_volume"]:
+        notes.append("the windows cannot be taken apart: what is predicted lies inside the average that predicts it")  # fmt: skip
+        names = ("week", "last day, inside the week", "last hour, inside the day")
+    rates = rates.rename(dict(zip(("before", "middle", "last"), names, strict=True)))
+    made = of_periods(
+        rates, list(names), source="snapshot", facts={**facts, **nested_gain(wide)}, notes=tuple(notes)
+    )  # fmt: skip
+    grouped = made.rows.unique(["src", "dst"], keep="first", maintain_order=True)
+    queues = _queues_now(fresh, wide, grouped.select("src", "dst", "group"))
+    known = {"n_with_mbps": wide.filter(pl.col("src") != pl.col("dst"))["mbps_1w"].count()}
+    return Evidence(
+        made.rows, queues, "snapshot", made.stages, facts={**made.facts, **known}, notes=made.notes
+    )
+
+
+def additivity(wide: pl.DataFrame) -> dict[str, float]:
+    """Tell whether averages of throughput are volumes over the length of their windows.
+
+    Then a day is at most seven times the week and an hour at most 24 times the day.
+
+    Args:
+        wide: ``mbps_1w, mbps_1d, mbps_1h`` [MB/s], one row per link and instant.
+
+    Returns:
+        ``n_volume_pairs`` compared, ``n_above_volume`` that are larger than the volume allows.
+    """
+    pairs = above = 0
+    for long, short in (("mbps_1w", "mbps_1d"), ("mbps_1d", "mbps_1h")):
+        ratio = LENGTHS_H[long] / LENGTHS_H[short]
+        both = wide.drop_nulls([long, short])
+        pairs += both.height
+        most = ratio * (pl.col(long) + ROUNDING) + ROUNDING
+        above += both.filter(pl.col(short) > most).height
+    return {"n_volume_pairs": pairs, "n_above_volume": above}
+
+
+def nested_gain(wide: pl.DataFrame) -> dict[str, float]:
+    """Return the rank correlation of the last hour with the day that holds it, and with the day's other 23 hours."""
+    both = wide.drop_nulls(["mbps_1d", "mbps_1h"]).with_columns(_rest("mbps_1d", "mbps_1h"))
+    if both.height < 3:
+        return {}
+    inside, apart = (
+        both.select(pl.corr(name, "mbps_1h", method="spearman")).item()
+        for name in ("mbps_1d", "rest")
+    )
+    return {"spearman_hour_in_day": inside, "spearman_hour_after": apart}
+
+
+def _rest(long: str, short: str) -> pl.Expr:
+    """Return what a window held besides a shorter one inside it [MB/s]; an absent shorter one held nothing."""
+    hours, inner = float(LENGTHS_H[long]), float(LENGTHS_H[short])
+    volume = pl.col(long) * hours - pl.col(short).fill_null(0.0) * inner
+    return (volume / pl.lit(hours - inner)).clip(lower_bound=0.0).alias("rest")
+
+
+def _apart(wide: pl.DataFrame) -> pl.DataFrame:
+    """Return rates of periods that follow each other; null where nothing moved."""
+    before = wide.with_columns(_rest("mbps_1w", "mbps_1d"))["rest"]
+    middle = wide.with_columns(_rest("mbps_1d", "mbps_1h"))["rest"]
+    return wide.select(
+        "src", "dst", before.alias("before"), middle.alias("middle"), "closeness", last="mbps_1h"
+    ).with_columns(
+        pl.when(pl.col(name) > 0).then(name).alias(name) for name in ("before", "middle")
+    )
+
+
+def _nested(wide: pl.DataFrame) -> pl.DataFrame:
+    return wide.select(
+        "src", "dst", "closeness", before="mbps_1w", middle="mbps_1d", last="mbps_1h"
+    )
+
+
+def _collected(network_matrix: IntoFrame, keys: list[str] | None) -> pl.DataFrame:
+    """Fetch rows with a value and a time."""
+    lazy = nw.from_native(network_matrix).lazy()
+    if keys is not None:
+        lazy = lazy.filter(nw.col("key").is_in(keys))
+    found = read("network_matrix", lazy.collect("polars").to_native(), MATRIX, {})
+    return found.drop_nulls().filter(pl.col("value").is_not_nan())
+
+
+def _facts_at(network_matrix: IntoFrame, instants: list[datetime]) -> pl.DataFrame:
+    """Return the metrics of links at instants, as the brokerage sees them."""
+    lazy = nw.from_native(network_matrix).lazy()
+    age = timedelta(minutes=WINDOW_MINUTES)
+    fresh = reduce(
+        lambda a, b: a | b, [(nw.col("ts") > at - age) & (nw.col("ts") <= at) for at in instants]
+    )
+    rows = lazy.filter(fresh).collect("polars").to_native()
+    moments = pl.DataFrame(
+        {"snapshot": range(len(instants)), "at": instants}, schema={**SNAPSHOT, "at": TIME}
+    )
+    found = link_metrics(rows, instants=moments).rename({"nucleus": "dst"})
+    return found.join(moments, on="snapshot").drop("snapshot").sort("at", "src", "dst")
+
+
+def _groups(now: pl.DataFrame) -> pl.DataFrame:
+    """Return the group of each link: links with the same throughputs at every instant are one."""
+    wide = (
+        now.with_columns(when=pl.col("at").rank("dense").cast(pl.String))
+        .pivot("when", index=["src", "dst"], values=["mbps_1w", "mbps_1d", "mbps_1h"])
+        .sort("src", "dst")
+    )
+    return wide.select("src", "dst", group=mirror_groups(wide.drop("src", "dst")))
+
+
+def _queues_later(network_matrix: IntoFrame, staged: pl.DataFrame) -> pl.DataFrame:
+    """Return the queues at the instants with the rate at which the next six hours delivered."""
+    done = _collected(network_matrix, [DONE_KEY]).select(
+        "src", "dst", pl.col("ts") - QUEUE_AHEAD, done="value"
+    )
+    done = done.sort("ts", "done").unique(["src", "dst", "ts"], keep="last")
+    waiting = staged.with_columns(n_queued="queued").filter(pl.col("n_queued") > 0)
+    return _with_wait(waiting.join(done, left_on=["src", "dst", "at"], right_on=["src", "dst", "ts"]))  # fmt: skip
+
+
+def _queues_now(table: pl.DataFrame, wide: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
+    """Return the queues of one snapshot with the rate of the six hours before it."""
+    done = table.filter(key=DONE_KEY).select("src", "dst", done="value").unique(["src", "dst"])
+    waiting = (
+        wide.with_columns(n_queued="queued", query="dst", stage=pl.lit("choice"))
+        .with_columns(mbps=pl.coalesce("mbps_1h", "mbps_1d", "mbps_1w"))
+        .filter(pl.col("n_queued") > 0)
+    )
+    return _with_wait(waiting.join(done, on=["src", "dst"]).join(groups, on=["src", "dst"]))
+
+
+def _with_wait(frame: pl.DataFrame) -> pl.DataFrame:
+    moving = frame.filter(pl.col("done") > 0).with_columns(
+        wait_h=pl.col("n_queued") * float(DONE_H) / pl.col("done")
+    )
+    return moving.select(pl.col(name).cast(kind) for name, kind in QUEUES.items()).sort(
+        "stage", "query", "src", "dst"
+    )

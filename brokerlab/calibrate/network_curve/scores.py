@@ -1,0 +1,218 @@
+"""How well a weight ranks links by what they later delivered, and the difference between two weights.
+
+Spearman's rank correlation over all links, the same within each destination (a brokerage compares
+the sources of one nucleus), and NDCG of the top tenth. Intervals come from resampling groups of mirrored
+links (inside destinations: destinations), the same replicates for every weight, so differences are paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from brokerlab.calibrate.intervals import bootstrap_weights, percentile_interval
+from brokerlab.errors import InsufficientDataError
+from brokerlab.numerics import FloatArray, IntArray
+
+CONFIDENCE = 0.95
+FEWEST = 20
+"""Groups of links below which no score is given."""
+TOP_SHARE = 0.1
+"""NDCG looks at this share of the links, the top ones [1]."""
+SMALLEST_QUERY = 5
+"""Links that a destination needs to count within destinations."""
+BLOCK = 100
+MEASURES = ("spearman", "spearman_within", "ndcg_top")
+MEASURE_WORDS = {
+    "spearman": "rank correlation, all links",
+    "spearman_within": "rank correlation within a destination",
+    "ndcg_top": "NDCG of the top tenth",
+}
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of several weights on the same links.
+
+    Attributes:
+        table: One row per measure and name: ``value, lo, hi``; ``diff, diff_lo, diff_hi``: name minus the
+            reference.
+        reference: What the differences are taken from.
+        n_rows: Links times instants.
+        n_links: Groups of mirrored links, or what else was resampled.
+        n_dst: Destinations.
+    """
+
+    table: pl.DataFrame
+    reference: str
+    n_rows: int
+    n_links: int
+    n_dst: int
+
+    def of(self, name: str, measure: str = "spearman") -> dict[str, float]:
+        """Return the row of one weight and measure."""
+        return self.table.filter(name=name, measure=measure).row(0, named=True)
+
+
+def compare(
+    rows: pl.DataFrame,
+    weights: Mapping[str, FloatArray],
+    *,
+    reference: str,
+    gain: FloatArray | None = None,
+    unit: str = "group",
+    measures: tuple[str, ...] = MEASURES,
+    n_boot: int = 500,
+    seed: int = 1,
+) -> Scores:
+    """Score weights by how they rank links by ``outcome``, and against a reference.
+
+    Args:
+        rows: ``outcome`` (not null), ``query``, ``group``, ``dst``.
+        weights: Name -> weight per row.
+        reference: Name of the weight that the others are compared with.
+        gain: Relevance of each row for NDCG, not negative; null = ln(1 + outcome).
+        unit: Column that is resampled; within destinations it is always ``dst``.
+        measures: Of ``MEASURES``.
+        n_boot: Bootstrap replicates.
+        seed: Of the bootstrap.
+
+    Raises:
+        InsufficientDataError: Too few groups, or the outcome is the same everywhere.
+    """
+    n_units = rows[unit].n_unique()
+    if n_units < FEWEST:
+        raise InsufficientDataError(
+            f"{n_units} links to score on (counted by {unit}); {FEWEST} are needed"
+        )
+    if rows["outcome"].n_unique() == 1:
+        raise InsufficientDataError("all links delivered the same: there is no ranking to score")
+    outcome = rows["outcome"].cast(pl.Float64).to_numpy()
+    relevance = np.log1p(np.maximum(outcome, 0.0)) if gain is None else gain
+    query = _codes(rows["query"])
+    found = []
+    for measure in measures:
+        counts = _counts(rows["dst" if measure == "spearman_within" else unit], n_boot, seed)
+        drawn = {
+            name: _replicates(measure, outcome, relevance, weight, query, counts)
+            for name, weight in weights.items()
+        }
+        found += [
+            {"measure": measure, "name": name, **_summary(values, drawn[reference], n_units)}
+            for name, values in drawn.items()
+        ]
+    return Scores(pl.DataFrame(found), reference, rows.height, n_units, rows["dst"].n_unique())
+
+
+def _codes(values: pl.Series) -> IntArray:
+    return (values.rank("dense") - 1).cast(pl.Int64).to_numpy()
+
+
+def _counts(units: pl.Series, n_boot: int, seed: int) -> FloatArray:
+    """Return how often each row is drawn: once in the first line, then replicate by replicate."""
+    n = units.n_unique()
+    drawn = [np.ones((1, n)), *bootstrap_weights(n, n_boot=n_boot, seed=seed)]
+    return np.concatenate(drawn)[:, _codes(units)]
+
+
+def _summary(drawn: FloatArray, base: FloatArray, n_units: int) -> dict[str, float]:
+    """Return value and difference, each with its interval; replicate 0 is the sample itself."""
+    both = np.column_stack([drawn, drawn - base])
+    low, high = percentile_interval(both[1:], CONFIDENCE, n_tasks=n_units)
+    names = [(p, end) for p in ("", "diff_") for end in ("lo", "hi")]
+    ends = [low[0], high[0], low[1], high[1]]
+    return {
+        "value": float(both[0, 0]),
+        "diff": float(both[0, 1]),
+        **{f"{p}{end}": float(v) for (p, end), v in zip(names, ends, strict=True)},
+    }
+
+
+def _replicates(
+    measure: str,
+    outcome: FloatArray,
+    relevance: FloatArray,
+    weight: FloatArray,
+    query: IntArray,
+    counts: FloatArray,
+) -> FloatArray:
+    """Return the measure of the sample and of every replicate."""
+    if measure == "ndcg_top":
+        return np.array([_ndcg(relevance, weight, row) for row in counts])
+    within = query if measure == "spearman_within" else np.zeros(len(outcome), dtype=np.int64)
+    parts = [
+        weighted_spearman(outcome, weight, within, counts[i : i + BLOCK])
+        for i in range(0, len(counts), BLOCK)
+    ]
+    return np.concatenate(parts)
+
+
+def _ndcg(relevance: FloatArray, weight: FloatArray, counts: FloatArray) -> float:
+    """Return scikit-learn's NDCG of the top tenth; ties share their places."""
+    from sklearn.metrics import ndcg_score
+
+    drawn = np.repeat(np.arange(len(weight)), counts.astype(np.int64))
+    top = max(1, round(TOP_SHARE * len(drawn)))
+    return float(ndcg_score(relevance[None, drawn], weight[None, drawn], k=top))
+
+
+def weighted_spearman(
+    outcome: FloatArray, weight: FloatArray, query: IntArray, counts: FloatArray
+) -> FloatArray:
+    """Return Spearman's correlation inside queries, averaged by their rows, for many resamples at once.
+
+    Equal to the correlation of the average ranks of the rows repeated as often as drawn; a query whose
+    weights or outcomes are all equal ranks nothing and counts 0.
+
+    Args:
+        outcome: (n,).
+        weight: (n,).
+        query: (n,) number of each row's query.
+        counts: (n_boot, n) how often each row is drawn.
+
+    Returns:
+        (n_boot,).
+
+    Example:
+        >>> one = np.zeros(4, dtype=int)
+        >>> weighted_spearman(np.arange(4.0), np.array([1.0, 1, 2, 3]), one, np.ones((1, 4))).round(4)
+        array([0.9487])
+    """
+    order = np.argsort(query, kind="stable")
+    outcome, weight, query, counts = outcome[order], weight[order], query[order], counts[:, order]
+    starts = np.flatnonzero(np.r_[True, query[1:] != query[:-1]])
+    sizes = np.diff(np.append(starts, len(query)))
+
+    def total(values: FloatArray) -> FloatArray:
+        return np.asarray(np.add.reduceat(values, starts, axis=1))
+
+    n = total(counts)
+    safe = np.maximum(n, 1.0)
+    centred = []
+    for values in (outcome, weight):
+        rank = _ranks(values, query, counts)
+        mean = total(counts * rank) / safe
+        centred.append(rank - np.repeat(mean, sizes, axis=1))
+    a, b = centred
+    spread = total(counts * a**2) * total(counts * b**2)
+    with np.errstate(all="ignore"):
+        rho = np.where(spread > 0, total(counts * a * b) / np.sqrt(spread), 0.0)
+    large = n >= (SMALLEST_QUERY if len(starts) > 1 else 1)
+    share = np.where(large, n, 0.0)
+    return np.asarray((rho * share).sum(axis=1) / np.maximum(share.sum(axis=1), 1.0))
+
+
+def _ranks(values: FloatArray, query: IntArray, counts: FloatArray) -> FloatArray:
+    """Return average ranks inside queries of rows repeated ``counts`` times; queries stand together."""
+    order = np.lexsort((values, query))
+    v, q = values[order], query[order]
+    runs = np.flatnonzero(np.r_[True, (v[1:] != v[:-1]) | (q[1:] != q[:-1])])
+    lengths = np.diff(np.append(runs, len(v)))
+    drawn = np.add.reduceat(counts[:, order], runs, axis=1)
+    middle = np.cumsum(drawn, axis=1) - drawn / 2 + 0.5
+    ranks = np.empty_like(counts)
+    ranks[:, order] = np.repeat(middle, lengths, axis=1)
+    return ranks

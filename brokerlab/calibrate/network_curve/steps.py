@@ -1,0 +1,262 @@
+"""The step curve of the throughput weight, fitted as a monotone tree with few leaves.
+
+scikit-learn's regression tree finds the edges (``max_leaf_nodes``) and keeps the heights ascending
+(``monotonic_cst``); how many steps there are is chosen by the error on links that a fit has not seen.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.curves import ThroughputCurve
+from brokerlab.calibrate.intervals import bootstrap_weights, percentile_interval
+from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.numerics import FloatArray, IntArray
+
+MOST_STEPS = 8
+"""Edges of the document's curve; a fitted one has no more."""
+LEAST = 0.005
+"""Below the smallest throughput that the metrics can show [MB/s]; stands for 0 in a logarithm."""
+FOLDS = 5
+FEWEST_GROUPS = 40
+"""Links that are not mirrors of each other, below which no curve is fitted."""
+FEWEST_IN_STEP = 10
+SMALLEST_STEP = 0.02
+"""Share of the rows that a step holds at least [1]; a step of a handful of links would be their chance."""
+EDGE_DIGITS = 2
+WEIGHT_DECIMALS = 2
+CONFIDENCE = 0.95
+LOW, HIGH = 1.0, 2.0
+"""The weights of the lowest and the highest step, as in the document."""
+
+
+@dataclass(frozen=True)
+class StepFit:
+    """A fitted step curve and how sure it is.
+
+    Attributes:
+        curve: Edges with two digits, weights with two decimals.
+        steps: One row per step: ``step`` (0 the lowest), ``mbps_above, mbps_above_lo, mbps_above_hi`` [MB/s],
+            ``weight, weight_lo, weight_hi``, ``expected_mbps`` (geometric mean of what came later),
+            ``n_rows``, ``n_links``.
+        by_size: One row per number of steps tried, 0 = no curve: ``n_steps``, ``error`` (mean squared error
+            of ln(MB/s) on unseen links), ``above_best, above_best_se`` (error less the least one), ``chosen``.
+        band: ``mbps``, ``weight, weight_lo, weight_hi`` on a grid.
+        n_links: Links, mirrored ones counted once.
+        n_boot: Replicates behind the intervals.
+        useful: Whether the curve predicts unseen links better than no curve, beyond one standard error.
+    """
+
+    curve: ThroughputCurve
+    steps: pl.DataFrame
+    by_size: pl.DataFrame
+    band: pl.DataFrame
+    n_links: int
+    n_boot: int
+    useful: bool
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """Edges [ln MB/s] and heights [ln MB/s], ascending."""
+
+    edges: FloatArray
+    heights: FloatArray
+
+    def at(self, x: FloatArray) -> FloatArray:
+        return self.heights[np.searchsorted(self.edges, x, side="left")]
+
+    def weights(self, x: FloatArray) -> FloatArray:
+        span = self.heights[-1] - self.heights[0]
+        if span <= 0:
+            return np.full(np.shape(x), LOW)
+        return np.asarray(LOW + (HIGH - LOW) * (self.at(x) - self.heights[0]) / span)
+
+
+def logged(mbps: FloatArray) -> FloatArray:
+    """Return ln(MB/s); 0 counts as half of the smallest value that the metrics can show."""
+    return np.asarray(np.log(np.maximum(mbps, LEAST)))
+
+
+def usable(rows: pl.DataFrame) -> pl.DataFrame:
+    """Keep links with a throughput that later delivered something.
+
+    Raises:
+        InsufficientDataError: Too few links, or all have the same throughput or the same outcome.
+    """
+    kept = rows.filter(
+        pl.col("mbps").is_not_null(),
+        pl.col("mbps").is_finite(),
+        pl.col("outcome").is_not_null(),
+        pl.col("outcome") > 0,
+    )
+    n = kept["group"].n_unique()
+    if n < FEWEST_GROUPS:
+        raise InsufficientDataError(
+            f"{n} links have a throughput and delivered something later; {FEWEST_GROUPS} are needed "
+            "(mirrored links count once)"
+        )
+    for name, what in (("mbps", "throughput"), ("outcome", "later throughput")):
+        if kept[name].n_unique() == 1:
+            raise InsufficientDataError(
+                f"every link has the same {what}, {kept[name][0]:g} MB/s: nothing tells links apart"
+            )
+    return kept
+
+
+def fit_steps(
+    rows: pl.DataFrame, *, most: int = MOST_STEPS, n_boot: int = 500, seed: int = 1
+) -> StepFit:
+    """Fit a monotone step curve that predicts what links later deliver.
+
+    The fewest steps are taken whose error on unseen links is not above the least error by more than the
+    standard error of that difference. Weights are the expected ln(MB/s) of a step, moved to 1 for the lowest and 2 for the highest.
+
+    Args:
+        rows: ``mbps, outcome`` [MB/s], ``group``; links without one of the two are left out.
+        most: Steps at most (edges; a curve of 8 has 9 heights).
+        n_boot: Bootstrap replicates over groups of mirrored links.
+        seed: Of folds and bootstrap.
+
+    Returns:
+        A :class:`StepFit`.
+
+    Raises:
+        ConfigError: ``most`` below 1.
+        InsufficientDataError: See :func:`usable`.
+
+    Source: network-weight.md 2.2.
+    """
+    if most < 1:
+        raise ConfigError(f"steps={most}: must be 1 or more")
+    kept = usable(rows).sort("group", "mbps", "outcome")
+    x, y = logged(kept["mbps"].to_numpy()), logged(kept["outcome"].to_numpy())
+    codes = (kept["group"].rank("dense") - 1).cast(pl.Int64).to_numpy()
+    by_size, size, useful = _choose_size(x, y, codes, most, seed)
+    tree = _grow(x, y, size, None)
+    curve = _curve(tree)
+    replicates = [
+        _grow(x, y, size, counts[codes])
+        for block in bootstrap_weights(int(codes[-1]) + 1, n_boot=n_boot, seed=seed)
+        for counts in block
+    ]
+    return StepFit(
+        curve=curve,
+        steps=_steps(curve, tree, replicates, kept),
+        by_size=by_size,
+        band=_band(tree, replicates, x),
+        n_links=int(codes[-1]) + 1,
+        n_boot=n_boot,
+        useful=useful,
+    )
+
+
+def _grow(x: FloatArray, y: FloatArray, n_steps: int, weight: FloatArray | None) -> _Tree:
+    """Fit the tree with so many edges; rows of weight 0 do not exist."""
+    from sklearn.tree import DecisionTreeRegressor
+
+    if weight is not None:
+        drawn = weight > 0
+        x, y, weight = x[drawn], y[drawn], weight[drawn]
+    least = max(FEWEST_IN_STEP, math.ceil(SMALLEST_STEP * len(x)))
+    tree = DecisionTreeRegressor(
+        max_leaf_nodes=n_steps + 1, min_samples_leaf=least, monotonic_cst=[1], random_state=0
+    ).fit(x[:, None], y, sample_weight=weight)
+    inner = tree.tree_
+    edges = np.sort(inner.threshold[inner.children_left >= 0])
+    middles = np.concatenate([edges[:1] - 1, (edges[:-1] + edges[1:]) / 2, edges[-1:] + 1])
+    heights = tree.predict(middles[:, None]) if len(edges) else np.array([np.average(y, weights=weight)])  # fmt: skip
+    return _Tree(edges, heights)
+
+
+def _choose_size(
+    x: FloatArray, y: FloatArray, codes: IntArray, most: int, seed: int
+) -> tuple[pl.DataFrame, int, bool]:
+    """Return the error by number of steps, the number chosen, and whether it beats no curve."""
+    from sklearn.model_selection import GroupKFold
+
+    folds = list(GroupKFold(FOLDS, shuffle=True, random_state=seed).split(x, y, codes))
+    squared = np.empty((most + 1, len(x)))
+    for train, test in folds:
+        squared[0, test] = (y[test] - y[train].mean()) ** 2
+        for size in range(1, most + 1):
+            tree = _grow(x[train], y[train], size, None)
+            squared[size, test] = (y[test] - tree.at(x[test])) ** 2
+    error = squared.mean(axis=1)
+    best = int(np.argmin(error))
+    # the rows of one link rise and fall together; so do two curves on the same link
+    n = np.bincount(codes)
+    over_best = np.array([np.bincount(codes, row - squared[best]) for row in squared])
+    residual = over_best - (error - error[best])[:, None] * n
+    se = np.sqrt((residual**2).sum(axis=1)) / n.sum()
+    near = error - se <= error[best]
+    size = max(1, int(np.argmax(near)))
+    frame = pl.DataFrame(
+        {"n_steps": range(most + 1), "error": error, "above_best": error - error[best], "above_best_se": se}
+    ).with_columns(chosen=pl.col("n_steps") == size)  # fmt: skip
+    return frame, size, not bool(near[0])
+
+
+def _curve(tree: _Tree) -> ThroughputCurve:
+    """Return the curve with rounded edges and weights."""
+    if not len(tree.edges):
+        raise InsufficientDataError("no edge splits the links into two steps that are large enough")
+    weights = np.round(tree.weights(np.append(tree.edges, tree.edges[-1] + 1)), WEIGHT_DECIMALS)
+    edges = [float(f"{edge:.{EDGE_DIGITS}g}") for edge in np.exp(tree.edges)]
+    if len(set(edges)) < len(edges):  # so near each other that two digits do not tell them apart
+        edges = [float(f"{edge:.6g}") for edge in np.exp(tree.edges)]
+    return ThroughputCurve(tuple(edges), tuple(map(float, weights[1:])), float(weights[0]))
+
+
+def _steps(
+    curve: ThroughputCurve, tree: _Tree, replicates: list[_Tree], kept: pl.DataFrame
+) -> pl.DataFrame:
+    """Return the table of steps; the intervals are those of replicates with as many steps."""
+    alike = [r for r in replicates if len(r.edges) == len(tree.edges)]
+    tops = [np.append(r.edges, r.edges[-1] + 1) for r in alike]
+    n = len(curve.mbps_above)
+    edges, weights = np.empty((2, n + 1)), np.empty((2, n + 1))
+    n_groups = kept["group"].n_unique()
+    edges[:, 1:] = percentile_interval(
+        np.exp([r.edges for r in alike]), CONFIDENCE, n_tasks=n_groups
+    )
+    weights[:] = percentile_interval(
+        np.array([r.weights(top) for r, top in zip(alike, tops, strict=True)]),
+        CONFIDENCE,
+        n_tasks=n_groups,
+    )
+    step = np.searchsorted(np.array(curve.mbps_above), kept["mbps"].to_numpy(), side="left")
+    counted = (
+        kept.with_columns(step=pl.Series(step, dtype=pl.Int64))
+        .group_by("step")
+        .agg(n_rows=pl.len(), n_links=pl.col("group").n_unique())
+    )
+    frame = pl.DataFrame(
+        {
+            "step": range(n + 1),
+            "mbps_above": [None, *curve.mbps_above],
+            "mbps_above_lo": [None, *edges[0, 1:]],
+            "mbps_above_hi": [None, *edges[1, 1:]],
+            "weight": [curve.lowest, *curve.weight],
+            "weight_lo": weights[0],
+            "weight_hi": weights[1],
+            "expected_mbps": np.exp(tree.heights),
+        }
+    )
+    return frame.join(counted, on="step", how="left", maintain_order="left").with_columns(
+        pl.col("n_rows", "n_links").fill_null(0)
+    )
+
+
+def _band(tree: _Tree, replicates: list[_Tree], x: FloatArray) -> pl.DataFrame:
+    """Return the weight over throughput with the interval of the replicates."""
+    grid = np.linspace(x.min(), x.max(), 200)
+    drawn = np.array([r.weights(grid) for r in replicates])
+    low, high = percentile_interval(drawn, CONFIDENCE, n_tasks=len(x))
+    return pl.DataFrame(
+        {"mbps": np.exp(grid), "weight": tree.weights(grid), "weight_lo": low, "weight_hi": high}
+    )
