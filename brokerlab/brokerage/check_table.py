@@ -10,6 +10,7 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs import AnalysisRules
 from brokerlab.brokerage.analysis_jobs import late as analysis
 from brokerlab.brokerage.analysis_jobs.checks import queue_checks as analysis_checks
+from brokerlab.brokerage.analysis_jobs.held import throttle_reasons
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
 from brokerlab.brokerage.check import Reason
 from brokerlab.brokerage.origins import QUEUE, TASK, fields
@@ -42,8 +43,8 @@ def checks_table(
             user tasks; null = ``analysis`` for analysis rules, else ``jobs``.
 
     Returns:
-        ``step`` (1...), ``check``, ``kind`` (``persistent, temporary``; ``mark`` for a reason why user tasks
-        find a queue problematic; ``weight`` for the row of what the weight reads), ``looks_at`` (``one place``, or ``all places`` of a task together), ``source``, ``keys`` of gdpconfig,
+        ``step`` (1...), ``check``, ``kind`` (``persistent, temporary``; ``throttle`` for a rule that holds a
+        user task back, ``mark`` for a reason why a queue is problematic for it; ``weight`` for the row of what the weight reads), ``looks_at`` (``one place``, ``all places`` of a task together, ``the task``), ``source``, ``keys`` of gdpconfig,
         ``inputs`` (columns compared), ``queue_fields``, ``task_fields`` (what a person could change), ``sentence``
         (with the names of the numbers in braces).
 
@@ -77,13 +78,15 @@ def _of_analysis(rules: AnalysisRules) -> list[_Line]:
         *(_row(late, late.kind, "all places") for late in analysis.late_reasons(rules, settings)),
     ]
     marks = [_row(mark, "mark", "one place") for mark in analysis.mark_reasons(rules, settings)]
+    held = [_row(reason, "throttle", "the task") for reason in throttle_reasons()]
     first_marked = next(at for at, row in enumerate(rows) if row[0] == analysis.ALL_MARKED)
     rows[first_marked:first_marked] = marks
-    return [*rows, _row(_analysis_weight(rules), "weight", "one place")]
+    return [*held, *rows, _row(_analysis_weight(rules), "weight", "one place")]
 
 
 def _analysis_weight(rules: AnalysisRules) -> Reason:
     """Return what the basic weight in use and the data factor read."""
+    counts: tuple[str, ...]
     if rules.basic_weight == "original":
         basic = "running against queued jobs of the share"
         counts = (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import overload
 
+from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
+from brokerlab.brokerage.explaining.analysis import explain_user_queue
 from brokerlab.brokerage.explaining.answer import Explanation, TaskExplanation
 from brokerlab.brokerage.explaining.nuclei import explain_nucleus
 from brokerlab.brokerage.explaining.queues import explain_queue
@@ -18,7 +20,11 @@ __all__ = ["Explanation", "TaskExplanation", "explain", "explain_task"]
 
 @overload
 def explain(
-    decisions: Decisions, *, jeditaskid: int, panda_queue: str, snapshot: int | None = None
+    decisions: Decisions | AnalysisDecisions,
+    *,
+    jeditaskid: int,
+    panda_queue: str,
+    snapshot: int | None = None,
 ) -> Explanation: ...
 @overload
 def explain(
@@ -38,7 +44,8 @@ def explain(
     computed again for that one task. Of a candidate: rank, weight, its factors and what ranks better.
 
     Args:
-        decisions: Of the job brokerage (``panda_queue``), or of the task brokerage (``nucleus``).
+        decisions: Of the job brokerage or of the analysis brokerage (``panda_queue``), or of the task brokerage
+            (``nucleus``).
         jeditaskid: The task.
         panda_queue: Name of a queue.
         nucleus: Name of a nucleus.
@@ -61,6 +68,8 @@ def explain(
         )
     if isinstance(decisions, TaskDecisions):
         return explain_nucleus(decisions, jeditaskid, place, snapshot)
+    if isinstance(decisions, AnalysisDecisions):
+        return explain_user_queue(decisions, jeditaskid, place, snapshot)
     return explain_queue(decisions, jeditaskid, place, snapshot)
 
 
@@ -70,7 +79,7 @@ def explain_task(
     """Answer what became of a task: its outcome, what each check removed, and which single checks stand in the way.
 
     Args:
-        decisions: Of the job or of the task brokerage.
+        decisions: Of any brokerage.
         jeditaskid: The task.
         snapshot: The instant; null = the last one of the task.
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any, TypeAlias
 
 import polars as pl
 
 from brokerlab.brokerage import origins
+from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
+from brokerlab.brokerage.analysis_jobs import what_if as analysis
+from brokerlab.brokerage.analysis_jobs.ranking import MARKS
 from brokerlab.brokerage.check import Reason
 from brokerlab.brokerage.explaining.selection import subject
+from brokerlab.brokerage.production_jobs import what_if
 from brokerlab.brokerage.production_jobs.decisions import Decisions
-from brokerlab.brokerage.production_jobs.late import late_reasons
-from brokerlab.brokerage.production_jobs.what_if import LAST, Trial
 from brokerlab.brokerage.production_tasks.checks import checks as nucleus_checks
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.view import TASK, AnyDecisions
+from brokerlab.errors import ConfigError
 
+OnQueues: TypeAlias = Decisions | AnalysisDecisions
 _SCHEMA: dict[str, Any] = {
     "check": pl.String,
     "kind": pl.String,
@@ -27,19 +33,19 @@ _SCHEMA: dict[str, Any] = {
 
 
 def single_obstacles(
-    decisions: Decisions, *, jeditaskid: int | None = None, snapshot: int | None = None
+    decisions: OnQueues, *, jeditaskid: int | None = None, snapshot: int | None = None
 ) -> pl.DataFrame:
     """Return the pairs that one single check keeps apart.
 
     Args:
-        decisions: Of the job brokerage.
+        decisions: Of the job brokerage or of the analysis brokerage.
         jeditaskid: Only this task; null = all.
         snapshot: Only this instant; null = all.
 
     Returns:
         ``jeditaskid, snapshot, panda_queue, check``, sorted: the queue fails this check and no other of the checks of
         single queues; or it fails none of these and one of the rules that look at all queues together skips it,
-        behind which others of those rules may wait.
+        behind which others of those rules may wait. Of user tasks the locality loop that decided is looked at.
     """
     pairs = decisions.queues.drop_nulls("check")
     if jeditaskid is not None:
@@ -61,7 +67,7 @@ def what_would_help(
     """Return which single checks keep queues (or nuclei) from a task, and what could change them.
 
     Args:
-        decisions: Of the job or of the task brokerage.
+        decisions: Of any brokerage.
         jeditaskid: The task.
         snapshot: The instant; null = the last one of the task.
 
@@ -71,7 +77,8 @@ def what_would_help(
         :func:`single_obstacles`; ``n_gained`` candidates more if the check did not exist, and ``n_candidates`` then:
         caps, weights and ranks are computed again (``rank``: if more than ten were taken), while of nuclei nothing is
         (``n_gained`` is ``n_alone``, ``n_candidates`` null; that other nuclei passing may waive the check of locality
-        is not followed); ``change``, what could change it in words, and as lists ``keys`` of gdpconfig,
+        is not followed). User tasks are decided again in both locality loops, and ``badsite`` stands as the marks that
+        make a queue problematic (``user_queue, bad_jobs, no_running``; a queue may have several); ``change``, what could change it in words, and as lists ``keys`` of gdpconfig,
         ``queue_fields``, ``task_fields``.
 
     Raises:
@@ -80,41 +87,117 @@ def what_would_help(
     Source: production-job-brokerage.md 8.
     """
     who = subject(decisions.tasks, jeditaskid, snapshot)
-    if isinstance(decisions, TaskDecisions):
-        rows = _of_nuclei(decisions, jeditaskid, who.snapshot)
-    else:
-        rows = _of_queues(decisions, jeditaskid, who.snapshot)
+    rows = _rows(decisions, jeditaskid, who.snapshot)
     table = pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_row_index("order")
     table = table.sort("n_gained", "n_alone", "order", descending=[True, True, False])
     return table.drop("order")
 
 
-def _of_queues(decisions: Decisions, jeditaskid: int, snapshot: int) -> list[tuple[object, ...]]:
-    tasks = decisions.world.facts.tasks.filter(
-        pl.col("jeditaskid") == jeditaskid, pl.col("snapshot") == snapshot
-    )
-    if not tasks.height:  # it ended before any queue was looked at
+@singledispatch
+def _rows(
+    decisions: AnyDecisions,
+    jeditaskid: int,  # noqa: ARG001
+    snapshot: int,  # noqa: ARG001
+) -> list[tuple[object, ...]]:
+    """Return the lines of :func:`what_would_help`."""
+    raise ConfigError(f"these are no decisions of a brokerage: {type(decisions).__name__}")
+
+
+@_rows.register
+def _of_jobs(decisions: Decisions, jeditaskid: int, snapshot: int) -> list[tuple[object, ...]]:
+    one = _One.of(decisions, jeditaskid, snapshot)
+    if one is None:
         return []
-    trial = Trial.of(decisions, tasks["t"].item())
-    pairs = decisions.queues.filter(
-        pl.col("jeditaskid") == jeditaskid, pl.col("snapshot") == snapshot
-    )
-    skipped = _counts(pairs.drop_nulls("check"))
-    alone = _counts(single_obstacles(decisions, jeditaskid=jeditaskid, snapshot=snapshot))
-    before = pairs["check"].null_count()
+    trial = what_if.Trial.of(decisions, one.t)
+    alone = single_obstacles(decisions, jeditaskid=jeditaskid, snapshot=snapshot)
+    return _lines(
+        one, decisions.reasons, _counts(one.skipped), _counts(alone),
+        lambda name: trial.without(name).pairs, last=what_if.LAST,
+    )  # fmt: skip
+
+
+@_rows.register
+def _of_analysis(
+    decisions: AnalysisDecisions, jeditaskid: int, snapshot: int
+) -> list[tuple[object, ...]]:
+    one = _One.of(decisions, jeditaskid, snapshot)
+    if one is None:
+        return []
+    trial = analysis.Trial.of(decisions, one.t)
+    alone = single_obstacles(decisions, jeditaskid=jeditaskid, snapshot=snapshot)
+    reasons = [
+        reason
+        for reason in (*decisions.reasons, *decisions.marks)
+        if reason.name != analysis.MARKED
+    ]
+    return _lines(
+        one, reasons,
+        _counts(one.skipped) | _marks(decisions, one.skipped, most=len(MARKS)),
+        _counts(alone) | _marks(decisions, alone, most=1),
+        lambda name: trial.without(name).pairs, last=analysis.LAST,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _One:
+    """A task that queues were looked at for.
+
+    Attributes:
+        t: Number of the task.
+        skipped: Its queues that are no candidates.
+        candidates: Number of the others.
+    """
+
+    t: int
+    skipped: pl.DataFrame
+    candidates: int
+
+    @classmethod
+    def of(cls, decisions: OnQueues, jeditaskid: int, snapshot: int) -> _One | None:
+        """Return the task; null: it ended before any queue was looked at."""
+        same = (pl.col("jeditaskid") == jeditaskid, pl.col("snapshot") == snapshot)
+        tasks = decisions.world.facts.tasks.filter(*same)
+        if not tasks.height:
+            return None
+        pairs = decisions.queues.filter(*same)
+        return cls(tasks["t"].item(), pairs.drop_nulls("check"), pairs["check"].null_count())
+
+
+def _lines(
+    one: _One, reasons: Sequence[Reason], skipped: dict[str, int], alone: dict[str, int],
+    without: Callable[[str], pl.DataFrame], *, last: str,
+) -> list[tuple[object, ...]]:  # fmt: skip
+    """Return a line for each reason that skips a queue.
+
+    Args:
+        one: The task.
+        reasons: The reasons, in order; of two with one name the last is told.
+        skipped: Queues by reason.
+        alone: Queues by reason that fail no other check of single queues.
+        without: Decides the task without a reason, returns its pairs.
+        last: Reason of candidates that are too many: without it they all are.
+    """
     rows: list[tuple[object, ...]] = []
-    reasons = (*decisions.checks, *late_reasons(decisions.world.rules, decisions.world.settings))
-    for reason in reasons:
+    for reason in {reason.name: reason for reason in reasons}.values():
         if reason.name not in skipped:
             continue
-        n_alone, after = alone.get(reason.name, 0), before
-        if reason.name == LAST:
-            after = before + n_alone
+        n_alone, after = alone.get(reason.name, 0), one.candidates
+        if reason.name == last:
+            after = one.candidates + n_alone
         elif n_alone:
-            after = trial.without(reason.name).pairs["check"].null_count()
-        told = (skipped[reason.name], n_alone, after - before, after)
+            after = without(reason.name)["check"].null_count()
+        told = (skipped[reason.name], n_alone, after - one.candidates, after)
         rows.append((reason.name, reason.kind, *told, *_changes(reason)))
     return rows
+
+
+def _marks(decisions: AnalysisDecisions, pairs: pl.DataFrame, *, most: int) -> dict[str, int]:
+    """Return how many of the problematic queues have each mark, of queues with so many marks at most."""
+    marked = decisions.weighed.filter(pl.col("check") == analysis.MARKED)
+    marks = marked.join(pairs, on=[*TASK, "panda_queue"], how="semi").select(MARKS)
+    marks = marks.filter(pl.sum_horizontal(pl.all().cast(pl.Int64)) <= most)
+    found = {name: int(marks[name].sum()) for name in MARKS}
+    return {name: n for name, n in found.items() if n}
 
 
 def _counts(pairs: pl.DataFrame) -> dict[str, int]:
@@ -127,6 +210,7 @@ def _changes(reason: Reason) -> tuple[str, Sequence[str], Sequence[str], Sequenc
     return origins.in_words(reason.keys, queue, task), list(reason.keys), queue, task
 
 
+@_rows.register
 def _of_nuclei(
     decisions: TaskDecisions, jeditaskid: int, snapshot: int
 ) -> list[tuple[object, ...]]:

@@ -9,9 +9,7 @@ from typing import TypeAlias
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions, check_order
-from brokerlab.brokerage.analysis_jobs.late import late_reasons as analysis_late
 from brokerlab.brokerage.production_jobs.decisions import Decisions, stages
-from brokerlab.brokerage.production_jobs.late import late_reasons
 from brokerlab.brokerage.production_tasks.checks import checks as nucleus_checks
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.errors import ConfigError
@@ -68,8 +66,7 @@ def view(decisions: AnyDecisions) -> View:
 
 @view.register
 def _of_jobs(decisions: Decisions) -> View:
-    checks = (*decisions.checks, *late_reasons(decisions.world.rules, decisions.world.settings))
-    kinds = {check.name: check.kind for check in checks}
+    kinds = {reason.name: reason.kind for reason in decisions.reasons}
     order = stages(decisions.checks)
     steps = order.with_columns(kind=pl.col("check").cast(pl.String).replace_strict(kinds))
     weighed = decisions.weighed
@@ -114,10 +111,7 @@ def of_loop(decisions: AnalysisDecisions, pairs: pl.DataFrame) -> View:
             on to the second. Shares, outcomes and all else are those of the loop that decided.
     """
     world = decisions.world
-    kinds = {
-        reason.name: reason.kind
-        for reason in (*analysis_late(world.rules, world.settings), *decisions.checks)
-    }
+    kinds = {reason.name: reason.kind for reason in decisions.reasons}
     order = decisions.queues.schema["check"]
     names = pl.Series(check_order(decisions.checks))
     chosen = decisions.weighed.filter(pl.col("rank").is_not_null()).sort(*TASK, "rank")

@@ -66,7 +66,7 @@ def filled(template: str, values: Mapping[str, Any]) -> str:
     return _ONE.sub(r"1 \1", text)
 
 
-def counted(n: int, one: str, several: str | None = None) -> str:
+def counted(n: float, one: str, several: str | None = None) -> str:
     """Write a number with its noun.
 
     Example:

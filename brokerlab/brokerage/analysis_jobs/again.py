@@ -10,7 +10,8 @@ from brokerlab.brokerage.analysis_jobs.checks import queue_checks
 from brokerlab.brokerage.analysis_jobs.decide import Evaluate, decided
 from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.facts import INPUT_FACTS, World, ended, with_input
-from brokerlab.brokerage.analysis_jobs.late import keys_of, place_of
+from brokerlab.brokerage.analysis_jobs.held import throttle_reasons
+from brokerlab.brokerage.analysis_jobs.late import RELAXATION_KEYS, place_of, weight_keys
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings, ThrottleSettings
 from brokerlab.brokerage.analysis_jobs.task_facts import BY_SETTINGS, by_settings
 from brokerlab.brokerage.analysis_jobs.throttle import throttled
@@ -30,7 +31,10 @@ OF_TASKS = ("io_intensity_cutoff", "data_check_timeout_h")
 
 def keys_read(decisions: AnalysisDecisions) -> tuple[str, ...]:
     """Return the gdpconfig keys that decisions of these rules read, as the catalogue writes them."""
-    return keys_of(decisions.world.rules, decisions.checks)
+    reasons = (*throttle_reasons(), *decisions.reasons, *decisions.marks)
+    found = [key for reason in reasons for key in reason.keys]
+    weight = weight_keys(decisions.world.rules)
+    return tuple(dict.fromkeys([*COMPLETENESS_KEYS, *RELAXATION_KEYS, *found, *weight]))
 
 
 def redecided(decisions: AnalysisDecisions, config: Config) -> AnalysisDecisions:
@@ -72,7 +76,9 @@ def with_config(world: World, config: Config) -> World:
     tasks = world.tasks.drop(BY_SETTINGS).hstack(new[world.tasks["t"]])
     data = world.facts.sides[0]
     if any(_differs(key, world.config, config) for key in COMPLETENESS_KEYS):
-        tasks, data = with_input(tasks.drop(INPUT_FACTS), world.tables, world.ids, config)
+        tasks, data = with_input(
+            tasks.drop(INPUT_FACTS), world.tables, world.ids, world.pool, config
+        )
     held = throttled(world.tables, rules=world.rules, settings=ThrottleSettings.of(config))
     outcomes = ended(tasks, held)
     facts = replace(

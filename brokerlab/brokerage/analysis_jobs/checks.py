@@ -21,6 +21,8 @@ from brokerlab.brokerage.production_jobs.expressions import at_least_one, col
 from brokerlab.brokerage.rules import ProductionRules
 
 CHAPTER = "analysis-job-brokerage.md 4, "
+FLAGS = ("read_lan", "write_lan", "write_wan", "read_wan")
+"""What endpoints are asked for, in the order in which it is reported (4.10)."""
 CAPACITY = "t_hs06 t_basewalltime t_efficiency t_percent q_corecount q_corepower"
 
 
@@ -34,11 +36,13 @@ def check(
     keys: tuple[str, ...] = (),
     kind: Kind = "persistent",
     numbers: Mapping[str, nw.Expr] | None = None,
+    variants: Mapping[str, str] | None = None,
 ) -> Check:
     """Return a check of the chapter's table; ``inputs`` is a blank-separated list of columns."""
     return Check(
         name=name, source=CHAPTER + row, says=says, skip=skip,
         inputs=tuple(dict.fromkeys(inputs.split())), keys=keys, kind=kind, numbers=numbers or {},
+        variants=variants or {},
     )  # fmt: skip
 
 
@@ -54,7 +58,7 @@ def queue_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Chec
         rules: Strictness and the other known differences.
         settings: Limits in force.
     """
-    lists = _list_checks()
+    *lists, cloud = _list_checks()
     early, late = (lists, ()) if rules.lists_first else ((), lists)
     cores, most_cores = shared.core_checks()
     return (
@@ -73,6 +77,7 @@ def queue_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Chec
         *_time_checks(rules),
         _pilot_check(),
         *late,
+        cloud,
         check(
             "20", "nonpreassigned", "the task is pre-assigned to {t_home}",
             col("t_preassigned") & ~col("x_home"), "t_preassigned x_home t_home",
@@ -84,7 +89,7 @@ def _locality_check() -> Check:
     return check(
         "1",
         "data_locality",
-        "it does not hold the input",
+        "its storage does not hold the input",
         col("t_local") & col("t_has_input") & ~col("x_data"),
         "t_local t_has_input x_data",
     )
@@ -93,13 +98,14 @@ def _locality_check() -> Check:
 def _status_check(rules: AnalysisRules) -> Check:
     status = col("q_status")
     if rules.status_mode == "online":
-        bad = ((status != "online") & ~col("t_listed")) | (status == "offline")
+        chosen = col("x_home") | (col("t_named") & col("x_included"))
+        bad = ((status != "online") & ~chosen) | (status == "offline")
         says = "the queue's status is {q_status}, not online"
     else:
         resting = (status == "brokeroff") | (status == "test")
         bad = (status == "offline") | (resting & ~col("t_named") & ~col("x_home"))
         says = "the queue's status is {q_status}"
-    return check("2", "status", says, bad, "q_status t_listed t_named x_home")
+    return check("2", "status", says, bad, "q_status t_named x_home x_included")
 
 
 def _zero_share_check() -> Check:
@@ -121,9 +127,16 @@ def _vp_check(rules: AnalysisRules) -> Check:
         | (col("t_local") & col("t_union"))
         | ~col("t_local")
     )
+    reads = "it reads through virtual placement, which "
     return check(
-        "6", "avoid_vp", "it reads through virtual placement, which the task avoids",
+        "6", "avoid_vp", reads + "is not used without locality",
         avoids & col(vp), f"t_avoids_vp t_merging t_distributed t_local t_union {vp}",
+        variants={
+            "t_avoids_vp": reads + "the task avoids (avoidvp)",
+            "t_merging": reads + "merge jobs avoid",
+            "t_distributed": reads + "is not used for a distributed input",
+            "t_union": reads + "is not used where no queue holds all of the input",
+        },
     )  # fmt: skip
 
 
@@ -178,17 +191,33 @@ def _storage_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[C
     far_off = ~holds & ~(wan & col("t_remote_source"))
     return (
         check(
-            "14", "storage", "{e_out_space} GB are usable at its output endpoint, {limit} GB must be; {e_in_space} GB at "
-            "its input endpoint, {limit_in} GB where input has to move",
+            "14", "storage", "{e_in_space} GB are usable at its input endpoint, to which the input has to move, and {limit_in} "
+            "GB must be",
             ~col("e_output") | little("e_out_space", limit) | far,
             "e_output e_out_space e_in_space e_same e_input t_local",
             keys=("STORAGE_MIN_FREE_SIZE_OUTPUT", "STORAGE_MIN_FREE_SIZE"),
-            numbers={"limit": nw.lit(float(limit)), "limit_in": nw.lit(float(limit_in))},
+            numbers={
+                "limit": nw.lit(float(limit)), "limit_in": nw.lit(float(limit_in)),
+                "no_output": ~col("e_output"), "little_output": little("e_out_space", limit),
+                "no_input": ~col("e_input"),
+            },
+            variants={
+                "no_output": "it has no output endpoint",
+                "little_output": "{e_out_space} GB are usable at its output endpoint, and {limit} GB must be",
+                "no_input": "it has no input endpoint, and the input has to move there",
+            },
         ),
         check(
-            "15", "blacklist", "endpoints are down, or no source of the input can be read over WAN",
+            "15", "blacklist", "it does not hold the input, and no source of it can be read over WAN",
             ~col("e_read_lan") | ~col("e_write_lan") | far_off,
             "e_read_lan e_write_lan e_write_wan e_read_wan t_remote_source t_local x_data",
+            numbers={f"no_{name}": ~col(f"e_{name}") for name in FLAGS},
+            variants={
+                "no_read_lan": "none of its input endpoints can be read over LAN",
+                "no_write_lan": "none of its output endpoints can be written over LAN",
+                "no_write_wan": "none of its input endpoints can be written over WAN, asked for where the input is not",
+                "no_read_wan": "none of its output endpoints can be read over WAN, asked for where the input is not",
+            },
         ),
         check(
             "16", "local_quota", "its output endpoint is over the quota of the user or group",
@@ -206,24 +235,36 @@ def _time_checks(rules: AnalysisRules) -> tuple[Check, ...]:
     if rules.min_capacity_mode == "capacity":
         day = at_least_one(col("q_corecount")) * (DAY_S * REFERENCE_POWER)
         short = (fits != 0) & (fits < day)
+        says = "{day} HS06 s, 24 h at 10 HS06 per core, {fits} HS06 s fit into the queue's maxtime of {q_maxtime} s"
+        numbers = {"day": day, "fits": fits}
     else:
         applies = applies | col("t_merging")
         short = (col("q_maxtime") != 0) & (col("q_maxtime") < DAY_S)
+        says, numbers = "24 h, the queue's maxtime is {q_maxtime} s", {}
     inputs = f"t_scout t_preassigned t_walltime_undefined t_merging q_maxtime {CAPACITY}"
-    says = "scouts, and jobs of unknown wall time, need 24 h, the queue's maxtime is {q_maxtime} s"
+    long, little = "the largest job needs {t_need}", "the largest job needs only {t_need}"
+    maxtime, mintime = "maxtime of {q_maxtime} s", "mintime of {q_mintime} s"
     return (
         check(
-            "17", "shortwalltime", "the largest job needs {t_need}, {fits} fit into the queue's maxtime of {q_maxtime} s",
+            "17", "shortwalltime", f"{long} s, {{fits}} s fit into the queue's {maxtime}",
             counts & (col("q_maxtime") != 0) & (col("t_need") > fits),
             f"t_need t_merging q_maxtime {CAPACITY}", numbers={"fits": fits},
+            variants={"t_hs06": f"{long} HS06 s, {{fits}} HS06 s fit into the queue's {maxtime}"},
         ),
         check(
-            "17", "longwalltime", "the largest job needs only {t_need}, the queue's mintime of {q_mintime} s takes {least}",
+            "17", "longwalltime", f"{little} s, and the queue's {mintime} asks for {{least}} s",
             counts & (col("q_mintime") != 0) & (col("t_need") < least),
             f"t_need t_merging q_mintime {CAPACITY}", numbers={"least": least},
+            variants={"t_hs06": f"{little} HS06 s, and the queue's {mintime} asks for {{least}} HS06 s"},
         ),
-        check("18", "scout_walltime", says, applies & short & col("t_scout"), inputs),
-        check("18", "min_walltime", says, applies & short & ~col("t_scout"), inputs),
+        check(
+            "18", "scout_walltime", f"scouts need {says}", applies & short & col("t_scout"), inputs,
+            numbers=numbers,
+        ),
+        check(
+            "18", "min_walltime", f"jobs of unknown wall time need {says}",
+            applies & short & ~col("t_scout"), inputs, numbers=numbers,
+        ),
     )  # fmt: skip
 
 

@@ -102,7 +102,8 @@ def loops(
             settled(world, checks, part, evaluate(part, number), off=off)
             for part in in_parts(facts)
         ]
-        return Loop(pl.concat(part.pairs for part in parts), pl.concat(part.late for part in parts))
+        pairs, late = (pl.concat(each) for each in zip(*parts, strict=True))
+        return Loop(number, pairs, late)
 
     tasks = world.facts.tasks
     suppressed = pl.lit(value=False)
@@ -117,8 +118,8 @@ def loops(
 def settled(
     world: World, checks: Sequence[Check], facts: Facts, pairs: pl.DataFrame,
     *, off: Mapping[str, pl.Expr] | None = None,
-) -> Loop:  # fmt: skip
-    """Turn failed checks into reasons, and weigh and rank what is left.
+) -> tuple[pl.DataFrame, pl.DataFrame]:  # fmt: skip
+    """Turn failed checks into reasons, and weigh and rank what is left: ``pairs`` and ``late`` of a loop.
 
     Args:
         world: Rules and settings.
@@ -139,7 +140,7 @@ def settled(
     codes[first < 0] = late["check"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
     numbered = pl.Series(codes)
     check = numbered.set(numbered < 0, None).cast(pl.UInt8).cat.to(names)
-    return Loop(pairs.with_columns(check=check), late)
+    return pairs.with_columns(check=check), late
 
 
 def first_failed(failed: IntArray) -> IntArray:

@@ -10,7 +10,8 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import ranking
 from brokerlab.brokerage.analysis_jobs.facts import World
-from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.analysis_jobs.late import late_reasons, mark_reasons
+from brokerlab.brokerage.check import Check, Reason
 from brokerlab.brokerage.production_jobs.ranking import shares
 
 KEYS = ("jeditaskid", "snapshot", "panda_queue")
@@ -23,10 +24,12 @@ class Loop:
     """What one locality loop decided.
 
     Attributes:
+        number: 1: with locality; 2: without.
         pairs: ``t, q, failed, check``, sorted by t, q.
         late: What :func:`~.ranking.ranked` says of the pairs that no single check removed.
     """
 
+    number: int
     pairs: pl.DataFrame
     late: pl.DataFrame
 
@@ -62,6 +65,16 @@ class AnalysisDecisions:
     checks: tuple[Check, ...]
     world: World
 
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Every reason for which a queue may be skipped, in order; ``notincluded`` is there twice, of single queues first."""
+        return (*self.checks, *late_reasons(self.world.rules, self.world.settings))
+
+    @property
+    def marks(self) -> tuple[Reason, ...]:
+        """Why queues are marked problematic, and skipped as ``badsite``."""
+        return mark_reasons(self.world.rules, self.world.settings)
+
     def to_frame(self) -> pl.DataFrame:
         """Return the decisions on queues."""
         return self.queues
@@ -96,8 +109,9 @@ def put_together(
     again = second.pairs.select("t").unique()
 
     def parts(frame: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-        one, two = getattr(first, frame), getattr(second, frame)
-        one, two = one.with_columns(loop=pl.lit(1)), two.with_columns(loop=pl.lit(2))
+        one, two = (
+            getattr(loop, frame).with_columns(loop=pl.lit(loop.number)) for loop in (first, second)
+        )
         last = pl.concat([one.join(again, on="t", how="anti"), two]).sort("t", "q")
         return last, one.join(again, on="t", how="semi")
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.endpoints import endpoint_facts, in_scope
-from brokerlab.brokerage.analysis_jobs.lists import with_lists
+from brokerlab.brokerage.analysis_jobs.lists import pools, with_lists
 from brokerlab.brokerage.analysis_jobs.locality import locality
 from brokerlab.brokerage.analysis_jobs.queue_facts import queue_facts
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings, ThrottleSettings
 from brokerlab.brokerage.analysis_jobs.sides import QUEUED, build, with_ids
 from brokerlab.brokerage.analysis_jobs.task_facts import CLASS_A, task_facts
-from brokerlab.brokerage.analysis_jobs.throttle import PASS, throttled
+from brokerlab.brokerage.analysis_jobs.throttle import CLASS_AGE_MIN, PASS, fresh, throttled
 from brokerlab.brokerage.inputs.data import input_totals
 from brokerlab.brokerage.inputs.frames import for_tasks
 from brokerlab.brokerage.production_jobs.counts import spread
@@ -54,6 +54,7 @@ class World:
         outcomes: ``t, throttle, outcome`` of tasks that end before any queue is looked at.
         throttle: See :func:`~.throttle.throttle`.
         ids: The numbers by which facts are keyed.
+        pool: The queues among which the check of locality looks for the input, see :func:`~.lists.pools`.
     """
 
     tables: Tables
@@ -66,6 +67,7 @@ class World:
     outcomes: pl.DataFrame
     throttle: pl.DataFrame
     ids: Ids
+    pool: pl.DataFrame
 
 
 def prepare(
@@ -96,7 +98,8 @@ def prepare(
     tasks = with_lists(tasks, queues, readers, rules=rules)
     tasks, queues, ids = with_ids(tasks, queues)
     tasks = _with_shares(tasks, state)
-    tasks, data = with_input(tasks, state, ids, config)
+    tasks, pool = pools(tasks, queues, ids, rules=rules)
+    tasks, data = with_input(tasks, state, ids, pool, config)
     held = throttled(tables, rules=rules, settings=ThrottleSettings.of(config))
     outcomes = ended(tasks, held)
     places = endpoint_facts(tables["queue_endpoints"], tables["storage_endpoints"], snapshots)
@@ -112,7 +115,7 @@ def prepare(
         sides=(data, home, *sides),
     )
     return World(
-        tables, rules, matching, config, settings, facts, tasks, outcomes, held, ids
+        tables, rules, matching, config, settings, facts, tasks, outcomes, held, ids, pool
     )  # fmt: skip
 
 
@@ -138,26 +141,29 @@ def _with_shares(tasks: pl.DataFrame, state: Tables) -> pl.DataFrame:
         running=pl.col("njobs").filter(status == "running").sum(),
     )  # fmt: skip
     ratio = pl.when(pl.col("running") > 0).then(pl.col("waiting") / pl.col("running"))
-    classes = state["task_class"].unique(["jeditaskid", "snapshot"], keep="last")
+    classes = state["task_class"].unique(
+        ["jeditaskid", "snapshot"], keep="last", maintain_order=True
+    )
     return (
         tasks.join(
             sums.select("snapshot", "t_gshare", t_grand=ratio),
             on=["snapshot", "t_gshare"], how="left", nulls_equal=True,
         )
         .join(
-            classes.select("jeditaskid", "snapshot", t_class="class"),
+            classes.select("jeditaskid", "snapshot", "timestamp", t_class="class"),
             on=["jeditaskid", "snapshot"], how="left",
         )
-        .with_columns(pl.col("t_class").fill_null(CLASS_A))
+        .with_columns(pl.when(fresh(CLASS_AGE_MIN)).then("t_class").fill_null(CLASS_A).alias("t_class"))
+        .drop("timestamp")
         .sort("t")
     )  # fmt: skip
 
 
 def with_input(
-    tasks: pl.DataFrame, state: Tables, ids: Ids, config: Config
+    tasks: pl.DataFrame, state: Tables, ids: Ids, pool: pl.DataFrame, config: Config
 ) -> tuple[pl.DataFrame, Side]:
     """Add the size of the input and where it is."""
-    found = locality(tasks, state, config=config)
+    found = locality(tasks, state, pool=pool, config=config)
     totals = input_totals(
         tasks.select("jeditaskid").unique(), state["datasets"], state["files"]
     ).rename({"total": "t_total", "nfiles": "t_nfiles"})

@@ -13,10 +13,9 @@ import narwhals.stable.v2 as nw
 from brokerlab.brokerage.analysis_jobs.ranking import LEAST_CAP
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
-from brokerlab.brokerage.check import Check, Kind, Reason
+from brokerlab.brokerage.check import Kind, Reason
 from brokerlab.brokerage.production_jobs.expressions import at_least_one, col
-from brokerlab.brokerage.production_jobs.late import COMPLETENESS_KEYS, MIN_WEIGHT_KEY
-from brokerlab.gdpconfig import Config
+from brokerlab.brokerage.production_jobs.late import MIN_WEIGHT_KEY
 
 CHAPTER = "analysis-job-brokerage.md "
 CAP_KEYS = (
@@ -53,20 +52,6 @@ def place_of(key: str) -> str:
 def weight_keys(rules: AnalysisRules) -> tuple[str, ...]:
     """Return the gdpconfig keys that the weight in use reads: none, or those of max_q_len."""
     return () if rules.basic_weight == "original" else ("BASE_QUEUE_LENGTH_PER_PQ", *LENGTH_KEYS)
-
-
-def keys_of(rules: AnalysisRules, checks: tuple[Check, ...]) -> tuple[str, ...]:
-    """Return the gdpconfig keys that the brokerage reads, as the catalogue writes them.
-
-    Args:
-        rules: Rule set.
-        checks: The checks of single queues.
-    """
-    settings = AnalysisSettings.of(Config.empty())
-    reasons = (*checks, *late_reasons(rules, settings), *mark_reasons(rules, settings))
-    found = [key for reason in reasons for key in reason.keys]
-    before = (*CAP_KEYS, *CLASS_KEYS, *COMPLETENESS_KEYS, *RELAXATION_KEYS)
-    return tuple(dict.fromkeys([*before, *found, *weight_keys(rules)]))
 
 
 def late_reasons(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Reason, ...]:
@@ -131,16 +116,15 @@ def mark_reasons(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Reas
     return (
         _late(
             "5", "user_queue",
-            "{u_queued} jobs of user {t_user} wait there, and the stabilizer lets {max_q_len} wait: {nq_max} jobs of the "
-            "share (nQ_max) x {percent} % for this user, or a least number",
+            "{u_queued} jobs of user {t_user} wait there, more than the {max_q_len} that the stabilizer lets wait "
+            "(max_q_len)",
             f"{stabilized} t_user t_merging", keys=STABILIZER_KEYS, kind="temporary",
-            numbers={"percent": 100 * col("user_share")},
         ),
         _late(
             "4.14", "bad_jobs",
             f"{{x_failed}} jobs of the task failed there lately and {{x_closed}} were closed, {{bad}} together, {compared} "
             "{limit} (the larger of twice the {x_finished} finished ones and {least})",
-            "x_failed x_closed x_finished" + ("" if all_bad else " looked_at t_merging"),
+            "x_failed x_closed x_finished t_merging" + ("" if all_bad else " looked_at"),
             keys=(BAD_JOBS_KEY,) if all_bad else (BAD_JOBS_KEY, *EXEMPT_KEYS), kind="temporary",
             numbers={
                 "bad": bad, "least": least,

@@ -27,8 +27,8 @@ def with_lists(
 
     Returns:
         The tasks with ``t_home`` (parent of the queue that ``site`` names; null: not pre-assigned), the lists in
-        force, ``t_has_list`` (the task may use some queues only), ``t_named`` (it names them itself), ``t_listed`` (it
-        does, or is pre-assigned), ``t_auto`` and ``t_list_key``.
+        force, ``t_has_list`` (the task may use some queues only), ``t_named`` (it names them itself), ``t_auto`` and
+        ``t_list_key``.
     """
     names = pl.concat(
         [
@@ -62,7 +62,6 @@ def with_lists(
         t_named=named,
         t_preassigned=pl.col("t_home").is_not_null(),
         t_has_list=included.is_not_null(),
-        t_listed=pl.col("t_home").is_not_null() | named,
         t_auto=included.list.contains(AUTO).fill_null(value=False),
         t_list_key=pl.struct("t_included", "t_excluded").struct.json_encode(),
     )

@@ -33,13 +33,16 @@ class Locality:
     queues: pl.DataFrame
 
 
-def locality(tasks: pl.DataFrame, tables: dict[str, pl.DataFrame], *, config: Config) -> Locality:
-    """Find the queues that hold the input.
+def locality(
+    tasks: pl.DataFrame, tables: dict[str, pl.DataFrame], *, pool: pl.DataFrame, config: Config
+) -> Locality:
+    """Find the queues that hold the input, among those that the check is asked of.
 
     Args:
         tasks: Facts of tasks: ``t, jeditaskid, snapshot, t_uses_vp, t_incomplete_allowed, t_home`` (parent of the
-            queue it is pre-assigned to).
+            queue it is pre-assigned to), ``t_pool``.
         tables: The input tables.
+        pool: ``t_pool, parent``: the queues looked at, by the task's number of its kind of pool.
         config: The configuration.
     """
     wanted = tasks.select("jeditaskid").unique()
@@ -50,10 +53,10 @@ def locality(tasks: pl.DataFrame, tables: dict[str, pl.DataFrame], *, config: Co
     asked = (
         for_tasks(names, wanted)
         .join(flags.unique(["jeditaskid", "datasetname"]), on=["jeditaskid", "datasetname"], how="left")
-        .join(tasks.select("t", *KEY, "t_uses_vp", "t_home"), on="jeditaskid")
+        .join(tasks.select("t", *KEY, "t_uses_vp", "t_home", "t_pool"), on="jeditaskid")
     )  # fmt: skip
-    copies = _copies(asked, tables)
-    asked = _with_distributed(asked, copies)
+    copies = _copies(asked, tables, pool)
+    asked = _with_distributed(asked, copies, tables)
     about = _about(tasks, asked, tables, config)
     uses = about.select("t", t_vp=pl.col("t_uses_vp") & ~pl.col("t_distributed"))
     lists = _lists(copies.join(uses, on="t"), asked)
@@ -71,37 +74,52 @@ def locality(tasks: pl.DataFrame, tables: dict[str, pl.DataFrame], *, config: Co
     )
 
 
-def _copies(asked: pl.DataFrame, tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
-    """Return the copies of the datasets at the input endpoints of queues; the last record of an endpoint counts."""
+def _records(asked: pl.DataFrame, tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
+    """Return the last record of each dataset at each endpoint, with ``whole``: no file is missing."""
     records = tables["replicas"].with_columns(
-        whole=(pl.col("found") == pl.col("total")).fill_null(value=False)
+        whole=(pl.col("found") == pl.col("total")).fill_null(value=False),
+        vp=pl.col("vp").fill_null(value=False) | pl.col("ddm_endpoint_name").str.ends_with(VP),
     )
     own = records.select("jeditaskid", "datasetname", "ddm_endpoint_name", "whole", "vp")
-    spread = for_tasks(own, asked.select("jeditaskid").unique()).unique(
+    return for_tasks(own, asked.select("jeditaskid").unique()).unique(
         ["jeditaskid", "datasetname", "ddm_endpoint_name"], keep="last", maintain_order=True
     )
+
+
+def _copies(
+    asked: pl.DataFrame, tables: dict[str, pl.DataFrame], pool: pl.DataFrame
+) -> pl.DataFrame:
+    """Return the copies of the datasets at the input endpoints of the queues looked at."""
     places = in_scope(tables["queue_endpoints"]).filter(pl.col("direction") == "input").select(
         "ddm_endpoint_name", parent="panda_queue", tape=pl.col("is_tape").fill_null(value=False)
     )  # fmt: skip
     return (
-        asked.select("t", "jeditaskid", "datasetname", "said", "t_uses_vp")
-        .join(spread, on=["jeditaskid", "datasetname"])
+        asked.select("t", "t_pool", "jeditaskid", "datasetname", "said", "t_uses_vp")
+        .join(_records(asked, tables), on=["jeditaskid", "datasetname"])
         .join(places.unique(), on="ddm_endpoint_name")
-        .with_columns(
-            vp=pl.col("vp").fill_null(value=False) | pl.col("ddm_endpoint_name").str.ends_with(VP)
-        )
+        .join(pool, on=["t_pool", "parent"], how="semi")
         .with_columns(disk=~pl.col("tape") & ~pl.col("vp"))
     )
 
 
-def _with_distributed(asked: pl.DataFrame, copies: pl.DataFrame) -> pl.DataFrame:
-    """Add which datasets are distributed, and which have a truly complete copy on disk."""
-    whole = copies.group_by("t", "datasetname").agg(
-        somewhere=pl.col("whole").any(), on_disk=(pl.col("whole") & pl.col("disk")).any()
-    )
-    joined = asked.join(whole, on=["t", "datasetname"], how="left").with_columns(
-        pl.col("somewhere", "on_disk").fill_null(value=False)
-    )
+def _with_distributed(
+    asked: pl.DataFrame, copies: pl.DataFrame, tables: dict[str, pl.DataFrame]
+) -> pl.DataFrame:
+    """Add which datasets are distributed, and which have a truly complete copy on some disk."""
+    at_queues = copies.group_by("t", "datasetname").agg(somewhere=pl.col("whole").any())
+    tape = storage_of(tables["queue_endpoints"], tables["storage_endpoints"]).select(
+        "ddm_endpoint_name", tape=pl.col("is_tape").fill_null(value=False)
+    ).unique("ddm_endpoint_name", keep="last", maintain_order=True)  # fmt: skip
+    plain = _records(asked, tables).filter(pl.col("whole") & ~pl.col("vp"))
+    on_disk = plain.join(tape, on="ddm_endpoint_name").filter(~pl.col("tape"))
+    joined = (
+        asked.join(at_queues, on=["t", "datasetname"], how="left")
+        .join(
+            on_disk.select("jeditaskid", "datasetname", on_disk=pl.lit(value=True)).unique(),
+            on=["jeditaskid", "datasetname"], how="left",
+        )
+        .with_columns(pl.col("somewhere", "on_disk").fill_null(value=False))
+    )  # fmt: skip
     named = pl.col("datasetname").str.ends_with(CONTAINER)
     return joined.with_columns(distributed=named | (pl.col("said") & ~pl.col("somewhere")))
 

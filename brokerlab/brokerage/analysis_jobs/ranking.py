@@ -168,7 +168,8 @@ def _final(frame: pl.DataFrame, rules: AnalysisRules, asked: Remove) -> pl.DataF
         .select("t", "q", place=pl.int_range(1, pl.len() + 1).over("t").cast(pl.Int64))
     )
     frame = frame.join(order, on=["t", "q"], how="left", maintain_order="left")
-    several = pl.max_horizontal("t_n_data", "t_nsites")
+    with_data = pl.when("t_local").then("t_n_data").otherwise(0)  # nobody without locality (4.10)
+    several = pl.max_horizontal(with_data, "t_nsites")
     most = (
         pl.when("t_distributed").then(MANY)
         .when(pl.col("t_nsites") > 1).then(several)

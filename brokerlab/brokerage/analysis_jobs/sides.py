@@ -77,9 +77,14 @@ def build(
         *_shares(tasks, state, ids),
         *_users(tasks, state, ids),
         _ended(tasks, state, ids),
-        inputs(tasks, state, ids),
+        inputs(tasks, state | {"file_locations": _without_cache(state["file_locations"])}, ids),
         _files(tasks, state, ids),
     )
+
+
+def _without_cache(places: pl.DataFrame) -> pl.DataFrame:
+    """Return where files are, without caches: the data factor counts local disk (6.4)."""
+    return places.filter(pl.col("kind") != "cache")
 
 
 def _state(tasks: pl.DataFrame, state: Tables, ids: Ids) -> Side:
@@ -222,13 +227,14 @@ def _files(tasks: pl.DataFrame, state: Tables, ids: Ids) -> Side:
     wanted = tasks.select("jeditaskid").unique()
     key = ["jeditaskid", "datasetname"]
     number = for_tasks(state["files"], wanted).group_by(key).agg(n=pl.col("lfn").n_unique())
-    places = for_tasks(state["file_locations"], wanted).filter(pl.col("kind").is_in(WITH_TAPE))
+    places = for_tasks(state["file_locations"], wanted)
+    own = pl.col("kind").is_in(WITH_TAPE)  # what is read from elsewhere is not there
     whole = (
         places.group_by(*key, "panda_queue", "kind")
         .agg(here=pl.col("lfn").n_unique())
         .join(number, on=key)
         .group_by(*key, "panda_queue")
-        .agg(whole=(pl.col("here") >= pl.col("n")).any())
+        .agg(whole=(own & (pl.col("here") >= pl.col("n"))).any())
         .group_by("jeditaskid", parent="panda_queue")
         .agg(x_whole=pl.col("whole").all())
     )

@@ -91,5 +91,5 @@ def _bad(rules: AnalysisRules, settings: AnalysisSettings) -> pl.Expr:
         2 * pl.col("x_finished"), pl.lit(settings.min_bad_jobs, dtype=pl.Int64)
     )
     if rules.bad_jobs_mode == "all":
-        return bad >= limit
+        return (bad >= limit) & ~pl.col("t_merging")
     return (bad > limit) & ~pl.col("t_merging") & pl.col("looked_at")

@@ -54,7 +54,7 @@ def throttle(
 
     Returns:
         One row per task, sorted by ``jeditaskid, snapshot``: ``throttle`` (the first rule of :data:`OUTCOMES` that
-        holds; null: none), ``outcome``, and what was compared: ``usage_pct`` (U), ``used_fraction`` (r), ``class``,
+        holds; null: none), ``outcome``, and what was compared: ``unit`` (user or working group), ``usage_pct`` (U), ``used_fraction`` (r), ``class``,
         ``nrunjobs``, ``nqueuedjobs``, ``nruncores``, ``nqueuedcores``, ``cap_jobs``, ``cap_cores`` (null: no cap).
 
     Raises:
@@ -105,7 +105,7 @@ def throttled(
     )
     outcome = pl.col("throttle").replace_strict(OUTCOMES, default=PASS, return_dtype=pl.String)
     return found.select(
-        *KEYS, "throttle", "usage_pct", "used_fraction", "class", *TOTALS, "cap_jobs", "cap_cores",
+        *KEYS, "throttle", "unit", "usage_pct", "used_fraction", "class", *TOTALS, "cap_jobs", "cap_cores",
         outcome=outcome,
     ).sort(KEYS)  # fmt: skip
 
@@ -134,7 +134,7 @@ def _rules() -> dict[str, pl.Expr]:
     }
 
 
-def _fresh(minutes: int) -> pl.Expr:
+def fresh(minutes: int) -> pl.Expr:
     """Tell which metrics are young enough at the instant; without a time they are."""
     old = (pl.col("at") - pl.col("timestamp")) > pl.duration(minutes=minutes)
     return ~old.fill_null(value=False)
@@ -175,7 +175,7 @@ def _with_class(frame: pl.DataFrame, state: Mapping[str, pl.DataFrame]) -> pl.Da
     rows = state["task_class"].unique(KEYS, keep="last", maintain_order=True)
     joined = frame.join(rows, on=KEYS, how="left")
     return joined.with_columns(
-        pl.when(_fresh(CLASS_AGE_MIN)).then("class").alias("class")
+        pl.when(fresh(CLASS_AGE_MIN)).then("class").alias("class")
     ).drop("timestamp")  # fmt: skip
 
 
@@ -190,7 +190,7 @@ def _with_usage(frame: pl.DataFrame, usage: pl.DataFrame, *, rules: AnalysisRule
         )
         frame = frame.join(
             rows.select("snapshot", "timestamp", **{name: column}), on="snapshot", how="left"
-        ).with_columns(pl.when(_fresh(USAGE_AGE_MIN)).then(100 * pl.col(name)).alias(name))
+        ).with_columns(pl.when(fresh(USAGE_AGE_MIN)).then(100 * pl.col(name)).alias(name))
         frame = frame.drop("timestamp")
     least = pl.min_horizontal("own", "equivalent") if rules.use_l1_share else pl.col("own")
     return frame.with_columns(usage_pct=pl.when(pl.col("own").is_not_null()).then(least))
@@ -203,7 +203,7 @@ def _with_user(
     rows = users.unique(["snapshot", "user"], keep="last", maintain_order=True)
     joined = frame.join(rows, on=["snapshot", "user"], how="left")
     joined = solid(joined.with_columns(threshold=pl.lit(float(settings.threshold_a))))
-    known = _fresh(USER_AGE_MIN) & pl.col("rem_slots_a").is_not_null()
+    known = fresh(USER_AGE_MIN) & pl.col("rem_slots_a").is_not_null()
     used = 1 - pl.col("rem_slots_a") / pl.col("threshold")
     return joined.with_columns(used_fraction=pl.when(known).then(used).otherwise(HALF)).drop(
         "timestamp"

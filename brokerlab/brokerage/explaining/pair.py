@@ -1,14 +1,15 @@
-"""What is known of one (task, queue) pair of the job brokerage, put into the clauses of its checks."""
+"""What is known of one (task, queue) pair of a brokerage of queues, put into the clauses of its checks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from brokerlab.brokerage.analysis_jobs.facts import World as AnalysisWorld
 from brokerlab.brokerage.check import Reason
 from brokerlab.brokerage.explaining.answer import Obstacle, obstacle, setting
 from brokerlab.brokerage.production_jobs.again import facts_of, place_of
@@ -25,12 +26,14 @@ class Pair:
         t: Number of the task.
         q: Number of the queue.
         late: The queue's row of :func:`~.ranking.ranked`; empty frame: it did not come so far.
+        place_of: Key to ``app/component`` where the brokerage looks it up.
     """
 
-    world: World
+    world: World | AnalysisWorld
     t: int
     q: int
     late: pl.DataFrame
+    place_of: Callable[[str], str] = place_of
 
     def obstacles(self, reasons: Sequence[Reason]) -> list[Obstacle]:
         """Return the reasons with the numbers of this pair."""
@@ -41,7 +44,7 @@ class Pair:
         for reason in reasons:
             told = nw.from_native(known).with_columns(**reason.numbers).to_native()
             settings = [
-                setting(self.world.config, key, place_of(key), scope) for key in reason.keys
+                setting(self.world.config, key, self.place_of(key), scope) for key in reason.keys
             ]
             found.append(obstacle(reason, reason.clause(told.row(0, named=True)), settings))
         return found

@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.check import Reason
 from brokerlab.brokerage.explaining import weights
-from brokerlab.brokerage.explaining.answer import Explanation, Obstacle
+from brokerlab.brokerage.explaining.answer import Explanation
+from brokerlab.brokerage.explaining.case import NOT_LOOKED_AT, Case, others
 from brokerlab.brokerage.explaining.links import LINK, link
 from brokerlab.brokerage.explaining.pair import Pair
-from brokerlab.brokerage.explaining.selection import Subject, subject
+from brokerlab.brokerage.explaining.selection import subject
 from brokerlab.brokerage.production_jobs.decisions import Decisions
-from brokerlab.brokerage.production_jobs.late import late_reasons
 from brokerlab.brokerage.production_jobs.recipe import Recipe
 from brokerlab.brokerage.production_jobs.weights import product
 from brokerlab.brokerage.production_jobs.what_if import LAST, Waived, peeled
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.brokerage.words import counted, listed, number, worded
-
-_NEAR = 3
+from brokerlab.brokerage.words import counted, number
 
 
 @dataclass(frozen=True)
-class _Case:
-    """The question: a task of decisions, and the queue asked about."""
+class _Case(Case):
+    """The question about decisions of the job brokerage."""
 
     decisions: Decisions
-    who: Subject
-    name: str
-
-    def answer(
-        self, outcome: str, *sentences: str, check: str | None = None, **more: Any
-    ) -> Explanation:
-        return Explanation(
-            self.who.jeditaskid, self.who.snapshot, self.name, outcome, check, sentences, **more
-        )
 
     def link(self, found: Waived) -> str:
         """Return what is known of the link from the queue's storage to the nucleus."""
@@ -60,43 +47,23 @@ def explain_queue(
     decisions: Decisions, jeditaskid: int, panda_queue: str, snapshot: int | None = None
 ) -> Explanation:
     """Answer why a task was, or was not, sent to a queue; see :func:`brokerlab.brokerage.explain`."""
-    who = subject(decisions.tasks, jeditaskid, snapshot)
-    case = _Case(decisions, who, panda_queue)
-    queues = decisions.world.facts.queues
-    if panda_queue not in set(queues["panda_queue"]):
-        return _unknown(case)
-    if who.row["outcome"] in ENDED:
+    case = _Case(panda_queue, subject(decisions.tasks, jeditaskid, snapshot), decisions)
+    if not case.exists:
+        return case.unknown()
+    if case.who.row["outcome"] in ENDED:
         return _ended(case)
-    task = decisions.world.facts.tasks.filter(
-        pl.col("jeditaskid") == jeditaskid, pl.col("snapshot") == who.snapshot
-    ).row(0, named=True)
-    rows = queues.filter(pl.col("panda_queue") == panda_queue)
-    if queues["q_version"].n_unique() > 1:
-        rows = rows.filter(pl.col("q_version") == task["t_version"])
-    decided = decisions.queues.filter(
-        pl.col("jeditaskid") == jeditaskid,
-        pl.col("snapshot") == who.snapshot,
-        pl.col("panda_queue") == panda_queue,
-    )
-    if not decided.height:
+    task, rows = case.asked()
+    check = case.decided()
+    if check == NOT_LOOKED_AT:
         return _not_a_candidate(case, task, rows)
     found = peeled(decisions, task["t"], rows["q"][0])
-    if decided["check"][0] is None:
-        return _candidate(case, found)
-    return _skipped(case, found)
+    return _candidate(case, found) if check is None else _skipped(case, found)
 
 
 ENDED = {
     "unknown_nucleus": "its nucleus is not known",
     "input_incomplete": "its input is complete nowhere",
 }
-
-
-def _unknown(case: _Case) -> Explanation:
-    names = case.decisions.world.facts.queues["panda_queue"].unique().to_list()
-    close = difflib.get_close_matches(case.name, names, n=_NEAR)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"{len(names)} queues are known."
-    return case.answer("unknown", f"There is no queue {case.name}; {hint}")
 
 
 def _ended(case: _Case) -> Explanation:
@@ -111,89 +78,37 @@ def _ended(case: _Case) -> Explanation:
 
 
 def _not_a_candidate(case: _Case, task: dict[str, Any], rows: pl.DataFrame) -> Explanation:
-    def answer(*sentences: str) -> Explanation:
-        return case.answer("not_a_candidate", *sentences)
-
+    said = case.not_there(rows, "production", "q_production")
+    if said is not None:
+        return said
     head = f"{case.who.text} was not sent to {case.name}:"
-    if not rows.height:
-        return answer(f"{head} the queue did not exist at that instant.")
-    queue = rows.row(0, named=True)
-    if queue["is_unified"]:
-        queues = case.decisions.world.facts.queues
-        children = queues.filter(
-            (pl.col("parent") == case.name) & (pl.col("panda_queue") != case.name)
-        )
-        names = sorted(children["panda_queue"].unique())
-        ask = (
-            f"Its pseudo-queues are {listed(names)}: ask about one of them."
-            if names
-            else "It has none."
-        )
-        return answer(
-            f"{head} it is a unified queue, jobs are brokered to its pseudo-queues.",
-            ask,
-            *_of_children(case, names),
-        )
-    if not queue["q_production"]:
-        return answer(
-            f"{head} it runs no production (type {worded(queue['type'])}, no grandly_unified in catchall)."
-        )
-    given = case.decisions.world.tables["tasks"].filter(
-        pl.col("jeditaskid") == case.who.jeditaskid,
-        pl.col("snapshot").fill_null(0) == case.who.snapshot,
-    ).row(0, named=True)  # fmt: skip
+    given = case.who.rows(case.decisions.world.tables["tasks"]).row(0, named=True)
     if given["preassigned_site"]:
-        return answer(
+        return case.not_a_candidate(
             f"{head} merging stays at {given['preassigned_site']}, where the files to merge are, and at queues that "
             "read its output storage."
         )
     if task["t_listed"]:
-        return answer(f"{head} the task is pre-assigned to {given['site']} (site).")
-    return answer(f"{head} it is not among the queues looked at for this task.")
-
-
-def _of_children(case: _Case, names: list[str]) -> list[str]:
-    """Return what became of the pseudo-queues, a line each."""
-    rows = case.decisions.queues.filter(
-        pl.col("jeditaskid") == case.who.jeditaskid,
-        pl.col("snapshot") == case.who.snapshot,
-        pl.col("panda_queue").cast(pl.String).is_in(names),
-    )
-    return [
-        f"  {name}: {'candidate' if check is None else f'skipped by {check}'}"
-        for name, check in rows.select("panda_queue", "check").iter_rows()
-    ]
+        return case.not_a_candidate(f"{head} the task is pre-assigned to {given['site']} (site).")
+    return case.not_a_candidate(f"{head} it is not among the queues looked at for this task.")
 
 
 def _skipped(case: _Case, found: Waived) -> Explanation:
     """Tell the reason, then all else that stands in the way."""
     world = case.decisions.world
-    reasons: dict[str, Reason] = {
-        reason.name: reason
-        for reason in (*case.decisions.checks, *late_reasons(world.rules, world.settings))
-    }
+    reasons = {reason.name: reason for reason in case.decisions.reasons}
     pair = Pair(world, found.t, found.q, found.late)
     obstacles = pair.obstacles([reasons[name] for name in found.checks])
     first = obstacles[0]
     sentences = [f"{case.who.text} {case.not_sent} {case.name}: {first.text}."]
     if first.kind == "temporary":
         sentences.append("This is a temporary problem: it may be gone at the next brokerage.")
-    sentences += _others(obstacles[1:])
+    sentences += others(obstacles[1:])
     if not world.hint:
         sentences.append(_then(found))
     return case.answer(
         "skipped", *sentences, *case.who.again(), check=first.check, obstacles=tuple(obstacles)
     )
-
-
-def _others(obstacles: list[Obstacle]) -> list[str]:
-    if not obstacles:
-        return ["No other check stands in the way."]
-    lines = [
-        f"  - {each.text}{', temporary' if each.kind == 'temporary' else ''}" for each in obstacles
-    ]
-    verb = "stands" if len(obstacles) == 1 else "stand"
-    return [f"{counted(len(obstacles), 'other check')} {verb} in the way as well:", *lines]
 
 
 def _then(found: Waived) -> str:

@@ -44,6 +44,11 @@ class Subject:
         when = f" on {at:%Y-%m-%d at %H:%M}" if at and self.n_instants > 1 else ""
         return f"Task {self.jeditaskid}{when}"
 
+    def rows(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows of a table that are about the task at the instant."""
+        same = pl.col("snapshot").fill_null(0) == self.snapshot
+        return frame.filter(pl.col("jeditaskid") == self.jeditaskid, same)
+
     def again(self) -> list[str]:
         """Return the remark that there are other instants."""
         if self.chosen or self.n_instants == 1:

@@ -6,10 +6,12 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.explaining.answer import TaskExplanation
 from brokerlab.brokerage.explaining.nuclei import ENDED as NUCLEUS_ENDED
 from brokerlab.brokerage.explaining.queues import ENDED as QUEUE_ENDED
 from brokerlab.brokerage.explaining.selection import Subject, subject
+from brokerlab.brokerage.explaining.user_tasks import user_ending, user_remarks
 from brokerlab.brokerage.funnels import funnel_of
 from brokerlab.brokerage.obstacles import what_would_help
 from brokerlab.brokerage.production_jobs.decisions import TEMPORARY
@@ -29,7 +31,10 @@ def explain_one_task(
     seen = view(decisions).of_tasks(one)
     table = funnel_of(seen).filter(pl.col("n_pairs") > 0)
     looked_at = seen.pairs.height
-    sentences = [_head(who, seen), *_removed(table, looked_at, seen)]
+    sentences = [_head(decisions, who, seen)]
+    if isinstance(decisions, AnalysisDecisions):
+        sentences += user_remarks(decisions, who)
+    sentences += _removed(table, looked_at, seen)
     if who.row["outcome"] not in PLACED and looked_at:
         sentences += _hints(decisions, who)
     return TaskExplanation(
@@ -41,7 +46,7 @@ def explain_one_task(
     )
 
 
-def _head(who: Subject, seen: View) -> str:
+def _head(decisions: AnyDecisions, who: Subject, seen: View) -> str:
     row = who.row
     if row["outcome"] == "nucleus":
         if row["already_assigned"]:
@@ -58,11 +63,17 @@ def _head(who: Subject, seen: View) -> str:
         if row["pending_until"]
         else ""
     )
-    why = {**NUCLEUS_ENDED, **QUEUE_ENDED, "no_candidates": "nothing passed all checks"}[
-        row["outcome"]
-    ]
-    detail = f": {row['detail']}" if row.get("detail") else ""
-    return f"{who.text} finds no place: {why} ({row['outcome']}){detail}{_stage(row)}.{until}"
+    return f"{who.text} finds no place: {_ending(decisions, who)}{_stage(row)}.{until}"
+
+
+def _ending(decisions: AnyDecisions, who: Subject) -> str:
+    """Say in a clause why a task found no place."""
+    if isinstance(decisions, AnalysisDecisions):
+        return user_ending(decisions, who)
+    outcome = who.row["outcome"]
+    why = {**NUCLEUS_ENDED, **QUEUE_ENDED, "no_candidates": "nothing passed all checks"}[outcome]
+    detail = f": {who.row['detail']}" if who.row.get("detail") else ""
+    return f"{why} ({outcome}){detail}"
 
 
 def _stage(row: dict[str, Any]) -> str:

@@ -22,7 +22,6 @@ from brokerlab.brokerage.production_jobs.late import (
     MIN_WEIGHT_KEY,
     NETWORK_KEYS,
     THRESHOLD_KEYS,
-    late_reasons,
     weight_keys,
 )
 from brokerlab.brokerage.production_jobs.nucleus import link_side, network_acts
@@ -48,10 +47,9 @@ def facts_of(facts: Facts, tasks: pl.DataFrame) -> Facts:
 
 def keys_read(decisions: Decisions) -> tuple[str, ...]:
     """Return the gdpconfig keys that decisions of these rules read, as the catalogue writes them."""
-    world = decisions.world
-    reasons = (*decisions.checks, *late_reasons(world.rules, world.settings))
-    found = [key for reason in reasons for key in reason.keys]
-    return tuple(dict.fromkeys([*COMPLETENESS_KEYS, *found, *weight_keys(world.rules)]))
+    found = [key for reason in decisions.reasons for key in reason.keys]
+    weight = weight_keys(decisions.world.rules)
+    return tuple(dict.fromkeys([*COMPLETENESS_KEYS, *found, *weight]))
 
 
 def with_config(world: World, config: Config) -> World:

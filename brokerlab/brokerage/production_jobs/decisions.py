@@ -8,9 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.check import Check, Reason
 from brokerlab.brokerage.production_jobs import ranking
 from brokerlab.brokerage.production_jobs.facts import World
+from brokerlab.brokerage.production_jobs.late import late_reasons
 from brokerlab.brokerage.production_jobs.pairs import Facts, positions
 
 PENDING_MIN = 60
@@ -71,6 +72,11 @@ class Decisions:
         tasks = _of_tasks(world, pl.concat(summed), steps)
         told = pl.concat(weighed) if weighed else pl.DataFrame()
         return cls(pl.concat(queues), told, tasks, tuple(checks), world)
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Every reason for which a queue may be skipped, in order."""
+        return (*self.checks, *late_reasons(self.world.rules, self.world.settings))
 
     def to_frame(self) -> pl.DataFrame:
         """Return the decisions on queues."""

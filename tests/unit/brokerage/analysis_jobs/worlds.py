@@ -30,7 +30,12 @@ def random_world(seed: int, n_tasks: int = 30, n_queues: int = 18) -> World:
     world.add("gshare_usage", gshare=SHARE, usage_perc=0.93)
     world.add("user_eval", user="bob", rem_slots_a=10.0, rem_slots_b=0.0)
     for user, jobs in zip(USERS, (50, 900, 300), strict=True):
-        counts = {"nrunjobs": jobs, "nqueuedjobs": 2 * jobs, "nruncores": jobs, "nqueuedcores": jobs}
+        counts = {
+            "nrunjobs": jobs,
+            "nqueuedjobs": 2 * jobs,
+            "nruncores": jobs,
+            "nqueuedcores": jobs,
+        }
         world.add("user_totals", origusername=user, **counts)
     return world
 
