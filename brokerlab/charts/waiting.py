@@ -1,15 +1,17 @@
 """Charts of waiting and its limits, one function each; every frame is aggregated already.
 
-Intervals are drawn wherever there are any; red is what is interrupted for nothing, blue the waiting that a rule ends.
+Intervals are drawn wherever there are any.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import altair as alt
 import polars as pl
 
 from brokerlab.charts.frames import need, percent
-from brokerlab.charts.theme import CURRENT, GRID, INK, LIMIT, OTHER, PROPOSED, SOFT, WIDTH, title
+from brokerlab.charts.theme import BARE, CURRENT, GRID, INK, OTHER, PROPOSED, SOFT, WIDTH, title
 
 Chart = alt.LayerChart | alt.FacetChart
 """What a layered chart is to the type checker."""
@@ -24,13 +26,15 @@ __all__ = [
 ]
 ROW = 22
 """Height of a line of a chart [px]."""
+SHORT = "datum.value >= 1e6 ? datum.value / 1e6 + 'M' : datum.value >= 1e4 ? datum.value / 1e3 + 'k' : datum.value"
+"""Labels of numbers: thousands and millions are shortened."""
 PANEL = (WIDTH - 60) // 2
 """Width of a panel, two in a row [px]."""
 OUTCOMES = {
-    "went on soon": LIMIT,
-    "went on later": PROPOSED,
-    "came to nothing": CURRENT,
-    "still waits": INK,
+    "went on soon": "#c77700",
+    "went on later": "#33475b",
+    "came to nothing": BARE,
+    "still waits": "#cfd6dd",
     "nobody knows yet": GRID,
 }
 """What becomes of a job after a rule would have fired, and its colour."""
@@ -53,7 +57,7 @@ def firing_chart(firing: pl.DataFrame, *, finding: str, sample: str, jobs_title:
     y = alt.Y("name:N", title=None, sort=shown["name"].to_list())
     highest = 1.5 * max([1.0, *shown["edge"].drop_nulls()])
     scale = alt.Scale(domain=[0, highest], nice=False)
-    axis = alt.Axis(format="~s", tickCount=6)
+    axis = alt.Axis(labelExpr=SHORT, tickCount=6)
     base = alt.Chart(shown).encode(y=y)
     bars = base.mark_bar(color=OTHER, height=ROW - 8).encode(
         x=alt.X("jobs:Q", title=jobs_title, scale=scale, axis=axis)
@@ -81,7 +85,7 @@ def over_time_chart(
     for name in jobs["rule"].unique(maintain_order=True):
         rows = jobs.filter(pl.col("rule") == name)
         x = alt.X("time:T", title=None, axis=alt.Axis(format="%d %b", tickCount=5, grid=False))
-        axis = alt.Axis(minExtent=34, tickCount=4, format="~s")
+        axis = alt.Axis(minExtent=34, tickCount=4, labelExpr=SHORT)
         highest = max([1.0, *rows["jobs_hi"].drop_nulls(), *rows["jobs"]])
         base = alt.Chart(rows).encode(x=x)
         band = base.mark_area(color=GRID, interpolate="step").encode(
@@ -131,7 +135,7 @@ def limits_chart(limits: pl.DataFrame, *, finding: str, sample: str) -> alt.Conc
 
     Args:
         limits: ``rule``, ``scale`` [1], ``limit`` (text), ``soon, soon_lo, soon_hi`` [jobs], ``after_h, after_h_lo,
-            after_h_hi`` [h]; the panels stand in the order of appearance, points of a panel by scale.
+            after_h_hi`` [h]; points without text have none beside them; the panels stand in the order of appearance, points of a panel by scale.
         finding: Title.
         sample: Subtitle.
     """
@@ -159,13 +163,13 @@ def _panel_of_limits(rows: pl.DataFrame, name: str) -> Chart:
         "soon:Q",
         title=x_title,
         scale=alt.Scale(domain=[0, 1.1 * max(ends)], nice=False),
-        axis=alt.Axis(tickCount=4, format="~s"),
+        axis=alt.Axis(tickCount=4, labelExpr=SHORT),
     )
     y = alt.Y(
         "after_h:Q",
         title=y_title,
         scale=alt.Scale(domain=[0, 1.15 * max(tops)], nice=False),
-        axis=alt.Axis(tickCount=4, format="~s", minExtent=30),
+        axis=alt.Axis(tickCount=4, labelExpr=SHORT, minExtent=30),
     )
     base, sure = alt.Chart(rows).encode(x=x, y=y), alt.Chart(known)
     shape = alt.Scale(domain=list(POINTS), range=[look[1] for look in POINTS.values()])
@@ -181,10 +185,24 @@ def _panel_of_limits(rows: pl.DataFrame, name: str) -> Chart:
     points = base.mark_point(filled=True, size=62, opacity=1).encode(
         color=hue, shape=alt.Shape("kind:N", scale=shape, legend=alt.Legend(title="limit"))
     )
-    words = base.mark_text(align="left", dx=7, dy=-7, fontSize=11).encode(text="limit:N")
-    return alt.layer(line, across, along, points, words).properties(
+    beyond = rows["soon"] > 0.6 * max(ends)
+    sides: tuple[tuple[pl.Series, Literal["left", "right"]], ...] = (
+        (~beyond, "left"),
+        (beyond, "right"),
+    )
+    words = [_words(rows.filter(far), x, y, align=align) for far, align in sides if far.any()]
+    return alt.layer(line, across, along, points, *words).properties(
         width=PANEL, height=150, title=alt.Title(name, fontSize=12, offset=4)
     )
+
+
+def _words(rows: pl.DataFrame, x: alt.X, y: alt.Y, *, align: Literal["left", "right"]) -> alt.Chart:
+    """Write the limits beside their points, on the side where there is room."""
+    marks = alt.Chart(rows).mark_text(
+        align=align, dx=7 if align == "left" else -7, dy=-8, fontSize=11
+    )
+    text: alt.Chart = marks.encode(x=x, y=y, text="limit:N")
+    return text
 
 
 def instants_chart(instants: pl.DataFrame, *, finding: str, sample: str) -> alt.Chart:

@@ -115,9 +115,8 @@ def histories(
     places = _places(queues)
     table, log, signs = spans.read(jobs, status_log, heartbeats)
     asked = [rule.scaled(least) for rule in _order(places, chosen, settings)]
-    for other in also:
-        asked += _order(places, other, settings)
-    found = collect(_late(spans.spans(table, log, signs, at), asked))
+    others = [rule for other in also for rule in _order(places, other, settings)]
+    found = collect(_late(spans.spans(table, log, signs, at), asked, others))
     known = with_queues(found, places)
     return Histories(
         known, _idle_times(table, known), places, settings, chosen, microseconds_of(at)
@@ -154,15 +153,21 @@ def _least_transferring(queues: pl.DataFrame) -> int:
     return min(int(column.min()) for column in limits.iter_columns())  # type: ignore[arg-type]
 
 
-def _late(history: nw.LazyFrame[Any], order: Sequence[TimeoutRule]) -> nw.LazyFrame[Any]:
-    """Keep the spans in which some rule could fire, whatever the queue."""
-    could = [
-        (rule.of_job & (rule.since + rule.least_s * SECOND < nw.col("to_us"))).fill_null(
-            value=False
-        )
-        for rule in order
-    ]
-    return history.filter(reduce(nw.Expr.__or__, could))
+def _late(
+    history: nw.LazyFrame[Any], order: Sequence[TimeoutRule], others: Sequence[TimeoutRule]
+) -> nw.LazyFrame[Any]:
+    """Keep the spans in which some rule could fire, whatever the queue; of the others, whatever the job's labels."""
+    could = [rule.of_job & _reaches(rule) for rule in order]
+    alike = {
+        (rule.statuses, rule.reference, rule.least_s, rule.opens is None): rule for rule in others
+    }
+    could += [nw.col("jobstatus").is_in(rule.statuses) & _reaches(rule) for rule in alike.values()]
+    return history.filter(reduce(nw.Expr.__or__, (one.fill_null(value=False) for one in could)))
+
+
+def _reaches(rule: TimeoutRule) -> nw.Expr:
+    """Return where a span lasts beyond the lowest limit of a rule."""
+    return rule.since + rule.least_s * SECOND < nw.col("to_us")
 
 
 def _firings(known: pl.DataFrame, rule: TimeoutRule, idle: pl.DataFrame, now: int) -> pl.DataFrame:

@@ -21,6 +21,8 @@ from brokerlab.report.wording import percent, thin
 
 Drawn = tuple[alt.TopLevelMixin, str]
 """A chart and its finding."""
+CLOSE = 0.14
+"""Points nearer than this part of the axes would write over each other."""
 PANELS = 6
 """Rules with a panel of their own, those with most jobs."""
 OUTCOMES = {
@@ -113,7 +115,7 @@ def outcomes(study: Study) -> Drawn | None:
     finding = thin(
         f"{soon} of the jobs would have gone on within {limit(study.inputs.soon_h)} after the rule"
     )
-    sample = f"{say.sample(study)}. Red: interrupted for nothing."
+    sample = f"{say.sample(study)}. Orange: interrupted for nothing."
     return charts.outcomes_chart(shown, finding=finding, sample=sample), finding
 
 
@@ -129,8 +131,7 @@ def limits(study: Study) -> Drawn | None:
     place = pl.DataFrame({"name": [ALL, *names[: PANELS - 1]]}).with_row_index("place")
     shown = known.join(place, on="name").sort("place", "scale")
     words = [
-        f"×{row['scale']:g}" if row["name"] == ALL else limit(row["limit_h"])
-        for row in shown.to_dicts()
+        word for _, rows in shown.group_by("place", maintain_order=True) for word in _beside(rows)
     ]
     half = say.scaled(study, 0.5)
     finding = thin(
@@ -144,6 +145,28 @@ def limits(study: Study) -> Drawn | None:
     ).with_columns(limit=pl.Series(words, dtype=pl.String))
     chart = charts.limits_chart(frame, finding=finding, sample=say.sample(study))
     return chart, finding
+
+
+def _beside(rows: pl.DataFrame) -> list[str]:
+    """Return the text beside each point of a panel: points that lie together share one."""
+    reach = [max([1.0, *rows[name]]) for name in ("soon", "after_h")]
+    groups: list[tuple[dict[str, float], list[str]]] = []
+    words: list[list[str]] = []
+    for row in rows.to_dicts():
+        own = f"×{row['scale']:g}" if row["name"] == ALL else limit(row["limit_h"])
+        for first, told in groups:
+            near = (
+                (row["soon"] - first["soon"]) / reach[0],
+                (row["after_h"] - first["after_h"]) / reach[1],
+            )
+            if abs(near[0]) < CLOSE and abs(near[1]) < CLOSE:
+                told.append(own)
+                words.append([])
+                break
+        else:
+            groups.append((row, [own]))
+            words.append(groups[-1][1])
+    return [", ".join(told) for told in words]
 
 
 def fast(study: Study) -> Drawn | None:

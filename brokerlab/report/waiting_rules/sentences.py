@@ -68,7 +68,7 @@ def verdict(study: Study) -> Verdict:
     share = study.n_fired / inputs.n_jobs
     sentence = (
         f"Waiting rules fire for {study.n_fired:,} of {inputs.n_jobs:,} jobs ({percent(share)}), most by {_top(study)}. "
-        f"Until then these jobs wait {hours(total, 'waited_h')}{_of_all(study)}; left alone they would have waited "
+        f"Until then these jobs wait {hours(total, 'waited_h')}; left alone they would have waited "
         f"{hours(total, 'after_h')} more, yet {_soon(total)} would have gone on within {limit(inputs.soon_h)}: interrupted "
         f"for nothing. {_more(study, 0.5)} {_more(study, 2.0)}"
     )
@@ -80,7 +80,9 @@ def _of_all(study: Study) -> str:
     whole = study.inputs.waited_h
     queued = study.fired.filter("first", pl.col("number").is_in(range(1, 8)))
     waited = float(queued["waited_us"].sum()) / HOUR_US
-    return f" (before a start {percent(waited / whole)} of all waiting for one)" if whole > 0 and waited else ""  # fmt: skip
+    if not whole or not waited:
+        return ""
+    return f" Before a start it is {waited:,.0f} h, {percent(waited / whole)} of what all jobs wait for one."
 
 
 def _soon(row: dict[str, Any]) -> str:
@@ -179,7 +181,7 @@ def waste(study: Study) -> Verdict:
         f"Of {study.n_fired:,} jobs, {jobs(total, 'soon')} went on by themselves within {limit(inputs.soon_h)}, "
         f"{jobs(total, 'later')} did later, {jobs(total, 'ended')} came to nothing and "
         f"{number((total['still'] or 0) + (total['undecided'] or 0))} still wait at the end of the archive. "
-        f"Rules end {hours(total, 'after_h')} of waiting at least, after {hours(total, 'waited_h')} of it.{again}"
+        f"Rules end {hours(total, 'after_h')} of waiting at least, after {hours(total, 'waited_h')} of it.{_of_all(study)}{again}"
     )
     return Verdict(kind="finding", subject="Waste", sentence=thin(sentence))
 

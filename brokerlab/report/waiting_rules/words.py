@@ -53,14 +53,14 @@ def limit(value_h: float | None) -> str:
     """Write a limit with the unit that people use for it.
 
     Example:
-        >>> limit(0.5), limit(48), limit(504.0), limit(None)
-        ('30 min', '2 d', '21 d', '–')
+        >>> limit(0.5), limit(36), limit(60), limit(504.0), limit(None)
+        ('30 min', '36 h', '2.5 d', '21 d', '–')
     """
     if value_h is None:
         return number(None)
     if value_h < 1:
         return f"{60 * value_h:g} min"
-    if value_h >= 48 and value_h % 24 == 0:
+    if value_h >= 48 and value_h % 6 == 0:
         return f"{value_h / 24:g} d"
     return f"{value_h:g} h"
 
