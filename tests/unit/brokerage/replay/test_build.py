@@ -79,6 +79,8 @@ def test_a_replay_says_what_it_is(archive: Archive, jobs_replay: Replay) -> None
     sizes = jobs_replay.to_frame().filter(pl.col("table") == "job_stats")
     assert sizes.row(0) == ("job_stats", said["rows"]["job_stats"], True)
     assert "synthetic archive" in jobs_replay._repr_html_()
+    assert jobs_replay.tasks["prodsourcelabel"].unique().to_list() == ["managed"]
+    assert jobs_replay.with_config(jobs_replay.config).tables == dict(jobs_replay.tables)
     late = jobs_replay.tasks["brokerage_time"] - jobs_replay.tasks["at"]
     assert late.min() >= timedelta(0)
     assert late.max() < timedelta(minutes=10)
