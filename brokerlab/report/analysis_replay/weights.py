@@ -18,6 +18,8 @@ CLASSES = tuple(QUEUE_CLASSES.values())
 FELT = 0.1
 """A user feels a change of the expected wait by this part of it."""
 SIDES = ("old", "new")
+SHOWN = 14
+"""Queues whose change is told with an interval, those that change most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +34,7 @@ class Weights:
             ``task_class`` (all, or one).
         changes: The same, new less old, with intervals of the difference.
         queues: Expected jobs at each queue: ``queue, queue_class``, ``old, new``, ``change``; the largest gain first.
+        gains: `shares` over users: how much more of all expected jobs the queues that change most get; parts: queues.
         users: Expected wait of each user's jobs: ``user``, ``jobs``, ``known`` (share of them at queues whose wait is
             known, under both), ``old_h, new_h``, ``change`` (new over old, less 1); the largest loss first.
         felt: `shares` over users, each counting once: ``sooner``, ``later`` (by `FELT` or more), ``same``.
@@ -46,6 +49,7 @@ class Weights:
     places: pl.DataFrame
     changes: pl.DataFrame
     queues: pl.DataFrame
+    gains: pl.DataFrame
     users: pl.DataFrame
     felt: pl.DataFrame
     wait: pl.DataFrame
@@ -73,6 +77,7 @@ def studied(decisions: AnalysisDecisions, rows: pl.DataFrame, *, n_boot: int, se
     )
     by_class = _by_class(one, other)
     users = _users(one, other)
+    queues = _queues(one, other)
     return Weights(
         n_brokerages=keys.height,
         moved=_moved(moved, [], n_boot=n_boot, seed=seed),
@@ -80,7 +85,8 @@ def studied(decisions: AnalysisDecisions, rows: pl.DataFrame, *, n_boot: int, se
         moved_by_gshare=_moved(moved, ["gshare"], n_boot=n_boot, seed=seed),
         places=_places(by_class, n_boot=n_boot, seed=seed),
         changes=_changes(by_class, n_boot=n_boot, seed=seed),
-        queues=_queues(one, other),
+        queues=queues,
+        gains=_gains(one, other, queues, n_boot=n_boot, seed=seed),
         users=users,
         felt=_felt(users, n_boot=n_boot, seed=seed),
         wait=_wait(one, other, n_boot=n_boot, seed=seed),
@@ -197,6 +203,22 @@ def _queues(one: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
         )
         .sort("change", "queue", descending=[True, False])
     )  # fmt: skip
+
+
+def _gains(
+    one: pl.DataFrame, other: pl.DataFrame, queues: pl.DataFrame, *, n_boot: int, seed: int
+) -> pl.DataFrame:
+    """Return the change at the queues that change most, the largest gain first."""
+    moved = queues.filter(pl.col("change") != 0)
+    most = moved.sort(pl.col("change").abs(), "queue", descending=[True, False]).head(SHOWN)
+    names = most.sort("change", "queue", descending=[True, False])["queue"].to_list()
+    jobs = pl.concat([one.with_columns(-pl.col("jobs")), other])
+    table = jobs.group_by(*KEYS, "user").agg(
+        pl.col("jobs").filter(pl.col("queue") == name).sum().alias(name) for name in names
+    )
+    whole = sums(one, [*KEYS, "user"], ["jobs"]).rename({"jobs": "all_jobs"})
+    both_ways = whole.join(table, on=[*KEYS, "user"], how="left").fill_null(0.0)
+    return shares(both_ways, names, "all_jobs", unit=USER, n_boot=n_boot, seed=seed)
 
 
 def _waits(frame: pl.DataFrame, name: str) -> pl.DataFrame:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 from brokerlab.brokerage.production_jobs.decisions import TEMPORARY
 from brokerlab.calibrate.verdict import days_of
 from brokerlab.calibrate.wording import plural
@@ -11,8 +9,8 @@ from brokerlab.report.brokerage_replay.nuclei import Nuclei
 from brokerlab.report.brokerage_replay.study import Study
 from brokerlab.report.content import Verdict
 from brokerlab.report.format import number
+from brokerlab.report.replays import sentences as shared
 from brokerlab.report.replays.removal import CANDIDATE
-from brokerlab.report.replays.settings import JOBS, WORTH
 from brokerlab.report.replays.words import largest, named, of, value_of
 from brokerlab.report.wording import listed, percent, thin
 
@@ -56,7 +54,9 @@ def verdict(study: Study) -> Verdict:
     """Answer the question of the report in a sentence or two."""
     if not study.n_pairs:
         return Verdict(kind="no_answer", sentence=f"No answer: {_nothing(study)}")
-    sentence = f"{_checks_first(study)} {_weights_then(study)} {_keys_in_short(study)}"
+    sentence = (
+        f"{_checks_first(study)} {_weights_then(study)} {shared.keys_in_short(study.settings)}"
+    )
     return Verdict(kind="finding", sentence=thin(sentence))
 
 
@@ -82,21 +82,6 @@ def _weights_then(study: Study) -> str:
     share = percent(row["share"], row["lo"], row["hi"])
     return (
         f"Among the queues left, {FACTORS[row['part']]} makes {share} of the spread of the weight."
-    )
-
-
-def _keys_in_short(study: Study) -> str:
-    moved = study.settings.keys.filter(pl.col("shift").fill_null(0) > 0)
-    if moved.is_empty():
-        return "None of the settings tried moves a job."
-    worth = moved.filter("worth")["key"].to_list()
-    n = study.settings.keys.height
-    if not worth:
-        return f"None of {n} settings tried moves {100 * WORTH:g} % of the jobs beyond doubt when halved or doubled."
-    some = f"{listed(worth[:5])}{' and others' if len(worth) > 5 else ''}"
-    return (
-        f"Worth calibrating, of {n} settings tried: {some}; halved or doubled, each moves {100 * WORTH:g} % of the jobs or "
-        "more beyond doubt."
     )
 
 
@@ -143,60 +128,16 @@ def weights(study: Study) -> Verdict:
 
 def settings(study: Study) -> Verdict:
     """Say which settings matter."""
-    keys = study.settings.keys
-    if keys.is_empty():
-        return Verdict(
-            kind="no_answer", subject="Settings", sentence="No answer: no key could be tried."
-        )
-    top = [
-        f"{row['key']} ({percent(row['shift'], row['lo'], row['hi'])} of the {_things(row['decides'])} at "
-        f"{row['at']:g}{_unit(row['unit'])})"
-        for row in keys.filter(pl.col("shift") > 0).head(NAMED).iter_rows(named=True)
-    ]
-    if not top:
-        return Verdict(kind="finding", subject="Settings", sentence=_keys_in_short(study))
-    still = keys.filter(pl.col("shift").fill_null(0) == 0)["key"].to_list()
-    none = f" {listed(still)} {'moves' if len(still) == 1 else 'move'} nothing." if still else ""
-    return Verdict(
-        kind="finding",
-        subject="Settings",
-        sentence=thin(
-            f"Over their sensible range most goes elsewhere with {listed(top)}. {_keys_in_short(study)}{none}"
-        ),
-    )
-
-
-def _things(decides: str) -> str:
-    return "jobs" if decides == JOBS else "tasks"
-
-
-def _unit(unit: str) -> str:
-    return "" if unit in ("", "weight", "fraction", "factor", "ratio") else f" {unit}"
+    return shared.settings(study.settings)
 
 
 def rules(study: Study) -> Verdict:
     """Say how often the rule sets differ, and by what."""
-    found = study.rule_sets
     if not study.n_pairs:
         return Verdict(
             kind="no_answer", subject="Rule sets", sentence="No answer: there is no pair to decide."
         )
-    single = ""
-    if found.switches.height and found.n_sample_pairs:
-        row = found.switches.row(0, named=True)
-        single = (
-            f" One difference, {row['switch']} ({row['rows']}), makes {percent(row['explained'])} of those in a sample "
-            f"of {found.n_sample} brokerages."
-        )
-    same = found.comparison.n_changed() == 0
-    sentence = (
-        f"The {found.other} rules decide every pair as the {found.current} rules do."
-        if same
-        else f"The {found.other} rules decide {of(found.totals, 'pairs')} of the pairs otherwise than the {found.current} "
-        f"rules; {of(found.brokerages, 'best')} of the brokerages get another best queue, "
-        f"{of(found.brokerages, 'outcome')} end otherwise.{single}"
-    )
-    return Verdict(kind="finding", subject="Rule sets", sentence=thin(sentence))
+    return shared.rules(study.rule_sets)
 
 
 def nuclei(study: Study) -> Verdict:
@@ -226,21 +167,7 @@ def _n_tasks(found: Nuclei) -> int:
 
 def history(study: Study) -> str:
     """Say how the replay agrees with where jobs ran, and against what chance."""
-    rows = study.agreement
-    jobs = int(rows["whole"][0]) if rows.height else 0
-    if not jobs:
-        return "No job that ran belongs to a brokerage of the replay."
-    sentence = (
-        f"Of {jobs:,} jobs that really ran, {of(rows, 'candidate')} ran at a queue that the replay calls a candidate, "
-        f"{of(rows, 'best_three')} at one of its best three and {of(rows, 'first')} at its first; queues drawn at random "
-        f"from those looked at would be candidates for {of(rows, 'by_chance')}."
-    )
-    if study.inputs.archive.synthetic:
-        sentence += (
-            " The archive is synthetic: its jobs were placed by the generator, not by a brokerage, so this says "
-            "nothing of how well the replay follows the real system."
-        )
-    return thin(sentence)
+    return shared.history(study.agreement, synthetic=study.inputs.archive.synthetic)
 
 
 def cannot_tell(study: Study) -> tuple[str, ...]:

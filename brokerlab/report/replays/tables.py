@@ -127,9 +127,15 @@ def rule_sets(found: RuleSets) -> Table:
     )
 
 
-def switches(found: RuleSets) -> Table | None:
-    """Lay out the single differences of the rule sets that change something."""
-    shown = found.switches.filter(pl.col("n_changed") > 0)
+def switches(found: RuleSets, *, shifts: bool = False) -> Table | None:
+    """Lay out the single differences of the rule sets that change something.
+
+    Args:
+        found: Both rule sets.
+        shifts: Whether to tell the jobs that each sends elsewhere, and those differences that only do that.
+    """
+    changes = pl.col("n_changed") > 0
+    shown = found.switches.filter(changes | (pl.col("shift") > 0) if shifts else changes)
     if shown.is_empty():
         return None
     rows = [
@@ -139,6 +145,7 @@ def switches(found: RuleSets) -> Table | None:
                 "rows": row["rows"],
                 "changed": count(row["n_changed"]),
                 "explained": pct(row["explained"]),
+                **({"shift": pct(row["shift"])} if shifts else {}),
             }
         )
         for row in shown.iter_rows(named=True)
@@ -152,6 +159,7 @@ def switches(found: RuleSets) -> Table | None:
             Column(key="rows", label="Rows of the chapters"),
             Column(key="changed", label="Changes", unit="pairs"),
             Column(key="explained", label="Of the whole difference", unit="%"),
+            *((Column(key="shift", label="Elsewhere", unit="% of jobs"),) if shifts else ()),
         ),
         rows=tuple(rows),
         footnote=(
