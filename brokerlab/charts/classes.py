@@ -30,7 +30,7 @@ __all__ = [
 ]
 QUEUE_COLOURS: Mapping[str, str] = {
     "hi": "#01665e",
-    "mid": "#a9cfc9",
+    "mid": "#8fc0b8",
     "lo": "#c98a3b",
     "none": "#eceff2",
 }
@@ -98,7 +98,7 @@ def limits_chart(
     y_title = "wait that a job must expect [h]"
     y = alt.Y("limit_h:Q", title=y_title, scale=_log(values), axis=_hours(values))
     x = alt.X("time:T", title=None, axis=_days())
-    colour = _colour(shown["class_name"].to_list(), QUEUE_COLOURS, "limit of")
+    colour = _colour(shown["class_name"].to_list(), QUEUE_COLOURS, "limit of", symbol="stroke")
     base = alt.Chart(shown)
     lines = base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, detail="name:N")
     marks = pl.DataFrame({"class_name": ["hi", "lo"], "hours": [hi_hours, lo_hours]})
@@ -243,8 +243,9 @@ def usage_chart(usage: pl.DataFrame, *, finding: str, sample: str) -> alt.Concat
 def _panel_of_share(rows: pl.DataFrame, name: str) -> Chart:
     y_title = "[% of target]"
     axis = alt.Axis(minExtent=30, tickCount=4)
-    highest = max([120.0, *rows["usage"].drop_nulls()])
-    y = alt.Y("usage:Q", title=y_title, scale=alt.Scale(domain=[0, highest]), axis=axis)
+    highest = 1.06 * max([115.0, *rows["usage"].drop_nulls()])
+    scale = alt.Scale(domain=[0, highest], nice=False)  # no label at the top: panels stay in line
+    y = alt.Y("usage:Q", title=y_title, scale=scale, axis=axis)
     x = alt.X("time:T", title=None, axis=_days(4))
     base = alt.Chart(rows)
     area = base.mark_area(color=GRID, interpolate="step-after").encode(x=x, y=y)
@@ -260,12 +261,16 @@ def _panel_of_share(rows: pl.DataFrame, name: str) -> Chart:
 
 
 def _colour(
-    present: Sequence[str], colours: Mapping[str, str], heading: str | None = None
+    present: Sequence[str],
+    colours: Mapping[str, str],
+    heading: str | None = None,
+    *,
+    symbol: str = "square",
 ) -> alt.Color:
     """Return the colour channel of a column ``class_name``, of the classes that are there."""
     shown = [name for name in colours if name in set(present)]
     scale = alt.Scale(domain=shown, range=[colours[name] for name in shown])
-    legend = alt.Legend(title=heading, symbolType="square", symbolOpacity=1, symbolSize=140)
+    legend = alt.Legend(title=heading, symbolType=symbol, symbolOpacity=1, symbolSize=140)
     return alt.Color("class_name:N", scale=scale, legend=legend)
 
 

@@ -123,6 +123,7 @@ def _waits(study: Study, shown: dict[str, Block]) -> Part:
         before_after=_blocks(tables.waits(study)) if some else (),
         certainty=_blocks(shown.get("means"), tables.bands(study)) if study.n_rated else (),
         headings={
+            "picture": "How long jobs waited",
             "before_after": "Class by class",
             "certainty": "How sure: the mean wait against its upper limit",
         },
@@ -139,7 +140,11 @@ def _rules(study: Study, shown: dict[str, Block]) -> Part:
         picture=_blocks(shown.get("switches")),
         before_after=_blocks(tables_more.matrix(study)) if some else (),
         certainty=_blocks(tables_more.switches(study)) if some else (),
-        headings={"before_after": "Class against class", "certainty": "Which difference it is"},
+        headings={
+            "picture": "Difference by difference",
+            "before_after": "Class against class",
+            "certainty": "Which difference it is",
+        },
     )
 
 

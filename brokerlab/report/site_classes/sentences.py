@@ -9,12 +9,14 @@ import polars as pl
 from brokerlab.calibrate.verdict import days_of
 from brokerlab.calibrate.wording import plural
 from brokerlab.lifecycle.classes.wait_stats import PROBE_USER
+from brokerlab.lifecycle.classes.weighted import LARGEST_S
 from brokerlab.report.content import Verdict
 from brokerlab.report.format import measured, number
 from brokerlab.report.replays.shares import DAY
 from brokerlab.report.replays.words import of
 from brokerlab.report.site_classes.rating import NONE
 from brokerlab.report.site_classes.study import Study
+from brokerlab.report.site_classes.tasks import TASK_CLASSES
 from brokerlab.report.site_classes.waits import STEERED
 from brokerlab.report.site_classes.words import NAMES, REASONS, setting, share_of, time
 from brokerlab.report.wording import listed, percent, thin
@@ -54,19 +56,25 @@ def verdict(study: Study) -> Verdict:
     """Answer the question of the report."""
     if not study.n_rated:
         return nothing(study)
-    sentence = f"{_classes(study)} {_hangs_on(study)} {_holds(study)}"
+    sentence = f"{_classes(study)} {_hangs_on(study)} {_holds(study)}{_order(study)}"
     return Verdict(kind="finding", sentence=thin(sentence))
 
 
 def _classes(study: Study) -> str:
     over = study.overall.filter(pl.col("over") == DAY)
-    usual = usually(study, "hi")
-    names = f" ({listed(usual[:3])}{' and others' if len(usual) > 3 else ''})" if usual else ""
-    verb = "is" if len(usual) == 1 else "are"
+    n = len(usually(study, "hi"))
     return (
-        f"Of {study.n_queues:,} queues {len(usual)} {verb} hi more than half of the time{names}; over all queues and instants "
-        f"{of(over, 'hi')} are hi, {of(over, 'mid')} mid and {of(over, 'lo')} lo, and {of(over, NONE)} have no class and count as mid."
+        f"{n} of {study.n_queues:,} queues {'is' if n == 1 else 'are'} hi more than half of the time; a queue changes class {_rate(study)} "
+        f"times a day, and {of(over, NONE)} of the queues and instants have no class and count as mid."
     )
+
+
+def _rate(study: Study) -> str:
+    """Show how often a queue changes class in a day."""
+    row = study.overall.row(
+        by_predicate=(pl.col("part") == "per_day") & (pl.col("over") == DAY), named=True
+    )
+    return measured(row["share"], row["lo"], row["hi"])
 
 
 def usually(study: Study, name: str) -> list[str]:
@@ -76,19 +84,18 @@ def usually(study: Study, name: str) -> list[str]:
 
 
 def _hangs_on(study: Study) -> str:
-    ranks = neighbours(study, "percentile_low"), neighbours(study, "percentile_high")
-    hours = neighbours(study, "hi_limit_hours"), neighbours(study, "lo_limit_hours")
-    told = [_worst_step(rows) for rows in (*ranks, *hours)]
-    some = [text for text in told if text]
-    said = (
-        f" The next value tried moves, of all queues and instants: {'; '.join(some)}."
-        if some
-        else ""
-    )
+    keys = ("percentile_low", "percentile_high", "hi_limit_hours", "lo_limit_hours")
+    steps = [max(rows, key=_moved) for key in keys if (rows := neighbours(study, key))]
+    some = [_stepped(row, first=not place) for place, row in enumerate(steps)]
+    said = ""
+    if some:
+        said = (
+            f" Another class would come to {some[0]}{''.join(f', to {text}' for text in some[1:])}."
+        )
     binding = study.what_if.binding
     return (
-        f"The percentiles, not the hours, set the limit of hi at {of(binding, 'percentile_hi')} of the instants and that of lo at "
-        f"{of(binding, 'percentile_lo')}.{said}"
+        f"The percentile sets the limit of hi at {of(binding, 'percentile_hi')} of the instants and that of lo at "
+        f"{of(binding, 'percentile_lo')}, else the hours do.{said}"
     )
 
 
@@ -101,13 +108,16 @@ def neighbours(study: Study, key: str) -> list[dict[str, Any]]:
     return [rows[place] for place in (here[0] - 1, here[0] + 1) if 0 <= place < len(rows)]
 
 
-def _worst_step(rows: list[dict[str, Any]]) -> str:
-    """Show what the neighbour that moves more does."""
-    if not rows:
-        return ""
-    row = max(rows, key=lambda row: row["share"] or 0.0)
+def _moved(row: dict[str, Any]) -> float:
+    return row["share"] or 0.0
+
+
+def _stepped(row: dict[str, Any], *, first: bool) -> str:
+    """Show what one value of a number of the rules would move."""
     moved = percent(row["share"], row["lo"], row["hi"])
-    return f"{NAMES[row['key']]} {setting(row['value'], row['unit'])} for {setting(row['current'])}, {moved}"
+    value, current = (setting(row[name], row["unit"]) for name in ("value", "current"))
+    of_what = " of the queues and instants" if first else ""
+    return f"{moved}{of_what} with the {NAMES[row['key']]} at {value} instead of {current}"
 
 
 def _holds(study: Study) -> str:
@@ -119,7 +129,7 @@ def _holds(study: Study) -> str:
     ]
     if not told:
         return "No analysis job shows whether the classes hold."
-    return f"Analysis jobs made then waited, in the median, {listed(told)} queues."
+    return f"In the median, analysis jobs waited {listed(told)} queues."
 
 
 def queues(study: Study) -> Verdict:
@@ -127,13 +137,11 @@ def queues(study: Study) -> Verdict:
     if not study.n_rated:
         return nothing(study, "Queues")
     over = study.overall.filter(pl.col("over") == DAY)
-    row = over.row(by_predicate=pl.col("part") == "per_day", named=True)
-    rate = measured(row["share"], row["lo"], row["hi"])
     counts = {name: len(usually(study, name)) for name in ("hi", "mid", "lo", NONE)}
     shifting = study.n_queues - sum(counts.values())
     sentence = (
         f"{counts['hi']} queues are usually hi, {counts['mid']} mid, {counts['lo']} lo, {counts[NONE]} without class, "
-        f"{shifting} are none of these for half of the time. A queue changes class {rate} times a day and is in its commonest "
+        f"{shifting} are none of these for half of the time. A queue changes class {_rate(study)} times a day and is in its commonest "
         f"class at {of(over, 'in_modal')} of the instants; {of(over, 'jump')} of the changes jump between hi and lo."
     )
     return Verdict(kind="finding", subject="Queues", sentence=thin(sentence))
@@ -149,9 +157,20 @@ def limits(study: Study) -> Verdict:
         f"The lower percentile is {time(median['p33'])} in the median and exceeds {setting(rules.hi_limit_hours, 'h')} at "
         f"{of(binding, 'percentile_hi')} of the instants, the upper one is {time(median['p67'])} and exceeds "
         f"{setting(rules.lo_limit_hours, 'h')} at {of(binding, 'percentile_lo')}: where percentiles are the limits, about as many queues "
-        f"are hi or lo as the ranks say, however fast they are.{_idle(study)}"
+        f"are hi or lo as the ranks say, however fast they are.{_cut(study)}{_idle(study)}"
     )
     return Verdict(kind="finding", subject="Limits", sentence=thin(sentence))
+
+
+def _cut(study: Study) -> str:
+    """Say how often the lower percentile is where upper limits are cut."""
+    binding = study.what_if.binding
+    if not share_of(binding, "cut_hi"):
+        return ""
+    return (
+        f" At {of(binding, 'cut_hi')} of the instants the lower percentile is the {LARGEST_S:,.0f} s at which limits are cut, because few "
+        "jobs count: then every queue below is quick enough for hi."
+    )
 
 
 def _idle(study: Study) -> str:
@@ -159,7 +178,7 @@ def _idle(study: Study) -> str:
     still = [
         NAMES[key]
         for key in study.what_if.curves["key"].unique(maintain_order=True)
-        if (rows := neighbours(study, key)) and max(row["share"] or 0.0 for row in rows) < 0.01
+        if (rows := neighbours(study, key)) and max(map(_moved, rows)) < 0.01
     ]
     if not still:
         return ""
@@ -183,8 +202,7 @@ def waits(study: Study) -> Verdict:
     if weak is not None:
         rest = (
             f" At {percent(weak['share'])} of the rated queues and instants less than one job counts: there the limit is "
-            f"{number(weak['ratio'], 1)} times the mean (median), and the class says more about how many jobs were seen than about how "
-            "long they waited."
+            f"{number(weak['ratio'], 1)} times the mean (median), so that having few jobs alone can keep a queue from being hi."
         )
     sentence = f"{_holds(study)} The limit that is to hold 95 % of the waits was exceeded by {beyond} of them.{_order(study)}{rest}"
     return Verdict(kind="finding", subject="Waits", sentence=thin(sentence))
@@ -242,9 +260,12 @@ def tasks(study: Study) -> Verdict:
             subject="Tasks",
             sentence="No answer: the archive has no task of a user in a status that is rated.",
         )
-    parts = [f"{name} {of(found.by_class, name)}" for name in ("S", "A", "B", "C")]
+    there = [name for name in TASK_CLASSES if share_of(found.by_class, name)]
+    parts = [f"{name} {of(found.by_class, name)}" for name in there]
+    gone = [name for name in TASK_CLASSES if name not in there]
+    never = f"; {listed(gone)} {'does' if len(gone) == 1 else 'do'} not occur" if gone else ""
     sentence = (
-        f"{found.n_tasks:,} tasks of users are, over the instants at which they were active: {listed(parts)}.{_thresholds(study)} "
+        f"{found.n_tasks:,} tasks of users are, over the instants at which they were active: {listed(parts)}{never}.{_thresholds(study)} "
         f"The {study.rule_sets.other} rules rate {of(found.other, 'differs')} of the tasks and instants otherwise."
     )
     return Verdict(kind="finding", subject="Tasks", sentence=thin(sentence))

@@ -148,14 +148,17 @@ def what_if(study: Study) -> Table:
             Column(key="lo", label="lo then", unit="%"),
         ),
         rows=tuple(rows),
-        footnote=f"{INTERVALS} A queue without class counts as mid.",
+        footnote=(
+            f"{INTERVALS} A queue without class counts as mid. Percentiles: ranks. Least limits: a percentile below counts as this. "
+            "Long queue: from so many jobs that queue for longer than the mean wait on, a queue is not hi."
+        ),
     )
 
 
 def _tried(row: dict[str, Any]) -> Row:
     """Lay out one value; of the current one there is nothing to move."""
     cells: dict[str, Num | str | None] = {
-        "what": f"{NAMES[row['key']]}: {setting(row['value'], row['unit'])}",
+        "what": f"{NAMES[row['key']]} {setting(row['value'], row['unit'])}",
         "hi": pct(row["hi_share"]),
         "lo": pct(row["lo_share"]),
     }

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.lifecycle.classes import ClassRules, SiteClasses
+from brokerlab.lifecycle.classes.weighted import LARGEST_S
 from brokerlab.report.replays.shares import DAY, shares
 from brokerlab.report.site_classes import rating
 from brokerlab.report.site_classes.inputs import Inputs
@@ -33,7 +34,8 @@ class WhatIf:
             instant) cells whose class changes; ``better, worse`` (parts of them); ``slots, slots_lo, slots_hi`` and
             ``jobs, jobs_lo, jobs_hi`` (shares of slots and jobs there); ``n_queues`` whose usual class changes;
             ``hi_share, lo_share`` of all cells then.
-        binding: `shares` over instants: ``percentile_hi, hours_hi, percentile_lo, hours_lo``: what sets either limit.
+        binding: `shares` over instants: ``percentile_hi, hours_hi, percentile_lo, hours_lo``: what sets either limit;
+            ``cut_hi, cut_lo``: the percentile is the 999,999 s at which upper limits are cut.
     """
 
     curves: pl.DataFrame
@@ -134,7 +136,9 @@ def binding(percentiles: pl.DataFrame, inputs: Inputs, *, n_boot: int, seed: int
         ("lo", "p67", rules.lo_limit_hours),
     ):
         by_rank = (pl.col(rank) > hours * HOUR_S).fill_null(value=False)
+        cut = (pl.col(rank) >= LARGEST_S).fill_null(value=False)
         parts += [by_rank.alias(f"percentile_{name}"), (~by_rank).alias(f"hours_{name}")]
+        parts.append(cut.alias(f"cut_{name}"))
     table = rows.select(pl.col("at").dt.date().alias("day"), *parts, instant=pl.lit(1))
     names = table.columns[1:-1]
     table = table.with_columns(pl.col(names).cast(pl.Int64))

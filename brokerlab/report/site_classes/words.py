@@ -11,11 +11,11 @@ from brokerlab.units import HOUR_S
 
 INTERVALS = "In brackets: 95 % intervals from resampling days."
 NAMES = {
-    "percentile_low": "rank of the lower percentile",
-    "percentile_high": "rank of the upper percentile",
-    "hi_limit_hours": "least limit of hi",
-    "lo_limit_hours": "least limit of lo",
-    "short_queue_jobs": "jobs that queue for long",
+    "percentile_low": "lower percentile",
+    "percentile_high": "upper percentile",
+    "hi_limit_hours": "least hi limit",
+    "lo_limit_hours": "least lo limit",
+    "short_queue_jobs": "long queue",
 }
 """What the numbers of the rules are."""
 REASONS = {
