@@ -212,7 +212,8 @@ def dots_chart(dots: pl.DataFrame, *, finding: str, sample: str, value_title: st
     """
     need(dots, "name value lo hi")
     y = alt.Y("name:N", title=None, sort=dots["name"].to_list())
-    scale = alt.Scale(domainMin=0)
+    highest = max([0.0, *dots["value"].drop_nulls(), *dots["hi"].drop_nulls()])
+    scale = alt.Scale(domain=[0, 1.05 * highest or 1.0], nice=False)
     base = alt.Chart(dots).encode(y=y)
     ends = base.mark_rule(color=INK, strokeWidth=2).encode(
         x=alt.X("lo:Q", title=value_title, scale=scale), x2="hi:Q"

@@ -44,7 +44,13 @@ def verdict(study: Study) -> Verdict:
     """Answer the question of the report."""
     if not study.n_pairs:
         return Verdict(kind="no_answer", sentence=f"No answer: {_nothing(study)}")
-    parts = (_held(study), _removed(study), _moved(study), shared.keys_in_short(study.settings))
+    parts = (
+        _held(study),
+        _removed(study),
+        _moved(study),
+        _fair(study),
+        shared.keys_in_short(study.settings),
+    )
     return Verdict(kind="finding", sentence=thin(" ".join(parts)))
 
 
@@ -82,6 +88,13 @@ def _moved(study: Study) -> str:
     if study.weights.moved.is_empty() or study.weights.moved["share"][0] is None:
         return "No job can be weighed both ways."
     return f"The new basic weight would send {of(study.weights.moved, 'moved')} of the jobs to another queue than the original."
+
+
+def _fair(study: Study) -> str:
+    return (
+        f"Jain's index over {study.n_users} {plural(study.n_users, 'user')} is {index_of(study, 'asked')} for the jobs asked for "
+        f"and {index_of(study, 'placed')} for those that find a queue."
+    )
 
 
 def held(study: Study) -> Verdict:
@@ -169,29 +182,35 @@ def weights(study: Study) -> Verdict:
     """Say what the new basic weight would change for users."""
     found = study.weights
     if found.moved.is_empty() or found.moved["share"][0] is None:
-        return Verdict(
-            kind="no_answer",
-            subject="Weight",
-            sentence="No answer: no brokerage has candidates under both weights.",
-        )
-    hi = found.changes.filter(pl.col("task_class") == "all", pl.col("part") == "hi")
-    row = hi.row(0, named=True) if hi.height else None
-    more = ""
-    if row is not None and row["share"] is not None:
-        more = (
-            f" {points(row)} of the jobs more would go to hi queues."
-            if row["share"] >= 0
-            else f" {points(row, -1)} of the jobs less would go to hi queues."
-        )
-    felt = found.felt
-    users = ""
-    if felt.height:
-        users = (
-            f" By waiting jobs over the to-running rate, {of(felt, 'sooner')} of the users would wait less by {100 * FELT:g} % "
-            f"or more, {of(felt, 'later')} longer."
-        )
-    sentence = f"The new basic weight would send {of(found.moved, 'moved')} of the expected jobs elsewhere.{more}{users}"
+        why = "no brokerage has candidates under both weights"
+        return Verdict(kind="no_answer", subject="Weight", sentence=f"No answer: {why}.")
+    sentence = (
+        f"The new basic weight would send {of(found.moved, 'moved')} of the expected jobs elsewhere.{_hi_queues(study)}"
+        f"{_felt(study)}"
+    )
     return Verdict(kind="finding", subject="Weight", sentence=thin(sentence))
+
+
+def _hi_queues(study: Study) -> str:
+    """Say how much more or less goes to the queues that start jobs soonest."""
+    rows = study.weights.changes.filter(pl.col("task_class") == "all", pl.col("part") == "hi")
+    if rows.is_empty() or rows["share"][0] is None:
+        return ""
+    row = rows.row(0, named=True)
+    more = row["share"] >= 0
+    change = points(row, 1 if more else -1)
+    return f" Queues of class hi would get {change} of the jobs {'more' if more else 'less'}."
+
+
+def _felt(study: Study) -> str:
+    """Say how many users would wait less or more."""
+    felt = study.weights.felt
+    if felt.is_empty():
+        return ""
+    return (
+        f" As waiting jobs over the to-running rate tell, {of(felt, 'sooner')} of {felt['n_users'][0]} users would wait less "
+        f"by {100 * FELT:g} % or more, {of(felt, 'later')} longer by as much."
+    )
 
 
 def points(row: dict[str, Any], sign: int = 1) -> str:
