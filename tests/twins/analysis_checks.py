@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from brokerlab.matching.patterns import PatternError
-from brokerlab.matching.platform import is_regexp, resolve_platform
+from brokerlab.matching.platform import is_regexp, platform_at, resolve_platform
 from tests.twins import text
 from tests.twins.analysis_input import Input
 from tests.twins.analysis_task import DAY, Task
@@ -127,8 +127,9 @@ def architecture(loop: Loop, queue: Row) -> Answer:
     hardware = (described.hardware("cpu"), described.hardware("gpu"))
     if any(item is not None and item.is_exclusive for item in hardware):  # nothing is asked of it
         return "architecture"
+    compared, _ = platform_at(platform, described, rules=world.matching)
     containers = set(described.containers or ())
-    good = containers & {"any", "/cvmfs"} or platform in (described.cmtconfigs or ())
+    good = containers & {"any", "/cvmfs"} or compared in (described.cmtconfigs or ())
     return None if good else "architecture"
 
 
@@ -152,21 +153,19 @@ def cache(loop: Loop, queue: Row) -> Answer:
 
 def _any_queue(loop: Loop, offered: text.SoftwareQueue) -> Answer:
     """Judge a queue that says it has any release (D27)."""
-    task = loop.task
-    if task.software.unnamed:
+    task, request = loop.task, loop.task.request
+    if (
+        task.world.rules.any_mode == "explicit"
+    ):  # passes but for hardware that is asked for in so many words
+        given = task.row.get("architecture") or ""
+        asked = request.is_json or "#" in given or "&" in given
+        return "cache" if asked and request.asks_for_hardware else None
+    if task.software.unnamed or request.asks_for_hardware:
         return "cache"
-    given = task.row.get("architecture") or ""
-    explicit = task.request.asks_for_hardware and (
-        task.request.is_json or "#" in given or "&" in given
-    )
-    refuses = task.request.asks_for_hardware if task.world.rules.any_mode == "implied" else explicit
-    if refuses:
-        return "cache"
-    platform = task.request.sw_platform
     by_characters = task.world.matching.regexp_by_characters
     try:
-        pattern = is_regexp(platform, by_characters=by_characters)
-        if pattern and resolve_platform(platform, offered.description) is None:
+        pattern = is_regexp(request.sw_platform, by_characters=by_characters)
+        if pattern and resolve_platform(request.sw_platform, offered.description) is None:
             return "regexpcmtconfig"
     except PatternError:
         return "cache"

@@ -90,9 +90,9 @@ def candidates(task: Task) -> list[str]:
         names = sorted({*names, *mine})
     elif site:
         listed = {
-            world.parent[name]
-            for name in names
-            if site in {one["ddm_endpoint_name"] for one in world.inputs(world.parent[name])}
+            parent
+            for parent in world.parent.values()
+            if site in {one["ddm_endpoint_name"] for one in world.inputs(parent)}
         }
         if listed:
             task.include, task.from_endpoint = sorted(listed), True

@@ -14,6 +14,8 @@ CLASSED = ("User Analysis", "Express Analysis")
 TINY = 2.0**-20
 EPSILON_1, EPSILON_2 = 0.05, 0.002
 LEAST = 0.001
+ROUNDING = 1e-9
+"""What is less than this part of a sum is what rounding left of 0."""
 GB = 1024**3
 PAGE: dict[int, dict[int, float | None]] = {
     2: {1: None, 0: EPSILON_1, -1: EPSILON_2},
@@ -155,7 +157,7 @@ def _running(task: Task, state: State, rows: list[Row]) -> int:
 def _queue_weight(state: State, jobs: float, rest: float, number: int, *, merging: bool) -> float:
     """Return W_q among queues with so much room in all."""
     room = max(state.rest - jobs / number, LEAST * jobs)
-    if rest - jobs > 0 and not merging:
+    if rest - jobs > ROUNDING * rest and not merging:
         return room / (rest - jobs)
     return state.rest / rest if rest > 0 else 1 / number
 

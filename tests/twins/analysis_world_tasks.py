@@ -100,7 +100,7 @@ def _needs(rng: Random) -> Row:
         "diskio": often(rng, None, 0.0, 301.0, 401.0, 2400.0, 4000.0, p=0.6),
         "resource_type": often(rng, "SCORE", "MCORE", p=0.4),
         "architecture": often(rng, "x86_64-el9-gcc13-opt", *ARCHITECTURES, p=0.3),
-        "transhome": often(rng, "AnalysisBase-24.2.40", None, "Athena-main-2026-05-01T2101", p=0.5),
+        "transhome": often(rng, None, "AnalysisTransforms-main_2026-05-01T2101", "AnalysisTransforms-AthAnalysis_21.2.100", p=0.5),
         "transuses": None,
         "container_name": None,
         "ngbperjob": often(rng, None, 1, 10),

@@ -146,12 +146,14 @@ REPORTED = (
 def _of_tasks(world: World, pairs: pl.DataFrame) -> pl.DataFrame:
     """Sum up the tasks."""
     passed = pl.col("check").is_null()
+    last = pl.Series([PREASSIGNED], dtype=pairs.schema["check"]).to_physical().item()
     summed = pairs.group_by("t").agg(
         n_queues=pl.len().cast(pl.Int64),
         n_candidates=passed.sum().cast(pl.Int64),
         stage=pl.col("check").cast(pl.String).sort_by(pl.col("check").to_physical()).last(),
         loop=pl.col("loop").first(),
         stranger=(pl.col("check") == PREASSIGNED).any(),
+        past=(pl.col("check").to_physical() > last).any(),
     )
     found = (
         world.tasks.select("t", "jeditaskid", "snapshot", "at", "t_preassigned")
@@ -159,7 +161,8 @@ def _of_tasks(world: World, pairs: pl.DataFrame) -> pl.DataFrame:
         .join(world.outcomes, on="t", how="left")
         .with_columns(pl.col("n_queues", "n_candidates").fill_null(0))
     )
-    lost = pl.when(pl.col("t_preassigned") & pl.col("stranger")).then(pl.lit("fatal"))
+    filtered = pl.col("t_preassigned") & pl.col("stranger") & ~pl.col("past")
+    lost = pl.when(filtered).then(pl.lit("fatal"))
     outcome = pl.coalesce(
         "outcome",
         pl.when(pl.col("n_candidates") > 0).then(pl.lit("candidates")),

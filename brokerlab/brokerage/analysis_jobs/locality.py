@@ -61,7 +61,7 @@ def locality(
     uses = about.select("t", t_vp=pl.col("t_uses_vp") & ~pl.col("t_distributed"))
     lists = _lists(copies.join(uses, on="t"), asked)
     chosen, union = _chosen(lists, asked)
-    weights = _weights(copies)
+    weights = _weights(copies, lists)
     queues = chosen.join(weights, on=["t", "parent"], how="full", coalesce=True).with_columns(
         pl.col("x_data", "x_non_vp").fill_null(value=False), pl.col("x_data_weight").fill_null(0.0)
     )
@@ -220,12 +220,9 @@ def _chosen(lists: pl.DataFrame, asked: pl.DataFrame) -> tuple[pl.DataFrame, pl.
     return picked.filter("x_data").select("t", "parent", "x_data"), union
 
 
-def _weights(copies: pl.DataFrame) -> pl.DataFrame:
-    """Return the data weight of queues (4.1f), and which have data that is not VP."""
-    by_dataset = copies.group_by("t", "datasetname", "parent").agg(
-        on_disk=(~pl.col("tape")).any(), non_vp=(~pl.col("vp")).any()
-    )
-    return by_dataset.group_by("t", "parent").agg(
-        x_data_weight=pl.when("on_disk").then(1.0).otherwise(TAPE_WEIGHT).sum(),
-        x_non_vp=pl.col("non_vp").any(),
-    )
+def _weights(copies: pl.DataFrame, lists: pl.DataFrame) -> pl.DataFrame:
+    """Return the data weight of queues by the lists they are in (4.1f), and which have data that is not VP."""
+    by_dataset = pl.when("disk").then(1.0).when("any").then(TAPE_WEIGHT).otherwise(0.0)
+    weights = lists.group_by("t", "parent").agg(x_data_weight=by_dataset.sum())
+    plain = copies.group_by("t", "parent").agg(x_non_vp=(~pl.col("vp")).any())
+    return weights.join(plain, on=["t", "parent"])

@@ -17,6 +17,8 @@ SITE_CLASSES = {1: "hi", 0: "mid", -1: "lo"}
 UNASSIGNED = 0.001
 LEAST_SHARE = 0.001
 LEAST_WEIGHT = 2.0**-20
+ROUNDING = 1e-9
+"""What is less than this part of a sum is what rounding left of 0."""
 EPSILON_1, EPSILON_2 = 0.05, 0.002
 """Weights of the page's table beside the matching class."""
 
@@ -139,7 +141,7 @@ def _part(jobs: pl.Expr, total: pl.Expr, number: pl.Expr) -> pl.Expr:
     left = pl.max_horizontal(pl.col("rem_q_len") - jobs / number, LEAST_SHARE * jobs)
     rest = total - jobs
     return (
-        pl.when((rest > 0) & ~pl.col("t_merging")).then(left / rest)
+        pl.when((rest > ROUNDING * total) & ~pl.col("t_merging")).then(left / rest)
         .when(total > 0).then(pl.col("rem_q_len") / total)
         .otherwise(pl.col("one") / number)
     )  # fmt: skip
