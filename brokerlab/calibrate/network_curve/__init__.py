@@ -8,6 +8,7 @@ what that proves. A fitted curve is a :class:`brokerlab.brokerage.curves.Through
 Source: network-weight.md; design.md, idea 6.
 """
 
+from brokerlab.calibrate.network_curve import alternatives
 from brokerlab.calibrate.network_curve.evidence import Evidence
 from brokerlab.calibrate.network_curve.exchange import (
     ExchangeFit,
@@ -32,6 +33,7 @@ __all__ = [
     "Judgement",
     "Scores",
     "StepFit",
+    "alternatives",
     "compare",
     "files_per_unit",
     "fit_exchange",

@@ -149,7 +149,8 @@ def of_snapshot(network_matrix: IntoFrame, *, at: datetime) -> Evidence:
     fresh = table.filter((pl.col("ts") - at).abs() <= APART)
     left_out = table.height - fresh.height
     moment = pl.DataFrame({"snapshot": [0], "at": [None]}, schema={**SNAPSHOT, "at": TIME})
-    wide = link_metrics(fresh, instants=moment).rename({"nucleus": "dst"}).drop("snapshot")
+    found = link_metrics(fresh, instants=moment).rename({"nucleus": "dst"})
+    wide = found.drop("snapshot").sort("src", "dst")
     facts = additivity(wide)
     names = ("6 days before the last day", "23 hours before the last hour", "last hour")
     rates = _apart(wide) if facts["n_above_volume"] == 0 else _nested(wide)
