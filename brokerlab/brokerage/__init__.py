@@ -1,6 +1,7 @@
-"""Where work goes: production task and job brokerage, replayed as queries.
+"""Where work goes: production task and job brokerage and analysis brokerage, replayed as queries.
 
-What a brokerage decided (``production_jobs.decide.decide``, ``production_tasks.decide``) is asked: `funnel` (what each
+What a brokerage decided (``production_jobs.decide.decide``, ``production_tasks.decide``, ``analysis_jobs.decide``) is
+asked: `funnel` (what each
 check removed), `explain` and `explain_task` (why, in words), `what_would_help` and `single_obstacles` (which single
 checks stand in the way), `compare` (who is decided differently), `sensitivity` and `keys_read` (what another setting
 would have decided), `checks_table` (what is checked). Importing this package loads none of it.

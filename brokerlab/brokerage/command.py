@@ -44,7 +44,10 @@ def explain(
     rules: Annotated[str, typer.Option(help="document or production.")] = "document",
     at: Annotated[str, typer.Option(help="Instant, UTC; none: the task's last brokerage.")] = "",
 ) -> None:
-    """Explain why a task was, or was not, sent to a queue (or given to a nucleus), with the numbers compared."""
+    """Explain why a task was, or was not, sent to a queue (or given to a nucleus), with the numbers compared.
+
+    Tasks of production and of users alike; of the latter also which rule holds them back.
+    """
     from brokerlab.archive.store import open_archive
     from brokerlab.brokerage.rules import ProductionRules
 
@@ -69,13 +72,23 @@ def explain(
 def _of_queue(
     opened: Archive, task: int, queue: str, rules: ProductionRules, at: str
 ) -> Explanation | TaskExplanation:
-    """Replay the job brokerage of one task and explain it."""
+    """Replay the brokerage of one task and explain it: that of analysis for user tasks, else of production."""
     from brokerlab.brokerage import explain as explained
     from brokerlab.brokerage import explain_task
+    from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
+    from brokerlab.brokerage.analysis_jobs import decide as decide_analysis
     from brokerlab.brokerage.production_jobs.decide import decide
+    from brokerlab.brokerage.production_jobs.decisions import Decisions
+    from brokerlab.brokerage.replay.build import LABELS
 
-    replay = _replayed(opened, task, rules, at, stage="jobs")
-    decisions = decide(replay.for_jobs(), rules=rules, config=replay.config)
+    stage = "analysis" if _label(opened, task) == LABELS["analysis"] else "jobs"
+    replay = _replayed(opened, task, rules, at, stage=stage)
+    decisions: AnalysisDecisions | Decisions
+    if stage == "analysis":
+        own = AnalysisRules(rules.rules)
+        decisions = decide_analysis(replay.for_analysis(), rules=own, config=replay.config)
+    else:
+        decisions = decide(replay.for_jobs(), rules=rules, config=replay.config)
     if not queue:
         return explain_task(decisions, jeditaskid=task)
     return explained(decisions, jeditaskid=task, panda_queue=queue)
@@ -107,16 +120,29 @@ def _replayed(opened: Archive, task: int, rules: ProductionRules, at: str, *, st
     from brokerlab.brokerage.replay.plan import time_of
 
     moment = time_of(at or None, "--at")
+    label = _label(opened, task)
     try:
         return build(opened, tasks=[task], at=moment, stage=stage, every=None, rules=rules)
     except DataError as problem:
-        if not opened.has("tasks"):
+        if label is None:
             raise
-        label = "select prodsourcelabel from tasks where jeditaskid = $task"
-        known = opened.sql(label, {"task": task}).fetchall()
-        if not known:
-            raise DataError(f"{opened.path}: there is no task {task}") from None
+        what = "analysis" if stage == "analysis" else "production"
         raise DataError(
-            f"{opened.path}: task {task} (prodsourcelabel {known[0][0]}) is not known to have been brokered as "
-            f"production: {problem}"
+            f"{opened.path}: task {task} (prodsourcelabel {label}) is not known to have been brokered as {what}: "
+            f"{problem}"
         ) from None
+
+
+def _label(opened: Archive, task: int) -> str | None:
+    """Return ``prodsourcelabel`` of a task; null where there is no table of tasks.
+
+    Raises:
+        DataError: There is no such task.
+    """
+    if not opened.has("tasks"):
+        return None
+    label = "select prodsourcelabel from tasks where jeditaskid = $task"
+    known = opened.sql(label, {"task": task}).fetchall()
+    if not known:
+        raise DataError(f"{opened.path}: there is no task {task}")
+    return str(known[0][0])

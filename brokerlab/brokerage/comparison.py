@@ -128,8 +128,8 @@ def compare_views(first: View, second: View) -> Comparison:
 
 def _check(a: View, b: View) -> None:
     """Refuse what cannot be compared; everything wrong at once."""
-    if a.place != b.place:
-        raise DataError(f"compare: a is about {a.place}, b about {b.place}; give two of one kind")
+    if a.brokerage != b.brokerage:
+        raise DataError(f"compare: a is of {a.brokerage}, b of {b.brokerage}; give two of one kind")
     problems = []
     for name, one, other in (("a", a, b), ("b", b, a)):
         alone = one.tasks.select(TASK).join(other.tasks.select(TASK), on=TASK, how="anti")

@@ -20,9 +20,10 @@ def funnel(
     candidates.
 
     Args:
-        decisions: Of the job or of the task brokerage.
+        decisions: Of any brokerage; of user tasks the locality loop that decided is counted.
         by: Group by these columns of the tasks (``gshare``, ``resource_type``, ``outcome``...), by ``day`` (of the
-            instant), by ``panda_queue`` (``nucleus``), or by a column of ``tasks``.
+            instant), by ``panda_queue`` (``nucleus``), by ``loop`` or ``task_class`` of user tasks, or by a column of
+            ``tasks``.
         tasks: More columns: ``jeditaskid``, perhaps ``snapshot``, one row per task.
 
     Returns:
@@ -34,7 +35,7 @@ def funnel(
     Raises:
         ConfigError: An unknown column in ``by``.
 
-    Source: production-job-brokerage.md 5 and 8, production-task-brokerage.md 4.
+    Source: production-job-brokerage.md 5 and 8, production-task-brokerage.md 4, analysis-job-brokerage.md 4 and 7.
     """
     return funnel_of(view(decisions), by, tasks)
 

@@ -32,6 +32,17 @@ QUEUE = {
     "x_software": "releases",
     "x_has_slots": "slots",
     "x_locked": "lock",
+    "q_status": "status",
+    "q_cloud": "cloud",
+    "q_gpu": "catchall gpu",
+    "e_vp": "endpoints",
+    "e_vp_default": "endpoints",
+    "e_output": "endpoints",
+    "e_input": "endpoints",
+    "e_out_space": "space_usable of endpoints",
+    "e_in_space": "space_usable of endpoints",
+    "e_read_lan": "read_lan, write_lan of endpoints",
+    "e_write_wan": "write_wan, read_wan of endpoints",
 }
 """Column of a pair to the field of the queue behind it."""
 
@@ -66,6 +77,13 @@ TASK = {
     "t_chained": "fullchain",
     "t_merges_output": "mergeoutput",
     "x_software": "architecture, transhome, container_name",
+    "t_avoids_vp": "avoidvp",
+    "t_cloud": "cloud",
+    "t_auto": "includedsite",
+    "x_included": "includedsite",
+    "x_excluded": "excludedsite",
+    "x_home": "site",
+    "t_incomplete_allowed": "allowincompleteinds",
 }
 """Column of a pair to the parameter of the task behind it."""
 

@@ -78,8 +78,8 @@ def sensitivity(
 
     Only what depends on the key is computed again: the checks that read it, then the weights and ranks of the tasks it
     touches. For user tasks also the throttle, where it reads the key, and all their weights and ranks where checks,
-    caps or the stabilizer read it; what the tables of a replay were counted with (TW_DONE_JOB_STAT) is no such key. The
-    choice of the nucleus is decided in full for each value, with the same draws.
+    caps or the stabilizer read it. Tables of decisions on user tasks stay as they are, while those of a replay are
+    made again for keys that they depend on (classes of tasks, slots of users, jobs that ended lately). The choice of the nucleus is decided in full for each value, with the same draws.
 
     Args:
         decisions: Decisions of the job brokerage or of the analysis brokerage; or a replay of any brokerage, which is
@@ -248,11 +248,13 @@ def _model(asked: Asked, rules: AnyRules | None) -> _Model:
     if isinstance(asked, Replay):
         if asked.stage == "tasks":
             return _of_tasks(asked, _of_kind(rules, ProductionRules))
-        asked = _decided(asked, rules)
-    if isinstance(asked, AnalysisDecisions):
-        return _of_analysis(asked)
-    if isinstance(asked, Decisions):
-        return _of_jobs(asked)
+        decided = _decided(asked, rules)
+    else:
+        decided = asked
+    if isinstance(decided, AnalysisDecisions):
+        return _of_analysis(decided, asked if isinstance(asked, Replay) else None)
+    if isinstance(decided, Decisions):
+        return _of_jobs(decided)
     raise ConfigError(
         "decisions on nuclei do not keep what they were decided on: give the replay, stage='tasks'"
     )
@@ -288,14 +290,27 @@ def _of_jobs(base: Decisions) -> _Model:
     )
 
 
-def _of_analysis(base: AnalysisDecisions) -> _Model:
+def _of_analysis(base: AnalysisDecisions, replay: Replay | None) -> _Model:
+    world = base.world
+
+    def decided(config: Config) -> AnalysisDecisions:
+        if replay is None or not any(
+            analysis_again.differs(key, world.config, config) for key in analysis_late.TABLE_KEYS
+        ):
+            return analysis_again.redecided(base, config)
+        tables = replay.with_config(config).for_analysis()
+        return analysis_jobs.decide(
+            tables, rules=world.rules, matching=world.matching, config=config
+        )
+
+    more = () if replay is None else analysis_late.TABLE_KEYS
     return _Model(
         base=base,
-        config=base.world.config,
-        keys=analysis_again.keys_read(base),
+        config=world.config,
+        keys=tuple(dict.fromkeys([*analysis_again.keys_read(base), *more])),
         component=analysis_late.place_of,
-        scopes=_scopes(base.world.tasks),
-        decided=lambda config: analysis_again.redecided(base, config),
+        scopes=_scopes(world.tasks),
+        decided=decided,
     )
 
 

@@ -28,6 +28,7 @@ class View:
     """Decisions, whatever brokerage made them.
 
     Attributes:
+        brokerage: What decided: ``the job brokerage``, ``the analysis brokerage``, ``the task brokerage``.
         place: Column that names the place: ``panda_queue`` or ``nucleus``.
         pairs: One row per (task, place) looked at, sorted: ``jeditaskid, snapshot``, the place, ``check`` (null:
             candidate).
@@ -41,6 +42,7 @@ class View:
         places: Names of all places that the decisions know, candidates or not.
     """
 
+    brokerage: str
     place: str
     pairs: pl.DataFrame
     shares: pl.DataFrame
@@ -85,6 +87,7 @@ def _of_jobs(decisions: Decisions) -> View:
         )
     given = decisions.world.tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
     return View(
+        brokerage="the job brokerage",
         place="panda_queue",
         pairs=decisions.queues.select(*TASK, "panda_queue", "check"),
         shares=shares,
@@ -124,6 +127,7 @@ def of_loop(decisions: AnalysisDecisions, pairs: pl.DataFrame) -> View:
     ended = decisions.tasks.select(*TASK, "outcome", "throttle", "loop")
     classes = world.tasks.select(*TASK, task_class="t_class")
     return View(
+        brokerage="the analysis brokerage",
         place="panda_queue",
         pairs=pairs.select(*TASK, "panda_queue", "check"),
         shares=chosen.select(*TASK, "panda_queue", "share"),
@@ -150,6 +154,7 @@ def _of_tasks(decisions: TaskDecisions) -> View:
     steps = pl.DataFrame({"check": order.categories, "stage": order.categories, "kind": kinds})
     tasks = decisions.tasks
     return View(
+        brokerage="the task brokerage",
         place="nucleus",
         pairs=decisions.nuclei.select(*TASK, "nucleus", check=reason.cast(order)),
         shares=decisions.nuclei.filter("passed")

@@ -20,7 +20,6 @@ from brokerlab.brokerage.production_jobs.again import facts_of, patched
 from brokerlab.brokerage.production_jobs.evaluation import evaluated
 from brokerlab.brokerage.production_jobs.late import COMPLETENESS_KEYS
 from brokerlab.brokerage.production_jobs.pairs import Facts, matched
-from brokerlab.brokerage.production_jobs.settings import read
 from brokerlab.gdpconfig import Config
 
 FIRST, SECOND = 1, 2
@@ -75,7 +74,7 @@ def with_config(world: World, config: Config) -> World:
     new = by_settings(world.tables["tasks"], settings=settings, config=config)
     tasks = world.tasks.drop(BY_SETTINGS).hstack(new[world.tasks["t"]])
     data = world.facts.sides[0]
-    if any(_differs(key, world.config, config) for key in COMPLETENESS_KEYS):
+    if any(differs(key, world.config, config) for key in COMPLETENESS_KEYS):
         tasks, data = with_input(
             tasks.drop(INPUT_FACTS), world.tables, world.ids, world.pool, config
         )
@@ -128,7 +127,7 @@ def _known(
         anew: ``t`` of tasks of which nothing is known.
     """
     before = decisions.world.config
-    changed = {key for check in checks for key in check.keys if _differs(key, before, world.config)}
+    changed = {key for check in checks for key in check.keys if differs(key, before, world.config)}
     bits = [bit for bit, check in enumerate(checks) if set(check.keys) & changed]
     known = {
         loop: pairs.join(anew, on="t", how="anti", maintain_order="left")
@@ -142,6 +141,8 @@ def _known(
             failed = patched(have["failed"].to_numpy(), facts_of(facts, done), checks, bits)
             have = have.with_columns(failed=pl.Series(failed))
         lost = facts.tasks.select("t").join(done, on="t", how="anti")
+        if not lost.height:
+            return have
         return pl.concat([have, evaluated(facts_of(facts, lost), checks)]).sort("t", "q")
 
     return evaluate
@@ -170,7 +171,10 @@ def _numbers(decisions: AnalysisDecisions, frame: pl.DataFrame) -> pl.DataFrame:
     return tasks.join(frame.select(keys).unique(), on=keys, how="semi").select("t")
 
 
-def _differs(key: str, old: Config, new: Config) -> bool:
-    """Tell whether a key of JEDI has another value."""
-    component = place_of(key).removeprefix("jedi/")
-    return bool(read(old, key, component) != read(new, key, component))
+def differs(key: str, old: Config, new: Config) -> bool:
+    """Tell whether a key has another value."""
+    app, component = place_of(key).split("/")
+    before, now = (
+        config.get(key, app=app, component=component, vo="atlas") for config in (old, new)
+    )
+    return bool(before != now)

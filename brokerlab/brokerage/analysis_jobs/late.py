@@ -23,6 +23,12 @@ CAP_KEYS = (
 )  # fmt: skip
 CLASS_KEYS = ("USER_USAGE_THRESHOLD_A",)
 """Keys of the throttle: they act before any queue is looked at."""
+RATING_KEYS = (
+    *CLASS_KEYS, "USER_USAGE_THRESHOLD_B", "PROGRESS_TO_BOOST_A", "PROGRESS_TO_BOOST_B", "MAX_REM_JOBS_TO_BOOST_A",
+    "MAX_REM_JOBS_TO_BOOST_B",
+)  # fmt: skip
+TABLE_KEYS = ("TW_DONE_JOB_STAT", *RATING_KEYS)
+"""Keys that decide what stands in the tables of a replay: how tasks' jobs ended lately, classes of tasks, users."""
 RELAXATION_KEYS = ("IO_INTENSITY_CUTOFF_USER", "DATA_CHECK_TIMEOUT_USER")
 OVERLOAD_KEYS = ("OVERLOAD_MIN_QUEUE", "OVERLOAD_RATIO_OFFSET")
 EXEMPT_KEYS = ("BASE_QUEUE_LENGTH_PER_PQ", "BASE_EXPECTED_WAIT_HOUR_ON_PQ")
@@ -37,7 +43,7 @@ ALL_MARKED = "tmp_user_problem"
 BAD_JOBS_KEY = "MIN_BAD_JOBS_TO_SKIP_PQ"
 PLACES = {
     **dict.fromkeys(CAP_KEYS, "pandaserver/prio_mgr"),
-    **dict.fromkeys(CLASS_KEYS, "pandaserver/analy_eval"),
+    **dict.fromkeys(RATING_KEYS, "pandaserver/analy_eval"),
     **dict.fromkeys(("STORAGE_MIN_FREE_SIZE", "MAX_DISKIO_DEFAULT", MIN_WEIGHT_KEY), "jedi/jobbroker"),
 }  # fmt: skip
 """App and component of the keys that are not read as those of the analysis brokerage."""

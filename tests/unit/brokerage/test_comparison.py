@@ -84,7 +84,7 @@ def test_other_tasks_and_queues_are_refused() -> None:
         compare(a, toy().task(2).decided())
     with pytest.raises(DataError, match="1 queues of b are not in the other, such as NEW"):
         compare(a, toy().queue("NEW").decided())
-    with pytest.raises(DataError, match="a is about panda_queue, b about nucleus"):
+    with pytest.raises(DataError, match="a is of the job brokerage, b of the task brokerage"):
         compare(a, decided(world("N")))
 
 
