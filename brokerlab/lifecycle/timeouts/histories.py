@@ -75,12 +75,14 @@ class Histories:
             queue_idle=pl.lit(value=True),
             output_report=pl.lit(value=False),
         )
+        # lazy: dozens of small steps are planned once, which is most of the work where few jobs wait
+        lazy, idle = known.lazy(), self.idle.lazy()
         parts = []
         for rule in _order(self.places, chosen, self.config):
             asked = rule if exempt else replace(rule, exempt=true(value=False))
-            parts.append(_firings(known, asked.scaled(scale), self.idle, self.now))
+            parts.append(_firings(lazy, asked.scaled(scale), idle, self.now))
         order = ["pandaid", "number", "action", "fires_us", "limit_h", "enter_us"]
-        first = pl.concat(parts).sort(order)
+        first = pl.concat(parts).collect().sort(order)
         key = ["pandaid", "rule", "action"]
         return _told(first.unique(key, keep="first", maintain_order=True), self.now)
 
@@ -170,7 +172,7 @@ def _reaches(rule: TimeoutRule) -> nw.Expr:
     return rule.since + rule.least_s * SECOND < nw.col("to_us")
 
 
-def _firings(known: pl.DataFrame, rule: TimeoutRule, idle: pl.DataFrame, now: int) -> pl.DataFrame:
+def _firings(known: pl.LazyFrame, rule: TimeoutRule, idle: pl.LazyFrame, now: int) -> pl.LazyFrame:
     """Return the firing times of a rule, several for a job with several spans."""
     frame = nw.from_native(known).filter(rule.selects & ~rule.spares)
     judged = frame.with_columns(
@@ -249,7 +251,7 @@ def _idle_times(table: nw.LazyFrame[Any], known: pl.DataFrame) -> pl.DataFrame:
     return found.select("computingsite", idle_us=pl.col("start_us") + step, again_us="again_us")
 
 
-def _when_idle(timed: pl.DataFrame, idle: pl.DataFrame) -> pl.DataFrame:
+def _when_idle(timed: pl.LazyFrame, idle: pl.LazyFrame) -> pl.LazyFrame:
     """Move firing times to when the queue is down, or has started nothing for long enough."""
     down = timed.filter("queue_down")
     up = timed.filter(~pl.col("queue_down")).join(idle, on="computingsite")

@@ -73,13 +73,7 @@ def spans(jobs: Lazy, log: Lazy | None, signs: Lazy | None, until: datetime) -> 
         ``from_us, to_us`` of the part of it without a sign of life [us since 1970], ``<time>_us``, and of the row
         ``final``, its status, ``over_us``, since when.
     """
-    parts = [status_spans(jobs, None, KEEP)]
-    if log is not None:
-        known = log.select("pandaid").unique()
-        plain = jobs.join(known, on="pandaid", how="anti")
-        logged = jobs.join(known, on="pandaid", how="semi")
-        parts = [status_spans(plain, None, KEEP), status_spans(logged, log, KEEP)]
-    found = nw.concat(parts).with_columns(live=nw.col("leave").is_null())
+    found = status_spans(jobs, log, KEEP).with_columns(live=nw.col("leave").is_null())
     end = nw.when(nw.col("live")).then(nw.lit(until)).otherwise(nw.col("leave"))
     dated = found.with_columns(
         leave=nw.min_horizontal(end.cast(TIME), nw.lit(until).cast(TIME)),

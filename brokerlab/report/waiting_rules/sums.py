@@ -66,7 +66,8 @@ class Sums:
                 value = np.asarray(formula(self.totals), dtype=np.float64)
                 low, high = self._ends(formula, value)
             for suffix, numbers in (("", value), ("_lo", low), ("_hi", high)):
-                columns.append(pl.Series(name + suffix, numbers).fill_nan(None))
+                known = np.where(np.isfinite(numbers), numbers, np.nan)
+                columns.append(pl.Series(name + suffix, known).fill_nan(None))
         return self.keys.hstack(columns) if self.keys.width else pl.DataFrame(columns)
 
     def _ends(
