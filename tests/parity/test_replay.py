@@ -13,13 +13,18 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from brokerlab.brokerage import replay
-from brokerlab.brokerage.replay import states
+from brokerlab.brokerage.replay import pace, userjobs
 from brokerlab.brokerage.replay.clock import Clock
+from brokerlab.lifecycle import status_log
 from tests.unit.brokerage.replay.toys import LOG, SCHEMA, at
 
 EXTRA = {
     "nevents": pl.Int64,
     **dict.fromkeys(["processingtype", "prodsourcelabel", "specialhandling"], pl.String),
+}
+OF_USERS = {
+    **dict.fromkeys(["produsername", "workinggroup", "jobsubstatus"], pl.String),
+    **dict.fromkeys(["piloterrorcode", "relocationflag"], pl.Int64),
 }
 
 
@@ -68,7 +73,17 @@ def tables() -> dict[str, pl.DataFrame]:
         )
         for _ in range(draw.choice([0, 0, 3])):
             moment = at(draw.randrange(-60, 300))
-            log.append((number, draw.choice(states.ORDER), moment, maybe("Q", "S")))
+            log.append((number, draw.choice(status_log.ORDER), moment, maybe("Q", "S")))
+    of_users = [
+        {
+            "produsername": draw.choice(["ann", "bob", None]),
+            "workinggroup": draw.choice([None, None, "G"]),
+            "jobsubstatus": draw.choice([None, "toreassign"]),
+            "piloterrorcode": draw.choice([None, 0, 1099]),
+            "relocationflag": draw.choice([None, 0, 2, 3]),
+        }
+        for _ in jobs
+    ]
     links = [
         (
             draw.choice("AB"),
@@ -84,7 +99,10 @@ def tables() -> dict[str, pl.DataFrame]:
         for n in (1, 2, 3)
     ]
     return {
-        "jobs": pl.DataFrame(jobs, schema=SCHEMA | EXTRA),
+        "jobs": pl.concat(
+            [pl.DataFrame(jobs, schema=SCHEMA | EXTRA), pl.DataFrame(of_users, schema=OF_USERS)],
+            how="horizontal",
+        ),
         "job_status_log": pl.DataFrame(sorted(set(log), key=str), schema=LOG, orient="row"),
         "network_matrix": pl.DataFrame(
             list({row[:3] + row[4:]: row for row in links}.values()),
@@ -115,6 +133,7 @@ def each_kind(of: dict[str, Any]) -> dict[str, pl.DataFrame]:
         "counts, log": replay.job_counts(jobs, of["job_status_log"], INSTANTS),
         "links": replay.network_matrix(of["network_matrix"], Clock.of(INSTANTS)),
         "brokerages": replay.job_brokerages(jobs),
+        "starts": pace.to_run_rate(jobs, Clock.of(INSTANTS)),
         "open": replay.open_tasks(of["tasks"], of["datasets"], jobs, INSTANTS),
     }
 
@@ -123,12 +142,19 @@ def everything(of: dict[str, Any]) -> dict[str, pl.DataFrame]:
     """Ask every question that reads archive-sized tables."""
     jobs, log, clock = of["jobs"], of["job_status_log"], Clock.of(INSTANTS)
     pairs = pl.DataFrame({"jeditaskid": [1, 1, 2, 3], "snapshot": [2, 6, 4, 5]})
+    shares = INSTANTS.select("snapshot", gshare=pl.lit("A"))
+    units = INSTANTS.select("snapshot", username=pl.lit("ann"), origusername=pl.lit("A. Nn"), workinggroup=pl.lit(None, pl.String))  # fmt: skip
+    users = userjobs.user_changes(jobs, log, clock)
     return each_kind(of) | {
         "counts, times": replay.job_counts(jobs, None, INSTANTS),
         "counts, grid": replay.job_counts(jobs, log, replay.instants(INSTANTS, every="10m")),
         "pilots": replay.site_activity_of_jobs(jobs, clock),
         "choices": replay.task_brokerages(of["tasks"]),
         "types": replay.task_resource_types(jobs, pairs, INSTANTS),
+        "ends": pace.failure_counts(jobs, pairs, clock, hours=2),
+        "used": pace.sites_used(jobs, pairs, clock),
+        "users": userjobs.user_job_stats(users, shares),
+        "totals": userjobs.user_totals(users, units),
     }
 
 

@@ -13,12 +13,14 @@ from brokerlab.brokerage.replay.activity import (
 from brokerlab.brokerage.replay.build import Replay, build
 from brokerlab.brokerage.replay.clock import instants
 from brokerlab.brokerage.replay.counts import job_counts
+from brokerlab.brokerage.replay.pace import failure_counts, sites_used, to_run_rate
 from brokerlab.brokerage.replay.schedule import job_brokerages, task_brokerages
 from brokerlab.brokerage.replay.work import open_tasks, remaining_work, task_resource_types
 
 __all__ = [
     "Replay",
     "build",
+    "failure_counts",
     "instants",
     "job_brokerages",
     "job_counts",
@@ -27,8 +29,10 @@ __all__ = [
     "remaining_work",
     "site_activity_of_data",
     "site_activity_of_jobs",
+    "sites_used",
     "slots",
     "task_brokerages",
     "task_resource_types",
+    "to_run_rate",
     "worker_stats",
 ]

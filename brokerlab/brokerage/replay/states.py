@@ -21,14 +21,8 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from brokerlab.brokerage.replay.tables import INT, TEXT, TIME
+from brokerlab.lifecycle.status_log import OVER, entries
 
-OVER = ("finished", "failed", "cancelled", "closed")
-"""Statuses of jobs that are counted no more."""
-ORDER = (
-    *("pending", "waiting", "defined", "assigned", "throttled", "activated", "sent", "starting"),
-    *("stagein", "running", "merging", "stageout", "holding", "transferring", *OVER),
-)
-"""Statuses in the order that a job takes them: the order of log entries of one instant."""
 GROUP = ("computingsite", "gshare", "workqueue_id", "resource_type", "nucleus")
 """What jobs are counted by, besides their status."""
 DISKIO_UNIT = 1_000_000
@@ -114,8 +108,8 @@ def spans(
 ) -> nw.LazyFrame[Any]:
     """Turn log entries into spans of one status each.
 
-    An entry holds until the next one of the job; the last one until the job was over, or to this day. Entries of
-    one instant come in the order of ``ORDER``, so that the last of them holds. An entry without queue has the job's.
+    An entry holds until the next one of the job (:func:`~brokerlab.lifecycle.status_log.entries`); the last one until
+    the job was over, or to this day. An entry without queue has the job's.
 
     Args:
         log: ``pandaid, jobstatus, modificationtime, computingsite``.
@@ -125,27 +119,9 @@ def spans(
     Returns:
         These, what is summed, with ``computingsite`` and ``jobstatus`` of the entry, ``enter``, ``leave`` (null: to this day).
     """
-    rank = nw.lit(len(ORDER))
-    for place, status in enumerate(ORDER):
-        rank = nw.when(nw.col("jobstatus") == status).then(nw.lit(place)).otherwise(rank)
-    following = nw.col("modificationtime").shift(-1)
-    entries = (
-        log.filter(~nw.col("modificationtime").is_null())
-        .with_columns(rank=rank)
-        .with_columns(
-            following=following.over("pandaid", order_by=["modificationtime", "rank", "jobstatus"])
-        )
-        .filter(~nw.col("jobstatus").is_in(OVER))
-        .select(
-            "pandaid",
-            "following",
-            entry=nw.col("jobstatus"),
-            queue=nw.col("computingsite"),
-            enter=nw.col("modificationtime"),
-        )
-    )
+    told = entries(log.with_columns(queue=nw.col("computingsite")), "queue")
     kept = dict.fromkeys(["pandaid", "computingsite", *keep, *WEIGHTS, "over_at"])
-    joined = jobs.select(*kept).join(entries, on="pandaid", how="inner")
+    joined = jobs.select(*kept).join(told, on="pandaid", how="inner")
     end = nw.coalesce("following", "over_at")
     return joined.with_columns(
         computingsite=nw.coalesce("queue", "computingsite"),

@@ -9,6 +9,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from brokerlab.brokerage.analysis_jobs.sides import QUEUED
 from brokerlab.brokerage.replay import states
 from brokerlab.brokerage.replay.changes import Changes, job_changes
 from brokerlab.brokerage.replay.clock import Clock
@@ -17,8 +18,6 @@ from brokerlab.brokerage.replay.tables import TEXT, narrow, same_engine
 
 LABEL = "user"
 """``prodsourcelabel`` of the jobs that count for users."""
-QUEUED = ("defined", "assigned", "activated", "starting")
-"""Statuses that count as queued (analysis-job-brokerage.md 1.3)."""
 HELD = "throttled"
 """Counts as queued too where all jobs of a user are added up."""
 NOT_YET = ("pending", "waiting")

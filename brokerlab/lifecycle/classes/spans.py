@@ -14,6 +14,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from brokerlab.engines import FLOAT, INT, TEXT, TIME, Types, narrow, same_engine
+from brokerlab.lifecycle.status_log import EARLY, OVER, entries
 
 JOBS: Types = {
     "pandaid": INT,
@@ -28,12 +29,6 @@ JOBS: Types = {
 }
 """Columns of ``jobs`` that the classification reads; ``table`` is ``jobsactive4`` or ``jobsarchived4``."""
 LOG: Types = {"pandaid": INT, "jobstatus": TEXT, "modificationtime": TIME}
-OVER = ("finished", "failed", "cancelled", "closed")
-"""Statuses after which nothing happens."""
-EARLY = ("pending", "waiting", "defined", "assigned", "throttled")
-"""Statuses before a job is activated."""
-ORDER = (*EARLY, "activated", "sent", "starting", "running", "holding", "transferring", "merging")
-"""Order of entries that a log has at the same time."""
 
 
 def read(jobs: Any, status_log: Any) -> tuple[nw.LazyFrame[Any], nw.LazyFrame[Any] | None]:
@@ -113,22 +108,13 @@ def _of_log(
     jobs: nw.LazyFrame[Any], log: nw.LazyFrame[Any], keep: Sequence[str]
 ) -> nw.LazyFrame[Any]:
     """Return the spans before the last change as the log tells them, each until the next entry."""
-    rank = nw.lit(len(ORDER))
-    for place, status in enumerate(ORDER):
-        rank = nw.when(nw.col("jobstatus") == status).then(nw.lit(place)).otherwise(rank)
-    ordered = log.filter(~nw.col("modificationtime").is_null()).with_columns(rank=rank)
-    following = nw.col("modificationtime").shift(-1)
-    entries = ordered.with_columns(
-        following=following.over("pandaid", order_by=["modificationtime", "rank", "jobstatus"])
-    ).filter(~nw.col("jobstatus").is_in(OVER))
-    named = entries.select(
-        "pandaid", "following", status=nw.col("jobstatus"), enter=nw.col("modificationtime")
-    )
     ids = list(dict.fromkeys(["pandaid", "changed", *keep]))
-    joined = jobs.select(ids).join(named, on="pandaid", how="inner")
+    joined = jobs.select(ids).join(entries(log), on="pandaid", how="inner")
     end, following = nw.col("changed"), nw.col("following")
     leave = nw.when(following.is_null() | (following > end)).then(end).otherwise(following)
-    return joined.with_columns(leave=leave).select(*keep, "status", "enter", "leave")
+    return joined.with_columns(leave=leave, status=nw.col("entry")).select(
+        *keep, "status", "enter", "leave"
+    )
 
 
 def first_seen(log: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:

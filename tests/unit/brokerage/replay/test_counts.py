@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab.brokerage import replay
-from brokerlab.brokerage.replay import states
 from brokerlab.brokerage.replay.changes import Changes
 from brokerlab.brokerage.replay.counts import Counts, job_tables
 from brokerlab.brokerage.replay.recorded import recorded_counts
 from brokerlab.errors import DataError, SchemaError
+from brokerlab.lifecycle import status_log
 from tests.unit.brokerage.replay.toys import (
     KEYS,
     LOG,
@@ -31,7 +31,7 @@ from tests.unit.brokerage.replay.toys import (
 )
 
 minutes = st.one_of(st.none(), st.integers(-30, 120))
-statuses = st.sampled_from([*states.OVER, "activated", "running", "transferring"])
+statuses = st.sampled_from([*status_log.OVER, "activated", "running", "transferring"])
 
 
 @st.composite
@@ -51,7 +51,7 @@ def worlds(draw: st.DrawFn) -> tuple[pl.DataFrame, pl.DataFrame | None, pl.DataF
         rows[-1] |= {"workqueue_id": draw(st.sampled_from([None, 1]))}
     entry = st.tuples(
         st.integers(0, 9),
-        st.sampled_from(states.ORDER),
+        st.sampled_from(status_log.ORDER),
         st.integers(-30, 120),
         st.sampled_from([None, "R", "S"]),
     )

@@ -10,6 +10,7 @@ import polars as pl
 
 from brokerlab.brokerage import replay
 from brokerlab.brokerage.replay import states
+from brokerlab.lifecycle import status_log
 
 T0 = datetime(2026, 3, 1, 12)
 KEYS = (*states.GROUP, "jobstatus")
@@ -64,7 +65,7 @@ def status_by_times(row: dict[str, Any], t: datetime) -> str | None:
     created, start, end = row["creationtime"], row["starttime"], row["endtime"]
     if created is None or last is None:
         return None
-    over = row["jobstatus"] in states.OVER
+    over = row["jobstatus"] in status_log.OVER
     started = last if start is None else min(start, last)
     created = min(created, started)
     if start is None:
@@ -89,15 +90,15 @@ def status_by_log(
     entries: list[dict[str, Any]], row: dict[str, Any], t: datetime
 ) -> tuple[Any, Any]:
     """Say a job's status and queue from the last entry at or before an instant."""
-    order = {status: place for place, status in enumerate(states.ORDER)}
+    order = {status: place for place, status in enumerate(status_log.ORDER)}
     entries = sorted(entries, key=lambda e: (e["modificationtime"], order[e["jobstatus"]]))
     seen = [e for e in entries if e["modificationtime"] <= t]
-    if not seen or seen[-1]["jobstatus"] in states.OVER:
+    if not seen or seen[-1]["jobstatus"] in status_log.OVER:
         return None, None
     last = row["statechangetime"] or row["modificationtime"] or row["endtime"] or row["starttime"]
     if (
         seen[-1] is entries[-1]
-        and row["jobstatus"] in states.OVER
+        and row["jobstatus"] in status_log.OVER
         and last is not None
         and last <= t
     ):
