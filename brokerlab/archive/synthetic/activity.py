@@ -22,7 +22,7 @@ SPELLS_PER_DAY = 0.08
 """Spells of trouble per queue and day."""
 SPELL_H, SPELL_LN_SD = 7.0, 0.8
 """Median and sd of ln of the length of a spell [h]."""
-IN_USE = ("online", "brokeroff", "standby")
+IN_USE = ("online", "brokeroff", "standby", "paused")
 """Status of queues with pilots."""
 POLLS_PER_H = 12
 """Requests of an idle queue."""
@@ -110,6 +110,9 @@ def site_data(grid: Grid, pulse: Pulse) -> pl.DataFrame:
     shape = (len(pulse.seconds), len(grid.names))
     alive = np.isin(grid.queues["status"].to_numpy(), IN_USE)
     silent, stuck = _trouble(rng, pulse.seconds, shape[1])
+    for spell in grid.spells:
+        low, high = np.searchsorted(pulse.seconds, (spell.begin_s, spell.end_s))
+        stuck[low:high, spell.queue] = True
     dead = ~alive[None, :] | silent
     requests = _requests(rng, pulse.recent("started"), dead)
     last = _laststart(rng, pulse, dead | stuck).ravel()
@@ -234,6 +237,8 @@ def slots(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
     """Return ``slots``: a few queues with a number of slots set; none, negative, expired and later ones too."""
     rng = generator(settings, 10)
     online = np.flatnonzero(grid.queues["status"].to_numpy() == "online")
+    free = np.setdiff1d(online, list(grid.roles.values()))  # with slots they count differently
+    online = free if len(free) else online
     chosen = rng.choice(online, min(8, len(online)), replace=False).tolist()
     names = [grid.names[q] for q in chosen]
     end = int(settings.days * DAY_S)

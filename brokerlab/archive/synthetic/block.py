@@ -33,11 +33,15 @@ from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.units import KB, MB
 
 FIRST_TASK = 40_000_000
-"""Task ids start here; block b has FIRST_TASK + b * MAX_BLOCK_TASKS upward."""
+"""Task ids start here; block b has FIRST_TASK + b * TASKS_PER_BLOCK upward, in the order of creation."""
+TASKS_PER_BLOCK = 2 * MAX_BLOCK_TASKS
+"""Room between the task ids of blocks: for those drawn, and for those laid out one by one."""
 FIRST_JOB = 7_000_000_000
 """Job ids start here and grow with the second of creation."""
-IDS_PER_SECOND, EXTRA_IDS = 1024, 64
-"""Job ids of one block within one second of creation, and how many of them are kept for jobs outside its tasks."""
+IDS_PER_SECOND = 1024
+"""Job ids of one block within one second of creation."""
+TASK_IDS, PROBE_IDS, PLANTED_IDS = (0, 896), (896, 64), (960, 64)
+"""First and number of those for jobs of tasks that are drawn, for probes, for tasks that are laid out."""
 FILE_SD = 0.03
 """sd of ln(file size) inside a task."""
 
@@ -67,7 +71,10 @@ class Measures:
 
 @dataclass(frozen=True)
 class Block:
-    """Everything drawn for one block; ``rows`` is ordered by task, phase, job and attempt."""
+    """Everything drawn for one block; ``rows`` is ordered by task, phase, job and attempt.
+
+    ``taskid`` is the ``jeditaskid`` of every task.
+    """
 
     index: int
     tasks: Tasks
@@ -80,11 +87,7 @@ class Block:
     pandaid: IntArray
     created: IntArray
     complete: BoolArray
-
-    @property
-    def taskid(self) -> IntArray:
-        """``jeditaskid`` of every task of the block."""
-        return FIRST_TASK + self.index * MAX_BLOCK_TASKS + np.arange(self.tasks.n)
+    taskid: IntArray
 
     @property
     def row_task(self) -> IntArray:
@@ -141,7 +144,25 @@ def draw_block(
         pandaid=pandaid,
         created=created,
         complete=kept == total,
+        taskid=FIRST_TASK + index * TASKS_PER_BLOCK + np.arange(tasks.n),
     )
+
+
+def with_others(block: Block, created_s: IntArray) -> tuple[Block, IntArray]:
+    """Number the block's tasks and others together, in the order of their creation.
+
+    Args:
+        block: The block.
+        created_s: When the other tasks were created [s].
+
+    Returns:
+        The block, and ``jeditaskid`` of the others.
+    """
+    own = np.floor(block.tasks.created_s).astype(np.int64)
+    place = np.empty(len(own) + len(created_s), dtype=np.int64)
+    place[np.argsort(np.concatenate([own, created_s]), kind="stable")] = np.arange(len(place))
+    ids = FIRST_TASK + block.index * TASKS_PER_BLOCK + place
+    return replace(block, taskid=ids[: len(own)]), ids[len(own) :]
 
 
 def _run_phases(
@@ -309,7 +330,7 @@ def _enumerate(count: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def identify(
-    created_s: FloatArray, *, index: int, n_blocks: int, extra: bool = False
+    created_s: FloatArray, *, index: int, n_blocks: int, room: tuple[int, int] = TASK_IDS
 ) -> tuple[IntArray, IntArray]:
     """Return second of creation and ``pandaid``: ids grow with creation and are unique over blocks.
 
@@ -317,19 +338,17 @@ def identify(
         created_s: Wished creation of each job [s]; where a second is full it is the next one.
         index: Number of the block.
         n_blocks: Blocks of the archive.
-        extra: The jobs are none of the block's tasks, whose ids are others.
+        room: First and number of the ids within a second.
     """
     second = np.floor(created_s).astype(np.int64)
-    first, room = (
-        (IDS_PER_SECOND - EXTRA_IDS, EXTRA_IDS) if extra else (0, IDS_PER_SECOND - EXTRA_IDS)
-    )
+    first, many = room
     while True:
         order = np.argsort(second, kind="stable")
         ordered = second[order]
         begin = np.searchsorted(ordered, ordered, side="left")
         rank = np.empty(len(second), dtype=np.int64)
         rank[order] = np.arange(len(second)) - begin
-        full = rank >= room
+        full = rank >= many
         if not full.any():
             break
         second = second + full

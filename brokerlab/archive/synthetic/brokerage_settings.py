@@ -1,4 +1,8 @@
-"""The brokerage keys that a synthetic archive's system has set (gdpconfig.csv), most at their defaults."""
+"""The keys of brokerage, classes and timeouts that a synthetic archive's system has set (gdpconfig.csv).
+
+Most production keys have their defaults. Those of users are scaled to the size of the archive, where a few hundred
+jobs of users run at a time, so that caps, thresholds and stabilizer bite now and then.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +42,30 @@ VALUES: tuple[tuple[str, str, str, str], ...] = (
     (_TASKS, "DATA_LOCATION_CHECK_PERIOD", "7", "int"),
     ("core", "WORK_SHORTAGE", "false", "bool"),
 )
-"""Component, key, value, type."""
+"""Component, key, value, type; all of the application ``jedi``."""
+_ANALYSIS, _SERVER = "anal_jobbroker", "pandaserver"
+USER_VALUES: tuple[tuple[str, str, str, str, str], ...] = (
+    ("jedi", _ANALYSIS, "IO_INTENSITY_CUTOFF_USER", "100", "int"),
+    ("jedi", _ANALYSIS, "DATA_CHECK_TIMEOUT_USER", "24", "int"),
+    ("jedi", _ANALYSIS, "BASE_QUEUE_LENGTH_PER_PQ", "10", "int"),
+    ("jedi", _JOBS, "MIN_WEIGHT_user", "0.06", "float"),
+    (_SERVER, "prio_mgr", "CAP_RUNNING_USER_JOBS", "200", "int"),
+    (_SERVER, "prio_mgr", "CAP_RUNNING_USER_CORES", "240", "int"),
+    (_SERVER, "prio_mgr", "CAP_RUNNING_GROUP_JOBS", "20", "int"),
+    (_SERVER, "prio_mgr", "CAP_RUNNING_GROUP_CORES", "40", "int"),
+    (_SERVER, "analy_eval", "USER_USAGE_THRESHOLD_A", "30", "int"),
+    (_SERVER, "analy_eval", "USER_USAGE_THRESHOLD_B", "100", "int"),
+    (_SERVER, "rebroker", "ANALY_TIMEOUT", "12", "int"),
+    (_SERVER, "rebroker", "ANALY_TIMEOUT_phys-higgs", "6", "int"),
+    (_SERVER, "rebroker", "FAST_REBRO_THRESHOLD_NQUEUE_User Analysis", "30", "int"),
+    (_SERVER, "watcher", "HEARTBEAT_TIMEOUT_push", "4", "int"),
+)
+"""Application, component, key, value, type."""
 
 
 def gdpconfig() -> pl.DataFrame:
-    """Return the rows of ``gdpconfig`` that the production brokerage reads."""
-    names = ["component", "key", "value", "type"]
-    frame = pl.DataFrame(VALUES, schema=names, orient="row")
-    return conform(
-        "gdpconfig",
-        frame.with_columns(app=pl.lit("jedi"), vo=pl.lit("atlas"), descr=pl.lit("synthetic")),
-    )
+    """Return the rows of ``gdpconfig`` that brokerage, classes and timeouts read."""
+    names = ["app", "component", "key", "value", "type"]
+    rows = [("jedi", *row) for row in VALUES] + list(USER_VALUES)
+    frame = pl.DataFrame(rows, schema=names, orient="row")
+    return conform("gdpconfig", frame.with_columns(vo=pl.lit("atlas"), descr=pl.lit("synthetic")))

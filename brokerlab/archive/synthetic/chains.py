@@ -10,6 +10,7 @@ import numpy as np
 
 from brokerlab.archive.synthetic._types import BoolArray
 from brokerlab.archive.synthetic.jobtypes import BUILD_TYPE, MERGE
+from brokerlab.archive.synthetic.roles import held
 from brokerlab.archive.synthetic.tasks import LEVELS, TAIL_SCALE, TAIL_SHARE, Tasks
 from brokerlab.archive.synthetic.world import World
 from brokerlab.numerics import FloatArray, IntArray
@@ -23,7 +24,7 @@ MAX_ATTEMPT = 4
 LOST_SHARE = 0.33
 """Share of site failures without record, so that with kills a quarter of all failures have none."""
 LONGEST_WAIT_S = 3 * 86_400
-"""Longest time in a queue [s]: longer ones are closed by the system."""
+"""Longest time in a queue that works [s]: longer ones are closed by the system."""
 SCOUT_SPREAD = 0.6
 """Scouts read the first files at one queue: their spread is smaller than the task's."""
 RAISE_RAM, RAISE_WALL = 1.5, 2.0
@@ -278,6 +279,7 @@ def _round(
     cores, wall, mem, eff = needs(tasks, roots, slot)
     ln_wait = world.queue_ln_mean[queue] + world.queue_ln_sd[queue] * rng.standard_normal(n)
     wait = np.clip(np.exp(ln_wait), 30, LONGEST_WAIT_S)
+    wait = held(world.spells, queue, np.floor(created_s).astype(np.int64), wait)
     u, long, part = rng.random(n), rng.standard_normal(n), rng.random((2, n))
     scout = roots.phase == SCOUT
     bad = u < world.fail[queue] * np.where(scout, 0.3, 1.0)

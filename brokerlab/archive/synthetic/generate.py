@@ -12,24 +12,13 @@ import polars as pl
 
 from brokerlab.archive import manifest as manifests
 from brokerlab.archive.manifest import Manifest, Source
-from brokerlab.archive.synthetic import activity, brokerage_settings, links, logs, software, storage
+from brokerlab.archive.synthetic import activity, brokerage_settings, links, software, storage
 from brokerlab.archive.synthetic import world as worlds
-from brokerlab.archive.synthetic.block import draw_block
-from brokerlab.archive.synthetic.frames_jobs import jobs_frame
-from brokerlab.archive.synthetic.frames_tasks import (
-    datasets_frame,
-    ends_of,
-    files_frame,
-    tasks_frame,
-    totals_of,
-)
+from brokerlab.archive.synthetic.assemble import block_tables
 from brokerlab.archive.synthetic.grid import Grid, draw_grid
-from brokerlab.archive.synthetic.probes import n_probes, probe_jobs
-from brokerlab.archive.synthetic.production import draw_orders
-from brokerlab.archive.synthetic.replicas import replicas
+from brokerlab.archive.synthetic.roles import truth_spells
 from brokerlab.archive.synthetic.settings import SynthSettings
-from brokerlab.archive.synthetic.transfers import delayed
-from brokerlab.archive.synthetic.truth import truth_queues, truth_tasks
+from brokerlab.archive.synthetic.stories import stories
 from brokerlab.archive.synthetic.users import truth_users
 from brokerlab.archive.synthetic.world import World, draw_world
 from brokerlab.archive.writer import ROW_GROUP, ArchiveWriter
@@ -148,6 +137,7 @@ def _write_grid(writer: ArchiveWriter, settings: SynthSettings, grid: Grid) -> N
     for table, frame in tables.items():
         writer.write(table, frame, trusted=True)
     writer.write_truth("users", truth_users())
+    writer.write_truth("spells", truth_spells(settings, grid.spells, grid.names))
     for part in links.network_matrix(settings, grid):
         writer.write("network_matrix", part, trusted=True)
 
@@ -164,30 +154,17 @@ def _write_blocks(
     edges = np.linspace(0, settings.jobs, n_blocks + 1).astype(np.int64)
     days, rest = _Days(writer), _Rest(writer)
     pulse = activity.Pulse(settings, grid.names)
+    told = stories(settings, world, grid)
     for index in range(n_blocks):
         quota = int(edges[index + 1] - edges[index])
-        probes = n_probes(quota)
-        block = draw_block(settings, world, index=index, n_blocks=n_blocks, quota=quota - probes)
-        block = delayed(block, grid)
-        ends = ends_of(block)
-        totals = totals_of(block, ends)
-        orders = draw_orders(settings, grid, block)
-        jobs = pl.concat([
-            orders.complete_jobs(jobs_frame(settings, world, block)),
-            probe_jobs(settings, world, index=index, n_blocks=n_blocks, count=probes),
-        ])  # fmt: skip
+        tables = block_tables(
+            settings, world, grid, told, index=index, n_blocks=n_blocks, quota=quota
+        )
+        jobs = tables.pop("jobs")
         pulse.add(jobs)
         days.add(jobs)
-        files, tasks = files_frame(block, ends), tasks_frame(settings, block, totals)
-        rest.add("files", files)
-        rest.add("tasks", orders.complete_tasks(tasks))
-        rest.add("datasets", orders.complete_datasets(datasets_frame(settings, block, totals)))
-        rest.add("replicas", replicas(settings, grid, block, files, orders.tasks))
-        rest.add("job_status_log", logs.job_status_log(grid, jobs))
-        rest.add("task_status_log", logs.task_status_log(settings, block, totals, tasks))
-        queues = truth_queues(world, block, totals)
-        rest.add("truth/queues", queues)
-        rest.add("truth/tasks", truth_tasks(settings, world, block, totals, queues))
+        for table, rows in tables.items():
+            rest.add(table, rows)
         days.flush(before=_next_start(settings, index + 1, n_blocks))
         if progress is not None:
             progress(int(edges[index + 1]), settings.jobs)

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.archive.synthetic._types import BoolArray
+from brokerlab.archive.synthetic.roles import Spell
 from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.archive.synthetic.world import World, conform
 from brokerlab.numerics import FloatArray, IntArray
@@ -44,6 +45,8 @@ class Grid:
         slow: Queue whose outputs take hours to travel.
         special: Index of the queue of each kind of ``SPECIAL`` that the archive has.
         queues: The ``queues`` table, in the order of the queues.
+        roles: Queues at which something goes wrong, by ``roles.NAMES``.
+        spells: When which of them start nothing.
     """
 
     sites: list[str]
@@ -57,6 +60,8 @@ class Grid:
     slow: BoolArray
     special: dict[str, int]
     queues: pl.DataFrame
+    roles: dict[str, int]
+    spells: tuple[Spell, ...]
 
     @property
     def names(self) -> list[str]:
@@ -103,6 +108,7 @@ def draw_grid(settings: SynthSettings, world: World) -> Grid:
         sites=sites, nucleus=nucleus, active=active, bare=bare, secondary=secondary,
         storage=_storage(rng, nucleus), size=size, site=site,
         slow=_slow(settings, world, nucleus[site]), special=special, queues=world.frame,
+        roles=world.roles, spells=world.spells,
     )  # fmt: skip
     columns: dict[str, Any] = {
         **_limits(rng, world, grid.slow),
@@ -194,6 +200,8 @@ def _texts(rng: np.random.Generator, world: World, special: dict[str, int]) -> d
     for kind, (name, value) in SPECIAL_VALUES.items():
         if kind in special:
             columns[name][special[kind]] = value
+    for role in PUSHING:
+        columns["workflow"][world.roles[role]] = "push"
     return dict(columns)
 
 
@@ -221,6 +229,8 @@ SPECIAL_VALUES: dict[str, tuple[str, object]] = {
     "gpu": ("releases", '["AUTO"]'),
 }
 """Column and value that make a queue special."""
+PUSHING = ("pushes", "starting")
+"""Roles of queues that push."""
 
 
 def _catchall(rng: np.random.Generator, grid: Grid) -> list[str | None]:
@@ -241,16 +251,20 @@ def _catchall(rng: np.random.Generator, grid: Grid) -> list[str | None]:
             items[queue].append(f"secondaryNucleus={other}")
     if "jumbo" in grid.special:
         items[grid.special["jumbo"]] += ["useJumboJobs", "minEventsForJumbo=100000"]
+    if "gpu" in grid.special:
+        items[grid.special["gpu"]].append("gpu")
+    items[grid.roles["stay"]].append("disableReassign")
     return [",".join(i) or None for i in items]
 
 
 def _status(rng: np.random.Generator, world: World, special: dict[str, int]) -> list[str]:
-    """Return the status: special queues are online, some queues that take no new work are standby."""
+    """Return the status at the end: special queues are online, some that take no new work standby, one is paused."""
     standby = rng.random(world.n) < 0.5
     usual = world.frame["status"].to_list()
     status = ["standby" if s == "brokeroff" and b else s for s, b in zip(usual, standby, strict=True)]  # fmt: skip
     for queue in special.values():
         status[queue] = "online"
+    status[world.roles["paused"]] = "paused"
     return status
 
 

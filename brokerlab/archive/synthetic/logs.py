@@ -13,11 +13,12 @@ from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.archive.synthetic.world import conform
 
 
-def job_status_log(grid: Grid, jobs: pl.DataFrame) -> pl.DataFrame:
+def job_status_log(settings: SynthSettings, grid: Grid, jobs: pl.DataFrame) -> pl.DataFrame:
     """Write the log of jobs at queues that push: their times, and the states that times do not tell.
 
     Args:
-        grid: Says which queues push.
+        settings: First instant.
+        grid: Says which queues push, and at which jobs hang while they start.
         jobs: Rows of ``jobs``.
 
     Returns:
@@ -33,7 +34,9 @@ def job_status_log(grid: Grid, jobs: pl.DataFrame) -> pl.DataFrame:
         "defined": created,
         "assigned": pl.min_horizontal(created + brief, active),
         "activated": active,
-        "starting": begun - pl.duration(seconds=half_wait_s),
+        "starting": pl.when(_hangs_starting(settings, grid))
+        .then(active + pl.duration(seconds=60))
+        .otherwise(begun - pl.duration(seconds=half_wait_s)),
         "running": begun,
         "after": pl.col("endtime"),
         "last": pl.col("modificationtime"),
@@ -57,10 +60,21 @@ def job_status_log(grid: Grid, jobs: pl.DataFrame) -> pl.DataFrame:
     return conform("job_status_log", ordered)
 
 
+def _hangs_starting(settings: SynthSettings, grid: Grid) -> pl.Expr:
+    """Decide whether a job waits for its queue in ``starting``."""
+    second = (pl.col("creationtime").cast(pl.Int64) - settings.start_us) // 1_000_000
+    hangs = pl.lit(value=False)
+    for spell in grid.spells:
+        if spell.status == "starting":
+            there = pl.col("computingsite") == grid.names[spell.queue]
+            hangs |= there & second.is_between(spell.begin_s, spell.end_s - 900)
+    return hangs
+
+
 def task_status_log(
     settings: SynthSettings, block: Block, totals: Totals, tasks: pl.DataFrame
 ) -> pl.DataFrame:
-    """Write when production tasks were registered, assigned to a nucleus, scouted, decided, ended.
+    """Write when tasks were registered, assigned to a nucleus (production), scouted, decided, ended.
 
     Args:
         settings: First instant.
@@ -81,13 +95,16 @@ def task_status_log(
             "decided": times(settings, np.ceil(block.decided_s[keep]).astype(np.int64)),
         }
     )
-    mine = tasks.filter(pl.col("prodsourcelabel") == "managed").join(clock, on="jeditaskid")
+    mine = tasks.join(clock, on="jeditaskid")
     made, end = pl.col("creationdate"), pl.col("endtime")
+    production = pl.col("prodsourcelabel") == "managed"
     moments = {
         "registered": made,
         "defined": made + pl.duration(seconds=30),
-        "assigning": made + pl.duration(seconds=120),
-        "ready": pl.col("scouting") - pl.duration(seconds=60),
+        "assigning": pl.when(production).then(made + pl.duration(seconds=120)),
+        "ready": pl.max_horizontal(
+            pl.col("scouting") - pl.duration(seconds=60), made + pl.duration(seconds=30)
+        ),
         "scouting": pl.col("scouting"),
         "running": pl.when(pl.col("status") != "scouting").then(pl.min_horizontal("decided", pl.coalesce(end, "decided"))),
         "last": end,

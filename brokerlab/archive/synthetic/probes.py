@@ -6,10 +6,11 @@ import numpy as np
 import polars as pl
 
 from brokerlab.archive.synthetic._types import BoolArray
-from brokerlab.archive.synthetic.block import identify
+from brokerlab.archive.synthetic.block import PROBE_IDS, identify
 from brokerlab.archive.synthetic.frames_jobs import activation_s, known, texts, times
 from brokerlab.archive.synthetic.grid import generator
 from brokerlab.archive.synthetic.jobtypes import TEST_SHARE, USER_SHARE
+from brokerlab.archive.synthetic.roles import held
 from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.archive.synthetic.world import World, conform
 from brokerlab.numerics import IntArray
@@ -50,7 +51,7 @@ def probe_jobs(
     rng = generator(settings, 103, index)
     length = settings.submit_s / n_blocks
     created_s = index * length + np.sort(rng.random(count)) * length
-    second, pandaid = identify(created_s, index=index, n_blocks=n_blocks, extra=True)
+    second, pandaid = identify(created_s, index=index, n_blocks=n_blocks, room=PROBE_IDS)
     test = rng.random(count) >= ANALYSIS_SHARE
     queue = np.where(
         test,
@@ -60,7 +61,8 @@ def probe_jobs(
     wait = np.exp(
         world.queue_ln_mean[queue] + world.queue_ln_sd[queue] * rng.standard_normal(count)
     )
-    wait_s = np.ceil(np.clip(wait, 30, 86_400)).astype(np.int64)
+    wait = held(world.spells, queue, second, np.clip(wait, 30, 86_400))
+    wait_s = np.ceil(wait).astype(np.int64)
     wall_s = np.ceil(WALL_S * np.exp(WALL_LN_SD * rng.standard_normal(count))).astype(np.int64)
     failed = rng.random(count) < world.fail[queue]
     begun = second + wait_s

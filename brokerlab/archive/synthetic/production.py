@@ -82,7 +82,7 @@ class Orders:
 
     def complete_jobs(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return rows of ``jobs`` with the nucleus and the container of their task; the order stays."""
-        given = self.tasks.select("jeditaskid", "nucleus", "container_name")
+        given = self.tasks.select("jeditaskid", pl.col("^(nucleus|container_name)$"))
         return rows.update(given, on="jeditaskid")
 
     def complete_datasets(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -113,7 +113,7 @@ def draw_orders(settings: SynthSettings, grid: Grid, block: Block) -> Orders:
     rng = generator(settings, 100, block.index)
     task = np.flatnonzero(per_type(lambda k: k.label == "managed")[block.tasks.kind] > 0)
     n = len(task)
-    chained = _pick(rng, n, 0.08)
+    chained = pick(rng, n, 0.08)
     columns: dict[str, object] = {
         "jeditaskid": block.taskid[task],
         "cloud": ["WORLD"] * n,
@@ -128,22 +128,23 @@ def draw_orders(settings: SynthSettings, grid: Grid, block: Block) -> Orders:
         (None, "AP_Higgs", "AP_Top")[g] if k == "deriv" else None
         for g, k in zip(groups, kinds, strict=True)
     ]
-    frame = pl.DataFrame(columns, strict=False).with_columns(
-        pl.col(name).cast(pl.Int64) for name in columns if name in SPLIT_RULE_TAGS
-    )
-    tags = [
-        pl.format(f",{SPLIT_RULE_TAGS[c]}={{}}", c).fill_null("")
-        for c in frame.columns
-        if c in SPLIT_RULE_TAGS
-    ]
+    frame = pl.DataFrame(columns, strict=False)
     tokens = pl.DataFrame(
-        {"jeditaskid": block.taskid[task], "storagetoken": _one_of(rng, TOKENS, n)},
+        {"jeditaskid": block.taskid[task], "storagetoken": one_of(rng, TOKENS, n)},
         schema_overrides={"storagetoken": pl.String},
     )
-    return Orders(tasks=frame.with_columns(tags=pl.concat_str(tags)), tokens=tokens)
+    return Orders(tasks=with_tags(frame), tokens=tokens)
 
 
-def _pick(
+def with_tags(frame: pl.DataFrame) -> pl.DataFrame:
+    """Add ``tags``: the task parameters of each row as they stand in the split rule."""
+    known = [name for name in frame.columns if name in SPLIT_RULE_TAGS]
+    tags = [pl.format(f",{SPLIT_RULE_TAGS[c]}={{}}", c).fill_null("") for c in known]
+    whole = frame.with_columns(pl.col(name).cast(pl.Int64) for name in known)
+    return whole.with_columns(tags=pl.concat_str(tags))
+
+
+def pick(
     rng: np.random.Generator, n: int, share: float, among: BoolArray | None = None
 ) -> BoolArray:
     """Choose a share of the tasks, as many as the share says and at least one of 40 or more."""
@@ -155,7 +156,7 @@ def _pick(
     return chosen
 
 
-def _one_of(
+def one_of(
     rng: np.random.Generator, choices: tuple[tuple[str | None, float], ...], n: int
 ) -> list[str | None]:
     """Draw texts with their shares."""
@@ -190,7 +191,7 @@ def _chain(
         before.append(i)
     names: list[str | None] = [grid.sites[s] for s in nucleus]
     for share, name in ((0.008, UNKNOWN_NUCLEUS), (0.012, None)):
-        for i in np.flatnonzero(_pick(rng, n, share, ~chained)).tolist():
+        for i in np.flatnonzero(pick(rng, n, share, ~chained)).tolist():
             names[i] = name
     return {
         "nucleus": names,
@@ -201,12 +202,12 @@ def _chain(
 
 def _software(rng: np.random.Generator, n: int) -> dict[str, object]:
     """Return platform, release and container."""
-    release = _one_of(rng, RELEASES, n)
-    boxed = _pick(rng, n, 0.06)
+    release = one_of(rng, RELEASES, n)
+    boxed = pick(rng, n, 0.06)
     image = rng.choice(len(CONTAINERS), n)
     tags_only = boxed & (rng.random(n) < 0.3)
     return {
-        "architecture": _one_of(rng, ARCHITECTURES, n),
+        "architecture": one_of(rng, ARCHITECTURES, n),
         "transhome": release,
         "transuses": [None if r is None else "Atlas-" + r.split("-")[1] for r in release],
         "container_name": [CONTAINERS[i] if b else None for i, b in zip(image, boxed, strict=True)],
@@ -217,7 +218,7 @@ def _software(rng: np.random.Generator, n: int) -> dict[str, object]:
 def _place(rng: np.random.Generator, grid: Grid, block: Block, task: IntArray) -> dict[str, object]:
     """Return queues asked for: for a few tasks one or several of those where they run."""
     n, slots = len(task), block.tasks.slots
-    one, several = _pick(rng, n, 0.015), _pick(rng, n, 0.01)
+    one, several = pick(rng, n, 0.015), pick(rng, n, 0.01)
     site: list[str | None] = []
     for i, t in enumerate(task.tolist()):
         count = 1 if one[i] else 3 if several[i] else 0
@@ -230,33 +231,33 @@ def _parameters(rng: np.random.Generator, block: Block, task: IntArray) -> dict[
     """Return priorities and the task parameters of single checks."""
     n, tasks = len(task), block.tasks
     merging = tasks.merge_group[task] > 0
-    low = _pick(rng, n, 0.06)
+    low = pick(rng, n, 0.06)
     events = tasks.events[task].astype(np.int64)
     simul = per_type(lambda k: k.name == "simulation")[tasks.kind[task]] > 0
-    dynamic = _pick(rng, n, 0.15, simul & tasks.has_events[task])
-    served = _pick(rng, n, 0.08, simul) | _pick(rng, n, 0.3, simul & (tasks.cores[task] == 1))
-    jumbo = _pick(rng, n, 0.3, served)
+    dynamic = pick(rng, n, 0.15, simul & tasks.has_events[task])
+    served = pick(rng, n, 0.08, simul) | pick(rng, n, 0.3, simul & (tasks.cores[task] == 1))
+    jumbo = pick(rng, n, 0.3, served)
     return {
-        "currentpriority": _where(low, rng.choice([100, 120, 150], n)),
-        "mergecorecount": _where(merging & (rng.random(n) < 0.7), np.ones(n)),
-        "maxcorecount": _where(_pick(rng, n, 0.5, tasks.cores[task] == 0), rng.choice([4, 8], n)),
-        "allowinputlan": _where(_pick(rng, n, 0.35), rng.choice([1, 2], n, p=[0.8, 0.2])),
-        "allowinputwan": _where(_pick(rng, n, 0.08), np.ones(n)),
-        "uselocalio": _where(_pick(rng, n, 0.04), np.ones(n)),
-        "t1weight": _where(_pick(rng, n, 0.05), rng.choice([-1, 2, 10], n, p=[0.6, 0.2, 0.2])),
-        "inputprestaging": _where(_pick(rng, n, 0.04), np.ones(n)),
-        "ipconnectivity": _where(_pick(rng, n, 0.06), rng.choice([1, 2], n)),
-        "ipstack": _where(_pick(rng, n, 0.02), rng.choice([4, 6], n)),
-        "dynamicnumevents": _where(dynamic, np.maximum(events // 10, 1)),
-        "maxeventsperjob": _where(dynamic, events * 2),
-        "eventservice": _where(served, np.ones(n)),
-        "nesconsumers": _where(served, np.full(n, 2)),
-        "maxattemptesjob": _where(served & (rng.random(n) < 0.5), np.full(n, 4)),
-        "njumbojobs": _where(jumbo, np.full(n, 3)),
+        "currentpriority": where(low, rng.choice([100, 120, 150], n)),
+        "mergecorecount": where(merging & (rng.random(n) < 0.7), np.ones(n)),
+        "maxcorecount": where(pick(rng, n, 0.5, tasks.cores[task] == 0), rng.choice([4, 8], n)),
+        "allowinputlan": where(pick(rng, n, 0.35), rng.choice([1, 2], n, p=[0.8, 0.2])),
+        "allowinputwan": where(pick(rng, n, 0.08), np.ones(n)),
+        "uselocalio": where(pick(rng, n, 0.04), np.ones(n)),
+        "t1weight": where(pick(rng, n, 0.05), rng.choice([-1, 2, 10], n, p=[0.6, 0.2, 0.2])),
+        "inputprestaging": where(pick(rng, n, 0.04), np.ones(n)),
+        "ipconnectivity": where(pick(rng, n, 0.06), rng.choice([1, 2], n)),
+        "ipstack": where(pick(rng, n, 0.02), rng.choice([4, 6], n)),
+        "dynamicnumevents": where(dynamic, np.maximum(events // 10, 1)),
+        "maxeventsperjob": where(dynamic, events * 2),
+        "eventservice": where(served, np.ones(n)),
+        "nesconsumers": where(served, np.full(n, 2)),
+        "maxattemptesjob": where(served & (rng.random(n) < 0.5), np.full(n, 4)),
+        "njumbojobs": where(jumbo, np.full(n, 3)),
         "usejumbo": ["W" if j else None for j in jumbo],
     }
 
 
-def _where(chosen: BoolArray, values: object) -> list[int | None]:
+def where(chosen: BoolArray, values: object) -> list[int | None]:
     """Return values where chosen, null elsewhere."""
     return [int(v) if c else None for v, c in zip(np.asarray(values), chosen, strict=True)]

@@ -1,61 +1,89 @@
-"""Where the input of production tasks lies."""
+"""Where the input of tasks lies."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
-from brokerlab.archive.synthetic.block import Block
 from brokerlab.archive.synthetic.grid import Grid, generator
-from brokerlab.archive.synthetic.jobtypes import per_type
 from brokerlab.archive.synthetic.settings import SynthSettings
-from brokerlab.archive.synthetic.storage import endpoint, has_tape, walled_site
+from brokerlab.archive.synthetic.storage import endpoint, has_tape, vp_sites, walled_site
 from brokerlab.archive.synthetic.world import conform
-from brokerlab.numerics import IntArray
 
 NOWHERE_SHARE, WALLED_SHARE, HOME_SHARE, TAPE_SHARE = 0.02, 0.012, 0.55, 0.30
 """Shares of datasets: without complete copy, only at the walled site, at their nucleus, on tape."""
 COMPLETE_SHARE = 0.9
 """Share of the copies on disk that are complete."""
+WIDE_SHARE, WIDE_SITES = 0.25, 18
+"""Share of the datasets of users that many sites have, and how many."""
+VIRTUAL_SHARE, USER_TAPE_SHARE = 0.3, 0.06
+"""Shares of the datasets of users that are placed virtually as well, and that are on tape alone."""
 
 Place = tuple[int, str]
 """Site and type of an endpoint."""
 
 
+@dataclass(frozen=True)
+class Reader:
+    """A task that reads files.
+
+    Attributes:
+        queues: Queues where it runs, the most important ones first.
+        production: It is a production task.
+        nucleus: Where it gathers its outputs.
+        chained: Its input was made at the nucleus of its chain.
+        sure: The input is complete where the task runs, and nowhere else.
+    """
+
+    queues: Sequence[int]
+    production: bool = True
+    nucleus: str | None = None
+    chained: bool = False
+    sure: bool = False
+
+
 def replicas(
-    settings: SynthSettings, grid: Grid, block: Block, files: pl.DataFrame, nuclei: pl.DataFrame
+    settings: SynthSettings,
+    grid: Grid,
+    index: int,
+    files: pl.DataFrame,
+    readers: Mapping[int, Reader],
 ) -> pl.DataFrame:
     """Draw the copies of the input: at the task's nucleus, where it is read, on tape, elsewhere.
 
     Most tasks have a complete copy on disk; some only on tape, few nowhere. Incomplete copies miss
-    a few files, or most of them.
+    a few files, or most of them. Of what users read many sites have a copy, or few.
 
     Args:
         settings: The seed.
         grid: The sites.
-        block: The block.
+        index: Number of the block.
         files: Its rows of ``files``; number and bytes of a dataset are those of its distinct files.
-        nuclei: ``jeditaskid, nucleus, fullchain`` of its production tasks.
+        readers: Its tasks by ``jeditaskid``.
 
     Returns:
         All columns of ``replicas``, sorted by dataset and endpoint.
     """
-    rng = generator(settings, 101, block.index)
+    rng = generator(settings, 101, index)
     number = {name: s for s, name in enumerate(grid.sites)}
-    wanted = nuclei.select("jeditaskid", "nucleus", pl.col("fullchain").is_not_null())
-    chosen = {taskid: (name, chained) for taskid, name, chained in wanted.iter_rows()}
-    queue = block.tasks.slots.queue
     rows = []
-    for taskid, total, size in _contents(block, files).iter_rows():
-        nucleus, chained = chosen[taskid]
-        home = number.get(nucleus)
-        near = queue[taskid - block.taskid[0]]
-        places = _places(rng, grid, near, home, chained=chained)
+    for taskid, total, size in _contents(files).iter_rows():
+        reader = readers[taskid]
+        if reader.production:
+            home = number.get(reader.nucleus or "")
+            places = _places(rng, grid, reader.queues, home, chained=reader.chained)
+        elif reader.sure:
+            places = {(s, "DATADISK"): True for s in _stores(grid, reader.queues)}
+        else:
+            places = _user_places(rng, grid, reader.queues)
         for (site, kind), complete in places.items():
             found = total if complete else _part(rng, total)
             share = min(found / total * rng.uniform(0.9, 2.5), 1.0) if found < total else 1.0
+            tape, virtual = kind == "DATATAPE", bool(rng.random() < 0.02) or kind == "VP_DISK"
             rse = endpoint(grid.sites[site], kind)
-            tape, virtual = kind == "DATATAPE", bool(rng.random() < 0.02)
             rows.append(
                 (f"synth.{taskid}.input", rse, found, total, round(size * share), tape, virtual)
             )
@@ -64,13 +92,11 @@ def replicas(
     return conform("replicas", frame.sort("datasetname", "ddm_endpoint_name"))
 
 
-def _contents(block: Block, files: pl.DataFrame) -> pl.DataFrame:
-    """Return number and bytes of the input files of each production task that reads files."""
-    reads = per_type(lambda k: (k.label == "managed") and not k.pseudo)[block.tasks.kind] > 0
-    mine = pl.Series(block.taskid[reads])
+def _contents(files: pl.DataFrame) -> pl.DataFrame:
+    """Return number and bytes of the input files of each task that reads files."""
     return (
         files.lazy()
-        .filter(pl.col("type") == "input", pl.col("jeditaskid").is_in(mine.implode()))
+        .filter(pl.col("type") == "input")
         .unique(["jeditaskid", "lfn"], keep="first", maintain_order=True)
         .group_by("jeditaskid")
         .agg(total=pl.len().cast(pl.Int64), bytes=pl.col("fsize").sum())
@@ -79,10 +105,15 @@ def _contents(block: Block, files: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _stores(grid: Grid, queues: Sequence[int]) -> list[int]:
+    """Return the sites whose storage queues read, each once."""
+    return list(dict.fromkeys(int(grid.storage[grid.site[q]]) for q in queues))
+
+
 def _places(
-    rng: np.random.Generator, grid: Grid, queues: IntArray, home: int | None, *, chained: bool
+    rng: np.random.Generator, grid: Grid, queues: Sequence[int], home: int | None, *, chained: bool
 ) -> dict[Place, bool]:
-    """Draw the endpoints of one dataset and whether its copy there is complete.
+    """Draw the endpoints of one dataset of production and whether its copy there is complete.
 
     The input of a full chain was made at the nucleus of the chain.
     """
@@ -98,12 +129,34 @@ def _places(
         places[int(rng.choice(nuclei)), "DATADISK"] = bool(rng.random() < COMPLETE_SHARE)
     if u[3] < TAPE_SHARE:
         places[int(rng.choice(nuclei[has_tape(grid)[nuclei]])), "DATATAPE"] = True
-    for queue in queues[: int(u[4] * 4)].tolist():
+    for queue in queues[: int(u[4] * 4)]:
         site = int(grid.storage[grid.site[queue]])
         places[site, "DATADISK"] = bool(rng.random() < COMPLETE_SHARE)
     if not any(places.values()):
         places[int(nuclei[int(u[5] * len(nuclei))]), "DATADISK"] = True
     return {place: complete and not lost for place, complete in places.items()}
+
+
+def _user_places(rng: np.random.Generator, grid: Grid, queues: Sequence[int]) -> dict[Place, bool]:
+    """Draw the endpoints of one dataset that a user reads and whether its copy there is complete."""
+    owners, nuclei = np.unique(grid.storage), np.flatnonzero(grid.nucleus)
+    u = rng.random(4)
+    if u[0] < USER_TAPE_SHARE:
+        return {(int(rng.choice(nuclei[has_tape(grid)[nuclei]])), "DATATAPE"): True}
+    sites = _stores(grid, queues)[: 1 + int(u[1] * 5)]
+    if u[2] < WIDE_SHARE:
+        sites += rng.choice(owners, min(WIDE_SITES, len(owners)), replace=False).tolist()
+    places: dict[Place, bool] = {
+        (int(s), "DATADISK"): bool(rng.random() < COMPLETE_SHARE) for s in sites
+    }
+    virtual = vp_sites(grid)
+    if u[3] < VIRTUAL_SHARE and len(virtual):
+        places[int(rng.choice(virtual)), "VP_DISK"] = True
+    if u[0] > 1 - NOWHERE_SHARE:
+        return dict.fromkeys(places, False)
+    if not any(places.values()):
+        places[int(rng.choice(owners)), "DATADISK"] = True
+    return places
 
 
 def _part(rng: np.random.Generator, total: int) -> int:

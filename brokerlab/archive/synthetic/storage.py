@@ -15,7 +15,8 @@ from brokerlab.units import DAY_S
 
 HISTORY = 5
 """Times at which the endpoints are measured, over the period."""
-TYPES = ("DATADISK", "SCRATCHDISK", "DATATAPE")
+TYPES = ("DATADISK", "SCRATCHDISK", "DATATAPE", "VP_DISK")
+"""Kinds of endpoints; the last one holds data virtually: it is read through a cache from elsewhere."""
 STATUSES = ("ON", "OFF", "TEST", None)
 STATUS_SHARES = (0.955, 0.020, 0.010, 0.015)
 TIGHT_SHARE = 0.07
@@ -37,6 +38,12 @@ def has_tape(grid: Grid) -> BoolArray:
     return np.asarray(grid.nucleus | (np.arange(len(grid.sites)) % 20 == 7))
 
 
+def vp_sites(grid: Grid) -> IntArray:
+    """Return the sites with virtual placement: every eleventh that is a satellite with storage of its own."""
+    own = ~grid.nucleus & (grid.storage == np.arange(len(grid.sites)))
+    return np.flatnonzero(own & (np.arange(len(grid.sites)) % 11 == 4))
+
+
 def walled_site(grid: Grid) -> int:
     """Return the satellite whose disk is never read from outside: the largest that has its own storage."""
     own = ~grid.nucleus & (grid.storage == np.arange(len(grid.sites)))
@@ -55,7 +62,12 @@ def ddm_endpoints(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
     """
     rng = generator(settings, 1)
     owners, tape = _owners(grid), has_tape(grid)
-    places = [(int(s), k) for s in owners for k in range(3) if k < 2 or tape[s]]
+    virtual = set(vp_sites(grid).tolist())
+    has: dict[int, list[bool]] = {
+        2: tape.tolist(),
+        3: [s in virtual for s in range(len(grid.sites))],
+    }
+    places = [(int(s), k) for s in owners for k in range(4) if k < 2 or has[k][s]]
     site = np.tile([s for s, _ in places], HISTORY)
     kind = np.tile([k for _, k in places], HISTORY)
     when = np.repeat(np.arange(HISTORY), len(places))
@@ -132,7 +144,7 @@ def _space(
 
 
 def queue_endpoints(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
-    """Return ``queue_endpoints``: disk, scratch and tape of the queue's storage, for some a remote disk too.
+    """Return ``queue_endpoints``: disk, scratch and tape of the queue's storage, for some a remote or virtual one too.
 
     Returns:
         All columns of the contract, sorted by key. One row per queue, endpoint, direction and scope.
@@ -143,7 +155,7 @@ def queue_endpoints(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
     near = nuclei[rng.integers(0, len(nuclei), len(grid.site))]
     tape = has_tape(grid)
     rows: list[tuple[str, str, str, str, int | None, int | None, bool, bool]] = []
-    types = grid.queues["type"].to_list()
+    types, virtual = grid.queues["type"].to_list(), set(vp_sites(grid).tolist())
     for queue, place in enumerate(grid.queue_storage.tolist()):
         if place < 0:
             continue
@@ -158,6 +170,8 @@ def queue_endpoints(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
             ]
             if tape[place]:
                 rows.append((name, endpoint(site, "DATATAPE"), "input", scope, 3, None, False, True))  # fmt: skip
+            if place in virtual:
+                rows.append((name, endpoint(site, "VP_DISK"), "input", scope, 5, None, False, True))
             if remote[queue] and near[queue] != place:
                 away = endpoint(grid.sites[near[queue]], "DATADISK")
                 rows.append((name, away, "input", scope, 4, None, False, False))

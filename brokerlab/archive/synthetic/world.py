@@ -10,6 +10,7 @@ import polars as pl
 from brokerlab.archive.contracts import polars_schema
 from brokerlab.archive.synthetic._types import BoolArray, TextArray
 from brokerlab.archive.synthetic.jobtypes import EXPRESS, TEST_SHARE, USER_SHARE
+from brokerlab.archive.synthetic.roles import Spell, choose_roles, draw_spells
 from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.numerics import FloatArray, IntArray
 
@@ -23,8 +24,8 @@ CPU_MODELS = (
 )
 SITE_FAILURES = 0.021
 """Share of attempts that fail for a reason of the site; kills come on top."""
-ANALYSIS_PREFIX = "ANALY_"
-"""Names of queues for analysis alone begin so: their pilots are counted under another flag."""
+ANALYSIS_PREFIX, HOSPITAL_SUFFIX = "ANALY_", "_HOSPITAL"
+"""How names of queues for analysis alone begin, whose pilots are counted apart, and how that of a hospital ends."""
 HIMEM_MB = 2000
 """Memory per core above which a job counts as high memory [MB]."""
 
@@ -53,6 +54,9 @@ class World:
         z_mem: Standard normal effect on memory.
         z_wall: Standard normal effect on wall time, beside the core power.
         node_model: (queues, nodes) CPU model of each worker node.
+        frame: The ``queues`` table so far.
+        roles: Queues at which something goes wrong, by ``roles.NAMES``.
+        spells: When which of them start nothing.
     """
 
     names: list[str]
@@ -75,6 +79,8 @@ class World:
     z_wall: FloatArray
     node_model: IntArray
     frame: pl.DataFrame
+    roles: dict[str, int]
+    spells: tuple[Spell, ...]
 
     @property
     def n(self) -> int:
@@ -112,9 +118,12 @@ def draw_world(settings: SynthSettings, rng: np.random.Generator) -> World:
     fail = _failure_shares(rng, size)
     z_power = (np.log(power) - np.log(power).mean()) / np.log(power).std()
     effects = rng.standard_normal((2, n))
+    usable = np.isin(status, ["online", "brokeroff"])
+    able = (status == "online") & (kind == "unified") & ((cores == 1) | ucore)
+    roles = choose_roles(size, able)
     names, frame = _queue_frame(
         rng, settings, cores=cores, ucore=ucore, power=power, per_core=per_core,
-        status=status, kind=kind, size=size,
+        status=status, kind=kind, size=size, hospital=roles["hospital"],
     )  # fmt: skip
     return World(
         names=names,
@@ -124,7 +133,7 @@ def draw_world(settings: SynthSettings, rng: np.random.Generator) -> World:
         maxrss_mb=(per_core * cores).astype(np.int64),
         maxtime_s=frame["maxtime"].to_numpy().astype(np.int64),
         size=size,
-        usable=np.isin(status, ["online", "brokeroff"]),
+        usable=usable,
         production=kind != "analysis",
         analysis=kind != "production",
         queue_ln_mean=wait,
@@ -137,6 +146,8 @@ def draw_world(settings: SynthSettings, rng: np.random.Generator) -> World:
         z_wall=effects[1],
         node_model=rng.integers(0, len(CPU_MODELS), (n, NODES_PER_QUEUE)),
         frame=frame,
+        roles=roles,
+        spells=draw_spells(settings, roles),
     )
 
 
@@ -173,6 +184,7 @@ def _queue_frame(
     status: TextArray,
     kind: TextArray,
     size: FloatArray,
+    hospital: int,
 ) -> tuple[list[str], pl.DataFrame]:
     """Name the queues and make the ``queues`` table."""
     n = len(cores)
@@ -183,6 +195,7 @@ def _queue_frame(
     names = [
         f"{p}SYNTH-{s:03d}_{k}{a}" for p, s, k, a in zip(first, site, slot, again, strict=True)
     ]
+    names[hospital] += HOSPITAL_SUFFIX
     columns = {
         "panda_queue": names,
         "type": kind,

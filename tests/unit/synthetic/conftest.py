@@ -26,6 +26,16 @@ class Made:
         return jobs.join(self.truth, on="jeditaskid", how="semi")
 
     @property
+    def tasks(self) -> pl.DataFrame:
+        """Tasks that have a truth: those that were drawn, not laid out one by one."""
+        return self.tables["tasks"].join(self.truth, on="jeditaskid", how="semi")
+
+    @property
+    def planted(self) -> pl.DataFrame:
+        """Jobs that were laid out one by one, and what they show."""
+        return brokerlab.archive.open(self.path).truth("planted")
+
+    @property
     def done(self) -> pl.DataFrame:
         """Finished jobs other than merges, with what the shapes are about."""
         wall = (pl.col("endtime") - pl.col("starttime")).dt.total_seconds()

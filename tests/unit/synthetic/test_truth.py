@@ -130,4 +130,7 @@ def test_mix_of_queues_sums_to_one(made: Made) -> None:
 
 
 def test_truth_has_every_task(made: Made) -> None:
-    assert made.truth["jeditaskid"].to_list() == made.tables["tasks"]["jeditaskid"].to_list()
+    assert made.truth["jeditaskid"].to_list() == made.tasks["jeditaskid"].to_list()
+    planted = set(made.planted["jeditaskid"])
+    assert planted | set(made.truth["jeditaskid"]) == set(made.tables["tasks"]["jeditaskid"])
+    assert planted.isdisjoint(made.truth["jeditaskid"])

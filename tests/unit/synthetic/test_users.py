@@ -48,9 +48,10 @@ def test_builds_come_before_the_scouts_of_their_task(made: Made) -> None:
     builds = made.tables["jobs"].filter(prodsourcelabel="panda")
     assert builds["transformation"].str.contains("build").all()
     assert (builds["ninputdatafiles"] == 0).all()
-    assert len(builds) > 0.4 * len(of_users(made))
+    assert len(builds) > 0.5 * len(made.tasks.filter(tasktype="anal"))
     done = builds.group_by("jeditaskid").agg(built=pl.col("modificationtime").max())
     scouts = made.jobs.filter(specialhandling="sj").join(done, on="jeditaskid")
+    assert len(scouts) > 20
     assert (scouts["creationtime"] > scouts["built"]).all()
     assert made.tables["files"].join(builds, on="pandaid", how="semi").is_empty()
 

@@ -1,0 +1,159 @@
+"""Every row of one block: what is drawn, what is laid out one by one, and the probes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from brokerlab.archive.synthetic import logs
+from brokerlab.archive.synthetic.analysis import UserRows, draw_user_orders
+from brokerlab.archive.synthetic.block import Block, draw_block, with_others
+from brokerlab.archive.synthetic.frames_jobs import jobs_frame
+from brokerlab.archive.synthetic.frames_tasks import (
+    datasets_frame,
+    ends_of,
+    files_frame,
+    tasks_frame,
+    totals_of,
+)
+from brokerlab.archive.synthetic.grid import Grid
+from brokerlab.archive.synthetic.light import LIGHT, light_tasks, n_light
+from brokerlab.archive.synthetic.planted import Planted, Story, plant
+from brokerlab.archive.synthetic.probes import n_probes, probe_jobs
+from brokerlab.archive.synthetic.production import Orders, draw_orders
+from brokerlab.archive.synthetic.replicas import Reader, replicas
+from brokerlab.archive.synthetic.settings import SynthSettings
+from brokerlab.archive.synthetic.transfers import delayed
+from brokerlab.archive.synthetic.truth import truth_queues, truth_tasks
+from brokerlab.archive.synthetic.world import World, conform
+from brokerlab.numerics import IntArray
+
+
+def block_tables(
+    settings: SynthSettings,
+    world: World,
+    grid: Grid,
+    told: Sequence[Story],
+    *,
+    index: int,
+    n_blocks: int,
+    quota: int,
+) -> dict[str, pl.DataFrame]:
+    """Return the rows of one block; it depends on the seed and its number only, not on other blocks.
+
+    Args:
+        settings: The archive's settings.
+        world: The queues.
+        grid: The sites.
+        told: The stories of the whole archive.
+        index: Number of the block.
+        n_blocks: Blocks of the archive.
+        quota: Rows of ``jobs``, exactly.
+
+    Returns:
+        Table to rows; those of the truth are named ``truth/...``.
+    """
+    mine = [s for s in told if _block_of(settings, s, n_blocks) == index]
+    light = n_light(quota)
+    apart = light + n_probes(quota) + sum(len(s.paths) for s in mine)
+    block = draw_block(settings, world, index=index, n_blocks=n_blocks, quota=quota - apart)
+    mine += light_tasks(settings, world, grid, block, n_blocks=n_blocks, count=light)
+    block, ids = with_others(block, np.array([s.created_s for s in mine], dtype=np.int64))
+    block = delayed(block, grid)
+    planted = plant(settings, world, grid, mine, ids, index=index, n_blocks=n_blocks)
+    orders = draw_orders(settings, grid, block)
+    of_users = draw_user_orders(settings, grid, _of_users(block, mine, ids), index)
+    probes = probe_jobs(settings, world, index=index, n_blocks=n_blocks, count=n_probes(quota))
+    tables = _drawn(settings, world, block, orders)
+    log = logs.job_status_log(settings, grid, pl.concat([tables["jobs"], probes]))
+    tables = _with_planted({**tables, "job_status_log": log}, planted)
+    tables["jobs"] = pl.concat([of_users.complete_jobs(tables["jobs"]), probes])
+    tables["tasks"] = conform("tasks", of_users.complete_tasks(tables["tasks"]))
+    readers = _readers(block, orders, mine, ids)
+    tables["replicas"] = replicas(settings, grid, index, tables["files"], readers)
+    return tables
+
+
+def _block_of(settings: SynthSettings, story: Story, n_blocks: int) -> int:
+    """Return the block in whose part of the period a task is created; late ones are in the last."""
+    return min(int(story.created_s / (settings.submit_s / n_blocks)), n_blocks - 1)
+
+
+def _drawn(
+    settings: SynthSettings, world: World, block: Block, orders: Orders
+) -> dict[str, pl.DataFrame]:
+    """Return the rows of the tasks that were drawn."""
+    ends = ends_of(block)
+    totals = totals_of(block, ends)
+    tasks = tasks_frame(settings, block, totals)
+    queues = truth_queues(world, block, totals)
+    return {
+        "jobs": orders.complete_jobs(jobs_frame(settings, world, block)),
+        "tasks": conform("tasks", orders.complete_tasks(tasks)),
+        "files": files_frame(block, ends),
+        "datasets": orders.complete_datasets(datasets_frame(settings, block, totals)),
+        "task_status_log": logs.task_status_log(settings, block, totals, tasks),
+        "truth/queues": queues,
+        "truth/tasks": truth_tasks(settings, world, block, totals, queues),
+    }
+
+
+def _with_planted(tables: dict[str, pl.DataFrame], planted: Planted) -> dict[str, pl.DataFrame]:
+    """Add the rows of the tasks that were laid out."""
+    order = {
+        "tasks": ["jeditaskid"],
+        "datasets": ["jeditaskid", "datasetid"],
+        "task_status_log": ["jeditaskid"],
+    }
+    more = {
+        "jobs": planted.jobs,
+        "job_status_log": planted.job_log,
+        "tasks": planted.tasks,
+        "task_status_log": planted.task_log,
+        "datasets": planted.datasets,
+        "files": planted.files,
+    }
+    both = {name: pl.concat([tables[name], rows]) for name, rows in more.items()}
+    both |= {name: both[name].sort(keys, maintain_order=True) for name, keys in order.items()}
+    return {**tables, **both, "truth/planted": planted.truth}
+
+
+def _of_users(block: Block, told: Sequence[Story], ids: IntArray) -> UserRows:
+    """Return the user tasks that ask for something: those drawn and the small ones; stories stay as they are told."""
+    task, tasks = np.flatnonzero(block.owners.user >= 0), block.tasks
+    small = [(i, s) for i, s in zip(ids.tolist(), told, strict=True) if s.name == LIGHT]
+
+    def column(own: IntArray, of_small: list[int]) -> IntArray:
+        return np.concatenate([own, np.array(of_small, dtype=np.int64)])
+
+    return UserRows(
+        taskid=column(block.taskid[task], [i for i, _ in small]),
+        created_s=column(
+            np.floor(tasks.created_s[task]).astype(np.int64), [s.created_s for _, s in small]
+        ),
+        queue=column(tasks.slots.queue[task, 0], [s.paths[0].queue for _, s in small]),
+        cores=column(tasks.cores[task], [s.cores for _, s in small]),
+        merges=column((tasks.merge_group[task] > 0).astype(np.int64), [0] * len(small)),
+    )
+
+
+def _readers(
+    block: Block, orders: Orders, told: Sequence[Story], ids: IntArray
+) -> dict[int, Reader]:
+    """Return where tasks run and what decides about the place of their input."""
+    wanted = orders.tasks.select("jeditaskid", "nucleus", pl.col("fullchain").is_not_null())
+    chosen = {taskid: (name, chained) for taskid, name, chained in wanted.iter_rows()}
+    slots, users = block.tasks.slots, block.owners.user >= 0
+    found = {}
+    for t, taskid in enumerate(block.taskid.tolist()):
+        nucleus, chained = chosen.get(taskid, (None, False))
+        queues = slots.queue[t].tolist()
+        if users[t]:
+            queues = queues[: int((slots.weight[t] > 0).sum())]
+        found[taskid] = Reader(queues, not users[t], nucleus, chained)
+    for taskid, story in zip(ids.tolist(), told, strict=True):
+        queues = [*dict.fromkeys(p.queue for p in story.paths), *story.data]
+        found[taskid] = Reader(queues, production=False, sure=story.name != LIGHT)
+    return found
