@@ -171,6 +171,9 @@ class AnalysisMaker(Maker):
         told = {name: self.archive.relation(name) for name in names if self.archive.has(name)}
         self.active = ratings.active_tasks(told, self.pairs, self.users.at)
         self.tables |= self._rated(self.config)
+        recorded = [name for name in ("metrics", "task_evaluation") if self.archive.has(name)]
+        if recorded:
+            self.notes.append(f"{' and '.join(recorded)} of the archive are not read")
         self.notes.append(
             f"classes of queues are evaluated every {ratings.SITES_EVERY}, of tasks, with users and shares, every "
             f"{ratings.USERS_EVERY}, by the rule set {(self.class_rules or ClassRules()).rules}; "
