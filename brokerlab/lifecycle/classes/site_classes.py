@@ -175,11 +175,16 @@ def _percentiles(rows: pl.DataFrame, ranked: pl.DataFrame, rules: ClassRules) ->
     if rules.percentile_basis == "grid_ranking":
         basis, column = ranked.filter(pl.col("resource_type") == GRID), "ranking"
     ranks = (rules.percentile_low, rules.percentile_high)
+    ordered = basis.select("snapshot", column).sort("snapshot")
+    snapshots, first = np.unique(ordered["snapshot"].to_numpy(), return_index=True)
+    parts = np.split(ordered[column].to_numpy(), first[1:])
     found = []
-    for (snapshot,), group in basis.group_by("snapshot"):
+    for snapshot, values in zip(
+        snapshots, parts, strict=False
+    ):  # of no queue there is one empty part
         # not numerics.percentile: queues of equal ranking must give exactly it, as "<=" compares with it
-        low, high = np.quantile(group[column].to_numpy(), ranks)
-        found.append((snapshot, group.height, float(low), float(high)))
+        low, high = np.quantile(values, ranks)
+        found.append((int(snapshot), len(values), float(low), float(high)))
     names = {"snapshot": pl.Int64, "n_ranked": pl.Int64, "p33": pl.Float64, "p67": pl.Float64}
     taken = pl.DataFrame(found, schema=names, orient="row")
     every = rows.select("snapshot").unique().sort("snapshot")

@@ -21,10 +21,16 @@ from brokerlab.lifecycle.classes.wait_stats import MERGE, PROBE_USER, SAMPLE_S, 
 COVERED = 0.99
 """Part of the sample that a status log must know to be asked for the waits."""
 SPAN = """
-select min(creationtime) as first, max(creationtime) as last, count(*) as n_jobs,
-    count(*) filter (gshare = $share and (processingtype = $merge or produsername = $probe)) as n_sample
-from jobs where prodsourcelabel = $label
+with made as (
+    select creationtime, coalesce(gshare = $share and (processingtype = $merge or produsername = $probe), false) as is_sample
+    from jobs where prodsourcelabel = $label
+)
+select coalesce(min(creationtime) filter (is_sample), min(creationtime)) as first,
+    coalesce(max(creationtime) filter (is_sample), max(creationtime)) as last,
+    count(*) as n_jobs, count(*) filter (is_sample) as n_sample
+from made
 """
+"""When jobs that queues are rated by were made; any analysis jobs where there are none of them."""
 LOGGED = """
 select count(*) as n_logged from jobs
 where prodsourcelabel = $label and gshare = $share and (processingtype = $merge or produsername = $probe)
@@ -110,9 +116,9 @@ def load(
 
     Args:
         archive: Archive folder.
-        start: First instant, ISO 8601, UTC; empty: four days after the first analysis job, when the sample of waits is
-            full, or half of a shorter archive.
-        end: Last instant; empty: the last analysis job was made then.
+        start: First instant, ISO 8601, UTC; empty: four days after the first merge job or probe was made, when the sample
+            of waits is full, or half of a shorter archive.
+        end: Last instant; empty: the last merge job or probe was made then. Later, classes fade for want of jobs.
         every: Step of the instants.
         rules: ``document`` or ``production``.
 
@@ -152,7 +158,7 @@ def _words() -> dict[str, str]:
 
 
 def _span(opened: Archive) -> dict[str, Any]:
-    """Return first and last creation of an analysis job, and how many there are."""
+    """Return when jobs that queues are rated by were made first and last, and how many there are."""
     if not opened.has("jobs"):
         raise DataError(f"{opened.path}: no table jobs; the classification reads waits from it")
     row: dict[str, Any] = opened.sql(SPAN, _words()).pl().row(0, named=True)
@@ -176,8 +182,8 @@ def _instants(
     begin += step if begin < first else timedelta(0)
     if begin > last:
         raise DataError(
-            f"no instant from {first} to {last} in steps of {every}; analysis jobs were made from {span['first']} to "
-            f"{span['last']}: choose start, end and every within"
+            f"no instant from {first} to {last} in steps of {every}; jobs that queues are rated by were made from "
+            f"{span['first']} to {span['last']}: choose start, end and every within"
         )
     at = pl.datetime_range(begin, last, step, time_unit="us", eager=True)
     return pl.DataFrame({"at": at}).with_row_index("snapshot").cast({"snapshot": pl.Int64})
