@@ -300,8 +300,8 @@ def cannot_tell(study: Study) -> tuple[str, ...]:
             "been in force, jobs waiting and running, classes and usage would have been others, and so would what is held back."
         ),
         (
-            "Classes of queues and tasks and what is left to users below the thresholds were evaluated under the settings in "
-            "force; a key is tried in the brokerage alone."
+            "Rule sets and classes: queues and tasks are rated by the rule set of the study throughout, also where the brokerage "
+            "of the other rule set is tried."
         ),
         "One key at a time: two keys moved together may do more or less than both alone.",
     ]

@@ -34,7 +34,8 @@ def state(decisions: AnalysisDecisions, rows: pl.DataFrame) -> pl.DataFrame:
         "panda_queue", keep="first", maintain_order=True
     )
     frame = (
-        decisions.weighed.with_columns(pl.col("panda_queue").cast(pl.String))
+        decisions.weighed.filter(pl.col("nq_max").is_not_null())
+        .with_columns(pl.col("panda_queue").cast(pl.String))
         .join(names, on="panda_queue", how="left")
         .with_columns(queue=pl.coalesce("parent", "panda_queue"))
         .sort(*KEYS, "queue", "panda_queue")

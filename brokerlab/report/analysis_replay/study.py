@@ -168,5 +168,5 @@ def _study(
         agreement=history.agreement(placed, **dice),
         against=history.against(placed, **dice),
         rule_sets=rulesets.studied(replay, decisions, sample=switch_sample, **dice),
-        settings=settings_of(decisions, None, keys, points=points, **dice),
+        settings=settings_of(decisions, None, keys, points=points, replay=replay, **dice),
     )

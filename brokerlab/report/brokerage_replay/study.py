@@ -150,7 +150,9 @@ def _study(
         composition=composition.composition(decisions, replay, by=[], **dice),
         composition_by_gshare=composition.composition(decisions, replay, by=["gshare"], **dice),
         n_weighed=composition.spread(decisions, replay).height,
-        settings=settings_of(decisions, inputs.nuclei, keys, points=points, **dice),
+        settings=settings_of(
+            decisions, inputs.nuclei, keys, points=points, n_boot=n_boot, seed=seed
+        ),
         rule_sets=rulesets.studied(replay, decisions, sample=switch_sample, **dice),
         nuclei=_nuclei(inputs, **dice),
         worst=explained(decisions, ran, most=WORST_SHOWN),

@@ -8,9 +8,11 @@ from typing import Any, TypeAlias
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
 from brokerlab.brokerage.analysis_jobs import decide as decide_analysis
+from brokerlab.brokerage.analysis_jobs.late import TABLE_KEYS
 from brokerlab.brokerage.analysis_jobs.rules import SWITCHES as ANALYSIS_SWITCHES
 from brokerlab.brokerage.production_jobs.decide import decide as decide_production
 from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.late import MIN_WEIGHT_KEY
 from brokerlab.brokerage.replay import Replay
 from brokerlab.brokerage.rules import SWITCHES as PRODUCTION_SWITCHES
 from brokerlab.brokerage.rules import ProductionRules
@@ -30,6 +32,8 @@ class Kind:
         rules: Its rule sets, by name and with switches.
         switches: Switches that it can see, and the row of the chapters that each is.
         components: Components of gdpconfig whose keys it reads, those of its own first.
+        borrowed: Keys of other components that it reads too, as the catalogue writes them.
+        table_keys: Keys on which its tables depend, so that a replay makes them again.
         beyond: The reason of queues beyond the best ten.
         stuck: Outcomes of brokerages that leave their task without a queue.
     """
@@ -42,6 +46,8 @@ class Kind:
     components: tuple[str, ...]
     beyond: str
     stuck: tuple[str, ...]
+    borrowed: frozenset[str] = frozenset()
+    table_keys: frozenset[str] = frozenset()
 
 
 PRODUCTION = Kind(
@@ -64,7 +70,9 @@ ANALYSIS = Kind(
     tables=lambda replay: replay.for_analysis(),
     rules=AnalysisRules,
     switches={name: switch.row for name, switch in ANALYSIS_SWITCHES.items()},
-    components=("anal_jobbroker", "prio_mgr", "analy_eval", "jobbroker"),
+    components=("anal_jobbroker", "prio_mgr", "analy_eval"),
+    borrowed=frozenset({"STORAGE_MIN_FREE_SIZE", "MAX_DISKIO_DEFAULT", MIN_WEIGHT_KEY}),
+    table_keys=frozenset(TABLE_KEYS),
     beyond="low_weight",
     stuck=("throttled_waiting", "temporary_error", "fatal"),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -171,6 +171,7 @@ def studied(
     points: int,
     n_boot: int,
     seed: int,
+    replay: Replay | None = None,
 ) -> Settings:
     """Try every key.
 
@@ -181,31 +182,39 @@ def studied(
         points: Values tried per key, besides its own, its half and its double.
         n_boot: Bootstrap replicates.
         seed: Of the bootstrap.
+        replay: What was decided on; keys on which its tables depend are tried on it.
     """
     kind = kind_of(decisions)
     sides = {JOBS: _of_jobs(decisions)}
     if nuclei is not None and isinstance(decisions, Decisions):
         sides[TASKS] = _of_nuclei(nuclei, decisions.world.rules)
-    config = decisions.world.config
     parts, skipped = [], {}
     for key in dict.fromkeys(keys):
         row = _rows(key, kind)[0]
         name = TASKS if row.components == ("taskbrokerage",) else JOBS
+        again = replay if row.key in kind.table_keys else None
         if name not in sides:
             skipped[key] = "the archive cannot tell the choice of the nucleus"
-        elif row.key not in sides[name].read:
+        elif again is None and row.key not in sides[name].read:
             skipped[key] = "no check and no weight reads it under this rule set and these settings"
         else:
-            side = sides[name]
-            current = _current(config, key, row, side.tasks)
-            values = grid(row, current, points)
-            totals, changes = sensitivity_by_task(
-                side.what, key, values, rules=decisions.world.rules
+            side = sides[name] if again is None else replace(sides[name], what=again)
+            parts.append(
+                _tried(key, row, side, decisions.world, points=points, n_boot=n_boot, seed=seed)
             )
-            bounds = _bounds(changes, side.tasks, len(values), n_boot=n_boot, seed=seed)
-            parts.append(_curve(key, row, current, side, totals, bounds))
     curves = pl.concat(parts) if parts else pl.DataFrame(schema=_CURVE)
     return Settings(keys=_ranked(curves), curves=curves, skipped=skipped)
+
+
+def _tried(
+    key: str, row: CatalogueKey, side: _Side, world: Any, *, points: int, n_boot: int, seed: int
+) -> pl.DataFrame:
+    """Try one key over its range."""
+    current = _current(world.config, key, row, side.tasks)
+    values = grid(row, current, points)
+    totals, changes = sensitivity_by_task(side.what, key, values, rules=world.rules)
+    bounds = _bounds(changes, side.tasks, len(values), n_boot=n_boot, seed=seed)
+    return _curve(key, row, current, side, totals, bounds)
 
 
 _CURVE = pl.Schema(
@@ -341,10 +350,11 @@ def _ranked(curves: pl.DataFrame) -> pl.DataFrame:
 
 
 def _brokerage_rows(kind: Kind) -> list[CatalogueKey]:
-    """Return the rows of the catalogue that a brokerage reads, those of its own component first."""
+    """Return the rows of the catalogue that a brokerage reads, those of its own components first."""
     places: dict[tuple[str, ...], int] = {(name,): n for n, name in enumerate(kind.components)}
-    mine = [row for row in rows() if row.components in places and row.scope in SCOPES]
-    return sorted(mine, key=lambda row: places[row.components])
+    own = [row for row in rows() if row.components in places and row.scope in SCOPES]
+    others = [row for row in rows() if row.key in kind.borrowed and row not in own]
+    return [*sorted(own, key=lambda row: places[row.components]), *others]
 
 
 def _rows(key: str, kind: Kind) -> list[CatalogueKey]:

@@ -159,7 +159,11 @@ def switches(found: RuleSets, *, shifts: bool = False) -> Table | None:
             Column(key="rows", label="Rows of the chapters"),
             Column(key="changed", label="Changes", unit="pairs"),
             Column(key="explained", label="Of the whole difference", unit="%"),
-            *((Column(key="shift", label="Elsewhere", unit="% of a task's jobs"),) if shifts else ()),
+            *(
+                (Column(key="shift", label="Elsewhere", unit="% of a task's jobs"),)
+                if shifts
+                else ()
+            ),
         ),
         rows=tuple(rows),
         footnote=(
