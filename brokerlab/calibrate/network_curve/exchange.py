@@ -151,9 +151,11 @@ def fit_exchange(
 
 
 def _weight(kept: pl.DataFrame, files: float) -> FloatArray:
-    """Return what ranks links where so many files weigh one unit of throughput weight."""
+    """Return what ranks links where so many files (infinite: any number) weigh one unit of throughput weight."""
     queued = kept["n_queued"].to_numpy()
     part = kept["throughput_weight"].to_numpy()
+    if files == 0:  # the queue alone
+        return -queued
     return np.asarray(part - queued / files)
 
 
@@ -182,7 +184,7 @@ def prove_exchange(
     part = kept["throughput_weight"].to_numpy()
     mbps = kept["mbps"].fill_null(0.0).to_numpy()
     weights = {
-        "current": _weight(kept, fit.current) if np.isfinite(fit.current) else part,
+        "current": _weight(kept, fit.current),
         "fitted": _weight(kept, fit.files),
         "queue only": -queued,
         "throughput only": part,

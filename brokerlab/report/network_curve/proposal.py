@@ -1,0 +1,70 @@
+"""The proposal document on NW_QUEUE_IMPORTANCE: a change that was proven later, or a reasoned keep."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from brokerlab.gdpconfig.proposal import Effect, Evidence, Proposal
+from brokerlab.report.network_curve import sentences as say
+from brokerlab.report.network_curve.study import Exchange, Study
+
+KEYS = ("NW_QUEUE_IMPORTANCE", "NQUEUED_SAT_CAP")
+PLACE = "jedi/jobbroker"
+CONFIDENCE = 0.95
+
+
+def document(study: Study, *, created_at: datetime) -> Proposal | None:
+    """Return the proposal; null without an answer.
+
+    Args:
+        study: The study.
+        created_at: UTC without zone.
+    """
+    found = study.exchange
+    if not isinstance(found, Exchange):
+        return None
+    inputs = study.inputs
+    sentence = say.exchange(found, inputs.settings).sentence
+    judged = found.judgement
+    effect = Effect(
+        quantity="rank correlation of the network weight with how soon the queue of a link is delivered",
+        unit="1",
+        current=judged.reference,
+        proposed=judged.value,
+        difference=judged.diff,
+        low=judged.lo,
+        high=judged.hi,
+        level=CONFIDENCE,
+    )
+    evidence = Evidence(
+        sentence,
+        (effect,),
+        numbers={
+            "files_per_unit": found.fit.files,
+            "files_per_unit_lo": found.fit.files_lo,
+            "files_per_unit_hi": found.fit.files_hi,
+            "links_proof": found.scores.n_links,
+            "bootstrap_replicates": study.n_boot,
+            "seed": study.seed,
+        },
+        synthetic=inputs.synthetic,
+    )
+    digest = inputs.digests[0] if inputs.digests else None
+    value = say.proposed(found, inputs.settings)
+    if value is None:
+        return Proposal.to_keep(
+            inputs.config,
+            [f"{PLACE}/{key}" for key in KEYS],
+            title="Keep NW_QUEUE_IMPORTANCE and NQUEUED_SAT_CAP",
+            created_at=created_at,
+            evidence=evidence,
+            archive_digest=digest,
+        )
+    return Proposal.to_change(
+        inputs.config,
+        {f"{PLACE}/{KEYS[0]}": value},
+        title=f"Set NW_QUEUE_IMPORTANCE to {value:g}",
+        created_at=created_at,
+        evidence=evidence,
+        archive_digest=digest,
+    )
