@@ -60,9 +60,11 @@ def decided(tables: Tables, rules: AnalysisRules, **more: Any) -> AnalysisDecisi
     return decide(frames(tables), rules=rules, config=config(tables), **more)
 
 
-def disagreements(tables: Tables, rules: AnalysisRules) -> list[str]:
-    """Return what is decided differently, ``kind| where: what``."""
-    found = decided(tables, rules)
+def disagreements(
+    tables: Tables, rules: AnalysisRules, found: AnalysisDecisions | None = None
+) -> list[str]:
+    """Return what is decided differently, ``kind| where: what``; ``found`` is what the library decided, if it was asked."""
+    found = found or decided(tables, rules)
     tasks = {_task(row): row for row in found.tasks.to_dicts()}
     walks = [_by_task(frame) for frame in (found.first_loop, found.queues)]
     new = "new" if rules.new_weight == "budgets" else "new_document"

@@ -47,16 +47,16 @@ def _caps(world: World, task: Row) -> str | None:
             totals = row
         if not group and not row.get("workinggroup") and row.get("origusername") == user_of(task):
             totals = row
-    if totals is None:
+    names = [f"{state}{unit}" for state in ("nrun", "nqueued") for unit in ("jobs", "cores")]
+    if totals is None or any(totals.get(name) is None for name in names):
         return None
     for unit in ("jobs", "cores"):
         cap = world.setting("prio_mgr", f"CAP_RUNNING_{kind}_{unit.upper()}")
         if not cap:
             continue
-        running, queued = totals.get(f"nrun{unit}"), totals.get(f"nqueued{unit}")
-        if running is not None and running > cap:
+        if totals[f"nrun{unit}"] > cap:
             return f"cap_running_{unit}"
-        if queued is not None and queued > 2 * cap:
+        if totals[f"nqueued{unit}"] > 2 * cap:
             return f"cap_queued_{unit}"
     return None
 

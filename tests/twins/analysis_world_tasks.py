@@ -20,7 +20,7 @@ ARCHITECTURES = (
 )  # fmt: skip
 KINDS = (
     "plain", "plain", "plain", "plain", "merge", "scout", "site", "lists", "lists", "no_input", "pseudo", "relaxed",
-    "relaxed", "odd_time", "clone", "release",
+    "relaxed", "odd_time", "clone", "release", "virtual",
 )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def _needs(rng: Random) -> Row:
     return {
         "corecount": often(rng, rng.choice((1, 8)), None, 0, 2, p=0.3),
         "maxcorecount": often(rng, None, 0, 4, 8),
-        "ramcount": often(rng, rng.choice((500, 1500, 2000)), None, 0, 4000),
+        "ramcount": often(rng, rng.choice((500, 1500, 2000)), None, 0, 3000, 8000),
         "ramunit": often(rng, "MBPerCore", "MBPerCoreFixed", "MB", None, p=0.5),
         "baseramcount": often(rng, 0, 300, None, p=0.4),
         "mergeramcount": None,
@@ -154,7 +154,8 @@ def random_input(
     if kind == "no_input":
         return tables
     key = {"jeditaskid": task["jeditaskid"]}
-    for number in range(1 if kind == "pseudo" else rng.choice((1, 1, 2, 3))):
+    single = kind in ("pseudo", "relaxed", "virtual")
+    for number in range(1 if single else rng.choice((1, 1, 2, 3))):
         slash = "/" if rng.random() < 0.05 else ""
         name = {**key, "datasetname": f"user.x:data{number}.{task['jeditaskid']}{slash}"}
         dataset = {
@@ -165,9 +166,18 @@ def random_input(
         tables["datasets"].append(
             dataset | {"is_distributed": often(rng, False, True, None, p=0.2)}
         )
-        for table, rows in _spread(rng, name, parents, endpoints).items():
+        for table, rows in _spread(rng, name, parents, _chosen(rng, kind, endpoints)).items():
             tables[table] += rows
     return tables
+
+
+def _chosen(rng: Random, kind: str, endpoints: list[str]) -> list[str]:
+    """Return the endpoints that have records of a dataset: few, many, or such that queues have it by VP only."""
+    if kind == "virtual":
+        tapes = [name for name in endpoints if name.endswith("_DATATAPE")]
+        return [name for name in endpoints if name.endswith("_VP_DISK")] + rng.sample(tapes, 3)
+    number = rng.choice((1, 2, 3)) if kind == "relaxed" else rng.choice((0, 1, 6, 20, 40, 80))
+    return rng.sample(endpoints, min(len(endpoints), number))
 
 
 def _spread(
@@ -186,7 +196,7 @@ def _spread(
                 tables["file_locations"] += [{**name, "panda_queue": parent, "lfn": lfn, "kind": place} for lfn in there]  # fmt: skip
     total = rng.choice((3, 100))
     whole = rng.random() < 0.85
-    for endpoint in rng.sample(endpoints, min(len(endpoints), rng.choice((0, 1, 6, 20, 40, 80)))):
+    for endpoint in endpoints:
         found = often(rng, total if whole else total - 1, 0, total // 2, total - 1, None, p=0.25)
         tables["replicas"].append({**name, "ddm_endpoint_name": endpoint, "found": found, "total": total, "vp": endpoint.endswith("_VP_DISK")})  # fmt: skip
     return tables

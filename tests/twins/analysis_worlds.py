@@ -20,9 +20,22 @@ SHARES = ("User Analysis", "User Analysis", "Express Analysis", "Group Analysis"
 STATUSES = ("running", "defined", "assigned", "activated", "starting", "transferring")
 ACCESS = ("read_lan", "write_lan", "read_wan", "write_wan")
 INSTANTS = 3
+EASY: Row = {
+    "status": "online", "type": "analysis", "fairsharepolicy": None, "maxrss": None, "minrss": None, "maxwdir": 0.0,
+    "mintime": 0, "maxtime": 0, "releases": ["ANY"], "max_io_intensity": None,
+}  # fmt: skip
+EASY_TASK: Row = {
+    "corecount": 0,
+    "maxcorecount": None,
+    "architecture": None,
+    "transhome": None,
+    "workinggroup": None,
+}
 
 
-def random_world(seed: int, n_tasks: int, n_queues: int, *, instants: bool = False) -> Tables:
+def random_world(
+    seed: int, n_tasks: int, n_queues: int, *, instants: bool = False, easy: bool = False
+) -> Tables:
     """Return the tables of a world.
 
     Args:
@@ -30,6 +43,7 @@ def random_world(seed: int, n_tasks: int, n_queues: int, *, instants: bool = Fal
         n_tasks: Tasks.
         n_queues: Parents; pseudo-queues come on top.
         instants: States of the grid, and queues, at three instants; the same task may be asked for twice.
+        easy: Most of what skips queues is taken away: there are some to mark, weigh and rank.
     """
     rng = Random(seed)  # noqa: S311 - test data
     tables: Tables = {"queues": [], "queue_endpoints": []}
@@ -49,8 +63,12 @@ def random_world(seed: int, n_tasks: int, n_queues: int, *, instants: bool = Fal
             tables.setdefault(table, []).extend(row | {"snapshot": snapshot} for row in rows)
     tables["sw_tags"] = _software(rng, parents)
     tables["gdpconfig"] = _settings(rng)
+    if easy:
+        tables["queues"] = [row | EASY for row in tables["queues"]]
     names = sorted({row["panda_queue"] for row in tables["queues"]})
     tables["tasks"] = [random_task(rng, 1000 + i, names, sorted(endpoints)) for i in range(n_tasks)]
+    if easy:
+        tables["tasks"] = [task | EASY_TASK for task in tables["tasks"]]
     for task in tables["tasks"]:
         for table, rows in random_input(rng, task, parents, sorted(endpoints)).items():
             tables.setdefault(table, []).extend(rows)
@@ -95,7 +113,7 @@ def _attached(rng: Random, number: int, name: str, endpoints: dict[str, Row]) ->
             )
             if direction == "input":
                 kinds += [
-                    kind for kind, p in (("DATATAPE", 0.3), ("VP_DISK", 0.2)) if rng.random() < p
+                    kind for kind, p in (("DATATAPE", 0.3), ("VP_DISK", 0.3)) if rng.random() < p
                 ]
             kept = [kind for kind in kinds if kind == kinds[0] or rng.random() < 0.7]
             rows += [
@@ -173,7 +191,7 @@ def _state(rng: Random, parents: list[str]) -> Tables:
     ]
     tables["user_totals"] += [{"origusername": None, "workinggroup": "higgs", **_totals(rng)}]
     tables["gshare_usage"] = [
-        {"gshare": share, "usage_perc": often(rng, rng.choice((0.9, 0.5, 0.91, 0.95, 0.951, 1.2)), None, p=0.05),
+        {"gshare": share, "usage_perc": often(rng, rng.choice((0.9, 0.5, 0.91, 0.95, 0.96, 1.2, 2.5)), None, p=0.05),
          "eqiv_usage_perc": often(rng, rng.choice((0.9, 0.92, 1.1)), None, p=0.3), "timestamp": often(rng, None, *ages, p=0.4)}
         for share in ("User Analysis", "L1 User Analysis", "Group Analysis") if rng.random() < 0.9
     ]  # fmt: skip
@@ -187,8 +205,8 @@ def _state(rng: Random, parents: list[str]) -> Tables:
     ]  # fmt: skip
     who = {user: {"username": user} for user in (*USERS, "higgs")}
     tables["quota"] = [
-        {**who[user], "global_quota_ok": often(rng, True, False, None, p=0.06), "near_global_limit": often(rng, False, True, None, p=0.06),
-         "local_quota_ok": often(rng, True, False, None, p=0.06), "endpoints_over_local_quota": often(rng, [], ["S00_DATADISK", "S03_SCRATCHDISK"], None, p=0.4)}
+        {**who[user], "global_quota_ok": often(rng, True, False, None, p=0.12), "near_global_limit": often(rng, False, True, None, p=0.3),
+         "local_quota_ok": often(rng, True, False, None, p=0.12), "endpoints_over_local_quota": often(rng, [], ["S00_DATADISK", "S03_SCRATCHDISK"], None, p=0.4)}
         for user in who if rng.random() < 0.8
     ]  # fmt: skip
     return tables
@@ -196,10 +214,10 @@ def _state(rng: Random, parents: list[str]) -> Tables:
 
 def _totals(rng: Random) -> Row:
     return {
-        "nrunjobs": rng.choice((0, 100, 500, 501, 900)),
-        "nqueuedjobs": rng.choice((0, 500, 1000, 1001)),
-        "nruncores": rng.choice((0, 2000, 2001)),
-        "nqueuedcores": rng.choice((0, 4000, 4001)),
+        "nrunjobs": often(rng, 100, 500, 501, 501, 900, p=0.3),
+        "nqueuedjobs": often(rng, 500, 1000, 1001, None, p=0.4),
+        "nruncores": often(rng, 900, 2000, 2001, p=0.3),
+        "nqueuedcores": often(rng, 900, 4000, 4001, p=0.4),
     }
 
 
@@ -223,9 +241,9 @@ def _state_of(rng: Random, name: str) -> Tables:
             if rng.random() < 0.5:
                 row = {**site, "gshare": share, "produsername": user}
                 tables["user_job_stats"].append(row | {"nqueue": rng.choice((0, 5, 6, 40, 400)), "nrunning": rng.choice((0, 0, 10, 100))})  # fmt: skip
-    for jeditaskid in (None, 1000, 1003, 1004):
+    for jeditaskid in (None, *range(1000, 1012)):
         for status in ("failed", "closed", "finished"):
-            if rng.random() < 0.08:
+            if rng.random() < 0.06:
                 number = rng.choice((0, 1, 4, 5, 6, 10, 20))
                 tables["failure_counts"].append({**site, "jeditaskid": jeditaskid, "jobstatus": status, "njobs": number})  # fmt: skip
     for status in ("running", "submitted", "finished"):
@@ -261,7 +279,7 @@ def _description(rng: Random) -> Row:
 def _settings(rng: Random) -> list[Row]:
     """Return some settings; the others have their defaults."""
     values: dict[tuple[str, str], tuple[Any, ...]] = {
-        ("prio_mgr", "CAP_RUNNING_USER_JOBS"): (500, 0),
+        ("prio_mgr", "CAP_RUNNING_USER_JOBS"): (500, 500, 0),
         ("prio_mgr", "CAP_RUNNING_USER_CORES"): (2000,),
         ("prio_mgr", "CAP_RUNNING_GROUP_JOBS"): (500,),
         ("prio_mgr", "CAP_RUNNING_GROUP_CORES"): (2000, 0),

@@ -46,7 +46,7 @@ def limited(
     exempt = (pl.col("x_nq") < settings.base_queue_length) | (
         pl.col("x_nq") < settings.base_expected_wait_h * pl.col("trr")
     )
-    if rules.count_total_row:
+    if rules.bad_jobs_mode == "after_stabilizer":  # only bad jobs see a user without jobs there
         exempt = exempt | ~pl.col("u_known")
     users = pl.when(rows).then(pl.col("x_users") + int(rules.count_total_row)).otherwise(1)
     running = pl.col("running_users")

@@ -56,7 +56,7 @@ def _acts(row: Row, who: str, settings: AnalysisSettings, rules: AnalysisRules) 
         return f"{says}, but merge jobs are not held back"
     if row["looked_at"]:
         return f"{says}, so it acts"
-    if rules.count_total_row and not row["u_known"]:
+    if rules.bad_jobs_mode == "after_stabilizer" and not row["u_known"]:
         return f"{says}, but {who} has no job there, so it does not act"
     return f"{says}, so it does not act"
 
