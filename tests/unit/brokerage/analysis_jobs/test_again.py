@@ -19,30 +19,39 @@ from tests.unit.brokerage.analysis_jobs.worlds import random_world
 
 KEY = ["jeditaskid", "snapshot"]
 RULES = ["document", "production"]
-GRIDS: dict[str, list[Any]] = {
-    "CAP_RUNNING_USER_JOBS": [100, 400],
-    "CAP_RUNNING_USER_CORES": [100],
-    "CAP_RUNNING_GROUP_JOBS": [1],
-    "CAP_RUNNING_GROUP_CORES": [1],
-    "USER_USAGE_THRESHOLD_A": [1],
-    "MAX_MISSING_INPUT_FILES": [100, 0],
-    "MIN_INPUT_COMPLETENESS": [30],
-    "IO_INTENSITY_CUTOFF_USER": [100],
-    "DATA_CHECK_TIMEOUT_USER": [4],
-    "STORAGE_MIN_FREE_SIZE_OUTPUT": [400],
-    "STORAGE_MIN_FREE_SIZE": [400],
-    "MAX_DISKIO_DEFAULT": [500],
-    "OVERLOAD_MIN_QUEUE": [100],
-    "OVERLOAD_RATIO_OFFSET": [0.5],
-    "BASE_QUEUE_LENGTH_PER_PQ": [10],
-    "BASE_EXPECTED_WAIT_HOUR_ON_PQ": [0.5],
-    "BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER": [1000],
-    "BASE_QUEUE_RATIO_ON_PQ": [1.5],
-    "STATIC_MAX_QUEUE_RUNNING_RATIO": [0.2],
-    "MAX_EXPECTED_WAIT_HOUR": [100.0],
-    "MIN_BAD_JOBS_TO_SKIP_PQ": [1, 50],
-    "MIN_WEIGHT_user": [0.5],
+VALUES: dict[str, Any] = {
+    "CAP_RUNNING_USER_JOBS": 400,
+    "CAP_RUNNING_USER_CORES": 100,
+    "CAP_RUNNING_GROUP_JOBS": 1,
+    "CAP_RUNNING_GROUP_CORES": 1,
+    "USER_USAGE_THRESHOLD_A": 20,
+    "MAX_MISSING_INPUT_FILES": 70,
+    "MIN_INPUT_COMPLETENESS": 30,
+    "IO_INTENSITY_CUTOFF_USER": 100,
+    "DATA_CHECK_TIMEOUT_USER": 4,
+    "STORAGE_MIN_FREE_SIZE_OUTPUT": 400,
+    "STORAGE_MIN_FREE_SIZE": 400,
+    "MAX_DISKIO_DEFAULT": 500,
+    "OVERLOAD_MIN_QUEUE": 100,
+    "OVERLOAD_RATIO_OFFSET": 0.5,
+    "BASE_QUEUE_LENGTH_PER_PQ": 10,
+    "BASE_EXPECTED_WAIT_HOUR_ON_PQ": 100.0,
+    "BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER": 1000,
+    "BASE_QUEUE_RATIO_ON_PQ": 1.5,
+    "STATIC_MAX_QUEUE_RUNNING_RATIO": 0.2,
+    "MAX_EXPECTED_WAIT_HOUR": 100.0,
+    "MIN_BAD_JOBS_TO_SKIP_PQ": 1,
+    "MIN_WEIGHT_user": 0.5,
 }
+OTHERWISE = (
+    "IO_INTENSITY_CUTOFF_USER",
+    "DATA_CHECK_TIMEOUT_USER",
+    "MIN_BAD_JOBS_TO_SKIP_PQ",
+    "BASE_EXPECTED_WAIT_HOUR_ON_PQ",
+)
+"""Keys that act otherwise under the rules of the document."""
+SILENT = (*OTHERWISE, "STORAGE_MIN_FREE_SIZE", "OVERLOAD_RATIO_OFFSET")
+"""Keys that change nothing here under the rules of production."""
 
 
 @cache
@@ -60,40 +69,38 @@ def place(key: str) -> str:
     return "jedi/jobbroker" if key == "MIN_WEIGHT_user" else place_of(key)
 
 
-@pytest.mark.parametrize("rules", RULES)
-@pytest.mark.parametrize("key", GRIDS)
+@pytest.mark.parametrize(
+    ("key", "rules"),
+    [(key, "production") for key in VALUES] + [(key, "document") for key in OTHERWISE],
+)
 def test_deciding_again_what_a_key_touches_is_deciding_everything_anew(
     key: str, rules: str
 ) -> None:
     before = base(rules)
-    for value in GRIDS[key]:
-        config = Config.empty().with_values({f"{place(key)}/{key}": value})
-        whole = decide(tables(), rules=AnalysisRules(rules), config=config)
-        some = redecided(before, config)
-        touched = some.tasks.select(KEY)
-        for name in ("queues", "first_loop", "weighed", "tasks"):
-            new, part, old = (getattr(each, name) for each in (whole, some, before))
-            assert part.equals(new.join(touched, on=KEY, how="semi")), (name, value)
-            told = [name for name in new.columns if name not in LENGTHS or key not in STABILIZER]
-            same = [frame.join(touched, on=KEY, how="anti") for frame in (new, old)]
-            assert same[0].select(told).equals(same[1].select(told)), (name, value)
-        assert some.world.throttle.equals(whole.world.throttle)
-
-
-STABILIZER: tuple[str, ...] = ()
-LENGTHS: tuple[str, ...] = ()
+    config = Config.empty().with_values({f"{place(key)}/{key}": VALUES[key]})
+    whole = decide(tables(), rules=AnalysisRules(rules), config=config)
+    some = redecided(before, config)
+    touched = some.tasks.select(KEY)
+    for name in ("queues", "first_loop", "weighed", "tasks"):
+        new, part, old = (getattr(each, name) for each in (whole, some, before))
+        assert part.equals(new.join(touched, on=KEY, how="semi")), name
+        same = [frame.join(touched, on=KEY, how="anti") for frame in (new, old)]
+        assert same[0].equals(same[1]), name
+    assert some.world.throttle.equals(whole.world.throttle)
+    acts = not whole.queues.equals(before.queues) or not whole.weighed.equals(before.weighed)
+    assert acts or (rules == "production" and key in SILENT)
 
 
 def test_every_key_that_is_read_is_tried_above() -> None:
     read = set(keys_read(base("production"))) | set(keys_read(base("document")))
-    assert read - {"MIN_WEIGHT_<prodsourcelabel>[_<gshare>]"} == set(GRIDS) - {"MIN_WEIGHT_user"}
+    assert read - {"MIN_WEIGHT_<prodsourcelabel>[_<gshare>]"} == set(VALUES) - {"MIN_WEIGHT_user"}
 
 
 @pytest.mark.parametrize("rules", RULES)
 def test_the_numbers_are_those_of_a_comparison(rules: str) -> None:
     seen = 0
     for key in ("MAX_EXPECTED_WAIT_HOUR", "MIN_WEIGHT_user", "CAP_RUNNING_USER_JOBS"):
-        value = GRIDS[key][0]
+        value = VALUES[key]
         row = sensitivity(base(rules), key, [value]).row(0, named=True)
         config = Config.empty().with_values({f"{place(key)}/{key}": value})
         whole = decide(tables(), rules=AnalysisRules(rules), config=config)
@@ -108,7 +115,7 @@ def test_the_numbers_are_those_of_a_comparison(rules: str) -> None:
         assert row["n_without"] == whole.tasks.filter(pl.col("outcome") != "candidates").height
         assert row["mean_candidates"] == pytest.approx(whole.tasks["n_candidates"].mean())
         seen += row["n_tasks"]
-    assert seen > 10
+    assert seen > 5
 
 
 @pytest.mark.parametrize("rules", RULES)

@@ -15,20 +15,23 @@ GB = 1024**3
 
 def random_world(seed: int, n_tasks: int = 30, n_queues: int = 18) -> World:
     """Return tasks of three users at queues with jobs, storage, classes and input here and there."""
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311
     world = World()
     world.rows["tasks"].clear()
     first = World().rows["tasks"][0]
     for number in range(1, n_tasks + 1):
         world.add("tasks", **(first | _task(rng, number)))
         if rng.random() < 0.8:
-            world.add("task_class", jeditaskid=number, **{"class": rng.choice([2, 1, 0, -1])})
+            world.add("task_class", jeditaskid=number, **{"class": rng.choice([2, 1, 1, 1, 0, -1])})
         if rng.random() < 0.7:
             _input(world, rng, number, n_queues)
     for number in range(n_queues):
         _queue(world, rng, f"Q{number:02}")
-    world.add("gshare_usage", gshare=SHARE, usage_perc=0.93)
+    world.add("gshare_usage", gshare=SHARE, usage_perc=1.3)
     world.add("user_eval", user="bob", rem_slots_a=10.0, rem_slots_b=0.0)
+    world.add(
+        "user_totals", workinggroup="higgs", nrunjobs=9, nqueuedjobs=9, nruncores=9, nqueuedcores=9
+    )
     for user, jobs in zip(USERS, (50, 900, 300), strict=True):
         counts = {
             "nrunjobs": jobs,
@@ -51,7 +54,7 @@ def _task(rng: random.Random, number: int) -> dict[str, Any]:
         "frozentime": AT - timedelta(hours=rng.choice([1, 5, 30])) if rng.random() < 0.5 else None,
     }
     return {
-        "jeditaskid": number, "username": rng.choice(USERS), "gshare": rng.choice(SHARES),
+        "jeditaskid": number, "username": rng.choice(USERS), "workinggroup": rng.choice([None, None, None, "higgs"]), "gshare": rng.choice(SHARES),
         "iointensity": rng.choice([None, 50.0, 400.0, 3000.0]), "diskio": rng.choice([None, 900.0]),
         "taskpriority": rng.choice([900, 1000, 2500]), "ramcount": rng.choice([1000, 2000, 4000]),
         "n_jobs_to_submit": rng.choice([0, 5, 60, 500]), "resource_type": "SCORE", **maybe,
@@ -63,8 +66,9 @@ def _input(world: World, rng: random.Random, number: int, n_queues: int) -> None
     world.add("datasets", jeditaskid=number, datasetname=name, type="input", is_master=True)
     for lfn in "ab":
         world.add("files", jeditaskid=number, datasetname=name, lfn=lfn, fsize=3 * GB)
+    most = rng.choice([100, 100, 95, 40])
     for place in rng.sample(range(n_queues), 3):
-        found = rng.choice([100, 100, 95, 40])
+        found = rng.choice([most, 40])
         row = {"found": found, "total": 100, "ddm_endpoint_name": f"Q{place:02}_DISK"}
         world.add("replicas", jeditaskid=number, datasetname=name, **row)
 
