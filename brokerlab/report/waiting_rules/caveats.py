@@ -57,10 +57,17 @@ def _ends(study: Study) -> list[str]:
     told = []
     waiting = int((total["still"] or 0) + (total["undecided"] or 0))
     if waiting:
+        open_end = int(total["undecided"] or 0)
+        share = (
+            f", and for {open_end:,} of them nobody knows whether they go on within {limit(inputs.soon_h)}: they are left out "
+            "of that share"
+            if open_end
+            else f"; all of them had waited on for more than {limit(inputs.soon_h)}, so none was interrupted for nothing by "
+            "that measure"
+        )
         told.append(
             f"The end of the archive: {waiting:,} of {study.n_fired:,} jobs still wait there; their hours are the least they "
-            f"wait, and for {int(total['undecided'] or 0):,} of them nobody knows whether they go on within "
-            f"{limit(inputs.soon_h)}: they are left out of that share."
+            f"wait{share}."
         )
     if not inputs.n_live:
         told.append(

@@ -14,6 +14,7 @@ from brokerlab.report.format import number
 from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.period import grain
 from brokerlab.report.waiting_rules import sentences as say
+from brokerlab.report.waiting_rules.inputs import ALWAYS
 from brokerlab.report.waiting_rules.limits import ALL
 from brokerlab.report.waiting_rules.study import Study
 from brokerlab.report.waiting_rules.words import hours, jobs, labelled, limit, signed
@@ -149,7 +150,10 @@ def limits(study: Study) -> Drawn | None:
 
 def _beside(rows: pl.DataFrame) -> list[str]:
     """Return the text beside each point of a panel: points that lie together share one."""
-    reach = [max([1.0, *rows[name]]) for name in ("soon", "after_h")]
+    sure = rows.filter(pl.col("scale").is_in(ALWAYS))  # these have intervals, which the axes hold
+    reach = [
+        max([1.0, *rows[name], *sure[f"{name}_hi"].drop_nulls()]) for name in ("soon", "after_h")
+    ]
     groups: list[tuple[dict[str, float], list[str]]] = []
     words: list[list[str]] = []
     for row in rows.to_dicts():

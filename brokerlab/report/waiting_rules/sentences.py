@@ -204,8 +204,8 @@ def limits(study: Study) -> Verdict:
             )
     moving = single.filter(pl.col("more_jobs").abs() > 0)["rule"].unique()
     still = sorted(set(single["rule"]) - set(moving))
-    none = f" At no limit tried anything changes for {listed(still)}." if still else ""
-    sentence = f"Each rule by itself: {'; '.join(told)}.{none}" if told else f"No limit tried changes anything.{none}"  # fmt: skip
+    none = f" No limit tried times out more or fewer jobs by {listed(still, 'or')}." if still else ""  # fmt: skip
+    sentence = f"Each rule by itself: {'; '.join(told)}.{none}" if told else none.strip()  # fmt: skip
     return Verdict(kind="finding", subject="Limits", sentence=thin(sentence))
 
 

@@ -27,10 +27,10 @@ def intervals(study: Study) -> str:
 def rules(study: Study) -> Table:
     """Lay out every rule that fires."""
     about = decision_table(rules=study.inputs.rules, config=study.inputs.config)
-    known = {(row["rule"], row["action"]): row for row in about.to_dicts()}
+    keys = about.filter(pl.col("keys").list.len() > 0).unique("rule", maintain_order=True)
+    set_by = "; ".join(f"{r['rule']} {', '.join(r['keys'])}" for r in keys.to_dicts())
     rows = []
     for row in labelled(study.by_rule).to_dicts():
-        told = known.get((row["rule"], row["action"]), {})
         rows.append(
             Row(
                 cells={
@@ -41,12 +41,11 @@ def rules(study: Study) -> Table:
                     "waited": cell(row, "waited_h"),
                     "median": Num(value=row["waited_median_h"], decimals=1),
                     "after": cell(row, "after_h"),
-                    "keys": ", ".join(told.get("keys", [])) or "–",
                 }
             )
         )
     return Table(
-        name="rules",
+        name="rules_that_fire",
         caption="Rules that fire",
         columns=(
             Column(key="rule", label="Rule"),
@@ -56,11 +55,11 @@ def rules(study: Study) -> Table:
             Column(key="waited", label="Waited until then", unit="h"),
             Column(key="median", label="Median", unit="h"),
             Column(key="after", label="Would have waited on", unit="h"),
-            Column(key="keys", label="Key"),
         ),
         rows=tuple(rows),
         footnote=(
-            f"{intervals(study)} A job counts once per rule. Limit: that of most jobs where queues differ. {quiet(study)}"
+            f"{intervals(study)} A job counts once per rule. Limit: that of most jobs where queues differ. Limits with a key "
+            f"of their own: {set_by}. {quiet(study)}"
         ),
     )
 
@@ -163,8 +162,8 @@ def limits(study: Study) -> Table:
                     "rule": row["name"],
                     "limit": "as set" if row["rule"] == ALL and now else _scaled(row),
                     "jobs": count(row["jobs"]),
-                    "soon": cell(row, "soon"),
-                    "after": cell(row, "after_h"),
+                    "soon": count(row["soon"]),
+                    "after": count(row["after_h"]),
                     "more_soon": None if now else cell(row, "more_soon"),
                     "more_after": None if now else cell(row, "more_after_h"),
                 },
@@ -172,7 +171,7 @@ def limits(study: Study) -> Table:
             )
         )
     return Table(
-        name="limits",
+        name="limits_tried",
         caption="Limits halved, as set and doubled",
         columns=(
             Column(key="rule", label="Rule"),
