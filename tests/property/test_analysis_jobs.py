@@ -22,7 +22,7 @@ from tests.twins.analysis_worlds import random_world
 
 pytestmark = pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
 
-N_TASKS, N_QUEUES = 14, 18
+N_TASKS, N_QUEUES = 12, 15
 KEYS = ["jeditaskid", "snapshot", "panda_queue"]
 TABLES = ("queues", "first_loop", "weighed", "tasks")
 FLIPS = sorted(of_twin.SWITCHES)
@@ -52,17 +52,7 @@ def by_key(frame: pl.DataFrame) -> pl.DataFrame:
 # ---- against the plain loop
 
 
-WORLDS = (
-    (0, False),
-    (1, False),
-    (3, False),
-    (5, True),
-    (7, False),
-    (8, False),
-    (9, False),
-    (11, False),
-    (13, True),
-)
+WORLDS = ((2, False), (3, False), (9, False), (9, True), (11, False), (13, True), (16, False))
 """Seeds, found by trying."""
 
 

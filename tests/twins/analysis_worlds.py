@@ -228,7 +228,7 @@ def _state_of(rng: Random, name: str) -> Tables:
     def count() -> int:
         return rng.choice((0, 0, 1, 3, 19, 20, 21, 40, 100, rng.randrange(300)))
 
-    for share in set(SHARES):
+    for share in dict.fromkeys(SHARES):
         if rng.random() < 0.1:
             continue
         quiet = rng.random() < 0.5
@@ -249,7 +249,11 @@ def _state_of(rng: Random, name: str) -> Tables:
     for status in ("running", "submitted", "finished"):
         if rng.random() < 0.3:
             tables["worker_stats"].append({"panda_queue": name, "resource_type": "SCORE", "status": status, "n_workers": rng.choice((0, 3, 15))})  # fmt: skip
-    for tag in {often(rng, None, *SHARES, p=0.7) for _ in range(2)} if rng.random() < 0.3 else ():
+    for tag in (
+        dict.fromkeys(often(rng, None, *SHARES, p=0.7) for _ in range(2))
+        if rng.random() < 0.3
+        else ()
+    ):
         tables["slots"].append({"panda_queue": name, "gshare": tag, "resourcetype": rng.choice((None, "MCORE", "SCORE")), "numslots": rng.choice((0, 4, 80, 900))})  # fmt: skip
     tables["to_run_rate"] = [{**site, "jobs_per_hour": rng.choice((0.0, 0.5, 3.4142, 12.5, 80.0))}] if rng.random() < 0.9 else []  # fmt: skip
     tables["site_activity"] = [{**site, "getjob": often(rng, 40, 0, None, p=0.1), "updatejob": often(rng, 0, 7, None)}] if rng.random() < 0.97 else []  # fmt: skip
