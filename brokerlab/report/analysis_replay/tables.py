@@ -50,7 +50,7 @@ def rules(study: Study) -> Table:
         and margins.get(row["part"], {}).get("largest") is None
     ]
     return Table(
-        name="rules",
+        name="held_rules",
         caption=f"What holds user tasks back, in order, of {number(study.n_brokerages)} brokerages",
         columns=(
             Column(key="rule", label="Rule"),
@@ -139,7 +139,7 @@ def units(study: Study) -> Table | None:
     others = held.height - len(rows)
     more = f" {others} others are held back too, see the tables." if others > 0 else ""
     return Table(
-        name="units",
+        name="held_users",
         caption="Users and working groups held back, those with most jobs first",
         columns=(
             Column(key="unit", label="User or group"),
@@ -262,7 +262,7 @@ def stabilizer(study: Study) -> Table:
         for row in study.limits_by_queue.head(QUEUES_SHOWN).iter_rows(named=True)
     ]
     return Table(
-        name="stabilizer",
+        name="stabilizer_queues",
         caption="The Analysis Stabilizer by queue, those that it takes most often first",
         columns=(
             Column(key="queue", label="Queue"),

@@ -154,7 +154,7 @@ def fairness(study: Study) -> Table:
         for row in study.indices.iter_rows(named=True)
     ]
     return Table(
-        name="fairness",
+        name="fairness_indices",
         caption=f"Jain's index over {number(study.n_users)} users: 1 where all have the same",
         columns=(Column(key="what", label="What is divided"), Column(key="index", label="Index", unit="1")),
         rows=tuple(rows),

@@ -18,6 +18,8 @@ from brokerlab.report.replays.shares import shares
 TEXT_RULES = "matching"
 """Stands for all switches of the text rules together."""
 PAIR = [*KEYS, "panda_queue"]
+NOT_LOOKED_AT = "not looked at"
+"""What `compare` says of a pair that one side does not have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +89,7 @@ def totals(found: Comparison, decisions: JobDecisions, *, n_boot: int, seed: int
         *((pl.col("change") == kind).sum().alias(kind) for kind in kinds), pairs=pl.len()
     )
     return shares(
-        _beside(counted, decisions), ["pairs", *kinds], "looked_at", n_boot=n_boot, seed=seed
+        _beside(counted, found, decisions), ["pairs", *kinds], "looked_at", n_boot=n_boot, seed=seed
     )
 
 
@@ -109,7 +111,7 @@ def by_check(
     if moves.is_empty():
         counted = counted.select("jeditaskid")
     return shares(
-        _beside(counted, decisions), moves.to_list(), "looked_at", n_boot=n_boot, seed=seed
+        _beside(counted, found, decisions), moves.to_list(), "looked_at", n_boot=n_boot, seed=seed
     )
 
 
@@ -132,10 +134,12 @@ def brokerages(
     return shares(table, ["any", "outcome", "best"], "brokerages", n_boot=n_boot, seed=seed)
 
 
-def _beside(counted: pl.DataFrame, decisions: JobDecisions) -> pl.DataFrame:
-    """Join counts by task to the pairs looked at."""
-    looked = decisions.queues.group_by("jeditaskid").agg(looked_at=pl.len())
-    return looked.join(counted, on="jeditaskid", how="left").fill_null(0)
+def _beside(counted: pl.DataFrame, found: Comparison, decisions: JobDecisions) -> pl.DataFrame:
+    """Join counts by task to the pairs looked at, under either rule set."""
+    only = found.pairs.filter(pl.col("check_a") == NOT_LOOKED_AT).select("jeditaskid")
+    looked = pl.concat([decisions.queues.select("jeditaskid"), only]).group_by("jeditaskid")
+    pairs = looked.agg(looked_at=pl.len())
+    return pairs.join(counted, on="jeditaskid", how="left").fill_null(0)
 
 
 def _switches(
