@@ -12,6 +12,8 @@ from brokerlab.brokerage import compare, funnel, keys_read, sensitivity
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
 from brokerlab.brokerage.analysis_jobs.again import redecided
 from brokerlab.brokerage.analysis_jobs.late import place_of
+from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from tests.unit.brokerage.analysis_jobs.toys import World
@@ -133,6 +135,31 @@ def test_shares_follow_the_weights() -> None:
     world = World().queue("A").queue("B").jobs("A", "running", 9).jobs("B", "running", 29)
     shares = dict(world.decided().weighed.select("panda_queue", "share").iter_rows())
     assert shares == {"A": 0.25, "B": 0.75}
+
+
+def test_a_replay_makes_the_tables_again_that_a_key_decides() -> None:
+    made = World().queue("A")
+    tables = {name: pl.DataFrame(rows) for name, rows in made.rows.items()}
+
+    def remade(config: Config) -> dict[str, pl.DataFrame]:
+        hours = config.get("TW_DONE_JOB_STAT", app="jedi", component="anal_jobbroker", vo="atlas")
+        row = {"jeditaskid": 1, "computingsite": "A", "jobstatus": "failed", "njobs": int(hours)}
+        return {"failure_counts": pl.DataFrame([row])}
+
+    replay = Replay(
+        tables={**tables, **remade(Config.empty())}, instants=pl.DataFrame(), stage="analysis",
+        config=Config.empty(), notes=(), archive_digest="", synthetic=True, open_tasks=pl.DataFrame(),
+        remake=remade,
+    )  # fmt: skip
+    assert "TW_DONE_JOB_STAT" in keys_read(replay)
+    table = sensitivity(replay, "TW_DONE_JOB_STAT", [4, 6, 24])
+    assert table["n_gained"].to_list() == [1, 0, 0]
+    assert table["is_current"].to_list() == [False, True, False]
+    rules = AnalysisRules("production")
+    assert sensitivity(replay, "TW_DONE_JOB_STAT", [24], rules=rules)["n_pairs"].to_list() == [0]
+    assert sensitivity(replay, "BASE_QUEUE_LENGTH_PER_PQ", [1])["n_pairs"].to_list() == [0]
+    with pytest.raises(ConfigError, match="are AnalysisRules, given are ProductionRules"):
+        sensitivity(replay, "TW_DONE_JOB_STAT", [4], rules=ProductionRules())
 
 
 def test_keys_that_nothing_reads_are_refused() -> None:
