@@ -41,6 +41,8 @@ QUEUES = {
     "wait_h": pl.Float64,
 }
 """Columns of :attr:`Evidence.queues`."""
+SLOW_MBPS, FAST_MBPS = 1.0, 50.0
+"""The lowest edge of the document's curve, and the one above which half of its edges lie [MB/s]."""
 FEWEST_PERIODS = 3
 """Periods, one after the other, that a choice and a proof need."""
 
@@ -123,16 +125,12 @@ def of_periods(
         raise InsufficientDataError("no link moved anything in two periods that follow each other")
     local = rates.height - apart.height
     told = (f"{local} links from a site to itself are left out",) if local else ()
-    choice = (
-        f"{periods[0]} to {periods[-2]}"
-        if len(periods) > FEWEST_PERIODS
-        else ", then ".join(pairs[0])
-    )
+    choice = " → ".join(periods[:-1])
     return Evidence(
         rows,
         pl.DataFrame(schema=QUEUES),
         source,
-        {"choice": choice, "proof": ", then ".join(pairs[-1])},
+        {"choice": choice, "proof": " → ".join(pairs[-1])},
         facts={**facts, **_counts(grouped, periods)},
         notes=(*notes, *told),
     )  # fmt: skip
@@ -143,7 +141,22 @@ def _counts(links: pl.DataFrame, periods: list[str]) -> dict[str, float]:
     return {
         "n_links": links.height,
         "n_with_mbps": links[periods[-2]].count(),
+        **slow_and_fast(links[periods[-2]]),
         **mirrored(links.filter(pl.any_horizontal(pl.col(periods).is_not_null()))),
+    }
+
+
+def slow_and_fast(mbps: pl.Series) -> dict[str, float]:
+    """Return the shares of throughputs at or below 1 MB/s and above 50 MB/s, the edges of the document's curve.
+
+    Args:
+        mbps: One value per link [MB/s]; null = none, left out.
+    """
+    known = mbps.drop_nulls()
+    n = max(len(known), 1)
+    return {
+        "share_at_most_1": int((known <= SLOW_MBPS).sum()) / n,
+        "share_above_50": int((known > FAST_MBPS).sum()) / n,
     }
 
 

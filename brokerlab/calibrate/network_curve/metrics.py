@@ -11,7 +11,14 @@ import polars as pl
 
 from brokerlab.brokerage.inputs.frames import SNAPSHOT, read
 from brokerlab.brokerage.link_metrics import MATRIX, WINDOW_MINUTES, link_metrics
-from brokerlab.calibrate.network_curve.evidence import QUEUES, ROWS, Evidence, mirrored, of_periods
+from brokerlab.calibrate.network_curve.evidence import (
+    QUEUES,
+    ROWS,
+    Evidence,
+    mirrored,
+    of_periods,
+    slow_and_fast,
+)
 from brokerlab.calibrate.network_curve.mirrors import mirror_groups
 from brokerlab.errors import InsufficientDataError
 
@@ -124,6 +131,7 @@ def of_series(network_matrix: IntoFrame, instants: list[datetime]) -> Evidence:
             "n_links": links,
             "n_with_mbps": active.height,
             "n_instants": len(instants),
+            **slow_and_fast(active["mbps_long"]),
             **mirrored(active),
             **additivity(now),
         },
@@ -164,7 +172,8 @@ def of_snapshot(network_matrix: IntoFrame, *, at: datetime) -> Evidence:
     )  # fmt: skip
     grouped = made.rows.unique(["src", "dst"], keep="first", maintain_order=True)
     queues = _queues_now(fresh, wide, grouped.select("src", "dst", "group"))
-    known = {"n_with_mbps": wide.filter(pl.col("src") != pl.col("dst"))["mbps_1w"].count()}
+    week = wide.filter(pl.col("src") != pl.col("dst"))["mbps_1w"]
+    known = {"n_with_mbps": week.count(), **slow_and_fast(week)}
     return Evidence(
         made.rows, queues, "snapshot", made.stages, facts={**made.facts, **known}, notes=made.notes
     )

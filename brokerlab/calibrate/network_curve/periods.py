@@ -14,6 +14,7 @@ import polars as pl
 
 from brokerlab.brokerage.inputs.frames import Schema, read
 from brokerlab.calibrate.network_curve.evidence import Evidence, of_periods
+from brokerlab.calibrate.verdict import days_of
 from brokerlab.errors import InsufficientDataError
 from brokerlab.units import MB
 
@@ -129,7 +130,7 @@ def _period(table: pl.DataFrame, window: Span, inner: Span | None) -> tuple[str,
             moved=pl.col("moved") - pl.col("inside").fill_null(0)
         )
     below = frame.filter(pl.col("moved") < 0).height
-    name = f"{first.day} {first:%B}" + f" to {last.day} {last:%B} {last.year}"
+    name = days_of(first, last)
     seconds = (last - first).total_seconds()
     rate = pl.col("moved").cast(pl.Float64) / pl.lit(MB * seconds)
     rates = frame.filter(pl.col("moved") > 0).select(*key, rate.alias(name))

@@ -99,7 +99,9 @@ def _curve(name: str, found: Curve | Unanswered, shown: dict[str, Block]) -> Par
         verdict=verdict,
         picture=_blocks(shown[f"{name}_curve"]),
         before_after=_blocks(
-            shown[f"{name}_scores"], tables.scores(found.scores, f"{name}_scores", caption)
+            shown[f"{name}_scores"],
+            say.plain(found),
+            tables.scores(found.scores, f"{name}_scores", caption),
         ),
         gains=_blocks(
             say.told_apart(found),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import polars as pl
 
 from brokerlab.brokerage.network_weight import NetworkSettings
@@ -18,7 +20,7 @@ from brokerlab.report.network_curve.study import (
     Fallback,
     Unanswered,
 )
-from brokerlab.report.wording import percent, thin
+from brokerlab.report.wording import listed, percent, thin
 
 SUBJECTS = {"metrics": "Throughput curve, link metrics", "transfers": "Throughput curve, transfers"}
 FALLBACK, EXCHANGE = "Closeness fallback", "NW_QUEUE_IMPORTANCE and NQUEUED_SAT_CAP"
@@ -36,6 +38,18 @@ def score(value: float) -> str:
         '0.671'
     """
     return number(value, DECIMALS)
+
+
+def mbps(value: float | None) -> str:
+    """Show a throughput with two digits.
+
+    Example:
+        >>> mbps(0.0221), mbps(5.04), mbps(157.0)
+        ('0.022', '5.0', '160')
+    """
+    if value is None or value <= 0:
+        return number(value)
+    return number(value, 1 - math.floor(math.log10(value)))
 
 
 def difference(judgement: Judgement) -> str:
@@ -93,13 +107,13 @@ def fallback(found: Fallback | Unanswered) -> Verdict:
     judged = found.judgement
     if judged.outcome != "better":
         text = (
-            f"Keep the closeness line: where the throughput of every other link is hidden, fitted weights rank links "
+            f"Keep the closeness line: where half of the throughputs are hidden, fitted weights rank links "
             f"{'worse' if judged.outcome == 'worse' else 'not better beyond doubt'}, {ranks(judged)}."
         )
         return Verdict(kind="keep", subject=FALLBACK, sentence=thin(text))
     text = (
-        f"Replace the closeness line for links without throughput{_typical(found)}: where the throughput of every other "
-        f"link is hidden, all are ranked better by what they later deliver, {ranks(judged)}, on "
+        f"Replace the closeness line for links without throughput{_typical(found)}: where half of the throughputs "
+        f"are hidden, links are ranked better by what they later deliver, {ranks(judged)}, on "
         f"{number(found.scores.n_links)} links that the fit had not seen. {DEVELOPERS}"
     )
     return Verdict(kind="change", subject=FALLBACK, sentence=thin(text))
@@ -172,15 +186,33 @@ def told_apart(found: Curve) -> str:
     steps = found.steps.filter(curve=DOCUMENT)
     lowest = steps.row(0, named=True)
     fast = float(steps.filter(pl.col("mbps_above") >= 50)["share"].sum())
+    facts = found.evidence.facts
     text = (
+        f"Of all {number(facts['n_with_mbps'])} links with a throughput {percent(facts['share_at_most_1'])} are at or "
+        f"below the document's lowest edge (1 MB/s) and {percent(facts['share_above_50'])} above 50 MB/s, where it spends "
+        f"four of its eight edges; of those scored here, {percent(lowest['share'])} and {percent(fast)}. "
         f"The document's curve gives the same weight to {percent(now['tied'])} of all pairs of links; "
         f"{percent(now['tied_far'])} of these later differ by more than ten times. Of the pairs it tells apart, "
-        f"{percent(now['right'])} come out in its order. {percent(lowest['share'])} of the links lie at or below its "
-        f"lowest edge (1 MB/s), {percent(fast)} above 50 MB/s, where it spends four of its eight edges. The "
-        f"fitted curve ties {percent(then['tied'])} of the pairs ({percent(then['tied_far'])} of them differ by more "
+        f"{percent(now['right'])} come out in its order. The fitted curve ties {percent(then['tied'])} of the pairs ({percent(then['tied_far'])} of them differ by more "
         f"than ten times) and has {percent(then['right'])} of the others in order."
     )
     return thin(text)
+
+
+def plain(found: Curve) -> str:
+    """Name the plain weights that rank links better than the document's curve beyond doubt."""
+    rows = found.scores.table.filter(
+        pl.col("measure") == "spearman", pl.col("diff_lo") > 0, pl.col("name") != FITTED
+    ).sort("diff", descending=True)
+    if rows.is_empty():
+        return "No plain alternative ranks links better than the document's curve beyond doubt."
+    named = [
+        f"{row['name']} (by {measured(row['diff'], row['diff_lo'], row['diff_hi'], DECIMALS)})"
+        for row in rows.iter_rows(named=True)
+    ]
+    return thin(
+        f"Better than the document's curve beyond doubt, by rank correlation: {listed(named)}."
+    )
 
 
 def blunt_edges(found: Curve) -> str:
@@ -258,7 +290,7 @@ def _of_source(name: str, found: Evidence) -> list[str]:
     )
     if facts.get("n_mirrored"):
         told.append(
-            f"{facts['n_mirrored']:,.0f} of {facts['n_active']:,.0f} links with numbers repeat those of another one "
+            f"{SUBJECTS[name]}: {facts['n_mirrored']:,.0f} of {facts['n_active']:,.0f} links with numbers repeat those of another one "
             "(sites that share storage, or small numbers by chance): they count once and stand on one side of the "
             "division."
         )
@@ -271,7 +303,7 @@ def _of_source(name: str, found: Evidence) -> list[str]:
         )
     elif pairs:
         told.append(
-            f"In {facts['n_above_volume']:,.0f} of {pairs:,.0f} pairs of windows the shorter average exceeds the volume "
+            f"{SUBJECTS[name]}: in {facts['n_above_volume']:,.0f} of {pairs:,.0f} pairs of windows the shorter average exceeds the volume "
             "of the longer one: here the metric is no volume over the length of the window."
         )
     if "spearman_hour_in_day" in facts:
@@ -281,7 +313,7 @@ def _of_source(name: str, found: Evidence) -> list[str]:
             f"{facts['spearman_hour_in_day']:.3f}, with the 23 hours before it {facts['spearman_hour_after']:.3f}); "
             "one hour of one day is still one draw of the weather."
         )
-    return [*told, *(f"{note[:1].upper()}{note[1:]}." for note in found.notes)]
+    return [*told, *(f"{SUBJECTS[name]}: {note}." for note in found.notes)]
 
 
 def _of_curve(name: str, found: Curve) -> list[str]:

@@ -9,6 +9,7 @@ from brokerlab.calibrate.network_curve import Scores, importance
 from brokerlab.calibrate.network_curve.scores import MEASURES
 from brokerlab.report.content import Column, Num, Row, Table
 from brokerlab.report.format import number
+from brokerlab.report.network_curve import sentences as say
 from brokerlab.report.network_curve.study import DOCUMENT, Curve, Exchange, Fallback
 
 DECIMALS = 3
@@ -61,7 +62,7 @@ def fitted_steps(found: Curve) -> Table:
                 "edge": "lowest" if row["mbps_above"] is None else f"{row['mbps_above']:g}",
                 "interval": "" if row["mbps_above"] is None else _between(row["mbps_above_lo"], row["mbps_above_hi"]),
                 "weight": Num(value=row["weight"], lo=row["weight_lo"], hi=row["weight_hi"], decimals=2),
-                "expected": f"{row['expected_mbps']:.2g}",
+                "expected": say.mbps(row["expected_mbps"]),
                 "links": Num(value=row["n_links"], decimals=0),
             }
         )
@@ -86,7 +87,12 @@ def fitted_steps(found: Curve) -> Table:
 
 
 def _between(low: float, high: float) -> str:
-    return f"{low:.2g} to {high:.2g}"
+    return f"{say.mbps(low)} to {say.mbps(high)}"
+
+
+def _spread(row: dict[str, Any]) -> str:
+    middle, low, high = (say.mbps(row[q]) for q in ("q50", "q10", "q90"))
+    return f"{middle} ({low} to {high})"
 
 
 def told(found: Curve) -> Table:
@@ -99,7 +105,7 @@ def told(found: Curve) -> Table:
                 cells={
                     "edge": "lowest" if row["mbps_above"] is None else f"{row['mbps_above']:g}",
                     "share": Num(value=100 * row["share"], decimals=1),
-                    "later": "" if row["q50"] is None else f"{row['q50']:.2g} ({row['q10']:.2g} to {row['q90']:.2g})",
+                    "later": "" if row["q50"] is None else _spread(row),
                     "beats": None if row["beats_below"] is None else Num(value=100 * row["beats_below"], decimals=0),
                     "document": Num(value=row["weight"], decimals=2),
                     "fitted": None if moved["fitted"] is None
@@ -162,7 +168,7 @@ def fallback(found: Fallback) -> Table:
                 "closeness": "missing" if row["closeness"] is None else f"{row['closeness']:g}",
                 "line": Num(value=row["line"], decimals=2),
                 "fitted": Num(value=row["weight"], lo=row["weight_lo"], hi=row["weight_hi"], decimals=2),
-                "later": f"{row['q50']:.2g}",
+                "later": say.mbps(row["q50"]),
                 "links": Num(value=row["n_links"], decimals=0),
                 "known": Num(value=100 * row["share_known"], decimals=0),
             }
