@@ -29,21 +29,20 @@ def rules(study: Study) -> Table:
     about = decision_table(rules=study.inputs.rules, config=study.inputs.config)
     keys = about.filter(pl.col("keys").list.len() > 0).unique("rule", maintain_order=True)
     set_by = "; ".join(f"{r['rule']} {', '.join(r['keys'])}" for r in keys.to_dicts())
-    rows = []
-    for row in labelled(study.by_rule).to_dicts():
-        rows.append(
-            Row(
-                cells={
-                    "rule": row["name"],
-                    "action": row["action"],
-                    "limit": limit(_limit(study, row["rule"], row["action"])),
-                    "jobs": cell(row, "jobs"),
-                    "waited": cell(row, "waited_h"),
-                    "median": Num(value=row["waited_median_h"], decimals=1),
-                    "after": cell(row, "after_h"),
-                }
-            )
+    rows = [
+        Row(
+            cells={
+                "rule": row["name"],
+                "action": row["action"],
+                "limit": limit(_limit(study, row["rule"], row["action"])),
+                "jobs": cell(row, "jobs"),
+                "waited": cell(row, "waited_h"),
+                "median": Num(value=row["waited_median_h"], decimals=1),
+                "after": cell(row, "after_h"),
+            }
         )
+        for row in labelled(study.by_rule).to_dicts()
+    ]
     return Table(
         name="rules_that_fire",
         caption="Rules that fire",
