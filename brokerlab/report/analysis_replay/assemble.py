@@ -216,6 +216,7 @@ def numbers(study: Study) -> dict[str, Any]:
         "n_pairs": study.n_pairs,
         "n_weighed_both_ways": study.weights.n_brokerages,
         "wait_known": study.weights.known,
+        "weight_lost_by": study.weights.lost_by,
         **listed_rows(_frames(study)),
         "settings_skipped": study.settings.skipped,
         "rule_sets": {
@@ -234,7 +235,7 @@ def _frames(study: Study) -> dict[str, pl.DataFrame]:
         "by_rule", "by_class", "by_gshare", "by_time", "margins", "units", "by_loop", "by_check", "routes", "stuck",
         "stuck_by_gshare", "limits", "limits_by_queue", "users", "indices", "waits", "agreement", "against",
     )  # fmt: skip
-    parts = ("moved", "moved_by_class", "moved_by_gshare", "places", "changes", "queues", "gains",
+    parts = ("ends", "moved", "moved_by_class", "moved_by_gshare", "places", "changes", "queues", "gains",
              "users", "felt", "wait")  # fmt: skip
     return {
         **{name: getattr(study, name) for name in names},

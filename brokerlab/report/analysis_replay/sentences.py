@@ -85,9 +85,10 @@ def _removed(study: Study) -> str:
 
 
 def _moved(study: Study) -> str:
-    if study.weights.moved.is_empty() or study.weights.moved["share"][0] is None:
+    found = study.weights
+    if found.moved.is_empty() or found.moved["share"][0] is None:
         return "No job can be weighed both ways."
-    return f"The new basic weight would send {of(study.weights.moved, 'moved')} of the jobs to another queue than the original."
+    return f"The new basic weight would send {of(found.moved, 'moved')} of the jobs to another queue than the original{_lost(study)}."
 
 
 def _fair(study: Study) -> str:
@@ -185,10 +186,18 @@ def weights(study: Study) -> Verdict:
         why = "no brokerage has candidates under both weights"
         return Verdict(kind="no_answer", subject="Weight", sentence=f"No answer: {why}.")
     sentence = (
-        f"The new basic weight would send {of(found.moved, 'moved')} of the expected jobs elsewhere.{_hi_queues(study)}"
-        f"{_felt(study)}"
+        f"The new basic weight would send {of(found.moved, 'moved')} of the expected jobs elsewhere{_lost(study)}."
+        f"{_hi_queues(study)}{_felt(study)}"
     )
     return Verdict(kind="finding", subject="Weight", sentence=thin(sentence))
+
+
+def _lost(study: Study) -> str:
+    """Say how many brokerages would have no queue left."""
+    found = study.weights
+    if not value_of(found.ends, "lost"):
+        return ""
+    return f", and leave {of(found.ends, 'lost')} of the brokerages with candidates without any, most by {found.lost_by}"
 
 
 def _hi_queues(study: Study) -> str:

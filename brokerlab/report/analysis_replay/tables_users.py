@@ -47,9 +47,21 @@ def classes(study: Study) -> Table:
         ),
         rows=tuple(rows),
         footnote=(
-            f"{OVER_USERS} Elsewhere: the part of the expected jobs that another candidate gets, which is half the sum of all "
+            f"{OVER_USERS} {_ends(study)} Elsewhere: the part of the expected jobs that another candidate gets, which is half the sum of all "
             "differences of shares. Points: new less original, in per cent of the jobs."
         ),
+    )
+
+
+def _ends(study: Study) -> str:
+    """Say which brokerages the table leaves out."""
+    found = {row["part"]: row for row in study.weights.ends.to_dicts()}
+    lost, won = (int(found[name]["total"]) if name in found else 0 for name in ("lost", "won"))
+    if not lost and not won:
+        return ""
+    return (
+        f"Left out: {number(lost)} brokerages with candidates by the original weight only, {number(won)} by the new one only; "
+        "a least weight (MIN_WEIGHT) that suits one of them need not suit the other."
     )
 
 

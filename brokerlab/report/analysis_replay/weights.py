@@ -28,6 +28,9 @@ class Weights:
 
     Attributes:
         n_brokerages: Brokerages with candidates under both.
+        ends: `shares` over users of the brokerages with candidates under one or both: ``kept`` (both), ``lost`` (the
+            original only), ``won`` (the new one only).
+        lost_by: The check that takes most candidates of the lost ones; empty: none are lost.
         moved: `shares` over users of the expected jobs that go to another queue.
         moved_by_class, moved_by_gshare: The same by ``task_class``, ``gshare``.
         places: `shares` over users of the expected jobs at `CLASSES` of queues, by ``weight`` (old, new) and
@@ -43,6 +46,8 @@ class Weights:
     """
 
     n_brokerages: int
+    ends: pl.DataFrame
+    lost_by: str
     moved: pl.DataFrame
     moved_by_class: pl.DataFrame
     moved_by_gshare: pl.DataFrame
@@ -80,6 +85,8 @@ def studied(decisions: AnalysisDecisions, rows: pl.DataFrame, *, n_boot: int, se
     queues = _queues(one, other)
     return Weights(
         n_brokerages=keys.height,
+        ends=_ends(old, new, rows, n_boot=n_boot, seed=seed),
+        lost_by=_lost_by(old, new),
         moved=_moved(moved, [], n_boot=n_boot, seed=seed),
         moved_by_class=_moved(moved, ["task_class"], n_boot=n_boot, seed=seed),
         moved_by_gshare=_moved(moved, ["gshare"], n_boot=n_boot, seed=seed),
@@ -147,6 +154,41 @@ def expected(decisions: AnalysisDecisions, rows: pl.DataFrame) -> pl.DataFrame:
         )
         .sort(*KEYS, "queue")
     )  # fmt: skip
+
+
+def _ends(
+    old: AnalysisDecisions, new: AnalysisDecisions, rows: pl.DataFrame, *, n_boot: int, seed: int
+) -> pl.DataFrame:
+    """Return the shares of brokerages that keep, lose and win candidates."""
+    one, other = (_with_candidates(made, side) for made, side in ((old, "old"), (new, "new")))
+    some = one.join(other, on=KEYS, how="full", coalesce=True).with_columns(
+        pl.col("old", "new").fill_null(value=False)
+    )
+    table = some.join(rows.select(*KEYS, "user", "one"), on=KEYS).with_columns(
+        kept=(pl.col("old") & pl.col("new")).cast(pl.Int64),
+        lost=(pl.col("old") & ~pl.col("new")).cast(pl.Int64),
+        won=(~pl.col("old") & pl.col("new")).cast(pl.Int64),
+    )
+    return shares(table, ["kept", "lost", "won"], "one", unit=USER, n_boot=n_boot, seed=seed)
+
+
+def _with_candidates(made: AnalysisDecisions, side: str) -> pl.DataFrame:
+    """Return the brokerages that have candidates, marked."""
+    there = made.tasks.filter(pl.col("outcome") == "candidates").select(KEYS)
+    return there.with_columns(pl.lit(value=True).alias(side))
+
+
+def _lost_by(old: AnalysisDecisions, new: AnalysisDecisions) -> str:
+    """Name the check that takes most candidates of brokerages that lose them all."""
+    lost = _with_candidates(old, "old").join(_with_candidates(new, "new"), on=KEYS, how="anti")
+    before = old.queues.filter(pl.col("check").is_null()).join(lost, on=KEYS, how="semi")
+    place = pl.col("panda_queue").cast(pl.String)
+    after = new.queues.select(*KEYS, place, pl.col("check").cast(pl.String))
+    took = before.select(*KEYS, place).join(after, on=[*KEYS, "panda_queue"])["check"].drop_nulls()
+    if took.is_empty():
+        return ""
+    found = took.value_counts().sort("count", "check", descending=[True, False])
+    return str(found["check"][0])
 
 
 def _by_class(one: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:

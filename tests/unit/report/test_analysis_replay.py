@@ -247,6 +247,19 @@ def test_a_wait_that_nobody_knows_is_left_out():
     assert found.users.row(0, named=True)["new_h"] == pytest.approx(0.5)  # 20 jobs, 40 an hour
 
 
+def test_a_least_weight_may_leave_nothing():
+    made = decided(two_classes(), jedi__jobbroker__MIN_WEIGHT_user=0.6)
+    found = weights.studied(made, brokerages.brokerages(made), **DICE)
+    assert totals(found.ends) == {"kept": 1}
+    assert found.lost_by == ""
+    slow = two_classes()  # a task of class C, and no queue for it
+    slow.rows["task_class"][0]["class"] = -1
+    strict = decided(slow, jedi__jobbroker__MIN_WEIGHT_user=1.0)
+    found = weights.studied(strict, brokerages.brokerages(strict), **DICE)
+    assert totals(found.ends) == {"lost": 1}
+    assert found.lost_by == "below_min_weight"
+
+
 def test_nothing_to_weigh():
     made = decided(World())
     rows = brokerages.brokerages(made)
