@@ -1,0 +1,145 @@
+"""What holds exactly at a limit, and what null means: analysis-job-brokerage.md 3 to 5."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.brokerage.analysis_jobs.toys import World
+
+Row = dict[str, Any]
+
+
+AT_THE_LIMIT: tuple[tuple[str, Row, Row, Row], ...] = (
+    ("max_io_intensity", {"iointensity": 500.0}, {"max_io_intensity": 500.0}, {"max_io_intensity": 499.0}),
+    ("max_io_intensity", {"iointensity": 1.0}, {"max_io_intensity": None}, {"max_io_intensity": 0.0}),
+    ("cpucore", {"corecount": 8}, {"corecount": 2}, {"corecount": None}),
+    ("cpucore", {"corecount": None}, {"corecount": None}, {"corecount": 2}),
+    ("cpucore", {"corecount": 1}, {"corecount": 0}, {"corecount": 8}),
+    ("max_cpucore", {"corecount": 8, "maxcorecount": 4}, {"corecount": 4}, {"corecount": 5}),
+    ("lowmemory", {"ramcount": 2000}, {"maxrss": 1800.0}, {"maxrss": 1799.0}),
+    ("highmemory", {"ramcount": 2000}, {"minrss": 1800.0}, {"minrss": 1801.0}),
+    ("lowmemory", {"ramcount": 2000, "chunk_ramcount": 3000}, {"maxrss": 2700.0}, {"maxrss": 2699.0}),
+    ("lowmemory", {"ramcount": None, "chunk_ramcount": 3000}, {"maxrss": None}, {"maxrss": 2699.0}),
+    ("shortwalltime", {}, {"maxtime": 100}, {"maxtime": 99}),
+    ("longwalltime", {}, {"mintime": 100}, {"mintime": 101}),
+    ("shortwalltime", {"basewalltime": 10.0}, {"maxtime": 110}, {"maxtime": 109}),
+    ("storage", {}, {"e_space_usable": 200.5}, {"e_space_usable": 199.5}),
+    ("storage", {}, {"e_space_usable": None}, {"e_space_usable": 0.0}),
+    ("blacklist", {}, {"e_read_lan": None}, {"e_read_lan": "TEST"}),
+    ("cloudmismatch", {"cloud": "DE"}, {"cloud": "DE"}, {"cloud": None}),
+)  # fmt: skip
+"""Check, task, a queue that passes, one that does not."""
+
+
+@pytest.fixture(scope="module", params=["document", "production"])
+def decided(request: pytest.FixtureRequest) -> dict[tuple[int, str], str | None]:
+    """Decide every case at once: each task may only go to its own two queues."""
+    world = World()
+    first, *_ = world.rows.pop("tasks")
+    for number, (_, task, passes, fails) in enumerate(AT_THE_LIMIT):
+        names = [f"P{number}", f"F{number}"]
+        own = {"jeditaskid": number, "includedsite": names, "limitedsites": True}
+        world.add("tasks", **(first | own | task))
+        world.queue(names[0], **passes).queue(names[1], **fails)
+    rows = world.decided(request.param).queues.select("jeditaskid", "panda_queue", "check").rows()
+    return {(task, name): None if check is None else str(check) for task, name, check in rows}
+
+
+@pytest.mark.parametrize("number", range(len(AT_THE_LIMIT)))
+def test_exactly_at_the_limit(number: int, decided: dict[tuple[int, str], str | None]) -> None:
+    assert decided[number, f"P{number}"] is None
+    assert decided[number, f"F{number}"] == AT_THE_LIMIT[number][0]
+
+
+@pytest.mark.parametrize(("diskio", "usage", "check"), [(800.0, 101.0, None), (801.0, 100.0, None), (801.0, 101.0, "diskio"), (0.0, 900.0, None), (None, 900.0, None), (900.0, None, None)])  # fmt: skip
+def test_disk_traffic_has_to_be_over_the_limit_on_both_sides(
+    diskio: float | None, usage: float | None, check: str | None
+) -> None:
+    """The task's traffic is divided by the 8 cores, the limit of the queue is 100 kB/s per core."""
+    world = World(corecount=8, diskio=diskio).queue("Q", corecount=8, maxdiskio=100.0)
+    world.add("diskio_usage", computingsite="Q", diskio_per_core=usage)
+    assert world.checks()["Q"] == check
+
+
+@pytest.mark.parametrize("rules", ["document", "production"])
+def test_offline_stays_out_also_where_preassigned(rules: str) -> None:
+    assert World(site="Q").queue("Q", status="offline").checks(rules)["Q"] == "status"
+    assert World(site="Q").queue("Q", status="brokeroff").checks(rules)["Q"] is None
+
+
+def test_a_preassigned_queue_lifts_the_status_of_no_other() -> None:
+    world = World(site="Q").queue("Q").queue("P", status="test")
+    assert world.checks() == {"P": "status", "Q": None}
+
+
+@pytest.mark.parametrize(("kind", "catchall", "there"), [("analysis", None, True), ("unified", None, True), ("production", None, False), (None, None, False), ("production", "grandly_unified", True)])  # fmt: skip
+def test_preliminary_candidates(kind: str | None, catchall: str | None, *, there: bool) -> None:
+    world = World().queue("GOOD").queue("Q", type=kind, catchall=catchall)
+    assert ("Q" in world.checks()) is there
+    assigned = World(site="Q").queue("GOOD").queue("Q", type=kind, catchall=catchall)
+    assert assigned.checks()["Q"] is None
+
+
+def test_an_unknown_site_that_is_no_endpoint_is_ignored() -> None:
+    assert World(site="NOWHERE").queue("Q").checks() == {"Q": None}
+
+
+@pytest.mark.parametrize(("pattern", "names"), [("SITE_Q", True), ("ITE_Q", False), ("ITE*", True), ("", False), ("*", True), ("Q*SITE", False)])  # fmt: skip
+def test_patterns_of_lists(pattern: str, *, names: bool) -> None:
+    """With ``*`` anywhere in the name, without it the whole name; the empty one never."""
+    world = World(excludedsite=[pattern], limitedsites=True).queue("SITE_Q")
+    assert world.checks()["SITE_Q"] == ("excluded" if names else None)
+
+
+def test_pilots_of_test_tasks_do_not_matter() -> None:
+    for label, check in (("user", "nopilot"), ("test", None)):
+        world = World(prodsourcelabel=label).queue("Q")
+        world.rows["site_activity"] = [{"computingsite": "Q", "getjob": 0, "updatejob": 0}]
+        assert world.checks()["Q"] == check
+
+
+def test_cap_of_a_resource_type_lets_equality_pass() -> None:
+    for waiting, check in ((40, None), (41, "cap_rt")):
+        world = World().queue("Q").jobs("Q", "running", 20).jobs("Q", "activated", waiting)
+        assert world.checks()["Q"] == check
+
+
+@pytest.mark.parametrize(("waiting", "running", "check"), [(20, 0, None), (21, 0, "overloaded"), (36, 30, None), (37, 30, "overloaded")])  # fmt: skip
+def test_overload_is_strict(waiting: int, running: int, check: str | None) -> None:
+    """One job waits per running one over all queues (grand = 1 with the other queue); the factor is 1.2."""
+    world = World().queue("Q").queue("R")
+    world.jobs("Q", "running", running).jobs("Q", "activated", waiting)
+    world.jobs("R", "running", 1000 + waiting - running).jobs("R", "activated", 1000)
+    assert world.checks()["Q"] == check
+
+
+def test_merge_chunks_are_not_overloaded_nor_marked() -> None:
+    world = World(is_merging=True).queue("Q").queue("R").jobs("Q", "activated", 30)
+    world.jobs("R", "running", 100).add("failure_counts", computingsite="Q", jobstatus="failed", njobs=50)  # fmt: skip
+    for rules in ("document", "production"):
+        assert world.checks(rules)["Q"] is None
+
+
+def test_merge_memory_is_at_least_2000() -> None:
+    world = World(is_merging=True, mergeramcount=1000).queue("Q", maxrss=1799.0)
+    assert world.checks()["Q"] == "lowmemory"
+    world.rows["queues"][0]["maxrss"] = 1800.0
+    assert world.checks()["Q"] is None
+
+
+@pytest.mark.parametrize(("bad", "finished", "check"), [(4, 0, None), (5, 0, "badsite"), (9, 5, None), (10, 5, "badsite")])  # fmt: skip
+def test_bad_jobs_have_to_stay_below_the_larger_limit(
+    bad: int, finished: int, check: str | None
+) -> None:
+    world = World().queue("Q")
+    for status, number in (("failed", bad - 1), ("closed", 1), ("finished", finished)):
+        world.add("failure_counts", computingsite="Q", jobstatus=status, njobs=number)
+    assert world.checks()["Q"] == check
+
+
+def test_a_local_quota_closes_its_endpoint() -> None:
+    world = World().queue("Q").queue("R")
+    world.add("quota", username="alice", endpoints_over_local_quota=["Q_DISK"])
+    assert world.checks() == {"Q": "local_quota", "R": None}
