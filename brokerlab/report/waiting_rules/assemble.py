@@ -209,6 +209,8 @@ def numbers(study: Study) -> dict[str, Any]:
             "n_places": study.fast.places.height,
             "queued": study.fast.waiting,
             "dry_run": study.fast.dry_run,
+            "n_places_as_set": study.fast.as_set[0],
+            "moved_as_set": study.fast.as_set[1],
         },
     }
 

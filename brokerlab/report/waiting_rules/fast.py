@@ -58,6 +58,12 @@ class Fast:
         """Whether no share has a threshold, so that nothing moves as things are set."""
         return bool(self.by_share["dry_run"].all())
 
+    @property
+    def as_set(self) -> tuple[int, float]:
+        """Queues and shares that trigger as things are set, and the jobs that move then, mean over the instants."""
+        places = self.shares.filter("triggered").select(PLACE).unique().height
+        return places, float(self.shares["n_moved"].sum()) / self.instants.height
+
 
 def studied(inputs: Inputs, *, every: str, draws: Draws) -> Fast | None:
     """Judge every queue and share at the instants of a period.

@@ -22,8 +22,8 @@ from brokerlab.report.wording import percent, thin
 
 Drawn = tuple[alt.TopLevelMixin, str]
 """A chart and its finding."""
-CLOSE = 0.14
-"""Points nearer than this part of the axes would write over each other."""
+CLOSE = (0.12, 0.08)
+"""Points nearer than these parts of the axes would write over each other."""
 PANELS = 6
 """Rules with a panel of their own, those with most jobs."""
 OUTCOMES = {
@@ -163,7 +163,7 @@ def _beside(rows: pl.DataFrame) -> list[str]:
                 (row["soon"] - first["soon"]) / reach[0],
                 (row["after_h"] - first["after_h"]) / reach[1],
             )
-            if abs(near[0]) < CLOSE and abs(near[1]) < CLOSE:
+            if abs(near[0]) < CLOSE[0] and abs(near[1]) < CLOSE[1]:
                 told.append(own)
                 words.append([])
                 break
@@ -182,7 +182,11 @@ def fast(study: Study) -> Drawn | None:
     finding = thin(
         f"At most {number(worst['to_move'])} jobs at an instant would move, on {worst['at']:%d %B}"
     )
-    dry = "no share has a threshold, 10 is taken" if found.dry_run else "thresholds as set"
+    dry = (
+        "no share has a threshold, 10 is taken"
+        if found.dry_run
+        else "10 is taken for shares without a threshold"
+    )
     sample = f"{say.days(study)}: {found.instants.height} instants, {found.places.height} pairs of queue and share; {dry}"
     return charts.instants_chart(
         found.by_time.select("at", "to_move"), finding=finding, sample=sample

@@ -261,10 +261,12 @@ def fast(study: Study) -> Verdict:
     row = found.totals.row(0, named=True)
     n = found.instants.height
     busy = int((found.by_time["n_places"] > 0).sum())
+    n_set, moved = found.as_set
     head = (
         "No share has a threshold, so nothing moves as things are set; with the 10 jobs of the dry run "
         if found.dry_run
-        else "With the thresholds as set, 10 for shares without one, "
+        else f"As things are set, {n_set} {plural(n_set, 'pair')} of queue and share ever trigger and {number(moved, 1)} jobs "
+        "move at an instant in the mean. With 10 as threshold of the shares that have none, as the dry run takes it, "
     )
     places = found.places.head(NAMED).to_dicts()
     most = (

@@ -233,11 +233,22 @@ def test_a_backlog_triggers_until_it_is_gone(tmp_path: Path) -> None:
     found = fast.studied(inputs, every="6h", draws=Draws(pl.Series(["A", "B"]), 50, 1))
     assert found is not None
     assert found.dry_run
+    assert found.as_set == (0, 0)
     (place,) = found.places.to_dicts()
     # 30 wait, none run: 30 less 10, at 0, 6, 12 and 18 h; at 0 h one job at B takes part in the fraction
     assert (place["n_instants"], place["n_onsets"], place["onset_jobs"], place["max_jobs"]) == (4, 1, 20, 20)  # fmt: skip
     current = found.keys.filter(pl.col("value") == pl.col("current"))["to_move"].to_list()
     assert current == [found.totals["to_move"][0]] * 3
+    set_to = replace(
+        inputs, config=inputs.config.with_values({"FAST_REBRO_THRESHOLD_NQUEUE_MC": 25})
+    )
+    known = fast.studied(set_to, every="6h", draws=Draws(pl.Series(["A", "B"]), 50, 1))
+    assert known is not None
+    assert (known.dry_run, known.as_set[0]) == (False, 1)
+    assert known.places["onset_jobs"].to_list() == [5]
+    assert (
+        known.as_set[1] == known.totals["to_move"][0] == pytest.approx(20 / known.instants.height)
+    )
     least = found.keys.filter(pl.col("key").str.contains("NQUEUE_<"))
     assert least.sort("value")["to_move"].is_sorted(descending=True)
 
