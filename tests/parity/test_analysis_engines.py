@@ -20,7 +20,7 @@ from tests.twins.analysis_worlds import random_world
 
 pytestmark = pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
 
-SEED = 9
+SEED = 1
 TABLES = ("queues", "first_loop", "weighed", "tasks")
 LEAST_CHECKS = 15
 
