@@ -24,9 +24,7 @@
 # `brokerlab report network-curve -p archive=data/demo`.
 
 # %% tags=["parameters"]
-archive: str = (
-    "data/demo"  # archive folder, or file of network metrics or transfers as dumped [path]
-)
+archive: str = "data/demo"  # archive folder, or file of metrics or transfers as dumped [path]
 transfers: str = ""  # more transfers: file, folder or archive; empty for none [path]
 start: str = ""  # first metric and first window of transfers, empty for no bound [ISO 8601, UTC]
 end: str = ""  # metrics from here on and windows that end later are left out, empty for no bound [ISO 8601, UTC]

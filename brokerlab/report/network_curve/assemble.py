@@ -233,9 +233,9 @@ def _frames(study: Study) -> dict[str, pl.DataFrame]:
                 f"moved_{name}": found.moved,
             }
     if isinstance(study.fallback, Fallback):
-        frames |= {"fallback": study.fallback.fit.table, "scores_fallback": study.fallback.scores.table}  # fmt: skip
+        frames |= {"fallback_levels": study.fallback.fit.table, "scores_fallback": study.fallback.scores.table}  # fmt: skip
     if isinstance(study.exchange, Exchange):
-        frames |= {"exchange": study.exchange.fit.table, "scores_exchange": study.exchange.scores.table}  # fmt: skip
+        frames |= {"exchange_tried": study.exchange.fit.table, "scores_exchange": study.exchange.scores.table}  # fmt: skip
     return frames
 
 
