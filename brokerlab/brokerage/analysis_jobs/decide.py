@@ -22,7 +22,7 @@ from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.production_jobs.decide import in_parts
 from brokerlab.brokerage.production_jobs.evaluation import evaluated
-from brokerlab.brokerage.production_jobs.pairs import Facts, ToEngine, looked_up
+from brokerlab.brokerage.production_jobs.pairs import Facts, ToEngine, looked_up, matched
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
@@ -66,7 +66,13 @@ def decide(
         config=config or Config.empty(),
     )
     checks = queue_checks(rules, world.settings)
-    return decided(world, checks, lambda facts, _: evaluated(facts, checks, into))
+
+    def evaluate(facts: Facts, loop: int) -> pl.DataFrame:  # noqa: ARG001
+        if not facts.tasks.height:  # most often there is nothing for the second loop
+            return matched(facts).with_columns(failed=pl.lit(0, pl.Int64))
+        return evaluated(facts, checks, into)
+
+    return decided(world, checks, evaluate)
 
 
 def decided(world: World, checks: tuple[Check, ...], evaluate: Evaluate) -> AnalysisDecisions:

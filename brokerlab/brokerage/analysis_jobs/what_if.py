@@ -12,7 +12,7 @@ from brokerlab.brokerage.analysis_jobs.facts import World, in_loop
 from brokerlab.brokerage.analysis_jobs.ranking import LATE_CHECKS, MARKS
 from brokerlab.brokerage.production_jobs.again import facts_of
 from brokerlab.brokerage.production_jobs.evaluation import evaluated
-from brokerlab.brokerage.production_jobs.pairs import Facts
+from brokerlab.brokerage.production_jobs.pairs import Facts, matched
 from brokerlab.brokerage.production_jobs.what_if import Waived
 
 LAST = "low_weight"
@@ -37,23 +37,30 @@ class Trial:
     Attributes:
         decisions: The decisions.
         world: What is known of the task.
-        failed: ``t, q, failed`` of the task in each loop.
+        known: What is known of its loops: ``t, q, failed``.
     """
 
     decisions: AnalysisDecisions
     world: World
-    failed: dict[int, pl.DataFrame]
+    known: dict[int, pl.DataFrame]
 
     @classmethod
     def of(cls, decisions: AnalysisDecisions, t: int) -> Trial:
         """Take one task out of decisions."""
-        one = pl.DataFrame({"t": [t]})
-        facts = facts_of(decisions.world.facts, one)
-        failed = {
-            loop: evaluated(in_loop(facts, one, local=loop == 1), decisions.checks)
-            for loop in (1, 2)
-        }
-        return cls(decisions, replace(decisions.world, facts=facts), failed)
+        facts = facts_of(decisions.world.facts, pl.DataFrame({"t": [t]}))
+        keys = facts.tasks.select("jeditaskid", "snapshot")
+        pairs, known = matched(facts), {}
+        for loop, table in ((1, decisions.first_loop), (None, decisions.queues)):
+            rows = table.join(keys, on=keys.columns, how="semi", maintain_order="left")
+            if rows.height:  # in the order of the pairs
+                known[loop or rows["loop"][0]] = pairs.hstack(rows.select("failed"))
+        return cls(decisions, replace(decisions.world, facts=facts), known)
+
+    def failed(self, loop: int) -> pl.DataFrame:
+        """Return which checks skip which queues in a loop: ``t, q, failed``; asked only if that is not known."""
+        if loop not in self.known:
+            self.known[loop] = evaluated(self.facts(loop), self.decisions.checks)
+        return self.known[loop]
 
     def facts(self, loop: int) -> Facts:
         """Return what is known of the task in a loop."""
@@ -72,8 +79,9 @@ class Trial:
         kept = pl.col("failed") & (pl.lit(-1, pl.Int64) ^ clear)
 
         def evaluate(facts: Facts, loop: int) -> pl.DataFrame:
-            asked = self.failed[loop].join(facts.tasks, on="t", how="semi", maintain_order="left")
-            return asked.with_columns(failed=kept)
+            if not facts.tasks.height:
+                return matched(facts).with_columns(failed=pl.lit(0, pl.Int64))
+            return self.failed(loop).with_columns(failed=kept)
 
         off = {name: rows for name in names if name in (*LATE_CHECKS, *MARKS)}
         first, second = loops(self.world, self.decisions.checks, evaluate, off=off)

@@ -147,6 +147,8 @@ def _better(
     rules = case.decisions.world.rules
     if rules.used_sites_first and best["x_used"] and not row["x_used"]:
         return [f"{found.names[best['q']]} ranks first, because the task has been there already."]
+    if best["weight"] == row["weight"]:
+        return [f"{found.names[best['q']]} has the same weight and ranks first by its name."]
     times = f"{best['weight'] / row['weight']:.3g}" if row["weight"] else "many"
     by = weights.against(row, best, rules)
     return [

@@ -48,11 +48,15 @@ VALUES: dict[str, Any] = {
 OTHERWISE = (
     "IO_INTENSITY_CUTOFF_USER",
     "DATA_CHECK_TIMEOUT_USER",
-    "MIN_BAD_JOBS_TO_SKIP_PQ",
     "BASE_EXPECTED_WAIT_HOUR_ON_PQ",
 )
 """Keys that act otherwise under the rules of the document."""
-SILENT = (*OTHERWISE, "STORAGE_MIN_FREE_SIZE", "OVERLOAD_RATIO_OFFSET")
+SILENT = (
+    *OTHERWISE,
+    "STORAGE_MIN_FREE_SIZE",
+    "OVERLOAD_RATIO_OFFSET",
+    "MIN_BAD_JOBS_TO_SKIP_PQ",
+)
 """Keys that change nothing here under the rules of production."""
 
 

@@ -83,7 +83,7 @@ def _queue(world: World, rng: random.Random, name: str) -> None:
         e_space_usable=rng.choice([5000.0, 5000.0, 300.0, 100.0]),
         e_write_wan=rng.choice([None, None, "OFF"]),
     )  # fmt: skip
-    for share in set(SHARES):
+    for share in dict.fromkeys(SHARES):  # in order: the world is the same in every run
         for status, most in (("running", 400), ("activated", 600), ("starting", 20)):
             world.jobs(name, status, rng.choice([0, most // 10, most]), gshare=share)
         for user in USERS:
