@@ -29,7 +29,7 @@ ARCHITECTURES: tuple[tuple[str | None, float], ...] = (
     (f"{LINUX}@el9", 0.04),
     (f"{LINUX}#x86_64-intel-avx2", 0.03),
     (json.dumps({"sw_platform": LINUX, "gpu_spec": {"vendor": "nvidia", "model": "*"}}), 0.04),
-    ("(x86_64|aarch64)-el9-gcc13-opt", 0.02),
+    ("(x86_64|aarch64)-el9-gcc13-opt", 0.06),
     ("aarch64-el9-gcc13-opt", 0.02),
     (None, 0.10),
 )

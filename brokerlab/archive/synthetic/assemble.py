@@ -23,7 +23,7 @@ from brokerlab.archive.synthetic.light import LIGHT, light_tasks, n_light
 from brokerlab.archive.synthetic.planted import Planted, Story, plant
 from brokerlab.archive.synthetic.probes import n_probes, probe_jobs
 from brokerlab.archive.synthetic.production import Orders, draw_orders
-from brokerlab.archive.synthetic.replicas import Reader, replicas
+from brokerlab.archive.synthetic.replicas import Reader, replicas, unmerged_replicas
 from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.archive.synthetic.transfers import delayed
 from brokerlab.archive.synthetic.truth import truth_queues, truth_tasks
@@ -72,7 +72,11 @@ def block_tables(
     tables["jobs"] = pl.concat([of_users.complete_jobs(tables["jobs"]), probes])
     tables["tasks"] = conform("tasks", of_users.complete_tasks(tables["tasks"]))
     readers = _readers(block, orders, mine, ids)
-    tables["replicas"] = replicas(settings, grid, index, tables["files"], readers)
+    copies = [
+        replicas(settings, grid, index, tables["files"], readers),
+        unmerged_replicas(grid, tables["files"], readers),
+    ]
+    tables["replicas"] = pl.concat(copies).sort("datasetname", "ddm_endpoint_name")
     return tables
 
 
@@ -155,5 +159,6 @@ def _readers(
         found[taskid] = Reader(queues, not users[t], nucleus, chained)
     for taskid, story in zip(ids.tolist(), told, strict=True):
         queues = [*dict.fromkeys(p.queue for p in story.paths), *story.data]
-        found[taskid] = Reader(queues, production=False, sure=story.name != LIGHT)
+        copies = None if story.name == LIGHT else story.copies
+        found[taskid] = Reader(queues, production=False, copies=copies)
     return found

@@ -119,11 +119,30 @@ def draw_grid(settings: SynthSettings, world: World) -> Grid:
         "is_unified": world.ucore,
         "pandasite_state": ["ACTIVE" if active[s] else "INACTIVE" for s in site],
     }
+    _make_plain(columns, world)
     frame = world.frame.with_columns(
         pl.Series(name, values, dtype=world.frame.schema[name], strict=False)
         for name, values in columns.items()
     )
     return Grid(**{**vars(grid), "queues": conform("queues", frame)})
+
+
+def _make_plain(columns: dict[str, Any], world: World) -> None:
+    """Let queues with a role publish nothing out of the ordinary beside it: jobs would pass them by for that."""
+    usual: dict[str, Any] = {
+        "maxwdir": world.frame["maxwdir"].to_list(),
+        "minrss": 0,
+        "maxdiskio": None,
+        "max_io_intensity": None,
+        "fairsharepolicy": None,
+        "releases": RELEASES[0],
+    }
+    for name, value in usual.items():
+        rows = list(columns[name])
+        for queue in world.roles.values():
+            rows[queue] = value[queue] if isinstance(value, list) else value
+        columns[name] = rows
+    columns["releases"][world.roles["bad"]] = '["ANY"]'
 
 
 def _roles(
@@ -231,6 +250,8 @@ SPECIAL_VALUES: dict[str, tuple[str, object]] = {
 """Column and value that make a queue special."""
 PUSHING = ("pushes", "starting")
 """Roles of queues that push."""
+ROLE_FLAGS = (("stay", "disableReassign"), ("week", "gpu"), ("week", "use_only_local_data"))
+"""Role, what its queue has in ``catchall``."""
 
 
 def _catchall(rng: np.random.Generator, grid: Grid) -> list[str | None]:
@@ -253,7 +274,8 @@ def _catchall(rng: np.random.Generator, grid: Grid) -> list[str | None]:
         items[grid.special["jumbo"]] += ["useJumboJobs", "minEventsForJumbo=100000"]
     if "gpu" in grid.special:
         items[grid.special["gpu"]].append("gpu")
-    items[grid.roles["stay"]].append("disableReassign")
+    for role, text in ROLE_FLAGS:
+        items[grid.roles[role]].append(text)
     return [",".join(i) or None for i in items]
 
 

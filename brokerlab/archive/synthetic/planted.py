@@ -53,6 +53,7 @@ class Story:
         course: Further entries of the status log, ``(status, second)``; the last one before the archive's end may
             be the status that holds.
         data: Queues that have the input, beside those of its jobs.
+        copies: How they have it: ``whole``, ``none`` of it, ``virtual`` or ``partial`` while it is on ``tape``, or there alone.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Story:
     columns: Mapping[str, Any] = field(default_factory=dict)
     course: tuple[tuple[str, int], ...] = ()
     data: tuple[int, ...] = ()
+    copies: str = "whole"
 
     @property
     def created_s(self) -> int:
@@ -187,6 +189,7 @@ class _Book:
             "corecount": story.cores,
             "resource_type": "SCORE" if story.cores == 1 else "MCORE",
             "nucleus": self._home if story.label == "managed" else None,
+            "container_name": None,
         }
         common |= {k: v for k, v in story.columns.items() if k in _SHARED}
         attempts = _attempts(story.paths)
@@ -208,7 +211,7 @@ class _Book:
         queue, begun, ended = path.queue, path.first("running"), path.ended_s
         power = float(self._world.corepower[queue]) * story.cores
         names = ("vo", "prodsourcelabel", "processingtype", "workinggroup", "gshare", "workqueue_id",
-                 "resource_type", "corecount", "nucleus")  # fmt: skip
+                 "resource_type", "corecount", "nucleus", "container_name")  # fmt: skip
         row = {name: common[name] for name in names}
         row |= {
             "jobstatus": path.status, "produsername": common["username"],
@@ -333,5 +336,5 @@ _TIMES = {
     *("creationdate", "creationtime", "activatedtime", "starttime", "endtime"),
     *("statechangetime", "modificationtime", "frozentime"),
 }
-_SHARED = ("gshare", "taskpriority", "processingtype", "transpath")
+_SHARED = ("gshare", "taskpriority", "processingtype", "transpath", "container_name")
 """Columns of a story's task that its jobs have too."""

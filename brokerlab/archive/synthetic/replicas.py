@@ -35,14 +35,14 @@ class Reader:
         production: It is a production task.
         nucleus: Where it gathers its outputs.
         chained: Its input was made at the nucleus of its chain.
-        sure: The input is complete where the task runs, and nowhere else.
+        copies: How the queues have the input, see ``Story.copies``; None = that is drawn.
     """
 
     queues: Sequence[int]
     production: bool = True
     nucleus: str | None = None
     chained: bool = False
-    sure: bool = False
+    copies: str | None = None
 
 
 def replicas(
@@ -75,12 +75,13 @@ def replicas(
         if reader.production:
             home = number.get(reader.nucleus or "")
             places = _places(rng, grid, reader.queues, home, chained=reader.chained)
-        elif reader.sure:
-            places = {(s, "DATADISK"): True for s in _stores(grid, reader.queues)}
+        elif reader.copies is not None:
+            places = _told_places(rng, grid, reader.queues, reader.copies)
         else:
             places = _user_places(rng, grid, reader.queues)
         for (site, kind), complete in places.items():
-            found = total if complete else _part(rng, total)
+            some = 0 if reader.copies == "none" else _part(rng, total)
+            found = total if complete else some
             share = min(found / total * rng.uniform(0.9, 2.5), 1.0) if found < total else 1.0
             tape, virtual = kind == "DATATAPE", bool(rng.random() < 0.02) or kind == "VP_DISK"
             rse = endpoint(grid.sites[site], kind)
@@ -90,6 +91,53 @@ def replicas(
     names = ["datasetname", "ddm_endpoint_name", "found", "total", "bytes", "is_tape", "vp"]
     frame = pl.DataFrame(rows, schema=names, orient="row")
     return conform("replicas", frame.sort("datasetname", "ddm_endpoint_name"))
+
+
+def unmerged_replicas(
+    grid: Grid, files: pl.DataFrame, readers: Mapping[int, Reader]
+) -> pl.DataFrame:
+    """Return the copies of what user tasks merge: all of it where most of their jobs run.
+
+    Args:
+        grid: The sites.
+        files: Rows of ``files``.
+        readers: Tasks by ``jeditaskid``.
+
+    Returns:
+        All columns of ``replicas``.
+    """
+    rows = []
+    made = files.filter(pl.col("type") == "trn_output").group_by("jeditaskid")
+    sums = made.agg(total=pl.len().cast(pl.Int64), bytes=pl.col("fsize").sum()).sort("jeditaskid")
+    for taskid, total, size in sums.iter_rows():
+        if (reader := readers[taskid]).production:
+            continue
+        for site in _stores(grid, reader.queues[:3]):
+            rse = endpoint(grid.sites[site], "DATADISK")
+            rows.append((f"synth.{taskid}.trn_output", rse, total, total, size))
+    names = ["datasetname", "ddm_endpoint_name", "found", "total", "bytes"]
+    frame = pl.DataFrame(rows, schema=names, orient="row")
+    return conform(
+        "replicas", frame.with_columns(is_tape=pl.lit(value=False), vp=pl.lit(value=False))
+    )
+
+
+def _told_places(
+    rng: np.random.Generator, grid: Grid, queues: Sequence[int], copies: str
+) -> dict[Place, bool]:
+    """Return the endpoints of the dataset of a story and whether its copy there is complete."""
+    sites = _stores(grid, queues)
+    if copies == "whole":
+        return {(s, "DATADISK"): True for s in sites}
+    if copies == "none":
+        return {(s, "DATADISK"): False for s in sites}
+    nuclei = np.flatnonzero(grid.nucleus)
+    tape: Place = (int(rng.choice(nuclei[has_tape(grid)[nuclei]])), "DATATAPE")
+    if copies == "tape":
+        return {tape: True}
+    if copies == "virtual":
+        return {tape: True, **{(int(s), "VP_DISK"): True for s in vp_sites(grid)}}
+    return {tape: True, **{(s, "DATADISK"): False for s in sites}}
 
 
 def _contents(files: pl.DataFrame) -> pl.DataFrame:

@@ -14,11 +14,11 @@ from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.units import DAY_S
 
 NAMES = (
-    *("pile", "crowd", "own", "stay", "paused", "hospital"),
+    *("pile", "crowd", "own", "virtual", "stay", "paused", "hospital"),
     *("week", "bad", "pushes", "late", "stuck", "starting"),
 )
 """Roles, those of the smallest queues first: little else runs at these."""
-SMALLEST = 6
+SMALLEST = 7
 """So many of the roles are those of the smallest queues; the others are spread over the sizes."""
 SPELLS = (
     ("stuck", "activated", 0.22, 2.6),

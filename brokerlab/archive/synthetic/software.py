@@ -83,6 +83,9 @@ def _kinds(settings: SynthSettings, grid: Grid) -> list[dict[str, Any] | None]:
     kinds = [KINDS[i][0] for i in rng.choice(len(KINDS), len(grid.names), p=share)]
     if "gpu" in grid.special:
         kinds[grid.special["gpu"]] = _GPU
+    for queue in grid.roles.values():
+        kinds[queue] = {}
+    kinds[grid.roles["starting"]] = KINDS[1][0]  # old platforms, any container
     return kinds
 
 

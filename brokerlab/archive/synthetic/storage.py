@@ -39,9 +39,10 @@ def has_tape(grid: Grid) -> BoolArray:
 
 
 def vp_sites(grid: Grid) -> IntArray:
-    """Return the sites with virtual placement: every eleventh that is a satellite with storage of its own."""
-    own = ~grid.nucleus & (grid.storage == np.arange(len(grid.sites)))
-    return np.flatnonzero(own & (np.arange(len(grid.sites)) % 11 == 4))
+    """Return the sites with virtual placement: every eleventh satellite, and that of the role ``virtual``."""
+    number = np.arange(len(grid.sites))
+    own = ~grid.nucleus & (grid.storage == number)
+    return np.flatnonzero(own & ((number % 11 == 4) | (number == grid.site[grid.roles["virtual"]])))
 
 
 def walled_site(grid: Grid) -> int:

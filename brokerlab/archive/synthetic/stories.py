@@ -12,6 +12,7 @@ import numpy as np
 from brokerlab.archive.synthetic.grid import Grid, generator
 from brokerlab.archive.synthetic.paths import DAY, HOUR, Path, steps, until
 from brokerlab.archive.synthetic.planted import Story
+from brokerlab.archive.synthetic.production import CONTAINERS
 from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.archive.synthetic.users import GROUPS, HEAVY_USERS, MEMBERS
 from brokerlab.archive.synthetic.world import World
@@ -19,6 +20,8 @@ from brokerlab.units import DAY_S
 
 STORY_SHARE = 0.04
 """Most of the jobs that stories may have; in small archives the last ones are left out."""
+PATTERN = {"architecture": "x86_64-(el9|alma9)-gcc13-opt", "container_name": CONTAINERS[0]}
+"""A platform that is a pattern, in a container that queues take which have no such platform."""
 URGENT, CALM = 900, 500
 """Priorities above and below the limit of the rules."""
 WAITS: tuple[tuple[str, str, float, float, int | None], ...] = (
@@ -151,6 +154,16 @@ class _Teller:
                 Path(_bare(until(self.end, "transferring", m, {"holding": 0})), pushes, columns)
                 for m in moving
             ])  # fmt: skip
+            held_back = [
+                Path(
+                    _bare(until(self.end, "holding", self._between(12, 30))),
+                    late,
+                    {"currentpriority": CALM},
+                    signed_s=self.end - self._between(3.5, 9),
+                )
+                for _ in range(2)
+            ]
+            yield self._story("silent_holding", label, held_back)
             lost = [self._begin(DAY) + 60 * i for i in range(3)]
             yield self._story("lost", label, [
                 Path(
@@ -303,13 +316,11 @@ class _Teller:
     def _piles(self) -> Iterator[Story]:
         """Queues with many waiting jobs of users: one user's, many users', few; tasks that would go there come later."""
         for begin in (int(0.3 * self.submit), int(0.62 * self.submit)):
-            yield from self._pile("own", begin, {1: 14, 5: 2})
+            yield from self._pile("own", begin, {35: 14, 36: 2})
             yield from self._pile("crowd", begin, {0: 10, 2: 10, 30: 6})
             yield from self._pile("pile", begin, {0: 40, 1: 12, 31: 8})
-            for i in range(6):
-                at = begin + (4 + 5 * i) * HOUR
-                paths = [Path(steps(at + 30 * j), self._anywhere(j)) for j in range(4)]
-                yield self._story("beside_pile", "user", paths, user=i % 3, data=self._crowded())
+            yield from self._pile("virtual", begin, {3: 14, 34: 12})
+            yield from self._beside(begin)
         for role, users in (("pile", {0: 30, 3: 20, 32: 10}), ("stay", {2: 36, 33: 4})):
             for user, count in users.items():
                 paths = [
@@ -318,9 +329,33 @@ class _Teller:
                 ]
                 yield self._story(f"live_{role}", "user", paths, user=user)
 
+    def _beside(self, begin: int) -> Iterator[Story]:
+        """Tasks that could go to the piles: to all, to one alone, where data are virtual, where a part of them is."""
+        late, only = self.roles["late"], {"taskpriority": 2100}
+        for i in range(6):
+            at = begin + (4 + 5 * i) * HOUR
+            paths = [Path(steps(at + 30 * j), self._anywhere(j)) for j in range(4)]
+            yield self._story("beside_pile", "user", paths, user=i % 3, data=self._crowded())
+        for i in range(3):
+            at = begin + (6 + 7 * i) * HOUR
+            own = [Path(steps(at, {"activated": 30 * HOUR}), self.roles["own"])]
+            yield self._story("only_pile", "user", own, user=35, columns=only)
+            paths = [Path(steps(at + 900 + 30 * j), late) for j in range(2)]
+            yield self._story("virtual_data", "user", paths, copies="virtual")
+            paths = [Path(steps(at + 1800 + 30 * j), late) for j in range(2)]
+            data = (self.roles["week"], self.roles["bad"])
+            yield self._story("partial_data", "user", paths, data=data, copies="partial")
+            wide = (*data, self.roles["starting"])
+            for later, platform in ((2700, PATTERN), (4500, {"architecture": None})):
+                paths = [Path(steps(at + later + 30 * j), late) for j in range(2)]
+                yield self._story("odd_platform", "user", paths, data=wide, columns=platform)
+            yield self._story("on_tape", "user", [Path(steps(at + 6300), late)], copies="tape")
+        paths = [Path(steps(begin + 5 * HOUR), late)]
+        yield self._story("no_whole_copy", "user", paths, copies="none")
+
     def _crowded(self) -> tuple[int, ...]:
         """Return the queues with piles, and some without."""
-        names = ("pile", "crowd", "own", "stuck", "starting")
+        names = ("pile", "crowd", "own", "stuck", "starting", "hospital", "week")
         return tuple(self.roles[name] for name in names)
 
     def _pile(self, role: str, begin: int, users: dict[int, int]) -> Iterator[Story]:

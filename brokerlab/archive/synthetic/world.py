@@ -120,7 +120,8 @@ def draw_world(settings: SynthSettings, rng: np.random.Generator) -> World:
     effects = rng.standard_normal((2, n))
     usable = np.isin(status, ["online", "brokeroff"])
     able = (status == "online") & (kind == "unified") & ((cores == 1) | ucore)
-    roles = choose_roles(size, able)
+    later = able & (np.arange(n) >= 12)  # the first ones are needed for every kind of work
+    roles = choose_roles(size, later if later.sum() >= 12 else able)
     names, frame = _queue_frame(
         rng, settings, cores=cores, ucore=ucore, power=power, per_core=per_core,
         status=status, kind=kind, size=size, hospital=roles["hospital"],
