@@ -22,7 +22,7 @@ from brokerlab.report.wording import percent, thin
 
 Drawn = tuple[alt.TopLevelMixin, str]
 """A chart and its finding."""
-CLOSE = (0.12, 0.08)
+CLOSE = (0.15, 0.09)
 """Points nearer than these parts of the axes would write over each other."""
 PANELS = 6
 """Rules with a panel of their own, those with most jobs."""
@@ -149,14 +149,18 @@ def limits(study: Study) -> Drawn | None:
 
 
 def _beside(rows: pl.DataFrame) -> list[str]:
-    """Return the text beside each point of a panel: points that lie together share one."""
+    """Return the text beside the points of a panel that stand for the ends, half, one and double; close ones share it."""
     sure = rows.filter(pl.col("scale").is_in(ALWAYS))  # these have intervals, which the axes hold
     reach = [
         max([1.0, *rows[name], *sure[f"{name}_hi"].drop_nulls()]) for name in ("soon", "after_h")
     ]
+    named = {*ALWAYS, rows["scale"].min(), rows["scale"].max()}
     groups: list[tuple[dict[str, float], list[str]]] = []
     words: list[list[str]] = []
     for row in rows.to_dicts():
+        if row["scale"] not in named:
+            words.append([])
+            continue
         own = f"×{row['scale']:g}" if row["name"] == ALL else limit(row["limit_h"])
         for first, told in groups:
             near = (
