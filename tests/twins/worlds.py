@@ -298,7 +298,7 @@ def _statistics(rng: Random, parents: list[str], nuclei: list[str]) -> Tables:
             start = NOW - timedelta(minutes=often(rng, 30, 119, 120, 121, 600))
             tables["site_activity"].append({**site, "getjob": often(rng, 40, 0, None), "updatejob": often(rng, 0, 7, None), "laststart": often(rng, start.isoformat(), None, p=0.05)})  # fmt: skip
         tables["worker_stats"] += [{"panda_queue": name, "resource_type": "MCORE", "status": status, "n_workers": rng.choice((0, 3, 15))} for status in ("running", "submitted", "finished") if rng.random() < 0.3]  # fmt: skip
-        for tag in {often(rng, None, *SHARES, "eventservice", p=0.7) for _ in range(2)} if rng.random() < 0.3 else ():  # fmt: skip
+        for tag in dict.fromkeys(often(rng, None, *SHARES, "eventservice", p=0.7) for _ in range(2)) if rng.random() < 0.3 else ():  # fmt: skip
             tables["slots"].append({"panda_queue": name, "gshare": tag, "resourcetype": rng.choice((None, "MCORE", "SCORE")), "numslots": rng.choice((0, 4, 80, 900, 20000))})  # fmt: skip
         if rng.random() < 0.5:
             tables["diskio_usage"].append({**site, "diskio_per_core": rng.choice((0.0, 300.0, 399.5, 800.0, None))})  # fmt: skip
