@@ -9,12 +9,12 @@ from brokerlab.report.replays.check import checked
 from brokerlab.report.replays.kinds import ANALYSIS
 
 USUAL_KEYS = (
-    *("CAP_RUNNING_USER_JOBS", "CAP_RUNNING_USER_CORES", "USER_USAGE_THRESHOLD_A"),
+    *("CAP_RUNNING_USER_JOBS", "CAP_RUNNING_USER_CORES", "BASE_EXPECTED_WAIT_HOUR_ON_PQ"),
     *("BASE_QUEUE_LENGTH_PER_PQ", "BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER"),
     *("STATIC_MAX_QUEUE_RUNNING_RATIO", "MAX_EXPECTED_WAIT_HOUR", "MIN_BAD_JOBS_TO_SKIP_PQ"),
     *("IO_INTENSITY_CUTOFF_USER", "OVERLOAD_RATIO_OFFSET"),
 )
-"""Ten keys of different kinds: caps and classes of users, the stabilizer, bad jobs, locality, overload."""
+"""Ten keys of different kinds: caps of users, the stabilizer, bad jobs, locality, overload."""
 
 
 def check(
