@@ -28,7 +28,10 @@ THROTTLES = {
     *("gshare_class_a", "input_incomplete"),
 }
 NO_TABLE = {"excluded", "local_quota"}
-LARGE_ARCHIVES = {"diskio", "max_cpucore", "longwalltime"}
+LARGE_ARCHIVES = {
+    *("diskio", "max_cpucore", "longwalltime", "scout_walltime"),
+    *("remoteio", "below_min_weight"),
+}
 """Checks that the demo archive of 200,000 jobs shows; here too few tasks are drawn."""
 
 
