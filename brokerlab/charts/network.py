@@ -97,21 +97,28 @@ def curves_chart(
             ),
         )
     )
-    bars = (
-        alt.Chart(percent(links, "share"))
-        .mark_rect(color=OTHER, stroke="white", strokeWidth=0.6)
-        .encode(
-            x=alt.X("mbps_lo:Q", title="throughput when the weight is taken [MB/s]", scale=scale, axis=axis),
-            x2="mbps_hi:Q",
-            y=alt.Y("share:Q", title="links [%]", axis=alt.Axis(tickCount=3, minExtent=30)),
-            y2=alt.datum(0),
-        )
-    )  # fmt: skip
+    bars = _where_links_are(links, scale, axis)
     return alt.vconcat(
         alt.layer(shade, lines).properties(width=WIDTH, height=220),
         bars.properties(width=WIDTH, height=70),
         spacing=6,
     ).properties(title=title(finding, sample))
+
+
+def _where_links_are(links: pl.DataFrame, scale: alt.Scale, axis: alt.Axis) -> alt.Chart:
+    """Draw the share of the links in each bin."""
+    x_title = "throughput when the weight is taken [MB/s]"
+    bars: alt.Chart = (
+        alt.Chart(percent(links, "share"))
+        .mark_rect(color=OTHER, stroke="white", strokeWidth=0.6)
+        .encode(
+            x=alt.X("mbps_lo:Q", title=x_title, scale=scale, axis=axis),
+            x2="mbps_hi:Q",
+            y=alt.Y("share:Q", title="links [%]", axis=alt.Axis(tickCount=3, minExtent=30)),
+            y2=alt.datum(0),
+        )
+    )
+    return bars
 
 
 def scores_chart(scores: pl.DataFrame, *, finding: str, sample: str) -> alt.HConcatChart:

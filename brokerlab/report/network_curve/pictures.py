@@ -73,7 +73,7 @@ def curves(found: Curve) -> Drawn:
     high = max(10 ** np.ceil(np.log10(mbps.max())), 1000.0)
     drawn = {DOCUMENT: throughput_curve(), FITTED: found.fit.curve}
     points = pl.concat(_points(curve, name, low, high) for name, curve in drawn.items())
-    lowest = found.steps.filter(curve=DOCUMENT)["share"][0]
+    lowest = found.evidence.facts["share_at_most_1"]
     finding = thin(
         f"{percent(lowest)} of the links with a throughput share the document's lowest step; a fitted curve has its "
         f"first edge at {found.fit.curve.mbps_above[0]:g} MB/s and its last at {found.fit.curve.mbps_above[-1]:g}"

@@ -24,31 +24,7 @@ def document(study: Study, *, created_at: datetime) -> Proposal | None:
     if not isinstance(found, Exchange):
         return None
     inputs = study.inputs
-    sentence = say.exchange(found, inputs.settings).sentence
-    judged = found.judgement
-    effect = Effect(
-        quantity="rank correlation of the network weight with how soon the queue of a link is delivered",
-        unit="1",
-        current=judged.reference,
-        proposed=judged.value,
-        difference=judged.diff,
-        low=judged.lo,
-        high=judged.hi,
-        level=CONFIDENCE,
-    )
-    evidence = Evidence(
-        sentence,
-        (effect,),
-        numbers={
-            "files_per_unit": found.fit.files,
-            "files_per_unit_lo": found.fit.files_lo,
-            "files_per_unit_hi": found.fit.files_hi,
-            "links_proof": found.scores.n_links,
-            "bootstrap_replicates": study.n_boot,
-            "seed": study.seed,
-        },
-        synthetic=inputs.synthetic,
-    )
+    evidence = _evidence(study, found)
     digest = inputs.digests[0] if inputs.digests else None
     value = say.proposed(found, inputs.settings)
     if value is None:
@@ -67,4 +43,33 @@ def document(study: Study, *, created_at: datetime) -> Proposal | None:
         created_at=created_at,
         evidence=evidence,
         archive_digest=digest,
+    )
+
+
+def _evidence(study: Study, found: Exchange) -> Evidence:
+    """Collect what a reader needs to judge the values."""
+    sentence = say.exchange(found, study.inputs.settings).sentence
+    judged = found.judgement
+    effect = Effect(
+        quantity="rank correlation of the network weight with how soon the queue of a link is delivered",
+        unit="1",
+        current=judged.reference,
+        proposed=judged.value,
+        difference=judged.diff,
+        low=judged.lo,
+        high=judged.hi,
+        level=CONFIDENCE,
+    )
+    return Evidence(
+        sentence,
+        (effect,),
+        numbers={
+            "files_per_unit": found.fit.files,
+            "files_per_unit_lo": found.fit.files_lo,
+            "files_per_unit_hi": found.fit.files_hi,
+            "links_proof": found.scores.n_links,
+            "bootstrap_replicates": study.n_boot,
+            "seed": study.seed,
+        },
+        synthetic=study.inputs.synthetic,
     )

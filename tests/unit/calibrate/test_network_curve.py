@@ -134,6 +134,27 @@ def test_the_proof_tells_a_better_curve_from_an_equal_one(fit):
     assert judge(compare(later, {**weights, "fitted": -mbps}, reference="document", **QUICK)).outcome == "worse"  # fmt: skip
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_where_the_document_is_right_nothing_better_is_proven(seed):
+    """What links deliver follows the document's own steps: the fitted curve may come near, not pass it."""
+    current = throughput_curve()
+    parts = []
+    for stage, n, draw in (("choice", 600, seed), ("proof", 400, seed + 50)):
+        rows = toys.planted(n, seed=draw, stage=stage)
+        noise = np.random.default_rng(draw).normal(size=n)
+        true = np.exp(6 * current.weights(rows["mbps"].to_numpy()) + noise)
+        parts.append(rows.with_columns(outcome=pl.Series(true)))
+    choice, proof = parts
+    mbps = proof["mbps"].to_numpy()
+    weights = {
+        "document": current.weights(mbps),
+        "fitted": fit_steps(choice, n_boot=20).curve.weights(mbps),
+    }
+    found = judge(compare(proof, weights, reference="document", **QUICK))
+    assert found.outcome != "better"
+    assert found.hi < 0.02
+
+
 def test_names_of_sites_rank_links_that_were_asked_by_their_sites():
     rng = np.random.default_rng(4)
     rows = toys.planted(900)
