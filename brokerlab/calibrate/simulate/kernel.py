@@ -1,0 +1,191 @@
+"""The event loop: what happens at the queues up to an instant, compiled.
+
+Every start depends on all ends before it, so there is no form with grouping and joins. At one instant the order is:
+ends of attempts, changes of slots, jobs offered to the slots (each by pandaid), then starts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from brokerlab.calibrate.simulate.draws import MEMORY, STARTUP, uniform
+from brokerlab.calibrate.simulate.heaps import (
+    CHANGE,
+    END,
+    KIND,
+    RELEASE,
+    goes_before,
+    join_line,
+    leave_line,
+    pop,
+    push,
+)
+from brokerlab.calibrate.simulate.world import (
+    CLOCK,
+    DONE,
+    FINISHED,
+    HEAP,
+    KILLED_MEMORY,
+    KILLED_WALLTIME,
+    LINED,
+    LOG,
+    NEVER,
+    OPEN,
+    RUNNING,
+    WAITING,
+    World,
+)
+from brokerlab.compiled import compiled
+from brokerlab.numerics import IntArray
+
+
+@compiled
+def announce(world: World, job: int) -> None:
+    """Let a job wait at its queue from its ready time on: it is offered to the slots after the start-up delay."""
+    places, attempt, events = world.places, world.attempt, world.events
+    queue = attempt.queue[job]
+    first, end = places.first_delay[queue], places.first_delay[queue + 1]
+    delay = 0
+    if end > first:
+        drawn = uniform(world.settings.seed, world.work.pandaid[job], attempt.number[job], STARTUP)
+        delay = places.delay[first + int(drawn * (end - first))]
+    attempt.status[job] = WAITING
+    events.counters[OPEN] += 1
+    push(events, attempt.ready[job] + delay, RELEASE * KIND + job)
+
+
+@compiled
+def announce_all(world: World, jobs: IntArray) -> None:
+    """Announce several jobs."""
+    for job in jobs:
+        announce(world, job)
+
+
+@compiled
+def _begin(
+    world: World,
+    job: int,
+    now: int,
+) -> None:
+    """Start a job: when and how the attempt will end is known from here."""
+    work, places, attempt = world.work, world.places, world.attempt
+    queue = attempt.queue[job]
+    lasts, outcome = work.wall[job], FINISHED
+    if work.peak_mb[job] > min(attempt.limit_mb[job], places.maxrss[queue]):
+        drawn = uniform(world.settings.seed, work.pandaid[job], attempt.number[job], MEMORY)
+        lasts, outcome = int(drawn * work.wall[job]), KILLED_MEMORY
+    limit = min(work.wall_limit[job], places.maxtime[queue])
+    if limit < lasts:
+        lasts, outcome = limit, KILLED_WALLTIME
+    attempt.status[job], attempt.start[job], attempt.outcome[job] = RUNNING, now, outcome
+    places.in_use[queue] += work.cores[job]
+    world.events.counters[OPEN] += 1
+    push(world.events, now + lasts, END * KIND + job)
+
+
+@compiled
+def _fill(
+    world: World,
+    queue: int,
+    now: int,
+) -> None:
+    """Start what can start at a queue."""
+    places, attempt, work = world.places, world.attempt, world.work
+    n_widths = len(places.widths)
+    while places.in_use[queue] < places.slots[queue]:
+        free = places.slots[queue] - places.in_use[queue]
+        first, line = -1, -1
+        for width in range(n_widths):
+            head = places.waiting[queue * n_widths + width]
+            if head < 0 or (world.settings.first_fit and places.widths[width] > free):
+                continue
+            if first < 0 or goes_before(attempt, work.priority, head, first):
+                first, line = head, queue * n_widths + width
+        if first < 0 or work.cores[first] > free:
+            return
+        leave_line(attempt, work.priority, places.waiting, line)
+        world.events.counters[LINED] -= 1
+        _begin(world, first, now)
+
+
+@compiled
+def _finish(
+    world: World,
+    job: int,
+    now: int,
+) -> None:
+    """End an attempt, write it down, and let a killed job try again."""
+    attempt, log, settings = world.attempt, world.log, world.settings
+    queue, outcome = attempt.queue[job], attempt.outcome[job]
+    world.places.in_use[queue] -= world.work.cores[job]
+    place = world.events.counters[LOG]
+    world.events.counters[LOG] += 1
+    log.job[place], log.number[place], log.queue[place] = job, attempt.number[job], queue
+    log.ready[place], log.start[place] = attempt.ready[job], attempt.start[job]
+    log.end[place], log.outcome[place] = now, outcome
+    if outcome == FINISHED or attempt.number[job] >= settings.attempts:
+        attempt.status[job] = DONE
+        return
+    if outcome == KILLED_MEMORY:
+        limit = min(attempt.limit_mb[job], world.places.maxrss[queue])
+        for rung in settings.ladder_mb:
+            if rung > limit:
+                attempt.limit_mb[job] = rung
+                break
+    attempt.number[job] += 1
+    attempt.ready[job] = now + settings.retry_delay
+    announce(world, job)
+
+
+@compiled
+def _happen(
+    world: World,
+    now: int,
+    what: int,
+) -> int:
+    """Let an event happen; returns the queue where jobs may start now, -1 for none."""
+    work, places, events = world.work, world.places, world.events
+    kind, row = what // KIND, what % KIND
+    if kind == CHANGE:
+        queue = places.change_queue[row]
+        places.slots[queue] = places.change_slots[row]
+        return int(queue)
+    events.counters[OPEN] -= 1
+    queue = world.attempt.queue[row]
+    if kind == END:
+        _finish(world, row, now)
+    elif work.cores[row] <= places.most_slots[queue]:
+        line = queue * len(places.widths) + work.width[row]
+        join_line(world.attempt, work.priority, places.waiting, line, row)
+        events.counters[LINED] += 1
+    else:  # will never fit: waits for ever, but holds nobody up
+        return -1
+    return int(queue)
+
+
+@compiled
+def advance(
+    world: World,
+    until: int,
+) -> None:
+    """Let everything happen that happens before an instant, or everything if it is NEVER."""
+    places, events = world.places, world.events
+    touched = np.empty(len(places.slots), np.int64)
+    marked = np.zeros(len(places.slots), np.bool_)
+    while events.counters[HEAP] > 0 and events.time[0] < until:
+        if until == NEVER and events.counters[OPEN] == 0 and events.counters[LINED] == 0:
+            break  # only changes of slots are left, and nobody waits for them
+        now, n_touched = events.time[0], 0
+        while events.counters[HEAP] > 0 and events.time[0] == now:
+            queue = _happen(world, now, pop(events)[1])
+            if queue >= 0 and not marked[queue]:
+                marked[queue] = True
+                touched[n_touched] = queue
+                n_touched += 1
+        for place in range(n_touched):
+            queue = touched[place]
+            marked[queue] = False
+            _fill(world, queue, now)
+        events.counters[CLOCK] = now
+    if until != NEVER:
+        events.counters[CLOCK] = until

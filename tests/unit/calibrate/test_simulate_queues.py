@@ -1,0 +1,221 @@
+"""The queue core, worked by hand: order, limits, retries, capacity, steps, summaries, bad input."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+from brokerlab.calibrate.simulate import (
+    QueueRules,
+    advance,
+    counts,
+    fairness,
+    place,
+    results,
+    run,
+    start,
+    waiting_quantiles,
+)
+from brokerlab.calibrate.simulate.draws import mix, uniform
+from brokerlab.errors import ConfigError, DataError, SchemaError
+
+T0 = datetime(2026, 3, 1)
+HOUR = 3600.0
+QUEUE = pl.DataFrame({"panda_queue": ["Q"], "slots": [8]})
+
+
+def at(hours: float) -> datetime:
+    return T0 + timedelta(hours=hours)
+
+
+def jobs_of(*rows: dict[str, object]) -> pl.DataFrame:
+    plain = {"computingsite": "Q", "readytime": T0, "walltime_s": HOUR, "corecount": 1}
+    return pl.DataFrame([plain | {"pandaid": i + 1} | row for i, row in enumerate(rows)])
+
+
+def starts(done) -> list[float | None]:
+    started = (done.attempts["starttime"] - T0).dt.total_microseconds() / (HOUR * 1e6)
+    return started.to_list()
+
+
+def test_draws_are_those_of_the_published_generator():
+    """The first outputs of SplitMix64 for seed 1234567 are 6457827717110365317, 3203168211198807973."""
+    golden, state = 0x9E3779B97F4A7C15, 1234567
+    seen = []
+    for _ in range(2):
+        state = (state + golden) % 2**64
+        seen.append(int(mix(np.uint64(state))))
+    assert seen == [6457827717110365317, 3203168211198807973]
+    values = [uniform(1, job, attempt, 1) for job in range(500) for attempt in (1, 2)]
+    assert len(set(values)) == 1000
+    assert 0 <= min(values) < 0.01 < 0.99 < max(values) < 1
+    assert sum(values) / 1000 == pytest.approx(0.5, abs=0.03)
+
+
+def test_priority_goes_before_time_and_time_before_pandaid():
+    rows = [
+        {"corecount": 8},
+        {"corecount": 8, "readytime": at(0.2), "currentpriority": 0},
+        {"corecount": 8, "readytime": at(0.1)},
+        {"corecount": 8, "readytime": at(0.1)},
+        {"corecount": 8, "readytime": at(0.5), "currentpriority": 900},
+    ]
+    assert starts(run(jobs_of(*rows), QUEUE)) == [0, 4, 2, 3, 1]
+
+
+def test_a_job_that_does_not_fit_holds_others_up_only_if_strict():
+    rows = [{"corecount": 6}, {"corecount": 8}, {"corecount": 2}, {"corecount": 20}]
+    assert starts(run(jobs_of(*rows), QUEUE)) == [0, 1, 0, None]
+    assert starts(run(jobs_of(*rows), QUEUE, rules=QueueRules(fit="strict"))) == [0, 1, 2, None]
+
+
+def test_what_ends_makes_room_for_what_is_ready_at_the_same_instant():
+    rows = [{"corecount": 8}, {"corecount": 8, "readytime": at(1)}, {"walltime_s": 0.0}]
+    done = run(jobs_of(*rows), QUEUE)
+    assert starts(done) == [0, 1, 1]  # the third was ready first, and took no time
+    assert done.attempts["waiting_s"].to_list() == [0, 0, HOUR]
+
+
+def test_kills_take_the_smaller_limit_and_end_the_retries():
+    rows = [
+        {"walltime_s": 3 * HOUR, "walltime_limit_s": 2 * HOUR},
+        {"walltime_s": 3 * HOUR, "walltime_limit_s": 3 * HOUR},
+        {"walltime_s": HOUR, "walltime_limit_s": None},
+    ]
+    queue = QUEUE.with_columns(maxtime=pl.Series([10800]))
+    done = run(jobs_of(*rows), queue, rules=QueueRules(attempts=2, retry_delay_s=HOUR / 2))
+    assert done.attempts["outcome"].to_list() == ["killed_walltime"] * 2 + ["finished"] * 2
+    assert starts(done) == [0, 2.5, 0, 0]
+    shorter = run(jobs_of(*rows), queue.with_columns(maxtime=3600), rules=QueueRules(attempts=1))
+    assert shorter.attempts["outcome"].to_list() == ["killed_walltime"] * 2 + ["finished"]
+    assert shorter.to_dict()["attempts"]["killed_walltime"] == 2
+
+
+def test_memory_climbs_the_ladder():
+    rows = [{"peak_memory_mb": 3000.0, "memory_limit_mb": 1000.0}, {"peak_memory_mb": 900.0}]
+    ladder = QueueRules(attempts=4, memory_ladder_mb=(1000, 2000, 4000))
+    done = run(jobs_of(*rows), QUEUE, rules=ladder, seed=3).attempts
+    assert done["outcome"].to_list() == ["killed_memory"] * 2 + ["finished"] * 2
+    lasted = (done["endtime"] - done["starttime"]).dt.total_seconds()
+    assert [int(uniform(3, 1, k, 2) * HOUR) for k in (1, 2)] == lasted[:2].to_list()
+    without = run(jobs_of(*rows), QUEUE, rules=QueueRules(attempts=3), seed=3).attempts
+    assert without["outcome"].to_list() == ["killed_memory"] * 3 + ["finished"]
+    capped = run(jobs_of(*rows), QUEUE.with_columns(maxrss=1500), rules=ladder, seed=3).attempts
+    assert capped["outcome"].to_list() == ["killed_memory"] * 4 + ["finished"]
+
+
+def test_slots_over_time_count_in_starts_and_in_utilisation():
+    capacity = pl.DataFrame(
+        {"panda_queue": "Q", "ts": [at(-5), at(0.5), at(3)], "slots": [1, 0, 2]}
+    )
+    done = run(jobs_of({}, {}, {}), QUEUE, capacity=capacity)
+    assert starts(done) == [0, 3, 3]
+    row = done.queues.row(0, named=True)
+    assert row["used_core_s"] == 3 * HOUR
+    assert row["capacity_core_s"] == 0.5 * HOUR + 0 + 2 * HOUR
+    assert done.end == at(4)
+    early = run(jobs_of({}, {}, {}), QUEUE, capacity=capacity, until=at(0.75))
+    assert early.attempts["outcome"].to_list() == ["running", "waiting", "waiting"]
+    assert early.queues["used_core_s"].item() == 0.75 * HOUR
+    assert early.attempts["waiting_s"].to_list() == [0, 0.75 * HOUR, 0.75 * HOUR]
+
+
+def test_start_up_delays_run_while_a_job_waits_and_hold_no_slot():
+    delays = pl.DataFrame({"panda_queue": ["Q"], "delay_s": [HOUR / 2]})
+    rows = [{"corecount": 8}, {"corecount": 8}, {"corecount": 8, "readytime": at(5)}]
+    assert starts(run(jobs_of(*rows), QUEUE, delays=delays)) == [0.5, 1.5, 5.5]
+    constant = QUEUE.with_columns(startup_s=pl.lit(900.0))
+    assert starts(run(jobs_of(*rows), constant)) == [0.25, 1.25, 5.25]
+    many = pl.DataFrame({"panda_queue": "Q", "delay_s": [0.0, HOUR]})
+    drawn = starts(run(jobs_of(*[{}] * 8), QUEUE, delays=many, seed=1))
+    assert set(drawn) == {0.0, 1.0}
+    assert drawn == starts(run(jobs_of(*[{}] * 8), QUEUE, delays=many, seed=1))
+
+
+def test_jobs_are_placed_between_steps_and_counted():
+    rows = [{"corecount": 8, "gshare": "MC"}, {"corecount": 8, "gshare": "MC"}, {"gshare": "Data"}]
+    jobs = jobs_of(*rows).with_columns(
+        *(pl.when(pl.col("pandaid") < 3).then(name).alias(name) for name in ("computingsite", "readytime"))
+    )  # fmt: skip
+    state = start(jobs, QUEUE)
+    advance(state, at(0.5))
+    assert counts(state).rows() == [("Q", "MC", 1, 1, 8, 8)]
+    placement = pl.DataFrame({"pandaid": [3], "computingsite": "Q", "readytime": at(0.5)})
+    place(state, placement)
+    assert counts(state)["n_waiting"].to_list() == [1, 1]
+    with pytest.raises(DataError, match="1 jobs that have a queue"):
+        place(state, placement)
+    wrong = pl.DataFrame(
+        {"pandaid": [9, 9], "computingsite": ["Q", "nowhere"], "readytime": [at(0), at(9)]}
+    )
+    with pytest.raises(DataError) as caught:
+        place(state, wrong)
+    said = str(caught.value)
+    for part in ("2 unknown jobs", "1 rows that repeat", "1 unknown queues", "1 ready before"):
+        assert part in said
+    with pytest.raises(ConfigError, match="the run is at"):
+        advance(state, at(0))
+    advance(state)
+    assert starts(results(state)) == [0, 1, 2]
+    assert "3 finished" in results(state)._repr_html_()
+
+
+def test_waiting_and_fairness_are_summed_up():
+    rows = [
+        {"produsername": name, "gshare": "MC", "corecount": 8} for name in ("ann", "ann", "bob")
+    ]
+    done = run(jobs_of(*rows), QUEUE)
+    found = waiting_quantiles(done.attempts, ranks=[50, 100])
+    assert found.rows() == [("Q", "MC", 3, 0, 50, HOUR), ("Q", "MC", 3, 0, 100, 2 * HOUR)]
+    measures = {row["measure"]: row for row in fairness(done.attempts).rows(named=True)}
+    assert measures["core_s"]["jain"] == pytest.approx(9 / (2 * 5))
+    ann, bob = (1 + 1 / 2) / 2, 1 / 3
+    assert measures["speed"]["jain"] == pytest.approx((ann + bob) ** 2 / 2 / (ann**2 + bob**2))
+    assert (measures["speed"]["lowest"], measures["speed"]["n"]) == (pytest.approx(bob), 2)
+    with pytest.raises(SchemaError, match="did you mean 'gshare'"):
+        waiting_quantiles(done.attempts, by=["gshar"])
+    with pytest.raises(ConfigError, match="ranks"):
+        waiting_quantiles(done.attempts, ranks=[101])
+
+
+def test_a_world_without_jobs_has_queues_all_the_same():
+    empty = jobs_of({}).clear()
+    done = run(empty, QUEUE, at=T0, until=at(1))
+    assert done.attempts.is_empty()
+    assert done.queues["utilisation"].to_list() == [0.0]
+    assert waiting_quantiles(done.attempts).is_empty()
+    with pytest.raises(ConfigError, match="no job has a ready time"):
+        start(empty, QUEUE)
+
+
+def test_all_that_is_wrong_is_said_at_once():
+    jobs = jobs_of(
+        {}, {"pandaid": 1}, {"computingsite": "P"}, {"walltime_s": -1.0}, {"readytime": None}
+    )
+    queues = pl.DataFrame({"panda_queue": ["Q", "Q"], "slots": [8, -8]})
+    capacity = pl.DataFrame({"panda_queue": ["R"], "ts": [T0], "slots": [1]})
+    with pytest.raises(DataError) as caught:
+        run(jobs, queues, capacity=capacity)
+    said = str(caught.value)
+    for part in (
+        "jobs: pandaid repeats in 1 rows",
+        "queues: panda_queue repeats",
+        "computingsite P",
+        "capacity: queue is not in queues in 1 rows (panda_queue R)",
+        "jobs: walltime_s is out of range in 1 rows (pandaid 4)",
+        "queues: slots is out of range",
+        "only one of computingsite and readytime",
+    ):
+        assert part in said
+    with pytest.raises(SchemaError, match=r"jobs\.walltime_s is missing"):
+        run(jobs_of({}).drop("walltime_s"), QUEUE)
+    with pytest.raises(ConfigError, match="begin earlier"):
+        run(jobs_of({}), QUEUE, at=at(1))
+    with pytest.raises(ConfigError, match="seed is -1"):
+        run(jobs_of({}), QUEUE, seed=-1)
+    with pytest.raises(ConfigError) as refused:
+        QueueRules(fit="best", attempts=0, retry_delay_s=-1, memory_ladder_mb=(2, 1))  # type: ignore[arg-type]
+    assert str(refused.value).count(";") == 3
