@@ -81,21 +81,26 @@ def _ends(study: Study) -> list[str]:
             f"Longer limits: {hidden:,} pairs of job and rule still wait at the end of the archive and are not due at doubled "
             "limits yet; they count as not timed out there."
         )
-    late = _too_long(inputs)
+    late = _too_long(study)
     if late:
         told.append(
-            f"Limits near the length of the period: {listed(late)}. A wait that begins later than that before the end cannot "
+            f"Limits that are long for the period: {listed(late)}. A wait that begins later than that before the end cannot "
             "be seen to reach it, so these rules, and their doubles, fire too seldom here."
         )
     return told
 
 
-def _too_long(inputs: Inputs) -> list[str]:
-    """Name the rules of which the doubled limit is more than half the period."""
+def _too_long(study: Study) -> list[str]:
+    """Name the rules of which the doubled limit is more than half the period; where queues differ, that of most jobs."""
+    inputs = study.inputs
     start, end = inputs.window
     length_h = (end - start).total_seconds() / HOUR_S
     table = decision_table(rules=inputs.rules, config=inputs.config)
-    long = table.filter(2 * pl.col("limit_h") > length_h / 2).unique("rule", maintain_order=True)
+    own = study.limits.filter(pl.col("scale") == 1).select("rule", "action", own="limit_h")
+    limits = table.join(own, on=["rule", "action"], how="left", maintain_order="left").with_columns(
+        limit_h=pl.coalesce("own", "limit_h")
+    )
+    long = limits.filter(2 * pl.col("limit_h") > length_h / 2).unique("rule", maintain_order=True)
     return [
         f"{name} ({limit(hours)} of {length_h / 24:.0f} d)"
         for name, hours in long.select("rule", "limit_h").iter_rows()

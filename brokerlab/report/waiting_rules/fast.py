@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.replay.clock import duration_us
+from brokerlab.brokerage.replay.clock import duration_us, rounded
 from brokerlab.brokerage.replay.counts import Counts
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import fast_rebrokerage_at
@@ -114,10 +114,11 @@ def judged(found: pl.DataFrame, bug: int) -> pl.DataFrame:
 def _instants(inputs: Inputs, every: str) -> pl.DataFrame:
     """Return the instants of the period on the grid."""
     start, end = inputs.window
-    times = pl.datetime_range(start, end, f"{duration_us(every)}us", closed="left", eager=True)
-    step = pl.col("at").dt.truncate(f"{duration_us(every)}us")
-    grid = pl.DataFrame({"at": times.cast(pl.Datetime("us"))}).select(step.unique().sort())
-    inside = grid.filter(pl.col("at") >= start)
+    begin = pl.select(at=rounded(pl.lit(start, dtype=pl.Datetime("us")), every)).item()
+    times = pl.datetime_range(
+        begin, end, f"{duration_us(every)}us", closed="left", time_unit="us", eager=True
+    )
+    inside = pl.DataFrame({"at": times}).filter(pl.col("at") >= start)
     return inside.select(snapshot=pl.int_range(pl.len(), dtype=pl.Int64), at="at")
 
 
@@ -182,7 +183,9 @@ def _keys(
         rows = judged(found, 1 if inputs.rules.fr_row_limit_bug else 0)
         told = _means(rows, [], draws, n)
         about = {"key": key, "value": float(value), "current": float(current)}
-        parts.append(told.select(*(pl.lit(v).alias(n) for n, v in about.items()), pl.all()))
+        parts.append(
+            told.select(*(pl.lit(number).alias(name) for name, number in about.items()), pl.all())
+        )
     return pl.concat(parts)
 
 
@@ -194,8 +197,8 @@ def _settings(inputs: Inputs, shares: pl.DataFrame) -> list[tuple[str, float, fl
     for key in (RATIO, FRACTION):
         current = number(config, key)
         top = 1.0 if key == FRACTION else float("inf")
-        values = sorted({min(scale * current, top) for scale in (0.0, *inputs.scales)})
-        told += [(key, v, current, config.with_values({key: float(v)})) for v in values if v > 0]
+        values = sorted({min(scale * current, top) for scale in inputs.scales})
+        told += [(key, v, current, config.with_values({key: float(v)})) for v in values]
     least = {name: share_threshold(config, name)[0] for name in names}
     usual = sorted(least.values())[len(least) // 2]
     for times in sorted({*THRESHOLDS, *inputs.scales}):

@@ -14,6 +14,8 @@ from brokerlab.report.waiting_rules.sums import Derived, Draws, summed
 RULE = ("number", "rule", "action")
 OUTCOMES = ("soon", "later", "ended", "still", "undecided")
 """What becomes of a job after a rule fired; every job is one of them."""
+HEARTBEATS = ("heartbeat", "heartbeat_transferring", "x_transferring_user")
+"""Rules that fire for silence."""
 MEASURES = ("jobs", "waited_us", "after_us", *OUTCOMES)
 HOURS: Derived = {
     "jobs": lambda n: n["jobs"],
@@ -98,11 +100,10 @@ def over_time(rows: pl.DataFrame, inputs: Inputs, step: str, draws: Draws | None
         ``number, rule, time``, ``jobs, jobs_lo, jobs_hi``.
     """
     found = by(rows.with_columns(time=pl.col("fires").dt.truncate(step)), ["number", "rule", "time"], draws)  # fmt: skip
-    start, end = inputs.window
-    times = pl.datetime_range(start, end, step, closed="left", eager=True).dt.truncate(step)
-    grid = found.select("number", "rule").unique().join(
-        pl.DataFrame({"time": times.unique().sort()}), how="cross"
-    )  # fmt: skip
+    # from the step that holds the beginning: one that is cut short at the end has firings as well
+    start, end = pl.Series(inputs.window).dt.truncate(step)[0], inputs.window[1]
+    times = pl.datetime_range(start, end, step, closed="left", eager=True)
+    grid = found.select("number", "rule").unique().join(pl.DataFrame({"time": times}), how="cross")
     filled = grid.join(
         found.select("rule", "time", "jobs", "jobs_lo", "jobs_hi"), on=["rule", "time"], how="left"
     )
@@ -117,6 +118,12 @@ def total(rows: pl.DataFrame, draws: Draws | None) -> dict[str, float | None]:
     """Add up all firings, every job once, by its first rule."""
     first = rows.filter("first")
     return summed(first, [], MEASURES, draws).table(HOURS).row(0, named=True)
+
+
+def silent(inputs: Inputs) -> int:
+    """Count the live jobs that had been silent for longer than their limit at the end of the archive."""
+    fired = inputs.read.fired().filter(pl.col("rule").is_in(HEARTBEATS), outcome="waiting")
+    return fired["pandaid"].n_unique()
 
 
 def exempted(inputs: Inputs, rows: pl.DataFrame) -> pl.DataFrame:

@@ -58,7 +58,8 @@ class Inputs:
         read: The histories of jobs.
         units: One row per unit with jobs in the period: ``unit``, ``n_jobs``, ``waited_us`` (from creation to start,
             within the period), ``n_started, fresh_us`` (jobs that started in it, and their whole waits), ``n_ran``
-            (jobs that ran and are over), ``n_lost, lost_us`` (failed for a lost heartbeat, and what they had run).
+            (jobs that ran and were over in it), ``n_lost, lost_us`` (those failed for a lost heartbeat, and what they had
+            run).
         live: Live jobs in the archive: ``jobstatus``, ``n_jobs``.
         seen: Statuses that the archive tells of: ``jobstatus``.
         n_unlogged: Jobs without entries in the status log.
@@ -117,8 +118,8 @@ def load(
 
     Args:
         archive: Archive folder.
-        start: First instant at which a rule may fire, ISO 8601, UTC; empty: the first creation of a job.
-        end: Firings at or after it are left out; empty: the end of the archive.
+        start: First instant at which a rule may fire, ISO 8601, UTC; empty, or earlier: the first creation of a job.
+        end: Firings at or after it are left out; empty, or later: the end of the archive.
         rules: ``document`` or ``production``.
         scales: How many times as long limits are made; halved, as set and doubled are looked at always.
         soon_h: A job that went on by itself within this was interrupted for nothing [h].
@@ -166,18 +167,19 @@ def flipped(chosen: TimeoutRules, other: TimeoutRules) -> dict[str, TimeoutRules
 def _window(
     opened: Archive, jobs: Any, until: datetime, start: str, end: str
 ) -> tuple[datetime, datetime]:
-    """Return the period, within the archive."""
-    first = time_of(start or None, "start")
-    last = time_of(end or None, "end")
-    if first is None:
-        first = collect(jobs.select(nw.col("creationtime").min()))["creationtime"][0]
+    """Return the period, within the archive: nothing is known of live jobs beyond it."""
+    made = collect(jobs.select(nw.col("creationtime").min()))["creationtime"][0]
     # the last change of the archive is part of it
-    last = until + timedelta(microseconds=1) if last is None else last
+    over = until + timedelta(microseconds=1)
+    first = time_of(start or None, "start") or made
+    last = time_of(end or None, "end") or over
     if first is None or first >= last:
         raise ConfigError(f"start={start!r}, end={end!r}: the period is empty")
-    if first > until:
-        raise DataError(f"{opened.path}: no job in the period; the archive ends at {until}")
-    return first, last
+    if first > until or (made is not None and last <= made):
+        raise DataError(
+            f"{opened.path}: no job in the period; the archive has jobs from {made} to {until}"
+        )
+    return max(first, made or first), min(last, over)
 
 
 def _config(opened: Archive, at: datetime) -> Config:
@@ -202,7 +204,8 @@ def _units(jobs: Any, window: tuple[datetime, datetime], column: str) -> pl.Data
     waited = nw.min_horizontal(nw.coalesce("began", "left"), nw.lit(last))
     since = nw.max_horizontal(nw.col("made"), nw.lit(first))
     started = (nw.col("began") >= first) & (nw.col("began") < last)
-    lost = (nw.col("jobdispatchererrorcode") == LOST) & (nw.col("changed") < last)
+    ended_in_it = over & (nw.col("changed") < last)
+    lost = (nw.col("jobdispatchererrorcode") == LOST) & ended_in_it
     ran = nw.col("ended") - nw.col("began")
     one, none = nw.lit(1), nw.lit(0)
     counted = inside.select(
@@ -211,7 +214,7 @@ def _units(jobs: Any, window: tuple[datetime, datetime], column: str) -> pl.Data
         waited_us=nw.when(waited > since).then(waited - since).otherwise(none),
         n_started=nw.when(started).then(one).otherwise(none),
         fresh_us=nw.when(started).then(nw.col("began") - nw.col("made")).otherwise(none),
-        n_ran=nw.when(over & ~nw.col("began").is_null()).then(one).otherwise(none),
+        n_ran=nw.when(ended_in_it & ~nw.col("began").is_null()).then(one).otherwise(none),
         n_lost=nw.when(lost).then(one).otherwise(none),
         lost_us=nw.when(lost & (ran > 0)).then(ran).otherwise(none),
     )

@@ -18,6 +18,8 @@ from brokerlab.report.waiting_rules.study import Study
 from brokerlab.report.waiting_rules.words import hours, jobs, labelled, limit, signed
 from brokerlab.report.wording import listed, percent, thin
 
+BEFORE_START = range(1, 9)
+"""Numbers of the rules about jobs that have not started, ``pending`` to ``sent``."""
 NAMED = 3
 """Rules named in a sentence."""
 KIND_WORDS = {
@@ -66,9 +68,10 @@ def verdict(study: Study) -> Verdict:
         return Verdict(kind="finding", sentence=thin(sentence.strip()))
     total = study.total
     share = study.n_fired / inputs.n_jobs
+    least = "at least " if (total["still"] or 0) + (total["undecided"] or 0) else ""
     sentence = (
         f"Waiting rules fire for {study.n_fired:,} of {inputs.n_jobs:,} jobs ({percent(share)}), most by {_top(study)}. "
-        f"Until then these jobs wait {hours(total, 'waited_h')}; left alone they would have waited "
+        f"Until then these jobs wait {hours(total, 'waited_h')}; left alone they would have waited {least}"
         f"{hours(total, 'after_h')} more, yet {_soon(total)} would have gone on within {limit(inputs.soon_h)}: interrupted "
         f"for nothing. {_more(study, 0.5)} {_more(study, 2.0)}"
     )
@@ -78,8 +81,11 @@ def verdict(study: Study) -> Verdict:
 def _of_all(study: Study) -> str:
     """Set the waiting before a start in proportion to all of it."""
     whole = study.inputs.waited_h
-    queued = study.fired.filter("first", pl.col("number").is_in(range(1, 8)))
-    waited = float(queued["waited_us"].sum()) / HOUR_US
+    queued = study.fired.filter("first", pl.col("number").is_in(BEFORE_START))
+    # as all waiting: what of it is in the period
+    since = pl.max_horizontal("since", pl.lit(study.inputs.window[0]))
+    inside = queued.select((pl.col("fires") - since).dt.total_microseconds().sum()).item()
+    waited = float(inside) / HOUR_US
     if not whole or not waited:
         return ""
     return f" Before a start it is {waited:,.0f} h, {percent(waited / whole)} of what all jobs wait for one."
@@ -212,13 +218,12 @@ def limits(study: Study) -> Verdict:
 def exceptions(study: Study) -> Verdict:
     """Say what priorities, exempt queues and silence do."""
     queues = study.inputs.read.places.height
-    spared = float(study.exempted["jobs"].sum())
     urgent = float(study.by_priority.filter(pl.col("priority") == "urgent")["jobs"].sum())
     every = float(study.by_priority["jobs"].sum())
     share = f" {percent(urgent / every)} of the firings are of priority 800 and more." if every else ""  # fmt: skip
     sentence = (
-        f"{_n_exempt(study)} of {queues:,} queues are paused or have disableReassign, which spares {number(spared)} "
-        f"{plural(int(spared), 'job')}.{share} {silence(study)}"
+        f"{_n_exempt(study)} of {queues:,} queues are paused or have disableReassign, which spares {study.n_spared:,} "
+        f"{plural(study.n_spared, 'job')}.{share} {silence(study)}"
     )
     return Verdict(kind="finding", subject="Exceptions", sentence=thin(sentence))
 
@@ -232,12 +237,10 @@ def silence(study: Study) -> str:
     """Say what is known of silent workers."""
     inputs = study.inputs
     alive = beating(inputs)
-    rows = study.fired.filter(pl.col("rule").is_in(["heartbeat", "heartbeat_transferring", "x_transferring_user"]))  # fmt: skip
-    silent = rows["pandaid"].n_unique()
     lost, ran = int(inputs.units["n_lost"].sum()), int(inputs.units["n_ran"].sum())
     hours_lost = float(inputs.units["lost_us"].sum()) / HOUR_US
     now = (
-        f"Of {alive:,} live jobs that should give signs of life, {silent:,} had been silent for longer than their limit at "
+        f"Of {alive:,} live jobs that should give signs of life, {study.n_silent:,} had been silent for longer than their limit at "
         "the end of the archive."
         if alive
         else "No job is live at the end of the archive, so no silence can be seen in it."
@@ -261,7 +264,7 @@ def fast(study: Study) -> Verdict:
     row = found.totals.row(0, named=True)
     n = found.instants.height
     busy = int((found.by_time["n_places"] > 0).sum())
-    n_set, moved = found.as_set
+    n_ever, (n_set, moved) = found.places.height, found.as_set
     head = (
         "No share has a threshold, so nothing moves as things are set; with the 10 jobs of the dry run "
         if found.dry_run
@@ -279,7 +282,7 @@ def fast(study: Study) -> Verdict:
         else ""
     )
     sentence = (
-        f"{head}{found.places.height} pairs of queue and share trigger at {percent(busy / n)} of {n} instants; in the mean "
+        f"{head}{n_ever} {plural(n_ever, 'pair')} of queue and share ever trigger, some at {percent(busy / n)} of {n} instants; in the mean "
         f"{_mean(row, 'to_move')} of {found.waiting:,.0f} queued jobs would move at an instant.{most}"
     )
     return Verdict(kind="finding", subject="Fast rebrokerage", sentence=thin(sentence))

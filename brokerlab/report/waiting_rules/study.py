@@ -31,6 +31,8 @@ class Study:
         by_time: Jobs by rule and day or week.
         by_queue, by_gshare, by_label, by_priority: The quantities by rule and level.
         exempted: Firings that only the exemption of queues prevents, by rule.
+        n_spared: Jobs that it spares from some rule.
+        n_silent: Live jobs that had been silent for longer than their limit at the end of the archive, whatever the period.
         quiet: Rules of the set that never fire: ``number, rule, statuses, limit_h``, ``seen`` (whether the archive
             tells of any of their statuses).
         limits: From `limits.studied`.
@@ -49,6 +51,8 @@ class Study:
     by_label: pl.DataFrame
     by_priority: pl.DataFrame
     exempted: pl.DataFrame
+    n_spared: int
+    n_silent: int
     quiet: pl.DataFrame
     limits: pl.DataFrame
     cut_off: pl.DataFrame
@@ -84,6 +88,7 @@ def study(inputs: Inputs, *, every: str = "6h", n_boot: int = N_BOOT, seed: int 
     own = None if inputs.unit == "queue" else draws
     rule = list(firing.RULE)
     by_rule = firing.by(fired, rule, draws).join(firing.medians(fired), on=rule, how="left")
+    spared = firing.exempted(inputs, fired)
     queues = fired.with_columns(pl.col("computingsite").fill_null("none"))
     named = fired.with_columns(pl.col("gshare", "prodsourcelabel").fill_null("none"))
     return Study(
@@ -96,7 +101,9 @@ def study(inputs: Inputs, *, every: str = "6h", n_boot: int = N_BOOT, seed: int 
         by_gshare=firing.by(named, ["gshare", *rule], draws),
         by_label=firing.by(named, ["prodsourcelabel", *rule], draws),
         by_priority=firing.by(named, ["priority", *rule], draws),
-        exempted=firing.by(firing.exempted(inputs, fired), rule, draws),
+        exempted=firing.by(spared, rule, draws),
+        n_spared=spared["pandaid"].n_unique(),
+        n_silent=firing.silent(inputs),
         quiet=_quiet(inputs, fired),
         limits=limits.studied(by_scale, draws),
         cut_off=limits.cut_off(by_scale),

@@ -187,6 +187,42 @@ def test_the_period_bounds_what_fires(archive: Path) -> None:
         report.load(archive, start="2030-01-01", end="2030-01-02")
 
 
+def test_a_period_ends_with_the_archive(archive: Path, study: report.Study) -> None:
+    wide = report.load(archive, start="2025-01-01", end="2027-01-01")
+    assert wide.window == study.inputs.window
+    assert wide.waited_h == study.inputs.waited_h
+    early = report.load(archive, end="2026-03-17T12:00")  # 396 h: job 11 has not failed yet
+    assert (early.units["n_ran"].sum(), early.units["n_lost"].sum()) == (4, 0)
+    late = report.load(archive, start="2026-03-17T15:30")
+    assert "heartbeat" not in firing.prepared(late.read.fired(), late)["rule"]
+    assert firing.silent(late) == 1  # it fell silent before the period
+    with pytest.raises(DataError, match="no job in the period"):
+        report.load(archive, start="2025-01-01", end="2025-02-01")
+
+
+def test_no_day_and_no_instant_is_left_out_at_the_end(tmp_path: Path) -> None:
+    rows = [started(n, "A", 20, creationtime=5, activatedtime=5) for n in range(1, 31)]
+    rows += [started(40, "B", 44), started(41, "B", 52.5, creationtime=4, activatedtime=4)]
+    rows += [waiting(42, "B", 98, creationtime=49, activatedtime=49)]
+    inputs = report.load(write(tmp_path / "short", rows, QUEUES), start="2026-03-01T05:00")
+    assert (inputs.window[0], inputs.until) == (at(5), at(98))
+    found = fast.studied(inputs, every="6h", draws=Draws(pl.Series(["A", "B"]), 50, 1))
+    assert found is not None
+    assert found.instants["at"].to_list() == [at(hour) for hour in range(6, 98, 6)]
+    fired = firing.prepared(inputs.read.fired(), inputs)
+    assert fired.select("pandaid", "fires").rows() == [(41, at(52)), (42, at(97))]
+    days = firing.over_time(fired, inputs, "1d", None)
+    assert days["time"].to_list() == [at(24 * day) for day in range(5)]
+    assert days["jobs"].to_list() == [0, 0, 1, 0, 1]
+
+
+def test_a_job_is_spared_once(study: report.Study) -> None:
+    two = pl.concat([firing.exempted(study.inputs, study.fired)] * 2)
+    assert two.height == 2
+    told = say.exceptions(replace(study, exempted=firing.by(two, firing.RULE, None)))
+    assert "spares 1 job." in told.sentence
+
+
 def test_an_archive_without_jobs_or_queues(tmp_path: Path, study: report.Study) -> None:
     with pytest.raises(DataError, match="has no jobs"):
         report.load(write(tmp_path / "none", [], QUEUES))
@@ -300,6 +336,6 @@ def test_the_verdict_tells_numbers_and_certainty(study: report.Study) -> None:
     assert told.startswith(
         "Waiting rules fire for 7 of 11 jobs (63.6 %), most by activated (6) and"
     )
-    assert "left alone they would have waited 71 h (" in told
+    assert "left alone they would have waited at least 71 h (" in told
     assert "Halved limits would end " in told
     assert "Doubled limits would leave " in told
