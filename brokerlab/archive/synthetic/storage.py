@@ -39,10 +39,10 @@ def has_tape(grid: Grid) -> BoolArray:
 
 
 def vp_sites(grid: Grid) -> IntArray:
-    """Return the sites with virtual placement: every eleventh satellite, and that of the role ``virtual``."""
+    """Return the sites with virtual placement: every eleventh satellite, and where the role ``virtual`` writes to."""
     number = np.arange(len(grid.sites))
-    own = ~grid.nucleus & (grid.storage == number)
-    return np.flatnonzero(own & ((number % 11 == 4) | (number == grid.site[grid.roles["virtual"]])))
+    own = ~grid.nucleus & (grid.storage == number) & (number % 11 == 4)
+    return np.flatnonzero(own | (number == grid.storage[grid.site[grid.roles["virtual"]]]))
 
 
 def walled_site(grid: Grid) -> int:

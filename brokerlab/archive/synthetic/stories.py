@@ -22,6 +22,8 @@ STORY_SHARE = 0.04
 """Most of the jobs that stories may have; in small archives the last ones are left out."""
 PATTERN = {"architecture": "x86_64-(el9|alma9)-gcc13-opt", "container_name": CONTAINERS[0]}
 """A platform that is a pattern, in a container that queues take which have no such platform."""
+MEASURED = {"walltime": 1, "walltimeunit": "kSI2kseconds"}
+"""A task whose jobs are known to be short."""
 URGENT, CALM = 900, 500
 """Priorities above and below the limit of the rules."""
 WAITS: tuple[tuple[str, str, float, float, int | None], ...] = (
@@ -341,7 +343,7 @@ class _Teller:
             own = [Path(steps(at, {"activated": 30 * HOUR}), self.roles["own"])]
             yield self._story("only_pile", "user", own, user=35, columns=only)
             paths = [Path(steps(at + 900 + 30 * j), late) for j in range(2)]
-            yield self._story("virtual_data", "user", paths, copies="virtual")
+            yield self._story("virtual_data", "user", paths, copies="virtual", columns=MEASURED)
             paths = [Path(steps(at + 1800 + 30 * j), late) for j in range(2)]
             data = (self.roles["week"], self.roles["bad"])
             yield self._story("partial_data", "user", paths, data=data, copies="partial")
