@@ -23,6 +23,8 @@ from brokerlab.report.wording import listed, percent, thin
 
 USUAL = 0.5
 """A queue is usually of a class that it has at more than this part of the instants."""
+LITTLE = 0.01
+"""A smaller part of the queues and instants is next to nothing."""
 THIN_BAND = "below 1"
 """Band of the sum of weights in which less than one job counts."""
 
@@ -86,12 +88,16 @@ def usually(study: Study, name: str) -> list[str]:
 def _hangs_on(study: Study) -> str:
     keys = ("percentile_low", "percentile_high", "hi_limit_hours", "lo_limit_hours")
     steps = [max(rows, key=_moved) for key in keys if (rows := neighbours(study, key))]
-    some = [_stepped(row, first=not place) for place, row in enumerate(steps)]
+    moving = [row for row in steps if _moved(row) >= LITTLE]
+    some = [_stepped(row, first=not place) for place, row in enumerate(moving)]
+    still = [NAMES[row["key"]] for row in steps if _moved(row) < LITTLE]
     said = ""
     if some:
         said = (
             f" Another class would come to {some[0]}{''.join(f', to {text}' for text in some[1:])}."
         )
+    if still:
+        said += f" The values tried next to the present {listed(still)} move less than 1 %."
     binding = study.what_if.binding
     return (
         f"The percentile sets the limit of hi at {of(binding, 'percentile_hi')} of the instants and that of lo at "
@@ -141,7 +147,7 @@ def queues(study: Study) -> Verdict:
     shifting = study.n_queues - sum(counts.values())
     sentence = (
         f"{counts['hi']} queues are usually hi, {counts['mid']} mid, {counts['lo']} lo, {counts[NONE]} without class, "
-        f"{shifting} are none of these for half of the time. A queue changes class {_rate(study)} times a day and is in its commonest "
+        f"{shifting} are nothing for more than half of the time. A queue changes class {_rate(study)} times a day and is in its commonest "
         f"class at {of(over, 'in_modal')} of the instants; {of(over, 'jump')} of the changes jump between hi and lo."
     )
     return Verdict(kind="finding", subject="Queues", sentence=thin(sentence))
@@ -156,20 +162,35 @@ def limits(study: Study) -> Verdict:
     sentence = (
         f"The lower percentile is {time(median['p33'])} in the median and exceeds {setting(rules.hi_limit_hours, 'h')} at "
         f"{of(binding, 'percentile_hi')} of the instants, the upper one is {time(median['p67'])} and exceeds "
-        f"{setting(rules.lo_limit_hours, 'h')} at {of(binding, 'percentile_lo')}: where percentiles are the limits, about as many queues "
-        f"are hi or lo as the ranks say, however fast they are.{_cut(study)}{_idle(study)}"
+        f"{setting(rules.lo_limit_hours, 'h')} at {of(binding, 'percentile_lo')}. Where percentiles are the limits, they hold for the same "
+        f"part of the queues however fast these are.{_ranks(study)}{_cut(study)}{_idle(study)}"
     )
     return Verdict(kind="finding", subject="Limits", sentence=thin(sentence))
 
 
-def _cut(study: Study) -> str:
-    """Say how often the lower percentile is where upper limits are cut."""
-    binding = study.what_if.binding
-    if not share_of(binding, "cut_hi"):
-        return ""
+def _ranks(study: Study) -> str:
+    """Set the parts of the queues with a class that are hi and lo against those that the ranks name."""
+    rules = study.inputs.rules
+    hi, lo = (study.rows.filter(class_name=name).height / study.n_rated for name in ("hi", "lo"))
     return (
-        f" At {of(binding, 'cut_hi')} of the instants the lower percentile is the {LARGEST_S:,.0f} s at which limits are cut, because few "
-        "jobs count: then every queue below is quick enough for hi."
+        f" Of the queues and instants with a class {percent(hi)} are hi and {percent(lo)} lo; by the ranks alone it would be "
+        f"{percent(rules.percentile_low)} and {percent(1 - rules.percentile_high)}."
+    )
+
+
+def _cut(study: Study) -> str:
+    """Say how often the percentiles are where upper limits are cut."""
+    binding = study.what_if.binding
+    if not share_of(binding, "cut_lo"):  # the upper one is at least as often
+        return ""
+    low = (
+        f" and the lower one at {of(binding, 'cut_hi')}, when every queue below is quick enough for hi"
+        if share_of(binding, "cut_hi")
+        else ""
+    )
+    return (
+        f" At {of(binding, 'cut_lo')} of the instants the upper percentile is the {LARGEST_S:,.0f} s at which limits are cut, because few "
+        f"jobs count, so that next to no queue can be lo{low}."
     )
 
 
@@ -178,11 +199,11 @@ def _idle(study: Study) -> str:
     still = [
         NAMES[key]
         for key in study.what_if.curves["key"].unique(maintain_order=True)
-        if (rows := neighbours(study, key)) and max(map(_moved, rows)) < 0.01
+        if (rows := neighbours(study, key)) and max(map(_moved, rows)) < LITTLE
     ]
     if not still:
         return ""
-    return f" The values tried next to it move less than 1 % for: {listed(still)}."
+    return f" The values tried next to the present {listed(still)} move less than 1 %."
 
 
 def waits(study: Study) -> Verdict:
@@ -202,31 +223,36 @@ def waits(study: Study) -> Verdict:
     if weak is not None:
         rest = (
             f" At {percent(weak['share'])} of the rated queues and instants less than one job counts: there the limit is "
-            f"{number(weak['ratio'], 1)} times the mean (median), so that having few jobs alone can keep a queue from being hi."
+            f"{number(weak['ratio'], 1 if weak['ratio'] < 10 else 0)} times the mean (median), so that having few jobs alone can keep a queue from being hi."
         )
     sentence = f"{_holds(study)} The limit that is to hold 95 % of the waits was exceeded by {beyond} of them.{_order(study)}{rest}"
     return Verdict(kind="finding", subject="Waits", sentence=thin(sentence))
 
 
 def _order(study: Study) -> str:
-    """Say whether mid and lo queues can be told apart by what jobs waited."""
+    """Say which neighbouring classes cannot be told apart by what jobs waited, or are the wrong way round."""
     rows = {
         row["class_name"]: row
         for row in study.waits.by_class.filter(pl.col("kind") == STEERED).iter_rows(named=True)
     }
+    pairs = [pair for pair in (("hi", "mid"), ("mid", "lo")) if rows.keys() >= set(pair)]
+    # a median is above another beyond its interval: of the quicker class as it should not be
+    wrong = [pair for pair in pairs if _above(rows[pair[0]], rows[pair[1]])]
+    apart = [pair for pair in pairs if _above(rows[pair[1]], rows[pair[0]])]
     blurred = [
         f"{quick} and {slow}"
-        for quick, slow in (("hi", "mid"), ("mid", "lo"))
-        if quick in rows and slow in rows and _overlap(rows[quick], rows[slow])
-    ]
-    if not blurred:
-        return ""
-    return f" The medians of {listed(blurred)} cannot be told apart."
+        for quick, slow in pairs
+        if (quick, slow) not in (*wrong, *apart) and rows[quick]["median_lo"] is not None
+        and rows[slow]["median_lo"] is not None
+    ]  # fmt: skip
+    said = "".join(f" At {quick} queues jobs waited longer than at {slow} ones." for quick, slow in wrong)  # fmt: skip
+    return said + (f" The medians of {listed(blurred)} cannot be told apart." if blurred else "")
 
 
-def _overlap(quick: dict[str, Any], slow: dict[str, Any]) -> bool:
-    ends = quick["median_hi"], slow["median_lo"]
-    return ends[0] is not None and ends[1] is not None and ends[0] >= ends[1]
+def _above(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Say whether the interval of a median lies above that of another one."""
+    low, high = one["median_lo"], other["median_hi"]
+    return low is not None and high is not None and low > high
 
 
 def rules(study: Study) -> Verdict:
@@ -237,7 +263,8 @@ def rules(study: Study) -> Verdict:
     if not share_of(found.totals, "differs"):
         sentence = f"The {found.other} rules class every queue as the {found.current} rules do."
         return Verdict(kind="finding", subject="Rule sets", sentence=sentence)
-    row = found.switches.row(0, named=True) if found.switches.height else None
+    most = found.switches.sort("explained", "switch", descending=[True, False])
+    row = most.row(0, named=True) if most.height else None
     single = (
         ""
         if row is None
@@ -298,13 +325,13 @@ def shares(study: Study) -> Verdict:
         )
     ordered = known.sort("share", "gshare", descending=[True, False]).to_dicts()
     told = [
-        f"{row['gshare']} at {percent(row['share'], row['lo'], row['hi'])}"
+        f"{row['gshare']} ({percent(row['share'], row['lo'], row['hi'])})"
         for row in (ordered[0], ordered[-1])
     ]
     sure = known.filter((pl.col("lo") > 1) | (pl.col("hi") < 1)).height
     sentence = (
-        f"Of what its target would be, {listed(told)} runs most and least; {sure} of {known.height} leaf shares are off target beyond "
-        "doubt."
+        f"In per cent of its target, {told[0]} runs most and {told[1]} least; {sure} of {known.height} leaf shares are off target by more "
+        "than their interval."
     )
     return Verdict(kind="finding", subject="Shares", sentence=thin(sentence))
 
@@ -319,7 +346,7 @@ def missing(study: Study) -> str:
     over = study.overall.filter(pl.col("over") == DAY)
     why = REASONS.get(top["reason"][0], top["reason"][0])
     return thin(
-        f"{never:,} of {study.n_queues:,} queues never have a class and count as mid throughout; most often because {why}. "
+        f"{never:,} of {study.n_queues:,} queues never have a class and count as mid throughout. Where a class is lacking, it is most often because {why}. "
         f"{of(over, 'jobs_none')} of the analysis jobs and {of(over, 'slots_none')} of the analysis slots are at queues without class."
     )
 

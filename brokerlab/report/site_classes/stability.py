@@ -17,7 +17,8 @@ def flags(rows: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         The cells with ``hi, mid, lo, none`` (0 or 1), ``modal`` (the class that the queue has most of the time; ties: the
-        better), ``in_modal``, ``change, up, down, jump`` (between hi and lo) and ``cell`` (always 1).
+        better), ``in_modal``, ``change, up, down, jump`` (between hi and lo), ``cell`` (always 1) and ``watched`` (1; 0 at
+        the first instant, before which no change can be seen).
     """
     place = {"hi": 0, "mid": 1, "lo": 2}
     counts = rows.group_by("queue", "used").len("n")
@@ -33,6 +34,7 @@ def flags(rows: pl.DataFrame) -> pl.DataFrame:
         *((pl.col("class_name") == name).cast(pl.Int64).alias(name) for name in PARTS),
         cell=pl.lit(1),
         step=step,
+        watched=before.is_not_null().cast(pl.Int64),
         in_modal=(pl.col("used") == pl.col("modal")).cast(pl.Int64),
     )
     moves = {"change": pl.col("step") != 0, "up": pl.col("step") < 0, "down": pl.col("step") > 0}
@@ -52,7 +54,7 @@ def by_queue(marked: pl.DataFrame, step_days: float, *, n_boot: int, seed: int) 
     Returns:
         `shares` by ``queue``; the part ``per_day`` is a number of changes, not a share.
     """
-    table = marked.with_columns(days=pl.lit(step_days))
+    table = marked.with_columns(days=pl.col("watched") * step_days)
     divided = partial(shares, by=["queue"], unit=DAY, n_boot=n_boot, seed=seed)
     some = divided(table, [*PARTS, "in_modal"], "cell")
     rate = divided(table, ["change"], "days")
@@ -74,7 +76,7 @@ def overall(marked: pl.DataFrame, step_days: float, *, n_boot: int, seed: int) -
         for what in ("slots", "jobs")
         for name in PARTS
     }
-    table = marked.with_columns(days=pl.lit(step_days), **weighed)
+    table = marked.with_columns(days=pl.col("watched") * step_days, **weighed)
     parts = []
     for unit in (DAY, QUEUE):
         divided = partial(shares, unit=unit, n_boot=n_boot, seed=seed)

@@ -1,5 +1,6 @@
 """What the site classes report sums up, on a toy archive whose classes are known."""
 
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 
 import numpy as np
@@ -8,11 +9,12 @@ import pytest
 
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import ConfigError, DataError
+from brokerlab.report.format import THIN
 from brokerlab.report.site_classes import check, load, pictures, study
 from brokerlab.report.site_classes import sentences as say
 from brokerlab.report.site_classes.assemble import assemble
 from brokerlab.report.site_classes.inputs import Inputs
-from brokerlab.report.site_classes.stability import flags, overall, spells
+from brokerlab.report.site_classes.stability import by_queue, flags, overall, spells
 from brokerlab.report.site_classes.tasks import slots_over_time
 from brokerlab.report.site_classes.waits import STEERED, band, quantiles
 from brokerlab.report.site_classes.words import setting, time
@@ -163,6 +165,48 @@ def test_jobs_waited_as_their_queue_is_rated(found):
     assert "cannot be told apart" not in say.waits(found).sentence
 
 
+def test_classes_the_wrong_way_round_are_told(found):
+    def told(**medians):
+        rows = found.waits.by_class.filter(kind=STEERED)
+        ends = [medians.get(name, (value, value)) for name, value in rows.select("class_name", "median_s").iter_rows()]  # fmt: skip
+        changed = rows.with_columns(
+            median_lo=pl.Series([low for low, _ in ends], dtype=pl.Float64),
+            median_hi=pl.Series([high for _, high in ends], dtype=pl.Float64),
+        )
+        return say.waits(replace(found, waits=replace(found.waits, by_class=changed))).sentence
+
+    assert "waited longer" not in told()
+    assert "The medians of hi and mid cannot be told apart." in told(hi=(100, 8000))
+    turned = told(hi=(9000, 9100))
+    assert "At hi queues jobs waited longer than at mid ones." in turned
+    assert "told apart" not in turned
+    assert "told apart" not in told(hi=(None, None))  # of one day nothing is known
+
+
+def test_the_limits_are_set_against_what_came_of_them(found):
+    told = say.limits(found).sentence
+    # one of three each
+    assert "33.3 % are hi and 33.3 % lo; by the ranks alone it would be 33.0 % and 33.0 %." in told
+    assert "at which limits are cut" not in told
+    cut = found.what_if.binding.with_columns(
+        share=pl.when(pl.col("part") == "cut_lo").then(0.5).otherwise("share")
+    )
+    some = replace(found, what_if=replace(found.what_if, binding=cut))
+    assert "of the instants the upper percentile is the" in say.limits(some).sentence
+
+
+def test_the_difference_that_brings_most_about_is_named(found):
+    switches = pl.DataFrame(
+        {"switch": ["moves_more", "brings_more"], "row": "", "here": "1", "there": "2",
+         "share": [0.9, 0.5], "lo": None, "hi": None, "explained": [0.1, 0.4]}
+    )  # fmt: skip
+    totals = found.rule_sets.totals.with_columns(share=pl.lit(0.5))
+    sets = replace(found.rule_sets, switches=switches, totals=totals)
+    assert "One difference, brings_more (1 → 2), alone brings 40.0 %" in say.rules(
+        replace(found, rule_sets=sets)
+    ).sentence.replace(THIN, " ")
+
+
 def test_rule_sets_agree_on_what_is_clear(found):
     sets = found.rule_sets
     assert (sets.current, sets.other) == ("document", "production")
@@ -237,7 +281,10 @@ def test_changes_count_as_the_brokerage_sees_them():
     assert marked.filter(queue="Q")["modal"].unique().to_list() == ["mid"]
     parts = overall(marked, 1 / 24, **DICE)
     shares = dict(parts.filter(over="day").select("part", "share").iter_rows())
-    assert shares["per_day"] == pytest.approx(35 / 4)
+    # two queues, 47 of 48 hours each: of the first instant nobody knows what was before
+    assert shares["per_day"] == pytest.approx(35 / (2 * 47 / 24))
+    one = dict(by_queue(marked, 1 / 24, **DICE).filter(part="per_day").select("queue", "share").iter_rows())  # fmt: skip
+    assert one == {"Q": pytest.approx(35 / (47 / 24)), "R": 0}
     assert shares["none"] == pytest.approx(12 / 96)
     assert shares["jump"] == pytest.approx(12 / 35)
     assert set(parts.filter(over="queue")["n"]) == {2}
