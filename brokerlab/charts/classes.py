@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 import polars as pl
 
-from brokerlab.charts.frames import need, percent
+from brokerlab.charts.frames import closed, need, percent
 from brokerlab.charts.theme import CURRENT, GRID, INK, LIMIT, SOFT, WIDTH, title
 from brokerlab.units import HOUR_S
 
@@ -200,7 +200,7 @@ def stacked_chart(
     need(numbers, "time level class_name number")
     order = list(colours)
     places = {name: place for place, name in enumerate(order)}
-    shown = numbers.with_columns(
+    shown = closed(numbers).with_columns(
         place=pl.col("class_name").replace_strict(places, return_dtype=pl.Int64)
     )
     levels = shown["level"].unique(maintain_order=True).to_list()
@@ -232,7 +232,7 @@ def usage_chart(usage: pl.DataFrame, *, finding: str, sample: str) -> alt.Concat
         sample: Subtitle.
     """
     need(usage, "gshare time usage")
-    shown = percent(usage, "usage")
+    shown = percent(closed(usage), "usage")
     panels = [
         _panel_of_share(shown.filter(pl.col("gshare") == name), name)
         for name in shown["gshare"].unique(maintain_order=True)

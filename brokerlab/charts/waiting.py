@@ -10,7 +10,7 @@ from typing import Literal
 import altair as alt
 import polars as pl
 
-from brokerlab.charts.frames import need, percent
+from brokerlab.charts.frames import closed, need, percent
 from brokerlab.charts.theme import BARE, CURRENT, GRID, INK, OTHER, PROPOSED, SOFT, WIDTH, title
 
 Chart = alt.LayerChart | alt.FacetChart
@@ -75,7 +75,7 @@ def over_time_chart(
     """Draw how many jobs each rule would time out over time, a panel per rule.
 
     Args:
-        jobs: ``rule``, ``time``, ``jobs, jobs_lo, jobs_hi`` [jobs]; the panels stand in the order of appearance.
+        jobs: ``rule``, ``time`` (beginning of a step), ``jobs, jobs_lo, jobs_hi`` [jobs]; the panels stand in the order of appearance.
         finding: Title.
         sample: Subtitle.
         jobs_title: Title of the y axes with its unit in brackets.
@@ -83,16 +83,16 @@ def over_time_chart(
     need(jobs, "rule time jobs jobs_lo jobs_hi")
     panels = []
     for name in jobs["rule"].unique(maintain_order=True):
-        rows = jobs.filter(pl.col("rule") == name)
+        rows = closed(jobs.filter(pl.col("rule") == name))
         x = alt.X("time:T", title=None, axis=alt.Axis(format="%d %b", tickCount=5, grid=False))
         axis = alt.Axis(minExtent=34, tickCount=4, labelExpr=SHORT)
         highest = max([1.0, *rows["jobs_hi"].drop_nulls(), *rows["jobs"]])
         base = alt.Chart(rows).encode(x=x)
-        band = base.mark_area(color=GRID, interpolate="step").encode(
+        band = base.mark_area(color=GRID, interpolate="step-after").encode(
             y=alt.Y("jobs_lo:Q", title=jobs_title, axis=axis, scale=alt.Scale(domain=[0, highest])),
             y2="jobs_hi:Q",
         )
-        line = base.mark_line(color=INK, strokeWidth=1.6, interpolate="step")
+        line = base.mark_line(color=INK, strokeWidth=1.6, interpolate="step-after")
         panels.append(
             alt.layer(band, line.encode(y=alt.Y("jobs:Q", title=jobs_title, axis=axis))).properties(
                 width=PANEL, height=90, title=alt.Title(name, fontSize=12, offset=4)

@@ -94,3 +94,11 @@ def test_missing_columns_are_refused(name):
     frame, draw = CHARTS[name]
     with pytest.raises(SchemaError, match="chart data lack"):
         draw(frame().drop(frame().columns[-1]))
+
+
+def test_steps_begin_at_their_time_and_the_last_one_has_its_width():
+    chart = waiting.over_time_chart(over_time(), jobs_title="[jobs]", **WORDS).to_dict()
+    marks = [layer["mark"] for panel in chart["concat"] for layer in panel["layer"]]
+    assert {mark["interpolate"] for mark in marks} == {"step-after"}
+    for rows in chart["datasets"].values():
+        assert max(row["time"] for row in rows).startswith("2026-03-05")

@@ -161,8 +161,8 @@ def means(study: Study) -> Drawn | None:
     frame = study.waits.queues.join(modal, on="queue").sort("queue")
     if frame.is_empty():
         return None
-    ratio = (frame["w_cl95upp"] / frame["w_mean"]).median()
-    finding = f"The upper limit is {number(ratio, 1)} times the mean wait in the median; the fewer jobs count, the more"  # type: ignore[arg-type]
+    ratio = float((frame["w_cl95upp"] / frame["w_mean"]).median())  # type: ignore[arg-type]
+    finding = f"The upper limit is {number(ratio, 1 if ratio < 10 else 0)} times the mean wait in the median; dots are larger where more jobs count"
     sample = (
         f"{say.days(study)}: {number(frame.height)} queues with a class at some instant; medians over the instants. Dashes: limit and mean "
         "are equal."
