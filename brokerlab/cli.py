@@ -61,12 +61,18 @@ app.command("brokerages")(guarded(brokerage_commands.brokerages))
 app.command("explain")(guarded(brokerage_commands.explain))
 app.command("synthesise")(guarded(synthesise_command))
 
-proposal = typer.Typer(no_args_is_help=True, help="Check, show, write out or take back a proposal.")
+proposal = typer.Typer(
+    no_args_is_help=True, help="List, show, check, merge, write out or take back proposals."
+)
 for command in (
+    proposal_commands.list_,
+    proposal_commands.show,
     proposal_commands.verify,
     proposal_commands.diff,
     proposal_commands.apply,
     proposal_commands.revert,
+    proposal_commands.merge,
+    proposal_commands.base,
 ):
-    proposal.command(command.__name__)(guarded(command))
+    proposal.command(command.__name__.strip("_"))(guarded(command))
 app.add_typer(proposal, name="proposal")

@@ -1,7 +1,8 @@
-"""The commands ``brokerlab proposal verify|diff|apply|revert``."""
+"""The commands ``brokerlab proposal list|show|verify|diff|apply|revert|merge|base``."""
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -16,12 +17,25 @@ if TYPE_CHECKING:
 WIDTH = 200
 """Room for the table of changes; the longest key of the catalogue has 60 characters."""
 
+LINE = 1000
+"""Room for one line per proposal; a terminal wraps it, a file keeps it."""
+
 
 class Form(StrEnum):
     """Kinds of file that ``apply`` writes."""
 
     sql = "sql"
     json = "json"
+    patch = "patch"
+
+
+class BackForm(StrEnum):
+    """Kinds of file that ``revert`` writes."""
+
+    proposal = "proposal"
+    sql = "sql"
+    json = "json"
+    patch = "patch"
 
 
 ProposalFile = Annotated[Path, typer.Argument(help="The proposal, as JSON.")]
@@ -33,6 +47,13 @@ ConfigFile = Annotated[
         "every key has its default.",
     ),
 ]
+StateConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="The present gdpconfig, as for verify. Without it nothing is said of the state.",
+    ),
+]
 At = Annotated[
     datetime | None,
     typer.Option(help="Time (UTC) at which to look at a gdpconfig with a history."),
@@ -42,6 +63,49 @@ TouchedOnly = Annotated[
 ]
 Into = Annotated[Path, typer.Option(help="The file to write.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the file.")]
+
+
+def list_(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of reports, of runs or of proposals.")
+    ] = Path("reports"),
+    *,
+    config: StateConfigFile = None,
+    at: At = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Show every proposal of a folder in one line: keys, old and new, effect, whether it still fits."""
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from brokerlab.gdpconfig.proposal import find, overview
+
+    table = overview(find(folder), None if config is None else _config(config, at))
+    if as_json:
+        typer.echo(json.dumps(table.to_dicts(), ensure_ascii=False, indent=2))
+        return
+    if table.is_empty():
+        typer.echo(f"{folder}: no proposal*.json")
+        return
+    shown = Table(box=box.SIMPLE, pad_edge=False)
+    columns = ("report", "run", "kind", "keys", "scope", "change", "effect", "state")
+    for name in columns:
+        shown.add_column(name, no_wrap=True)
+    for row in table.iter_rows(named=True):
+        effect = row["why"] if row["kind"] == "broken" else row["effect"]
+        cells = {**row, "report": row["report"] or row["name"], "effect": effect}
+        shown.add_row(*(escape(cells[name] or "-") for name in columns))
+    Console(width=LINE).print(shown, highlight=False, soft_wrap=True)
+
+
+def show(proposal: ProposalFile, *, config: StateConfigFile = None, at: At = None) -> None:
+    """Say what one proposal sets, what it promises, who gains and who loses, and what proves it."""
+    from brokerlab.gdpconfig.proposal import in_words, read_all
+
+    (filed,) = read_all([proposal])
+    typer.echo(in_words(filed, None if config is None else _config(config, at)), nl=False)
 
 
 def verify(
@@ -107,16 +171,65 @@ def revert(
     *,
     into: Into,
     config: ConfigFile = None,
+    form: Annotated[BackForm, typer.Option("--format", help="Kind of file.")] = BackForm.proposal,
     at: At = None,
     force: Force = False,
 ) -> None:
-    """Write the proposal that takes this one back, made for the configuration that has it."""
-    from brokerlab.gdpconfig.proposal import dumps, read, write
+    """Write what takes a proposal back, made for the configuration that has it."""
+    from brokerlab.gdpconfig.proposal import dumps, read, render, write
 
-    now = datetime.now(UTC).replace(tzinfo=None, microsecond=0)
-    back = read(proposal).revert(_config(config, at), created_at=now)
-    write(dumps(back), into, overwrite=force)
+    present = _config(config, at)
+    back = read(proposal).revert(present, created_at=_now())
+    document = form is BackForm.proposal
+    text = dumps(back) if document else render(back, present, form=Form(form.value).value)
+    write(text, into, overwrite=force)
     typer.echo(f"written to {into}; nothing was set")
+
+
+def merge(
+    proposals: Annotated[list[Path], typer.Argument(help="Two proposals or more.")],
+    *,
+    into: Into,
+    config: StateConfigFile = None,
+    at: At = None,
+    touched_only: TouchedOnly = False,
+    force: Force = False,
+) -> None:
+    """Make one proposal of several, or name everything that keeps them from being put in together."""
+    from brokerlab.errors import ProposalError
+    from brokerlab.gdpconfig.proposal import dumps, read_all, write
+    from brokerlab.gdpconfig.proposal import merge as merged_of
+
+    if touched_only and config is None:
+        raise ProposalError("--touched-only needs the present configuration: give --config")
+    present = None if config is None else _config(config, at)
+    merged = merged_of(
+        read_all(proposals), created_at=_now(), config=present, touched_only=touched_only
+    )
+    write(dumps(merged), into, overwrite=force)
+    typer.echo(
+        f"{len(merged.sources)} proposals, {len(merged.changes)} keys: written to {into}; nothing was set"
+    )
+
+
+def base(
+    *,
+    into: Into,
+    config: ConfigFile = None,
+    at: At = None,
+    force: Force = False,
+) -> None:
+    """Write a gdpconfig as the JSON document that ``apply --format patch`` fits."""
+    from brokerlab.gdpconfig.proposal import write
+    from brokerlab.gdpconfig.proposal.patch import document
+
+    text = json.dumps(document(_config(config, at)), indent=2, ensure_ascii=False) + "\n"
+    write(text, into, overwrite=force)
+    typer.echo(f"written to {into}")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None, microsecond=0)
 
 
 def _config(path: Path | None, at: datetime | None) -> Config:

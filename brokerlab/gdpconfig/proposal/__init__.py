@@ -1,21 +1,50 @@
-"""Proposals: documents that a person can check, apply and take back."""
+"""Proposals: documents that a person can check, apply and take back.
 
+``filed`` finds them in the folder of reports, ``listing`` and ``words`` show them, ``conflict`` and ``merging`` put
+several together, ``statements`` and ``patch`` write them out.
+"""
+
+from brokerlab.gdpconfig.proposal.conflict import Conflict, conflicts
 from brokerlab.gdpconfig.proposal.document import Proposal
-from brokerlab.gdpconfig.proposal.parts import Affected, Change, Digests, Effect, Evidence, Window
+from brokerlab.gdpconfig.proposal.filed import Broken, Filed, find, read_all
+from brokerlab.gdpconfig.proposal.listing import State, overview, state_of
+from brokerlab.gdpconfig.proposal.merging import merge
+from brokerlab.gdpconfig.proposal.parts import (
+    Affected,
+    Change,
+    Digests,
+    Effect,
+    Evidence,
+    Source,
+    Window,
+)
 from brokerlab.gdpconfig.proposal.statements import render
 from brokerlab.gdpconfig.proposal.text import dumps, loads, read, write
+from brokerlab.gdpconfig.proposal.words import in_words
 
 __all__ = [
     "Affected",
+    "Broken",
     "Change",
+    "Conflict",
     "Digests",
     "Effect",
     "Evidence",
+    "Filed",
     "Proposal",
+    "Source",
+    "State",
     "Window",
+    "conflicts",
     "dumps",
+    "find",
+    "in_words",
     "loads",
+    "merge",
+    "overview",
     "read",
+    "read_all",
     "render",
+    "state_of",
     "write",
 ]

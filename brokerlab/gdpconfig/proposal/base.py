@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 
+from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import keys as known
 from brokerlab.gdpconfig.config import Config
 from brokerlab.gdpconfig.entry import Entry
@@ -17,7 +18,24 @@ from brokerlab.gdpconfig.values import Value, digest_of
 
 def keys_digest(config: Config, changes: Sequence[Change]) -> str:
     """Return the digest of the touched keys in a configuration: entry and acting value of each."""
-    states = [(change.place, change.vo, *_state(config, change)) for change in changes]
+    return _states_digest((change.place, change.vo, *_state(config, change)) for change in changes)
+
+
+def told_digest(changes: Sequence[Change]) -> str:
+    """Return what :func:`keys_digest` gives for the base that the changes were made for.
+
+    Example:
+        >>> config = Config.empty()
+        >>> changes = changes_of(config, ["SCOUT_RAMCOUNT_RANK"], {"SCOUT_RAMCOUNT_RANK": 80})
+        >>> told_digest(changes) == keys_digest(config, changes)
+        True
+    """
+    return _states_digest(
+        (change.place, change.vo, change.before, change.old) for change in changes
+    )
+
+
+def _states_digest(states: Iterable[tuple[str, str | None, Stored | None, Value]]) -> str:
     return digest_of(
         [
             [place, vo, None if entry is None else asdict(entry), acting]
@@ -85,14 +103,46 @@ def base_problem(config: Config, change: Change) -> str | None:
     )
 
 
+def key_problems(change: Change, *, new_value: bool) -> list[str]:
+    """Say that a key is unknown, or that a value never stored before is not of the key's type."""
+    try:
+        row = known.find(change.key, change.app, change.component)
+        if new_value and change.new != change.old:
+            known.check_value(row, change.key, change.new)
+    except ConfigError as error:
+        return [f"{change.place}: {error}"]
+    return []
+
+
 def guard_problems(change: Change) -> list[str]:
-    """Say that a new value is outside its guard rails; keeping a value outside is no problem."""
-    new, low, high = change.new, change.minimum, change.maximum
+    """Say that a new value is outside the guard rails, those of the document or of the catalogue.
+
+    Keeping a value outside is no problem.
+    """
+    new = change.new
     if isinstance(new, bool) or not isinstance(new, int | float) or new == change.old:
         return []
-    if (low is None or new >= low) and (high is None or new <= high):
-        return []
-    return [f"{change.place}: {new} is outside its guard rails {low} to {high} [{change.unit}]"]
+    for low, high in _rails(change):
+        if not within(new, low, high):
+            return [
+                f"{change.place}: {new} is outside its guard rails {low} to {high} [{change.unit}]"
+            ]
+    return []
+
+
+def within(value: float, low: float | None, high: float | None) -> bool:
+    """Whether a value is inside guard rails; null = none."""
+    return (low is None or value >= low) and (high is None or value <= high)
+
+
+def _rails(change: Change) -> list[tuple[float | None, float | None]]:
+    """Return the guard rails that the document tells, and those of the catalogue."""
+    rails = [(change.minimum, change.maximum)]
+    try:
+        row = known.find(change.key, change.app, change.component)
+    except ConfigError:
+        return rails  # told by key_problems
+    return [*rails, (row.minimum, row.maximum)]
 
 
 def places_of(config: Config) -> dict[str, str]:

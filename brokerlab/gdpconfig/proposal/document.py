@@ -18,7 +18,7 @@ import polars as pl
 from brokerlab.errors import ProposalError
 from brokerlab.gdpconfig.config import Config
 from brokerlab.gdpconfig.proposal import base
-from brokerlab.gdpconfig.proposal.parts import Change, Digests, Evidence
+from brokerlab.gdpconfig.proposal.parts import Change, Digests, Evidence, Source
 from brokerlab.gdpconfig.values import Value
 
 Kind = Literal["change", "keep"]
@@ -37,6 +37,9 @@ class Proposal:
         evidence: Why.
         digests: What it was made from.
         places: Place -> short digest of every entry of the base, to say what has changed since.
+        sources: The proposals that this one was merged from; empty: it stands for itself.
+        takes_back: Digest of the document that this one takes back; null = none. What was there before is put
+            back even outside the guard rails.
 
     Example:
         >>> config = Config.empty()
@@ -55,6 +58,8 @@ class Proposal:
     evidence: Evidence
     digests: Digests
     places: Mapping[str, str]
+    sources: tuple[Source, ...] = ()
+    takes_back: str | None = None
 
     @classmethod
     def to_change(
@@ -142,7 +147,9 @@ class Proposal:
         found += [
             f"{place}: occurs twice" for place, vo in set(places) if places.count((place, vo)) > 1
         ]
-        for change in self.changes if self.kind == "change" else ():
+        for change in self.changes:
+            found += base.key_problems(change, new_value=not self.takes_back)
+        for change in self.changes if self.kind == "change" and not self.takes_back else ():
             found += base.guard_problems(change)
         found += [
             f"evidence.windows.{window.name}: start {window.start} is not before end {window.end}"
@@ -214,10 +221,24 @@ class Proposal:
         digests = replace(
             self.digests, config=config.digest, keys=base.keys_digest(config, changes)
         )
-        title = f"Take back: {self.title}"
         return Proposal(
-            "change", title, created_at, changes, evidence, digests, base.places_of(config)
+            "change",
+            f"Take back: {self.title}"[:MAX_TITLE],
+            created_at,
+            changes,
+            evidence,
+            digests,
+            base.places_of(config),
+            sources=self.sources,
+            takes_back=self.digest,
         )
+
+    @property
+    def digest(self) -> str:
+        """``sha256:...`` of the document's content, as it stands in the file."""
+        from brokerlab.gdpconfig.proposal import text
+
+        return text.digest(self)
 
     def diff(self) -> pl.DataFrame:
         """Return the changes as a table.
@@ -250,7 +271,11 @@ class Proposal:
         )
 
     def apply(
-        self, config: Config, *, form: Literal["sql", "json"] = "sql", touched_only: bool = False
+        self,
+        config: Config,
+        *,
+        form: Literal["sql", "json", "patch"] = "sql",
+        touched_only: bool = False,
     ) -> str:
         """Return the statements; see :func:`brokerlab.gdpconfig.proposal.statements.render`."""
         from brokerlab.gdpconfig.proposal import statements

@@ -188,3 +188,30 @@ class Evidence:
     hurts: tuple[Affected, ...] = ()
     numbers: Mapping[str, float | int | str | None] | None = None
     synthetic: bool = False
+
+
+@dataclass(frozen=True)
+class Source:
+    """One of the proposals that a merged one was made from, and where its proof stands.
+
+    Attributes:
+        title: Its title.
+        verdict: Its verdict.
+        digest: Digest of its document.
+        keys: Places of its keys; its effects were measured with these alone.
+        report: Report that made it; null = not known.
+        run: Run of the report; null = not known.
+        page: Page of that run, relative to the folder of reports; null = not known.
+        archive: Digest of its archive; null = none.
+        rules: Digest or name of its rules; null = none.
+    """
+
+    title: str
+    verdict: str
+    digest: str
+    keys: tuple[str, ...]
+    report: str | None = None
+    run: str | None = None
+    page: str | None = None
+    archive: str | None = None
+    rules: str | None = None

@@ -16,6 +16,7 @@ from typing import Literal
 
 from brokerlab.errors import ProposalError
 from brokerlab.gdpconfig.config import Config
+from brokerlab.gdpconfig.proposal import patch
 from brokerlab.gdpconfig.proposal.document import Proposal
 from brokerlab.gdpconfig.proposal.parts import Change
 
@@ -29,7 +30,7 @@ UPDATE = (
 )
 DELETE = "DELETE FROM ATLAS_PANDA.CONFIG"
 WHERE = "WHERE APP = :app AND COMPONENT = :component AND KEY = :key"
-Form = Literal["sql", "json"]
+Form = Literal["sql", "json", "patch"]
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\\\u2028\u2029]")
 
@@ -109,7 +110,8 @@ def render(
     Args:
         proposal: The proposal, of kind "change".
         config: The configuration that acts now; it must be the base.
-        form: ``sql`` for a text of statements, ``json`` for statements with parameters.
+        form: ``sql`` for a text of statements, ``json`` for statements with parameters, ``patch`` for a JSON Patch
+            of the document of the base (:mod:`brokerlab.gdpconfig.proposal.patch`).
         touched_only: Other keys than those of the proposal may have changed.
 
     Returns:
@@ -121,6 +123,10 @@ def render(
     if proposal.kind == "keep":
         raise ProposalError(f"{proposal.title!r} is a keep: there is nothing to apply")
     proposal.verify(config, touched_only=touched_only)
+    if form == "patch":
+        after = proposal.applied_to(config, touched_only=touched_only)
+        steps = patch.operations(proposal.changes, config, after)
+        return json.dumps(steps, indent=2, ensure_ascii=False) + "\n"
     forward = [statement(change) for change in proposal.changes]
     inverse = [statement(change.reversed()) for change in reversed(proposal.changes)]
     there = [one for one in forward if one is not None]

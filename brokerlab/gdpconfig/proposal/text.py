@@ -23,6 +23,7 @@ from brokerlab.gdpconfig.proposal.parts import (
     Digests,
     Effect,
     Evidence,
+    Source,
     Stored,
     Window,
 )
@@ -30,6 +31,7 @@ from brokerlab.gdpconfig.values import digest_of
 
 SCHEMA_NAME = "brokerlab/proposal/"
 VERSION = 1
+_OPTIONAL = ("sources", "takes_back")
 
 
 def dumps(proposal: Proposal) -> str:
@@ -38,15 +40,25 @@ def dumps(proposal: Proposal) -> str:
     Raises:
         ProposalError: A number is NaN or infinite.
     """
-    document = {"schema": f"{SCHEMA_NAME}{VERSION}", **asdict(proposal)}
-    document = _plain(document)
-    document["digest"] = _digest(document)
+    document = _document(proposal)
     try:
+        document["digest"] = _digest(document)
         return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     except ValueError as error:
         raise ProposalError(
             "the proposal contains NaN or infinity; use null for 'unknown'"
         ) from error
+
+
+def digest(proposal: Proposal) -> str:
+    """Return the digest that :func:`dumps` writes into the document."""
+    return _digest(_document(proposal))
+
+
+def _document(proposal: Proposal) -> dict[str, Any]:
+    """Return the document but for its digest; what only few proposals have is left out of the others."""
+    document: dict[str, Any] = _plain({"schema": f"{SCHEMA_NAME}{VERSION}", **asdict(proposal)})
+    return {name: value for name, value in document.items() if name not in _OPTIONAL or value}
 
 
 def loads(text: str, source: str = "the proposal") -> Proposal:
@@ -214,4 +226,8 @@ def _proposal(document: dict[str, Any]) -> Proposal:
         evidence=_evidence(document["evidence"]),
         digests=Digests(**document["digests"]),
         places=document["places"],
+        sources=tuple(
+            Source(**{**item, "keys": tuple(item["keys"])}) for item in document.get("sources", ())
+        ),
+        takes_back=document.get("takes_back"),
     )

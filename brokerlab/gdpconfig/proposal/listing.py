@@ -1,0 +1,178 @@
+"""Many proposals at a glance: what each would set, what it promises, and whether it still fits.
+
+Source: design, idea 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from brokerlab.errors import ProposalError
+from brokerlab.gdpconfig.config import Config
+from brokerlab.gdpconfig.proposal import base
+from brokerlab.gdpconfig.proposal.document import Proposal
+from brokerlab.gdpconfig.proposal.filed import Broken, Filed
+from brokerlab.gdpconfig.proposal.parts import Change, Effect
+from brokerlab.gdpconfig.values import Value
+
+Word = Literal[
+    "applicable", "applicable, other keys changed", "applied already", "kept", "base changed"
+]
+
+COLUMNS = (
+    *("name", "report", "run", "kind", "keys", "scope", "change", "effect"),
+    *("state", "why", "title"),
+)
+
+
+@dataclass(frozen=True)
+class State:
+    """How a proposal stands to a configuration.
+
+    Attributes:
+        word: ``applicable``; ``applicable, other keys changed`` (only with ``touched_only``); ``applied already``;
+            ``kept`` (a keep whose values act); ``base changed``.
+        why: What differs from the base, one line per entry; empty if nothing does.
+    """
+
+    word: Word
+    why: tuple[str, ...] = ()
+
+
+def state_of(proposal: Proposal, config: Config) -> State:
+    """Say whether a proposal can be applied to a configuration.
+
+    Args:
+        proposal: The proposal.
+        config: The configuration that acts now.
+
+    Returns:
+        Its :class:`State`.
+
+    Raises:
+        ConfigError: The configuration has a history: choose ``config.at(time)``.
+
+    Example:
+        >>> from datetime import datetime
+        >>> from brokerlab.gdpconfig.proposal import Evidence
+        >>> config = Config.empty()
+        >>> made = Proposal.to_change(config, {"SCOUT_RAMCOUNT_RANK": 80}, title="More memory",
+        ...     created_at=datetime(2026, 3, 1), evidence=Evidence("80 meets the limit"))
+        >>> state_of(made, config).word, state_of(made, made.applied_to(config)).word
+        ('applicable', 'applied already')
+    """
+    differs = _refusal(proposal, config, touched_only=False)
+    if not differs:
+        return State("kept" if proposal.kind == "keep" else "applicable")
+    if not _refusal(proposal, config, touched_only=True):
+        keep = proposal.kind == "keep"
+        return State("kept" if keep else "applicable, other keys changed", differs)
+    if proposal.kind == "change" and not any(
+        base.base_problem(config, change.reversed()) for change in proposal.changes
+    ):
+        return State("applied already", differs)
+    return State("base changed", differs)
+
+
+def _refusal(proposal: Proposal, config: Config, *, touched_only: bool) -> tuple[str, ...]:
+    """Return why a configuration is not the base; nothing if it is."""
+    try:
+        proposal.verify(config, touched_only=touched_only)
+    except ProposalError as error:
+        return tuple(line.strip() for line in str(error).splitlines()[1:])
+    return ()
+
+
+def overview(filed: Iterable[Filed | Broken], config: Config | None = None) -> pl.DataFrame:
+    """Return proposals as a table.
+
+    Args:
+        filed: Of :func:`brokerlab.gdpconfig.proposal.filed.find`.
+        config: The configuration that acts now; null: nothing is said of the state.
+
+    Returns:
+        One row per proposal, in the order given; all String, null = not known: ``name, report, run, kind``
+        (change, keep, broken), ``keys, scope`` (VO of each entry), ``change`` (old -> new with unit), ``effect``
+        (the first one, with its interval), ``state``, ``why`` (what differs from the base), ``title``.
+    """
+    rows = [_broken(one) if isinstance(one, Broken) else _row(one, config) for one in filed]
+    return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String))
+
+
+def _broken(file: Broken) -> dict[str, str | None]:
+    empty: dict[str, str | None] = dict.fromkeys(COLUMNS)
+    known = {"name": file.name, "report": file.report, "run": file.run}
+    return {**empty, **known, "kind": "broken", "state": "unreadable", "why": file.problem}
+
+
+def _row(filed: Filed, config: Config | None) -> dict[str, str | None]:
+    proposal = filed.proposal
+    effects = proposal.evidence.effects
+    more = f", and {len(effects) - 1} more" if len(effects) > 1 else ""
+    state = None if config is None else state_of(proposal, config)
+    return {
+        "name": filed.name,
+        "report": filed.report,
+        "run": filed.run,
+        "kind": proposal.kind,
+        "keys": ", ".join(change.key for change in proposal.changes),
+        "scope": ", ".join(dict.fromkeys(scope(change) for change in proposal.changes)),
+        "change": ", ".join(old_to_new(change) for change in proposal.changes),
+        "effect": effect_text(effects[0]) + more if effects else None,
+        "state": None if state is None else state.word,
+        "why": None if state is None else "; ".join(state.why) or None,
+        "title": proposal.title,
+    }
+
+
+def scope(change: Change) -> str:
+    """Return the VO that a change is for, in words."""
+    return "all VOs" if change.vo is None else f"VO {change.vo}"
+
+
+def old_to_new(change: Change) -> str:
+    """Return a change as ``old -> new unit``, or ``keep value unit``."""
+    unit = f" {change.unit}" if change.unit else ""
+    if change.action == "none":
+        return f"keep {set_value(change.old)}{unit}"
+    return f"{set_value(change.old)} -> {set_value(change.new)}{unit}"
+
+
+def effect_text(effect: Effect) -> str:
+    """Return an effect with its interval in one line.
+
+    Example:
+        >>> effect_text(Effect("jobs killed", "%", 7.5, 4.5, -3.0, -3.5, -2.5, 0.95))
+        'jobs killed: 7.5 -> 4.5 %, -3 (-3.5 to -2.5, 95 %)'
+        >>> effect_text(Effect("jobs killed", "%", 7.5, None, None))
+        'jobs killed: 7.5 -> not measured %'
+    """
+    unit = f" {effect.unit}" if effect.unit not in ("", "1") else ""
+    text = f"{effect.quantity}: {shown(effect.current)} -> {shown(effect.proposed)}{unit}"
+    if effect.difference is None:
+        return text
+    text += f", {_signed(effect.difference)}"
+    if effect.low is None or effect.high is None:
+        return f"{text} (no interval)"
+    level = "" if effect.level is None else f", {100 * effect.level:g} %"
+    return f"{text} ({_signed(effect.low)} to {_signed(effect.high)}{level})"
+
+
+def shown(value: float | None) -> str:
+    """Return a measured number for people: whole from 1000 on, else four figures."""
+    if value is None:
+        return "not measured"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value > 0 else ''}{shown(value)}"
+
+
+def set_value(value: Value) -> str:
+    """Return a value of a key, every figure of it."""
+    return "none" if value is None else str(value)

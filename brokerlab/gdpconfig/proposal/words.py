@@ -1,0 +1,144 @@
+"""One proposal in words: what to set, what it promises, who gains and who loses, what proves it, how to undo it.
+
+Source: design, idea 6; report-page.md, 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from brokerlab.gdpconfig import keys as known
+from brokerlab.gdpconfig.config import Config
+from brokerlab.gdpconfig.proposal.filed import Filed
+from brokerlab.gdpconfig.proposal.listing import (
+    effect_text,
+    old_to_new,
+    scope,
+    state_of,
+)
+from brokerlab.gdpconfig.proposal.parts import Affected, Change, Effect, Evidence, Source
+
+GROUPS = ("gshare", "queue", "user class")
+"""Who is spoken of first; every other kind of group follows in the order of the document."""
+
+
+def in_words(filed: Filed, config: Config | None = None) -> str:
+    """Return a proposal as text for a person.
+
+    Args:
+        filed: The proposal and where it lies.
+        config: The configuration that acts now; null: nothing is said of the state.
+
+    Returns:
+        Sections with a heading each; lines are not wrapped.
+    """
+    proposal = filed.proposal
+    evidence = proposal.evidence
+    lines = [f"{proposal.kind}: {proposal.title}", evidence.verdict]
+    if evidence.synthetic:
+        lines.append("Made from a synthetic archive: not to be set anywhere.")
+    if proposal.takes_back:
+        lines.append(f"Takes back the proposal with digest {proposal.takes_back}.")
+    sections = [
+        ("State", _state(filed, config)),
+        ("What is set", [line for change in proposal.changes for line in _change(change)]),
+        ("Expected effect", _effects(evidence)),
+        ("Who gains", _affected(evidence.helps)),
+        ("Who loses", _affected(evidence.hurts)),
+        ("Nothing is told of", _untold(evidence)),
+        ("Gains by one thing and loses by another", _both(evidence)),
+        ("Measured on", _measured_on(filed)),
+        ("Proof", [line for source in filed.sources for line in _proof(filed, source)]),
+        ("Undo", _undo(filed)),
+    ]
+    for heading, content in sections:
+        if content:
+            lines += ["", heading, *(f"  {line}" for line in content)]
+    return "\n".join(lines) + "\n"
+
+
+def _state(filed: Filed, config: Config | None) -> list[str]:
+    if config is None:
+        return []
+    state = state_of(filed.proposal, config)
+    return [state.word, *(f"  {why}" for why in state.why)]
+
+
+def _change(change: Change) -> list[str]:
+    """Return what is set, its guard rails, and what the key does."""
+    rails = (change.minimum, change.maximum)
+    low, high = ("none" if rail is None else f"{rail:g}" for rail in rails)
+    line = f"{change.place} ({scope(change)}): {old_to_new(change)}; guard rails {low} to {high}"
+    return [line, f"  {known.find(change.key, change.app, change.component).effect}"]
+
+
+def _effects(evidence: Evidence) -> list[str]:
+    if not evidence.effects:
+        return ["the document tells none"]
+    return [effect_text(effect) + _doubt(effect) for effect in evidence.effects]
+
+
+def _doubt(effect: Effect) -> str:
+    """Say that an interval includes no change at all."""
+    if effect.low is None or effect.high is None or effect.low == effect.high:
+        return ""
+    return "; may be nothing" if effect.low <= 0 <= effect.high else ""
+
+
+def _affected(people: Sequence[Affected]) -> list[str]:
+    """Return groups by kind: shares, queues, classes of users, then all others."""
+    if not people:
+        return ["the document names nobody"]
+    order = [next((i for i, kind in enumerate(GROUPS) if _is(one, kind)), 99) for one in people]
+    ranked = sorted(zip(order, people, strict=True), key=lambda pair: pair[0])
+    return [f"{one.who}: {one.how}" for _, one in ranked]
+
+
+def _is(one: Affected, kind: str) -> bool:
+    return one.who.replace("_", " ").startswith((kind, f"panda {kind}"))
+
+
+def _untold(evidence: Evidence) -> list[str]:
+    """Return the kinds of group that the document says nothing of: no answer is not "no effect"."""
+    people = (*evidence.helps, *evidence.hurts)
+    return [
+        f"{kind}{'es' if kind.endswith('s') else 's'}"
+        for kind in GROUPS
+        if not any(_is(one, kind) for one in people)
+    ]
+
+
+def _both(evidence: Evidence) -> list[str]:
+    hurt = {one.who for one in evidence.hurts}
+    return list(dict.fromkeys(one.who for one in evidence.helps if one.who in hurt))
+
+
+def _measured_on(filed: Filed) -> list[str]:
+    proposal = filed.proposal
+    lines = [
+        f"{window.name}: {window.start:%Y-%m-%d %H:%M} to {window.end:%Y-%m-%d %H:%M} UTC"
+        for window in proposal.evidence.windows
+    ]
+    numbers = proposal.evidence.numbers or {}
+    lines += [f"{name}: {'unknown' if n is None else n}" for name, n in numbers.items()]
+    digests = proposal.digests
+    told = {"archive": digests.archive, "rules": digests.rules, "base": digests.config}
+    return lines + [f"{name} {digest}" for name, digest in told.items() if digest]
+
+
+def _proof(filed: Filed, source: Source) -> list[str]:
+    """Return where the proof of one proposal stands; of a merged one also what it says alone."""
+    where = (
+        "no report is known"
+        if source.report is None
+        else f"report {source.report}, run {source.run}, page {source.page or 'not there'}"
+    )
+    if not filed.proposal.sources:
+        return [where]
+    return [f"{source.title}: {where}", f"  {source.verdict}", f"  {source.digest}"]
+
+
+def _undo(filed: Filed) -> list[str]:
+    if filed.proposal.kind == "keep":
+        return []
+    return [f"brokerlab proposal revert {filed.name} --config NOW --into BACK"]
