@@ -2,27 +2,38 @@
 
 * ``queues``: the queue core, in steps or in one go; ``options``: how slots are filled and killed jobs tried again;
 * ``summaries``: waiting by queue and share, fairness between users and shares;
+* ``inputs``: a period of an archive, with its queues as they seem to have been (``estimates``); ``validation``: does the
+  simulation give what was seen;
 * ``contracts``: the tables it reads; ``outcome``: the tables it gives;
 * inside: ``tables`` (checks, arrays), ``world`` (the arrays), ``kernel`` (the event loop), ``heaps`` (its two orders),
   ``draws`` (random numbers that belong to an attempt).
 """
 
+from brokerlab.calibrate.simulate.inputs import Estimation, Inputs, of_archive, of_tables
 from brokerlab.calibrate.simulate.options import QueueRules
 from brokerlab.calibrate.simulate.outcome import Simulated
 from brokerlab.calibrate.simulate.queues import State, advance, counts, place, results, run, start
 from brokerlab.calibrate.simulate.summaries import fairness, jain, waiting_quantiles
+from brokerlab.calibrate.simulate.validation import Limits, Validation, validate
 
 __all__ = [
+    "Estimation",
+    "Inputs",
+    "Limits",
     "QueueRules",
     "Simulated",
     "State",
+    "Validation",
     "advance",
     "counts",
     "fairness",
     "jain",
+    "of_archive",
+    "of_tables",
     "place",
     "results",
     "run",
     "start",
+    "validate",
     "waiting_quantiles",
 ]

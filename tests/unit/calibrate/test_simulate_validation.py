@@ -1,0 +1,166 @@
+"""An archive that was made by queueing is reproduced; with other slots it is not, and the verdict says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+from brokerlab.calibrate.simulate import (
+    Estimation,
+    Inputs,
+    Limits,
+    QueueRules,
+    of_tables,
+    run,
+    validate,
+)
+from brokerlab.errors import ConfigError, InsufficientDataError
+
+T0 = datetime(2026, 3, 1)
+START, END = T0 + timedelta(days=6), T0 + timedelta(days=12)
+SLOTS = {"BUSY": 40, "FREE": 300, "SHRINKS": 60, "TINY": 5}
+
+
+@pytest.fixture(scope="module")
+def truth() -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Jobs of an archive whose waits come from slots, and its queues."""
+    rng = np.random.default_rng(3)
+    load = {"BUSY": 0.97, "FREE": 0.4, "SHRINKS": 0.6, "TINY": 0.3}
+    days, parts = 13, []
+    for name, slots in SLOTS.items():
+        mean_s = 7200 * np.exp(0.18)
+        n = int(load[name] * slots * days * 86_400 / mean_s / (1 + 3 / 5))
+        parts.append(
+            pl.DataFrame(
+                {
+                    "computingsite": [name] * n,
+                    "readytime": np.datetime64(T0, "us") + (rng.random(n) * days * 86_400e6).astype("timedelta64[us]"),
+                    "walltime_s": 7200 * rng.lognormal(0, 0.6, n),
+                    "corecount": np.where(rng.random(n) < 0.2, 4, 1),
+                    "jeditaskid": rng.integers(1, 80, n),
+                    "gshare": rng.choice(["MC", "Data"], n),
+                    "peak_memory_mb": np.where(rng.random(n) < 0.02, 9000.0, 1000.0),
+                }
+            )
+        )  # fmt: skip
+    jobs = pl.concat(parts).with_row_index("pandaid").with_columns(pl.col("pandaid").cast(pl.Int64))
+    queues = pl.DataFrame(
+        {
+            "panda_queue": list(SLOTS),
+            "slots": list(SLOTS.values()),
+            "maxtime": 40_000,
+            "maxrss": 8000,
+        }
+    )
+    capacity = pl.DataFrame(
+        {"panda_queue": "SHRINKS", "ts": [T0 + timedelta(days=8)], "slots": [35]}
+    )
+    delays = pl.DataFrame({"panda_queue": ["FREE"] * 3, "delay_s": [60.0, 300.0, 900.0]})
+    rules = QueueRules(attempts=1)
+    made = run(jobs, queues, capacity=capacity, delays=delays, rules=rules, seed=11).attempts
+    killed = pl.col("outcome").cast(pl.String).str.starts_with("killed")
+    archive = made.join(jobs.select("pandaid", "peak_memory_mb"), on="pandaid").select(
+        "pandaid", "computingsite", "starttime", "endtime", "corecount", "gshare", "jeditaskid",
+        creationtime=pl.col("readytime") - timedelta(minutes=5),
+        activatedtime="readytime",
+        jobstatus=pl.when(killed).then(pl.lit("failed")).otherwise(pl.lit("finished")),
+        maxpss=(pl.col("peak_memory_mb") * 1024).cast(pl.Int64),
+    )  # fmt: skip
+    return archive, queues.drop("slots")
+
+
+@pytest.fixture(scope="module")
+def inputs(truth) -> Inputs:
+    return of_tables(*truth, start=START, end=END)
+
+
+def test_queues_are_estimated_from_what_ran(inputs):
+    slots = inputs.capacity.group_by("panda_queue").agg(pl.col("slots").max())
+    found = dict(slots.iter_rows())
+    assert (found["BUSY"], found["SHRINKS"]) == (40, 60)
+    assert found["FREE"] < 300
+    late = inputs.capacity.filter(
+        (pl.col("panda_queue") == "SHRINKS") & (pl.col("ts") >= T0 + timedelta(days=9))
+    )
+    assert late["slots"].max() <= 35
+    own = inputs.delays.filter(pl.col("own") & (pl.col("panda_queue") == "FREE"))["delay_s"]
+    assert set(own.round().unique()) == {60.0, 300.0, 900.0}
+
+
+def test_a_queueing_archive_is_reproduced(inputs):
+    found = validate(inputs, repeats=20, limits=Limits(least_jobs=100))
+    assert found.ok, found.queues.glimpse(return_type="string")
+    assert found.sentence.startswith("The simulation reproduces")
+    busy = found.queues.filter(pl.col("panda_queue") == "BUSY").row(0, named=True)
+    assert busy["mean_observed_h"] > 0.3
+    assert busy["wasserstein_low_h"] <= busy["wasserstein_h"] * 1.5
+    assert 0 < busy["kills_observed"] == pytest.approx(busy["kills_simulated"], abs=0.01)
+    assert busy["utilisation_observed"] == pytest.approx(busy["utilisation_simulated"], abs=0.02)
+    assert found.quantiles.columns == [
+        "computingsite",
+        "gshare",
+        "n",
+        "rank",
+        "observed_s",
+        "simulated_s",
+    ]
+    assert found.to_dict()["queues_judged"] == found.queues["judged"].sum()
+
+
+@pytest.mark.parametrize("factor", [0.85, 2.0])
+def test_wrong_slots_are_seen(inputs, factor):
+    slots = (pl.col("slots") * factor).cast(pl.Int64)
+    wrong = replace(inputs, capacity=inputs.capacity.with_columns(slots))
+    found = validate(wrong, repeats=2, limits=Limits(least_jobs=100))
+    assert not found.ok
+    assert found.sentence.startswith("No answer: ")
+    busy = found.queues.filter(pl.col("panda_queue") == "BUSY").row(0, named=True)
+    assert "waiting" in busy["fails"]
+
+
+def test_waits_that_are_not_queueing_are_not_reproduced(truth):
+    """As in the synthetic archive, waits are drawn, however many slots are free."""
+    jobs, queues = truth
+    rng = np.random.default_rng(1)
+    drawn = pl.Series((rng.lognormal(9, 1, jobs.height) * 1e6).astype(np.int64))
+    shift = pl.col("activatedtime") + pl.duration(microseconds=drawn)
+    lasts = pl.col("endtime") - pl.col("starttime")
+    other = jobs.with_columns(starttime=shift, endtime=shift + lasts)
+    found = validate(of_tables(other, queues, start=START, end=END), repeats=2)
+    assert not found.ok
+    judged = found.queues.filter(pl.col("judged"))
+    assert judged["fails"].str.contains("unexplained").all()
+    assert judged["wasserstein_h"].min() < 0.5  # the fitted delays alone would have passed
+
+
+def test_without_a_time_before_there_are_no_delays(truth):
+    cold = of_tables(*truth, start=T0, end=END, estimation=Estimation(warm_up=timedelta(0)))
+    assert cold.delays.is_empty()
+    assert validate(cold, repeats=1).queues["mean_delay_h"].null_count() == len(SLOTS)
+
+
+def test_what_is_missing_is_counted_or_refused(truth, inputs):
+    jobs, queues = truth
+    holes = jobs.with_columns(
+        starttime=pl.when(pl.col("pandaid") % 10 > 0).then("starttime"),
+        endtime=pl.when(pl.col("pandaid") % 10 != 1).then("endtime"),
+    )
+    left = dict(of_tables(holes, queues, start=START, end=END).left_out.iter_rows())
+    assert set(left) == {"never started", "no end recorded"}
+    with pytest.raises(InsufficientDataError, match="choose a period of the archive"):
+        of_tables(jobs, queues, start=END + timedelta(days=9), end=END + timedelta(days=10))
+    with pytest.raises(ConfigError, match="is empty"):
+        of_tables(jobs, queues, start=END, end=START)
+    with pytest.raises(ConfigError, match="repeats is 0"):
+        validate(inputs, repeats=0)
+    with pytest.raises(ConfigError, match="ks is -1"):
+        Limits(ks=-1)
+    with pytest.raises(ConfigError, match="quantile is 2"):
+        Estimation(quantile=2)
+    none = validate(inputs, repeats=1, limits=Limits(least_jobs=10**6))
+    assert not none.ok
+    assert "nothing can be judged" in none.sentence
