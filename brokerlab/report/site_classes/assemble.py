@@ -9,7 +9,7 @@ import polars as pl
 
 from brokerlab.report.content import Block, Fact, Made, Page, Part
 from brokerlab.report.replays.outputs import listed_rows, write_results, write_tables
-from brokerlab.report.site_classes import pictures, tables, tables_more
+from brokerlab.report.site_classes import pictures, rating, tables, tables_more
 from brokerlab.report.site_classes import sentences as say
 from brokerlab.report.site_classes.study import Study
 
@@ -203,6 +203,7 @@ def numbers(study: Study) -> dict[str, Any]:
         "n_instants": study.n_instants,
         "n_cells": study.rows.height,
         "n_rated": study.n_rated,
+        "rated": {name: study.rated(name) for name in rating.CLASSES},
         "n_sample": study.inputs.n_sample,
         "n_jobs": study.inputs.made.height,
         "limits": study.limits,

@@ -171,9 +171,8 @@ def limits(study: Study) -> Verdict:
 def _ranks(study: Study) -> str:
     """Set the parts of the queues with a class that are hi and lo against those that the ranks name."""
     rules = study.inputs.rules
-    hi, lo = (study.rows.filter(class_name=name).height / study.n_rated for name in ("hi", "lo"))
     return (
-        f" Of the queues and instants with a class {percent(hi)} are hi and {percent(lo)} lo; by the ranks alone it would be "
+        f" Of the queues and instants with a class {percent(study.rated('hi'))} are hi and {percent(study.rated('lo'))} lo; by the ranks alone it would be "
         f"{percent(rules.percentile_low)} and {percent(1 - rules.percentile_high)}."
     )
 

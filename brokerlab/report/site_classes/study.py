@@ -74,6 +74,10 @@ class Study:
         """(Queue, instant) cells with a class."""
         return int(self.marked.filter(pl.col("class_name") != rating.NONE).height)
 
+    def rated(self, name: str) -> float | None:
+        """Return the part of these cells that has some class; null without any."""
+        return self.rows.filter(class_name=name).height / self.n_rated if self.n_rated else None
+
 
 def study(
     inputs: Inputs,

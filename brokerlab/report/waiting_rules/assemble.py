@@ -12,6 +12,7 @@ from brokerlab.report.replays.outputs import listed_rows, write_results, write_t
 from brokerlab.report.waiting_rules import pictures, tables
 from brokerlab.report.waiting_rules import sentences as say
 from brokerlab.report.waiting_rules.caveats import cannot_tell
+from brokerlab.report.waiting_rules.inputs import HOUR_US, beating
 from brokerlab.report.waiting_rules.study import Study
 
 REPORT = "waiting-rules"
@@ -191,7 +192,12 @@ def numbers(study: Study) -> dict[str, Any]:
         "n_units": study.n_units,
         "n_unlogged": inputs.n_unlogged,
         "n_live": inputs.n_live,
+        "n_beating": beating(inputs),
+        "n_silent": study.n_silent,
+        "n_spared": study.n_spared,
+        "n_ran": int(inputs.units["n_ran"].sum()),
         "n_lost": int(inputs.units["n_lost"].sum()),
+        "lost_h": float(inputs.units["lost_us"].sum()) / HOUR_US,
         "waited_h": inputs.waited_h,
         "fresh_h": inputs.fresh_h,
         "total": study.total,
