@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-_NAME = re.compile(r"\{(\w+)\}")
+_NAME = re.compile(r"\{(\w+)(?::(\w+))?\}")
 _ONE = re.compile(r"(?<![\d.,])1 (core|event|file|job)s\b")
 UNKNOWN = "unknown"
 
@@ -15,13 +15,13 @@ def number(value: float) -> str:
     """Write a number: thousands separators, whole numbers without decimals, else four digits that count.
 
     Example:
-        >>> number(14400.0), number(1234.5678), number(0.012345), number(2), number(1e15)
-        ('14,400', '1,234.6', '0.01235', '2', '1,000,000,000,000,000')
+        >>> number(14400.0), number(1234.5678), number(1234.01), number(0.012345), number(2), number(1e15)
+        ('14,400', '1,234.6', '1,234', '0.01235', '2', '1,000,000,000,000,000')
     """
     if value == int(value):
         return f"{int(value):,d}"
     if abs(value) >= 1000:
-        return f"{value:,.1f}"
+        return f"{value:,.1f}".removesuffix(".0")
     return f"{value:.4g}"
 
 
@@ -43,14 +43,14 @@ def worded(value: Any) -> str:
 
 def names_in(template: str) -> list[str]:
     """Return the names in braces."""
-    return _NAME.findall(template)
+    return [found[1] for found in _NAME.finditer(template)]
 
 
 def filled(template: str, values: Mapping[str, Any]) -> str:
     """Put values in the place of the names in braces.
 
     Args:
-        template: Text with ``{name}``.
+        template: Text with ``{name}``, or ``{name:word}`` where a word stands for null.
         values: Name to value.
 
     Raises:
@@ -61,8 +61,15 @@ def filled(template: str, values: Mapping[str, Any]) -> str:
         '14,400 MB, the slot has unknown MB'
         >>> filled("{n} cores of {m} cores", {"n": 1, "m": 21})
         '1 core of 21 cores'
+        >>> filled("container {name:none}", {"name": None})
+        'container none'
     """
-    text = _NAME.sub(lambda found: worded(values[found[1]]), template)
+    text = _NAME.sub(
+        lambda found: (
+            found[2] if found[2] and values[found[1]] is None else worded(values[found[1]])
+        ),
+        template,
+    )
     return _ONE.sub(r"1 \1", text)
 
 

@@ -142,11 +142,12 @@ def _vp_check(rules: AnalysisRules) -> Check:
 
 def _software_checks(rules: AnalysisRules) -> tuple[Check, ...]:
     free, software = ~col("t_preassigned"), col("x_software")
-    asked = "architecture {t_architecture}, release {t_transhome}, container {t_container_name}"
+    asked = "architecture {t_architecture:none}, release {t_transhome:none}, container {t_container_name:none}"
     return (
         check(
-            "8", "architecture", "it is a GPU queue without the platform {t_architecture}",
+            "8", "architecture", "it is a GPU queue, and the task names no platform",
             col("q_gpu") & col("x_platform_missing"), "q_gpu x_platform_missing",
+            variants={"t_architecture": "it is a GPU queue without the platform {t_architecture}"},
         ),
         check(
             "9", "closed", "{x_closed} jobs of the task were closed there lately",

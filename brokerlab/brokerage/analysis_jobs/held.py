@@ -5,15 +5,24 @@ The columns are those of :func:`.throttle.throttle`.
 
 from __future__ import annotations
 
+import narwhals.stable.v2 as nw
+
 from brokerlab.brokerage.analysis_jobs.facts import INCOMPLETE
 from brokerlab.brokerage.analysis_jobs.late import CAP_KEYS, CLASS_KEYS
-from brokerlab.brokerage.analysis_jobs.throttle import LIMITED_SHARE, USAGE_A, USAGE_B, USAGE_C
+from brokerlab.brokerage.analysis_jobs.throttle import (
+    LIMITED_SHARE,
+    NO_TARGET_PCT,
+    USAGE_A,
+    USAGE_B,
+    USAGE_C,
+)
 from brokerlab.brokerage.check import Reason
 from brokerlab.brokerage.production_jobs.expressions import col
 from brokerlab.brokerage.production_jobs.late import COMPLETENESS_KEYS
 
 CHAPTER = "analysis-job-brokerage.md 2, "
-_TARGET = f"share {LIMITED_SHARE} uses {{usage_pct}} % of its target"
+_USES = f"share {LIMITED_SHARE} uses {{usage_pct}} % of its target"
+_NO_TARGET = f"share {LIMITED_SHARE} has a target of 0 then (nothing runs, or it is due nothing), so any usage is too much"
 
 
 def throttle_reasons() -> tuple[Reason, ...]:
@@ -23,16 +32,8 @@ def throttle_reasons() -> tuple[Reason, ...]:
         _cap("T2", "cap_queued_jobs", "jobs", "nqueuedjobs"),
         _cap("T3", "cap_running_cores", "cores", "nruncores"),
         _cap("T4", "cap_queued_cores", "cores", "nqueuedcores"),
-        _held(
-            "T5", "gshare_class_c",
-            f"{_TARGET}; tasks of class C wait above {USAGE_C} %",
-            "gshare class usage_pct",
-        ),
-        _held(
-            "T6", "gshare_class_b",
-            f"{_TARGET}; tasks of class B wait above {USAGE_B} %",
-            "gshare class usage_pct",
-        ),
+        _class("T5", "c", USAGE_C),
+        _class("T6", "b", USAGE_B),
         _class_a(),
         _held("T8", "global_quota", "{unit} is over the global disk quota", "global_quota_ok"),
         _held(
@@ -69,17 +70,42 @@ def _cap(row: str, name: str, what: str, column: str) -> Reason:
     )  # fmt: skip
 
 
+def _class(row: str, letter: str, limit: int) -> Reason:
+    waits = f"; tasks of class {letter.upper()} wait above {limit} %"
+    return Reason(
+        name=f"gshare_class_{letter}", source=CHAPTER + row, kind="temporary",
+        says=_USES + waits, inputs=("gshare", "class", "usage_pct"),
+        numbers={"no_target": _no_target()}, variants={"no_target": _NO_TARGET + waits},
+    )  # fmt: skip
+
+
 def _class_a() -> Reason:
+    known = "the running slots of {unit} fill {used_pct} % of the threshold"
+    unknown = (
+        "nothing is known of the slots of {unit}, which counts as {used_pct} % of the threshold"
+    )
+    both = f", {{product}} % together; tasks of class A wait above {USAGE_A} %"
+    waits = "; tasks of class A wait unless no slot counts as used"
     return Reason(
         name="gshare_class_a", source=CHAPTER + "T7", keys=CLASS_KEYS, kind="temporary",
-        says=f"{_TARGET} and the running slots of {{unit}} fill {{used_pct}} % of the threshold, {{product}} % together; "
-        f"tasks of class A wait above {USAGE_A} %",
-        inputs=("gshare", "class", "usage_pct", "used_fraction"),
+        says=f"{_USES} and {unknown}{both}",
+        inputs=("gshare", "class", "usage_pct", "used_fraction", "user_known"),
         numbers={
             "used_pct": 100 * col("used_fraction"),
             "product": col("usage_pct") * col("used_fraction"),
+            "no_target": _no_target() & col("user_known"),
+            "neither": _no_target() & ~col("user_known"),
+        },
+        variants={
+            "no_target": f"{_NO_TARGET}, and {known}{waits}",
+            "neither": f"{_NO_TARGET}, and {unknown}{waits}",
+            "user_known": f"{_USES} and {known}{both}",
         },
     )  # fmt: skip
+
+
+def _no_target() -> nw.Expr:
+    return col("usage_pct") >= NO_TARGET_PCT
 
 
 def is_of(key: str, *, group: bool) -> bool:

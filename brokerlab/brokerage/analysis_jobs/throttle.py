@@ -21,6 +21,8 @@ LIMITED_SHARE = "User Analysis"
 LEVEL_1 = f"L1 {LIMITED_SHARE}"
 USAGE_C, USAGE_B, USAGE_A = 90, 95, 100
 """Usage of the share over which classes are held back [%]."""
+NO_TARGET_PCT = 99_999_900.0
+"""Usage where the target is 0, as where nothing runs at all: over every limit [%] (site-task-classification.md 7)."""
 HALF = 0.5
 """Used fraction of the threshold where nothing is known of the user."""
 CLASS_AGE_MIN, USAGE_AGE_MIN, USER_AGE_MIN = 15, 15, 20
@@ -54,7 +56,8 @@ def throttle(
 
     Returns:
         One row per task, sorted by ``jeditaskid, snapshot``: ``throttle`` (the first rule of :data:`OUTCOMES` that
-        holds; null: none), ``outcome``, and what was compared: ``unit`` (user or working group), ``usage_pct`` (U), ``used_fraction`` (r), ``class``,
+        holds; null: none), ``outcome``, and what was compared: ``unit`` (user or working group), ``usage_pct`` (U; of a target of 0 :data:`NO_TARGET_PCT`), ``used_fraction`` (r),
+        ``user_known`` (r is not the 0.5 that stands for an unknown user), ``class``,
         ``nrunjobs``, ``nqueuedjobs``, ``nruncores``, ``nqueuedcores``, ``cap_jobs``, ``cap_cores`` (null: no cap).
 
     Raises:
@@ -105,7 +108,7 @@ def throttled(
     )
     outcome = pl.col("throttle").replace_strict(OUTCOMES, default=PASS, return_dtype=pl.String)
     return found.select(
-        *KEYS, "throttle", "unit", "usage_pct", "used_fraction", "class", *TOTALS, "cap_jobs", "cap_cores",
+        *KEYS, "throttle", "unit", "usage_pct", "used_fraction", "user_known", "class", *TOTALS, "cap_jobs", "cap_cores",
         outcome=outcome,
     ).sort(KEYS)  # fmt: skip
 
@@ -205,9 +208,9 @@ def _with_user(
     joined = solid(joined.with_columns(threshold=pl.lit(float(settings.threshold_a))))
     known = fresh(USER_AGE_MIN) & pl.col("rem_slots_a").is_not_null()
     used = 1 - pl.col("rem_slots_a") / pl.col("threshold")
-    return joined.with_columns(used_fraction=pl.when(known).then(used).otherwise(HALF)).drop(
-        "timestamp"
-    )
+    return joined.with_columns(
+        used_fraction=pl.when(known).then(used).otherwise(HALF), user_known=known
+    ).drop("timestamp")
 
 
 def _with_quota(frame: pl.DataFrame, quota: pl.DataFrame) -> pl.DataFrame:

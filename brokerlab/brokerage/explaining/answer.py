@@ -12,6 +12,9 @@ from brokerlab.brokerage.words import worded
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig import keys as catalogue
 
+BARE = ("", "ratio", "factor", "weight")
+"""Units of the catalogue that say nothing behind a number."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -35,7 +38,8 @@ class Setting:
         if self.value is None:
             return f"gdpconfig {self.key}"
         default = " by default" if self.is_default else ""
-        return f"{self.key} is {worded(self.value)} {self.unit}".strip() + default
+        unit = "" if self.unit in BARE else f" {self.unit}"
+        return f"{self.key} is {worded(self.value)}{unit}{default}"
 
 
 @dataclass(frozen=True)

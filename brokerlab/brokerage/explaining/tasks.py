@@ -8,6 +8,7 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.explaining.answer import TaskExplanation
+from brokerlab.brokerage.explaining.held import until
 from brokerlab.brokerage.explaining.nuclei import ENDED as NUCLEUS_ENDED
 from brokerlab.brokerage.explaining.queues import ENDED as QUEUE_ENDED
 from brokerlab.brokerage.explaining.selection import Subject, subject
@@ -58,12 +59,8 @@ def _head(decisions: AnyDecisions, who: Subject, seen: View) -> str:
         few = "" if len(names) <= 1 else f", the best are {listed(names, most=3)}"
         n = counted(row["n_candidates"], "queue")
         return f"{who.text} may go to {n} of {number(row['n_queues'])}{few if len(names) > 1 else ': ' + names[0] if names else ''}."
-    until = (
-        f" It is tried again from {row['pending_until']:%Y-%m-%d %H:%M} on."
-        if row["pending_until"]
-        else ""
-    )
-    return f"{who.text} finds no place: {_ending(decisions, who)}{_stage(row)}.{until}"
+    sentences = [f"{who.text} finds no place: {_ending(decisions, who)}{_stage(row)}."]
+    return " ".join(sentences + until(row["pending_until"]))
 
 
 def _ending(decisions: AnyDecisions, who: Subject) -> str:
@@ -93,7 +90,8 @@ def _removed(table: pl.DataFrame, looked_at: int, seen: View) -> list[str]:
     one, several = ("queue", "queues") if seen.place == "panda_queue" else ("nucleus", "nuclei")
     if not looked_at:
         return [f"No {one} was looked at."]
-    left = f"{number(seen.pairs['check'].null_count())} are left"
+    n_left = seen.pairs["check"].null_count()
+    left = f"{number(n_left)} {'is' if n_left == 1 else 'are'} left"
     if not table.height:
         return [f"No check removed any of {counted(looked_at, one, several)}."]
     lines = [

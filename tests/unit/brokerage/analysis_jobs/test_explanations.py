@@ -16,13 +16,14 @@ from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, 
 from brokerlab.brokerage.analysis_jobs.held import throttle_reasons
 from brokerlab.brokerage.analysis_jobs.late import late_reasons, mark_reasons, place_of
 from brokerlab.brokerage.analysis_jobs.ranking import LATE_CHECKS, MARKS
-from brokerlab.brokerage.analysis_jobs.throttle import OUTCOMES
+from brokerlab.brokerage.analysis_jobs.throttle import NO_TARGET_PCT, OUTCOMES
 from brokerlab.brokerage.analysis_jobs.what_if import Trial
 from brokerlab.brokerage.explaining.pair import Pair
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import filled
 from brokerlab.errors import ConfigError, DataError
 from brokerlab.gdpconfig import Config
+from brokerlab.lifecycle.classes.share_usage import LARGEST
 from tests.brokerage_toys import World as ProductionWorld
 from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, World
 from tests.unit.brokerage.analysis_jobs.worlds import random_world
@@ -139,6 +140,37 @@ def test_the_class_of_the_task_holds_it_back(cls: int, usage: float, told: str) 
     made.add("gshare_usage", gshare=SHARE, usage_perc=usage)
     made.add("user_eval", user="alice", rem_slots_a=100.0)
     assert told in ask(made, "A").sentences[0]
+
+
+@pytest.mark.parametrize(
+    ("cls", "usage", "known", "told"),
+    [
+        (-1, LARGEST, True, "a target of 0 then (nothing runs, or it is due nothing), so any usage is too much;"),
+        (1, LARGEST, True, "too much, and the running slots of alice fill 90 % of the threshold; tasks"),
+        (1, LARGEST, False, "too much, and nothing is known of the slots of alice, which counts as 50 %"),
+        (1, 3.0, False, "300 % of its target and nothing is known of the slots of alice, which counts as 50 % of the"),
+    ],
+)  # fmt: skip
+def test_numbers_that_stand_for_something_else_are_not_told_as_numbers(
+    cls: int, usage: float, told: str, *, known: bool
+) -> None:
+    made = World().queue("A").add("task_class", jeditaskid=1, **{"class": cls})
+    made.add("gshare_usage", gshare=SHARE, usage_perc=usage)
+    if known:
+        made.add("user_eval", user="alice", rem_slots_a=100.0)
+    answer = ask(made, "A").sentences[0]
+    assert told in answer
+    assert "99,999" not in answer
+    assert NO_TARGET_PCT == 100 * LARGEST
+
+
+def test_what_a_task_does_not_name_is_not_told_as_unknown() -> None:
+    gpu = ask(World().queue("A", catchall="gpu"), "A").sentences[0]
+    assert "it is a GPU queue, and the task names no platform" in gpu
+    made = World(architecture="x86_64-el9-gcc13-opt").queue("A", releases=[])
+    assert "architecture x86_64-el9-gcc13-opt, release none, container none" in ask(made, "A").text
+    one = World().queue("A").queue("B", maxrss=1.0).decided()
+    assert "Of 2 queues, 1 is left:" in explain_task(one, jeditaskid=1).text
 
 
 def test_quotas_and_input_end_a_task_too() -> None:
