@@ -35,7 +35,7 @@ def prepared(
     ]
     result = {}
     for name, contract in contracts.items():
-        frame = _polars(tables[name]) if name in tables else contract.create_empty()
+        frame = _polars(tables[name]) if name in tables else pl.DataFrame()
         result[name], wrong = _conform(name, frame, contract)
         problems += wrong
     if problems:

@@ -22,7 +22,7 @@ from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.production_jobs.decide import in_parts
 from brokerlab.brokerage.production_jobs.evaluation import evaluated
-from brokerlab.brokerage.production_jobs.pairs import Facts, ToEngine, looked_up, matched
+from brokerlab.brokerage.production_jobs.pairs import Facts, ToEngine, looked_up
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
@@ -68,8 +68,6 @@ def decide(
     checks = queue_checks(rules, world.settings)
 
     def evaluate(facts: Facts, loop: int) -> pl.DataFrame:  # noqa: ARG001
-        if not facts.tasks.height:  # most often there is nothing for the second loop
-            return matched(facts).with_columns(failed=pl.lit(0, pl.Int64))
         return evaluated(facts, checks, into)
 
     return decided(world, checks, evaluate)
@@ -118,6 +116,8 @@ def loops(
     first = loop(1, tasks.filter(~suppressed).select("t"))
     lost = tasks.filter(~suppressed & pl.col("t_second")).join(first.left(), on="t", how="anti")
     others = pl.concat([tasks.filter(suppressed).select("t"), lost.select("t")])
+    if not others.height:  # most often
+        return first, Loop(2, first.pairs.clear(), first.late.clear())
     return first, loop(2, others)
 
 

@@ -210,6 +210,8 @@ def _with_missing(side: Side, rows: pl.DataFrame, names: Sequence[str]) -> pl.Da
     """Return facts of a side and, as the last row, what holds where there is no row."""
     kept = rows.select(names)
     last = pl.DataFrame({name: [side.missing[name]] for name in names}, schema=kept.schema)
+    if not kept.height:  # often: most tables are about few tasks
+        return last
     filled = [
         pl.col(name).fill_null(side.missing[name])
         for name in names
