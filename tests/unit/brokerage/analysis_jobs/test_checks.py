@@ -9,42 +9,46 @@ import pytest
 from brokerlab.brokerage.analysis_jobs import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.rules import SWITCHES
 from brokerlab.units import GB, MB
-from tests.unit.brokerage.analysis_jobs.toys import AT, World
+from tests.unit.brokerage.analysis_jobs.toys import AT, World, checks_of
 
 Row = dict[str, Any]
 
 
-@pytest.mark.parametrize(
-    ("check", "task", "queue"),
-    [
-        ("status", {}, {"status": "brokeroff"}),
-        ("status", {}, {"status": "paused"}),
-        ("zeroshare", {}, {"fairsharepolicy": "type=any:0%"}),
-        ("max_io_intensity", {"iointensity": 501.0}, {"max_io_intensity": 500.0}),
-        ("cpucore", {"corecount": 8}, {"corecount": 1}),
-        ("cpucore", {}, {"corecount": 8}),
-        ("max_cpucore", {"corecount": 8, "maxcorecount": 4}, {"corecount": 8}),
-        ("architecture", {"architecture": None}, {"catchall": "gpu"}),
-        ("cache", {"architecture": "#x86_64"}, {}),
-        ("lowmemory", {"ramcount": 2001, "baseramcount": 223}, {"maxrss": 2000.0}),
-        ("highmemory", {}, {"minrss": 1801.0}),
-        ("remoteio", {"allowinputlan": "only"}, {}),
-        ("disk", {"atom_size": 10 * MB}, {"maxwdir": 10.0}),
-        ("storage", {}, {"e_space_usable": 200.0}),
-        ("blacklist", {}, {"e_read_lan": "OFF"}),
-        ("blacklist", {}, {"e_write_wan": "TEST"}),
-        ("shortwalltime", {}, {"maxtime": 99}),
-        ("longwalltime", {}, {"mintime": 101}),
-        ("scout_walltime", {"chunk_usescout": True}, {"maxtime": 86399}),
-        ("min_walltime", {"cputime": None}, {"maxtime": 86399}),
-        ("nopilot", {}, {}),
-        ("excluded", {"excludedsite": ["B*"], "limitedsites": True}, {}),
-        ("notincluded", {"includedsite": ["GOOD"], "limitedsites": True}, {}),
-        ("cloudmismatch", {"cloud": "DE"}, {"cloud": "FR"}),
-        ("nonpreassigned", {"site": "GOOD"}, {}),
-    ],
-)  # fmt: skip
-def test_a_check_of_one_queue(check: str, task: Row, queue: Row) -> None:
+SOFTWARE = (
+    '{"cmtconfigs": [], "containers": ["any"], "cvmfs": ["any"], "tags": [],'
+    ' "architectures": [{"type": "cpu", "arch": ["x86_64"]}]}'
+)
+OF_ONE_QUEUE: tuple[tuple[str, Row, Row], ...] = (
+    ("status", {}, {"status": "brokeroff"}),
+    ("status", {}, {"status": "paused"}),
+    ("zeroshare", {}, {"fairsharepolicy": "type=any:0%"}),
+    ("max_io_intensity", {"iointensity": 501.0}, {"max_io_intensity": 500.0}),
+    ("cpucore", {"corecount": 8}, {"corecount": 1}),
+    ("cpucore", {}, {"corecount": 8}),
+    ("max_cpucore", {"corecount": 8, "maxcorecount": 4}, {"corecount": 8}),
+    ("architecture", {"architecture": None}, {"catchall": "gpu"}),
+    ("cache", {"architecture": "#x86_64"}, {}),
+    ("lowmemory", {"ramcount": 2001, "baseramcount": 223}, {"maxrss": 2000.0}),
+    ("highmemory", {}, {"minrss": 1801.0}),
+    ("remoteio", {"allowinputlan": "only"}, {}),
+    ("disk", {"atom_size": 10 * MB}, {"maxwdir": 10.0}),
+    ("storage", {}, {"e_space_usable": 200.0}),
+    ("blacklist", {}, {"e_read_lan": "OFF"}),
+    ("blacklist", {}, {"e_write_wan": "TEST"}),
+    ("shortwalltime", {}, {"maxtime": 99}),
+    ("longwalltime", {}, {"mintime": 101}),
+    ("scout_walltime", {"chunk_usescout": True}, {"maxtime": 86399}),
+    ("min_walltime", {"cputime": None}, {"maxtime": 86399}),
+    ("nopilot", {}, {}),
+    ("excluded", {"excludedsite": ["*BAD"], "limitedsites": True}, {}),
+    ("notincluded", {"includedsite": ["GOOD"], "limitedsites": True}, {}),
+    ("cloudmismatch", {"cloud": "DE"}, {"cloud": "FR"}),
+    ("nonpreassigned", {"site": "GOOD"}, {}),
+)
+"""Check, task, what queue BAD has."""
+
+
+def of_one_queue(check: str, task: Row, queue: Row) -> World:
     world = World(**task).queue("BAD", **queue)
     if check == "nopilot":
         world.rows["site_activity"].clear()
@@ -55,34 +59,40 @@ def test_a_check_of_one_queue(check: str, task: Row, queue: Row) -> None:
     if check == "cache":
         world.add("sw_tags", panda_queue="GOOD", data=SOFTWARE)
         fits |= {"releases": ["AUTO"]}
-    found = world.queue("GOOD", **fits).checks()
-    assert found["BAD"] == check
-    assert found["GOOD"] is None
+    return world.queue("GOOD", **fits)
 
 
-SOFTWARE = (
-    '{"cmtconfigs": [], "containers": ["any"], "cvmfs": ["any"], "tags": [],'
-    ' "architectures": [{"type": "cpu", "arch": ["x86_64"]}]}'
+@pytest.fixture(scope="module")
+def decided() -> list[dict[str, Any]]:
+    return checks_of([of_one_queue(*case) for case in OF_ONE_QUEUE])
+
+
+@pytest.mark.parametrize("number", range(len(OF_ONE_QUEUE)))
+def test_a_check_of_one_queue(number: int, decided: list[dict[str, Any]]) -> None:
+    assert decided[number] == {"BAD": OF_ONE_QUEUE[number][0], "GOOD": None}
+
+
+def test_worlds_decided_at_once_are_decided_as_alone() -> None:
+    worlds = [of_one_queue(*case) for case in OF_ONE_QUEUE[-4:]]
+    assert checks_of(worlds) == [world.checks() for world in worlds]
+
+
+RULE_SETS: tuple[tuple[Row, Row, str | None, str | None], ...] = (
+    ({}, {"status": "paused"}, "status", None),
+    ({"baseramcount": 300}, {"maxrss": 2000.0}, "lowmemory", None),
+    ({"atom_size": 10 * MB}, {"maxwdir": 10.0}, "disk", None),
+    ({}, {"e_space_usable": 200.0}, "storage", None),
+    ({"architecture": "x86_64-el9-gcc13-opt"}, {}, None, "cache"),
+    ({"chunk_usescout": True}, {"maxtime": 86399, "corepower": 20.0}, "scout_walltime", None),
 )
+"""Task, queue, check by the document, by production."""
 
 
-@pytest.mark.parametrize(
-    ("task", "queue", "document", "production"),
-    [
-        ({}, {"status": "paused"}, "status", None),
-        ({"baseramcount": 300}, {"maxrss": 2000.0}, "lowmemory", None),
-        ({"atom_size": 10 * MB}, {"maxwdir": 10.0}, "disk", None),
-        ({}, {"e_space_usable": 200.0}, "storage", None),
-        ({"architecture": "x86_64-el9-gcc13-opt"}, {}, None, "cache"),
-        ({"chunk_usescout": True}, {"maxtime": 86399, "corepower": 20.0}, "scout_walltime", None),
-    ],
-)
-def test_where_the_rule_sets_differ(
-    task: Row, queue: Row, document: str | None, production: str | None
-) -> None:
-    world = World(**task).queue("Q", **queue)
-    assert world.checks("document") == {"Q": document}
-    assert world.checks("production") == {"Q": production}
+@pytest.mark.parametrize("rules", ["document", "production"])
+def test_where_the_rule_sets_differ(rules: str) -> None:
+    found = checks_of([World(**task).queue("Q", **queue) for task, queue, *_ in RULE_SETS], rules)
+    place = 2 if rules == "document" else 3
+    assert found == [{"Q": case[place]} for case in RULE_SETS]
 
 
 def test_one_closed_job_skips_in_production_only() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.brokerage.analysis_jobs.toys import World
+from tests.unit.brokerage.analysis_jobs.toys import World, checks_of
 
 Row = dict[str, Any]
 
@@ -53,20 +53,20 @@ def test_exactly_at_the_limit(number: int, decided: dict[tuple[int, str], str | 
     assert decided[number, f"F{number}"] == AT_THE_LIMIT[number][0]
 
 
-@pytest.mark.parametrize(("diskio", "usage", "check"), [(800.0, 101.0, None), (801.0, 100.0, None), (801.0, 101.0, "diskio"), (0.0, 900.0, None), (None, 900.0, None), (900.0, None, None)])  # fmt: skip
-def test_disk_traffic_has_to_be_over_the_limit_on_both_sides(
-    diskio: float | None, usage: float | None, check: str | None
-) -> None:
+def test_disk_traffic_has_to_be_over_the_limit_on_both_sides() -> None:
     """The task's traffic is divided by the 8 cores, the limit of the queue is 100 kB/s per core."""
-    world = World(corecount=8, diskio=diskio).queue("Q", corecount=8, maxdiskio=100.0)
-    world.add("diskio_usage", computingsite="Q", diskio_per_core=usage)
-    assert world.checks()["Q"] == check
+    cases = {(800.0, 101.0): None, (801.0, 100.0): None, (801.0, 101.0): "diskio", (0.0, 900.0): None, (None, 900.0): None, (900.0, None): None}  # fmt: skip
+    worlds = []
+    for diskio, usage in cases:
+        world = World(corecount=8, diskio=diskio).queue("Q", corecount=8, maxdiskio=100.0)
+        worlds.append(world.add("diskio_usage", computingsite="Q", diskio_per_core=usage))
+    assert checks_of(worlds) == [{"Q": check} for check in cases.values()]
 
 
 @pytest.mark.parametrize("rules", ["document", "production"])
 def test_offline_stays_out_also_where_preassigned(rules: str) -> None:
-    assert World(site="Q").queue("Q", status="offline").checks(rules)["Q"] == "status"
-    assert World(site="Q").queue("Q", status="brokeroff").checks(rules)["Q"] is None
+    worlds = [World(site="Q").queue("Q", status=status) for status in ("offline", "brokeroff")]
+    assert checks_of(worlds, rules) == [{"Q": "status"}, {"Q": None}]
 
 
 def test_a_preassigned_queue_lifts_the_status_of_no_other() -> None:
@@ -74,12 +74,17 @@ def test_a_preassigned_queue_lifts_the_status_of_no_other() -> None:
     assert world.checks() == {"P": "status", "Q": None}
 
 
-@pytest.mark.parametrize(("kind", "catchall", "there"), [("analysis", None, True), ("unified", None, True), ("production", None, False), (None, None, False), ("production", "grandly_unified", True)])  # fmt: skip
-def test_preliminary_candidates(kind: str | None, catchall: str | None, *, there: bool) -> None:
-    world = World().queue("GOOD").queue("Q", type=kind, catchall=catchall)
-    assert ("Q" in world.checks()) is there
-    assigned = World(site="Q").queue("GOOD").queue("Q", type=kind, catchall=catchall)
-    assert assigned.checks()["Q"] is None
+def test_preliminary_candidates() -> None:
+    kinds = [("analysis", None), ("unified", None), ("production", None), (None, None), ("production", "grandly_unified")]  # fmt: skip
+    there = [True, True, False, False, True]
+    worlds = [
+        World(site=site).queue("GOOD").queue("Q", type=kind, catchall=catchall)
+        for site in (None, "Q")
+        for kind, catchall in kinds
+    ]
+    found = checks_of(worlds)
+    assert ["Q" in checks for checks in found[:5]] == there
+    assert [checks["Q"] for checks in found[5:]] == [None] * 5
 
 
 def test_an_unknown_site_that_is_no_endpoint_is_ignored() -> None:
@@ -94,25 +99,30 @@ def test_patterns_of_lists(pattern: str, *, names: bool) -> None:
 
 
 def test_pilots_of_test_tasks_do_not_matter() -> None:
-    for label, check in (("user", "nopilot"), ("test", None)):
-        world = World(prodsourcelabel=label).queue("Q")
+    worlds = [World(prodsourcelabel=label).queue("Q") for label in ("user", "test")]
+    for world in worlds:
         world.rows["site_activity"] = [{"computingsite": "Q", "getjob": 0, "updatejob": 0}]
-        assert world.checks()["Q"] == check
+    assert checks_of(worlds) == [{"Q": "nopilot"}, {"Q": None}]
 
 
 def test_cap_of_a_resource_type_lets_equality_pass() -> None:
-    for waiting, check in ((40, None), (41, "cap_rt")):
-        world = World().queue("Q").jobs("Q", "running", 20).jobs("Q", "activated", waiting)
-        assert world.checks()["Q"] == check
+    worlds = [
+        World().queue("Q").jobs("Q", "running", 20).jobs("Q", "activated", waiting)
+        for waiting in (40, 41)
+    ]
+    assert checks_of(worlds) == [{"Q": None}, {"Q": "cap_rt"}]
 
 
-@pytest.mark.parametrize(("waiting", "running", "check"), [(20, 0, None), (21, 0, "overloaded"), (36, 30, None), (37, 30, "overloaded")])  # fmt: skip
-def test_overload_is_strict(waiting: int, running: int, check: str | None) -> None:
+def test_overload_is_strict() -> None:
     """One job waits per running one over all queues (grand = 1 with the other queue); the factor is 1.2."""
-    world = World().queue("Q").queue("R")
-    world.jobs("Q", "running", running).jobs("Q", "activated", waiting)
-    world.jobs("R", "running", 1000 + waiting - running).jobs("R", "activated", 1000)
-    assert world.checks()["Q"] == check
+    cases = {(20, 0): None, (21, 0): "overloaded", (36, 30): None, (37, 30): "overloaded"}
+    worlds = []
+    for waiting, running in cases:
+        world = World().queue("Q").queue("R")
+        world.jobs("Q", "running", running).jobs("Q", "activated", waiting)
+        world.jobs("R", "running", 1000 + waiting - running).jobs("R", "activated", 1000)
+        worlds.append(world)
+    assert [checks["Q"] for checks in checks_of(worlds)] == list(cases.values())
 
 
 def test_merge_chunks_are_not_overloaded_nor_marked() -> None:
@@ -129,14 +139,15 @@ def test_merge_memory_is_at_least_2000() -> None:
     assert world.checks()["Q"] is None
 
 
-@pytest.mark.parametrize(("bad", "finished", "check"), [(4, 0, None), (5, 0, "badsite"), (9, 5, None), (10, 5, "badsite")])  # fmt: skip
-def test_bad_jobs_have_to_stay_below_the_larger_limit(
-    bad: int, finished: int, check: str | None
-) -> None:
-    world = World().queue("Q")
-    for status, number in (("failed", bad - 1), ("closed", 1), ("finished", finished)):
-        world.add("failure_counts", computingsite="Q", jobstatus=status, njobs=number)
-    assert world.checks()["Q"] == check
+def test_bad_jobs_have_to_stay_below_the_larger_limit() -> None:
+    cases = {(4, 0): None, (5, 0): "badsite", (9, 5): None, (10, 5): "badsite"}
+    worlds = []
+    for bad, finished in cases:
+        world = World().queue("Q")
+        for status, number in (("failed", bad - 1), ("closed", 1), ("finished", finished)):
+            world.add("failure_counts", jeditaskid=1, computingsite="Q", jobstatus=status, njobs=number)  # fmt: skip
+        worlds.append(world)
+    assert checks_of(worlds) == [{"Q": check} for check in cases.values()]
 
 
 def test_a_local_quota_closes_its_endpoint() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
+from brokerlab.brokerage.analysis_jobs.contracts import TABLES
 from brokerlab.gdpconfig import Config
 
 Row = dict[str, Any]
@@ -64,3 +66,41 @@ class World:
         """Return why each queue was skipped; null for candidates."""
         rows = self.decided(rules, **settings).queues.select("panda_queue", "check").rows()
         return {name: None if check is None else str(check) for name, check in rows}
+
+
+APART = 1000
+"""Between the ids of tasks of two worlds."""
+NAMES = ("panda_queue", "unified_name", "computingsite", "ddm_endpoint_name", "site")
+LISTS = ("includedsite", "excludedsite", "endpoints_over_local_quota")
+
+
+def checks_of(
+    worlds: Sequence[World], rules: str | AnalysisRules = "document"
+) -> list[dict[str, Any]]:
+    """Return :meth:`World.checks` of many worlds, decided at once: an instant, names and tasks of its own for each."""
+    together = World()
+    together.rows.clear()
+    for number, world in enumerate(worlds):
+        for table, rows in world.rows.items():
+            for row in rows:
+                together.add(table, **_in_world(number, table, row))
+    found: list[dict[str, Any]] = [{} for _ in worlds]
+    rows = together.decided(rules).queues.select("snapshot", "panda_queue", "check").rows()
+    for number, name, check in rows:
+        found[number][name.split(".", 1)[1]] = None if check is None else str(check)
+    return found
+
+
+def _in_world(number: int, table: str, row: Row) -> Row:
+    """Return a row as one of a world among others."""
+
+    def own(name: Any) -> Any:
+        return name if name in (None, "", "AUTO") or "*" in name else f"w{number}.{name}"
+
+    moved = {name: own(row[name]) for name in NAMES if name in row}
+    moved |= {name: [own(one) for one in row[name]] for name in LISTS if row.get(name)}
+    if "snapshot" in TABLES[table].columns():
+        moved["snapshot"] = number
+    if "jeditaskid" in row:
+        moved["jeditaskid"] = row["jeditaskid"] + APART * number
+    return row | moved
