@@ -147,7 +147,7 @@ def queues(study: Study) -> Verdict:
     shifting = study.n_queues - sum(counts.values())
     sentence = (
         f"{counts['hi']} queues are usually hi, {counts['mid']} mid, {counts['lo']} lo, {counts[NONE]} without class, "
-        f"{shifting} are nothing for more than half of the time. A queue changes class {_rate(study)} times a day and is in its commonest "
+        f"{shifting} are in no one of these for more than half of the time. A queue changes class {_rate(study)} times a day and is in its commonest "
         f"class at {of(over, 'in_modal')} of the instants; {of(over, 'jump')} of the changes jump between hi and lo."
     )
     return Verdict(kind="finding", subject="Queues", sentence=thin(sentence))
@@ -183,7 +183,7 @@ def _cut(study: Study) -> str:
     if not share_of(binding, "cut_lo"):  # the upper one is at least as often
         return ""
     low = (
-        f" and the lower one at {of(binding, 'cut_hi')}, when every queue below is quick enough for hi"
+        f"; the lower one is at {of(binding, 'cut_hi')}, when every queue below is quick enough for hi"
         if share_of(binding, "cut_hi")
         else ""
     )
@@ -324,12 +324,12 @@ def shares(study: Study) -> Verdict:
         )
     ordered = known.sort("share", "gshare", descending=[True, False]).to_dicts()
     told = [
-        f"{row['gshare']} ({percent(row['share'], row['lo'], row['hi'])})"
-        for row in (ordered[0], ordered[-1])
+        f"{row['gshare']} runs {word}, at {percent(row['share'], row['lo'], row['hi'])} of its target"
+        for word, row in (("most", ordered[0]), ("least", ordered[-1]))
     ]
     sure = known.filter((pl.col("lo") > 1) | (pl.col("hi") < 1)).height
     sentence = (
-        f"In per cent of its target, {told[0]} runs most and {told[1]} least; {sure} of {known.height} leaf shares are off target by more "
+        f"{'; '.join(told)}. {sure} of {known.height} leaf shares are off target by more "
         "than their interval."
     )
     return Verdict(kind="finding", subject="Shares", sentence=thin(sentence))
