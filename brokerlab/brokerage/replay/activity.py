@@ -170,12 +170,13 @@ def worker_stats(frame: Any, clock: Clock, *, seen_within_s: int | None = None) 
         clock: The instants.
         seen_within_s: Rows whose ``lastupdate`` was this old when they were recorded do not count [s].
     """
-    columns, seen = _WORKERS, None
-    if seen_within_s is not None:
-        columns = {**_WORKERS, "lastupdate": TIME}
-        late = nw.col("lastupdate") + nw.lit(timedelta(seconds=seen_within_s)) <= nw.col("ts")
-        seen = nw.col("ts").is_null() | nw.col("lastupdate").is_null() | ~late
-    held = as_of(frame, "worker_stats", columns, clock, entity=["computingsite"], where=seen)
+    columns = {**_WORKERS, "lastupdate": TIME}
+    held = as_of(frame, "worker_stats", columns, clock, entity=["computingsite"])
+    if (
+        seen_within_s is not None
+    ):  # afterwards: what was recorded last holds, though it be too old to count
+        late = pl.col("lastupdate") + timedelta(seconds=seen_within_s) <= pl.col("ts")
+        held = held.filter(~late.fill_null(value=False))
     keys = [name for name in ("snapshot",) if name in held.columns]
     named = held.rename({"computingsite": "panda_queue", "resourcetype": "resource_type"})
     keys += ["panda_queue", "resource_type", "status"]

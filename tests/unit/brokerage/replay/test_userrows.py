@@ -152,3 +152,20 @@ def test_workers_not_seen_for_an_hour_do_not_count() -> None:
     assert every["n_workers"].to_list() == [1, 2, 3, 4]
     late = activity.worker_stats(rows, clock, seen_within_s=3600)
     assert late["panda_queue"].to_list() == ["A", "C", "D"]
+
+
+def test_what_is_too_old_to_count_does_not_bring_back_what_was_before() -> None:
+    """At +120 min the queue's workers were last seen at +10: nobody is there, not those recorded at 0."""
+    rows = pl.DataFrame(
+        {
+            "computingsite": ["A", "A"],
+            "resourcetype": ["SCORE", "SCORE"],
+            "status": ["running", "running"],
+            "n_workers": [7, 9],
+            "lastupdate": [at(0), at(10)],
+            "ts": [at(0), at(120)],
+        }
+    )
+    clock = Clock.of(instants_of(60, 130))
+    found = activity.worker_stats(rows, clock, seen_within_s=3600)
+    assert found.select("snapshot", "n_workers").rows() == [(0, 7)]
