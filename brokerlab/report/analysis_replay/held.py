@@ -7,6 +7,7 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.throttle import (
     LIMITED_SHARE,
+    NO_TARGET_PCT,
     USAGE_A,
     USAGE_B,
     USAGE_C,
@@ -95,7 +96,7 @@ def margins(decisions: AnalysisDecisions) -> pl.DataFrame:
 
     Returns:
         One row per rule T1 to T7, in order: ``rule``, ``limited`` (brokerages for which the limit exists and the number
-        is known), ``median`` and ``largest`` of the number over its limit [1]; null where there is none.
+        is known; no target of 0), ``median`` and ``largest`` of the number over its limit [1]; null where there is none.
     """
     frame = decisions.world.throttle.join(
         decisions.world.tables["tasks"].select(
@@ -105,6 +106,7 @@ def margins(decisions: AnalysisDecisions) -> pl.DataFrame:
     )  # fmt: skip
     mine = pl.col("gshare") == LIMITED_SHARE
     usage, one = pl.col("usage_pct"), pl.col("class")
+    usage = pl.when(usage < NO_TARGET_PCT).then(usage)  # no part of a target of 0
     ratios = {
         "cap_running_jobs": pl.col("nrunjobs") / pl.col("cap_jobs"),
         "cap_queued_jobs": pl.col("nqueuedjobs") / (2 * pl.col("cap_jobs")),

@@ -116,6 +116,13 @@ def test_how_near_the_limits_are(crowd):
     assert rows["cap_running_cores"]["largest"] is None
 
 
+def test_a_target_of_nothing_has_no_parts():
+    world = World().queue("A").add("task_class", jeditaskid=1, **{"class": -1})
+    found = decided(world.add("gshare_usage", gshare=SHARE, usage_perc=999_999.0))
+    assert found.tasks["throttle"].to_list() == ["gshare_class_c"]
+    assert held.margins(found)["limited"].to_list() == [0] * 7
+
+
 def test_intervals_may_be_over_users():
     frame = pl.DataFrame({"user": ["a", "a", "b"], "hit": [1, 0, 1], "all": [1, 1, 1]})
     row = shares(frame, ["hit"], "all", unit=USER, **DICE).row(0, named=True)
