@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy import stats
 
+from brokerlab.calibrate.simulate.distances import Steps
 from brokerlab.calibrate.simulate.inputs import Inputs
 from brokerlab.calibrate.simulate.options import QueueRules
 from brokerlab.calibrate.simulate.queues import run
 from brokerlab.calibrate.simulate.summaries import RANKS, waiting_quantiles
 from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.numerics import FloatArray
 
 _HOUR = 3600.0
 
@@ -31,7 +30,9 @@ class Limits:
         relative: ... or this part of the mean wait seen there, whichever is more.
         ks: Kolmogorov-Smirnov distance of the waiting times at a queue.
         delay_h: Mean start-up delay of a queue [h]. Delays are fitted: where they are long, they and not the slots make the
-            waits, which then agree whatever the simulation does, and say nothing about another load.
+            waits, whose distribution then agrees whatever the simulation does, and says nothing about another load.
+        correlation: Spearman's, of the waits of the same jobs on both sides, at least; asked where the mean wait seen is
+            above ``wasserstein_h``. It tells whether the jobs wait when they waited, which a distribution does not.
         utilisation: Difference of the used part of a queue's slots in the period.
         kills: Difference of the killed part of a queue's jobs.
         least_jobs: Queues with fewer jobs are not judged.
@@ -41,7 +42,8 @@ class Limits:
     wasserstein_h: float = 0.5
     relative: float = 0.25
     ks: float = 0.25
-    delay_h: float = 1.0
+    delay_h: float = 0.25
+    correlation: float = 0.3
     utilisation: float = 0.05
     kills: float = 0.01
     least_jobs: int = 50
@@ -66,9 +68,9 @@ class Validation:
         passed_share: Part of the jobs of judged queues that are at queues within all limits.
         queues: One row per queue, sorted: ``panda_queue``, ``n_jobs``, ``mean_observed_h``, ``mean_simulated_h`` (waiting),
             ``wasserstein_h`` with ``wasserstein_low_h`` and ``wasserstein_high_h`` (95 %, bootstrap over tasks), ``ks``,
-            ``mean_delay_h`` (fitted start-up), ``utilisation_observed``, ``utilisation_simulated``, ``kills_observed``, ``kills_simulated`` (parts of the
+            ``correlation`` (Spearman, null where one side is constant), ``mean_delay_h`` (fitted start-up), ``utilisation_observed``, ``utilisation_simulated``, ``kills_observed``, ``kills_simulated`` (parts of the
             jobs), ``judged``, ``fails`` (what is beyond
-            its limit: waiting, shape (ks), unexplained (delays), utilisation, kills; comma list; empty where none or not judged).
+            its limit: waiting, shape (ks), timing (correlation), unexplained (delays), utilisation, kills; comma list; empty where none or not judged).
         shares: The same distances by ``gshare``, for reading, not for the verdict.
         quantiles: ``computingsite``, ``gshare``, ``n``, ``rank``, ``observed_s``, ``simulated_s``.
         limits: What it was held to.
@@ -196,37 +198,27 @@ def _distances(both: pl.DataFrame, by: str, repeats: int, seed: int) -> pl.DataF
     for (name,), part in both.sort(by, "pandaid").group_by([by], maintain_order=True):
         observed = part["observed_s"].to_numpy() / _HOUR
         simulated = part["simulated_s"].to_numpy() / _HOUR
-        low, high = _interval(observed, simulated, part["task"], repeats, seed)
+        task = part["task"].rank("dense").to_numpy().astype(np.int64) - 1
+        steps = Steps.of(observed, simulated, task)
+        low, high = steps.interval(repeats, seed)
         rows.append(
             {
                 by: name,
                 "n_jobs": part.height,
                 "mean_observed_h": float(observed.mean()),
                 "mean_simulated_h": float(simulated.mean()),
-                "wasserstein_h": float(stats.wasserstein_distance(observed, simulated)),
+                "wasserstein_h": steps.wasserstein(np.ones(task.max() + 1, np.int64)),
                 "wasserstein_low_h": low,
                 "wasserstein_high_h": high,
-                "ks": float(stats.ks_2samp(observed, simulated, method="asymp").statistic),
+                "ks": steps.kolmogorov_smirnov(),
+                "correlation": part.select(
+                    pl.corr("observed_s", "simulated_s", method="spearman").fill_nan(None)
+                ).item(),
                 "kills_observed": float(part["observed_killed"].to_numpy().mean()),
                 "kills_simulated": float(part["simulated_killed"].to_numpy().mean()),
             }
         )
     return pl.DataFrame(rows, infer_schema_length=None)
-
-
-def _interval(
-    observed: FloatArray, simulated: FloatArray, tasks: pl.Series, repeats: int, seed: int
-) -> tuple[float, float]:
-    """Return the 95 % interval of the Wasserstein distance when tasks are drawn again with their jobs."""
-    number = tasks.rank("dense").to_numpy() - 1
-    n_tasks = int(number.max()) + 1
-    rng = np.random.default_rng([seed, n_tasks, len(observed)])
-    found = []
-    for _ in range(repeats):
-        weight = np.bincount(rng.integers(0, n_tasks, n_tasks), minlength=n_tasks)[number]
-        found.append(stats.wasserstein_distance(observed, simulated, weight, weight))
-    low, high = np.percentile(found, [2.5, 97.5])
-    return float(low), float(high)
 
 
 def _used(inputs: Inputs, attempts: pl.DataFrame) -> pl.DataFrame:
@@ -264,6 +256,8 @@ def _judged(queues: pl.DataFrame, limits: Limits) -> pl.DataFrame:
             pl.lit(limits.wasserstein_h), pl.col("mean_observed_h") * limits.relative
         ),
         "shape": pl.col("ks") > limits.ks,
+        "timing": (pl.col("mean_observed_h") > limits.wasserstein_h)
+        & (pl.col("correlation").fill_null(0.0) < limits.correlation),
         "unexplained": pl.col("mean_delay_h") > limits.delay_h,
         "utilisation": (pl.col("utilisation_observed") - pl.col("utilisation_simulated")).abs()
         > limits.utilisation,
