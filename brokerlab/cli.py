@@ -16,6 +16,7 @@ from brokerlab.brokerage import command as brokerage_commands
 from brokerlab.errors import BrokerlabError
 from brokerlab.gdpconfig import command as proposal_commands
 from brokerlab.report.command import report as report_command
+from brokerlab.report.drift import drift as drift_command
 
 P = ParamSpec("P")
 
@@ -75,4 +76,5 @@ for command in (
     proposal_commands.base,
 ):
     proposal.command(command.__name__.strip("_"))(guarded(command))
+proposal.command("drift")(guarded(drift_command))
 app.add_typer(proposal, name="proposal")

@@ -1,0 +1,148 @@
+"""Does an accepted proposal still hold: yes, no beyond doubt, or not to be told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import polars as pl
+import pytest
+
+from brokerlab.calibrate import propose
+from brokerlab.calibrate.drift import Drift, drift, question_of
+from brokerlab.calibrate.percentiles import backtest, choose, prove, split_periods
+from brokerlab.errors import InsufficientDataError
+from brokerlab.gdpconfig import Config
+from brokerlab.gdpconfig.proposal import Evidence, Filed, Proposal, dumps, loads, merge
+from brokerlab.scouts import ScoutRules
+from tests.unit.calibrate import toys
+
+NOW = datetime(2026, 11, 21)
+LATER = timedelta(days=365)
+EVIDENCE = Evidence("why", numbers={"max_exceed": 0.03})
+
+
+@pytest.fixture(scope="module")
+def proposal() -> Proposal:
+    """Made from tasks whose memory spreads by 8 %."""
+    tasks, jobs = toys.tasks(120), toys.quantities(120, 60, seed=7, hours_between=6)
+    periods = split_periods(tasks, jobs)
+    grid = {"ranks": [75, 85, 95], "margins": [10, 20]}
+    early = backtest(jobs, periods.early, toys.queues(), **grid)
+    choice = choose(early, max_exceed=0.03)
+    late = backtest(jobs, periods.late, toys.queues(), detail=[choice.setting], **grid)
+    proof = prove(late, choice.setting, max_exceed=0.03, n_boot=300)
+    verdict = propose(choice, proof, late, periods, Config.empty(), created_at=NOW)
+    assert verdict.kind == "change", verdict.sentence
+    assert verdict.proposal is not None
+    return loads(dumps(verdict.proposal))
+
+
+def later(proposal: Proposal, n_tasks: int = 60, config: Config | None = None, **how: Any) -> Drift:
+    """Score a proposal on tasks a year later."""
+    jobs = toys.quantities(n_tasks, 60, seed=11, **how)
+    tasks = toys.tasks(n_tasks).with_columns(creationdate=pl.col("creationdate") + LATER)
+    applied = config or proposal.applied_to(Config.empty())
+    return drift(proposal, jobs, tasks, toys.queues(), config=applied)
+
+
+def test_it_holds_on_tasks_of_the_same_kind(proposal: Proposal) -> None:
+    found = later(proposal)
+    assert found.status == "holds", found.sentence
+    assert found.sentence.startswith("Holds on 1 January to 1 March 2027, 60 tasks: ")
+    assert "limit 3 %" in found.sentence
+    assert found.effects.height >= 9
+    exceed = found.effects.filter(pl.col("quantity") == "First attempts killed").row(0, named=True)
+    assert exceed["told_lo"] <= exceed["told"] <= exceed["told_hi"] < 0
+    assert exceed["found"] < 0
+    assert json.dumps(found.to_dict())
+
+
+def test_it_does_not_hold_where_jobs_differ_more(proposal: Proposal) -> None:
+    found = later(proposal, spread=0.5)
+    assert found.status == "does_not_hold", found.sentence
+    assert found.sentence.startswith("Does not hold on ")
+    assert found.effects["apart"].any()
+    assert "effects lie apart from what was told: " in found.sentence
+
+
+def test_few_tasks_tell_nothing(proposal: Proposal) -> None:
+    found = later(proposal, 5)
+    assert found.status == "cannot_tell"
+    assert "5 tasks and 10 are needed" in found.sentence
+    assert found.effects["apart"].null_count() == found.effects.height
+
+
+def test_its_own_tasks_are_not_looked_at_again(proposal: Proposal) -> None:
+    jobs, tasks = toys.quantities(60, 60), toys.tasks(60)
+    found = drift(proposal, jobs, tasks, toys.queues(), config=Config.empty())
+    assert (found.status, found.proof) == ("cannot_tell", None)
+    assert "of 60 tasks none was created after the proposal's own data" in found.sentence
+
+
+def made(values: dict[str, Any], **others: Any) -> Proposal:
+    arguments = {"title": "t", "created_at": NOW, "evidence": EVIDENCE, **others}
+    rules = {"rules_digest": ScoutRules().digest} if "rules_digest" not in others else {}
+    return Proposal.to_change(Config.empty(), values, **arguments, **rules)
+
+
+def test_a_keep_is_asked_for_its_limit_only() -> None:
+    key = ["SCOUT_RAMCOUNT_RANK"]
+    rules = ScoutRules().digest
+    limits = {"max_exceed": 0.2}
+    kept = Proposal.to_keep(
+        Config.empty(),
+        key,
+        title="t",
+        created_at=NOW,
+        evidence=replace(EVIDENCE, numbers=limits),
+        rules_digest=rules,
+    )
+    found = later(kept, config=Config.empty())
+    assert found.status == "holds", found.sentence
+    assert "under the setting before" not in found.sentence
+    tight = replace(kept, evidence=EVIDENCE)
+    assert later(tight, config=Config.empty()).status == "does_not_hold"
+
+
+def test_what_the_proposal_leaves_alone_is_as_it_acts() -> None:
+    config = Config.empty().with_values({"SCOUT_RAMCOUNT_MARGIN": 20})
+    asked = question_of(made({"SCOUT_RAMCOUNT_RANK": 90}), config)
+    assert (asked.current, asked.proposed) == ((75, 20), (90, 20))
+    assert (asked.max_exceed, asked.limit_on, asked.since) == (0.03, "point", None)
+
+
+@pytest.mark.parametrize(
+    ("values", "others", "message"),
+    [
+        ({"NQUEUED_SAT_CAP": 200}, {}, "no back-test of an archive alone scores NQUEUED_SAT_CAP"),
+        (
+            {"SCOUT_RAMCOUNT_RANK": 90, "SCOUT_CPUTIME_RANK": 90},
+            {},
+            "SCOUT_CPUTIME_RANK, SCOUT_RAMCOUNT_RANK are of several parameters",
+        ),
+        ({"SCOUT_RAMCOUNT_RANK": 90}, {"evidence": Evidence("w")}, "does not tell its limit"),
+        ({"SCOUT_RAMCOUNT_RANK": 90}, {"rules_digest": "x"}, "not those of this version: x"),
+    ],
+)
+def test_what_cannot_be_scored_again(
+    values: dict[str, Any], others: dict[str, Any], message: str
+) -> None:
+    proposal = made(values, **others)
+    with pytest.raises(InsufficientDataError, match=message):
+        question_of(proposal, Config.empty())
+    found = drift(proposal, pl.DataFrame(), pl.DataFrame(), config=Config.empty())
+    assert found.status == "cannot_tell"
+    assert message in found.sentence
+
+
+def test_of_merged_ones_each_is_asked() -> None:
+    parts = [Filed(key, made({key: 90})) for key in ("SCOUT_RAMCOUNT_RANK", "SCOUT_CPUTIME_RANK")]
+    merged = merge(parts, created_at=NOW)
+    with pytest.raises(InsufficientDataError, match="merged from others: ask of each"):
+        question_of(merged, Config.empty())
+    back = merged.revert(merged.applied_to(Config.empty()), created_at=NOW)
+    with pytest.raises(InsufficientDataError, match="ask of each"):
+        question_of(back, Config.empty())
