@@ -22,6 +22,12 @@ STORY_SHARE = 0.04
 """Most of the jobs that stories may have; in small archives the last ones are left out."""
 PATTERN = {"architecture": "x86_64-(el9|alma9)-gcc13-opt", "container_name": CONTAINERS[0]}
 """A platform that is a pattern, in a container that queues take which have no such platform."""
+ASKED: tuple[dict[str, object], ...] = (
+    {},
+    {"cloud": "C1"},
+    {"allowinputlan": 2, "splitrule": "US=1,NF=1,IL=2"},
+)
+"""What tasks beside piles ask for in turn: nothing, a cloud, to read in place."""
 MEASURED = {"walltime": 1, "walltimeunit": "kSI2kseconds"}
 """A task whose jobs are known to be short."""
 URGENT, CALM = 900, 500
@@ -337,7 +343,9 @@ class _Teller:
         for i in range(6):
             at = begin + (4 + 5 * i) * HOUR
             paths = [Path(steps(at + 30 * j), self._anywhere(j)) for j in range(4)]
-            yield self._story("beside_pile", "user", paths, user=i % 3, data=self._crowded())
+            yield self._story(
+                "beside_pile", "user", paths, user=i % 3, data=self._crowded(), columns=ASKED[i % 3]
+            )
         for i in range(3):
             at = begin + (6 + 7 * i) * HOUR
             own = [Path(steps(at, {"activated": 30 * HOUR}), self.roles["own"])]
