@@ -1,0 +1,80 @@
+"""``brokerlab proposal drift``: a sentence or JSON, and an exit code that a scheduler can act on."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from brokerlab.archive.synthetic import synthesise
+from brokerlab.cli import app
+from brokerlab.gdpconfig import Config
+from brokerlab.gdpconfig.proposal import Effect, Evidence, Proposal, Window, dumps, write
+from brokerlab.report.drift import EXIT_CODES
+from brokerlab.scouts import ScoutRules
+
+NOW = datetime(2026, 2, 20)
+TOLD = Effect("First attempts killed", "share of jobs", 0.9, 0.1, -0.8, -0.81, -0.79, 0.95)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("archives") / "later"
+    synthesise(made, jobs=10_000, days=14, seed=3)
+    return made
+
+
+def proposal(folder: Path, *windows: Window, limit: float = 0.5) -> Path:
+    made = Proposal.to_change(
+        Config.empty(),
+        {"SCOUT_RAMCOUNT_RANK": 99},
+        title="More memory",
+        created_at=NOW,
+        evidence=Evidence("why", (TOLD,), windows, numbers={"max_exceed": limit}),
+        rules_digest=ScoutRules().digest,
+    )
+    file = folder / "proposal.json"
+    write(dumps(made), file, overwrite=True)
+    return file
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["proposal", "drift", *map(str, arguments)])
+
+
+def test_the_answer_is_the_exit_code(folder: Path, tmp_path: Path) -> None:
+    result = run(proposal(tmp_path), "--archive", folder, "--json")
+    found = json.loads(result.stdout)
+    assert result.exit_code == EXIT_CODES[found["status"]]
+    assert found["title"] == "More memory"
+    assert found["effects"][0]["told"] == -0.8
+    assert found["proof"]["n_tasks"] >= 10
+    assert found["effects"][0]["apart"]
+
+
+def test_a_broken_limit_is_told_with_what_lies_apart(folder: Path, tmp_path: Path) -> None:
+    result = run(proposal(tmp_path, limit=0.0), "--archive", folder)
+    assert result.exit_code == 8, result.output
+    sentence, apart = result.stdout.splitlines()
+    assert sentence.startswith("Does not hold on ")
+    assert apart.startswith("  First attempts killed [share of jobs]: told -0.8 (-0.81 to -0.79), ")
+
+
+def test_its_own_data_tell_nothing_more(folder: Path, tmp_path: Path) -> None:
+    window = Window("proof", datetime(2026, 3, 1), datetime(2026, 6, 1))
+    result = run(proposal(tmp_path, window), "--archive", folder)
+    assert result.exit_code == 6
+    assert "none was created after the proposal's own data" in result.stdout
+    result = run(proposal(tmp_path), "--archive", folder, "--start", "2027-01-01")
+    assert result.exit_code == 6
+    assert result.stdout.startswith("Cannot tell: ")
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    assert run(proposal(tmp_path), "--archive", tmp_path / "none").exit_code == 3
+    assert run(tmp_path / "none.json", "--archive", tmp_path).exit_code == 5
+    assert run("--help").exit_code == 0
