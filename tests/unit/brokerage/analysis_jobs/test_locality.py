@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from brokerlab.brokerage.analysis_jobs import AnalysisRules
-from tests.unit.brokerage.analysis_jobs.toys import World
+from tests.unit.brokerage.analysis_jobs.toys import World, decided_of
 
 TRY_FIRST = AnalysisRules(locality_mode="retry")
 
@@ -38,24 +38,28 @@ def chosen(world: World, rules: AnalysisRules = TRY_FIRST) -> set[str]:
     return {name for name, check in rows.rows() if check != "data_locality"}
 
 
-@pytest.mark.parametrize(
-    ("found", "total", "ends"),
-    [(90, 100, None), (89, 100, "input_incomplete"), (900, 1000, None), (899, 1000, "input_incomplete"), (0, 5, "input_incomplete"), (None, 5, "input_incomplete")],
-)  # fmt: skip
-def test_ten_missing_files_or_ninety_percent_count_as_complete(
-    found: int | None, total: int, ends: str | None
-) -> None:
-    world = data(World().queue("A"), D={"A_DISK": (found, total)})
-    assert world.decided().tasks["throttle"].to_list() == [ends]
-    allowed = data(World(allowincompleteinds=True).queue("A"), D={"A_DISK": (found, total)})
-    assert allowed.decided().tasks["throttle"].to_list() == [None]
+def ends(worlds: list[World]) -> list[str | None]:
+    """Return which rule ends each task, all asked at once."""
+    return decided_of(worlds).tasks.sort("snapshot")["throttle"].to_list()
+
+
+def test_ten_missing_files_or_ninety_percent_count_as_complete() -> None:
+    cases = {(90, 100): None, (89, 100): "input_incomplete", (900, 1000): None, (899, 1000): "input_incomplete", (0, 5): "input_incomplete", (None, 5): "input_incomplete"}  # fmt: skip
+    worlds = [
+        data(World(allowincompleteinds=allowed).queue("A"), D={"A_DISK": found})
+        for allowed in (False, True)
+        for found in cases
+    ]
+    assert ends(worlds) == [*cases.values(), *[None] * len(cases)]
 
 
 def test_a_copy_has_to_be_readable_over_lan_or_wan() -> None:
-    copies = {"A_DISK": (1, 1)}
-    for lan, wan, ends in (("OFF", "OFF", "input_incomplete"), ("OFF", "ON", None), (None, "TEST", None)):  # fmt: skip
-        world = data(World().queue("A", e_read_lan=lan, e_read_wan=wan), D=copies)
-        assert world.decided().tasks["throttle"].to_list() == [ends]
+    flags = {("OFF", "OFF"): "input_incomplete", ("OFF", "ON"): None, (None, "TEST"): None}
+    worlds = [
+        data(World().queue("A", e_read_lan=lan, e_read_wan=wan), D={"A_DISK": (1, 1)})
+        for lan, wan in flags
+    ]
+    assert ends(worlds) == list(flags.values())
 
 
 def test_a_container_is_distributed_and_need_not_be_complete() -> None:

@@ -74,18 +74,25 @@ NAMES = ("panda_queue", "unified_name", "computingsite", "ddm_endpoint_name", "s
 LISTS = ("includedsite", "excludedsite", "endpoints_over_local_quota")
 
 
-def checks_of(
+def decided_of(
     worlds: Sequence[World], rules: str | AnalysisRules = "document"
-) -> list[dict[str, Any]]:
-    """Return :meth:`World.checks` of many worlds, decided at once: an instant, names and tasks of its own for each."""
+) -> AnalysisDecisions:
+    """Decide many worlds at once: an instant, names and tasks of its own for each."""
     together = World()
     together.rows.clear()
     for number, world in enumerate(worlds):
         for table, rows in world.rows.items():
             for row in rows:
                 together.add(table, **_in_world(number, table, row))
+    return together.decided(rules)
+
+
+def checks_of(
+    worlds: Sequence[World], rules: str | AnalysisRules = "document"
+) -> list[dict[str, Any]]:
+    """Return :meth:`World.checks` of many worlds, decided at once."""
     found: list[dict[str, Any]] = [{} for _ in worlds]
-    rows = together.decided(rules).queues.select("snapshot", "panda_queue", "check").rows()
+    rows = decided_of(worlds, rules).queues.select("snapshot", "panda_queue", "check").rows()
     for number, name, check in rows:
         found[number][name.split(".", 1)[1]] = None if check is None else str(check)
     return found
@@ -101,6 +108,6 @@ def _in_world(number: int, table: str, row: Row) -> Row:
     moved |= {name: [own(one) for one in row[name]] for name in LISTS if row.get(name)}
     if "snapshot" in TABLES[table].columns():
         moved["snapshot"] = number
-    if "jeditaskid" in row:
-        moved["jeditaskid"] = row["jeditaskid"] + APART * number
+    if "jeditaskid" in TABLES[table].columns():  # about any task: about the one of its world
+        moved["jeditaskid"] = row.get("jeditaskid", TASK["jeditaskid"]) + APART * number
     return row | moved
