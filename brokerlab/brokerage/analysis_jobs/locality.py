@@ -55,8 +55,9 @@ def locality(
         .join(flags.unique(["jeditaskid", "datasetname"]), on=["jeditaskid", "datasetname"], how="left")
         .join(tasks.select("t", *KEY, "t_uses_vp", "t_home", "t_pool"), on="jeditaskid")
     )  # fmt: skip
-    copies = _copies(asked, tables, pool)
-    asked = _with_distributed(asked, copies, tables)
+    records = _records(asked, tables)
+    copies = _copies(asked, records, tables, pool)
+    asked = _with_distributed(asked, records, copies, tables)
     about = _about(tasks, asked, tables, config)
     uses = about.select("t", t_vp=pl.col("t_uses_vp") & ~pl.col("t_distributed"))
     lists = _lists(copies.join(uses, on="t"), asked)
@@ -87,7 +88,7 @@ def _records(asked: pl.DataFrame, tables: dict[str, pl.DataFrame]) -> pl.DataFra
 
 
 def _copies(
-    asked: pl.DataFrame, tables: dict[str, pl.DataFrame], pool: pl.DataFrame
+    asked: pl.DataFrame, records: pl.DataFrame, tables: dict[str, pl.DataFrame], pool: pl.DataFrame
 ) -> pl.DataFrame:
     """Return the copies of the datasets at the input endpoints of the queues looked at."""
     places = in_scope(tables["queue_endpoints"]).filter(pl.col("direction") == "input").select(
@@ -95,7 +96,7 @@ def _copies(
     )  # fmt: skip
     return (
         asked.select("t", "t_pool", "jeditaskid", "datasetname", "said", "t_uses_vp")
-        .join(_records(asked, tables), on=["jeditaskid", "datasetname"])
+        .join(records, on=["jeditaskid", "datasetname"])
         .join(places.unique(), on="ddm_endpoint_name")
         .join(pool, on=["t_pool", "parent"], how="semi")
         .with_columns(disk=~pl.col("tape") & ~pl.col("vp"))
@@ -103,14 +104,17 @@ def _copies(
 
 
 def _with_distributed(
-    asked: pl.DataFrame, copies: pl.DataFrame, tables: dict[str, pl.DataFrame]
+    asked: pl.DataFrame,
+    records: pl.DataFrame,
+    copies: pl.DataFrame,
+    tables: dict[str, pl.DataFrame],
 ) -> pl.DataFrame:
     """Add which datasets are distributed, and which have a truly complete copy on some disk."""
     at_queues = copies.group_by("t", "datasetname").agg(somewhere=pl.col("whole").any())
     tape = storage_of(tables["queue_endpoints"], tables["storage_endpoints"]).select(
         "ddm_endpoint_name", tape=pl.col("is_tape").fill_null(value=False)
     ).unique("ddm_endpoint_name", keep="last", maintain_order=True)  # fmt: skip
-    plain = _records(asked, tables).filter(pl.col("whole") & ~pl.col("vp"))
+    plain = records.filter(pl.col("whole") & ~pl.col("vp"))
     on_disk = plain.join(tape, on="ddm_endpoint_name").filter(~pl.col("tape"))
     joined = (
         asked.join(at_queues, on=["t", "datasetname"], how="left")

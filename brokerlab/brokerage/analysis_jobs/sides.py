@@ -201,7 +201,7 @@ def _users(tasks: pl.DataFrame, state: Tables, ids: Ids) -> tuple[Side, Side]:
         facts = [name for name in rows.columns if name[:2] in ("x_", "u_")]
         wanted = tasks.select(number, *on).unique()
         kept = wanted.join(rows, on=on, nulls_equal=True).select(number, "parent", *facts)
-        missing = {name: name != "u_known" and 0 for name in facts}
+        missing = {name: False if name == "u_known" else 0 for name in facts}
         found.append(Side(number, "p_id", keyed(kept, ids), missing))
     return found[0], found[1]
 
