@@ -38,10 +38,15 @@ seeds = st.integers(0, 10**6)
 rule_sets = st.sampled_from(["document", "production"])
 
 
-def flipped(name: str, rules: str) -> AnalysisRules:
-    """Return a rule set with one switch the other way."""
-    own = getattr(AnalysisRules(rules), name)
-    return AnalysisRules(rules, **{name: compare.other(name, own)})
+BITS = 5
+"""Enough for the number of each switch; every switch is flipped in some worlds and not in others."""
+
+
+def flipped(number: int, rules: str) -> AnalysisRules:
+    """Return a rule set with half of the switches the other way: no two switches always go together."""
+    own, bit, otherwise = AnalysisRules(rules), number % BITS, number >= BITS
+    names = [name for place, name in enumerate(FLIPS, 1) if (place >> bit & 1) != otherwise]
+    return AnalysisRules(rules, **{name: compare.other(name, getattr(own, name)) for name in names})
 
 
 def by_key(frame: pl.DataFrame) -> pl.DataFrame:
@@ -78,13 +83,21 @@ def test_the_loop_decides_the_same_at_every_instant(seed: int, rules: str, *, ea
     assert not compare.disagreements(world, AnalysisRules(rules))
 
 
-@pytest.mark.parametrize("name", FLIPS)
-def test_the_loop_decides_the_same_with_one_switch_flipped(name: str) -> None:
-    number = FLIPS.index(name)
-    world = random_world(100 + number, N_TASKS, N_QUEUES, easy=number % 3 == 0)
-    assert not compare.disagreements(
-        world, flipped(name, "production" if number % 2 else "document")
-    )
+@pytest.mark.parametrize("number", range(2 * BITS))
+def test_the_loop_decides_the_same_with_switches_flipped(number: int) -> None:
+    world = random_world(100 + number, 3 * N_TASKS, N_QUEUES, easy=number % 3 == 0)
+    rules = flipped(number, "production" if number % 2 else "document")
+    assert not compare.disagreements(world, rules)
+
+
+def test_every_switch_is_flipped_with_others_and_without_them() -> None:
+    assert len(FLIPS) < 2**BITS - 1
+    for rules in ("document", "production"):
+        base = AnalysisRules(rules).to_dict()
+        found = [flipped(number, rules).to_dict() for number in range(2 * BITS)]
+        seen = [tuple(each[name] != base[name] for each in found) for name in FLIPS]
+        assert all(any(each) and not all(each) for each in seen)
+        assert len(set(seen)) == len(FLIPS)
 
 
 def test_the_loop_knows_every_switch() -> None:

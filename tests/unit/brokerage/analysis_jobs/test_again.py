@@ -71,6 +71,13 @@ def base(rules: str) -> AnalysisDecisions:
     return decide(tables(), rules=AnalysisRules(rules))
 
 
+@cache
+def whole(rules: str, key: str) -> AnalysisDecisions:
+    """Decide everything anew with the other value of a key."""
+    config = Config.empty().with_values({f"{place(key)}/{key}": VALUES[key]})
+    return decide(tables(), rules=AnalysisRules(rules), config=config)
+
+
 def place(key: str) -> str:
     return "jedi/jobbroker" if key == "MIN_WEIGHT_user" else place_of(key)
 
@@ -82,18 +89,16 @@ def place(key: str) -> str:
 def test_deciding_again_what_a_key_touches_is_deciding_everything_anew(
     key: str, rules: str
 ) -> None:
-    before = base(rules)
-    config = Config.empty().with_values({f"{place(key)}/{key}": VALUES[key]})
-    whole = decide(tables(), rules=AnalysisRules(rules), config=config)
-    some = redecided(before, config)
+    before, anew = base(rules), whole(rules, key)
+    some = redecided(before, anew.world.config)
     touched = some.tasks.select(KEY)
     for name in ("queues", "first_loop", "weighed", "tasks"):
-        new, part, old = (getattr(each, name) for each in (whole, some, before))
+        new, part, old = (getattr(each, name) for each in (anew, some, before))
         assert part.equals(new.join(touched, on=KEY, how="semi")), name
         same = [frame.join(touched, on=KEY, how="anti") for frame in (new, old)]
         assert same[0].equals(same[1]), name
-    assert some.world.throttle.equals(whole.world.throttle)
-    acts = not whole.queues.equals(before.queues) or not whole.weighed.equals(before.weighed)
+    assert some.world.throttle.equals(anew.world.throttle)
+    acts = not anew.queues.equals(before.queues) or not anew.weighed.equals(before.weighed)
     assert acts or (rules == "production" and key in SILENT)
 
 
@@ -106,11 +111,9 @@ def test_every_key_that_is_read_is_tried_above() -> None:
 def test_the_numbers_are_those_of_a_comparison(rules: str) -> None:
     seen = 0
     for key in ("MAX_EXPECTED_WAIT_HOUR", "MIN_WEIGHT_user", "CAP_RUNNING_USER_JOBS"):
-        value = VALUES[key]
-        row = sensitivity(base(rules), key, [value]).row(0, named=True)
-        config = Config.empty().with_values({f"{place(key)}/{key}": value})
-        whole = decide(tables(), rules=AnalysisRules(rules), config=config)
-        found = compare(base(rules), whole)
+        row = sensitivity(base(rules), key, [VALUES[key]]).row(0, named=True)
+        anew = whole(rules, key)
+        found = compare(base(rules), anew)
         assert row["n_pairs"] == found.n_changed()
         assert (row["n_gained"], row["n_lost"]) == (
             found.n_changed("gained"),
@@ -118,8 +121,8 @@ def test_the_numbers_are_those_of_a_comparison(rules: str) -> None:
         )
         assert (row["n_tasks"], row["n_outcomes"]) == (found.n_tasks_changed, found.n_outcomes)
         assert row["weight_shift"] == pytest.approx(found.weight_shift)
-        assert row["n_without"] == whole.tasks.filter(pl.col("outcome") != "candidates").height
-        assert row["mean_candidates"] == pytest.approx(whole.tasks["n_candidates"].mean())
+        assert row["n_without"] == anew.tasks.filter(pl.col("outcome") != "candidates").height
+        assert row["mean_candidates"] == pytest.approx(anew.tasks["n_candidates"].mean())
         seen += row["n_tasks"]
     assert seen > 5
 
