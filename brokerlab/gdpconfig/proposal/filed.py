@@ -45,11 +45,6 @@ class Filed:
         return "/".join([*self.folder.parts[-2:], PAGE])
 
     @property
-    def subject(self) -> str:
-        """The keys, without their places."""
-        return ", ".join(sorted({change.key for change in self.proposal.changes}))
-
-    @property
     def sources(self) -> tuple[Source, ...]:
         """What proves it: itself, or the proposals that it was merged from."""
         if self.proposal.sources:
