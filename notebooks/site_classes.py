@@ -25,7 +25,7 @@
 
 # %% tags=["parameters"]
 archive: str = "data/demo"  # archive folder [path]
-start: str = ""  # first instant, empty for four days after the first merge job or probe [ISO 8601, UTC]
+start: str = ""  # first instant, empty: 4 days after the first merge job or probe [ISO 8601, UTC]
 end: str = ""  # last instant, empty for when the last merge job or probe was made [ISO 8601, UTC]
 every: str = "1h"  # step of the instants [duration]
 rules: str = "document"  # rule set, document or production; compared with the other [name]
