@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 DEMO := data/demo
+REPORTS := scout-percentiles brokerage-replay analysis-replay site-classes waiting-rules network-curve
 BROKERLAB_DATA ?= ../shared/data
 BROKERLAB_ORACLE ?= tests/golden
 export BROKERLAB_DATA BROKERLAB_ORACLE
@@ -22,8 +23,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 report: $(STAMP)
 	$(BIN)/brokerlab synthesise --jobs 200000 --days 28 --seed 1 --into $(DEMO)
-	$(BIN)/brokerlab report scout-percentiles -p archive=$(DEMO)
-	$(BIN)/brokerlab report brokerage-replay -p archive=$(DEMO)
+	for name in $(REPORTS); do $(BIN)/brokerlab report $$name -p archive=$(DEMO) || exit 1; done
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)

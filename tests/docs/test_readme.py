@@ -21,7 +21,7 @@ def test_python_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     synthesise(tmp_path / "data" / "demo", jobs=2_000, days=3, seed=1)
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)  # noqa: S102 - our own README
@@ -40,7 +40,7 @@ def test_commands_and_options_exist() -> None:
     lines = [
         line.split("#")[0] for line in README.splitlines() if line.startswith("    brokerlab ")
     ]
-    assert len(lines) == 5
+    assert len(lines) == 6
     for line in lines:
         words = shlex.split(line)[1:]
         depth = 2 if words[0] == "proposal" else 1
