@@ -73,6 +73,7 @@ class Validation:
             its limit: waiting, shape (ks), timing (correlation), unexplained (delays), utilisation, kills; comma list; empty where none or not judged).
         shares: The same distances by ``gshare``, for reading, not for the verdict.
         quantiles: ``computingsite``, ``gshare``, ``n``, ``rank``, ``observed_s``, ``simulated_s``.
+        by_queue: The same by ``computingsite`` alone.
         limits: What it was held to.
         left_out: Jobs of the archive that no side has, by reason.
     """
@@ -83,6 +84,7 @@ class Validation:
     queues: pl.DataFrame
     shares: pl.DataFrame
     quantiles: pl.DataFrame
+    by_queue: pl.DataFrame
     limits: Limits
     left_out: pl.DataFrame
 
@@ -157,7 +159,8 @@ def validate(
         share,
         queues,
         _distances(both, "gshare", repeats, seed),
-        _quantiles(both),
+        _quantiles(both, ("computingsite", "gshare")),
+        _quantiles(both, ("computingsite",)),
         held,
         inputs.left_out,
     )
@@ -166,10 +169,16 @@ def validate(
 def _sentence(good: int, judged: int, share: float, limits: Limits) -> str:
     if judged == 0:
         return f"No answer: no queue has {limits.least_jobs} jobs in the period, so nothing can be judged."
-    found = f"waiting times, utilisation and kills at {good} of {judged} queues ({share:.0%} of their jobs)"
+    what, asked = "waiting times, utilisation and kills", round(100 * limits.queues)
     if share >= limits.queues:
-        return f"The simulation reproduces {found}; {limits.queues:.0%} of the jobs are asked for."
-    return f"No answer: the simulation reproduces {found} only; {limits.queues:.0%} of the jobs are asked for."
+        return (
+            f"The simulation reproduces {what} at {good} of {judged} queues ({100 * share:.0f} % of their jobs; at least "
+            f"{asked} % are asked for)."
+        )
+    return (
+        f"No answer: the simulation does not reproduce {what} at {judged - good} of {judged} queues ({100 - 100 * share:.0f} % "
+        f"of their jobs; at most {100 - asked} % are allowed)."
+    )
 
 
 def _both(inputs: Inputs, attempts: pl.DataFrame) -> pl.DataFrame:
@@ -273,11 +282,11 @@ def _judged(queues: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     ).sort("panda_queue")
 
 
-def _quantiles(both: pl.DataFrame) -> pl.DataFrame:
-    """Return percentiles of the waits by queue and share, both sides."""
+def _quantiles(both: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame:
+    """Return percentiles of the waits by group, both sides."""
     plain = both.with_columns(attempt=pl.lit(1), outcome=pl.lit("finished"))
     sides = [
-        waiting_quantiles(plain.with_columns(waiting_s=name), ranks=RANKS).rename(
+        waiting_quantiles(plain.with_columns(waiting_s=name), by=by, ranks=RANKS).rename(
             {"waiting_s": name}
         )
         for name in ("observed_s", "simulated_s")

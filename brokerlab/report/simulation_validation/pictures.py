@@ -1,0 +1,76 @@
+"""The charts of the report: their frames, and titles that say what was found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from brokerlab.charts import simulation as charts
+from brokerlab.report.content import Picture
+from brokerlab.report.replays import pictures as shared
+from brokerlab.report.replays.pictures import Drawn
+from brokerlab.report.simulation_validation.study import Study
+from brokerlab.report.simulation_validation.tables import MEANING, reasons
+from brokerlab.report.wording import thin
+
+PANELS = {50.0: "median wait", 90.0: "90th percentile of waits"}
+
+
+def draw(study: Study, folder: Path) -> dict[str, Picture]:
+    """Draw every chart that the study has numbers for, and save it.
+
+    Args:
+        study: The study.
+        folder: Where the charts go.
+    """
+    return shared.draw(study, {"waits": waits, "reasons": broken}, folder)
+
+
+def sample(study: Study) -> str:
+    """Say how many jobs and queues there are."""
+    queues = study.validation.queues
+    return thin(
+        f"n = {queues['n_jobs'].sum():,} jobs at {queues.height} queues; a point is a queue, the line is equality"
+    )
+
+
+def waits(study: Study) -> Drawn | None:
+    """Draw simulated against observed percentiles by queue."""
+    queues = study.validation.queues
+    state = (
+        pl.when(~pl.col("judged"))
+        .then(pl.lit("too few jobs"))
+        .when(pl.col("fails") == "")
+        .then(pl.lit("within limits"))
+        .otherwise(pl.lit("beyond a limit"))
+    )
+    parts = [
+        study.validation.by_queue.filter(pl.col("rank") == rank)
+        .join(queues.select(computingsite="panda_queue", state=state), on="computingsite")
+        .select(
+            "state",
+            panel=pl.lit(name),
+            queue="computingsite",
+            observed_h=pl.col("observed_s") / 3600,
+            simulated_h=pl.col("simulated_s") / 3600,
+        )
+        for rank, name in PANELS.items()
+    ]
+    judged = queues.filter(pl.col("judged"))
+    beyond = judged.filter(pl.col("fails") != "").height
+    finding = f"{beyond} of {judged.height} queues with enough jobs are beyond a limit"
+    return charts.waits_chart(pl.concat(parts), finding=finding, sample=sample(study)), finding
+
+
+def broken(study: Study) -> Drawn | None:
+    """Draw which limits are broken."""
+    rows = reasons(study)
+    if rows.is_empty():
+        return None
+    top = rows.row(0, named=True)
+    finding = f"Most often: {MEANING[top['reason']]} ({top['queues']} queues)"
+    frame = rows.with_columns(words=pl.format("{} queues, {} jobs", "queues", "jobs"))
+    judged = study.validation.queues["judged"].sum()
+    said = f"n = {judged} queues judged; a queue may be beyond several limits"
+    return charts.reasons_chart(frame, finding=finding, sample=said), finding

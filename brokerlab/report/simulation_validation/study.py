@@ -1,0 +1,138 @@
+"""Read a period of an archive, simulate it, compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from brokerlab.archive.store import Archive, open_archive
+from brokerlab.brokerage.replay.clock import duration_us
+from brokerlab.brokerage.replay.plan import time_of
+from brokerlab.calibrate.simulate import (
+    Estimation,
+    Inputs,
+    Limits,
+    QueueRules,
+    Validation,
+    of_archive,
+    validate,
+)
+from brokerlab.calibrate.simulate.options import Fit
+from brokerlab.errors import ConfigError, DataError, nearest
+from brokerlab.report.scout_percentiles.check import FEWEST_REPLICATES, problems
+
+
+@dataclass(frozen=True)
+class Study:
+    """What the page is made of.
+
+    Attributes:
+        archive: The archive.
+        inputs: What was simulated, and what was seen.
+        estimation: How queues were read from the archive.
+        rules: Options of the queues.
+        validation: The comparison.
+        repeats: Bootstrap repeats.
+        seed: Of simulation and bootstrap.
+    """
+
+    archive: Archive
+    inputs: Inputs
+    estimation: Estimation
+    rules: QueueRules
+    validation: Validation
+    repeats: int
+    seed: int
+
+
+def limits_of(given: Mapping[str, float]) -> Limits:
+    """Return the limits with some of them set.
+
+    Raises:
+        ConfigError: An unknown name, or a limit that makes no sense.
+    """
+    known = [entry.name for entry in fields(Limits)]
+    wrong = [f"'{name}': {nearest(name, known)}" for name in given if name not in known]
+    if wrong:
+        raise ConfigError(f"limits: unknown {'; '.join(wrong)}")
+    numbers = {name: int(value) if name == "least_jobs" else value for name, value in given.items()}
+    return Limits(**numbers)  # type: ignore[arg-type]
+
+
+def check(
+    *,
+    limits: Mapping[str, float],
+    fit: Fit,
+    window: str,
+    quantile: float,
+    n_boot: int,
+    seed: int,
+    start: str = "",
+    end: str = "",
+) -> None:
+    """Refuse impossible parameters, all at once; they are those of the notebook.
+
+    Raises:
+        ConfigError: Every parameter that is wrong, with what is allowed.
+    """
+    told = problems(
+        lambda: limits_of(limits),
+        lambda: QueueRules(fit=fit),
+        lambda: Estimation(quantile=quantile),
+        lambda: duration_us(window, "window"),
+        lambda: time_of(start or None, "start"),
+        lambda: time_of(end or None, "end"),
+    )
+    if n_boot < FEWEST_REPLICATES:
+        told.append(f"n_boot={n_boot}: allowed is {FEWEST_REPLICATES} or more")
+    if seed < 0:
+        told.append(f"seed={seed}: allowed is 0 or more")
+    if told:
+        raise ConfigError("; ".join(told))
+
+
+def study(
+    archive: str | Path,
+    *,
+    start: str = "",
+    end: str = "",
+    limits: Mapping[str, float] | None = None,
+    fit: Fit = "first",
+    window: str = "1d",
+    quantile: float = 1.0,
+    n_boot: int = 100,
+    seed: int = 1,
+) -> Study:
+    """Simulate a period and compare.
+
+    Args:
+        archive: Archive folder.
+        start: The period begins, ISO 8601, UTC; empty: in the middle of the archive, start-up delays come from before.
+        end: It ends; empty: with the archive.
+        limits: What the simulation may be off, by names of ``Limits``.
+        fit: Which jobs start at free cores, see ``QueueRules``.
+        window: Slots are constant so long.
+        quantile: Of the cores in use in a window.
+        n_boot: Bootstrap repeats over tasks.
+        seed: Of simulation and bootstrap.
+
+    Raises:
+        ConfigError: Parameters that make no sense.
+        DataError: The archive has no jobs.
+        InsufficientDataError: No job of the period has run.
+    """
+    opened = open_archive(archive)
+    if not opened.has("jobs") or not opened.has("queues") or opened.manifest.window is None:
+        raise DataError(f"{opened.path}: lacks jobs or queues; ingest a source that holds them")
+    first, last = (datetime.fromisoformat(text) for text in opened.manifest.window)
+    begin = time_of(start or None, "start") or first + (last - first) / 2
+    until = time_of(end or None, "end") or last
+    estimation = Estimation(
+        window=timedelta(microseconds=duration_us(window, "window")), quantile=quantile
+    )
+    inputs = of_archive(opened, begin, until, estimation=estimation)
+    rules = QueueRules(fit=fit, attempts=1)
+    found = validate(inputs, limits=limits_of(limits or {}), rules=rules, repeats=n_boot, seed=seed)
+    return Study(opened, inputs, estimation, rules, found, n_boot, seed)
