@@ -6,15 +6,15 @@ import altair as alt
 import polars as pl
 
 from brokerlab.charts.frames import need
-from brokerlab.charts.theme import CURRENT, INK, LIMIT, PROPOSED, SOFT, WIDTH, title
+from brokerlab.charts.theme import CURRENT, INK, LIMIT, OTHER, SOFT, WIDTH, title
 
 __all__ = ["reasons_chart", "waits_chart"]
 PANEL = (WIDTH - 90) // 2
 """Size of a panel, two in a row [px]."""
 STATES = {
-    "within limits": (PROPOSED, "circle"),
+    "within limits": ("#33475b", "circle"),
     "beyond a limit": (LIMIT, "cross"),
-    "too few jobs": ("#b9c4cf", "square"),
+    "too few jobs": (OTHER, "square"),
 }
 """What is said of a queue, its colour and shape."""
 

@@ -174,7 +174,7 @@ def _facts(study: Study) -> tuple[Fact, ...]:
         Fact(
             label="Start-up delays",
             value=f"{inputs.delays.height} delays of jobs ready before {inputs.start:%Y-%m-%d %H:%M} while at most "
-            f"{estimation.free:.0%} of the slots were in use",
+            f"{100 * estimation.free:.0f} % of the slots were in use",
         ),
         Fact(
             label="Queues",

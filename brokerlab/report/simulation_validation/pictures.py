@@ -8,6 +8,7 @@ import polars as pl
 
 from brokerlab.charts import simulation as charts
 from brokerlab.report.content import Picture
+from brokerlab.report.format import number
 from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.pictures import Drawn
 from brokerlab.report.simulation_validation.study import Study
@@ -69,8 +70,13 @@ def broken(study: Study) -> Drawn | None:
     if rows.is_empty():
         return None
     top = rows.row(0, named=True)
-    finding = f"Most often: {MEANING[top['reason']]} ({top['queues']} queues)"
-    frame = rows.with_columns(words=pl.format("{} queues, {} jobs", "queues", "jobs"))
+    finding = f"Most often: {MEANING[top['reason']]} ({_queues(top['queues'])})"
+    words = [f"{_queues(row['queues'])}, {number(row['jobs'])} jobs" for row in rows.to_dicts()]
+    frame = rows.with_columns(words=pl.Series(words, dtype=pl.String))
     judged = study.validation.queues["judged"].sum()
     said = f"n = {judged} queues judged; a queue may be beyond several limits"
     return charts.reasons_chart(frame, finding=finding, sample=said), finding
+
+
+def _queues(count: int) -> str:
+    return f"{number(count)} queue{'' if count == 1 else 's'}"

@@ -39,7 +39,7 @@ def limits(study: Study) -> Table:
     """Lay out every limit and at how many queues it is broken."""
     held, broken = study.validation.limits, dict(reasons(study).select("reason", "queues").rows())
     said = {
-        "waiting": f"{held.wasserstein_h:g} h or {held.relative:.0%} of the mean wait, whichever is more",
+        "waiting": f"{held.wasserstein_h:g} h or {100 * held.relative:.0f} % of the mean wait, whichever is more",
         "shape": f"{held.ks:g}",
         "timing": f"at least {held.correlation:g}, where the mean wait is above {held.wasserstein_h:g} h",
         "unexplained": f"{held.delay_h:g} h of start-up on average",
