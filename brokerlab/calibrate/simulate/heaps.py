@@ -9,7 +9,7 @@ Source: Fredman, Sedgewick, Sleator, Tarjan, The pairing heap, Algorithmica 1 (1
 
 from __future__ import annotations
 
-from brokerlab.calibrate.simulate.world import HEAP, Attempt, Events
+from brokerlab.calibrate.simulate.world import HEAP, Events, Records
 from brokerlab.compiled import compiled
 from brokerlab.numerics import IntArray
 
@@ -61,54 +61,54 @@ def pop(events: Events) -> tuple[int, int]:
 
 
 @compiled
-def goes_before(attempt: Attempt, priority: IntArray, one: int, other: int) -> bool:
+def goes_before(attempt: Records, work: Records, one: int, other: int) -> bool:
     """Tell whether a job's turn comes first: higher priority, ready earlier, lower pandaid."""
-    if priority[one] != priority[other]:
-        return bool(priority[one] > priority[other])
-    if attempt.ready[one] != attempt.ready[other]:
-        return bool(attempt.ready[one] < attempt.ready[other])
+    if work["priority"][one] != work["priority"][other]:
+        return bool(work["priority"][one] > work["priority"][other])
+    if attempt["ready"][one] != attempt["ready"][other]:
+        return bool(attempt["ready"][one] < attempt["ready"][other])
     return one < other
 
 
 @compiled
-def _meld(attempt: Attempt, priority: IntArray, one: int, other: int) -> int:
+def _meld(attempt: Records, work: Records, one: int, other: int) -> int:
     """Make one heap of two and return its head; -1 is an empty heap."""
     if one < 0:
         return other
     if other < 0:
         return one
-    if goes_before(attempt, priority, other, one):
+    if goes_before(attempt, work, other, one):
         one, other = other, one
-    attempt.sibling[other] = attempt.child[one]
-    attempt.child[one] = other
+    attempt["sibling"][other] = attempt["child"][one]
+    attempt["child"][one] = other
     return one
 
 
 @compiled
-def join_line(attempt: Attempt, priority: IntArray, waiting: IntArray, line: int, job: int) -> None:
+def join_line(attempt: Records, work: Records, waiting: IntArray, line: int, job: int) -> None:
     """Put a job into a waiting line."""
-    attempt.child[job] = attempt.sibling[job] = -1
-    waiting[line] = _meld(attempt, priority, waiting[line], job)
+    attempt["child"][job] = attempt["sibling"][job] = -1
+    waiting[line] = _meld(attempt, work, waiting[line], job)
 
 
 @compiled
-def leave_line(attempt: Attempt, priority: IntArray, waiting: IntArray, line: int) -> None:
+def leave_line(attempt: Records, work: Records, waiting: IntArray, line: int) -> None:
     """Take the first job out of a waiting line: pair its children from left to right, join the pairs back."""
-    rest = attempt.child[waiting[line]]
+    rest = attempt["child"][waiting[line]]
     pairs = -1
     while rest >= 0:
-        second = attempt.sibling[rest]
-        following = attempt.sibling[second] if second >= 0 else -1
-        attempt.sibling[rest] = -1
+        second = attempt["sibling"][rest]
+        following = attempt["sibling"][second] if second >= 0 else -1
+        attempt["sibling"][rest] = -1
         if second >= 0:
-            attempt.sibling[second] = -1
-        pair = _meld(attempt, priority, rest, second)
-        attempt.sibling[pair] = pairs
+            attempt["sibling"][second] = -1
+        pair = _meld(attempt, work, rest, second)
+        attempt["sibling"][pair] = pairs
         pairs, rest = pair, following
     head = -1
     while pairs >= 0:
-        following = attempt.sibling[pairs]
-        attempt.sibling[pairs] = -1
-        head = _meld(attempt, priority, head, pairs)
+        following = attempt["sibling"][pairs]
+        attempt["sibling"][pairs] = -1
+        head = _meld(attempt, work, head, pairs)
         pairs = following
     waiting[line] = head

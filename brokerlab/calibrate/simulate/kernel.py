@@ -43,15 +43,17 @@ from brokerlab.numerics import IntArray
 def announce(world: World, job: int) -> None:
     """Let a job wait at its queue from its ready time on: it is offered to the slots after the start-up delay."""
     places, attempt, events = world.places, world.attempt, world.events
-    queue = attempt.queue[job]
-    first, end = places.first_delay[queue], places.first_delay[queue + 1]
+    queue = attempt["queue"][job]
+    first, n_delays = places.queues["first_delay"][queue], places.queues["n_delays"][queue]
     delay = 0
-    if end > first:
-        drawn = uniform(world.settings.seed, world.work.pandaid[job], attempt.number[job], STARTUP)
-        delay = places.delay[first + int(drawn * (end - first))]
-    attempt.status[job] = WAITING
+    if n_delays > 0:
+        drawn = uniform(
+            world.settings.seed, world.work["pandaid"][job], attempt["number"][job], STARTUP
+        )
+        delay = places.delay[first + int(drawn * n_delays)]
+    attempt["status"][job] = WAITING
     events.counters[OPEN] += 1
-    push(events, attempt.ready[job] + delay, RELEASE * KIND + job)
+    push(events, attempt["ready"][job] + delay, RELEASE * KIND + job)
 
 
 @compiled
@@ -69,16 +71,16 @@ def _begin(
 ) -> None:
     """Start a job: when and how the attempt will end is known from here."""
     work, places, attempt = world.work, world.places, world.attempt
-    queue = attempt.queue[job]
-    lasts, outcome = work.wall[job], FINISHED
-    if work.peak_mb[job] > min(attempt.limit_mb[job], places.maxrss[queue]):
-        drawn = uniform(world.settings.seed, work.pandaid[job], attempt.number[job], MEMORY)
-        lasts, outcome = int(drawn * work.wall[job]), KILLED_MEMORY
-    limit = min(work.wall_limit[job], places.maxtime[queue])
+    queue = attempt["queue"][job]
+    lasts, outcome = work["wall"][job], FINISHED
+    if work["peak_mb"][job] > min(attempt["limit_mb"][job], places.queues["maxrss"][queue]):
+        drawn = uniform(world.settings.seed, work["pandaid"][job], attempt["number"][job], MEMORY)
+        lasts, outcome = int(drawn * work["wall"][job]), KILLED_MEMORY
+    limit = min(work["wall_limit"][job], places.queues["maxtime"][queue])
     if limit < lasts:
         lasts, outcome = limit, KILLED_WALLTIME
-    attempt.status[job], attempt.start[job], attempt.outcome[job] = RUNNING, now, outcome
-    places.in_use[queue] += work.cores[job]
+    attempt["status"][job], attempt["start"][job], attempt["outcome"][job] = RUNNING, now, outcome
+    places.queues["in_use"][queue] += work["cores"][job]
     world.events.counters[OPEN] += 1
     push(world.events, now + lasts, END * KIND + job)
 
@@ -92,18 +94,18 @@ def _fill(
     """Start what can start at a queue."""
     places, attempt, work = world.places, world.attempt, world.work
     n_widths = len(places.widths)
-    while places.in_use[queue] < places.slots[queue]:
-        free = places.slots[queue] - places.in_use[queue]
+    while places.queues["in_use"][queue] < places.queues["slots"][queue]:
+        free = places.queues["slots"][queue] - places.queues["in_use"][queue]
         first, line = -1, -1
         for width in range(n_widths):
             head = places.waiting[queue * n_widths + width]
             if head < 0 or (world.settings.first_fit and places.widths[width] > free):
                 continue
-            if first < 0 or goes_before(attempt, work.priority, head, first):
+            if first < 0 or goes_before(attempt, work, head, first):
                 first, line = head, queue * n_widths + width
-        if first < 0 or work.cores[first] > free:
+        if first < 0 or work["cores"][first] > free:
             return
-        leave_line(attempt, work.priority, places.waiting, line)
+        leave_line(attempt, work, places.waiting, line)
         world.events.counters[LINED] -= 1
         _begin(world, first, now)
 
@@ -116,24 +118,28 @@ def _finish(
 ) -> None:
     """End an attempt, write it down, and let a killed job try again."""
     attempt, log, settings = world.attempt, world.log, world.settings
-    queue, outcome = attempt.queue[job], attempt.outcome[job]
-    world.places.in_use[queue] -= world.work.cores[job]
+    queue, outcome = attempt["queue"][job], attempt["outcome"][job]
+    world.places.queues["in_use"][queue] -= world.work["cores"][job]
     place = world.events.counters[LOG]
     world.events.counters[LOG] += 1
-    log.job[place], log.number[place], log.queue[place] = job, attempt.number[job], queue
-    log.ready[place], log.start[place] = attempt.ready[job], attempt.start[job]
-    log.end[place], log.outcome[place] = now, outcome
-    if outcome == FINISHED or attempt.number[job] >= settings.attempts:
-        attempt.status[job] = DONE
+    log["job"][place], log["number"][place], log["queue"][place] = (
+        job,
+        attempt["number"][job],
+        queue,
+    )
+    log["ready"][place], log["start"][place] = attempt["ready"][job], attempt["start"][job]
+    log["end"][place], log["outcome"][place] = now, outcome
+    if outcome == FINISHED or attempt["number"][job] >= settings.attempts:
+        attempt["status"][job] = DONE
         return
     if outcome == KILLED_MEMORY:
-        limit = min(attempt.limit_mb[job], world.places.maxrss[queue])
+        limit = min(attempt["limit_mb"][job], world.places.queues["maxrss"][queue])
         for rung in settings.ladder_mb:
             if rung > limit:
-                attempt.limit_mb[job] = rung
+                attempt["limit_mb"][job] = rung
                 break
-    attempt.number[job] += 1
-    attempt.ready[job] = now + settings.retry_delay
+    attempt["number"][job] += 1
+    attempt["ready"][job] = now + settings.retry_delay
     announce(world, job)
 
 
@@ -148,15 +154,15 @@ def _happen(
     kind, row = what // KIND, what % KIND
     if kind == CHANGE:
         queue = places.change_queue[row]
-        places.slots[queue] = places.change_slots[row]
+        places.queues["slots"][queue] = places.change_slots[row]
         return int(queue)
     events.counters[OPEN] -= 1
-    queue = world.attempt.queue[row]
+    queue = world.attempt["queue"][row]
     if kind == END:
         _finish(world, row, now)
-    elif work.cores[row] <= places.most_slots[queue]:
-        line = queue * len(places.widths) + work.width[row]
-        join_line(world.attempt, work.priority, places.waiting, line, row)
+    elif work["cores"][row] <= places.queues["most_slots"][queue]:
+        line = queue * len(places.widths) + work["width"][row]
+        join_line(world.attempt, work, places.waiting, line, row)
         events.counters[LINED] += 1
     else:  # will never fit: waits for ever, but holds nobody up
         return -1
@@ -170,8 +176,8 @@ def advance(
 ) -> None:
     """Let everything happen that happens before an instant, or everything if it is NEVER."""
     places, events = world.places, world.events
-    touched = np.empty(len(places.slots), np.int64)
-    marked = np.zeros(len(places.slots), np.bool_)
+    touched = np.empty(len(places.queues), np.int64)
+    marked = np.zeros(len(places.queues), np.bool_)
     while events.counters[HEAP] > 0 and events.time[0] < until:
         if until == NEVER and events.counters[OPEN] == 0 and events.counters[LINED] == 0:
             break  # only changes of slots are left, and nobody waits for them

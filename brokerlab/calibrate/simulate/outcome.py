@@ -103,22 +103,24 @@ def _time(column: str) -> pl.Expr:
 def _attempts(world: World, end: int) -> pl.DataFrame:
     """Return every attempt in numbers, sorted by job and attempt; one that lies wholly after the end is none."""
     log, now, n = world.log, world.attempt, int(world.events.counters[LOG])
-    open_ = np.flatnonzero((now.status == RUNNING) | ((now.status == WAITING) & (now.ready <= end)))
-    running = now.status[open_] == RUNNING
+    open_ = np.flatnonzero(
+        (now["status"] == RUNNING) | ((now["status"] == WAITING) & (now["ready"] <= end))
+    )
+    running = now["status"][open_] == RUNNING
 
     def both(ended: IntArray, still: IntArray) -> IntArray:
         return np.concatenate((ended[:n], still))
 
     frame = pl.DataFrame(
         {
-            "job": both(log.job, open_),
-            "attempt": both(log.number, now.number[open_]),
-            "queue": both(log.queue, now.queue[open_]),
-            "ready": both(log.ready, now.ready[open_]),
-            "start": both(log.start, np.where(running, now.start[open_], NEVER)),
-            "end": both(log.end, np.full(len(open_), NEVER)),
-            "outcome": both(log.outcome, np.where(running, _RUNNING, _WAITING)),
-            "cores": world.work.cores[both(log.job, open_)],
+            "job": both(log["job"], open_),
+            "attempt": both(log["number"], now["number"][open_]),
+            "queue": both(log["queue"], now["queue"][open_]),
+            "ready": both(log["ready"], now["ready"][open_]),
+            "start": both(log["start"], np.where(running, now["start"][open_], NEVER)),
+            "end": both(log["end"], np.full(len(open_), NEVER)),
+            "outcome": both(log["outcome"], np.where(running, _RUNNING, _WAITING)),
+            "cores": world.work["cores"][both(log["job"], open_)],
         }
     )
     return frame.sort("job", "attempt")
@@ -163,17 +165,17 @@ def counts_of(tables: Tables, world: World) -> pl.DataFrame:
     """Count waiting and running jobs by queue and share."""
     now, clock = world.attempt, world.events.counters[CLOCK]
     live = np.flatnonzero(
-        (now.status == RUNNING) | ((now.status == WAITING) & (now.ready <= clock))
+        (now["status"] == RUNNING) | ((now["status"] == WAITING) & (now["ready"] <= clock))
     )
     cores = pl.col("cores")
     running = pl.col("status") == RUNNING
     return (
         pl.DataFrame(
             {
-                "computingsite": tables.queues["panda_queue"].gather(now.queue[live]),
+                "computingsite": tables.queues["panda_queue"].gather(now["queue"][live]),
                 "gshare": tables.jobs["gshare"].gather(live),
-                "status": now.status[live],
-                "cores": world.work.cores[live],
+                "status": now["status"][live],
+                "cores": world.work["cores"][live],
             }
         )
         .group_by("computingsite", "gshare")

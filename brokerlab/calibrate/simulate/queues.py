@@ -109,7 +109,7 @@ def start(
             f"the simulation begins at {at}, but a job is ready at {_datetime(first)}: begin earlier"
         )
     state = State(tables, world_of(tables, chosen, seed, begin), begin, chosen)
-    kernel.announce_all(state.world, np.flatnonzero(state.world.attempt.queue >= 0))
+    kernel.announce_all(state.world, np.flatnonzero(state.world.attempt["queue"] >= 0))
     return state
 
 
@@ -141,7 +141,7 @@ def place(state: State, placements: Any) -> None:
         DataError: Jobs or queues are unknown, a job has its queue already, or is to be ready in the past.
     """
     chosen = prepared({"placements": placements}, {"placements": Placements})["placements"]
-    ids, attempt = state.world.work.pandaid, state.world.attempt
+    ids, attempt = state.world.work["pandaid"], state.world.attempt
     wanted = chosen["pandaid"].to_numpy()
     rows = np.searchsorted(ids, wanted)
     known = rows < len(ids)
@@ -153,14 +153,14 @@ def place(state: State, placements: Any) -> None:
         "rows that repeat a job": ~chosen["pandaid"].is_first_distinct().to_numpy(),
         "unknown queues": queue < 0,
         "ready before the present": ready < state.world.events.counters[CLOCK],
-        "jobs that have a queue": known & (attempt.status[np.where(known, rows, 0)] != UNPLACED)
+        "jobs that have a queue": known & (attempt["status"][np.where(known, rows, 0)] != UNPLACED)
         if len(ids)
         else ~known,
     }
     said = [f"{n.sum()} {what} (pandaid {wanted[n][0]})" for what, n in problems.items() if n.any()]
     if said:
         raise DataError(f"placements at {state.now}: " + "; ".join(said) + "; leave them out")
-    attempt.queue[rows], attempt.ready[rows] = queue, ready
+    attempt["queue"][rows], attempt["ready"][rows] = queue, ready
     kernel.announce_all(state.world, np.sort(rows))
 
 

@@ -6,27 +6,30 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from brokerlab.calibrate.simulate.contracts import TABLES
 from brokerlab.calibrate.simulate.heaps import CHANGE, KIND
 from brokerlab.calibrate.simulate.options import QueueRules
 from brokerlab.calibrate.simulate.world import (
+    ATTEMPT,
     CLOCK,
     HEAP,
+    LOGGED,
     NEVER,
+    QUEUE,
     UNPLACED,
-    Attempt,
+    WORK,
     Events,
-    Log,
     Places,
+    Records,
     Settings,
-    Work,
     World,
 )
 from brokerlab.errors import DataError
 from brokerlab.frames import prepared
-from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.numerics import IntArray
 
 _SHOWN = 5
 _MOST_S = 1e9  # 31 years; longer is misread
@@ -144,29 +147,30 @@ def world_of(tables: Tables, rules: QueueRules, seed: int, begin: int) -> World:
     """
     jobs, n = tables.jobs, tables.jobs.height
     widths, width = np.unique(jobs["corecount"].to_numpy(), return_inverse=True)
-    work = Work(
-        pandaid=jobs["pandaid"].to_numpy(writable=True),
+    work = _records(
+        WORK,
+        pandaid=jobs["pandaid"],
         wall=micros(jobs["walltime_s"], 0),
-        cores=jobs["corecount"].to_numpy(writable=True),
-        width=width.astype(np.int64),
-        priority=jobs["currentpriority"].to_numpy(writable=True),
-        peak_mb=_floats(jobs["peak_memory_mb"], np.nan),
+        cores=jobs["corecount"],
+        width=width,
+        priority=jobs["currentpriority"],
+        peak_mb=jobs["peak_memory_mb"].fill_null(np.nan),
         wall_limit=micros(jobs["walltime_limit_s"], NEVER),
     )
     places, changes = _places(tables, widths, begin)
-    queue = number_of(jobs["computingsite"], tables.queues)
-    attempt = Attempt(
-        status=np.full(n, UNPLACED, np.int64),
-        queue=queue,
-        number=np.ones(n, np.int64),
-        ready=jobs["readytime"].to_physical().fill_null(NEVER).to_numpy(writable=True),
-        start=np.full(n, NEVER, np.int64),
-        outcome=np.zeros(n, np.int64),
-        limit_mb=_floats(jobs["memory_limit_mb"], np.inf),
-        child=np.full(n, -1, np.int64),
-        sibling=np.full(n, -1, np.int64),
+    attempt = _records(
+        ATTEMPT,
+        status=np.full(n, UNPLACED),
+        queue=number_of(jobs["computingsite"], tables.queues),
+        number=np.ones(n),
+        ready=jobs["readytime"].to_physical().fill_null(NEVER),
+        start=np.full(n, NEVER),
+        outcome=np.zeros(n),
+        limit_mb=jobs["memory_limit_mb"].fill_null(np.inf),
+        child=np.full(n, -1),
+        sibling=np.full(n, -1),
     )
-    log = Log(*(np.empty(n * rules.attempts, np.int64) for _ in Log._fields))
+    log = np.empty(n * rules.attempts, LOGGED)
     counters = np.zeros(5, np.int64)
     counters[HEAP], counters[CLOCK] = len(changes), begin
     room = np.empty((2, n + len(changes)), np.int64)
@@ -209,8 +213,12 @@ def slots_over_time(tables: Tables, begin: int) -> pl.DataFrame:
     )
 
 
-def _floats(series: pl.Series, null: float) -> FloatArray:
-    return series.fill_null(null).to_numpy(writable=True)
+def _records(dtype: np.dtype[np.void], **columns: npt.ArrayLike) -> Records:
+    """Lay columns side by side."""
+    records = np.empty(len(np.asarray(next(iter(columns.values())))), dtype)
+    for name, column in columns.items():
+        records[name] = column
+    return records
 
 
 def _places(tables: Tables, widths: IntArray, begin: int) -> tuple[Places, IntArray]:
@@ -229,13 +237,18 @@ def _places(tables: Tables, widths: IntArray, begin: int) -> tuple[Places, IntAr
     counts = np.bincount(delays["queue"].to_numpy(), minlength=n)
     maxtime = queues["maxtime"].replace(0, None)
     maxrss = queues["maxrss"].replace(0, None).cast(pl.Float64)
-    return Places(
-        slots=slots.filter(pl.col("time") == begin)["slots"].to_numpy(writable=True),
-        most_slots=most.to_numpy(writable=True),
-        in_use=np.zeros(n, np.int64),
+    held = _records(
+        QUEUE,
+        slots=slots.filter(pl.col("time") == begin)["slots"],
+        most_slots=most,
+        in_use=np.zeros(n),
         maxtime=micros(maxtime, NEVER),
-        maxrss=_floats(maxrss, np.inf),
-        first_delay=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        maxrss=maxrss.fill_null(np.inf),
+        first_delay=np.cumsum(counts) - counts,
+        n_delays=counts,
+    )
+    return Places(
+        queues=held,
         delay=micros(delays["delay_s"], 0),
         widths=widths,
         change_queue=changes["queue"].to_numpy(writable=True),

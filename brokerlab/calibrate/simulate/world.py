@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from brokerlab.numerics import FloatArray, IntArray
 
 NEVER = 2**62
@@ -14,28 +17,58 @@ FINISHED, KILLED_WALLTIME, KILLED_MEMORY = range(3)  # outcome of an attempt
 HEAP, LOG, OPEN, LINED, CLOCK = range(5)  # places of the counters
 
 
-class Work(NamedTuple):
-    """What jobs need, one array each; a job is its row, rows are in the order of pandaid."""
+Records = npt.NDArray[np.void]
+"""An array of one of the records below: what belongs together lies together."""
 
-    pandaid: IntArray
-    wall: IntArray
-    cores: IntArray
-    width: IntArray  # number of its core count among the different ones
-    priority: IntArray
-    peak_mb: FloatArray  # NaN where unknown
-    wall_limit: IntArray
+WORK = np.dtype(
+    [
+        ("pandaid", np.int64),
+        ("wall", np.int64),
+        ("cores", np.int64),
+        ("width", np.int64),  # number of its core count among the different ones
+        ("priority", np.int64),
+        ("peak_mb", np.float64),  # NaN where unknown
+        ("wall_limit", np.int64),
+    ]
+)
+"""What a job needs; a job is its row, rows are in the order of pandaid."""
+ATTEMPT = np.dtype(
+    [
+        ("status", np.int64),
+        ("queue", np.int64),
+        ("number", np.int64),  # from 1
+        ("ready", np.int64),
+        ("start", np.int64),
+        ("outcome", np.int64),
+        ("limit_mb", np.float64),  # infinite where there is none
+        ("child", np.int64),
+        ("sibling", np.int64),
+    ]
+)
+"""The present attempt of a job, and its links in the waiting line."""
+QUEUE = np.dtype(
+    [
+        ("slots", np.int64),  # cores that may run now
+        ("most_slots", np.int64),  # most that it ever has
+        ("in_use", np.int64),  # cores running
+        ("maxtime", np.int64),
+        ("maxrss", np.float64),  # [MB]
+        ("first_delay", np.int64),  # where its start-up delays begin
+        ("n_delays", np.int64),
+    ]
+)
+"""A queue; ``slots`` and ``in_use`` change with time."""
+LOGGED = np.dtype(
+    [(name, np.int64) for name in ("job", "number", "queue", "ready", "start", "end", "outcome")]
+)
+"""An attempt that has ended."""
 
 
 class Places(NamedTuple):
-    """Queues; ``slots`` and ``in_use`` change with time.
+    """Queues and their waiting lines.
 
     Attributes:
-        slots: Cores that may run now.
-        most_slots: Most that it ever has.
-        in_use: Cores running.
-        maxtime: Limit of wall time.
-        maxrss: Limit of memory [MB].
-        first_delay: Where its delays begin, and their number at the end.
+        queues: Of `QUEUE`.
         delay: Start-up delays of all queues, ascending inside a queue.
         widths: The different core counts of the jobs, ascending.
         change_queue: Queue of each change of slots ...
@@ -43,43 +76,12 @@ class Places(NamedTuple):
         waiting: (n_queues * n_widths,) job at the head of each waiting line, -1 where it is empty.
     """
 
-    slots: IntArray
-    most_slots: IntArray
-    in_use: IntArray
-    maxtime: IntArray
-    maxrss: FloatArray
-    first_delay: IntArray
+    queues: Records
     delay: IntArray
     widths: IntArray
     change_queue: IntArray
     change_slots: IntArray
     waiting: IntArray
-
-
-class Attempt(NamedTuple):
-    """The present attempt of every job, and its links in the waiting line."""
-
-    status: IntArray
-    queue: IntArray
-    number: IntArray  # from 1
-    ready: IntArray
-    start: IntArray
-    outcome: IntArray
-    limit_mb: FloatArray  # infinite where there is none
-    child: IntArray
-    sibling: IntArray
-
-
-class Log(NamedTuple):
-    """Attempts that have ended, in the order of their ends."""
-
-    job: IntArray
-    number: IntArray
-    queue: IntArray
-    ready: IntArray
-    start: IntArray
-    end: IntArray
-    outcome: IntArray
 
 
 class Events(NamedTuple):
@@ -103,9 +105,9 @@ class Settings(NamedTuple):
 class World(NamedTuple):
     """Everything the event loop knows."""
 
-    work: Work
+    work: Records
     places: Places
-    attempt: Attempt
-    log: Log
+    attempt: Records
+    log: Records
     events: Events
     settings: Settings
