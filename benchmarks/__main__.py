@@ -1,8 +1,9 @@
 """Run every benchmark: ``python -m benchmarks [--jobs N]``."""
 
-from benchmarks import brokerage, classes, scouts
+from benchmarks import brokerage, classes, scouts, simulation
 
 if __name__ == "__main__":
     scouts.main()
     classes.main()
     brokerage.main()
+    simulation.main()
