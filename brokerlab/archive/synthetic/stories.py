@@ -6,6 +6,7 @@ Sources: timeouts-rebrokerage.md 2 to 4; analysis-job-brokerage.md 2, 4 (rows 9,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -50,6 +51,8 @@ WAITS: tuple[tuple[str, str, float, float, int | None], ...] = (
     ("activated_week", "activated", 170, 195, None),
 )
 """Name, status, shortest and longest stay in it [h], priority: all longer than some limit."""
+LARGEST = 10
+"""Most jobs of a task of a story, unless some are tried again."""
 PAST, LIVE = 3, 2
 """Jobs per wait and label that go on after it, and that wait at the end of the archive."""
 
@@ -68,13 +71,23 @@ def stories(settings: SynthSettings, world: World, grid: Grid) -> list[Story]:
     teller = _Teller(settings, world, grid)
     room = int(STORY_SHARE * settings.jobs)
     told = []
-    for story in teller.tell():
+    for story in (part for whole in teller.tell() for part in _parts(whole)):
         paths = story.paths
         fits = min(p.created_s for p in paths) >= 0 and story.changed_s <= teller.end
         if fits and len(paths) <= room:
             room -= len(paths)
             told.append(story)
     return told
+
+
+def _parts(story: Story) -> Iterator[Story]:
+    """Divide a story of many jobs into tasks too small for anybody to learn from their jobs what jobs need."""
+    whole = len(story.paths) <= LARGEST or any(p.again is not None for p in story.paths)
+    if whole or story.course:
+        yield story
+        return
+    for first in range(0, len(story.paths), LARGEST):
+        yield replace(story, paths=story.paths[first : first + LARGEST])
 
 
 class _Teller:
