@@ -94,6 +94,12 @@ class Table:
 Block = str | Picture | Table
 """A piece of a section: a paragraph, a chart or a table."""
 
+
+def blocks(*found: Block | None) -> tuple[Block, ...]:
+    """Leave out what has nothing to say."""
+    return tuple(block for block in found if block)
+
+
 HEADINGS: Mapping[str, str] = types.MappingProxyType(
     {
         "picture": "The picture",

@@ -10,9 +10,9 @@ import polars as pl
 from brokerlab.report.analysis_replay import pictures, tables, tables_users
 from brokerlab.report.analysis_replay import sentences as say
 from brokerlab.report.analysis_replay.study import Study
-from brokerlab.report.content import Block, Fact, Made, Page, Part
+from brokerlab.report.content import Block, Fact, Made, Page, Part, blocks
+from brokerlab.report.outputs import digests_of, facts_of, listed_rows, write_results, write_tables
 from brokerlab.report.replays import tables as shared
-from brokerlab.report.replays.outputs import listed_rows, write_results, write_tables
 
 REPORT = "analysis-replay"
 QUESTION = (
@@ -43,11 +43,7 @@ def write(study: Study, out_dir: str | Path) -> dict[str, Any]:
     }
     write_tables(folder / "tables", _frames(study), large)
     inputs = study.inputs
-    digests = {
-        "archive": inputs.archive.digest,
-        "gdpconfig": inputs.replay.config.digest,
-        "rules": inputs.rules.digest,
-    }
+    digests = digests_of(inputs.archive, inputs.replay.config, inputs.rules)
     return write_results(folder, page, numbers(study), digests)
 
 
@@ -74,20 +70,15 @@ def assemble(study: Study, charts: Path) -> Page:
     )
 
 
-def _blocks(*blocks: Block | None) -> tuple[Block, ...]:
-    """Leave out what has nothing to say."""
-    return tuple(block for block in blocks if block)
-
-
 def _held(study: Study, shown: dict[str, Block]) -> Part:
     caption = "Held back by class of the task"
     return Part(
         name="held",
         title="Who is held back, and why",
         verdict=say.held(study),
-        picture=_blocks(shown.get("held"), shown.get("held_over_time")),
-        before_after=_blocks(tables.rules(study)),
-        gains=_blocks(
+        picture=blocks(shown.get("held"), shown.get("held_over_time")),
+        before_after=blocks(tables.rules(study)),
+        gains=blocks(
             shown.get("held_units"),
             tables.units(study),
             tables.levels(study, study.by_class, "task_class", "held_classes", caption),
@@ -107,10 +98,10 @@ def _checks(study: Study, shown: dict[str, Block]) -> Part:
         name="checks",
         title="What removes queues",
         verdict=say.checks(study),
-        picture=_blocks(shown.get("loops")),
-        before_after=_blocks(tables.loops(study) if seen else None),
-        gains=_blocks(tables.gshares(study)),
-        certainty=_blocks(
+        picture=blocks(shown.get("loops")),
+        before_after=blocks(tables.loops(study) if seen else None),
+        gains=blocks(tables.gshares(study)),
+        certainty=blocks(
             say.history(study),
             shown.get("history"),
             shared.history(study.agreement) if "history" in shown else None,
@@ -129,8 +120,8 @@ def _stabilizer(study: Study, shown: dict[str, Block]) -> Part:
         name="stabilizer",
         title="The Analysis Stabilizer",
         verdict=say.stabilizer(study),
-        picture=_blocks(shown.get("stabilizer")),
-        before_after=_blocks(tables.stabilizer(study) if "stabilizer" in shown else None),
+        picture=blocks(shown.get("stabilizer")),
+        before_after=blocks(tables.stabilizer(study) if "stabilizer" in shown else None),
         headings={"picture": "Limits and what waits", "before_after": "Queue by queue"},
     )
 
@@ -141,9 +132,9 @@ def _weights(study: Study, shown: dict[str, Block]) -> Part:
         name="weights",
         title="Original against new basic weight",
         verdict=say.weights(study),
-        picture=_blocks(shown.get("weights")),
-        before_after=_blocks(tables_users.classes(study) if seen else None),
-        gains=_blocks(
+        picture=blocks(shown.get("weights")),
+        before_after=blocks(tables_users.classes(study) if seen else None),
+        gains=blocks(
             shown.get("gains"),
             tables_users.queues(study) if "gains" in shown else None,
             tables_users.users(study) if seen else None,
@@ -157,9 +148,9 @@ def _fairness(study: Study, shown: dict[str, Block]) -> Part:
         name="fairness",
         title="Fairness between users and classes",
         verdict=say.fairness(study),
-        picture=_blocks(shown.get("fairness")),
-        before_after=_blocks(tables_users.fairness(study)),
-        gains=_blocks(shown.get("waits"), tables_users.waits(study)),
+        picture=blocks(shown.get("fairness")),
+        before_after=blocks(tables_users.fairness(study)),
+        gains=blocks(shown.get("waits"), tables_users.waits(study)),
         headings={"before_after": "Jain's index", "gains": "Who waits"},
     )
 
@@ -170,9 +161,9 @@ def _rules(study: Study, shown: dict[str, Block]) -> Part:
         name="rules",
         title=f"{found.current.capitalize()} against {found.other} rules",
         verdict=say.rules(study),
-        picture=_blocks(shown.get("rule_sets")),
-        before_after=_blocks(shared.rule_sets(found) if "rule_sets" in shown else None),
-        certainty=_blocks(shared.switches(found, shifts=True)),
+        picture=blocks(shown.get("rule_sets")),
+        before_after=blocks(shared.rule_sets(found) if "rule_sets" in shown else None),
+        certainty=blocks(shared.switches(found, shifts=True)),
         headings={"before_after": "Change by change", "certainty": "Which difference it is"},
     )
 
@@ -184,8 +175,8 @@ def _settings(study: Study, shown: dict[str, Block]) -> Part:
         name="settings",
         title="Which settings matter",
         verdict=say.settings(study),
-        picture=_blocks(shown.get("settings")),
-        before_after=_blocks(*laid),
+        picture=blocks(shown.get("settings")),
+        before_after=blocks(*laid),
         headings={"before_after": "Key by key"},
     )
 
@@ -194,20 +185,12 @@ def _facts(study: Study) -> tuple[Fact, ...]:
     """Return what the report knows about how it was made; the runner adds the rest."""
     inputs = study.inputs
     n = inputs.replay.instants.height
-    options = ", ".join(f"{name} {value}" for name, value in inputs.rules.to_dict().items())
     window = f"brokerages {say.days(study)}, UTC; {n} instants, rounded down to {inputs.every or 'nothing'}"
-    place = f"{inputs.archive.path.as_posix()}, digest {inputs.archive.digest}"
-    return (
-        Fact(label="Archive", value=place),
-        Fact(label="Window", value=window),
-        Fact(label="Rule set", value=options),
-        Fact(label="gdpconfig", value=f"digest {inputs.replay.config.digest}"),
-    )
+    return facts_of(inputs.archive, inputs.replay.config, inputs.rules, window=window)
 
 
 def numbers(study: Study) -> dict[str, Any]:
     """Return every number of the page under a stable name."""
-    found = study.rule_sets
     return {
         "n_tasks": study.n_tasks,
         "n_tasks_in_period": study.inputs.n_tasks,
@@ -219,13 +202,7 @@ def numbers(study: Study) -> dict[str, Any]:
         "weight_lost_by": study.weights.lost_by,
         **listed_rows(_frames(study)),
         "settings_skipped": study.settings.skipped,
-        "rule_sets": {
-            "current": found.current,
-            "other": found.other,
-            "n_changed": found.comparison.n_changed(),
-            "n_sample": found.n_sample,
-            "n_sample_pairs": found.n_sample_pairs,
-        },
+        "rule_sets": study.rule_sets.numbers(),
     }
 
 
@@ -242,8 +219,5 @@ def _frames(study: Study) -> dict[str, pl.DataFrame]:
         **{f"weight_{name}": getattr(study.weights, name) for name in parts},
         "settings": study.settings.keys,
         "curves": study.settings.curves,
-        "rule_totals": study.rule_sets.totals,
-        "rule_brokerages": study.rule_sets.brokerages,
-        "rule_changes": study.rule_sets.by_check,
-        "rule_switches": study.rule_sets.switches,
+        **study.rule_sets.frames(),
     }

@@ -10,10 +10,10 @@ import polars as pl
 from brokerlab.report.brokerage_replay import pictures, tables, tables_nuclei
 from brokerlab.report.brokerage_replay import sentences as say
 from brokerlab.report.brokerage_replay.study import Study
-from brokerlab.report.content import Block, Fact, Made, Page, Part
+from brokerlab.report.content import Block, Fact, Made, Page, Part, blocks
 from brokerlab.report.format import number
+from brokerlab.report.outputs import digests_of, facts_of, listed_rows, write_results, write_tables
 from brokerlab.report.replays import tables as shared
-from brokerlab.report.replays.outputs import listed_rows, write_results, write_tables
 
 REPORT = "brokerage-replay"
 QUESTION = "What decides where work goes in this period, and which settings matter?"
@@ -37,11 +37,7 @@ def write(study: Study, out_dir: str | Path) -> dict[str, Any]:
         large |= {"decided_nuclei": study.nuclei.decisions.nuclei}
     write_tables(folder / "tables", _frames(study), large)
     inputs = study.inputs
-    digests = {
-        "archive": inputs.archive.digest,
-        "gdpconfig": inputs.jobs.config.digest,
-        "rules": inputs.rules.digest,
-    }
+    digests = digests_of(inputs.archive, inputs.jobs.config, inputs.rules)
     return write_results(folder, page, numbers(study), digests)
 
 
@@ -68,26 +64,21 @@ def assemble(study: Study, charts: Path) -> Page:
     )  # fmt: skip
 
 
-def _blocks(*blocks: Block | None) -> tuple[Block, ...]:
-    """Leave out what has nothing to say."""
-    return tuple(block for block in blocks if block)
-
-
 def _checks(study: Study, shown: dict[str, Block]) -> Part:
     seen = study.n_pairs > 0
     return Part(
         name="checks",
         title="What removes queues",
         verdict=say.checks(study),
-        picture=_blocks(shown.get("funnel"), shown.get("over_time")),
-        before_after=_blocks(tables.checks(study) if seen else None),
-        gains=_blocks(
+        picture=blocks(shown.get("funnel"), shown.get("over_time")),
+        before_after=blocks(tables.checks(study) if seen else None),
+        gains=blocks(
             shown.get("by_gshare"),
             tables.gshares(study) if seen else None,
             shown.get("by_queue"),
             tables.queues(study) if seen else None,
         ),
-        certainty=_blocks(
+        certainty=blocks(
             say.history(study),
             shown.get("history"),
             shared.history(study.agreement) if "history" in shown else None,
@@ -109,8 +100,8 @@ def _weights(study: Study, shown: dict[str, Block]) -> Part:
         name="weights",
         title="What orders the queues that are left",
         verdict=say.weights(study),
-        picture=_blocks(shown.get("composition")),
-        before_after=_blocks(table if "composition" in shown else None),
+        picture=blocks(shown.get("composition")),
+        before_after=blocks(table if "composition" in shown else None),
         headings={"picture": "The picture, by gshare", "before_after": "Factor by factor"},
     )
 
@@ -120,8 +111,8 @@ def _settings(study: Study, shown: dict[str, Block]) -> Part:
         name="settings",
         title="Which settings matter",
         verdict=say.settings(study),
-        picture=_blocks(shown.get("settings")),
-        before_after=_blocks(
+        picture=blocks(shown.get("settings")),
+        before_after=blocks(
             *(shared.near(study.settings), shared.far(study.settings))
             if "settings" in shown
             else ()
@@ -135,9 +126,9 @@ def _rules(study: Study, shown: dict[str, Block]) -> Part:
         name="rules",
         title=f"{study.rule_sets.current.capitalize()} against {study.rule_sets.other} rules",
         verdict=say.rules(study),
-        picture=_blocks(shown.get("rule_sets")),
-        before_after=_blocks(shared.rule_sets(study.rule_sets) if "rule_sets" in shown else None),
-        certainty=_blocks(shared.switches(study.rule_sets)),
+        picture=blocks(shown.get("rule_sets")),
+        before_after=blocks(shared.rule_sets(study.rule_sets) if "rule_sets" in shown else None),
+        certainty=blocks(shared.switches(study.rule_sets)),
         headings={"before_after": "Change by change", "certainty": "Which difference it is"},
     )
 
@@ -154,11 +145,11 @@ def _nuclei(study: Study, shown: dict[str, Block]) -> Part:
         name="nuclei",
         title="The choice of the nucleus",
         verdict=say.nuclei(study),
-        picture=_blocks(shown.get("nuclei")),
-        before_after=_blocks(
+        picture=blocks(shown.get("nuclei")),
+        before_after=blocks(
             tables_nuclei.nucleus_checks(found), composition if found.composition.height else None
         ),
-        certainty=_blocks(tables_nuclei.nucleus_tasks(found)),
+        certainty=blocks(tables_nuclei.nucleus_tasks(found)),
         headings={"before_after": "Check by check", "certainty": "Tasks, data locality, history"},
     )
 
@@ -169,16 +160,8 @@ def _facts(study: Study) -> tuple[Fact, ...]:
     instants = (
         f"{inputs.jobs.instants.height} instants, rounded down to {inputs.every or 'nothing'}"
     )
-    options = ", ".join(f"{name} {value}" for name, value in inputs.rules.to_dict().items())
-    return (
-        Fact(
-            label="Archive",
-            value=f"{inputs.archive.path.as_posix()}, digest {inputs.archive.digest}",
-        ),
-        Fact(label="Window", value=f"brokerages {say.days(study)}, UTC; {instants}"),
-        Fact(label="Rule set", value=options),
-        Fact(label="gdpconfig", value=f"digest {inputs.jobs.config.digest}"),
-    )
+    window = f"brokerages {say.days(study)}, UTC; {instants}"
+    return facts_of(inputs.archive, inputs.jobs.config, inputs.rules, window=window)
 
 
 def numbers(study: Study) -> dict[str, Any]:
@@ -192,13 +175,7 @@ def numbers(study: Study) -> dict[str, Any]:
         "n_weighed": study.n_weighed,
         **listed_rows(_frames(study)),
         "settings_skipped": study.settings.skipped,
-        "rule_sets": {
-            "current": study.rule_sets.current,
-            "other": study.rule_sets.other,
-            "n_changed": study.rule_sets.comparison.n_changed(),
-            "n_sample": study.rule_sets.n_sample,
-            "n_sample_pairs": study.rule_sets.n_sample_pairs,
-        },
+        "rule_sets": study.rule_sets.numbers(),
         "nuclei": None
         if found is None
         else {"n_tasks": found.decisions.tasks.height, "n_pairs": found.decisions.nuclei.height},
@@ -214,10 +191,7 @@ def _frames(study: Study) -> dict[str, pl.DataFrame]:
     frames |= {
         "settings": study.settings.keys,
         "curves": study.settings.curves,
-        "rule_totals": study.rule_sets.totals,
-        "rule_brokerages": study.rule_sets.brokerages,
-        "rule_changes": study.rule_sets.by_check,
-        "rule_switches": study.rule_sets.switches,
+        **study.rule_sets.frames(),
     }
     if found is not None:
         parts = ("by_check", "outcomes", "locality", "composition", "history")

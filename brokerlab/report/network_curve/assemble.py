@@ -9,12 +9,12 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage.network_weight import throughput_curve
-from brokerlab.report.content import Block, Fact, Made, Page, Part
+from brokerlab.report.content import Block, Fact, Made, Page, Part, blocks
 from brokerlab.report.network_curve import pictures, tables
 from brokerlab.report.network_curve import sentences as say
 from brokerlab.report.network_curve.proposal import document
 from brokerlab.report.network_curve.study import Curve, Exchange, Fallback, Study, Unanswered
-from brokerlab.report.replays.outputs import listed_rows, write_results, write_tables
+from brokerlab.report.outputs import listed_rows, write_results, write_tables
 
 REPORT = "network-curve"
 QUESTION = (
@@ -80,11 +80,6 @@ def assemble(study: Study, charts: Path) -> Page:
     )
 
 
-def _blocks(*blocks: Block | None) -> tuple[Block, ...]:
-    """Leave out what has nothing to say."""
-    return tuple(block for block in blocks if block)
-
-
 def _curve(name: str, found: Curve | Unanswered, shown: dict[str, Block]) -> Part:
     title = f"From throughput to weight: {name}"
     verdict = say.curve(found, name)
@@ -97,19 +92,19 @@ def _curve(name: str, found: Curve | Unanswered, shown: dict[str, Block]) -> Par
         name=name,
         title=title,
         verdict=verdict,
-        picture=_blocks(shown[f"{name}_curve"]),
-        before_after=_blocks(
+        picture=blocks(shown[f"{name}_curve"]),
+        before_after=blocks(
             shown[f"{name}_scores"],
             say.plain(found),
             tables.scores(found.scores, f"{name}_scores", caption),
         ),
-        gains=_blocks(
+        gains=blocks(
             say.told_apart(found),
             shown[f"{name}_resolution"],
             say.blunt_edges(found),
             tables.told(found),
         ),
-        certainty=_blocks(tables.checks(found), shown[f"{name}_sizes"], tables.fitted_steps(found)),
+        certainty=blocks(tables.checks(found), shown[f"{name}_sizes"], tables.fitted_steps(found)),
         headings={
             "before_after": "Against the document and plain alternatives",
             "gains": "What the curve tells apart, and who gains",
@@ -126,9 +121,9 @@ def _fallback(found: Fallback | Unanswered, shown: dict[str, Block]) -> Part:
         name="fallback",
         title=title,
         verdict=say.fallback(found),
-        picture=_blocks(shown["fallback"]),
-        before_after=_blocks(tables.scores(found.scores, "fallback_scores", caption)),
-        gains=_blocks(tables.fallback(found)),
+        picture=blocks(shown["fallback"]),
+        before_after=blocks(tables.scores(found.scores, "fallback_scores", caption)),
+        gains=blocks(tables.fallback(found)),
         headings={"gains": "Who gains, who loses: by closeness"},
     )
 
@@ -146,9 +141,9 @@ def _exchange(study: Study, shown: dict[str, Block]) -> Part:
         name="exchange",
         title=title,
         verdict=verdict,
-        picture=_blocks(shown["exchange"]),
-        before_after=_blocks(tables.scores(found.scores, "exchange_scores", caption, gain)),
-        certainty=_blocks(tables.exchange(found, settings)),
+        picture=blocks(shown["exchange"]),
+        before_after=blocks(tables.scores(found.scores, "exchange_scores", caption, gain)),
+        certainty=blocks(tables.exchange(found, settings)),
         headings={"certainty": "What that means in the keys"},
     )
 

@@ -3,5 +3,5 @@
 `shares` divides sums with intervals over tasks or users, `cells` writes them; `kinds` names what differs between the
 brokerages; `removal` sums up what checks remove, `settings` tries keys, `rulesets` the other rule set and its switches,
 `history` compares with where jobs ran, which `period` asks of the archive; `words`, `tables` and `pictures` show these,
-`odd` keeps what is said of odd input, `outputs` writes the files of a run.
+`odd` keeps what is said of odd input.
 """

@@ -51,6 +51,25 @@ class RuleSets:
     n_sample: int
     n_sample_pairs: int
 
+    def frames(self) -> dict[str, pl.DataFrame]:
+        """Return the tables by the names under which a report keeps them."""
+        return {
+            "rule_totals": self.totals,
+            "rule_brokerages": self.brokerages,
+            "rule_changes": self.by_check,
+            "rule_switches": self.switches,
+        }
+
+    def numbers(self) -> dict[str, Any]:
+        """Return what a report tells of them besides the tables."""
+        return {
+            "current": self.current,
+            "other": self.other,
+            "n_changed": self.comparison.n_changed(),
+            "n_sample": self.n_sample,
+            "n_sample_pairs": self.n_sample_pairs,
+        }
+
 
 def studied(
     replay: Replay, decisions: JobDecisions, *, sample: int, n_boot: int, seed: int

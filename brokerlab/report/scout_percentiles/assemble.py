@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.report.content import Block, Fact, Made, Page, Part, jsonable
+from brokerlab.report.content import Block, Fact, Made, Page, Part, blocks
+from brokerlab.report.outputs import digests_of, facts_of, options, write_results, write_tables
 from brokerlab.report.scout_percentiles import pictures, promises, strata, tables
 from brokerlab.report.scout_percentiles import sentences as say
 from brokerlab.report.scout_percentiles.inputs import Inputs
@@ -20,8 +20,6 @@ from brokerlab.report.wording import thin
 REPORT = "scout-percentiles"
 QUESTION = "Which percentile ranks and margins should the scouts use?"
 Span = tuple[datetime, datetime]
-CSV_ROWS = 2000
-"""Tables with at most so many rows are also written as CSV."""
 
 
 def write(
@@ -42,29 +40,19 @@ def write(
     page = assemble(studies, inputs, folder / "charts")
     for study in studies:
         if isinstance(study, Study):
-            _write_tables(study, folder / "tables")
+            write_tables(folder / "tables", _frames(study), {})
             if study.verdict is not None and study.verdict.proposal is not None:
                 path = folder / f"proposal-{study.parameter.name}.json"
                 path.write_text(study.verdict.proposal.to_json(), encoding="utf-8")
-    results = {
-        "report": REPORT,
-        "page": page.to_json(),
-        "numbers": {study.parameter.name: numbers(study) for study in studies},
-        "periods": {
-            "at": inputs.periods.at,
-            "calibration": inputs.periods.early_window,
-            "proof": inputs.periods.late_window,
-            "n_overlapping": inputs.periods.n_overlapping,
-        },
-        "digests": {
-            "archive": inputs.archive.digest,
-            "gdpconfig": inputs.config.digest,
-            "rules": inputs.rules.digest,
-        },
+    found = {study.parameter.name: numbers(study) for study in studies}
+    periods = {
+        "at": inputs.periods.at,
+        "calibration": inputs.periods.early_window,
+        "proof": inputs.periods.late_window,
+        "n_overlapping": inputs.periods.n_overlapping,
     }
-    text = json.dumps(jsonable(results), indent=1, ensure_ascii=False, allow_nan=False)
-    (folder / "results.json").write_text(text + "\n", encoding="utf-8")
-    return results
+    digests = digests_of(inputs.archive, inputs.config, inputs.rules)
+    return write_results(folder, page, found, digests, {"periods": periods})
 
 
 def assemble(studies: Sequence[Study | Unanswered], inputs: Inputs, charts: Path) -> Page:
@@ -132,41 +120,30 @@ def _part(study: Study | Unanswered, inputs: Inputs, charts: Path) -> Part:
         name=study.parameter.name,
         title=title,
         verdict=verdict,
-        picture=_blocks(breach, say.dearer(study), shown["frontier"]),
+        picture=blocks(breach, say.dearer(study), shown["frontier"]),
         before_after=(tables.before_after(study, proof_days), *comparison),
-        gains=_blocks(
+        gains=blocks(
             *few,
             strata.above_limit(study, levels),
             strata.gains(study, levels),
             shown["strata"],
         ),
-        certainty=_blocks(*certainty),
+        certainty=blocks(*certainty),
     )
-
-
-def _blocks(*blocks: Block | None) -> tuple[Block, ...]:
-    """Leave out what has nothing to say."""
-    return tuple(block for block in blocks if block)
 
 
 def _facts(studies: Sequence[Study | Unanswered], inputs: Inputs) -> tuple[Fact, ...]:
     """Return what the report knows about how it was made; the runner adds the rest."""
     early, late = inputs.periods.early_window, inputs.periods.late_window
-    facts = [
-        Fact(
-            label="Archive",
-            value=f"{inputs.archive.path.as_posix()}, digest {inputs.archive.digest}",
-        ),
-        Fact(label="Window", value=f"{_division(early, late)}, UTC"),
-        Fact(label="Filter", value=inputs.filters or "none"),
-        Fact(label="Rule set", value=_options(inputs.rules.to_dict())),
-        Fact(label="gdpconfig", value=f"digest {inputs.config.digest}"),
-    ]
+    window = f"{_division(early, late)}, UTC"
+    facts = facts_of(
+        inputs.archive, inputs.config, inputs.rules, window=window, filters=inputs.filters or "none"
+    )
     complete = [study for study in studies if isinstance(study, Study)]
     for study in complete[:1]:
         made = {k: v for k, v in study.early.assumptions.to_dict().items() if k != "rules"}
-        facts.append(Fact(label="Assumptions", value=_options(made)))
-    return tuple(facts)
+        facts += (Fact(label="Assumptions", value=options(made)),)
+    return facts
 
 
 def _division(early: Span | None, late: Span | None) -> str:
@@ -174,10 +151,6 @@ def _division(early: Span | None, late: Span | None) -> str:
     if early is None or late is None:
         return f"tasks created {say.span(early or late)}, not divided"
     return f"calibration on tasks created {say.span(early)}, proof on {say.span(late)}"
-
-
-def _options(values: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
 def numbers(study: Study | Unanswered) -> dict[str, Any]:
@@ -209,9 +182,8 @@ def numbers(study: Study | Unanswered) -> dict[str, Any]:
     }
 
 
-def _write_tables(study: Study, folder: Path) -> None:
-    """Write every frame of a study as Parquet, small ones as CSV too."""
-    folder.mkdir(parents=True, exist_ok=True)
+def _frames(study: Study) -> dict[str, pl.DataFrame]:
+    """Return the frames behind a part of the page."""
     frames: dict[str, pl.DataFrame] = {
         "settings": study.choice.candidates,
         "tasks": study.late.by_task,
@@ -223,8 +195,4 @@ def _write_tables(study: Study, folder: Path) -> None:
         "conformal": study.conformal,
         "promise": promises.frame(study),
     }
-    for name, frame in frames.items():
-        stem = folder / f"{study.parameter.name}_{name}"
-        frame.write_parquet(stem.with_suffix(".parquet"))
-        if frame.height <= CSV_ROWS:
-            frame.write_csv(stem.with_suffix(".csv"))
+    return {f"{study.parameter.name}_{name}": frame for name, frame in frames.items()}

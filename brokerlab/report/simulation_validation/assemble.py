@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.report.content import Block, Fact, Made, Page, Part, Verdict
-from brokerlab.report.replays.outputs import listed_rows, write_results, write_tables
+from brokerlab.report.outputs import archive_fact, listed_rows, write_results, write_tables
 from brokerlab.report.simulation_validation import pictures, tables
 from brokerlab.report.simulation_validation.study import Study
 from brokerlab.report.wording import listed, thin
@@ -163,10 +163,7 @@ def _facts(study: Study) -> tuple[Fact, ...]:
     """Return what the report knows about how it was made; the runner adds the rest."""
     inputs, estimation = study.inputs, study.estimation
     return (
-        Fact(
-            label="Archive",
-            value=f"{study.archive.path.as_posix()}, digest {study.archive.digest}",
-        ),
+        archive_fact(study.archive),
         Fact(
             label="Slots",
             value=f"quantile {estimation.quantile:g} of the cores in use, windows of {_hours(estimation.window)}, from the period",

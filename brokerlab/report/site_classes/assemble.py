@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.report.content import Block, Fact, Made, Page, Part
-from brokerlab.report.replays.outputs import listed_rows, write_results, write_tables
+from brokerlab.report.content import Block, Fact, Made, Page, Part, blocks
+from brokerlab.report.outputs import digests_of, facts_of, listed_rows, write_results, write_tables
 from brokerlab.report.site_classes import pictures, rating, tables, tables_more
 from brokerlab.report.site_classes import sentences as say
 from brokerlab.report.site_classes.study import Study
@@ -35,11 +35,7 @@ def write(study: Study, out_dir: str | Path) -> dict[str, Any]:
         large |= {"rated_tasks": study.tasks.rows}
     write_tables(folder / "tables", _frames(study), large)
     inputs = study.inputs
-    digests = {
-        "archive": inputs.archive.digest,
-        "gdpconfig": inputs.config.digest,
-        "rules": inputs.rules.digest,
-    }
+    digests = digests_of(inputs.archive, inputs.config, inputs.rules)
     return write_results(folder, page, numbers(study), digests)
 
 
@@ -72,21 +68,16 @@ def assemble(study: Study, charts: Path) -> Page:
     )
 
 
-def _blocks(*blocks: Block | None) -> tuple[Block, ...]:
-    """Leave out what has nothing to say."""
-    return tuple(block for block in blocks if block)
-
-
 def _queues(study: Study, shown: dict[str, Block]) -> Part:
     some = study.n_rated > 0
     return Part(
         name="queues",
         title="Which queues are fast, and for how long",
         verdict=say.queues(study),
-        picture=_blocks(shown.get("strip")),
-        before_after=_blocks(tables.classes(study), tables.queues(study)) if some else (),
-        gains=_blocks(shown.get("slots")),
-        certainty=_blocks(say.missing(study), tables.missing(study)),
+        picture=blocks(shown.get("strip")),
+        before_after=blocks(tables.classes(study), tables.queues(study)) if some else (),
+        gains=blocks(shown.get("slots")),
+        certainty=blocks(say.missing(study), tables.missing(study)),
         headings={
             "picture": "Classes over time",
             "before_after": "Class by class, queue by queue",
@@ -102,9 +93,9 @@ def _limits(study: Study, shown: dict[str, Block]) -> Part:
         name="limits",
         title="What the percentiles and the hours do",
         verdict=say.limits(study),
-        picture=_blocks(shown.get("what_if")),
-        before_after=_blocks(tables.what_if(study)) if some else (),
-        certainty=_blocks(shown.get("limits"), tables.binding(study)) if some else (),
+        picture=blocks(shown.get("what_if")),
+        before_after=blocks(tables.what_if(study)) if some else (),
+        certainty=blocks(shown.get("limits"), tables.binding(study)) if some else (),
         headings={
             "picture": "What other numbers would move",
             "before_after": "Number by number",
@@ -119,9 +110,9 @@ def _waits(study: Study, shown: dict[str, Block]) -> Part:
         name="waits",
         title="What a class says about the next jobs",
         verdict=say.waits(study),
-        picture=_blocks(shown.get("waits")),
-        before_after=_blocks(tables.waits(study)) if some else (),
-        certainty=_blocks(shown.get("means"), tables.bands(study)) if study.n_rated else (),
+        picture=blocks(shown.get("waits")),
+        before_after=blocks(tables.waits(study)) if some else (),
+        certainty=blocks(shown.get("means"), tables.bands(study)) if study.n_rated else (),
         headings={
             "picture": "How long jobs waited",
             "before_after": "Class by class",
@@ -137,9 +128,9 @@ def _rules(study: Study, shown: dict[str, Block]) -> Part:
         name="rules",
         title=f"{found.current.capitalize()} against {found.other} rules",
         verdict=say.rules(study),
-        picture=_blocks(shown.get("switches")),
-        before_after=_blocks(tables_more.matrix(study)) if some else (),
-        certainty=_blocks(tables_more.switches(study)) if some else (),
+        picture=blocks(shown.get("switches")),
+        before_after=blocks(tables_more.matrix(study)) if some else (),
+        certainty=blocks(tables_more.switches(study)) if some else (),
         headings={
             "picture": "Difference by difference",
             "before_after": "Class against class",
@@ -154,7 +145,7 @@ def _tasks(study: Study, shown: dict[str, Block]) -> Part:
         name="tasks",
         title="Classes of tasks, and what users occupy",
         verdict=say.tasks(study),
-        picture=_blocks(shown.get("tasks")),
+        picture=blocks(shown.get("tasks")),
         before_after=() if found is None else (tables_more.gshares(found),),
         gains=() if found is None else (tables_more.users(found),),
         headings={
@@ -171,7 +162,7 @@ def _shares(study: Study, shown: dict[str, Block]) -> Part:
         name="shares",
         title="Shares against their targets",
         verdict=say.shares(study),
-        picture=_blocks(shown.get("targets")),
+        picture=blocks(shown.get("targets")),
         before_after=() if found is None else (tables_more.targets(found),),
         headings={"picture": "Shares over time", "before_after": "Share by share"},
     )
@@ -180,19 +171,8 @@ def _shares(study: Study, shown: dict[str, Block]) -> Part:
 def _facts(study: Study) -> tuple[Fact, ...]:
     """Return what the report knows about how it was made; the runner adds the rest."""
     inputs = study.inputs
-    options = ", ".join(f"{name} {value}" for name, value in inputs.rules.to_dict().items())
-    return (
-        Fact(
-            label="Archive",
-            value=f"{inputs.archive.path.as_posix()}, digest {inputs.archive.digest}",
-        ),
-        Fact(
-            label="Window",
-            value=f"{say.days(study)}, UTC; {study.n_instants} instants, every {inputs.every}",
-        ),
-        Fact(label="Rule set", value=options),
-        Fact(label="gdpconfig", value=f"digest {inputs.config.digest}"),
-    )
+    window = f"{say.days(study)}, UTC; {study.n_instants} instants, every {inputs.every}"
+    return facts_of(inputs.archive, inputs.config, inputs.rules, window=window)
 
 
 def numbers(study: Study) -> dict[str, Any]:

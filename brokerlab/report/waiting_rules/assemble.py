@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.report.content import Block, Fact, Made, Page, Part
-from brokerlab.report.replays.outputs import listed_rows, write_results, write_tables
+from brokerlab.report.content import Block, Fact, Made, Page, Part, blocks
+from brokerlab.report.outputs import digests_of, facts_of, listed_rows, write_results, write_tables
 from brokerlab.report.waiting_rules import pictures, tables
 from brokerlab.report.waiting_rules import sentences as say
 from brokerlab.report.waiting_rules.caveats import cannot_tell
@@ -37,11 +37,7 @@ def write(study: Study, out_dir: str | Path) -> dict[str, Any]:
         large["fast_shares_at"] = study.fast.shares
     write_tables(folder / "tables", frames(study), large)
     inputs = study.inputs
-    digests = {
-        "archive": inputs.archive.digest,
-        "gdpconfig": inputs.config.digest,
-        "rules": inputs.rules.digest,
-    }
+    digests = digests_of(inputs.archive, inputs.config, inputs.rules)
     return write_results(folder, page, numbers(study), digests)
 
 
@@ -68,11 +64,6 @@ def assemble(study: Study, charts: Path) -> Page:
     )  # fmt: skip
 
 
-def _blocks(*blocks: Block | None) -> tuple[Block, ...]:
-    """Leave out what has nothing to say."""
-    return tuple(block for block in blocks if block)
-
-
 def _firing(study: Study, shown: dict[str, Block]) -> Part:
     fires = study.n_fired > 0
     by_queue = tables.levels(
@@ -85,9 +76,9 @@ def _firing(study: Study, shown: dict[str, Block]) -> Part:
         name="firing",
         title="Which rules fire",
         verdict=say.firing(study),
-        picture=_blocks(shown.get("firing"), shown.get("over_time")),
-        before_after=_blocks(tables.rules(study) if fires else None),
-        gains=_blocks(by_queue, by_share),
+        picture=blocks(shown.get("firing"), shown.get("over_time")),
+        before_after=blocks(tables.rules(study) if fires else None),
+        gains=blocks(by_queue, by_share),
         headings={
             "picture": "The picture, and how it changes",
             "before_after": "Rule by rule",
@@ -101,8 +92,8 @@ def _waste(study: Study, shown: dict[str, Block]) -> Part:
         name="waste",
         title="What comes after",
         verdict=say.waste(study),
-        picture=_blocks(shown.get("outcomes")),
-        before_after=_blocks(tables.outcomes(study) if study.n_fired else None),
+        picture=blocks(shown.get("outcomes")),
+        before_after=blocks(tables.outcomes(study) if study.n_fired else None),
         headings={"before_after": "Rule by rule"},
     )
 
@@ -112,8 +103,8 @@ def _limits(study: Study, shown: dict[str, Block]) -> Part:
         name="limits",
         title="Other limits",
         verdict=say.limits(study),
-        picture=_blocks(shown.get("limits")),
-        before_after=_blocks(tables.limits(study) if study.limits.height else None),
+        picture=blocks(shown.get("limits")),
+        before_after=blocks(tables.limits(study) if study.limits.height else None),
         headings={"before_after": "Halved and doubled"},
     )
 
@@ -126,7 +117,7 @@ def _exceptions(study: Study) -> Part:
         name="exceptions",
         title="Priorities, exempt queues, silent workers",
         verdict=say.exceptions(study),
-        before_after=_blocks(tables.priorities(study), by_label, tables.exempted(study)),
+        before_after=blocks(tables.priorities(study), by_label, tables.exempted(study)),
         headings={"before_after": "By priority, by label, and at exempt queues"},
     )
 
@@ -136,9 +127,9 @@ def _fast(study: Study, shown: dict[str, Block]) -> Part:
         name="fast",
         title="Fast rebrokerage",
         verdict=say.fast(study),
-        picture=_blocks(shown.get("fast"), shown.get("fast_keys")),
-        before_after=_blocks(tables.fast_places(study)),
-        gains=_blocks(tables.fast_shares(study)),
+        picture=blocks(shown.get("fast"), shown.get("fast_keys")),
+        before_after=blocks(tables.fast_places(study)),
+        gains=blocks(tables.fast_shares(study)),
         headings={
             "picture": "The picture, and what the keys do",
             "before_after": "By queue and share",
@@ -153,9 +144,9 @@ def _rules(study: Study, shown: dict[str, Block]) -> Part:
         name="rules",
         title=f"{inputs.rules.rules.capitalize()} against {inputs.other.rules} rules",
         verdict=say.rules(study),
-        picture=_blocks(shown.get("rule_sets")),
-        before_after=_blocks(tables.rule_sets(study)),
-        certainty=_blocks(tables.switches(study)),
+        picture=blocks(shown.get("rule_sets")),
+        before_after=blocks(tables.rule_sets(study)),
+        certainty=blocks(tables.switches(study)),
         headings={"before_after": "Change by change", "certainty": "Which difference it is"},
     )
 
@@ -163,19 +154,10 @@ def _rules(study: Study, shown: dict[str, Block]) -> Part:
 def _facts(study: Study) -> tuple[Fact, ...]:
     """Return what the report knows about how it was made; the runner adds the rest."""
     inputs = study.inputs
-    options = ", ".join(f"{name} {value}" for name, value in inputs.rules.to_dict().items())
     unit = "queues" if inputs.unit == "queue" else "tasks"
+    window = f"rules that fire from {inputs.window[0]} on, before {inputs.window[1]}, UTC; histories to {inputs.until}"
     return (
-        Fact(
-            label="Archive",
-            value=f"{inputs.archive.path.as_posix()}, digest {inputs.archive.digest}",
-        ),
-        Fact(
-            label="Window",
-            value=f"rules that fire from {inputs.window[0]} on, before {inputs.window[1]}, UTC; histories to {inputs.until}",
-        ),
-        Fact(label="Rule set", value=options),
-        Fact(label="gdpconfig", value=f"digest {inputs.config.digest}"),
+        *facts_of(inputs.archive, inputs.config, inputs.rules, window=window),
         Fact(
             label="Intervals",
             value=f"95 %, bootstrap over {study.n_units} {unit} with jobs in the period, expanded percentiles",
