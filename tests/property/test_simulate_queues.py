@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from brokerlab.calibrate.simulate import QueueRules, advance, place, results, run, start
+from brokerlab.calibrate.simulate import (
+    QueueRules,
+    advance,
+    place,
+    results,
+    run,
+    start,
+    withdraw,
+)
 from tests.twins import queue_core
 
 T0 = datetime(2026, 3, 1)
@@ -148,6 +157,34 @@ def test_steps_placements_and_the_order_of_rows_change_nothing(world, random):
     assert_frame_equal(stepwise.drop("waiting_s"), whole.attempts.drop("waiting_s"))
     started = pl.col("starttime").is_not_null()  # who never starts waits to the last instant
     assert_frame_equal(stepwise.filter(started), whole.attempts.filter(started))
+
+
+@settings(few, max_examples=25)
+@given(worlds, st.integers(0, 12), st.sampled_from(NAMES), st.randoms(use_true_random=False))
+def test_a_job_taken_back_is_as_one_that_came_later(world, hour, elsewhere, random):
+    world["rules"] = replace(world["rules"], fit="first")  # strict: who waits in vain holds up
+    given_ = arguments(world)
+    jobs, now = given_.pop("jobs"), T0 + timedelta(hours=hour, minutes=30)
+    state = start(jobs, **given_, at=T0)
+    advance(state, now)
+    seen = results(state).attempts.filter(pl.col("attempt") == 1)
+    ready = jobs.join(seen.select("pandaid", "outcome"), on="pandaid", how="left")
+    waits = (pl.col("outcome") == "waiting").fill_null(value=True)
+    free = [job for job in ready.filter(waits)["pandaid"] if random.random() < 0.6]
+    moved = pl.col("pandaid").is_in(free)
+    withdraw(state, free)
+    placed = jobs.filter(moved).select(
+        "pandaid", computingsite=pl.lit(elsewhere), readytime=pl.lit(now, pl.Datetime("us"))
+    )
+    place(state, placed)
+    advance(state)
+    late = jobs.with_columns(
+        computingsite=pl.when(moved).then(pl.lit(elsewhere)).otherwise("computingsite"),
+        readytime=pl.when(moved).then(pl.lit(now, pl.Datetime("us"))).otherwise("readytime"),
+    )
+    whole = run(late, **given_, at=T0)
+    assert_frame_equal(results(state).attempts, whole.attempts)
+    assert state.world.attempt["moves"].sum() == len(free)
 
 
 @settings(few, max_examples=15)

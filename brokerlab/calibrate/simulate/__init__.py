@@ -12,7 +12,16 @@
 from brokerlab.calibrate.simulate.inputs import Estimation, Inputs, of_archive, of_tables
 from brokerlab.calibrate.simulate.options import QueueRules
 from brokerlab.calibrate.simulate.outcome import Simulated
-from brokerlab.calibrate.simulate.queues import State, advance, counts, place, results, run, start
+from brokerlab.calibrate.simulate.queues import (
+    State,
+    advance,
+    counts,
+    place,
+    results,
+    run,
+    start,
+    withdraw,
+)
 from brokerlab.calibrate.simulate.summaries import fairness, jain, waiting_quantiles
 from brokerlab.calibrate.simulate.validation import Limits, Validation, validate
 
@@ -36,4 +45,5 @@ __all__ = [
     "start",
     "validate",
     "waiting_quantiles",
+    "withdraw",
 ]

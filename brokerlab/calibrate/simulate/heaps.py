@@ -9,6 +9,9 @@ Source: Fredman, Sedgewick, Sleator, Tarjan, The pairing heap, Algorithmica 1 (1
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from brokerlab.calibrate.simulate.world import HEAP, Events, Records
 from brokerlab.compiled import compiled
 from brokerlab.numerics import IntArray
@@ -112,3 +115,23 @@ def leave_line(attempt: Records, work: Records, waiting: IntArray, line: int) ->
         head = _meld(attempt, work, head, pairs)
         pairs = following
     waiting[line] = head
+
+
+@compiled
+def thin_line(
+    attempt: Records, work: Records, waiting: IntArray, line: int, leaves: npt.NDArray[np.bool_]
+) -> int:
+    """Take every job that leaves out of a waiting line, wherever it stands; returns how many did."""
+    rest, waiting[line], gone = waiting[line], -1, 0
+    while rest >= 0:  # what is still to be looked at is a list through the siblings
+        job, below = rest, attempt["child"][rest]
+        rest = attempt["sibling"][rest]
+        while below >= 0:
+            following = attempt["sibling"][below]
+            attempt["sibling"][below] = rest
+            rest, below = below, following
+        if leaves[job]:
+            gone += 1
+        else:
+            join_line(attempt, work, waiting, line, job)
+    return gone

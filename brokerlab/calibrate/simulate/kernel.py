@@ -19,6 +19,7 @@ from brokerlab.calibrate.simulate.heaps import (
     leave_line,
     pop,
     push,
+    thin_line,
 )
 from brokerlab.calibrate.simulate.world import (
     CLOCK,
@@ -32,6 +33,7 @@ from brokerlab.calibrate.simulate.world import (
     NEVER,
     OPEN,
     RUNNING,
+    UNPLACED,
     WAITING,
     World,
 )
@@ -140,7 +142,10 @@ def _finish(
                 break
     attempt["number"][job] += 1
     attempt["ready"][job] = now + settings.retry_delay
-    announce(world, job)
+    if settings.placed_again:
+        attempt["status"][job], attempt["queue"][job] = UNPLACED, -1
+    else:
+        announce(world, job)
 
 
 @compiled
@@ -195,3 +200,36 @@ def advance(
         events.counters[CLOCK] = now
     if until != NEVER:
         events.counters[CLOCK] = until
+
+
+@compiled
+def withdraw(world: World, jobs: IntArray, now: int) -> None:
+    """Take waiting jobs back from their queues: those not yet offered out of the events, others out of their lines.
+
+    Args:
+        world: The arrays; changed.
+        jobs: Rows of jobs that wait, each once.
+        now: They are free from here on.
+    """
+    places, attempt, events = world.places, world.attempt, world.events
+    n_widths = len(places.widths)
+    leaves = np.zeros(len(attempt), np.bool_)
+    lines = np.zeros(len(places.waiting), np.bool_)
+    for job in jobs:
+        leaves[job] = True
+        lines[attempt["queue"][job] * n_widths + world.work["width"][job]] = True
+    n_events = events.counters[HEAP]
+    events.counters[HEAP] = 0
+    for place in range(n_events):  # the heap grows again behind the place that is read
+        time, what = events.time[place], events.what[place]
+        if what // KIND == RELEASE and leaves[what % KIND]:
+            events.counters[OPEN] -= 1
+        else:
+            push(events, time, what)
+    for line in range(len(lines)):
+        if lines[line]:
+            events.counters[LINED] -= thin_line(attempt, world.work, places.waiting, line, leaves)
+    for job in jobs:
+        attempt["status"][job], attempt["queue"][job] = UNPLACED, -1
+        attempt["ready"][job] = now
+        attempt["moves"][job] += 1

@@ -10,6 +10,8 @@ from brokerlab.errors import ConfigError
 
 Fit = Literal["first", "strict"]
 FITS: tuple[Fit, ...] = ("first", "strict")
+Retry = Literal["queue", "brokerage"]
+RETRIES: tuple[Retry, ...] = ("queue", "brokerage")
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class QueueRules:
             that drains nodes for wide jobs lies in between.
         attempts: Most attempts of a job, the first one counted; from 1.
         retry_delay_s: From the end of a killed attempt to the next one being ready [s].
+        retry: Where a killed job tries again: at its ``queue``; or nowhere before ``place`` says so (``brokerage``), from
+            that delay on.
         memory_ladder_mb: Memory limits, ascending [MB]: a job killed for memory asks for the next one above the limit
             that killed it, and for the same again where there is none.
     """
@@ -30,6 +34,7 @@ class QueueRules:
     fit: Fit = "first"
     attempts: int = 3
     retry_delay_s: float = 0.0
+    retry: Retry = "queue"
     memory_ladder_mb: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
@@ -37,6 +42,8 @@ class QueueRules:
         problems = []
         if self.fit not in FITS:
             problems.append(f"fit is '{self.fit}', allowed: {', '.join(FITS)}")
+        if self.retry not in RETRIES:
+            problems.append(f"retry is '{self.retry}', allowed: {', '.join(RETRIES)}")
         if self.attempts < 1:
             problems.append(f"attempts is {self.attempts}, the first attempt counts: from 1")
         if not (math.isfinite(self.retry_delay_s) and self.retry_delay_s >= 0):

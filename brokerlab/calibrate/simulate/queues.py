@@ -9,8 +9,8 @@ All queues run at once, in steps or in one go::
     advance(state)                            # to the end
     result = results(state)
 
-``run`` is start, advance and results. A run in steps has the very result of one in one go. Only ``advance`` and ``place``
-change anything, and only the state.
+``run`` is start, advance and results. A run in steps has the very result of one in one go. Only ``advance``, ``place``
+and ``withdraw`` change anything, and only the state.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from brokerlab.calibrate.simulate import kernel
@@ -27,10 +28,12 @@ from brokerlab.calibrate.simulate.contracts import Placements
 from brokerlab.calibrate.simulate.options import QueueRules
 from brokerlab.calibrate.simulate.outcome import Simulated, counts_of, outcome_of
 from brokerlab.calibrate.simulate.tables import Tables, checked, number_of, world_of
-from brokerlab.calibrate.simulate.world import CLOCK, NEVER, UNPLACED, World
+from brokerlab.calibrate.simulate.world import CLOCK, NEVER, UNPLACED, WAITING, World
 from brokerlab.errors import ConfigError, DataError
 from brokerlab.frames import prepared
+from brokerlab.numerics import IntArray
 
+BoolArray = npt.NDArray[np.bool_]
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (canonical times are UTC without zone)
 
 
@@ -141,11 +144,8 @@ def place(state: State, placements: Any) -> None:
         DataError: Jobs or queues are unknown, a job has its queue already, or is to be ready in the past.
     """
     chosen = prepared({"placements": placements}, {"placements": Placements})["placements"]
-    ids, attempt = state.world.work["pandaid"], state.world.attempt
-    wanted = chosen["pandaid"].to_numpy()
-    rows = np.searchsorted(ids, wanted)
-    known = rows < len(ids)
-    known[known] = ids[rows[known]] == wanted[known]
+    attempt, wanted = state.world.attempt, chosen["pandaid"].to_numpy()
+    rows, known = _rows(state, wanted)
     queue = number_of(chosen["computingsite"], state.tables.queues)
     ready = chosen["readytime"].to_physical().to_numpy()
     problems = {
@@ -153,15 +153,33 @@ def place(state: State, placements: Any) -> None:
         "rows that repeat a job": ~chosen["pandaid"].is_first_distinct().to_numpy(),
         "unknown queues": queue < 0,
         "ready before the present": ready < state.world.events.counters[CLOCK],
-        "jobs that have a queue": known & (attempt["status"][np.where(known, rows, 0)] != UNPLACED)
-        if len(ids)
-        else ~known,
+        "jobs that have a queue": known & (_status(state, rows, known) != UNPLACED),
+        "ready before the killed attempt's delay": known & (_free(state, rows, known) > ready),
     }
-    said = [f"{n.sum()} {what} (pandaid {wanted[n][0]})" for what, n in problems.items() if n.any()]
-    if said:
-        raise DataError(f"placements at {state.now}: " + "; ".join(said) + "; leave them out")
+    _refuse(problems, wanted, f"placements at {state.now}")
     attempt["queue"][rows], attempt["ready"][rows] = queue, ready
     kernel.announce_all(state.world, np.sort(rows))
+
+
+def withdraw(state: State, pandaids: Any) -> None:
+    """Take jobs back that wait at a queue, as timeouts and rebrokerage do; they have no queue until placed again.
+
+    Args:
+        state: The run; changed.
+        pandaids: The jobs, each once.
+
+    Raises:
+        DataError: Jobs are unknown, come twice, or do not wait.
+    """
+    wanted = np.asarray(pandaids, np.int64)
+    rows, known = _rows(state, wanted)
+    problems = {
+        "unknown jobs": ~known,
+        "jobs that come twice": ~pl.Series(wanted).is_first_distinct().to_numpy(),
+        "jobs that do not wait": known & (_status(state, rows, known) != WAITING),
+    }
+    _refuse(problems, wanted, f"jobs to withdraw at {state.now}")
+    kernel.withdraw(state.world, np.sort(rows), int(state.world.events.counters[CLOCK]))
 
 
 def counts(state: State) -> pl.DataFrame:
@@ -206,6 +224,39 @@ def run(
     state = start(jobs, queues, capacity=capacity, delays=delays, rules=rules, seed=seed, at=at)
     advance(state, until)
     return results(state)
+
+
+def _rows(state: State, pandaids: IntArray) -> tuple[IntArray, BoolArray]:
+    """Return the row of every job, and whether it is known."""
+    ids = state.world.work["pandaid"]
+    rows = np.searchsorted(ids, pandaids)
+    known = rows < len(ids)
+    known[known] = ids[rows[known]] == pandaids[known]
+    return rows, known
+
+
+def _status(state: State, rows: IntArray, known: BoolArray) -> IntArray:
+    """Return the status of known jobs, -1 of others."""
+    found = np.full(len(rows), -1)
+    found[known] = state.world.attempt["status"][rows[known]]
+    return found
+
+
+def _free(state: State, rows: IntArray, known: BoolArray) -> IntArray:
+    """Return from when on a job that had a queue before may have one again [us since 1970]."""
+    attempt, found = state.world.attempt, np.full(len(rows), -NEVER)
+    times = attempt["ready"][rows[known]]
+    found[known] = np.where(times < NEVER, times, -NEVER)
+    return found
+
+
+def _refuse(problems: dict[str, BoolArray], pandaids: IntArray, where: str) -> None:
+    """Say all that is wrong with some jobs."""
+    said = [
+        f"{n.sum()} {what} (pandaid {pandaids[n][0]})" for what, n in problems.items() if n.any()
+    ]
+    if said:
+        raise DataError(f"{where}: " + "; ".join(said) + "; leave them out")
 
 
 def _micros(instant: datetime) -> int:

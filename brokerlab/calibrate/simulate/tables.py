@@ -169,6 +169,7 @@ def world_of(tables: Tables, rules: QueueRules, seed: int, begin: int) -> World:
         limit_mb=jobs["memory_limit_mb"].fill_null(np.inf),
         child=np.full(n, -1),
         sibling=np.full(n, -1),
+        moves=np.zeros(n),
     )
     log = np.empty(n * rules.attempts, LOGGED)
     counters = np.zeros(5, np.int64)
@@ -181,6 +182,7 @@ def world_of(tables: Tables, rules: QueueRules, seed: int, begin: int) -> World:
         rules.fit == "first",
         rules.attempts,
         round(rules.retry_delay_s * 1e6),
+        rules.retry == "brokerage",
         np.array(rules.memory_ladder_mb, np.float64),
     )
     return World(work, places, attempt, log, Events(room[0], room[1], counters), settings)

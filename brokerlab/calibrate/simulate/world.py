@@ -43,6 +43,7 @@ ATTEMPT = np.dtype(
         ("limit_mb", np.float64),  # infinite where there is none
         ("child", np.int64),
         ("sibling", np.int64),
+        ("moves", np.int64),  # times it was taken back while it waited
     ]
 )
 """The present attempt of a job, and its links in the waiting line."""
@@ -99,6 +100,7 @@ class Settings(NamedTuple):
     first_fit: bool
     attempts: int
     retry_delay: int
+    placed_again: bool
     ladder_mb: FloatArray
 
 

@@ -18,6 +18,7 @@ from brokerlab.calibrate.simulate import (
     run,
     start,
     waiting_quantiles,
+    withdraw,
 )
 from brokerlab.calibrate.simulate.draws import mix, uniform
 from brokerlab.errors import ConfigError, DataError, SchemaError
@@ -163,6 +164,26 @@ def test_jobs_are_placed_between_steps_and_counted():
     assert "3 finished" in results(state)._repr_html_()
 
 
+def test_killed_jobs_may_wait_for_a_new_place():
+    rows = [{"walltime_s": 3 * HOUR, "walltime_limit_s": 2 * HOUR}, {"corecount": 8}]
+    queues = pl.DataFrame({"panda_queue": ["Q", "R"], "slots": [8, 8]})
+    rules = QueueRules(attempts=2, retry_delay_s=HOUR / 2, retry="brokerage")
+    state = start(jobs_of(*rows), queues, rules=rules)
+    advance(state, at(2.2))
+    early = pl.DataFrame({"pandaid": [1], "computingsite": "R", "readytime": at(2.3)})
+    with pytest.raises(DataError, match="1 ready before the killed attempt's delay"):
+        place(state, early)
+    place(state, early.with_columns(readytime=at(2.5)))
+    advance(state)
+    done = results(state).attempts
+    assert done["computingsite"].to_list() == ["Q", "R", "Q"]
+    assert starts(results(state)) == [0, 2.5, 2]
+    with pytest.raises(DataError) as caught:
+        withdraw(state, [1, 7, 7])
+    for part in ("2 unknown jobs", "1 jobs that come twice", "1 jobs that do not wait"):
+        assert part in str(caught.value)
+
+
 def test_waiting_and_fairness_are_summed_up():
     rows = [
         {"produsername": name, "gshare": "MC", "corecount": 8} for name in ("ann", "ann", "bob")
@@ -219,3 +240,5 @@ def test_all_that_is_wrong_is_said_at_once():
     with pytest.raises(ConfigError) as refused:
         QueueRules(fit="best", attempts=0, retry_delay_s=-1, memory_ladder_mb=(2, 1))  # type: ignore[arg-type]
     assert str(refused.value).count(";") == 3
+    with pytest.raises(ConfigError, match="retry is 'home'"):
+        QueueRules(retry="home")  # type: ignore[arg-type]
