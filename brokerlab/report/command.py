@@ -1,5 +1,6 @@
 """The command ``brokerlab report``."""
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from brokerlab.errors import ConfigError
+from brokerlab.errors import BrokerlabError, ConfigError
 
 
 def report(
@@ -27,9 +28,26 @@ def report(
         bool,
         typer.Option("--parameters", help="List the report's parameters instead of running it."),
     ] = False,
+    run_id: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of the run: a finished run of that name with the same inputs is not made again, other "
+            "inputs are refused, what failed or was broken off is done again."
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one line of JSON instead, for programs.")
+    ] = False,
+    exit_code: Annotated[
+        bool,
+        typer.Option(
+            "--exit-code",
+            help="Tell the verdict by the exit code: 0 keep or a finding, 10 change, 6 no answer.",
+        ),
+    ] = False,
 ) -> None:
     """Run a report into <out>/<name>/<run id>/ and print the path of its page."""
-    from brokerlab.report import find, run
+    from brokerlab.report import find
     from brokerlab.report.parameters import RESERVED, declared
 
     if not name:
@@ -40,12 +58,41 @@ def report(
             if entry.name != RESERVED:
                 typer.echo(f"{entry.name}: {entry.kind} = {entry.default!r}  # {entry.meaning}")
         return
-    given = split(parameter or ())
-    with Console(stderr=True).status(f"running {name}"):
-        done = run(name, given, out_root=out)
-    verdict = done.results["page"]["verdict"]["sentence"]
-    typer.echo(verdict)
-    typer.echo(str(done.page))
+    _tell(name, parameter or (), out, run_id, as_json=as_json, exit_code=exit_code)
+
+
+def _tell(
+    name: str,
+    pairs: Iterable[str],
+    out: Path,
+    run_id: str | None,
+    *,
+    as_json: bool,
+    exit_code: bool,
+) -> None:
+    """Run a report, print what came out, and leave with the exit code."""
+    from brokerlab.report import attempt
+    from brokerlab.report.exits import OF_VERDICT
+    from brokerlab.report.summary import of_refusal, of_run
+
+    try:
+        given = split(pairs)
+        with Console(stderr=True).status(f"running {name}"):
+            done = attempt(name, given, out_root=out, run_id=run_id)
+    except BrokerlabError as error:
+        if as_json:
+            typer.echo(json.dumps(of_refusal(name, run_id, error), ensure_ascii=False))
+        raise
+    verdict = done.results["page"]["verdict"]
+    code = done.error.exit_code if done.error else OF_VERDICT[verdict["kind"]] if exit_code else 0
+    if as_json:
+        typer.echo(json.dumps(of_run(done, code), ensure_ascii=False))
+    elif not done.error:
+        typer.echo(verdict["sentence"])
+        typer.echo(str(done.page))
+    if done.error:
+        raise done.error
+    raise typer.Exit(code)
 
 
 def split(pairs: Iterable[str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from brokerlab.report.format import THIN, duration, instant, number
 
 PACKAGES = ("polars", "duckdb", "narwhals", "numpy", "scipy", "altair", "papermill")
 """Libraries whose version can change a number or a picture."""
+PLACE = ("app", "component", "key")
 GROUPS = ("charts", "tables")
 """Folders of a run whose files the page links."""
 
@@ -30,6 +31,8 @@ def manifest(
     started: datetime,
     duration_s: float,
     results: Mapping[str, Any],
+    folder: Path,
+    inputs: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return the manifest of a run: what was run, with what, when, and how to repeat it.
 
@@ -43,6 +46,8 @@ def manifest(
         started: Start of the run.
         duration_s: Run time [s].
         results: What the notebook found; its ``digests`` (archive, configuration) are copied.
+        folder: The run's folder; what is proposed in it is listed.
+        inputs: What decides the answer, of :func:`brokerlab.report.runs.inputs_of`; null = nobody asked.
 
     Returns:
         A plain dictionary, as written to `manifest.json`.
@@ -60,8 +65,26 @@ def manifest(
         "notebook": notebook.name,
         "notebook_digest": _digest(notebook.read_bytes()),
         "digests": jsonable(results.get("digests", {})),
+        "proposals": proposals(folder),
+        **({} if inputs is None else {"inputs": dict(inputs)}),
         "versions": versions(),
     }
+
+
+def proposals(folder: Path) -> list[dict[str, Any]]:
+    """Return what a run proposes: file, kind, title, keys and digest, by which the run is found again.
+
+    Example:
+        >>> proposals(Path("no such folder"))
+        []
+    """
+    found = []
+    for path in sorted(folder.glob("proposal*.json")):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        keys = ["/".join(change[part] for part in PLACE) for change in document["changes"]]
+        told = {name: document[name] for name in ("kind", "title", "digest")}
+        found.append({"file": path.name, **told, "keys": keys})
+    return found
 
 
 def versions() -> dict[str, str]:

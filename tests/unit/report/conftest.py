@@ -5,6 +5,10 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from brokerlab import errors
+from brokerlab.report import runner
+from brokerlab.report.kernel import Failure
+
 PARAMETERS = """\
 archive: str = "data/none"  # the archive [path]
 rank: int = 75  # percentile rank [%]
@@ -12,14 +16,18 @@ share: float = 0.02  # limit [1]
 ranks: list[int] = [50, 99]  # first and last rank [%]
 strict: bool = False  # whether to be strict
 seed: int = 1  # seed of the bootstrap
+reports: str = ""  # where proposals lie [path of reports]
 out_dir: str = "out"  # where everything goes [path]
 """
 
 BODY = """\
 import json, sys
 from pathlib import Path
+from brokerlab.errors import ConfigError
 from brokerlab.report.content import *
 
+if share > 1:
+    raise ConfigError(f"share={share}: must be at most 1")
 if strict:
     raise ValueError(f"rank {rank} is too strict\\nsecond line")
 out = Path(out_dir)
@@ -71,3 +79,26 @@ def notebooks(tmp_path: Path) -> Path:
     )
     nbformat.write(bare, folder / "bare.ipynb")
     return folder
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Run notebooks in this process, which takes no time; returns what was run, grows with every run."""
+    made: list[str] = []
+
+    def execute(source: Path, folder: Path, given: dict[str, object]) -> Failure | None:
+        made.append(folder.name)
+        names: dict[str, object] = {}
+        for cell in nbformat.read(source, as_version=4).cells:
+            try:
+                exec(cell.source, names)  # noqa: S102 - our own toy
+            except Exception as error:  # noqa: BLE001 - as a kernel does
+                name = type(error).__name__
+                kind = getattr(errors, name, errors.ReportError)
+                return Failure(cell=2, error=f"{name}: {error}", exit_code=kind.exit_code)
+            if "parameters" in cell.metadata.get("tags", []):
+                names |= {**given, "out_dir": str(folder)}
+        return None
+
+    monkeypatch.setattr(runner, "execute", execute)
+    return made

@@ -1,11 +1,14 @@
 """`brokerlab report`: what it prints last, and the exit code of every kind of failure."""
 
+import json
+
 import pytest
 from typer.testing import CliRunner
 
 from brokerlab.cli import app
 from brokerlab.errors import ConfigError, ReportError
 from brokerlab.report import find
+from brokerlab.report.exits import EXITS, OF_VERDICT
 
 
 @pytest.fixture
@@ -47,3 +50,66 @@ def test_failures(call, words, error, message):
     last = result.stderr.splitlines()[-1]
     assert last.startswith(error.__name__)
     assert message in last
+
+
+def test_one_line_of_json(call, in_process):
+    words = ["toy", "-p", "rank=80", "--run-id", "march", "--json"]
+    result = call(*words)
+    assert result.exit_code == 0
+    (line,) = result.stdout.splitlines()
+    told = json.loads(line)
+    assert told["verdict"] == {"kind": "change", "sentence": "Change SCOUT_RAMCOUNT_RANK = 80."}
+    assert told["verdicts"] == [{"name": "ramcount", "kind": "change"}]
+    assert (told["report"], told["run_id"], told["state"]) == ("toy", "march", "finished")
+    assert (told["exit_code"], told["exit_reason"], told["error"]) == (0, "done", None)
+    assert told["page"] == "reports/toy/march/index.html"
+    assert told["outputs"] == ["index.html", "results.json", "manifest.json", "charts/curve.svg"]
+    assert told["digests"] == {"archive": "abc"}
+    assert told["parameters"]["rank"] == 80
+    assert told["duration_s"] >= 0
+    assert told["proposals"] == []
+    again = json.loads(call(*words).stdout)
+    assert again == {**told, "reused": True}
+
+
+@pytest.mark.parametrize(("rank", "code", "reason"), [(80, 10, "change_proposed"), (70, 0, "done")])
+def test_the_verdict_as_exit_code(call, in_process, rank, code, reason):
+    words = ["toy", "-p", f"rank={rank}", "--json"]
+    result = call(*words, "--exit-code")
+    assert result.exit_code == code
+    assert json.loads(result.stdout)["exit_reason"] == reason
+    assert call(*words).exit_code == 0
+
+
+def test_a_failed_run_is_told_too(call, in_process):
+    result = call("toy", "-p", "strict=1", "--json")
+    assert result.exit_code == 7
+    told = json.loads(result.stdout)
+    assert (told["state"], told["exit_reason"]) == ("failed", "report_failed")
+    assert told["verdict"]["kind"] == "failed"
+    assert told["error"].endswith("rank 75 is too strict")
+    assert result.stderr.splitlines()[-1].startswith("ReportError: toy failed: ")
+
+
+def test_bad_input_in_the_notebook_keeps_its_exit_code(call, in_process):
+    result = call("toy", "-p", "share=2", "--json", "--exit-code")
+    assert result.exit_code == ConfigError.exit_code
+    told = json.loads(result.stdout)
+    assert (told["state"], told["exit_reason"]) == ("failed", "config_error")
+    assert result.stderr.splitlines()[-1].startswith("ReportError: toy failed: ")
+
+
+def test_a_refusal_has_the_same_shape(call, in_process):
+    finished = json.loads(call("toy", "--json").stdout)
+    result = call("toy", "-p", "rnak=1", "--json")
+    assert result.exit_code == ConfigError.exit_code
+    told = json.loads(result.stdout)
+    assert told.keys() == finished.keys()
+    assert (told["state"], told["exit_reason"]) == ("refused", "config_error")
+    assert "did you mean 'rank'?" in told["error"]
+
+
+def test_every_exit_code_has_one_meaning():
+    codes = [exit_.code for exit_ in EXITS]
+    assert codes == sorted(set(codes))
+    assert set(OF_VERDICT.values()) <= set(codes)

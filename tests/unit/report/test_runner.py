@@ -14,7 +14,7 @@ import nbformat
 import pytest
 
 from brokerlab.errors import ConfigError, ReportError
-from brokerlab.report import run, runner
+from brokerlab.report import kernel, run, runner
 
 AT = datetime(2026, 3, 24, 12, 0, 5, tzinfo=UTC)
 
@@ -106,9 +106,9 @@ def test_runs_at_once_have_kernels_of_their_own(notebooks, tmp_path, monkeypatch
     """Two runs from one directory once shared its `kernel-ipc-1` and answered each other."""
     monkeypatch.chdir(tmp_path)
     names, before = [], set(tmp_path.iterdir())
-    with runner._sockets() as first, runner._sockets() as second:
+    with kernel._sockets() as first, kernel._sockets() as second:
         for sockets in (first, second):
-            manager = runner._own_kernel(sockets)()
+            manager = kernel._own_kernel(sockets)()
             names.append((manager.transport, manager.ip))
             assert sockets.stat().st_mode & 0o077 == 0
     assert len(set(names)) == 2
@@ -133,14 +133,14 @@ def test_runs_at_once_have_kernels_of_their_own(notebooks, tmp_path, monkeypatch
 def test_long_folders_of_sockets_fall_back_to_ports(tmp_path, monkeypatch):
     deep = tmp_path / ("d" * 90)
     deep.mkdir()
-    monkeypatch.setattr(runner.tempfile, "tempdir", str(deep))
-    with runner._sockets() as sockets:
-        manager = runner._own_kernel(sockets)()
+    monkeypatch.setattr(kernel.tempfile, "tempdir", str(deep))
+    with kernel._sockets() as sockets:
+        manager = kernel._own_kernel(sockets)()
     assert (sockets, manager.transport, manager.ip) == (None, "tcp", "127.0.0.1")
 
 
 def test_notebook_without_results_fails(notebooks, tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "_execute", lambda *_: None)
+    monkeypatch.setattr(runner, "execute", lambda *_: None)
     with pytest.raises(ReportError, match=r"wrote no results\.json"):
         run("toy", out_root=tmp_path, notebooks=notebooks)
 
@@ -149,7 +149,7 @@ def test_interruption_leaves_nothing(notebooks, tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runner, "_execute", interrupted)
+    monkeypatch.setattr(runner, "execute", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run("toy", out_root=tmp_path / "reports", notebooks=notebooks)
     assert list((tmp_path / "reports" / "toy").iterdir()) == []

@@ -1,0 +1,156 @@
+"""Run a notebook with papermill in a kernel of this very interpreter, and say why it stopped, if it did."""
+
+import os
+import signal
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from brokerlab import errors
+from brokerlab.report.parameters import RESERVED
+
+KERNEL_START_S = 120
+"""Patience for a kernel to answer [s]; a loaded batch node takes longer than papermill's 60 s."""
+SOCKET_PATH_BYTES = 90
+"""Longest folder of sockets; a socket's path may have 107 bytes on Linux, 103 elsewhere."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """Why a notebook stopped: the cell (1 is the first code cell), the error, its trace.
+
+    The exit code is that of one of our own errors where it was one (a wrong parameter, an archive that cannot be
+    read), else that of a failed report.
+    """
+
+    cell: int | None
+    error: str
+    trace: str = ""
+    exit_code: int = errors.ReportError.exit_code
+
+    @property
+    def line(self) -> str:
+        """The error in one line."""
+        lines = [line.strip() for line in self.error.splitlines() if line.strip()]
+        where = "" if self.cell is None else f"cell {self.cell}: "
+        return where + (lines[0] if lines else "no message")
+
+
+def execute(source: Path, folder: Path, given: Mapping[str, Any]) -> Failure | None:
+    """Run the notebook in a kernel of this very interpreter; return why it stopped, if it did."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import papermill
+
+    try:
+        with _sockets() as sockets, _interruptible(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the Jupyter stack's own; the notebook's stay visible
+            papermill.execute_notebook(
+                str(source),
+                str(folder / "notebook.ipynb"),
+                parameters={**given, RESERVED: str(folder)},
+                progress_bar=False,
+                kernel_name="python3",
+                kernel_manager_class=_own_kernel(sockets),
+                start_timeout=KERNEL_START_S,
+            )
+    except papermill.PapermillExecutionError as error:
+        trace = "\n".join(_without_colours(error.traceback))
+        return Failure(
+            cell=error.exec_count,
+            error=f"{error.ename}: {error.evalue}",
+            trace=trace,
+            exit_code=_code_of(error.ename),
+        )
+    except Exception as error:  # noqa: BLE001 - a kernel that dies or never starts is a failed run
+        return Failure(cell=None, error=f"{type(error).__name__}: {error}")
+    return None
+
+
+def _code_of(name: str) -> int:
+    """Return the exit code of one of our errors by its name; of all others that of a failed report."""
+    kind = getattr(errors, name, None)
+    ours = isinstance(kind, type) and issubclass(kind, errors.BrokerlabError)
+    return kind.exit_code if ours and kind else errors.ReportError.exit_code
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Make sure that Ctrl-C ends the run.
+
+    asyncio turns the first Ctrl-C into the cancellation of a task, which nbclient takes for the end
+    of the cell: the notebook would go on with the next one. Our handler raises, and is remembered in
+    case the exception is swallowed on its way.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread gets signals
+        return
+    pressed = []
+
+    def stop(*_: object) -> None:
+        pressed.append(True)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pressed:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def _sockets() -> Iterator[Path | None]:
+    """Give a run a folder for its kernel's sockets; None where the system has none that fit.
+
+    Jupyter's own choice is one fixed name in the working directory: two runs started there at once
+    would talk to each other's kernels.
+    """
+    with tempfile.TemporaryDirectory(prefix="brokerlab-", ignore_cleanup_errors=True) as folder:
+        fits = os.name == "posix" and len(os.fsencode(folder)) < SOCKET_PATH_BYTES
+        yield Path(folder) if fits else None
+
+
+def _own_kernel(sockets: Path | None) -> type:
+    """Return a kernel manager that starts `sys.executable`, whatever kernels are installed.
+
+    A user's `python3` kernelspec may belong to another environment; then the notebook would run
+    another brokerlab, or none.
+
+    Args:
+        sockets: A folder that only this user can enter; the kernel then listens on files in it, not on
+            TCP ports that everybody on the machine can connect to. None: TCP.
+    """
+    from ipykernel.kernelspec import get_kernel_dict
+    from jupyter_client.kernelspec import KernelSpec
+    from jupyter_client.localinterfaces import localhost
+    from jupyter_client.manager import AsyncKernelManager
+    from traitlets import default
+
+    class OwnKernelManager(AsyncKernelManager):
+        transport = "tcp" if sockets is None else "ipc"
+
+        @default("ip")
+        def _ip_default(self) -> str:
+            return localhost() if sockets is None else str(sockets / "kernel")
+
+        @property
+        def kernel_spec(self) -> KernelSpec:
+            # An idle kernel is interrupted when it is told to stop, and would log that as an error.
+            return KernelSpec(**get_kernel_dict(["--log-level=CRITICAL"]))
+
+    return OwnKernelManager
+
+
+def _without_colours(lines: list[str]) -> list[str]:
+    """Remove terminal colour codes from a trace."""
+    from nbconvert.filters.ansi import strip_ansi
+
+    clean: Callable[[str], str] = strip_ansi
+    return [clean(line) for line in lines]
