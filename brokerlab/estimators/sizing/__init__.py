@@ -1,0 +1,23 @@
+"""Size the memory of runs one after the other: traces, methods, scoring, and their comparison.
+
+A method sizes one task type: it is started with a history, asked for the first allocation of each
+arriving run, asked for the next one after each kill, and shown the truth afterwards.
+"""
+
+from brokerlab.estimators.sizing.comparison import Comparison, compare
+from brokerlab.estimators.sizing.online import Method, size
+from brokerlab.estimators.sizing.sizer import History, Run, Sizer
+from brokerlab.estimators.sizing.trace import Trace, read_trace, trace_of
+
+__all__ = [
+    "Comparison",
+    "History",
+    "Method",
+    "Run",
+    "Sizer",
+    "Trace",
+    "compare",
+    "read_trace",
+    "size",
+    "trace_of",
+]

@@ -1,0 +1,54 @@
+"""The peers by name, as the tables of the published comparison call them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from brokerlab.estimators.sizing.online import Method
+from brokerlab.estimators.sizing.peers.linear import Errors, RaisedLine
+from brokerlab.estimators.sizing.peers.rules import (
+    ConformalBound,
+    FirstAllocation,
+    LargestSeen,
+    Percentile,
+    Presets,
+)
+
+
+def published(*, shared: bool = True) -> Mapping[str, Method]:
+    """Return the methods of the published comparison; call it anew for every trace and split.
+
+    Args:
+        shared: Whether both variants of the raised line keep their errors in one list across all task
+            types. So does the published code; the second variant then knows errors of later runs.
+
+    Source: sizing-benchmark.md, sections 4 and 5a.
+    """
+    errors = Errors() if shared else None
+    return {
+        "presets": Method(Presets, truth="peak_rss"),
+        "Witt LR std": Method(lambda: RaisedLine(errors=errors)),
+        "Tovar": Method(FirstAllocation),
+        "Witt percentile": Method(lambda: Percentile(95)),
+        "Witt LR under": Method(lambda: RaisedLine(low_only=True, errors=errors)),
+    }
+
+
+def simple() -> Mapping[str, Method]:
+    """Return the simple rules that deployed systems use.
+
+    Source: sizing-benchmark.md, sections 5 and 6.
+    """
+    return {
+        "max seen": Method(LargestSeen),
+        "p75 x 1.1": Method(lambda: Percentile(75, 1.1)),
+        "p90 x 1.15": Method(lambda: Percentile(90, 1.15)),
+        "p99 x 1.1": Method(lambda: Percentile(99, 1.1)),
+        "conformal 95 %": Method(lambda: ConformalBound(0.95)),
+        "linear + std": Method(lambda: RaisedLine(floor=True)),
+    }
+
+
+def peers(*, shared: bool = True) -> Mapping[str, Method]:
+    """Return all peers; call it anew for every trace and split, see :func:`published`."""
+    return {**published(shared=shared), **simple()}
