@@ -167,7 +167,7 @@ def _shares(tasks: pl.DataFrame, state: Tables, ids: Ids) -> tuple[Side, Side]:
     for number, prefix, more in (("t_share", "x_", []), ("t_types", "x_rt_", ["resource_type"])):
         renamed = {"resource_type": "t_resource_type"} if more else {}
         keys = ["snapshot", "parent", "t_gshare", *more]
-        counts = wide(stats, keys, ("running", *QUEUED)).rename(renamed)
+        counts = wide(stats.lazy(), keys, ("running", *QUEUED)).rename(renamed).collect()
         on = list(TASK_KEYS[number])
         wanted = tasks.select(number, *on).unique()
         rows = wanted.join(counts, on=on, nulls_equal=True).select(

@@ -24,20 +24,20 @@ def spread(frame: pl.DataFrame, snapshots: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(both, rechunk=True)  # Polars 2.1 panics at texts made from empty chunks
 
 
-def wide(frame: pl.DataFrame, keys: list[str], statuses: tuple[str, ...]) -> pl.DataFrame:
+def wide(frame: pl.LazyFrame, keys: list[str], statuses: tuple[str, ...]) -> pl.LazyFrame:
     """Return one row per key with a column per status: sums of ``njobs``, 0 where there is none."""
     sums = (pl.col("njobs").filter(pl.col("jobstatus") == s).sum().alias(s) for s in statuses)
     return frame.group_by(keys).agg(*sums)
 
 
-def by_queue(job_stats: pl.DataFrame) -> pl.DataFrame:
+def by_queue(job_stats: pl.LazyFrame) -> pl.LazyFrame:
     """Return jobs per (snapshot, parent) over all shares, ``s_<status>``."""
     statuses = ("running", "activated", "starting", "transferring")
     frame = wide(job_stats.rename({"computingsite": "parent"}), KEYS, statuses)
     return frame.rename({status: f"s_{status}" for status in statuses})
 
 
-def by_tag(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
+def by_tag(tables: dict[str, pl.DataFrame]) -> pl.LazyFrame:
     """Return jobs per (snapshot, parent, tag), a column per counted status.
 
     The tag is ``share:<gshare>``, ``workqueue:<id>`` or, without the jobs of resource work queues,
@@ -54,13 +54,15 @@ def by_tag(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
         ),
     }
     parts = [
-        tables[name].select("snapshot", "jobstatus", "njobs", parent="computingsite", tag=tag)
+        tables[name]
+        .lazy()
+        .select("snapshot", "jobstatus", "njobs", parent="computingsite", tag=tag)
         for name, tag in tags.items()
     ]
     return wide(pl.concat(parts), [*KEYS, "tag"], COUNTED)
 
 
-def by_resource_type(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
+def by_resource_type(tables: dict[str, pl.DataFrame]) -> pl.LazyFrame:
     """Return jobs per (snapshot, parent, share or work queue, resource type), a column per counted status."""
-    stats = tables["job_stats_rt"].rename({"computingsite": "parent"})
+    stats = tables["job_stats_rt"].lazy().rename({"computingsite": "parent"})
     return wide(stats, [*KEYS, "gshare", "resource_type"], COUNTED)

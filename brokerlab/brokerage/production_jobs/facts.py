@@ -10,12 +10,14 @@ from brokerlab.brokerage.inputs.completeness import Completeness, completeness
 from brokerlab.brokerage.inputs.data import input_totals
 from brokerlab.brokerage.production_jobs import sides
 from brokerlab.brokerage.production_jobs.candidates import listed
+from brokerlab.brokerage.production_jobs.changing import changing
 from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.brokerage.production_jobs.ids import Ids
 from brokerlab.brokerage.production_jobs.nucleus import (
     known_links,
     near_places,
     near_side,
+    unwritable,
     with_near_any,
     with_nucleus,
 )
@@ -139,6 +141,7 @@ def prepare(
                 tasks, queues, state, links, found.complete_locations, ids,
                 rules=rules, matching=matching, config=config,
             ),
+            *changing(tasks, queues, state, ids, unwritable(state, rules=rules)),
         ),
     )  # fmt: skip
     facts = with_own_facts(recipe, facts, tables)

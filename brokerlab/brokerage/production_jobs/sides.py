@@ -7,10 +7,9 @@ import polars as pl
 from brokerlab.brokerage.inputs.data import input_at_queues
 from brokerlab.brokerage.inputs.endpoints import complete_here, endpoint_states
 from brokerlab.brokerage.inputs.slots import slot_counts
-from brokerlab.brokerage.production_jobs import counts
 from brokerlab.brokerage.production_jobs.checks_queue import REJECTED, UNRESOLVED
 from brokerlab.brokerage.production_jobs.ids import POLICY, SOFTWARE, Ids
-from brokerlab.brokerage.production_jobs.nucleus import link_side, unwritable
+from brokerlab.brokerage.production_jobs.nucleus import link_side
 from brokerlab.brokerage.production_jobs.pairs import Side
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
@@ -19,9 +18,6 @@ from brokerlab.matching.software_pairs import software_pairs
 from brokerlab.matching.zero_share import TASK_COLUMNS, decide_pairs
 
 Tables = dict[str, pl.DataFrame]
-KEYS = ["snapshot", "parent"]
-RT = ["x_rt_known", "x_rt_running", "x_rt_queued", "x_rt_assigned"]
-"""Jobs of the task's resource types at a parent: whether any are counted, and how many."""
 
 
 def build(
@@ -29,7 +25,7 @@ def build(
     complete: pl.DataFrame, ids: Ids,
     *, rules: ProductionRules, matching: MatchingRules, config: Config,
 ) -> tuple[Side, ...]:  # fmt: skip
-    """Return every side but that of the nucleus.
+    """Return the sides of what stands for long; see :mod:`.changing` for what changes from cycle to cycle.
 
     Args:
         tasks: Facts of tasks with their numbers.
@@ -43,15 +39,12 @@ def build(
         config: The configuration.
     """
     return (
-        _state(tasks, state, ids, rules),
+        _storage(tasks, state, ids, rules),
         policies(tasks, queues, matching),
         _software(tasks, queues, state, matching),
         _complete(tasks, state, complete, ids),
         link_side(tasks, links, ids, rules=rules, config=config),
         slots(tasks, state, ids),
-        _locks(tasks, queues, state),
-        _counted(tasks, state, ids),
-        *_by_resource_type(tasks, state, ids),
         inputs(tasks, state, ids),
     )
 
@@ -61,71 +54,23 @@ def keyed(rows: pl.DataFrame, ids: Ids) -> pl.DataFrame:
     return rows.join(ids.parents, on="parent").drop("parent")
 
 
-def _state(tasks: pl.DataFrame, state: Tables, ids: Ids, rules: ProductionRules) -> Side:
-    """Return what is true of a parent at an instant, whatever the task."""
+def _storage(tasks: pl.DataFrame, state: Tables, ids: Ids, rules: ProductionRules) -> Side:
+    """Return what is true of the storage of a parent at an instant."""
     storage = endpoint_states(state["queue_endpoints"], state["storage_endpoints"], rules=rules)
-    if "snapshot" not in storage.columns:
-        storage = tasks.select("snapshot").unique().join(storage, how="cross")
-    activity = (
-        state["site_activity"]
-        .group_by("snapshot", parent="computingsite")
-        .agg(
-            s_pilots=pl.col("getjob").fill_null(0).sum() + pl.col("updatejob").fill_null(0).sum(),
-            s_laststart_s=pl.col("laststart").max().dt.epoch("s"),
-        )
-    )
-    lost = unwritable(state, rules=rules)
-    moving = (
-        state["transferring_by_nucleus"]
-        .join(lost, on=["snapshot", "nucleus"])
-        .group_by("snapshot", parent="computingsite")
-        .agg(s_transferring_unwritable=pl.col("njobs").sum())
-    )
-    cores = (
-        state["core_stats"]
-        .group_by("snapshot", parent="computingsite")
-        .agg(
-            pl.col("ncores").filter(pl.col("jobstatus") == status).last().alias(f"s_{status}_cores")
-            for status in ("running", "starting")
-        )
-    )
-    diskio = (
-        state["diskio_usage"]
-        .group_by("snapshot", parent="computingsite")
-        .agg(s_diskio=pl.col("diskio_per_core").last())
-    )
-    workers = state["worker_stats"].filter(pl.col("status").is_in(["running", "submitted"]))
-    pilots = workers.group_by("snapshot", parent="panda_queue").agg(
-        s_workers=pl.col("n_workers").fill_null(0).sum()
-    )
-    live = (
-        state["live"].group_by("snapshot", parent="panda_queue").agg(s_live=pl.col("njobs").sum())
-    )
-    rows = tasks.select("snapshot", "t_state").unique().join(ids.parents, how="cross")
-    parts = (
-        storage.select(
-            "snapshot", parent="panda_queue", s_space="space_usable", s_read_lan="read_lan_up",
-            s_write_lan="write_lan_up", s_write_wan="receive_wan_up", s_read_wan="send_wan_up",
-            s_input_disk="has_input_datadisk", s_output_disk="has_output_datadisk",
-        ),
-        counts.by_queue(state["job_stats"]), activity, moving, cores, diskio, pilots, live,
+    states = tasks.select("snapshot", "t_state").unique()
+    on = ["snapshot"] if "snapshot" in storage.columns else []
+    rows = storage.join(states, on=on) if on else storage.join(states, how="cross")
+    named = rows.select(
+        "t_state", parent="panda_queue", s_space="space_usable", s_read_lan="read_lan_up",
+        s_write_lan="write_lan_up", s_write_wan="receive_wan_up", s_read_wan="send_wan_up",
+        s_input_disk="has_input_datadisk", s_output_disk="has_output_datadisk",
     )  # fmt: skip
-    for part in parts:
-        rows = rows.join(part, on=KEYS, how="left")
     missing = {
-        **{f"s_{status}": 0 for status in ("running", "activated", "starting", "transferring")},
-        **dict.fromkeys(("s_pilots", "s_transferring_unwritable", "s_workers", "s_live"), 0),
-        **dict.fromkeys(("s_running_cores", "s_starting_cores"), 0),
         **dict.fromkeys(("s_read_lan", "s_write_lan", "s_write_wan", "s_read_wan"), False),
         **dict.fromkeys(("s_input_disk", "s_output_disk"), False),
-        "s_diskio": 0.0,
         "s_space": None,
-        "s_laststart_s": None,
     }
-    rows = rows.drop("snapshot", "parent").with_columns(
-        pl.col(name).fill_null(value) for name, value in missing.items() if value is not None
-    )
-    return Side("t_state", "p_id", rows, missing)
+    return Side("t_state", "p_id", keyed(named, ids), missing)
 
 
 def policies(tasks: pl.DataFrame, queues: pl.DataFrame, matching: MatchingRules) -> Side:
@@ -216,83 +161,6 @@ def of_tasks(rows: pl.DataFrame, tasks: pl.DataFrame, name: str) -> pl.DataFrame
                 who.join(part, on=keys).drop(keys) if keys else who.join(part, how="cross")
             )
     return pl.concat(found).rename({name: "parent"})
-
-
-def _locks(tasks: pl.DataFrame, queues: pl.DataFrame, state: Tables) -> Side:
-    """Return the queues locked for a task, by their own names: a parent's lock does not hold its pseudo-queues."""
-    rows = of_tasks(state["locks"], tasks, "panda_queue").unique()
-    kept = rows.join(queues.select("q", parent="panda_queue"), on="parent")
-    return Side("t", "q", kept.select("t", "q", x_locked=pl.lit(value=True)), {"x_locked": False})
-
-
-def _counted(tasks: pl.DataFrame, state: Tables, ids: Ids) -> Side:
-    """Return the jobs that a task is counted with.
-
-    Event service of a resource work queue is counted by share at queues of jobseed ``eshigh`` if it is urgent.
-    """
-    kinds = tasks.select(
-        "snapshot", "t_counted", "t_tag", "t_gshare", "t_counts_share_only"
-    ).unique("t_counted")
-    only = pl.concat_str(pl.lit("share only:"), pl.col("t_gshare").fill_null(""))
-    tags = (pl.col("t_tag"), pl.when("t_counts_share_only").then(only).otherwise("t_tag"))
-    wanted = pl.concat(
-        kinds.select("snapshot", "t_counted", tag=tag, eshigh=pl.lit(number, dtype=pl.Int64))
-        for number, tag in enumerate(tags)
-    )
-    rows = keyed(counts.by_tag(state).join(wanted, on=["snapshot", "tag"]), ids).select(
-        "t_counted",
-        q_counted=2 * pl.col("p_id") + pl.col("eshigh"),
-        **{f"x_{status}": pl.col(status) for status in counts.COUNTED},
-    )
-    return Side("t_counted", "q_counted", rows, {f"x_{status}": 0 for status in counts.COUNTED})
-
-
-def _by_resource_type(tasks: pl.DataFrame, state: Tables, ids: Ids) -> tuple[Side, Side]:
-    """Return the jobs of the task's resource types at a parent (6.4): by its own type, and by the listed types."""
-    stats = counts.by_resource_type(state)
-    own = tasks.select(
-        "t_slots", "snapshot", tag="t_queue_name", resource_type="t_resource_type"
-    ).unique()
-    by_type = _rt_rows(stats, own, ["t_slots", "parent"]).rename(
-        {name: name.replace("x_rt", "x_rt_own") for name in RT}
-    )
-    listed = of_tasks(state["task_resource_types"], tasks, "computingsite").unique()
-    several = listed.join(
-        tasks.select("t", "snapshot", tag="t_queue_name"), on="t", maintain_order="left"
-    )
-    by_list = _rt_rows(stats, several, ["t", "parent"])
-    places = listed.select("t", "parent").unique()
-    by_list = places.join(by_list, on=["t", "parent"], how="left").with_columns(
-        pl.col("x_rt_known").fill_null(value=False),
-        pl.col(RT[1:]).fill_null(0),
-        x_rt_listed=pl.lit(value=True),
-    )
-    zero = {RT[0]: False, **dict.fromkeys(RT[1:], 0)}
-    zero_own = {name.replace("x_rt", "x_rt_own"): value for name, value in zero.items()}
-    return (
-        Side("t_slots", "p_id", keyed(by_type, ids), zero_own),
-        Side("t", "p_id", keyed(by_list, ids), {**zero, "x_rt_listed": False}),
-    )
-
-
-def _rt_rows(stats: pl.DataFrame, wanted: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Sum the jobs of the resource types wanted; rows without share hold for every share."""
-    on = [name for name in ("snapshot", "parent", "resource_type") if name in wanted.columns]
-    parts = [
-        wanted.join(stats.drop_nulls("gshare"), left_on=[*on, "tag"], right_on=[*on, "gshare"]),
-        wanted.join(stats.filter(pl.col("gshare").is_null()).drop("gshare"), on=on),
-    ]
-    queued = pl.sum_horizontal("defined", "activated", "starting")
-    return (
-        pl.concat(parts, how="diagonal")
-        .group_by(keys)
-        .agg(
-            x_rt_known=pl.lit(value=True),
-            x_rt_running=pl.col("running").sum(),
-            x_rt_queued=queued.sum(),
-            x_rt_assigned=pl.col("assigned").sum(),
-        )
-    )
 
 
 def inputs(tasks: pl.DataFrame, state: Tables, ids: Ids) -> Side:
