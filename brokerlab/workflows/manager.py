@@ -1,0 +1,316 @@
+"""Run a workflow on a batch queue: the pilot-job manager's event loop.
+
+One instant is handled as the chapter orders it: tasks that end, pilots that are done, pilots whose walltime is over; then the
+queue takes arrivals, the decision that is due and single tasks, and starts what can start, until nothing does; then ready
+tasks start in the running pilots.
+
+Source: workflow-batch-scheduling.md 8.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable
+
+from brokerlab.workflows.dag import Dag
+from brokerlab.workflows.decide import Decision
+from brokerlab.workflows.errors import RunFailed
+from brokerlab.workflows.pilots import Job, instant
+from brokerlab.workflows.queues import Queue
+from brokerlab.workflows.rules import PilotRules
+from brokerlab.workflows.runs import Run, TaskRun
+from brokerlab.workflows.schedule import Key, keys
+from brokerlab.workflows.strategies import Strategy, View
+
+MOST_JOBS = 1000
+"""Jobs per task (and as many more) after which a run that does not come to an end is given up."""
+
+
+def run(dag: Dag, queue: Queue, strategy: Strategy, *, submit_time: float = 0.0) -> Run:
+    """Run a workflow on a queue.
+
+    Args:
+        dag: The workflow.
+        queue: The queue, not later than the submission; it is used up.
+        strategy: How the workflow is submitted.
+        submit_time: When it is [s].
+
+    Returns:
+        What happened.
+
+    Raises:
+        TaskTooWide: A task needs more hosts than the machine has.
+        RunFailed: A task was killed at its walltime too often.
+
+    Source: workflow-batch-scheduling.md 8, 10.
+
+    Example:
+        >>> import polars as pl
+        >>> from brokerlab.workflows.dag import workflow
+        >>> from brokerlab.workflows.queues import WaitQueue, constant
+        >>> from brokerlab.workflows.strategies import strategy
+        >>> tasks = pl.DataFrame({"task_id": ["A", "B", "C"], "runtime": [100, 200, 300]})
+        >>> dag = workflow(tasks, pl.DataFrame({"parent": ["A", "B"], "child": ["B", "C"]}))
+        >>> run(dag, WaitQueue(constant(50), hosts=10), strategy("one_job")).metrics["turnaround"]
+        650.0
+    """
+    dag.check_fits(queue.hosts)
+    return _Manager(dag, queue, strategy, submit_time).run()
+
+
+class _Manager:
+    """A run in the making."""
+
+    def __init__(self, dag: Dag, queue: Queue, strategy: Strategy, submit_time: float) -> None:
+        self.dag, self.queue, self.strategy = dag, queue, strategy
+        self.rules: PilotRules = strategy.rules
+        self.now = self.submitted = instant(submit_time)
+        self.waits_for = [len(parents) for parents in dag.parents]
+        self.free = set(range(len(dag)))  # neither done nor in a job
+        self.undone = len(dag)
+        self.jobs: list[Job] = []
+        self.waiting: dict[int, Job] = {}  # by number of the queue
+        self.running: list[Job] = []  # oldest first
+        self.holder: dict[int, Job] = {}  # task -> its job, while it has one
+        self.ends: list[tuple[float, int, Job]] = []  # of tasks
+        self.limits: list[tuple[float, int, Job]] = []  # of running jobs
+        self.done: dict[int, TaskRun] = {}
+        self.decisions: list[Decision] = []
+        self.estimate: dict[int, float] = {}  # estimates found too short
+        self.killed: dict[int, int] = {}
+        self.individual = False
+        self.due = bool(len(dag))
+        self.only: set[int] | None = None  # tasks that the due decision is about
+        self.place: dict[int, Key] = keys(dag, dag.levels)
+        self.single: list[tuple[Key, int]] = []  # ready tasks that go one by one
+
+    def run(self) -> Run:
+        while self.undone:
+            self.turn()
+        return Run(
+            dag=self.dag,
+            strategy=self.strategy.label,
+            submit_time=self.submitted,
+            jobs=tuple(self.jobs),
+            tasks=self.done,
+            decisions=tuple(self.decisions),
+            individual=self.individual,
+            machine=self.queue.hosts,
+        )
+
+    def turn(self) -> None:
+        """Go to the next instant and handle it."""
+        target = self.now if self.due or self.single_may_go() else self.next_own()
+        reached = self.queue.advance(target)
+        if reached == math.inf:
+            raise RunFailed(f"workflow {self.dag.name!r}: nothing runs and nothing waits any more")
+        self.now = reached
+        if reached < target:
+            self.take_over(self.queue.started())
+        else:
+            self.end_tasks()
+            self.expire()
+            self.queue.admit()
+        self.exchange()
+        self.start_tasks()
+
+    def next_own(self) -> float:
+        """Return when the next of our tasks or walltimes ends."""
+        while self.limits and self.limits[0][2].outcome != "running":
+            heapq.heappop(self.limits)
+        while self.ends and self.ends[0][2].outcome != "running":
+            heapq.heappop(self.ends)
+        return min((heap[0][0] for heap in (self.ends, self.limits) if heap), default=math.inf)
+
+    # --- 1 and 2: tasks end, pilots are done -------------------------------------------------------------------------
+
+    def end_tasks(self) -> None:
+        while self.ends and self.ends[0][0] <= self.now:
+            _, task, job = heapq.heappop(self.ends)
+            if job.outcome == "running" and job.running.get(task) == self.now:
+                self.end_task(task, job)
+        for job in [job for job in self.running if not job.left]:
+            self.release(job, "completed")
+
+    def end_task(self, task: int, job: Job) -> None:
+        job.finish(self.dag, task)
+        self.undone -= 1
+        begun = instant(self.now - self.dag.runtime[task])
+        self.done[task] = TaskRun(job=job.place, start=begun, end=self.now)
+        for child in self.dag.children[task]:
+            self.waits_for[child] -= 1
+            if not self.waits_for[child]:
+                self.make_ready(child)
+
+    def make_ready(self, task: int) -> None:
+        """Let a task start in the running pilot that holds it, or go on its own in individual mode."""
+        job = self.holder.get(task)
+        if job is not None and job.outcome == "running":
+            job.put(task)
+        elif self.individual and job is None:
+            heapq.heappush(self.single, (self.place[task], task))
+
+    def release(self, job: Job, outcome: str) -> None:
+        """Let a running job give its hosts back."""
+        self.running.remove(job)
+        job.stop(self.now, outcome)
+        self.queue.cancel(job.number)
+        if self.strategy.again == "end" and outcome == "completed":
+            self.due = True
+        if job.individual and not self.rules.individual_permanent:
+            self.maybe_decide_again()
+
+    def maybe_decide_again(self) -> None:
+        """Leave individual mode when the tasks that were ready are done."""
+        if not any(job.individual for job in (*self.running, *self.waiting.values())):
+            self.individual, self.single, self.due = False, [], True
+
+    # --- 3: walltimes end --------------------------------------------------------------------------------------------
+
+    def expire(self) -> None:
+        back: set[int] = set()
+        while self.limits and self.limits[0][0] <= self.now:
+            _, _, job = heapq.heappop(self.limits)
+            if job.outcome == "running" and job.limit <= self.now:
+                self.note_kills(job)
+                back |= job.left
+                self.release(job, "expired")
+        if not back:
+            return
+        for job in list(self.waiting.values()):
+            if not job.individual:
+                back |= self.withdraw(job)
+        if self.rules.cancel_idle:
+            for job in [j for j in self.running if len(j.left) == len(j.tasks) and not j.running]:
+                back |= job.left
+                self.release(job, "cancelled")
+        self.give_back(back)
+
+    def note_kills(self, job: Job) -> None:
+        """Raise the estimates of tasks that ran for as long as they were thought to and were killed."""
+        for task in job.running:
+            begun = job.running[task] - self.dag.runtime[task]
+            known = self.estimate.get(task, self.dag.estimate[task])
+            if not job.individual and self.now - begun < known:
+                continue
+            self.killed[task] = self.killed.get(task, 0) + 1
+            if self.killed[task] > self.rules.retries:
+                raise RunFailed(
+                    f"workflow {self.dag.name!r}: task {self.dag.ids[task]} was killed at its walltime "
+                    f"{self.killed[task]} times, last after {self.now - begun:g} s; its estimate is {self.dag.estimate[task]:g} s"
+                )
+            self.estimate[task] = 2 * max(job.request if job.individual else known, 1.0)
+
+    def withdraw(self, job: Job) -> set[int]:
+        """Cancel a waiting job."""
+        del self.waiting[job.number]
+        self.queue.cancel(job.number)
+        job.stop(self.now, "cancelled")
+        return set(job.tasks)
+
+    def give_back(self, tasks: set[int]) -> None:
+        """Put tasks back that no job holds any more."""
+        self.free |= tasks
+        for task in tasks:
+            del self.holder[task]
+        if self.individual:
+            for task in tasks:
+                if not self.waits_for[task]:
+                    heapq.heappush(self.single, (self.place[task], task))
+            return
+        self.due = True
+        self.only = tasks if self.rules.replan == "expired" else None
+
+    # --- 4 and 5: decide, submit, start ------------------------------------------------------------------------------
+
+    def exchange(self) -> None:
+        """Let the queue have what is to be submitted, until nothing more starts and no decision is due."""
+        while True:
+            self.decide()
+            self.submit_singles()
+            self.queue.settle()
+            started = self.queue.started()
+            self.take_over(started)
+            if not started and not self.due:
+                return
+
+    def decide(self) -> None:
+        due, self.due = self.due, False
+        if not due or self.individual or self.free_pending():
+            return
+        tasks = self.free if self.only is None else self.free & self.only
+        self.only = None
+        if not tasks:
+            return
+        view = View(
+            dag=self.dag, queue=self.queue, tasks=frozenset(tasks), ear=self.ear(), rules=self.rules, now=self.now,
+            estimate=self.estimate,
+        )  # fmt: skip
+        decision = self.strategy.plan(view)
+        if self.strategy.records:
+            self.decisions.append(decision)
+        if decision.mode == "individual":
+            self.individual = True
+            ready = (task for task in self.free if not self.waits_for[task])
+            self.single = sorted((self.place[task], task) for task in ready)
+        else:
+            key = keys(self.dag, decision.levels, self.estimate)
+            self.submit(key, decision.hosts, decision.request, decision.exec)
+
+    def free_pending(self) -> bool:
+        """Tell whether a pilot is pending."""
+        return any(not job.individual for job in self.waiting.values())
+
+    def ear(self) -> float:
+        """Return the time until the running pilots end [s] (row W11)."""
+        if not self.running:
+            return 0.0
+        if self.rules.ear == "run_time":
+            return max(self.running, key=lambda job: (job.start, job.number)).exec
+        if self.rules.ear == "requested":
+            return max(0.0, *(job.request - 60 for job in self.running))
+        return max(instant(job.limit - self.now) for job in self.running)
+
+    def single_may_go(self) -> bool:
+        """Tell whether a ready task may be submitted on its own now."""
+        most = self.rules.max_jobs
+        return bool(self.single) and (not most or len(self.waiting) + len(self.running) < most)
+
+    def submit_singles(self) -> None:
+        while self.single_may_go():
+            key, task = heapq.heappop(self.single)
+            known = self.estimate.get(task, self.dag.estimate[task])
+            self.submit({task: key}, self.dag.hosts[task], math.ceil(known), known, single=True)
+
+    def submit(
+        self, tasks: dict[int, Key], hosts: int, request: float, run: float, *, single: bool = False
+    ) -> None:
+        if len(self.jobs) > MOST_JOBS * (1 + len(self.dag)):
+            raise RunFailed(
+                f"workflow {self.dag.name!r}: {len(self.jobs)} jobs and no end in sight"
+            )
+        number = self.queue.submit(hosts, request)
+        job = Job(number, len(self.jobs), tasks, hosts, request, self.now, run, individual=single)
+        self.jobs.append(job)
+        self.waiting[number] = job
+        self.free -= tasks.keys()
+        self.holder.update(dict.fromkeys(tasks, job))
+
+    def take_over(self, numbers: Iterable[int]) -> None:
+        """Note which of our jobs started at this instant; each makes a decision due."""
+        for number in numbers:
+            job = self.waiting.pop(number)
+            job.begin(self.now, [task for task in job.tasks if not self.waits_for[task]])
+            self.running.append(job)
+            heapq.heappush(self.limits, (job.limit, job.place, job))
+            if not job.individual and self.strategy.again == "start":
+                self.due = True
+
+    # --- 6: tasks start ----------------------------------------------------------------------------------------------
+
+    def start_tasks(self) -> None:
+        for job in self.running:
+            if job.ready and job.free:
+                for task in job.start_ready(self.dag, self.now):
+                    heapq.heappush(self.ends, (job.running[task], task, job))

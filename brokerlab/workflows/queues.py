@@ -1,0 +1,208 @@
+"""What the pilot-job manager needs of a batch queue, and a queue that is nothing but a function of the request."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from brokerlab.workflows import batch
+from brokerlab.workflows.batch import Simulation
+from brokerlab.workflows.batch.state import HOSTS
+from brokerlab.workflows.padding import Wait
+
+
+class Queue(Protocol):
+    """A batch queue in the middle of its life.
+
+    Inside one instant the manager calls, in this order: `advance` (everything before, and the ends of this instant),
+    `cancel` of what ended, `admit` (arrivals of others), `submit` as often as it likes, `settle` (who starts now); then again
+    `submit` and `settle` until nothing starts.
+    """
+
+    hosts: int
+
+    def advance(self, until: float) -> float:
+        """Go on to an instant [s], or to the first one before it in which a job of ours starts.
+
+        Returns:
+            The instant reached. Before ``until``: `settle` of that instant is done and `started` tells which jobs started.
+        """
+        ...
+
+    def started(self) -> list[int]:
+        """Return our jobs that started since they were asked for last, in order of submission."""
+        ...
+
+    def admit(self) -> None:
+        """Let others' jobs of this instant join the line."""
+        ...
+
+    def submit(self, hosts: int, request: float) -> int:
+        """Put a job in the line that runs until it is cancelled or its request is over; returns its number."""
+        ...
+
+    def cancel(self, number: int) -> None:
+        """Take a waiting job out of the line, or let a running one give its hosts back."""
+        ...
+
+    def settle(self) -> None:
+        """Start what can start now."""
+        ...
+
+    def wait(self, hosts: int, request: float) -> float:
+        """Return the estimated wait [s] of a request made now."""
+        ...
+
+
+class WaitQueue:
+    """A queue without a machine: a job submitted at t starts at t + its wait.
+
+    For teaching and for worked examples.
+
+    Args:
+        wait: Estimated wait of so many hosts for so many seconds [s].
+        hosts: Of the machine [hosts].
+        actual: Real wait of a submission [s] by its number from 0, where it is not the estimated one.
+        now: The present [s].
+    """
+
+    def __init__(
+        self, wait: Wait, *, hosts: int, actual: Mapping[int, float] | None = None, now: float = 0.0
+    ) -> None:
+        self.hosts = hosts
+        self._wait = wait
+        self._actual = actual or {}
+        self._now = now
+        self._start: dict[int, float] = {}
+        self._count = 0
+        self._started: list[int] = []
+
+    def advance(self, until: float) -> float:
+        """See `Queue.advance`."""
+        first = min(self._start.values(), default=math.inf)
+        self._now = min(first, until)
+        if first < until:
+            self.settle()
+        return self._now
+
+    def started(self) -> list[int]:
+        """See `Queue.started`."""
+        found, self._started = self._started, []
+        return found
+
+    def admit(self) -> None:
+        """Do nothing: there are no others."""
+
+    def submit(self, hosts: int, request: float) -> int:
+        """See `Queue.submit`."""
+        number = self._count
+        self._count += 1
+        self._start[number] = self._now + self._actual.get(number, self._wait(hosts, request))
+        return number
+
+    def cancel(self, number: int) -> None:
+        """See `Queue.cancel`."""
+        self._start.pop(number, None)
+
+    def settle(self) -> None:
+        """See `Queue.settle`."""
+        for number in sorted(n for n, start in self._start.items() if start <= self._now):
+            del self._start[number]
+            self._started.append(number)
+
+    def wait(self, hosts: int, request: float) -> float:
+        """See `Queue.wait`."""
+        return self._wait(hosts, request)
+
+
+def constant(seconds: float) -> Wait:
+    """Return a wait that is the same for every request [s].
+
+    Example:
+        >>> constant(50)(8, 3600)
+        50
+    """
+    return lambda hosts, request: seconds  # noqa: ARG005
+
+
+def linear(
+    *,
+    base: float = 0.0,
+    per_host: float = 0.0,
+    per_second: float = 0.0,
+    per_host_second: float = 0.0,
+) -> Wait:
+    """Return a wait that grows with hosts, seconds and their product.
+
+    Example:
+        >>> linear(base=10, per_host=2, per_second=0.5)(4, 100)
+        68.0
+    """
+    return lambda n, w: base + per_host * n + per_second * w + per_host_second * n * w
+
+
+def stepped(steps: Mapping[float, float], *, of: Callable[[int, float], float]) -> Wait:
+    """Return a wait in steps: that of the smallest limit which holds the request, else that of the largest.
+
+    Args:
+        steps: Limit -> wait [s].
+        of: What is held against the limits, of hosts and seconds.
+
+    Example:
+        >>> wait = stepped({1000: 60, 4000: 900}, of=lambda hosts, seconds: seconds)
+        >>> wait(1, 1000), wait(1, 1001), wait(1, 9999)
+        (60, 900, 900)
+    """
+    limits = sorted(steps)
+
+    def found(hosts: int, request: float) -> float:
+        size = of(hosts, request)
+        return steps[next((limit for limit in limits if size <= limit), limits[-1])]
+
+    return found
+
+
+class BatchQueue:
+    """The batch-queue simulator as the manager sees it.
+
+    Args:
+        sim: Advanced to the instant at which the workflow is submitted; it is used up.
+    """
+
+    def __init__(self, sim: Simulation) -> None:
+        self.hosts = int(sim.state.counters[HOSTS])
+        self._sim = sim
+        batch.changes(sim)
+
+    def advance(self, until: float) -> float:
+        """See `Queue.advance`."""
+        return batch.advance(self._sim, None if until == math.inf else until, watch=True)
+
+    def started(self) -> list[int]:
+        """See `Queue.started`."""
+        return [number for number, what in batch.changes(self._sim) if what == "started"]
+
+    def admit(self) -> None:
+        """See `Queue.admit`."""
+        batch.arrive(self._sim)
+
+    def submit(self, hosts: int, request: float) -> int:
+        """See `Queue.submit`."""
+        return batch.submit(self._sim, hosts, request)
+
+    def cancel(self, number: int) -> None:
+        """See `Queue.cancel`; a job whose request is over has ended by itself."""
+        state = batch.status(self._sim, number)
+        if state == "waiting":
+            batch.cancel(self._sim, number)
+        elif state == "running":
+            batch.release(self._sim, number)
+
+    def settle(self) -> None:
+        """See `Queue.settle`."""
+        batch.settle(self._sim)
+
+    def wait(self, hosts: int, request: float) -> float:
+        """See `Queue.wait`: the queue carried forward, every job lasting its whole request."""
+        return max(0.0, batch.estimate_start(self._sim, hosts, request) - self._sim.now_s)

@@ -1,0 +1,153 @@
+"""What happened in a run: its jobs, tasks and decisions as tables, and its metrics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from brokerlab.workflows.dag import Dag
+from brokerlab.workflows.decide import Decision
+from brokerlab.workflows.pilots import Job
+from brokerlab.workflows.schedule import makespan
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskRun:
+    """When a task ran to its end [s], and in which job of the run."""
+
+    job: int
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A workflow that was run on a queue.
+
+    Attributes:
+        dag: The workflow.
+        strategy: How it was submitted.
+        submit_time: When [s].
+        jobs: Its jobs, in order of submission.
+        tasks: Task -> when it ran.
+        decisions: Of grouping, in order; of the other strategies none.
+        individual: Tasks went one by one at the end.
+        machine: Hosts of the machine.
+    """
+
+    dag: Dag
+    strategy: str
+    submit_time: float
+    jobs: tuple[Job, ...]
+    tasks: Mapping[int, TaskRun]
+    decisions: tuple[Decision, ...]
+    individual: bool
+    machine: int
+
+    @cached_property
+    def metrics(self) -> dict[str, float]:
+        """Every metric by name.
+
+        ``turnaround, dedicated, wait_seen`` [s], ``relative_wait``, ``queue_wait_sum`` [s], ``jobs_submitted``,
+        ``jobs_cancelled``, ``expirations``, ``splits``, ``occupied, useful, wasted, requested`` [host s].
+
+        Source: workflow-batch-scheduling.md 11.
+        """
+        started = [job for job in self.jobs if not math.isnan(job.start)]
+        last = max((task.end for task in self.tasks.values()), default=self.submit_time)
+        turnaround, dedicated = last - self.submit_time, self._dedicated
+        occupied = sum(job.hosts * (job.end - job.start) for job in started)
+        pilots = sum(not job.individual for job in started)
+        return {
+            "turnaround": turnaround,
+            "dedicated": dedicated,
+            "wait_seen": turnaround - dedicated,
+            "relative_wait": (turnaround - dedicated) / dedicated if dedicated else math.nan,
+            "queue_wait_sum": sum(job.start - job.submit for job in started),
+            "jobs_submitted": len(self.jobs),
+            "jobs_cancelled": sum(job.outcome == "cancelled" for job in self.jobs),
+            "expirations": sum(job.outcome == "expired" for job in self.jobs),
+            "splits": max(0, pilots - 1),
+            "occupied": occupied,
+            "useful": self.dag.work,
+            "wasted": occupied - self.dag.work,
+            "requested": sum(job.hosts * job.request for job in self.jobs),
+        }
+
+    @property
+    def _dedicated(self) -> float:
+        levels = self.dag.levels
+        if not levels:
+            return 0.0
+        return makespan(self.dag, levels, min(self.machine, max(self.dag.widths)))
+
+    @property
+    def shape(self) -> str:
+        """How the workflow went: ``one job``, ``task by task``, ``pilots`` or ``pilots, then task by task``."""
+        pilots = sum(not job.individual and job.outcome != "cancelled" for job in self.jobs)
+        if self.individual:
+            return "pilots, then task by task" if pilots else "task by task"
+        return "one job" if pilots <= 1 else "pilots"
+
+    def jobs_frame(self) -> pl.DataFrame:
+        """Return one row per job: ``job, n_tasks, first_level, last_level, hosts, request, submit, start, end`` [s], ``outcome, individual``."""
+        rows = [
+            {
+                "job": f"P{number}",
+                "n_tasks": len(job.tasks),
+                "first_level": min(self.dag.level[task] for task in job.tasks),
+                "last_level": max(self.dag.level[task] for task in job.tasks),
+                "hosts": job.hosts,
+                "request": float(job.request),
+                "submit": job.submit,
+                "start": None if math.isnan(job.start) else job.start,
+                "end": job.end,
+                "outcome": job.outcome,
+                "individual": job.individual,
+            }
+            for number, job in enumerate(self.jobs)
+        ]
+        return pl.DataFrame(rows, schema=_JOBS)
+
+    def tasks_frame(self) -> pl.DataFrame:
+        """Return the timeline, one row per task: ``task_id, level, job, start, end`` [s], by start."""
+        rows = [
+            {
+                "task_id": self.dag.ids[task],
+                "level": self.dag.level[task],
+                "job": f"P{found.job}",
+                "start": found.start,
+                "end": found.end,
+            }
+            for task, found in self.tasks.items()
+        ]
+        return pl.DataFrame(rows, schema=_TASKS).sort("start", "end", "task_id")
+
+    def decisions_frame(self) -> pl.DataFrame:
+        """Return one row per decision: ``time, ear, mode, whole, levels, n_tasks, hosts, exec, request, wait, looked_at``."""
+        rows: list[dict[str, Any]] = []
+        for decision in self.decisions:
+            plain = decision.to_dict(self.dag)
+            plain |= {"n_tasks": len(plain.pop("tasks")), "looked_at": len(plain.pop("candidates"))}
+            rows.append({name: plain[name] for name in _DECISIONS})
+        return pl.DataFrame(rows, schema=_DECISIONS)
+
+
+_JOBS = {
+    "job": pl.String, "n_tasks": pl.Int64, "first_level": pl.Int64, "last_level": pl.Int64, "hosts": pl.Int64,
+    "request": pl.Float64, "submit": pl.Float64, "start": pl.Float64, "end": pl.Float64, "outcome": pl.String,
+    "individual": pl.Boolean,
+}  # fmt: skip
+_TASKS = {
+    "task_id": pl.String, "level": pl.Int64, "job": pl.String, "start": pl.Float64, "end": pl.Float64,
+}  # fmt: skip
+_DECISIONS = {
+    "time": pl.Float64, "ear": pl.Float64, "mode": pl.String, "whole": pl.Boolean, "levels": pl.Int64,
+    "n_tasks": pl.Int64, "hosts": pl.Int64, "exec": pl.Float64, "request": pl.Float64, "wait": pl.Float64,
+    "looked_at": pl.Int64,
+}  # fmt: skip

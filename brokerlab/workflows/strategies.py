@@ -1,0 +1,196 @@
+"""The ways to submit a workflow that are compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal
+
+from brokerlab.errors import ConfigError, nearest
+from brokerlab.workflows.dag import Dag
+from brokerlab.workflows.decide import Decision, Scene, best_hosts, decide
+from brokerlab.workflows.padding import padded, walltime
+from brokerlab.workflows.queues import Queue
+from brokerlab.workflows.rules import PilotRules
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What a strategy sees when a decision is due.
+
+    Attributes:
+        dag: The workflow.
+        queue: The queue, to be asked for waits.
+        tasks: Neither done nor in a job.
+        ear: Time until the running pilots end [s].
+        rules: Of the strategy.
+        now: The present [s].
+        estimate: Estimates found too short, raised [s].
+    """
+
+    dag: Dag
+    queue: Queue
+    tasks: frozenset[int]
+    ear: float
+    rules: PilotRules
+    now: float
+    estimate: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def scene(self) -> Scene:
+        """The levels that are left, with what a decision about them goes by."""
+        return Scene(
+            dag=self.dag, levels=self.dag.levels_of(self.tasks), machine=self.queue.hosts, wait=self.queue.wait,
+            rules=self.rules, ear=self.ear, estimate=self.estimate,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strategy:
+    """A way to submit a workflow.
+
+    Attributes:
+        label: Its name in results.
+        plan: What to do when a decision is due.
+        again: When the next one is: at the start of a pilot, at its end, or never (but after an expiry).
+        rules: Of padding, walltimes and grouping.
+        records: Whether its decisions are kept.
+    """
+
+    label: str
+    plan: Callable[[View], Decision]
+    again: Literal["start", "end", "never"]
+    rules: PilotRules
+    records: bool = False
+
+
+def strategy(name: str, *, rules: PilotRules | None = None, **options: Any) -> Strategy:
+    """Return a strategy by name.
+
+    Args:
+        name: One of `NAMES`; ``pilot_levels:paper`` is short for the rule set, ``pilot_levels:paper_idle`` for ``paper``
+            with the switch ``cancel_idle``.
+        rules: Rule set of ``pilot_levels``, default ``notes``. The others pad and round as ``paper`` does.
+        options: ``waste_bound`` of ``one_job_best``: largest share of its host time that may stay idle.
+
+    Returns:
+        The strategy.
+
+    Raises:
+        ConfigError: Unknown name, rule set or option.
+
+    Source: workflow-batch-scheduling.md 10.
+
+    Example:
+        >>> strategy("pilot_levels").label, strategy("level_overlap").again
+        ('pilot_levels:notes', 'start')
+    """
+    kind, _, variant = name.partition(":")
+    if kind == "pilot_levels":
+        chosen = rules or _variant(variant or "notes")
+        label = name if variant else _label(chosen)
+        return Strategy(label=label, plan=_grouped, again="start", rules=chosen, records=True)
+    if kind not in _PLANS or variant:
+        raise ConfigError(f"strategy {name!r}: {nearest(name, NAMES)}")
+    plan, again, allowed = _PLANS[kind]
+    unknown = sorted(options.keys() - allowed)
+    if unknown:
+        raise ConfigError(
+            f"strategy {name!r}: {unknown[0]}: {nearest(unknown[0], allowed or ['no option'])}"
+        )
+    usual = rules or PilotRules("paper")
+    return Strategy(label=name, plan=partial(plan, **options), again=again, rules=usual)
+
+
+def partition(groups: tuple[int, ...]) -> Strategy:
+    """Return the strategy that submits the levels in groups of these sizes, as ``level_overlap`` does with single ones.
+
+    Args:
+        groups: Levels of each pilot, first to last.
+
+    Source: workflow-batch-scheduling.md 10 (``best_partition``).
+    """
+    plan = partial(_partition, groups=groups)
+    label = "partition:" + "+".join(map(str, groups))
+    return Strategy(label=label, plan=plan, again="start", rules=PilotRules("paper"))
+
+
+def _variant(name: str) -> PilotRules:
+    if name == "paper_idle":
+        return PilotRules("paper", cancel_idle=True)
+    return PilotRules(name)
+
+
+def _label(rules: PilotRules) -> str:
+    changed = "".join(f",{name}={value}" for name, value in rules.changed.items())
+    return f"pilot_levels:{rules.rules}{changed}"
+
+
+def _grouped(view: View) -> Decision:
+    return replace(decide(view.scene), time=view.now)
+
+
+def _individual(view: View) -> Decision:
+    return Decision(
+        mode="individual", whole=True, levels=view.scene.levels, hosts=1, exec=math.nan, request=math.nan, wait=math.nan
+    )  # fmt: skip
+
+
+def _pilot(view: View, k: int, *, n: int = 0, pads: bool = True) -> Decision:
+    """Return a pilot of the first k levels, on hosts for its widest level unless told otherwise."""
+    scene = view.scene
+    hosts = n or min(view.queue.hosts, max(view.dag.width(level) for level in scene.levels[:k]))
+    run = scene.run_time(k, hosts)
+    request = padded(hosts, run, view.ear, scene.wait, view.rules) if pads else run
+    return Decision(
+        mode="pilot", whole=k == scene.height, levels=scene.levels[:k], hosts=hosts, exec=run,
+        request=walltime(request, view.rules), wait=math.nan, ear=view.ear, time=view.now,
+    )  # fmt: skip
+
+
+def _one_job(view: View) -> Decision:
+    return _pilot(view, view.scene.height, pads=False)
+
+
+def _one_job_best(view: View, waste_bound: float = math.inf) -> Decision:
+    scene = view.scene
+    n = best_hosts(scene, scene.height, waste_bound=waste_bound)
+    return _pilot(view, scene.height, n=n, pads=False)
+
+
+def _level(view: View) -> Decision:
+    return _pilot(view, 1, pads=False)
+
+
+def _level_overlap(view: View) -> Decision:
+    return _pilot(view, 1)
+
+
+def _partition(view: View, groups: tuple[int, ...]) -> Decision:
+    """Take the levels up to the end of the group in which the first level left stands."""
+    levels = view.scene.levels
+    height, gone = sum(groups), 0
+    first = height - len(levels)
+    for size in groups:
+        gone += size
+        if gone > first:
+            return _pilot(view, min(gone - first, len(levels)))
+    return _pilot(view, len(levels))
+
+
+_Plan = tuple[Callable[..., Decision], Literal["start", "end", "never"], tuple[str, ...]]
+_PLANS: Mapping[str, _Plan] = {
+    "one_job": (_one_job, "never", ()),
+    "one_job_best": (_one_job_best, "never", ("waste_bound",)),
+    "one_job_per_task": (_individual, "never", ()),
+    "level": (_level, "end", ()),
+    "level_overlap": (_level_overlap, "start", ()),
+}
+NAMES = (
+    *("pilot_levels:notes", "pilot_levels:paper", "pilot_levels:paper_idle", "pilot_levels:peer"),
+    *_PLANS,
+    "best_partition",
+)
+"""What can be compared; ``best_partition`` is a search, see `brokerlab.workflows.partitions`."""
