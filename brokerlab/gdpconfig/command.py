@@ -72,6 +72,12 @@ def list_(
     *,
     config: StateConfigFile = None,
     at: At = None,
+    latest: Annotated[
+        bool,
+        typer.Option(
+            "--newest", help="Leave out what a later run of the same report has replaced."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Show every proposal of a folder in one line: keys, old and new, effect, whether it still fits."""
@@ -80,9 +86,13 @@ def list_(
     from rich.markup import escape
     from rich.table import Table
 
-    from brokerlab.gdpconfig.proposal import find, overview
+    from brokerlab.gdpconfig.proposal import Filed, find, newest, overview
 
-    table = overview(find(folder), None if config is None else _config(config, at))
+    found = find(folder)
+    if latest:
+        replaced = newest(one for one in found if isinstance(one, Filed))[1]
+        found = [one for one in found if one not in replaced]
+    table = overview(found, None if config is None else _config(config, at))
     if as_json:
         typer.echo(json.dumps(table.to_dicts(), ensure_ascii=False, indent=2))
         return
@@ -100,27 +110,35 @@ def list_(
     Console(width=LINE).print(shown, highlight=False, soft_wrap=True)
 
 
-def show(proposal: ProposalFile, *, config: StateConfigFile = None, at: At = None) -> None:
+def show(
+    proposal: ProposalFile,
+    *,
+    config: StateConfigFile = None,
+    at: At = None,
+    reports: Annotated[
+        Path, typer.Option(help="Folder to look for the report of a proposal that lies elsewhere.")
+    ] = Path("reports"),
+) -> None:
     """Say what one proposal sets, what it promises, who gains and who loses, and what proves it."""
     from brokerlab.gdpconfig.proposal import in_words, read_all
 
-    (filed,) = read_all([proposal])
+    (filed,) = read_all([proposal], reports)
     typer.echo(in_words(filed, None if config is None else _config(config, at)), nl=False)
 
 
 def verify(
-    proposal: ProposalFile,
+    proposals: Annotated[list[Path], typer.Argument(help="One proposal or more.")],
     *,
     config: ConfigFile = None,
     at: At = None,
     touched_only: TouchedOnly = False,
 ) -> None:
-    """Check that the proposal is sound and was made for this configuration."""
-    from brokerlab.gdpconfig.proposal import read
+    """Check that proposals are sound and were made for this configuration; everything wrong is told at once."""
+    from brokerlab.gdpconfig.proposal import verified
 
-    document = read(proposal)
-    document.verify(_config(config, at), touched_only=touched_only)
-    typer.echo(f"{document.kind}: {document.title}: sound, and made for this configuration")
+    documents = verified(proposals, _config(config, at), touched_only=touched_only)
+    for document in documents:
+        typer.echo(f"{document.kind}: {document.title}: sound, and made for this configuration")
 
 
 def diff(proposal: ProposalFile) -> None:
@@ -163,6 +181,8 @@ def apply(
     document = read(proposal)
     text = render(document, _config(config, at), form=form.value, touched_only=touched_only)
     write(text, into, overwrite=force)
+    if document.evidence.synthetic:
+        typer.echo("Made from a synthetic archive: not to be set anywhere.")
     typer.echo(f"written to {into}; nothing was set")
 
 

@@ -72,7 +72,7 @@ def _tell(
 ) -> None:
     """Run a report, print what came out, and leave with the exit code."""
     from brokerlab.report import attempt
-    from brokerlab.report.exits import OF_VERDICT
+    from brokerlab.report.exits import of_report
     from brokerlab.report.summary import of_refusal, of_run
 
     try:
@@ -84,7 +84,8 @@ def _tell(
             typer.echo(json.dumps(of_refusal(name, run_id, error), ensure_ascii=False))
         raise
     verdict = done.results["page"]["verdict"]
-    code = done.error.exit_code if done.error else OF_VERDICT[verdict["kind"]] if exit_code else 0
+    asked = of_report(verdict["kind"], done.manifest.get("proposals", ())) if exit_code else 0
+    code = done.error.exit_code if done.error else asked
     if as_json:
         typer.echo(json.dumps(of_run(done, code), ensure_ascii=False))
     elif not done.error:

@@ -1,8 +1,8 @@
 """What the exit code of a command says, for schedulers; `docs/scheduling.md` has the same table."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from brokerlab import errors
 from brokerlab.report.content import Kind
@@ -31,7 +31,7 @@ EXITS = (
     Exit(errors.ReportError.exit_code, "report_failed", "the notebook failed, the page says why; or the run id is taken by a run with other inputs, or being made"),
     Exit(DOES_NOT_HOLD, "does_not_hold", "drift check: the proposal no longer holds, beyond doubt"),
     Exit(CANNOT_BE_CHECKED, "cannot_be_checked", "drift check: the proof of this proposal cannot be repeated on an archive"),
-    Exit(CHANGE_PROPOSED, "change_proposed", "report with `--exit-code`: it proposes a change"),
+    Exit(CHANGE_PROPOSED, "change_proposed", "report with `--exit-code`: its verdict, or one of its proposals, is to change something"),
     Exit(INTERRUPTED, "interrupted", "stopped by Ctrl-C; nothing is left behind"),
 )  # fmt: skip
 """Every exit code of every command."""
@@ -47,4 +47,17 @@ OF_VERDICT: Mapping[Kind, int] = MappingProxyType(
         "failed": errors.ReportError.exit_code,
     }
 )
-"""Exit code of a report with `--exit-code`, by its verdict; without it every report that ran gives 0."""
+
+
+def of_report(kind: Kind, proposals: Iterable[Mapping[str, Any]]) -> int:
+    """Return the exit code of a report with `--exit-code`; without it every report that ran gives 0.
+
+    Args:
+        kind: Of its verdict.
+        proposals: Of its manifest.
+
+    Example:
+        >>> of_report("keep", []), of_report("keep", [{"kind": "change"}]), of_report("no_answer", [])
+        (0, 10, 6)
+    """
+    return OF_VERDICT["change" if any(one["kind"] == "change" for one in proposals) else kind]

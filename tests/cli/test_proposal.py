@@ -114,7 +114,10 @@ def test_apply_writes_a_file_and_does_not_overwrite(
     file = tmp_path / "change.sql"
     result = run("apply", proposal, "--config", config, "--into", file)
     assert result.exit_code == 0, result.output
-    assert result.stdout == f"written to {file}; nothing was set\n"
+    assert result.stdout.splitlines() == [
+        "Made from a synthetic archive: not to be set anywhere.",
+        f"written to {file}; nothing was set",
+    ]
     assert "VALUE = '95'" in file.read_text()
     again = run("apply", proposal, "--config", config, "--into", file, "--format", "json")
     assert again.exit_code == 5
@@ -156,6 +159,37 @@ def test_broken_proposals(tmp_path: Path, command: str, content: str, message: s
     result = run(command, file)
     assert result.exit_code == 5
     assert message in said(result)
+
+
+def test_everything_wrong_with_all_files_at_once(
+    proposal: Path, config: Path, tmp_path: Path
+) -> None:
+    """Cut off, no proposal, an unknown key outside its rails, edited, and a base that has changed."""
+    cut, other, edited = (tmp_path / f"{name}.json" for name in ("cut", "other", "edited"))
+    cut.write_text(proposal.read_text()[:500])
+    other.write_text('{"runs": []}')
+    document = json.loads(proposal.read_text())
+    document["changes"][0]["key"] = "SCOUT_RAMCOUNT_RNAK"
+    document["changes"][1]["new"] = 200
+    document["changes"][1]["after"]["value"] = "200"
+    edited.write_text(json.dumps(document))
+    config.write_text(CONFIG.replace("90", "85"))
+    result = run("verify", cut, other, edited, proposal, "--config", config)
+    assert result.exit_code == 5
+    text = said(result)
+    for part in (
+        f"{cut} is no proper JSON",
+        f"{other}: schema: found None",
+        f"{edited} is not sound: ",
+        "SCOUT_RAMCOUNT_RNAK",
+        "did you mean 'SCOUT_RAMCOUNT_RANK'?",
+        "200 is outside its guard rails 50 to 100",
+        "digest: does not fit the content; the file was edited",
+        "the configuration is not the base of 'Ranks [of the scouts]': jedi/dbproxy/SCOUT_CPUTIME_RANK: ",
+    ):
+        assert part in text, text
+    assert text.count("found 85 from an entry") == 2
+    assert result.stdout == ""
 
 
 def test_absent_files(tmp_path: Path, proposal: Path) -> None:

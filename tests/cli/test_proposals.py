@@ -80,6 +80,56 @@ def test_list(scouts: Path, network: Path, config: Path) -> None:
     assert network.parent.name == rows[0]["run"]
 
 
+def again(proposal: Path, **others: str) -> Path:
+    """Put a later run of the same report beside a run."""
+    folder = proposal.parent.with_name("20261122T090000Z-1")
+    folder.mkdir()
+    told = {"report": proposal.parents[1].name, "run_id": folder.name, "started": "2026-11-22"}
+    (folder / "manifest.json").write_text(json.dumps(told | others))
+    copy = folder / proposal.name
+    copy.write_text(proposal.read_text())
+    return copy
+
+
+def test_list_of_the_newest(scouts: Path, network: Path) -> None:
+    again(scouts)
+    unfinished = scouts.parent.with_name(".20261123T090000Z-1.unfinished")
+    unfinished.mkdir()
+    (unfinished / "proposal.json").write_text("{")
+    folder = scouts.parents[2]
+    every = json.loads(run("list", folder, "--json").stdout)
+    assert [row["run"] for row in every] == ["20261121T090000Z-1"] * 2 + ["20261122T090000Z-1"]
+    rows = json.loads(run("list", folder, "--newest", "--json").stdout)
+    assert [(row["report"], row["run"][:8]) for row in rows] == [
+        ("network", "20261121"),
+        ("scouts", "20261122"),
+    ]
+
+
+def test_what_a_failed_run_left_is_no_proposal(scouts: Path) -> None:
+    again(scouts, state="failed")
+    rows = json.loads(run("list", scouts.parents[2], "--json").stdout)
+    assert [row["kind"] for row in rows] == ["change", "broken"]
+    assert rows[1]["why"] == "the run that wrote it failed afterwards"
+
+
+def test_a_proposal_sent_by_mail_finds_its_report(scouts: Path, tmp_path: Path) -> None:
+    (scouts.parent / "manifest.json").write_text(
+        json.dumps(
+            {
+                "report": "scouts",
+                "run_id": scouts.parent.name,
+                "proposals": [{"digest": read(scouts).digest}],
+            }
+        )
+    )
+    mailed = tmp_path / "mailed.json"
+    mailed.write_text(scouts.read_text())
+    assert "no report is known" in run("show", mailed).stdout
+    found = run("show", mailed, "--reports", scouts.parents[2]).stdout
+    assert f"report scouts, run {scouts.parent.name}, page scouts/" in found
+
+
 def test_list_of_nothing(tmp_path: Path) -> None:
     assert "no proposal" in run("list", tmp_path).stdout
     assert run("list", tmp_path / "none").exit_code == 5

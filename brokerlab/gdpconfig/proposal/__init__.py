@@ -6,7 +6,7 @@ several together, ``statements`` and ``patch`` write them out.
 
 from brokerlab.gdpconfig.proposal.conflict import Conflict, conflicts
 from brokerlab.gdpconfig.proposal.document import Proposal
-from brokerlab.gdpconfig.proposal.filed import Broken, Filed, find, read_all
+from brokerlab.gdpconfig.proposal.filed import Broken, Filed, find, newest, read_all
 from brokerlab.gdpconfig.proposal.listing import State, overview, state_of
 from brokerlab.gdpconfig.proposal.merging import merge
 from brokerlab.gdpconfig.proposal.parts import (
@@ -19,7 +19,7 @@ from brokerlab.gdpconfig.proposal.parts import (
     Window,
 )
 from brokerlab.gdpconfig.proposal.statements import render
-from brokerlab.gdpconfig.proposal.text import dumps, loads, read, write
+from brokerlab.gdpconfig.proposal.text import dumps, loads, read, verified, write
 from brokerlab.gdpconfig.proposal.words import in_words
 
 __all__ = [
@@ -41,10 +41,12 @@ __all__ = [
     "in_words",
     "loads",
     "merge",
+    "newest",
     "overview",
     "read",
     "read_all",
     "render",
     "state_of",
+    "verified",
     "write",
 ]

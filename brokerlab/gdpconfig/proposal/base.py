@@ -125,7 +125,7 @@ def guard_problems(change: Change) -> list[str]:
     for low, high in _rails(change):
         if not within(new, low, high):
             return [
-                f"{change.place}: {new} is outside its guard rails {low} to {high} [{change.unit}]"
+                f"{change.place}: {new} is outside its guard rails {_rail(low)} to {_rail(high)} [{change.unit}]"
             ]
     return []
 
@@ -133,6 +133,10 @@ def guard_problems(change: Change) -> list[str]:
 def within(value: float, low: float | None, high: float | None) -> bool:
     """Whether a value is inside guard rails; null = none."""
     return (low is None or value >= low) and (high is None or value <= high)
+
+
+def _rail(value: float | None) -> str:
+    return "none" if value is None else f"{value:g}"
 
 
 def _rails(change: Change) -> list[tuple[float | None, float | None]]:

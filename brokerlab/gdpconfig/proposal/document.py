@@ -173,14 +173,22 @@ class Proposal:
         Raises:
             ProposalError: The base differs; every key that does is named.
         """
-        found = [base.base_problem(config, change) for change in self.changes]
+        problems = self.differences(config, touched_only=touched_only)
+        reject(problems, f"the configuration is not the base of {self.title!r}")
+
+    def differences(self, config: Config, *, touched_only: bool = False) -> list[str]:
+        """Return everything in which a configuration differs from the base, keys that nobody knows left out."""
+        known = [one for one in self.changes if not base.key_problems(one, new_value=False)]
+        found = [base.base_problem(config, change) for change in known]
         problems = [problem for problem in found if problem]
+        if len(known) < len(self.changes):
+            return problems
         if not problems and base.keys_digest(config, self.changes) != self.digests.keys:
             problems.append("the digest of the touched keys does not fit their entries")
         if not touched_only and config.digest != self.digests.config:
             touched = {change.place for change in self.changes}
             problems += base.moved(self.places, base.places_of(config), touched if problems else ())
-        reject(problems, f"the configuration is not the base of {self.title!r}")
+        return problems
 
     def applied_to(self, config: Config, *, touched_only: bool = False) -> Config:
         """Return the configuration with the proposal in it; :meth:`verify` comes first."""

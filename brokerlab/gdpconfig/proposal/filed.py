@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from brokerlab.errors import ProposalError
 from brokerlab.gdpconfig.proposal import text
@@ -17,6 +18,7 @@ from brokerlab.gdpconfig.proposal.parts import Source
 
 PAGE = "index.html"
 MANIFEST = "manifest.json"
+PATTERN = "proposal*.json"
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Filed:
         report: Report that made it; null = it does not lie in the folder of a run.
         run: Run of the report; null as before.
         folder: Folder of the run, to find the page and its tables; null as before.
+        archive: Archive that the run was asked about, as given to it; null as before.
+        started: Start of the run, ISO 8601; null as before.
     """
 
     name: str
@@ -36,6 +40,8 @@ class Filed:
     report: str | None = None
     run: str | None = None
     folder: Path | None = None
+    archive: str | None = None
+    started: str | None = None
 
     @property
     def page(self) -> str | None:
@@ -82,19 +88,27 @@ class Broken:
     run: str | None = None
 
 
-def read(path: str | Path) -> Filed:
+def read(path: str | Path, reports: str | Path | None = None) -> Filed:
     """Read a proposal with where it lies.
+
+    Args:
+        path: The file.
+        reports: Folder of reports to look for the run that made it, where it does not lie in the folder of one;
+            null: none.
 
     Raises:
         ProposalError: The file cannot be read or is not a sound proposal.
     """
     file = Path(path)
-    report, run, folder = _run(file)
-    return Filed(str(path), text.read(file), report, run, folder)
+    proposal = text.read(file)
+    run = _run(file.resolve().parent)
+    if run is None and reports is not None:
+        run = _maker(proposal.digest, Path(reports))
+    return Filed(str(path), proposal, **({} if run is None else run.fields))
 
 
-def read_all(paths: Iterable[str | Path]) -> list[Filed]:
-    """Read several proposals.
+def read_all(paths: Iterable[str | Path], reports: str | Path | None = None) -> list[Filed]:
+    """Read several proposals; as :func:`read`.
 
     Raises:
         ProposalError: Files that cannot be read or are not sound; all in one message.
@@ -102,7 +116,7 @@ def read_all(paths: Iterable[str | Path]) -> list[Filed]:
     found, problems = [], []
     for path in paths:
         try:
-            found.append(read(path))
+            found.append(read(path, reports))
         except ProposalError as error:
             problems.append(str(error))
     if problems:
@@ -117,7 +131,8 @@ def find(folder: str | Path) -> list[Filed | Broken]:
         folder: Folder with reports, runs or proposals, at any depth; or one proposal.
 
     Returns:
-        Every file ``proposal*.json``, sorted by path; what cannot be read is told, not left out.
+        Every file ``proposal*.json``, sorted by path, hidden folders (runs that are not finished) left out; what
+        cannot be read, or was left by a run that failed, is told, not left out.
 
     Raises:
         ProposalError: There is no such folder.
@@ -125,22 +140,105 @@ def find(folder: str | Path) -> list[Filed | Broken]:
     root = Path(folder)
     if not root.exists():
         raise ProposalError(f"{root}: there is no such folder")
-    paths = [root] if root.is_file() else sorted(root.rglob("proposal*.json"))
     found: list[Filed | Broken] = []
-    for path in paths:
+    for path in [root] if root.is_file() else _visible(root):
+        run = _run(path.resolve().parent)
+        made = (None, None) if run is None else (run.report, run.run)
         try:
-            found.append(read(path))
+            filed = read(path)
         except ProposalError as error:
-            report, run, _ = _run(path)
-            found.append(Broken(str(path), " ".join(str(error).split()), report, run))
+            found.append(Broken(str(path), " ".join(str(error).split()), *made))
+            continue
+        if run is not None and run.failed:
+            found.append(Broken(str(path), "the run that wrote it failed afterwards", *made))
+        else:
+            found.append(filed)
     return found
 
 
-def _run(file: Path) -> tuple[str | None, str | None, Path | None]:
-    """Return report, run and folder of the run that a file lies in; null = in none."""
-    folder = file.resolve().parent
+def _visible(root: Path) -> list[Path]:
+    """Return the proposals of a folder, sorted; those in hidden folders left out."""
+    paths = sorted(root.rglob(PATTERN))
+    return [
+        path
+        for path in paths
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(root).parts)
+    ]
+
+
+def newest(filed: Iterable[Filed]) -> tuple[list[Filed], list[Filed]]:
+    """Tell the newest proposals from those that a later run of the same report has put another in place of.
+
+    Args:
+        filed: Of :func:`find`.
+
+    Returns:
+        Those that count, in the order given, and those that do not. Two are in each other's place if report, archive
+        and name of the file are the same; what lies in no run stands for itself.
+    """
+    given = list(filed)
+    last: dict[tuple[str, str | None, str], Filed] = {}
+    for one in given:
+        where = _in_place_of(one)
+        if where is not None and _age(one) >= _age(last.get(where, one)):
+            last[where] = one
+    counts, replaced = list[Filed](), list[Filed]()
+    for one in given:
+        where = _in_place_of(one)
+        (counts if where is None or last[where] is one else replaced).append(one)
+    return counts, replaced
+
+
+def _in_place_of(one: Filed) -> tuple[str, str | None, str] | None:
+    return None if one.report is None else (one.report, one.archive, Path(one.name).name)
+
+
+def _age(one: Filed) -> tuple[str, str]:
+    return one.started or "", one.run or ""
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What is known of a run."""
+
+    report: str
+    run: str
+    folder: Path
+    archive: str | None
+    started: str | None
+    failed: bool
+    digests: tuple[str, ...]
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What a proposal keeps of it."""
+        names = ("report", "run", "folder", "archive", "started")
+        return {name: getattr(self, name) for name in names}
+
+
+def _run(folder: Path) -> _Run | None:
+    """Return the run of a folder; null: none, or one that was stopped, where a proposal stands for itself."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
-        return str(manifest["report"]), str(manifest["run_id"]), folder
-    except (OSError, ValueError, LookupError, TypeError):
-        return None, None, None  # no run, or one that was stopped: the proposal stands for itself
+        archive = manifest.get("parameters", {}).get("archive")
+        started = manifest.get("started")
+        return _Run(
+            str(manifest["report"]),
+            str(manifest["run_id"]),
+            folder,
+            None if archive is None else str(archive),
+            None if started is None else str(started),
+            manifest.get("state") == "failed",
+            tuple(str(one["digest"]) for one in manifest.get("proposals", ())),
+        )
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+
+
+def _maker(digest: str, reports: Path) -> _Run | None:
+    """Return the run of a folder of reports that wrote a proposal, by its digest; null: none is there."""
+    for manifest in sorted(reports.glob(f"*/*/{MANIFEST}")):
+        run = _run(manifest.resolve().parent)
+        if run is not None and digest in run.digests:
+            return run
+    return None

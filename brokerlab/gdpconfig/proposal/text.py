@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from brokerlab.errors import ProposalError
+from brokerlab.gdpconfig.config import Config
 from brokerlab.gdpconfig.proposal.document import Proposal, reject
 from brokerlab.gdpconfig.proposal.parts import (
     Affected,
@@ -75,6 +76,13 @@ def loads(text: str, source: str = "the proposal") -> Proposal:
         ProposalError: No JSON, another or newer schema, fields that are missing, unknown or of a wrong type,
             contents that contradict each other, or a document that was edited; everything at once.
     """
+    proposal, problems = examine(text, source)
+    reject(problems, f"{source} is not sound")
+    return proposal
+
+
+def examine(text: str, source: str = "the proposal") -> tuple[Proposal, list[str]]:
+    """As :func:`loads`, but return what is wrong with the contents of a document that has the right shape."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -88,8 +96,7 @@ def loads(text: str, source: str = "the proposal") -> Proposal:
             "digest: does not fit the content; the file was edited, and its evidence is not about what it "
             "says now: make a new proposal"
         )
-    reject(problems, f"{source} is not sound")
-    return proposal
+    return proposal, problems
 
 
 def read(path: str | Path) -> Proposal:
@@ -98,13 +105,54 @@ def read(path: str | Path) -> Proposal:
     Raises:
         ProposalError: The file cannot be read or is not a sound proposal.
     """
+    return loads(text_of(path), str(path))
+
+
+def verified(
+    paths: Iterable[str | Path], config: Config, *, touched_only: bool = False
+) -> list[Proposal]:
+    """Read proposals, and refuse those that are not sound or were made for another configuration.
+
+    Args:
+        paths: The files.
+        config: The configuration that acts now.
+        touched_only: Other keys than those of a proposal may have changed since.
+
+    Raises:
+        ProposalError: Everything that is wrong with any of them.
+    """
+    documents, wrong = [], []
+    for path in paths:
+        try:
+            document, problems = examine(text_of(path), str(path))
+            checks = (
+                (problems, f"{path} is not sound"),
+                (
+                    document.differences(config, touched_only=touched_only),
+                    f"the configuration is not the base of {document.title!r}",
+                ),
+            )
+            wrong += ["\n  ".join([f"{what}:", *found]) for found, what in checks if found]
+            documents.append(document)
+        except ProposalError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise ProposalError("\n".join(wrong))
+    return documents
+
+
+def text_of(path: str | Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        ProposalError: It cannot be read or is not UTF-8.
+    """
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
+        return Path(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise ProposalError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ProposalError(f"{path} is not UTF-8 at byte {error.start}") from error
-    return loads(text, str(path))
 
 
 def write(text: str, path: str | Path, *, overwrite: bool = False) -> None:

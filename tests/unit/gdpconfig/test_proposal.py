@@ -190,7 +190,7 @@ def test_keep() -> None:
         (
             {"SCOUT_RAMCOUNT_RANK": 30},
             {},
-            "30 is outside its guard rails 50.0 to 100.0 .percentile.",
+            "30 is outside its guard rails 50 to 100 .percentile.",
         ),
         ({"SCOUT_CPUTIME_RANK": 90}, {}, 'nothing would change; a verdict "keep" is of kind keep'),
         ({}, {}, "at least one key is needed"),
