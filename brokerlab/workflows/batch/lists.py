@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from brokerlab.compiled import compiled
+from brokerlab.compiled import compiled_in_place
 from brokerlab.numerics import IntArray
 from brokerlab.workflows.batch.state import FIRST, LAST, NOBODY, Records
 
 
-@compiled
+@compiled_in_place
 def enter(times: IntArray, members: IntArray, size: int, time: int, job: int) -> None:
     """Put a job into a list with the latest time first; what comes next is at the end, where it is cheap to take."""
     place = size
@@ -17,7 +17,7 @@ def enter(times: IntArray, members: IntArray, size: int, time: int, job: int) ->
     times[place], members[place] = time, job
 
 
-@compiled
+@compiled_in_place
 def leave(times: IntArray, members: IntArray, size: int, job: int) -> None:
     """Take a job out of such a list."""
     place = size - 1
@@ -27,7 +27,7 @@ def leave(times: IntArray, members: IntArray, size: int, job: int) -> None:
         times[later], members[later] = times[later + 1], members[later + 1]
 
 
-@compiled
+@compiled_in_place
 def join_line(jobs: Records, counters: IntArray, job: int) -> None:
     """Put a job into the waiting line: behind everybody whose key is not larger."""
     ahead, behind = counters[LAST], NOBODY
@@ -44,7 +44,7 @@ def join_line(jobs: Records, counters: IntArray, job: int) -> None:
         jobs["ahead"][behind] = job
 
 
-@compiled
+@compiled_in_place
 def leave_line(jobs: Records, counters: IntArray, job: int) -> None:
     """Take a job out of the waiting line; it still knows who was behind it."""
     ahead, behind = jobs["ahead"][job], jobs["behind"][job]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brokerlab.compiled import compiled
+from brokerlab.compiled import compiled_in_place
 from brokerlab.workflows.batch.state import (
     FIRST,
     LOOSE,
@@ -15,7 +15,7 @@ from brokerlab.workflows.batch.state import (
 )
 
 
-@compiled
+@compiled_in_place
 def forget_past(state: State) -> None:
     """Drop the steps that end by now; the first one left holds now."""
     times, free, counters = state.step_time, state.step_free, state.counters
@@ -28,7 +28,7 @@ def forget_past(state: State) -> None:
         counters[N_STEPS] = size - past
 
 
-@compiled
+@compiled_in_place
 def earliest(state: State, hosts: int, request: int, before: int) -> int:
     """Find the earliest instant, before another one, from which hosts are free for a whole request.
 
@@ -48,7 +48,7 @@ def earliest(state: State, hosts: int, request: int, before: int) -> int:
     return int(min(since, before))
 
 
-@compiled
+@compiled_in_place
 def _cut(state: State, at: int, first: int) -> int:
     """Return the step that begins at an instant, made where there is none; ``first`` begins no later."""
     times, free, counters = state.step_time, state.step_free, state.counters
@@ -64,7 +64,7 @@ def _cut(state: State, at: int, first: int) -> int:
     return step
 
 
-@compiled
+@compiled_in_place
 def _join(state: State, step: int) -> None:
     """Drop a step that is as free as the one before it."""
     times, free, counters = state.step_time, state.step_free, state.counters
@@ -75,7 +75,7 @@ def _join(state: State, step: int) -> None:
         counters[N_STEPS] = size - 1
 
 
-@compiled
+@compiled_in_place
 def take(state: State, since: int, until: int, hosts: int) -> None:
     """Take hosts from an instant to another one; a negative number gives them back."""
     if until <= since:
@@ -88,7 +88,7 @@ def take(state: State, since: int, until: int, hosts: int) -> None:
     _join(state, first)
 
 
-@compiled
+@compiled_in_place
 def reserve(state: State, job: int) -> None:
     """Give a job the earliest place that what is promised leaves."""
     jobs, counters = state.jobs, state.counters
@@ -99,7 +99,7 @@ def reserve(state: State, job: int) -> None:
     counters[NEXT_START] = min(counters[NEXT_START], start)
 
 
-@compiled
+@compiled_in_place
 def compress(state: State) -> None:
     """Move reservations forward, once in the order of the line; none moves back.
 
