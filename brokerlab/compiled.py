@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 
 Compiled = TypeVar("Compiled", bound=Callable[..., object])
+_UNCOUNTED: dict[str, Any] = {"_nrt": False}
 
 
 def compiled(function: Compiled) -> Compiled:
@@ -28,6 +29,6 @@ def compiled_in_place(function: Compiled) -> Compiled:
         https://github.com/numba/numba/issues/2345, where Numba's developers name the option.
     """
     try:
-        return cast("Compiled", numba.njit(cache=True, _nrt=False)(function))
+        return cast("Compiled", numba.njit(cache=True, **_UNCOUNTED)(function))
     except RuntimeError:
-        return cast("Compiled", numba.njit(_nrt=False)(function))
+        return cast("Compiled", numba.njit(**_UNCOUNTED)(function))
