@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -148,15 +148,19 @@ def _changed_keys(decisions: Decisions, world: World) -> set[str]:
     """Return the keys read whose value differs between the configurations of two worlds."""
     old, new = decisions.world, world
     by_share = {LIMIT_KEY: "t_queue_limit", MIN_WEIGHT_KEY: "t_min_weight"}
+    read_once = set(keys_read(decisions)) - by_share.keys()
+    found = {
+        key for key, column in by_share.items() if not old.tasks[column].equals(new.tasks[column])
+    }
+    return (found & set(keys_read(decisions))) | differing(read_once, old.config, new.config)
+
+
+def differing(keys: Iterable[str], old: Config, new: Config) -> set[str]:
+    """Return the keys whose value differs between configurations; none of them is by share."""
     found = set()
-    for key in keys_read(decisions):
-        if key in by_share:
-            column = by_share[key]
-            differs = not old.tasks[column].equals(new.tasks[column])
-        else:
-            component = place_of(key).removeprefix("jedi/")
-            differs = read(old.config, key, component) != read(new.config, key, component)
-        if differs:
+    for key in keys:
+        component = place_of(key).removeprefix("jedi/")
+        if read(old, key, component) != read(new, key, component):
             found.add(key)
     return found
 

@@ -18,8 +18,13 @@ from brokerlab.brokerage.production_jobs.sides import of_tasks
 
 Tables = dict[str, pl.DataFrame]
 
+UNLOCKED = {"x_locked": False}
+UNCOUNTED = {f"x_{status}": 0 for status in counts.COUNTED}
 RT = ["x_rt_known", "x_rt_running", "x_rt_queued", "x_rt_assigned"]
 """Jobs of the task's resource types at a parent: whether any are counted, and how many."""
+NONE_OF_TYPE = {RT[0]: False, **dict.fromkeys(RT[1:], 0)}
+NONE_OF_OWN = {name.replace("x_rt", "x_rt_own"): value for name, value in NONE_OF_TYPE.items()}
+NONE_LISTED = {**NONE_OF_TYPE, "x_rt_listed": False}
 COUNT_TABLES = ("job_stats", "job_stats_workqueue", "job_stats_gshare_only")
 RT_TABLES = ("job_stats_rt", "task_resource_types")
 
@@ -151,6 +156,20 @@ TABLES = (*PARTS, "locks", *COUNT_TABLES[1:], *RT_TABLES)
 """Every table that these facts are made from."""
 
 
+def facts_of(tables: Collection[str]) -> set[str]:
+    """Return the names of the facts that are made from some of the tables."""
+    found = {name for table in PARTS.keys() & set(tables) for name in PARTS[table][1]}
+    groups = (
+        (("locks",), (UNLOCKED,)),
+        (COUNT_TABLES, (UNCOUNTED,)),
+        (RT_TABLES, (NONE_OF_OWN, NONE_LISTED)),
+    )
+    for names, missing in groups:
+        if set(names) & set(tables):
+            found |= {name for values in missing for name in values}
+    return found
+
+
 def _state(
     tasks: pl.DataFrame, state: Tables, ids: Ids, lost: pl.DataFrame, names: Collection[str]
 ) -> LazySide:
@@ -173,7 +192,7 @@ def _locks(tasks: pl.DataFrame, queues: pl.DataFrame, state: Tables) -> LazySide
     rows = of_tasks(state["locks"], tasks, "panda_queue").lazy().unique()
     kept = rows.join(queues.lazy().select("q", parent="panda_queue"), on="parent")
     locked = kept.select("t", "q", x_locked=pl.lit(value=True))
-    return LazySide("t", "q", locked, {"x_locked": False})
+    return LazySide("t", "q", locked, UNLOCKED)
 
 
 def _counted(tasks: pl.DataFrame, state: Tables, ids: Ids) -> LazySide:
@@ -196,7 +215,7 @@ def _counted(tasks: pl.DataFrame, state: Tables, ids: Ids) -> LazySide:
         q_counted=2 * pl.col("p_id") + pl.col("eshigh"),
         **{f"x_{status}": pl.col(status) for status in counts.COUNTED},
     )
-    return LazySide("t_counted", "q_counted", rows, {f"x_{status}": 0 for status in counts.COUNTED})
+    return LazySide("t_counted", "q_counted", rows, UNCOUNTED)
 
 
 def _by_resource_type(tasks: pl.DataFrame, state: Tables, ids: Ids) -> tuple[LazySide, LazySide]:
@@ -218,11 +237,9 @@ def _by_resource_type(tasks: pl.DataFrame, state: Tables, ids: Ids) -> tuple[Laz
         pl.col(RT[1:]).fill_null(0),
         x_rt_listed=pl.lit(value=True),
     )
-    zero = {RT[0]: False, **dict.fromkeys(RT[1:], 0)}
-    zero_own = {name.replace("x_rt", "x_rt_own"): value for name, value in zero.items()}
     return (
-        LazySide("t_slots", "p_id", keyed(by_type, ids), zero_own),
-        LazySide("t", "p_id", keyed(by_list, ids), {**zero, "x_rt_listed": False}),
+        LazySide("t_slots", "p_id", keyed(by_type, ids), NONE_OF_OWN),
+        LazySide("t", "p_id", keyed(by_list, ids), NONE_LISTED),
     )
 
 

@@ -110,8 +110,8 @@ def matched(facts: Facts) -> pl.DataFrame:
     for key, rows in rows_of.items():
         q[start[rows][:, None] + np.arange(len(of_version[key]))] = of_version[key]
     rows = np.flatnonzero(first < last)
-    places = np.repeat(start[rows], n[rows]) + _counting(n[rows])
-    q[places] = own["q"].to_numpy()[np.repeat(first[rows], n[rows]) + _counting(n[rows])]
+    places = np.repeat(start[rows], n[rows]) + counting(n[rows])
+    q[places] = own["q"].to_numpy()[np.repeat(first[rows], n[rows]) + counting(n[rows])]
     return pl.DataFrame({"t": np.repeat(t, n), "q": q})
 
 
@@ -176,7 +176,7 @@ def positions(keys: pl.Series, wanted: pl.Series) -> UIntArray:
     return found
 
 
-def _counting(n: IntArray) -> IntArray:
+def counting(n: IntArray) -> IntArray:
     """Return 0, 1... up to each number, one after the other."""
     found: IntArray = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
     return found

@@ -21,7 +21,7 @@ BEST = 10
 """Candidates kept."""
 GB_IN_MB = 1024
 
-INPUTS = (
+READ = (
     "t_prio", "t_scout", "t_single", "t_listed", "t_merging", "t_express", "t_es", "t_jumbo",
     "t_iointensity", "t_nucleus_id", "t_nucleus_only", "t_total", "t_nfiles", "t_t1_factor",
     "t_network", "t_queue_limit", "t_min_weight", "t_percent",
@@ -31,9 +31,11 @@ INPUTS = (
     "x_running", "x_defined", "x_assigned", "x_activated", "x_starting",
     "x_rt_listed", "x_rt_known", "x_rt_running", "x_rt_queued", "x_rt_assigned",
     "x_rt_own_known", "x_rt_own_running", "x_rt_own_queued", "x_rt_own_assigned",
-    "l_weight", "x_platform", "p_maxwdir", "p_corecount", "t_wdir_shared",
+    "l_weight",
 )  # fmt: skip
 """Columns of the pairs that these rules read."""
+INPUTS = (*READ, "x_platform", "p_maxwdir", "p_corecount", "t_wdir_shared")
+"""The same, and what is reported besides."""
 
 LATE_CHECKS = (
     "input_to_move",

@@ -1,0 +1,139 @@
+"""What is asked of a standing brokerage: which tasks in which worlds, and the state of these worlds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import dataframely as dy
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.brokerage.production_jobs.counts import spread
+from brokerlab.errors import DataError, SchemaError, nearest
+from brokerlab.frames import prepared
+
+KEY = ["jeditaskid", "snapshot", "world"]
+_SHOWN = 5
+
+
+def asked(wanted: Any, known: pl.DataFrame) -> pl.DataFrame:
+    """Return what is wanted, sorted, with the number of the task.
+
+    Args:
+        wanted: ``jeditaskid, snapshot`` (null = 0), ``world``, perhaps ``at``; of any engine.
+        known: ``jeditaskid, snapshot, t`` of the tasks prepared.
+
+    Returns:
+        ``jeditaskid, snapshot, world, at, t``, sorted by the first three, and ``instant``: number of the state that a
+        task sees, its world's where no world is asked for at several snapshots.
+
+    Raises:
+        SchemaError: Missing columns, values of another type, nulls.
+        DataError: Tasks that were not prepared, rows that repeat a key.
+    """
+    rows = prepared({"wanted": wanted}, {"wanted": _Wanted})["wanted"]
+    rows = rows.with_columns(pl.col("snapshot").fill_null(0)).sort(KEY)
+    found = rows.join(known, on=KEY[:2], how="left", maintain_order="left")
+    problems = []
+    unknown = found.filter(pl.col("t").is_null())
+    if unknown.height:
+        problems.append(
+            f"{unknown.height} rows are of tasks that were not prepared ({_shown(unknown)}): put them into the table "
+            "tasks given to prepare"
+        )
+    twice = rows.filter(rows.select(KEY).is_duplicated())
+    if twice.height:
+        problems.append(
+            f"{twice.height} rows repeat jeditaskid, snapshot, world ({_shown(twice)}): ask once for each"
+        )
+    if problems:
+        raise DataError("wanted: " + "; ".join(problems))
+    instants = found.select("world", "snapshot").unique()
+    if instants["world"].is_unique().all():
+        return found.with_columns(instant="world")
+    instants = instants.sort("world", "snapshot").with_row_index("instant")
+    instants = instants.with_columns(pl.col("instant").cast(pl.Int64))
+    return found.join(instants, on=["world", "snapshot"], how="left", maintain_order="left")
+
+
+class _Wanted(dy.Schema):
+    """What is wanted."""
+
+    jeditaskid = dy.Int64(nullable=False)
+    snapshot = dy.Int64(nullable=True)
+    world = dy.Int64(nullable=False)
+    at = dy.Datetime(nullable=True, time_unit="us")
+
+
+def states(
+    state: Mapping[str, Any],
+    contracts: Mapping[str, type[dy.Schema]],
+    allowed: Collection[str],
+    instants: pl.DataFrame,
+) -> dict[str, pl.DataFrame]:
+    """Return the tables of a state, held to their contracts, the world in the place of the snapshot.
+
+    Args:
+        state: Name to frame of any engine, with ``world`` instead of ``snapshot`` (null: every world).
+        contracts: Contracts of the input tables.
+        allowed: Names of the tables that may change.
+        instants: ``world, instant`` of what is asked for, see :func:`asked`.
+
+    Returns:
+        The tables; ``snapshot`` is the instant.
+
+    Raises:
+        SchemaError: Unknown tables, tables without ``world``, whatever else the contracts do not allow.
+    """
+    problems, given = [], {}
+    for name, table in state.items():
+        if name not in allowed:
+            problems.append(f"table '{name}' is none that may change: {nearest(name, allowed)}")
+            continue
+        frame = _polars(table)
+        if "world" not in frame.columns:
+            problems.append(f"{name}.world is missing: add it, null stands for every world")
+        elif "snapshot" in frame.columns:
+            problems.append(f"{name}.snapshot: leave it out, rows hold for a world")
+        elif not (frame.schema["world"].is_integer() or frame.schema["world"] == pl.Null):
+            problems.append(f"{name}.world is {frame.schema['world']}, expected a whole number")
+        else:
+            given[name] = frame.rename({"world": "snapshot"})
+    if problems:
+        raise SchemaError("state: " + "; ".join(problems))
+    held = prepared(given, {name: contracts[name] for name in given})
+    worlds = instants.select(snapshot="world").unique()
+    found = {name: spread(frame, worlds) for name, frame in held.items()}
+    if instants["world"].equals(instants["instant"]):
+        return found
+    return {name: at_instants(frame, instants, "world") for name, frame in found.items()}
+
+
+def at_instants(frame: pl.DataFrame, instants: pl.DataFrame, of: str) -> pl.DataFrame:
+    """Return rows for the instants.
+
+    Args:
+        frame: ``snapshot`` is a world or a snapshot.
+        instants: ``instant`` and ``of``.
+        of: ``world`` or ``snapshot``.
+    """
+    known = instants.select(of, "instant").unique()
+    joined = frame.join(known, left_on="snapshot", right_on=of, maintain_order="left")
+    return joined.with_columns(snapshot="instant").drop("instant")
+
+
+def _polars(table: Any) -> pl.DataFrame:
+    if isinstance(table, pl.DataFrame):
+        return table
+    frame: pl.DataFrame = nw.from_native(table).lazy().collect("polars").to_native()
+    return frame
+
+
+def _shown(rows: pl.DataFrame) -> str:
+    """Name some rows."""
+    keys = rows.select(KEY).head(_SHOWN).rows()
+    more = ", ..." if rows.height > _SHOWN else ""
+    return (
+        ", ".join(f"task {task} at {snapshot} in {world}" for task, snapshot, world in keys) + more
+    )

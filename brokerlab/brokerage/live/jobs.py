@@ -1,0 +1,232 @@
+"""The production job brokerage, standing: prepared once, asked again and again with other counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.contracts import TABLES
+from brokerlab.brokerage.live.asked import asked, at_instants, states
+from brokerlab.brokerage.live.kept import Kept, Plan, per_instant
+from brokerlab.brokerage.live.ranked import CANDIDATES, NONE, Ranked, most_frequent, named, names_of
+from brokerlab.brokerage.production_jobs import changing, ranking
+from brokerlab.brokerage.production_jobs.again import differing, with_config
+from brokerlab.brokerage.production_jobs.counts import spread
+from brokerlab.brokerage.production_jobs.decide import first_reasons, in_parts
+from brokerlab.brokerage.production_jobs.decisions import check_order
+from brokerlab.brokerage.production_jobs.evaluation import FEW_PAIRS, bits_of
+from brokerlab.brokerage.production_jobs.facts import World, prepare
+from brokerlab.brokerage.production_jobs.late import COMPLETENESS_KEYS
+from brokerlab.brokerage.production_jobs.nucleus import unwritable
+from brokerlab.brokerage.production_jobs.pairs import looked_up
+from brokerlab.brokerage.production_jobs.recipe import checks_of
+from brokerlab.gdpconfig import Config
+from brokerlab.numerics import IntArray
+
+Tables = dict[str, pl.DataFrame]
+
+STATE_TABLES = tuple(dict.fromkeys(changing.TABLES))
+"""Tables that may change from cycle to cycle."""
+KEYS = ("t_state", "t_counted", "t_slots")
+"""Numbers of tasks that stand for a state of the grid, too."""
+TOGETHER = (changing.COUNT_TABLES, changing.RT_TABLES)
+"""Tables that are read together: one that is not given is the one prepared."""
+_NAMES = ("t_tag", "t_gshare", "t_counts_share_only", "t_queue_name", "t_resource_type", "t_at_s")
+
+
+@dataclass(frozen=True)
+class JobStanding:
+    """See :func:`brokerlab.brokerage.live.prepare`.
+
+    Attributes:
+        world: Rules, settings, tables and facts.
+        checks: The checks of single queues.
+        lost: ``snapshot, nucleus`` of nuclei that cannot be written.
+        names: ``q, name`` of queues.
+        kept: What stands of the pairs, by the names of the tables that change.
+    """
+
+    world: World
+    checks: tuple[Check, ...]
+    lost: pl.DataFrame
+    names: pl.DataFrame
+    kept: dict[frozenset[str], Kept] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, world: World) -> JobStanding:
+        """Make it from tables that are prepared."""
+        snapshots = world.tasks.select("snapshot").unique()
+        endpoints = spread(world.tables["storage_endpoints"], snapshots)
+        places = world.tables | {"storage_endpoints": endpoints}
+        lost = unwritable(places, rules=world.rules)
+        return cls(world, _checks(world), lost, names_of(world.facts.queues))
+
+    def decide(self, wanted: Any, state: Mapping[str, Any]) -> Ranked:
+        """Decide for tasks in worlds; see :func:`brokerlab.brokerage.live.prepare`."""
+        rows = asked(wanted, self.world.tasks.select("jeditaskid", "snapshot", "t"))
+        given = states(state, TABLES, STATE_TABLES, rows.select("world", "instant"))
+        kept = self._kept(frozenset(given))
+        place = _places(self.world.facts.tasks["t"].to_numpy(), rows["t"].to_numpy())
+        looked_at = rows.filter(pl.Series(place >= 0))
+        place = place[place >= 0]
+        tasks = self._tasks(looked_at, place, kept.plan)
+        pairs = self._asked_again(
+            tasks, place, kept, self._with_others(given, looked_at), looked_at
+        )
+        late, codes = self._ranked(pairs, kept.plan)
+        most, left = most_frequent(codes, pairs["t"].to_numpy(), kept.closed[place])
+        n = kept.closed[place].sum(axis=1) + kept.n[place]
+        outcomes = self._outcomes(rows, looked_at, most, left, n)
+        return Ranked(named(late, looked_at, self.names), outcomes)
+
+    def with_config(self, config: Config) -> JobStanding:
+        """Return the same brokerage under other settings; only what they change is worked out anew.
+
+        Raises:
+            ConfigError: Settings that no rule can work with.
+        """
+        old = self.world
+        if differing(COMPLETENESS_KEYS, old.config, config):
+            world = prepare(
+                old.tables, rules=old.rules, matching=old.matching, config=config, recipe=old.recipe
+            )
+            return JobStanding.of(world)
+        world = with_config(old, config)
+        keys = {key for check in self.checks for key in check.keys}
+        changed = differing(keys, old.config, config)
+        found = replace(self, world=world, checks=_checks(world), kept={})
+        for names, kept in self.kept.items():
+            found.kept[names] = kept.again(found.plan(names), world.facts, in_parts, changed)
+        return found
+
+    def _kept(self, names: frozenset[str]) -> Kept:
+        """Return what stands while these tables change."""
+        if names not in self.kept:
+            self.kept[names] = Kept.of(self.plan(names), self.world.facts, in_parts)
+        return self.kept[names]
+
+    def plan(self, names: frozenset[str]) -> Plan:
+        """Return which checks stand while these tables change."""
+        lasting = sum(
+            1 << bit for bit, check in enumerate(self.checks) if check.kind == "persistent"
+        )
+        made = changing.facts_of(names)
+        return Plan.of(self.checks, self.world.facts, made, self._late(), lasting=lasting)
+
+    def _tasks(self, rows: pl.DataFrame, place: IntArray, plan: Plan) -> pl.DataFrame:
+        """Return the facts of the tasks that are looked at, one row each, keyed by their worlds."""
+        read = {"t", "jeditaskid", *KEYS, *_NAMES, *self._late()}
+        read |= {name for bit in plan.asked for name in plan.checks[bit].inputs}
+        tasks = self.world.facts.tasks
+        chosen = tasks.select([name for name in tasks.columns if name in read])[pl.Series(place)]
+        at = pl.coalesce(rows["at"].dt.epoch("s"), "t_at_s")
+        return per_instant(chosen.with_columns(t_at_s=at), rows["instant"].to_numpy(), KEYS)
+
+    def _late(self) -> set[str]:
+        """Return what the ranking reads."""
+        world = self.world
+        own = world.recipe.weight(world.rules, world.settings).meta.root_names()
+        return {*ranking.READ, *own}
+
+    def _with_others(self, given: Tables, rows: pl.DataFrame) -> Tables:
+        """Add the tables that are read together with some that are given, as they were prepared."""
+        lost = [
+            name
+            for names in TOGETHER
+            if given.keys() & set(names)
+            for name in names
+            if name not in given
+        ]
+        if not lost:
+            return given
+        snapshots = rows.select("snapshot").unique()
+        others = {name: spread(self.world.tables[name], snapshots) for name in lost}
+        return given | {
+            name: at_instants(frame, rows, "snapshot") for name, frame in others.items()
+        }
+
+    def _asked_again(
+        self, tasks: pl.DataFrame, place: IntArray, kept: Kept, state: Tables, rows: pl.DataFrame,
+    ) -> pl.DataFrame:  # fmt: skip
+        """Ask the checks that see what changes; return the open pairs with all that the ranking reads."""
+        plan, facts = kept.plan, self.world.facts
+        sides = changing.changing(
+            tasks, facts.queues, state, self.world.ids,
+            at_instants(self.lost, rows, "snapshot"), [*state],
+        )  # fmt: skip
+        pairs = kept.pairs(place)
+        asked_for = [plan.checks[bit] for bit in plan.asked]
+        read = self._late() | {name for check in asked_for for name in check.inputs}
+        live = replace(facts, tasks=tasks, sides=sides)
+        numbers = looked_up(live, pairs.select("t", "q"), read - set(plan.columns))
+        found = pairs.hstack(numbers.drop("t", "q"))
+        if not plan.asked:
+            return found
+        bits = {plan.checks[bit].name: bit for bit in plan.asked}
+        again = bits_of(
+            nw.from_native(found).lazy(), asked_for, bits, few=found.height <= FEW_PAIRS
+        )
+        return found.with_columns(failed=pl.col("failed") | again["failed"])
+
+    def _ranked(self, pairs: pl.DataFrame, plan: Plan) -> tuple[pl.DataFrame, IntArray]:
+        """Rank what is left; return the candidates, and the check of each pair (-1: candidate)."""
+        world = self.world
+        order = pl.Enum(check_order(plan.checks))
+        first, mark = first_reasons(pairs["failed"].to_numpy(), plan.checks)
+        codes = pl.Series(mark)
+        marks = codes.set(codes < 0, None).cast(pl.UInt8).cat.to(order)
+        left = pairs.drop("failed").with_columns(mark=marks).filter(pl.Series(first < 0))
+        late = ranking.ranked(
+            left, order, rules=world.rules, settings=world.settings, recipe=world.recipe
+        )
+        reasons = first.copy()
+        reasons[first < 0] = late["check"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+        best = late.filter(pl.col("rank").is_not_null()).select(
+            "t", "q", "weight", "rank", share=ranking.shares(pl.col("weight"))
+        )
+        return best, reasons
+
+    def _outcomes(
+        self, rows: pl.DataFrame, looked_at: pl.DataFrame, most: IntArray, left: IntArray, n: IntArray,
+    ) -> pl.DataFrame:  # fmt: skip
+        """Tell how the tasks ended."""
+        names = pl.Series(
+            "check", check_order(self.checks), dtype=pl.Enum(check_order(self.checks))
+        )
+        found = looked_at.select("jeditaskid", "snapshot", "world").with_columns(
+            check=names.gather(
+                pl.Series(np.where(most < 0, 0, most)).set(pl.Series(most < 0), None)
+            ),
+            n_queues=pl.Series(n),
+            n_candidates=pl.Series(left),
+        )
+        ended = rows.select("jeditaskid", "snapshot", "world", "t").join(
+            self.world.outcomes.select("t", "outcome"), on="t", how="left", maintain_order="left"
+        )
+        joined = ended.join(
+            found, on=["jeditaskid", "snapshot", "world"], how="left", maintain_order="left"
+        ).with_columns(pl.col("n_queues", "n_candidates").fill_null(0))
+        some = pl.when(pl.col("n_candidates") > 0).then(pl.lit(CANDIDATES)).otherwise(pl.lit(NONE))
+        return joined.select(
+            "jeditaskid", "snapshot", "world", pl.coalesce("outcome", some).alias("outcome"), "check",
+            "n_queues", "n_candidates",
+        )  # fmt: skip
+
+
+def _checks(world: World) -> tuple[Check, ...]:
+    return checks_of(world.recipe, world.rules, world.settings, world.facts, ranking.LATE_CHECKS)
+
+
+def _places(numbers: IntArray, wanted: IntArray) -> IntArray:
+    """Return at which place each number stands in sorted numbers; -1 for none."""
+    place = np.searchsorted(numbers, wanted)
+    inside = place < len(numbers)
+    there = np.zeros(len(wanted), dtype=bool)
+    there[inside] = numbers[place[inside]] == wanted[inside]
+    return np.where(there, place, -1)
