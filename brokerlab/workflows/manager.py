@@ -128,7 +128,7 @@ class _Manager:
     def end_tasks(self) -> None:
         while self.ends and self.ends[0][0] <= self.now:
             _, task, job = heapq.heappop(self.ends)
-            if job.outcome == "running" and job.running.get(task) == self.now:
+            if job.outcome == "running" and task in job.running:
                 self.end_task(task, job)
         for job in [job for job in self.running if not job.left]:
             self.release(job, "completed")

@@ -15,6 +15,8 @@ from brokerlab.workflows.padding import padded, walltime
 from brokerlab.workflows.queues import Queue
 from brokerlab.workflows.rules import PilotRules
 
+Again = Literal["start", "end", "never"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class View:
@@ -61,7 +63,7 @@ class Strategy:
 
     label: str
     plan: Callable[[View], Decision]
-    again: Literal["start", "end", "never"]
+    again: Again
     rules: PilotRules
     records: bool = False
 
@@ -71,7 +73,8 @@ def strategy(name: str, *, rules: PilotRules | None = None, **options: Any) -> S
 
     Args:
         name: One of `NAMES`; ``pilot_levels:paper`` is short for the rule set, ``pilot_levels:paper_idle`` for ``paper``
-            with the switch ``cancel_idle``.
+            with the switch ``cancel_idle``, ``pilot_levels:paper_serial`` for ``paper`` where the next pilot is submitted
+            when the one before it has ended (shape check S7).
         rules: Rule set of ``pilot_levels``, default ``notes``. The others pad and round as ``paper`` does.
         options: ``waste_bound`` of ``one_job_best``: largest share of its host time that may stay idle.
 
@@ -91,7 +94,8 @@ def strategy(name: str, *, rules: PilotRules | None = None, **options: Any) -> S
     if kind == "pilot_levels":
         chosen = rules or _variant(variant or "notes")
         label = name if variant else _label(chosen)
-        return Strategy(label=label, plan=_grouped, again="start", rules=chosen, records=True)
+        serial: Again = "end" if variant == "paper_serial" else "start"
+        return Strategy(label=label, plan=_grouped, again=serial, rules=chosen, records=True)
     if kind not in _PLANS or variant:
         raise ConfigError(f"strategy {name!r}: {nearest(name, NAMES)}")
     plan, again, allowed = _PLANS[kind]
@@ -120,7 +124,7 @@ def partition(groups: tuple[int, ...]) -> Strategy:
 def _variant(name: str) -> PilotRules:
     if name == "paper_idle":
         return PilotRules("paper", cancel_idle=True)
-    return PilotRules(name)
+    return PilotRules("paper" if name == "paper_serial" else name)
 
 
 def _label(rules: PilotRules) -> str:
@@ -180,7 +184,7 @@ def _partition(view: View, groups: tuple[int, ...]) -> Decision:
     return _pilot(view, len(levels))
 
 
-_Plan = tuple[Callable[..., Decision], Literal["start", "end", "never"], tuple[str, ...]]
+_Plan = tuple[Callable[..., Decision], Again, tuple[str, ...]]
 _PLANS: Mapping[str, _Plan] = {
     "one_job": (_one_job, "never", ()),
     "one_job_best": (_one_job_best, "never", ("waste_bound",)),
@@ -189,7 +193,8 @@ _PLANS: Mapping[str, _Plan] = {
     "level_overlap": (_level_overlap, "start", ()),
 }
 NAMES = (
-    *("pilot_levels:notes", "pilot_levels:paper", "pilot_levels:paper_idle", "pilot_levels:peer"),
+    *("pilot_levels:notes", "pilot_levels:paper", "pilot_levels:paper_idle"),
+    *("pilot_levels:paper_serial", "pilot_levels:peer"),
     *_PLANS,
     "best_partition",
 )

@@ -1,0 +1,89 @@
+"""The runs of one cell: the log is played up to each instant once, then every workflow is run in every way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from brokerlab.workflows import batch
+from brokerlab.workflows.batch import Simulation
+from brokerlab.workflows.compare.plan import Cell, Plan
+from brokerlab.workflows.dag import Dag
+from brokerlab.workflows.errors import WorkflowError
+from brokerlab.workflows.manager import run
+from brokerlab.workflows.partitions import best_partition
+from brokerlab.workflows.queues import BatchQueue
+from brokerlab.workflows.runs import Run
+from brokerlab.workflows.strategies import Strategy
+
+METRICS = (
+    "turnaround", "dedicated", "wait_seen", "relative_wait", "queue_wait_sum", "jobs_submitted", "jobs_cancelled",
+    "expirations", "splits", "occupied", "useful", "wasted", "requested",
+)  # fmt: skip
+SCHEMA: dict[str, pl.DataType] = {
+    "system": pl.String(),
+    "workflow": pl.String(),
+    "strategy": pl.String(),
+    "instant": pl.Int64(),
+    "submit_time": pl.Float64(),
+    **{name: pl.Float64() for name in METRICS},
+    "shape": pl.String(),
+    "n_decisions": pl.Int64(),
+    "first_wait": pl.Float64(),
+    "first_exec": pl.Float64(),
+    "problem": pl.String(),
+}
+"""Columns of the runs: the metrics, how the run went, the first decision's estimates [s], why there is no run."""
+
+
+def run_cell(plan: Plan, cell: Cell) -> pl.DataFrame:
+    """Run everything at the instants of a cell.
+
+    Args:
+        plan: What is compared.
+        cell: Which part of it.
+
+    Returns:
+        One row per workflow, strategy and instant, with the columns of `SCHEMA`.
+    """
+    system = plan.systems[cell.system]
+    sim = batch.start(system.background, hosts=system.hosts, policy=system.policy)
+    rows: list[dict[str, Any]] = []
+    for place, at in enumerate(cell.times):
+        batch.advance(sim, at)
+        for workflow, dag in plan.workflows.items():
+            for label, how in plan.strategies.items():
+                key = {
+                    "system": cell.system,
+                    "workflow": workflow,
+                    "strategy": label,
+                    "instant": cell.first + place,
+                    "submit_time": at,
+                }
+                rows.append(key | _told(dag, how, sim, at, plan.partition_levels))
+    return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def _told(
+    dag: Dag, how: Strategy | None, sim: Simulation, at: float, levels: int
+) -> dict[str, Any]:
+    """Return the metrics of a run, or why there is none."""
+    if how is None and len(dag.levels) > levels:
+        return {"problem": f"{len(dag.levels)} levels, partitions are tried up to {levels}"}
+    try:
+        if how is None:
+            done = best_partition(dag, lambda: BatchQueue(sim.copy()), submit_time=at)
+        else:
+            done = run(dag, BatchQueue(sim.copy()), how, submit_time=at)
+    except WorkflowError as problem:
+        return {"problem": str(problem)}
+    return {**done.metrics, "shape": done.shape, **dict(_first(done))}
+
+
+def _first(done: Run) -> Iterator[tuple[str, Any]]:
+    yield "n_decisions", len(done.decisions)
+    if done.decisions:
+        yield "first_wait", done.decisions[0].wait
+        yield "first_exec", done.decisions[0].exec

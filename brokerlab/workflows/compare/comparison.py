@@ -1,0 +1,182 @@
+"""Compare strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import polars as pl
+
+from brokerlab.errors import ConfigError
+from brokerlab.workflows.compare.cells import SCHEMA
+from brokerlab.workflows.compare.paired import differences
+from brokerlab.workflows.compare.plan import (
+    BESIDE,
+    BatchSystem,
+    Cell,
+    Plan,
+    chosen,
+    instants,
+)
+from brokerlab.workflows.compare.store import Store
+from brokerlab.workflows.compare.workers import finish
+from brokerlab.workflows.dag import Dag
+from brokerlab.workflows.strategies import Strategy
+
+USUAL = (*BESIDE, "one_job", "one_job_per_task", "level", "level_overlap")
+"""Strategies that are compared where nothing else is said."""
+KEY = ("system", "workflow", "strategy", "instant")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Comparison:
+    """Runs of workflows in several ways, all from the same states of the queues.
+
+    Attributes:
+        plan: What was compared.
+        runs: One row per machine, workflow, strategy and instant: the metrics, ``shape``, ``problem`` where there is no
+            run; sorted.
+        missing: Cells that did not come to their end, in words, and why; empty where all did.
+        seed: Of the instants.
+    """
+
+    plan: Plan
+    runs: pl.DataFrame
+    missing: Mapping[str, str]
+    seed: int
+
+    @property
+    def done(self) -> pl.DataFrame:
+        """The runs that there are."""
+        return self.runs.filter(pl.col("problem").is_null())
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell came to its end."""
+        return not self.missing
+
+    def rules_difference(self, *, n_boot: int = 1000, seed: int = 1) -> pl.DataFrame:
+        """Return what the rules of ``notes`` do against those of ``paper``, from the same states.
+
+        Returns:
+            `differences` of the turnaround [s] with ``paper`` as the reference, ``strategy`` being ``notes``, and the
+            shares of ``one_job_notes, one_job_paper, task_by_task_notes, task_by_task_paper``.
+        """
+        both = self.done.filter(pl.col("strategy").is_in(BESIDE))
+        notes, paper = BESIDE
+        found = differences(both, "turnaround", reference=paper, n_boot=n_boot, seed=seed)
+        shapes = both.group_by("system", "workflow", "strategy").agg(
+            one_job=(pl.col("shape") == "one job").mean(),
+            task_by_task=(pl.col("shape") == "task by task").mean(),
+        )
+        key = ["system", "workflow"]
+        for name, suffix in ((notes, "_notes"), (paper, "_paper")):
+            side = shapes.filter(pl.col("strategy") == name).drop("strategy")
+            renamed = side.rename({c: c + suffix for c in ("one_job", "task_by_task")})
+            found = found.join(renamed, on=key, how="left", maintain_order="left")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was compared, in numbers."""
+        return {
+            "workflows": list(self.plan.workflows),
+            "systems": list(self.plan.systems),
+            "strategies": list(self.plan.strategies),
+            "n_runs": self.done.height,
+            "n_without": self.runs.height - self.done.height,
+            "missing": dict(self.missing),
+            "seed": self.seed,
+        }
+
+
+def compare(
+    workflows: Mapping[str, Dag],
+    systems: Mapping[str, BatchSystem],
+    *,
+    strategies: Sequence[str | Strategy] = USUAL,
+    times: int | Mapping[str, Sequence[float]] = 100,
+    seed: int = 1,
+    workers: int = 2,
+    store: str | Path | None = None,
+    cell: int = 10,
+    partition_levels: int = 5,
+    progress: bool = False,
+) -> Comparison:
+    """Run workflows in several ways on several machines, always from the same states of the queues.
+
+    Args:
+        workflows: By name.
+        systems: By name.
+        strategies: Names (`brokerlab.workflows.strategies.NAMES`) or strategies. Where levels are grouped, the rule sets
+            ``notes`` and ``paper`` are both run.
+        times: Random instants per machine, or the instants by machine [s].
+        seed: Of the random instants.
+        workers: Processes; 1 runs everything here.
+        store: Folder where finished cells are kept and found again; None keeps nothing.
+        cell: Instants of a cell.
+        partition_levels: Levels of a workflow whose partitions are tried at most (``best_partition``).
+        progress: Show a progress bar.
+
+    Returns:
+        The runs. A workflow with a task wider than a machine has no runs there, and says so.
+
+    Raises:
+        ConfigError: Nothing to compare, or impossible numbers.
+
+    Source: workflow-batch-scheduling.md 10, 11.
+    """
+    _refuse(workflows, systems, strategies, workers=workers, cell=cell)
+    given = {name: instants(s, times, seed=seed + i) if isinstance(times, int) else tuple(times[name])
+             for i, (name, s) in enumerate(systems.items())}  # fmt: skip
+    plan = Plan(
+        workflows=workflows,
+        systems=systems,
+        strategies=chosen(strategies),
+        times={name: tuple(sorted(found)) for name, found in given.items()},
+        partition_levels=partition_levels,
+    )
+    kept, cells = Store(store), plan.cells(cell)
+    known = {part: kept.load(plan.key(part)) for part in cells}
+    left = [part for part, frame in known.items() if frame is None]
+    with _Bar(len(left), shown=progress) as bar:
+        found, lost = finish(plan, left, kept, workers=workers, told=bar.told)
+    frames = [frame for frame in (*known.values(), *found) if frame is not None]
+    runs = pl.concat([pl.DataFrame(schema=SCHEMA), *frames]).sort(KEY)
+    missing = {part.label: why for part, why in sorted(lost.items(), key=lambda kv: kv[0].label)}
+    return Comparison(plan=plan, runs=runs, missing=missing, seed=seed)
+
+
+def _refuse(
+    workflows: Mapping[str, Dag],
+    systems: Mapping[str, BatchSystem],
+    strategies: Sequence[str | Strategy],
+    **numbers: int,
+) -> None:
+    given = {"workflows": workflows, "systems": systems, "strategies": strategies}
+    problems = [f"{name}: nothing is given" for name, found in given.items() if not found]
+    problems += [f"{name}={n}: must be at least 1" for name, n in numbers.items() if n < 1]
+    if problems:
+        raise ConfigError("comparison: " + "; ".join(problems))
+
+
+class _Bar:
+    """A progress bar, or none."""
+
+    def __init__(self, total: int, *, shown: bool) -> None:
+        from rich.progress import Progress
+
+        self._progress = Progress(disable=not shown)
+        self._total = total
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        self._task = self._progress.add_task("runs", total=self._total)
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._progress.stop()
+
+    def told(self, cell: Cell) -> None:  # noqa: ARG002 - every cell counts the same
+        self._progress.advance(self._task)
