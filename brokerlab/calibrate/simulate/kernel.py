@@ -142,7 +142,7 @@ def _finish(
                 break
     attempt["number"][job] += 1
     attempt["ready"][job] = now + settings.retry_delay
-    if settings.placed_again:
+    if settings.placed_again and world.work["home"][job] < 0:
         attempt["status"][job], attempt["queue"][job] = UNPLACED, -1
     else:
         announce(world, job)

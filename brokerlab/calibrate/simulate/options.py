@@ -25,8 +25,8 @@ class QueueRules:
             that drains nodes for wide jobs lies in between.
         attempts: Most attempts of a job, the first one counted; from 1.
         retry_delay_s: From the end of a killed attempt to the next one being ready [s].
-        retry: Where a killed job tries again: at its ``queue``; or nowhere before ``place`` says so (``brokerage``), from
-            that delay on.
+        retry: Where a killed job tries again: at its ``queue``; or, if it did not come with one, nowhere before ``place``
+            says so (``brokerage``), from that delay on.
         memory_ladder_mb: Memory limits, ascending [MB]: a job killed for memory asks for the next one above the limit
             that killed it, and for the same again where there is none.
     """

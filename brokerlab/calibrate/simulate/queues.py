@@ -56,7 +56,7 @@ class State:
     @property
     def now(self) -> datetime:
         """The instant up to which everything has happened."""
-        return _datetime(int(self.world.events.counters[CLOCK]))
+        return datetime_of(int(self.world.events.counters[CLOCK]))
 
 
 def start(
@@ -104,12 +104,12 @@ def start(
     first = None if ready.is_empty() else int(ready.to_numpy().min())
     if seed < 0:
         raise ConfigError(f"seed is {seed}, it must be 0 or more")
-    begin = first if at is None else _micros(at)
+    begin = first if at is None else micros_of(at)
     if begin is None:
         raise ConfigError("no job has a ready time: say with 'at' when the simulation begins")
     if first is not None and first < begin:
         raise ConfigError(
-            f"the simulation begins at {at}, but a job is ready at {_datetime(first)}: begin earlier"
+            f"the simulation begins at {at}, but a job is ready at {datetime_of(first)}: begin earlier"
         )
     state = State(tables, world_of(tables, chosen, seed, begin), begin, chosen)
     kernel.announce_all(state.world, np.flatnonzero(state.world.attempt["queue"] >= 0))
@@ -129,7 +129,7 @@ def advance(state: State, until: datetime | None = None) -> None:
     """
     if until is not None and until < state.now:
         raise ConfigError(f"cannot advance to {until}: the run is at {state.now} already")
-    kernel.advance(state.world, NEVER if until is None else _micros(until))
+    kernel.advance(state.world, NEVER if until is None else micros_of(until))
 
 
 def place(state: State, placements: Any) -> None:
@@ -259,11 +259,12 @@ def _refuse(problems: dict[str, BoolArray], pandaids: IntArray, where: str) -> N
         raise DataError(f"{where}: " + "; ".join(said) + "; leave them out")
 
 
-def _micros(instant: datetime) -> int:
+def micros_of(instant: datetime) -> int:
     """Return an instant in whole microseconds since 1970."""
     since = instant - _EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
-def _datetime(micros: int) -> datetime:
+def datetime_of(micros: int) -> datetime:
+    """Return microseconds since 1970 as an instant."""
     return pl.Series([micros], dtype=pl.Datetime("us"))[0]  # type: ignore[no-any-return]

@@ -156,6 +156,7 @@ def world_of(tables: Tables, rules: QueueRules, seed: int, begin: int) -> World:
         priority=jobs["currentpriority"],
         peak_mb=jobs["peak_memory_mb"].fill_null(np.nan),
         wall_limit=micros(jobs["walltime_limit_s"], NEVER),
+        home=number_of(jobs["computingsite"], tables.queues),
     )
     places, changes = _places(tables, widths, begin)
     attempt = _records(

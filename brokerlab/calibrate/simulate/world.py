@@ -29,6 +29,7 @@ WORK = np.dtype(
         ("priority", np.int64),
         ("peak_mb", np.float64),  # NaN where unknown
         ("wall_limit", np.int64),
+        ("home", np.int64),  # queue it came with, -1 where it is placed later
     ]
 )
 """What a job needs; a job is its row, rows are in the order of pandaid."""

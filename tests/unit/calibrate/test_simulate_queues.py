@@ -168,7 +168,12 @@ def test_killed_jobs_may_wait_for_a_new_place():
     rows = [{"walltime_s": 3 * HOUR, "walltime_limit_s": 2 * HOUR}, {"corecount": 8}]
     queues = pl.DataFrame({"panda_queue": ["Q", "R"], "slots": [8, 8]})
     rules = QueueRules(attempts=2, retry_delay_s=HOUR / 2, retry="brokerage")
-    state = start(jobs_of(*rows), queues, rules=rules)
+    jobs = jobs_of(*rows)
+    free = pl.col("pandaid") > 1  # the other one comes without a queue
+    names = ("computingsite", "readytime")
+    split = jobs.with_columns(pl.when(free).then(name).alias(name) for name in names)
+    state = start(split, queues, rules=rules)
+    place(state, jobs.filter(~free).select("pandaid", *names))
     advance(state, at(2.2))
     early = pl.DataFrame({"pandaid": [1], "computingsite": "R", "readytime": at(2.3)})
     with pytest.raises(DataError, match="1 ready before the killed attempt's delay"):

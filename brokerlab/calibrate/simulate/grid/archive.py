@@ -1,0 +1,307 @@
+"""The world of a grid simulation, read from an archive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.brokerage.replay.build import LABELS, Replay, build
+from brokerlab.brokerage.replay.clock import duration_us
+from brokerlab.brokerage.replay.counts import by_parent
+from brokerlab.brokerage.replay.plan import time_of
+from brokerlab.calibrate.simulate.grid import data
+from brokerlab.calibrate.simulate.grid.options import Transfers
+from brokerlab.calibrate.simulate.grid.world import STAGES, GridWorld, of_tables
+from brokerlab.calibrate.simulate.inputs import Estimation, Inputs
+from brokerlab.calibrate.simulate.inputs import of_tables as queues_of
+from brokerlab.calibrate.simulate.options import QueueRules
+from brokerlab.errors import ConfigError, DataError, InsufficientDataError
+from brokerlab.gdpconfig import Config
+
+_MORE: dict[str, Any] = {
+    "pandaid": pl.Int64, "creationtime": pl.Datetime("us"), "prodsourcelabel": pl.String,
+    "processingtype": pl.String, "workinggroup": pl.String, "specialhandling": pl.String,
+    "nucleus": pl.String, "resource_type": pl.String, "workqueue_id": pl.Int64, "diskio": pl.Int64,
+    "inputfilebytes": pl.Int64, "outputfilebytes": pl.Int64,
+}  # fmt: skip
+"""Columns of the archive's jobs that the queue core does not need."""
+_MERGE = "pmerge"
+
+
+@dataclass(frozen=True)
+class Period:
+    """The instants of a simulation: it begins, jobs are judged from ``start`` to ``end``, it is over."""
+
+    begin: datetime
+    start: datetime
+    end: datetime
+    until: datetime
+
+
+def of_archive(
+    archive: Any,
+    *,
+    start: datetime | str,
+    end: datetime | str,
+    stage: str = "jobs",
+    cycle: str = "1h",
+    epoch: str = "1d",
+    warm_up: str | None = None,
+    drain: str | None = None,
+    estimation: Estimation | None = None,
+    capacity: pl.DataFrame | None = None,
+    transfers: Transfers | None = None,
+    rules: QueueRules | None = None,
+) -> GridWorld:
+    """Read a period of an archive; nothing in the world depends on the settings that will be tried.
+
+    Jobs of the stage made from the beginning on are placed by the brokerage. Others stay where they were: those of other
+    labels, merge jobs, those whose task the archive does not know, and those made before the beginning, which wait or run
+    on with what they had left of their wall time. What jobs need, slots and start-up delays are read as
+    ``simulate.of_archive`` does, by parents of pseudo-queues. Queues that ran nothing have no known slots: nothing is sent
+    there.
+
+    State of queues, storage, links and replicas is that of the middle of each epoch, as
+    :func:`brokerlab.brokerage.replay.build` rebuilds it; pilots, batch workers and files queued on links are those seen,
+    whatever the simulation does.
+
+    Args:
+        archive: An archive, ``brokerlab.archive.open(path)``.
+        start: Jobs made from here on are judged, naive UTC or such a text.
+        end: Jobs made from here on are not.
+        stage: ``jobs`` (production) or ``analysis``.
+        cycle: From one brokerage to the next.
+        epoch: How long one state of queues, storage and links holds.
+        warm_up: Simulated before ``start``; None: as ``estimation`` says.
+        drain: Simulated after ``end``, with the jobs that came then; None: a day, or to the archive's end.
+        estimation: How queues are read.
+        capacity: Slots over time (``simulate.contracts.Capacity``) where they are known; None: estimated.
+        transfers: How data move; None: ``links`` where the archive knows replicas and files, else ``observed``.
+        rules: Options of the queues; default: killed jobs are brokered again, three attempts.
+
+    Returns:
+        The world.
+
+    Raises:
+        ConfigError: An argument that cannot be.
+        DataError: The archive lacks ``jobs``, ``tasks`` or ``queues``, or no task is brokered in the period.
+        InsufficientDataError: No job of the period has run.
+    """
+    chosen = estimation or Estimation()
+    if stage not in STAGES:
+        raise ConfigError(f"stage is '{stage}', allowed: {', '.join(STAGES)}")
+    if warm_up is not None:
+        chosen = replace(chosen, warm_up=_duration(warm_up, "warm_up"))
+    period = _period(archive, start, end, chosen.warm_up, drain)
+    parents = _parents(archive)
+    seen = _estimated(archive, period, chosen, parents)
+    own = _own(archive, seen, period, LABELS[stage])
+    replay, epochs = _replayed(archive, own, period, _duration(epoch, "epoch"), stage)
+    jobs = _jobs(own, replay.tasks, period, rules or QueueRules(retry="brokerage"))
+    config = _config(archive, period.start)
+    moving = transfers or Transfers(mode="links" if data.known(replay) else "observed")
+    world = of_tables(
+        jobs,
+        seen.queues,
+        replay.for_analysis() if stage == "analysis" else replay.for_jobs(),
+        epochs,
+        start=period.start,
+        end=period.end,
+        stage=stage,
+        cycle=_duration(cycle, "cycle"),
+        begin=period.begin,
+        until=period.until,
+        capacity=seen.capacity if capacity is None else capacity,
+        delays=seen.delays.drop("own", strict=False),
+        data=data.of_replay(archive, replay, jobs, moving),
+        rules=rules,
+        transfers=moving,
+        config=config,
+    )
+    return replace(
+        world,
+        notes=(*replay.notes, *_notes(world)),
+        left_out=seen.left_out,
+        seen=_seen(seen),
+        archive_digest=archive.digest,
+        synthetic=archive.synthetic,
+    )
+
+
+def _duration(text: str, name: str) -> timedelta:
+    """Read a duration such as 1h; 0 is one, too."""
+    return (
+        timedelta(0)
+        if text.strip("smhd") == "0"
+        else timedelta(microseconds=duration_us(text, name))
+    )
+
+
+def _period(
+    archive: Any, start: datetime | str, end: datetime | str, warm_up: timedelta, drain: str | None
+) -> Period:
+    """Say when the simulation begins and is over."""
+    first, last = time_of(start, "start"), time_of(end, "end")
+    if first is None or last is None or first >= last:
+        raise ConfigError(f"the period from {start} to {end} is empty: end it after its start")
+    if drain is not None:
+        return Period(first - warm_up, first, last, last + _duration(drain, "drain"))
+    window = archive.manifest.window
+    over = last if window is None else datetime.fromisoformat(window[1])
+    until = max(last, min(over, last + timedelta(days=1)))
+    return Period(first - warm_up, first, last, until)
+
+
+def _parents(archive: Any) -> dict[str, str]:
+    """Return the parent of each pseudo-queue that the archive names."""
+    known = archive.scan("queues").select("panda_queue", "unified_name").unique("panda_queue")
+    return dict(known.drop_nulls().collect().iter_rows())
+
+
+def _estimated(archive: Any, period: Period, chosen: Estimation, parents: dict[str, str]) -> Inputs:
+    """Read the queues and what jobs need, jobs by the parents of pseudo-queues."""
+    jobs = archive.scan("jobs").collect()
+    if "computingsite" not in jobs.columns:
+        raise DataError(f"{archive.path}: jobs have no computingsite; ingest a source that has it")
+    merged = by_parent(jobs, parents)
+    return queues_of(
+        merged, archive.queues, start=period.start, end=period.until,
+        estimation=replace(chosen, warm_up=period.start - period.begin),
+    )  # fmt: skip
+
+
+def _own(archive: Any, seen: Inputs, period: Period, label: str) -> pl.DataFrame:
+    """Return the jobs with all that is known of them; ``ours``: of the stage, made from the beginning on."""
+    lazy = nw.from_native(archive.jobs).lazy()
+    names = lazy.collect_schema().names()
+    more: pl.DataFrame = (
+        lazy.select([name for name in (*_MORE, "parentid") if name in names])
+        .collect("polars")
+        .to_native()
+    )
+    lacking = [
+        pl.lit(None, kind).alias(name)
+        for name, kind in {**_MORE, "parentid": pl.Int64}.items()
+        if name not in names
+    ]
+    jobs = seen.jobs.join(
+        more.with_columns(lacking), on="pandaid", how="left", maintain_order="left"
+    )
+    jobs = jobs.with_columns(pl.col(name).cast(kind) for name, kind in _MORE.items())
+    made = pl.coalesce("creationtime", "readytime").alias("creationtime")
+    ordinary = pl.col("processingtype").fill_null("") != _MERGE
+    own = jobs.with_columns(made).with_columns(
+        ours=(pl.col("prodsourcelabel") == label).fill_null(value=False)
+        & ordinary
+        & (pl.col("creationtime") >= period.begin)
+        & pl.col("jeditaskid").is_not_null()
+    )
+    if not own["ours"].any():
+        raise InsufficientDataError(
+            f"{archive.path}: no job of label {label} was made from {period.begin} to {period.until} and has run; choose "
+            "another period or stage"
+        )
+    return own.filter(pl.col("creationtime") < period.until)
+
+
+def _replayed(
+    archive: Any, own: pl.DataFrame, period: Period, epoch: timedelta, stage: str
+) -> tuple[Replay, pl.DataFrame]:
+    """Rebuild the brokerage's tables for the middle of every epoch; each task has rows from its first to its last job's."""
+    begin = pl.lit(period.begin, pl.Datetime("us"))
+    lasts = pl.lit(epoch)
+    number = (pl.col("creationtime") - begin).dt.total_microseconds() // (
+        epoch // timedelta(microseconds=1)
+    )
+    scout = pl.col("specialhandling").fill_null("").str.contains(r"(^|,)sj(,|$)")
+    made = (
+        own.filter("ours")
+        .group_by("jeditaskid", epoch=number)
+        .agg(use_scout=scout.mean() > pl.lit(0.5))
+    )
+    spans = made.group_by("jeditaskid").agg(
+        epoch=pl.int_ranges(pl.col("epoch").min(), pl.col("epoch").max() + 2).first()
+    )
+    last = int((period.until - period.begin - timedelta(microseconds=1)) // epoch)
+    rows = (
+        spans.explode("epoch")
+        .filter(pl.col("epoch") <= last)
+        .join(made, on=["jeditaskid", "epoch"], how="left")
+        .with_columns(
+            pl.col("use_scout").fill_null(value=False),
+            is_merging=pl.lit(value=False),
+            since=begin + pl.col("epoch") * lasts,
+        )
+        .with_columns(at=pl.col("since") + pl.lit(epoch / 2))
+        .sort("jeditaskid", "at")
+    )
+    replay = build(archive, tasks=rows.drop("since", "epoch"), stage=stage, every=None, label=None)
+    epochs = replay.instants.join(rows.select("at", "since").unique(), on="at").select(
+        "snapshot", at="since"
+    )
+    return replay, epochs
+
+
+def _jobs(
+    own: pl.DataFrame, tasks: pl.DataFrame, period: Period, rules: QueueRules
+) -> pl.DataFrame:
+    """Return the jobs of the world: the stage's without a queue, others at theirs."""
+    brokered = pl.col("ours") & pl.col("jeditaskid").is_in(tasks["jeditaskid"].unique().implode())
+    begin = pl.lit(period.begin, pl.Datetime("us"))
+    runs = pl.col("observed_start") <= begin
+    left = (pl.col("observed_end") - begin).dt.total_microseconds() / pl.lit(1_000_000)
+    jobs = own.with_columns(brokered=brokered)
+    if rules.attempts > 1:  # the simulation makes them itself
+        killed = own.filter(pl.col("observed_outcome") != "finished").select("pandaid")
+        again = pl.col("brokered") & pl.col("parentid").is_in(killed["pandaid"].implode())
+        jobs = jobs.filter(~again.fill_null(value=False))
+    prepared = (pl.col("readytime") - pl.col("creationtime")).dt.total_microseconds()
+    free = pl.col("brokered")
+    return jobs.with_columns(
+        pl.when(~free).then("computingsite").alias("computingsite"),
+        pl.when(~free).then(pl.max_horizontal("readytime", begin)).alias("readytime"),
+        walltime_s=pl.when(~free & runs).then(left).otherwise("walltime_s"),
+        prepared_s=(prepared / pl.lit(1_000_000)).clip(0),
+        input_bytes="inputfilebytes",
+        output_bytes="outputfilebytes",
+    )
+
+
+def _config(archive: Any, moment: datetime) -> Config:
+    """Return the settings that ruled at a time; defaults where the archive has none."""
+    if not archive.has("gdpconfig"):
+        return Config.empty()
+    return Config.from_frame(archive.scan("gdpconfig").collect()).at(moment)
+
+
+def _seen(seen: Inputs) -> pl.DataFrame:
+    """Return what the archive saw of the jobs."""
+    return seen.jobs.select(
+        *("pandaid", "observed_start", "observed_end", "observed_outcome"),
+        observed_site="computingsite",
+        observed_ready="readytime",
+    )
+
+
+def _notes(world: GridWorld) -> list[str]:
+    """Say what was approximated, beside what the replay says."""
+    jobs, names = world.jobs, world.queues["panda_queue"]
+    fixed = jobs.filter(~pl.col("brokered")).height
+    known = world.data["places"]["panda_queue"].str.split("/").list.first().unique()
+    idle = known.filter(~known.is_in(names.implode())).len()
+    told = [
+        f"{fixed:,} of {jobs.height:,} jobs stay at their own queue: of other labels, merge jobs, of unknown tasks, or made before the beginning"
+    ]
+    if idle:
+        told.append(
+            f"{idle:,} queues ran nothing in the period: their slots are unknown and nothing is sent there"
+        )
+    if world.transfers.mode == "observed":
+        told.append(
+            "jobs are ready as long after they were made as was seen, wherever they go; no input travels"
+        )
+    return told

@@ -1,0 +1,257 @@
+"""The arrays of a grid simulation: codes in the place of names, rows of jobs in the order of pandaid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from brokerlab.calibrate.simulate.tables import micros
+from brokerlab.errors import DataError
+from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.units import MB
+
+if TYPE_CHECKING:
+    from brokerlab.calibrate.simulate.grid.world import GridWorld
+
+DISKIO_UNIT = 1_000_000
+"""Disk traffic per core is added up in whole millionths of kB/s."""
+FEW_MBPS = 10.0
+"""Throughput where no link is known [MB/s]."""
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """What the loop works on.
+
+    Attributes:
+        created: (jobs,) when made [us since 1970].
+        order: (jobs,) rows in the order of making.
+        brokered: (jobs,) the brokerage places it.
+        task: (jobs,) row of ``tasks``, -1 for none.
+        group: (jobs,) row of ``groups``.
+        prepared: (jobs,) from creation to activation as seen [us].
+        input_bytes: (jobs,).
+        output_bytes: (jobs,).
+        home: (jobs,) site of the nucleus, -1 for none.
+        diskio: (jobs,) per core, in millionths of kB/s, -1 unknown.
+        cores: (jobs,).
+        tasks: Ids, ascending.
+        snapshot: (epochs, tasks) row of the brokerage's ``tasks`` to ask for.
+        epoch_at: (epochs,) from when on [us since 1970].
+        groups: ``gshare``, ``resource_type``, ``workqueue_id``, ``nucleus``: what jobs are counted by.
+        queue_names: Names of the queues, in the queue core's order.
+        candidates: ``panda_queue`` (str), ``queue``: row of the queue whose slots a candidate has.
+        site: (queues,) -1 for none.
+        sites: Names.
+        lacking: (tasks, queues) part of the input that the queue does not have; empty without data.
+        source: (tasks, sites) site that the input comes from, by destination, -1 for none; empty without data.
+        us_per_byte: (sites * sites,) by source and destination.
+    """
+
+    created: IntArray
+    order: IntArray
+    brokered: npt.NDArray[np.bool_]
+    task: IntArray
+    group: IntArray
+    prepared: IntArray
+    input_bytes: IntArray
+    output_bytes: IntArray
+    home: IntArray
+    diskio: IntArray
+    cores: IntArray
+    tasks: IntArray
+    snapshot: IntArray
+    epoch_at: IntArray
+    groups: pl.DataFrame
+    queue_names: pl.Series
+    candidates: pl.DataFrame
+    site: IntArray
+    sites: pl.Series
+    lacking: FloatArray
+    source: IntArray
+    us_per_byte: FloatArray
+
+
+def arrays_of(world: GridWorld) -> Arrays:
+    """Make the arrays.
+
+    Raises:
+        DataError: A job that is to be brokered belongs to no task of the brokerage, or one that is not has no queue.
+    """
+    jobs = world.jobs
+    brokered = jobs["brokered"].fill_null(value=False).to_numpy(writable=True)
+    names = world.queues["panda_queue"]
+    tasks, snapshot, task = _tasks(world)
+    _refuse(jobs, brokered, task)
+    columns = ["gshare", "resource_type", "workqueue_id", "nucleus"]
+    groups = jobs.select(columns).unique(maintain_order=True).with_row_index("group")
+    group = jobs.select(columns).join(
+        groups, on=columns, how="left", nulls_equal=True, maintain_order="left"
+    )["group"]
+    candidates, sites, site = _places(world)
+    cores = jobs["corecount"].fill_null(1).replace(0, 1)
+    diskio = pl.select(
+        pl.when(jobs["diskio"] >= 0).then(jobs["diskio"] * DISKIO_UNIT // cores).otherwise(-1)
+    ).to_series()
+    created = jobs["creationtime"].to_physical().to_numpy()
+    lacking, source, us_per_byte = _data(world, tasks, sites, site)
+    return Arrays(
+        created=created,
+        order=np.argsort(created, kind="stable"),
+        brokered=brokered,
+        task=task,
+        group=group.cast(pl.Int64).to_numpy(),
+        prepared=micros(jobs["prepared_s"], 0),
+        input_bytes=jobs["input_bytes"].fill_null(0).to_numpy(),
+        output_bytes=jobs["output_bytes"].fill_null(0).to_numpy(),
+        home=_codes(jobs["nucleus"], sites),
+        diskio=diskio.fill_null(-1).to_numpy(),
+        cores=cores.to_numpy(),
+        tasks=tasks,
+        snapshot=snapshot,
+        epoch_at=world.epochs["at"].cast(pl.Datetime("us")).to_physical().to_numpy(),
+        groups=groups.drop("group"),
+        queue_names=names,
+        candidates=candidates,
+        site=site,
+        sites=sites,
+        lacking=lacking,
+        source=source,
+        us_per_byte=us_per_byte,
+    )
+
+
+def _refuse(jobs: pl.DataFrame, brokered: npt.NDArray[np.bool_], task: IntArray) -> None:
+    """Refuse jobs that can go nowhere."""
+    placed = jobs["computingsite"].is_not_null().to_numpy()
+    wrong = {
+        "are to be brokered, but their task is not among the brokerage's tasks": brokered
+        & (task < 0),
+        "are to be brokered, but have a queue": brokered & placed,
+        "are not to be brokered, and have no queue": ~brokered & ~placed,
+    }
+    said = [
+        f"{rows.sum()} {what} (pandaid {jobs['pandaid'][int(np.argmax(rows))]})"
+        for what, rows in wrong.items()
+        if rows.any()
+    ]
+    if said:
+        raise DataError("grid jobs: " + "; ".join(said) + "; set brokered and computingsite")
+
+
+def _codes(values: pl.Series, names: pl.Series) -> IntArray:
+    """Return the place of every value among names, -1 for none."""
+    numbered = pl.DataFrame({"name": names}).with_columns(code=pl.int_range(pl.len()))
+    found = values.to_frame("name").join(numbered, on="name", how="left", maintain_order="left")
+    return found["code"].fill_null(-1).to_numpy(writable=True)
+
+
+def _tasks(world: GridWorld) -> tuple[IntArray, IntArray, IntArray]:
+    """Return ids of tasks, the snapshot of every epoch and task, and the task of every job.
+
+    Where a task has no row for an epoch, the last one before holds, or else the first one after.
+    """
+    rows = world.tables["tasks"].select(
+        pl.col("jeditaskid").cast(pl.Int64), pl.col("snapshot").fill_null(0).cast(pl.Int64)
+    )
+    tasks = rows["jeditaskid"].unique().sort()
+    epochs = world.epochs["snapshot"].cast(pl.Int64)
+    place = _codes_of_numbers(rows["snapshot"], epochs)
+    known = place >= 0
+    table = np.full((epochs.len(), tasks.len()), -1, np.int64)
+    table[place[known], np.searchsorted(tasks.to_numpy(), rows["jeditaskid"].to_numpy()[known])] = (
+        place[known]
+    )
+    filled = np.maximum.accumulate(table, axis=0)
+    later = np.where(table < 0, epochs.len(), table)
+    following = np.minimum.accumulate(later[::-1], axis=0)[::-1]
+    chosen = np.where(filled >= 0, filled, following)
+    snapshot = np.append(epochs.to_numpy(), -1)[chosen]
+    some = (snapshot >= 0).any(axis=0)
+    ids = tasks.to_numpy()[some]
+    return ids, snapshot[:, some], _codes_of_numbers(world.jobs["jeditaskid"], pl.Series(ids))
+
+
+def _codes_of_numbers(values: pl.Series, ids: pl.Series) -> IntArray:
+    """Return the place of every number among ascending or any distinct ids, -1 for none."""
+    return _codes(values.cast(pl.Int64), ids.cast(pl.Int64))
+
+
+def _places(world: GridWorld) -> tuple[pl.DataFrame, pl.Series, IntArray]:
+    """Return the candidates with their queue's row, the names of sites, and the site of every queue."""
+    names, places = world.queues["panda_queue"], world.data["places"]
+    parents = places.with_columns(
+        parent=pl.coalesce("unified_name", "panda_queue").str.split("/").list.first()
+    )
+    queue = _codes(parents["parent"], names)
+    candidates = parents.select("panda_queue", queue=pl.Series(queue))
+    own = parents.select("parent", "site").drop_nulls().unique("parent", maintain_order=True)
+    mentioned = [
+        own["site"],
+        world.jobs["nucleus"],
+        world.data["links"]["src"],
+        world.data["links"]["dst"],
+        world.data["sources"]["site"],
+    ]
+    sites = pl.concat([part.alias("site") for part in mentioned]).drop_nulls().unique().sort()
+    where = names.to_frame("parent").join(own, on="parent", how="left", maintain_order="left")
+    return candidates, sites, _codes(where["site"], sites)
+
+
+def _data(
+    world: GridWorld, tasks: IntArray, sites: pl.Series, site: IntArray
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Return the input that queues lack, where it comes from, and how slow links are."""
+    present, sources = world.data["present"], world.data["sources"]
+    rate = _rates(world, sites)
+    us_per_byte = (1e6 / (rate * MB)).ravel()
+    if present.is_empty() and sources.is_empty():
+        return np.empty((0, 0)), np.empty((0, 0), np.int64), us_per_byte
+    lacking = np.ones((len(tasks), len(site)))
+    row = _codes_of_numbers(present["jeditaskid"], pl.Series(tasks))
+    queue = _codes(present["panda_queue"], world.queues["panda_queue"])
+    known = (row >= 0) & (queue >= 0)
+    lacking[row[known], queue[known]] = 1 - present["part"].to_numpy()[known]
+    without = np.setdiff1d(np.arange(len(tasks)), row)
+    lacking[without] = 0.0  # input that nobody has cannot be moved
+    return lacking, _best_sources(sources, tasks, sites, rate), us_per_byte
+
+
+def _rates(world: GridWorld, sites: pl.Series) -> FloatArray:
+    """Return the throughput of every link [MB/s]."""
+    links, options = world.data["links"], world.transfers
+    known = links.filter(pl.col("mbps") > 0)
+    usual = options.default_mbps
+    if usual is None:
+        median = known["mbps"].median()
+        usual = FEW_MBPS if median is None else float(median)  # type: ignore[arg-type]
+    rate = np.full((len(sites), len(sites)), float(usual))
+    rate[_codes(known["src"], sites), _codes(known["dst"], sites)] = known["mbps"].to_numpy()
+    return np.asarray(np.maximum(rate, options.least_mbps))
+
+
+def _best_sources(
+    sources: pl.DataFrame, tasks: IntArray, sites: pl.Series, rate: FloatArray
+) -> IntArray:
+    """Return for every task and destination the source with the quickest link, the first by name of equal ones."""
+    best = np.full((len(tasks), len(sites)), -1, np.int64)
+    task = _codes_of_numbers(sources["jeditaskid"], pl.Series(tasks))
+    source = _codes(sources["site"], sites)
+    order = np.lexsort((source, task))
+    order = order[(task[order] >= 0) & (source[order] >= 0)]
+    task, source = task[order], source[order]
+    if not len(task):
+        return best
+    # rank of a source among all of a destination: the slowest 0; of equal links the first by name is ranked highest
+    slow_first = np.argsort(rate[::-1], axis=0, kind="stable")
+    slow_first = len(sites) - 1 - slow_first
+    rank = np.empty_like(slow_first)
+    np.put_along_axis(rank, slow_first, np.arange(len(sites))[:, None], axis=0)
+    first = np.flatnonzero(np.append(True, task[1:] != task[:-1]))
+    top = np.maximum.reduceat(rank[source], first, axis=0)
+    best[task[first]] = np.take_along_axis(slow_first, top, axis=0)
+    return best

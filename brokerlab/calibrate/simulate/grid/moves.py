@@ -1,0 +1,108 @@
+"""Data on their way: inputs to queues, outputs to nuclei, over links that serve one transfer after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from brokerlab.calibrate.simulate.grid import kernel
+from brokerlab.calibrate.simulate.grid.arrays import Arrays
+from brokerlab.calibrate.simulate.grid.options import Transfers
+from brokerlab.calibrate.simulate.world import DONE, FINISHED, World
+from brokerlab.numerics import IntArray
+
+
+@dataclass
+class Mover:
+    """The links of a world, inputs and outputs apart, and what was moved for each job.
+
+    Attributes:
+        arrays: Data, sites and rates.
+        options: How data move.
+        inputs_free: (links,) from when on each is free for inputs [us].
+        outputs_free: (links,) the same for outputs.
+        moved: (jobs,) bytes that travelled for it.
+        spent: (jobs,) time from its placements to its inputs being there [us].
+    """
+
+    arrays: Arrays
+    options: Transfers
+    inputs_free: IntArray
+    outputs_free: IntArray
+    moved: IntArray
+    spent: IntArray
+
+    @classmethod
+    def of(cls, arrays: Arrays, options: Transfers) -> Mover:
+        """Let nothing be on its way."""
+        links, jobs = len(arrays.us_per_byte), len(arrays.created)
+        free = np.full(links, np.iinfo(np.int64).min)
+        return cls(
+            arrays, options, free, free.copy(), np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
+        )
+
+    def bring_inputs(self, job: IntArray, queue: IntArray, asked: IntArray) -> IntArray:
+        """Return when the inputs of jobs are at their queues [us].
+
+        Args:
+            job: Rows, in the order in which they are served.
+            queue: Where each goes.
+            asked: From when on it may travel [us].
+        """
+        arrays = self.arrays
+        if self.options.mode == "observed":
+            self.spent[job] += arrays.prepared[job]
+            return asked + arrays.prepared[job]
+        if self.options.mode == "none" or not arrays.lacking.size:
+            return asked
+        task, site = arrays.task[job], arrays.site[queue]
+        part = np.where(task >= 0, arrays.lacking[task, queue], 0.0)
+        bytes_ = np.round(part * arrays.input_bytes[job]).astype(np.int64)
+        source = np.where(task >= 0, arrays.source[task, site], -1)
+        there = self._through(source, site, bytes_, asked, job, self.inputs_free)
+        self.spent[job] += there - asked
+        return there
+
+    def send_outputs(self, world: World, since: int, until: int, gone: IntArray) -> None:
+        """Send off the outputs of the attempts that have ended.
+
+        Args:
+            world: Of the queue core.
+            since: First of its log's attempts to look at.
+            until: The one not to look at.
+            gone: When each job's outputs have arrived [us]; filled.
+        """
+        log = world.log[since:until]
+        job, end = log["job"].copy(), log["end"].copy()
+        over = world.attempt["status"][job] == DONE
+        over &= world.attempt["number"][job] == log["number"]
+        gone[job[over]] = end[over]
+        if self.options.mode != "links":
+            return
+        own = np.flatnonzero(over & (log["outcome"] == FINISHED))
+        order = own[np.lexsort((job[own], end[own]))]
+        job, end, queue = job[order], end[order], log["queue"][order]
+        site, home = self.arrays.site[queue], self.arrays.home[job]
+        gone[job] = self._through(
+            site, home, self.arrays.output_bytes[job], end, job, self.outputs_free
+        )
+
+    def _through(
+        self,
+        source: IntArray,
+        target: IntArray,
+        bytes_: IntArray,
+        asked: IntArray,
+        job: IntArray,
+        free: IntArray,
+    ) -> IntArray:
+        """Send bytes from site to site; what stays at a site, or is nowhere, takes no time."""
+        there = asked.copy()
+        far = np.flatnonzero((source >= 0) & (target >= 0) & (source != target) & (bytes_ > 0))
+        link = source[far] * len(self.arrays.sites) + target[far]
+        lasts = np.round(bytes_[far] * self.arrays.us_per_byte[link]).astype(np.int64)
+        overhead = round(self.options.overhead_s * 1e6)
+        there[far] = kernel.queue_up(link, asked[far], lasts, free) + overhead
+        self.moved[job[far]] += bytes_[far]
+        return there

@@ -1,0 +1,227 @@
+"""Waiting has an end: timeouts and fast rebrokerage take jobs back from queues where they wait in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from brokerlab.calibrate.simulate import kernel as core
+from brokerlab.calibrate.simulate.grid.kernel import ACTIVATED, ASSIGNED
+from brokerlab.calibrate.simulate.grid.numbers import STATUSES, Census, by_share
+from brokerlab.calibrate.simulate.queues import datetime_of
+from brokerlab.calibrate.simulate.world import LOG, RUNNING
+from brokerlab.gdpconfig import Config
+from brokerlab.lifecycle.timeouts import TimeoutRules, decide, fast_rebrokerage_at
+from brokerlab.lifecycle.timeouts.catalogue import URGENT, timeout_rules
+from brokerlab.lifecycle.timeouts.facts import limits_of
+from brokerlab.lifecycle.timeouts.settings import share_threshold
+from brokerlab.numerics import IntArray
+
+if TYPE_CHECKING:
+    from brokerlab.calibrate.simulate.grid.loop import Loop
+    from brokerlab.calibrate.simulate.grid.world import GridWorld
+
+Flags = npt.NDArray[np.bool_]
+_QUEUES = ("snapshot", "panda_queue", "status", "catchall", "workflow")
+_URGENT_ONLY = "inactive_queue"
+"""The rule that looks at urgent jobs alone."""
+_SECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class Patience:
+    """The rules about waiting under some settings; only jobs that the brokerage placed are taken back.
+
+    Attributes:
+        rules: The rule set.
+        config: The settings.
+        tables: ``queues`` and ``slots`` by snapshot (null: every one), ``resource_work_queues``.
+        fast: Some share has a threshold of its own, so that fast rebrokerage can happen at all.
+        least: (urgent, state) age below which no timeout fires [us].
+    """
+
+    rules: TimeoutRules
+    config: Config
+    tables: Mapping[str, pl.DataFrame]
+    fast: bool
+    least: IntArray
+
+    @classmethod
+    def of(cls, world: GridWorld, config: Config, rules: TimeoutRules) -> Patience:
+        """Look up once what does not change."""
+        shares = world.jobs["gshare"].drop_nulls().unique().to_list()
+        tables = {
+            "queues": _columns(world.tables.get("queues"), _QUEUES),
+            "slots": _columns(world.tables.get("slots"), ("snapshot", "panda_queue")),
+            "resource_work_queues": _columns(
+                world.tables.get("resource_work_queues"), ("workqueue_id",)
+            ).cast({"workqueue_id": pl.Int64}),
+        }
+        fast = any(not share_threshold(config, share)[1] for share in shares)
+        return cls(rules, config, tables, fast, _least(rules, config, tables["queues"]))
+
+    def act(self, loop: Loop, found: Census, now: int, snapshot: int) -> bool:
+        """Take jobs back in every world; tells whether there were any.
+
+        Args:
+            loop: The worlds; changed.
+            found: Their jobs.
+            now: The instant [us since 1970].
+            snapshot: Which state of the queues holds.
+        """
+        own = loop.arrays.brokered[found.job]
+        waits = own & ((found.state == ASSIGNED) | (found.state == ACTIVATED))
+        leaves = np.zeros(len(found.job), np.bool_)
+        if self.fast and waits.any():
+            leaves |= self._fast(loop, found, waits, snapshot)
+        leaves |= self._late(loop, found, waits & ~leaves, now, snapshot)
+        for number, copy in enumerate(loop.copies):
+            jobs = np.sort(found.job[leaves & (found.world == number)])
+            if len(jobs):
+                core.withdraw(copy.state.world, jobs, now)
+        return bool(leaves.any())
+
+    def _fast(self, loop: Loop, found: Census, waits: Flags, snapshot: int) -> Flags:
+        """Tell which jobs fast rebrokerage takes back: the oldest of a queue and share that has too many."""
+        tables = {
+            "share_job_stats": by_share(found, loop.arrays, len(loop.copies)),
+            "queues": _held(self.tables["queues"], snapshot),
+            "slots": _held(self.tables["slots"], snapshot).select(pandaqueuename="panda_queue"),
+            "resource_work_queues": self.tables["resource_work_queues"],
+        }
+        shares = fast_rebrokerage_at(tables, rules=self.rules, config=self.config)
+        wanted = shares.filter(pl.col("n_moved") > 0)
+        leaves = np.zeros(len(found.job), np.bool_)
+        if wanted.is_empty():
+            return leaves
+        row = np.flatnonzero(waits)
+        key = ["snapshot", "computingsite", "gshare"]
+        jobs = pl.DataFrame(
+            {
+                "row": row,
+                "job": found.job[row],
+                "snapshot": found.world[row],
+                "computingsite": loop.arrays.queue_names.gather(found.queue[row]),
+                "gshare": loop.arrays.groups["gshare"].gather(loop.arrays.group[found.job[row]]),
+            }
+        )
+        chosen = jobs.join(wanted.select(*key, "n_moved"), on=key).sort("job")
+        kept = chosen.filter(pl.int_range(pl.len()).over(key) < pl.col("n_moved"))
+        leaves[kept["row"].to_numpy()] = True
+        return leaves
+
+    def _late(self, loop: Loop, found: Census, waits: Flags, now: int, snapshot: int) -> Flags:
+        """Tell which jobs a timeout takes back; one that would fail or be killed while it waits is brokered again, too."""
+        since = np.zeros(len(found.job), np.int64)
+        priority = np.zeros(len(found.job), np.int64)
+        for number, copy in enumerate(loop.copies):
+            here, job = found.world == number, found.job[found.world == number]
+            ready = copy.state.world.attempt["ready"][job]
+            since[here] = np.where(found.state[here] == ACTIVATED, ready, copy.placed[job])
+            priority[here] = copy.state.world.work["priority"][job]
+        urgent = (priority >= URGENT).astype(np.int64)
+        old = waits & (now - since > self.least[urgent, np.minimum(found.state, ACTIVATED)])
+        leaves = np.zeros(len(found.job), np.bool_)
+        row = np.flatnonzero(old)
+        if not len(row):
+            return leaves
+        tables = {
+            "jobs": _jobs(loop, found, row, since[row]),
+            "queues": self._queues(snapshot, len(loop.copies)),
+            "site_data": _last_starts(loop),
+        }
+        fired = decide(tables, at=datetime_of(now), rules=self.rules, config=self.config).fired
+        leaves[fired["pandaid"].unique().to_numpy()] = True
+        return leaves
+
+    def _queues(self, snapshot: int, n_worlds: int) -> pl.DataFrame:
+        """Return the queues of every world, by the names that :func:`_named` gives."""
+        own = _held(self.tables["queues"], snapshot).unique("panda_queue", maintain_order=True)
+        worlds = pl.DataFrame({"world": range(n_worlds)}, schema={"world": pl.Int64})
+        many = worlds.join(own, how="cross")
+        return many.with_columns(panda_queue=_named("panda_queue")).drop("world")
+
+
+def _least(rules: TimeoutRules, config: Config, queues: pl.DataFrame) -> IntArray:
+    """Return the age below which no rule takes a waiting job, by urgency and state [us]."""
+    found = np.zeros((2, ACTIVATED + 1), np.int64)
+    limits = limits_of(queues.drop("snapshot"), rules, config)
+    for urgent in (0, 1):
+        for state in (ASSIGNED, ACTIVATED):
+            ages = [
+                rule.least_s
+                for rule in timeout_rules(rules, limits)
+                if STATUSES[state] in rule.statuses and (urgent or rule.name != _URGENT_ONLY)
+            ]
+            found[urgent, state] = min(ages, default=2**40) * _SECOND
+    return found
+
+
+def _columns(table: pl.DataFrame | None, names: Sequence[str]) -> pl.DataFrame:
+    """Return some columns of a table, null where it lacks them."""
+    frame = pl.DataFrame() if table is None else table
+    missing = [name for name in names if name not in frame.columns]
+    kinds = {name: pl.Int64 if name == "snapshot" else pl.String for name in missing}
+    if frame.is_empty():
+        return pl.DataFrame(schema={name: kinds.get(name, pl.String) for name in names})
+    return frame.with_columns(pl.lit(None, kinds[name]).alias(name) for name in missing).select(
+        names
+    )
+
+
+def _held(table: pl.DataFrame, snapshot: int) -> pl.DataFrame:
+    """Return the rows that hold at a snapshot."""
+    own = pl.col("snapshot").is_null() | (pl.col("snapshot") == snapshot)
+    return table.filter(own).drop("snapshot")
+
+
+def _named(column: str) -> pl.Expr:
+    """Return the name of a queue in a world, since the rules are asked for all worlds at once."""
+    return pl.format("{} {}", "world", column)
+
+
+def _jobs(loop: Loop, found: Census, row: IntArray, since: IntArray) -> pl.DataFrame:
+    """Return jobs as the timeouts read them; ``pandaid`` is the row of the census."""
+    jobs, job = loop.world.jobs, pl.Series(found.job[row])
+    own = jobs.select(
+        *("jeditaskid", "creationtime", "currentpriority", "prodsourcelabel", "processingtype"),
+        *("workinggroup", "produsername", "gshare"),
+    )[job]
+    numbers = pl.DataFrame(
+        {
+            "pandaid": row,
+            "world": found.world[row],
+            "name": loop.arrays.queue_names.gather(found.queue[row]),
+            "jobstatus": STATUSES.gather(found.state[row]),
+            "modificationtime": pl.Series(since).cast(pl.Datetime("us")),
+        }
+    )
+    return own.hstack(numbers).with_columns(
+        computingsite=_named("name"),
+        statechangetime="modificationtime",
+        lockedby=pl.lit("jedi"),
+        relocationflag=pl.lit(0),
+    )
+
+
+def _last_starts(loop: Loop) -> pl.DataFrame:
+    """Return the last start of a job at every queue of every world."""
+    parts = []
+    for number, copy in enumerate(loop.copies):
+        world = copy.state.world
+        log = world.log[: int(world.events.counters[LOG])]
+        running = world.attempt[world.attempt["status"] == RUNNING]
+        last = np.full(len(loop.arrays.queue_names), -1)
+        for part in (log, running):
+            np.maximum.at(last, part["queue"], part["start"])
+        parts.append(
+            pl.DataFrame({"name": loop.arrays.queue_names, "laststart": last})
+            .filter(pl.col("laststart") >= 0)
+            .select(pl.col("laststart").cast(pl.Datetime("us")), world=number, name="name")
+        )
+    return pl.concat(parts).select("laststart", computingsite=_named("name"))

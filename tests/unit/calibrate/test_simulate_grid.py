@@ -1,0 +1,235 @@
+"""The grid simulator on small grids: nothing is lost, draws are common, links are first come first served."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from brokerlab.calibrate.simulate import QueueRules, grid
+from brokerlab.calibrate.simulate.grid import kernel
+from brokerlab.calibrate.simulate.queues import micros_of
+from brokerlab.errors import ConfigError, DataError, SchemaError
+from brokerlab.units import GB, MB
+from tests.brokerage_toys import AT, NUCLEUS, SHARE, config
+from tests.unit.calibrate.grid_toys import HOUR, SLOTS, jobs, tables, world
+
+
+@pytest.fixture(scope="module")
+def usual():
+    return world(transfers=grid.Transfers(mode="none"))
+
+
+@pytest.fixture(scope="module")
+def outcome(usual):
+    return grid.run(usual, seeds=(1, 2))
+
+
+def test_every_job_ends_once_or_waits(usual, outcome):
+    assert outcome.jobs.group_by("seed").len()["len"].to_list() == [usual.jobs.height] * 2
+    assert outcome.jobs.select("seed", "pandaid").is_unique().all()
+    states = outcome.jobs["state"].value_counts()
+    assert states["count"].sum() == 2 * usual.jobs.height
+    done = outcome.jobs.filter(pl.col("state") == "finished")
+    assert done.height > 0.9 * outcome.jobs.height
+    wall = done.join(usual.jobs.select("pandaid", "walltime_s"), on="pandaid")
+    assert_frame_equal(
+        wall.select(running_s="running_s"), wall.select(running_s="walltime_s"), check_exact=False
+    )
+    assert (done["starttime"] >= done["readytime"]).all()
+    assert (done["readytime"] >= done["creationtime"]).all()
+    tasks = outcome.tasks
+    assert tasks["n_jobs"].sum() == outcome.jobs.height
+    assert tasks.filter(~pl.col("censored"))["n_finished"].sum() <= done.height
+
+
+def test_cores_in_use_never_exceed_slots(outcome):
+    ran = outcome.jobs.filter(pl.col("starttime").is_not_null())
+    ends = pl.col("endtime").fill_null(outcome.world.until)
+    for (_, queue), part in ran.group_by("seed", "computingsite"):
+        changes = pl.concat(
+            [part.select(time="starttime", cores="corecount"),
+             part.select(time=ends, cores=-pl.col("corecount"))]
+        )  # fmt: skip
+        use = changes.group_by("time").agg(pl.col("cores").sum()).sort("time")["cores"].cum_sum()
+        assert use.max() <= SLOTS[queue]
+    there = outcome.queues.filter(pl.col("seed") == 1)
+    assert dict(there.select("panda_queue", "capacity_core_s").rows()) == {
+        name: slots * 86_400 for name, slots in SLOTS.items()
+    }
+    used = (ran["running_s"] * ran["corecount"]).sum()
+    assert outcome.queues["used_core_s"].sum() == pytest.approx(used)
+
+
+def test_seeds_are_worlds_of_their_own_and_repeat(usual, outcome):
+    for seed in (2, 1):
+        alone = grid.run(usual, seeds=(seed,))
+        assert_frame_equal(alone.jobs, outcome.jobs.filter(pl.col("seed") == seed))
+        assert_frame_equal(alone.tasks, outcome.tasks.filter(pl.col("seed") == seed))
+    one, other = (outcome.jobs.filter(pl.col("seed") == s)["computingsite"] for s in (1, 2))
+    assert (one != other).any()
+
+
+def test_a_setting_that_touches_no_decision_changes_nothing(usual, outcome):
+    same = grid.run(usual, config=config(IO_INTENSITY_CUTOFF=400), seeds=(1, 2))
+    assert same.config.digest != outcome.config.digest
+    assert_frame_equal(same.jobs, outcome.jobs)
+
+
+def test_jobs_go_where_the_shares_send_them(usual, outcome):
+    """Of the first cycle all shares are known: the queues are empty and alike."""
+    first = outcome.jobs.filter(pl.col("creationtime") < AT + HOUR)
+    wanted = pl.DataFrame({"jeditaskid": range(1, 7), "snapshot": 0, "world": 0})
+    empty = {"job_stats": usual.tables["job_stats"].clear().drop("snapshot")}
+    nothing = {name: frame.with_columns(world=pl.lit(0)) for name, frame in empty.items()}
+    share = usual.standing.decide(wanted, nothing).queues
+    expected = dict(share.group_by("panda_queue").agg(pl.col("share").mean()).iter_rows())
+    drawn = kernel.draws(1, np.arange(4000), np.ones(4000, np.int64))
+    part = share.filter(pl.col("jeditaskid") == 1).sort(pl.col("panda_queue").cast(pl.String))
+    chosen = kernel.choose(
+        drawn, np.zeros(4000, np.int64), np.full(4000, part.height), part["share"].to_numpy()
+    )
+    found = np.bincount(chosen) / 4000
+    for name, seen in zip(part["panda_queue"].cast(pl.String), found, strict=True):
+        assert seen == pytest.approx(expected[name], abs=0.03)
+    assert set(first["computingsite"]) == set(SLOTS)
+
+
+def test_the_first_candidates_part_of_the_draw_is_the_first_queues():
+    share, zero = np.array([0.25, 0.0, 0.75]), np.zeros(4, np.int64)
+    drawn = np.array([0.0, 0.2499, 0.25, 0.9999999])
+    assert kernel.choose(drawn, zero, zero + 3, share).tolist() == [0, 0, 2, 2]
+    assert kernel.choose(drawn, zero, zero, share).tolist() == [-1] * 4
+
+
+def test_a_link_serves_one_after_the_other():
+    """The end of each is the largest over all before of asked + what came since: Lindley's recursion."""
+    rng = np.random.default_rng(2)
+    asked, lasts = np.sort(rng.integers(0, 1000, 50)), rng.integers(1, 60, 50)
+    free = np.full(3, -(2**62))
+    found = kernel.queue_up(np.ones(50, np.int64), asked, lasts, free)
+    done = np.cumsum(lasts)
+    closed = done + np.maximum.accumulate(asked - (done - lasts))
+    assert found.tolist() == closed.tolist()
+    assert free.tolist() == [-(2**62), closed[-1], -(2**62)]
+
+
+def test_input_travels_over_the_best_link_and_output_to_the_nucleus():
+    """One queue, half of the input there: bytes / throughput after the job was made; outputs the other way."""
+    own = tables({"A_Q": 0}, data={1: {"A_Q": 5}})
+    links = pl.DataFrame(
+        {"src": ["NUC", "FAR", "A"], "dst": ["A", "A", "NUC"], "mbps": [2.0, 1.0, 4.0]}
+    )
+    data = {
+        "links": links,
+        "sources": pl.DataFrame({"jeditaskid": [1, 1], "site": ["FAR", "NUC"]}),
+        "present": pl.DataFrame({"jeditaskid": [1], "panda_queue": ["A_Q"], "part": [0.5]}),
+    }
+    made = [AT, AT + timedelta(minutes=1), AT + 2 * HOUR]
+    frame = jobs(3).with_columns(
+        jeditaskid=pl.lit(1), creationtime=pl.Series(made), walltime_s=3600.0,
+        input_bytes=pl.Series([GB, 2 * GB, GB]), output_bytes=pl.Series([GB, 0, GB]),
+    )  # fmt: skip
+    done = grid.run(world(frame, queues={"A_Q": 80}, tables=own, data=data)).jobs
+    half = [256, 256 + 512, 256]  # [s]: half of the input at 2 MB/s; the second waits for the first
+    ready = (done["readytime"] - pl.Series(made)).dt.total_seconds().to_list()
+    assert ready == [half[0], half[1] - 60, half[2]]
+    assert done["transfer_s"].to_list() == ready
+    assert done["transferred_bytes"].to_list() == [GB // 2 + GB, GB, GB // 2 + GB]
+    travel = (done["overtime"] - done["endtime"]).dt.total_seconds().to_list()
+    assert travel == [256, 0, 256]
+    slower = grid.Transfers(overhead_s=30.0, least_mbps=8.0)
+    late = grid.run(world(frame, queues={"A_Q": 80}, tables=own, data=data, transfers=slower)).jobs
+    assert (late["readytime"] - pl.Series(made)).dt.total_seconds().to_list() == [94, 162, 94]
+    assert GB // 8 // MB == 128
+
+
+def test_killed_jobs_are_brokered_again_and_lose_their_time():
+    frame = jobs(40, hours=2).with_columns(walltime_s=7200.0, walltime_limit_s=3600.0)
+    rules = QueueRules(attempts=3, retry="brokerage")
+    done = grid.run(world(frame, rules=rules, transfers=grid.Transfers(mode="none"))).jobs
+    assert done["state"].unique().to_list() == ["failed"]
+    assert done["n_attempts"].to_list() == [3] * 40
+    assert done["lost_core_s"].to_list() == [3 * 3600.0 * 8] * 40
+
+
+def test_jobs_that_came_with_a_queue_stay_there():
+    frame = jobs(60, hours=2)
+    fixed = pl.col("pandaid") % 2 == 0
+    frame = frame.with_columns(
+        brokered=~fixed,
+        computingsite=pl.when(fixed).then(pl.lit("B_Q")),
+        readytime=pl.when(fixed).then(pl.col("creationtime") + HOUR),
+    )
+    done = grid.run(world(frame, transfers=grid.Transfers(mode="none"))).jobs
+    own = done.filter(~pl.col("brokered"))
+    assert set(own["computingsite"]) == {"B_Q"}
+    assert (own["readytime"] - own["creationtime"]).unique().to_list() == [HOUR]
+    assert len(set(done.filter("brokered")["computingsite"])) > 1
+
+
+def test_a_stuck_job_is_moved_by_the_timeout():
+    """Jobs of a queue that has no slots wait for two days; then the brokerage finds them another place."""
+    capacity = pl.DataFrame(
+        {"panda_queue": ["A_Q", "B_Q"], "ts": [AT, AT + 30 * HOUR], "slots": [0, 80]}
+    )
+    own = tables({"A_Q": 0, "B_Q": 0})
+    late = own["queues"].with_columns(
+        status=pl.when(pl.col("panda_queue") == "B_Q").then(pl.lit("offline")).otherwise("status")
+    )
+    both = pl.concat([late.with_columns(snapshot=pl.lit(0, pl.Int64)),
+                      own["queues"].with_columns(snapshot=pl.lit(1, pl.Int64),
+                          status=pl.when(pl.col("panda_queue") == "A_Q").then(pl.lit("offline")).otherwise("status"))])  # fmt: skip
+    tasks = pl.concat([own["tasks"].with_columns(snapshot=pl.lit(i, pl.Int64)) for i in (0, 1)])
+    given = own | {"queues": both, "tasks": tasks}
+    epochs = pl.DataFrame({"snapshot": [0, 1], "at": [AT, AT + 24 * HOUR]})
+    queues = pl.DataFrame({"panda_queue": ["A_Q", "B_Q"], "slots": [0, 0]})
+    world_ = grid.of_tables(
+        jobs(20, hours=1), queues, given, epochs, start=AT, end=AT + 60 * HOUR, capacity=capacity,
+        transfers=grid.Transfers(mode="none"),
+    )  # fmt: skip
+    done = grid.run(world_, seeds=(1, 2)).jobs
+    assert done["n_moves"].to_list() == [1] * 40
+    assert done["computingsite"].unique().to_list() == ["B_Q"]
+    assert done["waiting_s"].min() > 48 * 3600
+    assert (done["state"] == "finished").all()
+
+
+def test_fast_rebrokerage_takes_back_what_is_too_much():
+    frame = jobs(120, hours=1, walltime_s=pl.lit(36_000.0))
+    settings = {f"FAST_REBRO_THRESHOLD_NQUEUE_{SHARE}": 10, "FAST_REBRO_THRESHOLD_NQNR_RATIO": 2,
+                "FAST_REBRO_THRESHOLD_NQUEUE_FRAC": 0.1}  # fmt: skip
+    from brokerlab.gdpconfig import Config
+
+    given = Config.empty().with_values(settings)
+    calm = world(frame, transfers=grid.Transfers(mode="none"), hours=8)
+    before, after = grid.run(calm).jobs, grid.run(calm, config=given).jobs
+    assert before["n_moves"].sum() == 0
+    assert after["n_moves"].sum() > 0
+    assert after.filter(pl.col("starttime").is_not_null()).height >= 0
+
+
+def test_what_cannot_be_is_refused(usual):
+    with pytest.raises(ConfigError, match="seeds are"):
+        grid.run(usual, seeds=(1, 1))
+    with pytest.raises(ConfigError, match="seeds are"):
+        grid.run(usual, seeds=())
+    with pytest.raises(ConfigError) as caught:
+        world(stage="tasks", end=AT - HOUR, cycle=timedelta(seconds=1))
+    for said in ("stage is 'tasks'", "are not in order", "cycle is 0:00:01"):
+        assert said in str(caught.value)
+    with pytest.raises(ConfigError) as caught:
+        grid.Transfers(mode="air", default_mbps=0, least_mbps=-1, overhead_s=-1)  # type: ignore[arg-type]
+    assert str(caught.value).count(";") == 3
+    with pytest.raises(SchemaError, match=r"jobs\.creationtime is missing"):
+        world(jobs().drop("creationtime"))
+    lost = jobs().with_columns(jeditaskid=pl.lit(99), brokered=pl.col("pandaid") > 110)
+    with pytest.raises(DataError) as caught:
+        grid.run(world(lost))
+    assert "289 are to be brokered, but their task" in str(caught.value)
+    assert "11 are not to be brokered, and have no queue" in str(caught.value)
+    assert micros_of(usual.begin) == usual.arrays.epoch_at[0]
+    assert NUCLEUS in usual.arrays.sites.to_list()
