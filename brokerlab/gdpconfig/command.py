@@ -253,17 +253,9 @@ def _now() -> datetime:
 
 
 def _config(path: Path | None, at: datetime | None) -> Config:
-    from brokerlab.gdpconfig.config import Config
+    from brokerlab.gdpconfig.present import present
 
-    if path is None:
-        return Config.empty()
-    if path.is_dir():
-        from brokerlab import archive
-
-        config = Config.from_frame(archive.open(path).scan("gdpconfig"))
-    else:
-        config = Config.from_file(path)
-    return config if at is None else config.at(at)
+    return present(path, at)
 
 
 def _shown(value: object) -> str:

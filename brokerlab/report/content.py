@@ -73,10 +73,23 @@ class Column:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Link:
+    """A file, relative to the page: of the run, or the page of another run."""
+
+    label: str
+    href: str
+
+    @property
+    def folder(self) -> str:
+        """Folder of the file, empty beside the page."""
+        return self.href.rpartition("/")[0]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Row:
     """One line of a table; `note` marks it (``worst``, ``limit``) in words and weight."""
 
-    cells: dict[str, Num | str | None]
+    cells: Mapping[str, Num | Link | str | None]
     note: str = ""
 
 
@@ -91,8 +104,16 @@ class Table:
     footnote: str = ""
 
 
-Block = str | Picture | Table
-"""A piece of a section: a paragraph, a chart or a table."""
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """Text to be copied as it stands, such as commands or statements, and what it is."""
+
+    caption: str
+    text: str
+
+
+Block = str | Picture | Listing | Table
+"""A piece of a section: a paragraph, a chart, a table or text to be copied."""
 
 
 def blocks(*found: Block | None) -> tuple[Block, ...]:
@@ -142,19 +163,6 @@ class Fact:
 
     label: str
     value: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Link:
-    """A file of the run, relative to the page."""
-
-    label: str
-    href: str
-
-    @property
-    def folder(self) -> str:
-        """Folder of the file, empty beside the page."""
-        return self.href.rpartition("/")[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,7 +247,7 @@ def _build(kind: Any, value: Any, where: str) -> Any:
     if origin is tuple:
         _checked(value, isinstance(value, list | tuple), where, "a list")
         return tuple(_build(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
-    if origin is dict:
+    if origin in (dict, Mapping):
         _checked(value, isinstance(value, Mapping), where, "an object")
         return {key: _build(arguments[1], item, f"{where}.{key}") for key, item in value.items()}
     if dataclasses.is_dataclass(kind):

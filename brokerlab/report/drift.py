@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-EXIT_CODES = {"holds": 0, "does_not_hold": 8, "cannot_tell": 6}
-"""Of the command; 6 is also that of every other question with too little data, 8 no error has."""
+from brokerlab.errors import InsufficientDataError
+from brokerlab.report.exits import CANNOT_BE_CHECKED, DOES_NOT_HOLD, NO_ANSWER
+
+if TYPE_CHECKING:
+    from brokerlab.calibrate.drift import Drift
+    from brokerlab.gdpconfig.proposal import Proposal
+    from brokerlab.report.scout_percentiles.inputs import Inputs
+
+EXIT_CODES = {
+    "holds": 0,
+    "does_not_hold": DOES_NOT_HOLD,
+    "cannot_tell": NO_ANSWER,
+    "cannot_be_checked": CANNOT_BE_CHECKED,
+}
+"""Of the command."""
+NO_PROOF = (
+    "no proof of {keys} can be repeated on an archive alone; run the report that proposed it on the later archive, and "
+    "compare what it says then"
+)
 
 
 def drift(
@@ -17,44 +36,105 @@ def drift(
     *,
     archive: Annotated[Path, typer.Option(help="Folder of the later archive.")],
     start: Annotated[
-        str, typer.Option(help="Only tasks created from then on, UTC; always after its own data.")
+        str,
+        typer.Option(help="Only what is from then on, UTC; always after the proposal's own data."),
     ] = "",
-    end: Annotated[str, typer.Option(help="Only tasks created before, UTC.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    end: Annotated[str, typer.Option(help="Only what is before, UTC.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="One line, for programs.")] = False,
 ) -> None:
-    """Say whether a proposal still holds on later tasks: exit code 0 holds, 8 does not, 6 cannot tell."""
-    from brokerlab.calibrate.drift import Drift
-    from brokerlab.calibrate.drift import drift as scored
-    from brokerlab.errors import InsufficientDataError
+    """Say whether a proposal still holds on later data.
+
+    Exit code 0 holds, 8 does not, 6 this archive cannot tell, 9 its proof cannot be repeated on any archive.
+    """
     from brokerlab.gdpconfig.proposal import read
-    from brokerlab.report.scout_percentiles.inputs import load
-    from brokerlab.rulesets import NAMES
 
     document = read(proposal)
-    named = (document.digests.rules or "").split(" ")[0]
-    rules = named if named in NAMES else NAMES[0]  # others are refused, with their digest, below
-    try:
-        inputs = load(archive, window_start=start, window_end=end, rules=rules)
-    except InsufficientDataError as error:
-        found = Drift("cannot_tell", f"Cannot tell: {error}")
-    else:
-        found = scored(
-            document,
-            inputs.quantities,
-            inputs.tasks,
-            inputs.queues,
-            inputs.archive.jobs,
-            config=inputs.config,
-        )
+    found = asker(archive, start=start, end=end)(document)
+    code = EXIT_CODES[found.status]
     if as_json:
-        summary = {"proposal": str(proposal), "title": document.title, **found.to_dict()}
-        typer.echo(json.dumps(summary, ensure_ascii=False, indent=2))
+        told = {"proposal": str(proposal), "title": document.title, "digest": document.digest}
+        summary = {**told, "archive": str(archive), "exit_code": code, **found.to_dict()}
+        typer.echo(json.dumps(summary, ensure_ascii=False))
     else:
         typer.echo(found.sentence)
         for row in found.effects.filter(found.effects["apart"].fill_null(value=False)).to_dicts():
-            told, seen = (_interval(row, name) for name in ("told", "found"))
-            typer.echo(f"  {row['quantity']} [{row['unit']}]: told {told}, found {seen}")
-    raise typer.Exit(EXIT_CODES[found.status])
+            said, seen = (_interval(row, name) for name in ("told", "found"))
+            typer.echo(f"  {row['quantity']} [{row['unit']}]: told {said}, found {seen}")
+    raise typer.Exit(code)
+
+
+def asker(archive: str | Path, *, start: str = "", end: str = "") -> Callable[[Proposal], Drift]:
+    """Return a function that says of proposals whether they still hold; the archive is read once for all of a kind.
+
+    Args:
+        archive: The later archive.
+        start: Only what is from then on, ISO 8601, UTC.
+        end: Only what is before.
+    """
+    from brokerlab.archive.store import open_archive
+    from brokerlab.calibrate.drift import (
+        NotRepeatableError,
+        is_of_exchange,
+        is_of_percentiles,
+        refused,
+    )
+
+    open_archive(archive)  # refused at once, even where nothing is asked of it
+
+    @functools.cache
+    def inputs(rules: str) -> Inputs:
+        from brokerlab.report.scout_percentiles.inputs import load
+
+        return load(archive, window_start=start, window_end=end, rules=rules)
+
+    def ask(proposal: Proposal) -> Drift:
+        try:
+            if is_of_percentiles(proposal):
+                return _percentiles(proposal, inputs)
+            if is_of_exchange(proposal):
+                return _exchange(proposal, archive, start, end)
+            keys = ", ".join(sorted({change.key for change in proposal.changes}))
+            raise NotRepeatableError(NO_PROOF.format(keys=keys))
+        except InsufficientDataError as error:
+            return refused(error)
+
+    return ask
+
+
+def _percentiles(proposal: Proposal, inputs: Callable[[str], Inputs]) -> Drift:
+    """Ask a proposal on the scouts' percentiles."""
+    from brokerlab.calibrate.drift import drift as scored
+    from brokerlab.rulesets import NAMES
+
+    named = (proposal.digests.rules or "").split(" ")[0]
+    later = inputs(named if named in NAMES else NAMES[0])  # others are refused, with their digest
+    return scored(
+        proposal,
+        later.quantities,
+        later.tasks,
+        later.queues,
+        later.archive.jobs,
+        config=later.config,
+    )
+
+
+def _exchange(proposal: Proposal, archive: str | Path, start: str, end: str) -> Drift:
+    """Ask a proposal on the importance of the network weight; only metrics from after its own data count."""
+    from brokerlab.calibrate.drift import exchange_drift
+    from brokerlab.calibrate.drift.answer import data_end
+    from brokerlab.report.network_curve.inputs import load
+
+    since = data_end(proposal)
+    begin = max([start, *([] if since is None else [since.isoformat()])])
+    later = load(str(archive), start=begin, end=end)
+    if since is None and proposal.digests.archive in later.digests:
+        raise InsufficientDataError("the archive is the one that the proposal was made from")
+    evidence = later.evidence.get("metrics")
+    if evidence is None:
+        raise InsufficientDataError(
+            later.refused.get("metrics", f"{archive} has no metrics of links (network_matrix)")
+        )
+    return exchange_drift(proposal, evidence, acting=later.settings)
 
 
 def _interval(row: dict[str, float], name: str) -> str:

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from brokerlab.errors import ReportError
-from brokerlab.report.content import KIND_WORDS, Num, Page, Picture, Table
+from brokerlab.report.content import KIND_WORDS, Link, Listing, Num, Page, Picture, Table
 from brokerlab.report.format import MISSING, THIN, measured
 
 ID_ATTRIBUTE = re.compile(r'\bid="([^"]+)"')
@@ -52,6 +52,8 @@ def environment() -> Environment:
     made.globals["kind_words"] = KIND_WORDS
     made.tests["picture"] = lambda block: isinstance(block, Picture)
     made.tests["table"] = lambda block: isinstance(block, Table)
+    made.tests["listing"] = lambda block: isinstance(block, Listing)
+    made.tests["link"] = lambda cell: isinstance(cell, Link)
     made.tests["num"] = lambda cell: isinstance(cell, Num)
     made.filters["cell"] = cell_text
     made.filters["prose"] = prose

@@ -45,8 +45,8 @@ def in_words(filed: Filed, config: Config | None = None) -> str:
         ("Expected effect", _effects(evidence)),
         ("Who gains", _affected(evidence.helps)),
         ("Who loses", _affected(evidence.hurts)),
-        ("Nothing is told of", _untold(evidence)),
-        ("Gains by one thing and loses by another", _both(evidence)),
+        ("Nothing is told of", untold(evidence)),
+        ("Gains by one thing and loses by another", both(evidence)),
         ("Measured on", _measured_on(filed)),
         ("Proof", [line for source in filed.sources for line in _proof(filed, source)]),
         ("Undo", _undo(filed)),
@@ -75,10 +75,10 @@ def _change(change: Change) -> list[str]:
 def _effects(evidence: Evidence) -> list[str]:
     if not evidence.effects:
         return ["the document tells none"]
-    return [effect_text(effect) + _doubt(effect) for effect in evidence.effects]
+    return [effect_text(effect) + doubt(effect) for effect in evidence.effects]
 
 
-def _doubt(effect: Effect) -> str:
+def doubt(effect: Effect) -> str:
     """Say that an interval includes no change at all."""
     if effect.low is None or effect.high is None or effect.low == effect.high:
         return ""
@@ -86,19 +86,22 @@ def _doubt(effect: Effect) -> str:
 
 
 def _affected(people: Sequence[Affected]) -> list[str]:
-    """Return groups by kind: shares, queues, classes of users, then all others."""
     if not people:
         return ["the document names nobody"]
+    return [f"{one.who}: {one.how}" for one in ranked(people)]
+
+
+def ranked(people: Sequence[Affected]) -> list[Affected]:
+    """Return groups by kind: shares, queues, classes of users, then all others."""
     order = [next((i for i, kind in enumerate(GROUPS) if _is(one, kind)), 99) for one in people]
-    ranked = sorted(zip(order, people, strict=True), key=lambda pair: pair[0])
-    return [f"{one.who}: {one.how}" for _, one in ranked]
+    return [one for _, one in sorted(zip(order, people, strict=True), key=lambda pair: pair[0])]
 
 
 def _is(one: Affected, kind: str) -> bool:
     return one.who.replace("_", " ").startswith((kind, f"panda {kind}"))
 
 
-def _untold(evidence: Evidence) -> list[str]:
+def untold(evidence: Evidence) -> list[str]:
     """Return the kinds of group that the document says nothing of: no answer is not "no effect"."""
     people = (*evidence.helps, *evidence.hurts)
     return [
@@ -108,7 +111,8 @@ def _untold(evidence: Evidence) -> list[str]:
     ]
 
 
-def _both(evidence: Evidence) -> list[str]:
+def both(evidence: Evidence) -> list[str]:
+    """Return who gains by one thing and loses by another."""
     hurt = {one.who for one in evidence.hurts}
     return list(dict.fromkeys(one.who for one in evidence.helps if one.who in hurt))
 

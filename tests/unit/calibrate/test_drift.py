@@ -134,7 +134,8 @@ def test_what_cannot_be_scored_again(
     with pytest.raises(InsufficientDataError, match=message):
         question_of(proposal, Config.empty())
     found = drift(proposal, pl.DataFrame(), pl.DataFrame(), config=Config.empty())
-    assert found.status == "cannot_tell"
+    assert found.status == "cannot_be_checked"
+    assert found.sentence.startswith("Cannot be checked: ")
     assert message in found.sentence
 
 

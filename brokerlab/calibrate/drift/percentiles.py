@@ -1,20 +1,27 @@
-"""Does an accepted proposal still hold on later tasks? Its back-test again, on what it never saw.
-
-Only the percentiles of the scouts can be scored again from an archive alone; for every other key the answer is that it
-cannot be told this way, never that it holds.
-"""
+"""Proposals on the percentiles of the scouts: their back-test again, on tasks that they never saw."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
 from brokerlab.calibrate.assumptions import Assumptions
 from brokerlab.calibrate.backtest import backtest
 from brokerlab.calibrate.choice import LimitOn
+from brokerlab.calibrate.drift.answer import (
+    SCHEMA,
+    WORDS,
+    Drift,
+    NotRepeatableError,
+    Status,
+    apart,
+    data_end,
+    refused,
+    unmerged,
+)
 from brokerlab.calibrate.loss import COMPONENTS, LossWeights
 from brokerlab.calibrate.parameters import PARAMETERS, Parameter
 from brokerlab.calibrate.proof import Proof, prove, quantities_of
@@ -26,46 +33,6 @@ from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Change, Proposal
 from brokerlab.rulesets import NAMES
 from brokerlab.scouts import ScoutRules
-
-Status = Literal["holds", "does_not_hold", "cannot_tell"]
-
-_SCHEMA = {
-    "quantity": pl.String,
-    "unit": pl.String,
-    **dict.fromkeys(["told", "told_lo", "told_hi", "found", "found_lo", "found_hi"], pl.Float64),
-    "apart": pl.Boolean,
-}
-
-
-@dataclass(frozen=True)
-class Drift:
-    """Whether a proposal still holds.
-
-    Attributes:
-        status: ``holds``, ``does_not_hold`` (refuted beyond doubt), ``cannot_tell``.
-        sentence: With numbers and their certainty.
-        effects: What the proposal told against what the later tasks say, one row per effect: ``quantity, unit`` (of
-            the difference proposed minus current; totals in per cent of current, for archives differ in length)``,
-            told, told_lo, told_hi, found, found_lo, found_hi, apart`` (the intervals do not meet; null = no interval).
-        proof: The numbers; null = nothing was scored.
-        window: First and last creation of a task scored; null as before.
-    """
-
-    status: Status
-    sentence: str
-    effects: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=_SCHEMA))
-    proof: Proof | None = None
-    window: tuple[datetime, datetime] | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, times as text."""
-        return {
-            "status": self.status,
-            "sentence": self.sentence,
-            "effects": self.effects.to_dicts(),
-            "window": None if self.window is None else [time.isoformat() for time in self.window],
-            "proof": None if self.proof is None else self.proof.to_dict(),
-        }
 
 
 @dataclass(frozen=True)
@@ -105,19 +72,17 @@ def question_of(proposal: Proposal, config: Config) -> Question:
         config: The configuration of the later archive, for the one of rank and margin that is not in the proposal.
 
     Raises:
-        InsufficientDataError: It has other keys, is of several parameters, or does not tell its limit or rules: why it
+        NotRepeatableError: It has other keys, is of several parameters, or does not tell its limit or rules: why it
             cannot be scored again.
     """
-    if proposal.sources or proposal.takes_back:
-        how = "merged from others" if proposal.sources else "one that takes another back"
-        raise InsufficientDataError(f"the proposal is {how}: ask of each of those it comes from")
+    unmerged(proposal)
     parameter = _parameter(proposal)
     by_key = {change.key: change for change in proposal.changes}
     acting = current_setting(config, parameter.name)
     numbers = proposal.evidence.numbers or {}
     limit = numbers.get("max_exceed")
     if not isinstance(limit, int | float):
-        raise InsufficientDataError("the proposal does not tell its limit (max_exceed)")
+        raise NotRepeatableError("the proposal does not tell its limit (max_exceed)")
     told = {name: numbers.get(f"weight_{name}") for name in COMPONENTS}
     weights = {name: float(w) for name, w in told.items() if isinstance(w, int | float)}
     return Question(
@@ -130,8 +95,14 @@ def question_of(proposal: Proposal, config: Config) -> Question:
         limit_on="upper" if numbers.get("limit_on_proof") == "upper" else "point",
         n_boot=int(numbers.get("bootstrap_replicates") or 2000),
         seed=int(numbers.get("seed") or 0),
-        since=max((window.end for window in proposal.evidence.windows), default=None),
+        since=data_end(proposal),
     )
+
+
+def is_of_percentiles(proposal: Proposal) -> bool:
+    """Whether a proposal has keys of the scouts' percentiles only."""
+    keys = {change.key for change in proposal.changes}
+    return keys <= {key for p in PARAMETERS.values() for key in (p.rank_key, p.margin_key) if key}
 
 
 def _parameter(proposal: Proposal) -> Parameter:
@@ -141,7 +112,7 @@ def _parameter(proposal: Proposal) -> Parameter:
             return parameter
     known = {key for p in PARAMETERS.values() for key in (p.rank_key, p.margin_key) if key}
     others = sorted(keys - known)
-    raise InsufficientDataError(
+    raise NotRepeatableError(
         f"no back-test of an archive alone scores {', '.join(others)}: run its report again"
         if others
         else f"{', '.join(sorted(keys))} are of several parameters: ask of one at a time"
@@ -157,7 +128,7 @@ def _setting(
         change = by_key.get(key or "")
         value = acts if change is None else change.new if new else change.old
         if not isinstance(value, int | float) or int(value) != value:
-            raise InsufficientDataError(f"{key} = {value!r} is no whole number")
+            raise NotRepeatableError(f"{key} = {value!r} is no whole number")
         values.append(int(value))
     return values[0], values[1]
 
@@ -168,7 +139,7 @@ def _rules(digest: str | None) -> ScoutRules:
         rules = ScoutRules(rules=name)
         if rules.digest == digest:
             return rules
-    raise InsufficientDataError(f"made under rules that are not those of this version: {digest}")
+    raise NotRepeatableError(f"made under rules that are not those of this version: {digest}")
 
 
 def drift(
@@ -194,7 +165,8 @@ def drift(
     Returns:
         A :class:`Drift`. ``holds``: the limit is met and, for a change, the loss is lower beyond its interval or the
         setting before breaks the limit, which is what the proof asked. ``does_not_hold``: the limit is broken, or the
-        loss is higher, beyond doubt. ``cannot_tell``: anything between, too few tasks, or nothing to score.
+        loss is higher, beyond doubt. ``cannot_tell``: anything between, or too few tasks. ``cannot_be_checked``: the
+        document does not tell what its proof needs.
 
     Source: design.md, idea 6.
     """
@@ -216,7 +188,7 @@ def drift(
             synthetic=proposal.evidence.synthetic,
         )
     except InsufficientDataError as error:
-        return Drift("cannot_tell", f"Cannot tell: {error}")
+        return refused(error)
     proof = prove(
         scored,
         asked.proposed,
@@ -264,11 +236,10 @@ def _sentence(
     *,
     keep: bool,
 ) -> str:
-    words = {"holds": "Holds", "does_not_hold": "Does not hold", "cannot_tell": "Cannot tell"}
     where = f"{days_of(*window)}, {proof.n_tasks:,} tasks"
     exceed, loss = proof.quantity("exceed_rate"), proof.quantity("loss")
     text = (
-        f"{words[status]} on {where}: {percent(exceed['after'])} of first attempts killed "
+        f"{WORDS[status]} on {where}: {percent(exceed['after'])} of first attempts killed "
         f"({percent(exceed['after_lo'])} to {percent(exceed['after_hi'])}; limit "
         f"{percent(proof.max_exceed)})"
     )
@@ -304,14 +275,5 @@ def _effects(proposal: Proposal, proof: Proof, parameter: Parameter) -> pl.DataF
         name = "diff_pct" if total else "diff"
         here = [found[f"{name}{end}"] for end in ("", "_lo", "_hi")]
         unit = "% of before" if total else effect.unit
-        rows.append((effect.quantity, unit, *told, *here, _apart(*told[1:], *here[1:])))
-    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
-
-
-def _apart(
-    low: float | None, high: float | None, other_low: float | None, other_high: float | None
-) -> bool | None:
-    """Whether two intervals do not meet; null without two intervals."""
-    if low is None or high is None or other_low is None or other_high is None:
-        return None
-    return high < other_low or other_high < low
+        rows.append((effect.quantity, unit, *told, *here, apart(*told[1:], *here[1:])))
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")

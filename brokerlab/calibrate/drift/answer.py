@@ -1,0 +1,104 @@
+"""What is answered when a proposal is asked whether it still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Literal
+
+import polars as pl
+
+from brokerlab.calibrate.proof import Proof
+from brokerlab.errors import InsufficientDataError
+from brokerlab.gdpconfig.proposal import Proposal
+
+Status = Literal["holds", "does_not_hold", "cannot_tell", "cannot_be_checked"]
+WORDS: Mapping[Status, str] = MappingProxyType(
+    {
+        "holds": "Holds",
+        "does_not_hold": "Does not hold",
+        "cannot_tell": "Cannot tell",
+        "cannot_be_checked": "Cannot be checked",
+    }
+)
+SCHEMA = {
+    "quantity": pl.String,
+    "unit": pl.String,
+    **dict.fromkeys(["told", "told_lo", "told_hi", "found", "found_lo", "found_hi"], pl.Float64),
+    "apart": pl.Boolean,
+}
+"""Columns of :attr:`Drift.effects`."""
+
+
+class NotRepeatableError(InsufficientDataError):
+    """Raised when a proof cannot be repeated on any archive."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Whether a proposal still holds.
+
+    Attributes:
+        status: ``holds``; ``does_not_hold`` (refuted beyond doubt); ``cannot_tell`` (this archive does not say);
+            ``cannot_be_checked`` (no archive could: the proof cannot be repeated).
+        sentence: With numbers and their certainty.
+        effects: What the proposal told against what the later data say, one row per effect: ``quantity, unit`` (of
+            the difference proposed minus current; totals in per cent of current, for archives differ in length)``,
+            told, told_lo, told_hi, found, found_lo, found_hi, apart`` (the intervals do not meet; null = no interval).
+        proof: The numbers of a back-test; null = none was made.
+        window: First and last time of what was scored; null = nothing was, or it is not known.
+    """
+
+    status: Status
+    sentence: str
+    effects: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SCHEMA))
+    proof: Proof | None = None
+    window: tuple[datetime, datetime] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, times as text."""
+        return {
+            "status": self.status,
+            "sentence": self.sentence,
+            "effects": self.effects.to_dicts(),
+            "window": None if self.window is None else [time.isoformat() for time in self.window],
+            "proof": None if self.proof is None else self.proof.to_dict(),
+        }
+
+
+def refused(error: InsufficientDataError) -> Drift:
+    """Return the answer where nothing was scored."""
+    status: Status = "cannot_be_checked" if isinstance(error, NotRepeatableError) else "cannot_tell"
+    return Drift(status, f"{WORDS[status]}: {error}")
+
+
+def unmerged(proposal: Proposal) -> None:
+    """Refuse a proposal whose proof is that of others.
+
+    Raises:
+        NotRepeatableError: It was merged, or takes another back.
+    """
+    if proposal.sources or proposal.takes_back:
+        how = "merged from others" if proposal.sources else "one that takes another back"
+        raise NotRepeatableError(f"the proposal is {how}: ask of each of those it comes from")
+
+
+def data_end(proposal: Proposal) -> datetime | None:
+    """Return the end of the data that a proposal was made from; null = it does not tell."""
+    return max((window.end for window in proposal.evidence.windows), default=None)
+
+
+def apart(
+    low: float | None, high: float | None, other_low: float | None, other_high: float | None
+) -> bool | None:
+    """Whether two intervals do not meet; null without two intervals.
+
+    Example:
+        >>> apart(1, 2, 3, 4), apart(1, 3, 2, 4), apart(1, 2, None, None)
+        (True, False, None)
+    """
+    if low is None or high is None or other_low is None or other_high is None:
+        return None
+    return high < other_low or other_high < low
