@@ -1,0 +1,78 @@
+"""The grid simulator as a simulation of thresholds: its worlds are read once, and judge within their period only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from brokerlab.brokerage.replay.clock import duration_us
+from brokerlab.calibrate.simulate import grid as simulator
+from brokerlab.calibrate.simulate.grid.validation import validate
+from brokerlab.calibrate.thresholds.outcomes import Period
+from brokerlab.errors import ConfigError
+from brokerlab.gdpconfig import Config
+from brokerlab.gdpconfig.values import digest_of
+
+if TYPE_CHECKING:
+    from brokerlab.archive import Archive
+    from brokerlab.calibrate.simulate import Validation
+    from brokerlab.calibrate.simulate.grid import GridOutcome, GridWorld
+
+VERSION = 1
+"""Changes when the simulator's answers do: kept results are then not found."""
+
+
+@dataclass(frozen=True)
+class GridWhatIf:
+    """Simulations of an archive's periods.
+
+    Attributes:
+        worlds: Period to its world.
+        digest: Of the archive and everything the worlds depend on.
+    """
+
+    worlds: dict[Period, GridWorld]
+    digest: str
+
+    def __call__(self, config: Config, seeds: tuple[int, ...], period: Period) -> GridOutcome:
+        """Simulate a period."""
+        return simulator.run(self.worlds[period], config=config, seeds=seeds)
+
+    def validate(self, period: Period, **options: Any) -> Validation:
+        """Compare a period, as it was set, with what was seen; see :func:`simulate.grid.validation.validate`."""
+        return validate(self.worlds[period], **options)
+
+
+def of_archive(
+    archive: Archive, periods: Sequence[Period], *, drain: str = "1d", **options: Any
+) -> GridWhatIf:
+    """Read the worlds of some periods.
+
+    The tasks that are judged are made in a period but its last ``drain``, in which they may end: nothing after the period
+    is looked at, so that what is chosen on one knows nothing of a later one.
+
+    Args:
+        archive: The archive.
+        periods: The periods.
+        drain: How long after the last task that is judged the simulation goes on.
+        **options: Of :func:`simulate.grid.of_archive`.
+
+    Raises:
+        ConfigError: A period that is not longer than ``drain``.
+    """
+    left = timedelta(microseconds=duration_us(drain, "drain"))
+    short = [
+        f"{period.start} to {period.end}" for period in periods if period.end - period.start <= left
+    ]
+    if short:
+        raise ConfigError(f"periods {'; '.join(short)}: must be longer than drain={drain}")
+    worlds = {
+        period: simulator.of_archive(
+            archive, start=period.start, end=period.end - left, drain=drain, **options
+        )
+        for period in periods
+    }
+    about = {name: repr(value) for name, value in sorted(options.items())}
+    return GridWhatIf(worlds, digest_of([VERSION, archive.digest, drain, about]))

@@ -1,0 +1,393 @@
+"""The thresholds that can be calibrated: what each trades, between which guard rails, and which values are tried.
+
+Type, unit, default and guard rails are those of the catalogue, so that they stand in one place only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import floor, isfinite, log10
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from brokerlab.errors import ConfigError, nearest
+from brokerlab.gdpconfig import keys as catalogue
+from brokerlab.gdpconfig.keys import LINEAR_UNITS, CatalogueKey
+
+Stage = Literal["jobs", "tasks", "analysis", "lifecycle"]
+STAGES: dict[str, str] = {
+    "jobs": "production job brokerage",
+    "tasks": "choice of the nucleus",
+    "analysis": "analysis brokerage",
+    "lifecycle": "fast rebrokerage",
+}
+"""Stages and what decides in them."""
+SIMULATED = ("jobs",)
+"""Stages that the grid simulator judges; keys of the others are screened only."""
+POINTS = 9
+"""Values of a default grid, the current one not counted."""
+DECADES = 10**4
+"""Range of a key that may be 0, on a logarithmic scale."""
+APART = 1.3
+"""Values of a logarithmic grid nearer than this factor to the current one are left out ..."""
+THIRD = 1 / 3
+"""... and those of a linear one nearer than this part of a step."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Threshold:
+    """One key.
+
+    Attributes:
+        key: As the catalogue writes it.
+        component: Where it is read.
+        stage: Which decision reads it.
+        grows: What grows when it is raised.
+        shrinks: What shrinks when it is raised.
+    """
+
+    key: str
+    component: str
+    stage: Stage
+    grows: str
+    shrinks: str
+
+    @cached_property
+    def row(self) -> CatalogueKey:
+        """The catalogue's row."""
+        return catalogue.find(self.key, component=self.component)
+
+    @property
+    def place(self) -> str:
+        """``app/component``."""
+        return f"{self.row.app}/{self.component}"
+
+    @property
+    def integer(self) -> bool:
+        """Only whole numbers."""
+        return self.row.type == "int"
+
+    @property
+    def scale(self) -> Literal["linear", "log"]:
+        """How it is searched: evenly, or by factors (sizes, counts, rates)."""
+        return "linear" if self.row.unit in LINEAR_UNITS else "log"
+
+    @property
+    def rails(self) -> tuple[float, float]:
+        """Guard rails [unit]; a 0 that only means the default is outside."""
+        low, high = self.row.minimum or 0.0, self.row.maximum or 0.0
+        return (1.0 if low <= 0 and self.row.zero_is_undefined else low), high
+
+    @property
+    def judged_by(self) -> str:
+        """``simulation``, or ``screen``: the simulator does not hold what the key decides."""
+        return "simulation" if self.stage in SIMULATED else "screen"
+
+    def problem(self, value: Any) -> str | None:
+        """Say why a value cannot be tried; null if it can.
+
+        Example:
+            >>> threshold_of("NQUEUED_SAT_CAP").problem(5)
+            'NQUEUED_SAT_CAP=5: outside the guard rails 10 to 10000 [files]'
+        """
+        if value is None:
+            return None
+        low, high = self.rails
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole and (self.integer or not isinstance(value, float) or not isfinite(value)):
+            kind = "a whole number" if self.integer else "a number"
+            return f"{self.key}={value!r}: {kind} is needed [{self.row.unit}]"
+        if not low <= value <= high:
+            return f"{self.key}={value:g}: outside the guard rails {low:g} to {high:g} [{self.row.unit}]"
+        return None
+
+    def grid(self, current: Any = None, *, points: int = POINTS) -> tuple[Any, ...]:
+        """Return values to try between the guard rails, the current one always among them.
+
+        On a linear scale its half and its double are too: where it lies near an end, steps are too wide there.
+
+        Args:
+            current: Value in force, null = none (it then stands at the end: no limit).
+            points: How many besides it, from 2.
+
+        Example:
+            >>> threshold_of("NQUEUED_SAT_CAP").grid(150, points=4)
+            (10, 100, 150, 1000, 10000)
+            >>> threshold_of("NW_QUEUE_IMPORTANCE").grid(0.5, points=3)
+            (0.0, 0.25, 0.5, 1.0)
+            >>> threshold_of("MAX_DISKIO_DEFAULT").grid(None, points=3)
+            (100, 3200, 100000, None)
+        """
+        if points < 2:
+            raise ConfigError(f"{self.key}: a grid of {points} values: allowed are 2 or more")
+        spread = {self.snapped(value) for value in self._spread(points)}
+        if current is not None:
+            near = {self.snapped(current * times) for times in self._times} | {current}
+            low, high = self.rails
+            step = (high - low) / (points - 1)
+            spread = {v for v in spread if not any(self._beside(v, n, step) for n in near)} | near
+        return (*sorted(spread), *([None] if current is None else []))
+
+    def snapped(self, value: float) -> Any:
+        """Return a value as a person would write it, two digits on a logarithmic scale, within the guard rails."""
+        low, high = self.rails
+        number = min(max(value, low), high)
+        if self.scale == "log" and number not in (low, high):
+            number = round(number, 1 - floor(log10(number)))
+        return round(number) if self.integer else float(f"{number:.3g}")
+
+    def _spread(self, points: int) -> list[float]:
+        low, high = self.rails
+        if self.scale == "linear":
+            return [float(value) for value in np.linspace(low, high, points)]
+        first = low if low > 0 else max(1.0, high / DECADES)
+        spread = [float(value) for value in np.geomspace(first, high, points - (low <= 0))]
+        return [0.0, *spread] if low <= 0 else spread
+
+    @property
+    def _times(self) -> tuple[float, ...]:
+        return (0.5, 2.0) if self.scale == "linear" else ()
+
+    def _beside(self, value: float, near: float, step: float) -> bool:
+        """Tell whether a value says nothing that a value near the current one does not."""
+        if value in self.rails:
+            return value == near
+        if self.scale == "linear" or min(value, near) <= 0:
+            return abs(value - near) < step * THIRD
+        return max(value, near) < APART * min(value, near)
+
+
+def _rows(component: str, stage: Stage, trades: dict[str, tuple[str, str]]) -> list[Threshold]:
+    return [
+        Threshold(key=key, component=component, stage=stage, grows=grows, shrinks=shrinks)
+        for key, (grows, shrinks) in trades.items()
+    ]
+
+
+THRESHOLDS: tuple[Threshold, ...] = (
+    *_rows(
+        "jobbroker",
+        "jobs",
+        {
+            "NQUEUED_SAT_CAP": (
+                "queues with a backlog on their link to the nucleus that still get jobs; weight of full links",
+                "waiting for a queue; evenness of the load on links",
+            ),
+            "NQUEUED_NUC_CAP_FOR_JOBS": (
+                "jobs of nuclei with a backlog of incoming files that are brokered; that backlog",
+                "tasks that wait for their nucleus",
+            ),
+            "IO_INTENSITY_CUTOFF": (
+                "tasks whose input may be moved; bytes moved",
+                "tasks bound to queues that have their input; waiting",
+            ),
+            "SIZE_CUTOFF_TO_MOVE_INPUT": (
+                "input moved for IO-intensive tasks; queues that they may use",
+                "waiting of IO-intensive tasks",
+            ),
+            "NUM_CUTOFF_TO_MOVE_INPUT": (
+                "files moved for IO-intensive tasks; queues that they may use",
+                "waiting of IO-intensive tasks",
+            ),
+            "MAX_DISKIO_DEFAULT": (
+                "jobs with much disk traffic at a queue; queues that such tasks may use",
+                "waiting of tasks with much disk traffic; protection of a site's storage",
+            ),
+            "NW_QUEUE_IMPORTANCE": (
+                "say of the files that wait on a link in the weight of a queue",
+                "say of the throughput of the link",
+            ),
+            "NW_THRESHOLD": (
+                "quality of the links that express tasks use",
+                "queues that express tasks may use",
+            ),
+            "NQUEUELIMITSITE_<gshare>": (
+                "jobs queued at a queue before it is left out; work ready where slots come free",
+                "spread of the jobs over queues; room to change the mind",
+            ),
+        },
+    ),
+    *_rows(
+        "taskbrokerage",
+        "tasks",
+        {
+            "DISK_THRESHOLD[_<gshare>]": (
+                "free space kept at nuclei",
+                "nuclei that a task may get",
+            ),
+            "FREE_DISK_CUTOFF": (
+                "preference for the nuclei with most free space",
+                "evenness among nuclei with space enough",
+            ),
+            "INPUT_SIZE_THRESHOLD": (
+                "tasks that may leave their input; bytes moved to nuclei",
+                "tasks bound to nuclei with their input",
+            ),
+            "INPUT_SIZE_FRACTION": (
+                "part of the input (size) that a nucleus must hold",
+                "nuclei that a task may get; bytes moved to nuclei",
+            ),
+            "INPUT_NUM_THRESHOLD": (
+                "tasks of many files that may leave their input; files moved to nuclei",
+                "tasks bound to nuclei with their input",
+            ),
+            "INPUT_NUM_FRACTION": (
+                "part of the input files that a nucleus must hold",
+                "nuclei that a task may get; files moved to nuclei",
+            ),
+        },
+    ),
+    *_rows(
+        "anal_jobbroker",
+        "analysis",
+        {
+            "IO_INTENSITY_CUTOFF_USER": (
+                "user tasks that may run away from their input; remote reading",
+                "waiting for the queues that have it",
+            ),
+            "MIN_BAD_JOBS_TO_SKIP_PQ": (
+                "failed jobs of a task at a queue before it is left out; lost core-hours",
+                "queues left out for a few failures",
+            ),
+            "TW_DONE_JOB_STAT": (
+                "time for which failures at a queue are held against it",
+                "tries at queues that failed lately",
+            ),
+            "BASE_QUEUE_LENGTH_PER_PQ": (
+                "queues that the stabilizer leaves alone; length of queues",
+                "throttled brokerages",
+            ),
+            "BASE_EXPECTED_WAIT_HOUR_ON_PQ": (
+                "queues with a wait that the stabilizer leaves alone; waiting of users' jobs there",
+                "throttled brokerages",
+            ),
+            "BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER": (
+                "jobs that each user may queue anywhere",
+                "evenness between users of a queue",
+            ),
+            "BASE_QUEUE_RATIO_ON_PQ": (
+                "jobs that a user may queue where much runs",
+                "evenness between users of a queue",
+            ),
+            "STATIC_MAX_QUEUE_RUNNING_RATIO": (
+                "jobs that a user may queue per running one",
+                "throttled brokerages; evenness between users",
+            ),
+            "MAX_EXPECTED_WAIT_HOUR": (
+                "wait of a user's jobs at a queue that is put up with",
+                "throttled brokerages",
+            ),
+        },
+    ),
+    *_rows(
+        "prio_mgr",
+        "analysis",
+        {
+            "CAP_RUNNING_USER_JOBS": (
+                "jobs that one user may run at a time",
+                "brokerages stopped by the cap; slots left to other users",
+            ),
+            "CAP_RUNNING_USER_CORES": (
+                "cores that one user may have at a time",
+                "brokerages stopped by the cap; slots left to other users",
+            ),
+        },
+    ),
+    *_rows(
+        "analy_eval",
+        "analysis",
+        {
+            "USER_USAGE_THRESHOLD_A": (
+                "tasks of class A, which are never throttled for use",
+                "what class A is worth; tasks of class B and C",
+            ),
+            "USER_USAGE_THRESHOLD_B": (
+                "tasks of class B",
+                "tasks of class C, which wait for quiet queues",
+            ),
+        },
+    ),
+    *_rows(
+        "rebroker",
+        "lifecycle",
+        {
+            "FAST_REBRO_THRESHOLD_NQNR_RATIO": (
+                "backlog per running job that a share must bear at a queue",
+                "jobs moved away; brokerages made again",
+            ),
+            "FAST_REBRO_THRESHOLD_NQUEUE_FRAC": (
+                "part of a share's queued jobs that may stand at one queue",
+                "jobs moved away; brokerages made again",
+            ),
+            "FAST_REBRO_THRESHOLD_NQUEUE_<gshare>": (
+                "queued jobs of a share at a queue before any is moved",
+                "jobs moved away; brokerages made again",
+            ),
+        },
+    ),
+)
+"""The keys, those of the production job brokerage first."""
+
+
+def table() -> pl.DataFrame:
+    """Return the keys as a table.
+
+    Returns:
+        One row per key, in order: ``key``, ``place`` (app/component), ``stage``, ``unit``, ``default`` (text),
+        ``minimum``, ``maximum`` (guard rails [unit]), ``scale`` (linear, log), ``integer``, ``grid`` (text; at the
+        default), ``grows`` and ``shrinks`` (when it is raised), ``judged_by`` (simulation, screen).
+
+    Source: gdpconfig.md, Calibration.
+    """
+    return pl.DataFrame(
+        [
+            {
+                "key": known.key,
+                "place": known.place,
+                "stage": known.stage,
+                "unit": known.row.unit,
+                "default": known.row.default_text,
+                "minimum": known.rails[0],
+                "maximum": known.rails[1],
+                "scale": known.scale,
+                "integer": known.integer,
+                "grid": ", ".join(
+                    "none" if value is None else f"{value:g}"
+                    for value in known.grid(known.row.default)
+                ),
+                "grows": known.grows,
+                "shrinks": known.shrinks,
+                "judged_by": known.judged_by,
+            }
+            for known in THRESHOLDS
+        ]
+    )
+
+
+KEYS: pl.DataFrame = table()
+"""The table of keys."""
+
+
+def threshold_of(name: str) -> Threshold:
+    """Return what is known of a key: as the catalogue writes it, or one exact key of a pattern.
+
+    Raises:
+        ConfigError: No such threshold; names the nearest.
+
+    Example:
+        >>> threshold_of("NQUEUELIMITSITE_Express").key
+        'NQUEUELIMITSITE_<gshare>'
+        >>> threshold_of("NQUEUED_SAT_CUP")
+        Traceback (most recent call last):
+        brokerlab.errors.ConfigError: no threshold 'NQUEUED_SAT_CUP': did you mean 'NQUEUED_SAT_CAP'?
+    """
+    known = {entry.key: entry for entry in THRESHOLDS}
+    if name in known:
+        return known[name]
+    for row in catalogue.rows_of(name):
+        if row.key in known:
+            return known[row.key]
+    raise ConfigError(f"no threshold {name!r}: {nearest(name, known)}")

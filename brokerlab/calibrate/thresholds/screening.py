@@ -1,0 +1,320 @@
+"""The cheap screen: does any value of a key change any decision of this archive? Keys that change nothing are kept."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from brokerlab.brokerage import analysis_jobs
+from brokerlab.brokerage.analysis_jobs.late import TABLE_KEYS
+from brokerlab.brokerage.production_jobs.decide import decide
+from brokerlab.brokerage.replay import Replay, build
+from brokerlab.brokerage.replay.clock import rounded
+from brokerlab.brokerage.replay.counts import Counts
+from brokerlab.brokerage.sensitivities import keys_read, sensitivity
+from brokerlab.calibrate.thresholds.keys import THRESHOLDS, Stage
+from brokerlab.calibrate.thresholds.outcomes import Period
+from brokerlab.calibrate.thresholds.settings import Key, Space, space_of
+from brokerlab.errors import BrokerlabWarning, DataError
+from brokerlab.gdpconfig import Config
+from brokerlab.lifecycle.timeouts import fast_rebrokerage_at
+
+if TYPE_CHECKING:
+    from brokerlab.archive import Archive
+
+CHANGES, NOTHING, NOT_READ, UNTOLD = "changes decisions", "changes nothing", "not read", "not told"
+"""What the screen says of a key."""
+EVERY = "1h"
+"""Instants of the fast rebrokerage."""
+PLACE = ("snapshot", "computingsite", "gshare")
+
+
+def screen(
+    archive: Archive | Replay,
+    keys: Sequence[str] | None = None,
+    *,
+    period: Period | None = None,
+    config: Config | None = None,
+    grids: Mapping[str, Iterable[Any]] | None = None,
+) -> pl.DataFrame:
+    """Ask of every key whether any value of its grid changes any decision.
+
+    Decisions are made again with the state of queues as it was: what other decisions would have led to is not followed,
+    so that a key that changes nothing here may still do so elsewhere, but not the other way round.
+
+    Args:
+        archive: An archive; or a replay, then only keys of its stage can be told.
+        keys: Keys; null: all of :data:`.keys.KEYS`.
+        period: Brokerages of this time; null: all.
+        config: The configuration that acts; null: the archive's.
+        grids: Values, by key; others have the default grid.
+
+    Returns:
+        One row per key, in the order asked for; see :func:`summed`.
+
+    Raises:
+        ConfigError: Keys or values that cannot be.
+
+    Source: design.md, idea 3 (the sensitivity of a key comes from the rules themselves).
+    """
+    space, curves, reasons = screen_by_value(archive, keys, period=period, config=config, grids=grids)  # fmt: skip
+    return summed(space, curves, reasons)
+
+
+def screen_by_value(
+    archive: Archive | Replay,
+    keys: Sequence[str] | None = None,
+    *,
+    period: Period | None = None,
+    config: Config | None = None,
+    grids: Mapping[str, Iterable[Any]] | None = None,
+) -> tuple[Space, pl.DataFrame, dict[str, tuple[str, str]]]:
+    """Return the keys, the screen value by value, and of keys that could not be tried the state and why.
+
+    The frame has one row per key and value: ``key, value`` (null: none), ``n_pairs`` decided differently (task and queue,
+    or nucleus; queue and share of the fast rebrokerage), ``n_tasks`` with any difference, ``n_jobs`` moved otherwise (fast
+    rebrokerage alone), ``n_without`` more tasks without a queue, ``shift``: part of the expected jobs that goes elsewhere.
+    """
+    source = _Source(archive, period)
+    acting = source.config() if config is None else config
+    names = [known.key for known in THRESHOLDS] if keys is None else list(keys)
+    space = space_of(acting, names, shares=source.shares(), grids=grids)
+    rows: list[pl.DataFrame] = []
+    reasons: dict[str, tuple[str, str]] = {}
+    for stage in dict.fromkeys(key.threshold.stage for key in space.keys):
+        here = [key for key in space.keys if key.threshold.stage == stage]
+        try:
+            tried, why = source.screened(space, stage, here)
+        except DataError as problem:
+            reasons |= {key.name: (UNTOLD, str(problem)) for key in here}
+            continue
+        rows += tried
+        reasons |= why
+    return space, pl.concat(rows) if rows else pl.DataFrame(schema=_SCHEMA), reasons
+
+
+_SCHEMA = pl.Schema(
+    {
+        "key": pl.String(),
+        "value": pl.Float64(),
+        **dict.fromkeys(("n_pairs", "n_tasks", "n_jobs", "n_without"), pl.Int64()),
+        "shift": pl.Float64(),
+    }
+)
+
+
+def summed(
+    space: Space, curves: pl.DataFrame, reasons: Mapping[str, tuple[str, str]]
+) -> pl.DataFrame:
+    """Return one row per key.
+
+    Returns:
+        ``key, stage, unit, current`` (null: none, or mixed), ``n_values`` tried, ``state`` (`CHANGES`, `NOTHING`, `NOT_READ`:
+        nothing reads it here, `UNTOLD`: the archive cannot tell), and of the value that changes most tasks (of the fast
+        rebrokerage: moves most jobs otherwise) ``at, n_pairs, n_tasks, n_jobs, n_without, shift``; ``judged_by``
+        (simulation, screen), ``simulate``: it changes decisions and the simulator holds these; ``told``: what follows, in
+        words.
+    """
+    rows = []
+    most = ["n_tasks", "n_jobs", "n_pairs"]
+    for key in space.keys:
+        state, why = reasons.get(key.name, ("", ""))
+        tried = curves.filter(pl.col("key") == key.name)
+        top = tried.sort([pl.col(name).fill_null(0) for name in most], descending=True).head(1)
+        row: dict[str, Any] = top.to_dicts()[0] if top.height else dict.fromkeys(_SCHEMA)
+        if not state:
+            state = CHANGES if row["n_pairs"] or row["n_tasks"] else NOTHING
+        rows.append(
+            {
+                "key": key.name,
+                "stage": key.threshold.stage,
+                "unit": key.threshold.row.unit,
+                "current": None if key.mixed or key.current is None else float(key.current),
+                "n_values": tried.height,
+                "state": state,
+                "at": row["value"] if state == CHANGES else None,
+                **{name: row[name] for name in (*most, "n_without", "shift")},
+                "judged_by": key.threshold.judged_by,
+                "simulate": state == CHANGES and key.threshold.judged_by == "simulation",
+                "told": _told(key, state, why),
+            }
+        )
+    return pl.DataFrame(rows, schema=_SUMMED)
+
+
+_SUMMED = pl.Schema(
+    {
+        **dict.fromkeys(("key", "stage", "unit"), pl.String()),
+        "current": pl.Float64(),
+        "n_values": pl.Int64(),
+        "state": pl.String(),
+        "at": pl.Float64(),
+        **dict.fromkeys(("n_tasks", "n_jobs", "n_pairs", "n_without"), pl.Int64()),
+        "shift": pl.Float64(),
+        "judged_by": pl.String(),
+        "simulate": pl.Boolean(),
+        "told": pl.String(),
+    }
+)
+
+
+def _told(key: Key, state: str, why: str) -> str:
+    if state == NOTHING:
+        return "keep: changes no decision here"
+    if state in (NOT_READ, UNTOLD):
+        return f"{'keep' if state == NOT_READ else 'no answer'}: {why}"
+    if key.threshold.judged_by == "simulation":
+        return "to be simulated"
+    return "changes decisions; the simulator does not hold them: screened only"
+
+
+@dataclass
+class _Source:
+    """What decisions are made again from."""
+
+    given: Archive | Replay
+    period: Period | None
+    _replays: dict[Stage, Replay] = field(default_factory=dict)
+
+    def config(self) -> Config:
+        if isinstance(self.given, Replay):
+            return self.given.config
+        if not self.given.has("gdpconfig"):
+            return Config.empty()
+        config = Config.from_frame(self.given.scan("gdpconfig").collect())
+        return config.at(self._window().end) if config.has_history else config
+
+    def shares(self) -> list[str]:
+        tasks = (
+            self.given.tasks.lazy() if isinstance(self.given, Replay) else self.given.scan("tasks")
+        )
+        if "gshare" not in tasks.collect_schema().names():
+            return []
+        return (
+            tasks.select(pl.col("gshare").drop_nulls().unique().sort())
+            .collect()["gshare"]
+            .to_list()
+        )
+
+    def screened(
+        self, space: Space, stage: Stage, keys: list[Key]
+    ) -> tuple[list[pl.DataFrame], dict[str, tuple[str, str]]]:
+        """Try the keys of a stage."""
+        if stage == "lifecycle":
+            tables = self._fast()
+            return [_moved(space, key, tables) for key in keys], {}
+        replay = self._replay(stage).with_config(space.config)
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", BrokerlabWarning
+            )  # odd policies: the replay's report tells them
+            asked = _asked(replay)
+            read = set(keys_read(replay if stage == "tasks" else asked))
+            found, why = [], {}
+            for key in keys:
+                if key.threshold.key not in read and key.threshold.key not in TABLE_KEYS:
+                    why[key.name] = (
+                        NOT_READ,
+                        "no check and no weight reads it under these settings",
+                    )
+                    continue
+                remade = stage == "analysis" and key.threshold.key in TABLE_KEYS
+                found.append(_tried(key, replay if remade else asked))
+        return found, why
+
+    def _replay(self, stage: Stage) -> Replay:
+        if isinstance(self.given, Replay):
+            if self.given.stage != stage:
+                raise DataError(f"the replay is about {self.given.stage}, the key about {stage}")
+            return self.given
+        if stage not in self._replays:
+            start, end = (None, None) if self.period is None else self.period
+            self._replays[stage] = build(self.given, start=start, end=end, stage=stage)
+        return self._replays[stage]
+
+    def _window(self) -> Period:
+        """Return the period, or all of the archive."""
+        if self.period is not None:
+            return self.period
+        if isinstance(self.given, Replay):
+            at = self.given.instants["at"]
+            return Period(at.min(), at.max() + timedelta(seconds=1))  # type: ignore[arg-type, operator]
+        made = self.given.scan("jobs").select(first=pl.col("creationtime").min(), last=pl.col("creationtime").max())  # fmt: skip
+        first, last = made.collect().row(0)
+        return Period(first, last + timedelta(seconds=1))
+
+    def _instants(self) -> pl.DataFrame:
+        start, end = self._window()
+        times = pl.select(at=pl.datetime_range(start, end, EVERY, closed="left", time_unit="us"))
+        whole = times.select(at=rounded(pl.col("at"), EVERY)).filter(pl.col("at") >= start)
+        return whole.select(snapshot=pl.int_range(pl.len(), dtype=pl.Int64), at="at")
+
+    def _fast(self) -> dict[str, Any]:
+        """Return the tables of the fast rebrokerage."""
+        if isinstance(self.given, Replay):
+            raise DataError(
+                "a replay of brokerages does not hold fast rebrokerage; give the archive"
+            )
+        log = self.given.job_status_log if self.given.has("job_status_log") else None
+        counts = Counts.of(self.given.jobs, log, self._instants())
+        table = counts.table("computingsite", "gshare", "jobstatus")
+        slots = self.given.scan("slots").collect() if self.given.has("slots") else pl.DataFrame()
+        name = "pandaqueuename" if "pandaqueuename" in slots.columns else "panda_queue"
+        held = slots[name].drop_nulls().unique() if name in slots.columns else pl.Series([], dtype=pl.String)  # fmt: skip
+        return {
+            "share_job_stats": table.drop_nulls(["computingsite", "gshare"]),
+            "queues": self.given.scan("queues").collect(),
+            "slots": pl.DataFrame({"pandaqueuename": held}),
+        }
+
+
+def _asked(replay: Replay) -> Any:
+    """Return what a sensitivity is asked of: decisions made once; of nuclei the replay itself."""
+    if replay.stage == "jobs":
+        return decide(replay.for_jobs(), config=replay.config)
+    if replay.stage == "analysis":
+        return analysis_jobs.decide(replay.for_analysis(), config=replay.config)
+    return replay
+
+
+def _tried(key: Key, asked: Any) -> pl.DataFrame:
+    """Try a key's values, the current one left out."""
+    values = [value for value in key.grid if key.mixed or value != key.current]
+    found = sensitivity(asked, key.name, [*values, key.current])
+    before = found["n_without"][-1] if not key.mixed else found["n_without"].min()
+    return found.head(len(values)).select(
+        key=pl.lit(key.name),
+        value=pl.Series(values, dtype=pl.Float64, strict=False),
+        n_pairs="n_pairs",
+        n_tasks="n_tasks",
+        n_jobs=pl.lit(None, pl.Int64),
+        n_without=pl.col("n_without") - before,
+        shift=pl.col("weight_shift").fill_nan(None),
+    ).cast(_SCHEMA)  # fmt: skip
+
+
+def _moved(space: Space, key: Key, tables: Mapping[str, Any]) -> pl.DataFrame:
+    """Try a key of the fast rebrokerage: which queues and shares give back other jobs."""
+    base = _given_back(tables, space.config)
+    rows = []
+    for setting in space.single(key.name):
+        other = _given_back(tables, space.configured(setting))
+        both = base.join(other, on=PLACE, how="full", coalesce=True, suffix="_other")
+        change = (pl.col("n_moved_other").fill_null(0) - pl.col("n_moved").fill_null(0)).abs()
+        n_pairs, n_jobs = both.select(n=(change > 0).sum(), jobs=change.sum()).row(0)
+        value = setting.values[0][1]
+        rows.append((key.name, value, n_pairs, None, int(n_jobs), None, None))
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+
+
+def _given_back(tables: Mapping[str, Any], config: Config) -> pl.DataFrame:
+    found = fast_rebrokerage_at(tables, config=config)
+    return found.filter("triggered").select(*PLACE, "n_moved")
+
+
+__all__ = ["screen", "screen_by_value", "summed"]

@@ -1,0 +1,209 @@
+"""The steps of a calibration, one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from brokerlab.calibrate.thresholds.check import Asked
+from brokerlab.calibrate.thresholds.choice import Choice, choose
+from brokerlab.calibrate.thresholds.intervals import Draw
+from brokerlab.calibrate.thresholds.outcomes import Period
+from brokerlab.calibrate.thresholds.pareto import front
+from brokerlab.calibrate.thresholds.proof import Proof, prove
+from brokerlab.calibrate.thresholds.refine import polish, refine, that_matter
+from brokerlab.calibrate.thresholds.result import Calibration
+from brokerlab.calibrate.thresholds.runs import Runs
+from brokerlab.calibrate.thresholds.settings import Setting, Space
+from brokerlab.calibrate.thresholds.sweep import Sweep
+from brokerlab.calibrate.thresholds.verdict import Case, Verdict, judged, refused, subject
+
+if TYPE_CHECKING:
+    from brokerlab.archive import Archive
+
+LATER = 1_000_000
+"""Seeds of the proof lie so far from those of the choice."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A calibration under way.
+
+    Attributes:
+        asked: What was asked for.
+        periods: Calibration and proof.
+        space: The keys, the configuration and the values to try.
+        screened: See :func:`.screening.screen`; null: not screened, every key is open.
+        created_at: Of the proposal.
+        archive: Null: there is none.
+    """
+
+    asked: Asked
+    periods: tuple[Period, Period]
+    space: Space
+    screened: pl.DataFrame | None
+    created_at: datetime
+    archive: Archive | None
+
+    @property
+    def draw(self) -> Draw:
+        """How intervals are made."""
+        return Draw(self.asked.alpha, self.asked.n_boot, self.asked.seed)
+
+    @property
+    def open_keys(self) -> tuple[str, ...]:
+        """Names of the keys that are worth simulating: they change decisions, and the simulator holds these."""
+        names = [key.name for key in self.space.keys]
+        if self.screened is None:
+            return tuple(names)
+        open_ = set(self.screened.filter("simulate")["key"])
+        return tuple(name for name in names if name in open_)
+
+    def unsimulated(self) -> Calibration:
+        """Return what is known without any simulation: no key is worth one."""
+        names = [key.name for key in self.space.keys]
+        about = subject(self.space, names)
+        if self.screened is None or not self.screened["state"].is_in(["changes nothing"]).all():
+            told = "No answer: none of the keys both changes decisions and can be judged by the simulator; see the screen"
+            return self._result(None, (), (Verdict("no_answer", f"{told}.", about, Setting()),))
+        why = "No value between the guard rails that was tried changes any decision of the calibration period."
+        choice = Choice("keep", Setting(), why, pl.DataFrame(), _NO_SENSITIVITY)
+        return self._result(None, (choice,), (judged(self._case(tuple(names), ""), choice, None),))
+
+    def refused(self, reason: str) -> Calibration:
+        """Return what is known where the simulation is not to be believed."""
+        return self._result(None, (), (refused(self.space, reason),), valid=False, why=reason)
+
+    def simulated(self, runs: Runs, why: str | None) -> Calibration:
+        """Sweep, refine, choose and prove.
+
+        Args:
+            runs: The simulations.
+            why: What the validation said; null: there was none.
+        """
+        sweep = self._sweep(runs, self.periods[0], self.asked.seed)
+        for name in self.open_keys:
+            sweep.try_all(self.space.single(name))
+        boxes = that_matter(
+            sweep, self.asked.limits, most=self.asked.most_keys, relevant=self.asked.relevant
+        )
+        folder = None if runs.store is None else runs.store.folder / "searches"
+        n_trials = self._refined(sweep, boxes, folder)
+        sweep.try_all(list(sweep.found))  # those that refinement made rivals get their replications
+        choices = self._choices(sweep)
+        proofs = self._proofs(runs, [one for _, one in choices if one.status == "change"])
+        verdicts = tuple(
+            judged(self._case(names, why or ""), one, proofs.get(one.setting))
+            for names, one in choices
+        )
+        return self._result(
+            sweep, tuple(one for _, one in choices), verdicts, tuple(proofs.values()),
+            boxes=tuple(boxes), n_trials=n_trials, valid=None if why is None else True, why=why or "",
+        )  # fmt: skip
+
+    def _sweep(self, runs: Runs, period: Period, seed: int) -> Sweep:
+        return Sweep(
+            self.space, runs, period, self.asked.objective, self.asked.replications, self.draw, seed
+        )
+
+    def _refined(self, sweep: Sweep, boxes: list[Any], folder: Path | None) -> int:
+        """Search: the keys that matter together, or each alone."""
+        together = self.asked.propose == "together"
+        n_trials = 0
+        for group in [boxes] if together else [[box] for box in boxes]:
+            n_trials += refine(
+                sweep, group, self.asked.limits,
+                trials=self.asked.trials, seed=self.asked.seed, folder=folder,
+            )  # fmt: skip
+            polish(sweep, group, self.asked.limits, rounds=self.asked.rounds)
+        return n_trials
+
+    def _choices(self, sweep: Sweep) -> list[tuple[tuple[str, ...], Choice]]:
+        """Choose once for all keys, or once for each."""
+        if self.asked.propose == "together":
+            return [
+                (self.open_keys, choose(sweep, self.asked.limits, relevant=self.asked.relevant))
+            ]
+        return [
+            ((name,), choose(sweep.only(name), self.asked.limits, relevant=self.asked.relevant))
+            for name in self.open_keys
+        ]
+
+    def _fewest(self, sweep: Sweep) -> Choice:
+        """Choose for all keys; what changes nothing of the objective is left as it is, key by key."""
+        choice = choose(sweep, self.asked.limits, relevant=self.asked.relevant)
+        while len(choice.setting.values) > 1:
+            values = dict(choice.setting.values)
+            fewer = [Setting.of({k: v for k, v in values.items() if k != name}) for name in values]
+            sweep.try_all(one for one in fewer if self.space.entries(one))
+            again = choose(sweep, self.asked.limits, relevant=self.asked.relevant)
+            if again.setting == choice.setting:
+                break
+            choice = again
+        return choice
+
+    def _proofs(self, runs: Runs, choices: list[Choice]) -> dict[Setting, Proof]:
+        if not choices:
+            return {}
+        later = self._sweep(runs, self.periods[1], self.asked.seed + LATER)
+        settings = [one.setting for one in choices]
+        found = prove(later, settings, self.asked.limits, relevant=self.asked.relevant)
+        return dict(zip(settings, found, strict=True))
+
+    def _case(self, names: tuple[str, ...], why: str) -> Case:
+        return Case(
+            space=self.space,
+            keys=names,
+            periods=self.periods,
+            limits=self.asked.limits,
+            draw=self.draw,
+            objective=self.asked.objective,
+            relevant=self.asked.relevant,
+            seed=self.asked.seed,
+            created_at=self.created_at,
+            archive_digest=None if self.archive is None else self.archive.digest,
+            synthetic=self.archive is not None and self.archive.synthetic,
+            why=why,
+        )
+
+    def _result(
+        self,
+        sweep: Sweep | None,
+        choices: tuple[Choice, ...],
+        verdicts: tuple[Verdict, ...],
+        proofs: tuple[Proof, ...] = (),
+        **more: Any,
+    ) -> Calibration:
+        runs = None if sweep is None else sweep.runs
+        told: dict[str, Any] = {"boxes": (), "n_trials": 0, "valid": None, "why": "", **more}
+        return Calibration(
+            space=self.space,
+            calibration=self.periods[0],
+            proof_period=self.periods[1],
+            objective=self.asked.objective,
+            limits=self.asked.limits,
+            draw=self.draw,
+            relevant=self.asked.relevant,
+            replications=self.asked.replications,
+            screened=pl.DataFrame() if self.screened is None else self.screened,
+            tried=pl.DataFrame() if sweep is None else sweep.table(),
+            pareto=pl.DataFrame() if sweep is None else front(sweep),
+            choices=choices,
+            proofs=proofs,
+            verdicts=verdicts,
+            missing=() if runs is None else tuple(runs.missing),
+            n_simulated=0 if runs is None else runs.n_simulated,
+            n_kept=0 if runs is None else runs.n_kept,
+            seconds=0.0 if runs is None else runs.seconds,
+            seed=self.asked.seed,
+            **told,
+        )
+
+
+_NO_SENSITIVITY = pl.DataFrame(
+    schema={"limit": pl.String, "factor": pl.Float64, "setting": pl.String}
+)
