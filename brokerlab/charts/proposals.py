@@ -67,7 +67,7 @@ def _panel(
     x = alt.X(
         "diff_pct:Q",
         title="change [% of the present value]" if last else None,
-        axis=alt.Axis(labels=last, ticks=last),
+        axis=alt.Axis(labels=last, ticks=last, tickCount=6),
         scale=scale,
     )
     zero = alt.Chart(rows.head(1)).mark_rule(color=CURRENT, strokeWidth=1.5).encode(x=alt.datum(0))

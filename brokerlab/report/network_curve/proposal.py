@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from brokerlab.gdpconfig.proposal import Effect, Evidence, Proposal
+from brokerlab.gdpconfig.proposal import Effect, Evidence, Proposal, Window
 from brokerlab.report.network_curve import sentences as say
 from brokerlab.report.network_curve.study import Exchange, Study
 
@@ -63,6 +63,7 @@ def _evidence(study: Study, found: Exchange) -> Evidence:
     return Evidence(
         sentence,
         (effect,),
+        _windows(study),
         numbers={
             "files_per_unit": found.fit.files,
             "files_per_unit_lo": found.fit.files_lo,
@@ -73,3 +74,15 @@ def _evidence(study: Study, found: Exchange) -> Evidence:
         },
         synthetic=study.inputs.synthetic,
     )
+
+
+def _windows(study: Study) -> tuple[Window, ...]:
+    """Return choice and proof of the links as periods; none where they are windows of one snapshot."""
+    found = []
+    for name, text in study.inputs.evidence["metrics"].stages.items():
+        try:
+            start, end = (datetime.fromisoformat(day) for day in text.split(" to "))
+        except ValueError:
+            continue
+        found.append(Window(name, start, end))
+    return tuple(found)

@@ -71,7 +71,7 @@ def assemble(study: Study, folder: Path, ready: Mapping[str, Statements], files:
             Part(
                 name="rest",
                 title="What is not to be decided",
-                verdict=say.verdict(study),
+                verdict=say.rest(study),
                 picture=blocks(others, checked),
                 headings={"picture": "Kept, applied, out of date"},
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 from brokerlab.gdpconfig.proposal import Change, Effect
@@ -59,9 +60,32 @@ def _agenda(study: Study) -> Verdict:
     text = f"Decide on {counted(n, 'proposal')} to change {counted(n_keys, 'key')}: {listed([*shown, *more])}. {_sure(study)}"
     if n > 1:
         text += f" {together(study)}"
+    if study.asked:
+        text += f" {_drifted(study)}"
     if study.synthetic:
         text += " Made from synthetic archives: not to be set anywhere."
     return _verdict("change", text)
+
+
+def _drifted(study: Study) -> str:
+    """Say what became of the proofs on a later archive."""
+    found = Counter(drift_words(item) for item in study.decide)
+    words = listed([f"{number(n)} {word}" for word, n in sorted(found.items())])
+    return f"Asked again on {study.later}: {words}."
+
+
+def rest(study: Study) -> Verdict:
+    """Return what is said of everything that is not on the agenda."""
+    if not study.decide:
+        return verdict(study)
+    counts = {
+        "kept as it is": len(study.kept),
+        "applied already": len(study.applied),
+        "made for another configuration": len(study.outdated),
+        "from a synthetic archive": len(study.made_up),
+        "no sound proposal": len(study.inputs.broken),
+    }
+    return _verdict("finding", f"Not on the agenda: {listed([f'{number(n)} {word}' for word, n in counts.items() if n])}.")  # fmt: skip
 
 
 def _sure(study: Study) -> str:
