@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import dataframely as dy
@@ -44,6 +45,8 @@ def prepared(
 
 
 def _polars(frame: Any) -> pl.DataFrame:
+    if isinstance(frame, pl.DataFrame):
+        return frame
     lazy = nw.from_native(frame).lazy()
     result: pl.DataFrame = lazy.collect("polars").to_native()
     return result
@@ -53,6 +56,11 @@ def _conform(
     table: str, frame: pl.DataFrame, contract: type[dy.Schema]
 ) -> tuple[pl.DataFrame, list[str]]:
     """Return the contract's columns, cast, and what is wrong with them."""
+    types = _types(contract)
+    if not frame.width:
+        return pl.DataFrame(schema={name: kind for name, (kind, _) in types.items()}), []
+    if _fits(frame, types):
+        return pl.DataFrame([frame.get_column(name) for name in types]).rechunk(), []
     columns, wrong = contract.columns(), []
     kept = []
     for name, column in columns.items():
@@ -67,6 +75,22 @@ def _conform(
             wrong.append(f"{table}.{name}: {said}; mend or leave out those rows")
         kept.append(series)
     return pl.DataFrame(kept).rechunk(), wrong  # Polars 2.1 panics at texts made from empty chunks
+
+
+def _fits(frame: pl.DataFrame, types: Mapping[str, tuple[pl.DataType, bool]]) -> bool:
+    """Tell whether a frame has every column, of its type, and no null where none is allowed."""
+    schema = frame.schema
+    if any(schema.get(name) != kind for name, (kind, _) in types.items()):
+        return False
+    return not any(
+        frame.get_column(name).null_count() for name, (_, nullable) in types.items() if not nullable
+    )
+
+
+@cache
+def _types(contract: type[dy.Schema]) -> dict[str, tuple[pl.DataType, bool]]:
+    """Return the columns of a contract: type, and whether null is allowed."""
+    return {name: (column.dtype, column.nullable) for name, column in contract.columns().items()}
 
 
 def _cast(series: pl.Series, dtype: pl.DataType) -> tuple[pl.Series, str]:

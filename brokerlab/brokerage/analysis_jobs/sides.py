@@ -208,12 +208,13 @@ def _users(tasks: pl.DataFrame, state: Tables, ids: Ids) -> tuple[Side, Side]:
 
 def _ended(tasks: pl.DataFrame, state: Tables, ids: Ids) -> Side:
     """Return the jobs of the task that ended lately at a parent, and whether the task used it."""
-    rows = of_tasks(state["failure_counts"], tasks, "computingsite")
+    rows = of_tasks(state["failure_counts"].lazy(), tasks.lazy(), "computingsite").collect()
     ended = rows.group_by("t", "parent").agg(
         pl.col("njobs").filter(pl.col("jobstatus") == status).sum().alias(f"x_{status}")
         for status in ("failed", "closed", "finished")
     )
-    used = of_tasks(state["sites_used"], tasks, "computingsite").select("t", "parent").unique()
+    used = of_tasks(state["sites_used"].lazy(), tasks.lazy(), "computingsite").collect()
+    used = used.select("t", "parent").unique()
     both = ended.join(
         used.with_columns(x_used=pl.lit(value=True)), on=["t", "parent"], how="full", coalesce=True
     )

@@ -36,24 +36,23 @@ def asked(wanted: Any, known: pl.DataFrame) -> pl.DataFrame:
     rows = rows.with_columns(pl.col("snapshot").fill_null(0)).sort(KEY)
     found = rows.join(known, on=KEY[:2], how="left", maintain_order="left")
     problems = []
-    unknown = found.filter(pl.col("t").is_null())
-    if unknown.height:
+    if found["t"].null_count():
+        unknown = found.filter(pl.col("t").is_null())
         problems.append(
             f"{unknown.height} rows are of tasks that were not prepared ({_shown(unknown)}): put them into the table "
             "tasks given to prepare"
         )
-    twice = rows.filter(rows.select(KEY).is_duplicated())
-    if twice.height:
+    if rows.n_unique(KEY) < rows.height:
+        twice = rows.filter(rows.select(KEY).is_duplicated())
         problems.append(
             f"{twice.height} rows repeat jeditaskid, snapshot, world ({_shown(twice)}): ask once for each"
         )
     if problems:
         raise DataError("wanted: " + "; ".join(problems))
-    instants = found.select("world", "snapshot").unique()
-    if instants["world"].is_unique().all():
+    if found["world"].n_unique() == found.n_unique(["world", "snapshot"]):
         return found.with_columns(instant="world")
-    instants = instants.sort("world", "snapshot").with_row_index("instant")
-    instants = instants.with_columns(pl.col("instant").cast(pl.Int64))
+    instants = found.select("world", "snapshot").unique().sort("world", "snapshot")
+    instants = instants.with_columns(instant=pl.int_range(pl.len(), dtype=pl.Int64))
     return found.join(instants, on=["world", "snapshot"], how="left", maintain_order="left")
 
 

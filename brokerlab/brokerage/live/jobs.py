@@ -14,18 +14,19 @@ from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.contracts import TABLES
 from brokerlab.brokerage.live.asked import asked, at_instants, states
 from brokerlab.brokerage.live.kept import Kept, Plan, per_instant
-from brokerlab.brokerage.live.ranked import CANDIDATES, NONE, Ranked, most_frequent, named, names_of
+from brokerlab.brokerage.live.plans import Plans
+from brokerlab.brokerage.live.ranked import Ranked, in_words, named, names_of, outcomes_of
 from brokerlab.brokerage.production_jobs import changing, ranking
 from brokerlab.brokerage.production_jobs.again import differing, with_config
 from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.brokerage.production_jobs.decide import first_reasons, in_parts
 from brokerlab.brokerage.production_jobs.decisions import check_order
-from brokerlab.brokerage.production_jobs.evaluation import FEW_PAIRS, bits_of
+from brokerlab.brokerage.production_jobs.evaluation import bits_of
 from brokerlab.brokerage.production_jobs.facts import World, prepare
 from brokerlab.brokerage.production_jobs.late import COMPLETENESS_KEYS
 from brokerlab.brokerage.production_jobs.nucleus import unwritable
 from brokerlab.brokerage.production_jobs.pairs import looked_up
-from brokerlab.brokerage.production_jobs.recipe import checks_of
+from brokerlab.brokerage.production_jobs.recipe import checks_of, held_to_weight
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
 
@@ -41,6 +42,19 @@ _NAMES = ("t_tag", "t_gshare", "t_counts_share_only", "t_queue_name", "t_resourc
 
 
 @dataclass(frozen=True)
+class Cycle:
+    """What is done at every question.
+
+    Attributes:
+        kept: What stands of the pairs.
+        plans: How the rest is found.
+    """
+
+    kept: Kept
+    plans: Plans = field(default_factory=Plans)
+
+
+@dataclass(frozen=True)
 class JobStanding:
     """See :func:`brokerlab.brokerage.live.prepare`.
 
@@ -49,14 +63,16 @@ class JobStanding:
         checks: The checks of single queues.
         lost: ``snapshot, nucleus`` of nuclei that cannot be written.
         names: ``q, name`` of queues.
-        kept: What stands of the pairs, by the names of the tables that change.
+        ended: How each task ended before any queue was looked at, by number.
+        cycles: What is done at every question, by the names of the tables that change.
     """
 
     world: World
     checks: tuple[Check, ...]
     lost: pl.DataFrame
     names: pl.DataFrame
-    kept: dict[frozenset[str], Kept] = field(default_factory=dict)
+    ended: pl.Series
+    cycles: dict[frozenset[str], Cycle] = field(default_factory=dict)
 
     @classmethod
     def of(cls, world: World) -> JobStanding:
@@ -65,24 +81,25 @@ class JobStanding:
         endpoints = spread(world.tables["storage_endpoints"], snapshots)
         places = world.tables | {"storage_endpoints": endpoints}
         lost = unwritable(places, rules=world.rules)
-        return cls(world, _checks(world), lost, names_of(world.facts.queues))
+        ended = world.tasks.join(world.outcomes, on="t", how="left").sort("t")["outcome"]
+        return cls(world, _checks(world), lost, names_of(world.facts.queues), ended)
 
-    def decide(self, wanted: Any, state: Mapping[str, Any]) -> Ranked:
+    def decide(self, wanted: Any, tables: Mapping[str, Any]) -> Ranked:
         """Decide for tasks in worlds; see :func:`brokerlab.brokerage.live.prepare`."""
         rows = asked(wanted, self.world.tasks.select("jeditaskid", "snapshot", "t"))
-        given = states(state, TABLES, STATE_TABLES, rows.select("world", "instant"))
-        kept = self._kept(frozenset(given))
+        given = states(tables, TABLES, STATE_TABLES, rows.select("world", "instant"))
+        cycle = self._cycle(frozenset(given))
+        kept = cycle.kept
         place = _places(self.world.facts.tasks["t"].to_numpy(), rows["t"].to_numpy())
         looked_at = rows.filter(pl.Series(place >= 0))
-        place = place[place >= 0]
-        tasks = self._tasks(looked_at, place, kept.plan)
-        pairs = self._asked_again(
-            tasks, place, kept, self._with_others(given, looked_at), looked_at
-        )
-        late, codes = self._ranked(pairs, kept.plan)
-        most, left = most_frequent(codes, pairs["t"].to_numpy(), kept.closed[place])
-        n = kept.closed[place].sum(axis=1) + kept.n[place]
-        outcomes = self._outcomes(rows, looked_at, most, left, n)
+        tasks = self._tasks(looked_at, place[place >= 0], kept.plan)
+        state = self._with_others(given, looked_at)
+        pairs = self._asked_again(tasks, place[place >= 0], cycle, state, looked_at)
+        late, codes = self._ranked(pairs, cycle)
+        outcomes = outcomes_of(
+            rows, self.ended.gather(rows["t"]), place, codes, pairs["t"].to_numpy(),
+            kept.closed[place[place >= 0]], pl.Enum(check_order(self.checks)),
+        )  # fmt: skip
         return Ranked(named(late, looked_at, self.names), outcomes)
 
     def with_config(self, config: Config) -> JobStanding:
@@ -100,16 +117,17 @@ class JobStanding:
         world = with_config(old, config)
         keys = {key for check in self.checks for key in check.keys}
         changed = differing(keys, old.config, config)
-        found = replace(self, world=world, checks=_checks(world), kept={})
-        for names, kept in self.kept.items():
-            found.kept[names] = kept.again(found.plan(names), world.facts, in_parts, changed)
+        found = replace(self, world=world, checks=_checks(world), cycles={})
+        for names, cycle in self.cycles.items():
+            kept = cycle.kept.again(found.plan(names), world.facts, in_parts, changed)
+            found.cycles[names] = Cycle(kept)
         return found
 
-    def _kept(self, names: frozenset[str]) -> Kept:
-        """Return what stands while these tables change."""
-        if names not in self.kept:
-            self.kept[names] = Kept.of(self.plan(names), self.world.facts, in_parts)
-        return self.kept[names]
+    def _cycle(self, names: frozenset[str]) -> Cycle:
+        """Return what is done while these tables change."""
+        if names not in self.cycles:
+            self.cycles[names] = Cycle(Kept.of(self.plan(names), self.world.facts, in_parts))
+        return self.cycles[names]
 
     def plan(self, names: frozenset[str]) -> Plan:
         """Return which checks stand while these tables change."""
@@ -152,71 +170,56 @@ class JobStanding:
         }
 
     def _asked_again(
-        self, tasks: pl.DataFrame, place: IntArray, kept: Kept, state: Tables, rows: pl.DataFrame,
+        self, tasks: pl.DataFrame, place: IntArray, cycle: Cycle, state: Tables, rows: pl.DataFrame,
     ) -> pl.DataFrame:  # fmt: skip
         """Ask the checks that see what changes; return the open pairs with all that the ranking reads."""
-        plan, facts = kept.plan, self.world.facts
-        sides = changing.changing(
-            tasks, facts.queues, state, self.world.ids,
-            at_instants(self.lost, rows, "snapshot"), [*state],
-        )  # fmt: skip
-        pairs = kept.pairs(place)
-        asked_for = [plan.checks[bit] for bit in plan.asked]
-        read = self._late() | {name for check in asked_for for name in check.inputs}
-        live = replace(facts, tasks=tasks, sides=sides)
-        numbers = looked_up(live, pairs.select("t", "q"), read - set(plan.columns))
+        plan, plans = cycle.kept.plan, cycle.plans
+        queues, ids = self.world.facts.queues, self.world.ids
+        read_there = {"tasks": tasks, "lost": at_instants(self.lost, rows, "snapshot"), **state}
+        sides = plans.sides(
+            "sides",
+            read_there,
+            lambda lazy: changing.changing(
+                lazy["tasks"], queues.lazy(), lazy, ids, lazy["lost"], [*state]
+            ),
+        )
+        pairs = cycle.kept.pairs(place)
+        checks = [plan.checks[bit] for bit in plan.asked]
+        read = self._late() | {name for check in checks for name in check.inputs}
+        facts = replace(self.world.facts, tasks=tasks, sides=sides)
+        numbers = looked_up(facts, pairs.select("t", "q"), read - set(plan.columns))
         found = pairs.hstack(numbers.drop("t", "q"))
-        if not plan.asked:
+        if not checks:
             return found
         bits = {plan.checks[bit].name: bit for bit in plan.asked}
-        again = bits_of(
-            nw.from_native(found).lazy(), asked_for, bits, few=found.height <= FEW_PAIRS
+        again = plans.frame(
+            "checks",
+            {"pairs": found},
+            lambda lazy: bits_of(nw.from_native(lazy["pairs"]), checks, bits).to_native(),
         )
         return found.with_columns(failed=pl.col("failed") | again["failed"])
 
-    def _ranked(self, pairs: pl.DataFrame, plan: Plan) -> tuple[pl.DataFrame, IntArray]:
+    def _ranked(self, pairs: pl.DataFrame, cycle: Cycle) -> tuple[pl.DataFrame, IntArray]:
         """Rank what is left; return the candidates, and the check of each pair (-1: candidate)."""
-        world = self.world
-        order = pl.Enum(check_order(plan.checks))
-        first, mark = first_reasons(pairs["failed"].to_numpy(), plan.checks)
-        codes = pl.Series(mark)
-        marks = codes.set(codes < 0, None).cast(pl.UInt8).cat.to(order)
-        left = pairs.drop("failed").with_columns(mark=marks).filter(pl.Series(first < 0))
-        late = ranking.ranked(
-            left, order, rules=world.rules, settings=world.settings, recipe=world.recipe
+        world, checks = self.world, self.checks
+        order = pl.Enum(check_order(checks))
+        first, mark = first_reasons(pairs["failed"].to_numpy(), checks)
+        marked = pairs.drop("failed").with_columns(mark=in_words(mark, order))
+        left = marked.filter(pl.Series(first < 0))
+        late = cycle.plans.frame(
+            "ranking",
+            {"left": left},
+            lambda lazy: ranking.ranked(
+                lazy["left"], order, rules=world.rules, settings=world.settings, recipe=world.recipe
+            ),
         )
+        held_to_weight(world.recipe, late)
         reasons = first.copy()
         reasons[first < 0] = late["check"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
         best = late.filter(pl.col("rank").is_not_null()).select(
             "t", "q", "weight", "rank", share=ranking.shares(pl.col("weight"))
         )
         return best, reasons
-
-    def _outcomes(
-        self, rows: pl.DataFrame, looked_at: pl.DataFrame, most: IntArray, left: IntArray, n: IntArray,
-    ) -> pl.DataFrame:  # fmt: skip
-        """Tell how the tasks ended."""
-        names = pl.Series(
-            "check", check_order(self.checks), dtype=pl.Enum(check_order(self.checks))
-        )
-        found = looked_at.select("jeditaskid", "snapshot", "world").with_columns(
-            check=names.gather(
-                pl.Series(np.where(most < 0, 0, most)).set(pl.Series(most < 0), None)
-            ),
-            n_queues=pl.Series(n),
-            n_candidates=pl.Series(left),
-        )
-        ended = rows.select("jeditaskid", "snapshot", "world", "t").join(
-            self.world.outcomes.select("t", "outcome"), on="t", how="left", maintain_order="left"
-        )
-        joined = ended.join(
-            found, on=["jeditaskid", "snapshot", "world"], how="left", maintain_order="left"
-        ).with_columns(pl.col("n_queues", "n_candidates").fill_null(0))
-        some = pl.when(pl.col("n_candidates") > 0).then(pl.lit(CANDIDATES)).otherwise(pl.lit(NONE))
-        return joined.select(
-            "jeditaskid", "snapshot", "world", pl.coalesce("outcome", some).alias("outcome"), "check",
-            "n_queues", "n_candidates",
-        )  # fmt: skip
 
 
 def _checks(world: World) -> tuple[Check, ...]:

@@ -50,20 +50,42 @@ def names_of(queues: pl.DataFrame) -> pl.DataFrame:
     return queues.select("q", name=names.cast(pl.Enum(names.unique().sort())))
 
 
-def most_frequent(codes: IntArray, of: IntArray, closed: IntArray) -> tuple[IntArray, IntArray]:
-    """Return why most queues of each task were skipped, and how many were not.
+def outcomes_of(
+    asked: pl.DataFrame, ended: pl.Series, place: IntArray, codes: IntArray, of: IntArray,
+    closed: IntArray, names: pl.Enum,
+) -> pl.DataFrame:  # fmt: skip
+    """Tell how the tasks ended.
 
     Args:
+        asked: ``jeditaskid, snapshot, world``, one row per row wanted.
+        ended: How each of them ended before any queue was looked at; null: it did not.
+        place: Place of each among the tasks that are looked at; -1: it is not.
         codes: Check of each open pair, -1 for candidates.
-        of: Task of each open pair.
-        closed: Pairs that each check (column; perhaps not all) removed before, by task (row).
+        of: Which of the rows that are looked at each open pair is of.
+        closed: Pairs that each check (column) removed before, by row that is looked at.
+        names: Names of all checks.
     """
-    n_checks = max(closed.shape[1], int(codes.max(initial=-1)) + 1)
-    counts = np.zeros((len(closed), n_checks), dtype=np.int64)
+    counts = np.zeros((len(closed), len(names.categories)), dtype=np.int64)
     counts[:, : closed.shape[1]] = closed
     lost = codes >= 0
     np.add.at(counts, (of[lost], codes[lost]), 1)
-    most = counts.argmax(axis=1) if n_checks else np.zeros(len(closed), dtype=np.int64)
-    most = np.where(counts.any(axis=1), most, -1)
     left = np.bincount(of[~lost], minlength=len(closed))
-    return most, left
+    skipped = counts.sum(axis=1)
+    looked_at = place >= 0
+    check = np.full(len(place), -1)
+    check[looked_at] = np.where(skipped > 0, counts.argmax(axis=1), -1)
+    n_queues, n_candidates = np.zeros((2, len(place)), dtype=np.int64)
+    n_queues[looked_at], n_candidates[looked_at] = skipped + left, left
+    some = pl.Series(np.where(n_candidates > 0, CANDIDATES, NONE), dtype=pl.String)
+    return asked.select(KEY).with_columns(
+        outcome=some.zip_with(ended.is_null(), ended),
+        check=in_words(check, names),
+        n_queues=pl.Series(n_queues),
+        n_candidates=pl.Series(n_candidates),
+    )
+
+
+def in_words(codes: IntArray, names: pl.Enum) -> pl.Series:
+    """Return the names of numbers; -1: null."""
+    numbers = pl.Series(codes)
+    return numbers.set(numbers < 0, None).cast(pl.UInt8).cat.to(names)

@@ -5,7 +5,7 @@ Everything is lazy until all of it is collected at once: these are many small st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,10 @@ import polars as pl
 
 from brokerlab.brokerage.production_jobs import counts
 from brokerlab.brokerage.production_jobs.ids import Ids
-from brokerlab.brokerage.production_jobs.pairs import Side
+from brokerlab.brokerage.production_jobs.pairs import AS_WRITTEN, Side
 from brokerlab.brokerage.production_jobs.sides import of_tasks
 
-Tables = dict[str, pl.DataFrame]
+Tables = Mapping[str, pl.LazyFrame]
 
 UNLOCKED = {"x_locked": False}
 UNCOUNTED = {f"x_{status}": 0 for status in counts.COUNTED}
@@ -41,8 +41,8 @@ class LazySide:
 
 def collected(sides: Collection[LazySide]) -> tuple[Side, ...]:
     """Collect the rows of all sides at once."""
-    # few rows: the streaming engine would take twice as long to get ready
-    frames = pl.collect_all([side.rows for side in sides], engine="in-memory")
+    plans = [side.rows for side in sides]
+    frames = pl.collect_all(plans, engine="in-memory", optimizations=AS_WRITTEN)
     return tuple(
         Side(side.task_key, side.queue_key, rows, side.missing)
         for side, rows in zip(sides, frames, strict=True)
@@ -50,10 +50,10 @@ def collected(sides: Collection[LazySide]) -> tuple[Side, ...]:
 
 
 def changing(
-    tasks: pl.DataFrame, queues: pl.DataFrame, state: Tables, ids: Ids, lost: pl.DataFrame,
+    tasks: pl.LazyFrame, queues: pl.LazyFrame, state: Tables, ids: Ids, lost: pl.LazyFrame,
     tables: Collection[str] | None = None,
-) -> tuple[Side, ...]:  # fmt: skip
-    """Return the sides of what changes from cycle to cycle.
+) -> tuple[LazySide, ...]:  # fmt: skip
+    """Return the sides of what changes from cycle to cycle; see :func:`collected`.
 
     Args:
         tasks: Facts of tasks with their numbers.
@@ -64,7 +64,7 @@ def changing(
         tables: Only what is made from these tables; null: all of :data:`TABLES`.
     """
     wanted = set(TABLES if tables is None else tables)
-    sides = []
+    sides: list[LazySide] = []
     if wanted & PARTS.keys():
         sides.append(_state(tasks, state, ids, lost, sorted(wanted & PARTS.keys())))
     if wanted & {"locks"}:
@@ -73,7 +73,7 @@ def changing(
         sides.append(_counted(tasks, state, ids))
     if wanted & set(RT_TABLES):
         sides += _by_resource_type(tasks, state, ids)
-    return collected(sides)
+    return tuple(sides)
 
 
 def keyed(rows: pl.LazyFrame, ids: Ids) -> pl.LazyFrame:
@@ -81,10 +81,9 @@ def keyed(rows: pl.LazyFrame, ids: Ids) -> pl.LazyFrame:
     return rows.join(ids.parents.lazy(), on="parent").drop("parent")
 
 
-def _activity(state: Tables, lost: pl.DataFrame) -> pl.LazyFrame:  # noqa: ARG001 - one of PARTS
+def _activity(state: Tables, lost: pl.LazyFrame) -> pl.LazyFrame:  # noqa: ARG001 - one of PARTS
     return (
         state["site_activity"]
-        .lazy()
         .group_by("snapshot", parent="computingsite")
         .agg(
             s_pilots=pl.col("getjob").fill_null(0).sum() + pl.col("updatejob").fill_null(0).sum(),
@@ -93,25 +92,23 @@ def _activity(state: Tables, lost: pl.DataFrame) -> pl.LazyFrame:  # noqa: ARG00
     )
 
 
-def _jobs(state: Tables, lost: pl.DataFrame) -> pl.LazyFrame:  # noqa: ARG001
-    return counts.by_queue(state["job_stats"].lazy())
+def _jobs(state: Tables, lost: pl.LazyFrame) -> pl.LazyFrame:  # noqa: ARG001
+    return counts.by_queue(state["job_stats"])
 
 
-def _moving(state: Tables, lost: pl.DataFrame) -> pl.LazyFrame:
+def _moving(state: Tables, lost: pl.LazyFrame) -> pl.LazyFrame:
     return (
         state["transferring_by_nucleus"]
-        .lazy()
-        .join(lost.lazy(), on=["snapshot", "nucleus"])
+        .join(lost, on=["snapshot", "nucleus"])
         .group_by("snapshot", parent="computingsite")
         .agg(s_transferring_unwritable=pl.col("njobs").sum())
     )
 
 
-def _cores(state: Tables, lost: pl.DataFrame) -> pl.LazyFrame:  # noqa: ARG001
+def _cores(state: Tables, lost: pl.LazyFrame) -> pl.LazyFrame:  # noqa: ARG001
     statuses = ("running", "starting")
     return (
         state["core_stats"]
-        .lazy()
         .group_by("snapshot", parent="computingsite")
         .agg(
             pl.col("ncores").filter(pl.col("jobstatus") == status).last().alias(f"s_{status}_cores")
@@ -120,24 +117,24 @@ def _cores(state: Tables, lost: pl.DataFrame) -> pl.LazyFrame:  # noqa: ARG001
     )
 
 
-def _diskio(state: Tables, lost: pl.DataFrame) -> pl.LazyFrame:  # noqa: ARG001
-    rows = state["diskio_usage"].lazy().group_by("snapshot", parent="computingsite")
+def _diskio(state: Tables, lost: pl.LazyFrame) -> pl.LazyFrame:  # noqa: ARG001
+    rows = state["diskio_usage"].group_by("snapshot", parent="computingsite")
     return rows.agg(s_diskio=pl.col("diskio_per_core").last())
 
 
-def _workers(state: Tables, lost: pl.DataFrame) -> pl.LazyFrame:  # noqa: ARG001
-    workers = state["worker_stats"].lazy().filter(pl.col("status").is_in(["running", "submitted"]))
+def _workers(state: Tables, lost: pl.LazyFrame) -> pl.LazyFrame:  # noqa: ARG001
+    workers = state["worker_stats"].filter(pl.col("status").is_in(["running", "submitted"]))
     return workers.group_by("snapshot", parent="panda_queue").agg(
         s_workers=pl.col("n_workers").fill_null(0).sum()
     )
 
 
-def _live(state: Tables, lost: pl.DataFrame) -> pl.LazyFrame:  # noqa: ARG001
-    rows = state["live"].lazy().group_by("snapshot", parent="panda_queue")
+def _live(state: Tables, lost: pl.LazyFrame) -> pl.LazyFrame:  # noqa: ARG001
+    rows = state["live"].group_by("snapshot", parent="panda_queue")
     return rows.agg(s_live=pl.col("njobs").sum())
 
 
-Part = Callable[[Tables, pl.DataFrame], pl.LazyFrame]
+Part = Callable[[Tables, pl.LazyFrame], pl.LazyFrame]
 
 PARTS: dict[str, tuple[Part, dict[str, Any]]] = {
     "job_stats": (
@@ -171,11 +168,11 @@ def facts_of(tables: Collection[str]) -> set[str]:
 
 
 def _state(
-    tasks: pl.DataFrame, state: Tables, ids: Ids, lost: pl.DataFrame, names: Collection[str]
+    tasks: pl.LazyFrame, state: Tables, ids: Ids, lost: pl.LazyFrame, names: Collection[str]
 ) -> LazySide:
     """Return what is true of a parent at an instant, whatever the task."""
     states = tasks.select("snapshot", "t_state").unique()
-    rows = states.lazy().join(ids.parents.lazy(), how="cross")
+    rows = states.join(ids.parents.lazy(), how="cross")
     missing: dict[str, Any] = {}
     for name in names:
         part, values = PARTS[name]
@@ -187,15 +184,15 @@ def _state(
     )
 
 
-def _locks(tasks: pl.DataFrame, queues: pl.DataFrame, state: Tables) -> LazySide:
+def _locks(tasks: pl.LazyFrame, queues: pl.LazyFrame, state: Tables) -> LazySide:
     """Return the queues locked for a task, by their own names: a parent's lock does not hold its pseudo-queues."""
-    rows = of_tasks(state["locks"], tasks, "panda_queue").lazy().unique()
-    kept = rows.join(queues.lazy().select("q", parent="panda_queue"), on="parent")
+    rows = of_tasks(state["locks"], tasks, "panda_queue").unique()
+    kept = rows.join(queues.select("q", parent="panda_queue"), on="parent")
     locked = kept.select("t", "q", x_locked=pl.lit(value=True))
     return LazySide("t", "q", locked, UNLOCKED)
 
 
-def _counted(tasks: pl.DataFrame, state: Tables, ids: Ids) -> LazySide:
+def _counted(tasks: pl.LazyFrame, state: Tables, ids: Ids) -> LazySide:
     """Return the jobs that a task is counted with.
 
     Event service of a resource work queue is counted by share at queues of jobseed ``eshigh`` if it is urgent.
@@ -209,7 +206,7 @@ def _counted(tasks: pl.DataFrame, state: Tables, ids: Ids) -> LazySide:
         kinds.select("snapshot", "t_counted", tag=tag, eshigh=pl.lit(number, dtype=pl.Int64))
         for number, tag in enumerate(tags)
     )
-    found = counts.by_tag(state).join(wanted.lazy(), on=["snapshot", "tag"])
+    found = counts.by_tag(state).join(wanted, on=["snapshot", "tag"])
     rows = keyed(found, ids).select(
         "t_counted",
         q_counted=2 * pl.col("p_id") + pl.col("eshigh"),
@@ -218,18 +215,16 @@ def _counted(tasks: pl.DataFrame, state: Tables, ids: Ids) -> LazySide:
     return LazySide("t_counted", "q_counted", rows, UNCOUNTED)
 
 
-def _by_resource_type(tasks: pl.DataFrame, state: Tables, ids: Ids) -> tuple[LazySide, LazySide]:
+def _by_resource_type(tasks: pl.LazyFrame, state: Tables, ids: Ids) -> tuple[LazySide, LazySide]:
     """Return the jobs of the task's resource types at a parent (6.4): by its own type, and by the listed types."""
     stats = counts.by_resource_type(state)
-    own = (
-        tasks.lazy()
-        .select("t_slots", "snapshot", tag="t_queue_name", resource_type="t_resource_type")
-        .unique()
-    )
+    own = tasks.select(
+        "t_slots", "snapshot", tag="t_queue_name", resource_type="t_resource_type"
+    ).unique()
     by_type = _rt_rows(stats, own, ["snapshot", "resource_type"], ["t_slots", "parent"])
     by_type = by_type.rename({name: name.replace("x_rt", "x_rt_own") for name in RT})
-    listed = of_tasks(state["task_resource_types"], tasks, "computingsite").lazy().unique()
-    several = listed.join(tasks.lazy().select("t", "snapshot", tag="t_queue_name"), on="t")
+    listed = of_tasks(state["task_resource_types"], tasks, "computingsite").unique()
+    several = listed.join(tasks.select("t", "snapshot", tag="t_queue_name"), on="t")
     by_list = _rt_rows(stats, several, ["snapshot", "parent", "resource_type"], ["t", "parent"])
     places = listed.select("t", "parent").unique()
     by_list = places.join(by_list, on=["t", "parent"], how="left").with_columns(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
 COUNTED = ("running", "defined", "assigned", "activated", "starting")
@@ -26,7 +28,8 @@ def spread(frame: pl.DataFrame, snapshots: pl.DataFrame) -> pl.DataFrame:
 
 def wide(frame: pl.LazyFrame, keys: list[str], statuses: tuple[str, ...]) -> pl.LazyFrame:
     """Return one row per key with a column per status: sums of ``njobs``, 0 where there is none."""
-    sums = (pl.col("njobs").filter(pl.col("jobstatus") == s).sum().alias(s) for s in statuses)
+    # a sum over nulls is several times as fast as one over filtered rows
+    sums = (pl.when(pl.col("jobstatus") == s).then("njobs").sum().alias(s) for s in statuses)
     return frame.group_by(keys).agg(*sums)
 
 
@@ -37,7 +40,7 @@ def by_queue(job_stats: pl.LazyFrame) -> pl.LazyFrame:
     return frame.rename({status: f"s_{status}" for status in statuses})
 
 
-def by_tag(tables: dict[str, pl.DataFrame]) -> pl.LazyFrame:
+def by_tag(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
     """Return jobs per (snapshot, parent, tag), a column per counted status.
 
     The tag is ``share:<gshare>``, ``workqueue:<id>`` or, without the jobs of resource work queues,
@@ -46,23 +49,23 @@ def by_tag(tables: dict[str, pl.DataFrame]) -> pl.LazyFrame:
     Source:
         production-job-brokerage.md 1.6, 6.
     """
+    share = pl.col("gshare").fill_null("")
     tags = {
-        "job_stats": pl.concat_str(pl.lit("share:"), pl.col("gshare").fill_null("")),
-        "job_stats_workqueue": pl.format("workqueue:{}", "workqueue_id"),
-        "job_stats_gshare_only": pl.concat_str(
-            pl.lit("share only:"), pl.col("gshare").fill_null("")
-        ),
+        "job_stats": ("share:", share),
+        "job_stats_workqueue": ("workqueue:", pl.col("workqueue_id").cast(pl.String)),
+        "job_stats_gshare_only": ("share only:", share),
     }
-    parts = [
-        tables[name]
-        .lazy()
-        .select("snapshot", "jobstatus", "njobs", parent="computingsite", tag=tag)
-        for name, tag in tags.items()
-    ]
-    return wide(pl.concat(parts), [*KEYS, "tag"], COUNTED)
+    parts = []
+    for name, (prefix, key) in tags.items():
+        rows = tables[name].select(
+            "snapshot", "jobstatus", "njobs", parent="computingsite", key=key
+        )
+        tag = pl.concat_str(pl.lit(prefix), "key")
+        parts.append(wide(rows, [*KEYS, "key"], COUNTED).select(*KEYS, *COUNTED, tag=tag))
+    return pl.concat(parts)
 
 
-def by_resource_type(tables: dict[str, pl.DataFrame]) -> pl.LazyFrame:
+def by_resource_type(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
     """Return jobs per (snapshot, parent, share or work queue, resource type), a column per counted status."""
-    stats = tables["job_stats_rt"].lazy().rename({"computingsite": "parent"})
+    stats = tables["job_stats_rt"].rename({"computingsite": "parent"})
     return wide(stats, [*KEYS, "gshare", "resource_type"], COUNTED)

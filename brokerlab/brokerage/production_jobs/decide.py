@@ -15,8 +15,8 @@ from brokerlab.brokerage.production_jobs import ranking
 from brokerlab.brokerage.production_jobs.decisions import RANKS, Decisions, Part, check_order
 from brokerlab.brokerage.production_jobs.evaluation import evaluated
 from brokerlab.brokerage.production_jobs.facts import World, prepare
-from brokerlab.brokerage.production_jobs.pairs import Facts, ToEngine, looked_up
-from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe, checks_of
+from brokerlab.brokerage.production_jobs.pairs import AS_WRITTEN, Facts, ToEngine, looked_up
+from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe, checks_of, held_to_weight
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
@@ -136,10 +136,12 @@ def settled(
         return Part(pairs.with_columns(check.alias("check"), *nothing), None)
     own = world.recipe.weight(world.rules, world.settings).meta.root_names()
     numbers = looked_up(facts, left.select("t", "q"), {*ranking.INPUTS, *own})
-    late = ranking.ranked(
-        left.hstack(numbers.drop("t", "q")), names,
+    ranked = ranking.ranked(
+        left.hstack(numbers.drop("t", "q")).lazy(), names,
         rules=world.rules, settings=world.settings, recipe=world.recipe, off=off,
     )  # fmt: skip
+    late = ranked.collect(engine="in-memory", optimizations=AS_WRITTEN)
+    held_to_weight(world.recipe, late)
     # `late` has the rows of `left`, in the same order: by t and q
     at = np.full(pairs.height, left.height, dtype=np.uint32)
     at[first < 0] = np.arange(left.height, dtype=np.uint32)

@@ -46,23 +46,23 @@ def evaluated(facts: Facts, checks: Sequence[Check], into: ToEngine | None = Non
     """
     bits = {check.name: bit for bit, check in enumerate(checks)}
     if into is not None:
-        return bits_of(paired(facts, _inputs(checks), into), checks, bits).sort("t", "q")
+        found = bits_of(paired(facts, _inputs(checks), into), checks, bits)
+        return _collected(found).sort("t", "q")
     pairs = matched(facts)
     if pairs.height <= FEW_PAIRS:
-        return bits_of(paired(facts, _inputs(checks), pairs=pairs), checks, bits, few=True)
+        found = bits_of(paired(facts, _inputs(checks), pairs=pairs), checks, bits)
+        return _collected(found, few=True)
     coarse, fine = _sorted_out(facts, checks, pairs.height // PAIRS_PER_KIND)
     if fine:
-        failed = (
-            bits_of(paired(facts, _inputs(fine), pairs=pairs), fine, bits)["failed"]
-            .to_numpy()
-            .copy()
-        )
+        asked = bits_of(paired(facts, _inputs(fine), pairs=pairs), fine, bits)
+        failed = _collected(asked)["failed"].to_numpy().copy()
     else:
         failed = np.zeros(pairs.height, dtype=np.int64)
     task = positions(facts.tasks["t"], pairs["t"])
     queue = positions(facts.queues["q"], pairs["q"])
     for kinds in coarse:
-        answers = bits_of(_every_kind(kinds), kinds.checks, bits)["failed"].to_numpy()
+        asked = bits_of(_every_kind(kinds), kinds.checks, bits)
+        answers = _collected(asked)["failed"].to_numpy()
         line = kinds.of_task * np.uint32(kinds.facts.queues.height)
         failed |= answers[line[task] + kinds.of_queue[queue]]
     return pairs.with_columns(failed=pl.Series(failed))
@@ -73,15 +73,14 @@ def _inputs(checks: Iterable[Check]) -> set[str]:
 
 
 def bits_of(
-    pairs: nw.LazyFrame[Any], checks: Iterable[Check], bits: dict[str, int], *, few: bool = False
-) -> pl.DataFrame:
-    """Return ``t, q`` and the bits of the checks that say skip.
+    pairs: nw.LazyFrame[Any], checks: Iterable[Check], bits: dict[str, int]
+) -> nw.LazyFrame[Any]:
+    """Return ``t, q`` and ``failed``, the bits of the checks that say skip.
 
     Args:
         pairs: The pairs with what the checks read.
         checks: The checks, at least one.
         bits: Name of a check to the number of its bit.
-        few: There are no more than :data:`FEW_PAIRS`.
     """
     set_bits = [
         nw.when(check.skip.fill_null(value=False))
@@ -92,11 +91,14 @@ def bits_of(
     failed = set_bits[0]
     for bit in set_bits[1:]:
         failed = failed + bit
-    found = pairs.select("t", "q", failed=failed.cast(nw.Int64()))
-    native = found.to_native()
+    return pairs.select("t", "q", failed=failed.cast(nw.Int64()))
+
+
+def _collected(pairs: nw.LazyFrame[Any], *, few: bool = False) -> pl.DataFrame:
+    native = pairs.to_native()
     if few and isinstance(native, pl.LazyFrame):  # the streaming engine takes long to get ready
         return native.collect(engine="in-memory")
-    frame: pl.DataFrame = found.collect("polars").to_native()
+    frame: pl.DataFrame = pairs.collect("polars").to_native()
     return frame
 
 

@@ -18,6 +18,8 @@ import polars as pl
 from brokerlab.numerics import IntArray
 
 UIntArray = npt.NDArray[np.uint32]
+AS_WRITTEN = pl.QueryOptFlags.none(comm_subplan_elim=True)
+"""Plans of many small steps on few rows: what the optimiser saves is less than what it takes."""
 ToEngine = Callable[[pl.DataFrame], Any]
 """Puts a Polars frame into an engine: returns what narwhals accepts."""
 
@@ -190,8 +192,12 @@ def _numbered(
     The function returns the number of the row; the one after the last where a pair has none.
     """
     low, high = (int(end(of_task)) if len(of_task) else 0 for end in (np.min, np.max))
-    kept = side.rows.filter(pl.col(side.task_key).is_between(low, high))
+    kept = side.rows
     lines, columns = (kept[key].to_numpy() for key in (side.task_key, side.queue_key))
+    others = (lines < low) | (lines > high)
+    if others.any():
+        kept = kept.filter(pl.Series(~others))
+        lines, columns = lines[~others], columns[~others]
     width = int(columns.max()) + 1 if len(columns) else 0
     # one column more stands for keys that no row has
     rows = np.full((high - low + 1) * (width + 1), kept.height, dtype=np.uint32)
@@ -208,13 +214,10 @@ def _numbered(
 
 def _with_missing(side: Side, rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     """Return facts of a side and, as the last row, what holds where there is no row."""
-    kept = rows.select(names)
-    last = pl.DataFrame({name: [side.missing[name]] for name in names}, schema=kept.schema)
-    if not kept.height:  # often: most tables are about few tasks
-        return last
-    filled = [
-        pl.col(name).fill_null(side.missing[name])
-        for name in names
-        if side.missing[name] is not None
-    ]
-    return pl.concat([kept.with_columns(filled), last], rechunk=True)
+    columns = []
+    for name in names:
+        column, value = rows.get_column(name), side.missing[name]
+        if value is not None and column.null_count():
+            column = column.fill_null(value)
+        columns.append(column.extend_constant(value, 1))
+    return pl.DataFrame(columns)

@@ -52,14 +52,14 @@ LATE_CHECKS = (
 
 
 def ranked(
-    survivors: pl.DataFrame,
+    survivors: pl.LazyFrame,
     names: pl.Enum,
     *,
     rules: ProductionRules,
     settings: JobSettings,
     recipe: Recipe,
     off: Mapping[str, pl.Expr] | None = None,
-) -> pl.DataFrame:
+) -> pl.LazyFrame:
     """Return what becomes of the queues that no single check removed.
 
     Args:
@@ -204,7 +204,7 @@ def _too_light(asked: Asked) -> pl.Expr:
     return pl.when(light & asked("below_min_weight")).then(pl.lit("below_min_weight"))
 
 
-def _single_queue(frame: pl.DataFrame, names: pl.Enum, asked: Asked) -> pl.DataFrame:
+def _single_queue(frame: pl.LazyFrame, names: pl.Enum, asked: Asked) -> pl.LazyFrame:
     """Keep the queue with most running jobs where ``t1weight`` is negative (6.6)."""
     reaches = pl.col("t_nucleus_only") & pl.col("check").is_null()
     rivals = frame.filter(reaches & ~pl.col("bootstrap")).sort(
@@ -223,19 +223,17 @@ def _single_queue(frame: pl.DataFrame, names: pl.Enum, asked: Asked) -> pl.DataF
     ).drop("winner")
 
 
-def _best(frame: pl.DataFrame, names: pl.Enum) -> pl.DataFrame:
+def _best(frame: pl.LazyFrame, names: pl.Enum) -> pl.LazyFrame:
     """Rank what is left: weight 0 first, then the largest; beyond the best ten the reason is ``rank``."""
     jumbo = pl.col("t_jumbo") & pl.col("q_jumbo")
     frame = frame.with_columns(jumbo=jumbo & pl.col("check").is_null())
     frame = frame.with_columns(order=pl.when("bootstrap").then(0.0).otherwise("weight"))
     order = (
-        frame.select("t", "q", "bootstrap", "order", "check", "jumbo", row=pl.int_range(pl.len()))
-        .filter(pl.col("check").is_null() & ~pl.col("jumbo"))
+        frame.filter(pl.col("check").is_null() & ~pl.col("jumbo"))
         .sort("t", "bootstrap", "order", "q", descending=[False, True, True, False])
-        .select("row", rank=pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("t"))
+        .select("t", "q", rank=pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("t"))
     )
-    ranks = pl.repeat(None, frame.height, dtype=pl.Int64, eager=True)
-    frame = frame.with_columns(rank=ranks.scatter(order["row"], order["rank"]))
+    frame = frame.join(order, on=["t", "q"], how="left", maintain_order="left")
     late = pl.col("rank") > BEST
     return frame.with_columns(
         check=pl.when(late).then(pl.lit("rank", dtype=names)).otherwise("check"),

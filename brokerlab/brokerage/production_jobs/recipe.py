@@ -131,29 +131,46 @@ def checks_of(
 
 
 def with_weight(
-    recipe: Recipe, frame: pl.DataFrame, rules: ProductionRules, settings: JobSettings
-) -> pl.DataFrame:
+    recipe: Recipe, frame: pl.LazyFrame, rules: ProductionRules, settings: JobSettings
+) -> pl.LazyFrame:
     """Add the weight of a recipe to queues with the weight's factors.
 
+    One of an organisation's own also gets ``weight_given`` and ``odd``, see :func:`held_to_weight`.
+
     Raises:
-        ConfigError: It reads columns that nothing provides, or gives what cannot be ranked.
+        ConfigError: It reads columns that nothing provides.
     """
     weight = recipe.weight(rules, settings)
     if recipe.weight is product:
         return frame.with_columns(weight=weight)
-    unknown = sorted(set(weight.meta.root_names()) - set(frame.columns))
+    names = frame.collect_schema().names()
+    unknown = sorted(set(weight.meta.root_names()) - set(names))
     if unknown:
-        said = "; ".join(f"no column {name}, {nearest(name, frame.columns)}" for name in unknown)
+        said = "; ".join(f"no column {name}, {nearest(name, names)}" for name in unknown)
         raise ConfigError(f"brokerage {recipe.name}: weight: {said}")
     weighed = frame.with_columns(weight=weight.cast(pl.Float64))
     ranks = (pl.col("weight").is_finite() & (pl.col("weight") >= 0)).fill_null(value=False)
-    odd = weighed.filter(pl.col("check").is_null() & ~ranks)
+    return weighed.with_columns(weight_given="weight", odd=pl.col("check").is_null() & ~ranks)
+
+
+def held_to_weight(recipe: Recipe, ranked: pl.DataFrame) -> None:
+    """Refuse what cannot be ranked.
+
+    Args:
+        recipe: The recipe.
+        ranked: Queues with the weight of :func:`with_weight`.
+
+    Raises:
+        ConfigError: The weight is no number from 0 on.
+    """
+    if recipe.weight is product:
+        return
+    odd = ranked.filter("odd")
     if odd.height:
         raise ConfigError(
-            f"brokerage {recipe.name}: weight: {odd.height} of {weighed.height} queues have one that cannot be "
-            f"ranked, such as {odd['weight'][0]}: allowed are numbers from 0 on"
+            f"brokerage {recipe.name}: weight: {odd.height} of {ranked.height} queues have one that cannot be "
+            f"ranked, such as {odd['weight_given'][0]}: allowed are numbers from 0 on"
         )
-    return weighed
 
 
 def schema_of(facts: Facts) -> dict[str, pl.DataType]:

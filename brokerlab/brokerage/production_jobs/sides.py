@@ -143,9 +143,10 @@ def slots(tasks: pl.DataFrame, state: Tables, ids: Ids) -> Side:
     return Side("t_slots", "p_id", keyed(rows, ids), {"x_has_slots": False, "x_numslots": None})
 
 
-def of_tasks(rows: pl.DataFrame, tasks: pl.DataFrame, name: str) -> pl.DataFrame:
+def of_tasks(rows: pl.LazyFrame, tasks: pl.LazyFrame, name: str) -> pl.LazyFrame:
     """Return rows about tasks and instants with ``t``; null task or instant means every one."""
     found = []
+    others = [c for c in rows.collect_schema().names() if c not in ("jeditaskid", "snapshot")]
     for by_task in (True, False):
         for by_instant in (True, False):
             part = rows.filter(
@@ -153,9 +154,7 @@ def of_tasks(rows: pl.DataFrame, tasks: pl.DataFrame, name: str) -> pl.DataFrame
                 pl.col("snapshot").is_not_null() == by_instant,
             )
             keys = ["jeditaskid"] * by_task + ["snapshot"] * by_instant
-            part = part.select(
-                *keys, *(c for c in rows.columns if c not in ("jeditaskid", "snapshot"))
-            )
+            part = part.select(*keys, *others)
             who = tasks.select("t", *keys)
             found.append(
                 who.join(part, on=keys).drop(keys) if keys else who.join(part, how="cross")
