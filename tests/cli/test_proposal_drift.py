@@ -74,6 +74,34 @@ def test_its_own_data_tell_nothing_more(folder: Path, tmp_path: Path) -> None:
     assert result.stdout.startswith("Cannot tell: ")
 
 
+def test_a_proof_that_cannot_be_repeated_has_an_exit_code_of_its_own(
+    folder: Path, tmp_path: Path
+) -> None:
+    made = Proposal.to_change(
+        Config.empty(), {"NQUEUED_SAT_CAP": 200}, title="t", created_at=NOW, evidence=Evidence("w")
+    )
+    file = tmp_path / "proposal.json"
+    write(dumps(made), file)
+    result = run(file, "--archive", folder, "--json")
+    assert result.exit_code == 9
+    (line,) = result.stdout.splitlines()
+    told = json.loads(line)
+    assert (told["status"], told["exit_code"]) == ("cannot_be_checked", 9)
+    assert told["sentence"].startswith("Cannot be checked: no proof of NQUEUED_SAT_CAP can be repeated")  # fmt: skip
+
+
+def test_links_are_asked_about_the_network_weight(folder: Path, tmp_path: Path) -> None:
+    numbers = {"files_per_unit": 100.0, "bootstrap_replicates": 40, "seed": 1}
+    why = Evidence("w", windows=(Window("proof", NOW, datetime(2026, 3, 3)),), numbers=numbers)
+    words = {"title": "t", "created_at": NOW, "evidence": why}
+    kept = Proposal.to_keep(Config.empty(), ["NW_QUEUE_IMPORTANCE"], **words)
+    file = tmp_path / "proposal.json"
+    write(dumps(kept), file)
+    result = run(file, "--archive", folder)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("Holds on 2026-03-03 to ")  # what it was made from is left out
+
+
 def test_what_is_not_there(tmp_path: Path) -> None:
     assert run(proposal(tmp_path), "--archive", tmp_path / "none").exit_code == 3
     assert run(tmp_path / "none.json", "--archive", tmp_path).exit_code == 5

@@ -102,6 +102,13 @@ def test_failing_cell_marks_the_page_and_the_index(notebooks, tmp_path):
     assert (root / "toy" / newest["run_id"] / "notebook.ipynb").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "code"), [("ConfigError", 4), ("DataError", 3), ("BrokerlabWarning", 7), ("nearest", 7), ("ValueError", 7)]
+)  # fmt: skip
+def test_bad_input_in_a_notebook_keeps_its_exit_code(name, code):
+    assert kernel._code_of(name) == code
+
+
 def test_runs_at_once_have_kernels_of_their_own(notebooks, tmp_path, monkeypatch):
     """Two runs from one directory once shared its `kernel-ipc-1` and answered each other."""
     monkeypatch.chdir(tmp_path)
