@@ -10,6 +10,7 @@
 """
 
 from brokerlab.calibrate.simulate.inputs import Estimation, Inputs, of_archive, of_tables
+from brokerlab.calibrate.simulate.limits import Limits
 from brokerlab.calibrate.simulate.options import QueueRules
 from brokerlab.calibrate.simulate.outcome import Simulated
 from brokerlab.calibrate.simulate.queues import (
@@ -23,7 +24,7 @@ from brokerlab.calibrate.simulate.queues import (
     withdraw,
 )
 from brokerlab.calibrate.simulate.summaries import fairness, jain, waiting_quantiles
-from brokerlab.calibrate.simulate.validation import Limits, Validation, validate
+from brokerlab.calibrate.simulate.validation import Validation, validate
 
 __all__ = [
     "Estimation",

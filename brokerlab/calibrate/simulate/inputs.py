@@ -12,10 +12,11 @@ import polars as pl
 from brokerlab.calibrate.simulate.estimates import capacity_of, delays_of, in_use
 from brokerlab.errors import ConfigError, InsufficientDataError
 
-_COLUMNS = (
+COLUMNS = (
     "pandaid", "jeditaskid", "computingsite", "jobstatus", "creationtime", "activatedtime", "starttime", "endtime",
     "corecount", "actualcorecount", "maxpss", "currentpriority", "gshare", "produsername",
 )  # fmt: skip
+"""What is read of the archive's jobs."""
 _NEAR = 0.99  # of the limit of wall time: pilots stop a little before or after
 
 
@@ -143,9 +144,9 @@ def of_tables(
 def _jobs(jobs: Any, end: datetime) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the jobs that ran, ready before the end, and the number of others by reason."""
     lazy = nw.from_native(jobs).lazy()
-    there = [name for name in _COLUMNS if name in lazy.collect_schema().names()]
+    there = [name for name in COLUMNS if name in lazy.collect_schema().names()]
     rows: pl.DataFrame = lazy.select(there).collect("polars").to_native()
-    missing = [pl.lit(None).alias(name) for name in _COLUMNS if name not in there]
+    missing = [pl.lit(None).alias(name) for name in COLUMNS if name not in there]
     cores = pl.coalesce(
         *(
             pl.when(pl.col(name).cast(pl.Int64) > 0).then(pl.col(name).cast(pl.Int64))

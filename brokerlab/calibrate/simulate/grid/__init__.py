@@ -7,23 +7,28 @@
 
 * ``archive``: the world of a period of an archive, with ``data``: where its input is and how quick links are;
   ``world``: the same of tables; ``contracts``, ``options``;
-* ``running``: a run; ``outcome``: its tables;
+* ``running``: a run; ``outcome``: its tables; ``validation``: does it give what was seen; ``recorded``: it as an archive;
 * inside: ``arrays`` (codes for names), ``loop`` (from one brokerage to the next), ``numbers`` (what the brokerage sees),
-  ``moves`` (links), ``kernel`` (compiled loops).
+  ``patience`` (timeouts and fast rebrokerage), ``moves`` (links), ``kernel`` (compiled loops).
 """
 
 from brokerlab.calibrate.simulate.grid.archive import of_archive
 from brokerlab.calibrate.simulate.grid.options import Transfers
 from brokerlab.calibrate.simulate.grid.outcome import GridOutcome
+from brokerlab.calibrate.simulate.grid.recorded import recorded
 from brokerlab.calibrate.simulate.grid.running import run
+from brokerlab.calibrate.simulate.grid.validation import compare, validate
 from brokerlab.calibrate.simulate.grid.world import GridWorld, of_tables, with_capacity
 
 __all__ = [
     "GridOutcome",
     "GridWorld",
     "Transfers",
+    "compare",
     "of_archive",
     "of_tables",
+    "recorded",
     "run",
+    "validate",
     "with_capacity",
 ]

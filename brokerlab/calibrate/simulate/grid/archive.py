@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.brokerage.replay.build import LABELS, Replay, build
 from brokerlab.brokerage.replay.clock import duration_us
-from brokerlab.brokerage.replay.counts import by_parent
 from brokerlab.brokerage.replay.plan import time_of
-from brokerlab.calibrate.simulate.grid import data
+from brokerlab.calibrate.simulate.grid import data, history
+from brokerlab.calibrate.simulate.grid.history import Period
 from brokerlab.calibrate.simulate.grid.options import Transfers
 from brokerlab.calibrate.simulate.grid.world import STAGES, GridWorld, of_tables
-from brokerlab.calibrate.simulate.inputs import Estimation, Inputs
-from brokerlab.calibrate.simulate.inputs import of_tables as queues_of
+from brokerlab.calibrate.simulate.inputs import Estimation
 from brokerlab.calibrate.simulate.options import QueueRules
-from brokerlab.errors import ConfigError, DataError, InsufficientDataError
+from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
-
-_MORE: dict[str, Any] = {
-    "pandaid": pl.Int64, "creationtime": pl.Datetime("us"), "prodsourcelabel": pl.String,
-    "processingtype": pl.String, "workinggroup": pl.String, "specialhandling": pl.String,
-    "nucleus": pl.String, "resource_type": pl.String, "workqueue_id": pl.Int64, "diskio": pl.Int64,
-    "inputfilebytes": pl.Int64, "outputfilebytes": pl.Int64,
-}  # fmt: skip
-"""Columns of the archive's jobs that the queue core does not need."""
-_MERGE = "pmerge"
-
-
-@dataclass(frozen=True)
-class Period:
-    """The instants of a simulation: it begins, jobs are judged from ``start`` to ``end``, it is over."""
-
-    begin: datetime
-    start: datetime
-    end: datetime
-    until: datetime
 
 
 def of_archive(
@@ -61,7 +40,9 @@ def of_archive(
 
     Jobs of the stage made from the beginning on are placed by the brokerage. Others stay where they were: those of other
     labels, merge jobs, those whose task the archive does not know, and those made before the beginning, which wait or run
-    on with what they had left of their wall time. What jobs need, slots and start-up delays are read as
+    on with what they had left of their wall time. What jobs need that wait or run at the archive's end is the median wall
+    time of their task (else of all), what killed ones need that of their last retry; where the simulation tries again
+    itself, the archive's own retries of killed jobs are left out. What other jobs need, slots and start-up delays are read as
     ``simulate.of_archive`` does, by parents of pseudo-queues. Queues that ran nothing have no known slots: nothing is sent
     there.
 
@@ -97,11 +78,11 @@ def of_archive(
     if warm_up is not None:
         chosen = replace(chosen, warm_up=_duration(warm_up, "warm_up"))
     period = _period(archive, start, end, chosen.warm_up, drain)
-    parents = _parents(archive)
-    seen = _estimated(archive, period, chosen, parents)
-    own = _own(archive, seen, period, LABELS[stage])
+    ruling = rules or QueueRules(retry="brokerage")
+    seen = history.read(archive, period, chosen, label=LABELS[stage], attempts=ruling.attempts)
+    own = seen.jobs
     replay, epochs = _replayed(archive, own, period, _duration(epoch, "epoch"), stage)
-    jobs = _jobs(own, replay.tasks, period, rules or QueueRules(retry="brokerage"))
+    jobs = _jobs(own, replay.tasks, period)
     config = _config(archive, period.start)
     moving = transfers or Transfers(mode="links" if data.known(replay) else "observed")
     world = of_tables(
@@ -118,7 +99,7 @@ def of_archive(
         capacity=seen.capacity if capacity is None else capacity,
         delays=seen.delays.drop("own", strict=False),
         data=data.of_replay(archive, replay, jobs, moving),
-        rules=rules,
+        rules=ruling,
         transfers=moving,
         config=config,
     )
@@ -126,7 +107,7 @@ def of_archive(
         world,
         notes=(*replay.notes, *_notes(world)),
         left_out=seen.left_out,
-        seen=_seen(seen),
+        seen=seen.observed,
         archive_digest=archive.digest,
         synthetic=archive.synthetic,
     )
@@ -154,58 +135,6 @@ def _period(
     over = last if window is None else datetime.fromisoformat(window[1])
     until = max(last, min(over, last + timedelta(days=1)))
     return Period(first - warm_up, first, last, until)
-
-
-def _parents(archive: Any) -> dict[str, str]:
-    """Return the parent of each pseudo-queue that the archive names."""
-    known = archive.scan("queues").select("panda_queue", "unified_name").unique("panda_queue")
-    return dict(known.drop_nulls().collect().iter_rows())
-
-
-def _estimated(archive: Any, period: Period, chosen: Estimation, parents: dict[str, str]) -> Inputs:
-    """Read the queues and what jobs need, jobs by the parents of pseudo-queues."""
-    jobs = archive.scan("jobs").collect()
-    if "computingsite" not in jobs.columns:
-        raise DataError(f"{archive.path}: jobs have no computingsite; ingest a source that has it")
-    merged = by_parent(jobs, parents)
-    return queues_of(
-        merged, archive.queues, start=period.start, end=period.until,
-        estimation=replace(chosen, warm_up=period.start - period.begin),
-    )  # fmt: skip
-
-
-def _own(archive: Any, seen: Inputs, period: Period, label: str) -> pl.DataFrame:
-    """Return the jobs with all that is known of them; ``ours``: of the stage, made from the beginning on."""
-    lazy = nw.from_native(archive.jobs).lazy()
-    names = lazy.collect_schema().names()
-    more: pl.DataFrame = (
-        lazy.select([name for name in (*_MORE, "parentid") if name in names])
-        .collect("polars")
-        .to_native()
-    )
-    lacking = [
-        pl.lit(None, kind).alias(name)
-        for name, kind in {**_MORE, "parentid": pl.Int64}.items()
-        if name not in names
-    ]
-    jobs = seen.jobs.join(
-        more.with_columns(lacking), on="pandaid", how="left", maintain_order="left"
-    )
-    jobs = jobs.with_columns(pl.col(name).cast(kind) for name, kind in _MORE.items())
-    made = pl.coalesce("creationtime", "readytime").alias("creationtime")
-    ordinary = pl.col("processingtype").fill_null("") != _MERGE
-    own = jobs.with_columns(made).with_columns(
-        ours=(pl.col("prodsourcelabel") == label).fill_null(value=False)
-        & ordinary
-        & (pl.col("creationtime") >= period.begin)
-        & pl.col("jeditaskid").is_not_null()
-    )
-    if not own["ours"].any():
-        raise InsufficientDataError(
-            f"{archive.path}: no job of label {label} was made from {period.begin} to {period.until} and has run; choose "
-            "another period or stage"
-        )
-    return own.filter(pl.col("creationtime") < period.until)
 
 
 def _replayed(
@@ -246,25 +175,20 @@ def _replayed(
     return replay, epochs
 
 
-def _jobs(
-    own: pl.DataFrame, tasks: pl.DataFrame, period: Period, rules: QueueRules
-) -> pl.DataFrame:
+def _jobs(own: pl.DataFrame, tasks: pl.DataFrame, period: Period) -> pl.DataFrame:
     """Return the jobs of the world: the stage's without a queue, others at theirs."""
     brokered = pl.col("ours") & pl.col("jeditaskid").is_in(tasks["jeditaskid"].unique().implode())
     begin = pl.lit(period.begin, pl.Datetime("us"))
-    runs = pl.col("observed_start") <= begin
-    left = (pl.col("observed_end") - begin).dt.total_microseconds() / pl.lit(1_000_000)
-    jobs = own.with_columns(brokered=brokered)
-    if rules.attempts > 1:  # the simulation makes them itself
-        killed = own.filter(pl.col("observed_outcome") != "finished").select("pandaid")
-        again = pl.col("brokered") & pl.col("parentid").is_in(killed["pandaid"].implode())
-        jobs = jobs.filter(~again.fill_null(value=False))
+    runs = (pl.col("observed_start") <= begin).fill_null(value=False)
+    so_far = (begin - pl.col("observed_start")).dt.total_microseconds() / pl.lit(1_000_000)
     prepared = (pl.col("readytime") - pl.col("creationtime")).dt.total_microseconds()
     free = pl.col("brokered")
-    return jobs.with_columns(
+    return own.with_columns(brokered=brokered).with_columns(
         pl.when(~free).then("computingsite").alias("computingsite"),
         pl.when(~free).then(pl.max_horizontal("readytime", begin)).alias("readytime"),
-        walltime_s=pl.when(~free & runs).then(left).otherwise("walltime_s"),
+        walltime_s=pl.when(~free & runs)
+        .then((pl.col("walltime_s") - so_far).clip(0))
+        .otherwise("walltime_s"),
         prepared_s=(prepared / pl.lit(1_000_000)).clip(0),
         input_bytes="inputfilebytes",
         output_bytes="outputfilebytes",
@@ -276,15 +200,6 @@ def _config(archive: Any, moment: datetime) -> Config:
     if not archive.has("gdpconfig"):
         return Config.empty()
     return Config.from_frame(archive.scan("gdpconfig").collect()).at(moment)
-
-
-def _seen(seen: Inputs) -> pl.DataFrame:
-    """Return what the archive saw of the jobs."""
-    return seen.jobs.select(
-        *("pandaid", "observed_start", "observed_end", "observed_outcome"),
-        observed_site="computingsite",
-        observed_ready="readytime",
-    )
 
 
 def _notes(world: GridWorld) -> list[str]:

@@ -20,6 +20,7 @@ from brokerlab.calibrate.simulate.world import (
     WAITING,
 )
 from brokerlab.gdpconfig import Config
+from brokerlab.numerics import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from brokerlab.calibrate.simulate.grid.loop import Copy
@@ -40,7 +41,8 @@ class GridOutcome:
             waited), ``creationtime``, ``readytime`` (last time its inputs were at a queue), ``starttime``, ``endtime``
             (of the last attempt), ``overtime`` (its outputs had arrived, too), ``waiting_s`` (creation to last start, or
             to the end of the simulation), ``transfer_s`` (of inputs), ``running_s`` (last attempt), ``transferred_bytes``,
-            ``lost_core_s`` (killed attempts), ``state`` (finished, failed, waiting, running at the end; a finished job's
+            ``lost_core_s`` (killed attempts), ``first_site`` and ``first_wait_s`` (of the first attempt: inputs there to
+            start, or to the end of the simulation; null where none was ready), ``state`` (finished, failed, waiting, running at the end; a finished job's
             outputs may still be on their way: ``overtime`` is null).
         queues: One row per seed and queue, sorted, in the period: ``seed, panda_queue, used_core_s, capacity_core_s,
             utilisation`` (null without capacity), ``n_jobs`` (judged jobs last there).
@@ -165,9 +167,7 @@ def outcome_of(
     return GridOutcome(frame, summed.sort("seed", "panda_queue"), seeds, config, world)
 
 
-def _jobs(
-    world: GridWorld, copy: Copy, seed: int, judged: np.ndarray[Any, Any], until: int
-) -> pl.DataFrame:
+def _jobs(world: GridWorld, copy: Copy, seed: int, judged: IntArray, until: int) -> pl.DataFrame:
     """Return the judged jobs of a world."""
     attempt, work = copy.state.world.attempt[judged], copy.state.world.work[judged]
     status, outcome = attempt["status"], attempt["outcome"]
@@ -191,8 +191,10 @@ def _jobs(
     created = world.arrays.created[judged]
     ran = np.where(start < NEVER, np.minimum(end, until) - np.where(start < NEVER, start, 0), 0)
     queue = attempt["queue"]
+    first_queue, first_wait = _first(copy, judged, until)
     numbers = pl.DataFrame(
         {
+            "first_wait_s": pl.Series(first_wait / _US).fill_nan(None),
             "n_attempts": ended + (status == RUNNING),
             "n_moves": attempt["moves"],
             "readytime": np.where(status == UNPLACED, NEVER, attempt["ready"]),
@@ -216,6 +218,7 @@ def _jobs(
         pl.lit(seed, pl.Int64).alias("seed"),
         *("pandaid", "jeditaskid", "gshare", "produsername", "brokered"),
         computingsite=sites.gather(np.where(queue >= 0, queue, len(sites) - 1)),
+        first_site=sites.gather(np.where(first_queue >= 0, first_queue, len(sites) - 1)),
         creationtime="creationtime",
         state=pl.Series(state, dtype=pl.UInt8).cat.to(STATES),
     )
@@ -223,8 +226,22 @@ def _jobs(
         *("seed", "pandaid", "jeditaskid", "gshare", "produsername", "corecount", "brokered"),
         *("computingsite", "n_attempts", "n_moves", "creationtime", "readytime", "starttime"),
         *("endtime", "overtime", "waiting_s", "transfer_s", "running_s", "transferred_bytes"),
-        *("lost_core_s", "state"),
+        *("lost_core_s", "first_site", "first_wait_s", "state"),
     )
+
+
+def _first(copy: Copy, judged: IntArray, until: int) -> tuple[IntArray, FloatArray]:
+    """Return the queue of the first attempt of jobs (-1: none), and its wait [us] (NaN: it never was ready)."""
+    world = copy.state.world
+    attempt, n = world.attempt, len(world.attempt)
+    log = world.log[: int(world.events.counters[LOG])]
+    queue, wait = np.full(n, -1), np.full(n, np.nan)
+    now = (attempt["number"] == 1) & (attempt["queue"] >= 0) & (attempt["ready"] <= until)
+    began = np.where(attempt["status"] == WAITING, until, attempt["start"])
+    queue[now], wait[now] = attempt["queue"][now], (began - attempt["ready"])[now]
+    first = log[log["number"] == 1]
+    queue[first["job"]], wait[first["job"]] = first["queue"], first["start"] - first["ready"]
+    return queue[judged], wait[judged]
 
 
 def _queues(world: GridWorld, copy: Copy, seed: int) -> pl.DataFrame:

@@ -43,11 +43,22 @@ def run(
         ConfigError: No seeds, negative or repeated ones; settings that no rule can work with.
     """
     wanted = tuple(int(seed) for seed in seeds)
-    if not wanted or min(wanted) < 0 or len(set(wanted)) < len(wanted):
-        raise ConfigError(f"seeds are {list(wanted)}: name one or more, each once, from 0")
+    loop, settings = looped(world, config, wanted, timeouts)
+    return outcome_of(world, loop.copies, wanted, settings)
+
+
+def looped(
+    world: GridWorld,
+    config: Config | None,
+    seeds: tuple[int, ...],
+    timeouts: TimeoutRules | None = None,
+) -> tuple[Loop, Config]:
+    """Run the worlds to their end and return them with the settings; arguments and errors as :func:`run`."""
+    if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
+        raise ConfigError(f"seeds are {list(seeds)}: name one or more, each once, from 0")
     settings = config if config is not None else world.config
     settings = settings.at(world.start) if settings.has_history else settings
     patience = Patience.of(world, settings, timeouts or TimeoutRules())
-    loop = Loop(world, world.standing.with_config(settings), wanted, patience)
+    loop = Loop(world, world.standing.with_config(settings), seeds, patience)
     loop.run()
-    return outcome_of(world, loop.copies, wanted, settings)
+    return loop, settings

@@ -1,0 +1,129 @@
+"""A world read from an archive; an archive made by the simulator is reproduced, with other slots it is not."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import brokerlab.archive
+from brokerlab.archive.synthetic import synthesise
+from brokerlab.calibrate.simulate import Estimation, Limits, grid
+from brokerlab.errors import ConfigError, DataError, InsufficientDataError
+
+PERIOD = {
+    "start": "2026-03-01",
+    "end": "2026-03-03",
+    "cycle": "3h",
+    "warm_up": "0h",
+    "drain": "0h",
+}
+SHRUNK = 0.25
+"""So much of the slots seen makes queues wait."""
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("grid") / "base"
+    synthesise(folder, jobs=5000, days=2.5, seed=5, queues=20)
+    return brokerlab.archive.open(folder)
+
+
+@pytest.fixture(scope="module")
+def truth(base):
+    """The world of the base archive with constant slots, few enough that jobs wait."""
+    world = grid.of_archive(base, **PERIOD)
+    most = world.capacity.group_by("panda_queue", maintain_order=True).agg(
+        pl.col("ts").min(),
+        slots=(pl.col("slots").max() * SHRUNK).ceil().cast(pl.Int64).clip(16),
+    )
+    return grid.with_capacity(world, most)
+
+
+@pytest.fixture(scope="module")
+def made(truth, base, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("grid") / "made"
+    grid.recorded(truth, base, folder, seed=7)
+    return brokerlab.archive.open(folder)
+
+
+@pytest.fixture(scope="module")
+def again(made):
+    return grid.of_archive(made, **PERIOD, capacity=made.truth("capacity"))
+
+
+def test_a_world_is_read_from_an_archive(truth, base):
+    jobs = truth.jobs
+    ours = jobs.filter("brokered")
+    assert ours["prodsourcelabel"].unique().to_list() == ["managed"]
+    assert ours["computingsite"].null_count() == ours.height > 0.6 * jobs.height
+    others = jobs.filter(~pl.col("brokered"))
+    assert others["computingsite"].null_count() == 0
+    assert truth.seen.height == jobs.height
+    known = base.scan("jobs").select("pandaid", "inputfilebytes").collect()
+    both = jobs.join(known, on="pandaid")
+    assert both.height == jobs.height
+    assert_frame_equal(
+        both.select(input_bytes="input_bytes"), both.select(input_bytes="inputfilebytes")
+    )
+    part = truth.data["present"]["part"]
+    assert 0 < part.min() <= part.max() <= 1
+    assert truth.data["sources"].height > 0
+    assert truth.transfers.mode == "links"
+    assert truth.archive_digest == base.digest
+    assert any("stay at their own queue" in note for note in truth.notes)
+
+
+def test_what_a_simulation_did_is_an_archive_like_any_other(truth, made):
+    jobs = made.scan("jobs").collect()
+    assert made.synthetic
+    assert jobs["pandaid"].is_unique().all()
+    retries = jobs.filter(pl.col("parentid").is_not_null())
+    assert set(retries["parentid"]) <= set(jobs["pandaid"])
+    failed = jobs.filter(pl.col("jobstatus") == "failed")
+    assert set(retries["parentid"]) <= set(failed["pandaid"])
+    done = grid.run(truth, seeds=(7,)).jobs
+    ended = done.filter((pl.col("state") == "finished") & (pl.col("n_attempts") == 1))
+    both = ended.join(jobs, on="pandaid", suffix="_made")
+    assert both.height == ended.height
+    for name in ("computingsite", "starttime", "endtime"):
+        assert both[name].equals(both[f"{name}_made"])
+    assert made.truth("settings").height == made.scan("gdpconfig").collect().height
+
+
+def test_the_archive_of_the_simulator_is_reproduced(again):
+    found = grid.validate(again, seeds=(1, 2, 3), repeats=10)
+    assert found.ok, found.queues.glimpse(return_type="string")
+    assert found.sentence.startswith("The simulation reproduces placement, waiting times")
+    judged = found.queues.filter(pl.col("judged"))
+    assert judged["mean_observed_h"].max() > 1
+    assert judged["n_spread"].min() >= 0
+
+
+@pytest.mark.parametrize("factor", [0.6, 2.0])
+def test_wrong_slots_are_seen(again, factor):
+    slots = (pl.col("slots") * factor).cast(pl.Int64)
+    wrong = grid.with_capacity(again, again.capacity.with_columns(slots))
+    found = grid.validate(wrong, seeds=(1, 2, 3), repeats=2)
+    assert not found.ok
+    assert found.sentence.startswith("No answer: ")
+    assert found.queues["fails"].str.contains("waiting").sum() >= 3
+
+
+def test_what_cannot_be_is_refused(base, truth, tmp_path):
+    with pytest.raises(ConfigError, match="stage is 'tasks'"):
+        grid.of_archive(base, **PERIOD, stage="tasks")
+    with pytest.raises(ConfigError, match="is empty"):
+        grid.of_archive(base, start="2026-03-02", end="2026-03-01")
+    with pytest.raises(InsufficientDataError, match="choose a period"):
+        grid.of_archive(base, start="2027-03-01", end="2027-03-02")
+    with pytest.raises(ConfigError, match="cycle"):
+        grid.of_archive(base, **(PERIOD | {"cycle": "soon"}), estimation=Estimation())
+    other = grid.of_tables(truth.jobs, truth.queues, truth.tables, truth.epochs,
+                           start=datetime(2026, 3, 1), end=datetime(2026, 3, 2))  # fmt: skip
+    with pytest.raises(DataError, match="read from archive none"):
+        grid.recorded(other, base, tmp_path)
+    with pytest.raises(ConfigError, match="placement is -1"):
+        Limits(placement=-1)
