@@ -124,6 +124,9 @@ class Queue:
         if self.policy == "conservative":
             self.profile.take(self.now, job.start + job.request, -job.hosts)
 
+    def release(self, job: Job) -> None:
+        self.vacate(job, "released")  # its entry among the ends is passed over
+
     def cancel(self, job: Job) -> None:
         job.status, job.end = "cancelled", self.now
         self.line.remove(job)
@@ -179,6 +182,8 @@ class Queue:
                 if job.hosts <= self.free:
                     self.line.remove(job)
                     self.begin(job)
+                elif not job.request:  # a reservation of no length holds nothing
+                    job.reserved = self.profile.earliest(self.now, job.hosts, 0)
             return
         while self.line and self.line[0].hosts <= self.free:
             self.begin(self.line.pop(0))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from brokerlab.compiled import compiled_in_place
 from brokerlab.workflows.batch.lists import enter, join_line, leave, leave_line
-from brokerlab.workflows.batch.profile import compress, forget_past, reserve, take
+from brokerlab.workflows.batch.profile import compress, earliest, forget_past, reserve, take
 from brokerlab.workflows.batch.state import (
     CANCELLED,
     CONSERVATIVE,
@@ -159,9 +159,15 @@ def _start_reserved(state: State) -> None:
     counters[NEXT_START] = NEVER
     job = counters[FIRST]
     while job != NOBODY:
-        if jobs["reserved"][job] <= counters[NOW] and jobs["hosts"][job] <= counters[FREE]:
-            begin(state, job, min(jobs["run"][job], jobs["request"][job]))
+        hosts, request = jobs["hosts"][job], jobs["request"][job]
+        come = jobs["reserved"][job] <= counters[NOW]
+        if come and hosts <= counters[FREE]:
+            begin(state, job, min(jobs["run"][job], request))
         else:
+            if (
+                come and not request
+            ):  # a reservation of no length holds nothing: others may be there
+                jobs["reserved"][job] = earliest(state, hosts, request, NEVER)
             counters[NEXT_START] = min(counters[NEXT_START], jobs["reserved"][job])
         job = jobs["behind"][job]
 

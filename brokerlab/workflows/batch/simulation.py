@@ -43,6 +43,7 @@ POLICIES = {"fcfs": FCFS, "easy": EASY, "conservative": CONSERVATIVE}
 STATUS = ("future", "waiting", "running", "finished", "killed", "cancelled", "released")
 """Names of what a job can be."""
 
+_STARTED = (RUNNING, FINISHED, KILLED, RELEASED)
 _US = 1_000_000
 _SPARE = 64
 
@@ -283,8 +284,7 @@ def status(sim: Simulation, number: int) -> str:
 def started(sim: Simulation, number: int) -> float | None:
     """Return when a job started [s]; None where it did not."""
     job = _job(sim, number)
-    did = job["status"] in {RUNNING, FINISHED, KILLED, RELEASED}
-    return int(job["start"]) / _US if did else None
+    return int(job["start"]) / _US if job["status"] in _STARTED else None
 
 
 def ended(sim: Simulation, number: int) -> float | None:
@@ -342,7 +342,7 @@ def results(sim: Simulation) -> pl.DataFrame:
             ("end", "end"),
         )
     }
-    did_start, did_end = pl.Series(status >= RUNNING), pl.Series(status >= FINISHED)
+    did_start, did_end = pl.Series(np.isin(status, _STARTED)), pl.Series(status >= FINISHED)
     return pl.DataFrame(
         {
             "job_id": sim.job_ids,
