@@ -76,6 +76,7 @@ def asker(archive: str | Path, *, start: str = "", end: str = "") -> Callable[[P
         NotRepeatableError,
         is_of_exchange,
         is_of_percentiles,
+        is_of_thresholds,
         refused,
     )
 
@@ -91,6 +92,8 @@ def asker(archive: str | Path, *, start: str = "", end: str = "") -> Callable[[P
         try:
             if is_of_percentiles(proposal):
                 return _percentiles(proposal, inputs)
+            if is_of_thresholds(proposal):
+                return _thresholds(proposal, archive, start, end)
             if is_of_exchange(proposal):
                 return _exchange(proposal, archive, start, end)
             keys = ", ".join(sorted({change.key for change in proposal.changes}))
@@ -135,6 +138,40 @@ def _exchange(proposal: Proposal, archive: str | Path, start: str, end: str) -> 
             later.refused.get("metrics", f"{archive} has no metrics of links (network_matrix)")
         )
     return exchange_drift(proposal, evidence, acting=later.settings)
+
+
+def _thresholds(proposal: Proposal, archive: str | Path, start: str, end: str) -> Drift:
+    """Ask a proposal on thresholds: the later archive is simulated, if the simulation gives back what was seen there."""
+    from brokerlab.archive.store import open_archive
+    from brokerlab.brokerage.replay.plan import time_of
+    from brokerlab.calibrate.drift import thresholds_drift
+    from brokerlab.calibrate.drift.answer import data_end
+    from brokerlab.calibrate.thresholds import Period
+    from brokerlab.calibrate.thresholds.check import too_short
+    from brokerlab.calibrate.thresholds.grid import of_archive
+    from brokerlab.gdpconfig import Config
+    from brokerlab.gdpconfig.present import present
+
+    opened = open_archive(archive)
+    window = opened.manifest.window
+    if window is None:
+        raise InsufficientDataError(f"{archive} has no jobs")
+    first, last = (time_of(given or at, name) for given, at, name in zip((start, end), window, ("start", "end"), strict=True))  # fmt: skip
+    since = data_end(proposal)
+    if first is None or last is None:
+        raise InsufficientDataError(f"{archive} does not tell when its jobs were")
+    period = Period(first if since is None else max(first, since), last)
+    if period.start >= period.end:
+        raise InsufficientDataError(
+            f"{archive} ends {period.end}, before what the proposal was not made from begins ({period.start})"
+        )
+    if short := too_short(opened, (period, period)):
+        raise InsufficientDataError(short[0])
+    config = present(archive, period.end) if opened.has("gdpconfig") else Config.empty()
+    simulation = of_archive(opened, [period])
+    return thresholds_drift(
+        proposal, simulation, period, config=config, validation=simulation.validate(period)
+    )
 
 
 def _interval(row: dict[str, float], name: str) -> str:

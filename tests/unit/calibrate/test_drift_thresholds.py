@@ -1,0 +1,100 @@
+"""Does a proposal on thresholds still hold, simulated on later tasks?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from brokerlab.calibrate.drift import Drift, is_of_exchange, is_of_thresholds, thresholds_drift
+from brokerlab.calibrate.thresholds import Period, Replications, calibrate
+from brokerlab.gdpconfig import Config
+from brokerlab.gdpconfig.proposal import Proposal, dumps, loads
+from tests.unit.calibrate.threshold_toys import CAP, CREATED, EARLY, LATE, Toy
+
+LATER = Period(datetime(2026, 4, 1), datetime(2026, 4, 11))
+
+
+@pytest.fixture(scope="module")
+def proposal() -> Proposal:
+    """Made where the best cap is 800 and 150 acts."""
+    found = calibrate(
+        None, keys=[CAP], calibration=EARLY, proof=LATE, created_at=CREATED, config=Config.empty(), what_if=Toy(),
+        grids={CAP: [150, 400, 800]}, replications=Replications(6, 6), trials=0, rounds=0, n_boot=200, validate=False,
+    )  # fmt: skip
+    assert found.proposal is not None
+    assert found.proposal.kind == "change", found.verdict.sentence
+    return loads(dumps(found.proposal))
+
+
+def ask(proposal: Proposal, toy: Toy, **how: Any) -> Drift:
+    applied = Config.empty().with_values({f"jedi/jobbroker/{CAP}": 800})
+    return thresholds_drift(proposal, toy, LATER, config=how.pop("config", applied), **how)
+
+
+def test_it_holds_where_tasks_are_alike(proposal: Proposal) -> None:
+    found = ask(proposal, Toy(world=1))
+    assert found.status == "holds", found.sentence
+    assert found.sentence.startswith(
+        "Holds on 1 to 11 April 2026, 60 tasks, 6 simulations of each: "
+    )
+    assert found.window == tuple(LATER)
+    rows = {row["quantity"]: row for row in found.effects.to_dicts()}
+    turnaround = rows["Mean turnaround of a task"]
+    assert turnaround["told_hi"] < 0
+    assert turnaround["found_hi"] < 0
+    assert turnaround["apart"] is False
+    assert rows["Bytes moved"]["unit"] == "% of before"
+
+
+def test_the_values_before_it_are_compared_whether_it_was_applied_or_not(
+    proposal: Proposal,
+) -> None:
+    both = [ask(proposal, Toy(world=1), config=config).sentence for config in (
+        Config.empty(), Config.empty().with_values({f"jedi/jobbroker/{CAP}": 800}))]  # fmt: skip
+    assert both[0] == both[1]
+
+
+def test_it_does_not_hold_where_another_value_is_best(proposal: Proposal) -> None:
+    found = ask(proposal, Toy(best={CAP: 100.0}, world=1))
+    assert found.status == "does_not_hold", found.sentence
+    assert found.effects["apart"].any()
+
+
+def test_it_does_not_hold_where_a_limit_is_broken_beyond_doubt(proposal: Proposal) -> None:
+    found = ask(proposal, Toy(world=1, moved=0.5))
+    assert found.status == "does_not_hold", found.sentence
+    assert "limits moved_pct are broken" in found.sentence
+
+
+def test_where_nothing_is_better_it_cannot_be_told(proposal: Proposal) -> None:
+    found = ask(proposal, Toy(world=1, depth=0.0))
+    assert found.status == "cannot_tell", found.sentence
+
+
+def test_few_tasks_and_a_bad_simulation_tell_nothing(proposal: Proposal) -> None:
+    assert ask(proposal, Toy(n_tasks=5)).status == "cannot_tell"
+    bad = SimpleNamespace(ok=False, sentence="No answer: it does not give back what was seen")
+    found = ask(proposal, Toy(), validation=bad)
+    assert found.sentence == "Cannot tell: it does not give back what was seen"
+    assert "could not be simulated" in ask(proposal, Toy(fails=(150,))).sentence
+
+
+def test_what_cannot_be_repeated(proposal: Proposal) -> None:
+    numbers = dict(proposal.evidence.numbers or {})
+    dumb = replace(proposal, evidence=replace(proposal.evidence, numbers={**numbers, "objective": "?"}))  # fmt: skip
+    found = ask(dumb, Toy())
+    assert found.status == "cannot_be_checked"
+    assert "does not tell its objective" in found.sentence
+    kept = Proposal.to_keep(Config.empty(), [f"jedi/jobbroker/{CAP}"], title="t", created_at=CREATED, evidence=proposal.evidence)  # fmt: skip
+    assert "a keep of thresholds has compared many settings" in ask(kept, Toy()).sentence
+    other = Proposal.to_change(Config.empty(), {"SCOUT_RAMCOUNT_RANK": 80}, title="t", created_at=CREATED, evidence=proposal.evidence)  # fmt: skip
+    assert "no threshold" in ask(other, Toy()).sentence
+
+
+def test_whose_question_it_is(proposal: Proposal) -> None:
+    assert is_of_thresholds(proposal)
+    assert not is_of_exchange(proposal)
