@@ -11,6 +11,7 @@ import polars as pl
 
 from brokerlab.calibrate.thresholds import check
 from brokerlab.calibrate.thresholds.choice import Limits
+from brokerlab.calibrate.thresholds.keys import POINTS
 from brokerlab.calibrate.thresholds.outcomes import Period, WhatIf
 from brokerlab.calibrate.thresholds.result import Calibration
 from brokerlab.calibrate.thresholds.runs import Runs
@@ -47,6 +48,7 @@ def calibrate(
     created_at: datetime,
     config: Config | None = None,
     grids: Mapping[str, Iterable[Any]] | None = None,
+    points: int = POINTS,
     objective: str = "turnaround_h",
     limits: Limits | None = None,
     relevant: float = 0.01,
@@ -80,6 +82,7 @@ def calibrate(
         created_at: Time of the proposal, UTC without zone.
         config: The configuration that acts; null: the archive's at the end of the calibration period.
         grids: Values to try, by key; others have the default grid.
+        points: Values of a default grid.
         objective: Quantity to lower, of :data:`.outcomes.QUANTITIES`.
         limits: What may get worse, and by how much.
         relevant: Smallest reduction that is worth a change, as a part of the current value.
@@ -111,7 +114,7 @@ def calibrate(
     Source: design.md, idea 6; gdpconfig.md, Calibration.
     """
     asked = check.Asked(
-        keys=tuple(keys), grids={name: list(values) for name, values in (grids or {}).items()},
+        keys=tuple(keys), points=points, grids={name: list(values) for name, values in (grids or {}).items()},
         calibration=calibration, proof=proof, objective=objective, limits=limits or Limits(), relevant=relevant,
         alpha=alpha, replications=replications or Replications(), trials=trials, rounds=rounds, most_keys=most_keys, propose=propose,
         n_boot=n_boot, seed=seed, workers=workers, config=config, shares=shares,

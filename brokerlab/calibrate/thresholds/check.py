@@ -13,7 +13,7 @@ from brokerlab.brokerage.replay.plan import time_of
 from brokerlab.calibrate.thresholds.choice import Limits
 from brokerlab.calibrate.thresholds.intervals import MIN_TASKS
 from brokerlab.calibrate.thresholds.outcomes import QUANTITIES, Period, WhatIf
-from brokerlab.calibrate.thresholds.settings import Space, space_of
+from brokerlab.calibrate.thresholds.settings import FEWEST_VALUES, Space, space_of
 from brokerlab.calibrate.thresholds.sweep import Replications
 from brokerlab.errors import ConfigError, InsufficientDataError, nearest
 from brokerlab.gdpconfig import Config
@@ -29,6 +29,7 @@ class Asked:
     """What a calibration is asked for; see :func:`.calibration.calibrate`."""
 
     keys: tuple[str, ...]
+    points: int
     grids: Mapping[str, Sequence[Any]]
     calibration: tuple[datetime | str, datetime | str]
     proof: tuple[datetime | str, datetime | str]
@@ -67,7 +68,7 @@ def checked(
     space = None
     try:
         space = space_of(
-            _config(archive, asked, periods), asked.keys, shares=_shares(archive, asked), grids=asked.grids
+            _config(archive, asked, periods), asked.keys, shares=_shares(archive, asked), grids=asked.grids, points=asked.points
         )  # fmt: skip
     except ConfigError as problem:
         told.append(str(problem))
@@ -86,6 +87,7 @@ def _arguments(asked: Asked) -> list[str]:
         ("objective", asked.objective, asked.objective in names, nearest(asked.objective, names)),
         ("relevant", asked.relevant, 0 <= asked.relevant < 1, "a part of the current value from 0, below 1"),
         ("alpha", asked.alpha, 0 < asked.alpha < 1, "a rate between 0 and 1"),
+        ("points", asked.points, asked.points >= FEWEST_VALUES, f"{FEWEST_VALUES} or more"),
         ("trials", asked.trials, asked.trials >= 0, "0 or more"),
         ("rounds", asked.rounds, asked.rounds >= 0, "0 or more"),
         ("most_keys", asked.most_keys, asked.most_keys >= 1, "1 or more"),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from brokerlab.archive.store import open_archive
 from brokerlab.brokerage.replay.clock import duration_us
 from brokerlab.calibrate.simulate import grid as simulator
 from brokerlab.calibrate.simulate.grid.validation import validate
@@ -28,27 +30,51 @@ VERSION = 1
 class GridWhatIf:
     """Simulations of an archive's periods.
 
+    Another process reads the worlds itself: they are larger than what they are read from.
+
     Attributes:
-        worlds: Period to its world.
+        path: Folder of the archive.
+        periods: The periods.
+        drain: See :func:`of_archive`.
+        options: See :func:`of_archive`.
         digest: Of the archive and everything the worlds depend on.
+        worlds: Period to its world, as far as they were needed.
     """
 
-    worlds: dict[Period, GridWorld]
+    path: Path
+    periods: tuple[Period, ...]
+    drain: str
+    options: dict[str, Any]
     digest: str
+    worlds: dict[Period, GridWorld] = field(default_factory=dict, repr=False, compare=False)
 
     def __call__(self, config: Config, seeds: tuple[int, ...], period: Period) -> GridOutcome:
         """Simulate a period."""
-        return simulator.run(self.worlds[period], config=config, seeds=seeds)
+        return simulator.run(self.world(period), config=config, seeds=seeds)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the worlds behind."""
+        return {**vars(self), "worlds": {}}
+
+    def world(self, period: Period) -> GridWorld:
+        """Return the world of a period, read once."""
+        if period not in self.worlds:
+            left = timedelta(microseconds=duration_us(self.drain, "drain"))
+            self.worlds[period] = simulator.of_archive(
+                open_archive(self.path), start=period.start, end=period.end - left, drain=self.drain,
+                **self.options,
+            )  # fmt: skip
+        return self.worlds[period]
 
     def validate(self, period: Period, **options: Any) -> Validation:
         """Compare a period, as it was set, with what was seen; see :func:`simulate.grid.validation.validate`."""
-        return validate(self.worlds[period], **options)
+        return validate(self.world(period), **options)
 
 
 def of_archive(
     archive: Archive, periods: Sequence[Period], *, drain: str = "1d", **options: Any
 ) -> GridWhatIf:
-    """Read the worlds of some periods.
+    """Simulate some periods of an archive.
 
     The tasks that are judged are made in a period but its last ``drain``, in which they may end: nothing after the period
     is looked at, so that what is chosen on one knows nothing of a later one.
@@ -68,11 +94,6 @@ def of_archive(
     ]
     if short:
         raise ConfigError(f"periods {'; '.join(short)}: must be longer than drain={drain}")
-    worlds = {
-        period: simulator.of_archive(
-            archive, start=period.start, end=period.end - left, drain=drain, **options
-        )
-        for period in periods
-    }
     about = {name: repr(value) for name, value in sorted(options.items())}
-    return GridWhatIf(worlds, digest_of([VERSION, archive.digest, drain, about]))
+    digest = digest_of([VERSION, archive.digest, drain, about])
+    return GridWhatIf(archive.path, tuple(periods), drain, options, digest)

@@ -17,7 +17,7 @@ from brokerlab.brokerage.replay import Replay, build
 from brokerlab.brokerage.replay.clock import rounded
 from brokerlab.brokerage.replay.counts import Counts
 from brokerlab.brokerage.sensitivities import keys_read, sensitivity
-from brokerlab.calibrate.thresholds.keys import THRESHOLDS, Stage
+from brokerlab.calibrate.thresholds.keys import POINTS, THRESHOLDS, Stage
 from brokerlab.calibrate.thresholds.outcomes import Period
 from brokerlab.calibrate.thresholds.settings import Key, Space, space_of
 from brokerlab.errors import BrokerlabWarning, DataError
@@ -41,6 +41,7 @@ def screen(
     period: Period | None = None,
     config: Config | None = None,
     grids: Mapping[str, Iterable[Any]] | None = None,
+    points: int = POINTS,
 ) -> pl.DataFrame:
     """Ask of every key whether any value of its grid changes any decision.
 
@@ -53,6 +54,7 @@ def screen(
         period: Brokerages of this time; null: all.
         config: The configuration that acts; null: the archive's.
         grids: Values, by key; others have the default grid.
+        points: Values of a default grid.
 
     Returns:
         One row per key, in the order asked for; see :func:`summed`.
@@ -62,7 +64,7 @@ def screen(
 
     Source: design.md, idea 3 (the sensitivity of a key comes from the rules themselves).
     """
-    space, curves, reasons = screen_by_value(archive, keys, period=period, config=config, grids=grids)  # fmt: skip
+    space, curves, reasons = screen_by_value(archive, keys, period=period, config=config, grids=grids, points=points)  # fmt: skip
     return summed(space, curves, reasons)
 
 
@@ -73,6 +75,7 @@ def screen_by_value(
     period: Period | None = None,
     config: Config | None = None,
     grids: Mapping[str, Iterable[Any]] | None = None,
+    points: int = POINTS,
 ) -> tuple[Space, pl.DataFrame, dict[str, tuple[str, str]]]:
     """Return the keys, the screen value by value, and of keys that could not be tried the state and why.
 
@@ -83,7 +86,7 @@ def screen_by_value(
     source = _Source(archive, period)
     acting = source.config() if config is None else config
     names = [known.key for known in THRESHOLDS] if keys is None else list(keys)
-    space = space_of(acting, names, shares=source.shares(), grids=grids)
+    space = space_of(acting, names, shares=source.shares(), grids=grids, points=points)
     rows: list[pl.DataFrame] = []
     reasons: dict[str, tuple[str, str]] = {}
     for stage in dict.fromkeys(key.threshold.stage for key in space.keys):

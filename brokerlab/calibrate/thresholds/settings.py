@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from brokerlab.calibrate.thresholds.keys import Threshold, threshold_of
+from brokerlab.calibrate.thresholds.keys import POINTS, Threshold, threshold_of
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.fallbacks import expand, scope_names
@@ -122,6 +122,7 @@ def space_of(
     *,
     shares: Sequence[str] = (),
     grids: Mapping[str, Iterable[Any]] | None = None,
+    points: int = POINTS,
 ) -> Space:
     """Look the keys up, and the values to try.
 
@@ -130,6 +131,7 @@ def space_of(
         keys: Keys of :data:`.keys.THRESHOLDS`, or exact keys of their patterns.
         shares: Global shares that occur: a pattern is set for each.
         grids: Values to try, by key; others have the default grid. The current value is added.
+        points: Values of a default grid, see :meth:`.keys.Threshold.grid`.
 
     Raises:
         ConfigError: Keys that are unknown, given twice or without any share, values out of the guard rails, grids of one
@@ -143,7 +145,7 @@ def space_of(
     found = []
     for name in dict.fromkeys(keys):
         try:
-            found.append(_key(config, name, shares, given.get(name)))
+            found.append(_key(config, name, shares, given.get(name), points))
         except ConfigError as problem:
             problems.append(str(problem))
     if problems:
@@ -151,14 +153,16 @@ def space_of(
     return Space(config, tuple(found))
 
 
-def _key(config: Config, name: str, shares: Sequence[str], values: list[Any] | None) -> Key:
+def _key(
+    config: Config, name: str, shares: Sequence[str], values: list[Any] | None, points: int
+) -> Key:
     known = threshold_of(name)
     places = [f"{known.place}/{exact}" for exact in _exact(known, name, shares)]
     acting = [_acting(config, place) for place in places]
     current = max(dict.fromkeys(acting), key=acting.count)
     mixed = len(set(acting)) > 1
     if values is None:
-        return Key(name, known, tuple(places), current, mixed, known.grid(current))
+        return Key(name, known, tuple(places), current, mixed, known.grid(current, points=points))
     problems = [problem for value in values if (problem := known.problem(value))]
     if len(set(values)) < FEWEST_VALUES:
         problems.append(
