@@ -43,6 +43,7 @@ class Arrays:
         snapshot: (epochs, tasks) row of the brokerage's ``tasks`` to ask for.
         epoch_at: (epochs,) from when on [us since 1970].
         groups: ``gshare``, ``resource_type``, ``workqueue_id``, ``nucleus``: what jobs are counted by.
+        share: (groups,) number of its ``gshare``.
         queue_names: Names of the queues, in the queue core's order.
         candidates: ``panda_queue`` (str), ``queue``: row of the queue whose slots a candidate has.
         site: (queues,) -1 for none.
@@ -67,6 +68,7 @@ class Arrays:
     snapshot: IntArray
     epoch_at: IntArray
     groups: pl.DataFrame
+    share: IntArray
     queue_names: pl.Series
     candidates: pl.DataFrame
     site: IntArray
@@ -115,6 +117,7 @@ def arrays_of(world: GridWorld) -> Arrays:
         snapshot=snapshot,
         epoch_at=world.epochs["at"].cast(pl.Datetime("us")).to_physical().to_numpy(),
         groups=groups.drop("group"),
+        share=groups["gshare"].rank("dense").fill_null(0).cast(pl.Int64).to_numpy(),
         queue_names=names,
         candidates=candidates,
         site=site,

@@ -33,6 +33,7 @@ class Copy:
         mover: The links.
         placed: (jobs,) when it was placed last [us].
         gone: (jobs,) when the outputs of a job have arrived [us].
+        last_start: (queues,) last start of a job [us], -1 before.
         first: Place in the order of making before which all jobs are over.
         logged: Attempts in the log that the links know of.
     """
@@ -41,6 +42,7 @@ class Copy:
     mover: Mover
     placed: IntArray
     gone: IntArray
+    last_start: IntArray
     first: int = 0
     logged: int = 0
 
@@ -91,7 +93,9 @@ class Loop:
         core.announce_all(state.world, np.flatnonzero(state.world.attempt["queue"] >= 0))
         never = np.full(tables.jobs.height, NEVER)
         mover = Mover.of(self.arrays, self.world.transfers)
-        return Copy(state, mover, self.arrays.created.copy(), never)
+        return Copy(
+            state, mover, self.arrays.created.copy(), never, np.full(tables.queues.height, -1)
+        )
 
     def run(self) -> None:
         """Run to the end."""
@@ -109,6 +113,8 @@ class Loop:
             core.advance(world, now)
             n = int(world.events.counters[LOG])
             copy.mover.send_outputs(world, copy.logged, n, copy.gone)
+            ended = world.log[copy.logged : n]
+            np.maximum.at(copy.last_start, ended["queue"], ended["start"])
             copy.logged = n
 
     def _broker(self, now: int) -> None:
@@ -138,6 +144,8 @@ class Loop:
             )  # fmt: skip
             job, state = self._jobs[:n].copy(), self._states[:n].copy()
             queue, ready = attempt["queue"][job], attempt["ready"][job]
+            runs = job[state == kernel.IN_SLOTS]
+            np.maximum.at(copy.last_start, attempt["queue"][runs], attempt["start"][runs])
             parts.append(np.stack([np.full(n, number), job, state, queue, ready]))
         world, job, state, queue, ready = np.concatenate(parts, axis=1)
         free = state == kernel.UNBROKERED

@@ -14,13 +14,15 @@ from brokerlab.calibrate.simulate import kernel as core
 from brokerlab.calibrate.simulate.grid.kernel import ACTIVATED, ASSIGNED
 from brokerlab.calibrate.simulate.grid.numbers import STATUSES, Census, by_share
 from brokerlab.calibrate.simulate.queues import datetime_of
-from brokerlab.calibrate.simulate.world import LOG, RUNNING
+from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
-from brokerlab.lifecycle.timeouts import TimeoutRules, decide, fast_rebrokerage_at
+from brokerlab.lifecycle.timeouts import TimeoutRule, TimeoutRules, fast_rebrokerage_at
 from brokerlab.lifecycle.timeouts.catalogue import URGENT, timeout_rules
-from brokerlab.lifecycle.timeouts.facts import limits_of
-from brokerlab.lifecycle.timeouts.settings import share_threshold
-from brokerlab.numerics import IntArray
+from brokerlab.lifecycle.timeouts.contracts import TABLES
+from brokerlab.lifecycle.timeouts.decide import judged
+from brokerlab.lifecycle.timeouts.facts import DOWN, IDLE_S, facts, limits_of
+from brokerlab.lifecycle.timeouts.settings import Limits, share_threshold
+from brokerlab.numerics import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from brokerlab.calibrate.simulate.grid.loop import Loop
@@ -41,20 +43,31 @@ class Patience:
         rules: The rule set.
         config: The settings.
         tables: ``queues`` and ``slots`` by snapshot (null: every one), ``resource_work_queues``.
-        fast: Some share has a threshold of its own, so that fast rebrokerage can happen at all.
+        fast: (groups of jobs,) waiting jobs of the group's share at a queue up to which fast rebrokerage does nothing;
+            infinite without a threshold of its own.
+        limits: Limits that the settings set.
+        order: The timeouts that look at waiting jobs.
         least: (urgent, state) age below which no timeout fires [us].
+        down: (queues,) by snapshot: the queue takes no jobs, so that it counts as idle.
     """
 
     rules: TimeoutRules
     config: Config
     tables: Mapping[str, pl.DataFrame]
-    fast: bool
+    fast: FloatArray
+    limits: Limits
+    order: tuple[TimeoutRule, ...]
     least: IntArray
+    down: Mapping[int, Flags]
 
     @classmethod
     def of(cls, world: GridWorld, config: Config, rules: TimeoutRules) -> Patience:
         """Look up once what does not change."""
-        shares = world.jobs["gshare"].drop_nulls().unique().to_list()
+        shares = world.arrays.groups["gshare"].to_list()
+        own = {share: share_threshold(config, share) for share in set(shares) if share is not None}
+        fast = [
+            own[share][0] if share is not None and not own[share][1] else np.inf for share in shares
+        ]
         tables = {
             "queues": _columns(world.tables.get("queues"), _QUEUES),
             "slots": _columns(world.tables.get("slots"), ("snapshot", "panda_queue")),
@@ -62,8 +75,21 @@ class Patience:
                 world.tables.get("resource_work_queues"), ("workqueue_id",)
             ).cast({"workqueue_id": pl.Int64}),
         }
-        fast = any(not share_threshold(config, share)[1] for share in shares)
-        return cls(rules, config, tables, fast, _least(rules, config, tables["queues"]))
+        names = world.arrays.queue_names
+        down = {
+            int(snapshot): names.is_in(
+                _held(tables["queues"], int(snapshot))
+                .filter(pl.col("status").is_in(DOWN))["panda_queue"]
+                .implode()
+            ).to_numpy()
+            for snapshot in world.epochs["snapshot"]
+        }
+        limits = limits_of(tables["queues"].drop("snapshot"), rules, config)
+        waiting = {STATUSES[ASSIGNED], STATUSES[ACTIVATED]}
+        order = tuple(
+            rule for rule in timeout_rules(rules, limits) if waiting.intersection(rule.statuses)
+        )
+        return cls(rules, config, tables, np.array(fast), limits, order, _least(order), down)
 
     def act(self, loop: Loop, found: Census, now: int, snapshot: int) -> bool:
         """Take jobs back in every world; tells whether there were any.
@@ -77,7 +103,7 @@ class Patience:
         own = loop.arrays.brokered[found.job]
         waits = own & ((found.state == ASSIGNED) | (found.state == ACTIVATED))
         leaves = np.zeros(len(found.job), np.bool_)
-        if self.fast and waits.any():
+        if self._too_many(loop, found, waits):
             leaves |= self._fast(loop, found, waits, snapshot)
         leaves |= self._late(loop, found, waits & ~leaves, now, snapshot)
         for number, copy in enumerate(loop.copies):
@@ -85,6 +111,19 @@ class Patience:
             if len(jobs):
                 core.withdraw(copy.state.world, jobs, now)
         return bool(leaves.any())
+
+    def _too_many(self, loop: Loop, found: Census, waits: Flags) -> bool:
+        """Tell whether some queue has more waiting jobs of a share than its threshold, without which nothing happens."""
+        arrays = loop.arrays
+        job = found.job[waits]
+        known = np.isfinite(self.fast[arrays.group[job]])
+        if not known.any():
+            return False
+        share = arrays.share[arrays.group[job[known]]]
+        place = found.world[waits][known] * len(arrays.queue_names) + found.queue[waits][known]
+        codes = place * (int(arrays.share.max()) + 1) + share
+        _, first, n = np.unique(codes, return_index=True, return_counts=True)
+        return bool((n > self.fast[arrays.group[job[known][first]]]).any())
 
     def _fast(self, loop: Loop, found: Census, waits: Flags, snapshot: int) -> Flags:
         """Tell which jobs fast rebrokerage takes back: the oldest of a queue and share that has too many."""
@@ -124,8 +163,11 @@ class Patience:
             ready = copy.state.world.attempt["ready"][job]
             since[here] = np.where(found.state[here] == ACTIVATED, ready, copy.placed[job])
             priority[here] = copy.state.world.work["priority"][job]
-        urgent = (priority >= URGENT).astype(np.int64)
-        old = waits & (now - since > self.least[urgent, np.minimum(found.state, ACTIVATED)])
+        state, age = np.minimum(found.state, ACTIVATED), now - since
+        old = waits & (age > self.least[0, state])
+        urgent = waits & ~old & (priority >= URGENT) & (age > self.least[1, state])
+        if urgent.any():
+            old |= urgent & self._idle(loop, found, now, snapshot)
         leaves = np.zeros(len(found.job), np.bool_)
         row = np.flatnonzero(old)
         if not len(row):
@@ -135,9 +177,19 @@ class Patience:
             "queues": self._queues(snapshot, len(loop.copies)),
             "site_data": _last_starts(loop),
         }
-        fired = decide(tables, at=datetime_of(now), rules=self.rules, config=self.config).fired
+        at = datetime_of(now)
+        known = facts(prepared(tables, TABLES), at=at, rules=self.rules, limits=self.limits)
+        fired = judged(known, self.order, at=at).filter("acts")
         leaves[fired["pandaid"].unique().to_numpy()] = True
         return leaves
+
+    def _idle(self, loop: Loop, found: Census, now: int, snapshot: int) -> Flags:
+        """Tell of every job whether its queue takes no jobs or has started none for long."""
+        last = np.stack([copy.last_start for copy in loop.copies])
+        return np.asarray(
+            self.down[snapshot][found.queue]
+            | (now - last[found.world, found.queue] > IDLE_S * _SECOND)
+        )
 
     def _queues(self, snapshot: int, n_worlds: int) -> pl.DataFrame:
         """Return the queues of every world, by the names that :func:`_named` gives."""
@@ -147,15 +199,14 @@ class Patience:
         return many.with_columns(panda_queue=_named("panda_queue")).drop("world")
 
 
-def _least(rules: TimeoutRules, config: Config, queues: pl.DataFrame) -> IntArray:
+def _least(order: Sequence[TimeoutRule]) -> IntArray:
     """Return the age below which no rule takes a waiting job, by urgency and state [us]."""
     found = np.zeros((2, ACTIVATED + 1), np.int64)
-    limits = limits_of(queues.drop("snapshot"), rules, config)
     for urgent in (0, 1):
         for state in (ASSIGNED, ACTIVATED):
             ages = [
                 rule.least_s
-                for rule in timeout_rules(rules, limits)
+                for rule in order
                 if STATUSES[state] in rule.statuses and (urgent or rule.name != _URGENT_ONLY)
             ]
             found[urgent, state] = min(ages, default=2**40) * _SECOND
@@ -211,17 +262,11 @@ def _jobs(loop: Loop, found: Census, row: IntArray, since: IntArray) -> pl.DataF
 
 def _last_starts(loop: Loop) -> pl.DataFrame:
     """Return the last start of a job at every queue of every world."""
-    parts = []
-    for number, copy in enumerate(loop.copies):
-        world = copy.state.world
-        log = world.log[: int(world.events.counters[LOG])]
-        running = world.attempt[world.attempt["status"] == RUNNING]
-        last = np.full(len(loop.arrays.queue_names), -1)
-        for part in (log, running):
-            np.maximum.at(last, part["queue"], part["start"])
-        parts.append(
-            pl.DataFrame({"name": loop.arrays.queue_names, "laststart": last})
-            .filter(pl.col("laststart") >= 0)
-            .select(pl.col("laststart").cast(pl.Datetime("us")), world=number, name="name")
-        )
-    return pl.concat(parts).select("laststart", computingsite=_named("name"))
+    parts = [
+        pl.DataFrame({"world": number, "name": loop.arrays.queue_names, "last": copy.last_start})
+        for number, copy in enumerate(loop.copies)
+    ]
+    known = pl.concat(parts).filter(pl.col("last") >= 0)
+    return known.select(
+        computingsite=_named("name"), laststart=pl.col("last").cast(pl.Datetime("us"))
+    )
