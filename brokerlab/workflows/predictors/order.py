@@ -1,0 +1,74 @@
+"""Bounds of a quantile from order statistics, with a confidence.
+
+Source: workflow-batch-scheduling.md 4.2; Brevik, Nurmi, Wolski, Predicting bounds on queuing delay for batch-scheduled
+parallel machines, PPoPP 2006, doi:10.1145/1122971.1122989.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+from scipy.stats import binom
+
+from brokerlab.errors import ConfigError
+
+
+def check_probabilities(quantile: float, confidence: float) -> None:
+    """Refuse what is no probability, all at once.
+
+    Raises:
+        ConfigError: A value is not between 0 and 1.
+    """
+    given = {"quantile": quantile, "confidence": confidence}
+    problems = [f"{n}: {p}, allowed: above 0, below 1" for n, p in given.items() if not 0 < p < 1]
+    if problems:
+        raise ConfigError("; ".join(problems))
+
+
+@cache
+def place_of_bound(m: int, quantile: float, confidence: float) -> int | None:
+    """Find which of m sorted values is an upper bound of a quantile.
+
+    The smallest k with P(Binomial(m, quantile) <= k - 1) >= confidence.
+
+    Args:
+        m: Number of values.
+        quantile: The quantile that is bounded.
+        confidence: With which probability the bound is one.
+
+    Returns:
+        k, from 1; None where m values are too few.
+
+    Raises:
+        ConfigError: A value is no probability.
+
+    Example:
+        >>> place_of_bound(100, 0.95, 0.95), place_of_bound(58, 0.95, 0.95)
+        (99, None)
+    """
+    check_probabilities(quantile, confidence)
+    k = int(binom.ppf(confidence, m, quantile)) + 1 if m else 1
+    return k if k <= m else None
+
+
+@cache
+def fewest(quantile: float, confidence: float) -> int:
+    """Return the smallest number of values that bound a quantile at all.
+
+    Args:
+        quantile: The quantile that is bounded.
+        confidence: With which probability the bound is one.
+
+    Raises:
+        ConfigError: A value is no probability.
+
+    Example:
+        >>> fewest(0.95, 0.95), fewest(0.5, 0.95)
+        (59, 5)
+    """
+    check_probabilities(quantile, confidence)
+    m = max(1, math.floor(math.log1p(-confidence) / math.log(quantile)))
+    while place_of_bound(m, quantile, confidence) is None:
+        m += 1
+    return m

@@ -1,0 +1,187 @@
+"""Predict the wait of every job of a log at its submission, and score that.
+
+An estimator learns a wait when the job starts, never before: what is predicted at an instant cannot know waits that end
+later, by construction.
+
+Source: workflow-batch-scheduling.md 4.1 and 4.2.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.errors import DataError, InsufficientDataError
+from brokerlab.workflows import batch
+from brokerlab.workflows.load import checked_jobs
+from brokerlab.workflows.predictors.estimators import Estimator
+
+PREDICTED = {
+    "method": pl.String,
+    "job_id": pl.String,
+    "submit_s": pl.Float64,
+    "hosts": pl.Int64,
+    "requested_s": pl.Float64,
+    "wait_s": pl.Float64,
+    "predicted_s": pl.Float64,
+    "based_on": pl.Int64,
+    "category": pl.String,
+}
+"""Columns of predictions."""
+
+_NEEDED = ("job_id", "submit_s", "start_s", "hosts", "requested_s")
+
+
+def fit(jobs: Any, estimator: Estimator, *, at_s: float) -> None:
+    """Let an estimator learn every wait that is known at an instant, in the order of starts.
+
+    Args:
+        jobs: ``job_id, submit_s, start_s`` [s; null: never], ``hosts, requested_s`` [s].
+        estimator: It learns.
+        at_s: The instant [s]; of jobs that start then or later nothing is learnt. Those that still wait are not learnt
+            either, which makes estimates short where waits grow.
+
+    Raises:
+        DataError: Missing columns, starts before submissions.
+    """
+    known = _checked(jobs).filter(pl.col("start_s") < at_s).sort("start_s", maintain_order=True)
+    for submit, start, hosts, requested in known.select(_NEEDED[1:]).iter_rows():
+        estimator.learn(hosts, requested, start - submit)
+
+
+def predict(jobs: Any, estimators: Mapping[str, Estimator], *, since_s: float) -> pl.DataFrame:
+    """Predict every job at its submission, from the waits that are known then.
+
+    Args:
+        jobs: ``job_id, submit_s, start_s`` [s; null: never], ``hosts, requested_s`` [s].
+        estimators: By name; they learn on the way.
+        since_s: Only jobs submitted from here on are predicted [s]; before, estimators learn.
+
+    Returns:
+        `PREDICTED`, one row per method and job that started, in the order of submission; ``predicted_s`` is null where
+        the estimator knew too little.
+
+    Raises:
+        DataError: Missing columns, starts before submissions.
+        InsufficientDataError: No job is submitted from then on.
+    """
+    rows = []
+    started: list[tuple[float, int, tuple[int, float, float]]] = []
+    ordered = _checked(jobs).sort("submit_s", maintain_order=True)
+    for place, (job_id, submit, start, hosts, requested) in enumerate(ordered.iter_rows()):
+        while started and started[0][0] < submit:
+            known = heapq.heappop(started)[2]
+            for estimator in estimators.values():
+                estimator.learn(*known)
+        if start is None:
+            continue
+        wait = start - submit
+        heapq.heappush(started, (start, place, (hosts, requested, wait)))
+        if submit < since_s:
+            continue
+        for method, estimator in estimators.items():
+            told = estimator.estimate(hosts, requested)
+            said = (
+                (None, None, None) if told is None else (told.wait_s, told.based_on, told.category)
+            )
+            rows.append((method, job_id, submit, hosts, requested, wait, *said))
+    if not rows:
+        raise InsufficientDataError(f"no job that started was submitted from {since_s} s on")
+    return pl.DataFrame(rows, schema=PREDICTED, orient="row")
+
+
+def carry_forward(
+    jobs: Any, *, hosts: int, policy: str = "easy", since_s: float = -math.inf
+) -> pl.DataFrame:
+    """Simulate a log, and at each submission carry the queue forward with requested times.
+
+    Args:
+        jobs: As for `brokerlab.workflows.batch.start`.
+        hosts: Hosts of the machine.
+        policy: As there.
+        since_s: Only jobs submitted from here on are predicted [s].
+
+    Returns:
+        `PREDICTED` with method ``carried forward``; ``wait_s`` is the simulated wait.
+
+    Raises:
+        ConfigError, SchemaError, DataError: As `brokerlab.workflows.batch.start`.
+    """
+    ordered = checked_jobs(jobs, hosts).sort("submit_s", maintain_order=True)
+    sim = batch.start(None, hosts=hosts, policy=policy)
+    asked = []
+    for job_id, submit, run, requested, wide in ordered.iter_rows():
+        batch.advance(sim, submit)
+        batch.arrive(sim)
+        if submit >= since_s:
+            expected = batch.estimate_start(sim, wide, requested) - submit
+            asked.append(("carried forward", job_id, submit, wide, requested, expected))
+        batch.submit(sim, wide, requested, run)
+    batch.advance(sim)
+    first = len(ordered) - len(asked)
+    waits = [batch.started(sim, first + n) - row[2] for n, row in enumerate(asked)]
+    rows = [(*row[:5], wait, row[5], None, None) for row, wait in zip(asked, waits, strict=True)]
+    return pl.DataFrame(rows, schema=PREDICTED, orient="row")
+
+
+def score(predictions: pl.DataFrame, *, by: tuple[str, ...] = ()) -> pl.DataFrame:
+    """Compare predicted with seen waits.
+
+    Args:
+        predictions: `PREDICTED`.
+        by: Further columns that tell groups apart.
+
+    Returns:
+        One row per ``method``, ``jobs`` ("all", "that waited") and group: ``n_jobs``, ``n_predicted``, ``coverage_pct``
+        (waited no longer than predicted), ``tightness`` (median of (1 + predicted) / (1 + wait)), ``mae_s``,
+        ``within_two_pct`` (1 + predicted at most twice and at least half of 1 + wait), ``median_wait_s``,
+        ``median_predicted_s``.
+    """
+    told = pl.col("predicted_s").is_not_null()
+    ratio = (1 + pl.col("predicted_s")) / (1 + pl.col("wait_s"))
+    covered = (pl.col("wait_s") <= pl.col("predicted_s")).filter(told)
+    waited = predictions.filter(pl.col("wait_s") > 0).with_columns(jobs=pl.lit("that waited"))
+    both = pl.concat([predictions.with_columns(jobs=pl.lit("all")), waited])
+    return (
+        both.group_by("method", "jobs", *by)
+        .agg(
+            n_jobs=pl.len(),
+            n_predicted=told.sum(),
+            coverage_pct=covered.mean() * 100,
+            tightness=ratio.median(),
+            mae_s=(pl.col("predicted_s") - pl.col("wait_s")).abs().mean(),
+            within_two_pct=ratio.is_between(0.5, 2).filter(told).mean() * 100,
+            median_wait_s=pl.col("wait_s").median(),
+            median_predicted_s=pl.col("predicted_s").median(),
+        )
+        .sort("method", "jobs", *by)
+    )
+
+
+def _checked(jobs: Any) -> pl.DataFrame:
+    """Return the columns that are needed, or say everything that is wrong."""
+    table: pl.DataFrame = nw.from_native(jobs).lazy().collect("polars").to_native()
+    absent = [name for name in _NEEDED if name not in table.columns]
+    if absent:
+        raise DataError(f"jobs: no column {', '.join(absent)}; needed: {', '.join(_NEEDED)}")
+    table = table.select(pl.col("job_id").cast(pl.String), *_NEEDED[1:])
+    tests = {
+        "submit_s is null": pl.col("submit_s").is_null(),
+        "start_s is before submit_s": pl.col("start_s") < pl.col("submit_s"),
+        "hosts is below 1 or null": (pl.col("hosts") < 1) | pl.col("hosts").is_null(),
+        "requested_s is negative or null": (pl.col("requested_s") < 0)
+        | pl.col("requested_s").is_null(),
+    }
+    problems = []
+    for what, test in tests.items():
+        bad = table.filter(test)["job_id"]
+        if len(bad):
+            problems.append(f"{what} in {len(bad)} rows ({', '.join(map(str, bad.head(3)))})")
+    if problems:
+        raise DataError(f"jobs: {'; '.join(problems)}; mend or leave out those rows")
+    return table
