@@ -82,6 +82,7 @@ class _Manager:
         self.individual = False
         self.due = bool(len(dag))
         self.only: set[int] | None = None  # tasks that the due decision is about
+        self.held = -math.inf  # no decision at this instant any more
         self.place: dict[int, Key] = keys(dag, dag.levels)
         self.single: list[tuple[Key, int]] = []  # ready tasks that go one by one
 
@@ -101,7 +102,8 @@ class _Manager:
 
     def turn(self) -> None:
         """Go to the next instant and handle it."""
-        target = self.now if self.due or self.single_may_go() else self.next_own()
+        soon = (self.due and self.held < self.now) or self.single_may_go()
+        target = self.now if soon else self.next_own()
         reached = self.queue.advance(target)
         if reached == math.inf:
             raise RunFailed(f"workflow {self.dag.name!r}: nothing runs and nothing waits any more")
@@ -130,6 +132,9 @@ class _Manager:
             _, task, job = heapq.heappop(self.ends)
             if job.outcome == "running" and task in job.running:
                 self.end_task(task, job)
+        self.release_done()
+
+    def release_done(self) -> None:
         for job in [job for job in self.running if not job.left]:
             self.release(job, "completed")
 
@@ -170,12 +175,17 @@ class _Manager:
 
     def expire(self) -> None:
         back: set[int] = set()
+        ended: list[Job] = []
         while self.limits and self.limits[0][0] <= self.now:
             _, _, job = heapq.heappop(self.limits)
-            if job.outcome == "running" and job.limit <= self.now:
+            if job.outcome != "running":
+                continue
+            self.start(job)  # what takes no time ends at this very instant too
+            if job.left:
                 self.note_kills(job)
                 back |= job.left
-                self.release(job, "expired")
+                ended.append(job)
+            self.release(job, "expired" if job.left else "completed")
         if not back:
             return
         for job in list(self.waiting.values()):
@@ -185,7 +195,7 @@ class _Manager:
             for job in [j for j in self.running if len(j.left) == len(j.tasks) and not j.running]:
                 back |= job.left
                 self.release(job, "cancelled")
-        self.give_back(back)
+        self.give_back(back, ended)
 
     def note_kills(self, job: Job) -> None:
         """Raise the estimates of tasks that ran for as long as they were thought to and were killed."""
@@ -209,7 +219,7 @@ class _Manager:
         job.stop(self.now, "cancelled")
         return set(job.tasks)
 
-    def give_back(self, tasks: set[int]) -> None:
+    def give_back(self, tasks: set[int], ended: list[Job]) -> None:
         """Put tasks back that no job holds any more."""
         self.free |= tasks
         for task in tasks:
@@ -221,6 +231,10 @@ class _Manager:
             return
         self.due = True
         self.only = tasks if self.rules.replan == "expired" else None
+        if self.running and all(job.request == 0 for job in ended):
+            self.held = (
+                self.now
+            )  # else the same pilot would start and expire at this instant for ever
 
     # --- 4 and 5: decide, submit, start ------------------------------------------------------------------------------
 
@@ -232,12 +246,14 @@ class _Manager:
             self.queue.settle()
             started = self.queue.started()
             self.take_over(started)
-            if not started and not self.due:
+            if not started and (not self.due or self.held >= self.now):
                 return
 
     def decide(self) -> None:
-        due, self.due = self.due, False
-        if not due or self.individual or self.free_pending():
+        if not self.due or self.held >= self.now:
+            return
+        self.due = False
+        if self.individual or self.free_pending():
             return
         tasks = self.free if self.only is None else self.free & self.only
         self.only = None
@@ -311,6 +327,16 @@ class _Manager:
 
     def start_tasks(self) -> None:
         for job in self.running:
-            if job.ready and job.free:
-                for task in job.start_ready(self.dag, self.now):
-                    heapq.heappush(self.ends, (job.running[task], task, job))
+            self.start(job)
+        self.release_done()
+
+    def start(self, job: Job) -> None:
+        """Start the ready tasks of a pilot; one that takes no time ends at once, and its children may start."""
+        while job.ready and job.free:
+            begun = job.start_ready(self.dag, self.now)
+            if not begun:
+                return
+            for task in begun:
+                heapq.heappush(self.ends, (job.running[task], task, job))
+            for task in [task for task in begun if job.running[task] <= self.now]:
+                self.end_task(task, job)
