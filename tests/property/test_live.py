@@ -14,10 +14,12 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from brokerlab.brokerage import live
+from brokerlab.brokerage.analysis_jobs import AnalysisRules
+from brokerlab.brokerage.analysis_jobs import decide as decide_analysis
 from brokerlab.brokerage.production_jobs.decide import decide as decide_jobs
 from brokerlab.brokerage.rules import ProductionRules
 from tests.property.test_production_jobs import eased
-from tests.twins import compare
+from tests.twins import analysis_compare, analysis_worlds, compare
 from tests.twins.instants import with_instants
 from tests.twins.worlds import random_world
 
@@ -25,7 +27,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarni
 
 TASK = ["jeditaskid", "snapshot"]
 QUEUE = [*TASK, "panda_queue"]
-NUMBERS = ("njobs", "n_workers", "ncores", "getjob", "updatejob", "diskio_per_core")
+NUMBERS = (
+    "njobs", "n_workers", "ncores", "getjob", "updatejob", "diskio_per_core", "nqueue", "nrunning", "nrunjobs",
+    "nqueuedjobs", "jobs_per_hour", "rem_slots_a", "usage_perc",
+)  # fmt: skip
 JOB_KEYS: dict[str, Any] = {
     "jedi/jobbroker/NQUEUED_SAT_CAP": 20,
     "jedi/jobbroker/NQUEUED_NUC_CAP_FOR_JOBS": 300,
@@ -128,3 +133,44 @@ def test_jobs_are_decided_alike(seed: int, rules: str, *, some: bool, easy: bool
         for world, own in by_world.items():
             given = frames | own | {"tasks": chosen[world]}
             held_to(ranked, world, decide_jobs(given, rules=rule_set, config=settings))
+
+
+ANALYSIS_KEYS: dict[str, Any] = {
+    "jedi/anal_jobbroker/MIN_BAD_JOBS_TO_SKIP_PQ": 1,
+    "jedi/anal_jobbroker/IO_INTENSITY_CUTOFF_USER": 300,
+    "jedi/anal_jobbroker/BASE_QUEUE_LENGTH_PER_PQ": 2,
+    "jedi/anal_jobbroker/OVERLOAD_MIN_QUEUE": 1,
+    "jedi/anal_jobbroker/STORAGE_MIN_FREE_SIZE_OUTPUT": 5000,
+    "jedi/jobbroker/MAX_DISKIO_DEFAULT": 5,
+    "pandaserver/prio_mgr/CAP_RUNNING_USER_JOBS": 3,
+    "pandaserver/analy_eval/USER_USAGE_THRESHOLD_A": 50,
+    "jedi/jobbroker/MAX_MISSING_INPUT_FILES": 3,
+}
+
+
+@pytest.mark.parametrize(
+    ("seed", "rules", "some", "easy"),
+    [(3, "production", False, True), (9, "document", True, True), (13, "production", True, False)],
+)
+def test_user_jobs_are_decided_alike(seed: int, rules: str, *, some: bool, easy: bool) -> None:
+    rng = Random(seed)  # noqa: S311 - test data
+    tables = analysis_worlds.random_world(seed, 20, 20, instants=True, easy=easy)
+    frames, config = analysis_compare.frames(tables), analysis_compare.config(tables)
+    rule_set = AnalysisRules(rules)
+    names = list(live.count_tables("analysis"))
+    names = rng.sample(names, 6) if some else names
+    by_world = states(frames, names, [4, 0, 7], rng)
+    tasks = frames["tasks"].with_columns(pl.col("snapshot").fill_null(0))
+    chosen = {
+        w: tasks.filter(pl.Series([rng.random() < 0.7 for _ in range(tasks.height)]))
+        for w in by_world
+    }
+    wanted = pl.concat(rows.select(*TASK, world=pl.lit(w)) for w, rows in chosen.items())
+    key = rng.choice(sorted(ANALYSIS_KEYS))
+    standing = live.prepare(frames, stage="analysis", rules=rule_set, config=config)
+    for number, settings in enumerate((config, config.with_values({key: ANALYSIS_KEYS[key]}))):
+        now = standing if number == 0 else standing.with_config(settings)
+        ranked = now.decide(wanted, together(by_world))
+        for world, own in by_world.items():
+            given = frames | own | {"tasks": chosen[world]}
+            held_to(ranked, world, decide_analysis(given, rules=rule_set, config=settings))

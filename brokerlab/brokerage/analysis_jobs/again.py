@@ -19,7 +19,7 @@ from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.production_jobs.again import facts_of, patched
 from brokerlab.brokerage.production_jobs.evaluation import evaluated
 from brokerlab.brokerage.production_jobs.late import COMPLETENESS_KEYS
-from brokerlab.brokerage.production_jobs.pairs import Facts, matched
+from brokerlab.brokerage.production_jobs.pairs import Facts, matched, run
 from brokerlab.gdpconfig import Config
 
 FIRST, SECOND = 1, 2
@@ -79,7 +79,7 @@ def with_config(world: World, config: Config) -> World:
             tasks.drop(INPUT_FACTS), world.tables, world.ids, world.pool, config
         )
     held = throttled(world.tables, rules=world.rules, settings=ThrottleSettings.of(config))
-    outcomes = ended(tasks, held)
+    outcomes = run(ended(tasks.lazy(), held.lazy()))
     facts = replace(
         world.facts,
         tasks=tasks.join(outcomes, on="t", how="anti", maintain_order="left"),

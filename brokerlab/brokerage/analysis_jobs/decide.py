@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import ranking
@@ -21,12 +20,11 @@ from brokerlab.brokerage.analysis_jobs.facts import World, in_loop, prepare
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.production_jobs.decide import in_parts
-from brokerlab.brokerage.production_jobs.evaluation import evaluated
+from brokerlab.brokerage.production_jobs.evaluation import evaluated, lowest_bit
 from brokerlab.brokerage.production_jobs.pairs import Facts, ToEngine, looked_up
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
-from brokerlab.numerics import IntArray
 
 Evaluate = Callable[[Facts, int], pl.DataFrame]
 """Says which checks skip which pairs in a locality loop: ``t, q, failed``, sorted."""
@@ -134,7 +132,7 @@ def settled(
         pairs: ``t, q, failed`` of them, sorted.
         off: What if, see :func:`~.ranking.ranked`.
     """
-    first = first_failed(pairs["failed"].to_numpy())
+    first = lowest_bit(pairs["failed"].to_numpy())
     left = pairs.select("t", "q").filter(pl.Series(first < 0))
     late = ranking.ranked(
         looked_up(facts, left, set(ranking.INPUTS)),
@@ -147,9 +145,3 @@ def settled(
     numbered = pl.Series(codes)
     check = numbered.set(numbered < 0, None).cast(pl.UInt8).cat.to(names)
     return pairs.with_columns(check=check), late
-
-
-def first_failed(failed: IntArray) -> IntArray:
-    """Return the number of the first check that failed; -1: none."""
-    _, exponent = np.frexp((failed & -failed).astype(np.float64))
-    return np.asarray(exponent, dtype=np.int64) - 1

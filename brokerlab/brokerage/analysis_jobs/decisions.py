@@ -161,15 +161,7 @@ def _of_tasks(world: World, pairs: pl.DataFrame) -> pl.DataFrame:
         .join(world.outcomes, on="t", how="left")
         .with_columns(pl.col("n_queues", "n_candidates").fill_null(0))
     )
-    filtered = pl.col("t_preassigned") & pl.col("stranger") & ~pl.col("past")
-    lost = pl.when(filtered).then(pl.lit("fatal"))
-    outcome = pl.coalesce(
-        "outcome",
-        pl.when(pl.col("n_candidates") > 0).then(pl.lit("candidates")),
-        lost,
-        pl.lit("temporary_error"),
-    )
-    return found.with_columns(outcome=outcome).sort("t").select(
+    return found.with_columns(outcome=outcome()).sort("t").select(
         "jeditaskid", "snapshot", "at", "outcome", "throttle",
         stage=pl.when(pl.col("n_candidates") == 0).then("stage"), loop="loop",
         n_queues="n_queues", n_candidates="n_candidates",
@@ -177,3 +169,18 @@ def _of_tasks(world: World, pairs: pl.DataFrame) -> pl.DataFrame:
             pl.col("at") + pl.duration(minutes=world.rules.pending_min)
         ),
     )  # fmt: skip
+
+
+def outcome() -> pl.Expr:
+    """Return how a task ends.
+
+    It reads ``outcome`` (how it ended before any queue was looked at), ``n_candidates``, ``t_preassigned``,
+    ``stranger`` (some queue was skipped as :data:`PREASSIGNED`) and ``past`` (some by a later check).
+    """
+    filtered = pl.col("t_preassigned") & pl.col("stranger") & ~pl.col("past")
+    return pl.coalesce(
+        "outcome",
+        pl.when(pl.col("n_candidates") > 0).then(pl.lit("candidates")),
+        pl.when(filtered).then(pl.lit("fatal")),
+        pl.lit("temporary_error"),
+    )

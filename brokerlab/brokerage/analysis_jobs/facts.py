@@ -6,20 +6,22 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from brokerlab.brokerage.analysis_jobs.changing import changing, with_class, with_grand
 from brokerlab.brokerage.analysis_jobs.endpoints import endpoint_facts, in_scope
 from brokerlab.brokerage.analysis_jobs.lists import pools, with_lists
 from brokerlab.brokerage.analysis_jobs.locality import locality
 from brokerlab.brokerage.analysis_jobs.queue_facts import queue_facts
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings, ThrottleSettings
-from brokerlab.brokerage.analysis_jobs.sides import QUEUED, build, with_ids
-from brokerlab.brokerage.analysis_jobs.task_facts import CLASS_A, task_facts
-from brokerlab.brokerage.analysis_jobs.throttle import CLASS_AGE_MIN, PASS, fresh, throttled
+from brokerlab.brokerage.analysis_jobs.sides import build, with_ids
+from brokerlab.brokerage.analysis_jobs.task_facts import task_facts
+from brokerlab.brokerage.analysis_jobs.throttle import PASS, throttled
 from brokerlab.brokerage.inputs.data import input_totals
 from brokerlab.brokerage.inputs.frames import for_tasks
+from brokerlab.brokerage.production_jobs.changing import collected
 from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.brokerage.production_jobs.ids import Ids
-from brokerlab.brokerage.production_jobs.pairs import Facts, Side
+from brokerlab.brokerage.production_jobs.pairs import Facts, Side, run
 from brokerlab.brokerage.production_jobs.sides import keyed
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
@@ -97,22 +99,24 @@ def prepare(
     readers = inputs.select("ddm_endpoint_name", parent="panda_queue")
     tasks = with_lists(tasks, queues, readers, rules=rules)
     tasks, queues, ids = with_ids(tasks, queues)
-    tasks = _with_shares(tasks, state)
+    lazy = {name: frame.lazy() for name, frame in state.items()}
+    tasks = run(with_class(with_grand(tasks.lazy(), lazy), lazy))
     tasks, pool = pools(tasks, queues, ids, rules=rules)
     tasks, data = with_input(tasks, state, ids, pool, config)
     held = throttled(tables, rules=rules, settings=ThrottleSettings.of(config))
-    outcomes = ended(tasks, held)
+    outcomes = run(ended(tasks.lazy(), held.lazy()))
     places = endpoint_facts(tables["queue_endpoints"], tables["storage_endpoints"], snapshots)
     sides = build(
         tasks, queues, state, places, ids,
         rules=rules, matching=matching,
     )  # fmt: skip
+    counted = collected(changing(tasks.lazy(), lazy, ids, places))
     home = _home(tasks, ids)
     facts = Facts(
         tasks=tasks.join(outcomes, on="t", how="anti", maintain_order="left"),
         queues=queues,
         listed=_with_own_queue(tasks, queues),
-        sides=(data, home, *sides),
+        sides=(data, home, *sides, *counted),
     )
     return World(
         tables, rules, matching, config, settings, facts, tasks, outcomes, held, ids, pool
@@ -131,32 +135,6 @@ def in_loop(facts: Facts, tasks: pl.DataFrame, *, local: bool) -> Facts:
         t_local=pl.lit(value=local)
     )
     return replace(facts, tasks=chosen, listed=facts.listed.join(chosen, on="t", how="semi"))
-
-
-def _with_shares(tasks: pl.DataFrame, state: Tables) -> pl.DataFrame:
-    """Add the class of the task, and waiting per running job of its share over all queues (4.13)."""
-    status = pl.col("jobstatus")
-    sums = state["job_stats"].group_by("snapshot", t_gshare="gshare").agg(
-        waiting=pl.col("njobs").filter(status.is_in(QUEUED)).sum(),
-        running=pl.col("njobs").filter(status == "running").sum(),
-    )  # fmt: skip
-    ratio = pl.when(pl.col("running") > 0).then(pl.col("waiting") / pl.col("running"))
-    classes = state["task_class"].unique(
-        ["jeditaskid", "snapshot"], keep="last", maintain_order=True
-    )
-    return (
-        tasks.join(
-            sums.select("snapshot", "t_gshare", t_grand=ratio),
-            on=["snapshot", "t_gshare"], how="left", nulls_equal=True,
-        )
-        .join(
-            classes.select("jeditaskid", "snapshot", "timestamp", t_class="class"),
-            on=["jeditaskid", "snapshot"], how="left",
-        )
-        .with_columns(pl.when(fresh(CLASS_AGE_MIN)).then("t_class").fill_null(CLASS_A).alias("t_class"))
-        .drop("timestamp")
-        .sort("t")
-    )  # fmt: skip
 
 
 def with_input(
@@ -185,7 +163,7 @@ def with_input(
     return tasks, Side("t", "p_id", rows, missing)
 
 
-def ended(tasks: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
+def ended(tasks: pl.LazyFrame, held: pl.LazyFrame) -> pl.LazyFrame:
     """Return the tasks that are held back, and those whose input is incomplete."""
     joined = tasks.join(held, on=["jeditaskid", "snapshot"], how="left")
     lost = pl.col("t_incomplete") & ~pl.col("t_incomplete_allowed")

@@ -13,8 +13,9 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs import stabilizer, weights
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
+from brokerlab.brokerage.production_jobs.pairs import run
 
-Remove = Callable[[pl.DataFrame, str, pl.Expr], pl.DataFrame]
+Remove = Callable[[pl.LazyFrame, str, pl.Expr], pl.LazyFrame]
 
 BEST = 10
 """Candidates kept."""
@@ -70,6 +71,17 @@ def ranked(
         (as rank, but beyond the best ten too), ``most`` (candidates kept), the marks and the numbers of the stabilizer
         and the weights.
     """
+    return run(planned(survivors.lazy(), rules=rules, settings=settings, off=off))
+
+
+def planned(
+    survivors: pl.LazyFrame,
+    *,
+    rules: AnalysisRules,
+    settings: AnalysisSettings,
+    off: Mapping[str, pl.Expr] | None = None,
+) -> pl.LazyFrame:
+    """Return the plan of :func:`ranked`."""
     asked = partial(_removed, off=off or {})
     frame = survivors.sort("t", "q").with_columns(check=pl.lit(None, dtype=pl.String))
     frame = asked(frame, "notincluded", _unlisted())
@@ -78,8 +90,8 @@ def ranked(
         frame = asked(frame, "cap_rt", over_cap(rules))
     frame = _overloaded(frame, settings, asked)
     places = _places(frame, rules=rules, settings=settings)
-    shared = [name for name in frame.columns if name not in ("t", "p_id")]
-    own = places.select("t", "p_id", pl.exclude(*shared, "t", "p_id"))
+    shared = [*survivors.collect_schema().names(), "check", "overloaded", "no_running"]
+    own = places.select("t", "p_id", pl.exclude("t", "p_id", *shared))
     frame = frame.join(own, on=["t", "p_id"], how="left", maintain_order="left")
     marks = {name: pl.col(name).fill_null(value=False) for name in MARKS}
     frame = frame.with_columns(
@@ -95,8 +107,8 @@ def _left(kind: pl.Expr) -> pl.Expr:
 
 
 def _removed(
-    frame: pl.DataFrame, name: str, skip: pl.Expr, *, off: Mapping[str, pl.Expr]
-) -> pl.DataFrame:
+    frame: pl.LazyFrame, name: str, skip: pl.Expr, *, off: Mapping[str, pl.Expr]
+) -> pl.LazyFrame:
     """Give a reason to queues that have none yet."""
     first = pl.col("check").is_null() & skip.fill_null(value=False)
     if name in off:
@@ -119,7 +131,7 @@ def over_cap(rules: AnalysisRules) -> pl.Expr:
     return ~pl.col("t_preassigned") & (pl.col("x_rt_nq") > limit)
 
 
-def _overloaded(frame: pl.DataFrame, settings: AnalysisSettings, asked: Remove) -> pl.DataFrame:
+def _overloaded(frame: pl.LazyFrame, settings: AnalysisSettings, asked: Remove) -> pl.LazyFrame:
     """Remove queues with far more waiting per running job than all together (4.13)."""
     nq, nr = pl.col("x_nq"), pl.col("x_nr")
     frame = frame.with_columns(ratio=pl.when(nr > 0).then(nq / nr))
@@ -138,8 +150,8 @@ def _overloaded(frame: pl.DataFrame, settings: AnalysisSettings, asked: Remove) 
 
 
 def _places(
-    frame: pl.DataFrame, *, rules: AnalysisRules, settings: AnalysisSettings
-) -> pl.DataFrame:
+    frame: pl.LazyFrame, *, rules: AnalysisRules, settings: AnalysisSettings
+) -> pl.LazyFrame:
     """Return the stabilizer's state and the weights of the unified queues that are left."""
     left = frame.filter(pl.col("check").is_null()).sort(
         "t", "p_id", "q_corecount", "q", descending=[False, False, True, False]
@@ -157,7 +169,7 @@ def _all_marked() -> pl.Expr:
     return another & ~_left(~pl.col("marked"))
 
 
-def _final(frame: pl.DataFrame, rules: AnalysisRules, asked: Remove) -> pl.DataFrame:
+def _final(frame: pl.LazyFrame, rules: AnalysisRules, asked: Remove) -> pl.LazyFrame:
     """Make the final list (7)."""
     frame = asked(frame, "badsite", pl.col("marked") & ~pl.col("t_preassigned"))
     used = pl.col("x_used") & pl.lit(value=rules.used_sites_first)

@@ -9,6 +9,7 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
+from brokerlab.brokerage.production_jobs.pairs import solid_plan
 
 INPUTS = (
     "x_nq", "x_nr", "s_running", "s_rate", "x_users", "x_users_running", "u_queued", "u_running",
@@ -17,8 +18,8 @@ INPUTS = (
 
 
 def limited(
-    places: pl.DataFrame, *, rules: AnalysisRules, settings: AnalysisSettings
-) -> pl.DataFrame:
+    places: pl.LazyFrame, *, rules: AnalysisRules, settings: AnalysisSettings
+) -> pl.LazyFrame:
     """Add the state of the stabilizer.
 
     Args:
@@ -42,7 +43,7 @@ def limited(
         running_users=pl.when(rows).then("x_users_running").otherwise("x_nr").cast(pl.Float64),
         one=pl.lit(1.0),
     )
-    frame = pl.DataFrame(frame.get_columns())  # divided by: see pairs.solid
+    frame = solid_plan(frame)  # divided by
     exempt = (pl.col("x_nq") < settings.base_queue_length) | (
         pl.col("x_nq") < settings.base_expected_wait_h * pl.col("trr")
     )

@@ -11,7 +11,7 @@ from brokerlab.brokerage.analysis_jobs.contracts import TABLES
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.settings import ThrottleSettings
 from brokerlab.brokerage.production_jobs.counts import spread
-from brokerlab.brokerage.production_jobs.pairs import solid
+from brokerlab.brokerage.production_jobs.pairs import run, solid_plan
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 
@@ -86,10 +86,29 @@ def throttled(
     """Decide as :func:`throttle` does, on tables held to their contracts."""
     tasks = tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
     snapshots = tasks.select("snapshot").unique()
-    state = {
-        name: spread(tables[name], snapshots)
-        for name in ("user_totals", "task_class", "gshare_usage", "user_eval", "quota")
-    }
+    state = {name: spread(tables[name], snapshots).lazy() for name in STATE_TABLES}
+    return run(planned(tasks.lazy(), state, rules=rules, settings=settings))
+
+
+STATE_TABLES = ("user_totals", "task_class", "gshare_usage", "user_eval", "quota")
+"""Tables that the throttle reads besides the tasks."""
+
+
+def planned(
+    tasks: pl.LazyFrame,
+    state: Mapping[str, pl.LazyFrame],
+    *,
+    rules: AnalysisRules,
+    settings: ThrottleSettings,
+) -> pl.LazyFrame:
+    """Return the plan of :func:`throttled`.
+
+    Args:
+        tasks: Tasks, ``snapshot`` filled.
+        state: :data:`STATE_TABLES` for every snapshot.
+        rules: Rule set.
+        settings: Limits in force.
+    """
     user = pl.coalesce("origusername", "username")
     frame = tasks.select(
         *KEYS, "at", "gshare", "workinggroup", user=user,
@@ -144,8 +163,8 @@ def fresh(minutes: int) -> pl.Expr:
 
 
 def _with_totals(
-    frame: pl.DataFrame, totals: pl.DataFrame, settings: ThrottleSettings
-) -> pl.DataFrame:
+    frame: pl.LazyFrame, totals: pl.LazyFrame, settings: ThrottleSettings
+) -> pl.LazyFrame:
     """Add the jobs of the accounting unit, the group where the task has one, and its caps."""
     groups = totals.drop_nulls("workinggroup").select("snapshot", "workinggroup", *TOTALS)
     users = totals.filter(pl.col("workinggroup").is_null())
@@ -173,7 +192,7 @@ def _with_totals(
     )  # fmt: skip
 
 
-def _with_class(frame: pl.DataFrame, state: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+def _with_class(frame: pl.LazyFrame, state: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
     """Add the class of the task; null where unknown or out of date."""
     rows = state["task_class"].unique(KEYS, keep="last", maintain_order=True)
     joined = frame.join(rows, on=KEYS, how="left")
@@ -182,7 +201,7 @@ def _with_class(frame: pl.DataFrame, state: Mapping[str, pl.DataFrame]) -> pl.Da
     ).drop("timestamp")  # fmt: skip
 
 
-def _with_usage(frame: pl.DataFrame, usage: pl.DataFrame, *, rules: AnalysisRules) -> pl.DataFrame:
+def _with_usage(frame: pl.LazyFrame, usage: pl.LazyFrame, *, rules: AnalysisRules) -> pl.LazyFrame:
     """Add U, the usage of the limited share [% of its target] (2.1)."""
     for share, column, name in (
         (LIMITED_SHARE, "usage_perc", "own"),
@@ -200,12 +219,12 @@ def _with_usage(frame: pl.DataFrame, usage: pl.DataFrame, *, rules: AnalysisRule
 
 
 def _with_user(
-    frame: pl.DataFrame, users: pl.DataFrame, settings: ThrottleSettings
-) -> pl.DataFrame:
+    frame: pl.LazyFrame, users: pl.LazyFrame, settings: ThrottleSettings
+) -> pl.LazyFrame:
     """Add r, the part of the threshold that the user's running jobs fill (2.3)."""
     rows = users.unique(["snapshot", "user"], keep="last", maintain_order=True)
     joined = frame.join(rows, on=["snapshot", "user"], how="left")
-    joined = solid(joined.with_columns(threshold=pl.lit(float(settings.threshold_a))))
+    joined = solid_plan(joined.with_columns(threshold=pl.lit(float(settings.threshold_a))))
     known = fresh(USER_AGE_MIN) & pl.col("rem_slots_a").is_not_null()
     used = 1 - pl.col("rem_slots_a") / pl.col("threshold")
     return joined.with_columns(
@@ -213,7 +232,7 @@ def _with_user(
     ).drop("timestamp")
 
 
-def _with_quota(frame: pl.DataFrame, quota: pl.DataFrame) -> pl.DataFrame:
+def _with_quota(frame: pl.LazyFrame, quota: pl.LazyFrame) -> pl.LazyFrame:
     """Add the quota of the task's group or user; a row without name holds for all others."""
     flags = ["global_quota_ok", "near_global_limit", "local_quota_ok"]
     rows = quota.select("snapshot", "username", *flags).unique(

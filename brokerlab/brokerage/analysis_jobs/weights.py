@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.production_jobs.pairs import solid
+from brokerlab.brokerage.production_jobs.pairs import solid_plan
 from brokerlab.units import GB
 
 MOST_WORKERS = 20
@@ -29,7 +29,7 @@ INPUTS = (
 )  # fmt: skip
 
 
-def weighed(places: pl.DataFrame, *, rules: AnalysisRules) -> pl.DataFrame:
+def weighed(places: pl.LazyFrame, *, rules: AnalysisRules) -> pl.LazyFrame:
     """Add the basic weights, the data factor and the weight.
 
     Args:
@@ -45,7 +45,9 @@ def weighed(places: pl.DataFrame, *, rules: AnalysisRules) -> pl.DataFrame:
     """
     frame = places.with_columns(running=_running(rules))
     frame = frame.with_columns(orig=(pl.col("running") + 1) / (pl.col("x_nq") + 1))
-    frame = solid(frame.with_columns(one=pl.lit(1.0), jobs=pl.col("t_n_jobs").cast(pl.Float64)))
+    frame = solid_plan(
+        frame.with_columns(one=pl.lit(1.0), jobs=pl.col("t_n_jobs").cast(pl.Float64))
+    )
     frame = _with_sums(frame)
     frame = _with_budgets(frame)
     frame = frame.with_columns(
@@ -74,7 +76,7 @@ def _running(rules: AnalysisRules) -> pl.Expr:
     )  # fmt: skip
 
 
-def _with_sums(frame: pl.DataFrame) -> pl.DataFrame:
+def _with_sums(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Add Q and n of the task, of each class (``_hi``...) and of the queue's own class (``_class``)."""
     remaining = pl.col("rem_q_len")
     sums = {
@@ -90,7 +92,7 @@ def _with_sums(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(**sums)
 
 
-def _with_budgets(frame: pl.DataFrame) -> pl.DataFrame:
+def _with_budgets(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Add how many of the jobs each class of queues gets (6.2)."""
     cls = pl.col("t_class")
     jobs = pl.min_horizontal("jobs", "q_all")

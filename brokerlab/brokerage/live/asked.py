@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import dataframely as dy
@@ -15,6 +15,8 @@ from brokerlab.frames import prepared
 
 KEY = ["jeditaskid", "snapshot", "world"]
 _SHOWN = 5
+
+Tables = dict[str, pl.DataFrame]
 
 
 def asked(wanted: Any, known: pl.DataFrame) -> pl.DataFrame:
@@ -70,7 +72,7 @@ def states(
     contracts: Mapping[str, type[dy.Schema]],
     allowed: Collection[str],
     instants: pl.DataFrame,
-) -> dict[str, pl.DataFrame]:
+) -> Tables:
     """Return the tables of a state, held to their contracts, the world in the place of the snapshot.
 
     Args:
@@ -127,6 +129,31 @@ def _polars(table: Any) -> pl.DataFrame:
         return table
     frame: pl.DataFrame = nw.from_native(table).lazy().collect("polars").to_native()
     return frame
+
+
+def with_others(
+    given: Tables, rows: pl.DataFrame, prepared_tables: Tables, together: Iterable[Iterable[str]]
+) -> Tables:
+    """Add the tables that are read together with some that are given, as they were prepared.
+
+    Args:
+        given: Result of :func:`states`.
+        rows: ``snapshot, instant`` of what is asked for.
+        prepared_tables: The input tables.
+        together: Names of tables that are read together.
+    """
+    lost = [
+        name
+        for names in together
+        if given.keys() & set(names)
+        for name in names
+        if name not in given
+    ]
+    if not lost:
+        return given
+    snapshots = rows.select("snapshot").unique()
+    others = {name: spread(prepared_tables[name], snapshots) for name in dict.fromkeys(lost)}
+    return given | {name: at_instants(frame, rows, "snapshot") for name, frame in others.items()}
 
 
 def _shown(rows: pl.DataFrame) -> str:

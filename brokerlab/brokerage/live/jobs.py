@@ -12,10 +12,10 @@ import polars as pl
 
 from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.contracts import TABLES
-from brokerlab.brokerage.live.asked import asked, at_instants, states
-from brokerlab.brokerage.live.kept import Kept, Plan, per_instant
+from brokerlab.brokerage.live.asked import asked, at_instants, states, with_others
+from brokerlab.brokerage.live.kept import Kept, Plan, per_instant, places
 from brokerlab.brokerage.live.plans import Plans
-from brokerlab.brokerage.live.ranked import Ranked, in_words, named, names_of, outcomes_of
+from brokerlab.brokerage.live.ranked import Ranked, Tally, in_words, named, names_of
 from brokerlab.brokerage.production_jobs import changing, ranking
 from brokerlab.brokerage.production_jobs.again import differing, with_config
 from brokerlab.brokerage.production_jobs.counts import spread
@@ -84,23 +84,27 @@ class JobStanding:
         ended = world.tasks.join(world.outcomes, on="t", how="left").sort("t")["outcome"]
         return cls(world, _checks(world), lost, names_of(world.facts.queues), ended)
 
-    def decide(self, wanted: Any, tables: Mapping[str, Any]) -> Ranked:
+    def decide(self, wanted: Any, state: Mapping[str, Any]) -> Ranked:
         """Decide for tasks in worlds; see :func:`brokerlab.brokerage.live.prepare`."""
         rows = asked(wanted, self.world.tasks.select("jeditaskid", "snapshot", "t"))
-        given = states(tables, TABLES, STATE_TABLES, rows.select("world", "instant"))
+        given = states(state, TABLES, STATE_TABLES, rows.select("world", "instant"))
         cycle = self._cycle(frozenset(given))
-        kept = cycle.kept
-        place = _places(self.world.facts.tasks["t"].to_numpy(), rows["t"].to_numpy())
-        looked_at = rows.filter(pl.Series(place >= 0))
-        tasks = self._tasks(looked_at, place[place >= 0], kept.plan)
-        state = self._with_others(given, looked_at)
-        pairs = self._asked_again(tasks, place[place >= 0], cycle, state, looked_at)
+        known = self.world.facts.tasks["t"]
+        there = np.flatnonzero(places(known, rows["t"]) >= 0)
+        looked_at = rows[pl.Series(there)]
+        place = places(known, looked_at["t"])
+        tasks = self._tasks(looked_at, place, cycle.kept.plan)
+        tables = with_others(given, looked_at, self.world.tables, TOGETHER)
+        pairs = self._asked_again(tasks, place, cycle, tables, looked_at)
         late, codes = self._ranked(pairs, cycle)
-        outcomes = outcomes_of(
-            rows, self.ended.gather(rows["t"]), place, codes, pairs["t"].to_numpy(),
-            kept.closed[place[place >= 0]], pl.Enum(check_order(self.checks)),
-        )  # fmt: skip
-        return Ranked(named(late, looked_at, self.names), outcomes)
+        names = pl.Enum(check_order(self.checks))
+        closed = np.zeros((rows.height, len(self.checks)), dtype=np.int64)
+        closed[there] = cycle.kept.closed[place]
+        tally = Tally.of(codes, there[pairs["t"].to_numpy()], closed, len(names.categories))
+        some = np.where(tally.left > 0, "candidates", "no_candidates")
+        ended = self.ended.gather(rows["t"])
+        outcome = pl.Series(some, dtype=pl.String).zip_with(ended.is_null(), ended)
+        return Ranked(named(late, looked_at, self.names), tally.told(rows, outcome, names))
 
     def with_config(self, config: Config) -> JobStanding:
         """Return the same brokerage under other settings; only what they change is worked out anew.
@@ -151,23 +155,6 @@ class JobStanding:
         world = self.world
         own = world.recipe.weight(world.rules, world.settings).meta.root_names()
         return {*ranking.READ, *own}
-
-    def _with_others(self, given: Tables, rows: pl.DataFrame) -> Tables:
-        """Add the tables that are read together with some that are given, as they were prepared."""
-        lost = [
-            name
-            for names in TOGETHER
-            if given.keys() & set(names)
-            for name in names
-            if name not in given
-        ]
-        if not lost:
-            return given
-        snapshots = rows.select("snapshot").unique()
-        others = {name: spread(self.world.tables[name], snapshots) for name in lost}
-        return given | {
-            name: at_instants(frame, rows, "snapshot") for name, frame in others.items()
-        }
 
     def _asked_again(
         self, tasks: pl.DataFrame, place: IntArray, cycle: Cycle, state: Tables, rows: pl.DataFrame,
@@ -224,12 +211,3 @@ class JobStanding:
 
 def _checks(world: World) -> tuple[Check, ...]:
     return checks_of(world.recipe, world.rules, world.settings, world.facts, ranking.LATE_CHECKS)
-
-
-def _places(numbers: IntArray, wanted: IntArray) -> IntArray:
-    """Return at which place each number stands in sorted numbers; -1 for none."""
-    place = np.searchsorted(numbers, wanted)
-    inside = place < len(numbers)
-    there = np.zeros(len(wanted), dtype=bool)
-    there[inside] = numbers[place[inside]] == wanted[inside]
-    return np.where(there, place, -1)

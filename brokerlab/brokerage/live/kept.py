@@ -10,7 +10,7 @@ import polars as pl
 
 from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.production_jobs.again import patched
-from brokerlab.brokerage.production_jobs.evaluation import evaluated
+from brokerlab.brokerage.production_jobs.evaluation import evaluated, lowest_bit
 from brokerlab.brokerage.production_jobs.pairs import Facts, counting, looked_up, matched
 from brokerlab.numerics import IntArray
 
@@ -63,16 +63,10 @@ class Plan:
     def closed(self, failed: IntArray) -> IntArray:
         """Return the check that removed a pair whatever the others say; -1: that is open."""
         deciding = failed & self.lasting
-        first = lowest(deciding)
+        first = lowest_bit(deciding)
         others = [bit for bit in self.asked if self.lasting >> bit & 1]
         limit = min(others, default=len(self.checks))
         return np.where((first >= 0) & (first < limit), first, -1)
-
-
-def lowest(bits: IntArray) -> IntArray:
-    """Return the number of the lowest bit, -1 for none; exact, as there are fewer than 53."""
-    _, exponent = np.frexp((bits & -bits).astype(np.float64))
-    return np.asarray(exponent, dtype=np.int64) - 1
 
 
 @dataclass(frozen=True)
@@ -189,3 +183,13 @@ def per_instant(tasks: pl.DataFrame, instants: IntArray, keys: Iterable[str]) ->
         snapshot=pl.Series(instants),
         **{key: pl.Series(values, dtype=pl.Int64) for key, values in own.items()},
     )
+
+
+def places(numbers: pl.Series, wanted: pl.Series) -> IntArray:
+    """Return at which place each number stands in sorted numbers; -1 for none."""
+    known, asked = numbers.to_numpy(), wanted.to_numpy()
+    place = np.searchsorted(known, asked)
+    inside = place < len(known)
+    there = np.zeros(len(asked), dtype=bool)
+    there[inside] = known[place[inside]] == asked[inside]
+    return np.where(there, place, -1)

@@ -3,27 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
-from brokerlab.brokerage.contracts import TABLES
-from brokerlab.brokerage.live.jobs import STATE_TABLES, JobStanding
-from brokerlab.brokerage.production_jobs import facts
+from brokerlab.brokerage import contracts
+from brokerlab.brokerage.analysis_jobs import contracts as analysis_contracts
+from brokerlab.brokerage.analysis_jobs import facts as analysis
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.live import analysis as of_analysis
+from brokerlab.brokerage.live import jobs as of_jobs
+from brokerlab.brokerage.live.analysis import AnalysisStanding
+from brokerlab.brokerage.live.jobs import JobStanding
+from brokerlab.brokerage.production_jobs import facts as jobs
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 
-STAGES = ("jobs",)
+Rules = TypeVar("Rules", ProductionRules, AnalysisRules)
+
+STAGES = {
+    "jobs": (of_jobs.STATE_TABLES, contracts.TABLES),
+    "analysis": (of_analysis.STATE_TABLES, analysis_contracts.TABLES),
+}
+"""Stage -> names of the tables that may change, and contracts of all tables."""
+
+
+@overload
+def prepare(
+    tables: Mapping[str, Any],
+    *,
+    stage: Literal["jobs"] = "jobs",
+    rules: ProductionRules | None = None,
+    config: Config | None = None,
+) -> JobStanding: ...
+
+
+@overload
+def prepare(
+    tables: Mapping[str, Any],
+    *,
+    stage: Literal["analysis"],
+    rules: AnalysisRules | None = None,
+    config: Config | None = None,
+) -> AnalysisStanding: ...
+
+
+@overload
+def prepare(
+    tables: Mapping[str, Any],
+    *,
+    stage: str,
+    rules: ProductionRules | AnalysisRules | None = None,
+    config: Config | None = None,
+) -> JobStanding | AnalysisStanding: ...
 
 
 def prepare(
     tables: Mapping[str, Any],
     *,
     stage: str = "jobs",
-    rules: ProductionRules | None = None,
+    rules: ProductionRules | AnalysisRules | None = None,
     config: Config | None = None,
-) -> JobStanding:
+) -> JobStanding | AnalysisStanding:
     """Prepare a brokerage that is asked again and again with other counts.
 
     What does not change from cycle to cycle is worked out here and at the first question, the rest at every question, by
@@ -52,28 +94,64 @@ def prepare(
         SchemaError: Unknown tables, values of another type.
         ConfigError: Settings that no rule can work with, an unknown stage.
     """
-    if stage not in STAGES:
-        raise ConfigError(f"stage {stage!r} cannot stand; allowed are {', '.join(STAGES)}")
-    rules = rules or ProductionRules()
-    world = facts.prepare(
-        prepared(tables, TABLES), rules=rules, matching=MatchingRules(rules.rules),
-        config=config or Config.empty(),
-    )  # fmt: skip
-    return JobStanding.of(world)
+    settings = config or Config.empty()
+    if stage == "jobs":
+        rule_set = _held(rules, ProductionRules)
+        return JobStanding.of(
+            jobs.prepare(
+                prepared(tables, contracts.TABLES), rules=rule_set,
+                matching=MatchingRules(rule_set.rules), config=settings,
+            )
+        )  # fmt: skip
+    if stage == "analysis":
+        own = _held(rules, AnalysisRules)
+        return AnalysisStanding.of(
+            analysis.prepare(
+                prepared(tables, analysis_contracts.TABLES), rules=own,
+                matching=MatchingRules(own.rules), config=settings,
+            )
+        )  # fmt: skip
+    raise _unknown(stage)
+
+
+def _held(rules: Any, kind: type[Rules]) -> Rules:
+    """Return the rule set, ``document`` where there is none.
+
+    Raises:
+        ConfigError: It is one of another stage.
+    """
+    if rules is None:
+        return kind("document")
+    if not isinstance(rules, kind):
+        raise ConfigError(
+            f"rules are {type(rules).__name__}; this stage goes by {kind.__name__}, give such ones or the other stage"
+        )
+    return rules
+
+
+def _unknown(stage: str) -> ConfigError:
+    return ConfigError(f"stage {stage!r} cannot stand; allowed are {', '.join(STAGES)}")
 
 
 def count_tables(stage: str = "jobs") -> dict[str, tuple[str, ...]]:
     """Return the tables of a state: name to columns.
+
+    Args:
+        stage: ``jobs`` (production) or ``analysis``.
+
+    Raises:
+        ConfigError: An unknown stage.
 
     Example:
         >>> count_tables("jobs")["live"]
         ('world', 'panda_queue', 'njobs')
     """
     if stage not in STAGES:
-        raise ConfigError(f"stage {stage!r} cannot stand; allowed are {', '.join(STAGES)}")
+        raise _unknown(stage)
+    names, tables = STAGES[stage]
     return {
         name: tuple(
-            "world" if column == "snapshot" else column for column in TABLES[name].columns()
+            "world" if column == "snapshot" else column for column in tables[name].columns()
         )
-        for name in STATE_TABLES
+        for name in names
     }

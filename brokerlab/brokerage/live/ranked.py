@@ -11,8 +11,6 @@ from brokerlab.brokerage.live.asked import KEY
 from brokerlab.brokerage.production_jobs.pairs import positions
 from brokerlab.numerics import IntArray
 
-CANDIDATES, NONE = "candidates", "no_candidates"
-
 
 @dataclass(frozen=True)
 class Ranked:
@@ -50,39 +48,44 @@ def names_of(queues: pl.DataFrame) -> pl.DataFrame:
     return queues.select("q", name=names.cast(pl.Enum(names.unique().sort())))
 
 
-def outcomes_of(
-    asked: pl.DataFrame, ended: pl.Series, place: IntArray, codes: IntArray, of: IntArray,
-    closed: IntArray, names: pl.Enum,
-) -> pl.DataFrame:  # fmt: skip
-    """Tell how the tasks ended.
+@dataclass(frozen=True)
+class Tally:
+    """Why queues were skipped, by row wanted.
 
-    Args:
-        asked: ``jeditaskid, snapshot, world``, one row per row wanted.
-        ended: How each of them ended before any queue was looked at; null: it did not.
-        place: Place of each among the tasks that are looked at; -1: it is not.
-        codes: Check of each open pair, -1 for candidates.
-        of: Which of the rows that are looked at each open pair is of.
-        closed: Pairs that each check (column) removed before, by row that is looked at.
-        names: Names of all checks.
+    Attributes:
+        counts: Queues that each check (column) removed.
+        left: Queues that none did.
     """
-    counts = np.zeros((len(closed), len(names.categories)), dtype=np.int64)
-    counts[:, : closed.shape[1]] = closed
-    lost = codes >= 0
-    np.add.at(counts, (of[lost], codes[lost]), 1)
-    left = np.bincount(of[~lost], minlength=len(closed))
-    skipped = counts.sum(axis=1)
-    looked_at = place >= 0
-    check = np.full(len(place), -1)
-    check[looked_at] = np.where(skipped > 0, counts.argmax(axis=1), -1)
-    n_queues, n_candidates = np.zeros((2, len(place)), dtype=np.int64)
-    n_queues[looked_at], n_candidates[looked_at] = skipped + left, left
-    some = pl.Series(np.where(n_candidates > 0, CANDIDATES, NONE), dtype=pl.String)
-    return asked.select(KEY).with_columns(
-        outcome=some.zip_with(ended.is_null(), ended),
-        check=in_words(check, names),
-        n_queues=pl.Series(n_queues),
-        n_candidates=pl.Series(n_candidates),
-    )
+
+    counts: IntArray
+    left: IntArray
+
+    @classmethod
+    def of(cls, codes: IntArray, of: IntArray, closed: IntArray, n_names: int) -> Tally:
+        """Count.
+
+        Args:
+            codes: Check of each open pair, -1 for candidates.
+            of: Row of each open pair.
+            closed: Pairs that each check (column; the first ones) removed before, by row.
+            n_names: Number of checks.
+        """
+        counts = np.zeros((len(closed), n_names), dtype=np.int64)
+        counts[:, : closed.shape[1]] = closed
+        lost = codes >= 0
+        np.add.at(counts, (of[lost], codes[lost]), 1)
+        return cls(counts, np.bincount(of[~lost], minlength=len(closed)))
+
+    def told(self, asked: pl.DataFrame, outcome: pl.Series, names: pl.Enum) -> pl.DataFrame:
+        """Return :attr:`Ranked.outcomes` of the rows ``asked`` with these outcomes."""
+        skipped = self.counts.sum(axis=1)
+        most = np.where(skipped > 0, self.counts.argmax(axis=1), -1)
+        return asked.select(KEY).with_columns(
+            outcome=outcome,
+            check=in_words(most, names),
+            n_queues=pl.Series(skipped + self.left),
+            n_candidates=pl.Series(self.left),
+        )
 
 
 def in_words(codes: IntArray, names: pl.Enum) -> pl.Series:

@@ -13,9 +13,9 @@ from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.contracts import TABLES
 from brokerlab.brokerage.production_jobs import ranking
 from brokerlab.brokerage.production_jobs.decisions import RANKS, Decisions, Part, check_order
-from brokerlab.brokerage.production_jobs.evaluation import evaluated
+from brokerlab.brokerage.production_jobs.evaluation import evaluated, highest_bit, lowest_bit
 from brokerlab.brokerage.production_jobs.facts import World, prepare
-from brokerlab.brokerage.production_jobs.pairs import AS_WRITTEN, Facts, ToEngine, looked_up
+from brokerlab.brokerage.production_jobs.pairs import Facts, ToEngine, looked_up, run
 from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe, checks_of, held_to_weight
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.frames import prepared
@@ -140,7 +140,7 @@ def settled(
         left.hstack(numbers.drop("t", "q")).lazy(), names,
         rules=world.rules, settings=world.settings, recipe=world.recipe, off=off,
     )  # fmt: skip
-    late = ranked.collect(engine="in-memory", optimizations=AS_WRITTEN)
+    late = run(ranked)
     held_to_weight(world.recipe, late)
     # `late` has the rows of `left`, in the same order: by t and q
     at = np.full(pairs.height, left.height, dtype=np.uint32)
@@ -157,13 +157,7 @@ def first_reasons(failed: IntArray, checks: Sequence[Check]) -> tuple[IntArray, 
     """Return the number of the first persistent check that failed, and of the last temporary one; -1: none."""
     temporary = sum(1 << bit for bit, check in enumerate(checks) if check.kind == "temporary")
     persistent = failed & ~temporary
-    return _highest(persistent & -persistent), _highest(failed & temporary)
-
-
-def _highest(bits: IntArray) -> IntArray:
-    """Return the number of the highest bit, -1 for none; exact, as there are fewer than 53."""
-    _, exponent = np.frexp(bits.astype(np.float64))
-    return np.asarray(exponent, dtype=np.int64) - 1
+    return lowest_bit(persistent), highest_bit(failed & temporary)
 
 
 def _named(numbers: IntArray, names: pl.Enum) -> pl.Series:

@@ -26,6 +26,7 @@ from brokerlab.brokerage.production_jobs.pairs import (
     paired,
     positions,
 )
+from brokerlab.numerics import IntArray
 
 FEW_PAIRS = 50_000
 """Up to so many pairs, looking for kinds costs more than it saves."""
@@ -191,3 +192,14 @@ def _sorted_out(
             tables.append((check,))
     fine = [check for check in checks if sizes[check.name] > most]
     return [Kinds.of(facts, table) for table in tables], fine
+
+
+def lowest_bit(bits: IntArray) -> IntArray:
+    """Return the number of the lowest bit, -1 for none."""
+    return highest_bit(bits & -bits)
+
+
+def highest_bit(bits: IntArray) -> IntArray:
+    """Return the number of the highest bit, -1 for none; exact, as there are fewer than 53."""
+    _, exponent = np.frexp(bits.astype(np.float64))
+    return np.asarray(exponent, dtype=np.int64) - 1
