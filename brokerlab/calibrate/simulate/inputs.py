@@ -128,7 +128,7 @@ def of_tables(
     delays = delays_of(before, use, earlier, free=chosen.free, least=chosen.least_delays)
     capacity = capacity_of(use, begin=begin, end=end, window=window, quantile=quantile)
     here = rows.filter(pl.col("endtime") > begin)
-    places = _queues(queues, here)
+    places = limited(queues, here.select(panda_queue="computingsite"))
     names = places["panda_queue"].implode()
     return Inputs(
         _needs(here, places),
@@ -175,15 +175,20 @@ def _jobs(jobs: Any, end: datetime) -> tuple[pl.DataFrame, pl.DataFrame]:
     return judged.filter(pl.col("reason").is_null()), left_out.sort("reason")
 
 
-def _queues(queues: Any, jobs: pl.DataFrame) -> pl.DataFrame:
-    """Return the queues that ran jobs, with their limits; those that the archive does not know have none."""
+def limited(queues: Any, names: pl.DataFrame) -> pl.DataFrame:
+    """Return queues, each once and sorted, with their limits; those that the archive does not know have none.
+
+    Args:
+        queues: The archive's.
+        names: ``panda_queue``.
+    """
     lazy = nw.from_native(queues).lazy().select("panda_queue", "maxtime", "maxrss")
     known: pl.DataFrame = lazy.collect("polars").to_native()
     limits = known.sort("panda_queue", "maxtime", "maxrss").unique(
         "panda_queue", keep="last", maintain_order=True
     )
-    names = jobs.select(panda_queue="computingsite").unique().sort("panda_queue")
-    return names.join(limits, on="panda_queue", how="left", maintain_order="left").select(
+    wanted = names.unique().sort("panda_queue")
+    return wanted.join(limits, on="panda_queue", how="left", maintain_order="left").select(
         "panda_queue",
         pl.lit(0, pl.Int64).alias("slots"),
         pl.col("maxtime", "maxrss").cast(pl.Int64),

@@ -15,7 +15,7 @@ from brokerlab.calibrate.simulate.grid import data, history
 from brokerlab.calibrate.simulate.grid.history import Period
 from brokerlab.calibrate.simulate.grid.options import Transfers
 from brokerlab.calibrate.simulate.grid.world import STAGES, GridWorld, of_tables
-from brokerlab.calibrate.simulate.inputs import Estimation
+from brokerlab.calibrate.simulate.inputs import Estimation, limited
 from brokerlab.calibrate.simulate.options import QueueRules
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
@@ -60,7 +60,8 @@ def of_archive(
         warm_up: Simulated before ``start``; None: as ``estimation`` says.
         drain: Simulated after ``end``, with the jobs that came then; None: a day, or to the archive's end.
         estimation: How queues are read.
-        capacity: Slots over time (``simulate.contracts.Capacity``) where they are known; None: estimated.
+        capacity: Slots over time (``simulate.contracts.Capacity``) where they are known, also of queues that ran nothing;
+            None: estimated.
         transfers: How data move; None: ``links`` where the archive knows replicas and files, else ``observed``.
         rules: Options of the queues; default: killed jobs are brokered again, three attempts.
 
@@ -87,7 +88,7 @@ def of_archive(
     moving = transfers or Transfers(mode="links" if data.known(replay) else "observed")
     world = of_tables(
         jobs,
-        seen.queues,
+        seen.queues if capacity is None else _with_idle(archive, seen.queues, capacity),
         replay.for_analysis() if stage == "analysis" else replay.for_jobs(),
         epochs,
         start=period.start,
@@ -111,6 +112,15 @@ def of_archive(
         archive_digest=archive.digest,
         synthetic=archive.synthetic,
     )
+
+
+def _with_idle(archive: Any, queues: pl.DataFrame, capacity: pl.DataFrame) -> pl.DataFrame:
+    """Add the queues of the archive that ran nothing, but whose slots are known; they have no start-up delay."""
+    known = archive.scan("queues").select("panda_queue").collect()
+    idle = capacity.select("panda_queue").join(known, on="panda_queue", how="semi")
+    idle = idle.join(queues, on="panda_queue", how="anti")
+    more = limited(archive.queues, idle)
+    return pl.concat([queues, more]).sort("panda_queue")
 
 
 def _duration(text: str, name: str) -> timedelta:
