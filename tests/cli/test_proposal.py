@@ -150,6 +150,7 @@ def test_revert(proposal: Path, config: Path, tmp_path: Path) -> None:
     [
         ("", "is no proper JSON"),
         ("{}", "this brokerlab reads 'brokerlab/proposal/1'"),
+        ('{"schema": NaN}', "NaN is no number; null stands for what is not known"),
     ],
 )
 @pytest.mark.parametrize("command", ["verify", "diff"])

@@ -84,7 +84,7 @@ def loads(text: str, source: str = "the proposal") -> Proposal:
 def examine(text: str, source: str = "the proposal") -> tuple[Proposal, list[str]]:
     """As :func:`loads`, but return what is wrong with the contents of a document that has the right shape."""
     try:
-        document = json.loads(text)
+        document = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise ProposalError(f"{source} is no proper JSON: {error}") from error
     _check_version(document, source)
@@ -97,6 +97,11 @@ def examine(text: str, source: str = "the proposal") -> tuple[Proposal, list[str
             "says now: make a new proposal"
         )
     return proposal, problems
+
+
+def _no_number(name: str) -> None:
+    """Refuse what Python reads and JSON has not."""
+    raise ValueError(f"{name} is no number; null stands for what is not known")
 
 
 def read(path: str | Path) -> Proposal:

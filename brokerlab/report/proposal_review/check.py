@@ -17,7 +17,7 @@ def check(*, proposals: str, archive: str, config: str, at: str, later: str) -> 
     Example:
         >>> check(proposals="", archive="", config="", at="soon", later="")
         Traceback (most recent call last):
-        brokerlab.errors.ConfigError: at='soon': ISO 8601 is needed, such as 2026-03-01T12:00; proposals='': ...
+        brokerlab.errors.ConfigError: at='soon': allowed is a time such as '2026-03-01T12:00'; proposals='': a folder of reports or of proposals, or one proposal is needed
     """
     told = []
     try:

@@ -83,7 +83,7 @@ def rest(study: Study) -> Verdict:
         "applied already": len(study.applied),
         "made for another configuration": len(study.outdated),
         "from a synthetic archive": len(study.made_up),
-        "no sound proposal": len(study.inputs.broken),
+        "in files that are no sound proposal": len(study.inputs.broken),
     }
     return _verdict("finding", f"Not on the agenda: {listed([f'{number(n)} {word}' for word, n in counts.items() if n])}.")  # fmt: skip
 

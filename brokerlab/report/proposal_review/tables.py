@@ -10,7 +10,7 @@ import polars as pl
 
 from brokerlab.gdpconfig import keys as catalogue
 from brokerlab.gdpconfig.proposal import Affected
-from brokerlab.gdpconfig.proposal.listing import scope, set_value
+from brokerlab.gdpconfig.proposal.listing import set_value
 from brokerlab.gdpconfig.proposal.words import ranked
 from brokerlab.report.content import Column, Link, Num, Row, Table
 from brokerlab.report.proposal_review import sentences as say
@@ -40,11 +40,11 @@ def agenda(study: Study, folder: Path) -> Table:
                 "none" if rail is None else f"{rail:g}" for rail in (change.minimum, change.maximum)
             )
             cells: dict[str, Num | Link | str | None] = {
-                "proposal": item.label,
-                "key": f"{change.key} ({scope(change)})",
+                "key": f"{item.label}. {change.key}",
                 "old": set_value(change.old),
                 "new": set_value(change.new),
                 "unit": change.unit or "1",
+                "vo": change.vo or "all",
                 "rails": f"{low} to {high}",
                 "proof": "" if n else proof(item, folder),
                 **({"drift": "" if n else say.drift_words(item)} if study.asked else {}),
@@ -55,7 +55,7 @@ def agenda(study: Study, folder: Path) -> Table:
         name="agenda",
         caption="What is proposed, and which report proves it",
         columns=columns(
-            proposal="No.", key="Key", old="Now", new="Proposed", unit="Unit", rails="Guard rails", proof="Proof", **asked
+            key="Key", old="Now", new="Proposed", unit="Unit", vo="VO", rails="Guard rails", proof="Proof", **asked
         ),
         rows=tuple(rows),
     )  # fmt: skip
@@ -139,19 +139,19 @@ def people(items: Sequence[Item]) -> Table | None:
     return Table(
         name="people",
         caption="Who gains and who loses, as the documents say",
-        columns=columns(proposal="No.", side="Gains or loses", who="Who", how="By how much"),
+        columns=columns(who="Who", side="Gains or loses", proposal="By", how="By how much"),
         rows=tuple(rows),
     )
 
 
 def _people(label: str, word: str, side: Sequence[Affected]) -> list[Row]:
     rows = [
-        Row(cells={"proposal": label, "side": word, "who": one.who, "how": thin(one.how)})
+        Row(cells={"who": one.who, "side": word, "proposal": f"{label}.", "how": thin(one.how)})
         for one in side[:PEOPLE]
     ]
     if len(side) > PEOPLE:
         rest = f"and {len(side) - PEOPLE} more, in the document"
-        rows.append(Row(cells={"proposal": label, "side": word, "who": rest, "how": ""}))
+        rows.append(Row(cells={"who": rest, "side": word, "proposal": f"{label}.", "how": ""}))
     return rows
 
 
@@ -185,8 +185,8 @@ def drift(study: Study) -> Table | None:
     rows = [
         Row(
             cells={
-                "proposal": item.label or "–",
-                "keys": ", ".join(change.key for change in item.changes),
+                "keys": (f"{item.label}. " if item.label else "")
+                + ", ".join(change.key for change in item.changes),
                 "answer": say.drift_words(item),
                 "sentence": thin(item.drift.sentence),
             },
@@ -198,7 +198,7 @@ def drift(study: Study) -> Table | None:
     return Table(
         name="drift",
         caption=f"Do they still hold on {study.later}?",
-        columns=columns(proposal="No.", keys="Keys", answer="Answer", sentence="What was found"),
+        columns=columns(keys="Keys", answer="Answer", sentence="What was found"),
         rows=tuple(rows),
     )
 

@@ -147,7 +147,7 @@ def test_applied_kept_outdated_and_broken_are_told(root: Path) -> None:
     assert [len(group) for group in (found.decide, found.kept, found.applied, found.outdated)] == [1, 1, 1, 1]  # fmt: skip
     assert len(found.inputs.broken) == 2
     results, html, _ = shown(found, root)
-    assert "Not on the agenda: 1 kept as it is, 1 applied already, 1 made for another configuration and 2 no sound proposal." in html  # fmt: skip
+    assert "Not on the agenda: 1 kept as it is, 1 applied already, 1 made for another configuration and 2 in files that are no sound proposal." in html  # fmt: skip
     assert "made for 85 (update), found 90 from an entry" in html
     assert "is no proper JSON" in html
     assert "the run that wrote it failed afterwards" in html
