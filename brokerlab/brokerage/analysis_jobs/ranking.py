@@ -88,7 +88,7 @@ def planned(
     frame = asked(frame, "hospital", pl.col("q_hospital") & (_left(~pl.col("q_hospital"))))
     if rules.cap_rt_effective:
         frame = asked(frame, "cap_rt", over_cap(rules))
-    frame = _overloaded(frame, settings, asked)
+    frame = _overloaded(frame, settings, asked).cache()
     places = _places(frame, rules=rules, settings=settings)
     shared = [*survivors.collect_schema().names(), "check", "overloaded", "no_running"]
     own = places.select("t", "p_id", pl.exclude("t", "p_id", *shared))
@@ -171,7 +171,7 @@ def _all_marked() -> pl.Expr:
 
 def _final(frame: pl.LazyFrame, rules: AnalysisRules, asked: Remove) -> pl.LazyFrame:
     """Make the final list (7)."""
-    frame = asked(frame, "badsite", pl.col("marked") & ~pl.col("t_preassigned"))
+    frame = asked(frame, "badsite", pl.col("marked") & ~pl.col("t_preassigned")).cache()
     used = pl.col("x_used") & pl.lit(value=rules.used_sites_first)
     order = (
         frame.filter(pl.col("check").is_null())
@@ -193,7 +193,7 @@ def _final(frame: pl.LazyFrame, rules: AnalysisRules, asked: Remove) -> pl.LazyF
     frame = asked(frame, "below_min_weight", (least > 0) & (pl.col("weight") < least))
     known = pl.col("t_files_known") & ~pl.col("t_distributed")
     missing = pl.col("q_local_only") & known & ~pl.col("x_whole")
-    frame = asked(frame, "fileunavailable", missing)
+    frame = asked(frame, "fileunavailable", missing).cache()
     passed = pl.col("check").is_null()
     ranks = (
         frame.filter(passed)

@@ -217,13 +217,13 @@ def _counted(tasks: pl.LazyFrame, state: Tables, ids: Ids) -> LazySide:
 
 def _by_resource_type(tasks: pl.LazyFrame, state: Tables, ids: Ids) -> tuple[LazySide, LazySide]:
     """Return the jobs of the task's resource types at a parent (6.4): by its own type, and by the listed types."""
-    stats = counts.by_resource_type(state)
+    stats = counts.by_resource_type(state).cache()
     own = tasks.select(
         "t_slots", "snapshot", tag="t_queue_name", resource_type="t_resource_type"
     ).unique()
     by_type = _rt_rows(stats, own, ["snapshot", "resource_type"], ["t_slots", "parent"])
     by_type = by_type.rename({name: name.replace("x_rt", "x_rt_own") for name in RT})
-    listed = of_tasks(state["task_resource_types"], tasks, "computingsite").unique()
+    listed = of_tasks(state["task_resource_types"], tasks, "computingsite").unique().cache()
     several = listed.join(tasks.select("t", "snapshot", tag="t_queue_name"), on="t")
     by_list = _rt_rows(stats, several, ["snapshot", "parent", "resource_type"], ["t", "parent"])
     places = listed.select("t", "parent").unique()

@@ -77,7 +77,9 @@ def ranked(
         other counts.
     """
     asked = _asked(off or {})
-    frame = survivors.with_columns(_to_move(rules, settings))
+    frame = survivors
+    for step in _to_move(rules, settings):
+        frame = frame.with_columns(**step)
     frame = frame.with_columns(
         check=pl.when(pl.col("moves_too_much") & asked("input_to_move"))
         .then(pl.lit("input_to_move", dtype=names))
@@ -101,8 +103,8 @@ def _asked(off: Mapping[str, pl.Expr]) -> Asked:
     return lambda name: ~off[name] if name in off else pl.lit(value=True)
 
 
-def _to_move(rules: ProductionRules, settings: JobSettings) -> pl.Expr:
-    """Tell which queues would have to move too much input (6.1)."""
+def _to_move(rules: ProductionRules, settings: JobSettings) -> list[dict[str, pl.Expr]]:
+    """Tell in steps which queues would have to move too much input (6.1)."""
     applies = (
         ~pl.col("t_single")
         & (pl.col("t_total") > 0)
@@ -125,11 +127,22 @@ def _to_move(rules: ProductionRules, settings: JobSettings) -> pl.Expr:
     never = exceeds(pl.min_horizontal(size, size_tape), most_mb) | exceeds(
         pl.min_horizontal(number, number_tape), most_files
     )
-    from_tape = ~never & (exceeds(size, most_mb) | exceeds(number, most_files))
-    good = ~never & ~from_tape
-    any_good, any_tape = good.any().over("t"), from_tape.any().over("t")
-    kept = pl.when(any_good).then(good).when(any_tape).then(from_tape).otherwise(statement=True)
-    return (applies & ~kept).alias("moves_too_much")
+    here = ~(exceeds(size, most_mb) | exceeds(number, most_files))
+    good = ~pl.col("io_never") & pl.col("io_here")
+    from_tape = ~pl.col("io_never") & ~pl.col("io_here")
+    kept = (
+        pl.when("io_any_good").then("io_good").when("io_any_tape").then("io_tape")
+        .otherwise(statement=True)
+    )  # fmt: skip
+    return [
+        {"io_never": never, "io_here": here},
+        {"io_good": good, "io_tape": from_tape},
+        {
+            "io_any_good": pl.col("io_good").any().over("t"),
+            "io_any_tape": pl.col("io_tape").any().over("t"),
+        },
+        {"moves_too_much": applies & ~kept},
+    ]
 
 
 def _limits(rules: ProductionRules) -> dict[str, pl.Expr]:
@@ -206,6 +219,7 @@ def _too_light(asked: Asked) -> pl.Expr:
 
 def _single_queue(frame: pl.LazyFrame, names: pl.Enum, asked: Asked) -> pl.LazyFrame:
     """Keep the queue with most running jobs where ``t1weight`` is negative (6.6)."""
+    frame = frame.cache()
     reaches = pl.col("t_nucleus_only") & pl.col("check").is_null()
     rivals = frame.filter(reaches & ~pl.col("bootstrap")).sort(
         "t", "s_running", "q", descending=[False, True, False]
@@ -226,6 +240,7 @@ def _single_queue(frame: pl.LazyFrame, names: pl.Enum, asked: Asked) -> pl.LazyF
 def _best(frame: pl.LazyFrame, names: pl.Enum) -> pl.LazyFrame:
     """Rank what is left: weight 0 first, then the largest; beyond the best ten the reason is ``rank``."""
     jumbo = pl.col("t_jumbo") & pl.col("q_jumbo")
+    frame = frame.cache()
     frame = frame.with_columns(jumbo=jumbo & pl.col("check").is_null())
     frame = frame.with_columns(order=pl.when("bootstrap").then(0.0).otherwise("weight"))
     order = (
