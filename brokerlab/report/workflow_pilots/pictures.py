@@ -1,0 +1,184 @@
+"""The charts of the workflow-pilots report: their frames, and titles that say what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+
+from brokerlab.charts import workflows as charts
+from brokerlab.report.content import Picture
+from brokerlab.report.format import number
+from brokerlab.report.replays import pictures as shared
+from brokerlab.report.replays.pictures import Drawn
+from brokerlab.report.wording import percent, thin
+from brokerlab.report.workflow_pilots import sentences as say
+from brokerlab.report.workflow_pilots.examples import bars
+from brokerlab.report.workflow_pilots.study import NOTES, PAPER, Study
+
+HOUR = 3600.0
+SHORTEST_H = 0.001
+"""Turnarounds are drawn as at least this long [h]: the axis is logarithmic."""
+ROLES = {NOTES: "notes", PAPER: "paper"}
+
+
+def draw(study: Study, folder: Path) -> dict[str, Picture]:
+    """Draw every chart that the study has numbers for, and save it.
+
+    Args:
+        study: The study.
+        folder: Where the charts go.
+
+    Returns:
+        Pictures by chart; `turnarounds_<n>` is that of the n-th machine, from 1.
+    """
+    spread: dict[str, Callable[[Study], Drawn | None]] = {
+        f"turnarounds_{place}": partial(turnarounds, system=name)
+        for place, name in enumerate(study.inputs.systems, 1)
+    }
+    drawers = {"where": where, "rules": rules, "waits": waits, "gantt": gantt, **spread}
+    return shared.draw(study, drawers, folder)
+
+
+def where(study: Study) -> Drawn | None:
+    """Draw where grouping wins, for both rule sets."""
+    if study.ratios.is_empty():
+        return None
+    order = [name for _, name in study.places]
+    cells = study.ratios.with_columns(
+        words=pl.Series([f"×{number(r, 2 if r < 10 else 0)}" for r in study.ratios["ratio"]]),
+        more=pl.Series([_mode(row) for row in study.ratios.iter_rows(named=True)]),
+        place=pl.col("workflow").replace_strict({n: i for i, n in reversed(list(enumerate(order)))}, return_dtype=pl.Int64),
+        machine=pl.col("system").replace_strict({n: i for i, n in enumerate(study.inputs.systems)}, return_dtype=pl.Int64),
+    ).sort(pl.col("rules") == "notes", "place", "machine")  # fmt: skip
+    shown = cells.with_columns(rules=pl.format("rules of the {}", "rules"))
+    paper = cells.filter(pl.col("rules") == "paper")
+    best, worst = paper["ratio"].min(), paper["ratio"].max()
+    finding = thin(
+        f"By the paper's rules grouping takes {number(best, 2)} to {number(worst, 2)} of the time of the better simple way, "  # type: ignore[arg-type]
+        f"by the notes' up to {number(cells['ratio'].max(), 1)}"  # type: ignore[arg-type]
+    )
+    said = f"{say.sample(study)}. Turnaround over that of one job or one job per task, whichever is shorter; blue: sooner."
+    return charts.where_chart(shown, finding=finding, sample=said), finding
+
+
+def _mode(row: dict[str, float]) -> str:
+    """Say how most runs of a place went."""
+    if row["one_job"] >= 0.5:
+        return f"one job {percent(row['one_job']).split('.')[0]} %"
+    if row["task_by_task"] >= 0.5:
+        return f"single {percent(row['task_by_task']).split('.')[0]} %"
+    return "pilots"
+
+
+def turnarounds(study: Study, system: str) -> Drawn | None:
+    """Draw how turnarounds are spread over the instants of a machine."""
+    runs = study.runs.filter(pl.col("system") == system)
+    if runs.is_empty():
+        return None
+    hours = (pl.col("turnaround") / HOUR).clip(SHORTEST_H)
+    spread = runs.group_by("workflow", "strategy").agg(
+        *(hours.quantile(q / 100, "linear").alias(f"p{q}") for q in (10, 25, 50, 75, 90)),
+        dedicated_h=(pl.col("dedicated").first() / HOUR).clip(SHORTEST_H),
+    )
+    names = list(study.inputs.workflows)
+    order = study.comparison.plan.strategies
+    spread = spread.with_columns(
+        flow=pl.col("workflow").replace_strict({n: i for i, n in enumerate(names)}, return_dtype=pl.Int64),
+        place=pl.col("strategy").replace_strict({n: i for i, n in enumerate(order)}, return_dtype=pl.Int64),
+        role=pl.col("strategy").replace_strict(ROLES, default="other"),
+    ).sort("flow", "place")  # fmt: skip
+    middle = spread.group_by("strategy").agg(pl.col("p50").log().mean().exp()).sort("p50", "strategy")  # fmt: skip
+    first, last = middle.row(0), middle.row(-1)
+    finding = thin(
+        f"{system}: {say.name_of(first[0])} has the shortest median turnarounds, {say.name_of(last[0])} the longest, "
+        f"{number(last[1] / first[1], 1)} times as long"
+    )
+    shown = spread.with_columns(strategy=pl.col("strategy").replace(dict(say.NAMES)))
+    said = (
+        f"n = {study.n_times} instants per line. Bar: middle half with median; line: 10 to 90 %. Grey: rules of the notes, "
+        "blue: of the paper. Dashed: run time on a machine of its own."
+    )
+    return charts.turnarounds_chart(shown, finding=finding, sample=said), finding
+
+
+def rules(study: Study) -> Drawn | None:
+    """Draw what the rules of the notes do against those of the paper, place by place."""
+    found = _rule_ratios(study)
+    if found.is_empty():
+        return None
+    worst = found.row(0, named=True)
+    longer = found.filter(pl.col("lo") > 1).height
+    finding = thin(
+        f"The notes' rules take longer at {longer} of {found.height} places, most at {worst['place']}: "
+        f"{number(worst['ratio'], 1)} times"
+    )
+    said = f"{say.sample(study)}. Geometric mean ratio at the same instants, 95 % intervals; dashed: no difference."
+    return charts.rules_chart(found, finding=finding, sample=said), finding
+
+
+def _rule_ratios(study: Study) -> pl.DataFrame:
+    """Return the ratio of turnarounds, notes over paper, by place."""
+    from brokerlab.report.workflow_pilots.study import ratios_to
+
+    both = study.runs.filter(pl.col("strategy").is_in([NOTES, PAPER]))
+    found = ratios_to(both, PAPER, ("system", "workflow"), study.dice)
+    return found.select(
+        "ratio", "lo", "hi", place=pl.format("{}, {}", "workflow", "system")
+    ).sort("ratio", "place", descending=[True, False])  # fmt: skip
+
+
+def waits(study: Study) -> Drawn | None:
+    """Draw the estimated wait against the run time asked for."""
+    if study.waits.is_empty():
+        return None
+    shown = study.waits.select(
+        panel="system",
+        size=pl.col("size"),
+        run_h=pl.col("run_s") / HOUR,
+        **{name: pl.col(name) / HOUR for name in ("p25", "p50", "p75")},
+    )
+    sizes = {"1 host": "1 host"} | {w: w for w in ("a tenth", "half", "all")}
+    shown = shown.with_columns(size=pl.col("size").str.replace(r" \(\d+\)$", "").replace(sizes))
+    hour = study.waits.filter(pl.col("run_s") == HOUR)
+    one, every = (hour.filter(pl.col("hosts") == edge(pl.col("hosts")).over("system"))["p50"].median() for edge in (pl.Expr.min, pl.Expr.max))  # fmt: skip
+    finding = thin(
+        f"Waits depend on hosts more than on run time: an hour on 1 host waits {number(_hours(one), 1)} h, "
+        f"on all {number(_hours(every), 1)} h"
+    )
+    said = f"Estimates at {study.n_times} instants per queue: median and middle half. Dashed: wait equals run time."
+    return charts.waits_chart(shown, finding=finding, sample=said), finding
+
+
+def _hours(seconds: object) -> float:
+    return float(seconds or 0.0) / HOUR  # type: ignore[arg-type]
+
+
+def gantt(study: Study) -> Drawn | None:
+    """Draw one instant, every strategy."""
+    found = study.example
+    if found is None:
+        return None
+    parts = [
+        bars(done).select(
+            "line",
+            "phase",
+            strategy=pl.lit(say.name_of(name)),
+            begin_h=pl.col("begin_s") / HOUR,
+            end_h=pl.col("end_s") / HOUR,
+            end_all_h=pl.lit(done.metrics["turnaround"] / HOUR),
+        )
+        for name, done in sorted(
+            found.runs.items(), key=lambda kv: (kv[1].metrics["turnaround"], kv[0])
+        )
+    ]
+    finding = thin(
+        f"One instant: {found.workflow} at {found.system}, strategies from the first to end to the last"
+    )
+    said = (
+        "A line per pilot, or per level of single tasks (from the first submission to the last end). Upright line: the "
+        "workflow is done."
+    )
+    return charts.gantt_chart(pl.concat(parts), finding=finding, sample=said), finding

@@ -1,0 +1,221 @@
+"""What the workflow-pilots report says, from what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from brokerlab.report.content import Verdict
+from brokerlab.report.format import measured, number
+from brokerlab.report.wording import listed, percent, thin
+from brokerlab.report.workflow_pilots.study import (
+    NOTES,
+    ONE_JOB,
+    PAPER,
+    PER_TASK,
+    Study,
+)
+
+NAMES: Mapping[str, str] = {
+    NOTES: "grouped, notes",
+    PAPER: "grouped, paper",
+    "pilot_levels:paper_serial": "grouped, paper, no overlap",
+    "pilot_levels:paper_idle": "grouped, paper, idle cancelled",
+    "pilot_levels:peer": "grouped, peer",
+    ONE_JOB: "one job",
+    "one_job_best": "one job, best width",
+    PER_TASK: "one job per task",
+    "level": "one job per level",
+    "level_overlap": "job per level, overlapping",
+    "best_partition": "best partition (hindsight)",
+}
+"""How pages name the strategies."""
+
+
+def name_of(strategy: str) -> str:
+    """Return how the page names a strategy."""
+    return NAMES.get(strategy, strategy)
+
+
+def times(row: Mapping[str, Any] | None) -> str:
+    """Write a ratio with its interval.
+
+    Example:
+        >>> times({"ratio": 1.52, "lo": 1.31, "hi": 1.76})
+        '1.52 (1.31 to 1.76)'
+    """
+    if row is None:
+        return "an unknown number of"
+    places = 2 if row["ratio"] < 20 else 0
+    return measured(row["ratio"], row["lo"], row["hi"], places)
+
+
+def ratio_of(frame: pl.DataFrame, strategy: str, reference: str) -> dict[str, Any] | None:
+    """Return the row of a strategy held against another; None where there is none."""
+    found = frame.filter(pl.col("strategy") == strategy, pl.col("reference") == reference)
+    return found.row(0, named=True) if found.height else None
+
+
+def sample(study: Study) -> str:
+    """Say how much was run."""
+    inputs = study.inputs
+    return thin(
+        f"{_count(len(inputs.systems), 'queue')}, {_count(len(inputs.workflows), 'workflow')}, "
+        f"{study.n_times} instants each: n = {study.runs.height:,} runs"
+    )
+
+
+def verdict(study: Study) -> Verdict:
+    """Answer the question of the page."""
+    return Verdict(
+        kind="finding",
+        sentence=f"{strategies(study).sentence} {rules(study).sentence}",
+    )
+
+
+def strategies(study: Study) -> Verdict:
+    """Say what grouping does against one job and one job per task."""
+    job = ratio_of(study.against, PAPER, ONE_JOB)
+    task = ratio_of(study.against, PAPER, PER_TASK)
+    wins = _wins(study, "paper")
+    return Verdict(
+        kind="finding",
+        subject="strategies",
+        sentence=thin(
+            f"Grouping levels by the paper's rules takes {times(job)} of the time of one job for the whole workflow and "
+            f"{times(task)} of that of one job per task (geometric means of turnarounds at the same instants, "
+            f"95 % intervals); against the better of the two it ends sooner at {wins['sooner']}, later at {wins['later']} "
+            f"and cannot be told apart at {wins['same']} of {len(study.places)} places."
+        ),
+    )
+
+
+def rules(study: Study) -> Verdict:
+    """Say what the difference between the two rule sets does."""
+    row = ratio_of(study.overall, NOTES, PAPER)
+    modes = study.ratios.group_by("rules").agg(pl.col("one_job", "task_by_task").mean())
+    seen = {name: (job, task) for name, job, task in modes.rows()}
+    notes, paper = seen.get("notes", (0.0, 0.0)), seen.get("paper", (0.0, 0.0))
+    return Verdict(
+        kind="finding",
+        subject="rules",
+        sentence=thin(
+            f"With the rule of the notes, taken literally (rules=notes, the default), a workflow takes {times(row)} times as "
+            f"long as with the paper's (rules=paper): the notes send one job in {percent(notes[0])} and go task by task from "
+            f"the start in {percent(notes[1])} of the runs, the paper in {percent(paper[0])} and {percent(paper[1])}."
+        ),
+    )
+
+
+def waits(study: Study) -> Verdict:
+    """Say how waits depend on what is asked for."""
+    parts = []
+    for system in study.inputs.systems:
+        rows = study.waits.filter(pl.col("system") == system, pl.col("run_s") == 3600).sort("hosts")
+        if rows.height:
+            small, large = rows["p75"][0] / 3600, rows["p75"][-1] / 3600
+            parts.append(f"{system}: {number(small, 1)} h for 1 host, {number(large, 1)} h for all")
+    return Verdict(
+        kind="finding",
+        subject="waits",
+        sentence=thin(
+            f"A request of one hour waits at most so long in three of four instants: {'; '.join(parts)}. Grouping pays where "
+            "waits grow slower than run times; where they jump with the number of hosts, one wide job is the worst choice."
+        ),
+    )
+
+
+def example(study: Study) -> Verdict | None:
+    """Say what the example shows."""
+    found = study.example
+    if found is None:
+        return None
+    ends = {name: done.metrics["turnaround"] / 3600 for name, done in found.runs.items()}
+    order = sorted(ends, key=lambda name: (ends[name], name))
+    return Verdict(
+        kind="finding",
+        subject="one instant",
+        sentence=thin(
+            f"{found.workflow} at {found.system}, submitted {number(found.submit_time / 86400, 1)} days into the log, ends "
+            f"first with {name_of(order[0])} ({number(ends[order[0]], 1)} h) and last with {name_of(order[-1])} "
+            f"({number(ends[order[-1]], 1)} h). One instant proves nothing; it shows what the strategies do."
+        ),
+    )
+
+
+def published(study: Study) -> Verdict:
+    """Say how many of the published shapes are seen here."""
+    named = {
+        outcome: part["check"].to_list()
+        for (outcome,), part in study.published.group_by("outcome", maintain_order=True)
+    }
+    said = [f"{listed(named[o])} {w}" for o, w in (("holds", "hold"), ("fails", "do not hold"), ("not tested", "cannot be tested")) if o in named]  # fmt: skip
+    return Verdict(
+        kind="finding",
+        subject="published results",
+        sentence=f"Of the shapes of the published results, {'; '.join(said)} on these logs.",
+    )
+
+
+def _wins(study: Study, rules: str) -> dict[str, int]:
+    rows = study.ratios.filter(pl.col("rules") == rules)
+    sooner = rows.filter(pl.col("hi") < 1).height
+    later = rows.filter(pl.col("lo") > 1).height
+    return {"sooner": sooner, "later": later, "same": rows.height - sooner - later}
+
+
+def degenerate(study: Study) -> str:
+    """Say where grouping is no grouping."""
+    rows = study.ratios.filter(pl.col("rules") == "paper")
+    often = rows.filter(pl.col("one_job") > 0.5)
+    alone = rows.filter(pl.col("task_by_task") > 0.5)
+    said = [
+        f"one job in most runs at {often.height} of {rows.height} places ({_places(often)})" if often.height else "one job in most runs nowhere",
+        f"task by task from the start in most runs at {alone.height} ({_places(alone)})" if alone.height else "task by task from the start in most runs nowhere",
+    ]  # fmt: skip
+    return thin(f"By the paper's rules grouping degenerates to {listed(said)}.")
+
+
+def _places(rows: pl.DataFrame, most: int = 4) -> str:
+    names = [f"{workflow} at {system}" for workflow, system in rows.select("workflow", "system").rows()]  # fmt: skip
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def certainty(study: Study) -> str:
+    """Say what the intervals are made of."""
+    return thin(
+        f"All strategies start from the same {study.n_times} states of each queue, drawn at random over the log less a tenth "
+        "at either end (runs started in the last days see a queue that drains). Intervals draw instants again, not workflows "
+        "or machines: they say what other days of these machines would have given, not what other machines would."
+    )
+
+
+def cannot_tell(study: Study) -> tuple[str, ...]:
+    """Collect what cannot be told, from what was found."""
+    inputs, told = study.inputs, list(study.inputs.caveats)
+    for label, why in study.comparison.missing.items():
+        told.append(f"Runs are missing: {label}, {why}. Run it again with the same store to fill them in.")  # fmt: skip
+    without = study.comparison.runs.filter(pl.col("problem").is_not_null())
+    for (why,), part in without.group_by("problem", maintain_order=True):
+        told.append(f"{part.height} runs were not possible: {why}.")
+    if any(system.policy == "easy" for system in inputs.systems.values()):
+        told.append(
+            "Under EASY the estimated start is no bound: jobs that come later may pass and delay every job but the first in "
+            "line. The strategies decide by such estimates, as they would at a real site."
+        )
+    told.append(
+        "Run times of tasks are known to the scheduler here, and are those of the machine where the workflow was recorded: "
+        "estimates as poor as users' requests would make more pilots expire. Data transfers between tasks cost nothing."
+    )
+    told.append(
+        "The other users do not react: nobody submits less when the queue is long, and the priority of the workflow's owner "
+        "does not fall with use, as fair share would have it."
+    )
+    return tuple(thin(sentence) for sentence in told)
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n} {word}{'' if n == 1 else 's'}"

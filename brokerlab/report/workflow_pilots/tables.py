@@ -1,0 +1,263 @@
+"""The tables of the workflow-pilots report."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from brokerlab.report.content import Column, Num, Row, Table
+from brokerlab.report.format import number
+from brokerlab.report.wording import percent
+from brokerlab.report.workflow_pilots.sentences import name_of, times
+from brokerlab.report.workflow_pilots.study import PAPER, Study, ratios_to
+
+INTERVALS = "In brackets: 95 % intervals from resampling instants."
+HOUR = 3600.0
+
+
+def by_strategy(study: Study) -> Table:
+    """Lay out, for every strategy, its turnaround and what it costs."""
+    runs = study.runs
+    grouped = runs.group_by("strategy").agg(
+        turnaround=pl.col("turnaround").mean() / HOUR,
+        median=pl.col("turnaround").median() / HOUR,
+        wait=pl.col("wait_seen").mean() / HOUR,
+        jobs=pl.col("jobs_submitted").mean(),
+        expired=pl.col("expirations").mean(),
+        waste=pl.col("wasted").sum() / pl.col("useful").sum(),
+        occupied=pl.col("occupied").sum(),
+    )
+    ratios = {row["strategy"]: row for row in study.overall.iter_rows(named=True)}
+    rows = [
+        Row(
+            cells={
+                "strategy": name_of(row["strategy"]),
+                "ratio": "1" if row["strategy"] == PAPER else times(ratios.get(row["strategy"])),
+                "turnaround": Num(value=row["turnaround"], decimals=1),
+                "median": Num(value=row["median"], decimals=1),
+                "wait": Num(value=row["wait"], decimals=1),
+                "jobs": Num(value=row["jobs"], decimals=1),
+                "expired": Num(value=row["expired"], decimals=2),
+                "waste": Num(value=100 * row["waste"], decimals=0),
+            },
+            note="reference" if row["strategy"] == PAPER else "",
+        )
+        for row in grouped.sort("median", "strategy").iter_rows(named=True)
+    ]
+    return Table(
+        name="strategies",
+        caption="Strategies, all queues and workflows together",
+        columns=(
+            Column(key="strategy", label="Strategy"),
+            Column(key="ratio", label="Turnaround over grouped, paper", unit="ratio"),
+            Column(key="median", label="Median turnaround", unit="h"),
+            Column(key="turnaround", label="Mean", unit="h"),
+            Column(key="wait", label="Mean wait seen", unit="h"),
+            Column(key="jobs", label="Jobs", unit="per run"),
+            Column(key="expired", label="Expired", unit="per run"),
+            Column(key="waste", label="Idle or lost", unit="% of useful host time"),
+        ),
+        rows=tuple(rows),
+        footnote=f"{INTERVALS} Wait seen: turnaround less the run time on a machine of its own. Ratios are geometric means.",
+    )
+
+
+def by_place(study: Study) -> Table:
+    """Lay out grouping against the better of one job and one job per task, place by place."""
+    worst = max([1.0, *study.ratios.filter(pl.col("rules") == "paper")["ratio"]])
+    rows = []
+    for system, workflow in study.places:
+        found = {
+            row["rules"]: row
+            for row in study.ratios.filter(
+                pl.col("system") == system, pl.col("workflow") == workflow
+            ).iter_rows(named=True)
+        }
+        if not found:
+            continue
+        paper, notes = found.get("paper"), found.get("notes")
+        cells: dict[str, Num | str | None] = {
+            "place": f"{workflow}, {system}",
+            "best": name_of(next(iter(found.values()))["against"]),
+        }
+        for name, row in (("paper", paper), ("notes", notes)):
+            cells[name] = times(row)
+            cells[f"{name}_modes"] = (
+                f"{percent(row['one_job'])} / {percent(row['task_by_task'])}" if row else None
+            )
+        note = "worst for grouping" if paper and paper["ratio"] == worst > 1 else ""
+        rows.append(Row(cells=cells, note=note))
+    return Table(
+        name="places",
+        caption="Turnaround of grouping over that of the better simple way",
+        columns=(
+            Column(key="place", label="Workflow, queue"),
+            Column(key="best", label="Better simple way"),
+            Column(key="paper", label="Paper", unit="ratio"),
+            Column(key="paper_modes", label="One job / task by task"),
+            Column(key="notes", label="Notes", unit="ratio"),
+            Column(key="notes_modes", label="One job / task by task"),
+        ),
+        rows=tuple(rows),
+        footnote=f"{INTERVALS} Below 1: grouping ends sooner. The shares are of the runs that became a single job, and of "
+        "those that went task by task from the start; the others had pilots.",
+    )
+
+
+def rules(study: Study) -> Table:
+    """Lay out how runs of grouping went, by rule set."""
+    grouped = study.runs.filter(pl.col("strategy").str.starts_with("pilot_levels"))
+    shapes = ("one job", "pilots", "pilots, then task by task", "task by task")
+    counts = {(s, h): n for s, h, n in grouped.group_by("strategy", "shape").len().rows()}
+    totals = dict(grouped.group_by("strategy").len().rows())
+    stats = {
+        row["strategy"]: row
+        for row in grouped.group_by("strategy")
+        .agg(pl.col("expirations", "jobs_cancelled").mean(), pl.col("turnaround").mean() / HOUR)
+        .iter_rows(named=True)
+    }
+    rows = [
+        Row(
+            cells={
+                "rules": name_of(name),
+                **{s: Num(value=100 * counts.get((name, s), 0) / n, decimals=0) for s in shapes},
+                "expired": Num(value=stats[name]["expirations"], decimals=2),
+                "turnaround": Num(value=stats[name]["turnaround"], decimals=1),
+            }
+        )
+        for name, n in sorted(totals.items())
+    ]
+    return Table(
+        name="rules",
+        caption="How runs of grouping went",
+        columns=(
+            Column(key="rules", label="Rules"),
+            *(Column(key=s, label=s.capitalize(), unit="% of runs") for s in shapes),
+            Column(key="expired", label="Expired pilots", unit="per run"),
+            Column(key="turnaround", label="Mean turnaround", unit="h"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def machines(study: Study) -> Table:
+    """Lay out the queues."""
+    rows = []
+    for name, system in study.inputs.systems.items():
+        ratio = ratios_to(study.runs.filter(pl.col("system") == name), PAPER, (), study.dice)
+        notes = ratio.filter(pl.col("strategy") == "pilot_levels:notes").to_dicts()
+        rows.append(
+            Row(
+                cells={
+                    "system": name,
+                    "hosts": Num(value=system.hosts, decimals=0),
+                    "jobs": Num(value=system.background.height, decimals=0),
+                    "days": Num(value=(system.span[1] - system.span[0]) / 86400, decimals=0),
+                    "load": Num(value=system.load, decimals=2),
+                    "asked": Num(value=system.requested_load / system.load if system.load else None, decimals=1),
+                    "notes": times(notes[0]) if notes else None,
+                }
+            )
+        )  # fmt: skip
+    return Table(
+        name="machines",
+        caption="The queues",
+        columns=(
+            Column(key="system", label="Queue"),
+            Column(key="hosts", label="Hosts"),
+            Column(key="jobs", label="Background jobs"),
+            Column(key="days", label="Length", unit="d"),
+            Column(key="load", label="Load"),
+            Column(key="asked", label="Asked over used host time", unit="ratio"),
+            Column(key="notes", label="Turnaround, notes over paper", unit="ratio"),
+        ),
+        rows=tuple(rows),
+        footnote=INTERVALS,
+    )
+
+
+def workflows(study: Study) -> Table:
+    """Lay out the workflows."""
+    rows = [
+        Row(
+            cells={
+                "workflow": name,
+                "tasks": Num(value=len(dag), decimals=0),
+                "levels": Num(value=len(dag.levels), decimals=0),
+                "width": Num(value=max(dag.widths), decimals=0),
+                "work": Num(value=dag.work / HOUR, decimals=1),
+                "path": Num(value=dag.longest_path / HOUR, decimals=2),
+            }
+        )
+        for name, dag in study.inputs.workflows.items()
+    ]
+    return Table(
+        name="workflows",
+        caption="The workflows",
+        columns=(
+            Column(key="workflow", label="Workflow"),
+            Column(key="tasks", label="Tasks"),
+            Column(key="levels", label="Levels"),
+            Column(key="width", label="Widest level", unit="hosts"),
+            Column(key="work", label="Work", unit="host h"),
+            Column(key="path", label="Longest path", unit="h"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def example(study: Study) -> Table | None:
+    """Lay out the example, strategy by strategy."""
+    if study.example is None:
+        return None
+    runs = sorted(study.example.runs.items(), key=lambda kv: (kv[1].metrics["turnaround"], kv[0]))
+    rows = [
+        Row(
+            cells={
+                "strategy": name_of(name),
+                "turnaround": Num(value=done.metrics["turnaround"] / HOUR, decimals=2),
+                "jobs": Num(value=done.metrics["jobs_submitted"], decimals=0),
+                "went": done.shape,
+                "expired": Num(value=done.metrics["expirations"], decimals=0),
+                "waste": Num(value=done.metrics["wasted"] / HOUR, decimals=1),
+            }
+        )
+        for name, done in runs
+    ]
+    return Table(
+        name="example",
+        caption="The same instant, strategy by strategy",
+        columns=(
+            Column(key="strategy", label="Strategy"),
+            Column(key="turnaround", label="Turnaround", unit="h"),
+            Column(key="jobs", label="Jobs"),
+            Column(key="went", label="How it went"),
+            Column(key="expired", label="Expired pilots"),
+            Column(key="waste", label="Idle or lost", unit="host h"),
+        ),
+        rows=tuple(rows),
+        footnote=f"Useful: {number(study.inputs.workflows[study.example.workflow].work / HOUR, 1)} host h in every case.",
+    )
+
+
+def published(study: Study) -> Table:
+    """Lay out the shapes of the published results."""
+    rows = [
+        Row(
+            cells={key: row[key] for key in ("check", "claim", "found", "outcome")},
+            note={"fails": "does not hold", "not tested": "not tested"}.get(row["outcome"], ""),
+        )
+        for row in study.published.iter_rows(named=True)
+    ]
+    return Table(
+        name="published",
+        caption="Shapes of the published results (chapter 12.3)",
+        columns=(
+            Column(key="check", label="Check"),
+            Column(key="claim", label="Published, or expected"),
+            Column(key="found", label="Found here"),
+            Column(key="outcome", label="Outcome"),
+        ),
+        rows=tuple(rows),
+        footnote="A check that fails is a result. Logs, workflows and weights of the publication are not public: only shapes "
+        "can be compared. Grouping stands for grouping by the paper's rules.",
+    )
