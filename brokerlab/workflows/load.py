@@ -212,7 +212,7 @@ def of_table(
     )
     table = table.with_columns(pl.lit(None).alias(name) for name in PANDA if name not in here)
     table, zero = _in_seconds(table)
-    cores = pl.coalesce(pl.col("cores", "cores_requested").replace(0, None), 1)
+    cores = pl.coalesce(pl.col("cores", "cores_requested").cast(pl.Int64).replace(0, None), 1)
     table = table.select(
         pl.col("job_id").cast(pl.String),
         "user",
@@ -268,10 +268,14 @@ def _check_names(columns: Mapping[str, str], cores_per_host: int) -> None:
 def _in_seconds(table: pl.DataFrame) -> tuple[pl.DataFrame, datetime | None]:
     """Return the times as seconds from the earliest submission, and that instant."""
     times = ("submit", "start", "end")
-    if not table.schema["submit"].is_temporal():
+    kind = table.schema["submit"]
+    if not kind.is_temporal():
         return table.with_columns(pl.col(times).cast(pl.Float64)), None
     zero: Any = table["submit"].min()
-    since = ((pl.col(name) - zero).dt.total_microseconds() / pl.lit(1e6) for name in times)
+    first = pl.lit(zero, dtype=kind)  # null where no row is left
+    since = (
+        (pl.col(name).cast(kind) - first).dt.total_microseconds() / pl.lit(1e6) for name in times
+    )
     return table.with_columns(since), zero
 
 
