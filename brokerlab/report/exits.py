@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from brokerlab import errors
 from brokerlab.report.content import Kind
+from brokerlab.report.kernel import TERMINATED
 
 
 class Exit(NamedTuple):
@@ -33,6 +34,7 @@ EXITS = (
     Exit(CANNOT_BE_CHECKED, "cannot_be_checked", "drift check: the proof of this proposal cannot be repeated on an archive"),
     Exit(CHANGE_PROPOSED, "change_proposed", "report with `--exit-code`: its verdict, or one of its proposals, is to change something"),
     Exit(INTERRUPTED, "interrupted", "stopped by Ctrl-C; nothing is left behind"),
+    Exit(TERMINATED, "terminated", "stopped by SIGTERM, as schedulers do; nothing is left behind"),
 )  # fmt: skip
 """Every exit code of every command."""
 

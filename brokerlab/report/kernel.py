@@ -16,6 +16,8 @@ from brokerlab.report.parameters import RESERVED
 
 KERNEL_START_S = 120
 """Patience for a kernel to answer [s]; a loaded batch node takes longer than papermill's 60 s."""
+TERMINATED = 143
+"""Exit code of a program that was told to end by SIGTERM."""
 SOCKET_PATH_BYTES = 90
 """Longest folder of sockets; a socket's path may have 107 bytes on Linux, 103 elsewhere."""
 
@@ -81,28 +83,32 @@ def _code_of(name: str) -> int:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Make sure that Ctrl-C ends the run.
+    """Make sure that Ctrl-C ends the run, and that a scheduler that takes it back (SIGTERM) leaves nothing either.
 
     asyncio turns the first Ctrl-C into the cancellation of a task, which nbclient takes for the end
     of the cell: the notebook would go on with the next one. Our handler raises, and is remembered in
     case the exception is swallowed on its way.
+
+    Raises:
+        SystemExit: With `TERMINATED`, after SIGTERM.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread gets signals
         return
-    pressed = []
+    seen: list[int] = []
 
-    def stop(*_: object) -> None:
-        pressed.append(True)
+    def stop(number: int, *_: object) -> None:
+        seen.append(number)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, stop)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-        if pressed:
-            raise KeyboardInterrupt
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if seen:
+            raise SystemExit(TERMINATED) if signal.SIGTERM in seen else KeyboardInterrupt
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """One line of JSON about a run, for the program that asked for it."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,21 +55,25 @@ def of_run(run: Run, exit_code: int) -> dict[str, Any]:
 
 def of_refusal(report: str, run_id: str | None, error: BrokerlabError) -> dict[str, Any]:
     """Return the same shape for a run that never began; what there is none of is null or empty."""
-    empty: Mapping[str, Any] = {
-        **dict.fromkeys(("verdict", "folder", "page", "started", "duration_s")),
-        **{name: [] for name in ("verdicts", "outputs", "proposals")},
-        **{name: {} for name in ("digests", "parameters")},
-    }
-    told = {
+    return {
         "report": report,
         "run_id": run_id,
         "state": "refused",
         "reused": False,
+        "verdict": None,
+        "verdicts": [],
         "exit_code": error.exit_code,
         "exit_reason": NAMES[error.exit_code],
+        "folder": None,
+        "page": None,
+        "outputs": [],
+        "proposals": [],
+        "digests": {},
+        "parameters": {},
+        "started": None,
+        "duration_s": None,
         "error": f"{type(error).__name__}: {error}",
     }
-    return {**empty, **told}
 
 
 def _outputs(folder: Path) -> list[str]:

@@ -104,7 +104,7 @@ def test_a_refusal_has_the_same_shape(call, in_process):
     result = call("toy", "-p", "rnak=1", "--json")
     assert result.exit_code == ConfigError.exit_code
     told = json.loads(result.stdout)
-    assert told.keys() == finished.keys()
+    assert list(told) == list(finished)
     assert (told["state"], told["exit_reason"]) == ("refused", "config_error")
     assert "did you mean 'rank'?" in told["error"]
 

@@ -1,5 +1,6 @@
 """Running a report: parameters, files, failures, nothing overwritten, nothing left behind."""
 
+import contextlib
 import json
 import os
 import re
@@ -167,6 +168,15 @@ import os, pathlib, time
 pathlib.Path(marker).write_text(str(os.getpid()))
 time.sleep(60)
 """
+
+
+def test_sigterm_ends_the_run_with_a_code_of_its_own():
+    before = signal.getsignal(signal.SIGTERM)
+    swallowed = contextlib.suppress(KeyboardInterrupt)  # as nbclient does
+    with pytest.raises(SystemExit) as caught, kernel._interruptible(), swallowed:
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert caught.value.code == kernel.TERMINATED == 128 + signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_ctrl_c_stops_the_kernel_and_leaves_nothing(tmp_path):
