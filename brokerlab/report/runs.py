@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from brokerlab import __version__
-from brokerlab.archive.store import open_archive
 from brokerlab.errors import BrokerlabError, ConfigError, ReportError
 from brokerlab.report.content import jsonable
 from brokerlab.report.parameters import RESERVED, Parameter
@@ -89,6 +88,8 @@ def _content(path: Path, only: str) -> str:
     if not path.is_dir():
         return "absent"
     if only == "*":
+        from brokerlab.archive.store import open_archive
+
         with contextlib.suppress(BrokerlabError):
             return open_archive(path).digest
     digest = hashlib.sha256()
