@@ -1,9 +1,10 @@
 """Run every benchmark: ``python -m benchmarks [--jobs N]``."""
 
-from benchmarks import brokerage, classes, scouts, simulation
+from benchmarks import brokerage, classes, scouts, simulation, workflows
 
 if __name__ == "__main__":
     scouts.main()
     classes.main()
     brokerage.main()
     simulation.main()
+    workflows.main()
