@@ -13,7 +13,16 @@ from typer.testing import CliRunner
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.cli import app
 from brokerlab.gdpconfig import Config
-from brokerlab.gdpconfig.proposal import Effect, Evidence, Proposal, Window, dumps, write
+from brokerlab.gdpconfig.proposal import (
+    Effect,
+    Evidence,
+    Proposal,
+    Window,
+    dumps,
+    merge,
+    read_all,
+    write,
+)
 from brokerlab.report.drift import EXIT_CODES
 from brokerlab.scouts import ScoutRules
 
@@ -100,6 +109,32 @@ def test_links_are_asked_about_the_network_weight(folder: Path, tmp_path: Path) 
     result = run(file, "--archive", folder)
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("Holds on 2026-03-03 to ")  # what it was made from is left out
+
+
+def test_a_merged_proposal_holds_if_its_parts_do(folder: Path, tmp_path: Path) -> None:
+    reports = tmp_path / "reports"
+    reports.mkdir()
+    part = proposal(tmp_path)
+    part.rename(reports / "proposal-a.json")
+    other = Proposal.to_change(
+        Config.empty(),
+        {"NQUEUED_SAT_CAP": 200},
+        title="Cap",
+        created_at=NOW,
+        evidence=Evidence("w"),
+    )
+    write(dumps(other), reports / "proposal-b.json")
+    merged = merge(read_all(sorted(reports.iterdir())), created_at=NOW)
+    file = tmp_path / "proposal.json"
+    write(dumps(merged), file)
+    result = run(file, "--archive", folder, "--reports", reports)
+    assert result.exit_code == 9, result.output
+    text = result.stdout
+    assert text.startswith("Cannot be checked: 1 of 2 parts hold. (1) Cap: Cannot be checked: ")
+    assert " (2) More memory: Holds on " in text
+    result = run(file, "--archive", folder, "--reports", tmp_path / "none")
+    assert result.exit_code == 9
+    assert "merged from others, and Cap, More memory do not lie in" in result.stdout
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:

@@ -4,7 +4,14 @@
 later links, ``thresholds`` simulates thresholds on later tasks. Where a proof cannot be repeated on an archive, the answer is that, never that the proposal holds.
 """
 
-from brokerlab.calibrate.drift.answer import WORDS, Drift, NotRepeatableError, Status, refused
+from brokerlab.calibrate.drift.answer import (
+    WORDS,
+    Drift,
+    NotRepeatableError,
+    Status,
+    all_of,
+    refused,
+)
 from brokerlab.calibrate.drift.exchange import exchange_drift, is_of_exchange
 from brokerlab.calibrate.drift.percentiles import drift, is_of_percentiles, question_of
 from brokerlab.calibrate.drift.thresholds import is_of_thresholds, thresholds_drift
@@ -14,6 +21,7 @@ __all__ = [
     "Drift",
     "NotRepeatableError",
     "Status",
+    "all_of",
     "drift",
     "exchange_drift",
     "is_of_exchange",

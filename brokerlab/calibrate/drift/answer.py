@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
@@ -23,6 +23,8 @@ WORDS: Mapping[Status, str] = MappingProxyType(
         "cannot_be_checked": "Cannot be checked",
     }
 )
+WEIGHT: tuple[Status, ...] = ("holds", "cannot_be_checked", "cannot_tell", "does_not_hold")  # fmt: skip
+"""Answers about parts, the last one decides about the whole."""
 SCHEMA = {
     "quantity": pl.String,
     "unit": pl.String,
@@ -83,6 +85,26 @@ def unmerged(proposal: Proposal) -> None:
     if proposal.sources or proposal.takes_back:
         how = "merged from others" if proposal.sources else "one that takes another back"
         raise NotRepeatableError(f"the proposal is {how}: ask of each of those it comes from")
+
+
+def all_of(parts: Sequence[tuple[str, Drift]]) -> Drift:
+    """Return the answer about a merged proposal: it holds if every part does.
+
+    Args:
+        parts: Title and answer of each part, in the order of the document.
+
+    Returns:
+        The worst answer, the effects of all with the number of their part in front.
+    """
+    worst = max((drift.status for _, drift in parts), key=WEIGHT.index)
+    n = sum(drift.status == "holds" for _, drift in parts)
+    said = " ".join(f"({i}) {title}: {drift.sentence}" for i, (title, drift) in enumerate(parts, start=1))  # fmt: skip
+    effects = [
+        drift.effects.with_columns(pl.format("({}) {}", pl.lit(i), "quantity").alias("quantity"))
+        for i, (_, drift) in enumerate(parts, start=1)
+    ]
+    head = f"{WORDS[worst]}: {n} of {len(parts)} parts hold"
+    return Drift(worst, f"{head}. {said}", pl.concat(effects))
 
 
 def data_end(proposal: Proposal) -> datetime | None:
