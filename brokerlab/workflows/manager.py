@@ -73,7 +73,7 @@ class _Manager:
         self.waiting: dict[int, Job] = {}  # by number of the queue
         self.running: list[Job] = []  # oldest first
         self.holder: dict[int, Job] = {}  # task -> its job, while it has one
-        self.ends: list[tuple[float, int, Job]] = []  # of tasks
+        self.ends: list[tuple[float, int, int, Job]] = []  # of tasks: when, which, in which job
         self.limits: list[tuple[float, int, Job]] = []  # of running jobs
         self.done: dict[int, TaskRun] = {}
         self.decisions: list[Decision] = []
@@ -121,7 +121,7 @@ class _Manager:
         """Return when the next of our tasks or walltimes ends."""
         while self.limits and self.limits[0][2].outcome != "running":
             heapq.heappop(self.limits)
-        while self.ends and self.ends[0][2].outcome != "running":
+        while self.ends and self.ends[0][3].outcome != "running":
             heapq.heappop(self.ends)
         return min((heap[0][0] for heap in (self.ends, self.limits) if heap), default=math.inf)
 
@@ -129,7 +129,7 @@ class _Manager:
 
     def end_tasks(self) -> None:
         while self.ends and self.ends[0][0] <= self.now:
-            _, task, job = heapq.heappop(self.ends)
+            _, task, _, job = heapq.heappop(self.ends)
             if job.outcome == "running" and task in job.running:
                 self.end_task(task, job)
         self.release_done()
@@ -337,6 +337,6 @@ class _Manager:
             if not begun:
                 return
             for task in begun:
-                heapq.heappush(self.ends, (job.running[task], task, job))
+                heapq.heappush(self.ends, (job.running[task], task, job.place, job))
             for task in [task for task in begun if job.running[task] <= self.now]:
                 self.end_task(task, job)
