@@ -63,7 +63,7 @@ def assemble(study: Study, folder: Path, ready: Mapping[str, Statements], files:
     """
     shown = pictures.draw(study, folder / "charts")
     parts = [_agenda(study, folder, shown, ready)] if study.decide else []
-    parts += [_one(item, ready) for item in study.decide]
+    parts += [_one(study, item, ready) for item in study.decide]
     others = tables.rest(study, folder)
     checked = None if study.decide else tables.drift(study)
     if others is not None or checked is not None:
@@ -111,13 +111,15 @@ def _agenda(
     )
 
 
-def _one(item: Item, ready: Mapping[str, Statements]) -> Part:
+def _one(study: Study, item: Item, ready: Mapping[str, Statements]) -> Part:
     """Return the part on one proposal."""
     return Part(
         name=f"proposal-{item.label}",
         title=say.title(item),
         verdict=say.item_verdict(item),
-        before_after=blocks(say.state(item), tables.effects(item), tables.keys(item)),
+        before_after=blocks(
+            say.not_again(study, item), say.state(item), tables.effects(item), tables.keys(item)
+        ),
         gains=blocks(say.gains(item)),
         certainty=blocks(
             *_listing(ready, item.label, "To be run by a person, after the decision:")

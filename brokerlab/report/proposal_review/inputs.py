@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from brokerlab import archive as archives
 from brokerlab.brokerage.replay.plan import time_of
@@ -21,6 +24,7 @@ class Inputs:
         folder: Where the proposals were looked for.
         filed: Those that count, by report and name.
         replaced: Those that a later run of the same report has put another in place of.
+        not_again: Digest of a proposal -> a later run of its report with the same parameters that did not write it again.
         n_copies: Files left out, for the same document lies in another one.
         broken: Files that are no sound proposals.
         config: The configuration that acts now.
@@ -31,6 +35,7 @@ class Inputs:
     folder: Path
     filed: tuple[Filed, ...]
     replaced: tuple[Filed, ...]
+    not_again: Mapping[str, str]
     n_copies: int
     broken: tuple[Broken, ...]
     config: Config
@@ -75,12 +80,35 @@ def load(
         folder=Path(proposals),
         filed=tuple(once.values()),
         replaced=tuple(replaced),
+        not_again={one.proposal.digest: run for one in once.values() if (run := _not_again(one))},
         n_copies=len(counts) - len(once),
         broken=tuple(one for one in found if isinstance(one, Broken)),
         config=acting.at(when) if acting.has_history else acting,
         source=source,
         at=when,
     )
+
+
+def _not_again(one: Filed) -> str | None:
+    """Return the last run after that of a proposal, of the same report and with the same parameters, without it."""
+    if one.folder is None:
+        return None
+    mine, found = _manifest(one.folder), None
+    for folder in sorted(one.folder.parent.iterdir()):
+        other = _manifest(folder)
+        alike = all(other.get(name) == mine.get(name) for name in ("report", "parameters"))
+        later = str(other.get("started", "")) > str(mine.get("started", ""))
+        if alike and later and other.get("state") == "finished":
+            found = None if (folder / Path(one.name).name).exists() else folder.name
+    return found
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / "manifest.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _acting(archive: str, config: str) -> tuple[Config, str]:

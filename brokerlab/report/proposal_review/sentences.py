@@ -185,14 +185,22 @@ def gains(item: Item) -> str:
 
 def state(item: Item) -> str:
     """Say how a proposal stands to the configuration that acts."""
-    if item.state.word == "applicable, other keys changed":
-        why = [line.partition(": ")[0] for line in item.state.why]
-        more = f" and {len(why) - 3} more" if len(why) > 3 else ""
-        return thin(
-            f"The keys are as it found them; others have changed since ({', '.join(why[:3])}{more}): what it was "
-            "measured with does not act any more."
-        )
-    return ""
+    if item.state.word != "applicable, other keys changed":
+        return ""
+    why = [line.partition(": ")[0] for line in item.state.why]
+    more = f" and {len(why) - 3} more" if len(why) > 3 else ""
+    return thin(
+        f"The keys are as it found them; others have changed since ({', '.join(why[:3])}{more}): what it was "
+        "measured with does not act any more."
+    )
+
+
+def not_again(study: Study, item: Item) -> str:
+    """Say that a later run has not found the same again."""
+    run = study.inputs.not_again.get(item.proposal.digest)
+    if run is None:
+        return ""
+    return f"Run {run} of the report, later and with the same parameters, did not propose it again: read that first."
 
 
 def cannot_tell(study: Study) -> tuple[str, ...]:

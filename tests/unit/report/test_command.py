@@ -25,7 +25,7 @@ def test_lists_reports_and_parameters(call):
     assert not [line for line in lines if line.startswith("out_dir")]
 
 
-def test_last_line_is_the_page(call, tmp_path):
+def test_last_line_is_the_page(call, in_process, tmp_path):
     result = call("toy", "-p", "rank=80", "--out", "shelf")
     assert result.exit_code == 0
     verdict, page = result.stdout.splitlines()
@@ -44,7 +44,7 @@ def test_last_line_is_the_page(call, tmp_path):
         (["toy", "-p", "strict=1"], ReportError, "ValueError: rank 75 is too strict"),
     ],
 )
-def test_failures(call, words, error, message):
+def test_failures(call, in_process, words, error, message):
     result = call(*words)
     assert result.exit_code == error.exit_code
     last = result.stderr.splitlines()[-1]

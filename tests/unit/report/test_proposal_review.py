@@ -26,6 +26,17 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "reports"
 
 
+@pytest.fixture(autouse=True)
+def _quick_charts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw nothing: the chart is tested for itself, and the notebook draws it."""
+
+    def save(_: object, folder: Path, name: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.svg").write_text("<svg></svg>")
+
+    monkeypatch.setattr("brokerlab.report.proposal_review.pictures.theme.save", save)
+
+
 def review(root: Path, config: Config = toys.BASE, **how: Any) -> Study:
     """Review a folder under a configuration."""
     file = toys.config_file(root.parent / "now", config)
@@ -191,6 +202,16 @@ def test_later_runs_take_the_place_of_earlier_ones(root: Path) -> None:
     assert len(found.inputs.replaced) == 1
     assert "1 older proposal is not looked at" in shown(found, root)[1]
     assert len(review(root, only_newest=False).decide) == 3
+
+
+def test_what_a_later_run_did_not_find_again_is_told(root: Path) -> None:
+    made = toys.scouts(root)
+    toys.lay(root, "scouts", keep=["NQUEUED_SAT_CAP"], run="20261122T090000Z-1", name="proposal-other.json")  # fmt: skip
+    html = shown(review(root), root)[1]
+    assert "Run 20261122T090000Z-1 of the report, later and with the same parameters, did not propose it again" in html  # fmt: skip
+    (made.parents[1] / "20261123T090000Z-1").mkdir()  # no run
+    toys.lay(root, "scouts", {"SCOUT_RAMCOUNT_RANK": 85}, run="20261124T090000Z-1")
+    assert "did not propose it again" not in shown(review(root), root)[1]
 
 
 def test_copies_count_once(root: Path) -> None:
