@@ -24,6 +24,9 @@ STATES = {
 """What a setting is, its colour and shape; the order in which they are drawn."""
 JUDGES = {"can be simulated": "#33475b", "screened only": OTHER}
 """What can be done about a key, and its colour."""
+EVEN = 5
+"""Effects up to so many per cent are drawn evenly, larger ones by factors [%]."""
+TICKS = (0, 5, 10, 20, 50, 100, 200, 500, 1000)
 SHORT = "datum.value >= 1000 ? format(datum.value, '~s') : format(datum.value, '~g')"
 
 
@@ -55,16 +58,22 @@ def _panel_of_key(rows: pl.DataFrame, span: list[float], effect_title: str) -> C
     values = [*rows["value"], *([] if row["current"] is None else [row["current"]])]
     scale, axis = _axis_of_values(min(values), max(values), log=row["scale"] == "log")
     x = alt.X("value:Q", title=x_title, scale=scale, axis=axis)
-    y_scale = alt.Scale(domain=span, padding=6)
+    y_scale = alt.Scale(type="symlog", constant=EVEN, domain=span, padding=6, nice=False)
+    ticks = sorted({sign * tick for tick in TICKS for sign in (-1, 1)})
+    y_axis = alt.Axis(values=[tick for tick in ticks if span[0] <= tick <= span[1]])
     base = alt.Chart(rows).encode(x=x)
     bars = base.mark_rule(strokeWidth=1.5, color=INK).encode(
-        y=alt.Y("lo:Q", title=effect_title, scale=y_scale), y2="hi:Q"
+        y=alt.Y("lo:Q", title=effect_title, scale=y_scale, axis=y_axis), y2="hi:Q"
     )
     points = base.mark_point(filled=True, size=60, opacity=1).encode(
-        y=alt.Y("effect:Q", title=effect_title, scale=y_scale), **_look(rows)
+        y=alt.Y("effect:Q", title=effect_title, scale=y_scale, axis=y_axis), **_look(rows)
     )
     zero = alt.Chart(pl.DataFrame({"zero": [0.0]})).mark_rule(color=CURRENT, strokeWidth=1.5)
-    layers = [zero.encode(y=alt.Y("zero:Q", title=effect_title, scale=y_scale)), bars, points]
+    layers = [
+        zero.encode(y=alt.Y("zero:Q", title=effect_title, scale=y_scale, axis=y_axis)),
+        bars,
+        points,
+    ]
     if row["current"] is not None:
         here = alt.Chart(rows.head(1)).mark_rule(color=CURRENT, strokeWidth=2, strokeDash=[5, 3])
         layers.insert(0, here.encode(x=alt.X("current:Q", title=x_title)))

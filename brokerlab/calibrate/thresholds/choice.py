@@ -110,7 +110,9 @@ class Choice:
         return self.sensitivity.filter(pl.col("setting") != self.setting.name).is_empty()
 
 
-def choose(sweep: Sweep, limits: Limits, *, relevant: float) -> Choice:
+def choose(
+    sweep: Sweep, limits: Limits, *, relevant: float, prefer: Setting | None = None
+) -> Choice:
     """Choose among everything that a sweep tried.
 
     A setting replaces the current one only if the interval of the objective's difference lies below 0, the
@@ -121,14 +123,15 @@ def choose(sweep: Sweep, limits: Limits, *, relevant: float) -> Choice:
         sweep: Of the calibration period.
         limits: What may get worse, and by how much.
         relevant: Smallest reduction that is worth a change, as a part of the current value.
+        prefer: Taken if it lowers the objective and keeps the limits, though another may lower it more.
     """
     frame = _candidates(sweep, limits, relevant)
-    status, setting, reason = _picked(sweep, frame, limits, relevant)
+    status, setting, reason = _picked(sweep, frame, limits, relevant, prefer)
     others = []
     for name in limits.values():
         for factor in (0.5, 2.0):
             scaled = limits.scaled(name, factor)
-            again = _picked(sweep, _candidates(sweep, scaled, relevant), scaled, relevant)
+            again = _picked(sweep, _candidates(sweep, scaled, relevant), scaled, relevant, prefer)
             others.append((name, factor, again[1].name))
     schema = {"limit": pl.String, "factor": pl.Float64, "setting": pl.String}
     return Choice(status, setting, reason, frame, pl.DataFrame(others, schema=schema, orient="row"))
@@ -161,7 +164,7 @@ _SCHEMA = {
 
 
 def _picked(
-    sweep: Sweep, frame: pl.DataFrame, limits: Limits, relevant: float
+    sweep: Sweep, frame: pl.DataFrame, limits: Limits, relevant: float, prefer: Setting | None
 ) -> tuple[Status, Setting, str]:
     if sweep.n_tasks < MIN_TASKS:
         few = f"{sweep.n_tasks} tasks in the calibration period; {MIN_TASKS} are needed to tell effect from chance."
@@ -174,11 +177,9 @@ def _picked(
     if pool.is_empty():
         return "keep", Setting(), _nothing(frame, within, label, relevant)
     spare = 0.5 * relevant * abs(pool["before"][0])
-    best = (
-        pool.filter(pl.col("diff") <= pool["diff"][0] + spare)
-        .sort("n_keys", "diff", "setting")
-        .row(0, named=True)
-    )
+    least = pool.filter(pl.col("diff") <= pool["diff"][0] + spare).sort("n_keys", "diff", "setting")
+    wanted = pool.filter(pl.col("setting") == ("" if prefer is None else prefer.name))
+    best = (wanted if wanted.height else least).row(0, named=True)
     names = {one.name: one for one in sweep.found}
     held = f", within the {len(limits.values())} limits" if limits.values() else ""
     return "change", names[best["setting"]], f"{best['setting']}: {label} {_change(best)}{held}."

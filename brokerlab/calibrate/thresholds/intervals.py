@@ -2,17 +2,16 @@
 
 Both settings have the same tasks and, by common random numbers, the same luck; what they share cancels. Tasks stand for
 those that might have come; they are drawn again. Tasks of the same days meet the same queues, so that spans of time
-are drawn too, and the wider of the two intervals counts. A simulation is one draw of many: the spread of the
-difference between replications is added.
+are drawn too, and the wider of the two intervals counts. A simulation is one draw of many: Student's interval of the
+difference between replications is added to either side as independent errors are, in squares.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from scipy import stats
 
 from brokerlab.calibrate.intervals import bootstrap_totals, percentile_interval, t_factor
 from brokerlab.calibrate.thresholds.outcomes import OF_TASKS, QUANTITIES, Outcome, Quantity
@@ -25,6 +24,8 @@ SPANS = 10
 """Equal spans of a period that are drawn as wholes; fewer than `FEWEST_SPANS` with tasks say nothing."""
 FEWEST_SPANS = 8
 FEWEST_SEEDS = 2
+HALVINGS = 14
+"""Steps to a p-value."""
 
 
 @dataclass(frozen=True)
@@ -131,10 +132,11 @@ def compared(pair: Pair, draw: Draw, *, spans: bool = True) -> pl.DataFrame:
         One row per quantity of `QUANTITIES`: ``quantity, label, unit, before, after, diff, lo, hi`` (interval of the
         difference; null below `MIN_TASKS` tasks or two replications), ``pct, pct_lo, pct_hi`` (of ``before``; null where
         that is 0), ``half_tasks`` and ``half_runs`` (half widths that the draw of tasks, and that of simulations, would
-        give alone), ``p`` (two-sided, of no difference), ``wider`` (tasks, spans, runs: what was drawn).
+        give alone), ``wider`` (tasks, spans, runs: what was drawn).
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), section 13.3; batches of time: Schmeiser,
-    Operations Research 30 (1982) 556, doi:10.1287/opre.30.3.556.
+    Operations Research 30 (1982) 556, doi:10.1287/opre.30.3.556; adding intervals: Zou and Donner, Statistics in Medicine
+    27 (2008) 1693, doi:10.1002/sim.3095.
     """
     rows = [*_of_tasks(pair, draw, spans=spans), _of_system(pair, draw)]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
@@ -143,7 +145,7 @@ def compared(pair: Pair, draw: Draw, *, spans: bool = True) -> pl.DataFrame:
 _SCHEMA = {
     **dict.fromkeys(("quantity", "label", "unit"), pl.String),
     **dict.fromkeys(("before", "after", "diff", "lo", "hi", "pct", "pct_lo", "pct_hi"), pl.Float64),
-    **dict.fromkeys(("half_tasks", "half_runs", "p"), pl.Float64),
+    **dict.fromkeys(("half_tasks", "half_runs"), pl.Float64),
     "wider": pl.String,
 }
 
@@ -160,13 +162,12 @@ def _of_tasks(pair: Pair, draw: Draw, *, spans: bool) -> list[tuple[object, ...]
     )
     found = []
     if n >= MIN_TASKS and pair.n_seeds >= FEWEST_SEEDS:
-        noise = _noise(shifts, draw)
-        found.append(_bounds(_replicates(means, np.ones(n), draw), noise, n, "tasks", draw))
+        found.append(_bounds(_replicates(means, np.ones(n), draw), n, "tasks", draw))
         groups = _spans(pair) if spans else None
         if groups is not None:
             summed = [_sums(side, groups) for side in means]
             drawn = _replicates(summed, np.bincount(groups).astype(float), draw)
-            found.append(_bounds(drawn, noise, SPANS, "spans", draw))
+            found.append(_bounds(drawn, SPANS, "spans", draw))
     rows = []
     for place, quantity in enumerate(q for q in QUANTITIES if q.name in OF_TASKS):
         times = n if quantity.total else 1
@@ -180,14 +181,12 @@ def _of_tasks(pair: Pair, draw: Draw, *, spans: bool) -> list[tuple[object, ...]
 
 @dataclass(frozen=True)
 class _Bounds:
-    """The interval of a mean difference per task, and in per cent of the mean before."""
+    """The interval of a mean difference per task, and in per cent of the mean before; without the draw of simulations."""
 
     lo: float
     hi: float
     pct_lo: float | None
     pct_hi: float | None
-    half: float
-    p: float
     name: str
 
 
@@ -219,17 +218,6 @@ def _sums(values: FloatArray, groups: IntArray) -> FloatArray:
     return np.column_stack([np.bincount(groups, weights=column) for column in values.T])
 
 
-def _noise(shifts: FloatArray, draw: Draw) -> FloatArray:
-    """Return draws of what another set of simulations would have added, (n_boot, n_quantities).
-
-    Student's, with the standard error between replications; independent of the draw of tasks.
-    """
-    n = shifts.shape[0]
-    error = shifts.std(axis=0, ddof=1) / np.sqrt(n)
-    rng = np.random.default_rng([draw.seed, n])
-    return np.asarray(rng.standard_t(n - 1, size=(draw.n_boot, 1)) * error)
-
-
 def _half_runs(shifts: FloatArray, draw: Draw) -> float:
     """Return the half width that the replications alone would give; infinite for one."""
     n = len(shifts)
@@ -238,65 +226,75 @@ def _half_runs(shifts: FloatArray, draw: Draw) -> float:
     return t_factor(n, draw.confidence) * float(shifts.std(ddof=1)) / float(np.sqrt(n))
 
 
-def _bounds(
-    drawn: tuple[FloatArray, FloatArray], noise: FloatArray, n: int, name: str, draw: Draw
-) -> list[_Bounds]:
-    """Return the interval of every quantity's difference, in its unit and in per cent, and its p-value."""
+def _bounds(drawn: tuple[FloatArray, FloatArray], n: int, name: str, draw: Draw) -> list[_Bounds]:
+    """Return the interval of every quantity's difference, in its unit and in per cent."""
     diffs, befores = drawn
-    whole = diffs + noise
     known = np.atleast_1d((befores > 0).all(axis=0))
-    parts = 100 * whole / np.where(known, befores, 1.0)
+    parts = 100 * diffs / np.where(known, befores, 1.0)
     k = diffs.shape[1]
-    low, high = percentile_interval(
-        np.column_stack([whole, parts, diffs]), draw.confidence, n_tasks=n
-    )
+    low, high = percentile_interval(np.column_stack([diffs, parts]), draw.confidence, n_tasks=n)
     return [
         _Bounds(
             lo=float(low[q]),
             hi=float(high[q]),
             pct_lo=float(low[k + q]) if known[q] else None,
             pct_hi=float(high[k + q]) if known[q] else None,
-            half=float(high[2 * k + q] - low[2 * k + q]) / 2,
-            p=p_value(whole[:, q], n),
             name=name,
         )
         for q in range(k)
     ]
 
 
-def p_value(replicates: FloatArray, n: int) -> float:
-    """Return the two-sided p-value of no difference that goes with :func:`percentile_interval`.
+def p_value(pair: Pair, quantity: str, draw: Draw) -> float | None:
+    """Return the least alpha at which the interval of a difference does not hold 0, two-sided; null without interval.
 
-    The interval at level 1 - p ends at 0: the part of the replicates beyond 0 is turned back into the Student tail it
-    stands for. Not below what the number of replicates can tell.
+    Not below what the number of bootstrap replicates can tell.
 
     Args:
-        replicates: (n_boot,) of the difference.
-        n: Number of units drawn from, from 2.
-
-    Example:
-        >>> draws = np.random.default_rng(1).normal(2.0, 1.0, 20_000)
-        >>> 0.03 < p_value(draws, 1000) < 0.06
-        True
+        pair: The tasks under both settings.
+        quantity: Name of the quantity.
+        draw: How intervals are made; its alpha does not matter.
     """
-    if not replicates.any():
-        return 1.0
-    beyond = min((replicates >= 0).sum(), (replicates <= 0).sum())
-    tail = min((1 + float(beyond)) / (1 + len(replicates)), 0.5)
-    factor = -float(stats.norm.ppf(tail)) / float(np.sqrt(n / (n - 1)))
-    return min(1.0, 2 * float(stats.t.sf(factor, n - 1)))
+
+    def apart(alpha: float) -> bool:
+        table = compared(pair, replace(draw, alpha=alpha))
+        low, high = table.filter(pl.col("quantity") == quantity).select("lo", "hi").row(0)
+        return low is not None and (low > 0 or high < 0)
+
+    first = compared(pair, draw).filter(pl.col("quantity") == quantity)
+    if first["lo"][0] is None:
+        return None
+    low, high = 2 / draw.n_boot, 1.0
+    if apart(low):
+        return low
+    for _ in range(HALVINGS):
+        middle = float(np.sqrt(low * high))
+        low, high = (low, middle) if apart(middle) else (middle, high)
+    return high
+
+
+def _added(value: float, end: float, half: float) -> float:
+    """Return how far an end of an interval moves from the value when an independent error is added."""
+    return float(np.hypot(end - value, half))
 
 
 def _row(
     quantity: Quantity, before: float, after: float, found: _Bounds | None, runs: float, times: int
 ) -> tuple[object, ...]:
     """Return a row; bounds are per task and are multiplied for totals."""
-    about = (quantity.name, quantity.label, quantity.unit, before, after, after - before)
-    pct = 100 * (after - before) / before if before else None
+    diff = after - before
+    about = (quantity.name, quantity.label, quantity.unit, before, after, diff)
+    pct = 100 * diff / before if before else None
     if found is None:
-        return *about, None, None, pct, *[None] * 6
-    ends = (found.lo * times, found.hi * times, pct, found.pct_lo, found.pct_hi)
-    return *about, *ends, found.half * times, runs * times, found.p, found.name
+        return *about, None, None, pct, *[None] * 5
+    half = runs * times
+    low = diff - _added(diff, found.lo * times, half)
+    high = diff + _added(diff, found.hi * times, half)
+    parts: list[float | None] = [None, None]
+    if pct is not None and found.pct_lo is not None and found.pct_hi is not None:
+        part = 100 * half / before
+        parts = [pct - _added(pct, found.pct_lo, part), pct + _added(pct, found.pct_hi, part)]
+    return *about, low, high, pct, *parts, (found.hi - found.lo) * times / 2, half, found.name
 
 
 def _of_system(pair: Pair, draw: Draw) -> tuple[object, ...]:
@@ -304,17 +302,9 @@ def _of_system(pair: Pair, draw: Draw) -> tuple[object, ...]:
     quantity = QUANTITIES[-1]
     before, after = (side.get(quantity.name) for side in (pair.system_before, pair.system_after))
     if before is None or after is None or not np.isfinite([*before, *after]).all():
-        empty: tuple[object, ...] = (None,) * 12
+        empty: tuple[object, ...] = (None,) * 11
         return quantity.name, quantity.label, quantity.unit, *empty
-    shifts = after - before
-    middle, runs = float(shifts.mean()), _half_runs(shifts, draw)
-    if not np.isfinite(runs):
-        return _row(quantity, float(before.mean()), float(after.mean()), None, runs, 1)
-    spread = float(shifts.std(ddof=1)) / float(np.sqrt(len(shifts)))
-    p = (
-        2 * float(stats.t.sf(abs(middle) / spread, len(shifts) - 1))
-        if spread
-        else float(not middle)
-    )
-    found = _Bounds(middle - runs, middle + runs, None, None, 0.0, min(p, 1.0), "runs")
+    runs = _half_runs(after - before, draw)
+    middle = float((after - before).mean())
+    found = _Bounds(middle, middle, None, None, "runs") if np.isfinite(runs) else None
     return _row(quantity, float(before.mean()), float(after.mean()), found, runs, 1)

@@ -11,7 +11,14 @@ import polars as pl
 
 from brokerlab.calibrate.intervals import t_factor
 from brokerlab.calibrate.thresholds.choice import Limits
-from brokerlab.calibrate.thresholds.intervals import FEWEST_SEEDS, MIN_TASKS, Draw, Pair, compared
+from brokerlab.calibrate.thresholds.intervals import (
+    FEWEST_SEEDS,
+    MIN_TASKS,
+    Draw,
+    Pair,
+    compared,
+    p_value,
+)
 from brokerlab.calibrate.thresholds.outcomes import QUANTITIES, Outcome, Period
 from brokerlab.calibrate.thresholds.settings import Setting
 from brokerlab.calibrate.thresholds.sweep import Sweep
@@ -93,46 +100,56 @@ def prove(
         relevant: Smallest reduction that is worth a change, as a part of the current value.
     """
     sweep.try_all(settings)
-    rows = [sweep.row(one, sweep.objective) if one in sweep.found else None for one in settings]
-    adjusted = holm([None if row is None else row["p"] for row in rows])
+    values = [_p_value(sweep, one) for one in settings]
     held = replace(limits, on="point")
     return [
-        _proof(sweep, one, row, p, held, relevant)
-        for one, row, p in zip(settings, rows, adjusted, strict=True)
+        _proof(sweep, one, p, adjusted, held, relevant)
+        for one, p, adjusted in zip(settings, values, holm(values), strict=True)
     ]
+
+
+def _p_value(sweep: Sweep, setting: Setting) -> float | None:
+    sides = _sides(sweep, setting)
+    return None if sides is None else p_value(Pair.of(*sides), sweep.objective, sweep.draw)
+
+
+def _sides(sweep: Sweep, setting: Setting) -> tuple[Outcome, Outcome] | None:
+    """Return what the current setting and another one led to; null if the other one could not be simulated."""
+    if setting not in sweep.found:
+        return None
+    seeds = sweep.seeds(sweep.seeds_used[setting])
+    current = sweep.runs.outcome(sweep.space.config, seeds, sweep.period)
+    other = sweep.runs.outcome(sweep.space.configured(setting), seeds, sweep.period)
+    return None if current is None or other is None else (current, other)
 
 
 def _proof(
     sweep: Sweep,
     setting: Setting,
-    row: dict[str, Any] | None,
+    p: float | None,
     p_holm: float | None,
     limits: Limits,
     relevant: float,
 ) -> Proof:
-    if row is None:
-        gone = "; ".join(f"{missing.reason}" for missing in sweep.runs.missing[:3])
+    sides = _sides(sweep, setting)
+    if sides is None:
+        gone = "; ".join(missing.reason for missing in sweep.runs.missing[:3])
         empty = pl.DataFrame()
         reason = f"The setting could not be simulated in the proof period: {gone}."
         return Proof(setting, "no_answer", reason, empty, empty, empty, None, None, 0, 0, sweep.period)  # fmt: skip
-    n = sweep.seeds_used[setting]
-    sides = [
-        sweep.runs.outcome(config, sweep.seeds(n), sweep.period)
-        for config in (sweep.space.config, sweep.space.configured(setting))
-    ]
-    current, other = (side for side in sides if side is not None)
+    row = sweep.row(setting, sweep.objective)
     status, reason = _judged(sweep, setting, row, p_holm, limits, relevant)
     return Proof(
         setting=setting,
         status=status,
         reason=reason,
         table=sweep.found[setting],
-        strata=by_stratum(Pair.of(current, other), sweep.objective, sweep.draw),
-        queues=by_queue(current, other, sweep.draw),
-        p=row["p"],
+        strata=by_stratum(Pair.of(*sides), sweep.objective, sweep.draw),
+        queues=by_queue(*sides, sweep.draw),
+        p=p,
         p_holm=p_holm,
         n_tasks=sweep.n_tasks,
-        replications=n,
+        replications=sweep.seeds_used[setting],
         period=sweep.period,
     )
 

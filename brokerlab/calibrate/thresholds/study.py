@@ -125,26 +125,38 @@ class Study:
     def _choices(self, sweep: Sweep) -> list[tuple[tuple[str, ...], Choice]]:
         """Choose once for all keys, or once for each."""
         if self.asked.propose == "together":
-            return [
-                (self.open_keys, choose(sweep, self.asked.limits, relevant=self.asked.relevant))
-            ]
+            return [(self.open_keys, self._fewest(sweep))]
         return [
             ((name,), choose(sweep.only(name), self.asked.limits, relevant=self.asked.relevant))
             for name in self.open_keys
         ]
 
     def _fewest(self, sweep: Sweep) -> Choice:
-        """Choose for all keys; what changes nothing of the objective is left as it is, key by key."""
+        """Choose for all keys; a key whose change lowers nothing beyond doubt is left as it is, one after the other."""
         choice = choose(sweep, self.asked.limits, relevant=self.asked.relevant)
         while len(choice.setting.values) > 1:
-            values = dict(choice.setting.values)
-            fewer = [Setting.of({k: v for k, v in values.items() if k != name}) for name in values]
-            sweep.try_all(one for one in fewer if self.space.entries(one))
-            again = choose(sweep, self.asked.limits, relevant=self.asked.relevant)
-            if again.setting == choice.setting:
+            fewer = self._without_idle(sweep, choice.setting)
+            if fewer is None:
+                break
+            again = choose(sweep, self.asked.limits, relevant=self.asked.relevant, prefer=fewer)
+            if again.setting != fewer:
                 break
             choice = again
         return choice
+
+    def _without_idle(self, sweep: Sweep, setting: Setting) -> Setting | None:
+        """Return a setting without the key that does least, if what it does may be nothing; null if each does something."""
+        values = dict(setting.values)
+        fewer = [Setting.of({k: v for k, v in values.items() if k != name}) for name in values]
+        sweep.try_all(one for one in fewer if self.space.entries(one))
+        told = {one: sweep.between(setting, one) for one in fewer if one in sweep.found}
+        idle = {
+            one: float(row["diff"])
+            for one, row in told.items()
+            if row is not None
+            and (row["lo"] is None or row["lo"] <= 0 or row["diff"] < self.asked.relevant / 2 * row["before"])
+        }  # fmt: skip
+        return min(idle, key=lambda one: idle[one], default=None)
 
     def _proofs(self, runs: Runs, choices: list[Choice]) -> dict[Setting, Proof]:
         if not choices:

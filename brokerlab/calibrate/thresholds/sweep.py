@@ -145,6 +145,22 @@ class Sweep:
             return "tasks"
         return "limit" if n >= self.replications.most else None
 
+    def between(self, first: Setting, second: Setting) -> dict[str, Any] | None:
+        """Compare two settings by the objective, second minus first, on replications that nothing was chosen on.
+
+        The best of many was lucky in the replications that made it the best. Null: a simulation is missing.
+        """
+        n = self.replications
+        seeds = tuple(seed + n.most for seed in self.seeds(n.first))
+        configs = [self.space.configured(one) for one in (first, second)]
+        self.runs.ensure(configs, seeds, self.period)
+        sides = [self.runs.outcome(config, seeds, self.period) for config in configs]
+        known = [side for side in sides if side is not None]
+        if len(known) < len(sides):
+            return None
+        found = compared(Pair.of(*known), self.draw)
+        return found.row(by_predicate=pl.col("quantity") == self.objective, named=True)
+
     def only(self, name: str) -> Sweep:
         """Return what was tried of one key alone."""
         kept = {one: frame for one, frame in self.found.items() if one.keys == (name,)}

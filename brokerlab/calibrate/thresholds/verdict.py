@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import polars as pl
@@ -82,6 +82,16 @@ class Case:
     why: str
 
 
+def days(period: Period) -> str:
+    """Write the days of a period; its end is not part of it.
+
+    Example:
+        >>> days(Period(datetime(2026, 3, 1), datetime(2026, 3, 11)))
+        '1 to 10 March 2026'
+    """
+    return days_of(period.start, period.end - timedelta(microseconds=1))
+
+
 def refused(space: Space, reason: str) -> Verdict:
     """Say that nothing can be told, for a reason."""
     kept = reason if reason.startswith("No answer: ") else f"No answer: {_small(reason)}"
@@ -157,8 +167,7 @@ def effects(case: Case, proof: Proof) -> str:
     else:
         gain = f"{label} {row['diff']:+.3g} {row['unit']} ({row['lo']:+.3g} to {row['hi']:+.3g})"
     parts = [gain, *(_within(proof, name, value) for name, value in case.limits.values().items())]
-    days = days_of(proof.period.start, proof.period.end)
-    where = f"proven on {days}, {proof.n_tasks:,} tasks, {proof.replications} simulations of each"
+    where = f"proven on {days(proof.period)}, {proof.n_tasks:,} tasks, {proof.replications} simulations of each"
     return ", ".join([part for part in parts if part] + [where])
 
 

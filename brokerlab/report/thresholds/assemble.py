@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.calibrate.thresholds.verdict import days
 from brokerlab.report.content import Block, Fact, Made, Page, Part, blocks
 from brokerlab.report.outputs import archive_fact, listed_rows, options, write_results, write_tables
 from brokerlab.report.thresholds import pictures, tables
@@ -74,7 +75,7 @@ def assemble(study: Study, charts: Path) -> Page:
         parts=(part,),
         cannot_tell=tuple(say.cannot_tell(study)),
         archive=study.archive.path.as_posix(),
-        window=f"choice {say.days(found.calibration)}, proof {say.days(found.proof_period)} (UTC)",
+        window=f"choice {days(found.calibration)}, proof {days(found.proof_period)} (UTC)",
         synthetic=study.archive.synthetic,
         made=Made(facts=_facts(study)),
     )
@@ -125,8 +126,8 @@ def _facts(study: Study) -> tuple[Fact, ...]:
     )
     return (
         archive_fact(study.archive),
-        Fact(label="Choice", value=f"{say.days(found.calibration)}; screened: {say.days(study.screened)}"),
-        Fact(label="Proof", value=say.days(found.proof_period)),
+        Fact(label="Choice", value=f"{days(found.calibration)}; screened: {days(study.screened)}"),
+        Fact(label="Proof", value=days(found.proof_period)),
         Fact(label="Objective", value=f"{say.objective_label(found)}; at least {100 * found.relevant:g} % less"),
         Fact(label="Limits", value=f"{limits or 'none'}; asked of the {found.limits.on} end on the choice, of the point on the proof"),
         Fact(label="Simulations", value=simulations),

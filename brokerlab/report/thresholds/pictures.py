@@ -8,6 +8,7 @@ import polars as pl
 
 from brokerlab.calibrate.thresholds import QUANTITIES, threshold_of
 from brokerlab.calibrate.thresholds.screening import CHANGES
+from brokerlab.calibrate.thresholds.verdict import days
 from brokerlab.charts import thresholds as charts
 from brokerlab.report.content import Picture
 from brokerlab.report.replays import pictures as shared
@@ -37,7 +38,10 @@ def effects(study: Study) -> Drawn | None:
     if found.tried.is_empty():
         return None
     chosen = dict(found.verdict.setting.values)
-    now = {key.name: None if key.mixed else key.current for key in found.space.keys}
+    now = {
+        key.name: None if key.mixed or key.current is None else float(key.current)
+        for key in found.space.keys
+    }
     frame = found.tried.filter(
         pl.col("quantity") == found.objective, pl.col("n_keys") == 1, pl.col("value").is_not_null()
     ).with_columns(
@@ -65,10 +69,10 @@ def effects(study: Study) -> Drawn | None:
     )
     sample = (
         f"Grey: now (dashed: its value); blue: proposed; bars: {100 * found.draw.confidence:g} % intervals. "
-        f"{say.days(found.calibration)}, each key alone"
+        f"Change of the {label}, each key alone, {days(found.calibration)}"
     )
     chart = charts.effects_chart(
-        shown, finding=finding, sample=thin(sample), effect_title=f"{label} [% of now]"
+        shown, finding=finding, sample=thin(sample), effect_title="change [% of now]"
     )
     return chart, finding
 
@@ -100,7 +104,7 @@ def pareto(study: Study) -> Drawn | None:
     )
     n = found.pareto.filter("on_front").height
     finding = thin(f"{n} of {found.pareto.height} settings are beaten by no other in every respect")
-    sample = f"By four objectives, two of them drawn; red: limit on the bytes moved. {say.days(found.calibration)}"
+    sample = f"By four objectives, two of them drawn; red: limit on the bytes moved. {days(found.calibration)}"
     names = {q.name: f"{_small(q.label)} [{q.unit}]" for q in QUANTITIES}
     chart = charts.pareto_chart(
         frame, finding=finding, sample=thin(sample), x_title=names["moved_tb"], y_title=names["turnaround_h"]
@@ -130,7 +134,7 @@ def screen(study: Study) -> Drawn | None:
     finding = thin(
         f"{top['key']} can send most jobs elsewhere: {percent(top['share'])} of them at one of its values"
     )
-    sample = f"Largest over the values between the guard rails; one key at a time, brokerages of {say.days(study.screened)}"
+    sample = f"Largest over the values between the guard rails; one key at a time, brokerages of {days(study.screened)}"
     return charts.screen_chart(shown, finding=finding, sample=thin(sample)), finding
 
 

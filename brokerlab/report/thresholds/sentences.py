@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.calibrate.thresholds import QUANTITIES, Calibration, Period
+from brokerlab.calibrate.thresholds import QUANTITIES, Calibration
 from brokerlab.calibrate.thresholds.screening import CHANGES, NOT_READ, NOTHING, UNTOLD
-from brokerlab.calibrate.verdict import days_of
+from brokerlab.calibrate.thresholds.verdict import days
 from brokerlab.report.content import Verdict
 from brokerlab.report.format import duration, number
 from brokerlab.report.thresholds.study import Study
@@ -21,11 +21,6 @@ STOPPED = {
 }
 """Why no simulations were added."""
 MOST_NAMED = 6
-
-
-def days(period: Period) -> str:
-    """Write a half-open period of days."""
-    return days_of(period.start, period.end)
 
 
 def verdict(study: Study) -> Verdict:

@@ -8,14 +8,24 @@ import polars as pl
 
 from brokerlab.calibrate.thresholds import OBJECTIVES, QUANTITIES, Calibration, threshold_of
 from brokerlab.calibrate.thresholds.choice import RELATIVE
-from brokerlab.calibrate.thresholds.screening import CHANGES
-from brokerlab.calibrate.thresholds.settings import shown
+from brokerlab.calibrate.thresholds.screening import CHANGES, NOT_READ, NOTHING, UNTOLD
+from brokerlab.calibrate.thresholds.settings import Key, shown
+from brokerlab.calibrate.thresholds.verdict import days
 from brokerlab.report.content import Column, Num, Row, Table
+from brokerlab.report.format import number
 from brokerlab.report.thresholds import sentences as say
 from brokerlab.report.thresholds.study import Study
 
 ROWS = 12
 """Settings, levels or queues in a table; the rest is in the files."""
+FOLLOWS = {
+    (CHANGES, True): "simulate",
+    (CHANGES, False): "screened only",
+    (NOTHING, False): "keep: no decision changes",
+    (NOT_READ, False): "keep: nothing reads it now",
+    (UNTOLD, False): "cannot be told",
+}
+"""What follows from the screen, by state and whether the simulator can judge."""
 INTERVAL = "In brackets: intervals of the difference."
 
 
@@ -28,44 +38,54 @@ def screened(study: Study) -> Table:
         "place",
         descending=[True, True, False],
     )
-    now = {key.name: "mixed" if key.mixed else shown(key.current) for key in study.space.keys}
+    now = {key.name: _now(key) for key in study.space.keys}
     rows = [
         Row(
             cells={
                 "key": row["key"],
                 "now": now[row["key"]],
-                "unit": row["unit"],
                 "share": _percent(row["shift"]) if row["state"] == CHANGES else None,
                 "at": None if row["at"] is None else f"{row['at']:g}",
-                "tasks": _count(row["n_tasks"] if row["n_jobs"] is None else row["n_jobs"], row["n_jobs"] is not None),
-                "told": row["told"],
+                "tasks": _count(row["n_tasks"], row["n_jobs"]),
+                "told": FOLLOWS[(row["state"], row["simulate"])],
             }
         )
         for row in order.iter_rows(named=True)
-    ]  # fmt: skip
+    ]
     return Table(
         name="screened",
-        caption=f"Does any value of a key change any decision? Brokerages of {say.days(study.screened)}",
+        caption=f"Does any value of a key change any decision? Brokerages of {days(study.screened)}",
         columns=(
             Column(key="key", label="Key"),
             Column(key="now", label="Now"),
-            Column(key="unit", label="Unit"),
-            Column(key="share", label="Jobs that go elsewhere", unit="%"),
-            Column(key="at", label="at value"),
-            Column(key="tasks", label="Brokerages decided differently"),
+            Column(key="share", label="Jobs elsewhere", unit="%"),
+            Column(key="at", label="at"),
+            Column(key="tasks", label="Decided differently"),
             Column(key="told", label="What follows"),
         ),
         rows=tuple(rows),
-        footnote="At the value that changes most brokerages. Of the fast rebrokerage: jobs given back otherwise.",
+        footnote="Jobs: part of the expected jobs that goes elsewhere, at the value that changes most brokerages (number: decided "
+        "differently). Of the fast rebrokerage: jobs given back otherwise.",
     )
+
+
+def _now(key: Key) -> str:
+    """Write the value in force with its unit."""
+    if key.mixed:
+        return "mixed"
+    unit = key.threshold.row.unit
+    plain = key.current is None or unit in ("ratio", "fraction", "weight")
+    return shown(key.current) if plain else f"{shown(key.current)} {unit}"
 
 
 def _percent(share: float | None) -> Num | None:
     return None if share is None else Num(value=100 * share, decimals=1)
 
 
-def _count(n: int | None, jobs: bool) -> str | None:  # noqa: FBT001
-    return None if n is None else f"{n:,} jobs".replace(",", "\u202f") if jobs else f"{n:,}".replace(",", "\u202f")  # fmt: skip
+def _count(n_tasks: int | None, n_jobs: int | None) -> str | None:
+    if n_jobs is not None:
+        return f"{number(n_jobs)} jobs"
+    return None if n_tasks is None else number(n_tasks)
 
 
 def trades(study: Study) -> Table:
@@ -80,8 +100,7 @@ def trades(study: Study) -> Table:
                     "key": key.name,
                     "grows": known.grows,
                     "shrinks": known.shrinks,
-                    "rails": f"{low:g} to {high:g}",
-                    "tried": ", ".join(shown(value) for value in key.grid),
+                    "rails": f"{low:g} to {high:g} {known.row.unit}",
                 }
             )
         )
@@ -93,7 +112,6 @@ def trades(study: Study) -> Table:
             Column(key="grows", label="Raised, it lets grow"),
             Column(key="shrinks", label="and shrink"),
             Column(key="rails", label="Guard rails"),
-            Column(key="tried", label="Tried"),
         ),
         rows=tuple(rows),
     )
@@ -126,7 +144,7 @@ def before_after(found: Calibration) -> Table | None:
         )  # fmt: skip
     return Table(
         name="before_after",
-        caption=f"As it is, and {proof.setting.name}: {say.days(proof.period)}, {proof.n_tasks} tasks, {proof.replications} "
+        caption=f"As it is, and {proof.setting.name}: {days(proof.period)}, {proof.n_tasks} tasks, {proof.replications} "
         "simulations of each",
         columns=(
             Column(key="quantity", label="Quantity"),
@@ -162,7 +180,7 @@ def candidates(found: Calibration) -> Table | None:
     unit = next(q.unit for q in QUANTITIES if q.name == found.objective)
     return Table(
         name="candidates",
-        caption=f"The best of {frame.height} settings on the calibration period ({say.days(found.calibration)})",
+        caption=f"The best of {frame.height} settings on the calibration period ({days(found.calibration)})",
         columns=(
             Column(key="setting", label="Setting"),
             Column(key="after", label=say.objective_label(found), unit=unit),
@@ -171,7 +189,8 @@ def candidates(found: Calibration) -> Table | None:
             Column(key="lowers", label="Lower beyond doubt"),
         ),
         rows=tuple(rows),
-        footnote=INTERVAL,
+        footnote=f"{INTERVAL} A key is changed only if that lowers the objective beyond doubt in simulations that nothing was "
+        "chosen on: the best of many settings was lucky, too.",
     )
 
 

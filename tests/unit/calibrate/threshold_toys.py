@@ -55,7 +55,8 @@ class Toy:
     def excess(self, config: Config) -> float:
         """How much longer tasks take than at best, as a part."""
         return sum(
-            self.depth * math.log(max(config.get(key), 0.1) / best) ** 2 for key, best in self.best.items()
+            self.depth * math.log(max(config.get(key), 0.1) / best) ** 2
+            for key, best in self.best.items()
         )
 
     def __call__(self, config, seeds, period):
@@ -69,7 +70,10 @@ class Toy:
                 file.writelines(f"{config.digest} {seed}\n" for seed in seeds)
         parts = [self._one(config, seed, period, first) for seed in seeds]
         return SimpleNamespace(
-            **{name: pl.concat([part[name] for part in parts]) for name in ("tasks", "fairness", "queues")}
+            **{
+                name: pl.concat([part[name] for part in parts])
+                for name in ("tasks", "fairness", "queues")
+            }
         )
 
     def _one(self, config, seed, period, first):
@@ -81,7 +85,13 @@ class Toy:
         hours = np.sort(rng.uniform(0, (period[1] - period[0]) / timedelta(hours=1), n))
         shared = np.random.default_rng([self.world, late, seed]).normal(0, self.luck, n)
         own = np.random.default_rng([self.world, late, seed, int(config.digest[7:15], 16)])
-        factor = 1 + self.excess(config) + shared + own.normal(0, self.noise[0], n) + own.normal(0, self.noise[1])
+        factor = (
+            1
+            + self.excess(config)
+            + shared
+            + own.normal(0, self.noise[0], n)
+            + own.normal(0, self.noise[1])
+        )
         tasks = pl.DataFrame(
             {
                 "seed": np.full(n, seed),
@@ -96,7 +106,9 @@ class Toy:
                 "lost_core_s": np.zeros(n),
             }
         )
-        fairness = pl.DataFrame({"seed": [seed], "by": ["gshare"], "measure": ["speed"], "jain": [0.9]})
+        fairness = pl.DataFrame(
+            {"seed": [seed], "by": ["gshare"], "measure": ["speed"], "jain": [0.9]}
+        )
         queues = pl.DataFrame(
             {
                 "seed": [seed] * 2, "panda_queue": ["A", "B"], "used_core_s": [3600.0 * first, 7200.0],

@@ -1,0 +1,302 @@
+"""Threshold calibration on a simulation in closed form: keys, bad input, choice and limits, proof, what interrupts it."""
+
+import os
+from datetime import datetime
+
+import numpy as np
+import polars as pl
+import pytest
+
+from brokerlab.calibrate import thresholds
+from brokerlab.calibrate.thresholds.choice import choose
+from brokerlab.calibrate.thresholds.intervals import Draw, Pair, compared
+from brokerlab.calibrate.thresholds.outcomes import Outcome, Period
+from brokerlab.calibrate.thresholds.pareto import not_dominated
+from brokerlab.calibrate.thresholds.proof import holm
+from brokerlab.calibrate.thresholds.runs import Runs
+from brokerlab.calibrate.thresholds.settings import Setting, space_of
+from brokerlab.calibrate.thresholds.store import Store
+from brokerlab.calibrate.thresholds.sweep import Replications, Sweep
+from brokerlab.errors import ConfigError, DataError, InsufficientDataError, SchemaError
+from brokerlab.gdpconfig import Config
+from brokerlab.gdpconfig.proposal import loads
+from tests.unit.calibrate.threshold_toys import CAP, CREATED, CUTOFF, EARLY, LATE, Toy
+
+QUICK = {"n_boot": 300, "trials": 3, "rounds": 2, "points": 5}
+SMALL = {**QUICK, "replications": Replications(3, 6, 3)}
+
+
+def calibrated(toy=None, **more):
+    what = {"keys": [CAP], "what_if": toy or Toy(), "config": Config.empty(), **SMALL, **more}
+    return thresholds.calibrate(None, calibration=EARLY, proof=LATE, created_at=CREATED, **what)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return calibrated()
+
+
+def test_every_key_of_the_table_is_in_the_catalogue_and_its_grid_within_the_rails():
+    table = thresholds.KEYS
+    assert table.height == len(thresholds.THRESHOLDS) == 31
+    assert table["judged_by"].unique().sort().to_list() == ["screen", "simulation"]
+    for known in thresholds.THRESHOLDS:
+        grid = known.grid(known.row.default)
+        numbers = [value for value in grid if value is not None]
+        assert known.row.default in grid
+        assert len(set(grid)) == len(grid) >= 9
+        assert numbers == sorted(numbers)
+        assert not [problem for value in numbers if (problem := known.problem(value))]
+        assert known.grows
+        assert known.shrinks
+
+
+@pytest.mark.parametrize(("value", "said"), [(5, "outside"), (12.5, "whole"), ("x", "whole"), (True, "whole")])  # fmt: skip
+def test_values_that_cannot_be_are_told(value, said):
+    assert said in thresholds.threshold_of(CAP).problem(value)
+
+
+def test_the_planted_value_is_found_and_proven(found):
+    assert found.verdict.kind == "change"
+    value = dict(found.verdict.setting.values)[CAP]
+    assert Toy().excess(Config.empty().with_values({CAP: value})) < 0.05
+    assert found.verdict.sentence.startswith(f"Raise {CAP} from 150 to {value}: mean turnaround")
+    assert found.proof.quantity("turnaround_h")["hi"] < 0
+    assert found.proof.p_holm == found.proof.p <= 0.05
+    assert found.valid is None
+
+
+def test_the_proposal_says_all_that_is_needed(found):
+    proposal = loads(found.proposal.to_json())
+    assert proposal.kind == "change"
+    change = proposal.changes[0]
+    assert (change.place, change.old) == (f"jedi/jobbroker/{CAP}", 150)
+    assert change.minimum <= change.new <= change.maximum
+    effect = proposal.evidence.effects[0]
+    assert effect.low < effect.difference < effect.high < 0
+    assert [window.name for window in proposal.evidence.windows] == ["choice", "proof"]
+    assert {one.who for one in proposal.evidence.helps} >= {"gshare Express"}
+    assert proposal.evidence.hurts[0].who == "queue A"
+    assert proposal.evidence.numbers["settings_tried"] == found.choices[0].candidates.height
+
+
+def test_the_best_is_kept():
+    kept = calibrated(Toy(best={CAP: 150.0}))
+    assert kept.verdict.kind == kept.choices[0].status == kept.proposal.kind == "keep"
+    assert kept.proofs == ()
+    assert f"Keep {CAP} = 150." in kept.verdict.sentence
+
+
+def test_a_limit_is_kept_and_the_best_within_it_is_found():
+    toy = Toy(moved=0.2)
+    limited = calibrated(toy, rounds=4)
+    value = dict(limited.verdict.setting.values)[CAP]
+    assert 150 < value <= 192  # 5 % more bytes are moved at 192
+    assert limited.proof.quantity("moved_tb")["pct"] <= 5
+    free = calibrated(toy, limits=thresholds.Limits(moved_pct=None))
+    assert dict(free.verdict.setting.values)[CAP] > 500
+    assert not limited.choices[0].stable
+
+
+def test_two_keys_are_refined_together_and_idle_ones_left_alone():
+    toy = Toy(best={CAP: 800.0, CUTOFF: 60.0, "NW_QUEUE_IMPORTANCE": 0.5})
+    both = calibrated(toy, keys=list(toy.best))
+    assert set(both.verdict.setting.keys) == {CAP, CUTOFF}
+    assert {box.key.name for box in both.boxes} >= {CAP, CUTOFF}
+    assert both.n_trials == 3
+    places = [change.place for change in both.proposal.changes]
+    assert places == [f"jedi/jobbroker/{key}" for key in (CAP, CUTOFF)]
+    front = both.pareto.filter("on_front")
+    assert 0 < front.height < both.pareto.height
+    assert both.pareto["setting"][0] == "as it is"
+
+
+def test_several_proposals_are_proven_together():
+    toy = Toy(best={CAP: 800.0, CUTOFF: 60.0})
+    each = calibrated(toy, keys=[CAP, CUTOFF], propose="each", trials=0, n_boot=1000)
+    assert [one.kind for one in each.verdicts] == ["change", "change"]
+    assert [proof.setting.keys for proof in each.proofs] == [(CAP,), (CUTOFF,)]
+    assert each.proofs[0].p_holm >= each.proofs[0].p
+    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
+
+
+def test_a_simulation_that_is_wrong_is_not_used():
+    class Wrong:
+        ok, sentence = False, "No answer: the simulation does not reproduce waits."
+
+    refused = calibrated(Toy(fails=(150,)), validation=lambda: Wrong)
+    assert refused.verdict.kind == "no_answer"
+    assert refused.verdict.sentence == Wrong.sentence
+    assert refused.proposal is None
+    assert refused.n_simulated == 0
+
+
+def test_everything_wrong_is_told_at_once():
+    with pytest.raises(ConfigError) as caught:
+        calibrated(
+            keys=[CAP, CAP, "NQUEUED_SAT_CUP", CUTOFF], grids={CUTOFF: [5], CAP: [1, 20]}, objective="turnaround", alpha=0,
+            relevant=1, trials=-1, workers=0, propose="all", n_boot=1, points=1, validate=True,
+            limits=thresholds.Limits(moved_pct=-1, on="lower"), replications=Replications(1, 0, 0, 0),
+        )  # fmt: skip
+    for said in (
+        "is given twice", "did you mean 'NQUEUED_SAT_CAP'", "a grid of 1 value", "outside the guard rails 10 to 10000",
+        "objective='turnaround': did you mean", "alpha=0", "relevant=1", "trials=-1", "workers=0", "propose='all'",
+        "n_boot=1", "points=1", "moved_pct=-1", "on='lower'", "first=1", "step=0", "precision=0",
+    ):  # fmt: skip
+        assert said in str(caught.value), said
+    with pytest.raises(
+        ConfigError, match=r"proof: begins 2026-03-05.*prove on what was not looked at"
+    ):
+        thresholds.calibrate(None, keys=[CAP], calibration=EARLY, proof=("2026-03-05", "2026-03-09"), created_at=CREATED, what_if=Toy(), config=Config.empty())  # fmt: skip
+    with pytest.raises(
+        ConfigError, match=r"without an archive.*only for a simulation of your own.*no period"
+    ):
+        thresholds.calibrate(None, keys=[CAP], calibration=EARLY, proof=(LATE[1], LATE[0]), created_at=CREATED, validate=False)  # fmt: skip
+
+
+def test_too_few_tasks_give_no_answer():
+    few = calibrated(Toy(n_tasks=5))
+    assert few.verdict.kind == "no_answer"
+    assert "5 tasks in the calibration period; 10 are needed" in few.verdict.sentence
+
+
+def test_a_store_keeps_results_and_the_search_goes_on_where_it_was(tmp_path, found):
+    class StopError(Exception):
+        pass
+
+    calls = []
+
+    class Stopping(Toy):
+        def __call__(self, config, seeds, period):
+            calls.append(config.digest)
+            if len(calls) > 8:
+                raise StopError
+            return super().__call__(config, seeds, period)
+
+    with pytest.raises(StopError):
+        calibrated(Stopping(), store=tmp_path)
+    again = calibrated(store=tmp_path)
+    assert again.n_kept >= 8
+    assert again.tried.equals(found.tried)
+    assert again.verdict == found.verdict
+    third = calibrated(store=tmp_path)
+    assert (third.n_simulated, third.verdict) == (0, found.verdict)
+    other = calibrated(Toy(digest="another"), store=tmp_path, trials=0, rounds=0)
+    assert other.n_kept == 0
+    nameless = Toy(digest="")
+    with pytest.raises(ConfigError, match="has no attribute `digest`"):
+        calibrated(nameless, store=tmp_path)
+
+
+def test_a_damaged_result_is_made_again_and_no_half_result_stays(tmp_path):
+    store = Store.at(tmp_path / "store", "toy")
+    config, period = Config.empty(), Period(*EARLY)
+    outcome = Outcome.of(Toy()(config, (1,), period))
+    store.put(config, 1, period, outcome)
+    store.put(config, 1, period, outcome)
+    assert store.get(config, 1, period).tasks.equals(outcome.tasks)
+    (store.place(config, 1, period) / "tasks.parquet").write_bytes(b"half")
+    assert store.get(config, 1, period) is None
+    assert not [path for path in store.folder.rglob("*") if path.is_file()]
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match="name a folder that can be made"):
+        Store.at(tmp_path / "file", "toy")
+
+
+def test_a_failing_setting_is_missing_and_the_rest_goes_on():
+    gaps = calibrated(Toy(fails=(56,)))
+    assert [one.reason for one in gaps.missing] == ["DataError: no simulation at 56"]
+    assert f"{CAP} = 56" not in set(gaps.tried["setting"])
+    assert gaps.verdict.kind == "change"
+    with pytest.raises(
+        InsufficientDataError, match="the settings as they are could not be simulated"
+    ):
+        calibrated(Toy(fails=(150,)))
+
+
+def test_a_killed_worker_is_replaced(monkeypatch):
+    monkeypatch.setenv("BROKERLAB_TOY_MAIN", str(os.getpid()))
+    monkeypatch.setattr("brokerlab.calibrate.thresholds.runs.PAYS_S", 0.0)
+    config, period = Config.empty(), Period(*EARLY)
+    runs = Runs(Toy(n_tasks=12, kills=(900,)), workers=2)
+    values = {value: config.with_values({CAP: value}) for value in (100, 900, 300)}
+    runs.ensure([config, *values.values()], (1, 2), period)
+    assert [(one.config, one.reason) for one in runs.missing] == [
+        (values[900].digest, "the process that simulated it was killed twice")
+    ]
+    assert runs.n_simulated == 6
+    assert runs.outcome(values[300], (1, 2), period).seeds == (1, 2)
+    assert runs.outcome(values[900], (1, 2), period) is None
+
+
+def test_replications_are_added_to_rivals_only():
+    toy = Toy(noise=(0.05, 0.01))
+    space = space_of(Config.empty(), [CAP], grids={CAP: [10, 700, 800]})
+    sweep = Sweep(
+        space,
+        Runs(toy),
+        Period(*EARLY),
+        "turnaround_h",
+        Replications(3, 12, 3, 0.001),
+        Draw(n_boot=300),
+    )
+    sweep.try_all(space.single(CAP))
+    used = {one.values[0][1]: n for one, n in sweep.seeds_used.items()}
+    assert used[10] == 3
+    assert sweep.stopped[Setting.of({CAP: 10})] == "beaten"
+    assert used[700] > 3
+    assert choose(sweep, thresholds.Limits(), relevant=0.01).status == "change"
+    assert sweep.table()["replications"].max() == max(used.values())
+
+
+def test_patterns_are_set_for_every_share():
+    config = Config.empty().with_values({"NQUEUELIMITSITE_Express": 5})
+    space = space_of(config, ["NQUEUELIMITSITE_<gshare>"], shares=["Express", "MC"])
+    key = space.keys[0]
+    assert key.places == (
+        "jedi/jobbroker/NQUEUELIMITSITE_Express",
+        "jedi/jobbroker/NQUEUELIMITSITE_MC",
+    )
+    assert key.mixed
+    changed = space.configured(Setting.of({key.name: 5}))
+    assert changed.get("NQUEUELIMITSITE_MC") == 5
+    assert space.entries(Setting.of({key.name: 5})) == {"jedi/jobbroker/NQUEUELIMITSITE_MC": 5}
+    with pytest.raises(ConfigError, match="no global share is known"):
+        space_of(config, ["NQUEUELIMITSITE_<gshare>"])
+
+
+def test_differences_are_exact_and_pairs_are_checked():
+    config, period = Config.empty(), Period(*EARLY)
+    one, other = (
+        Outcome.of(toy(config, (1, 2), period)) for toy in (Toy(), Toy(best={CAP: 150.0}))
+    )
+    table = compared(Pair.of(one, other), Draw(n_boot=200))
+    row = table.row(by_predicate=pl.col("quantity") == "turnaround_h", named=True)
+    assert row["diff"] == pytest.approx(
+        other.tasks["turnaround_h"].mean() - one.tasks["turnaround_h"].mean()
+    )
+    assert row["lo"] < row["diff"] < row["hi"] < 0
+    assert row["pct"] == pytest.approx(100 * row["diff"] / row["before"])
+    moved = table.row(by_predicate=pl.col("quantity") == "moved_tb", named=True)
+    assert (moved["diff"], moved["lo"], moved["hi"]) == (0, 0, 0)
+    with pytest.raises(DataError, match="cannot be paired"):
+        Pair.of(one, Outcome.of(Toy(n_tasks=11)(config, (1, 2), period)))
+    single = compared(Pair.of(one.of_seed(1), other.of_seed(1)), Draw(n_boot=200))
+    assert single["lo"].null_count() == single.height
+    with pytest.raises(SchemaError, match=r"tasks\.turnaround_s"):
+        Outcome.of(type("Wrong", (), {"tasks": pl.DataFrame({"seed": [1], "jeditaskid": [1]})}))
+
+
+def test_the_front_is_what_nothing_beats():
+    rng = np.random.default_rng(3)
+    values = rng.integers(0, 4, size=(40, 3)).astype(float)
+    kept = not_dominated(values)
+    slow = [
+        not any((other <= row).all() and (other < row).any() for other in values) for row in values
+    ]
+    assert kept.tolist() == slow
+
+
+def test_times_with_a_zone_are_refused():
+    with pytest.raises(ConfigError, match="has a zone"):
+        thresholds.calibrate(None, keys=[CAP], calibration=("2026-03-01T00:00+01:00", EARLY[1]), proof=LATE, created_at=datetime(2026, 4, 1), what_if=Toy(), config=Config.empty())  # fmt: skip
