@@ -10,7 +10,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -178,12 +178,23 @@ def _lock(folder: Path, run_id: str) -> Iterator[bool]:
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.suppress(OSError):  # a file system without locks
+            _take(fcntl.flock, handle, fcntl.LOCK_EX | fcntl.LOCK_NB, run_id)
         yield folder.is_dir() and folder.stat().st_ino == os.fstat(handle).st_ino
-    except BlockingIOError:
-        raise ReportError(f"run {run_id} is being made by another process") from None
     finally:
         os.close(handle)
+
+
+def _take(flock: Callable[[int, int], None], handle: int, how: int, run_id: str) -> None:
+    """Take a lock that nobody may have.
+
+    Raises:
+        ReportError: Somebody has it.
+    """
+    try:
+        flock(handle, how)
+    except BlockingIOError:
+        raise ReportError(f"run {run_id} is being made by another process") from None
 
 
 def put(folder: Path, final: Path) -> None:

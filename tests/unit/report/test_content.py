@@ -8,6 +8,8 @@ import pytest
 from brokerlab.errors import ReportError
 from brokerlab.report.content import (
     Column,
+    Link,
+    Listing,
     Num,
     Page,
     Part,
@@ -28,6 +30,7 @@ def page() -> Page:
         rows=(
             Row(cells={"a": Num(value=1.5, lo=1.0)}),
             Row(cells={"a": "x"}),
+            Row(cells={"a": Link(label="run 1", href="../1/index.html")}),
             Row(cells={"a": None}),
         ),
     )
@@ -36,7 +39,7 @@ def page() -> Page:
         title="P",
         verdict=verdict,
         picture=(Picture(chart="x", alt="y"), "text"),
-        before_after=(table,),
+        before_after=(table, Listing(caption="SQL", text="-- nothing\n")),
     )
     return Page(report="r", question="q", verdict=verdict, parts=(part,), cannot_tell=("s",))
 

@@ -1,5 +1,6 @@
 """Runs under a name of their own: the same again, other inputs refused, broken ones made again."""
 
+import errno
 import json
 from pathlib import Path
 
@@ -138,6 +139,14 @@ def test_two_processes_do_not_make_the_same_run(call, tmp_path, in_process):
     with runs.workshop(home, NAME), pytest.raises(ReportError, match="is being made by another"):
         call()
     assert not in_process
+    assert not call().reused
+
+
+def test_a_file_system_without_locks_is_no_obstacle(call, monkeypatch):
+    def flock(*_):
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr("fcntl.flock", flock)
     assert not call().reused
 
 
