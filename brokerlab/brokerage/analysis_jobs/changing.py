@@ -13,8 +13,8 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs.sides import QUEUED, TASK_KEYS
 from brokerlab.brokerage.analysis_jobs.task_facts import CLASS_A
 from brokerlab.brokerage.analysis_jobs.throttle import CLASS_AGE_MIN, fresh
-from brokerlab.brokerage.production_jobs.changing import LazySide, keyed
-from brokerlab.brokerage.production_jobs.counts import KEYS, wide
+from brokerlab.brokerage.production_jobs.changing import LazySide, keyed, of_parents
+from brokerlab.brokerage.production_jobs.counts import wide
 from brokerlab.brokerage.production_jobs.ids import Ids
 from brokerlab.brokerage.production_jobs.sides import of_tasks
 
@@ -59,7 +59,7 @@ def changing(
     tasks: pl.LazyFrame, state: Tables, ids: Ids, places: pl.DataFrame,
     tables: Collection[str] | None = None,
 ) -> tuple[LazySide, ...]:  # fmt: skip
-    """Return the sides of what changes from cycle to cycle; see :func:`~..production_jobs.changing.collected`.
+    """Return the sides of what changes from cycle to cycle; see :func:`~..production_jobs.changing.run_all`.
 
     Args:
         tasks: Facts of tasks with their numbers.
@@ -130,14 +130,8 @@ def _part(name: str, state: Tables) -> pl.LazyFrame:
 
 def _state(tasks: pl.LazyFrame, state: Tables, ids: Ids, names: Collection[str]) -> LazySide:
     """Return what is true of a parent at an instant, whatever the task."""
-    states = tasks.select("snapshot", "t_state").unique()
-    rows = states.join(ids.parents.lazy(), how="cross")
-    missing: dict[str, Any] = {}
-    for name in names:
-        rows = rows.join(_part(name, state), on=KEYS, how="left")
-        missing |= PARTS[name]
-    facts = [pl.col(name).fill_null(value) for name, value in missing.items()]
-    return LazySide("t_state", "p_id", rows.select("t_state", "p_id", *facts), missing)
+    missing = {fact: value for name in names for fact, value in PARTS[name].items()}
+    return of_parents([_part(name, state) for name in names], tasks, ids, missing)
 
 
 def _quota(tasks: pl.LazyFrame, state: Tables, places: pl.DataFrame, ids: Ids) -> LazySide:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 import narwhals.stable.v2 as nw
 
@@ -51,6 +52,7 @@ def _as(found: Check, row: str, name: str, kind: Kind = "persistent") -> Check:
     return replace(found, name=name, source=CHAPTER + row, kind=kind)
 
 
+@lru_cache(maxsize=64)  # made of many small expressions
 def queue_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Check, ...]:
     """Return the checks in the order in which they run.
 

@@ -18,7 +18,7 @@ from brokerlab.brokerage.analysis_jobs.task_facts import task_facts
 from brokerlab.brokerage.analysis_jobs.throttle import PASS, throttled
 from brokerlab.brokerage.inputs.data import input_totals
 from brokerlab.brokerage.inputs.frames import for_tasks
-from brokerlab.brokerage.production_jobs.changing import collected
+from brokerlab.brokerage.production_jobs.changing import run_all
 from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.brokerage.production_jobs.ids import Ids
 from brokerlab.brokerage.production_jobs.pairs import Facts, Side, run
@@ -110,7 +110,7 @@ def prepare(
         tasks, queues, state, places, ids,
         rules=rules, matching=matching,
     )  # fmt: skip
-    counted = collected(changing(tasks.lazy(), lazy, ids, places))
+    counted = run_all(changing(tasks.lazy(), lazy, ids, places))
     home = _home(tasks, ids)
     facts = Facts(
         tasks=tasks.join(outcomes, on="t", how="anti", maintain_order="left"),

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
@@ -21,12 +20,12 @@ from brokerlab.brokerage.analysis_jobs.settings import ThrottleSettings
 from brokerlab.brokerage.analysis_jobs.throttle import STATE_TABLES as THROTTLE_TABLES
 from brokerlab.brokerage.analysis_jobs.throttle import planned as throttle_planned
 from brokerlab.brokerage.check import Check
-from brokerlab.brokerage.live.asked import asked, states, with_others
-from brokerlab.brokerage.live.kept import Kept, Plan, per_instant, places
-from brokerlab.brokerage.live.plans import Plans
+from brokerlab.brokerage.live.asked import Known, asked, places, states, with_others
+from brokerlab.brokerage.live.kept import Kept, Plan, per_instant
 from brokerlab.brokerage.live.ranked import Ranked, Tally, named, names_of
+from brokerlab.brokerage.live.sides import SidePlans
 from brokerlab.brokerage.production_jobs.decide import in_parts
-from brokerlab.brokerage.production_jobs.evaluation import bits_of, lowest_bit
+from brokerlab.brokerage.production_jobs.evaluation import asked_of, lowest_bit
 from brokerlab.brokerage.production_jobs.late import COMPLETENESS_KEYS
 from brokerlab.brokerage.production_jobs.pairs import Facts, looked_up
 from brokerlab.brokerage.production_jobs.ranking import shares
@@ -58,8 +57,8 @@ class Cycle:
     """
 
     kept: tuple[Kept, Kept]
-    tasks: tuple[pl.Series, pl.Series]
-    plans: Plans = field(default_factory=Plans)
+    tasks: tuple[IntArray, IntArray]
+    plans: SidePlans = field(default_factory=SidePlans)
 
 
 @dataclass(frozen=True)
@@ -88,15 +87,19 @@ class AnalysisStanding:
     Attributes:
         world: Rules, settings, tables and facts.
         checks: The checks of single queues.
+        known: The tasks that may be asked for.
         defaults: ``parent, e_out_name``: default output endpoints.
         names: ``q, name`` of queues.
+        ended: ``throttle, outcome``: how each task ended before any queue was looked at, by number.
         cycles: What is done at every question, by the names of the tables that change.
     """
 
     world: World
     checks: tuple[Check, ...]
+    known: Known
     defaults: pl.DataFrame
     names: pl.DataFrame
+    ended: pl.DataFrame
     cycles: dict[frozenset[str], Cycle] = field(default_factory=dict)
 
     @classmethod
@@ -106,11 +109,12 @@ class AnalysisStanding:
         tables = world.tables["queue_endpoints"], world.tables["storage_endpoints"]
         defaults = endpoint_facts(*tables, snapshots).select("parent", "e_out_name").unique()
         checks = queue_checks(world.rules, world.settings)
-        return cls(world, checks, defaults, names_of(world.facts.queues))
+        known = Known.of(world.tasks)
+        return cls(world, checks, known, defaults, names_of(world.facts.queues), _ended(world))
 
     def decide(self, wanted: Any, state: Mapping[str, Any]) -> Ranked:
         """Decide for tasks in worlds; see :func:`brokerlab.brokerage.live.prepare`."""
-        rows = asked(wanted, self.world.tasks.select("jeditaskid", "snapshot", "t"))
+        rows = asked(wanted, self.known)
         given = states(state, TABLES, STATE_TABLES, rows.select("world", "instant"))
         names = frozenset(given)
         cycle = self._cycle(names)
@@ -146,7 +150,7 @@ class AnalysisStanding:
         old = self.world
         world = with_config(old, config)
         checks = queue_checks(world.rules, world.settings)
-        found = replace(self, world=world, checks=checks, cycles={})
+        found = replace(self, world=world, checks=checks, ended=_ended(world), cycles={})
         if any(differs(key, old.config, config) for key in COMPLETENESS_KEYS):
             return found
         keys = {key for check in checks for key in check.keys if differs(key, old.config, config)}
@@ -178,7 +182,8 @@ class AnalysisStanding:
             plan = self.plan(names)
             first, second = (self.in_loop(loop) for loop in LOOPS)
             kept = Kept.of(plan, first, in_parts), Kept.of(plan, second, in_parts)
-            self.cycles[names] = Cycle(kept, (first.tasks["t"], second.tasks["t"]))
+            numbers = first.tasks["t"].to_numpy(), second.tasks["t"].to_numpy()
+            self.cycles[names] = Cycle(kept, numbers)
         return self.cycles[names]
 
     def _tasks(
@@ -214,9 +219,8 @@ class AnalysisStanding:
     ) -> pl.DataFrame:  # fmt: skip
         """Return how each row wanted ended before any queue was looked at: ``throttle, outcome`` (null: it did not)."""
         world = self.world
-        own = world.outcomes.join(world.tasks.select("t"), on="t", how="right").sort("t")
         if not names & set(THROTTLE_TABLES):
-            return own.select("throttle", "outcome")[rows["t"]]
+            return self.ended[rows["t"]]
         raw = world.tables["tasks"][rows["t"]].with_columns(
             snapshot=rows["instant"], at=tasks["at"]
         )
@@ -259,15 +263,17 @@ class AnalysisStanding:
         final = [order.index(name) for name in ranking.FINAL_CHECKS]
         left = np.zeros(rows.height, dtype=bool)
         left[one.pairs[(one.codes < 0) | np.isin(one.codes, final)]] = True
-        others = goes_on & (suppressed | (second & ~left))
-        return one, self._walk(2, np.flatnonzero(others), rows, facts, cycle)
+        others = np.flatnonzero(goes_on & (suppressed | (second & ~left)))
+        if not len(others):  # most often
+            return one, Walk(others, others, others, one.closed[:0], one.late.clear())
+        return one, self._walk(2, others, rows, facts, cycle)
 
     def _walk(
         self, loop: int, chosen: IntArray, rows: pl.DataFrame, facts: Facts, cycle: Cycle
     ) -> Walk:
         """Decide one loop for some of the rows wanted."""
         kept, plan = cycle.kept[loop - 1], cycle.kept[loop - 1].plan
-        place = places(cycle.tasks[loop - 1], rows["t"][pl.Series(chosen)])
+        place = places(cycle.tasks[loop - 1], rows["t"].to_numpy()[chosen])
         pairs = kept.pairs(place)
         pairs = pairs.with_columns(t=pl.Series(chosen[pairs["t"].to_numpy()]))
         local = replace(facts, tasks=facts.tasks.with_columns(t_local=pl.lit(loop == 1)))
@@ -278,11 +284,7 @@ class AnalysisStanding:
         failed = found["failed"].to_numpy()
         if checks:
             bits = {plan.checks[bit].name: bit for bit in plan.asked}
-            again = cycle.plans.frame(
-                "checks",
-                {"pairs": found},
-                lambda lazy: bits_of(nw.from_native(lazy["pairs"]), checks, bits).to_native(),
-            )
+            again = asked_of(found, checks, bits)
             failed = failed | again["failed"].to_numpy()
         codes = lowest_bit(failed).copy()
         world = self.world
@@ -296,6 +298,12 @@ class AnalysisStanding:
         codes[codes < 0] = reasons.to_numpy()
         best = late.filter(pl.col("rank").is_not_null()).select("t", "q", "weight", "rank")
         return Walk(chosen, found["t"].to_numpy(), codes, kept.closed[place], best)
+
+
+def _ended(world: World) -> pl.DataFrame:
+    """Return ``throttle, outcome`` of every task, by number; null: it did not end before queues were looked at."""
+    rows = world.tasks.select("t").join(world.outcomes, on="t", how="left", maintain_order="left")
+    return rows.sort("t").select("throttle", "outcome")
 
 
 def _tally(n_rows: int, first: Walk, second: Walk, n_names: int, n_checks: int) -> Tally:

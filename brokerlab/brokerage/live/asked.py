@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import dataframely as dy
 import narwhals.stable.v2 as nw
+import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.errors import DataError, SchemaError, nearest
 from brokerlab.frames import prepared
+from brokerlab.numerics import IntArray
 
 KEY = ["jeditaskid", "snapshot", "world"]
 _SHOWN = 5
@@ -19,12 +22,60 @@ _SHOWN = 5
 Tables = dict[str, pl.DataFrame]
 
 
-def asked(wanted: Any, known: pl.DataFrame) -> pl.DataFrame:
+@dataclass(frozen=True)
+class Known:
+    """The tasks that are prepared, to be found by their keys.
+
+    Attributes:
+        tasks: Every jeditaskid, sorted.
+        snapshots: Every snapshot, sorted.
+        place: Sorted: place of the task times the number of snapshots, plus place of the snapshot.
+        t: Number of the task of each.
+    """
+
+    tasks: IntArray
+    snapshots: IntArray
+    place: IntArray
+    t: IntArray
+
+    @classmethod
+    def of(cls, rows: pl.DataFrame) -> Known:
+        """Sort them.
+
+        Args:
+            rows: ``jeditaskid, snapshot, t``, one row per task and snapshot.
+        """
+        tasks, task = np.unique(rows["jeditaskid"].to_numpy(), return_inverse=True)
+        snapshots, snapshot = np.unique(rows["snapshot"].to_numpy(), return_inverse=True)
+        place = task * len(snapshots) + snapshot
+        order = np.argsort(place)
+        return cls(tasks, snapshots, place[order], rows["t"].to_numpy()[order])
+
+    def find(self, rows: pl.DataFrame) -> pl.Series:
+        """Return ``t`` of ``jeditaskid, snapshot``; null: that was not prepared."""
+        task = places(self.tasks, rows["jeditaskid"].to_numpy())
+        snapshot = places(self.snapshots, rows["snapshot"].to_numpy())
+        both = np.where((task < 0) | (snapshot < 0), -1, task * len(self.snapshots) + snapshot)
+        found = places(self.place, both)
+        numbers = self.t[found] if len(self.t) else found
+        return pl.Series("t", numbers).set(pl.Series(found < 0), None)
+
+
+def places(known: IntArray, wanted: IntArray) -> IntArray:
+    """Return at which place each number stands in sorted numbers; -1 for none."""
+    place = np.searchsorted(known, wanted)
+    inside = place < len(known)
+    there = np.zeros(len(wanted), dtype=bool)
+    there[inside] = known[place[inside]] == wanted[inside]
+    return np.where(there, place, -1)
+
+
+def asked(wanted: Any, known: Known) -> pl.DataFrame:
     """Return what is wanted, sorted, with the number of the task.
 
     Args:
         wanted: ``jeditaskid, snapshot`` (null = 0), ``world``, perhaps ``at``; of any engine.
-        known: ``jeditaskid, snapshot, t`` of the tasks prepared.
+        known: The tasks prepared.
 
     Returns:
         ``jeditaskid, snapshot, world, at, t``, sorted by the first three, and ``instant``: number of the state that a
@@ -36,7 +87,7 @@ def asked(wanted: Any, known: pl.DataFrame) -> pl.DataFrame:
     """
     rows = prepared({"wanted": wanted}, {"wanted": _Wanted})["wanted"]
     rows = rows.with_columns(pl.col("snapshot").fill_null(0)).sort(KEY)
-    found = rows.join(known, on=KEY[:2], how="left", maintain_order="left")
+    found = rows.with_columns(known.find(rows))
     problems = []
     if found["t"].null_count():
         unknown = found.filter(pl.col("t").is_null())

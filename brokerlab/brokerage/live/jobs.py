@@ -6,22 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.contracts import TABLES
-from brokerlab.brokerage.live.asked import asked, at_instants, states, with_others
-from brokerlab.brokerage.live.kept import Kept, Plan, per_instant, places
-from brokerlab.brokerage.live.plans import Plans
+from brokerlab.brokerage.live.asked import Known, asked, at_instants, places, states, with_others
+from brokerlab.brokerage.live.kept import Kept, Plan, per_instant
 from brokerlab.brokerage.live.ranked import Ranked, Tally, in_words, named, names_of
+from brokerlab.brokerage.live.sides import SidePlans
 from brokerlab.brokerage.production_jobs import changing, ranking
 from brokerlab.brokerage.production_jobs.again import differing, with_config
 from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.brokerage.production_jobs.decide import first_reasons, in_parts
 from brokerlab.brokerage.production_jobs.decisions import check_order
-from brokerlab.brokerage.production_jobs.evaluation import bits_of
+from brokerlab.brokerage.production_jobs.evaluation import asked_of
 from brokerlab.brokerage.production_jobs.facts import World, prepare
 from brokerlab.brokerage.production_jobs.late import COMPLETENESS_KEYS
 from brokerlab.brokerage.production_jobs.nucleus import unwritable
@@ -51,7 +50,7 @@ class Cycle:
     """
 
     kept: Kept
-    plans: Plans = field(default_factory=Plans)
+    plans: SidePlans = field(default_factory=SidePlans)
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,7 @@ class JobStanding:
     Attributes:
         world: Rules, settings, tables and facts.
         checks: The checks of single queues.
+        known: The tasks that may be asked for.
         lost: ``snapshot, nucleus`` of nuclei that cannot be written.
         names: ``q, name`` of queues.
         ended: How each task ended before any queue was looked at, by number.
@@ -69,6 +69,7 @@ class JobStanding:
 
     world: World
     checks: tuple[Check, ...]
+    known: Known
     lost: pl.DataFrame
     names: pl.DataFrame
     ended: pl.Series
@@ -82,17 +83,17 @@ class JobStanding:
         places = world.tables | {"storage_endpoints": endpoints}
         lost = unwritable(places, rules=world.rules)
         ended = world.tasks.join(world.outcomes, on="t", how="left").sort("t")["outcome"]
-        return cls(world, _checks(world), lost, names_of(world.facts.queues), ended)
+        known = Known.of(world.tasks)
+        return cls(world, _checks(world), known, lost, names_of(world.facts.queues), ended)
 
     def decide(self, wanted: Any, state: Mapping[str, Any]) -> Ranked:
         """Decide for tasks in worlds; see :func:`brokerlab.brokerage.live.prepare`."""
-        rows = asked(wanted, self.world.tasks.select("jeditaskid", "snapshot", "t"))
+        rows = asked(wanted, self.known)
         given = states(state, TABLES, STATE_TABLES, rows.select("world", "instant"))
         cycle = self._cycle(frozenset(given))
-        known = self.world.facts.tasks["t"]
-        there = np.flatnonzero(places(known, rows["t"]) >= 0)
-        looked_at = rows[pl.Series(there)]
-        place = places(known, looked_at["t"])
+        place = places(self.world.facts.tasks["t"].to_numpy(), rows["t"].to_numpy())
+        there = np.flatnonzero(place >= 0)
+        place, looked_at = place[there], rows[pl.Series(there)]
         tasks = self._tasks(looked_at, place, cycle.kept.plan)
         tables = with_others(given, looked_at, self.world.tables, TOGETHER)
         pairs = self._asked_again(tasks, place, cycle, tables, looked_at)
@@ -179,11 +180,7 @@ class JobStanding:
         if not checks:
             return found
         bits = {plan.checks[bit].name: bit for bit in plan.asked}
-        again = plans.frame(
-            "checks",
-            {"pairs": found},
-            lambda lazy: bits_of(nw.from_native(lazy["pairs"]), checks, bits).to_native(),
-        )
+        again = asked_of(found, checks, bits)
         return found.with_columns(failed=pl.col("failed") | again["failed"])
 
     def _ranked(self, pairs: pl.DataFrame, cycle: Cycle) -> tuple[pl.DataFrame, IntArray]:
@@ -198,15 +195,15 @@ class JobStanding:
             {"left": left},
             lambda lazy: ranking.ranked(
                 lazy["left"], order, rules=world.rules, settings=world.settings, recipe=world.recipe
+            ).with_columns(
+                share=ranking.shares(pl.when(pl.col("rank").is_not_null()).then("weight"))
             ),
         )
         held_to_weight(world.recipe, late)
         reasons = first.copy()
         reasons[first < 0] = late["check"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
-        best = late.filter(pl.col("rank").is_not_null()).select(
-            "t", "q", "weight", "rank", share=ranking.shares(pl.col("weight"))
-        )
-        return best, reasons
+        best = late.select("t", "q", "weight", "rank", "share")
+        return best.filter(pl.col("rank").is_not_null()), reasons
 
 
 def _checks(world: World) -> tuple[Check, ...]:

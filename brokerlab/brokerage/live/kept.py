@@ -183,13 +183,3 @@ def per_instant(tasks: pl.DataFrame, instants: IntArray, keys: Iterable[str]) ->
         snapshot=pl.Series(instants),
         **{key: pl.Series(values, dtype=pl.Int64) for key, values in own.items()},
     )
-
-
-def places(numbers: pl.Series, wanted: pl.Series) -> IntArray:
-    """Return at which place each number stands in sorted numbers; -1 for none."""
-    known, asked = numbers.to_numpy(), wanted.to_numpy()
-    place = np.searchsorted(known, asked)
-    inside = place < len(known)
-    there = np.zeros(len(asked), dtype=bool)
-    there[inside] = known[place[inside]] == asked[inside]
-    return np.where(there, place, -1)

@@ -5,7 +5,7 @@ Everything is lazy until all of it is collected at once: these are many small st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,21 +39,26 @@ class LazySide:
     missing: dict[str, Any]
 
 
-def collected(sides: Collection[LazySide]) -> tuple[Side, ...]:
-    """Collect the rows of all sides at once."""
-    plans = [side.rows for side in sides]
-    frames = pl.collect_all(plans, engine="in-memory", optimizations=AS_WRITTEN)
+def collected(sides: Sequence[LazySide], frames: Sequence[pl.DataFrame]) -> tuple[Side, ...]:
+    """Return the sides with their rows."""
     return tuple(
         Side(side.task_key, side.queue_key, rows, side.missing)
         for side, rows in zip(sides, frames, strict=True)
     )
 
 
+def run_all(sides: Sequence[LazySide]) -> tuple[Side, ...]:
+    """Collect the rows of all sides at once."""
+    plans = [side.rows for side in sides]
+    frames = pl.collect_all(plans, engine="in-memory", optimizations=AS_WRITTEN)
+    return collected(sides, frames)
+
+
 def changing(
     tasks: pl.LazyFrame, queues: pl.LazyFrame, state: Tables, ids: Ids, lost: pl.LazyFrame,
     tables: Collection[str] | None = None,
 ) -> tuple[LazySide, ...]:  # fmt: skip
-    """Return the sides of what changes from cycle to cycle; see :func:`collected`.
+    """Return the sides of what changes from cycle to cycle; see :func:`run_all`.
 
     Args:
         tasks: Facts of tasks with their numbers.
@@ -171,17 +176,24 @@ def _state(
     tasks: pl.LazyFrame, state: Tables, ids: Ids, lost: pl.LazyFrame, names: Collection[str]
 ) -> LazySide:
     """Return what is true of a parent at an instant, whatever the task."""
-    states = tasks.select("snapshot", "t_state").unique()
-    rows = states.join(ids.parents.lazy(), how="cross")
     missing: dict[str, Any] = {}
     for name in names:
-        part, values = PARTS[name]
-        rows = rows.join(part(state, lost), on=counts.KEYS, how="left")
-        missing |= values
-    filled = [pl.col(name).fill_null(value) for name, value in missing.items() if value is not None]
-    return LazySide(
-        "t_state", "p_id", rows.drop("snapshot", "parent").with_columns(filled), missing
-    )
+        missing |= PARTS[name][1]
+    parts = [PARTS[name][0](state, lost) for name in names]
+    return of_parents(parts, tasks, ids, missing)
+
+
+def of_parents(
+    parts: Sequence[pl.LazyFrame], tasks: pl.LazyFrame, ids: Ids, missing: dict[str, Any]
+) -> LazySide:
+    """Return the side of tables of (snapshot, parent)."""
+    states = tasks.select("snapshot", "t_state").unique()
+    rows = keyed(counts.by_parent(parts).join(states, on="snapshot"), ids)
+    facts = [
+        pl.col(name) if value is None else pl.col(name).fill_null(value)
+        for name, value in missing.items()
+    ]
+    return LazySide("t_state", "p_id", rows.select("t_state", "p_id", *facts), missing)
 
 
 def _locks(tasks: pl.LazyFrame, queues: pl.LazyFrame, state: Tables) -> LazySide:
@@ -221,37 +233,39 @@ def _by_resource_type(tasks: pl.LazyFrame, state: Tables, ids: Ids) -> tuple[Laz
     own = tasks.select(
         "t_slots", "snapshot", tag="t_queue_name", resource_type="t_resource_type"
     ).unique()
-    by_type = _rt_rows(stats, own, ["snapshot", "resource_type"], ["t_slots", "parent"])
-    by_type = by_type.rename({name: name.replace("x_rt", "x_rt_own") for name in RT})
-    listed = of_tasks(state["task_resource_types"], tasks, "computingsite").unique().cache()
-    several = listed.join(tasks.select("t", "snapshot", tag="t_queue_name"), on="t")
-    by_list = _rt_rows(stats, several, ["snapshot", "parent", "resource_type"], ["t", "parent"])
-    places = listed.select("t", "parent").unique()
-    by_list = places.join(by_list, on=["t", "parent"], how="left").with_columns(
-        pl.col("x_rt_known").fill_null(value=False),
-        pl.col(RT[1:]).fill_null(0),
-        x_rt_listed=pl.lit(value=True),
-    )
+    by_type = _summed(_rt_rows(stats, own, ["snapshot", "resource_type"]), ["t_slots", "parent"])
+    who = tasks.with_columns(tag="t_queue_name")
+    listed = of_tasks(state["task_resource_types"], who, "computingsite", "snapshot", "tag")
+    listed = listed.unique().cache()
+    none = listed.select("t", "parent", known=pl.lit(value=False))
+    several = [*_rt_rows(stats, listed, ["snapshot", "parent", "resource_type"]), none]
+    by_list = _summed(several, ["t", "parent"]).with_columns(x_rt_listed=pl.lit(value=True))
+    renamed = by_type.rename({name: name.replace("x_rt", "x_rt_own") for name in RT})
     return (
-        LazySide("t_slots", "p_id", keyed(by_type, ids), NONE_OF_OWN),
+        LazySide("t_slots", "p_id", keyed(renamed, ids), NONE_OF_OWN),
         LazySide("t", "p_id", keyed(by_list, ids), NONE_LISTED),
     )
 
 
-def _rt_rows(
-    stats: pl.LazyFrame, wanted: pl.LazyFrame, on: list[str], keys: list[str]
-) -> pl.LazyFrame:
-    """Sum the jobs of the resource types wanted; rows without share hold for every share."""
-    parts = [
-        wanted.join(stats.drop_nulls("gshare"), left_on=[*on, "tag"], right_on=[*on, "gshare"]),
-        wanted.join(stats.filter(pl.col("gshare").is_null()).drop("gshare"), on=on),
+def _rt_rows(stats: pl.LazyFrame, wanted: pl.LazyFrame, on: list[str]) -> list[pl.LazyFrame]:
+    """Return the jobs of the resource types wanted; rows without share hold for every share."""
+    found = stats.with_columns(known=pl.lit(value=True))
+    named = found.drop_nulls("gshare")
+    common = found.filter(pl.col("gshare").is_null()).drop("gshare")
+    return [
+        wanted.join(named, left_on=[*on, "tag"], right_on=[*on, "gshare"]),
+        wanted.join(common, on=on),
     ]
+
+
+def _summed(parts: Sequence[pl.LazyFrame], keys: list[str]) -> pl.LazyFrame:
+    """Add up rows of jobs."""
     queued = pl.sum_horizontal("defined", "activated", "starting")
     return (
         pl.concat(parts, how="diagonal")
         .group_by(keys)
         .agg(
-            x_rt_known=pl.lit(value=True),
+            x_rt_known=pl.col("known").any(),
             x_rt_running=pl.col("running").sum(),
             x_rt_queued=queued.sum(),
             x_rt_assigned=pl.col("assigned").sum(),

@@ -6,6 +6,8 @@ parent, ``s_`` state of the parent at the instant, ``l_`` link to the nucleus, `
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.production_jobs import checks_queue as queue
 from brokerlab.brokerage.production_jobs import checks_state as state
@@ -14,6 +16,7 @@ from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.rules import ProductionRules
 
 
+@lru_cache(maxsize=64)  # made of many small expressions
 def queue_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Check, ...]:
     """Return the checks in the order in which they run.
 

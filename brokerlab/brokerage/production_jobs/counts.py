@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -18,9 +18,9 @@ def spread(frame: pl.DataFrame, snapshots: pl.DataFrame) -> pl.DataFrame:
         frame: A table with ``snapshot``.
         snapshots: ``snapshot``, one row each.
     """
-    everywhere = frame["snapshot"].is_null()
-    if not everywhere.any():
+    if not frame["snapshot"].null_count():
         return frame
+    everywhere = frame["snapshot"].is_null()
     common = frame.filter(everywhere).drop("snapshot")
     both = [frame.filter(~everywhere), snapshots.join(common, how="cross").select(frame.columns)]
     return pl.concat(both, rechunk=True)  # Polars 2.1 panics at texts made from empty chunks
@@ -69,3 +69,11 @@ def by_resource_type(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
     """Return jobs per (snapshot, parent, share or work queue, resource type), a column per counted status."""
     stats = tables["job_stats_rt"].rename({"computingsite": "parent"})
     return wide(stats, [*KEYS, "gshare", "resource_type"], COUNTED)
+
+
+def by_parent(parts: Sequence[pl.LazyFrame]) -> pl.LazyFrame:
+    """Lay tables of (snapshot, parent) side by side, each of other columns; null where one has no row."""
+    columns = [name for part in parts for name in part.collect_schema().names() if name not in KEYS]
+    together = pl.concat(parts, how="diagonal")
+    # one row of each table at most: its value is the largest; a group by is cheaper than many joins
+    return together.group_by(KEYS).agg(pl.col(columns).max())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -26,12 +27,15 @@ from brokerlab.brokerage.production_jobs.pairs import (
     paired,
     positions,
 )
+from brokerlab.brokerage.production_jobs.plans import Plans
 from brokerlab.numerics import IntArray
 
 FEW_PAIRS = 50_000
 """Up to so many pairs, looking for kinds costs more than it saves."""
 PAIRS_PER_KIND = 8
 """Kinds are worth a table of their own where so many pairs, on average, share one."""
+PLANS_KEPT = 32
+"""Plans of checks that are kept for the next time: to make one takes longer than to run it on few pairs."""
 
 
 def evaluated(facts: Facts, checks: Sequence[Check], into: ToEngine | None = None) -> pl.DataFrame:
@@ -51,8 +55,7 @@ def evaluated(facts: Facts, checks: Sequence[Check], into: ToEngine | None = Non
         return _collected(found).sort("t", "q")
     pairs = matched(facts)
     if pairs.height <= FEW_PAIRS:
-        found = bits_of(paired(facts, _inputs(checks), pairs=pairs), checks, bits)
-        return _collected(found, few=True)
+        return asked_of(looked_up(facts, pairs, _inputs(checks)), checks, bits)
     coarse, fine = _sorted_out(facts, checks, pairs.height // PAIRS_PER_KIND)
     if fine:
         asked = bits_of(paired(facts, _inputs(fine), pairs=pairs), fine, bits)
@@ -95,10 +98,33 @@ def bits_of(
     return pairs.select("t", "q", failed=failed.cast(nw.Int64()))
 
 
-def _collected(pairs: nw.LazyFrame[Any], *, few: bool = False) -> pl.DataFrame:
-    native = pairs.to_native()
-    if few and isinstance(native, pl.LazyFrame):  # the streaming engine takes long to get ready
-        return native.collect(engine="in-memory")
+def asked_of(pairs: pl.DataFrame, checks: Sequence[Check], bits: dict[str, int]) -> pl.DataFrame:
+    """Return what :func:`bits_of` does of few pairs.
+
+    Args:
+        pairs: ``t, q`` and what the checks read.
+        checks: See :func:`bits_of`.
+        bits: See :func:`bits_of`.
+    """
+    plans = _plans(tuple(checks), tuple(bits.values()), tuple(pairs.schema.items()))
+    return plans.frame(
+        "checks",
+        {"pairs": pairs},
+        lambda lazy: bits_of(nw.from_native(lazy["pairs"]), checks, bits).to_native(),
+    )
+
+
+@lru_cache(maxsize=PLANS_KEPT)
+def _plans(
+    checks: tuple[Check, ...],  # noqa: ARG001 - what the plan is of
+    bits: tuple[int, ...],  # noqa: ARG001
+    schema: tuple[tuple[str, pl.DataType], ...],  # noqa: ARG001
+) -> Plans:
+    """Return the plan that asks these checks of pairs with such columns."""
+    return Plans()
+
+
+def _collected(pairs: nw.LazyFrame[Any]) -> pl.DataFrame:
     frame: pl.DataFrame = pairs.collect("polars").to_native()
     return frame
 

@@ -10,7 +10,7 @@ from brokerlab.brokerage.inputs.completeness import Completeness, completeness
 from brokerlab.brokerage.inputs.data import input_totals
 from brokerlab.brokerage.production_jobs import sides
 from brokerlab.brokerage.production_jobs.candidates import listed
-from brokerlab.brokerage.production_jobs.changing import changing, collected
+from brokerlab.brokerage.production_jobs.changing import changing, run_all
 from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.brokerage.production_jobs.ids import Ids
 from brokerlab.brokerage.production_jobs.nucleus import (
@@ -141,7 +141,7 @@ def prepare(
                 tasks, queues, state, links, found.complete_locations, ids,
                 rules=rules, matching=matching, config=config,
             ),
-            *collected(
+            *run_all(
                 changing(
                     tasks.lazy(), queues.lazy(), {name: frame.lazy() for name, frame in state.items()}, ids,
                     unwritable(state, rules=rules).lazy(),

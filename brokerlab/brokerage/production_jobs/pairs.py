@@ -18,7 +18,7 @@ import polars as pl
 from brokerlab.numerics import IntArray
 
 UIntArray = npt.NDArray[np.uint32]
-AS_WRITTEN = pl.QueryOptFlags.none(comm_subplan_elim=True)
+AS_WRITTEN = pl.QueryOptFlags.none()
 """Plans of many small steps on few rows: what the optimiser saves is less than what it takes."""
 ToEngine = Callable[[pl.DataFrame], Any]
 """Puts a Polars frame into an engine: returns what narwhals accepts."""

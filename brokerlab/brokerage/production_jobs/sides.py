@@ -143,8 +143,15 @@ def slots(tasks: pl.DataFrame, state: Tables, ids: Ids) -> Side:
     return Side("t_slots", "p_id", keyed(rows, ids), {"x_has_slots": False, "x_numslots": None})
 
 
-def of_tasks(rows: pl.LazyFrame, tasks: pl.LazyFrame, name: str) -> pl.LazyFrame:
-    """Return rows about tasks and instants with ``t``; null task or instant means every one."""
+def of_tasks(rows: pl.LazyFrame, tasks: pl.LazyFrame, name: str, *more: str) -> pl.LazyFrame:
+    """Return rows about tasks and instants with ``t``; null task or instant means every one.
+
+    Args:
+        rows: ``jeditaskid, snapshot``, a queue, and more.
+        tasks: Facts of tasks.
+        name: Column of the queue; it becomes ``parent``.
+        more: Facts of tasks to be added.
+    """
     found = []
     others = [c for c in rows.collect_schema().names() if c not in ("jeditaskid", "snapshot")]
     for by_task in (True, False):
@@ -155,10 +162,9 @@ def of_tasks(rows: pl.LazyFrame, tasks: pl.LazyFrame, name: str) -> pl.LazyFrame
             )
             keys = ["jeditaskid"] * by_task + ["snapshot"] * by_instant
             part = part.select(*keys, *others)
-            who = tasks.select("t", *keys)
-            found.append(
-                who.join(part, on=keys).drop(keys) if keys else who.join(part, how="cross")
-            )
+            who = tasks.select("t", *dict.fromkeys([*keys, *more]))
+            both = who.join(part, on=keys) if keys else who.join(part, how="cross")
+            found.append(both.select("t", *more, *others))
     return pl.concat(found).rename({name: "parent"})
 
 

@@ -9,45 +9,47 @@ from threading import Lock
 
 import polars as pl
 
-from brokerlab.brokerage.production_jobs.changing import LazySide, collected
-from brokerlab.brokerage.production_jobs.pairs import Side
+from brokerlab.brokerage.production_jobs.pairs import AS_WRITTEN
 
 Frames = Mapping[str, pl.DataFrame]
 Lazy = dict[str, pl.LazyFrame]
+Maker = Callable[[Lazy], Sequence[pl.LazyFrame]]
 
 
 @dataclass(frozen=True)
 class Plans:
-    """Plans by name, and the frames that they read.
+    """Plans by name, and the frames that they read while they run.
 
     Making the many expressions of a brokerage takes several times as long as running them on a few thousand rows.
     """
 
+    made: dict[str, Sequence[pl.LazyFrame]] = field(default_factory=dict)
     frames: dict[str, pl.DataFrame] = field(default_factory=dict)
-    made: dict[str, Sequence[LazySide]] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
-    def sides(
-        self, name: str, frames: Frames, make: Callable[[Lazy], Sequence[LazySide]]
-    ) -> tuple[Side, ...]:
-        """Run a plan of several tables.
+    def run(self, name: str, frames: Frames, make: Maker) -> list[pl.DataFrame]:
+        """Run a plan.
 
         Args:
             name: Name of the plan.
-            frames: What it reads, by name; the same names and columns every time.
+            frames: What it reads, by name; the same names, columns and types every time.
             make: Makes it, the first time.
         """
         with self.lock:
             self.frames.update(frames)
-            if name not in self.made:
-                self.made[name] = make({key: self._source(key, frames[key]) for key in frames})
-            return collected(self.made[name])
+            try:
+                if name not in self.made:
+                    self.made[name] = make({key: self._source(key, frames[key]) for key in frames})
+                plans = [*self.made[name]]
+                return pl.collect_all(plans, engine="in-memory", optimizations=AS_WRITTEN)
+            finally:
+                self.frames.clear()
 
     def frame(
         self, name: str, frames: Frames, make: Callable[[Lazy], pl.LazyFrame]
     ) -> pl.DataFrame:
-        """Run a plan of one table; see :meth:`sides`."""
-        return self.sides(name, frames, lambda lazy: [LazySide("", "", make(lazy), {})])[0].rows
+        """Run a plan of one table; see :meth:`run`."""
+        return self.run(name, frames, lambda lazy: [make(lazy)])[0]
 
     def _source(self, name: str, frame: pl.DataFrame) -> pl.LazyFrame:
         """Return where plans read a frame."""
