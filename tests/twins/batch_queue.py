@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
@@ -76,6 +77,9 @@ class Queue:
     policy: str
     background: list[Job]  # by submission
     now: float = -math.inf
+    worth: Callable[[int], float] | None = (
+        None  # of a job's hosts, as waiting time; None: the order of submission
+    )
     free: int = 0
     due: bool = False
     vacated: bool = False
@@ -185,9 +189,11 @@ class Queue:
                 elif not job.request:  # a reservation of no length holds nothing
                     job.reserved = self.profile.earliest(self.now, job.hosts, 0)
             return
+        if self.worth is not None:
+            self.line.sort(key=lambda job: -(self.worth(job.hosts) + self.now - job.submit))
         while self.line and self.line[0].hosts <= self.free:
             self.begin(self.line.pop(0))
-        if self.line and self.policy == "easy":
+        if self.line and self.policy != "fcfs":
             self.backfill(self.line[0])
 
     def backfill(self, head: Job) -> None:
@@ -213,11 +219,11 @@ class Queue:
         """Carry a copy forward, every job lasting its request, until a job at the end of the line starts."""
         if self.policy == "conservative":
             return self.profile.earliest(self.now, hosts, request)
-        copy = Queue(self.hosts, self.policy, [], self.now)
+        copy = Queue(self.hosts, self.policy, [], self.now, self.worth)
         for job in self.running:
             left = job.start + job.request - self.now
             copy.begin(Job(self.now, job.hosts, left, left))
-        copy.line = [Job(self.now, job.hosts, job.request, job.request) for job in self.line]
+        copy.line = [Job(job.submit, job.hosts, job.request, job.request) for job in self.line]
         asked = Job(self.now, hosts, request, request)
         copy.line.append(asked)
         copy.due = True

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from brokerlab.compiled import compiled_in_place
 from brokerlab.workflows.batch.lists import enter, join_line, leave, leave_line
-from brokerlab.workflows.batch.profile import compress, earliest, forget_past, reserve, take
+from brokerlab.workflows.batch.profile import compress, forget_past, reserve, take
 from brokerlab.workflows.batch.state import (
     CANCELLED,
     CONSERVATIVE,
@@ -34,8 +34,10 @@ from brokerlab.workflows.batch.state import (
     NEXT_START,
     NOBODY,
     NOW,
+    OVERFULL,
     POLICY,
     RELEASED,
+    REPLAY,
     RESCAN,
     RUNNING,
     SHADOW,
@@ -62,6 +64,8 @@ def begin(state: State, job: int, lasts: int) -> None:
     leave_line(jobs, counters, job)
     jobs["status"][job], jobs["start"][job] = RUNNING, now
     counters[FREE] -= jobs["hosts"][job]
+    if counters[FREE] < 0:
+        counters[OVERFULL] = 1
     enter(state.end_time, state.end_job, counters[N_RUNNING], now + lasts, job)
     counters[N_RUNNING] += 1
     if counters[POLICY] == EASY:
@@ -136,6 +140,18 @@ def line_up(state: State, job: int) -> None:
 
 
 @compiled_in_place
+def _force(state: State, job: int) -> None:
+    """Start a job of a replayed log, whoever waits."""
+    jobs, counters = state.jobs, state.counters
+    request = jobs["request"][job]
+    join_line(jobs, counters, job)
+    begin(state, job, min(jobs["run"][job], request))
+    counters[DUE] = counters[RESCAN] = 1
+    if counters[POLICY] == CONSERVATIVE:
+        take(state, counters[NOW], counters[NOW] + request, jobs["hosts"][job])
+
+
+@compiled_in_place
 def arrive(state: State) -> None:
     """Compress the reservations where jobs ended, then submit the background that comes now."""
     jobs, counters = state.jobs, state.counters
@@ -147,7 +163,10 @@ def arrive(state: State) -> None:
         if jobs["submit"][job] > counters[NOW]:
             return
         counters[NEXT_ARRIVAL] += 1
-        line_up(state, job)
+        if counters[REPLAY]:
+            _force(state, job)
+        else:
+            line_up(state, job)
 
 
 @compiled_in_place
@@ -164,10 +183,10 @@ def _start_reserved(state: State) -> None:
         if come and hosts <= counters[FREE]:
             begin(state, job, min(jobs["run"][job], request))
         else:
-            if (
-                come and not request
-            ):  # a reservation of no length holds nothing: others may be there
-                jobs["reserved"][job] = earliest(state, hosts, request, NEVER)
+            if come and (not request or counters[REPLAY]):
+                # nothing holds a place of no length, nor any place against a replayed log: others may be there
+                take(state, counters[NOW], jobs["reserved"][job] + request, -hosts)
+                reserve(state, job)
             counters[NEXT_START] = min(counters[NEXT_START], jobs["reserved"][job])
         job = jobs["behind"][job]
 
@@ -272,7 +291,7 @@ def advance(state: State, until: int, watch: bool) -> None:  # noqa: FBT001
     """
     counters = state.counters
     seen = counters[N_LOGGED]
-    while next_event(state) < until:
+    while next_event(state) < until and not counters[OVERFULL]:
         counters[NOW] = next_event(state)
         forget_past(state)
         complete(state)

@@ -25,6 +25,7 @@ from brokerlab.workflows.batch.state import (
     NOW,
     POLICY,
     SHADOW,
+    WAITING,
     State,
     blank,
 )
@@ -34,15 +35,16 @@ TIME, HOSTS_FREE, IN_TIME, BESIDE = range(4)
 
 
 @compiled
-def _forward(state: State) -> State:
-    """Copy what runs and waits, with every job lasting its whole request."""
+def _forward(state: State, n_more: int) -> State:
+    """Copy what runs and waits, with every job lasting its whole request, and room for more jobs."""
     jobs, counters = state.jobs, state.counters
     waiting, job = 0, counters[FIRST]
     while job != NOBODY:
         waiting, job = waiting + 1, jobs["behind"][job]
     n_jobs = counters[N_RUNNING] + waiting
-    copy = blank(np.zeros(n_jobs, JOB), n_jobs, counters[HOSTS], counters[POLICY])
-    copy.counters[NOW], copy.counters[NEXT_ARRIVAL] = counters[NOW], n_jobs
+    room = n_jobs + n_more
+    copy = blank(np.zeros(room, JOB), room, counters[HOSTS], counters[POLICY])
+    copy.counters[NOW], copy.counters[NEXT_ARRIVAL] = counters[NOW], room
     for row in range(counters[N_RUNNING]):
         job = state.end_job[row]
         left = jobs["start"][job] + jobs["request"][job] - counters[NOW]
@@ -54,6 +56,7 @@ def _forward(state: State) -> State:
     for row in range(counters[N_RUNNING], n_jobs):
         copy.jobs["hosts"][row] = jobs["hosts"][job]
         copy.jobs["request"][row] = copy.jobs["run"][row] = jobs["request"][job]
+        copy.jobs["key"][row] = jobs["key"][job]
         line_up(copy, row)
         job = jobs["behind"][job]
     copy.counters[DUE] = 1
@@ -67,7 +70,7 @@ def passes(state: State) -> IntArray:
     Such a job changes nobody else's start, so one forward run answers for jobs of every size. Not for conservative
     backfilling, whose profile is the answer.
     """
-    copy = _forward(state)
+    copy = _forward(state, 0)
     counters = copy.counters
     left = np.empty((2 * len(copy.jobs) + 2, 4), np.int64)
     n_passes = 0
@@ -104,4 +107,28 @@ def starts(state: State, left: IntArray, hosts: IntArray, requests: IntArray) ->
         ):
             place += 1
         result[ask] = left[place, TIME]
+    return result
+
+
+@compiled
+def starts_in_line(state: State, hosts: IntArray, requests: IntArray, keys: IntArray) -> IntArray:
+    """Tell when jobs would start that do not go to the end of the line, each asked for by itself.
+
+    Who stands behind such a job may start later for it, so the queue is carried forward for each anew.
+    """
+    result = np.empty(len(hosts), np.int64)
+    for ask in range(len(hosts)):
+        copy = _forward(state, 1)
+        jobs, counters = copy.jobs, copy.counters
+        row = len(jobs) - 1
+        jobs["hosts"][row], jobs["key"][row] = hosts[ask], keys[ask]
+        jobs["request"][row] = jobs["run"][row] = requests[ask]
+        line_up(copy, row)
+        while jobs["status"][row] == WAITING:
+            start_jobs(copy)
+            result[ask] = counters[NOW]
+            complete(copy)
+            if not counters[DUE]:
+                counters[NOW] = copy.end_time[counters[N_RUNNING] - 1]
+                complete(copy)
     return result

@@ -44,8 +44,10 @@ STARTED, ENDED = range(2)  # what the log tells of a watched job
     VACATED,  # 1: jobs ended at this instant and the reservations were not yet compressed
     LOOSE,  # 1: some reservation may have become movable
     NEXT_START,  # earliest reservation
+    REPLAY,  # 1: the background starts when it is submitted, whatever waits
+    OVERFULL,  # 1: more hosts are in use than there are
     N_COUNTERS,
-) = range(22)
+) = range(24)
 """Places of the counters."""
 
 Records = npt.NDArray[np.void]

@@ -120,6 +120,54 @@ def test_results_in_the_middle_know_no_times_to_come():
     assert (batch.status(sim, 1), batch.status(sim, 2), sim.free_hosts, sim.now_s) == ("waiting", "future", 0, 5.0)  # fmt: skip
 
 
+def test_priorities_change_the_order_of_the_line_and_what_is_asked():
+    rows = jobs(
+        ("A", 0, 4, 100, 100), ("B", 1, 1, 10, 10), ("C", 2, 4, 10, 10), ("D", 3, 2, 10, 10)
+    )
+    order = {}
+    for policy in ("easy", "large_first", "small_first"):
+        done = batch.run(rows, hosts=4, policy=policy)
+        order[policy] = done["start_s"].to_list()
+    assert order["easy"] == [0, 100, 110, 100]
+    assert order["large_first"] == [0, 110, 100, 110]
+    assert order["small_first"] == [0, 100, 110, 100]
+    little = batch.Priority(
+        "large", worth_s=1.0
+    )  # less than a second's wait: B and C keep their places
+    assert batch.run(rows, hosts=4, policy="large_first", priority=little)["start_s"].to_list() == [
+        0,
+        100,
+        110,
+        100,
+    ]
+    sim = at(3, "large_first", background=rows)
+    batch.arrive(sim)
+    assert [batch.estimate_start(sim, n, 10) for n in (4, 3, 1)] == [110.0, 110.0, 110.0]
+    with pytest.raises(ConfigError, match=r"favour: unknown 'wide'.*worth_s: -1.*cap_hosts: 0"):
+        batch.Priority("wide", -1, 0)
+    with pytest.raises(ConfigError, match="policy 'easy' has none that favours large jobs"):
+        batch.start(None, hosts=4, policy="easy", priority=little)
+
+
+def test_a_replayed_log_starts_its_jobs_when_it_did():
+    rows = jobs(("A", 0, 3, 50, 20), ("B", 1, 2, 50, 30)).with_columns(
+        start_s=pl.Series([0.0, 40.0])
+    )
+    for policy in ("fcfs", "easy", "conservative"):
+        sim = batch.start(rows, hosts=4, policy=policy, replay=True)
+        batch.advance(sim, 5)
+        first, second = batch.submit(sim, 2, 100), batch.submit(sim, 4, 5)
+        assert batch.estimate_start(sim, 2, 10) >= 50.0
+        batch.advance(sim)
+        assert batch.results(sim)["start_s", "end_s"].rows() == [(0.0, 20.0), (40.0, 70.0)]
+        assert (batch.started(sim, first), batch.started(sim, second)) == (20.0, 120.0), policy
+    tight = batch.start(rows, hosts=3, policy="easy", replay=True)
+    batch.advance(tight, 5)
+    batch.submit(tight, 2, 100)
+    with pytest.raises(DataError, match=r"4 hosts at 40\.0 s, the machine has 3"):
+        batch.advance(tight)
+
+
 def test_wrong_jobs_are_told_all_at_once():
     wrong = jobs(("A", 0.0, 5, 1.0, 1.0), ("A", math.nan, 0, -1.0, math.inf))
     with pytest.raises(DataError) as caught:

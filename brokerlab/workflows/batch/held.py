@@ -1,0 +1,98 @@
+"""A batch queue as it is held between two steps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from brokerlab.errors import ConfigError
+from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.workflows.batch.priority import Priority
+from brokerlab.workflows.batch.state import FREE, HOSTS, N_JOBS, NEVER, NOW, State
+
+STATUS = ("future", "waiting", "running", "finished", "killed", "cancelled", "released")
+"""Names of what a job can be."""
+US = 1_000_000
+"""Microseconds in a second."""
+
+
+@dataclass
+class Simulation:
+    """A batch queue at an instant; made by `start`, changed by the functions of this package.
+
+    Attributes:
+        state: The arrays of the compiled loop.
+        job_ids: Names of the background's jobs, in the order of their rows.
+        priority: The order of the line, where it is not that of submission.
+        told: Entries of the log that `changes` has told.
+        ahead: The queue carried forward from the present state, once somebody asked.
+    """
+
+    state: State
+    job_ids: pl.Series
+    priority: Priority | None = None
+    told: int = 0
+    ahead: IntArray | None = field(default=None, repr=False)
+
+    def copy(self) -> Simulation:
+        """Return an independent queue in the same state: warm up once, go on many times."""
+        jobs, *others = self.state
+        state = State(jobs.copy(), *(array.copy() for array in others))
+        return Simulation(state, self.job_ids, self.priority, self.told)
+
+    @property
+    def now_s(self) -> float:
+        """The present instant [s]; minus infinity before the first `advance`."""
+        return seconds(int(self.state.counters[NOW]))
+
+    @property
+    def hosts(self) -> int:
+        """Hosts of the machine."""
+        return int(self.state.counters[HOSTS])
+
+    @property
+    def free_hosts(self) -> int:
+        """Hosts free now."""
+        return int(self.state.counters[FREE])
+
+
+def record(sim: Simulation, number: int) -> Any:
+    """Return the record of a job.
+
+    Raises:
+        ConfigError: There is no such job.
+    """
+    if not 0 <= number < sim.state.counters[N_JOBS]:
+        raise ConfigError(f"number: no job {number}; there are {sim.state.counters[N_JOBS]}")
+    return sim.state.jobs[number]
+
+
+def check_ask(sim: Simulation, hosts: IntArray, requested_s: FloatArray) -> None:
+    """Refuse jobs that the machine could not run, all at once.
+
+    Raises:
+        ConfigError: Impossible values, or no instant yet.
+    """
+    problems = [f"hosts: {n}, allowed: 1 to {sim.hosts}" for n in hosts if not 1 <= n <= sim.hosts]
+    problems += [
+        f"requested_s: {r}, allowed: a number of seconds >= 0"
+        for r in requested_s
+        if not 0 <= r < math.inf
+    ]
+    if sim.state.counters[NOW] == -NEVER:
+        problems.append("the queue has no present instant: advance it to one first")
+    if problems:
+        raise ConfigError("; ".join(problems))
+
+
+def micros(value: float) -> int:
+    """Return seconds as whole microseconds."""
+    return round(value * US)
+
+
+def seconds(value: int) -> float:
+    """Return microseconds as seconds; infinite where it does not come."""
+    return math.copysign(math.inf, value) if abs(value) >= NEVER else value / US
