@@ -53,7 +53,8 @@ def test_convert_refuses(text, kind, message):
 
 def test_declared_reads_type_default_and_meaning(notebooks):
     known = declared(notebooks / "toy.ipynb")
-    assert list(known) == ["archive", "rank", "share", "ranks", "strict", "seed", "out_dir"]
+    names = ["archive", "rank", "share", "ranks", "strict", "seed", "reports", "out_dir"]
+    assert list(known) == names
     assert (known["rank"].kind, known["rank"].default) == ("int", 75)
     assert known["ranks"].kind == "list[int]"
     assert known["ranks"].default == [50, 99]
