@@ -138,8 +138,8 @@ def compared(pair: Pair, draw: Draw, *, spans: bool = True) -> pl.DataFrame:
     Operations Research 30 (1982) 556, doi:10.1287/opre.30.3.556; adding intervals: Zou and Donner, Statistics in Medicine
     27 (2008) 1693, doi:10.1002/sim.3095.
     """
-    rows = [*_of_tasks(pair, draw, spans=spans), _of_system(pair, draw)]
-    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+    drawn = _Drawn.of(pair, draw, spans=spans)
+    return _table(pair, drawn, draw)
 
 
 _SCHEMA = {
@@ -150,31 +150,58 @@ _SCHEMA = {
 }
 
 
-def _of_tasks(pair: Pair, draw: Draw, *, spans: bool) -> list[tuple[object, ...]]:
+def _table(pair: Pair, drawn: _Drawn, draw: Draw) -> pl.DataFrame:
+    rows = [*_of_tasks(drawn, draw), _of_system(pair, draw)]
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """What intervals of any level are made from.
+
+    Attributes:
+        means: (n_tasks, n_quantities) before and after, means over replications.
+        shifts: (n_seeds, n_quantities) differences, means over tasks.
+        replicates: Of the mean difference and the mean before, how many units were drawn, and what they are.
+    """
+
+    means: list[FloatArray]
+    shifts: FloatArray
+    replicates: list[tuple[FloatArray, FloatArray, int, str]]
+
+    @classmethod
+    def of(cls, pair: Pair, draw: Draw, *, spans: bool) -> _Drawn:
+        """Draw tasks, and spans of time."""
+        n = pair.n_tasks
+        means = [
+            np.column_stack([side[name].mean(axis=0) for name in OF_TASKS])
+            for side in (pair.before, pair.after)
+        ]
+        shifts = np.column_stack(
+            [(pair.after[name] - pair.before[name]).mean(axis=1) for name in OF_TASKS]
+        )
+        replicates = []
+        if n >= MIN_TASKS and pair.n_seeds >= FEWEST_SEEDS:
+            replicates.append((*_replicates(means, np.ones(n), draw), n, "tasks"))
+            groups = _spans(pair) if spans else None
+            if groups is not None:
+                summed = [_sums(side, groups) for side in means]
+                weights = np.bincount(groups).astype(np.float64)
+                replicates.append((*_replicates(summed, weights, draw), SPANS, "spans"))
+        return cls(means, shifts, replicates)
+
+
+def _of_tasks(drawn: _Drawn, draw: Draw) -> list[tuple[object, ...]]:
     """Compare what tasks have."""
-    n = pair.n_tasks
-    means = [
-        np.column_stack([side[name].mean(axis=0) for name in OF_TASKS])
-        for side in (pair.before, pair.after)
-    ]
-    shifts = np.column_stack(
-        [(pair.after[name] - pair.before[name]).mean(axis=1) for name in OF_TASKS]
-    )
-    found = []
-    if n >= MIN_TASKS and pair.n_seeds >= FEWEST_SEEDS:
-        found.append(_bounds(_replicates(means, np.ones(n), draw), n, "tasks", draw))
-        groups = _spans(pair) if spans else None
-        if groups is not None:
-            summed = [_sums(side, groups) for side in means]
-            drawn = _replicates(summed, np.bincount(groups).astype(float), draw)
-            found.append(_bounds(drawn, SPANS, "spans", draw))
+    found = [_bounds(*replicates, draw) for replicates in drawn.replicates]
     rows = []
     for place, quantity in enumerate(q for q in QUANTITIES if q.name in OF_TASKS):
+        n = len(drawn.means[0])
         times = n if quantity.total else 1
-        before, after = (float(side[:, place].mean()) * times if n else 0.0 for side in means)
+        before, after = (float(side[:, place].mean()) * times if n else 0.0 for side in drawn.means)
         one = [bounds[place] for bounds in found]
         widest = max(one, key=lambda bounds: bounds.hi - bounds.lo, default=None)
-        runs = _half_runs(shifts[:, place], draw)
+        runs = _half_runs(drawn.shifts[:, place], draw)
         rows.append(_row(quantity, before, after, widest, runs, times))
     return rows
 
@@ -226,9 +253,8 @@ def _half_runs(shifts: FloatArray, draw: Draw) -> float:
     return t_factor(n, draw.confidence) * float(shifts.std(ddof=1)) / float(np.sqrt(n))
 
 
-def _bounds(drawn: tuple[FloatArray, FloatArray], n: int, name: str, draw: Draw) -> list[_Bounds]:
+def _bounds(diffs: FloatArray, befores: FloatArray, n: int, name: str, draw: Draw) -> list[_Bounds]:
     """Return the interval of every quantity's difference, in its unit and in per cent."""
-    diffs, befores = drawn
     known = np.atleast_1d((befores > 0).all(axis=0))
     parts = 100 * diffs / np.where(known, befores, 1.0)
     k = diffs.shape[1]
@@ -255,14 +281,18 @@ def p_value(pair: Pair, quantity: str, draw: Draw) -> float | None:
         quantity: Name of the quantity.
         draw: How intervals are made; its alpha does not matter.
     """
+    drawn = _Drawn.of(pair, draw, spans=True)
+
+    def ends(alpha: float) -> tuple[float | None, float | None]:
+        table = _table(pair, drawn, replace(draw, alpha=alpha))
+        low, high = table.filter(pl.col("quantity") == quantity).select("lo", "hi").row(0)
+        return low, high
 
     def apart(alpha: float) -> bool:
-        table = compared(pair, replace(draw, alpha=alpha))
-        low, high = table.filter(pl.col("quantity") == quantity).select("lo", "hi").row(0)
-        return low is not None and (low > 0 or high < 0)
+        low, high = ends(alpha)
+        return low is not None and high is not None and (low > 0 or high < 0)
 
-    first = compared(pair, draw).filter(pl.col("quantity") == quantity)
-    if first["lo"][0] is None:
+    if ends(draw.alpha)[0] is None:
         return None
     low, high = 2 / draw.n_boot, 1.0
     if apart(low):

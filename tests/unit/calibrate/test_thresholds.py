@@ -22,7 +22,7 @@ from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import loads
 from tests.unit.calibrate.threshold_toys import CAP, CREATED, CUTOFF, EARLY, LATE, Toy
 
-QUICK = {"n_boot": 300, "trials": 3, "rounds": 2, "points": 5}
+QUICK = {"n_boot": 200, "trials": 3, "rounds": 2, "points": 5}
 SMALL = {**QUICK, "replications": Replications(3, 6, 3)}
 
 

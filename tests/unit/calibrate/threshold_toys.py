@@ -68,54 +68,43 @@ class Toy:
         if self.log:
             with Path(self.log).open("a") as file:
                 file.writelines(f"{config.digest} {seed}\n" for seed in seeds)
-        parts = [self._one(config, seed, period, first) for seed in seeds]
-        return SimpleNamespace(
-            **{
-                name: pl.concat([part[name] for part in parts])
-                for name in ("tasks", "fairness", "queues")
-            }
-        )
-
-    def _one(self, config, seed, period, first):
-        n = self.n_tasks
-        late = int(period[0].timestamp()) // 86_400
+        n, late = self.n_tasks, int(period[0].timestamp()) // 86_400
         rng = np.random.default_rng([self.world, late])
         base = rng.lognormal(2.0, 0.6, n)
-        share = rng.integers(len(SHARES), size=n)
+        share = np.array(SHARES)[rng.integers(len(SHARES), size=n)]
         hours = np.sort(rng.uniform(0, (period[1] - period[0]) / timedelta(hours=1), n))
-        shared = np.random.default_rng([self.world, late, seed]).normal(0, self.luck, n)
-        own = np.random.default_rng([self.world, late, seed, int(config.digest[7:15], 16)])
-        factor = (
-            1
-            + self.excess(config)
-            + shared
-            + own.normal(0, self.noise[0], n)
-            + own.normal(0, self.noise[1])
-        )
+        factor = np.concatenate([self._luck(config, seed, late) for seed in seeds])
+        k = len(seeds)
+        hours_taken = np.tile(base, k) * np.maximum(1 + self.excess(config) + factor, 0.05)
+        at = np.datetime64(period[0], "us") + (hours * 3.6e9).astype("timedelta64[us]")
         tasks = pl.DataFrame(
             {
-                "seed": np.full(n, seed),
-                "jeditaskid": np.arange(n) + 1000 * (late % 1000),
-                "gshare": np.array(SHARES)[share],
-                "created_at": [period[0] + timedelta(hours=float(hour)) for hour in hours],
-                "n_jobs": np.full(n, 10),
-                "turnaround_s": 3600 * base * np.maximum(factor, 0.05),
-                "censored": np.zeros(n, bool),
-                "mean_waiting_s": 360 * base * np.maximum(factor, 0.05),
-                "transferred_bytes": 1e12 * base * (1 + self.moved * math.log(first / 150)),
-                "lost_core_s": np.zeros(n),
-            }
-        )
-        fairness = pl.DataFrame(
-            {"seed": [seed], "by": ["gshare"], "measure": ["speed"], "jain": [0.9]}
-        )
-        queues = pl.DataFrame(
-            {
-                "seed": [seed] * 2, "panda_queue": ["A", "B"], "used_core_s": [3600.0 * first, 7200.0],
-                "capacity_core_s": [3.6e7, 3.6e7], "n_jobs": [10, 20],
+                "seed": np.repeat(seeds, n),
+                "jeditaskid": np.tile(np.arange(n) + 1000 * (late % 1000), k),
+                "gshare": np.tile(share, k),
+                "created_at": np.tile(at, k),
+                "n_jobs": np.full(n * k, 10),
+                "turnaround_s": 3600 * hours_taken,
+                "censored": np.zeros(n * k, bool),
+                "mean_waiting_s": 360 * hours_taken,
+                "transferred_bytes": 1e12 * np.tile(base, k) * (1 + self.moved * math.log(max(first, 0.1) / 150)),
+                "lost_core_s": np.zeros(n * k),
             }
         )  # fmt: skip
-        return {"tasks": tasks, "fairness": fairness, "queues": queues}
+        fairness = pl.DataFrame({"seed": seeds, "by": "gshare", "measure": "speed", "jain": 0.9})
+        queues = pl.DataFrame(
+            {
+                "seed": np.repeat(seeds, 2), "panda_queue": ["A", "B"] * k, "used_core_s": [3600.0 * first, 7200.0] * k,
+                "capacity_core_s": 3.6e7, "n_jobs": [10, 20] * k,
+            }
+        )  # fmt: skip
+        return SimpleNamespace(tasks=tasks, fairness=fairness, queues=queues)
+
+    def _luck(self, config, seed, late):
+        """Return what chance adds: shared by all settings, and not."""
+        shared = np.random.default_rng([self.world, late, seed]).normal(0, self.luck, self.n_tasks)
+        own = np.random.default_rng([self.world, late, seed, int(config.digest[7:15], 16)])
+        return shared + own.normal(0, self.noise[0], self.n_tasks) + own.normal(0, self.noise[1])
 
     def other(self, world: int) -> Toy:
         """Return the same curve with other tasks."""
