@@ -26,6 +26,7 @@ from brokerlab.workflows import batch, load, swf
 
 KTH = Path(os.environ.get("BROKERLAB_DATA", "../shared/data")) / "swf-logs" / "kth_sp2.swf.gz"
 MILLION_HOSTS, LOAD = 1000, 0.8
+POLICIES = ("fcfs", "easy", "conservative")
 
 
 def generated(n_jobs: int, hosts: int, seed: int = 1) -> pl.DataFrame:
@@ -69,7 +70,7 @@ def twin_times(
 
 def compare(jobs: pl.DataFrame, hosts: int) -> None:
     """Print ours and the twin, policy by policy."""
-    for policy in batch.POLICIES:
+    for policy in POLICIES:
         first, _ = seconds(lambda p=policy: batch.run(jobs.head(10), hosts=hosts, policy=p))
         ours, done = seconds(lambda p=policy: batch.run(jobs, hosts=hosts, policy=p), 5)
         theirs, expected = twin_times(jobs, hosts, policy)
@@ -82,7 +83,7 @@ def compare(jobs: pl.DataFrame, hosts: int) -> None:
 
 def ask_in_the_middle(jobs: pl.DataFrame, hosts: int) -> None:
     """Print what a state of the queue costs: to come to it, to copy it, to ask it."""
-    for policy in batch.POLICIES:
+    for policy in POLICIES:
         sim = batch.start(jobs, hosts=hosts, policy=policy)
         instants = np.quantile(jobs["submit_s"].to_numpy(), np.linspace(0.2, 0.8, 25))
         copies, asks = [], []
@@ -101,7 +102,7 @@ def ask_in_the_middle(jobs: pl.DataFrame, hosts: int) -> None:
 def many(n_jobs: int) -> None:
     """Print the times of a long generated log."""
     jobs = generated(n_jobs, MILLION_HOSTS)
-    for policy in batch.POLICIES:
+    for policy in POLICIES:
         took, done = seconds(lambda p=policy: batch.run(jobs, hosts=MILLION_HOSTS, policy=p))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
         print(

@@ -19,6 +19,8 @@ from brokerlab.errors import ConfigError, DataError, InsufficientDataError, near
 from brokerlab.frames import prepared
 from brokerlab.workflows.swf import SwfLog
 
+LONGEST_S = 1e11
+"""Longest time of a queue [s]: 3,000 years, so that microseconds are exact."""
 _SHOWN = 5
 
 
@@ -47,14 +49,12 @@ def checked_jobs(jobs: Any, hosts: int) -> pl.DataFrame:
         DataError: Ids that come twice; values that no job can have; jobs wider than the machine. All at once.
     """
     table = prepared({} if jobs is None else {"jobs": jobs}, {"jobs": BatchJobs})["jobs"]
+    span = f"0 to {LONGEST_S:g}"
     wrong = {
         "job_id": (pl.col("job_id").is_duplicated(), "each only once"),
-        "submit_s": (~pl.col("submit_s").is_finite(), "a number"),
-        "run_s": (~(pl.col("run_s").is_finite() & (pl.col("run_s") >= 0)), "0 or more"),
-        "requested_s": (
-            ~(pl.col("requested_s").is_finite() & (pl.col("requested_s") >= 0)),
-            "0 or more",
-        ),
+        "submit_s": (~pl.col("submit_s").is_between(-LONGEST_S, LONGEST_S), f"{span}, or before"),
+        "run_s": (~pl.col("run_s").is_between(0, LONGEST_S), span),
+        "requested_s": (~pl.col("requested_s").is_between(0, LONGEST_S), span),
         "hosts": (~pl.col("hosts").is_between(1, hosts), f"1 to the {hosts} of the machine"),
     }
     problems = []

@@ -12,6 +12,7 @@ from brokerlab.errors import ConfigError
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.workflows.batch.priority import Priority
 from brokerlab.workflows.batch.state import FREE, HOSTS, N_JOBS, NEVER, NOW, State
+from brokerlab.workflows.load import LONGEST_S
 
 STATUS = ("future", "waiting", "running", "finished", "killed", "cancelled", "released")
 """Names of what a job can be."""
@@ -78,9 +79,9 @@ def check_ask(sim: Simulation, hosts: IntArray, requested_s: FloatArray) -> None
     """
     problems = [f"hosts: {n}, allowed: 1 to {sim.hosts}" for n in hosts if not 1 <= n <= sim.hosts]
     problems += [
-        f"requested_s: {r}, allowed: a number of seconds >= 0"
+        f"requested_s: {r}, allowed: 0 to {LONGEST_S:g}"
         for r in requested_s
-        if not 0 <= r < math.inf
+        if not 0 <= r <= LONGEST_S
     ]
     if sim.state.counters[NOW] == -NEVER:
         problems.append("the queue has no present instant: advance it to one first")

@@ -5,7 +5,6 @@ Source: workflow-batch-scheduling.md section 5.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -42,7 +41,7 @@ from brokerlab.workflows.batch.state import (
     blank,
 )
 from brokerlab.workflows.batch.telling import results, status
-from brokerlab.workflows.load import checked_jobs
+from brokerlab.workflows.load import LONGEST_S, checked_jobs
 
 POLICIES = {
     "fcfs": FCFS,
@@ -163,8 +162,8 @@ def submit(sim: Simulation, hosts: int, requested_s: float, run_s: float | None 
     """
     check_ask(sim, np.array([hosts]), np.array([requested_s]))
     lasts = requested_s if run_s is None else run_s
-    if not 0 <= lasts < math.inf:
-        raise ConfigError(f"run_s: {run_s}, allowed: a number of seconds >= 0")
+    if not 0 <= lasts <= LONGEST_S:
+        raise ConfigError(f"run_s: {run_s}, allowed: 0 to {LONGEST_S:g}")
     arrive(sim)
     if sim.state.counters[N_JOBS] == len(sim.state.jobs):
         sim.state = _grown(sim.state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from datetime import datetime
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -162,6 +163,8 @@ def test_a_table_of_panda_jobs_as_load():
     assert done.counts.filter(pl.col("n_rows") > 0)["n_rows"].to_list() == [1, 1]
     halves = load.of_table(panda(), cores_per_host=3, hosts=5)
     assert halves.jobs["hosts"].to_list() == [3, 1]
+    whole = load.of_archive(SimpleNamespace(jobs=panda().lazy()), "Q")
+    assert whole.jobs.equals(done.jobs)
 
 
 def test_a_table_of_seconds_under_other_names():
