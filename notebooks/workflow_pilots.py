@@ -26,11 +26,11 @@
 archive: str = ""  # archive whose busiest queue is one more machine, empty for none [path]
 data: str = ""  # folder with swf-logs and wfinstances, empty for $BROKERLAB_DATA [path]
 workflows: list[str] = []  # files of workflows below data, empty for the usual five [path]
-policies: list[str] = ["easy", "conservative"]  # of the first log, the others the first [name]
+policies: list[str] = ["easy", "conservative", "fcfs"]  # of one log, others the first [name]
 strategies: list[str] = []  # compared besides the four needed, empty for the usual [name]
 times: int = 30  # random instants at which workflows are submitted, per machine [1]
 stretch: float = 1.0  # factor on the run times of tasks [1]
-load: float = 0.8  # load of machines whose number of hosts is not known: sets it [1]
+load: float = 0.7  # load of machines whose number of hosts is not known: sets it [1]
 workers: int = 2  # processes [1]
 store: str = ""  # folder where finished parts are kept and found again, empty for none [path]
 n_boot: int = 1000  # bootstrap replicates over instants [1]
@@ -87,7 +87,7 @@ study = report.study(
     n_boot=n_boot,
     seed=seed,
 )
-study.overall
+study.by_queue
 
 # %% [markdown]
 # What the two rule sets do, workflow by workflow:

@@ -24,7 +24,25 @@ SIZES = ("#9fc4df", "#4f94c4", "#0065a8", "#00345a")
 HOURS = "datum.value >= 10000 ? datum.value / 1000 + 'k' : format(datum.value, '~g')"
 
 
-def where_chart(cells: pl.DataFrame, *, finding: str, sample: str) -> alt.HConcatChart:
+def _decades(low: float, high: float) -> list[float]:
+    """Return one and three of every power of ten within bounds: room for labels on a logarithmic axis."""
+    ticks = [round(m * 10.0**e, 6) for e in range(-3, 6) for m in (1, 3)]
+    return [tick for tick in ticks if 0.8 * low <= tick <= 1.2 * high]
+
+
+_TWO_LINES = alt.Axis(
+    orient="top", labelAngle=0, labelPadding=20, ticks=False, labelExpr="split(datum.label, ', ')"
+)
+
+
+def _title(finding: str, sample: str) -> alt.Title:
+    """Return the title, beginning where the names of the lines begin: they are long."""
+    found = title(finding, sample)
+    found.frame = "bounds"
+    return found
+
+
+def where_chart(cells: pl.DataFrame, *, finding: str, sample: str) -> alt.VConcatChart:
     """Draw a table per rule set: turnaround of grouping against the better of one job and one job per task.
 
     Args:
@@ -37,13 +55,12 @@ def where_chart(cells: pl.DataFrame, *, finding: str, sample: str) -> alt.HConca
     flows, systems = (cells[name].unique(maintain_order=True).to_list() for name in ("workflow", "system"))  # fmt: skip
     scale = alt.Scale(type="log", domain=[0.5, 1, 2], range=[WINS, EVEN, LOSES], clamp=True)
     names = cells["rules"].unique(maintain_order=True).to_list()
-    width = max(70, (WIDTH - LABELS + 40) // max(1, len(names) * len(systems)))
+    width = min(110, (WIDTH - LABELS + 60) // max(1, len(systems)))
     panels = []
-    for place, name in enumerate(names):
-        labels = alt.Axis(labelLimit=LABELS) if place == 0 else None
+    for name in names:
         base = alt.Chart(cells.filter(pl.col("rules") == name)).encode(
-            x=alt.X("system:N", title=None, sort=systems, axis=alt.Axis(orient="top", labelAngle=0, labelExpr="split(datum.label, ', ')")),
-            y=alt.Y("workflow:N", title=None, sort=flows, axis=labels),
+            x=alt.X("system:N", title=None, sort=systems, axis=_TWO_LINES if name == names[0] else None),
+            y=alt.Y("workflow:N", title=None, sort=flows, axis=alt.Axis(labelLimit=LABELS)),
         )  # fmt: skip
         boxes = base.mark_rect(stroke="white", strokeWidth=2).encode(
             color=alt.Color("ratio:Q", scale=scale, legend=None)
@@ -53,11 +70,11 @@ def where_chart(cells: pl.DataFrame, *, finding: str, sample: str) -> alt.HConca
         panels.append(
             alt.layer(boxes, words, more).properties(
                 width=alt.Step(width),
-                height=alt.Step(36),
-                title=alt.Title(name, fontSize=12, anchor="middle", frame="bounds"),
+                height=alt.Step(34),
+                title=alt.Title(name, fontSize=12, offset=6),
             )
         )
-    return alt.hconcat(*panels, spacing=14).properties(title=title(finding, sample))
+    return alt.vconcat(*panels, spacing=12).properties(title=_title(finding, sample))
 
 
 def turnarounds_chart(spread: pl.DataFrame, *, finding: str, sample: str) -> alt.VConcatChart:
@@ -79,7 +96,7 @@ def turnarounds_chart(spread: pl.DataFrame, *, finding: str, sample: str) -> alt
     panels = []
     for flow in flows:
         last = flow == flows[-1]
-        axis = alt.Axis(labelExpr=HOURS, tickCount=6, labels=last, ticks=last)
+        axis = alt.Axis(labelExpr=HOURS, values=_decades(low, high), labels=last, ticks=last)
         x = alt.X("p10:Q", title="turnaround [h]" if last else None, scale=scale, axis=axis)
         y = alt.Y("strategy:N", title=None, sort=names, axis=alt.Axis(labelLimit=LABELS))
         rows = spread.filter(pl.col("workflow") == flow)
@@ -96,22 +113,22 @@ def turnarounds_chart(spread: pl.DataFrame, *, finding: str, sample: str) -> alt
             alt.layer(bound, whole, half, middle).properties(
                 width=WIDTH - LABELS,
                 height=alt.Step(ROW),
-                title=alt.Title(flow, fontSize=12, offset=2, anchor="start", frame="bounds"),
+                title=alt.Title(flow, fontSize=12, offset=2),
             )
         )
-    return alt.vconcat(*panels, spacing=6).properties(title=title(finding, sample))
+    return alt.vconcat(*panels, spacing=6).properties(title=_title(finding, sample))
 
 
 def waits_chart(waits: pl.DataFrame, *, finding: str, sample: str) -> alt.ConcatChart:
     """Draw the estimated wait against the run time asked for, a panel per machine, a line per number of hosts.
 
     Args:
-        waits: ``panel``, ``size`` (of hosts, in words), ``run_h`` [h, above 0], ``p25, p50, p75`` [h]; panels and sizes
+        waits: ``panel``, ``size`` (of hosts, in words), ``run_h`` [h, above 0], ``p50, p75`` [h]; panels and sizes
             in the order of appearance, at most four sizes.
         finding: Title.
         sample: Subtitle.
     """
-    need(waits, "panel size run_h p25 p50 p75")
+    need(waits, "panel size run_h p50 p75")
     sizes = waits["size"].unique(maintain_order=True).to_list()
     highest = max([1.0, *waits["p75"]])
     scale = alt.Scale(type="symlog", constant=0.1, domain=[0, 1.05 * highest], nice=False)
@@ -121,7 +138,7 @@ def waits_chart(waits: pl.DataFrame, *, finding: str, sample: str) -> alt.Concat
         "run_h:Q",
         title="run time asked for [h]",
         scale=alt.Scale(type="log", domain=longest, nice=False),
-        axis=alt.Axis(labelExpr=HOURS, tickCount=5),
+        axis=alt.Axis(values=sorted(set(waits["run_h"])), format="~g"),
     )
     color = alt.Color(
         "size:N", title="hosts", sort=sizes, scale=alt.Scale(domain=sizes, range=list(SIZES[-len(sizes):]))
@@ -131,19 +148,21 @@ def waits_chart(waits: pl.DataFrame, *, finding: str, sample: str) -> alt.Concat
     for name in waits["panel"].unique(maintain_order=True):
         up = alt.Axis(values=ticks, format="~g")
         base = alt.Chart(waits.filter(pl.col("panel") == name)).encode(x=across, color=color)
-        band = base.mark_area(opacity=0.16).encode(
-            y=alt.Y("p25:Q", title="estimated wait [h]", scale=scale, axis=up), y2="p75:Q"
+        middle = base.mark_line(strokeWidth=2.5).encode(
+            y=alt.Y("p50:Q", title="estimated wait [h]", scale=scale, axis=up)
         )
-        middle = base.mark_line(strokeWidth=2).encode(y=alt.Y("p50:Q", scale=scale, axis=up))
-        same = alt.Chart(line).mark_line(color=SOFT, strokeDash=[4, 3], clip=True).encode(
+        long = base.mark_line(strokeWidth=1.2, strokeDash=[2, 2]).encode(
+            y=alt.Y("p75:Q", scale=scale, axis=up)
+        )
+        same = alt.Chart(line).mark_line(color=SOFT, strokeDash=[8, 4], strokeWidth=1, clip=True).encode(
             x=across, y=alt.Y("wait_h:Q", scale=scale)
         )  # fmt: skip
         panels.append(
-            alt.layer(band, middle, same).properties(
+            alt.layer(same, long, middle).properties(
                 width=(WIDTH - 90) // 2, height=190, title=alt.Title(name, fontSize=12, offset=4)
             )
         )
-    return alt.concat(*panels, columns=2, spacing=18).properties(title=title(finding, sample))
+    return alt.concat(*panels, columns=2, spacing=18).properties(title=_title(finding, sample))
 
 
 def gantt_chart(bars: pl.DataFrame, *, finding: str, sample: str) -> alt.VConcatChart:
@@ -180,10 +199,10 @@ def gantt_chart(bars: pl.DataFrame, *, finding: str, sample: str) -> alt.VConcat
             alt.layer(drawn, end).properties(
                 width=WIDTH - LABELS,
                 height=alt.Step(12),
-                title=alt.Title(name, fontSize=12, offset=2, anchor="start", frame="bounds"),
+                title=alt.Title(name, fontSize=12, offset=2),
             )
         )
-    return alt.vconcat(*panels, spacing=4).properties(title=title(finding, sample))
+    return alt.vconcat(*panels, spacing=4).properties(title=_title(finding, sample))
 
 
 def rules_chart(
@@ -204,7 +223,7 @@ def rules_chart(
         "ratio:Q",
         title="turnaround, notes over paper [ratio]",
         scale=scale,
-        axis=alt.Axis(labelExpr="format(datum.value, '~g')", tickCount=6),
+        axis=alt.Axis(format="~g", values=_decades(min(ends), max(ends))),
     )
     base = alt.Chart(places).encode(y=y)
     spread = base.mark_rule(color=CURRENT, strokeWidth=2).encode(x=alt.X("lo:Q", scale=scale), x2="hi:Q")  # fmt: skip
@@ -214,5 +233,5 @@ def rules_chart(
     )  # fmt: skip
     grid = alt.Chart(places).mark_rule(color=GRID).encode(y=y)
     return alt.layer(grid, even, spread, points).properties(
-        width=WIDTH - 200, height=alt.Step(20), title=title(finding, sample)
+        width=WIDTH - 200, height=alt.Step(20), title=_title(finding, sample)
     )

@@ -61,6 +61,7 @@ def queue_of(load):
     return BatchQueue(sim)
 
 
+@settings(max_examples=40)
 @given(dags())
 def test_levels_are_those_of_the_graph_library_and_cover_every_task_once(dag):
     graph = nx.DiGraph()
@@ -70,6 +71,7 @@ def test_levels_are_those_of_the_graph_library_and_cover_every_task_once(dag):
     assert sorted(task for level in dag.levels for task in level) == list(range(len(dag)))
 
 
+@settings(max_examples=40)
 @given(dags(widest=3))
 def test_a_makespan_lies_between_its_bounds(dag):
     widest = max(3, *dag.widths)
@@ -79,6 +81,7 @@ def test_a_makespan_lies_between_its_bounds(dag):
     assert makespan(dag, dag.levels, sum(dag.hosts) + 3) == dag.longest_path
 
 
+@settings(max_examples=40)
 @given(dags())
 def test_one_host_takes_all_the_work_and_enough_hosts_the_longest_path(dag):
     spans = [makespan(dag, dag.levels, n) for n in range(1, len(dag) + 1)]
@@ -108,7 +111,7 @@ def holds(dag, found):
     assert found.metrics["wasted"] >= -1e-3
 
 
-@settings(max_examples=60)
+@settings(max_examples=50)
 @given(dags(inexact=True), st.sampled_from(SIMPLE), loads())
 def test_every_strategy_brings_every_task_to_its_end(dag, name, load):
     first = run(dag, queue_of(load), strategy(name), submit_time=100.0)
@@ -117,12 +120,13 @@ def test_every_strategy_brings_every_task_to_its_end(dag, name, load):
     assert first.jobs_frame().equals(again.jobs_frame())
 
 
-@settings(max_examples=80)
+@settings(max_examples=60)
 @given(dags(), rulesets(), loads())
 def test_every_switch_brings_every_task_to_its_end(dag, rules, load):
     holds(dag, run(dag, queue_of(load), strategy("pilot_levels", rules=rules), submit_time=100.0))
 
 
+@settings(max_examples=40)
 @given(dags(), st.integers(0, 500), st.integers(0, 3))
 def test_groups_are_prefixes_of_the_levels_that_are_left(dag, base, slope):
     queue = WaitQueue(linear(base=base, per_second=slope / 4), hosts=6)
@@ -136,6 +140,7 @@ def test_groups_are_prefixes_of_the_levels_that_are_left(dag, base, slope):
         gone |= set(decision.tasks)
 
 
+@settings(max_examples=40)
 @given(dags(), st.integers(1, 400))
 def test_waits_that_do_not_depend_on_size_make_one_job_the_best(dag, base):
     spans = {name: run(dag, WaitQueue(linear(base=base), hosts=20), strategy(name)) for name in ("one_job", "level", "one_job_per_task")}  # fmt: skip

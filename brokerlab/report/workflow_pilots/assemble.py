@@ -44,7 +44,7 @@ def write(study: Study, out_dir: str | Path) -> dict[str, Any]:
 
 def frames(study: Study) -> dict[str, pl.DataFrame]:
     """Return the frames behind the page."""
-    names = ("means", "ratios", "overall", "against", "rules", "modes", "published", "waits")
+    names = ("means", "ratios", "by_queue", "against", "rules", "modes", "published", "waits")
     return {name: getattr(study, name) for name in names}
 
 

@@ -71,7 +71,7 @@ def load(
     workflows: Sequence[str] = (),
     policies: Sequence[str] = ("easy", "conservative"),
     stretch: float = 1.0,
-    load: float = 0.8,
+    load: float = 0.7,
     seed: int = 1,
 ) -> Inputs:
     """Read machines and workflows.

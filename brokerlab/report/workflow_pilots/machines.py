@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,8 +60,9 @@ def recorded(folder: Path, policies: Sequence[str], *, load: float) -> Machines:
         facts["KTH log"] = _counted(KTH, found)
         names.append("KTH SP2")
     if (folder / LCG).is_file():
-        site, found = _site(folder / LCG, load)
-        name = f"LCG {site}, {policies[0]}"
+        log = swf.read(folder / LCG)
+        site, found = _site(log, folder / LCG, load)
+        name = f"LCG {_named(site, log.header)}, {policies[0]}"
         systems[name] = BatchSystem(found.jobs.select(JOBS), found.hosts, policies[0], "LCG")
         facts["LCG log"] = _counted(LCG, found)
         names.append(f"LCG site {site}")
@@ -78,9 +79,19 @@ def recorded(folder: Path, policies: Sequence[str], *, load: float) -> Machines:
     return Machines(systems=systems, source=", ".join(names), caveats=tuple(caveats), facts=facts)
 
 
-def _site(path: Path, load: float) -> tuple[int, loads.Load]:
+def _named(site: int, header: Mapping[str, Sequence[str]]) -> str:
+    """Return the domain of a site, from the header of the log.
+
+    Example:
+        >>> _named(40, {"Partition": ("39 fe.infn.it", "40 lxgate13.cern.ch")}), _named(7, {})
+        ('cern.ch', '7')
+    """
+    hosts = dict(words for line in header.get("Partition", ()) if len(words := line.split()) == 2)
+    return ".".join(hosts.get(str(site), str(site)).split(".")[-2:])
+
+
+def _site(log: swf.SwfLog, path: Path, load: float) -> tuple[int, loads.Load]:
     """Return the site with most work, on as many hosts as make the load."""
-    log = swf.read(path)
     present = set(log.jobs["partition"].unique().to_list())
     site = next((s for s in LCG_SITES if s in present), None)
     if site is None:

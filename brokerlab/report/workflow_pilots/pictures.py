@@ -13,12 +13,16 @@ from brokerlab.report.content import Picture
 from brokerlab.report.format import number
 from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.pictures import Drawn
-from brokerlab.report.wording import percent, thin
+from brokerlab.report.wording import listed, percent, thin
 from brokerlab.report.workflow_pilots import sentences as say
 from brokerlab.report.workflow_pilots.examples import bars
 from brokerlab.report.workflow_pilots.study import NOTES, PAPER, Study
 
 HOUR = 3600.0
+MUCH = 3.0
+"""Waits that grow by less are told as hardly growing."""
+SAME = 1.01
+"""Medians that differ by less are told as equal."""
 SHORTEST_H = 0.001
 """Turnarounds are drawn as at least this long [h]: the axis is logarithmic."""
 ROLES = {NOTES: "notes", PAPER: "paper"}
@@ -54,11 +58,13 @@ def where(study: Study) -> Drawn | None:
         machine=pl.col("system").replace_strict({n: i for i, n in enumerate(study.inputs.systems)}, return_dtype=pl.Int64),
     ).sort(pl.col("rules") == "notes", "place", "machine")  # fmt: skip
     shown = cells.with_columns(rules=pl.format("rules of the {}", "rules"))
-    paper = cells.filter(pl.col("rules") == "paper")
-    best, worst = paper["ratio"].min(), paper["ratio"].max()
+    span = {
+        rules: f"{number(part['ratio'].min(), 2)} to {number(part['ratio'].max(), 1)}"  # type: ignore[arg-type]
+        for (rules,), part in cells.group_by("rules")
+    }
     finding = thin(
-        f"By the paper's rules grouping takes {number(best, 2)} to {number(worst, 2)} of the time of the better simple way, "  # type: ignore[arg-type]
-        f"by the notes' up to {number(cells['ratio'].max(), 1)}"  # type: ignore[arg-type]
+        f"Grouping takes {span.get('paper')} times as long as the better simple way by the paper's rules, "
+        f"{span.get('notes')} times by the notes'"
     )
     said = f"{say.sample(study)}. Turnaround over that of one job or one job per task, whichever is shorter; blue: sooner."
     return charts.where_chart(shown, finding=finding, sample=said), finding
@@ -91,14 +97,15 @@ def turnarounds(study: Study, system: str) -> Drawn | None:
         role=pl.col("strategy").replace_strict(ROLES, default="other"),
     ).sort("flow", "place")  # fmt: skip
     middle = spread.group_by("strategy").agg(pl.col("p50").log().mean().exp()).sort("p50", "strategy")  # fmt: skip
-    first, last = middle.row(0), middle.row(-1)
+    shortest, last = float(middle["p50"][0]), middle.row(-1)
+    best = middle.filter(pl.col("p50") <= SAME * shortest)["strategy"].sort().to_list()
     finding = thin(
-        f"{system}: {say.name_of(first[0])} has the shortest median turnarounds, {say.name_of(last[0])} the longest, "
-        f"{number(last[1] / first[1], 1)} times as long"
+        f"{system}: median turnarounds are shortest with {listed([say.name_of(name) for name in best], 'or')}, longest with "
+        f"{say.name_of(last[0])}, {number(last[1] / shortest, 1)} times as long"
     )
     shown = spread.with_columns(strategy=pl.col("strategy").replace(dict(say.NAMES)))
     said = (
-        f"n = {study.n_times} instants per line. Bar: middle half with median; line: 10 to 90 %. Grey: rules of the notes, "
+        f"n = {study.n_times} instants per line. Bar: middle half with median; line: 10 to 90 %. Dark: rules of the notes, "
         "blue: of the paper. Dashed: run time on a machine of its own."
     )
     return charts.turnarounds_chart(shown, finding=finding, sample=said), finding
@@ -138,22 +145,26 @@ def waits(study: Study) -> Drawn | None:
         panel="system",
         size=pl.col("size"),
         run_h=pl.col("run_s") / HOUR,
-        **{name: pl.col(name) / HOUR for name in ("p25", "p50", "p75")},
+        **{name: pl.col(name) / HOUR for name in ("p50", "p75")},
     )
     sizes = {"1 host": "1 host"} | {w: w for w in ("a tenth", "half", "all")}
     shown = shown.with_columns(size=pl.col("size").str.replace(r" \(\d+\)$", "").replace(sizes))
-    hour = study.waits.filter(pl.col("run_s") == HOUR)
-    one, every = (hour.filter(pl.col("hosts") == edge(pl.col("hosts")).over("system"))["p50"].median() for edge in (pl.Expr.min, pl.Expr.max))  # fmt: skip
+    grows = [name for name in study.inputs.systems if _grows(*say.hour_waits(study, name))]
+    rest = [name for name in study.inputs.systems if name not in grows]
+    told = (("grow with hosts at", grows), ("hardly do at", rest))
     finding = thin(
-        f"Waits depend on hosts more than on run time: an hour on 1 host waits {number(_hours(one), 1)} h, "
-        f"on all {number(_hours(every), 1)} h"
+        f"Waits {'; they '.join(f'{word} {listed(names)}' for word, names in told if names)}"
     )
-    said = f"Estimates at {study.n_times} instants per queue: median and middle half. Dashed: wait equals run time."
+    said = (
+        f"Estimates at {study.n_times} instants per queue: median, and dotted the 75th percentile. Long dashes: wait equals "
+        "run time."
+    )
     return charts.waits_chart(shown, finding=finding, sample=said), finding
 
 
-def _hours(seconds: object) -> float:
-    return float(seconds or 0.0) / HOUR  # type: ignore[arg-type]
+def _grows(one: float, every: float) -> bool:
+    """Tell whether all hosts wait much longer than one [h]."""
+    return every > MUCH * max(one, 0.1)
 
 
 def gantt(study: Study) -> Drawn | None:

@@ -11,6 +11,7 @@ from brokerlab.report.content import Verdict
 from brokerlab.report.format import measured, number
 from brokerlab.report.wording import listed, percent, thin
 from brokerlab.report.workflow_pilots.study import (
+    LEAST_S,
     NOTES,
     ONE_JOB,
     PAPER,
@@ -19,11 +20,11 @@ from brokerlab.report.workflow_pilots.study import (
 )
 
 NAMES: Mapping[str, str] = {
-    NOTES: "grouped, notes",
-    PAPER: "grouped, paper",
-    "pilot_levels:paper_serial": "grouped, paper, no overlap",
-    "pilot_levels:paper_idle": "grouped, paper, idle cancelled",
-    "pilot_levels:peer": "grouped, peer",
+    NOTES: "grouping (notes)",
+    PAPER: "grouping (paper)",
+    "pilot_levels:paper_serial": "grouping (paper) without overlap",
+    "pilot_levels:paper_idle": "grouping (paper), idle cancelled",
+    "pilot_levels:peer": "grouping (peer)",
     ONE_JOB: "one job",
     "one_job_best": "one job, best width",
     PER_TASK: "one job per task",
@@ -32,6 +33,10 @@ NAMES: Mapping[str, str] = {
     "best_partition": "best partition (hindsight)",
 }
 """How pages name the strategies."""
+
+
+LONG_H = 24.0
+"""Median wait of a small request above which a queue is called saturated [h]."""
 
 
 def name_of(strategy: str) -> str:
@@ -71,7 +76,43 @@ def verdict(study: Study) -> Verdict:
     """Answer the question of the page."""
     return Verdict(
         kind="finding",
-        sentence=f"{strategies(study).sentence} {rules(study).sentence}",
+        sentence=thin(f"{_advice(study)} {_against_simple(study)}"),
+    )
+
+
+def _advice(study: Study) -> str:
+    """Say which rule set is the better, queue by queue."""
+    found = study.by_queue.filter(pl.col("strategy") == NOTES)
+    rows = found.sort("ratio", "system", descending=[True, False]).to_dicts()
+    if not rows:
+        return "The two rules of grouping could not be compared."
+    longer = [row["lo"] is not None and row["lo"] > 1 for row in rows]
+    shorter = [row["hi"] is not None and row["hi"] < 1 for row in rows]
+    if all(longer):
+        lead = "Group by the paper's rule (rules=paper)"
+    elif all(shorter):
+        lead = "Keep the rule of the notes"
+    else:
+        lead = "Which rule of grouping is right hangs on the queue"
+    said = [f"{times(row)} at {row['system']}" for row in rows]
+    return (
+        f"{lead}: with the notes' rule taken literally (rules=notes, the default) workflows take so many times as long as with "
+        f"the paper's (rules=paper): {listed(said)}."
+    )
+
+
+def _against_simple(study: Study) -> str:
+    """Say what grouping gains over the simple ways."""
+    said = []
+    for rules in ("paper", "notes"):
+        wins = _wins(study, rules)
+        said.append(f"by the {rules}'s rules" if rules == "paper" else "by the notes'")
+        said[-1] += (
+            f" sooner at {wins['sooner']} and later at {wins['later']} of {sum(wins.values())} places"
+        )
+    return (
+        f"Against the better of one job and one job per task, grouping ends {'; '.join(said)} (95 % intervals, "
+        f"{study.n_times} instants each)."
     )
 
 
@@ -79,33 +120,50 @@ def strategies(study: Study) -> Verdict:
     """Say what grouping does against one job and one job per task."""
     job = ratio_of(study.against, PAPER, ONE_JOB)
     task = ratio_of(study.against, PAPER, PER_TASK)
-    wins = _wins(study, "paper")
     return Verdict(
         kind="finding",
         subject="strategies",
         sentence=thin(
-            f"Grouping levels by the paper's rules takes {times(job)} of the time of one job for the whole workflow and "
-            f"{times(task)} of that of one job per task (geometric means of turnarounds at the same instants, "
-            f"95 % intervals); against the better of the two it ends sooner at {wins['sooner']}, later at {wins['later']} "
-            f"and cannot be told apart at {wins['same']} of {len(study.places)} places."
+            f"Over all queues grouping by the paper's rules takes {times(job)} of the time of one job for the whole workflow "
+            f"and {times(task)} of that of one job per task (geometric means of turnarounds at the same instants, "
+            f"95 % intervals). {_against_simple(study)} {_best(study)}"
         ),
+    )
+
+
+def _best(study: Study) -> str:
+    """Name the strategy with the shortest turnarounds over all queues."""
+    logs = study.runs.group_by("strategy").agg(pl.col("turnaround").clip(LEAST_S).log().mean())
+    best = logs.sort("turnaround", "strategy")["strategy"][0]
+    if best == PAPER:
+        return "No strategy is shorter over all queues than grouping by the paper's rules."
+    ratios = study.by_queue.filter(pl.col("strategy") == best)["ratio"].to_list()
+    return (
+        f"Shortest over all queues: {name_of(best)}, {number(min(ratios), 2)} to {number(max(ratios), 2)} of the time of grouping "
+        "by the paper's rules, by queue."
     )
 
 
 def rules(study: Study) -> Verdict:
     """Say what the difference between the two rule sets does."""
-    row = ratio_of(study.overall, NOTES, PAPER)
-    modes = study.ratios.group_by("rules").agg(pl.col("one_job", "task_by_task").mean())
-    seen = {name: (job, task) for name, job, task in modes.rows()}
-    notes, paper = seen.get("notes", (0.0, 0.0)), seen.get("paper", (0.0, 0.0))
     return Verdict(
         kind="finding",
         subject="rules",
         sentence=thin(
-            f"With the rule of the notes, taken literally (rules=notes, the default), a workflow takes {times(row)} times as "
-            f"long as with the paper's (rules=paper): the notes send one job in {percent(notes[0])} and go task by task from "
-            f"the start in {percent(notes[1])} of the runs, the paper in {percent(paper[0])} and {percent(paper[1])}."
+            f"{_advice(study)} Under the notes {_went(study, NOTES)}; under the paper {_went(study, PAPER)}. Where all levels "
+            "are taken and the wait is more than twice the run time, the notes send one wide job and the paper goes task by "
+            "task: right where narrow jobs slip past the line, wrong where everybody waits alike."
         ),
+    )
+
+
+def _went(study: Study, strategy: str) -> str:
+    """Say how the runs under a rule set went."""
+    shapes = study.runs.filter(pl.col("strategy") == strategy)["shape"]
+    one, alone = (float((shapes == shape).mean() or 0.0) for shape in ("one job", "task by task"))  # type: ignore[arg-type]
+    return (
+        f"{percent(one)} of the runs become one job, {percent(alone)} go task by task from the start and "
+        f"{percent(max(0.0, 1 - one - alone))} have several pilots"
     )
 
 
@@ -113,18 +171,22 @@ def waits(study: Study) -> Verdict:
     """Say how waits depend on what is asked for."""
     parts = []
     for system in study.inputs.systems:
-        rows = study.waits.filter(pl.col("system") == system, pl.col("run_s") == 3600).sort("hosts")
-        if rows.height:
-            small, large = rows["p75"][0] / 3600, rows["p75"][-1] / 3600
-            parts.append(f"{system}: {number(small, 1)} h for 1 host, {number(large, 1)} h for all")
+        small, large = hour_waits(study, system)
+        parts.append(f"{system}: {number(small, 1)} h on 1 host, {number(large, 1)} h on all")
     return Verdict(
         kind="finding",
         subject="waits",
         sentence=thin(
-            f"A request of one hour waits at most so long in three of four instants: {'; '.join(parts)}. Grouping pays where "
-            "waits grow slower than run times; where they jump with the number of hosts, one wide job is the worst choice."
+            f"Median estimated wait of a request of one hour: {'; '.join(parts)}. Where waits jump with the number of hosts one "
+            "wide job is the worst choice; where they do not, every job after the first only adds a wait."
         ),
     )
+
+
+def hour_waits(study: Study, system: str) -> tuple[float, float]:
+    """Return the median estimated wait of an hour on one host and on all hosts of a machine [h]."""
+    rows = study.waits.filter(pl.col("system") == system, pl.col("run_s") == 3600).sort("hosts")
+    return float(rows["p50"][0]) / 3600, float(rows["p50"][-1]) / 3600
 
 
 def example(study: Study) -> Verdict | None:
@@ -151,7 +213,7 @@ def published(study: Study) -> Verdict:
         outcome: part["check"].to_list()
         for (outcome,), part in study.published.group_by("outcome", maintain_order=True)
     }
-    said = [f"{listed(named[o])} {w}" for o, w in (("holds", "hold"), ("fails", "do not hold"), ("not tested", "cannot be tested")) if o in named]  # fmt: skip
+    said = [f"{listed(named[o])} {w}" for o, w in (("holds", "can be seen"), ("fails", "cannot"), ("not tested", "could not be tested")) if o in named]  # fmt: skip
     return Verdict(
         kind="finding",
         subject="published results",
@@ -206,6 +268,13 @@ def cannot_tell(study: Study) -> tuple[str, ...]:
             "Under EASY the estimated start is no bound: jobs that come later may pass and delay every job but the first in "
             "line. The strategies decide by such estimates, as they would at a real site."
         )
+    for name in inputs.systems:
+        one, _ = hour_waits(study, name)
+        if one > LONG_H:
+            told.append(
+                f"{name}: even an hour on one host waits {number(one)} h in the median. No site would run so; it stands for "
+                "queues where everybody waits alike."
+            )
     told.append(
         "Run times of tasks are known to the scheduler here, and are those of the machine where the workflow was recorded: "
         "estimates as poor as users' requests would make more pilots expire. Data transfers between tasks cost nothing."

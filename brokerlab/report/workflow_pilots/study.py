@@ -38,7 +38,7 @@ class Study:
         means: Mean and median turnaround by machine, workflow and strategy [s].
         ratios: By machine and workflow, and rule set (``notes``, ``paper``): its turnaround over that of the better of one
             job and one job per task (``against``), and the shares of runs that became one job or went task by task.
-        overall: The ratios of every strategy's turnaround to that of ``paper``, over everything.
+        by_queue: The ratios of every strategy's turnaround to that of ``paper``, by machine.
         against: The ratios of the turnaround of ``paper`` to those of one job and of one job per task.
         rules: What the rules of the notes do against those of the paper, by machine and workflow.
         modes: How runs of grouping went.
@@ -52,7 +52,7 @@ class Study:
     comparison: Comparison
     means: pl.DataFrame
     ratios: pl.DataFrame
-    overall: pl.DataFrame
+    by_queue: pl.DataFrame
     against: pl.DataFrame
     rules: pl.DataFrame
     modes: pl.DataFrame
@@ -124,7 +124,7 @@ def study(
         comparison=found,
         means=means(runs, "turnaround", **dice),
         ratios=_ratios(runs, dice),
-        overall=ratios_to(runs, PAPER, (), dice),
+        by_queue=ratios_to(runs, PAPER, ("system",), dice),
         against=_against(runs, dice),
         rules=found.rules_difference(**dice),
         modes=_modes(runs),

@@ -1,0 +1,166 @@
+"""Comparisons: the same states for all, cells that are kept, processes that die, intervals, published shapes."""
+
+import signal
+
+import numpy as np
+import polars as pl
+import pytest
+
+from brokerlab.errors import ConfigError
+from brokerlab.workflows import shapes, synthetic
+from brokerlab.workflows.compare import BatchSystem, compare, differences, instants, shape_checks
+from brokerlab.workflows.compare import workers as processes
+from brokerlab.workflows.compare.paired import mean_interval
+from brokerlab.workflows.compare.plan import BESIDE, chosen
+from brokerlab.workflows.strategies import strategy
+from tests.unit.workflows.wf_toys import chain, dag
+
+TIMES = 4
+
+
+@pytest.fixture(scope="module")
+def system():
+    return BatchSystem(synthetic.background(days=3, hosts=16, seed=2), 16, "easy", "toy")
+
+
+@pytest.fixture(scope="module")
+def flows():
+    return {"fork": shapes.fork_join(12, runtime=600), "gauss": shapes.gaussian(5, runtime=300)}
+
+
+@pytest.fixture(scope="module")
+def found(system, flows):
+    names = ("pilot_levels", "pilot_levels:paper_serial", "one_job", "one_job_per_task", "best_partition")  # fmt: skip
+    other = BatchSystem(system.background, 16, "conservative", "toy")
+    return compare(flows, {"easy": system, "conservative": other}, strategies=names, times=TIMES, workers=1, cell=3)  # fmt: skip
+
+
+def test_every_strategy_runs_at_every_instant(found):
+    counts = found.runs.group_by("system", "workflow", "strategy").len()
+    assert counts["len"].unique().to_list() == [TIMES]
+    assert set(BESIDE) <= set(found.runs["strategy"])
+    assert found.complete
+    for _, part in found.runs.group_by("system", "instant"):
+        assert part["submit_time"].n_unique() == 1
+    assert (found.done["wasted"] >= -1e-6).all()
+
+
+def test_notes_bring_paper_along_and_the_other_way_round():
+    assert set(chosen(["pilot_levels:paper", "level"])) == {*BESIDE, "level"}
+    assert set(chosen(["level"])) == {"level"}
+    with pytest.raises(ConfigError, match="each once"):
+        chosen(["level", strategy("level")])
+
+
+def test_too_many_levels_for_partitions_are_said(found):
+    left_out = found.runs.filter(pl.col("problem").is_not_null())
+    assert left_out["workflow"].unique().to_list() == ["gauss"]
+    assert left_out["problem"][0] == "8 levels, partitions are tried up to 5"
+    best = found.done.filter(pl.col("strategy") == "best_partition", pl.col("workflow") == "fork")
+    whole = found.done.filter(pl.col("strategy") == "one_job", pl.col("workflow") == "fork")
+    assert (best["turnaround"] <= whole["turnaround"] + 1e-6).all()
+
+
+def test_a_comparison_goes_on_where_it_was(system, flows, tmp_path, monkeypatch):
+    given = {"strategies": ["one_job"], "times": 5, "workers": 1, "cell": 2, "store": tmp_path}
+    first = compare(flows, {"easy": system}, **given)
+    kept = sorted(tmp_path.iterdir())
+    assert len(kept) == 3
+    assert not [path for path in kept if path.name.startswith(".")]
+    kept[0].unlink()
+    kept[1].write_bytes(b"half of it")
+    ran = []
+    real = processes.run_cell
+    monkeypatch.setattr(processes, "run_cell", lambda plan, cell: ran.append(cell) or real(plan, cell))  # fmt: skip
+    again = compare(flows, {"easy": system}, **given)
+    assert len(ran) == 2
+    assert again.runs.equals(first.runs)
+    compare({"fork": flows["fork"]}, {"easy": system}, **given)
+    assert len(ran) == 5  # other workflows are other cells
+
+
+def test_a_process_that_is_killed_takes_its_cell_with_it_and_nothing_else(
+    system, flows, monkeypatch, tmp_path
+):
+    given = {"strategies": ["one_job"], "times": 4, "cell": 2, "store": tmp_path}
+    real = processes.ProcessPoolExecutor.submit
+
+    def submit(pool, function, cell):
+        if cell.first == 2:
+            return real(pool, signal.raise_signal, signal.SIGKILL)
+        return real(pool, function, cell)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(processes.ProcessPoolExecutor, "submit", submit)
+        found = compare({"fork": flows["fork"]}, {"easy": system}, workers=2, **given)
+    assert found.missing == {"easy, instants 3 to 4": "its process was killed"}
+    assert found.runs["instant"].to_list() == [0, 1]
+    assert not found.complete
+    again = compare({"fork": flows["fork"]}, {"easy": system}, workers=1, **given)
+    assert again.complete
+    assert again.runs["instant"].to_list() == [0, 1, 2, 3]
+
+
+def test_differences_are_paired(found):
+    rows = differences(found.done, reference="one_job")
+    one = rows.filter(pl.col("system") == "easy", pl.col("workflow") == "fork", pl.col("strategy") == BESIDE[1]).row(0, named=True)  # fmt: skip
+    mine = found.done.filter(pl.col("system") == "easy", pl.col("workflow") == "fork").pivot("strategy", index="instant", values="turnaround")  # fmt: skip
+    gap = (mine[BESIDE[1]] - mine["one_job"]).to_numpy()
+    assert one["diff"] == pytest.approx(gap.mean())
+    assert one["n"] == TIMES
+    assert one["better"] == (gap < 0).mean()
+    assert differences(found.done, reference="one_job", by=()).height == rows["strategy"].n_unique()
+
+
+def test_the_interval_of_a_mean():
+    values = np.random.default_rng(1).normal(10, 2, 400)
+    low, high = mean_interval(values)
+    assert low < values.mean() < high
+    assert 0.3 < high - low < 0.5
+    assert mean_interval(np.full(5, 3.0)) == (3.0, 3.0)
+    assert mean_interval(np.array([3.0])) == (None, None)
+
+
+def test_the_difference_of_the_rules_is_told(found):
+    rows = found.rules_difference()
+    assert rows["strategy"].unique().to_list() == [BESIDE[0]]
+    assert rows["reference"].unique().to_list() == [BESIDE[1]]
+    for name in ("one_job_notes", "one_job_paper", "task_by_task_notes", "task_by_task_paper"):
+        assert rows[name].is_between(0, 1).all()
+
+
+def test_published_shapes_have_an_answer_whichever_way_they_come_out(found):
+    rows = shape_checks(found)
+    assert rows["check"].to_list() == ["S1", "S2a", "S2b", "S3", "S4", "S5", "S6", "S7"]
+    assert set(rows["outcome"]) <= {"holds", "fails", "not tested"}
+    assert rows.filter(pl.col("check") == "S5")["outcome"].to_list() == ["not tested"]
+    assert all(rows["found"].str.len_chars() > 10)
+
+
+def test_random_instants_are_inside_the_load_and_repeat(system):
+    first, last = system.span
+    drawn = instants(system, 50, seed=4)
+    assert drawn == instants(system, 50, seed=4) != instants(system, 50, seed=5)
+    assert first < min(drawn) <= max(drawn) < last
+    assert list(drawn) == sorted(drawn)
+
+
+def test_what_cannot_be_compared_is_told_at_once(system):
+    with pytest.raises(ConfigError, match=r"workflows: nothing.*strategies: nothing.*workers=0"):
+        compare({}, {"easy": system}, strategies=[], workers=0)
+
+
+def test_a_task_wider_than_the_machine_has_no_run_and_says_so(system):
+    wide = dag({"a": 1}, hosts={"a": 99})
+    found = compare({"wide": wide, "chain": chain(10)}, {"easy": system}, strategies=["one_job"], times=2, workers=1)  # fmt: skip
+    assert found.done["workflow"].unique().to_list() == ["chain"]
+    assert "99" in found.runs.filter(pl.col("workflow") == "wide")["problem"][0]
+
+
+def test_generated_shapes():
+    assert shapes.fft(8, runtime=1).widths == (1, 2, 4, 8, 8, 8, 8)
+    assert len(shapes.gaussian(20, runtime=1).levels) == 38
+    with pytest.raises(ConfigError, match="power of two"):
+        shapes.fft(6, runtime=1)
+    with pytest.raises(ConfigError, match="width=0"):
+        shapes.pipelines(0, 2, runtime=1)
