@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import narwhals.stable.v2 as nw
 import polars as pl
@@ -144,38 +144,58 @@ def job_tables(
     Source:
         production-job-brokerage.md section 1.6.
     """
+    columns = ["gshare", "computingsite", "resource_type", "jobstatus"]
+    by_type = None if shares is None else counts.changes.at_pairs(columns, ["njobs"], shares)
+    found = statistics(counts.table, resource_work_queues, by_type=by_type)
+    return found | {"diskio_usage": disk_traffic(counts)}
+
+
+class Table(Protocol):
+    """Gives the number of jobs, or of cores, by some columns; see :meth:`Counts.table`."""
+
+    def __call__(
+        self, *by: str, where: pl.Expr | None = None, measure: str = "njobs"
+    ) -> pl.DataFrame:
+        """Return one row per combination that has any."""
+
+
+def statistics(
+    table: Table, resource_work_queues: pl.DataFrame, *, by_type: pl.DataFrame | None = None
+) -> dict[str, pl.DataFrame]:
+    """Make the brokerage's statistics tables from anything that counts; see :func:`job_tables`.
+
+    Args:
+        table: Counts.
+        resource_work_queues: ``workqueue_id``, ``queue_name`` of the work queues that are resource queues.
+        by_type: Jobs by share, queue, resource type and status; None: as counted.
+    """
     ids = resource_work_queues["workqueue_id"].to_list()
     resource = pl.col("workqueue_id").is_in(ids).fill_null(value=False)
     site, status = "computingsite", "jobstatus"
-    everything = counts.table(site, "gshare", status)
+    everything = table(site, "gshare", status)
     columns = ["gshare", site, "resource_type", status]
-    by_type = [
-        counts.table(*columns)
-        if shares is None
-        else counts.changes.at_pairs(columns, ["njobs"], shares)
-    ]
+    types = [table(*columns) if by_type is None else by_type]
     if ids:
-        queued = counts.table("workqueue_id", site, "resource_type", status, where=resource)
+        queued = table("workqueue_id", site, "resource_type", status, where=resource)
         names = resource_work_queues.select(
             pl.col("workqueue_id").cast(pl.Int64), gshare=pl.col("queue_name").cast(pl.String)
         )
-        by_type.append(queued.join(names, on="workqueue_id").select(by_type[0].columns))
+        types.append(queued.join(names, on="workqueue_id").select(types[0].columns))
     moving = pl.col(status) == "transferring"
     return {
         "job_stats": everything,
-        "job_stats_rt": pl.concat(by_type),
-        "job_stats_workqueue": counts.table(site, "workqueue_id", status, where=resource),
+        "job_stats_rt": pl.concat(types),
+        "job_stats_workqueue": table(site, "workqueue_id", status, where=resource),
         # the same table where no work queue is a resource queue; the brokerage reads it for their tasks only
-        "job_stats_gshare_only": counts.table(site, "gshare", status, where=~resource)
+        "job_stats_gshare_only": table(site, "gshare", status, where=~resource)
         if ids
         else everything.clear(),
-        "transferring_by_nucleus": counts.table(
+        "transferring_by_nucleus": table(
             site, "nucleus", where=moving & pl.col("nucleus").is_not_null()
         ),
-        "core_stats": counts.table(
+        "core_stats": table(
             site, status, where=pl.col(status).is_in(["running", "starting"]), measure="ncores"
         ),
-        "diskio_usage": disk_traffic(counts),
     }
 
 

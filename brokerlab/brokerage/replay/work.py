@@ -191,6 +191,17 @@ def task_resource_types(
     changes = live_changes(states.prepared(own), clock, names[1:])
     found = changes.at_pairs(names[1:], ["njobs"], pairs.select("snapshot", "jeditaskid"))
     counted = by_parent(found, parents).group_by(names).agg(pl.col("njobs").sum())
+    return large_types(counted, "snapshot")
+
+
+def large_types(counted: pl.DataFrame, instant: str) -> pl.DataFrame:
+    """Keep the resource types that hold at least 20 % of a task's jobs at a queue.
+
+    Args:
+        counted: ``instant``, ``jeditaskid``, ``computingsite``, ``resource_type``, ``njobs``; each combination once.
+        instant: Column of the instant.
+    """
+    names = [instant, "jeditaskid", "computingsite", "resource_type"]
     share = pl.col("njobs") / pl.col("njobs").sum().over(names[:3])
     return counted.filter(share >= SMALLEST_SHARE).select(names).sort(names)
 
