@@ -25,10 +25,11 @@ from brokerlab.calibrate.thresholds import (
     screen_by_value,
     threshold_of,
 )
+from brokerlab.calibrate.thresholds.check import too_short
 from brokerlab.calibrate.thresholds.grid import of_archive
 from brokerlab.calibrate.thresholds.screening import summed
 from brokerlab.calibrate.thresholds.settings import Space
-from brokerlab.errors import ConfigError, DataError, nearest
+from brokerlab.errors import ConfigError, DataError, InsufficientDataError, nearest
 from brokerlab.report.replays.odd import noted
 
 FEWEST_REPLICATES = 100
@@ -211,14 +212,18 @@ def study(
     missing = [name for name in ("jobs", "tasks", "queues") if not opened.has(name)]
     if missing or opened.manifest.window is None:
         raise DataError(f"{opened.path}: lacks {', '.join(missing) or 'times'}; ingest a source that holds them")  # fmt: skip
+    held = limits_of(limits or {})
     early, late = periods_of(opened, calibration_start, proof_start, end)
+    short = too_short(opened, (early, late))
+    if short:
+        raise InsufficientDataError("; ".join(short))
     shown = Period(max(early.start, early.end - timedelta(days=screen_days)), early.end)
     names = list(keys) or KEYS["key"].to_list()
     with noted() as odd:
         space, curves, reasons = screen_by_value(opened, names, period=shown, points=points)
         found = calibrate(
             opened, keys=names, calibration=early, proof=late, created_at=created_at, config=space.config,
-            points=points, objective=objective, limits=limits_of(limits or {}), relevant=relevant, alpha=alpha,
+            points=points, objective=objective, limits=held, relevant=relevant, alpha=alpha,
             replications=Replications(replications, most_replications), trials=trials, n_boot=n_boot, seed=seed,
             store=store or None, workers=workers, what_if=what_if or of_archive(opened, (early, late)),
             validation=validation or (lambda: believed(opened, (early, late))), screened=summed(space, curves, reasons),
