@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 import polars as pl
@@ -10,7 +11,10 @@ from polars.testing import assert_frame_equal
 
 import brokerlab.archive
 from brokerlab.archive.synthetic import synthesise
+from brokerlab.brokerage.replay import build
 from brokerlab.calibrate.simulate import Estimation, Limits, grid
+from brokerlab.calibrate.simulate.grid.loop import Loop
+from brokerlab.calibrate.simulate.queues import datetime_of
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 
 PERIOD = {
@@ -127,3 +131,87 @@ def test_what_cannot_be_is_refused(base, truth, tmp_path):
         grid.recorded(other, base, tmp_path)
     with pytest.raises(ConfigError, match="placement is -1"):
         Limits(placement=-1)
+
+
+class Spy:
+    """Stands before a brokerage and keeps what it is told."""
+
+    def __init__(self, inner, seen, clock):
+        self.inner, self.seen, self.clock = inner, seen, clock
+
+    def with_config(self, config):
+        return Spy(self.inner.with_config(config), self.seen, self.clock)
+
+    def decide(self, wanted, state):
+        self.seen.append((self.clock[-1], wanted, state))
+        return self.inner.decide(wanted, state)
+
+
+def told(world, seed, monkeypatch):
+    """Return when the brokerage was asked in a run, and what it was told."""
+    seen = []
+    twin = replace(world)  # with a brokerage of its own
+    clock, broker = [], Loop._broker
+    twin.__dict__["standing"] = Spy(world.standing, seen, clock)
+    monkeypatch.setattr(Loop, "_broker", lambda loop, now: clock.append(now) or broker(loop, now))
+    grid.run(twin, seeds=(seed,))
+    return seen
+
+
+@pytest.mark.parametrize("stage", ["jobs", "analysis"])
+def test_the_brokerage_is_told_what_a_replay_of_the_record_tells(
+    base, truth, made, stage, tmp_path, monkeypatch
+):
+    """Running jobs, cores, traffic, outputs on their way: as rebuilt from the archive that the simulation makes."""
+    world, archive = truth, made
+    if stage == "analysis":
+        world = grid.of_archive(base, **PERIOD, stage=stage)
+        grid.recorded(world, base, tmp_path / "users", seed=7)
+        archive = brokerlab.archive.open(tmp_path / "users")
+    now, wanted, state = told(world, 7, monkeypatch)[10 if stage == "jobs" else 5]
+    at = datetime_of(now)
+    ids = wanted["jeditaskid"].unique().sort()
+    asked = pl.DataFrame({"jeditaskid": ids, "at": at})
+    replay = build(archive, tasks=asked, stage=stage, every=None, label=None)
+    compared = {
+        "jobs": [
+            ("job_stats", "running", ["computingsite", "gshare"], "njobs"),
+            ("job_stats_rt", "running", ["computingsite", "gshare", "resource_type"], "njobs"),
+            ("core_stats", "running", ["computingsite"], "ncores"),
+            ("transferring_by_nucleus", None, ["computingsite", "nucleus"], "njobs"),
+            ("diskio_usage", None, ["computingsite"], "diskio_per_core"),
+        ],
+        "analysis": [
+            ("job_stats", "running", ["computingsite", "gshare", "resource_type"], "njobs"),
+            ("diskio_usage", None, ["computingsite"], "diskio_per_core"),
+            ("user_totals", None, ["origusername", "workinggroup"], "nrunjobs"),
+            ("user_totals", None, ["origusername", "workinggroup"], "nruncores"),
+            ("to_run_rate", None, ["computingsite"], "jobs_per_hour"),
+            ("failure_counts", "finished", ["jeditaskid", "computingsite"], "njobs"),
+        ],
+    }[stage]
+    found = 0
+    for table, status, keys, measure in compared:
+        ours, theirs = state[table], replay.tables[table]
+        if table == "job_stats_rt":
+            shares = replay.tables["tasks"]["gshare"].unique()
+            ours = ours.filter(pl.col("gshare").is_in(shares.implode()))
+        frames = []
+        for frame in (ours, theirs):
+            kept = frame.filter(pl.col("jobstatus") == status) if status else frame
+            frames.append(kept.select(*keys, measure).filter(pl.col(measure) > 0).sort(keys))
+        assert_frame_equal(frames[0], frames[1], check_dtypes=False)
+        found += frames[0].height
+    assert found > 10
+
+
+def test_users_have_caps(base):
+    world = grid.of_archive(base, **PERIOD, stage="analysis")
+    free = grid.run(world, seeds=(1, 2)).jobs.filter("brokered")
+    none = world.config.with_values({"CAP_RUNNING_USER_JOBS": 1})
+    held = grid.run(world, config=none, seeds=(1, 2)).jobs.filter("brokered")
+    running = [part.filter(pl.col("starttime").is_not_null()).height for part in (free, held)]
+    assert 0 < running[1] < running[0]
+    alone = grid.run(world, seeds=(2,)).jobs
+    both = grid.run(world, seeds=(1, 2)).jobs
+    assert_frame_equal(alone, both.filter(pl.col("seed") == 2))

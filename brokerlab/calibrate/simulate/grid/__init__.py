@@ -8,7 +8,8 @@
 * ``archive``: the world of a period of an archive, with ``data``: where its input is and how quick links are;
   ``world``: the same of tables; ``contracts``, ``options``;
 * ``running``: a run; ``outcome``: its tables; ``validation``: does it give what was seen; ``recorded``: it as an archive;
-* inside: ``arrays`` (codes for names), ``loop`` (from one brokerage to the next), ``numbers`` (what the brokerage sees),
+* inside: ``arrays`` (codes for names), ``loop`` (from one brokerage to the next), ``numbers`` and ``users`` (what the brokerages of
+  production and of users see),
   ``patience`` (timeouts and fast rebrokerage), ``moves`` (links), ``kernel`` (compiled loops).
 """
 

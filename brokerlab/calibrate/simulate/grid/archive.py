@@ -46,6 +46,9 @@ def of_archive(
     ``simulate.of_archive`` does, by parents of pseudo-queues. Queues that ran nothing have no known slots: nothing is sent
     there.
 
+    The brokerage of users sees quotas and classes of queues as they were, and everything else of users, their tasks and
+    shares as simulated; tasks that it holds back (caps of users, classes) are asked again at the next cycle.
+
     State of queues, storage, links and replicas is that of the middle of each epoch, as
     :func:`brokerlab.brokerage.replay.build` rebuilds it; pilots, batch workers and files queued on links are those seen,
     whatever the simulation does.
@@ -103,6 +106,7 @@ def of_archive(
         rules=ruling,
         transfers=moving,
         config=config,
+        shares=archive.scan("gshares").collect() if archive.has("gshares") else None,
     )
     return replace(
         world,

@@ -17,6 +17,14 @@ from brokerlab.units import MB
 if TYPE_CHECKING:
     from brokerlab.calibrate.simulate.grid.world import GridWorld
 
+GROUPS = {
+    "jobs": ["gshare", "resource_type", "workqueue_id", "nucleus", "corecount"],
+    "analysis": [
+        "gshare", "resource_type", "workqueue_id", "prodsourcelabel", "produsername", "workinggroup",
+        "corecount",
+    ],
+}  # fmt: skip
+"""What jobs are counted by, for the brokerage of a stage."""
 DISKIO_UNIT = 1_000_000
 """Disk traffic per core is added up in whole millionths of kB/s."""
 FEW_MBPS = 10.0
@@ -42,7 +50,8 @@ class Arrays:
         tasks: Ids, ascending.
         snapshot: (epochs, tasks) row of the brokerage's ``tasks`` to ask for.
         epoch_at: (epochs,) from when on [us since 1970].
-        groups: ``gshare``, ``resource_type``, ``workqueue_id``, ``nucleus``: what jobs are counted by.
+        groups: What jobs are counted by, see :data:`GROUPS`; rows may repeat but for their cores.
+        group_cores: (groups,) cores of such a job.
         share: (groups,) number of its ``gshare``.
         queue_names: Names of the queues, in the queue core's order.
         candidates: ``panda_queue`` (str), ``queue``: row of the queue whose slots a candidate has.
@@ -68,6 +77,7 @@ class Arrays:
     snapshot: IntArray
     epoch_at: IntArray
     groups: pl.DataFrame
+    group_cores: IntArray
     share: IntArray
     queue_names: pl.Series
     candidates: pl.DataFrame
@@ -89,7 +99,8 @@ def arrays_of(world: GridWorld) -> Arrays:
     names = world.queues["panda_queue"]
     tasks, snapshot, task = _tasks(world)
     _refuse(jobs, brokered, task)
-    columns = ["gshare", "resource_type", "workqueue_id", "nucleus"]
+    columns = GROUPS[world.stage]
+    jobs = jobs.with_columns(pl.col("corecount").fill_null(1).replace(0, 1))
     groups = jobs.select(columns).unique(maintain_order=True).with_row_index("group")
     group = jobs.select(columns).join(
         groups, on=columns, how="left", nulls_equal=True, maintain_order="left"
@@ -116,7 +127,8 @@ def arrays_of(world: GridWorld) -> Arrays:
         tasks=tasks,
         snapshot=snapshot,
         epoch_at=world.epochs["at"].cast(pl.Datetime("us")).to_physical().to_numpy(),
-        groups=groups.drop("group"),
+        groups=groups.drop("group", "corecount"),
+        group_cores=groups["corecount"].cast(pl.Int64).to_numpy(),
         share=groups["gshare"].rank("dense").fill_null(0).cast(pl.Int64).to_numpy(),
         queue_names=names,
         candidates=candidates,

@@ -16,11 +16,12 @@ from brokerlab.calibrate.simulate.grid.moves import Mover
 from brokerlab.calibrate.simulate.grid.numbers import Census, tables_of
 from brokerlab.calibrate.simulate.queues import State, micros_of
 from brokerlab.calibrate.simulate.tables import world_of
-from brokerlab.calibrate.simulate.world import LOG, NEVER
+from brokerlab.calibrate.simulate.world import LOG, NEVER, RUNNING
 from brokerlab.numerics import IntArray
 
 if TYPE_CHECKING:
     from brokerlab.calibrate.simulate.grid.patience import Patience
+    from brokerlab.calibrate.simulate.grid.users import Users
     from brokerlab.calibrate.simulate.grid.world import GridWorld
 
 
@@ -36,6 +37,7 @@ class Copy:
         last_start: (queues,) last start of a job [us], -1 before.
         first: Place in the order of making before which all jobs are over.
         logged: Attempts in the log that the links know of.
+        old: Attempts in the log that ended too long ago to be asked for.
     """
 
     state: State
@@ -45,6 +47,24 @@ class Copy:
     last_start: IntArray
     first: int = 0
     logged: int = 0
+    old: int = 0
+
+    def recent_starts(self, since: int) -> tuple[IntArray, IntArray]:
+        """Return when and where jobs started since an instant [us], with some that started before.
+
+        Args:
+            since: The instant; never earlier than at the last call.
+        """
+        world = self.state.world
+        log = world.log[self.old : int(world.events.counters[LOG])]
+        runs = world.attempt[world.attempt["status"] == RUNNING]
+        ended = np.searchsorted(log["end"], since)  # what ended before started before
+        self.old += int(ended)
+        both = (log[ended:], runs)
+        return (
+            np.concatenate([part["start"] for part in both]),
+            np.concatenate([part["queue"] for part in both]),
+        )
 
 
 @dataclass(frozen=True)
@@ -66,9 +86,14 @@ class Loop:
     """All worlds in lockstep: one look and one decision for all of them at every cycle."""
 
     def __init__(
-        self, world: GridWorld, standing: Any, seeds: tuple[int, ...], patience: Patience
+        self,
+        world: GridWorld,
+        standing: Any,
+        seeds: tuple[int, ...],
+        patience: Patience,
+        users: Users | None = None,
     ) -> None:
-        self.world, self.standing, self.patience = world, standing, patience
+        self.world, self.standing, self.patience, self.users = world, standing, patience, users
         self.arrays: Arrays = world.arrays
         self.begin, self.until = micros_of(world.begin), micros_of(world.until)
         self.step = micros_of(world.begin + world.cycle) - self.begin
@@ -128,7 +153,10 @@ class Loop:
             return
         task = self.arrays.task[pending.job]
         wanted, n_worlds = np.unique(task), len(self.copies)
-        state = tables_of(found, self.arrays, n_worlds, wanted, self.resource)
+        if self.users is not None:
+            state = self.users.tables(self, found, wanted, now, snapshot)
+        else:
+            state = tables_of(found, self.arrays, n_worlds, wanted, self.resource)
         ranked = self._decide(task, pending, state, epoch)
         self._place(task, pending, ranked)
 

@@ -15,11 +15,6 @@ from brokerlab.numerics import IntArray
 
 STATUSES = pl.Series("jobstatus", ["assigned", "activated", "transferring", "running"])
 """By the states of the census."""
-STAGE_TABLES = (
-    *("job_stats", "job_stats_rt", "job_stats_workqueue", "job_stats_gshare_only"),
-    *("transferring_by_nucleus", "core_stats", "diskio_usage", "task_resource_types"),
-)
-"""What the brokerage of production gets."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,7 @@ def by_share(found: Census, arrays: Arrays, n_worlds: int) -> pl.DataFrame:
     Returns:
         ``snapshot`` (the world), ``computingsite, gshare, workqueue_id, jobstatus, njobs``; jobs without share are left out.
     """
-    base = _counted(found, arrays, n_worlds)
+    base = counted_of(found, arrays, n_worlds)
     known = base.filter(pl.col("gshare").is_not_null()).rename({"world": "snapshot"})
     return known.select("snapshot", "computingsite", "gshare", "workqueue_id", "jobstatus", "njobs")
 
@@ -89,11 +84,12 @@ def tables_of(
         resource: ``workqueue_id``, ``queue_name`` of work queues that are resource queues.
 
     Returns:
-        The tables of :data:`STAGE_TABLES` with ``world``.
+        ``job_stats``, ``job_stats_rt``, ``job_stats_workqueue``, ``job_stats_gshare_only``, ``transferring_by_nucleus``,
+        ``core_stats``, ``diskio_usage``, ``task_resource_types``, each with ``world``.
 
     Source: production-job-brokerage.md section 1.6.
     """
-    base = _counted(found, arrays, n_worlds)
+    base = counted_of(found, arrays, n_worlds)
     return {
         **_job_stats(base, resource),
         **_running(found, arrays, n_worlds),
@@ -101,8 +97,12 @@ def tables_of(
     }
 
 
-def _counted(found: Census, arrays: Arrays, n_worlds: int) -> pl.DataFrame:
-    """Count jobs by world, queue, status and every column of the groups."""
+def counted_of(found: Census, arrays: Arrays, n_worlds: int) -> pl.DataFrame:
+    """Count jobs by world, queue, status and every column of the groups.
+
+    Returns:
+        ``world, computingsite, jobstatus, njobs, ncores`` and the columns of the groups; combinations may repeat.
+    """
     n_queues = len(arrays.queue_names)
     counted = Counted.of(
         {
@@ -119,6 +119,7 @@ def _counted(found: Census, arrays: Arrays, n_worlds: int) -> pl.DataFrame:
             "computingsite": arrays.queue_names.gather(counted.codes["queue"]),
             "jobstatus": STATUSES.gather(counted.codes["state"]),
             "njobs": counted.n,
+            "ncores": counted.n * arrays.group_cores[counted.codes["group"]],
         }
     ).hstack(arrays.groups[pl.Series(counted.codes["group"])])
 
@@ -160,18 +161,27 @@ def _running(found: Census, arrays: Arrays, n_worlds: int) -> dict[str, pl.DataF
     codes = {"world": found.world[run], "queue": found.queue[run]}
     sizes = (n_worlds, len(arrays.queue_names))
     cores = Counted.of(codes, sizes, arrays.cores[job])
-    known = arrays.diskio[job] >= 0
-    measured = {name: code[known] for name, code in codes.items()}
-    traffic = Counted.of(measured, sizes, arrays.diskio[job][known])
-    jobs = Counted.of(measured, sizes)
     return {
         "core_stats": _by_queue(cores, arrays).with_columns(
             jobstatus=pl.lit("running"), ncores=pl.Series(cores.n)
         ),
-        "diskio_usage": _by_queue(traffic, arrays).with_columns(
-            diskio_per_core=pl.Series(traffic.n / jobs.n / DISKIO_UNIT, dtype=pl.Float64)
-        ),
+        "diskio_usage": disk_traffic(found, arrays, n_worlds),
     }
+
+
+def disk_traffic(found: Census, arrays: Arrays, n_worlds: int) -> pl.DataFrame:
+    """Return the mean disk traffic per core of running jobs that have one, by queue [kB/s]."""
+    run = found.state == IN_SLOTS
+    job = found.job[run]
+    codes = {"world": found.world[run], "queue": found.queue[run]}
+    sizes = (n_worlds, len(arrays.queue_names))
+    known = arrays.diskio[job] >= 0
+    measured = {name: code[known] for name, code in codes.items()}
+    traffic = Counted.of(measured, sizes, arrays.diskio[job][known])
+    jobs = Counted.of(measured, sizes)
+    return _by_queue(traffic, arrays).with_columns(
+        diskio_per_core=pl.Series(traffic.n / jobs.n / DISKIO_UNIT, dtype=pl.Float64)
+    )
 
 
 def _by_queue(counted: Counted, arrays: Arrays) -> pl.DataFrame:

@@ -14,9 +14,11 @@ from brokerlab.calibrate.simulate import kernel as core
 from brokerlab.calibrate.simulate.grid.kernel import ACTIVATED, ASSIGNED
 from brokerlab.calibrate.simulate.grid.numbers import STATUSES, Census, by_share
 from brokerlab.calibrate.simulate.queues import datetime_of
+from brokerlab.calibrate.simulate.world import FINISHED, LOG
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import TimeoutRule, TimeoutRules, fast_rebrokerage_at
+from brokerlab.lifecycle.timeouts.analysis import YOUNGEST_S, analysis_rebrokerage
 from brokerlab.lifecycle.timeouts.catalogue import URGENT, timeout_rules
 from brokerlab.lifecycle.timeouts.contracts import TABLES
 from brokerlab.lifecycle.timeouts.decide import judged
@@ -33,6 +35,11 @@ _QUEUES = ("snapshot", "panda_queue", "status", "catchall", "workflow")
 _URGENT_ONLY = "inactive_queue"
 """The rule that looks at urgent jobs alone."""
 _SECOND = 1_000_000
+_OF_JOBS = (
+    *("jeditaskid", "creationtime", "currentpriority", "prodsourcelabel", "processingtype"),
+    *("workinggroup", "produsername", "gshare"),
+)
+_OVER = pl.Series(["finished", "failed"])
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,8 @@ class Patience:
         leaves = np.zeros(len(found.job), np.bool_)
         if self._too_many(loop, found, waits):
             leaves |= self._fast(loop, found, waits, snapshot)
-        leaves |= self._late(loop, found, waits & ~leaves, now, snapshot)
+        late = self._late_users if loop.world.stage == "analysis" else self._late
+        leaves |= late(loop, found, waits & ~leaves, now, snapshot)
         for number, copy in enumerate(loop.copies):
             jobs = np.sort(found.job[leaves & (found.world == number)])
             if len(jobs):
@@ -156,13 +164,8 @@ class Patience:
 
     def _late(self, loop: Loop, found: Census, waits: Flags, now: int, snapshot: int) -> Flags:
         """Tell which jobs a timeout takes back; one that would fail or be killed while it waits is brokered again, too."""
-        since = np.zeros(len(found.job), np.int64)
-        priority = np.zeros(len(found.job), np.int64)
-        for number, copy in enumerate(loop.copies):
-            here, job = found.world == number, found.job[found.world == number]
-            ready = copy.state.world.attempt["ready"][job]
-            since[here] = np.where(found.state[here] == ACTIVATED, ready, copy.placed[job])
-            priority[here] = copy.state.world.work["priority"][job]
+        since = changed(loop, found)
+        priority = loop.copies[0].state.world.work["priority"][found.job]
         state, age = np.minimum(found.state, ACTIVATED), now - since
         old = waits & (age > self.least[0, state])
         urgent = waits & ~old & (priority >= URGENT) & (age > self.least[1, state])
@@ -182,6 +185,31 @@ class Patience:
         fired = judged(known, self.order, at=at).filter("acts")
         leaves[fired["pandaid"].unique().to_numpy()] = True
         return leaves
+
+    def _late_users(
+        self, loop: Loop, found: Census, waits: Flags, now: int, snapshot: int
+    ) -> Flags:
+        """Tell which waiting jobs of users are brokered again: groups of a task at a queue where nothing happens."""
+        since = changed(loop, found)
+        leaves = np.zeros(len(found.job), np.bool_)
+        if not (waits & (now - since > YOUNGEST_S * _SECOND)).any():
+            return leaves
+        row = np.flatnonzero(loop.arrays.brokered[found.job])
+        live = _jobs(loop, found, row, since[row])
+        tables = {
+            "jobs": pl.concat(
+                [live, ended_lately(loop, now - YOUNGEST_S * _SECOND)], how="diagonal"
+            ),
+            "queues": self._queues(snapshot, len(loop.copies)),
+            "status_log": live.filter(pl.col("jobstatus") == "activated").select(
+                "pandaid", "jobstatus", "modificationtime"
+            ),
+        }
+        moved = analysis_rebrokerage(
+            prepared(tables, TABLES), at=datetime_of(now), config=self.config
+        )
+        leaves[moved["pandaid"].unique().to_numpy()] = True
+        return leaves & waits
 
     def _idle(self, loop: Loop, found: Census, now: int, snapshot: int) -> Flags:
         """Tell of every job whether its queue takes no jobs or has started none for long."""
@@ -236,13 +264,42 @@ def _named(column: str) -> pl.Expr:
     return pl.format("{} {}", "world", column)
 
 
+def changed(loop: Loop, found: Census) -> IntArray:
+    """Return when each job came into its state [us]; outputs under way since the start of the job."""
+    since = np.zeros(len(found.job), np.int64)
+    for number, copy in enumerate(loop.copies):
+        here = found.world == number
+        job, state = found.job[here], found.state[here]
+        attempt = copy.state.world.attempt
+        waits = np.where(state == ACTIVATED, attempt["ready"][job], copy.placed[job])
+        since[here] = np.where(state <= ACTIVATED, waits, attempt["start"][job])
+    return since
+
+
+def ended_lately(loop: Loop, since: int) -> pl.DataFrame:
+    """Return the jobs that ended since an instant, as the rules read them; ids are below 0."""
+    parts = []
+    for number, copy in enumerate(loop.copies):
+        world = copy.state.world
+        log = world.log[: int(world.events.counters[LOG])]
+        lately = log[np.searchsorted(log["end"], since) :]
+        own = lately[loop.arrays.brokered[lately["job"]]]
+        parts.append(
+            loop.world.jobs.select(*_OF_JOBS)[pl.Series(own["job"])].with_columns(
+                pandaid=-1 - pl.int_range(pl.len()),
+                world=pl.lit(number, pl.Int64),
+                name=loop.arrays.queue_names.gather(own["queue"]),
+                jobstatus=_OVER.gather((own["outcome"] != FINISHED).astype(np.int64)),
+                modificationtime=pl.Series(own["end"]).cast(pl.Datetime("us")),
+            )
+        )
+    return _told(pl.concat(parts))
+
+
 def _jobs(loop: Loop, found: Census, row: IntArray, since: IntArray) -> pl.DataFrame:
     """Return jobs as the timeouts read them; ``pandaid`` is the row of the census."""
     jobs, job = loop.world.jobs, pl.Series(found.job[row])
-    own = jobs.select(
-        *("jeditaskid", "creationtime", "currentpriority", "prodsourcelabel", "processingtype"),
-        *("workinggroup", "produsername", "gshare"),
-    )[job]
+    own = jobs.select(*_OF_JOBS)[job]
     numbers = pl.DataFrame(
         {
             "pandaid": row,
@@ -252,8 +309,14 @@ def _jobs(loop: Loop, found: Census, row: IntArray, since: IntArray) -> pl.DataF
             "modificationtime": pl.Series(since).cast(pl.Datetime("us")),
         }
     )
-    return own.hstack(numbers).with_columns(
+    return _told(own.hstack(numbers))
+
+
+def _told(rows: pl.DataFrame) -> pl.DataFrame:
+    """Name queues and sets of jobs by their world, and say what all jobs have in common."""
+    return rows.with_columns(
         computingsite=_named("name"),
+        jobdefinitionid="world",
         statechangetime="modificationtime",
         lockedby=pl.lit("jedi"),
         relocationflag=pl.lit(0),

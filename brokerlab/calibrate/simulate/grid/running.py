@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from brokerlab.calibrate.simulate.grid.loop import Loop
 from brokerlab.calibrate.simulate.grid.outcome import GridOutcome, outcome_of
 from brokerlab.calibrate.simulate.grid.patience import Patience
+from brokerlab.calibrate.simulate.grid.users import Users
 from brokerlab.calibrate.simulate.grid.world import GridWorld
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
@@ -59,6 +60,7 @@ def looped(
     settings = config if config is not None else world.config
     settings = settings.at(world.start) if settings.has_history else settings
     patience = Patience.of(world, settings, timeouts or TimeoutRules())
-    loop = Loop(world, world.standing.with_config(settings), seeds, patience)
+    users = Users.of(world, settings) if world.stage == "analysis" else None
+    loop = Loop(world, world.standing.with_config(settings), seeds, patience, users)
     loop.run()
     return loop, settings

@@ -47,6 +47,7 @@ class GridWorld:
         rules: Options of the queues.
         transfers: How data move.
         config: The settings that ruled, used where a run names none.
+        shares: Tree of the global shares (``name, value, parent``), for the brokerage of users; empty: not known.
         notes: What was approximated, and what is missing, in sentences.
         left_out: ``reason``, ``n_jobs``: jobs of the archive that the simulation does not have.
         seen: What the archive saw of the jobs: ``pandaid``, ``observed_start``, ``observed_end``, ``observed_outcome``,
@@ -71,6 +72,7 @@ class GridWorld:
     rules: QueueRules
     transfers: Transfers
     config: Config
+    shares: pl.DataFrame = field(default_factory=pl.DataFrame)
     notes: tuple[str, ...] = ()
     left_out: pl.DataFrame = field(default_factory=pl.DataFrame)
     seen: pl.DataFrame = field(default_factory=pl.DataFrame)
@@ -120,6 +122,7 @@ def of_tables(
     rules: QueueRules | None = None,
     transfers: Transfers | None = None,
     config: Config | None = None,
+    shares: pl.DataFrame | None = None,
 ) -> GridWorld:
     """Make a world of tables; :func:`of_archive` makes one of an archive.
 
@@ -141,6 +144,7 @@ def of_tables(
         rules: Options of the queues; default: killed jobs are brokered again, three attempts.
         transfers: How data move.
         config: Settings that ruled.
+        shares: Tree of the global shares, for ``analysis``.
 
     Returns:
         The world.
@@ -182,6 +186,7 @@ def of_tables(
         rules=rules or QueueRules(retry="brokerage"),
         transfers=transfers or Transfers(),
         config=config or Config.empty(),
+        shares=pl.DataFrame() if shares is None else shares,
     )
 
 
