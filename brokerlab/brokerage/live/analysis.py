@@ -92,6 +92,7 @@ class AnalysisStanding:
         names: ``q, name`` of queues.
         ended: ``throttle, outcome``: how each task ended before any queue was looked at, by number.
         cycles: What is done at every question, by the names of the tables that change.
+        root: The brokerage that this one differs from in its settings only; null: it is none of another's.
     """
 
     world: World
@@ -101,6 +102,7 @@ class AnalysisStanding:
     names: pl.DataFrame
     ended: pl.DataFrame
     cycles: dict[frozenset[str], Cycle] = field(default_factory=dict)
+    root: AnalysisStanding | None = None
 
     @classmethod
     def of(cls, world: World) -> AnalysisStanding:
@@ -117,7 +119,7 @@ class AnalysisStanding:
         rows = asked(wanted, self.known)
         given = states(state, TABLES, STATE_TABLES, rows.select("world", "instant"))
         names = frozenset(given)
-        cycle = self._cycle(names)
+        cycle = self.cycle(names)
         tables = with_others(given, rows, self.world.tables, TOGETHER)
         tasks = self._tasks(rows, names, tables, cycle)
         held = self._held(rows, tasks, names, tables, cycle)
@@ -147,21 +149,13 @@ class AnalysisStanding:
         Raises:
             ConfigError: Settings that no rule can work with.
         """
-        old = self.world
-        world = with_config(old, config)
+        root = self.root or self
+        world = with_config(root.world, config)
         checks = queue_checks(world.rules, world.settings)
-        found = replace(self, world=world, checks=checks, ended=_ended(world), cycles={})
-        if any(differs(key, old.config, config) for key in COMPLETENESS_KEYS):
+        found = replace(root, world=world, checks=checks, ended=_ended(world), cycles={})
+        if any(differs(key, root.world.config, config) for key in COMPLETENESS_KEYS):
             return found
-        keys = {key for check in checks for key in check.keys if differs(key, old.config, config)}
-        for names, cycle in self.cycles.items():
-            plan = found.plan(names)
-            kept = [
-                each.again(plan, found.in_loop(loop), in_parts, keys)
-                for loop, each in zip(LOOPS, cycle.kept, strict=True)
-            ]
-            found.cycles[names] = Cycle((kept[0], kept[1]), cycle.tasks)
-        return found
+        return replace(found, root=root)
 
     def in_loop(self, loop: int) -> Facts:
         """Return the facts of the tasks that may go through a loop, were none held back by the throttle."""
@@ -176,12 +170,20 @@ class AnalysisStanding:
         every = (1 << len(self.checks)) - 1
         return Plan.of(self.checks, facts, made, ranking.INPUTS, lasting=every)
 
-    def _cycle(self, names: frozenset[str]) -> Cycle:
+    def cycle(self, names: frozenset[str]) -> Cycle:
         """Return what is done while these tables change."""
         if names not in self.cycles:
             plan = self.plan(names)
             first, second = (self.in_loop(loop) for loop in LOOPS)
-            kept = Kept.of(plan, first, in_parts), Kept.of(plan, second, in_parts)
+            if self.root is None:
+                kept = Kept.of(plan, first, in_parts), Kept.of(plan, second, in_parts)
+            else:
+                before, old, new = self.root.cycle(names), self.root.world.config, self.world.config
+                keys = {key for each in self.checks for key in each.keys if differs(key, old, new)}
+                kept = (
+                    before.kept[0].again(plan, first, in_parts, keys),
+                    before.kept[1].again(plan, second, in_parts, keys),
+                )
             numbers = first.tasks["t"].to_numpy(), second.tasks["t"].to_numpy()
             self.cycles[names] = Cycle(kept, numbers)
         return self.cycles[names]

@@ -12,7 +12,7 @@ import polars as pl
 from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.contracts import TABLES
 from brokerlab.brokerage.live.asked import Known, asked, at_instants, places, states, with_others
-from brokerlab.brokerage.live.kept import Kept, Plan, per_instant
+from brokerlab.brokerage.live.kept import Kept, Plan, facts_changed, per_instant
 from brokerlab.brokerage.live.ranked import Ranked, Tally, in_words, named, names_of
 from brokerlab.brokerage.live.sides import SidePlans
 from brokerlab.brokerage.production_jobs import changing, ranking
@@ -65,6 +65,7 @@ class JobStanding:
         names: ``q, name`` of queues.
         ended: How each task ended before any queue was looked at, by number.
         cycles: What is done at every question, by the names of the tables that change.
+        root: The brokerage that this one differs from in its settings only; null: it is none of another's.
     """
 
     world: World
@@ -74,6 +75,7 @@ class JobStanding:
     names: pl.DataFrame
     ended: pl.Series
     cycles: dict[frozenset[str], Cycle] = field(default_factory=dict)
+    root: JobStanding | None = None
 
     @classmethod
     def of(cls, world: World) -> JobStanding:
@@ -90,7 +92,7 @@ class JobStanding:
         """Decide for tasks in worlds; see :func:`brokerlab.brokerage.live.prepare`."""
         rows = asked(wanted, self.known)
         given = states(state, TABLES, STATE_TABLES, rows.select("world", "instant"))
-        cycle = self._cycle(frozenset(given))
+        cycle = self.cycle(frozenset(given))
         place = places(self.world.facts.tasks["t"].to_numpy(), rows["t"].to_numpy())
         there = np.flatnonzero(place >= 0)
         place, looked_at = place[there], rows[pl.Series(there)]
@@ -113,25 +115,29 @@ class JobStanding:
         Raises:
             ConfigError: Settings that no rule can work with.
         """
-        old = self.world
+        root = self.root or self
+        old = root.world
         if differing(COMPLETENESS_KEYS, old.config, config):
             world = prepare(
                 old.tables, rules=old.rules, matching=old.matching, config=config, recipe=old.recipe
             )
             return JobStanding.of(world)
         world = with_config(old, config)
-        keys = {key for check in self.checks for key in check.keys}
-        changed = differing(keys, old.config, config)
-        found = replace(self, world=world, checks=_checks(world), cycles={})
-        for names, cycle in self.cycles.items():
-            kept = cycle.kept.again(found.plan(names), world.facts, in_parts, changed)
-            found.cycles[names] = Cycle(kept)
-        return found
+        return replace(root, world=world, checks=_checks(world), cycles={}, root=root)
 
-    def _cycle(self, names: frozenset[str]) -> Cycle:
+    def cycle(self, names: frozenset[str]) -> Cycle:
         """Return what is done while these tables change."""
         if names not in self.cycles:
-            self.cycles[names] = Cycle(Kept.of(self.plan(names), self.world.facts, in_parts))
+            plan, facts = self.plan(names), self.world.facts
+            if self.root is None:
+                kept = Kept.of(plan, facts, in_parts)
+            else:
+                before = self.root
+                keys = {key for check in self.checks for key in check.keys}
+                changed = differing(keys, before.world.config, self.world.config)
+                links = facts_changed(before.world.facts, facts)
+                kept = before.cycle(names).kept.again(plan, facts, in_parts, changed, links)
+            self.cycles[names] = Cycle(kept)
         return self.cycles[names]
 
     def plan(self, names: frozenset[str]) -> Plan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -123,21 +123,32 @@ class Kept:
         start = np.cumsum(n) - n
         return cls(plan, tuple(failed), closed, start, n, pl.concat(kept, rechunk=True))
 
-    def again(self, plan: Plan, facts: Facts, parts: Parts, keys: Collection[str]) -> Kept:
-        """Ask only the standing checks that read one of the keys.
+    def again(
+        self, plan: Plan, facts: Facts, parts: Parts, keys: Collection[str], facts_changed: Collection[str] = (),
+    ) -> Kept:  # fmt: skip
+        """Return what stands under other settings.
 
         Args:
             plan: The same checks with other limits.
             facts: The facts of the same pairs.
             parts: As before.
-            keys: gdpconfig keys with another value.
+            keys: gdpconfig keys with another value: standing checks that read one of them are asked again.
+            facts_changed: Facts of pairs with other values.
         """
         bits = [bit for bit in plan.standing if set(plan.checks[bit].keys) & set(keys)]
-        failed = [
-            patched(old, part, plan.checks, bits)
-            for old, part in zip(self.failed, parts(facts), strict=True)
-        ]
-        return self.put_together(plan, facts, parts, failed)
+        if bits:
+            failed = [
+                patched(old, part, plan.checks, bits)
+                for old, part in zip(self.failed, parts(facts), strict=True)
+            ]
+            return self.put_together(plan, facts, parts, failed)
+        others = set(plan.columns) & set(facts_changed)
+        if not others:
+            return replace(self, plan=plan)
+        t = np.repeat(facts.tasks["t"].to_numpy(), self.n)
+        pairs = pl.DataFrame({"t": t, "q": self.open["q"]})
+        new = looked_up(facts, pairs, others).drop("t", "q")
+        return replace(self, plan=plan, open=self.open.with_columns(new.get_columns()))
 
     def pairs(self, rows: IntArray) -> pl.DataFrame:
         """Return the open pairs of some tasks.
@@ -183,3 +194,19 @@ def per_instant(tasks: pl.DataFrame, instants: IntArray, keys: Iterable[str]) ->
         snapshot=pl.Series(instants),
         **{key: pl.Series(values, dtype=pl.Int64) for key, values in own.items()},
     )
+
+
+def facts_changed(old: Facts, new: Facts) -> set[str]:
+    """Return the facts of pairs that have other values, of the same sides."""
+    found = set()
+    for before, after in zip(old.sides, new.sides, strict=True):
+        if before is after:
+            continue
+        keys = [before.task_key, before.queue_key]
+        one, other = (side.rows.sort(keys) for side in (before, after))
+        found |= {
+            name
+            for name in before.missing
+            if before.missing[name] != after.missing[name] or not one[name].equals(other[name])
+        }
+    return found
