@@ -57,7 +57,7 @@ def _conform(
 ) -> tuple[pl.DataFrame, list[str]]:
     """Return the contract's columns, cast, and what is wrong with them."""
     types = _types(contract)
-    if not frame.width:
+    if not frame.width and not frame.height:
         return pl.DataFrame(schema={name: kind for name, (kind, _) in types.items()}), []
     if _fits(frame, types):
         return pl.DataFrame([frame.get_column(name) for name in types]).rechunk(), []
