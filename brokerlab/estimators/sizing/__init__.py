@@ -4,12 +4,14 @@ A method sizes one task type: it is started with a history, asked for the first 
 arriving run, asked for the next one after each kill, and shown the truth afterwards.
 """
 
+from brokerlab.estimators.sizing.allocation import CheapestAttempts
 from brokerlab.estimators.sizing.comparison import Comparison, compare
 from brokerlab.estimators.sizing.online import Method, size
 from brokerlab.estimators.sizing.sizer import History, Run, Sizer
 from brokerlab.estimators.sizing.trace import Trace, read_trace, trace_of
 
 __all__ = [
+    "CheapestAttempts",
     "Comparison",
     "History",
     "Method",

@@ -31,3 +31,6 @@ class Runs(dy.Schema):
         nullable=True,
         metadata={"unit": "ms", "meaning": "duration of the run; null or 0: too short to measure"},
     )
+    tag = dy.String(
+        nullable=True, metadata={"meaning": "what the author calls the run, such as its sample"}
+    )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import polars as pl
 
 from brokerlab.estimators.sizing.scoring import GBH, Score, score
@@ -55,24 +56,37 @@ def size(
 
     Source: sizing-benchmark.md, sections 2 and 3.
     """
-    frames = [
-        _sized(task_type, name, method, order, method.truth if truth is None else truth)
-        for task_type in trace.types
-        for name, method in methods.items()
-    ]
+    usual = {each: _usual_gbh(trace, order, each) for each in ("rss", "peak_rss")}
+    frames = []
+    for task_type in trace.types:
+        for name, method in methods.items():
+            judged: Truth = method.truth if truth is None else truth
+            frames.append(_sized(task_type, name, method, order, judged, usual[judged]))
     return pl.concat(frames)
 
 
+def _usual_gbh(trace: Trace, order: Order, truth: str) -> float:
+    """Return the mean usage of a run of the histories of all task types."""
+    usage, runs = 0.0, 0
+    for each in trace.types:
+        past, _ = each.split(order)
+        usage += float(np.dot(each.truth(truth)[past], each.runtime_ms[past]))
+        runs += past.size
+    return usage / GBH / runs
+
+
 def _sized(
-    task_type: TaskType, name: str, method: Method, order: Order, truth: Truth
+    task_type: TaskType, name: str, method: Method, order: Order, truth: Truth, usual_gbh: float
 ) -> pl.DataFrame:
-    memory = task_type.peak_rss_b if truth == "peak_rss" else task_type.rss_b
+    memory = task_type.truth(truth)
     past, arrivals = task_type.split(order)
     sizer = method.make()
-    sizer.start(task_type.history(past, memory))
+    sizer.start(task_type.history(past, memory, usual_gbh))
     scores = []
     for row in arrivals.tolist():
-        run = Run(float(task_type.input_b[row]), float(task_type.request_b[row]))
+        run = Run(
+            float(task_type.input_b[row]), float(task_type.request_b[row]), task_type.tags[row]
+        )
         memory_b, runtime_ms = float(memory[row]), float(task_type.runtime_ms[row])
         scores.append(score(sizer, run, memory_b, runtime_ms))
         sizer.reveal(run, memory_b, runtime_ms / 1000)

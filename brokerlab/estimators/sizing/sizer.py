@@ -16,10 +16,12 @@ class Run:
     Attributes:
         input_b: Size of its input [bytes]; 0 when none is known.
         request_b: What its author asked for [bytes]; NaN when nothing.
+        tag: What its author calls it, such as the sample; empty when nothing.
     """
 
     input_b: float
     request_b: float
+    tag: str = ""
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,16 @@ class History:
         request_b: (n,) the author's request [bytes], NaN when none.
         memory_b: (n,) memory used [bytes], > 0.
         runtime_s: (n,) duration [s], > 0.
+        tags: (n,) what their authors call them.
+        usual_gbh: Mean usage of past runs of all task types [GB h]: the scale of a price per failure.
     """
 
     input_b: FloatArray
     request_b: FloatArray
     memory_b: FloatArray
     runtime_s: FloatArray
+    tags: tuple[str, ...]
+    usual_gbh: float
 
 
 class Sizer(Protocol):

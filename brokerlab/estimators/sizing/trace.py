@@ -32,6 +32,7 @@ class TaskType:
         input_b, request_b: (n,) known at submission [bytes]; see :class:`sizer.History`.
         rss_b, peak_rss_b: (n,) the two truths [bytes].
         runtime_ms: (n,) duration [ms].
+        tags: (n,) names of the runs, empty where none.
     """
 
     process: str
@@ -41,11 +42,21 @@ class TaskType:
     rss_b: FloatArray
     peak_rss_b: FloatArray
     runtime_ms: FloatArray
+    tags: tuple[str, ...]
 
-    def history(self, rows: IntArray, truth: FloatArray) -> History:
+    def truth(self, name: str) -> FloatArray:
+        """Return the memory that a run is judged by: ``rss`` or ``peak_rss`` [bytes]."""
+        return self.peak_rss_b if name == "peak_rss" else self.rss_b
+
+    def history(self, rows: IntArray, truth: FloatArray, usual_gbh: float) -> History:
         """Return what a method may learn from these rows."""
         return History(
-            self.input_b[rows], self.request_b[rows], truth[rows], self.runtime_ms[rows] / 1000
+            input_b=self.input_b[rows],
+            request_b=self.request_b[rows],
+            memory_b=truth[rows],
+            runtime_s=self.runtime_ms[rows] / 1000,
+            tags=tuple(self.tags[row] for row in rows.tolist()),
+            usual_gbh=usual_gbh,
         )
 
     def split(self, order: Order) -> tuple[IntArray, IntArray]:
@@ -128,17 +139,20 @@ def read_trace(path: Path | str, *, name: str | None = None) -> Trace:
         name: Of the workflow; by default what follows ``trace_`` in the file's name.
 
     Raises:
-        DataError: The file is not there or no CSV, or lacks a column.
+        DataError: The file is not there or no CSV.
+        SchemaError, InsufficientDataError: See :func:`trace_of`.
 
     Source: sizing-benchmark.md, section 1.
     """
     path = Path(path)
-    wanted = list(Runs.columns())
     try:
-        frame = pl.read_csv(path, columns=wanted, null_values="-", infer_schema_length=None)
+        frame = pl.read_csv(
+            path, null_values="-", infer_schema_length=None, schema_overrides={"tag": pl.String}
+        )
     except (OSError, pl.exceptions.PolarsError) as error:
+        columns = ", ".join(Runs.columns())
         raise DataError(
-            f"{path}: {error}; a trace is a CSV file with the columns {', '.join(wanted)}"
+            f"{path}: {error}; a trace is a CSV file with the columns {columns}"
         ) from error
     return trace_of(frame, name=name or path.name.split(".")[0].removeprefix("trace_"))
 
@@ -156,4 +170,5 @@ def _task_type(process: str, group: pl.DataFrame) -> TaskType:
         rss_b=column("rss", math.nan),
         peak_rss_b=peak.to_numpy(),
         runtime_ms=column("realtime", math.nan),
+        tags=tuple(group["tag"].fill_null("").to_list()),
     )
