@@ -54,6 +54,12 @@ def made(truth, base, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def users(base):
+    """The world in which the brokerage of users is simulated."""
+    return grid.of_archive(base, **PERIOD, stage="analysis")
+
+
+@pytest.fixture(scope="module")
 def again(made):
     return grid.of_archive(made, **PERIOD, capacity=made.truth("capacity"))
 
@@ -160,12 +166,12 @@ def told(world, seed, monkeypatch):
 
 @pytest.mark.parametrize("stage", ["jobs", "analysis"])
 def test_the_brokerage_is_told_what_a_replay_of_the_record_tells(
-    base, truth, made, stage, tmp_path, monkeypatch
+    base, truth, made, users, stage, tmp_path, monkeypatch
 ):
     """Running jobs, cores, traffic, outputs on their way: as rebuilt from the archive that the simulation makes."""
     world, archive = truth, made
     if stage == "analysis":
-        world = grid.of_archive(base, **PERIOD, stage=stage)
+        world = users
         grid.recorded(world, base, tmp_path / "users", seed=7)
         archive = brokerlab.archive.open(tmp_path / "users")
     now, wanted, state = told(world, 7, monkeypatch)[10 if stage == "jobs" else 5]
@@ -205,13 +211,11 @@ def test_the_brokerage_is_told_what_a_replay_of_the_record_tells(
     assert found > 10
 
 
-def test_users_have_caps(base):
-    world = grid.of_archive(base, **PERIOD, stage="analysis")
-    free = grid.run(world, seeds=(1, 2)).jobs.filter("brokered")
-    none = world.config.with_values({"CAP_RUNNING_USER_JOBS": 1})
-    held = grid.run(world, config=none, seeds=(1, 2)).jobs.filter("brokered")
+def test_users_have_caps(users):
+    both, alone = grid.run(users, seeds=(1, 2)).jobs, grid.run(users, seeds=(2,)).jobs
+    assert_frame_equal(alone, both.filter(pl.col("seed") == 2))
+    free = alone.filter("brokered")
+    none = users.config.with_values({"CAP_RUNNING_USER_JOBS": 1})
+    held = grid.run(users, config=none, seeds=(2,)).jobs.filter("brokered")
     running = [part.filter(pl.col("starttime").is_not_null()).height for part in (free, held)]
     assert 0 < running[1] < running[0]
-    alone = grid.run(world, seeds=(2,)).jobs
-    both = grid.run(world, seeds=(1, 2)).jobs
-    assert_frame_equal(alone, both.filter(pl.col("seed") == 2))
