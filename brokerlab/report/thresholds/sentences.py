@@ -40,7 +40,7 @@ def screened(study: Study) -> str:
     nothing = frame.filter(pl.col("state").is_in([NOTHING, NOT_READ]))["key"].to_list()
     said = f"The screen of {frame.height} keys: {counts.get(CHANGES, 0)} change decisions"
     if nothing:
-        said += f", {len(nothing)} change none and can be kept ({_some(nothing)})"
+        said += f", {len(nothing)} change none and can be kept as they are"
     if counts.get(UNTOLD):
         said += f", {counts[UNTOLD]} cannot be told from this archive"
     return f"{said}."

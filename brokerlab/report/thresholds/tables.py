@@ -21,8 +21,8 @@ ROWS = 12
 FOLLOWS = {
     (CHANGES, True): "simulate",
     (CHANGES, False): "screened only",
-    (NOTHING, False): "keep: no decision changes",
-    (NOT_READ, False): "keep: nothing reads it now",
+    (NOTHING, False): "keep",
+    (NOT_READ, False): "keep: not read",
     (UNTOLD, False): "cannot be told",
 }
 """What follows from the screen, by state and whether the simulator can judge."""
@@ -64,8 +64,9 @@ def screened(study: Study) -> Table:
             Column(key="told", label="What follows"),
         ),
         rows=tuple(rows),
-        footnote="Jobs: part of the expected jobs that goes elsewhere, at the value that changes most brokerages (number: decided "
-        "differently). Of the fast rebrokerage: jobs given back otherwise.",
+        footnote="Jobs elsewhere: part of the expected jobs, at the value that changes most brokerages. Of the fast rebrokerage: "
+        "jobs given back otherwise. Keep: no value that was tried changes a decision; not read: these settings switch off what "
+        "reads it.",
     )
 
 
@@ -100,7 +101,7 @@ def trades(study: Study) -> Table:
                     "key": key.name,
                     "grows": known.grows,
                     "shrinks": known.shrinks,
-                    "rails": f"{low:g} to {high:g} {known.row.unit}",
+                    "rails": f"{number(low, 1 if low % 1 else 0)} to {number(high)} {known.row.unit}",
                 }
             )
         )
