@@ -23,8 +23,9 @@ from brokerlab.workflows.runs import Run, TaskRun
 from brokerlab.workflows.schedule import Key, keys
 from brokerlab.workflows.strategies import Strategy, View
 
-MOST_JOBS = 1000
-"""Jobs per task (and as many more) after which a run that does not come to an end is given up."""
+MOST_JOBS, MOST_PER_TASK = 2000, 20
+"""Jobs, and more per task, after which a run is given up: without padding a short pilot may expire again and again while a
+long predecessor runs."""
 
 
 def run(dag: Dag, queue: Queue, strategy: Strategy, *, submit_time: float = 0.0) -> Run:
@@ -302,7 +303,7 @@ class _Manager:
     def submit(
         self, tasks: dict[int, Key], hosts: int, request: float, run: float, *, single: bool = False
     ) -> None:
-        if len(self.jobs) > MOST_JOBS * (1 + len(self.dag)):
+        if len(self.jobs) > MOST_JOBS + MOST_PER_TASK * len(self.dag):
             raise RunFailed(
                 f"workflow {self.dag.name!r}: {len(self.jobs)} jobs and no end in sight"
             )

@@ -168,11 +168,15 @@ class BatchQueue:
 
     Args:
         sim: Advanced to the instant at which the workflow is submitted; it is used up.
+        estimate: Estimated wait [s] at an instant [s] of a request of so many hosts for so many seconds, such as one fitted
+            on an archive; None: the queue itself is carried forward, every job lasting its whole request.
     """
 
-    def __init__(self, sim: Simulation) -> None:
+    def __init__(
+        self, sim: Simulation, estimate: Callable[[float, int, float], float] | None = None
+    ) -> None:
         self.hosts = int(sim.state.counters[HOSTS])
-        self._sim = sim
+        self._sim, self._estimate = sim, estimate
         batch.changes(sim)
 
     def advance(self, until: float) -> float:
@@ -204,5 +208,7 @@ class BatchQueue:
         batch.settle(self._sim)
 
     def wait(self, hosts: int, request: float) -> float:
-        """See `Queue.wait`: the queue carried forward, every job lasting its whole request."""
+        """See `Queue.wait`."""
+        if self._estimate is not None:
+            return self._estimate(self._sim.now_s, hosts, request)
         return max(0.0, batch.estimate_start(self._sim, hosts, request) - self._sim.now_s)

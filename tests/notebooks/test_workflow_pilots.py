@@ -67,8 +67,8 @@ def test_page_shows_tables_and_pictures(done):
 
 def test_wrong_parameters_are_told_at_once():
     with pytest.raises(
-        ConfigError, match=r"policies: 'eazy'.*strategies: 'one_jb'.*times=1.*stretch=0.*load=1"
+        ConfigError, match=r"policies: 'easy-bf'.*strategies: 'one_jb'.*times=1.*stretch=0.*load=1"
     ):
-        check(policies=["eazy"], strategies=["one_jb"], times=1, stretch=0, load=1, workers=2, n_boot=500, seed=1)  # fmt: skip
+        check(policies=["easy-bf"], strategies=["one_jb"], times=1, stretch=0, load=1, workers=2, n_boot=500, seed=1)  # fmt: skip
     with pytest.raises(DataError, match="no such folder"):
         load(data="nowhere")

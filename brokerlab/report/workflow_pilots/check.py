@@ -29,9 +29,9 @@ def check(
         ConfigError: Every parameter that is wrong, with what is allowed.
 
     Example:
-        >>> check(policies=["eazy"], strategies=[], times=30, stretch=1, load=0.8, workers=2, n_boot=500, seed=1)
+        >>> check(policies=["easy-bf"], strategies=[], times=30, stretch=1, load=0.8, workers=2, n_boot=500, seed=1)
         Traceback (most recent call last):
-        brokerlab.errors.ConfigError: policies: 'eazy', did you mean 'easy'?
+        brokerlab.errors.ConfigError: policies: 'easy-bf', did you mean 'easy'?
     """
     told = [f"policies: {name!r}, {nearest(name, POLICIES)}" for name in policies if name not in POLICIES]  # fmt: skip
     told += [f"strategies: {name!r}, {nearest(name, NAMES)}" for name in strategies if name not in NAMES]  # fmt: skip

@@ -135,7 +135,8 @@ def archived(path: str, policy: str, *, load: float) -> Machines:
         source=archive.path.as_posix(),
         synthetic=archive.synthetic,
         caveats=(
-            f"{name}: {ARCHIVE_LOAD}; {number(hosts)} hosts of one core make a load of {number(load, 2)}.",
+            f"{name}: {ARCHIVE_LOAD}; {number(hosts)} hosts of one core make a load of {number(load, 2)}."
+            + (" Its jobs are generated: the archive is synthetic." if archive.synthetic else ""),
         ),
         facts={"Archive": f"{archive.path.as_posix()}, digest {archive.digest}"},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, Self
 
 import polars as pl
 
-from brokerlab.errors import ConfigError
+from brokerlab.errors import BrokerlabWarning, ConfigError
 from brokerlab.workflows.compare.cells import SCHEMA
 from brokerlab.workflows.compare.paired import differences
 from brokerlab.workflows.compare.plan import (
@@ -112,7 +113,7 @@ def compare(
         strategies: Names (`brokerlab.workflows.strategies.NAMES`) or strategies. Where levels are grouped, the rule sets
             ``notes`` and ``paper`` are both run.
         times: Random instants per machine, or the instants by machine [s].
-        seed: Of the random instants.
+        seed: Of the random instants; machines with the same load get the same ones.
         workers: Processes; 1 runs everything here.
         store: Folder where finished cells are kept and found again; None keeps nothing.
         cell: Instants of a cell.
@@ -128,8 +129,7 @@ def compare(
     Source: workflow-batch-scheduling.md 10, 11.
     """
     _refuse(workflows, systems, strategies, workers=workers, cell=cell)
-    given = {name: instants(s, times, seed=seed + i) if isinstance(times, int) else tuple(times[name])
-             for i, (name, s) in enumerate(systems.items())}  # fmt: skip
+    given = _times(systems, times, seed)
     plan = Plan(
         workflows=workflows,
         systems=systems,
@@ -146,6 +146,29 @@ def compare(
     runs = pl.concat([pl.DataFrame(schema=SCHEMA), *frames]).sort(KEY)
     missing = {part.label: why for part, why in sorted(lost.items(), key=lambda kv: kv[0].label)}
     return Comparison(plan=plan, runs=runs, missing=missing, seed=seed)
+
+
+def _times(
+    systems: Mapping[str, BatchSystem], times: int | Mapping[str, Sequence[float]], seed: int
+) -> dict[str, tuple[float, ...]]:
+    """Return the instants of every machine; say where the queue is empty or drains."""
+    if isinstance(times, int):
+        spans = list(dict.fromkeys(system.span for system in systems.values()))
+        return {n: instants(s, times, seed=seed + spans.index(s.span)) for n, s in systems.items()}
+    absent = [name for name in systems if not times.get(name)]
+    if absent:
+        raise ConfigError(f"times: none are given for {', '.join(absent)}")
+    for name, system in systems.items():
+        first, last = system.span
+        outside = [at for at in times[name] if not first <= at <= last]
+        if outside:
+            warnings.warn(
+                f"times: {len(outside)} instants of {name} are before the first or after the last submission of its load "
+                f"({first:g} to {last:g} s): the queue is empty there, or drains as no real one does",
+                BrokerlabWarning,
+                stacklevel=3,
+            )
+    return {name: tuple(times[name]) for name in systems}
 
 
 def _refuse(

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.errors import ConfigError
+from brokerlab.errors import BrokerlabWarning, ConfigError
 from brokerlab.workflows import shapes, synthetic
 from brokerlab.workflows.compare import BatchSystem, compare, differences, instants, shape_checks
 from brokerlab.workflows.compare import workers as processes
@@ -164,3 +164,15 @@ def test_generated_shapes():
         shapes.fft(6, runtime=1)
     with pytest.raises(ConfigError, match="width=0"):
         shapes.pipelines(0, 2, runtime=1)
+
+
+def test_instants_outside_of_the_load_are_told(system):
+    with pytest.warns(BrokerlabWarning, match="1 instants of easy are before the first or after"):
+        compare({"chain": chain(10)}, {"easy": system}, strategies=["one_job"], times={"easy": [1e9]}, workers=1)  # fmt: skip
+    with pytest.raises(ConfigError, match="none are given for easy"):
+        compare({"chain": chain(10)}, {"easy": system}, strategies=["one_job"], times={}, workers=1)
+
+
+def test_machines_with_the_same_load_get_the_same_instants(found):
+    plan = found.plan
+    assert plan.times["easy"] == plan.times["conservative"]

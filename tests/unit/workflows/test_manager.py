@@ -1,12 +1,14 @@
 """The manager's event loop: expiry, cancellation, resubmission, single tasks; worked examples of the chapter."""
 
+import math
+
 import pytest
 
 from brokerlab.workflows import batch
 from brokerlab.workflows.errors import RunFailed
 from brokerlab.workflows.manager import run
 from brokerlab.workflows.partitions import best_partition
-from brokerlab.workflows.queues import BatchQueue, WaitQueue, constant
+from brokerlab.workflows.queues import BatchQueue, WaitQueue, constant, stepped
 from brokerlab.workflows.rules import PilotRules
 from brokerlab.workflows.strategies import NAMES, strategy
 from tests.unit.workflows.wf_toys import chain, dag, waits
@@ -144,3 +146,32 @@ def test_tables_of_a_run():
     assert tasks["task_id"].to_list() == ["A", "B"]
     assert decisions["mode"].to_list() == ["individual"]
     assert (tasks["end"] - tasks["start"]).to_list() == [100.0, 200.0]
+
+
+def test_waits_may_be_estimated_by_anything():
+    asked = []
+
+    def estimate(now, hosts, request):
+        asked.append((now, hosts, request))
+        return 3 * request
+
+    sim = batch.start(hosts=8, policy="easy")
+    batch.advance(sim, 50.0)
+    found = run(chain(100, 200), BatchQueue(sim, estimate), strategy("pilot_levels:paper"), submit_time=50.0)  # fmt: skip
+    assert {now for now, _, _ in asked} == {50.0}
+    assert found.individual
+    assert found.metrics["turnaround"] == 300
+
+
+def test_a_run_without_end_is_given_up(monkeypatch):
+    monkeypatch.setattr("brokerlab.workflows.manager.MOST_JOBS", 10)
+    monkeypatch.setattr("brokerlab.workflows.manager.MOST_PER_TASK", 1)
+    steps = {
+        1: 0,
+        9_999: 50,
+        10_000: 0,
+        math.inf: 1e6,
+    }  # B alone never waits, and expires while A runs
+    queue = WaitQueue(stepped(steps, of=lambda n, w: w), hosts=4)  # noqa: ARG005
+    with pytest.raises(RunFailed, match="no end in sight"):
+        done(chain(10_000, 1, 1), "pilot_levels:notes", queue)
