@@ -174,4 +174,4 @@ def test_a_run_without_end_is_given_up(monkeypatch):
     }  # B alone never waits, and expires while A runs
     queue = WaitQueue(stepped(steps, of=lambda n, w: w), hosts=4)  # noqa: ARG005
     with pytest.raises(RunFailed, match="no end in sight"):
-        done(chain(10_000, 1, 1), "pilot_levels:notes", queue)
+        run(chain(10_000, 1, 1), queue, strategy("pilot_levels", rules=PilotRules("notes", whole_dag="long_wait_individual")))  # fmt: skip
