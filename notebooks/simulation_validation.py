@@ -5,6 +5,8 @@
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3 (ipykernel)
 #     language: python
@@ -15,7 +17,7 @@
 # # Does the simulation give the waiting times, utilisation and kills that the archive saw?
 #
 # Before anything is proposed from a simulation, it has to give back what happened. This notebook simulates a period of an
-# archive with every job at its own queue, with slots and start-up delays read from the archive, and compares waiting
+# archive with every job at its own queue (or, if asked, where the brokerage's rules send it now), with slots and start-up delays read from the archive, and compares waiting
 # times, use of the slots and kills, queue by queue, with stated limits. It writes a page, its numbers, tables and charts to
 # `out_dir`; where the verdict is "no answer", no report proposes from a simulation of this archive.
 #
@@ -32,6 +34,10 @@ window: str = "1d"  # slots are constant so long [duration]
 quantile: float = 1.0  # of the cores in use in a window, taken for its slots [1]
 n_boot: int = 100  # bootstrap replicates [1]
 seed: int = 1  # seed of simulation and bootstrap
+brokerage: str = (
+    "seen"  # seen: jobs stay at their own queues; replayed: the brokerage's rules place them [name]
+)
+cycle: str = "1h"  # from one brokerage to the next, where it is replayed [duration]
 out_dir: str = "out/simulation-validation"  # where everything goes [path]
 
 # %% [markdown]
@@ -54,6 +60,8 @@ report.check(
     seed=seed,
     start=start,
     end=end,
+    brokerage=brokerage,
+    cycle=cycle,
 )
 
 # %% [markdown]
@@ -70,6 +78,8 @@ study = report.study(
     quantile=quantile,
     n_boot=n_boot,
     seed=seed,
+    brokerage=brokerage,
+    cycle=cycle,
 )
 study.validation.queues
 

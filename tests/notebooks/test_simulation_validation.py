@@ -55,6 +55,27 @@ def test_the_page_says_it_all(done):
     ]
 
 
+@pytest.mark.filterwarnings("ignore:software matching")  # a queue of the archive says too little
+def test_the_brokerage_may_be_replayed(archive, tmp_path):
+    study = report.study(
+        archive,
+        start="2026-03-08",
+        end="2026-03-09",
+        brokerage="replayed",
+        cycle="6h",
+        n_boot=20,
+        limits={"least_jobs": 20},
+    )
+    page = report.write(study, tmp_path)["page"]
+    assert page["verdict"]["sentence"].startswith("The simulation does not reproduce placement")
+    assert study.validation.queues["n_simulated"].sum() > 100
+    told = " ".join(page["cannot_tell"])
+    assert "The brokerage placed" in told
+    assert "Placement is as observed" not in told
+    limits = next(block for block in page["parts"][0]["before_after"] if block["name"] == "limits")
+    assert limits["rows"][0]["cells"]["limit"] == "placement"
+
+
 def test_impossible_parameters_are_refused(archive, tmp_path):
     with pytest.raises(ConfigError):
         run("simulation-validation", {"scale": "1"}, out_root=tmp_path)
@@ -65,6 +86,8 @@ def test_impossible_parameters_are_refused(archive, tmp_path):
         "quantile": 2,
         "n_boot": 1,
         "seed": -1,
+        "brokerage": "mine",
+        "cycle": "often",
     }
     with pytest.raises(ConfigError) as caught:
         report.check(**wrong)
@@ -75,5 +98,7 @@ def test_impossible_parameters_are_refused(archive, tmp_path):
         "quantile is 2",
         "n_boot=1",
         "seed=-1",
+        "brokerage='mine'",
+        "cycle='often'",
     ):
         assert said in str(caught.value)

@@ -8,10 +8,11 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.calibrate.simulate.grid.recorded import NOTE
 from brokerlab.report.content import Block, Fact, Made, Page, Part, Verdict
 from brokerlab.report.outputs import archive_fact, listed_rows, write_results, write_tables
 from brokerlab.report.simulation_validation import pictures, tables
-from brokerlab.report.simulation_validation.study import Study
+from brokerlab.report.simulation_validation.study import SEEDS, Study
 from brokerlab.report.wording import listed, thin
 
 REPORT = "simulation-validation"
@@ -101,9 +102,13 @@ def assemble(study: Study, charts: Path) -> Page:
 
 def _read(study: Study) -> str:
     """Say how to read the picture: agreement that was fitted is none."""
-    said = (
-        "Both sides have the same jobs at the same queues; points on the line have the same waits."
-    )
+    if study.world is None:
+        said = "Both sides have the same jobs at the same queues; points on the line have the same waits."
+    else:
+        said = (
+            "Both sides have the same jobs; the brokerage's rules, under the settings that ruled, chose the queues of the "
+            "simulation anew. Points on the line have the same waits."
+        )
     fitted = study.validation.queues.filter(pl.col("fails").str.contains("unexplained|timing"))
     if fitted.is_empty():
         return said
@@ -131,7 +136,11 @@ def _certainty(study: Study) -> str:
 def cannot_tell(study: Study) -> list[str]:
     """Collect what cannot be told, from what was found."""
     inputs, told = study.inputs, []
-    if study.archive.synthetic:
+    if study.archive.manifest.note.startswith(NOTE):
+        told.append(
+            "The archive was made by this very simulator: that it gives itself back says nothing about a real grid."
+        )
+    elif study.archive.synthetic:
         told.append(
             "The archive is synthetic: its generator draws waiting times and knows no slots, so that a simulation of slots "
             "is not expected to give them back."
@@ -152,11 +161,25 @@ def cannot_tell(study: Study) -> list[str]:
             "Slots are what was seen running, from the period itself: a queue that was never full seems smaller than it is, "
             "and what more jobs would have met there cannot be told."
         ),
-        (
-            "Placement is as observed: the test is of the queues, not of the brokerage. Shares of the sites among "
-            "experiments, draining of nodes and pre-emption are not simulated."
-        ),
+        _placement(study),
+        "Shares of the sites among experiments, draining of nodes and pre-emption are not simulated.",
     ]
+
+
+def _placement(study: Study) -> str:
+    """Say what of the brokerage was tested."""
+    if study.world is None:
+        return "Placement is as observed: the test is of the queues, not of the brokerage."
+    placed = int(study.world.jobs["brokered"].sum())
+    moving = {
+        "links": "inputs and outputs travel over links that serve one transfer at a time",
+        "observed": "jobs wait for their inputs as long as they were seen to, wherever they go",
+        "none": "no data travel",
+    }[study.world.transfers.mode]
+    return (
+        f"The brokerage placed {placed} jobs of production; all others stayed where they were. {moving[0].upper()}{moving[1:]}. "
+        "Queues, storage and links are as they were in the middle of each day, pilots and files queued on links as seen."
+    )
 
 
 def _facts(study: Study) -> tuple[Fact, ...]:
@@ -175,9 +198,16 @@ def _facts(study: Study) -> tuple[Fact, ...]:
         ),
         Fact(
             label="Queues",
-            value=f"fit {study.rules.fit}; warm-up {_hours(estimation.warm_up)}; one attempt per job of the archive",
+            value=f"fit {study.rules.fit}; warm-up {_hours(estimation.warm_up)}; {_attempts(study)}",
         ),
     )
+
+
+def _attempts(study: Study) -> str:
+    if study.world is None:
+        return "one attempt per job of the archive"
+    cycle = _hours(study.world.cycle)
+    return f"up to {study.rules.attempts} attempts; brokerage replayed every {cycle}, {SEEDS} runs"
 
 
 def _hours(span: timedelta) -> str:

@@ -58,10 +58,13 @@ def waits(study: Study) -> Drawn | None:
         )
         for rank, name in PANELS.items()
     ]
+    shown = pl.concat(parts).drop_nulls(
+        "simulated_h"
+    )  # queues without a simulated job have no point
     judged = queues.filter(pl.col("judged"))
     beyond = judged.filter(pl.col("fails") != "").height
     finding = f"{beyond} of {judged.height} queues with enough jobs are beyond a limit"
-    return charts.waits_chart(pl.concat(parts), finding=finding, sample=sample(study)), finding
+    return charts.waits_chart(shown, finding=finding, sample=sample(study)), finding
 
 
 def broken(study: Study) -> Drawn | None:

@@ -16,12 +16,19 @@ from brokerlab.calibrate.simulate import (
     Limits,
     QueueRules,
     Validation,
+    grid,
     of_archive,
     validate,
 )
+from brokerlab.calibrate.simulate.grid import GridWorld
 from brokerlab.calibrate.simulate.options import Fit
 from brokerlab.errors import ConfigError, DataError, nearest
 from brokerlab.report.scout_percentiles.check import FEWEST_REPLICATES, problems
+
+BROKERAGES = ("seen", "replayed")
+"""Where jobs go: where they were, or where the brokerage's rules send them."""
+SEEDS = 4
+"""Runs that are compared together where the brokerage is replayed."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,7 @@ class Study:
         validation: The comparison.
         repeats: Bootstrap repeats.
         seed: Of simulation and bootstrap.
+        world: The world in which the brokerage was replayed; None: jobs stayed at their own queues.
     """
 
     archive: Archive
@@ -45,6 +53,7 @@ class Study:
     validation: Validation
     repeats: int
     seed: int
+    world: GridWorld | None = None
 
 
 def limits_of(given: Mapping[str, float]) -> Limits:
@@ -71,6 +80,8 @@ def check(
     seed: int,
     start: str = "",
     end: str = "",
+    brokerage: str = "seen",
+    cycle: str = "1h",
 ) -> None:
     """Refuse impossible parameters, all at once; they are those of the notebook.
 
@@ -82,9 +93,12 @@ def check(
         lambda: QueueRules(fit=fit),
         lambda: Estimation(quantile=quantile),
         lambda: duration_us(window, "window"),
+        lambda: duration_us(cycle, "cycle"),
         lambda: time_of(start or None, "start"),
         lambda: time_of(end or None, "end"),
     )
+    if brokerage not in BROKERAGES:
+        told.append(f"brokerage='{brokerage}': allowed is {' or '.join(BROKERAGES)}")
     if n_boot < FEWEST_REPLICATES:
         told.append(f"n_boot={n_boot}: allowed is {FEWEST_REPLICATES} or more")
     if seed < 0:
@@ -104,6 +118,8 @@ def study(
     quantile: float = 1.0,
     n_boot: int = 100,
     seed: int = 1,
+    brokerage: str = "seen",
+    cycle: str = "1h",
 ) -> Study:
     """Simulate a period and compare.
 
@@ -117,6 +133,9 @@ def study(
         quantile: Of the cores in use in a window.
         n_boot: Bootstrap repeats over tasks.
         seed: Of simulation and bootstrap.
+        brokerage: ``seen``: jobs stay at their own queues; ``replayed``: the brokerage of production places its jobs, under
+            the settings that ruled.
+        cycle: From one brokerage to the next, where it is replayed.
 
     Raises:
         ConfigError: Parameters that make no sense.
@@ -133,6 +152,15 @@ def study(
         window=timedelta(microseconds=duration_us(window, "window")), quantile=quantile
     )
     inputs = of_archive(opened, begin, until, estimation=estimation)
-    rules = QueueRules(fit=fit, attempts=1)
-    found = validate(inputs, limits=limits_of(limits or {}), rules=rules, repeats=n_boot, seed=seed)
-    return Study(opened, inputs, estimation, rules, found, n_boot, seed)
+    held = limits_of(limits or {})
+    if brokerage == "seen":
+        rules = QueueRules(fit=fit, attempts=1)
+        found = validate(inputs, limits=held, rules=rules, repeats=n_boot, seed=seed)
+        return Study(opened, inputs, estimation, rules, found, n_boot, seed)
+    rules = QueueRules(fit=fit, retry="brokerage")
+    world = grid.of_archive(
+        opened, start=begin, end=until, cycle=cycle, drain="0h", estimation=estimation, rules=rules
+    )
+    seeds = tuple(range(seed, seed + SEEDS))
+    compared = grid.validate(world, limits=held, seeds=seeds, repeats=n_boot, seed=seed)
+    return Study(opened, inputs, estimation, rules, compared, n_boot, seed, world)

@@ -96,7 +96,14 @@ def read(archive: Any, period: Period, chosen: Estimation, *, label: str, attemp
             f"{archive.path}: no job of label {label} was made from {period.begin} to {period.until} and has run; choose "
             "another period or stage"
         )
-    return History(own, seen.queues, seen.capacity, seen.delays, _left_out(seen), _observed(own))
+    return History(
+        own,
+        seen.queues,
+        seen.capacity,
+        seen.delays,
+        _left_out(seen, waiting.height),
+        _observed(own),
+    )
 
 
 def _rows(archive: Any) -> pl.DataFrame:
@@ -193,9 +200,13 @@ def _marked(jobs: pl.DataFrame, period: Period, label: str) -> pl.DataFrame:
     )
 
 
-def _left_out(seen: Inputs) -> pl.DataFrame:
-    """Return what is left out still: jobs that were over without having started."""
-    return seen.left_out.filter(pl.col("reason") != "no end recorded")
+def _left_out(seen: Inputs, waiting: int) -> pl.DataFrame:
+    """Return what is left out still: not the jobs that wait or run at the archive's end."""
+    here = {"no end recorded": pl.col("n_jobs"), "never started": pl.lit(waiting)}
+    kept = pl.col("n_jobs").cast(pl.Int64)
+    for reason, n in here.items():
+        kept = kept - pl.when(pl.col("reason") == reason).then(n).otherwise(0)
+    return seen.left_out.with_columns(n_jobs=kept).filter(pl.col("n_jobs") > 0)
 
 
 def _observed(jobs: pl.DataFrame) -> pl.DataFrame:

@@ -19,6 +19,8 @@ from brokerlab.calibrate.simulate.world import CLOCK, DONE, WAITING
 from brokerlab.errors import DataError
 from brokerlab.gdpconfig import Config
 
+NOTE = "simulated by brokerlab"
+"""The note of such an archive begins so."""
 REPLACED = ("jobs", "gdpconfig")
 """Tables that the simulation writes anew."""
 GONE = ("job_status_log", "job_stats", "jobs_files", "quarantine")
@@ -59,7 +61,7 @@ def recorded(
             "give the one that it was read from"
         )
     loop, settings = looped(world, config, (seed,))
-    note = f"simulated by brokerlab from archive {archive.digest} with seed {seed}, settings {settings.digest}"
+    note = f"{NOTE} from archive {archive.digest} with seed {seed}, settings {settings.digest}"
     with ArchiveWriter(into, synthetic=True, note=note, mode="replace") as writer:
         for name in archive.tables:
             if name not in REPLACED + GONE:
