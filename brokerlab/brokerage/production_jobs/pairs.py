@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -224,10 +225,20 @@ def _numbered(
 
 def _with_missing(side: Side, rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     """Return facts of a side and, as the last row, what holds where there is no row."""
-    columns = []
-    for name in names:
-        column, value = rows.get_column(name), side.missing[name]
-        if value is not None and column.null_count():
-            column = column.fill_null(value)
-        columns.append(column.extend_constant(value, 1))
-    return pl.DataFrame(columns)
+    kept = rows.select(names)
+    values = tuple(side.missing[name] for name in names)
+    filled = [
+        pl.col(name).fill_null(value)
+        for name, value in zip(names, values, strict=True)
+        if value is not None and kept.get_column(name).null_count()
+    ]
+    if filled:
+        kept = kept.with_columns(filled)
+    return pl.concat([kept, _nothing(tuple(kept.schema.items()), values)], rechunk=True)
+
+
+@lru_cache(maxsize=256)
+def _nothing(columns: tuple[tuple[str, pl.DataType], ...], values: tuple[Any, ...]) -> pl.DataFrame:
+    """Return one row of values."""
+    row = {name: [value] for (name, _), value in zip(columns, values, strict=True)}
+    return pl.DataFrame(row, schema=dict(columns))
