@@ -35,7 +35,7 @@ quantile: float = 1.0  # of the cores in use in a window, taken for its slots [1
 n_boot: int = 100  # bootstrap replicates [1]
 seed: int = 1  # seed of simulation and bootstrap
 brokerage: str = (
-    "seen"  # seen: jobs stay at their own queues; replayed: the brokerage's rules place them [name]
+    "seen"  # seen: jobs at their own queues; replayed: where the rules send them [name]
 )
 cycle: str = "1h"  # from one brokerage to the next, where it is replayed [duration]
 out_dir: str = "out/simulation-validation"  # where everything goes [path]
