@@ -34,9 +34,7 @@ window: str = "1d"  # slots are constant so long [duration]
 quantile: float = 1.0  # of the cores in use in a window, taken for its slots [1]
 n_boot: int = 100  # bootstrap replicates [1]
 seed: int = 1  # seed of simulation and bootstrap
-brokerage: str = (
-    "seen"  # seen: jobs at their own queues; replayed: where the rules send them [name]
-)
+brokerage: str = "seen"  # where jobs go: seen, or replayed by the rules [name]
 cycle: str = "1h"  # from one brokerage to the next, where it is replayed [duration]
 out_dir: str = "out/simulation-validation"  # where everything goes [path]
 
