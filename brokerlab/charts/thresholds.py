@@ -126,7 +126,7 @@ def pareto_chart(
         alt.Chart(shown)
         .mark_point(filled=True, size=70, opacity=0.9)
         .encode(
-            x=alt.X("x:Q", title=x_title, scale=scale),
+            x=alt.X("x:Q", title=x_title, scale=scale, axis=alt.Axis(tickCount=7)),
             y=alt.Y("y:Q", title=y_title, scale=scale),
             **_look(shown),
         )

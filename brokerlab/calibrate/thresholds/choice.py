@@ -193,11 +193,16 @@ def _change(row: dict[str, Any]) -> str:
 
 
 def _nothing(frame: pl.DataFrame, within: pl.DataFrame, label: str, relevant: float) -> str:
-    """Say why nothing is better."""
+    """Say why nothing is better, and what the limits cost."""
+    more = ""
+    beyond = frame.filter("lowers", pl.col("broken") != "")
+    if beyond.height:
+        row = beyond.row(0, named=True)
+        more = f" Beyond the limits the {label} would fall: with {row['setting']} it {_change(row)}, which breaks {row['broken']}."
     if within.is_empty():
-        return f"None of {frame.height} settings keeps the limits."
+        return f"None of {frame.height} settings keeps the limits.{more}"
     best = within.row(0, named=True)
     return (
         f"None of {frame.height} settings that were tried lowers the {label} beyond its own uncertainty, by "
-        f"{100 * relevant:g} % or more and within the limits; the best within them, {best['setting']}, {_change(best)}."
+        f"{100 * relevant:g} % or more and within the limits; the best within them, {best['setting']}, {_change(best)}.{more}"
     )

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 FAR = 1e6
 """Stands for what could not be simulated, or passes a limit without measure."""
+STEP = 0.03
+"""Steps smaller than this part of a value are not halved: nothing is proposed to more digits."""
 STARTUP = 6
 """Trials drawn at random before the sampler learns from them."""
 
@@ -189,7 +191,11 @@ def _middles(sweep: Sweep, box: Box, best: Setting) -> list[Setting]:
     for side in (side for side in sides if side is not None):
         half = (side * here) ** 0.5 if log and side > 0 and here > 0 else (side + here) / 2
         value = box.key.threshold.snapped(half)
-        if value not in tried and value != here:
+        if (
+            value not in tried
+            and value != here
+            and abs(half - here) > STEP * max(abs(half), abs(here))
+        ):
             found.append(Setting.of({**others, name: value}))
     return found
 

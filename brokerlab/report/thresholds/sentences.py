@@ -123,9 +123,12 @@ def cannot_tell(study: Study) -> list[str]:
     """Collect what cannot be told, from what was found."""
     found, frame, told = study.calibration, study.calibration.screened, []
     if study.archive.synthetic:
+        drawn = (
+            " its generator draws waiting times and knows no slots." if found.valid is False else ""
+        )
         told.append(
-            "The archive is synthetic: its generator draws waiting times and knows no slots. What comes out here shows how "
-            "the report works, not what should be set."
+            f"The archive is synthetic:{drawn or ' it was made by a program.'} What comes out here shows how the report works, "
+            "not what should be set."
         )
     only = frame.filter((pl.col("state") == CHANGES) & ~pl.col("simulate"))
     if only.height:

@@ -295,8 +295,8 @@ def front(found: Calibration) -> Table | None:
 
 
 def limits(found: Calibration) -> Table | None:
-    """Lay out the choice under halved and doubled limits."""
-    frames = [choice.sensitivity for choice in found.choices if choice.sensitivity.height]
+    """Lay out the choice under halved and doubled limits; nothing where they leave it as it is."""
+    frames = [choice.sensitivity for choice in found.choices if not choice.stable]
     if not frames:
         return None
     rows = [

@@ -1,0 +1,62 @@
+"""The grid simulator as a simulation of thresholds: a wrong value in an archive that it made is found and proven."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+import brokerlab.archive
+from brokerlab.calibrate import thresholds
+from brokerlab.calibrate.simulate import grid
+from brokerlab.calibrate.thresholds import Limits, Period, Replications
+from brokerlab.calibrate.thresholds.grid import of_archive
+from brokerlab.errors import ConfigError
+from tests.planted_grids import BEGIN, Plan, write
+
+KEY, WRONG = "NQUEUED_SAT_CAP", 30
+DAY = timedelta(days=1)
+PERIODS = (Period(BEGIN + DAY, BEGIN + 4 * DAY), Period(BEGIN + 4 * DAY, BEGIN + 7 * DAY))
+GRID = {"cycle": "4h", "warm_up": "1d", "drain": "12h"}
+
+
+@pytest.fixture(scope="module")
+def plan():
+    """Links with more files waiting than the value in force allows, so that most queues get nothing."""
+    from tests.planted_grids import PLANTED
+
+    return Plan(**{**vars(PLANTED[KEY][0]), "days": 7, "settings": {KEY: WRONG}})
+
+
+@pytest.fixture(scope="module")
+def seen(plan, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("planted")
+    base = write(folder / "base", plan, seed=1)
+    world = grid.of_archive(
+        base, start=BEGIN, end=BEGIN + 7 * DAY, capacity=plan.capacity, cycle="4h", warm_up="0"
+    )
+    grid.recorded(world, base, folder / "seen", seed=1)
+    return brokerlab.archive.open(folder / "seen")
+
+
+@pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
+def test_a_wrong_value_is_found_on_an_archive_that_the_simulator_made(seen, plan, tmp_path):
+    what_if = of_archive(seen, PERIODS, capacity=plan.capacity, **GRID)
+    found = thresholds.calibrate(
+        seen, keys=[KEY], calibration=PERIODS[0], proof=PERIODS[1], created_at=datetime(2026, 4, 1), grids={KEY: [WRONG, 1000]},
+        limits=Limits(moved_pct=None, unfinished=None), replications=Replications(4, 4, 1), trials=0, rounds=0, n_boot=200, what_if=what_if,
+        validation=what_if.validate(PERIODS[0]), store=tmp_path,
+    )  # fmt: skip
+    assert found.valid, found.why
+    assert found.screened["state"].to_list() == ["changes decisions"]
+    assert found.verdict.kind == "change", found.verdict.sentence
+    assert dict(found.verdict.setting.values) == {KEY: 1000}
+    assert found.proof.quantity("turnaround_h")["hi"] < 0
+    assert found.proof.strata["verdict"].to_list() == ["gains"]
+    for period in PERIODS:  # nothing after a period is looked at
+        assert what_if.worlds[period].until <= period.end
+    assert what_if.__getstate__()["worlds"] == {}  # another process reads them itself
+
+
+def test_periods_must_be_longer_than_what_tasks_end_in(seen):
+    with pytest.raises(ConfigError, match="must be longer than drain=3d"):
+        of_archive(seen, PERIODS, drain="3d")
+    assert of_archive(seen, PERIODS).digest != of_archive(seen, PERIODS, drain="2h").digest
