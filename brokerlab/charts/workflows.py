@@ -146,7 +146,7 @@ def waits_chart(waits: pl.DataFrame, *, finding: str, sample: str) -> alt.Concat
     line = pl.DataFrame({"run_h": longest, "wait_h": longest})
     panels = []
     for name in waits["panel"].unique(maintain_order=True):
-        up = alt.Axis(values=ticks, format="~g")
+        up = alt.Axis(values=ticks, labelExpr="datum.value")
         base = alt.Chart(waits.filter(pl.col("panel") == name)).encode(x=across, color=color)
         middle = base.mark_line(strokeWidth=2.5).encode(
             y=alt.Y("p50:Q", title="estimated wait [h]", scale=scale, axis=up)

@@ -251,7 +251,7 @@ def certainty(study: Study) -> str:
     return thin(
         f"All strategies start from the same {study.n_times} states of each queue, drawn at random over the log less a tenth "
         "at either end (runs started in the last days see a queue that drains). Intervals draw instants again, not workflows "
-        "or machines: they say what other days of these machines would have given, not what other machines would."
+        "or machines, and are wider where neighbouring instants are alike: they say what other days of these machines would have given, not what other machines would."
     )
 
 

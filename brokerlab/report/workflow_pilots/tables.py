@@ -105,7 +105,7 @@ def rules(study: Study) -> Table:
     stats = {
         row["strategy"]: row
         for row in grouped.group_by("strategy")
-        .agg(pl.col("expirations", "jobs_cancelled").mean(), pl.col("turnaround").mean() / HOUR)
+        .agg(pl.col("expirations").mean())
         .iter_rows(named=True)
     }
     rows = [
@@ -114,7 +114,6 @@ def rules(study: Study) -> Table:
                 "rules": name_of(name),
                 **{s: Num(value=100 * counts.get((name, s), 0) / n, decimals=0) for s in shapes},
                 "expired": Num(value=stats[name]["expirations"], decimals=2),
-                "turnaround": Num(value=stats[name]["turnaround"], decimals=1),
             }
         )
         for name, n in sorted(totals.items())
@@ -126,7 +125,6 @@ def rules(study: Study) -> Table:
             Column(key="rules", label="Rules"),
             *(Column(key=s, label=s.capitalize(), unit="% of runs") for s in shapes),
             Column(key="expired", label="Expired pilots", unit="per run"),
-            Column(key="turnaround", label="Mean turnaround", unit="h"),
         ),
         rows=tuple(rows),
     )
