@@ -184,3 +184,18 @@ def test_one_count_makes_the_tables_that_the_replay_makes() -> None:
     assert list(live.tables_of_counts(pl.DataFrame(rows), stage="analysis")) == ["job_stats"]
     with pytest.raises(SchemaError, match=r"counts\.world is missing"):
         live.tables_of_counts(pl.DataFrame(rows).drop("world"))
+
+
+def test_the_throttle_sees_the_time_of_the_cycle() -> None:
+    tasks = pl.DataFrame({"jeditaskid": [TASK], "at": [AT], "gshare": ["User Analysis"]})
+    state = {
+        "task_class": pl.DataFrame({"world": [0], "jeditaskid": [TASK], "class": [-1]}),
+        "gshare_usage": pl.DataFrame(
+            {"world": [0], "gshare": ["User Analysis"], "usage_perc": [0.95], "timestamp": [AT]}
+        ),
+    }
+    standing = live.prepare({"tasks": tasks}, stage="analysis")
+    at_once = standing.decide(wanted(at=[AT]), state).outcomes
+    late = standing.decide(wanted(at=[AT + timedelta(minutes=16)]), state).outcomes
+    assert at_once.select("outcome", "throttle").row(0) == ("throttled_waiting", "gshare_class_c")
+    assert late.select("outcome", "throttle").row(0) == ("temporary_error", None)
