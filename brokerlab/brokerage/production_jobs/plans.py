@@ -27,6 +27,10 @@ class Plans:
     frames: dict[str, pl.DataFrame] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
+    def __reduce__(self) -> tuple[type[Plans], tuple[()]]:
+        """Go to another process without any plan: they are made again there."""
+        return type(self), ()
+
     def run(self, name: str, frames: Frames, make: Maker) -> list[pl.DataFrame]:
         """Run a plan.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from datetime import timedelta
 from typing import Any
 
@@ -153,6 +154,14 @@ def test_settings_leave_the_first_brokerage_as_it_is() -> None:
     )
     assert not weights(shut.decide(wanted(), {"job_stats": COUNTS}))
     assert weights(STANDING.decide(wanted(), {"job_stats": COUNTS})) == before
+
+
+def test_another_process_is_told_the_same() -> None:
+    state = {"job_stats": COUNTS}
+    for standing in (STANDING, STANDING.with_config(Config.empty())):
+        here = standing.decide(wanted(), state)
+        there = pickle.loads(pickle.dumps(standing)).decide(wanted(), state)  # noqa: S301 - our own
+        assert here.queues.equals(there.queues)
 
 
 def test_user_tasks_of_nobody() -> None:
