@@ -88,12 +88,12 @@ def _advice(study: Study) -> str:
         return "The two rules of grouping could not be compared."
     longer = [row["lo"] is not None and row["lo"] > 1 for row in rows]
     shorter = [row["hi"] is not None and row["hi"] < 1 for row in rows]
-    if all(longer):
-        lead = "Group by the paper's rule (rules=paper)"
-    elif all(shorter):
-        lead = "Keep the rule of the notes"
-    else:
-        lead = "Which rule of grouping is right hangs on the queue"
+    lead = {
+        (True, True): "Which rule of grouping is right hangs on the queue",
+        (True, False): "Group by the paper's rule (rules=paper)",
+        (False, True): "Keep the rule of the notes (rules=notes)",
+        (False, False): "The two rules of grouping cannot be told apart",
+    }[any(longer), any(shorter)]
     said = [f"{times(row)} at {row['system']}" for row in rows]
     return (
         f"{lead}: with the notes' rule taken literally (rules=notes, the default) workflows take so many times as long as with "
@@ -152,7 +152,7 @@ def rules(study: Study) -> Verdict:
         sentence=thin(
             f"{_advice(study)} Under the notes {_went(study, NOTES)}; under the paper {_went(study, PAPER)}. Where all levels "
             "are taken and the wait is more than twice the run time, the notes send one wide job and the paper goes task by "
-            "task: right where narrow jobs slip past the line, wrong where everybody waits alike."
+            "task: right where narrow jobs slip past the line, a wait more per level where everybody waits alike."
         ),
     )
 

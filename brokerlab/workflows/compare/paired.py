@@ -52,7 +52,7 @@ def differences(
     for names, part in pairs.group_by(group, maintain_order=True):
         value, base_value = part["value"].to_numpy(), part["base"].to_numpy()
         gap = value - base_value
-        low, high = mean_interval(gap, n_boot=n_boot, seed=seed)
+        low, high = mean_interval(gap, part["system"].to_list(), n_boot=n_boot, seed=seed)
         rows.append(
             dict(zip(group, names, strict=True))
             | {
@@ -100,12 +100,18 @@ def means(
 
 
 def mean_interval(
-    values: FloatArray, *, n_boot: int = 1000, seed: int = 1
+    values: FloatArray, series: Sequence[str] = (), *, n_boot: int = 1000, seed: int = 1
 ) -> tuple[float | None, float | None]:
-    """Return the 95 % interval of a mean of values in the order of time.
+    """Return the 95 % interval of a mean of values in the order of time, or of several series one after the other.
 
     The bootstrap interval (BCa) is widened by the root of `dependence`, and to Student's for so many independent values:
     instants of a queue that is full for days are not so many observations. None with fewer than two values, the mean itself where all are equal.
+
+    Args:
+        values: The values.
+        series: Of each value, the series it belongs to; empty: all of one. That the means of series differ is no dependence.
+        n_boot: Replicates.
+        seed: Of the bootstrap.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 14.
     """
@@ -119,7 +125,9 @@ def mean_interval(
     found = stats.bootstrap(
         (values,), np.mean, n_resamples=n_boot, confidence_level=CONFIDENCE, rng=seed
     )
-    together = dependence(values)
+    names = np.array(series) if series else np.zeros(len(values))
+    means = {name: values[names == name].mean() for name in set(names.tolist())}
+    together = dependence(values - np.array([means[name] for name in names.tolist()]))
     student = stats.t.ppf((1 + CONFIDENCE) / 2, max(1.0, len(values) / together - 1))
     wider = float(np.sqrt(together) * student / stats.norm.ppf((1 + CONFIDENCE) / 2))
     low, high = found.confidence_interval
@@ -132,7 +140,7 @@ def dependence(values: FloatArray) -> float:
     ``1 + 2 sum of autocorrelations``, summed while those of two neighbouring lags together are positive.
 
     Args:
-        values: In the order of time, at least two, not all equal.
+        values: In the order of time, at least two.
 
     Source: Geyer, Statistical Science 7 (1992) 473, doi:10.1214/ss/1177011137, section 3.3.
 
@@ -144,6 +152,8 @@ def dependence(values: FloatArray) -> float:
     """
     off = values - values.mean()
     n = len(off)
+    if not off.any():
+        return 1.0
     covariance = np.correlate(off, off, "full")[n - 1 :] / n
     correlation = covariance / covariance[0]
     pairs = correlation[: n - n % 2].reshape(-1, 2).sum(axis=1)

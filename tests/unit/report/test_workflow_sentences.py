@@ -22,8 +22,9 @@ def study(*rows):
         ([("A", 5.0, 4.0, 6.0), ("B", 2.0, 1.5, 3.0)], "Group by the paper's rule"),
         ([("A", 0.5, 0.4, 0.6)], "Keep the rule of the notes"),
         ([("A", 5.0, 4.0, 6.0), ("B", 0.5, 0.4, 0.6)], "Which rule of grouping is right hangs on the queue"),
-        ([("A", 1.1, 0.9, 1.3)], "Which rule of grouping is right hangs on the queue"),
-        ([("A", 1.1, None, None)], "Which rule of grouping is right hangs on the queue"),
+        ([("A", 5.0, 4.0, 6.0), ("B", 0.5, 0.4, 1.6)], "Group by the paper's rule"),
+        ([("A", 1.1, 0.9, 1.3)], "The two rules of grouping cannot be told apart"),
+        ([("A", 1.1, None, None)], "The two rules of grouping cannot be told apart"),
         ([], "The two rules of grouping could not be compared"),
     ],
 )  # fmt: skip

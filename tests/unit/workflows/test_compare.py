@@ -121,6 +121,19 @@ def test_the_interval_of_a_mean():
     assert mean_interval(np.array([3.0])) == (None, None)
 
 
+def test_instants_in_a_row_that_are_alike_tell_less():
+    noise = np.random.default_rng(2).normal(size=200)
+    slow = np.convolve(noise, np.ones(10) / 10, "valid")[:100]
+    low, high = mean_interval(slow)
+    shuffled = np.random.default_rng(3).permutation(slow)
+    narrow = mean_interval(shuffled)
+    assert high - low > 1.7 * (narrow[1] - narrow[0])
+    two = np.concatenate([shuffled, shuffled + 5])  # two queues far apart are no dependence
+    names = ["a"] * 100 + ["b"] * 100
+    wide, right = mean_interval(two), mean_interval(two, names)
+    assert wide[1] - wide[0] > 2 * (right[1] - right[0])
+
+
 def test_the_difference_of_the_rules_is_told(found):
     rows = found.rules_difference()
     assert rows["strategy"].unique().to_list() == [BESIDE[0]]
