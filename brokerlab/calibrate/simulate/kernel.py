@@ -42,9 +42,9 @@ from brokerlab.numerics import IntArray
 
 
 @compiled
-def announce(world: World, job: int) -> None:
-    """Let a job wait at its queue from its ready time on: it is offered to the slots after the start-up delay."""
-    places, attempt, events = world.places, world.attempt, world.events
+def offered(world: World, job: int) -> int:
+    """Return when a job is offered to the slots of its queue: ready, and the start-up delay of its attempt later."""
+    places, attempt = world.places, world.attempt
     queue = attempt["queue"][job]
     first, n_delays = places.queues["first_delay"][queue], places.queues["n_delays"][queue]
     delay = 0
@@ -53,9 +53,15 @@ def announce(world: World, job: int) -> None:
             world.settings.seed, world.work["pandaid"][job], attempt["number"][job], STARTUP
         )
         delay = places.delay[first + int(drawn * n_delays)]
-    attempt["status"][job] = WAITING
-    events.counters[OPEN] += 1
-    push(events, attempt["ready"][job] + delay, RELEASE * KIND + job)
+    return int(attempt["ready"][job] + delay)
+
+
+@compiled
+def announce(world: World, job: int) -> None:
+    """Let a job wait at its queue from its ready time on, until it is offered to the slots."""
+    world.attempt["status"][job] = WAITING
+    world.events.counters[OPEN] += 1
+    push(world.events, offered(world, job), RELEASE * KIND + job)
 
 
 @compiled
@@ -215,11 +221,14 @@ def withdraw(world: World, jobs: IntArray, now: int) -> None:
     n_widths = len(places.widths)
     leaves = np.zeros(len(attempt), np.bool_)
     lines = np.zeros(len(places.waiting), np.bool_)
+    announced = False
     for job in jobs:
         leaves[job] = True
         lines[attempt["queue"][job] * n_widths + world.work["width"][job]] = True
-    n_events = events.counters[HEAP]
-    events.counters[HEAP] = 0
+        announced = announced or offered(world, job) >= events.counters[CLOCK]
+    n_events = events.counters[HEAP] if announced else 0
+    if announced:
+        events.counters[HEAP] = 0
     for place in range(n_events):  # the heap grows again behind the place that is read
         time, what = events.time[place], events.what[place]
         if what // KIND == RELEASE and leaves[what % KIND]:

@@ -14,7 +14,7 @@ from brokerlab.calibrate.simulate.grid import kernel
 from brokerlab.calibrate.simulate.grid.arrays import Arrays
 from brokerlab.calibrate.simulate.grid.moves import Mover
 from brokerlab.calibrate.simulate.grid.numbers import Census, tables_of
-from brokerlab.calibrate.simulate.queues import State, micros_of
+from brokerlab.calibrate.simulate.queues import BoolArray, State, micros_of
 from brokerlab.calibrate.simulate.tables import world_of
 from brokerlab.calibrate.simulate.world import LOG, NEVER, RUNNING
 from brokerlab.numerics import IntArray
@@ -147,8 +147,9 @@ class Loop:
         found, pending = self._look(now)
         epoch = max(int(np.searchsorted(self.arrays.epoch_at, now, side="right")) - 1, 0)
         snapshot = int(self.world.epochs["snapshot"][epoch])
-        if self.patience.act(self, found, now, snapshot):
-            found, pending = self._look(now)
+        leaves = self.patience.act(self, found, now, snapshot)
+        if leaves.any():
+            found, pending = _moved(found, pending, leaves, now)
         if not len(pending.job):
             return
         task = self.arrays.task[pending.job]
@@ -163,25 +164,26 @@ class Loop:
     def _look(self, now: int) -> tuple[Census, Pending]:
         """Take the census of every world."""
         last = int(np.searchsorted(self.made, now + self.step))
-        parts: list[IntArray] = []
+        there: list[tuple[IntArray, ...]] = []
+        due: list[tuple[IntArray, ...]] = []
         for number, copy in enumerate(self.copies):
             attempt = copy.state.world.attempt
             n, copy.first = kernel.census(
                 attempt, self.arrays.order, self.arrays.created, self.arrays.brokered, copy.gone,
                 copy.first, last, now, self._jobs, self._states,
             )  # fmt: skip
-            job, state = self._jobs[:n].copy(), self._states[:n].copy()
-            queue, ready = attempt["queue"][job], attempt["ready"][job]
+            job, state = self._jobs[:n], self._states[:n]
+            at = state != kernel.UNBROKERED
+            free, job, state = job[~at], job[at], state[at]
             runs = job[state == kernel.IN_SLOTS]
             np.maximum.at(copy.last_start, attempt["queue"][runs], attempt["start"][runs])
-            parts.append(np.stack([np.full(n, number), job, state, queue, ready]))
-        world, job, state, queue, ready = np.concatenate(parts, axis=1)
-        free = state == kernel.UNBROKERED
-        asked = np.where(ready < NEVER, ready, self.arrays.created[job])
-        due = free & (asked < now + self.step)
-        return Census(world[~free], job[~free], state[~free], queue[~free]), Pending(
-            world[due], job[due], np.maximum(asked[due], now)
-        )
+            there.append((np.full(len(job), number), job, state, attempt["queue"][job]))
+            ready = attempt["ready"][free]
+            asked = np.where(ready < NEVER, ready, self.arrays.created[free])
+            now_due = asked < now + self.step
+            free, asked = free[now_due], np.maximum(asked[now_due], now)
+            due.append((np.full(len(free), number), free, asked))
+        return Census(*_joined(there)), Pending(*_joined(due))
 
     def _decide(
         self, task: IntArray, pending: Pending, state: Mapping[str, pl.DataFrame], epoch: int
@@ -234,3 +236,22 @@ class Loop:
         attempt["queue"][job], copy.placed[job] = queue, asked
         attempt["ready"][job] = copy.mover.bring_inputs(job, queue, asked)
         core.announce_all(copy.state.world, np.sort(job))
+
+
+def _joined(parts: list[tuple[IntArray, ...]]) -> list[IntArray]:
+    """Put the columns of all worlds one after the other."""
+    return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+
+
+def _moved(found: Census, pending: Pending, leaves: BoolArray, now: int) -> tuple[Census, Pending]:
+    """Return what is at queues and what is to be placed after jobs were taken back."""
+    world, job = found.world[leaves], found.job[leaves]
+    kept = Census(
+        *(column[~leaves] for column in (found.world, found.job, found.state, found.queue))
+    )
+    more = Pending(
+        np.concatenate((pending.world, world)),
+        np.concatenate((pending.job, job)),
+        np.concatenate((pending.ready, np.full(len(job), now))),
+    )
+    return kept, more

@@ -98,8 +98,8 @@ class Patience:
         )
         return cls(rules, config, tables, np.array(fast), limits, order, _least(order), down)
 
-    def act(self, loop: Loop, found: Census, now: int, snapshot: int) -> bool:
-        """Take jobs back in every world; tells whether there were any.
+    def act(self, loop: Loop, found: Census, now: int, snapshot: int) -> Flags:
+        """Take jobs back in every world; tells which of the census.
 
         Args:
             loop: The worlds; changed.
@@ -114,11 +114,13 @@ class Patience:
             leaves |= self._fast(loop, found, waits, snapshot)
         late = self._late_users if loop.world.stage == "analysis" else self._late
         leaves |= late(loop, found, waits & ~leaves, now, snapshot)
+        if not leaves.any():
+            return leaves
         for number, copy in enumerate(loop.copies):
             jobs = np.sort(found.job[leaves & (found.world == number)])
             if len(jobs):
                 core.withdraw(copy.state.world, jobs, now)
-        return bool(leaves.any())
+        return leaves
 
     def _too_many(self, loop: Loop, found: Census, waits: Flags) -> bool:
         """Tell whether some queue has more waiting jobs of a share than its threshold, without which nothing happens."""
@@ -164,19 +166,20 @@ class Patience:
 
     def _late(self, loop: Loop, found: Census, waits: Flags, now: int, snapshot: int) -> Flags:
         """Tell which jobs a timeout takes back; one that would fail or be killed while it waits is brokered again, too."""
-        since = changed(loop, found)
-        priority = loop.copies[0].state.world.work["priority"][found.job]
-        state, age = np.minimum(found.state, ACTIVATED), now - since
-        old = waits & (age > self.least[0, state])
-        urgent = waits & ~old & (priority >= URGENT) & (age > self.least[1, state])
+        row = np.flatnonzero(waits)
+        since = changed(loop, found, row)
+        priority = loop.copies[0].state.world.work["priority"][found.job[row]]
+        state, age = found.state[row], now - since
+        old = age > self.least[0, state]
+        urgent = ~old & (priority >= URGENT) & (age > self.least[1, state])
         if urgent.any():
-            old |= urgent & self._idle(loop, found, now, snapshot)
+            old |= urgent & self._idle(loop, found, row, now, snapshot)
         leaves = np.zeros(len(found.job), np.bool_)
-        row = np.flatnonzero(old)
+        row, since = row[old], since[old]
         if not len(row):
             return leaves
         tables = {
-            "jobs": _jobs(loop, found, row, since[row]),
+            "jobs": _jobs(loop, found, row, since),
             "queues": self._queues(snapshot, len(loop.copies)),
             "site_data": _last_starts(loop),
         }
@@ -190,12 +193,12 @@ class Patience:
         self, loop: Loop, found: Census, waits: Flags, now: int, snapshot: int
     ) -> Flags:
         """Tell which waiting jobs of users are brokered again: groups of a task at a queue where nothing happens."""
-        since = changed(loop, found)
         leaves = np.zeros(len(found.job), np.bool_)
-        if not (waits & (now - since > YOUNGEST_S * _SECOND)).any():
+        waiting = np.flatnonzero(waits)
+        if not (now - changed(loop, found, waiting) > YOUNGEST_S * _SECOND).any():
             return leaves
         row = np.flatnonzero(loop.arrays.brokered[found.job])
-        live = _jobs(loop, found, row, since[row])
+        live = _jobs(loop, found, row, changed(loop, found, row))
         tables = {
             "jobs": pl.concat(
                 [live, ended_lately(loop, now - YOUNGEST_S * _SECOND)], how="diagonal"
@@ -211,12 +214,12 @@ class Patience:
         leaves[moved["pandaid"].unique().to_numpy()] = True
         return leaves & waits
 
-    def _idle(self, loop: Loop, found: Census, now: int, snapshot: int) -> Flags:
-        """Tell of every job whether its queue takes no jobs or has started none for long."""
+    def _idle(self, loop: Loop, found: Census, row: IntArray, now: int, snapshot: int) -> Flags:
+        """Tell of rows of the census whether its queue takes no jobs or has started none for long."""
         last = np.stack([copy.last_start for copy in loop.copies])
         return np.asarray(
-            self.down[snapshot][found.queue]
-            | (now - last[found.world, found.queue] > IDLE_S * _SECOND)
+            self.down[snapshot][found.queue[row]]
+            | (now - last[found.world[row], found.queue[row]] > IDLE_S * _SECOND)
         )
 
     def _queues(self, snapshot: int, n_worlds: int) -> pl.DataFrame:
@@ -264,15 +267,19 @@ def _named(column: str) -> pl.Expr:
     return pl.format("{} {}", "world", column)
 
 
-def changed(loop: Loop, found: Census) -> IntArray:
-    """Return when each job came into its state [us]; outputs under way since the start of the job."""
-    since = np.zeros(len(found.job), np.int64)
+def changed(loop: Loop, found: Census, row: IntArray) -> IntArray:
+    """Return when the jobs of some rows came into their state [us]; outputs under way since the start of the job."""
+    since = np.zeros(len(row), np.int64)
+    world, job, state = found.world[row], found.job[row], found.state[row]
     for number, copy in enumerate(loop.copies):
-        here = found.world == number
-        job, state = found.job[here], found.state[here]
         attempt = copy.state.world.attempt
-        waits = np.where(state == ACTIVATED, attempt["ready"][job], copy.placed[job])
-        since[here] = np.where(state <= ACTIVATED, waits, attempt["start"][job])
+        for wanted, times in (
+            (state == ASSIGNED, copy.placed),
+            (state == ACTIVATED, attempt["ready"]),
+            (state > ACTIVATED, attempt["start"]),
+        ):
+            here = wanted & (world == number)
+            since[here] = times[job[here]]
     return since
 
 
