@@ -40,6 +40,7 @@ most_replications: int = 12  # simulations of a setting at most [1]
 trials: int = 12  # trials of the search over the keys that matter [1]
 n_boot: int = 2000  # bootstrap replicates [1]
 seed: int = 1  # seed of simulations, bootstrap and search
+stage: str = "jobs"  # what is simulated, jobs (production) or analysis [name]
 store: str = ""  # folder that keeps simulations: an interrupted run goes on; empty: none [path]
 workers: int = 2  # processes for simulations, at most [1]
 out_dir: str = "out/thresholds"  # where everything goes [path]
@@ -74,6 +75,7 @@ report.check(
     n_boot=n_boot,
     seed=seed,
     workers=workers,
+    stage=stage,
 )
 
 # %% [markdown]
@@ -100,6 +102,7 @@ study = report.study(
     seed=seed,
     store=store,
     workers=workers,
+    stage=stage,
 )
 study.calibration.screened
 

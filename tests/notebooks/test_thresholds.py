@@ -113,7 +113,7 @@ def test_the_page_of_a_proposal_shows_it_all(proposed):
         "Halving or doubling",
     ):
         assert said in html
-    assert "1 simulation is missing" in html  # a value at which the simulation failed
+    assert "missing: DataError: no simulation at 10" in html  # a value at which it failed
     numbers = results["numbers"]
     proof = {row["quantity"]: row for row in numbers["proof"]}
     assert proof["turnaround_h"]["hi"] < 0

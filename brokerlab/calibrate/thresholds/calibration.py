@@ -11,7 +11,7 @@ import polars as pl
 
 from brokerlab.calibrate.thresholds import check
 from brokerlab.calibrate.thresholds.choice import Limits
-from brokerlab.calibrate.thresholds.keys import POINTS
+from brokerlab.calibrate.thresholds.keys import HOLDS, POINTS
 from brokerlab.calibrate.thresholds.outcomes import Period, WhatIf
 from brokerlab.calibrate.thresholds.result import Calibration
 from brokerlab.calibrate.thresholds.runs import Runs
@@ -96,7 +96,8 @@ def calibrate(
         seed: Of simulations, intervals and search.
         store: Folder where results are kept: an interrupted study goes on where it was; null: nowhere.
         workers: Processes at most; others are started only where that pays.
-        what_if: A simulation instead of the grid simulator.
+        what_if: A simulation instead of the grid simulator of production jobs, such as ``grid.of_archive(archive, periods,
+            stage="analysis")``; its attribute ``stages``, if it has one, says of which stages it holds keys.
         validation: Whether the simulation is to be believed, or what finds that out; null: the grid simulator's own check.
         validate: False: the caller vouches for it; allowed with ``what_if`` only.
         screened: A screen that was made already.
@@ -124,6 +125,7 @@ def calibrate(
         screened = screen(
             archive, asked.keys, period=periods[0], config=space.config,
             grids={key.name: key.grid for key in space.keys},
+            stages=getattr(what_if, "stages", HOLDS["jobs"]),
         )  # fmt: skip
     study = Study(asked, periods, space, screened, created_at, archive)
     if not study.open_keys:

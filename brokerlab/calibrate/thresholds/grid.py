@@ -12,6 +12,7 @@ from brokerlab.archive.store import open_archive
 from brokerlab.brokerage.replay.clock import duration_us
 from brokerlab.calibrate.simulate import grid as simulator
 from brokerlab.calibrate.simulate.grid.validation import validate
+from brokerlab.calibrate.thresholds.keys import HOLDS
 from brokerlab.calibrate.thresholds.outcomes import Period
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
@@ -51,6 +52,11 @@ class GridWhatIf:
     def __call__(self, config: Config, seeds: tuple[int, ...], period: Period) -> GridOutcome:
         """Simulate a period."""
         return simulator.run(self.world(period), config=config, seeds=seeds)
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Stages whose keys it holds."""
+        return HOLDS[str(self.options.get("stage", "jobs"))]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the worlds behind."""

@@ -25,8 +25,11 @@ STAGES: dict[str, str] = {
     "lifecycle": "fast rebrokerage",
 }
 """Stages and what decides in them."""
-SIMULATED = ("jobs",)
-"""Stages that the grid simulator judges; keys of the others are screened only."""
+HOLDS: dict[str, tuple[str, ...]] = {
+    "jobs": ("jobs", "lifecycle"),
+    "analysis": ("analysis", "lifecycle"),
+}
+"""Stage of a grid simulation to the stages whose keys it holds: what waits too long is moved in either."""
 POINTS = 9
 """Values of a default grid, the current one not counted."""
 DECADES = 10**4
@@ -83,8 +86,9 @@ class Threshold:
 
     @property
     def judged_by(self) -> str:
-        """``simulation``, or ``screen``: the simulator does not hold what the key decides."""
-        return "simulation" if self.stage in SIMULATED else "screen"
+        """``simulation``, or ``screen``: no simulation of the grid holds what the key decides."""
+        held = {stage for stages in HOLDS.values() for stage in stages}
+        return "simulation" if self.stage in held else "screen"
 
     def problem(self, value: Any) -> str | None:
         """Say why a value cannot be tried; null if it can.

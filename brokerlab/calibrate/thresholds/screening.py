@@ -17,7 +17,7 @@ from brokerlab.brokerage.replay import Replay, build
 from brokerlab.brokerage.replay.clock import rounded
 from brokerlab.brokerage.replay.counts import Counts
 from brokerlab.brokerage.sensitivities import keys_read, sensitivity
-from brokerlab.calibrate.thresholds.keys import POINTS, THRESHOLDS, Stage
+from brokerlab.calibrate.thresholds.keys import HOLDS, POINTS, THRESHOLDS, Stage
 from brokerlab.calibrate.thresholds.outcomes import Period
 from brokerlab.calibrate.thresholds.settings import Key, Space, space_of
 from brokerlab.errors import BrokerlabWarning, DataError
@@ -42,6 +42,7 @@ def screen(
     config: Config | None = None,
     grids: Mapping[str, Iterable[Any]] | None = None,
     points: int = POINTS,
+    stages: Sequence[str] = HOLDS["jobs"],
 ) -> pl.DataFrame:
     """Ask of every key whether any value of its grid changes any decision.
 
@@ -55,6 +56,7 @@ def screen(
         config: The configuration that acts; null: the archive's.
         grids: Values, by key; others have the default grid.
         points: Values of a default grid.
+        stages: Stages whose keys the simulation holds.
 
     Returns:
         One row per key, in the order asked for; see :func:`summed`.
@@ -65,7 +67,7 @@ def screen(
     Source: design.md, idea 3 (the sensitivity of a key comes from the rules themselves).
     """
     space, curves, reasons = screen_by_value(archive, keys, period=period, config=config, grids=grids, points=points)  # fmt: skip
-    return summed(space, curves, reasons)
+    return summed(space, curves, reasons, stages)
 
 
 def screen_by_value(
@@ -112,15 +114,24 @@ _SCHEMA = pl.Schema(
 
 
 def summed(
-    space: Space, curves: pl.DataFrame, reasons: Mapping[str, tuple[str, str]]
+    space: Space,
+    curves: pl.DataFrame,
+    reasons: Mapping[str, tuple[str, str]],
+    stages: Sequence[str] = HOLDS["jobs"],
 ) -> pl.DataFrame:
     """Return one row per key.
+
+    Args:
+        space: The keys.
+        curves: Of :func:`screen_by_value`, as the next.
+        reasons: Key to state and reason.
+        stages: Stages whose keys the simulation holds.
 
     Returns:
         ``key, stage, unit, current`` (null: none, or mixed), ``n_values`` tried, ``state`` (`CHANGES`, `NOTHING`, `NOT_READ`:
         nothing reads it here, `UNTOLD`: the archive cannot tell), and of the value that changes most tasks (of the fast
         rebrokerage: moves most jobs otherwise) ``at, n_pairs, n_tasks, n_jobs, n_without, shift``; ``judged_by``
-        (simulation, screen), ``simulate``: it changes decisions and the simulator holds these; ``told``: what follows, in
+        (simulation, screen), ``simulate``: it changes decisions and the simulation holds these; ``told``: what follows, in
         words.
     """
     rows = []
@@ -143,8 +154,8 @@ def summed(
                 "at": row["value"] if state == CHANGES else None,
                 **{name: row[name] for name in (*most, "n_without", "shift")},
                 "judged_by": key.threshold.judged_by,
-                "simulate": state == CHANGES and key.threshold.judged_by == "simulation",
-                "told": _told(key, state, why),
+                "simulate": state == CHANGES and key.threshold.stage in stages,
+                "told": _told(state, why, held=key.threshold.stage in stages),
             }
         )
     return pl.DataFrame(rows, schema=_SUMMED)
@@ -166,14 +177,14 @@ _SUMMED = pl.Schema(
 )
 
 
-def _told(key: Key, state: str, why: str) -> str:
+def _told(state: str, why: str, *, held: bool) -> str:
     if state == NOTHING:
         return "keep: changes no decision here"
     if state in (NOT_READ, UNTOLD):
         return f"{'keep' if state == NOT_READ else 'no answer'}: {why}"
-    if key.threshold.judged_by == "simulation":
+    if held:
         return "to be simulated"
-    return "changes decisions; the simulator does not hold them: screened only"
+    return "changes decisions; the simulation does not hold them: screened only"
 
 
 @dataclass

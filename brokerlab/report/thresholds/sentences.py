@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.calibrate.thresholds import QUANTITIES, Calibration
+from brokerlab.calibrate.thresholds.keys import STAGES
 from brokerlab.calibrate.thresholds.screening import CHANGES, NOT_READ, NOTHING, UNTOLD
 from brokerlab.calibrate.thresholds.verdict import days
 from brokerlab.report.content import Verdict
@@ -133,8 +134,8 @@ def cannot_tell(study: Study) -> list[str]:
     only = frame.filter((pl.col("state") == CHANGES) & ~pl.col("simulate"))
     if only.height:
         told.append(
-            f"{only.height} keys change decisions that the simulator does not make again (nucleus, users' jobs, fast rebrokerage): "
-            f"they are screened only: {_some(only['key'].to_list())}."
+            f"{only.height} keys change decisions that this simulation does not make again ({_stages(only)}): they are screened "
+            f"only: {_some(only['key'].to_list())}."
         )
     untold = frame.filter(pl.col("state") == UNTOLD)
     if untold.height:
@@ -159,6 +160,10 @@ def cannot_tell(study: Study) -> list[str]:
     if study.odd:
         told.append(f"Odd in the input ({len(study.odd)} findings), the first: {study.odd[0]}")
     return [thin(one) for one in told]
+
+
+def _stages(frame: pl.DataFrame) -> str:
+    return listed([STAGES[stage] for stage in frame["stage"].unique(maintain_order=True)])
 
 
 def _of_simulations(found: Calibration) -> list[str]:

@@ -26,7 +26,8 @@ from brokerlab.calibrate.thresholds import (
     threshold_of,
 )
 from brokerlab.calibrate.thresholds.check import too_short
-from brokerlab.calibrate.thresholds.grid import of_archive
+from brokerlab.calibrate.thresholds.grid import GridWhatIf, of_archive
+from brokerlab.calibrate.thresholds.keys import HOLDS
 from brokerlab.calibrate.thresholds.screening import summed
 from brokerlab.calibrate.thresholds.settings import Space
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError, nearest
@@ -89,6 +90,7 @@ def check(
     n_boot: int,
     seed: int,
     workers: int,
+    stage: str = "jobs",
 ) -> None:
     """Refuse impossible parameters before anything is loaded, all at once; they are those of the notebook.
 
@@ -117,6 +119,7 @@ def check(
         ("n_boot", n_boot, n_boot >= FEWEST_REPLICATES, f"{FEWEST_REPLICATES} or more"),
         ("seed", seed, seed >= 0, "0 or more"),
         ("workers", workers, workers >= 1, "1 or more"),
+        ("stage", stage, stage in HOLDS, nearest(stage, HOLDS)),
     ):  # fmt: skip
         if not ok:
             told.append(f"{name}={value!r}: must be {allowed}")
@@ -175,6 +178,7 @@ def study(
     seed: int = 1,
     store: str = "",
     workers: int = 1,
+    stage: str = "jobs",
     what_if: WhatIf | None = None,
     validation: Believed | None = None,
 ) -> Study:
@@ -200,6 +204,7 @@ def study(
         seed: Of simulations, bootstrap and search.
         store: Folder for results of simulations; empty: none.
         workers: Processes at most.
+        stage: What is simulated: ``jobs`` (production) or ``analysis``.
         what_if: Another simulation; null: the grid simulator.
         validation: Whether it is to be believed; null: it is found out.
 
@@ -219,14 +224,15 @@ def study(
         raise InsufficientDataError("; ".join(short))
     shown = Period(max(early.start, early.end - timedelta(days=screen_days)), early.end)
     names = list(keys) or KEYS["key"].to_list()
+    simulation = what_if or of_archive(opened, (early, late), stage=stage)
     with noted() as odd:
         space, curves, reasons = screen_by_value(opened, names, period=shown, points=points)
         found = calibrate(
             opened, keys=names, calibration=early, proof=late, created_at=created_at, config=space.config,
             points=points, objective=objective, limits=held, relevant=relevant, alpha=alpha,
             replications=Replications(replications, most_replications), trials=trials, n_boot=n_boot, seed=seed,
-            store=store or None, workers=workers, what_if=what_if or of_archive(opened, (early, late)),
-            validation=validation or (lambda: believed(opened, (early, late))), screened=summed(space, curves, reasons),
+            store=store or None, workers=workers, what_if=simulation,
+            validation=validation or (lambda: believed(opened, early, simulation)), screened=summed(space, curves, reasons, HOLDS[stage]),
         )  # fmt: skip
     return Study(opened, found, space, curves, shown, n_boot, tuple(dict.fromkeys(odd)))
 
@@ -259,16 +265,16 @@ def _day(at: datetime) -> datetime:
     return at.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def believed(archive: Archive, periods: tuple[Period, Period]) -> Believed:
-    """Ask whether the simulation gives back the calibration period: first with every job at its own queue, which is cheap.
+def believed(archive: Archive, period: Period, simulation: WhatIf) -> Believed:
+    """Ask whether the simulation gives back a period: first with every job at its own queue, which is cheap.
 
     Args:
         archive: The archive.
-        periods: Calibration and proof.
+        period: Of the choice.
+        simulation: The grid simulator; of any other only its queues are asked.
     """
-    early = periods[0]
-    queues = simulate.validate(simulate.of_archive(archive, *early))
-    if not queues.ok:
-        return Believed(ok=False, sentence=queues.sentence)
-    both = of_archive(archive, periods).validate(early)
+    queues = simulate.validate(simulate.of_archive(archive, *period))
+    if not queues.ok or not isinstance(simulation, GridWhatIf):
+        return Believed(ok=queues.ok, sentence=queues.sentence)
+    both = simulation.validate(period)
     return Believed(ok=both.ok, sentence=both.sentence)
