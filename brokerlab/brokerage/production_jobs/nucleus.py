@@ -88,14 +88,17 @@ def link_side(
         .unique()
         .join(ids.sites.rename({"site": "storage_site", "id": "p_storage_id"}), on="storage_site")
     )
-    weighed = network.at_links(asked, links, config=config, rules=rules)
-    rows = weighed.select(
+    # one more stands for every link that is not known
+    other = pl.DataFrame({"nucleus": ["any"], "express": [False]}).select(
+        pl.col(name) if name in ("nucleus", "express") else pl.lit(None, kind).alias(name)
+        for name, kind in asked.schema.items()
+    )
+    weighed = network.at_links(pl.concat([asked, other]), links, config=config, rules=rules)
+    unknown = weighed["network_weight"][-1]
+    rows = weighed[:-1].select(
         "t_link", "p_storage_id", l_known="link_known", l_closeness="closeness",
         l_queued="n_queued", l_weight="network_weight",
     )  # fmt: skip
-    unknown = network.network_weight(
-        [], nucleus="any", storage_site=None, config=config, rules=rules
-    )
     missing = {"l_known": False, "l_closeness": None, "l_queued": 0.0, "l_weight": unknown}
     return Side("t_link", "p_storage_id", rows, missing)
 
