@@ -6,7 +6,7 @@ import altair as alt
 import polars as pl
 
 from brokerlab.charts.frames import need
-from brokerlab.charts.theme import CURRENT, GRID, INK, OTHER, PROPOSED, SOFT, WIDTH, title
+from brokerlab.charts.theme import CURRENT, GRID, INK, LIMIT, OTHER, PROPOSED, SOFT, WIDTH, title
 
 __all__ = ["gantt_chart", "rules_chart", "turnarounds_chart", "waits_chart", "where_chart"]
 ROW = 17
@@ -17,7 +17,7 @@ ROLES = {"notes": CURRENT, "paper": PROPOSED, "other": "#8a98a6"}
 """Rule sets and the strategies beside them, and their colours."""
 WINS, EVEN, LOSES = "#7fb2d6", "#f7f7f7", "#eab56f"
 """Ends sooner, the same, later."""
-PHASES = {"waits": OTHER, "runs": "#33475b", "cancelled": "#c77700"}
+PHASES = {"waits": OTHER, "runs": "#33475b", "expires": LIMIT, "cancelled": "#c77700"}
 """What a job does, and its colour."""
 SIZES = ("#9fc4df", "#4f94c4", "#0065a8", "#00345a")
 """Colours of numbers of hosts, few to many."""

@@ -70,7 +70,7 @@ def bars(done: Run) -> pl.DataFrame:
     """Return when the jobs of a run waited and ran, a line per pilot and a line per level of single tasks.
 
     Returns:
-        ``line, phase`` (waits, runs, cancelled), ``begin_s, end_s`` [s since the submission], ``jobs``; by line.
+        ``line, phase`` (waits, runs, expires, cancelled), ``begin_s, end_s`` [s since the submission], ``jobs``; by line.
     """
     jobs = done.jobs_frame().with_columns(pl.col("submit", "start", "end") - done.submit_time)
     pilots = jobs.filter(~pl.col("individual"))
@@ -79,7 +79,9 @@ def bars(done: Run) -> pl.DataFrame:
         first, last = job["first_level"] + 1, job["last_level"] + 1
         levels = f"level {first}" if first == last else f"levels {first} to {last}"
         line = f"{job['job']}: {levels}, {job['hosts']} host{'s' if job['hosts'] > 1 else ''}"
-        rows += _phases(line, job["submit"], job["start"], job["end"], 1)
+        rows += _phases(
+            line, job["submit"], job["start"], job["end"], 1, expired=job["outcome"] == "expired"
+        )
     single = jobs.filter(pl.col("individual")).group_by("first_level").agg(
         pl.col("submit", "start").min(), pl.col("end").max(), n=pl.len()
     )  # fmt: skip
@@ -91,8 +93,11 @@ def bars(done: Run) -> pl.DataFrame:
 
 
 def _phases(
-    line: str, submit: float, start: float | None, end: float, n: int
+    line: str, submit: float, start: float | None, end: float, n: int, *, expired: bool = False
 ) -> list[tuple[str, str, float, float, int]]:
     if start is None:
         return [(line, "cancelled", submit, end, n)]
-    return [(line, "waits", submit, start, n), (line, "runs", start, end, n)]
+    return [
+        (line, "waits", submit, start, n),
+        (line, "expires" if expired else "runs", start, end, n),
+    ]

@@ -190,6 +190,6 @@ def gantt(study: Study) -> Drawn | None:
     )
     said = (
         "A line per pilot, or per level of single tasks (from the first submission to the last end). Upright line: the "
-        "workflow is done."
+        "workflow is done. Red: ran into its walltime with tasks left."
     )
     return charts.gantt_chart(pl.concat(parts), finding=finding, sample=said), finding

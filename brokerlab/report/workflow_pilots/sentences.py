@@ -90,8 +90,8 @@ def _advice(study: Study) -> str:
     shorter = [row["hi"] is not None and row["hi"] < 1 for row in rows]
     lead = {
         (True, True): "Which rule of grouping is right hangs on the queue",
-        (True, False): "Group by the paper's rule (rules=paper)",
-        (False, True): "Keep the rule of the notes (rules=notes)",
+        (True, False): "Group by the paper's rule",
+        (False, True): "Keep the rule of the notes",
         (False, False): "The two rules of grouping cannot be told apart",
     }[any(longer), any(shorter)]
     said = [f"{times(row)} at {row['system']}" for row in rows]
