@@ -10,7 +10,7 @@ from brokerlab.estimators.sizing.policy import Distribution, Ladder, cheapest_la
 from brokerlab.estimators.sizing.sizer import History, Run
 
 GBH_B_S = 1e9 * 3600
-PRICE = 0.3
+PRICE = 1.0
 
 
 class CheapestAttempts:

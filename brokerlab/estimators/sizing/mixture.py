@@ -42,6 +42,7 @@ VIEWS = (
     View(kernels.LOG_LINE, 1.0, sloped=True),
     View(kernels.LEVEL_LINE, 1.0, sloped=True),
     View(kernels.LOG_LINE, 0.3, sloped=True),  # a line through those of like input
+    View(kernels.LEVEL_LINE, 0.3, sloped=True),
     View(kernels.LOG_LINE, 0.3),
     View(kernels.LOG_LINE, 0.1),
     View(kernels.LOG_LINE, 0.1, sloped=True),
