@@ -20,8 +20,9 @@ from brokerlab.frames import prepared
 from brokerlab.workflows.swf import SwfLog
 
 LONGEST_S = 1e11
-"""Longest time of a queue [s]: 3,000 years, so that microseconds are exact."""
+"""Longest time of a queue [s]: 3,000 years; whole seconds are exact up to there, microseconds up to 285 years."""
 _SHOWN = 5
+_TIMES = ("submit", "start", "end")
 
 
 class BatchJobs(dy.Schema):
@@ -192,7 +193,7 @@ def of_table(
 
     Raises:
         ConfigError: Unknown names among ``columns``, needed ones missing, impossible settings.
-        DataError: The table has no such columns.
+        DataError: The table has no such columns, or they hold no times or numbers.
         InsufficientDataError: No job is left.
 
     Source:
@@ -210,9 +211,11 @@ def of_table(
     table: pl.DataFrame = (
         frame.select(**{n: nw.col(c) for n, c in here.items()}).collect("polars").to_native()
     )
+    _check_kinds(table, here)
     table = table.with_columns(pl.lit(None).alias(name) for name in PANDA if name not in here)
     table, zero = _in_seconds(table)
-    cores = pl.coalesce(pl.col("cores", "cores_requested").cast(pl.Int64).replace(0, None), 1)
+    whole = pl.col("cores", "cores_requested").cast(pl.Float64).ceil()
+    cores = pl.coalesce(whole.cast(pl.Int64, strict=False).replace(0, None), 1)
     table = table.select(
         pl.col("job_id").cast(pl.String),
         "user",
@@ -220,7 +223,7 @@ def of_table(
         "status",
         submit_s="submit",
         run_s=pl.col("end") - pl.col("start"),
-        requested_s=pl.col("request").cast(pl.Float64).replace(0, None),
+        requested_s=_known("request").replace(0, None),
         hosts=(-(-cores // cores_per_host)).cast(pl.Int64),
         seen_wait_s=pl.col("start") - pl.col("submit"),
         partial=pl.lit(value=False),
@@ -265,16 +268,39 @@ def _check_names(columns: Mapping[str, str], cores_per_host: int) -> None:
         raise ConfigError("; ".join(problems))
 
 
+def _check_kinds(table: pl.DataFrame, columns: Mapping[str, str]) -> None:
+    """Refuse columns that hold neither times nor numbers, all at once."""
+    kinds = {name: kind for name, kind in table.schema.items() if kind != pl.Null}
+    numbers = ("cores", "cores_requested", "request")
+    problems = [
+        f"jobs.{columns[name]} is {kinds[name]}; allowed: numbers"
+        for name in numbers
+        if name in kinds and not kinds[name].is_numeric()
+    ]
+    times = {name: kinds[name] for name in _TIMES if name in kinds}
+    dated = [isinstance(kind, pl.Datetime | pl.Date) for kind in times.values()]
+    if not all(dated) and not all(kind.is_numeric() for kind in times.values()):
+        told = ", ".join(f"jobs.{columns[name]} is {kind}" for name, kind in times.items())
+        problems.append(f"{told}; allowed: timestamps throughout, or seconds throughout")
+    if problems:
+        raise DataError("; ".join(problems))
+
+
+def _known(name: str) -> pl.Expr:
+    """Return numbers; null where there is none, or an infinite one."""
+    value = pl.col(name).cast(pl.Float64)
+    return pl.when(value.is_finite()).then(value)
+
+
 def _in_seconds(table: pl.DataFrame) -> tuple[pl.DataFrame, datetime | None]:
     """Return the times as seconds from the earliest submission, and that instant."""
-    times = ("submit", "start", "end")
     kind = table.schema["submit"]
     if not kind.is_temporal():
-        return table.with_columns(pl.col(times).cast(pl.Float64)), None
+        return table.with_columns(_known(name).alias(name) for name in _TIMES), None
     zero: Any = table["submit"].min()
     first = pl.lit(zero, dtype=kind)  # null where no row is left
     since = (
-        (pl.col(name).cast(kind) - first).dt.total_microseconds() / pl.lit(1e6) for name in times
+        (pl.col(name).cast(kind) - first).dt.total_microseconds() / pl.lit(1e6) for name in _TIMES
     )
     return table.with_columns(since), zero
 
@@ -289,7 +315,8 @@ def _most_at_once(table: pl.DataFrame) -> int:
             ran.select(at=start + pl.col("run_s"), by=-pl.col("hosts")),
         ]
     ).sort("at", "by")
-    return int(steps["by"].cum_sum().max() or 1)  # type: ignore[arg-type]
+    widest = ran["hosts"].max() or 1  # one of no length is at no instant, and still has to fit
+    return int(max(steps["by"].cum_sum().max() or 1, widest))  # type: ignore[arg-type]
 
 
 def _cleaned(table: pl.DataFrame, hosts: int | None, overrun: str, zero: datetime | None) -> Load:

@@ -52,8 +52,9 @@ def estimate_starts(sim: Simulation, hosts: Any, requested_s: Any) -> FloatArray
     Raises:
         ConfigError: Impossible values, or no instant yet.
     """
-    wide, long = np.asarray(hosts, np.int64), np.asarray(requested_s, np.float64)
-    check_ask(sim, wide, long)
+    asked, long = np.asarray(hosts), np.asarray(requested_s, np.float64)
+    check_ask(sim, asked, long)
+    wide = asked.astype(np.int64)
     if kernel.has_arrivals(sim.state):
         sim = sim.copy()
         kernel.arrive(sim.state)

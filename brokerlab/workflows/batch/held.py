@@ -71,13 +71,19 @@ def record(sim: Simulation, number: int) -> Any:
     return sim.state.jobs[number]
 
 
-def check_ask(sim: Simulation, hosts: IntArray, requested_s: FloatArray) -> None:
+def check_ask(sim: Simulation, hosts: IntArray | FloatArray, requested_s: FloatArray) -> None:
     """Refuse jobs that the machine could not run, all at once.
 
     Raises:
         ConfigError: Impossible values, or no instant yet.
     """
-    problems = [f"hosts: {n}, allowed: 1 to {sim.hosts}" for n in hosts if not 1 <= n <= sim.hosts]
+    problems = [
+        f"hosts: {n}, allowed: whole numbers from 1 to {sim.hosts}"
+        for n in hosts
+        if not 1 <= n <= sim.hosts or n != int(n)
+    ]
+    if hosts.shape != requested_s.shape:
+        problems.append(f"{hosts.size} hosts and {requested_s.size} limits: give one for each")
     problems += [
         f"requested_s: {r}, allowed: 0 to {LONGEST_S:g}"
         for r in requested_s

@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
-from brokerlab.errors import ConfigError, DataError, nearest
+from brokerlab.errors import ConfigError, DataError, SchemaError, nearest
 from brokerlab.workflows.batch import kernel
 from brokerlab.workflows.batch.held import (
     STATUS,
@@ -87,7 +87,7 @@ def start(
     """
     order = _order(policy, priority, hosts)
     if replay and background is not None:
-        background = nw.from_native(background).with_columns(submit_s=nw.col("start_s")).to_native()
+        background = _replayed(background)
     jobs = checked_jobs(background, hosts).sort("submit_s", maintain_order=True)
     table = np.zeros(len(jobs) + _SPARE, JOB)
     for name, column in (("submit", "submit_s"), ("request", "requested_s"), ("run", "run_s")):
@@ -116,9 +116,11 @@ def advance(sim: Simulation, until_s: float | None = None, *, watch: bool = Fals
         The instant reached [s].
 
     Raises:
-        ConfigError: The instant is past.
+        ConfigError: The instant is past, or none.
         DataError: A replayed log needs more hosts than there are.
     """
+    if until_s is not None and not abs(until_s) < NEVER / US:
+        raise ConfigError(f"until_s: {until_s}, allowed: a number of seconds; None: to the end")
     until = NEVER if until_s is None else micros(until_s)
     if until < sim.state.counters[NOW]:
         raise ConfigError(f"until_s: {until_s} is before the present instant {sim.now_s}")
@@ -255,6 +257,14 @@ def _order(policy: str, priority: Priority | None, hosts: int) -> Priority | Non
     if problems:
         raise ConfigError("; ".join(problems))
     return priority or order
+
+
+def _replayed(jobs: Any) -> Any:
+    """Return jobs that are submitted when they started."""
+    frame = nw.from_native(jobs)
+    if "start_s" not in frame.collect_schema().names():
+        raise SchemaError("jobs.start_s is missing: a replayed log needs it, in every row")
+    return frame.with_columns(submit_s=nw.col("start_s")).to_native()
 
 
 def _check_full(sim: Simulation) -> None:

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.units import HOUR_S
 from brokerlab.workflows.predictors.order import check_probabilities, fewest, place_of_bound
 
@@ -148,7 +148,12 @@ class QuantileBound:
         self._recent: dict[str, _Recent] = {}
 
     def learn(self, hosts: int, requested_s: float, wait_s: float) -> None:
-        """Take in the wait of a job that has just started."""
+        """Take in the wait of a job that has just started.
+
+        Raises:
+            DataError: Values that no job can have.
+        """
+        _check(hosts, requested_s, wait_s)
         for category in self._classes.of(hosts, requested_s):
             recent = self._recent.setdefault(category, _Recent(self._most))
             bound = self._bound(recent)
@@ -160,7 +165,12 @@ class QuantileBound:
                 recent.exceeded = 0
 
     def estimate(self, hosts: int, requested_s: float) -> Estimate | None:
-        """Tell the bound of a request; None while no category has enough known waits."""
+        """Tell the bound of a request; None while no category has enough known waits.
+
+        Raises:
+            DataError: Values that no job can have.
+        """
+        _check(hosts, requested_s)
         for category in self._classes.of(hosts, requested_s):
             recent = self._recent.get(category)
             bound = None if recent is None else self._bound(recent)
@@ -201,13 +211,23 @@ class Nearest:
         self._known = np.zeros((most, 3))
 
     def learn(self, hosts: int, requested_s: float, wait_s: float) -> None:
-        """Take in the wait of a job that has just started."""
+        """Take in the wait of a job that has just started.
+
+        Raises:
+            DataError: Values that no job can have.
+        """
+        _check(hosts, requested_s, wait_s)
         row = self._known[self._n % len(self._known)]
         row[:] = math.log(hosts), math.log(max(requested_s, 1.0)), wait_s
         self._n += 1
 
     def estimate(self, hosts: int, requested_s: float) -> Estimate | None:
-        """Tell the wait of a request; None before the first is known."""
+        """Tell the wait of a request; None before the first is known.
+
+        Raises:
+            DataError: Values that no job can have.
+        """
+        _check(hosts, requested_s)
         size = min(self._n, len(self._known))
         if not size:
             return None
@@ -225,6 +245,14 @@ class Nearest:
             InsufficientDataError: No wait is known yet.
         """
         return _told(self.estimate(hosts, requested_s), 1)
+
+
+def _check(hosts: int, requested_s: float, wait_s: float = 0.0) -> None:
+    """Refuse what no job can have."""
+    if not (hosts >= 1 and 0 <= requested_s < math.inf and 0 <= wait_s < math.inf):
+        raise DataError(
+            f"hosts {hosts}, requested_s {requested_s}, wait_s {wait_s}; allowed: 1 or more, and numbers from 0"
+        )
 
 
 def _told(estimate: Estimate | None, needed: int) -> float:

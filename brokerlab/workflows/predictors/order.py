@@ -7,11 +7,14 @@ parallel machines, PPoPP 2006, doi:10.1145/1122971.1122989.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cache
 
 from scipy.stats import binom
 
 from brokerlab.errors import ConfigError
+
+_NEAR = 1e-9  # probabilities closer than this are compared exactly
 
 
 def check_probabilities(quantile: float, confidence: float) -> None:
@@ -48,8 +51,21 @@ def place_of_bound(m: int, quantile: float, confidence: float) -> int | None:
         (99, None)
     """
     check_probabilities(quantile, confidence)
-    k = int(binom.ppf(confidence, m, quantile)) + 1 if m else 1
+    k = int(binom.ppf(max(confidence - _NEAR, 0.0), m, quantile)) + 1 if m else 1
+    while k <= m and not _covers(k, m, quantile, confidence):
+        k += 1
     return k if k <= m else None
+
+
+def _covers(k: int, m: int, quantile: float, confidence: float) -> bool:
+    """Tell whether P(Binomial(m, quantile) <= k - 1) >= confidence; of equal ones, too, for decimals as written."""
+    about = float(binom.cdf(k - 1, m, quantile))
+    if abs(about - confidence) > _NEAR:
+        return about > confidence
+    part = Fraction(str(quantile))
+    up, down, whole = part.numerator, part.denominator - part.numerator, part.denominator
+    ways = sum(math.comb(m, x) * up**x * down ** (m - x) for x in range(k))
+    return Fraction(ways, whole**m) >= Fraction(str(confidence))
 
 
 @cache

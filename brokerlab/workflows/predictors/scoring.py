@@ -13,10 +13,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import dataframely as dy
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from brokerlab.archive.contracts._columns import f64, i64, text
 from brokerlab.errors import DataError, InsufficientDataError
+from brokerlab.frames import prepared
 from brokerlab.workflows import batch
 from brokerlab.workflows.load import checked_jobs
 from brokerlab.workflows.predictors.estimators import Estimator
@@ -34,7 +37,18 @@ PREDICTED = {
 }
 """Columns of predictions."""
 
-_NEEDED = ("job_id", "submit_s", "start_s", "hosts", "requested_s")
+
+class SeenJobs(dy.Schema):
+    """Jobs whose waits are known, or will be."""
+
+    job_id = text("job", required=True)
+    submit_s = f64("when it was submitted", "s", required=True)
+    start_s = f64("when it started", "s", null="never, or not yet")
+    hosts = i64("hosts that it held", "hosts", required=True)
+    requested_s = f64("its limit", "s", required=True)
+
+
+_NEEDED = tuple(SeenJobs.columns())
 
 
 def fit(jobs: Any, estimator: Estimator, *, at_s: float) -> None:
@@ -47,7 +61,8 @@ def fit(jobs: Any, estimator: Estimator, *, at_s: float) -> None:
             either, which makes estimates short where waits grow.
 
     Raises:
-        DataError: Missing columns, starts before submissions.
+        SchemaError: Other types, nulls.
+        DataError: Missing columns, starts before submissions, values that no job can have.
     """
     known = _checked(jobs).filter(pl.col("start_s") < at_s).sort("start_s", maintain_order=True)
     for submit, start, hosts, requested in known.select(_NEEDED[1:]).iter_rows():
@@ -67,7 +82,8 @@ def predict(jobs: Any, estimators: Mapping[str, Estimator], *, since_s: float) -
         the estimator knew too little.
 
     Raises:
-        DataError: Missing columns, starts before submissions.
+        SchemaError: Other types, nulls.
+        DataError: Missing columns, starts before submissions, values that no job can have.
         InsufficientDataError: No job is submitted from then on.
     """
     rows = []
@@ -169,13 +185,14 @@ def _checked(jobs: Any) -> pl.DataFrame:
     absent = [name for name in _NEEDED if name not in table.columns]
     if absent:
         raise DataError(f"jobs: no column {', '.join(absent)}; needed: {', '.join(_NEEDED)}")
-    table = table.select(pl.col("job_id").cast(pl.String), *_NEEDED[1:])
+    table = prepared({"jobs": table}, {"jobs": SeenJobs})["jobs"]
     tests = {
-        "submit_s is null": pl.col("submit_s").is_null(),
+        f"{name} is no number": ~pl.col(name).is_finite()
+        for name in ("submit_s", "start_s", "requested_s")
+    } | {
         "start_s is before submit_s": pl.col("start_s") < pl.col("submit_s"),
-        "hosts is below 1 or null": (pl.col("hosts") < 1) | pl.col("hosts").is_null(),
-        "requested_s is negative or null": (pl.col("requested_s") < 0)
-        | pl.col("requested_s").is_null(),
+        "hosts is below 1": pl.col("hosts") < 1,
+        "requested_s is negative": pl.col("requested_s") < 0,
     }
     problems = []
     for what, test in tests.items():

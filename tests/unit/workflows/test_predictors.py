@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.errors import ConfigError, DataError, InsufficientDataError
+from brokerlab.errors import ConfigError, DataError, InsufficientDataError, SchemaError
 from brokerlab.workflows import batch, predictors
 from brokerlab.workflows.predictors import Classes, Nearest, QuantileBound, fewest, place_of_bound
 
@@ -29,16 +29,18 @@ def test_the_order_statistics_of_the_chapter(quantile, confidence, places, least
     assert (found, fewest(quantile, confidence)) == (places, least)
 
 
-@pytest.mark.parametrize("m", [1, 4, 5, 17, 60])
+@pytest.mark.parametrize("m", [1, 4, 5, 17, 35, 60, 499])
 @pytest.mark.parametrize("quantile", [Fraction(1, 2), Fraction(3, 4), Fraction(9, 10)])
-def test_the_place_is_the_first_whose_exact_probability_is_enough(m, quantile):
+@pytest.mark.parametrize("confidence", [Fraction(1, 2), Fraction(95, 100)])
+def test_the_place_is_the_first_whose_exact_probability_is_enough(m, quantile, confidence):
+    """Half of an odd number of fair coins is exactly one half: a rounded probability misses it."""
     reached, wanted = Fraction(0), None
     for k in range(1, m + 1):
         reached += math.comb(m, k - 1) * quantile ** (k - 1) * (1 - quantile) ** (m - k + 1)
-        if reached >= Fraction(95, 100):
+        if reached >= confidence:
             wanted = k
             break
-    assert place_of_bound(m, float(quantile), 0.95) == wanted
+    assert place_of_bound(m, float(quantile), float(confidence)) == wanted
 
 
 def test_small_categories_are_left_for_coarser_ones():
@@ -185,3 +187,14 @@ def test_wrong_settings_and_tables():
         predictors.predict(seen(("a", 5, 6, 1, 1)).drop("start_s"), {}, since_s=0)
     with pytest.raises(InsufficientDataError, match="from 9 s on"):
         predictors.predict(seen(("a", 5, 6, 1, 1)), {"n": Nearest()}, since_s=9)
+    with pytest.raises(DataError, match=r"requested_s is no number in 1 rows \(a\)"):
+        predictors.predict(seen(("a", 5, 6, 1, math.nan)), {}, since_s=0)
+    wrong = seen(("a", 5, 6, 1, 1)).with_columns(submit_s=pl.lit("x"))
+    with pytest.raises(SchemaError, match=r"jobs\.submit_s: 1 values are no Float64 \('x'\)"):
+        predictors.predict(wrong, {}, since_s=0)
+    for estimator in (QuantileBound(), Nearest()):
+        for learnt in ((0, 1, 1), (1, math.nan, 1), (1, 1, -1)):
+            with pytest.raises(DataError, match="wait_s"):
+                estimator.learn(*learnt)
+        with pytest.raises(DataError, match="hosts 0"):
+            estimator.estimate(0, 1)

@@ -176,6 +176,13 @@ def test_a_table_of_seconds_under_other_names():
     ]
 
 
+def test_a_wide_job_of_no_length_makes_no_machine_too_small_for_it():
+    table = pl.DataFrame({"id": ["a", "b"], "q": [0.0, 5.0], "s": [0, 5], "e": [9, 5], "n": [1, 4]})
+    names = {"job_id": "id", "submit": "q", "start": "s", "end": "e", "cores": "n"}
+    done = load.of_table(table, columns=names)
+    assert (done.hosts, done.jobs["run_s"].to_list()) == (4, [9.0, 1.0])
+
+
 def test_tables_that_are_no_load():
     with pytest.raises(
         ConfigError, match=r"unknown 'submits'.*'submit'.*'end' is needed.*cores_per_host"
@@ -185,3 +192,24 @@ def test_tables_that_are_no_load():
         load.of_table(panda().drop("endtime"))
     with pytest.raises(InsufficientDataError, match="no job is left of 0"):
         load.of_table(panda(), queue="elsewhere")
+
+
+def test_tables_of_other_kinds_are_refused_and_numbers_that_are_none_left_out():
+    """Timestamps beside seconds would be read as microseconds."""
+    mixed = panda(creationtime=[0.0, 1.0, 2.0], corecount=["1", "8", "x"])
+    with pytest.raises(DataError) as caught:
+        load.of_table(mixed)
+    told = str(caught.value)
+    assert "jobs.corecount is String; allowed: numbers" in told
+    assert "jobs.creationtime is Float64, jobs.starttime is Datetime" in told
+    assert "seconds throughout" in told
+    nan, seconds = float("nan"), panda(creationtime=[0, 1, 2]).drop("starttime", "endtime")
+    table = seconds.with_columns(
+        starttime=pl.Series([1.0, nan, 5.0]),
+        endtime=pl.Series([3.0, 4.0, float("inf")]),
+        maxwalltime=pl.Series([nan, 1.0, 1.0]),
+        actualcorecount=pl.Series([1.5, 1.0, 1.0]),
+    )
+    done = load.of_table(table)
+    assert done.jobs.select("job_id", "run_s", "requested_s", "hosts").rows() == [("1", 2.0, 2.0, 2)]  # fmt: skip
+    assert done.counts.filter(pl.col("n_rows") > 0)["n_rows"].to_list() == [2, 1]
