@@ -219,12 +219,12 @@ def test_a_killed_worker_is_replaced(monkeypatch):
     monkeypatch.setattr("brokerlab.calibrate.thresholds.runs.PAYS_S", 0.0)
     config, period = Config.empty(), Period(*EARLY)
     runs = Runs(Toy(n_tasks=12, kills=(900,)), workers=2)
-    values = {value: config.with_values({CAP: value}) for value in (100, 900, 300)}
+    values = {value: config.with_values({CAP: value}) for value in (900, 300)}
     runs.ensure([config, *values.values()], (1, 2), period)
     assert [(one.config, one.reason) for one in runs.missing] == [
         (values[900].digest, "the process that simulated it was killed twice")
     ]
-    assert runs.n_simulated == 6
+    assert runs.n_simulated == 4
     assert runs.outcome(values[300], (1, 2), period).seeds == (1, 2)
     assert runs.outcome(values[900], (1, 2), period) is None
 
