@@ -253,10 +253,12 @@ def _half_runs(shifts: FloatArray, draw: Draw) -> float:
     return t_factor(n, draw.confidence) * float(shifts.std(ddof=1)) / float(np.sqrt(n))
 
 
-def _bounds(diffs: FloatArray, befores: FloatArray, n: int, name: str, draw: Draw) -> list[_Bounds]:
+def _bounds(
+    diffs: FloatArray, currents: FloatArray, n: int, name: str, draw: Draw
+) -> list[_Bounds]:
     """Return the interval of every quantity's difference, in its unit and in per cent."""
-    known = np.atleast_1d((befores > 0).all(axis=0))
-    parts = 100 * diffs / np.where(known, befores, 1.0)
+    known = np.atleast_1d((currents > 0).all(axis=0))
+    parts = 100 * diffs / np.where(known, currents, 1.0)
     k = diffs.shape[1]
     low, high = percentile_interval(np.column_stack([diffs, parts]), draw.confidence, n_tasks=n)
     return [
