@@ -17,6 +17,8 @@ from brokerlab.calibrate.verdict import days_of
 from brokerlab.gdpconfig.proposal import Affected, Effect, Evidence, Proposal, Window
 
 Kind = Literal["change", "keep", "no_answer"]
+RULES = "document"
+"""Name of the rule set that simulations decide with."""
 LONG = 400
 """Characters of a title at most."""
 
@@ -254,6 +256,7 @@ def _change(case: Case, choice: Choice, proof: Proof, sentence: str) -> Proposal
         created_at=case.created_at,
         evidence=_evidence(case, sentence, choice, proof),
         archive_digest=case.archive_digest,
+        rules_digest=RULES,
     )
 
 
@@ -266,4 +269,5 @@ def _keep(case: Case, choice: Choice, sentence: str) -> Proposal:
         created_at=case.created_at,
         evidence=_evidence(case, sentence, choice, None),
         archive_digest=case.archive_digest,
+        rules_digest=RULES,
     )
