@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from brokerlab.estimators.sizing.online import Method
+from brokerlab.estimators.sizing.peers.ensemble import WeightedEnsemble
 from brokerlab.estimators.sizing.peers.linear import Errors, RaisedLine
 from brokerlab.estimators.sizing.peers.rules import (
     ConformalBound,
@@ -13,6 +14,7 @@ from brokerlab.estimators.sizing.peers.rules import (
     Percentile,
     Presets,
 )
+from brokerlab.numerics import FloatArray
 
 
 def published(*, shared: bool = True) -> Mapping[str, Method]:
@@ -49,6 +51,18 @@ def simple() -> Mapping[str, Method]:
     }
 
 
+def slow(*, shared: bool = True) -> Mapping[str, Method]:
+    """Return the published method that fits four models again and again: tens of ms per run.
+
+    Args:
+        shared: Whether its errors are kept in one list across all task types, as published.
+
+    Source: sizing-benchmark.md, section 5b: a variant of the published method, as that one is.
+    """
+    errors: list[FloatArray] | None = [] if shared else None
+    return {"Sizey (variant)": Method(lambda: WeightedEnsemble(errors))}
+
+
 def peers(*, shared: bool = True) -> Mapping[str, Method]:
-    """Return all peers; call it anew for every trace and split, see :func:`published`."""
+    """Return all quick peers; call it anew for every trace and split, see :func:`published`."""
     return {**published(shared=shared), **simple()}
