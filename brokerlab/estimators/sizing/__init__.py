@@ -6,7 +6,7 @@ arriving run, asked for the next one after each kill, and shown the truth afterw
 
 from brokerlab.estimators.sizing.allocation import CheapestAttempts
 from brokerlab.estimators.sizing.comparison import Comparison, compare
-from brokerlab.estimators.sizing.online import Method, size
+from brokerlab.estimators.sizing.online import Method, size, size_knowing_others
 from brokerlab.estimators.sizing.sizer import History, Run, Sizer
 from brokerlab.estimators.sizing.trace import Trace, read_trace, trace_of
 
@@ -21,5 +21,6 @@ __all__ = [
     "compare",
     "read_trace",
     "size",
+    "size_knowing_others",
     "trace_of",
 ]

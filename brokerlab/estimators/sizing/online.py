@@ -9,8 +9,9 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from brokerlab.errors import ConfigError
 from brokerlab.estimators.sizing.scoring import GBH, Score, score
-from brokerlab.estimators.sizing.sizer import Run, Sizer
+from brokerlab.estimators.sizing.sizer import History, Run, Sizer
 from brokerlab.estimators.sizing.trace import Order, TaskType, Trace
 from brokerlab.numerics import FloatArray, IntArray
 
@@ -61,7 +62,46 @@ def size(
     for task_type in trace.types:
         for name, method in methods.items():
             judged: Truth = method.truth if truth is None else truth
-            frames.append(_sized(task_type, name, method, order, judged, usual[judged]))
+            past, arrivals = task_type.split(order)
+            history = task_type.history(past, task_type.truth(judged), usual[judged])
+            scores = _scores(task_type, method.make(), history, arrivals, judged)
+            frames.append(_frame(task_type, name, arrivals, task_type.truth(judged), scores))
+    return pl.concat(frames)
+
+
+def size_knowing_others(
+    trace: Trace, method: Method, *, truth: Truth = "peak_rss", folds: int = 10, seed: int = 0
+) -> pl.DataFrame:
+    """Size every run of a trace by a method that knows nearly all other runs of its type.
+
+    How far the waste of :func:`size` is above this one, per run, is the price of learning; what is left is
+    what the method cannot tell from the features, however long it watches.
+
+    Args:
+        trace: The runs.
+        method: The method.
+        truth: As in :func:`size`.
+        folds: Parts per task type; a part is sized from all others and learns nothing on the way.
+        seed: Of the drawing of parts, and of the order of the history.
+
+    Returns:
+        As :func:`size`, one row per run of the trace.
+
+    Raises:
+        ConfigError: Fewer than two parts.
+    """
+    if folds < 2:
+        raise ConfigError(f"folds {folds}: at least 2 parts are needed")
+    rng = np.random.default_rng(seed)
+    usual = _usual_gbh(trace, "submit", truth)
+    frames = []
+    for task_type in trace.types:
+        rows = rng.permutation(task_type.submit.size)
+        for part in np.array_split(rows, folds):
+            others = rows[~np.isin(rows, part)]
+            history = task_type.history(others, task_type.truth(truth), usual)
+            scores = _scores(task_type, method.make(), history, part, truth, learns=False)
+            frames.append(_frame(task_type, "knowing others", part, task_type.truth(truth), scores))
     return pl.concat(frames)
 
 
@@ -75,13 +115,18 @@ def _usual_gbh(trace: Trace, order: Order, truth: str) -> float:
     return usage / GBH / runs
 
 
-def _sized(
-    task_type: TaskType, name: str, method: Method, order: Order, truth: Truth, usual_gbh: float
-) -> pl.DataFrame:
+def _scores(
+    task_type: TaskType,
+    sizer: Sizer,
+    history: History,
+    arrivals: IntArray,
+    truth: Truth,
+    *,
+    learns: bool = True,
+) -> list[Score]:
+    """Let a method size runs one after the other."""
     memory = task_type.truth(truth)
-    past, arrivals = task_type.split(order)
-    sizer = method.make()
-    sizer.start(task_type.history(past, memory, usual_gbh))
+    sizer.start(history)
     scores = []
     for row in arrivals.tolist():
         run = Run(
@@ -89,8 +134,9 @@ def _sized(
         )
         memory_b, runtime_ms = float(memory[row]), float(task_type.runtime_ms[row])
         scores.append(score(sizer, run, memory_b, runtime_ms))
-        sizer.reveal(run, memory_b, runtime_ms / 1000)
-    return _frame(task_type, name, arrivals, memory, scores)
+        if learns:
+            sizer.reveal(run, memory_b, runtime_ms / 1000)
+    return scores
 
 
 def _frame(

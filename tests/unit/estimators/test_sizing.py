@@ -11,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError, SchemaError
-from brokerlab.estimators.sizing import Method, Run, compare, read_trace, size, trace_of
+from brokerlab.estimators.sizing import (
+    Method,
+    Run,
+    compare,
+    read_trace,
+    size,
+    size_knowing_others,
+    trace_of,
+)
 from brokerlab.estimators.sizing.peers import peers, slow
 from brokerlab.estimators.sizing.peers.rules import ConformalBound, Percentile, Presets
 from brokerlab.estimators.sizing.scoring import score
@@ -157,6 +165,19 @@ def test_the_comparison_sums_and_ranks():
     assert row["ratio_lo"] <= row["ratio"] <= row["ratio_hi"]
     assert result.ratio("high") == 1.0
     assert result.summary.filter(method="high")["orders_won"].item() == 0
+
+
+def test_sizing_from_all_other_runs():
+    trace = trace_of(pl.concat([drawn(40), drawn(36, process="b")]), name="toy")
+    sized = size_knowing_others(trace, Method(lambda: Percentile(100)), folds=76)
+    assert sized.select("process", "row").is_unique().all()
+    assert sized.height == 76
+    memory = trace.types[0].peak_rss_b
+    largest = np.array([np.delete(memory, row).max() for row in range(40)])
+    first = sized.filter(process="a").sort("row")["first_b"].to_numpy()
+    assert first.tolist() == largest.tolist()
+    with pytest.raises(ConfigError, match="folds 1"):
+        size_knowing_others(trace, Method(lambda: Percentile(100)), folds=1)
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path):
