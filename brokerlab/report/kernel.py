@@ -13,11 +13,14 @@ from typing import Any
 
 from brokerlab import errors
 from brokerlab.report.parameters import RESERVED
+from brokerlab.schemas import jsonschema
 
 KERNEL_START_S = 120
 """Patience for a kernel to answer [s]; a loaded batch node takes longer than papermill's 60 s."""
 TERMINATED = 143
 """Exit code of a program that was told to end by SIGTERM."""
+AT_START = "from brokerlab.schemas import jsonschema; jsonschema(); del jsonschema"
+"""What a kernel does before the notebook: altair imports it, too."""
 SOCKET_PATH_BYTES = 90
 """Longest folder of sockets; a socket's path may have 107 bytes on Linux, 103 elsewhere."""
 
@@ -47,6 +50,7 @@ def execute(source: Path, folder: Path, given: Mapping[str, Any]) -> Failure | N
     """Run the notebook in a kernel of this very interpreter; return why it stopped, if it did."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
+        jsonschema()  # papermill imports it
         import papermill
 
     try:
@@ -149,7 +153,8 @@ def _own_kernel(sockets: Path | None) -> type:
         @property
         def kernel_spec(self) -> KernelSpec:
             # An idle kernel is interrupted when it is told to stop, and would log that as an error.
-            return KernelSpec(**get_kernel_dict(["--log-level=CRITICAL"]))
+            options = ["--log-level=CRITICAL", f"--IPKernelApp.exec_lines={AT_START}"]
+            return KernelSpec(**get_kernel_dict(options))
 
     return OwnKernelManager
 

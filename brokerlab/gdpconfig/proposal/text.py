@@ -29,6 +29,7 @@ from brokerlab.gdpconfig.proposal.parts import (
     Window,
 )
 from brokerlab.gdpconfig.values import digest_of
+from brokerlab.schemas import jsonschema
 
 SCHEMA_NAME = "brokerlab/proposal/"
 VERSION = 1
@@ -228,11 +229,10 @@ def _schema() -> dict[str, Any]:
 
 
 def _shape_problems(document: Any) -> list[str]:
-    from jsonschema import Draft202012Validator, FormatChecker
-
-    checker = FormatChecker(formats=())
+    schemas = jsonschema()
+    checker = schemas.FormatChecker(formats=())
     checker.checks("date-time", raises=ValueError)(_is_time)
-    validator = Draft202012Validator(_schema(), format_checker=checker)
+    validator = schemas.Draft202012Validator(_schema(), format_checker=checker)
     errors = sorted(
         validator.iter_errors(document), key=lambda error: list(map(str, error.absolute_path))
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING, TypeAlias
 
-from brokerlab.calibrate.drift import Drift
 from brokerlab.errors import ProposalError
 from brokerlab.gdpconfig.proposal import (
     Change,
@@ -22,8 +22,11 @@ from brokerlab.gdpconfig.proposal import (
 from brokerlab.report.later import asker
 from brokerlab.report.proposal_review.inputs import Inputs
 
+if TYPE_CHECKING:
+    from brokerlab.calibrate.drift import Drift  # takes as long as the whole report without it
+
 APPLICABLE = ("applicable", "applicable, other keys changed")
-Ask = Callable[[Proposal], Drift]
+Ask: TypeAlias = "Callable[[Proposal], Drift]"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,30 @@
+"""JSON Schema, imported without what nobody here asks of it."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+
+_GRAMMAR = "rfc3987_syntax"
+
+
+def jsonschema() -> ModuleType:
+    """Import the package jsonschema without its check of the formats "iri" and "iri-reference".
+
+    For that check it imports a package that builds a grammar for two seconds, whenever it is installed, and no schema
+    here has the formats, nor has one of notebooks or of charts. Whoever imported jsonschema before keeps the check;
+    the package itself can be imported afterwards as ever.
+
+    Example:
+        >>> jsonschema().Draft202012Validator({"type": "string"}).is_valid(1)
+        False
+    """
+    unasked = _GRAMMAR not in sys.modules
+    if unasked:
+        sys.modules[_GRAMMAR] = None  # type: ignore[assignment]  # refuses its import
+    try:
+        return import_module("jsonschema")
+    finally:
+        if unasked:
+            del sys.modules[_GRAMMAR]
