@@ -44,7 +44,8 @@ class Sides:
             ``by, n_jobs, n_simulated`` (per run), ``mean_observed_h, mean_simulated_h, wasserstein_h`` with
             ``wasserstein_low_h, wasserstein_high_h``, ``ks, correlation, kills_observed, kills_simulated``; what needs
             simulated jobs is null where there are none. And how far the runs are from one another, at most (0 for one
-            run): ``wasserstein_spread_h, ks_spread, kills_spread, n_spread`` (part of the jobs).
+            run): ``wasserstein_spread_h, ks_spread, kills_spread, n_spread`` (part of the jobs); ``correlation_lowest`` of a
+            run with the others (1 for one run).
         """
         parts = self.simulated.partition_by(by, as_dict=True, maintain_order=True)
         rows = []
@@ -69,7 +70,8 @@ class Sides:
         empty = ["mean_simulated_h", "wasserstein_h", "wasserstein_low_h", "wasserstein_high_h"]
         if other.is_empty():
             nothing = [*empty, "ks", "correlation", "kills_simulated"]
-            return found | dict.fromkeys(nothing) | dict.fromkeys(SPREADS, 0.0)
+            far = dict.fromkeys(SPREADS, 0.0) | {"correlation_lowest": 1.0}
+            return found | dict.fromkeys(nothing) | far
         tasks = pl.concat([one["task"], other["task"]]).rank("dense").to_numpy().astype(np.int64)
         steps = Steps.of(observed, simulated, tasks[: len(one)] - 1, tasks[len(one) :] - 1)
         low, high = steps.interval(repeats, seed)
@@ -89,7 +91,7 @@ class Sides:
 
     def _spread(self, part: pl.DataFrame) -> dict[str, float]:
         """Return the largest distances of one run from the others together."""
-        found = dict.fromkeys(SPREADS, 0.0)
+        found = dict.fromkeys(SPREADS, 0.0) | {"correlation_lowest": 1.0}
         if self.runs < 2 or part.is_empty():
             return found
         waits, killed = part["wait_s"].to_numpy() / _HOUR, part["killed"].to_numpy()
@@ -112,29 +114,31 @@ class Sides:
             )
             for name, value in zip(SPREADS, seen, strict=True):
                 found[name] = max(found[name], float(value))
+            alike = self._of_windows(part.filter(own), part.filter(~own))
+            lowest = found["correlation_lowest"]
+            found["correlation_lowest"] = min(lowest, 0.0 if alike is None else alike)
         return found
 
     def _correlation(self, one: pl.DataFrame, other: pl.DataFrame) -> float | None:
         """Return Spearman's correlation of the waits: job by job, or of the means of parts of the period."""
-        if self.paired:
-            both = pl.DataFrame({"one": one["wait_s"], "other": other["wait_s"]})
-        else:
-            first, last = self.observed["when"].min(), self.observed["when"].max()
-            span = pl.lit(last) - pl.lit(first)
-            part = (
-                (pl.col("when") - pl.lit(first)).dt.total_microseconds()
-                * _WINDOWS
-                // (span.dt.total_microseconds() + 1)
-            )
-            means = [side.group_by(part=part).agg(pl.col("wait_s").mean()) for side in (one, other)]
-            joined = means[0].join(means[1], on="part").sort("part")
-            both = joined.select(one="wait_s", other="wait_s_right")
-            if both.height < _LEAST_WINDOWS:
-                return None
-        found: float | None = both.select(
-            pl.corr("one", "other", method="spearman").fill_nan(None)
-        ).item()
-        return found
+        if not self.paired:
+            return self._of_windows(one, other)
+        both = pl.DataFrame({"one": one["wait_s"], "other": other["wait_s"]})
+        return _spearman(both)
+
+    def _of_windows(self, one: pl.DataFrame, other: pl.DataFrame) -> float | None:
+        """Return the correlation of the mean waits of parts of the period; null where few parts have jobs on both sides."""
+        first, last = self.observed["when"].min(), self.observed["when"].max()
+        span = pl.lit(last) - pl.lit(first)
+        part = (
+            (pl.col("when") - pl.lit(first)).dt.total_microseconds()
+            * _WINDOWS
+            // (span.dt.total_microseconds() + 1)
+        )
+        means = [side.group_by(part=part).agg(pl.col("wait_s").mean()) for side in (one, other)]
+        joined = means[0].join(means[1], on="part").sort("part")
+        both = joined.select(one="wait_s", other="wait_s_right")
+        return None if both.height < _LEAST_WINDOWS else _spearman(both)
 
     def quantiles(self, by: Sequence[str]) -> pl.DataFrame:
         """Return percentiles of the waits by group, both sides; ``n`` jobs are the observed ones."""
@@ -156,11 +160,19 @@ class Sides:
         )
 
 
+def _spearman(both: pl.DataFrame) -> float | None:
+    """Return the rank correlation of two columns, null where one of them is constant."""
+    rho: float | None = both.select(
+        pl.corr("one", "other", method="spearman").fill_nan(None)
+    ).item()
+    return rho
+
+
 def judged(queues: pl.DataFrame, limits: Limits, *, placed: bool) -> pl.DataFrame:
     """Say which limits every queue breaks.
 
     What was seen is one run of the world: a queue whose runs are farther from one another than a limit is held to their
-    distance instead.
+    distance instead, one whose runs do not wait at the same times, to what they have in common.
 
     Args:
         queues: Of :meth:`Sides.distances` with ``mean_delay_h``, ``utilisation_observed``, ``utilisation_simulated``,
@@ -182,7 +194,8 @@ def judged(queues: pl.DataFrame, limits: Limits, *, placed: bool) -> pl.DataFram
     most_wait = pl.max_horizontal(pl.lit(limits.wasserstein_h), observed * limits.relative)
     used = (pl.col("utilisation_observed") - pl.col("utilisation_simulated")).abs()
     killed = (pl.col("kills_observed") - pl.col("kills_simulated")).abs()
-    unlike = pl.col("correlation").fill_null(0.0) < limits.correlation
+    alike = pl.min_horizontal(pl.lit(limits.correlation), "correlation_lowest")
+    unlike = pl.col("correlation").fill_null(0.0) < alike
     off = {
         "placement": pl.lit(placed) & beyond(more, limits.placement, "n_spread"),
         "waiting": ~there | beyond(pl.col("wasserstein_h"), most_wait, "wasserstein_spread_h"),

@@ -28,13 +28,16 @@ class Validation:
         ok: The simulation may be used; reports propose nothing without it.
         sentence: The verdict in words, with numbers.
         passed_share: Part of the jobs of judged queues that are at queues within all limits.
-        queues: One row per queue, sorted: ``panda_queue``, ``n_jobs``, ``n_simulated`` (mean over runs), ``mean_observed_h``, ``mean_simulated_h`` (waiting),
-            ``wasserstein_h`` with ``wasserstein_low_h`` and ``wasserstein_high_h`` (95 %, bootstrap over tasks), ``ks``,
-            ``correlation`` (Spearman, job by job, or of the means of 24 parts of
-            the period where the brokerage chose the queues; null where one side is constant), ``mean_delay_h`` (fitted start-up), ``utilisation_observed``, ``utilisation_simulated``, ``kills_observed``, ``kills_simulated`` (parts of the
-            jobs), ``judged``, ``fails`` (what is beyond
-            its limit and from how far runs are from one another (``wasserstein_spread_h``, ``ks_spread``, ``n_spread``,
-            ``kills_spread``, ``utilisation_spread``; 0 for one run): placement (numbers of jobs), waiting, shape (ks), timing (correlation), unexplained (delays), utilisation, kills; comma list; empty where none or not judged).
+        queues: One row per queue, sorted: ``panda_queue``, ``n_jobs``, ``n_simulated`` (mean over runs),
+            ``mean_observed_h``, ``mean_simulated_h`` (waiting), ``wasserstein_h`` with ``wasserstein_low_h`` and
+            ``wasserstein_high_h`` (95 %, bootstrap over tasks), ``ks``, ``correlation`` (Spearman, job by job, or of the
+            means of 24 parts of the period where the brokerage chose the queues; null where one side is constant),
+            ``mean_delay_h`` (fitted start-up), ``utilisation_observed``, ``utilisation_simulated``, ``kills_observed``,
+            ``kills_simulated`` (parts of the jobs). How far runs are from one another: ``wasserstein_spread_h``,
+            ``ks_spread``, ``n_spread``, ``kills_spread``, ``utilisation_spread`` (0 for one run), ``correlation_lowest``
+            (1 for one run). ``judged``, and ``fails``, what is beyond its limit and beyond that: placement (numbers of
+            jobs), waiting, shape (ks), timing (correlation), unexplained (delays), utilisation, kills; comma list; empty
+            where none or not judged.
         shares: The same distances by ``gshare``, for reading, not for the verdict.
         quantiles: ``computingsite``, ``gshare``, ``n``, ``rank``, ``observed_s``, ``simulated_s``.
         by_queue: The same by ``computingsite`` alone.

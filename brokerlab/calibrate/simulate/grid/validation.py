@@ -19,6 +19,8 @@ from brokerlab.calibrate.simulate.validation import Validation, concluded
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 
+RUNS = tuple(range(1, 17))
+"""Seeds: of 16 runs alike, what was seen is farther off than all the others one time in 17."""
 _US = 1_000_000
 
 
@@ -27,7 +29,7 @@ def validate(
     *,
     config: Config | None = None,
     limits: Limits | None = None,
-    seeds: Sequence[int] = (1, 2, 3, 4),
+    seeds: Sequence[int] = RUNS,
     repeats: int = 100,
     seed: int = 0,
 ) -> Validation:
