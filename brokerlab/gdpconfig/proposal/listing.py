@@ -166,6 +166,7 @@ def shown(value: float | None) -> str:
     """Return a measured number for people: whole from 1000 on, else four figures."""
     if value is None:
         return "not measured"
+    value += 0.0  # minus zero becomes zero
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 

@@ -110,7 +110,7 @@ class Effect:
         """Return the effect of taking the change back."""
 
         def minus(number: float | None) -> float | None:
-            return None if number is None else -number
+            return None if number is None else 0.0 - number  # of nothing, nothing: no minus zero
 
         return replace(
             self,

@@ -29,6 +29,7 @@ from brokerlab.gdpconfig.proposal import (
     state_of,
     write,
 )
+from brokerlab.gdpconfig.proposal.listing import effect_text
 
 NOW = datetime.fromisoformat("2026-11-21T09:00")
 EVIDENCE = Evidence(
@@ -198,3 +199,10 @@ def test_keys_and_values_that_the_catalogue_does_not_have(
     bad = replace(good, changes=(replace(good.changes[0], **edit),))
     with pytest.raises(ProposalError, match=message):
         loads(dumps(bad))
+
+
+def test_what_stays_the_same_has_no_sign() -> None:
+    """An effect of nothing, taken back, was once "-0 (-0 to -0)"."""
+    back = Effect("used", "GB", 5.0, 5.0, 0.0, 0.0, 0.0, 0.95).reversed()
+    assert effect_text(back) == "used: 5 -> 5 GB, 0 (0 to 0, 95 %)"
+    assert effect_text(replace(back, difference=-0.0)) == "used: 5 -> 5 GB, 0 (0 to 0, 95 %)"

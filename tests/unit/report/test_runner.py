@@ -20,10 +20,11 @@ from brokerlab.report import kernel, run, runner
 AT = datetime(2026, 3, 24, 12, 0, 5, tzinfo=UTC)
 
 
-def test_run_writes_everything_and_never_overwrites(notebooks, tmp_path):
+def test_run_writes_everything_and_never_overwrites(notebooks, tmp_path, request):
     root = tmp_path / "reports"
     given = {"rank": "80", "ranks": "60,90"}
     first = run("toy", given, out_root=root, notebooks=notebooks, at=AT)
+    request.getfixturevalue("in_process")
     second = run("toy", given, out_root=root, notebooks=notebooks, at=AT)
 
     assert re.fullmatch(r"20260324T120005Z-[0-9a-f]{8}", first.run_id)
@@ -56,6 +57,7 @@ def test_run_writes_everything_and_never_overwrites(notebooks, tmp_path):
     assert {entry["run_id"] for entry in listed} == {first.run_id, second.run_id}
 
 
+@pytest.mark.usefixtures("in_process")
 def test_page_of_a_run(notebooks, tmp_path):
     done = run("toy", {"rank": 80}, out_root=tmp_path / "reports", notebooks=notebooks)
     html = done.page.read_text()
@@ -85,11 +87,12 @@ def test_unknown_report_and_missing_cell(notebooks, tmp_path):
         run("bare", out_root=tmp_path, notebooks=notebooks)
 
 
-def test_failing_cell_marks_the_page_and_the_index(notebooks, tmp_path):
+def test_failing_cell_marks_the_page_and_the_index(notebooks, tmp_path, request):
     root = tmp_path / "reports"
-    run("toy", {}, out_root=root, notebooks=notebooks, at=AT)
     with pytest.raises(ReportError) as caught:
         run("toy", {"strict": "yes"}, out_root=root, notebooks=notebooks)
+    request.getfixturevalue("in_process")
+    run("toy", {}, out_root=root, notebooks=notebooks, at=AT)
     message = str(caught.value)
     assert "ValueError: rank 75 is too strict | page: " in message
     assert "\n" not in message
@@ -124,17 +127,14 @@ def test_runs_at_once_have_kernels_of_their_own(notebooks, tmp_path, monkeypatch
     assert not Path(names[0][1]).parent.exists()
 
     script = "from brokerlab.report import run; import sys; run('toy', {}, out_root=sys.argv[1], notebooks=sys.argv[2])"
-    runs = [
-        subprocess.Popen(  # noqa: S603 - this interpreter, our own script
-            [sys.executable, "-c", script, str(tmp_path / f"out{i}"), str(notebooks)],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for i in range(2)
-    ]
-    for process in runs:
-        _, said = process.communicate(timeout=120)
-        assert (process.returncode, said) == (0, "")
+    other = subprocess.Popen(  # noqa: S603 - this interpreter, our own script
+        [sys.executable, "-c", script, str(tmp_path / "out0"), str(notebooks)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    run("toy", {}, out_root=tmp_path / "out1", notebooks=notebooks)
+    _, said = other.communicate(timeout=120)
+    assert (other.returncode, said) == (0, "")
     assert {path.name for path in set(tmp_path.iterdir()) - before} == {"out0", "out1"}
 
 
