@@ -19,6 +19,7 @@ from brokerlab.brokerage.production_jobs.late import late_reasons, weight_keys
 from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.production_tasks.checks import checks as nucleus_checks
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.brokerage.words import shown
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 
@@ -124,7 +125,7 @@ def _row(reason: Reason, kind: str, looks_at: str) -> _Line:
         list(reason.inputs),
         fields(reason.inputs, QUEUE),
         fields(reason.inputs, TASK),
-        reason.says,
+        shown(reason.says),
     )
 
 

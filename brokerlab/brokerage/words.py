@@ -46,6 +46,16 @@ def names_in(template: str) -> list[str]:
     return [found[1] for found in _NAME.finditer(template)]
 
 
+def shown(template: str) -> str:
+    """Return a template as it is shown unfilled: names in braces, without what stands for null.
+
+    Example:
+        >>> shown("container {name:none}")
+        'container {name}'
+    """
+    return _NAME.sub(r"{\1}", template)
+
+
 def filled(template: str, values: Mapping[str, Any]) -> str:
     """Put values in the place of the names in braces.
 
