@@ -50,7 +50,7 @@ STATUS = {
 }
 """What the values of the field ``status`` mean."""
 
-_LABEL = re.compile(r"^([A-Za-z]\w*):(?:\s+(.*))?$")
+_LABEL = re.compile(r"^([A-Za-z]\w*):(?!//)\s*(.*)$")
 _SHOWN = 60
 _LARGE = 2.0**53  # whole numbers above are not exact as read
 _COMMENT = ";"
@@ -199,7 +199,7 @@ def _header(comments: pl.Series) -> dict[str, tuple[str, ...]]:
         found = _LABEL.match(said)
         if found:
             label = found[1]
-            header.setdefault(label, []).append(found[2] or "")
+            header.setdefault(label, []).append(found[2])
         elif said:
             header.setdefault(label, []).append(said)
     return {name: tuple(entries) for name, entries in header.items()}

@@ -14,10 +14,10 @@ from brokerlab.workflows import load, swf
 
 HEADER = """; Version: 2.2
 ;MaxNodes: 9
-; MaxProcs: 16
+; MaxProcs:16
 ; UnixStartTime: 843480031
 ; Note: first
-;       goes on http://there/
+;       http://there/
 ; Note: second
 """
 
@@ -54,7 +54,7 @@ def test_fields_header_and_unknowns(tmp_path, pack):
     )
     assert (second["wait_s"], second["memory_kb"], second["think_s"]) == (None, None, None)
     assert found.header["Where"][0].endswith("ln, not only at the top")
-    assert found.header["Note"] == ("first", "goes on http://there/", "second")
+    assert found.header["Note"] == ("first", "http://there/", "second")
     assert (found.hosts, found.zero) == (16, datetime(1996, 9, 23, 12, 0, 31))
     assert (found.rows, len(found.quarantine)) == (2, 0)
 
