@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +12,7 @@ from typing import Any
 import networkx as nx
 import polars as pl
 
+from brokerlab.errors import ConfigError
 from brokerlab.frames import prepared
 from brokerlab.workflows.checks import check, check_width
 from brokerlab.workflows.contracts import TABLES
@@ -171,6 +173,7 @@ def workflow(
         The workflow.
 
     Raises:
+        ConfigError: An impossible `stretch`.
         SchemaError: A column is missing or of another type.
         WorkflowError: Or one of its kinds, see :func:`brokerlab.workflows.checks.check`.
 
@@ -183,6 +186,8 @@ def workflow(
         >>> dag.widths, dag.longest_path
         ((1, 2), 420.0)
     """
+    if not (math.isfinite(stretch) and stretch > 0):
+        raise ConfigError(f"workflow {name!r}: stretch={stretch!r}: a number above 0 is allowed")
     tables = prepared({"tasks": tasks, "edges": edges}, TABLES)
     rows = tables["tasks"].with_columns(
         pl.col("runtime").fill_null(pl.lit(default_runtime, dtype=pl.Float64)),

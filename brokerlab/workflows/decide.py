@@ -247,9 +247,8 @@ def _worse(scene: Scene, found: Candidate, previous: float, bound: float) -> boo
     """Tell whether a group is worse than the one before it, or than the whole where that bounds it."""
     if scene.rules.hidden_exempt and found.wait <= scene.ear:
         return False
-    if scene.rules.tie == "stops":
-        return found.ratio >= previous and math.isfinite(previous)
-    return found.ratio > previous or found.ratio > bound
+    tied = scene.rules.tie == "stops" and found.ratio == previous and math.isfinite(previous)
+    return tied or found.ratio > previous or found.ratio > bound
 
 
 def _whole(scene: Scene, looked_at: Sequence[Candidate]) -> Decision:

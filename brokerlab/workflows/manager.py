@@ -13,14 +13,16 @@ import heapq
 import math
 from collections.abc import Iterable
 
+from brokerlab.errors import ConfigError
 from brokerlab.workflows.dag import Dag
 from brokerlab.workflows.decide import Decision
 from brokerlab.workflows.errors import RunFailed
-from brokerlab.workflows.pilots import Job, instant
+from brokerlab.workflows.padding import whole
+from brokerlab.workflows.pilots import Job
 from brokerlab.workflows.queues import Queue
 from brokerlab.workflows.rules import PilotRules
 from brokerlab.workflows.runs import Run, TaskRun
-from brokerlab.workflows.schedule import Key, keys
+from brokerlab.workflows.schedule import Key, instant, keys
 from brokerlab.workflows.strategies import Strategy, View
 
 MOST_JOBS, MOST_PER_TASK = 2000, 20
@@ -41,6 +43,7 @@ def run(dag: Dag, queue: Queue, strategy: Strategy, *, submit_time: float = 0.0)
         What happened.
 
     Raises:
+        ConfigError: The submission is at no instant.
         TaskTooWide: A task needs more hosts than the machine has.
         RunFailed: A task was killed at its walltime too often.
 
@@ -56,6 +59,8 @@ def run(dag: Dag, queue: Queue, strategy: Strategy, *, submit_time: float = 0.0)
         >>> run(dag, WaitQueue(constant(50), hosts=10), strategy("one_job")).metrics["turnaround"]
         650.0
     """
+    if not math.isfinite(submit_time):
+        raise ConfigError(f"submit_time={submit_time!r}: a finite number [s] is allowed")
     dag.check_fits(queue.hosts)
     return _Manager(dag, queue, strategy, submit_time).run()
 
@@ -298,7 +303,7 @@ class _Manager:
         while self.single_may_go():
             key, task = heapq.heappop(self.single)
             known = self.estimate.get(task, self.dag.estimate[task])
-            self.submit({task: key}, self.dag.hosts[task], math.ceil(known), known, single=True)
+            self.submit({task: key}, self.dag.hosts[task], whole(known), known, single=True)
 
     def submit(
         self, tasks: dict[int, Key], hosts: int, request: float, run: float, *, single: bool = False

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from brokerlab.workflows.rules import PilotRules
+from brokerlab.workflows.schedule import instant
 
 Wait = Callable[[int, float], float]
 """Estimated wait [s] of a request of so many hosts for so many seconds."""
@@ -86,5 +87,15 @@ def walltime(request: float, rules: PilotRules) -> int:
     """
     wanted = request * rules.margin
     if rules.round_to == "next_minute":
-        return 60 * (1 + math.floor(wanted / 60))
-    return math.ceil(wanted)
+        return 60 * (1 + math.floor(instant(wanted) / 60))
+    return whole(wanted)
+
+
+def whole(seconds: float) -> int:
+    """Return the first whole second that holds a run time; the noise of its decimals is none.
+
+    Example:
+        >>> whole(0.1 + 2.7 + 0.2), whole(4.001)
+        (3, 5)
+    """
+    return math.ceil(instant(seconds))

@@ -8,20 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from brokerlab.workflows.dag import Dag
-from brokerlab.workflows.schedule import Key
-
-PLACES = 6
-"""Instants are whole microseconds, as in the batch queue."""
-
-
-def instant(seconds: float) -> float:
-    """Round an instant [s] to the grid of the batch queue.
-
-    Example:
-        >>> instant(0.1 + 0.2)
-        0.3
-    """
-    return round(seconds, PLACES)
+from brokerlab.workflows.schedule import Key, instant
 
 
 @dataclass(eq=False)

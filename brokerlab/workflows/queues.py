@@ -10,6 +10,7 @@ from brokerlab.workflows import batch
 from brokerlab.workflows.batch import Simulation
 from brokerlab.workflows.batch.state import HOSTS
 from brokerlab.workflows.padding import Wait
+from brokerlab.workflows.schedule import instant
 
 
 class Queue(Protocol):
@@ -98,7 +99,8 @@ class WaitQueue:
         """See `Queue.submit`."""
         number = self._count
         self._count += 1
-        self._start[number] = self._now + self._actual.get(number, self._wait(hosts, request))
+        wait = self._actual[number] if number in self._actual else self._wait(hosts, request)
+        self._start[number] = instant(self._now + wait)
         return number
 
     def cancel(self, number: int) -> None:

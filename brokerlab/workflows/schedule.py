@@ -13,6 +13,18 @@ from brokerlab.errors import ConfigError
 from brokerlab.workflows.dag import Dag
 
 Key = tuple[int, float, str]
+PLACES = 6
+"""Instants are whole microseconds, as in the batch queue."""
+
+
+def instant(seconds: float) -> float:
+    """Round an instant [s] to the grid of the batch queue: what ends together is seen to end together.
+
+    Example:
+        >>> instant(0.1 + 0.2)
+        0.3
+    """
+    return round(seconds, PLACES)
 
 
 def keys(
@@ -84,7 +96,7 @@ def _listed(dag: Dag, key: Mapping[int, Key], n: int) -> float:
         while ready and dag.hosts[ready[0][1]] <= free:
             place, task = heapq.heappop(ready)
             free -= dag.hosts[task]
-            heapq.heappush(running, (now - place[1], task))
+            heapq.heappush(running, (instant(now - place[1]), task))
         now = running[0][0]
         while running and running[0][0] == now:
             _, task = heapq.heappop(running)

@@ -92,6 +92,11 @@ def strategy(name: str, *, rules: PilotRules | None = None, **options: Any) -> S
     """
     kind, _, variant = name.partition(":")
     if kind == "pilot_levels":
+        if options or (rules is not None and variant):
+            raise ConfigError(
+                f"strategy {name!r}: give the rule set by name or by rules=, and no options; "
+                f"these are rules={rules and rules.digest}, {', '.join(sorted(options)) or 'no options'}"
+            )
         chosen = rules or _variant(variant or "notes")
         label = name if variant else _label(chosen)
         serial: Again = "end" if variant == "paper_serial" else "start"

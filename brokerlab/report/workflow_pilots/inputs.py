@@ -152,9 +152,10 @@ def _workflows(
     for name in files or USUAL:
         place = Path(name) if home is None or Path(name).is_file() else home / name
         dag = read_workflow(place, stretch=stretch)
-        if dag.name in found:
-            raise DataError(f"workflows: two are called {dag.name!r}; give each once")
-        found[_short(dag.name)] = dag
+        short = _short(dag.name) or dag.name
+        if short in found:
+            raise DataError(f"workflows: two are called {short!r} on the page; give each once")
+        found[short] = dag
     return found, False
 
 

@@ -153,6 +153,8 @@ def _times(
 ) -> dict[str, tuple[float, ...]]:
     """Return the instants of every machine; say where the queue is empty or drains."""
     if isinstance(times, int):
+        if times < 1:
+            raise ConfigError(f"comparison: times={times}: must be at least 1")
         spans = list(dict.fromkeys(system.span for system in systems.values()))
         return {n: instants(s, times, seed=seed + spans.index(s.span)) for n, s in systems.items()}
     absent = [name for name in systems if not times.get(name)]

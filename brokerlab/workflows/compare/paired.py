@@ -29,8 +29,9 @@ def differences(
         runs: Of a `Comparison`, those that there are.
         metric: A column.
         reference: The strategy that the others are held against.
-        by: What a row of the result is about; ``()``: everything together. Where that is several workflows, an instant's
-            difference is the mean over them.
+        by: What a row of the result is about; ``()``: everything together. Where that is several workflows or machines, an
+            instant's difference is the mean over them: machines with the same load have the same instants and are no
+            observations more.
         n_boot: Replicates of the bootstrap over instants.
         seed: Of the bootstrap.
 
@@ -44,7 +45,7 @@ def differences(
     key = list(dict.fromkeys((*by, "system", "workflow", "instant")))
     base = runs.filter(pl.col("strategy") == reference).select(*key, base=metric)
     pairs = runs.filter(pl.col("strategy") != reference).join(base, on=key)
-    unit = list(dict.fromkeys((*by, "strategy", "system", "instant")))
+    unit = list(dict.fromkeys((*by, "strategy", "instant")))
     pairs = pairs.select(*key, "strategy", value=metric, base="base").sort(*key, "strategy")
     pairs = pairs.group_by(unit, maintain_order=True).agg(pl.col("value", "base").mean())
     rows: list[dict[str, Any]] = []
@@ -52,7 +53,7 @@ def differences(
     for names, part in pairs.group_by(group, maintain_order=True):
         value, base_value = part["value"].to_numpy(), part["base"].to_numpy()
         gap = value - base_value
-        low, high = mean_interval(gap, part["system"].to_list(), n_boot=n_boot, seed=seed)
+        low, high = mean_interval(gap, n_boot=n_boot, seed=seed)
         rows.append(
             dict(zip(group, names, strict=True))
             | {
@@ -100,16 +101,15 @@ def means(
 
 
 def mean_interval(
-    values: FloatArray, series: Sequence[str] = (), *, n_boot: int = 1000, seed: int = 1
+    values: FloatArray, *, n_boot: int = 1000, seed: int = 1
 ) -> tuple[float | None, float | None]:
-    """Return the 95 % interval of a mean of values in the order of time, or of several series one after the other.
+    """Return the 95 % interval of a mean of values in the order of time.
 
     The bootstrap interval (BCa) is widened by the root of `dependence`, and to Student's for so many independent values:
     instants of a queue that is full for days are not so many observations. None with fewer than two values, the mean itself where all are equal.
 
     Args:
         values: The values.
-        series: Of each value, the series it belongs to; empty: all of one. That the means of series differ is no dependence.
         n_boot: Replicates.
         seed: Of the bootstrap.
 
@@ -125,9 +125,7 @@ def mean_interval(
     found = stats.bootstrap(
         (values,), np.mean, n_resamples=n_boot, confidence_level=CONFIDENCE, rng=seed
     )
-    names = np.array(series) if series else np.zeros(len(values))
-    means = {name: values[names == name].mean() for name in set(names.tolist())}
-    together = dependence(values - np.array([means[name] for name in names.tolist()]))
+    together = dependence(values)
     student = stats.t.ppf((1 + CONFIDENCE) / 2, max(1.0, len(values) / together - 1))
     wider = float(np.sqrt(together) * student / stats.norm.ppf((1 + CONFIDENCE) / 2))
     low, high = found.confidence_interval

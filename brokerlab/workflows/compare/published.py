@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from brokerlab.errors import InsufficientDataError
 from brokerlab.workflows.compare.comparison import Comparison
 from brokerlab.workflows.compare.paired import PLACE, differences
 
@@ -51,10 +52,18 @@ def shape_checks(comparison: Comparison, *, n_boot: int = 1000, seed: int = 1) -
         n_boot: Replicates of the bootstrap over instants.
         seed: Of the bootstrap.
 
+    Raises:
+        InsufficientDataError: One of the three has no run.
+
     Returns:
         One row per check: ``check`` (S1 to S7), ``claim``, ``outcome`` (holds, fails, not tested), ``found`` in words.
     """
     sight = _Sight(comparison, n_boot, seed)
+    absent = [name for name in (HYBRID, INDIVIDUAL, GIANT) if not sight.has(name)]
+    if absent:
+        raise InsufficientDataError(
+            f"published shapes: no run of {', '.join(absent)}; compare these strategies too"
+        )
     rows = []
     for name, claim, ask in _CHECKS:
         answer = ask(sight)
@@ -115,7 +124,7 @@ def _giant_worst(sight: _Sight) -> Answer:
 
 
 def _individual_worst(sight: _Sight) -> Answer:
-    return _worst(sight, sight.narrow(), INDIVIDUAL, "with more levels than hosts")
+    return _worst(sight, sight.narrow(), INDIVIDUAL, "with more levels than they are wide")
 
 
 def _worst(sight: _Sight, places: list[tuple[str, ...]], name: str, kind: str) -> Answer:

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.errors import BrokerlabWarning, ConfigError
+from brokerlab.errors import BrokerlabWarning, ConfigError, InsufficientDataError
 from brokerlab.workflows import shapes, synthetic
 from brokerlab.workflows.compare import BatchSystem, compare, differences, instants, shape_checks
 from brokerlab.workflows.compare import workers as processes
@@ -128,10 +128,15 @@ def test_instants_in_a_row_that_are_alike_tell_less():
     shuffled = np.random.default_rng(3).permutation(slow)
     narrow = mean_interval(shuffled)
     assert high - low > 1.7 * (narrow[1] - narrow[0])
-    two = np.concatenate([shuffled, shuffled + 5])  # two queues far apart are no dependence
-    names = ["a"] * 100 + ["b"] * 100
-    wide, right = mean_interval(two), mean_interval(two, names)
-    assert wide[1] - wide[0] > 2 * (right[1] - right[0])
+
+
+def test_machines_that_share_their_instants_are_not_observations_more(found):
+    """The same machine under a second name tells nothing new: the interval stays as it is."""
+    easy = found.done.filter(pl.col("system") == "easy")
+    twice = pl.concat([easy, easy.with_columns(system=pl.lit("again"))])
+    one, two = (differences(runs, reference="one_job", by=(), n_boot=200) for runs in (easy, twice))
+    assert one.equals(two)
+    assert one["n"].unique().to_list() == [TIMES]
 
 
 def test_the_difference_of_the_rules_is_told(found):
@@ -158,9 +163,19 @@ def test_random_instants_are_inside_the_load_and_repeat(system):
     assert list(drawn) == sorted(drawn)
 
 
+def test_published_shapes_need_their_three_strategies(system):
+    found = compare({"chain": chain(10)}, {"easy": system}, strategies=["one_job"], times=2, workers=1)  # fmt: skip
+    with pytest.raises(
+        InsufficientDataError, match="no run of pilot_levels:paper, one_job_per_task"
+    ):
+        shape_checks(found)
+
+
 def test_what_cannot_be_compared_is_told_at_once(system):
     with pytest.raises(ConfigError, match=r"workflows: nothing.*strategies: nothing.*workers=0"):
         compare({}, {"easy": system}, strategies=[], workers=0)
+    with pytest.raises(ConfigError, match="times=0"):
+        compare({"chain": chain(10)}, {"easy": system}, strategies=["one_job"], times=0)
 
 
 def test_a_task_wider_than_the_machine_has_no_run_and_says_so(system):

@@ -1,9 +1,11 @@
 """Workflows: levels, widths, and everything that is refused, all at once."""
 
+import math
+
 import polars as pl
 import pytest
 
-from brokerlab.errors import SchemaError
+from brokerlab.errors import ConfigError, SchemaError
 from brokerlab.workflows.dag import workflow
 from brokerlab.workflows.errors import CycleError, MissingRuntime, TaskTooWide, WorkflowError
 from brokerlab.workflows.manager import run
@@ -92,3 +94,9 @@ def test_an_empty_workflow_is_a_valid_run():
 def test_stretch_scales_run_times():
     flow = dag({"a": 2, "b": 3}, [("a", "b")], stretch=10)
     assert (flow.longest_path, flow.work) == (50.0, 50.0)
+
+
+@pytest.mark.parametrize("stretch", [0, -1, math.nan, math.inf])
+def test_an_impossible_stretch_is_refused(stretch):
+    with pytest.raises(ConfigError, match="stretch"):
+        dag({"a": 1}, stretch=stretch)

@@ -99,6 +99,17 @@ def test_ties_go_on_or_stop():
     assert group_levels(scene(flow, wait, tie="stops"))[0] == 1
 
 
+def test_the_whole_bounds_every_group_where_ties_stop_too():
+    """Ratios 0, then 0.9, then 1 of the third level; the whole's is 0.5: hidden waits are exempt, the third is not."""
+    waiting = {100: 20, 200: 180, 300: 190, math.inf: 200}
+    given = {"ear": 185, "padding": "none"}
+    usual = scene(chain(100, 100, 100, 100), by_walltime(waiting), "paper", **given)
+    assert group_levels(usual)[0] == 2
+    assert (
+        group_levels(replace(usual, rules=PilotRules("paper", padding="none", tie="stops")))[0] == 2
+    )
+
+
 def test_barriers_between_levels_make_groups_longer():
     flow = dag({"a": 100, "b": 400, "c": 300, "d": 50}, [("a", "c"), ("b", "d")])
     assert scene(flow, constant(0)).run_time(2, 2) == 450

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from brokerlab.errors import ConfigError
 from brokerlab.workflows import batch
 from brokerlab.workflows.errors import RunFailed
 from brokerlab.workflows.manager import run
@@ -175,3 +176,37 @@ def test_a_run_without_end_is_given_up(monkeypatch):
     queue = WaitQueue(stepped(steps, of=lambda n, w: w), hosts=4)  # noqa: ARG005
     with pytest.raises(RunFailed, match="no end in sight"):
         run(chain(10_000, 1, 1), queue, strategy("pilot_levels", rules=PilotRules("notes", whole_dag="long_wait_individual")))  # fmt: skip
+
+
+def test_walltimes_do_not_grow_by_the_noise_of_decimals():
+    """0.1 + 2.7 + 0.2 s are 3 s, though their sum in floating point is a little more."""
+    assert 0.1 + 2.7 + 0.2 > 3
+    assert [job.request for job in done(chain(0.1, 2.7, 0.2), "one_job").jobs] == [3]
+    stretched = dag({"a": 0.1}, stretch=30)
+    assert [job.request for job in done(stretched, "one_job_per_task").jobs] == [3]
+
+
+def test_what_ends_together_is_seen_to_end_together():
+    """a then b end when c ends: the longer child of both starts first, in the estimate as in the pilot."""
+    flow = dag(
+        {"a": 0.1, "b": 0.2, "c": 0.3, "d": 5, "e": 9, "f": 9},
+        [("a", "b"), ("b", "d"), ("c", "e"), ("c", "f"), ("a", "e"), ("a", "f"), ("b", "e")],
+    )
+    found = done(flow, "one_job", waits(50, hosts=2))
+    assert found.metrics["turnaround"] - 50 == pytest.approx(found.jobs[0].exec, abs=1e-6)
+    queue = WaitQueue(constant(0.2), hosts=1, now=0.1)
+    queue.submit(1, 10)
+    assert queue.advance(math.inf) == 0.3
+
+
+@pytest.mark.parametrize("at", [math.nan, math.inf])
+def test_an_instant_that_is_none_is_refused(at):
+    with pytest.raises(ConfigError, match="submit_time"):
+        done(chain(1), "one_job", submit_time=at)
+
+
+def test_a_strategy_is_what_its_label_says():
+    with pytest.raises(ConfigError, match=r"pilot_levels:paper.*rules=peer"):
+        strategy("pilot_levels:paper", rules=PilotRules("peer"))
+    with pytest.raises(ConfigError, match="waste_bound"):
+        strategy("pilot_levels", waste_bound=0.1)
