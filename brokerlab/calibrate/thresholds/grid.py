@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from brokerlab.calibrate.simulate import Validation
     from brokerlab.calibrate.simulate.grid import GridOutcome, GridWorld
 
-VERSION = 1
+VERSION = 2
 """Changes when the simulator's answers do: kept results are then not found."""
 
 
@@ -83,7 +83,7 @@ def of_archive(
     """Simulate some periods of an archive.
 
     The tasks that are judged are made in a period but its last ``drain``, in which they may end: nothing after the period
-    is looked at, so that what is chosen on one knows nothing of a later one.
+    is looked at but how long jobs that were made in it took, so that what is chosen on one knows nothing of a later one.
 
     Args:
         archive: The archive.

@@ -11,8 +11,10 @@ from polars.testing import assert_frame_equal
 
 from brokerlab.calibrate.simulate import QueueRules, grid
 from brokerlab.calibrate.simulate.grid import kernel
+from brokerlab.calibrate.simulate.grid.outcome import user_classes
 from brokerlab.calibrate.simulate.queues import micros_of
 from brokerlab.errors import ConfigError, DataError, SchemaError
+from brokerlab.gdpconfig import Config
 from brokerlab.units import GB, MB
 from tests.brokerage_toys import AT, NUCLEUS, SHARE, config
 from tests.unit.calibrate.grid_toys import HOUR, SLOTS, jobs, tables, world
@@ -202,14 +204,40 @@ def test_fast_rebrokerage_takes_back_what_is_too_much():
     frame = jobs(120, hours=1, walltime_s=pl.lit(36_000.0))
     settings = {f"FAST_REBRO_THRESHOLD_NQUEUE_{SHARE}": 10, "FAST_REBRO_THRESHOLD_NQNR_RATIO": 2,
                 "FAST_REBRO_THRESHOLD_NQUEUE_FRAC": 0.1}  # fmt: skip
-    from brokerlab.gdpconfig import Config
-
     given = Config.empty().with_values(settings)
     calm = world(frame, transfers=grid.Transfers(mode="none"), hours=8)
     before, after = grid.run(calm).jobs, grid.run(calm, config=given).jobs
     assert before["n_moves"].sum() == 0
     assert after["n_moves"].sum() > 0
-    assert after.filter(pl.col("starttime").is_not_null()).height >= 0
+
+
+def test_jobs_that_stay_count_for_fast_rebrokerage():
+    """A threshold that only all waiting jobs of the share pass, those placed by the brokerage and those that stay."""
+    frame = jobs(120, hours=0.5, walltime_s=pl.lit(36_000.0))
+    stays = pl.col("pandaid") < 190
+    fixed = frame.with_columns(
+        brokered=~stays,
+        computingsite=pl.when(stays).then(pl.lit("A_Q")),
+        readytime=pl.when(stays).then("creationtime"),
+    )
+    settings = {f"FAST_REBRO_THRESHOLD_NQUEUE_{SHARE}": 60, "FAST_REBRO_THRESHOLD_NQNR_RATIO": 1,
+                "FAST_REBRO_THRESHOLD_NQUEUE_FRAC": 0.1}  # fmt: skip
+    mixed = world(fixed, transfers=grid.Transfers(mode="none"), hours=4, queues={"A_Q": 8})
+    done = grid.run(mixed, config=Config.empty().with_values(settings)).jobs
+    assert done.filter("brokered")["n_moves"].sum() > 0
+    assert done.filter(~pl.col("brokered"))["n_moves"].sum() == 0
+
+
+def test_users_are_of_groups_or_have_many_jobs_or_few():
+    frame = pl.DataFrame(
+        {
+            "produsername": ["ann"] * 5 + ["bob"] * 3 + ["cat"] * 2 + ["dan", "eve", None],
+            "workinggroup": [None] * 10 + ["perf", None, None],
+            "prodsourcelabel": ["user"] * 11 + ["managed", "user"],
+        }
+    )
+    found = user_classes(frame).to_list()
+    assert found == ["large"] * 5 + ["small"] * 5 + ["group", None, None]
 
 
 def test_what_cannot_be_is_refused(usual):

@@ -49,7 +49,7 @@ def of_archive(
     The brokerage of users sees quotas and classes of queues as they were, and everything else of users, their tasks and
     shares as simulated; tasks that it holds back (caps of users, classes) are asked again at the next cycle.
 
-    State of queues, storage, links and replicas is that of the middle of each epoch, as
+    State of queues, storage, links and replicas is that of the middle of each epoch (of its part before the end), as
     :func:`brokerlab.brokerage.replay.build` rebuilds it; pilots, batch workers and files queued on links are those seen,
     whatever the simulation does.
 
@@ -179,7 +179,11 @@ def _replayed(
             is_merging=pl.lit(value=False),
             since=begin + pl.col("epoch") * lasts,
         )
-        .with_columns(at=pl.col("since") + pl.lit(epoch / 2))
+        .with_columns(
+            at=pl.min_horizontal(
+                pl.col("since") + pl.lit(epoch / 2), pl.lit(period.until, pl.Datetime("us"))
+            )
+        )
         .sort("jeditaskid", "at")
     )
     replay = build(archive, tasks=rows.drop("since", "epoch"), stage=stage, every=None, label=None)

@@ -70,12 +70,15 @@ def sources(replay: Replay) -> pl.DataFrame:
 
 
 def links(archive: Any, jobs: pl.DataFrame) -> pl.DataFrame:
-    """Return the median throughput of every link in the time of the jobs (contract ``Links``)."""
+    """Return the median throughput of every link in the time of the jobs, else before it (contract ``Links``).
+
+    What was measured after the last job was made is not looked at.
+    """
     nothing = pl.DataFrame(schema={"src": pl.String, "dst": pl.String, "mbps": pl.Float64})
     if not archive.has("network_matrix"):
         return nothing
     keys = [THROUGHPUT_KEYS[window] for window in WINDOWS]
-    first = jobs["creationtime"].min()
+    first, last = jobs["creationtime"].min(), jobs["creationtime"].max()
     rows: pl.DataFrame = (
         nw.from_native(archive.relation("network_matrix"))
         .lazy()
@@ -84,11 +87,12 @@ def links(archive: Any, jobs: pl.DataFrame) -> pl.DataFrame:
         .collect("polars")
         .to_native()
     )
-    recent = rows.filter(
+    before = rows.filter((pl.col("ts") <= pl.lit(last)) | pl.col("ts").is_null())
+    recent = before.filter(
         (pl.col("ts") >= pl.lit(first) - timedelta(days=1)) | pl.col("ts").is_null()
     )
     medians = (
-        (recent if recent.height else rows)
+        (recent if recent.height else before)
         .group_by("src", "dst", "key")
         .agg(pl.col("value").median())
     )

@@ -88,6 +88,7 @@ def read(archive: Any, period: Period, chosen: Estimation, *, label: str, attemp
         more, on="pandaid", how="left", maintain_order="left"
     )
     jobs = _with_needs(known)
+    observed = _observed(_marked(jobs, period, label))
     if attempts > 1:
         jobs = _without_retries(jobs, attempts)
     own = _marked(jobs, period, label)
@@ -102,7 +103,7 @@ def read(archive: Any, period: Period, chosen: Estimation, *, label: str, attemp
         seen.capacity,
         seen.delays,
         _left_out(seen, waiting.height),
-        _observed(own),
+        observed,
     )
 
 
@@ -216,4 +217,5 @@ def _observed(jobs: pl.DataFrame) -> pl.DataFrame:
         *("pandaid", "observed_start", "observed_end", "observed_outcome"),
         observed_site="computingsite",
         observed_ready=pl.when(waited).then("readytime"),
+        observed_cores="corecount",
     )

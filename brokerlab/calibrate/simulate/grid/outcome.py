@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from brokerlab.brokerage.replay.userjobs import LABEL
 from brokerlab.calibrate.simulate.queues import micros_of
 from brokerlab.calibrate.simulate.summaries import jain
 from brokerlab.calibrate.simulate.world import (
@@ -36,7 +37,8 @@ class GridOutcome:
     """What happened, one world per seed. Jobs, tasks and fairness are those of jobs made in the period that is judged.
 
     Attributes:
-        jobs: One row per seed and job, sorted: ``seed, pandaid, jeditaskid, gshare, produsername, corecount, brokered``,
+        jobs: One row per seed and job, sorted: ``seed, pandaid, jeditaskid, gshare, produsername, user_class`` (see
+            :func:`user_classes`), ``corecount, brokered``,
             ``computingsite`` (last queue, null: none), ``n_attempts`` (started), ``n_moves`` (times taken back while it
             waited), ``creationtime``, ``readytime`` (last time its inputs were at a queue), ``starttime``, ``endtime``
             (of the last attempt), ``overtime`` (its outputs had arrived, too), ``waiting_s`` (creation to last start, or
@@ -61,7 +63,7 @@ class GridOutcome:
     def tasks(self) -> pl.DataFrame:
         """One row per seed and task, sorted.
 
-        ``seed, jeditaskid, gshare, n_jobs, n_finished, turnaround_s`` (first creation to the last job being over, or to
+        ``seed, jeditaskid, gshare, user_class, n_jobs, n_finished, turnaround_s`` (first creation to the last job being over, or to
         the end of the simulation: ``censored``), ``mean_waiting_s, transferred_bytes, lost_core_s``.
         """
         until = pl.lit(self.world.until, pl.Datetime("us"))
@@ -70,7 +72,7 @@ class GridOutcome:
             self.jobs.filter(pl.col("jeditaskid").is_not_null())
             .group_by("seed", "jeditaskid", maintain_order=True)
             .agg(
-                pl.col("gshare").first(),
+                pl.col("gshare", "user_class").first(),
                 n_jobs=pl.len().cast(pl.Int64),
                 n_finished=(pl.col("state") == "finished").sum().cast(pl.Int64),
                 turnaround_s=over.dt.total_microseconds() / pl.lit(_US),
@@ -139,14 +141,13 @@ def outcome_of(
     world: GridWorld, copies: list[Copy], seeds: tuple[int, ...], config: Config
 ) -> GridOutcome:
     """Put what the worlds did into tables."""
-    until = micros_of(world.until)
     judged = np.flatnonzero(
         (world.arrays.created >= micros_of(world.start))
         & (world.arrays.created < micros_of(world.end))
     )
-    jobs = [
-        _jobs(world, copy, seed, judged, until) for seed, copy in zip(seeds, copies, strict=True)
-    ]
+    own = world.jobs[pl.Series(judged)]
+    own = own.with_columns(user_classes(own))
+    jobs = [_jobs(world, copy, seed, judged, own) for seed, copy in zip(seeds, copies, strict=True)]
     frame = pl.concat(jobs)
     counted = frame.group_by("seed", panda_queue="computingsite").agg(n_jobs=pl.len())
     queues = pl.concat(
@@ -167,8 +168,41 @@ def outcome_of(
     return GridOutcome(frame, summed.sort("seed", "panda_queue"), seeds, config, world)
 
 
-def _jobs(world: GridWorld, copy: Copy, seed: int, judged: IntArray, until: int) -> pl.DataFrame:
-    """Return the judged jobs of a world."""
+def user_classes(jobs: pl.DataFrame) -> pl.Series:
+    """Return ``user_class`` of jobs, which depends on no setting; null for jobs of no user.
+
+    ``group``: made for a working group. Of other users, those with most jobs, down to where they have half of all together,
+    are ``large``, the others ``small``.
+
+    Args:
+        jobs: ``prodsourcelabel, workinggroup, produsername``.
+    """
+    users = (pl.col("prodsourcelabel") == LABEL) & pl.col("produsername").is_not_null()
+    alone = users & pl.col("workinggroup").is_null()
+    ranked = (
+        jobs.filter(alone)
+        .group_by("produsername")
+        .len("n")
+        .sort("n", "produsername", descending=[True, False])
+    )
+    before = pl.col("n").cum_sum() - pl.col("n")
+    large = ranked.filter(before < pl.col("n").sum() / 2)["produsername"]
+    named = (
+        pl.when(users & pl.col("workinggroup").is_not_null())
+        .then(pl.lit("group"))
+        .when(alone & pl.col("produsername").is_in(large.implode()))
+        .then(pl.lit("large"))
+        .when(alone)
+        .then(pl.lit("small"))
+    )
+    return jobs.select(user_class=named).to_series()
+
+
+def _jobs(
+    world: GridWorld, copy: Copy, seed: int, judged: IntArray, own: pl.DataFrame
+) -> pl.DataFrame:
+    """Return the judged jobs of a world; ``own``: what they are."""
+    until = micros_of(world.until)
     attempt, work = copy.state.world.attempt[judged], copy.state.world.work[judged]
     status, outcome = attempt["status"], attempt["outcome"]
     log = copy.state.world.log[: int(copy.state.world.events.counters[LOG])]
@@ -212,18 +246,18 @@ def _jobs(world: GridWorld, copy: Copy, seed: int, judged: IntArray, until: int)
         pl.when(pl.col(name) < NEVER).then(name).cast(pl.Datetime("us")).alias(name)
         for name in ("readytime", "starttime", "endtime", "overtime")
     )
-    own = world.jobs[pl.Series(judged)]
     sites = pl.concat([world.arrays.queue_names, pl.Series([None], dtype=pl.String)])
     labels = own.select(
         pl.lit(seed, pl.Int64).alias("seed"),
-        *("pandaid", "jeditaskid", "gshare", "produsername", "brokered"),
+        *("pandaid", "jeditaskid", "gshare", "produsername", "user_class", "brokered"),
         computingsite=sites.gather(np.where(queue >= 0, queue, len(sites) - 1)),
         first_site=sites.gather(np.where(first_queue >= 0, first_queue, len(sites) - 1)),
         creationtime="creationtime",
         state=pl.Series(state, dtype=pl.UInt8).cat.to(STATES),
     )
     return labels.hstack(numbers).select(
-        *("seed", "pandaid", "jeditaskid", "gshare", "produsername", "corecount", "brokered"),
+        *("seed", "pandaid", "jeditaskid", "gshare", "produsername", "user_class", "corecount"),
+        "brokered",
         *("computingsite", "n_attempts", "n_moves", "creationtime", "readytime", "starttime"),
         *("endtime", "overtime", "waiting_s", "transfer_s", "running_s", "transferred_bytes"),
         *("lost_core_s", "first_site", "first_wait_s", "state"),

@@ -108,9 +108,10 @@ class Patience:
             snapshot: Which state of the queues holds.
         """
         own = loop.arrays.brokered[found.job]
-        waits = own & ((found.state == ASSIGNED) | (found.state == ACTIVATED))
+        queued = (found.state == ASSIGNED) | (found.state == ACTIVATED)
+        waits = own & queued
         leaves = np.zeros(len(found.job), np.bool_)
-        if self._too_many(loop, found, waits):
+        if self._too_many(loop, found, queued):
             leaves |= self._fast(loop, found, waits, snapshot)
         late = self._late_users if loop.world.stage == "analysis" else self._late
         leaves |= late(loop, found, waits & ~leaves, now, snapshot)
@@ -122,15 +123,15 @@ class Patience:
                 core.withdraw(copy.state.world, jobs, now)
         return leaves
 
-    def _too_many(self, loop: Loop, found: Census, waits: Flags) -> bool:
+    def _too_many(self, loop: Loop, found: Census, queued: Flags) -> bool:
         """Tell whether some queue has more waiting jobs of a share than its threshold, without which nothing happens."""
         arrays = loop.arrays
-        job = found.job[waits]
+        job = found.job[queued]
         known = np.isfinite(self.fast[arrays.group[job]])
         if not known.any():
             return False
         share = arrays.share[arrays.group[job[known]]]
-        place = found.world[waits][known] * len(arrays.queue_names) + found.queue[waits][known]
+        place = found.world[queued][known] * len(arrays.queue_names) + found.queue[queued][known]
         codes = place * (int(arrays.share.max()) + 1) + share
         _, first, n = np.unique(codes, return_index=True, return_counts=True)
         return bool((n > self.fast[arrays.group[job[known][first]]]).any())

@@ -39,7 +39,7 @@ def validate(
     than a limit, what was seen may be as far from them.
 
     Waits are those of first attempts, from a job's inputs being at its queue to its start; a job that still waits at the
-    end counts with its wait so far, on both sides. In
+    end counts with its wait so far, and kills after it do not count, on both sides, though the archive may know more. In
     place of the correlation job by job stands that of the mean waits of 24 parts of the period.
 
     Args:
@@ -106,7 +106,8 @@ def _observed(world: GridWorld) -> pl.DataFrame:
     """Return the same of what was seen."""
     made = pl.col("creationtime").is_between(world.start, world.end, closed="left")
     until = pl.lit(world.until, pl.Datetime("us"))
-    wait = pl.col("observed_start").fill_null(until) - pl.col("observed_ready")
+    wait = pl.min_horizontal("observed_start", until) - pl.col("observed_ready")
+    killed = pl.col("observed_outcome").str.starts_with("killed")
     return (
         world.jobs.filter(made)
         .select("pandaid", "gshare", "jeditaskid", "creationtime")
@@ -119,7 +120,7 @@ def _observed(world: GridWorld) -> pl.DataFrame:
             task=pl.coalesce("jeditaskid", -pl.col("pandaid")),
             when="creationtime",
             wait_s=wait.dt.total_microseconds() / pl.lit(_US),
-            killed=pl.col("observed_outcome").str.starts_with("killed"),
+            killed=killed & (pl.col("observed_end") <= until).fill_null(value=False),
         )
         .sort("computingsite", "pandaid")
     )
@@ -131,11 +132,9 @@ def _used(outcome: GridOutcome) -> pl.DataFrame:
     whole = [pl.lit(instant, pl.Datetime("us")) for instant in (world.start, world.end)]
     ended = pl.col("observed_end").fill_null(whole[1])
     lasts = ended.clip(*whole) - pl.col("observed_start").clip(*whole)
-    seen = (
-        world.jobs.select("pandaid", cores=pl.col("corecount").fill_null(1).replace(0, 1))
-        .join(world.seen, on="pandaid")
-        .group_by(panda_queue="observed_site")
-        .agg(observed=(lasts.dt.total_microseconds() * pl.col("cores")).sum() / pl.lit(_US))
+    core_us = lasts.dt.total_microseconds() * pl.col("observed_cores")
+    seen = world.seen.group_by(panda_queue="observed_site").agg(
+        observed=core_us.sum() / pl.lit(_US)
     )
     part, runs = pl.col("utilisation"), len(outcome.seeds)
     rest = (part.sum() - part) / max(runs - 1, 1)  # mean of the other runs

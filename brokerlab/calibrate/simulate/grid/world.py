@@ -50,8 +50,9 @@ class GridWorld:
         shares: Tree of the global shares (``name, value, parent``), for the brokerage of users; empty: not known.
         notes: What was approximated, and what is missing, in sentences.
         left_out: ``reason``, ``n_jobs``: jobs of the archive that the simulation does not have.
-        seen: What the archive saw of the jobs: ``pandaid``, ``observed_start``, ``observed_end``, ``observed_outcome``,
-            ``observed_site``, ``observed_ready``; empty where there is no archive.
+        seen: What the archive saw of the jobs, and of retries that the simulation makes itself: ``pandaid``,
+            ``observed_start``, ``observed_end``, ``observed_outcome``, ``observed_site``, ``observed_ready``,
+            ``observed_cores``; empty where there is no archive.
         archive_digest: Digest of the archive; empty without one.
         synthetic: The jobs were generated.
     """
