@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from brokerlab.brokerage.live.analysis import AnalysisStanding
-from brokerlab.brokerage.live.counted import tables_of_counts
 from brokerlab.brokerage.live.jobs import JobStanding
 from brokerlab.brokerage.live.prepare import count_tables, prepare
 from brokerlab.brokerage.live.ranked import Ranked
@@ -14,5 +13,4 @@ __all__ = [
     "Ranked",
     "count_tables",
     "prepare",
-    "tables_of_counts",
 ]

@@ -169,32 +169,6 @@ def test_user_tasks_of_nobody() -> None:
     assert standing.decide(wanted().clear(), {}).outcomes.is_empty()
 
 
-def test_one_count_makes_the_tables_that_the_replay_makes() -> None:
-    rows = {
-        "world": [0, 0, 0, 1], "computingsite": ["A", "A", "B", "A"], "gshare": [SHARE, "x", SHARE, SHARE],
-        "workqueue_id": [None, 77, None, None], "resource_type": ["MCORE", "SCORE", "MCORE", "MCORE"],
-        "nucleus": ["NUC", None, "NUC", "NUC"], "jobstatus": ["running", "activated", "transferring", "running"],
-        "njobs": [4, 2, 5, 0], "ncores": [32, 2, 40, 0], "jeditaskid": [TASK, TASK, TASK, TASK],
-    }  # fmt: skip
-    resource = pl.DataFrame({"workqueue_id": [77], "queue_name": ["eventservice"]})
-    found = live.tables_of_counts(pl.DataFrame(rows), resource)
-    expected = {
-        "job_stats": [(0, "A", SHARE, "running", 4), (0, "A", "x", "activated", 2), (0, "B", SHARE, "transferring", 5)],
-        "job_stats_workqueue": [(0, "A", 77, "activated", 2)],
-        "job_stats_gshare_only": [(0, "A", SHARE, "running", 4), (0, "B", SHARE, "transferring", 5)],
-        "transferring_by_nucleus": [(0, "B", "NUC", 5)],
-        "core_stats": [(0, "A", "running", 32)],
-        "task_resource_types": [(0, TASK, "A", "MCORE"), (0, TASK, "A", "SCORE"), (0, TASK, "B", "MCORE")],
-    }  # fmt: skip
-    assert {name: found[name].rows() for name in expected} == expected
-    assert found["job_stats_rt"].rows()[-1] == (0, "eventservice", "A", "SCORE", "activated", 2)
-    assert set(found) <= set(live.count_tables("jobs"))
-    STANDING.decide(wanted(), found)
-    assert list(live.tables_of_counts(pl.DataFrame(rows), stage="analysis")) == ["job_stats"]
-    with pytest.raises(SchemaError, match=r"counts\.world is missing"):
-        live.tables_of_counts(pl.DataFrame(rows).drop("world"))
-
-
 def test_the_throttle_sees_the_time_of_the_cycle() -> None:
     tasks = pl.DataFrame({"jeditaskid": [TASK], "at": [AT], "gshare": ["User Analysis"]})
     state = {
