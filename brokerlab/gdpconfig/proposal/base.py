@@ -5,10 +5,11 @@ Source: design, idea 6.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 
-from brokerlab.errors import ConfigError
+from brokerlab.errors import BrokerlabWarning, ConfigError
 from brokerlab.gdpconfig import keys as known
 from brokerlab.gdpconfig.config import Config
 from brokerlab.gdpconfig.entry import Entry
@@ -112,6 +113,24 @@ def key_problems(change: Change, *, new_value: bool) -> list[str]:
     except ConfigError as error:
         return [f"{change.place}: {error}"]
     return []
+
+
+def entry_problems(change: Change, *, new_value: bool) -> list[str]:
+    """Say that the entry to be written is not the value that the document shows, and that guard rails were held to.
+
+    An entry that counts as undefined may be put back, not proposed.
+    """
+    if change.after is None:
+        return []
+    entry = Entry(change.app, change.component, change.key, **asdict(change.after))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BrokerlabWarning)  # that it counts as undefined
+        found = Config((entry,)).found(change.key, app=change.app, component=change.component)
+    if found.value == change.new or (found.entry is None and not new_value):
+        return []
+    return [
+        f"{change.place}: the entry to be written is {found.value!r}, the new value is said to be {change.new!r}"
+    ]
 
 
 def guard_problems(change: Change) -> list[str]:

@@ -148,7 +148,8 @@ class Proposal:
             f"{place}: occurs twice" for place, vo in set(places) if places.count((place, vo)) > 1
         ]
         for change in self.changes:
-            found += base.key_problems(change, new_value=not self.takes_back)
+            unknown = base.key_problems(change, new_value=not self.takes_back)
+            found += unknown or base.entry_problems(change, new_value=not self.takes_back)
         for change in self.changes if self.kind == "change" and not self.takes_back else ():
             found += base.guard_problems(change)
         found += [

@@ -231,7 +231,7 @@ def _schema() -> dict[str, Any]:
 def _shape_problems(document: Any) -> list[str]:
     schemas = jsonschema()
     checker = schemas.FormatChecker(formats=())
-    checker.checks("date-time", raises=ValueError)(_is_time)
+    checker.checks("date-time", raises=(ValueError, OverflowError))(_is_time)
     validator = schemas.Draft202012Validator(_schema(), format_checker=checker)
     errors = sorted(
         validator.iter_errors(document), key=lambda error: list(map(str, error.absolute_path))
@@ -243,7 +243,10 @@ def _shape_problems(document: Any) -> list[str]:
 
 
 def _is_time(value: object) -> bool:
-    return not isinstance(value, str) or datetime.fromisoformat(value).tzinfo is not None
+    if not isinstance(value, str):
+        return True
+    has_zone = datetime.fromisoformat(value).tzinfo is not None
+    return has_zone and _time(value) is not None  # in UTC it may be before the first year
 
 
 def _stored(item: dict[str, Any] | None) -> Stored | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -280,12 +281,28 @@ def edited(edit: Callable[[dict[str, Any]], object]) -> str:
             edited(lambda d: d["evidence"]["effects"][0].update(level=95)),
             "evidence.effects.0.level: 95 is greater",
         ),
+        (
+            edited(lambda d: d.update(created_at="0001-01-01T00:00:00+14:00")),
+            "created_at: .* is not a 'date-time'",
+        ),
         (edited(lambda d: d.update(kind="keep")), "a keep must not change it"),
     ],
 )
 def test_broken_documents(text: str, message: str) -> None:
     with pytest.raises(ProposalError, match=message):
         loads(text)
+
+
+@pytest.mark.parametrize(("text", "written"), [("300", 300), ("x", "75|None")])
+def test_the_entry_to_be_written_is_the_value_that_is_shown(text: str, written: object) -> None:
+    """Guard rails are held against the value, and SQL is made from the entry."""
+    made = change()
+    (first, *others) = made.changes
+    assert first.after is not None
+    other = replace(first, after=replace(first.after, value=text))
+    (problem,) = replace(made, changes=(other, *others)).problems()
+    wanted = f"{first.place}: the entry to be written is ({written}), the new value is said to be {first.new}"
+    assert re.fullmatch(wanted, problem)
 
 
 def test_all_problems_of_a_document_at_once() -> None:
