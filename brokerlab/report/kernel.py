@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from brokerlab import errors
-from brokerlab.report.parameters import RESERVED
-from brokerlab.schemas import jsonschema
+from brokerlab.report.parameters import RESERVED, papermill
 
 KERNEL_START_S = 120
 """Patience for a kernel to answer [s]; a loaded batch node takes longer than papermill's 60 s."""
@@ -48,15 +47,11 @@ class Failure:
 
 def execute(source: Path, folder: Path, given: Mapping[str, Any]) -> Failure | None:
     """Run the notebook in a kernel of this very interpreter; return why it stopped, if it did."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        jsonschema()  # papermill imports it
-        import papermill
-
+    notebooks = papermill()
     try:
         with _sockets() as sockets, _interruptible(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the Jupyter stack's own; the notebook's stay visible
-            papermill.execute_notebook(
+            notebooks.execute_notebook(
                 str(source),
                 str(folder / "notebook.ipynb"),
                 parameters={**given, RESERVED: str(folder)},
@@ -65,7 +60,7 @@ def execute(source: Path, folder: Path, given: Mapping[str, Any]) -> Failure | N
                 kernel_manager_class=_own_kernel(sockets),
                 start_timeout=KERNEL_START_S,
             )
-    except papermill.PapermillExecutionError as error:
+    except notebooks.PapermillExecutionError as error:
         trace = "\n".join(_without_colours(error.traceback))
         return Failure(
             cell=error.exec_count,

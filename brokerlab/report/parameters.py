@@ -9,10 +9,13 @@ import json
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from brokerlab.errors import ConfigError, ReportError, nearest
+from brokerlab.schemas import jsonschema
 
 RESERVED = "out_dir"
 """Set by the runner: the folder that becomes the run."""
@@ -30,6 +33,14 @@ class Parameter:
     meaning: str
 
 
+def papermill() -> ModuleType:
+    """Import papermill on first use: quietly, for its optional cloud clients deprecate themselves loudly, and quickly."""
+    jsonschema()  # papermill imports it
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return import_module("papermill")
+
+
 def declared(notebook: Path) -> dict[str, Parameter]:
     """Read the parameters that a notebook declares.
 
@@ -42,13 +53,7 @@ def declared(notebook: Path) -> dict[str, Parameter]:
     Raises:
         ReportError: There is no such cell, or a default is not a plain value.
     """
-    with (
-        warnings.catch_warnings()
-    ):  # papermill's optional cloud clients deprecate themselves loudly
-        warnings.simplefilter("ignore", DeprecationWarning)
-        from papermill import inspect_notebook
-
-    found = inspect_notebook(str(notebook))
+    found = papermill().inspect_notebook(str(notebook))
     if not found:
         raise ReportError(
             f"{notebook.name}: no cell tagged 'parameters', or an empty one; "
