@@ -44,7 +44,17 @@ def write(study: Study, out_dir: str | Path) -> dict[str, Any]:
 
 def frames(study: Study) -> dict[str, pl.DataFrame]:
     """Return the frames behind the page."""
-    names = ("means", "ratios", "by_queue", "against", "rules", "modes", "published", "waits")
+    names = (
+        "means",
+        "ratios",
+        "by_queue",
+        "against",
+        "rules",
+        "modes",
+        "published",
+        "waits",
+        "predictions",
+    )
     return {name: getattr(study, name) for name in names}
 
 
@@ -124,7 +134,11 @@ def _waits(study: Study, shown: dict[str, Block]) -> Part:
         verdict=say.waits(study),
         picture=blocks(shown.get("waits")),
         before_after=blocks(tables.machines(study), tables.workflows(study)),
-        headings={"before_after": "Queues and workflows"},
+        certainty=blocks(tables.predictions(study)),
+        headings={
+            "before_after": "Queues and workflows",
+            "certainty": "How well waits can be told",
+        },
     )
 
 

@@ -25,6 +25,7 @@ MADE_UP = (
 )
 GENERATED_HOSTS, GENERATED_DAYS = 64, 14.0
 ARCHIVE_LOAD = "the archive does not tell how many slots the queue had"
+DAY_S = 86400.0
 JOBS = list(BatchJobs.columns())
 
 
@@ -64,11 +65,14 @@ def recorded(folder: Path, policies: Sequence[str], *, load: float) -> Machines:
         site, found = _site(log, folder / LCG, load)
         name = f"LCG {_named(site, log.header)}, {policies[0]}"
         systems[name] = BatchSystem(found.jobs.select(JOBS), found.hosts, policies[0], "LCG")
+        days = (systems[name].span[1] - systems[name].span[0]) / DAY_S
+        widest = int(found.jobs["hosts"].max())  # type: ignore[arg-type]
+        widths = "one host" if widest == 1 else f"up to {number(widest)} hosts"
         facts["LCG log"] = _counted(LCG, found)
         names.append(f"LCG site {site}")
         caveats.append(
             f"The LCG log does not say how many hosts a site has: {name} has {number(found.hosts)}, so that its load is "
-            f"{number(load, 2)}. Its jobs take one host each, and its log spans eleven days: instants share queues."
+            f"{number(systems[name].load, 2)}. Its jobs take {widths} each, and its log spans {number(days)} days: instants share queues."
         )
     if not systems:
         raise DataError(f"{folder}: neither {KTH} nor {LCG} is there")

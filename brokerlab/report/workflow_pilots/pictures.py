@@ -66,7 +66,10 @@ def where(study: Study) -> Drawn | None:
         f"Grouping takes {span.get('paper')} times as long as the better simple way by the paper's rules, "
         f"{span.get('notes')} times by the notes'"
     )
-    said = f"{say.sample(study)}. Turnaround over that of one job or one job per task, whichever is shorter; blue: sooner."
+    said = (
+        f"{say.sample(study)}. Turnaround over that of one job or one job per task, whichever is shorter; blue: sooner. Below: what most "
+        "runs became (single: a job per task)."
+    )
     return charts.where_chart(shown, finding=finding, sample=said), finding
 
 
@@ -117,10 +120,10 @@ def rules(study: Study) -> Drawn | None:
     if found.is_empty():
         return None
     worst = found.row(0, named=True)
-    longer = found.filter(pl.col("lo") > 1).height
+    longer, shorter = found.filter(pl.col("lo") > 1).height, found.filter(pl.col("hi") < 1).height
     finding = thin(
-        f"The notes' rules take longer at {longer} of {found.height} places, most at {worst['place']}: "
-        f"{number(worst['ratio'], 1)} times"
+        f"The notes' rules take longer than the paper's at {longer} and shorter at {shorter} of {found.height} places; "
+        f"{number(worst['ratio'], 1)} times as long at {worst['place']}"
     )
     said = f"{say.sample(study)}. Geometric mean ratio at the same instants, 95 % intervals; dashed: no difference."
     return charts.rules_chart(found, finding=finding, sample=said), finding

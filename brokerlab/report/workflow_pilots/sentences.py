@@ -152,7 +152,7 @@ def rules(study: Study) -> Verdict:
         sentence=thin(
             f"{_advice(study)} Under the notes {_went(study, NOTES)}; under the paper {_went(study, PAPER)}. Where all levels "
             "are taken and the wait is more than twice the run time, the notes send one wide job and the paper goes task by "
-            "task: right where narrow jobs slip past the line, a wait more per level where everybody waits alike."
+            "task, which waits again at every level."
         ),
     )
 
@@ -173,12 +173,15 @@ def waits(study: Study) -> Verdict:
     for system in study.inputs.systems:
         small, large = hour_waits(study, system)
         parts.append(f"{system}: {number(small, 1)} h on 1 host, {number(large, 1)} h on all")
+    rows = study.by_queue.filter(pl.col("strategy") == ONE_JOB).iter_rows(named=True)
+    whole = {row["system"]: row for row in rows}
+    ratios = [f"{times(whole[name])} at {name}" for name in study.inputs.systems if name in whole]
     return Verdict(
         kind="finding",
         subject="waits",
         sentence=thin(
-            f"Median estimated wait of a request of one hour: {'; '.join(parts)}. Where waits jump with the number of hosts one "
-            "wide job is the worst choice; where they do not, every job after the first only adds a wait."
+            f"Median estimated wait of a request of one hour: {'; '.join(parts)}. One job as wide as the workflow takes "
+            f"{listed(ratios) or 'an unknown number'} times as long as grouping by the paper's rules."
         ),
     )
 

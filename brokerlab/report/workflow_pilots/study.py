@@ -12,6 +12,7 @@ import polars as pl
 from brokerlab.errors import InsufficientDataError
 from brokerlab.report.workflow_pilots.examples import Example, example
 from brokerlab.report.workflow_pilots.inputs import Inputs
+from brokerlab.report.workflow_pilots.predictions import scored
 from brokerlab.workflows import batch
 from brokerlab.workflows.compare import Comparison, compare, differences, means, shape_checks
 from brokerlab.workflows.compare.plan import BESIDE, BatchSystem
@@ -44,6 +45,7 @@ class Study:
         modes: How runs of grouping went.
         published: The shapes of the published results.
         waits: Estimated wait by machine, hosts and run time [s].
+        predictions: How well waits are told, by machine and way of telling.
         example: One instant, every strategy.
         dice: Replicates and seed of the bootstrap.
     """
@@ -58,6 +60,7 @@ class Study:
     modes: pl.DataFrame
     published: pl.DataFrame
     waits: pl.DataFrame
+    predictions: pl.DataFrame
     example: Example | None
     dice: dict[str, Any]
 
@@ -130,6 +133,7 @@ def study(
         modes=_modes(runs),
         published=shape_checks(found, **dice),
         waits=pl.concat(waits(n, s, found.plan.times[n]) for n, s in inputs.systems.items()),
+        predictions=scored(inputs.systems),
         example=example(found),
         dice=dice,
     )
