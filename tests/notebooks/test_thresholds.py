@@ -1,6 +1,7 @@
 """The thresholds report: no answer where the simulation is wrong, a proposal where it is right, its page and failures."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
 
 import polars as pl
@@ -21,7 +22,7 @@ KEYS = [
     "MIN_BAD_JOBS_TO_SKIP_PQ",
     "FAST_REBRO_THRESHOLD_NQUEUE_FRAC",
 ]
-QUICK = {"points": 3, "screen_days": 2, "n_boot": 200}
+QUICK = {"points": 2, "screen_days": 1, "n_boot": 200}
 CREATED = datetime(2026, 4, 1)
 
 
@@ -111,6 +112,8 @@ def test_the_page_of_a_proposal_shows_it_all(proposed):
         "Queues whose use changes most",
         "no other beats",
         "Halving or doubling",
+        "does not say of which classes of users tasks are",
+        "production job brokerage as documented",
     ):
         assert said in html
     assert "missing: DataError: no simulation at 10" in html  # a value at which it failed
@@ -119,6 +122,11 @@ def test_the_page_of_a_proposal_shows_it_all(proposed):
     assert proof["turnaround_h"]["hi"] < 0
     assert study.calibration.to_dict()["verdict"]["kind"] == "change"
     assert "NaN" not in html
+    assert "p at most 0.01 of no difference" in html  # 200 bootstrap replicates tell no less
+    users = report.assemble(replace(study, stage="analysis"), folder / "users")
+    assert "analysis brokerage as documented (document)" in {
+        fact.value for fact in users.made.facts
+    }
 
 
 def test_impossible_parameters_are_told_at_once(archive):

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.calibrate.thresholds.keys import STAGES
 from brokerlab.calibrate.thresholds.verdict import days
 from brokerlab.report.content import Block, Fact, Made, Page, Part, blocks
 from brokerlab.report.outputs import archive_fact, listed_rows, options, write_results, write_tables
@@ -132,6 +133,6 @@ def _facts(study: Study) -> tuple[Fact, ...]:
         Fact(label="Limits", value=f"{limits or 'none'}; asked of the {found.limits.on} end on the choice, of the point on the proof"),
         Fact(label="Simulations", value=simulations),
         Fact(label="Intervals", value=f"alpha {found.draw.alpha:g}, {study.n_boot:,} bootstrap replicates, seed {found.seed}"),
-        Fact(label="Rule set", value="production job brokerage as documented (document)"),
+        Fact(label="Rule set", value=f"{STAGES[study.stage]} as documented (document)"),
         Fact(label="gdpconfig", value=f"digest {study.space.config.digest}"),
     )  # fmt: skip

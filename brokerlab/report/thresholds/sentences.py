@@ -110,8 +110,9 @@ def certain(study: Study) -> list[str]:
         )
     proof = found.proof
     if proof is not None and proof.p is not None:
+        least = proof.p <= 2 / found.draw.n_boot  # nothing less can be told
         told.append(
-            f"{proof.reason} p = {proof.p_holm:.3g} of no difference, {found.draw.alpha:g} asked."
+            f"{proof.reason} p {'at most' if least else '='} {proof.p_holm:.3g} of no difference, {found.draw.alpha:g} asked."
         )
     if found.valid is None:
         told.append("The simulation was not validated: whoever ran this vouched for it.")
@@ -178,6 +179,14 @@ def _of_simulations(found: Calibration) -> list[str]:
     )
     if unknown:
         told.append(f"The simulation does not know {listed(unknown)}: no limit on it was asked.")
+    proof = found.proof
+    if proof is not None and not proof.strata.is_empty():
+        classes = {"gshare": "global shares", "user_class": "classes of users"}
+        lacking = [words for name, words in classes.items() if name not in proof.strata["stratum"]]
+        if lacking:
+            told.append(
+                f"The simulation does not say of which {listed(lacking)} tasks are: who gains and loses among them is not known."
+            )
     row = found.tried.filter(quantity="unfinished")
     left = row["before"].drop_nulls()
     if len(left) and left[0] > 0:

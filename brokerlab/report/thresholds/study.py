@@ -48,6 +48,7 @@ class Study:
         screened: Period of the screen.
         n_boot: Bootstrap replicates.
         odd: What was odd in the settings, each said once.
+        stage: What is simulated: ``jobs`` or ``analysis``.
     """
 
     archive: Archive
@@ -57,6 +58,7 @@ class Study:
     screened: Period
     n_boot: int
     odd: tuple[str, ...]
+    stage: str = "jobs"
 
 
 @dataclass(frozen=True)
@@ -234,7 +236,7 @@ def study(
             store=store or None, workers=workers, what_if=simulation,
             validation=validation or (lambda: believed(opened, early, simulation)), screened=summed(space, curves, reasons, HOLDS[stage]),
         )  # fmt: skip
-    return Study(opened, found, space, curves, shown, n_boot, tuple(dict.fromkeys(odd)))
+    return Study(opened, found, space, curves, shown, n_boot, tuple(dict.fromkeys(odd)), stage)
 
 
 def periods_of(

@@ -204,7 +204,7 @@ def strata(found: Calibration) -> Table | None:
     rows = [
         Row(
             cells={
-                "level": f"{row['stratum']} {row['level']}",
+                "level": f"{row['stratum'].replace('_', ' ')} {row['level']}",
                 "tasks": Num(value=row["n_tasks"], decimals=0),
                 "before": Num(value=row["before"]),
                 "diff": Num(value=row["diff"], lo=row["lo"], hi=row["hi"]),

@@ -43,7 +43,7 @@ def test_a_wrong_value_is_found_on_an_archive_that_the_simulator_made(seen, plan
     found = thresholds.calibrate(
         seen, keys=[KEY], calibration=PERIODS[0], proof=PERIODS[1], created_at=datetime(2026, 4, 1), grids={KEY: [WRONG, 1000]},
         limits=Limits(moved_pct=None, unfinished=None), replications=Replications(4, 4, 1), trials=0, rounds=0, n_boot=200, what_if=what_if,
-        validation=what_if.validate(PERIODS[0]), store=tmp_path,
+        validation=what_if.validate(PERIODS[0], seeds=range(6), repeats=10), store=tmp_path,
     )  # fmt: skip
     assert found.valid, found.why
     assert found.screened["state"].to_list() == ["changes decisions"]
