@@ -23,6 +23,8 @@ MUCH = 3.0
 """Waits that grow by less are told as hardly growing."""
 SAME = 1.01
 """Medians that differ by less are told as equal."""
+ALIKE = 1.05
+"""Strategies whose medians all differ by less are told as alike."""
 SHORTEST_H = 0.001
 """Turnarounds are drawn as at least this long [h]: the axis is logarithmic."""
 ROLES = {NOTES: "notes", PAPER: "paper"}
@@ -75,11 +77,11 @@ def where(study: Study) -> Drawn | None:
 
 def _mode(row: dict[str, float]) -> str:
     """Say how most runs of a place went."""
-    if row["one_job"] >= 0.5:
+    if row["one_job"] > 0.5:
         return f"one job {percent(row['one_job']).split('.')[0]} %"
-    if row["task_by_task"] >= 0.5:
+    if row["task_by_task"] > 0.5:
         return f"single {percent(row['task_by_task']).split('.')[0]} %"
-    return "pilots"
+    return "pilots" if row["one_job"] + row["task_by_task"] < 0.5 else "mixed"
 
 
 def turnarounds(study: Study, system: str) -> Drawn | None:
@@ -102,10 +104,14 @@ def turnarounds(study: Study, system: str) -> Drawn | None:
     middle = spread.group_by("strategy").agg(pl.col("p50").log().mean().exp()).sort("p50", "strategy")  # fmt: skip
     shortest, last = float(middle["p50"][0]), middle.row(-1)
     best = middle.filter(pl.col("p50") <= SAME * shortest)["strategy"].sort().to_list()
-    finding = thin(
-        f"{system}: median turnarounds are shortest with {listed([say.name_of(name) for name in best], 'or')}, longest with "
-        f"{say.name_of(last[0])}, {number(last[1] / shortest, 1)} times as long"
-    )
+    if last[1] < ALIKE * shortest:
+        told = "median turnarounds hardly differ between strategies"
+    else:
+        told = (
+            f"median turnarounds are shortest with {listed([say.name_of(name) for name in best], 'or')}, longest with "
+            f"{say.name_of(last[0])}, {number(last[1] / shortest, 1)} times as long"
+        )
+    finding = thin(f"{system}: {told}")
     shown = spread.with_columns(strategy=pl.col("strategy").replace(dict(say.NAMES)))
     said = (
         f"n = {study.n_times} instants per line. Bar: middle half with median; line: 10 to 90 %. Dark: rules of the notes, "

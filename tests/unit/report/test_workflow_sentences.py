@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
+from brokerlab.report.workflow_pilots import pictures
 from brokerlab.report.workflow_pilots import sentences as say
 from brokerlab.report.workflow_pilots.predictions import scored
 from brokerlab.report.workflow_pilots.study import NOTES, PAPER
@@ -59,3 +60,12 @@ def test_waits_are_scored_on_later_jobs_of_every_load_once():
     assert carried["n_jobs"] == carried["n_predicted"] == later
     assert 0 < carried["n_predicted_waited"] <= later
     assert found.filter(pl.col("method") == "bound_95")["coverage_pct"][0] > 50
+
+
+@pytest.mark.parametrize(
+    ("one_job", "task_by_task", "said"),
+    [(0.6, 0.4, "one job 60 %"), (0.2, 0.8, "single 80 %"), (0.1, 0.1, "pilots"), (0.47, 0.43, "mixed")],
+)  # fmt: skip
+def test_a_place_is_called_after_most_of_its_runs(one_job, task_by_task, said):
+    shares = {"one_job": one_job, "task_by_task": task_by_task}
+    assert pictures._mode(shares).replace("\u202f", " ").replace("\xa0", " ") == said
