@@ -159,8 +159,8 @@ def test_walltimes():
 
 
 def test_switches_are_checked_all_at_once():
-    with pytest.raises(ConfigError, match=r"rules='papr': did you mean 'paper'.*pading: no such switch.*margin=0.5"):  # fmt: skip
-        PilotRules("papr", pading="none", margin=0.5)
+    with pytest.raises(ConfigError, match=r"rules='papr': did you mean 'paper'.*paddings: no such switch.*margin=0.5"):  # fmt: skip
+        PilotRules("papr", paddings="none", margin=0.5)
     with pytest.raises(ConfigError, match="whole number"):
         PilotRules(max_jobs=1.5)
 
