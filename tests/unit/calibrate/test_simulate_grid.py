@@ -261,3 +261,20 @@ def test_what_cannot_be_is_refused(usual):
     assert "11 are not to be brokered, and have no queue" in str(caught.value)
     assert micros_of(usual.begin) == usual.arrays.epoch_at[0]
     assert NUCLEUS in usual.arrays.sites.to_list()
+
+
+def test_fairness_is_jains_index_over_shares_users_and_classes():
+    made = world(jobs(60, prodsourcelabel=pl.lit("user")), transfers=grid.Transfers(mode="none"))
+    found = grid.run(made, seeds=(3,))
+    assert found.fairness.select("by", "measure").rows() == [
+        (by, measure) for by in ("gshare", "produsername", "user_class") for measure in ("core_s", "speed")
+    ]  # fmt: skip
+    for by, part in found.fairness.group_by("by"):
+        ran = found.jobs.filter(pl.col("running_s") > 0)
+        used = ran.group_by(by).agg(s=(pl.col("running_s") * pl.col("corecount")).sum())["s"]
+        row = part.row(by_predicate=pl.col("measure") == "core_s", named=True)
+        assert row["n"] == len(used)
+        assert row["jain"] == pytest.approx(used.sum() ** 2 / (len(used) * (used**2).sum()))
+    assert found.fairness.filter(pl.col("by") == "user_class")["n"].to_list() == [2, 2]
+    nobody = grid.run(world(transfers=grid.Transfers(mode="none")), seeds=(3,))
+    assert "user_class" not in nobody.fairness["by"].to_list()

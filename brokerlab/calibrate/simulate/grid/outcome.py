@@ -86,14 +86,14 @@ class GridOutcome:
 
     @cached_property
     def fairness(self) -> pl.DataFrame:
-        """One row per seed, ``by`` (produsername, gshare) and ``measure``, sorted.
+        """One row per seed, ``by`` (gshare, produsername, user_class) and ``measure``, sorted; none where nobody is known.
 
         ``n`` groups, ``jain``, ``lowest`` and ``highest`` value of a group. ``core_s``: core seconds of last attempts;
         ``speed``: mean over finished jobs of running / (waiting + running).
         """
         parts = [
             self._fair(by, measure)
-            for by in ("gshare", "produsername")
+            for by in ("gshare", "produsername", "user_class")
             for measure in ("core_s", "speed")
         ]
         return pl.concat(parts).sort("seed", "by", "measure")
