@@ -30,9 +30,12 @@ def _decades(low: float, high: float) -> list[float]:
     return [tick for tick in ticks if 0.8 * low <= tick <= 1.2 * high]
 
 
-_TWO_LINES = alt.Axis(
-    orient="top", labelAngle=0, labelPadding=20, ticks=False, labelExpr="split(datum.label, ', ')"
-)
+def _two_lines(width: float) -> alt.Axis:
+    """Return an axis of names such as "KTH, easy" over columns of a width, in pixels; longer words are cut."""
+    return alt.Axis(
+        orient="top", labelAngle=0, labelPadding=20, ticks=False, labelOverlap=False, labelFontSize=11,
+        labelLimit=width - 4, labelExpr="split(datum.label, ', ')",
+    )  # fmt: skip
 
 
 def _title(finding: str, sample: str) -> alt.Title:
@@ -59,7 +62,7 @@ def where_chart(cells: pl.DataFrame, *, finding: str, sample: str) -> alt.VConca
     panels = []
     for name in names:
         base = alt.Chart(cells.filter(pl.col("rules") == name)).encode(
-            x=alt.X("system:N", title=None, sort=systems, axis=_TWO_LINES if name == names[0] else None),
+            x=alt.X("system:N", title=None, sort=systems, axis=_two_lines(width) if name == names[0] else None),
             y=alt.Y("workflow:N", title=None, sort=flows, axis=alt.Axis(labelLimit=LABELS)),
         )  # fmt: skip
         boxes = base.mark_rect(stroke="white", strokeWidth=2).encode(
