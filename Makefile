@@ -26,7 +26,7 @@ report: $(STAMP)
 	for name in $(REPORTS); do $(BIN)/brokerlab report $$name -p archive=$(DEMO) || exit 1; done
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal
 
 oracle: $(STAMP)
 	$(BIN)/python -m pytest tests/oracle -q -s
