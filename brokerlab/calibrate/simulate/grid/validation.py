@@ -46,7 +46,7 @@ def validate(
         world: From :func:`of_archive`.
         config: The settings; None: those that ruled.
         limits: What the simulation may be off; ``placement`` counts, too.
-        seeds: Runs that are compared together.
+        seeds: Runs that are compared together; small grids need more of them, where chance decides more.
         repeats: Bootstrap repeats over tasks, from 1.
         seed: Of the bootstrap.
 
