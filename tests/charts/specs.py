@@ -1,4 +1,4 @@
-"""Walk through chart specifications."""
+"""Walk through chart specifications, and hold them to their data."""
 
 
 def units(spec, data=None):
@@ -9,3 +9,20 @@ def units(spec, data=None):
     for key in ("layer", "concat", "vconcat", "hconcat"):
         for child in spec.get(key, []):
             yield from units(child, data)
+
+
+def axis_titles(spec, *, may_be_empty=False):
+    """Return the titles of the quantitative channels, in order; every field that is drawn must be in its data.
+
+    ``may_be_empty``: views without rows have no fields to look for.
+    """
+    titles = []
+    for encoding, data in units(spec):
+        rows = spec["datasets"][data]
+        fields = set().union(*(row.keys() for row in rows))
+        for channel, definition in encoding.items():
+            if "field" in definition and (rows or not may_be_empty):
+                assert definition["field"] in fields, (channel, definition)
+            if definition.get("type") == "quantitative" and definition.get("title"):
+                titles.append(definition["title"])
+    return titles

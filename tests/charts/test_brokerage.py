@@ -7,7 +7,7 @@ import pytest
 
 from brokerlab.charts import brokerage, theme
 from brokerlab.errors import SchemaError
-from tests.charts.specs import units
+from tests.charts.specs import axis_titles
 
 WORDS = {"finding": "Checks decide", "sample": "n = 12 tasks"}
 CHECKS = ["status_offline", "core_count", "rank"]
@@ -75,14 +75,7 @@ CHARTS = {
 def test_encoded_fields_exist_and_axes_have_units(name):
     frame, draw = CHARTS[name]
     spec = draw(frame()).to_dict()
-    titles = set()
-    for encoding, data in units(spec):
-        fields = set().union(*(row.keys() for row in spec["datasets"][data]))
-        for channel, definition in encoding.items():
-            if "field" in definition:
-                assert definition["field"] in fields, (channel, definition)
-            if definition.get("type") == "quantitative" and definition.get("title"):
-                titles.add(definition["title"])
+    titles = axis_titles(spec)
     assert all(title.endswith("]") and "[" in title for title in titles)
     assert titles or name == "reasons"
     assert spec["title"]["text"] == ["Checks decide"]

@@ -8,7 +8,7 @@ import pytest
 
 from brokerlab.charts import classes, theme
 from brokerlab.errors import SchemaError
-from tests.charts.specs import units
+from tests.charts.specs import axis_titles
 
 WORDS = {"finding": "Queues differ", "sample": "n = 3 queues"}
 DAYS = [datetime(2026, 3, 1) + timedelta(days=day) for day in range(4)]
@@ -88,14 +88,7 @@ CHARTS = {
 def test_encoded_fields_exist_and_axes_have_units(name):
     frame, draw = CHARTS[name]
     spec = draw(frame()).to_dict()
-    titles = set()
-    for encoding, data in units(spec):
-        fields = set().union(*(row.keys() for row in spec["datasets"][data]))
-        for channel, definition in encoding.items():
-            if "field" in definition:
-                assert definition["field"] in fields, (channel, definition)
-            if definition.get("type") == "quantitative" and definition.get("title"):
-                titles.add(definition["title"])
+    titles = axis_titles(spec)
     assert all(title.endswith("]") and "[" in title for title in titles)
     assert titles or name == "strip"
     assert spec["title"]["text"] == ["Queues differ"]

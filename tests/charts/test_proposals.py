@@ -5,7 +5,7 @@ import pytest
 
 from brokerlab.charts import proposals, theme
 from brokerlab.errors import SchemaError
-from tests.charts.specs import units
+from tests.charts.specs import axis_titles, units
 
 WORDS = {"finding": "Two effects", "sample": "n = 12 tasks"}
 EFFECTS = pl.DataFrame(
@@ -23,14 +23,7 @@ EFFECTS = pl.DataFrame(
 
 def test_encoded_fields_exist_and_the_axis_has_a_unit():
     spec = proposals.effects_chart(EFFECTS, **WORDS).to_dict()
-    titles = []
-    for encoding, data in units(spec):
-        fields = set().union(*(row.keys() for row in spec["datasets"][data]))
-        for definition in encoding.values():
-            if "field" in definition:
-                assert definition["field"] in fields, definition
-            if definition.get("type") == "quantitative" and definition.get("title"):
-                titles.append(definition["title"])
+    titles = axis_titles(spec)
     assert titles == ["change [% of the present value]"]
     assert spec["title"]["text"] == ["Two effects"]
 

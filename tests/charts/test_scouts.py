@@ -11,7 +11,7 @@ from brokerlab.charts import scouts, theme
 from brokerlab.charts.frames import MAX_ROWS
 from brokerlab.errors import SchemaError
 from tests.charts import frames
-from tests.charts.specs import units
+from tests.charts.specs import axis_titles
 
 WORDS = {"finding": "It falls", "sample": "n = 12 tasks"}
 CHARTS = {
@@ -39,14 +39,7 @@ def test_encoded_fields_exist_and_axes_have_units(name):
     frame = FRAMES[name]()
     spec = CHARTS[name](frame).to_dict()
     assert len(frame) < MAX_ROWS
-    titles = set()
-    for encoding, data in units(spec):
-        fields = set().union(*(row.keys() for row in spec["datasets"][data]))
-        for channel, definition in encoding.items():
-            if "field" in definition:
-                assert definition["field"] in fields, (channel, definition)
-            if definition.get("type") == "quantitative" and definition.get("title"):
-                titles.add(definition["title"])
+    titles = axis_titles(spec)
     assert titles
     assert all(re.search(r"\[.+\]$", title) for title in titles), titles
 

@@ -7,7 +7,7 @@ import pytest
 
 from brokerlab.charts import theme, waiting
 from brokerlab.errors import SchemaError
-from tests.charts.specs import units
+from tests.charts.specs import axis_titles
 
 WORDS = {"finding": "Rules fire", "sample": "n = 12 jobs"}
 
@@ -66,15 +66,7 @@ CHARTS = {
 def test_encoded_fields_exist_and_axes_have_units(name):
     frame, draw = CHARTS[name]
     spec = draw(frame()).to_dict()
-    titles = set()
-    top = spec.get("data", {}).get("name")
-    for encoding, data in units(spec, top):
-        fields = set().union(*(row.keys() for row in spec["datasets"][data]))
-        for channel, definition in encoding.items():
-            if "field" in definition:
-                assert definition["field"] in fields, (channel, definition)
-            if definition.get("type") == "quantitative" and definition.get("title"):
-                titles.add(definition["title"])
+    titles = axis_titles(spec)
     assert titles
     assert all(title.endswith("]") and "[" in title for title in titles)
     assert spec["title"]["text"] == ["Rules fire"]
