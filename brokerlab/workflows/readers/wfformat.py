@@ -10,6 +10,7 @@ from importlib import resources
 from typing import Any
 
 from brokerlab.errors import DataError
+from brokerlab.schemas import jsonschema
 from brokerlab.workflows.checks import named
 from brokerlab.workflows.readers.parts import Parts, parts
 
@@ -60,11 +61,10 @@ def _schema(version: str) -> dict[str, Any]:
 
 
 def _check_shape(document: Mapping[str, Any], version: str, source: str) -> None:
-    from jsonschema import Draft202012Validator
-
+    validator = jsonschema().Draft202012Validator(_schema(version))
     found = [
         f"{'.'.join(map(str, problem.absolute_path)) or 'document'}: {problem.message[:200]}"
-        for problem in Draft202012Validator(_schema(version)).iter_errors(document)
+        for problem in validator.iter_errors(document)
     ]
     if found:
         more = "" if len(found) <= PROBLEMS_SHOWN else f"; {len(found) - PROBLEMS_SHOWN} more"
