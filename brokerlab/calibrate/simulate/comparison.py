@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -126,16 +127,22 @@ class Sides:
         both = pl.DataFrame({"one": one["wait_s"], "other": other["wait_s"]})
         return _spearman(both)
 
-    def _of_windows(self, one: pl.DataFrame, other: pl.DataFrame) -> float | None:
-        """Return the correlation of the mean waits of parts of the period; null where few parts have jobs on both sides."""
+    @cached_property
+    def _window(self) -> pl.Expr:
+        """The part of the period that a job is in, from 0."""
         first, last = self.observed["when"].min(), self.observed["when"].max()
         span = pl.lit(last) - pl.lit(first)
-        part = (
+        return (
             (pl.col("when") - pl.lit(first)).dt.total_microseconds()
             * _WINDOWS
             // (span.dt.total_microseconds() + 1)
         )
-        means = [side.group_by(part=part).agg(pl.col("wait_s").mean()) for side in (one, other)]
+
+    def _of_windows(self, one: pl.DataFrame, other: pl.DataFrame) -> float | None:
+        """Return the correlation of the mean waits of parts of the period; null where few parts have jobs on both sides."""
+        means = [
+            side.group_by(part=self._window).agg(pl.col("wait_s").mean()) for side in (one, other)
+        ]
         joined = means[0].join(means[1], on="part").sort("part")
         both = joined.select(one="wait_s", other="wait_s_right")
         return None if both.height < _LEAST_WINDOWS else _spearman(both)
