@@ -24,7 +24,6 @@ BEGIN = datetime(2026, 3, 1)
 SHARE = "MC 16 simul"
 NUCLEI = 2
 GB = 10**9
-KB_PER_GB = 10**6
 
 
 @dataclass(frozen=True)
@@ -91,12 +90,6 @@ PLANTED: dict[str, tuple[Plan, int]] = {
     "MAX_DISKIO_DEFAULT": (Plan(disk=0.9), 500),
 }
 """Key to a grid that it rules, and a value that is wrong there."""
-
-
-def planned(key: str, value: int | None = None) -> Plan:
-    """Return the grid that a key rules, under a value, by default the wrong one."""
-    plan, wrong = PLANTED[key]
-    return replace(plan, settings={key: wrong if value is None else value})
 
 
 def write(into: Path, plan: Plan, *, seed: int) -> Archive:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from brokerlab.calibrate.simulate import grid
 from brokerlab.calibrate.thresholds import Calibration, Limits, Period, Replications
 from brokerlab.calibrate.thresholds.grid import GridWhatIf, of_archive
 from brokerlab.gdpconfig import Config
-from tests.planted_grids import BEGIN, Plan, settings_table, write
+from tests.planted_grids import BEGIN, PLANTED, Plan, settings_table, write
 
 DAY = timedelta(days=1)
 DAYS = 14
@@ -88,16 +87,18 @@ def history(folder: Path, plan: Plan, *, seed: int) -> tuple[Archive, Archive]:
     return base, brokerlab.archive.open(folder / "seen")
 
 
-def recovered(folder: Path, plan: Plan, values: Sequence[int], *, seed: int) -> Recovery:
+def recovered(folder: Path, key: str, planted: int, *, seed: int) -> Recovery:
     """Plant, calibrate, and ask the true grid about every value.
 
     Args:
         folder: For the archives.
-        plan: With one setting.
-        values: Of the grid that the pipeline may try; the truth is asked about them and about what acts in the end.
+        key: Of `PLANTED`; the pipeline may try its `VALUES`, and the truth is asked about them and about what acts in the
+            end.
+        planted: The value that rules in the archive.
         seed: Of everything.
     """
-    (key, planted), *_ = plan.settings.items()
+    plan = replace(PLANTED[key][0], days=DAYS, settings={key: planted})
+    values = VALUES[key]
     base, seen = history(folder, plan, seed=seed)
     what_if = of_archive(seen, (CALIBRATION, PROOF), capacity=plan.capacity, **GRID)
     result = thresholds.calibrate(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.planted_grids import PLANTED
-from tests.recovery import DAYS, RIGHT, VALUES, recovered
+from tests.recovery import RIGHT, recovered
 
 pytestmark = [
     pytest.mark.slow,
@@ -20,9 +18,7 @@ KEPT = ("NQUEUED_SAT_CAP", "IO_INTENSITY_CUTOFF", "MAX_DISKIO_DEFAULT")
 
 @pytest.mark.parametrize("key", PLANTED)
 def test_a_wrong_threshold_is_found(tmp_path, key):
-    plan, wrong = PLANTED[key]
-    plan = replace(plan, days=DAYS, settings={key: wrong})
-    found = recovered(tmp_path, plan, VALUES[key], seed=1)
+    found = recovered(tmp_path, key, PLANTED[key][1], seed=1)
     assert found.result.valid, found.result.why
     assert found.regret_before > TOLERATED, "the planted value must be wrong"
     assert found.result.verdict.kind == "change", found.result.verdict.sentence
@@ -31,7 +27,6 @@ def test_a_wrong_threshold_is_found(tmp_path, key):
 
 @pytest.mark.parametrize("key", KEPT)
 def test_a_right_threshold_is_kept(tmp_path, key):
-    plan = replace(PLANTED[key][0], days=DAYS, settings={key: RIGHT[key]})
-    found = recovered(tmp_path, plan, VALUES[key], seed=2)
+    found = recovered(tmp_path, key, RIGHT[key], seed=2)
     assert found.result.valid, found.result.why
     assert found.result.verdict.kind == "keep", found.result.verdict.sentence
