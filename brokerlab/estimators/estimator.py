@@ -1,0 +1,69 @@
+"""The one interface of every estimator of memory and walltime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import polars as pl
+
+from brokerlab.numerics import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What an estimator expected of jobs, each from what was known when it was decided.
+
+    Attributes:
+        pandaid: (n,) the jobs, in the order of the records (`decided_s, pandaid`).
+        seen: (n,) finished jobs of the same task that were known by then.
+        levels: Ascending levels of the bounds, above 0 and below 1.
+        bounds: (n, len(levels)) what a job is to exceed with probability 1 - level [MB or s]; not
+            decreasing along a row; infinite where the estimator cannot tell.
+        point: (n,) the single best guess [MB or s].
+    """
+
+    pandaid: IntArray
+    seen: IntArray
+    levels: tuple[float, ...]
+    bounds: FloatArray
+    point: FloatArray
+
+    def at(self, level: float) -> FloatArray:
+        """Return the (n,) bounds of a level that was asked for."""
+        return self.bounds[:, self.levels.index(level)]
+
+
+class Estimator(Protocol):
+    """Learns from finished jobs, and bounds what later ones use."""
+
+    name: str
+
+    def fit(self, records: Any) -> Self:
+        """Learn from the finished jobs of earlier tasks; forgets what was learnt before."""
+        ...
+
+    def conformalize(self, records: Any) -> Self:
+        """Calibrate the bounds on finished jobs of other tasks than those of ``fit``."""
+        ...
+
+    def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
+        """Bound jobs that have not run, from everything learnt and seen up to now.
+
+        Returns:
+            ``pandaid, seen, point`` and one ``bound_<level>`` per level, in the order of the records.
+        """
+        ...
+
+    def update(self, records: Any) -> Self:
+        """See finished jobs, in the order of their ends."""
+        ...
+
+    def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
+        """Predict every job as it is decided, seeing each other job once it has ended.
+
+        Starts from what was learnt, leaves the estimator unchanged. A job is known to another one if it
+        ended at or before the other is decided.
+        """
+        ...

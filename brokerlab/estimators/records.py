@@ -1,0 +1,98 @@
+"""What every estimator reads: one row per job, what was known of it, and what it used."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import dataframely as dy
+import polars as pl
+
+from brokerlab.errors import DataError
+from brokerlab.frames import prepared
+
+Quantity = Literal["memory", "walltime"]
+UNITS: dict[Quantity, str] = {"memory": "MB", "walltime": "s"}
+
+
+class Records(dy.Schema):
+    """One row per job and one quantity: memory of the whole job [MB] or wall time [s]."""
+
+    pandaid = dy.Int64(metadata={"meaning": "the job"})
+    jeditaskid = dy.Int64(metadata={"meaning": "its task; of a batch log its user"})
+    kind = dy.String(
+        nullable=True, metadata={"meaning": "what tasks are alike by; null: nothing is known"}
+    )
+    queue = dy.String(nullable=True, metadata={"meaning": "where it runs; null: not known"})
+    cores = dy.Int64(metadata={"unit": "cores", "meaning": "of the job, at least 1"})
+    events = dy.Int64(nullable=True, metadata={"meaning": "to be processed; null or 0: not known"})
+    input_mb = dy.Float64(
+        nullable=True, metadata={"unit": "MB", "meaning": "of input; null or 0: not known"}
+    )
+    corepower = dy.Float64(
+        nullable=True,
+        metadata={
+            "unit": "HS06 per core",
+            "meaning": "as configured for the queue; null: not known",
+        },
+    )
+    requested = dy.Float64(
+        nullable=True,
+        metadata={"unit": "MB or s", "meaning": "asked for before anything ran; null: nothing"},
+    )
+    sent = dy.Float64(
+        nullable=True,
+        metadata={"unit": "MB or s", "meaning": "what the system gave the job; null: nothing"},
+    )
+    is_scout = dy.Bool(metadata={"meaning": "a real scout: it ran before its task was estimated"})
+    decided_s = dy.Float64(
+        metadata={
+            "unit": "s",
+            "meaning": "when the estimate is needed; only the order and sums count",
+        }
+    )
+    ended_s = dy.Float64(
+        nullable=True, metadata={"unit": "s", "meaning": "when its use is known; null: never"}
+    )
+    used = dy.Float64(
+        metadata={
+            "unit": "MB or s",
+            "meaning": "what it used, above 0; of a censored one: at least",
+        }
+    )
+    censored = dy.Bool(metadata={"meaning": "killed at a limit: it would have used more"})
+    wall_s = dy.Float64(
+        metadata={"unit": "s", "meaning": "duration, at least 0; what waste is weighed by"}
+    )
+
+
+def checked(records: Any) -> pl.DataFrame:
+    """Return records in the order in which they are decided, held to their contract.
+
+    Args:
+        records: Columns as in :class:`Records`; other columns are left out.
+
+    Returns:
+        The contract's columns, sorted by ``decided_s, pandaid``.
+
+    Raises:
+        SchemaError: A column is missing or of a wrong type, or null where none may be.
+        DataError: Values that cannot be: everything that is wrong at once.
+    """
+    frame = prepared({"records": records}, {"records": Records})["records"]
+    wrong = {
+        "used: above 0 is allowed": ~(pl.col("used") > 0) | pl.col("used").is_infinite(),
+        "cores: at least 1 is allowed": pl.col("cores") < 1,
+        "wall_s: 0 or more is allowed": ~(pl.col("wall_s") >= 0) | pl.col("wall_s").is_infinite(),
+        "decided_s: a finite number is needed": ~pl.col("decided_s").is_finite(),
+        "ended_s: not before decided_s": pl.col("ended_s") < pl.col("decided_s"),
+        "pandaid: each job once": pl.col("pandaid").is_duplicated(),
+    }
+    found = [
+        f"records.{said}; {rows.height} rows, such as pandaid"
+        f" {', '.join(str(each) for each in rows['pandaid'].head(3))}"
+        for said, where in wrong.items()
+        if (rows := frame.filter(where)).height
+    ]
+    if found:
+        raise DataError("; ".join(found) + "; mend or leave out those rows")
+    return frame.sort("decided_s", "pandaid")
