@@ -1,0 +1,100 @@
+"""The order in which estimators decide jobs and see them end, and group codes for their kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from brokerlab.compiled import compiled_in_place
+from brokerlab.numerics import IntArray
+
+
+@dataclass(frozen=True)
+class Order:
+    """What happens, one thing after the other.
+
+    Attributes:
+        events: (m,) ``row`` where a job's end is seen, ``~row`` (negative) where a job is decided; rows of
+            the checked records.
+        n: Number of records.
+    """
+
+    events: IntArray
+    n: int
+
+
+def order(records: pl.DataFrame) -> Order:
+    """Merge decisions and ends into one list that a compiled loop can walk.
+
+    A job is known to another one if it ended at or before the other is decided: at one instant ends come
+    first, by pandaid, then decisions, by pandaid. A job that ends at the instant of its own decision
+    is seen right after it. A job without an end is never seen.
+
+    Args:
+        records: As :func:`records.checked` returns them.
+
+    Returns:
+        Every row decided once, and seen at most once, after it was decided.
+    """
+    decided = records["decided_s"].to_numpy()
+    ended = records["ended_s"].fill_null(float("nan")).to_numpy()
+    rows = np.arange(records.height, dtype=np.int64)
+    seen = rows[~np.isnan(ended)]
+    at_once = ended[seen] == decided[seen]
+    time = np.concatenate([decided, ended[seen]])
+    # ends of earlier jobs before decisions; an end at once directly behind its own decision
+    phase = np.concatenate([np.ones(rows.size, dtype=np.int64), at_once.astype(np.int64)])
+    pandaid = records["pandaid"].to_numpy()
+    tie = np.concatenate([rows, np.where(at_once, seen, pandaid[seen])])
+    is_end = np.concatenate([np.zeros(rows.size, dtype=np.int64), np.ones(seen.size, np.int64)])
+    events = np.concatenate([~rows, seen])
+    return Order(events[np.lexsort((is_end, tie, phase, time))], rows.size)
+
+
+def codes(records: pl.DataFrame, *columns: str) -> tuple[IntArray, int]:
+    """Number the groups of rows that are equal in some columns.
+
+    Args:
+        records: Any frame.
+        columns: Such as ``"jeditaskid"``, or ``"jeditaskid", "queue"``; null is a value of its own.
+
+    Returns:
+        (n,) number of each row's group, from 0 in the order of first appearance, and how many groups
+        there are.
+    """
+    groups = records.select(columns).unique(maintain_order=True).with_row_index("code")
+    found = records.select(columns).join(
+        groups, on=columns, how="left", nulls_equal=True, maintain_order="left"
+    )
+    return found["code"].cast(pl.Int64).to_numpy(), groups.height
+
+
+def known(records: pl.DataFrame, orderly: Order | None = None) -> IntArray:
+    """Count the finished jobs of the same task that are known when each job is decided.
+
+    Args:
+        records: As :func:`records.checked` returns them.
+        orderly: Their order, where it is at hand.
+
+    Returns:
+        (n,) jobs that ended in time and were not killed at a limit.
+    """
+    task, n_tasks = codes(records, "jeditaskid")
+    events = (orderly or order(records)).events
+    counts = np.zeros(records.height, dtype=np.int64)
+    finished = ~records["censored"].to_numpy()
+    _count(events, task, finished, np.zeros(n_tasks, dtype=np.int64), counts)
+    return counts
+
+
+@compiled_in_place
+def _count(
+    events: IntArray, task: IntArray, finished: np.ndarray, so_far: IntArray, counts: IntArray
+) -> None:
+    for event in events:
+        if event < 0:
+            counts[~event] = so_far[task[~event]]
+        elif finished[event]:
+            so_far[task[event]] += 1
