@@ -9,12 +9,8 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.errors import SchemaError, nearest
+from brokerlab.scouts.kills import kill_cause
 from brokerlab.scouts.quantities import core_count, has_scout_mark
-
-MEMORY_CODES = (1212, 1235)
-"""Pilot error codes of a payload out of memory, or above its allowed memory."""
-WALLTIME_CODES = (1213,)
-"""Pilot error code of a job that reached its time limit."""
 
 REQUIRED = ("pandaid", "jeditaskid", "jobstatus", "creationtime", "starttime", "endtime")
 OPTIONAL: dict[str, pl.DataType] = {
@@ -116,18 +112,13 @@ def unfinished(jobs: Any | None, tasks: pl.DataFrame, *, limit: str | None = Non
 
 def _killed(failed: pl.DataFrame) -> pl.DataFrame:
     """Keep what was killed at a limit, with the cause."""
-    code = pl.col("piloterrorcode")
-    cause = (
-        pl.when(code.is_in(MEMORY_CODES)).then(pl.lit("memory"))
-        .when(code.is_in(WALLTIME_CODES)).then(pl.lit("walltime"))
-    )  # fmt: skip
     span = (pl.col("endtime") - pl.col("starttime")).dt.total_seconds()
     return (
         failed.select(
             "jeditaskid",
             "pandaid",
             "computingsite",
-            cause=cause,
+            cause=kill_cause(),
             cores=core_count().cast(pl.Float64),
             duration_s=span.cast(pl.Int64),
             maxpss_kb=pl.col("maxpss").cast(pl.Float64),

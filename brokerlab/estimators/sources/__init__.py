@@ -1,0 +1,11 @@
+"""Records of what jobs used, from an archive, from job tables of whole tasks, and from batch logs.
+
+Every source says how many of its rows became records, and why each other one did not.
+"""
+
+from brokerlab.estimators.sources.archived import of_archive
+from brokerlab.estimators.sources.invex import of_invex
+from brokerlab.estimators.sources.logged import of_log
+from brokerlab.estimators.sources.source import Source
+
+__all__ = ["Source", "of_archive", "of_invex", "of_log"]

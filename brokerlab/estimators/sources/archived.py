@@ -1,0 +1,122 @@
+"""Records from the canonical archive."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+import polars as pl
+
+from brokerlab import archive as archives
+from brokerlab.archive import Archive
+from brokerlab.archive.store import empty
+from brokerlab.errors import ConfigError
+from brokerlab.estimators.records import Quantity
+from brokerlab.estimators.sources import jobs as facts
+from brokerlab.estimators.sources.source import At, Source, check_choices, sifted
+from brokerlab.scouts.resource_type import PER_CORE
+
+TASK_COLUMNS = ("jeditaskid", "ramunit", "orig_ramcount", "baseramcount", "maxwalltime")
+_KIND = ("processingtype", "transformation")
+_OF_JOBS = (*facts.NEEDED, "parentid", "prodsourcelabel", "transformation")
+
+
+def of_archive(
+    archive: Archive | str | Path,
+    quantity: Quantity,
+    *,
+    at: At = "submit",
+    labels: Collection[str] = ("managed",),
+) -> Source:
+    """Read what the jobs of an archive used.
+
+    A finished job used what was recorded of it. One that failed at the limit of this quantity, by the
+    pilot's error code, used at least what was recorded, else its limit: it is ``censored``. Left out are
+    merge jobs, jobs that failed otherwise, jobs that failed and were tried again (the new try says what
+    was needed, or is itself here), and those without a record.
+
+    ``kind`` is the processing type and the transformation. ``requested`` is, of memory, ``orig_ramcount``
+    as a whole job's [MB]: per core times the cores plus ``baseramcount``; of walltime, the longest that
+    the task allows (split rule ``MW``). ``sent`` is the job's own ``minramcount``; ``maxwalltime``, else
+    ``maxcpucount``. ``events`` and ``input_mb`` are those recorded of the job, null where 0, as of a job
+    that was killed. ``corepower`` is the queue's in the archive. Scouts are those marked ``sj``: where a
+    task has none marked, none of its jobs is one.
+
+    Args:
+        archive: An archive, or its folder.
+        quantity: ``memory`` [MB of the whole job] or ``walltime`` [s].
+        at: When an estimate is needed: at the creation of a job (``submit``) or at its ``start``.
+        labels: ``prodsourcelabel`` of the jobs to be read.
+
+    Returns:
+        Records with times in seconds since 1970, counts of the rows left out, and notes.
+
+    Raises:
+        ConfigError: A quantity or moment that does not exist, or no label.
+        DataError: No archive, or one without jobs.
+        InsufficientDataError: No job is left.
+
+    Source:
+        archive-schema.md sections 1, 2 and 4; scouts.md sections 3.1 and 5.3.
+    """
+    check_choices(quantity, at)
+    if isinstance(labels, str) or not labels:
+        raise ConfigError(f"labels = {labels!r}: several are allowed, such as ('managed', 'user')")
+    opened = archive if isinstance(archive, Archive) else archives.open(archive)
+    jobs = opened.scan("jobs").select(_OF_JOBS)
+    jobs = jobs.filter(pl.col("prodsourcelabel").is_in(list(labels)))
+    retried = opened.scan("jobs").select(pandaid="parentid", is_retried=True).drop_nulls().unique()
+    failed = pl.col("jobstatus") == "failed"
+    rows = (
+        jobs.join(retried, on="pandaid", how="left")
+        .join(_tasks(opened), on="jeditaskid", how="left")
+        .join(_corepower(opened), on="computingsite", how="left")
+    )
+    own = facts.reasons(quantity, at)
+    reasons = {"failed, and tried again": failed & pl.col("is_retried"), **own}
+    reasons = {facts.MERGE_REASON: own[facts.MERGE_REASON], **reasons}
+    columns = facts.columns(quantity, at) | {
+        "kind": pl.concat_str(_KIND, separator=" ", ignore_nulls=True).replace("", None),
+        "corepower": pl.col("corepower"),
+        "requested": _requested(quantity),
+    }
+    return sifted(rows, reasons, columns, quantity=quantity, notes=_notes(opened))
+
+
+def _notes(opened: Archive) -> tuple[str, ...]:
+    """Say which tables were not there."""
+    without = {
+        "tasks": "no table of tasks: what was requested is not known",
+        "queues": "no table of queues: core power is not known",
+    }
+    return tuple(said for table, said in without.items() if not opened.has(table))
+
+
+def _tasks(opened: Archive) -> pl.LazyFrame:
+    """Return what tasks asked for: ``jeditaskid, task_*``."""
+    tasks = opened.scan("tasks") if opened.has("tasks") else empty("tasks").lazy()
+    renamed = {name: f"task_{name}" for name in TASK_COLUMNS[1:]}
+    return (
+        tasks.select(TASK_COLUMNS)
+        .rename(renamed)
+        .unique("jeditaskid", keep="last", maintain_order=True)
+    )
+
+
+def _corepower(opened: Archive) -> pl.LazyFrame:
+    """Return the core power of the queues, where above 0: ``computingsite, corepower``."""
+    queues = opened.scan("queues") if opened.has("queues") else empty("queues").lazy()
+    return queues.select(computingsite="panda_queue", corepower=facts.positive("corepower")).unique(
+        "computingsite", keep="last", maintain_order=True
+    )
+
+
+def _requested(quantity: Quantity) -> pl.Expr:
+    """Return what the task asked for before anything ran [MB of the whole job, or s]."""
+    if quantity == "walltime":
+        return facts.positive("task_maxwalltime")
+    per_core = pl.col("task_ramunit").is_in(PER_CORE).fill_null(value=False)
+    asked = facts.positive("task_orig_ramcount")
+    base = facts.positive("task_baseramcount").fill_null(0)
+    whole = asked * facts.cores() + base
+    return pl.when(per_core).then(whole).otherwise(asked)

@@ -1,0 +1,73 @@
+"""Records from logs of batch systems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from brokerlab.errors import ConfigError
+from brokerlab.estimators.sources.source import At, Source, check_choices, sifted
+from brokerlab.estimators.walltime.contracts import LoggedJobs
+from brokerlab.frames import prepared
+
+
+def of_log(jobs: Any, *, at: At = "submit", unknown_wait_s: float | None = None) -> Source:
+    """Read how long the jobs of a log ran.
+
+    The task is the user: nothing else in a log says which jobs are alike. A run as long as its request
+    or longer was stopped there, or should have been: its time is cut there and ``censored``.
+
+    Args:
+        jobs: As :func:`brokerlab.workflows.swf.read` gives them: ``submit_s, wait_s, run_s, requested_s``
+            [s], ``hosts_requested`` and ``user``; other columns are left out.
+        at: When an estimate is needed: at the submission of a job, or at its ``start``.
+        unknown_wait_s: Taken where the log does not know the wait [s]; None: such a job is left out, as
+            nobody can say when its time was known.
+
+    Returns:
+        Records, with ``pandaid`` the row of the log, from 0; ``requested`` and ``sent`` are what the user
+        asked for. Counts of the rows left out: those that did not run, or say too little of themselves.
+
+    Raises:
+        ConfigError: A moment that does not exist, or a wait below 0.
+        SchemaError: A column has a wrong type.
+        InsufficientDataError: No job is left.
+
+    Source:
+        sizing-benchmark.md, section 8; workflow-batch-scheduling.md 1.4.
+    """
+    check_choices("walltime", at)
+    frame = prepared({"jobs": jobs}, {"jobs": LoggedJobs})["jobs"].with_row_index("row").lazy()
+    if unknown_wait_s is not None:
+        if not 0 <= unknown_wait_s < float("inf"):
+            raise ConfigError(f"unknown_wait_s = {unknown_wait_s}: 0 or more is allowed, or None")
+        frame = frame.with_columns(pl.col("wait_s").fill_null(unknown_wait_s))
+    start_s = pl.col("submit_s") + pl.col("wait_s")
+    end_s, asked_s = start_s + pl.col("run_s"), pl.col("requested_s")
+    reasons = {
+        "no user": pl.col("user").is_null(),
+        "no submission": pl.col("submit_s").is_null(),
+        "no wait": ~(pl.col("wait_s") >= 0).fill_null(value=False),
+        "did not run": ~(pl.col("run_s") > 0).fill_null(value=False),
+        "no request": ~(asked_s > 0).fill_null(value=False),
+        "too short for the clock": end_s <= (pl.col("submit_s") if at == "submit" else start_s),
+    }
+    used_s = pl.min_horizontal("run_s", "requested_s")
+    columns = {
+        "pandaid": pl.col("row").cast(pl.Int64),
+        "jeditaskid": pl.col("user"),
+        **{name: pl.lit(None, dtype=pl.String) for name in ("kind", "queue")},
+        "cores": pl.col("hosts_requested").fill_null(1).clip(lower_bound=1),
+        "events": pl.lit(None, dtype=pl.Int64),
+        **{name: pl.lit(None, dtype=pl.Float64) for name in ("input_mb", "corepower")},
+        "requested": asked_s,
+        "sent": asked_s,
+        "is_scout": pl.lit(value=False),
+        "decided_s": pl.col("submit_s") if at == "submit" else start_s,
+        "ended_s": end_s,
+        "used": used_s,
+        "censored": pl.col("run_s") >= asked_s,
+        "wall_s": used_s,
+    }
+    return sifted(frame, reasons, columns, quantity="walltime")

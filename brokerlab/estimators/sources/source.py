@@ -1,0 +1,101 @@
+"""What a source gives: records, and what became of every row that was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import polars as pl
+
+from brokerlab.errors import ConfigError, InsufficientDataError, nearest
+from brokerlab.estimators.records import Quantity, checked
+
+At = Literal["submit", "start"]
+
+KEPT = "kept"
+_COUNTS = {"reason": pl.String(), "rows": pl.Int64()}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Records of one quantity, and what became of every row that was read.
+
+    Attributes:
+        quantity: ``memory`` [MB of the whole job] or ``walltime`` [s].
+        records: Columns and order of :func:`brokerlab.estimators.records.checked`.
+        counts: ``reason, rows``: ``kept``, then why the others were left out, most rows first; the
+            sum of ``rows`` is the number of rows read.
+        notes: What was inferred and not read, in sentences.
+    """
+
+    quantity: Quantity
+    records: pl.DataFrame
+    counts: pl.DataFrame
+    notes: tuple[str, ...]
+
+
+def check_choices(quantity: str, at: str) -> None:
+    """Refuse a quantity or a moment that does not exist.
+
+    Raises:
+        ConfigError: One of them, or both.
+    """
+    allowed = {"quantity": (quantity, get_args(Quantity)), "at": (at, get_args(At))}
+    wrong = [
+        f"{name} = '{value}': {nearest(value, known)}"
+        for name, (value, known) in allowed.items()
+        if value not in known
+    ]
+    if wrong:
+        raise ConfigError("; ".join(wrong))
+
+
+def sifted(
+    rows: pl.LazyFrame,
+    reasons: Mapping[str, pl.Expr],
+    columns: Mapping[str, pl.Expr],
+    *,
+    quantity: Quantity,
+    refused: int = 0,
+    notes: tuple[str, ...] = (),
+) -> Source:
+    """Keep the rows that none of the reasons speaks against, and count the others by the first that does.
+
+    Args:
+        rows: One row per job, with everything that the expressions read.
+        reasons: Why a row is left out, and the condition; null counts as false. A reason may hold
+            ``{}``: the job's status.
+        columns: Of the records, from the columns of ``rows``.
+        quantity: Of the records.
+        refused: Rows that could not be read at all.
+        notes: For the result.
+
+    Raises:
+        InsufficientDataError: No row is left; the message says why.
+        SchemaError, DataError: See :func:`brokerlab.estimators.records.checked`.
+    """
+    told = pl.coalesce(
+        [
+            pl.when(where.fill_null(value=False)).then(
+                pl.format(reason, "jobstatus") if "{}" in reason else pl.lit(reason)
+            )
+            for reason, where in reasons.items()
+        ]
+    )
+    judged = rows.with_columns(told.alias("reason"))
+    left = judged.filter(pl.col("reason").is_not_null()).group_by("reason")
+    counted = left.agg(rows=pl.len().cast(pl.Int64)).collect(engine="streaming")
+    kept = judged.filter(pl.col("reason").is_null()).select(**columns).collect(engine="streaming")
+    unread = pl.DataFrame(
+        {"reason": ["could not be read"] * bool(refused), "rows": [refused] * bool(refused)},
+        schema=_COUNTS,
+    )
+    others = pl.concat([counted, unread]).sort("rows", "reason", descending=[True, False])
+    if kept.is_empty():
+        why = "; ".join(f"{reason}: {n}" for reason, n in others.iter_rows())
+        raise InsufficientDataError(
+            f"records of {quantity}: none of {others['rows'].sum()} rows can be used ({why or 'no row'})"
+        )
+    first = pl.DataFrame({"reason": [KEPT], "rows": [kept.height]}, schema=_COUNTS)
+    return Source(quantity, checked(kept), pl.concat([first, others]), notes)
