@@ -8,13 +8,11 @@ from typing import Literal
 import numpy as np
 
 from brokerlab.numerics import FloatArray, IntArray, SortedGroups
+from brokerlab.scouts.parameters import OUTDISK_CAP_KB, whole_cputime, whole_ram_mb
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.units import KB
 
 Rule = Literal["percentile", "conformal"]
-
-OUTDISK_CAP_KB = 10_240  # at most 10 MB per event or per MB of input (scouts.md 5.3)
-MILLI_BELOW = 10  # cpuTime below this is written in mHS06s (scouts.md 5.1)
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ class Estimator:
         if self.parameter == "ramcount":
             values = self._ramcount(lower, upper, k, margins[None, :])
         elif self.parameter == "cputime":
-            values = _cputime(_interpolate(lower, upper, k) * ((100 + margins[None, :]) / 100))
+            values = whole_cputime(_interpolate(lower, upper, k) * ((100 + margins[None, :]) / 100))
         else:
             values = np.trunc(np.minimum(_interpolate(lower, upper, k) / KB, OUTDISK_CAP_KB))
         return np.nan_to_num(values, nan=0.0).astype(np.int64)
@@ -100,9 +98,7 @@ class Estimator:
             upper = np.maximum(upper / KB * factor, least)
             whole = np.trunc(_interpolate(lower, upper, k))
             return np.where(whole < 0, 1.0, whole)
-        with_margin = np.floor_divide(_interpolate(lower, upper, k) * (100 + margins), 100)
-        whole = np.trunc(with_margin / KB)
-        return np.maximum(np.where(whole < 0, 1.0, whole), least)
+        return whole_ram_mb(_interpolate(lower, upper, k), margins, least)
 
 
 def conformal_position(size: IntArray, rank: IntArray | np.int64) -> IntArray:
@@ -114,8 +110,3 @@ def _interpolate(lower: FloatArray, upper: FloatArray, k: FloatArray) -> FloatAr
     """Evaluate the percentile as scouts.md section 4 writes it: two products, then the sum."""
     f, c = np.floor(k), np.ceil(k)
     return np.where(f == c, lower, lower * (c - k) + upper * (k - f))
-
-
-def _cputime(values: FloatArray) -> FloatArray:
-    """Round up in the unit that production would choose; the result is always in mHS06 s."""
-    return np.where(values < MILLI_BELOW, np.ceil(values * 1000), np.ceil(values) * 1000)

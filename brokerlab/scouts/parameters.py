@@ -7,6 +7,7 @@ columns with one value per task; NaN or null means "not set".
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,6 +19,7 @@ from brokerlab.units import KB
 
 OUTDISK_RANK = 75
 OUTDISK_CAP_KB = 10_240
+MILLI_BELOW = 10  # cpuTime below this is written in mHS06s
 CPUTIME_SAFETY = 1.5
 WALLTIME_SAFETY = 1.5
 MIN_WALLTIME_CPU_S = 3600
@@ -131,7 +133,7 @@ def cputime(tasks: pl.DataFrame, jobs: Jobs, rank: float) -> tuple[pl.DataFrame,
     eligible = flags(jobs.frame, "cputime_eligible") & ~flags(tasks, "cputime_fixed")[jobs.task]
     found = Percentile.of(jobs, np.where(eligible, jobs.values("cputime_hs06s"), np.nan), rank)
     value = found.value * CPUTIME_SAFETY
-    milli = value < 10
+    milli = value < MILLI_BELOW
     number = np.ceil(np.where(milli, value * 1000, value))
     asked = tasks["asked_unit"]
     unit = (
@@ -161,7 +163,6 @@ def ramcount(
     Returns:
         ``ramcount`` and ``ramunit`` (null: not set).
     """
-    margin = 100 + config.ramcount_margin_pct
     minimum = -np.inf if config.ramcount_min_mb is None else config.ramcount_min_mb
     per_job = jobs.values("ram_kb")
     if rules.ram_min_per_job:
@@ -173,15 +174,31 @@ def ramcount(
         value = np.where(value < 0, 1, value)
     else:
         found = Percentile.of(jobs, per_job, config.ramcount_rank)
-        value = np.trunc(np.floor_divide(found.value * margin, 100) / 1024)
-        value = np.where(value < 0, 1, value)
-        value = np.where(value < minimum, minimum, value)
+        value = whole_ram_mb(found.value, config.ramcount_margin_pct, minimum)
     unit = pl.select(
         pl.when(pl.lit(pl.Series(~np.isnan(value)))).then(
             pl.when(pl.lit(tasks["ram_per_core"])).then(pl.lit("MBPerCore")).otherwise(pl.lit("MB"))
         )
     ).to_series()
     return pl.select(ramcount=integers(value), ramunit=unit), found
+
+
+def whole_ram_mb(percentile_kb: FloatArray, margin_pct: Any, minimum_mb: float) -> FloatArray:
+    """Put margin and minimum on percentiles of memory and cut to whole MB, as production does (5.2).
+
+    Args:
+        percentile_kb: Percentiles [kB]; NaN stays.
+        margin_pct: Margin, or one for each [%].
+        minimum_mb: Least result [MB]; minus infinity for none.
+    """
+    value = np.trunc(np.floor_divide(percentile_kb * (100 + margin_pct), 100) / KB)
+    return np.maximum(np.where(value < 0, 1, value), minimum_mb)
+
+
+def whole_cputime(percentile_hs06s: FloatArray) -> FloatArray:
+    """Round HS06 s per event up in the unit that is chosen; the result is in milli in any case (5.1)."""
+    milli = percentile_hs06s < MILLI_BELOW
+    return np.where(milli, np.ceil(percentile_hs06s * 1000), np.ceil(percentile_hs06s) * 1000)
 
 
 def outdiskcount(tasks: pl.DataFrame, jobs: Jobs) -> tuple[pl.DataFrame, Percentile]:

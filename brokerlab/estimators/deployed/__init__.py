@@ -1,0 +1,80 @@
+"""The rules that systems deploy today, as estimators: what everything else is measured against."""
+
+from __future__ import annotations
+
+from brokerlab.errors import ConfigError, nearest
+from brokerlab.estimators.deployed.memory import PercentileMemory, ScoutMemory
+from brokerlab.estimators.deployed.rule import Formula, Recorded, Rule, as_frame
+from brokerlab.estimators.deployed.seen import Seen
+from brokerlab.estimators.deployed.walltime import PercentileWalltime, ScoutWalltime
+from brokerlab.estimators.records import UNITS, Quantity
+
+SCOUT_JOBS = 10
+MOST_JOBS = 1000
+SCOUTS_MEMORY = "PanDA scouts p75 x 1.1"
+SCOUTS_WALLTIME = "PanDA scouts p95 x 1.5"
+DEPLOYED: dict[Quantity, str] = {"memory": SCOUTS_MEMORY, "walltime": SCOUTS_WALLTIME}
+"""The rule that PanDA applies to each quantity."""
+
+
+def rules(quantity: Quantity, *, scouts: int = SCOUT_JOBS) -> list[Rule]:
+    """Return the deployed rules of a quantity, nothing seen yet; the one of PanDA first.
+
+    Args:
+        quantity: ``memory`` or ``walltime``.
+        scouts: Finished jobs of a task after which PanDA's estimate is made, and frozen.
+
+    Raises:
+        ConfigError: There is no such quantity, or no scout.
+
+    Source: sizing-benchmark.md, sections 4, 6 and 8; scouts.md, section 5.
+    """
+    if quantity not in UNITS:
+        raise ConfigError(f"quantity '{quantity}': {nearest(quantity, UNITS)}")
+    return _memory(scouts) if quantity == "memory" else _walltime(scouts)
+
+
+def _memory(scouts: int) -> list[Rule]:
+    first = Seen(75, least=scouts, most=scouts, latest=False)
+    later = Seen(75, least=scouts, most=max(MOST_JOBS, scouts), latest=False)
+    return [
+        Rule(SCOUTS_MEMORY, ScoutMemory(first)),
+        Rule("PanDA scouts, re-estimated", ScoutMemory(later)),
+        Rule("requested", Recorded("requested")),
+        Rule("as sent", Recorded("sent")),
+        Rule("largest seen", PercentileMemory(Seen(100, most=None))),
+        Rule("p95 seen", PercentileMemory(Seen(95))),
+        Rule("Kubernetes p90 x 1.15", PercentileMemory(Seen(90), factor=1.15, minimum_mb=250.0)),
+    ]
+
+
+def _walltime(scouts: int) -> list[Rule]:
+    first = Seen(95, least=scouts, most=scouts, latest=False)
+    later = Seen(95, least=scouts, most=max(MOST_JOBS, scouts), latest=False)
+    return [
+        Rule(SCOUTS_WALLTIME, ScoutWalltime(first)),
+        Rule("PanDA scouts, re-estimated", ScoutWalltime(later)),
+        Rule("requested", Recorded("requested")),
+        Rule("as sent", Recorded("sent")),
+        Rule("last two", PercentileWalltime(Seen(50, least=2, most=2))),
+        Rule("largest of last 10", PercentileWalltime(Seen(100, most=10))),
+        Rule(
+            "request x p95 of last 20",
+            PercentileWalltime(Seen(95, least=5, most=20), of_request=True),
+        ),
+    ]
+
+
+__all__ = [
+    "DEPLOYED",
+    "Formula",
+    "PercentileMemory",
+    "PercentileWalltime",
+    "Recorded",
+    "Rule",
+    "ScoutMemory",
+    "ScoutWalltime",
+    "Seen",
+    "as_frame",
+    "rules",
+]

@@ -1,0 +1,149 @@
+"""A deployed rule as an estimator: a formula over the finished jobs of a task, and nothing learnt."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+import polars as pl
+
+from brokerlab.errors import ConfigError
+from brokerlab.estimators.estimator import Predicted
+from brokerlab.estimators.records import checked
+from brokerlab.estimators.replaying import Order, known, order
+from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.scouts.quantities import floats
+
+_MANY_PIECES = 64
+
+
+class Formula(Protocol):
+    """What a rule says of each job from what was seen when it is decided."""
+
+    def __call__(self, records: pl.DataFrame, events: IntArray) -> FloatArray:
+        """Return (n,) bounds [MB or s]; NaN where too little was seen.
+
+        Args:
+            records: As :func:`records.checked` returns them.
+            events: Of :class:`replaying.Order`.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A column as it is recorded: what was asked for, or what the system gave.
+
+    Attributes:
+        column: ``requested`` or ``sent``.
+    """
+
+    column: str
+
+    def __call__(self, records: pl.DataFrame, events: IntArray) -> FloatArray:  # noqa: ARG002
+        """Return the column; NaN where it is null."""
+        return floats(records, self.column)
+
+
+class Rule:
+    """A deployed rule behind the interface of every estimator.
+
+    A rule knows one number, not a distribution: it is the bound at every level and the point. Where the
+    rule has seen too little it is what was requested, and infinite where nothing was. There is nothing
+    to fit or to calibrate, only finished jobs of the same task to be seen.
+
+    Args:
+        name: In tables.
+        formula: What it says.
+    """
+
+    def __init__(self, name: str, formula: Formula) -> None:
+        self.name = name
+        self.formula = formula
+        self._seen: dict[int, list[pl.DataFrame]] = defaultdict(list)
+
+    def __repr__(self) -> str:
+        return f"Rule({self.name!r})"
+
+    def fit(self, records: Any) -> Self:  # noqa: ARG002 - rules learn nothing from other tasks
+        """Forget what was seen; other tasks say nothing to a rule."""
+        self._seen.clear()
+        return self
+
+    def conformalize(self, records: Any) -> Self:  # noqa: ARG002 - see fit
+        """Change nothing: a rule is not calibrated."""
+        return self
+
+    def update(self, records: Any) -> Self:
+        """See finished jobs, in the order of their ends; those that never end are not seen."""
+        ended = checked(records).filter(pl.col("ended_s").is_not_null()).sort("ended_s", "pandaid")
+        for (task,), part in ended.group_by("jeditaskid", maintain_order=True):
+            pieces = self._seen[int(task)]
+            pieces.append(part)
+            if len(pieces) > _MANY_PIECES:
+                pieces[:] = [pl.concat(pieces)]
+        return self
+
+    def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
+        """Bound jobs that have not run; columns as :meth:`Estimator.predict` says."""
+        frame = checked(records)
+        rows = np.arange(frame.height, dtype=np.int64)
+        predicted = self._predicted(frame, Order(~rows, frame.height), levels)
+        return as_frame(predicted)
+
+    def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
+        """Bound every job as it is decided; see :meth:`Estimator.replay`."""
+        frame = checked(records)
+        return self._predicted(frame, order(frame), levels)
+
+    def _predicted(self, frame: pl.DataFrame, orderly: Order, levels: Sequence[float]) -> Predicted:
+        """Put what was seen of the tasks before the events, and ask the formula."""
+        chosen = _checked_levels(levels)
+        seen = [
+            piece
+            for task in frame["jeditaskid"].unique(maintain_order=True).to_list()
+            for piece in self._seen.get(task, [])
+        ]
+        past = sum(piece.height for piece in seen)
+        events = orderly.events
+        shifted = np.where(events >= 0, events + past, events - past)
+        together = pl.concat([*seen, frame]) if seen else frame
+        walked = np.concatenate([np.arange(past, dtype=np.int64), shifted])
+        said = self.formula(together, walked)[past:]
+        requested = frame["requested"].fill_null(np.inf).to_numpy()
+        bound = np.where(np.isnan(said), requested, said)
+        return Predicted(
+            pandaid=frame["pandaid"].to_numpy(),
+            seen=known(together, Order(walked, together.height))[past:],
+            levels=chosen,
+            bounds=np.repeat(bound[:, None], len(chosen), axis=1),
+            point=bound,
+        )
+
+
+def as_frame(predicted: Predicted) -> pl.DataFrame:
+    """Return predictions as the columns that :meth:`Estimator.predict` promises."""
+    return pl.DataFrame(
+        {
+            "pandaid": predicted.pandaid,
+            "seen": predicted.seen,
+            "point": predicted.point,
+            **{f"bound_{level:g}": predicted.at(level) for level in predicted.levels},
+        }
+    )
+
+
+def _checked_levels(levels: Sequence[float]) -> tuple[float, ...]:
+    chosen = tuple(float(level) for level in levels)
+    if (
+        not chosen
+        or any(not 0 < level < 1 for level in chosen)
+        or list(chosen) != sorted(set(chosen))
+    ):
+        raise ConfigError(
+            f"levels {list(chosen)}: allowed are ascending numbers above 0 and below 1"
+        )
+    return chosen

@@ -1,0 +1,82 @@
+"""What deployed systems give a job in wall time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from brokerlab.estimators.deployed.seen import Seen
+from brokerlab.estimators.replaying import codes
+from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.scouts.parameters import CPUTIME_SAFETY, whole_cputime
+from brokerlab.scouts.quantities import DEFAULT_COREPOWER, LONG_JOB_S, floats
+
+
+@dataclass(frozen=True)
+class ScoutWalltime:
+    """PanDA's cpuTime, HS06 seconds per event, as a limit on the wall time of a job.
+
+    A finished job says ``h = (wall - base) x corepower x cores x efficiency / events``, 0 if it was not
+    longer than the base; only if it had 10 events per core or ran 6 h. The percentile with its safety
+    is rounded up, and a job gets ``int(h x events / (cores x corepower x efficiency) + base)``. A
+    job of unknown events gets the percentile of the task's wall times, with the same safety: a log of a
+    batch system knows no events. Jobs killed at a limit say nothing; an unknown core power is 10.
+
+    Attributes:
+        seen: Which finished jobs, which rank.
+        safety: Factor on the percentile.
+        base_s: Wall time that does not grow with the events [s].
+        efficiency_pct: CPU efficiency of one core [%], above 0.
+
+    Source: scouts.md, sections 3, 5.1 (production: S04) and 15; statistics.md, section 1.
+    """
+
+    seen: Seen
+    safety: float = CPUTIME_SAFETY
+    base_s: float = 600.0
+    efficiency_pct: float = 90.0
+
+    def __call__(self, records: pl.DataFrame, events: IntArray) -> FloatArray:
+        """Return the limit [s]; NaN where too few jobs have finished."""
+        task, _ = codes(records, "jeditaskid")
+        wall_s = np.where(records["censored"].to_numpy(), np.nan, floats(records, "used"))
+        n_events, cores = floats(records, "events"), floats(records, "cores")
+        n_events = np.where(n_events > 0, n_events, np.nan)
+        power = floats(records.with_columns(pl.col("corepower").fill_null(0)), "corepower")
+        power = np.where(power > 0, power, DEFAULT_COREPOWER)
+        work = np.maximum(wall_s - self.base_s, 0.0) * power * cores * self.efficiency_pct / 100
+        eligible = (n_events >= 10 * cores) | (wall_s > LONG_JOB_S)
+        per_event = np.where(eligible, work / n_events, np.nan)
+        found = self.seen.percentile(events, task, per_event) * self.safety
+        scale = cores * power * self.efficiency_pct / 100
+        limit = np.trunc(whole_cputime(found) / 1000 * n_events / scale + self.base_s)
+        plain = self.seen.percentile(events, task, wall_s) * self.safety
+        return np.where(np.isnan(n_events), plain, limit)
+
+
+@dataclass(frozen=True)
+class PercentileWalltime:
+    """A percentile of the wall times seen, of the task or of the user, at most the request.
+
+    A job that was killed counts with the time it ran.
+
+    Attributes:
+        seen: Which finished jobs, which rank.
+        of_request: Take shares of the request instead, and multiply by the request.
+
+    Source: sizing-benchmark.md, sections 7 and 8; Tsafrir, Etsion, Feitelson, IEEE TPDS 18 (2007) 789,
+    doi:10.1109/TPDS.2007.70606.
+    """
+
+    seen: Seen
+    of_request: bool = False
+
+    def __call__(self, records: pl.DataFrame, events: IntArray) -> FloatArray:
+        """Return the wall time [s]; NaN where too few jobs have finished."""
+        task, _ = codes(records, "jeditaskid")
+        used, requested = floats(records, "used"), floats(records, "requested")
+        unit = np.where(requested > 0, requested, np.nan) if self.of_request else 1.0
+        found = self.seen.percentile(events, task, used / unit) * unit
+        return np.where(requested < found, requested, found)
