@@ -6,10 +6,11 @@ Predictors see a job when it has finished, never before; what they predict is cu
 from brokerlab.estimators.walltime.comparison import all_predictors, compare, score
 from brokerlab.estimators.walltime.likejobs import LikeJobs
 from brokerlab.estimators.walltime.online import predict_log, usable_jobs
-from brokerlab.estimators.walltime.predictor import Job, Predictor, RollingQuantile
+from brokerlab.estimators.walltime.predictor import HeldLevel, Job, Predictor, RollingQuantile
 from brokerlab.estimators.walltime.rules import LastTwo, UserRules, simple_rules
 
 __all__ = [
+    "HeldLevel",
     "Job",
     "LastTwo",
     "LikeJobs",

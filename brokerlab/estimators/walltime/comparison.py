@@ -13,10 +13,10 @@ from brokerlab.estimators.walltime.likejobs import LikeJobs
 from brokerlab.estimators.walltime.online import predict_log
 from brokerlab.estimators.walltime.predictor import Predictor
 from brokerlab.estimators.walltime.rules import simple_rules
+from brokerlab.estimators.walltime.running import ROUNDING
 from brokerlab.numerics import FloatArray
 
 KNOWN = ("job", "user", "submit_s", "requested_s", "run_s")
-ROUNDING = 1 + 1e-9  # a run that is longer by the last bits of a product is as long
 
 
 def all_predictors() -> list[Predictor]:

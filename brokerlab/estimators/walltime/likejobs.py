@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from brokerlab.compiled import compiled
 from brokerlab.errors import ConfigError
-from brokerlab.estimators.walltime.predictor import Job, RollingQuantile
+from brokerlab.estimators.walltime.predictor import HeldLevel, Job, RollingQuantile
+from brokerlab.estimators.walltime.running import ROUNDING, RunningJobs
 from brokerlab.numerics import FloatArray
 
 OWN, ALL = 200, 400  # latest jobs kept of a user, and of all users together
@@ -17,6 +19,7 @@ REQUEST_WIDTH, HOSTS_WIDTH = 0.5, 1.0  # in logarithms: a job that far off count
 OTHERS = 1.0  # like jobs of the user that all users' together count as
 UNSEEN = 0.01  # like jobs that the possibility of a run up to its limit counts as
 MEDIAN = 0.5
+TINY = 1e-12  # levels that differ by the last bits of a product are alike
 
 LIKE_JOBS = "like jobs"
 
@@ -70,13 +73,19 @@ class LikeJobs:
     .. math:: e^{-k / 40} \; e^{-|\ln(q / q_k)| / 0.5} \; e^{-|\ln(h / h_k)|}
 
     with q requested time, h hosts, and k later jobs of the same user. A job stopped at its request
-    counts as one that runs up to any request. The bound is the quantile at the level that the stated
-    share of the latest 2000 finished jobs would have kept: of each, the probability given at its
-    submission to shorter runs is its score. Up to 100 finished jobs the bound is the request.
+    counts as one that runs up to any request.
 
-    The widths were chosen on the first half of the KTH log. Scores come with the ends of jobs: where
-    jobs run for days and come in campaigns, the bound lags behind (wagap-2013: 8 % instead of 5 %
-    exceed it), and more of a user's first five jobs exceed it than of later ones (KTH: 11 %).
+    The bound is a quantile of this distribution. Of every finished job the probability given at its
+    submission to shorter runs is its score; the quantile asked for is the one that the latest 2000
+    scores say is held. Two things keep it at its level where jobs run for days and come in campaigns:
+    a job that runs is known to have at least the score of the time that it has run (without it, scores
+    of short jobs come first); and the level asked for moves after every job that kept or missed its
+    bound, a job that runs longer than its bound being a miss from that instant. Up to 100 finished jobs
+    the bound is the request.
+
+    The widths were chosen on the first half of the KTH log. A campaign that is submitted at once, and
+    is unlike what its user did before, is missed as a whole; the level is then held by the bounds of
+    later jobs. More of a user's first five jobs exceed it than of later ones (KTH: 11 %).
 
     Args:
         levels: Shares of jobs that are to run no longer than their bound.
@@ -84,8 +93,8 @@ class LikeJobs:
     Raises:
         ConfigError: A level is not between 0 and 1.
 
-    Source: own; the calibration follows Chernozhukov, Wüthrich, Zhu, PNAS 118 (2021) e2107794118,
-    doi:10.1073/pnas.2107794118.
+    Source: own; the scores follow Chernozhukov, Wüthrich, Zhu, PNAS 118 (2021) e2107794118,
+    doi:10.1073/pnas.2107794118; the level :class:`predictor.HeldLevel`.
     """
 
     def __init__(self, levels: tuple[float, ...] = (0.95,)) -> None:
@@ -100,27 +109,68 @@ class LikeJobs:
         self._own: dict[int, _Ring] = {}
         self._all = _Ring(ALL)
         self._scores = RollingQuantile()
-        self._open: dict[int, tuple[FloatArray, FloatArray]] = {}
+        self._held = [HeldLevel(level) for level in levels]
+        self._open: dict[int, _Expected] = {}
+        self._running = RunningJobs(len(levels), OWN + ALL + 1)
 
     def predict(self, job: Job) -> tuple[float, ...]:
         """Return the median and the bounds [s]; the request while nothing is known."""
+        for held, passed in zip(self._held, self._running.newly_passed(job.submit_s), strict=True):
+            held.missed(int(passed))
         own = self._own.get(job.user) or _Ring(1)
         shares, reached = like_runs(own.rows, own.n, self._all.rows, self._all.n, _like(job))
-        self._open[job.number] = shares, reached
-        found = [_quantile(shares, reached, MEDIAN)]
-        for level in self.levels:
-            score = self._scores.at(level)
-            found.append(1.0 if score is None else _quantile(shares, reached, score))
+        known = self._scores.levels(self._running.scores(job.submit_s))
+        bounds = np.full(len(self.levels), np.inf)
+        if known is not None:
+            bounds[:] = [_bound(shares, reached, known, each.asked) for each in self._held]
+        self._open[job.number] = _Expected(shares, reached, bounds)
+        found = [_quantile(shares, reached, MEDIAN), *np.minimum(bounds, 1.0).tolist()]
         return tuple(share * job.requested_s for share in found)
+
+    def begin(self, job: Job, start_s: float) -> None:
+        """Learn that a job runs."""
+        expected = self._open[job.number]
+        self._running.begin(
+            *(job.number, (start_s, job.requested_s)),
+            *((expected.shares, expected.reached), expected.bounds),
+        )
 
     def see(self, job: Job, run_s: float) -> None:
         """Learn how long a job ran, and how likely it was held that it is shorter."""
         share = run_s / job.requested_s
-        shares, reached = self._open.pop(job.number)
-        shorter = int(np.searchsorted(shares, share))
-        self._scores.add(float(reached[shorter - 1]) if shorter else 0.0)
+        expected = self._open.pop(job.number)
+        shorter = int(np.searchsorted(expected.shares, share))
+        self._scores.add(float(expected.reached[shorter - 1]) if shorter else 0.0)
         self._own.setdefault(job.user, _Ring(OWN)).add(_like(job), share)
         self._all.add(_like(job), share)
+        known = self._running.end(job.number)
+        for held, bound, told in zip(self._held, expected.bounds, known, strict=True):
+            if told or np.isinf(bound):
+                continue  # counted when it passed its bound, or there was none
+            if share > bound * ROUNDING:
+                held.missed()
+            else:
+                held.kept()
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """What was expected of a job: shares of its request, the probability up to each, bounds."""
+
+    shares: FloatArray
+    reached: FloatArray
+    bounds: FloatArray
+
+
+def _bound(
+    shares: FloatArray, reached: FloatArray, known: tuple[FloatArray, FloatArray], level: float
+) -> float:
+    """Return the share of the request at the score that reaches a level; 1 where no score does."""
+    scores, levels = known
+    place = int(np.searchsorted(levels, level * (1 + 1 / scores.size) - TINY))
+    if level >= 1:
+        return 1.0
+    return _quantile(shares, reached, float(scores[min(place, scores.size - 1)]))
 
 
 def _like(job: Job) -> FloatArray:

@@ -51,8 +51,8 @@ def usable_jobs(jobs: Any) -> pl.DataFrame:
 def predict_log(jobs: Any, predictors: Sequence[Predictor]) -> pl.DataFrame:
     """Let predictors predict, and see, every job of a log.
 
-    At each submission they have seen exactly the jobs that ended at or before it, in the order of
-    their ends.
+    At each submission they have seen exactly the jobs that ended at or before it, and know which jobs
+    started before it and still run, all in the order of these instants.
 
     Args:
         jobs: As for :func:`usable_jobs`.
@@ -75,8 +75,8 @@ def predict_log(jobs: Any, predictors: Sequence[Predictor]) -> pl.DataFrame:
             f"predictions named alike: {', '.join(twice)}" if twice else "no predictor is given"
         )
     frame = usable_jobs(jobs)
-    run_s, end_s = frame["run_s"].to_numpy(), frame["end_s"].to_numpy()
-    order = np.argsort(end_s, kind="stable").tolist()
+    run_s = frame["run_s"].to_numpy()
+    happens_s, is_start, row_of = _events(frame)
     known = zip(
         *(frame[name] for name in ("job", "user", "submit_s", "requested_s", "hosts_requested")),
         strict=True,
@@ -85,12 +85,29 @@ def predict_log(jobs: Any, predictors: Sequence[Predictor]) -> pl.DataFrame:
     predicted = np.empty((len(submitted), len(names)))
     seen = 0
     for row, job in enumerate(submitted):
-        while end_s[order[seen]] <= job.submit_s:
+        # a job that starts at this very instant has not run yet, and may be this one
+        while (happens_s[seen], is_start[seen]) < (job.submit_s, True):
+            other = submitted[row_of[seen]]
             for each in predictors:
-                each.see(submitted[order[seen]], float(run_s[order[seen]]))
+                if is_start[seen]:
+                    each.begin(other, happens_s[seen])
+                else:
+                    each.see(other, float(run_s[row_of[seen]]))
             seen += 1
         predicted[row] = [value for each in predictors for value in each.predict(job)]
     limit = frame["requested_s"].to_numpy()[:, None]
     return frame.select("job", "user", "submit_s", "requested_s", "run_s").hstack(
         pl.DataFrame(np.clip(predicted, 0, limit), schema=names, orient="row")
     )
+
+
+def _events(frame: pl.DataFrame) -> tuple[list[float], list[bool], list[int]]:
+    """Return when jobs start and end, in this order: the instant [s], which of both, the job's row.
+
+    At one instant ends come first.
+    """
+    n = frame.height
+    happens_s = np.concatenate([frame["submit_s"] + frame["wait_s"], frame["end_s"]])
+    is_start = np.arange(2 * n) < n
+    order = np.lexsort((is_start, happens_s))
+    return happens_s[order].tolist(), is_start[order].tolist(), (order % n).tolist()

@@ -58,6 +58,9 @@ class UserRules:
             for least, rule in _RULES.values()
         )
 
+    def begin(self, job: Job, start_s: float) -> None:
+        """Learn nothing from jobs that run."""
+
     def see(self, job: Job, run_s: float) -> None:
         """Learn how long a job ran."""
         user = self._users[job.user]
@@ -91,6 +94,9 @@ class LastTwo:
         self._open[job.number] = mean
         factors = [self._factors.at(level) for level in self.levels]
         return (mean, *(job.requested_s if f is None else mean * f for f in factors))
+
+    def begin(self, job: Job, start_s: float) -> None:
+        """Learn nothing from jobs that run."""
 
     def see(self, job: Job, run_s: float) -> None:
         """Learn how long a job ran, and by which factor the mean missed it."""

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from brokerlab.errors import ConfigError, InsufficientDataError, SchemaError
 from brokerlab.estimators import walltime
-from brokerlab.estimators.walltime import Job, LikeJobs, RollingQuantile
+from brokerlab.estimators.walltime import HeldLevel, Job, LikeJobs, RollingQuantile
+from brokerlab.estimators.walltime.running import RunningJobs
 
 
 def log(run_s, *, submit_s=None, wait_s=0.0, requested_s=1000.0, hosts=1, user=1):
@@ -155,6 +156,7 @@ def test_an_update_takes_less_than_two_milliseconds():
         job = Job(number, 1, float(number), 1000.0 + number % 7, 1 + number % 3)
         start = time.process_time()
         predictor.predict(job)
+        predictor.begin(job, float(number))
         predictor.see(job, 1.0 + number % 900)
         took.append(time.process_time() - start)
     assert np.median(took[400:]) < 0.002
@@ -171,6 +173,65 @@ def test_the_rolling_quantile_forgets():
         rolling.add(score)
     assert rolling.at(0.99) == 4.0
     assert rolling.at(0.2) == 1.0
+
+
+def test_scores_of_jobs_that_run_count_above_what_they_have_run():
+    """Of ten scores and ten jobs that have passed the fifth, half the weight of the first five is left."""
+    rolling = RollingQuantile(least=10)
+    for score in range(1, 11):
+        rolling.add(float(score))
+    scores, levels = rolling.levels(np.zeros(0))
+    assert scores.tolist() == list(range(1, 11))
+    assert levels == pytest.approx(np.arange(1, 11) / 10)
+    _, levels = rolling.levels(np.full(10, 5.5))
+    assert levels[:5] == pytest.approx(np.arange(1, 6) / 20)
+    assert levels[5:] == pytest.approx(0.25 + 0.75 * np.arange(1, 6) / 5)
+
+
+def test_the_level_asked_for_moves_with_what_is_missed():
+    held = HeldLevel(0.9, rate=0.01)
+    held.missed()
+    assert held.asked == pytest.approx(0.909)
+    for _ in range(9):
+        held.kept()
+    assert held.asked == pytest.approx(0.9)
+
+
+def test_a_job_past_its_bound_is_told_once_and_before_it_ends():
+    running = RunningJobs(1, room=3)
+    expected = np.array([0.1, 0.5, 1.0]), np.array([0.3, 0.8, 1.0])
+    for number in (7, 8):
+        running.begin(number, (100.0 * number, 1000.0), expected, np.array([0.5]))
+    assert running.newly_passed(1200.0).tolist() == [0]  # job 7 at its bound
+    assert running.scores(1200.0).tolist() == [0.3, 0.8]
+    assert running.newly_passed(1201.0).tolist() == [1]
+    assert running.newly_passed(1250.0).tolist() == [0]
+    assert running.end(7).tolist() == [True]
+    assert running.newly_passed(9999.0).tolist() == [1]
+    assert running.scores(9999.0).tolist() == [1.0]
+    assert running.end(8).tolist() == [True]
+
+
+def test_a_job_past_its_request_has_not_missed_a_bound_at_the_request():
+    running = RunningJobs(1, room=1)
+    running.begin(1, (0.0, 10.0), (np.ones(1), np.ones(1)), np.ones(1))
+    assert running.newly_passed(11.0).tolist() == [0]
+
+
+def test_the_bound_keeps_its_level_where_long_jobs_come_in_campaigns():
+    """Bursts of fifty alike jobs that run longer than the time between bursts."""
+    rng = np.random.default_rng(3)
+    n, burst = 4000, 50
+    submit = np.repeat(np.cumsum(rng.exponential(40_000, n // burst)), burst)
+    share = np.repeat(rng.lognormal(-2.0, 0.7, n // burst), burst) * rng.lognormal(0, 0.2, n)
+    jobs = log(
+        86400 * np.minimum(share, 1.0),
+        submit_s=submit + rng.uniform(0, 600, n),
+        requested_s=86400.0,
+        user=np.repeat(rng.integers(0, 3, n // burst), burst),
+    )
+    table = walltime.score(walltime.predict_log(jobs, [LikeJobs()]))
+    assert table["under"][1] == pytest.approx(0.05, abs=0.02)
 
 
 def test_a_comparison_is_paired():
