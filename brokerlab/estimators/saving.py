@@ -1,0 +1,346 @@
+"""Keep fitted estimators in folders: the model by skops, never pickle, and what it is in a manifest.
+
+``model.skops`` holds plain values, arrays and scikit-learn models, ``manifest.json`` what they are, of
+what they were made, and their digests, ``model_card.md`` what a person should know of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import platform
+import shutil
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Protocol, Self, runtime_checkable
+
+import polars as pl
+
+from brokerlab.errors import BrokerlabWarning, ConfigError, DataError, nearest
+from brokerlab.estimators.card import FILE as CARD
+from brokerlab.estimators.card import Card
+from brokerlab.estimators.records import UNITS, Quantity, checked
+from brokerlab.estimators.tree_check import check_trees
+
+CONTRACT = 1
+"""Version of the folder that this brokerlab writes and reads."""
+MODEL, MANIFEST = "model.skops", "manifest.json"
+CLASSES: Mapping[str, str] = {
+    "Hierarchy": "brokerlab.estimators.hierarchy",
+    "LinearQuantiles": "brokerlab.estimators.quantiles",
+    "QuantileBoosting": "brokerlab.estimators.quantiles",
+}
+"""Estimators that can be saved, and where they live; nothing else is ever imported."""
+TRUSTED = (
+    # how boosting turns categories into numbers: a check of arrays, with its arguments
+    "functools.partial",
+    "sklearn.utils.validation.check_array",
+    # one tree; skops does not trust its node numbers, `check_trees` looks at them
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+)
+"""Types a model may hold besides those that skops trusts by itself (scikit-learn, numpy, plain values)."""
+LIBRARIES = ("brokerlab", "numba", "numpy", "polars", "scikit-learn", "skops")
+_DAMAGED = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    ImportError,
+    EOFError,
+    RecursionError,
+    NotImplementedError,
+    zipfile.BadZipFile,
+)
+
+
+@runtime_checkable
+class Saveable(Protocol):
+    """What an estimator needs to be kept, besides its class standing in :data:`CLASSES`."""
+
+    name: str
+    quantity: Quantity
+
+    def state(self) -> dict[str, Any]:
+        """Return everything learnt: numpy arrays, scikit-learn models, and what JSON can hold.
+
+        Dicts have text keys. No objects of our own: they would have to be trusted.
+        """
+        ...
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return an estimator that predicts what the one of this state predicted.
+
+        Raises:
+            KeyError, TypeError, ValueError: It is no such state; told as a damaged model.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """The records of a fit.
+
+    Attributes:
+        jobs: Rows.
+        tasks: Distinct tasks.
+        first_s: Earliest `decided_s`; None without rows.
+        last_s: Latest one.
+        digest: sha256 of the rows in their order, ``sha256:...``.
+    """
+
+    jobs: int
+    tasks: int
+    first_s: float | None
+    last_s: float | None
+    digest: str
+
+    @classmethod
+    def of(cls, records: Any) -> Self:
+        """Count records.
+
+        Raises:
+            SchemaError, DataError: See :func:`records.checked`.
+        """
+        frame = checked(records)
+        times = frame["decided_s"]
+        return cls(
+            jobs=frame.height,
+            tasks=frame["jeditaskid"].n_unique(),
+            first_s=times[0] if frame.height else None,
+            last_s=times[-1] if frame.height else None,
+            digest=_frame_digest(frame),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """What a manifest says of a model besides the model itself.
+
+    Attributes:
+        levels: Of the bounds it was made and measured for.
+        features: What it reads of a job.
+        trained: The records of the fit.
+        coverage: Level, as text, to the share of jobs that stayed below their bound, measured on jobs that
+            the model was not fitted to.
+        card: For people; None: no card is written.
+    """
+
+    levels: tuple[float, ...]
+    features: tuple[str, ...]
+    trained: Trained
+    coverage: Mapping[str, float] = field(default_factory=dict)
+    card: Card | None = None
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A model that was read: the estimator, and its manifest as in the file."""
+
+    estimator: Any
+    manifest: Mapping[str, Any]
+
+
+def versions() -> dict[str, str]:
+    """Return the libraries that a model depends on, each with its version."""
+    return {"python": platform.python_version()} | {
+        name: metadata.version(name) for name in LIBRARIES
+    }
+
+
+def save(estimator: Saveable, folder: Path, *, about: About) -> Path:
+    """Write a fitted estimator to a new folder: all of it, or nothing.
+
+    Args:
+        estimator: A class of :data:`CLASSES`.
+        folder: Does not exist yet, or is empty.
+        about: What the manifest says.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ConfigError: It is of another class, or the folder is in use.
+        DataError: Its state holds what cannot be saved.
+    """
+    kind = type(estimator).__name__
+    if kind not in CLASSES or not type(estimator).__module__.startswith(CLASSES[kind]):
+        raise ConfigError(f"save: {kind} cannot be saved; {nearest(kind, CLASSES)}")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"{folder}: is there already; name a new folder")
+    model = _dumped(estimator)
+    manifest = _manifest(estimator, about, model)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        (made / MODEL).write_bytes(model)
+        (made / MANIFEST).write_text(
+            json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8"
+        )
+        if about.card is not None:
+            (made / CARD).write_text(about.card.to_markdown(), encoding="utf-8")
+        made.chmod(0o755)  # mkdtemp lets nobody else in
+        made.replace(folder)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+    return folder
+
+
+def load(folder: Path) -> Saved:
+    """Read a model, after its digests were found to fit.
+
+    A model of another version of scikit-learn is read with a warning: trees are kept in its inner form.
+
+    Args:
+        folder: As :func:`save` wrote it.
+
+    Returns:
+        The estimator, ready to predict, and the manifest.
+
+    Raises:
+        DataError: There is no model; it is damaged; a digest does not fit; a newer brokerlab wrote it;
+            it holds types that are not trusted.
+    """
+    manifest = _read_manifest(folder)
+    data = _read_model(folder, manifest)
+    made_with, here = manifest["libraries"].get("scikit-learn"), metadata.version("scikit-learn")
+    if made_with != here:
+        told = f"{folder}: made with scikit-learn {made_with}, here is {here}; fit the model again"
+        warnings.warn(told, BrokerlabWarning, stacklevel=2)
+    state = _trusted_state(folder, data)
+    kind = manifest["estimator"]
+    try:
+        check_trees(state)
+        estimator = getattr(importlib.import_module(CLASSES[kind]), kind).from_state(state)
+    except _DAMAGED as error:
+        raise _damaged(folder / MODEL, error) from error
+    if estimator.quantity != manifest["quantity"]:
+        raise DataError(
+            f"{folder}: the model is of {estimator.quantity}, its manifest of {manifest['quantity']};"
+            " take the folder from where it was made"
+        )
+    return Saved(estimator, manifest)
+
+
+def _dumped(estimator: Saveable) -> bytes:
+    import skops.io
+
+    state = estimator.state()
+    try:
+        data: bytes = skops.io.dumps(state, compression=zipfile.ZIP_DEFLATED)
+        unknown = set(skops.io.get_untrusted_types(data=data)) - set(TRUSTED)
+    except _DAMAGED as error:
+        raise DataError(f"save: {estimator.name} cannot be written ({error})") from error
+    if unknown:
+        raise DataError(
+            f"save: the state of {estimator.name} holds {', '.join(sorted(unknown))}; allowed are numpy"
+            " arrays, scikit-learn models and plain values"
+        )
+    return data
+
+
+def _manifest(estimator: Saveable, about: About, model: bytes) -> dict[str, Any]:
+    said = {
+        "contract": CONTRACT,
+        "estimator": type(estimator).__name__,
+        "name": estimator.name,
+        "quantity": estimator.quantity,
+        "unit": UNITS[estimator.quantity],
+        "levels": list(about.levels),
+        "features": list(about.features),
+        "trained": asdict(about.trained),
+        "coverage": dict(about.coverage),
+        "card": about.card.to_dict() if about.card else None,
+        "libraries": versions(),
+        "model": {"file": MODEL, "bytes": len(model), "sha256": hashlib.sha256(model).hexdigest()},
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(said))
+    return {**plain, "digest": _digest(plain)}
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest, held to its digest and to what this brokerlab can read."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise DataError(f"{folder}: no {MANIFEST}, so this is not a saved model")
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        contract, digest = manifest["contract"], manifest["digest"]
+    except _DAMAGED as error:
+        raise _damaged(path, error) from error
+    if contract != CONTRACT:
+        raise DataError(
+            f"{path}: version {contract} of the folder, this brokerlab reads {CONTRACT}; install the"
+            " brokerlab that wrote it, or fit the model again"
+        )
+    said = {key: value for key, value in manifest.items() if key != "digest"}
+    if digest != _digest(said):
+        raise DataError(
+            f"{path}: its digest does not fit what it says; it was changed after it was written,"
+            " take the folder from where it was made"
+        )
+    if manifest.get("estimator") not in CLASSES:
+        raise DataError(
+            f"{path}: estimator '{manifest.get('estimator')}' is not known;"
+            f" {nearest(str(manifest.get('estimator')), CLASSES)}"
+        )
+    wrong = sorted({"quantity", "levels", "libraries", "model"} - manifest.keys())
+    if wrong or not {"file", "sha256"} <= manifest["model"].keys():
+        raise DataError(f"{path}: says nothing of {', '.join(wrong) or 'model.sha256'}")
+    return manifest
+
+
+def _read_model(folder: Path, manifest: Mapping[str, Any]) -> bytes:
+    """Return the bytes of the model if they are those that the manifest means."""
+    path = folder / MODEL
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise _damaged(path, error) from error
+    expected, found = manifest["model"]["sha256"], hashlib.sha256(data).hexdigest()
+    if expected != found:
+        raise DataError(
+            f"{path}: sha256 {found[:12]}…, the manifest says {expected[:12]}…; it is not the model"
+            " that was saved, take the folder from where it was made"
+        )
+    return data
+
+
+def _trusted_state(folder: Path, data: bytes) -> Any:
+    """Return what the model holds, if it holds nothing but trusted types; else nothing is made."""
+    import skops.io
+
+    try:
+        unknown = set(skops.io.get_untrusted_types(data=data)) - set(TRUSTED)
+        if not unknown:
+            return skops.io.loads(data, trusted=list(TRUSTED))
+    except _DAMAGED as error:
+        raise _damaged(folder / MODEL, error) from error
+    raise DataError(
+        f"{folder / MODEL}: holds types that are not trusted: {', '.join(sorted(unknown))};"
+        " nothing of it was loaded, do not use it"
+    )
+
+
+def _damaged(path: Path, error: BaseException) -> DataError:
+    return DataError(
+        f"{path}: cannot be read ({type(error).__name__}: {error}); take the folder from where it was made"
+    )
+
+
+def _digest(manifest: Mapping[str, Any]) -> str:
+    told = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(told.encode()).hexdigest()}"
+
+
+def _frame_digest(frame: pl.DataFrame) -> str:
+    return f"sha256:{hashlib.sha256(frame.write_csv().encode()).hexdigest()}"
