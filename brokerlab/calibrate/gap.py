@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from brokerlab.calibrate.intervals import bootstrap_totals, percentile_interval
+from brokerlab.intervals import bootstrap_totals, percentile_interval
 
 
 def scout_gap(jobs: pl.DataFrame, *, confidence: float = 0.95) -> pl.DataFrame:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.intervals import ShareSums, ratio_variance, t_factor
 from brokerlab.calibrate.loss import COMPONENTS, LossWeights
 from brokerlab.errors import InsufficientDataError
+from brokerlab.intervals import ShareSums, ratio_variance, t_factor
 from brokerlab.numerics import FloatArray, IntArray
 
 SUMS = (

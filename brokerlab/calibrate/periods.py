@@ -10,8 +10,8 @@ import polars as pl
 from scipy import stats
 
 from brokerlab.calibrate.backtest import Backtest
-from brokerlab.calibrate.intervals import bootstrap_totals, percentile_interval
 from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.intervals import bootstrap_totals, percentile_interval
 from brokerlab.numerics import FloatArray
 
 

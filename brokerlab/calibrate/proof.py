@@ -11,13 +11,13 @@ import polars as pl
 
 from brokerlab.calibrate.backtest import Backtest
 from brokerlab.calibrate.choice import MIN_TASKS, LimitOn
-from brokerlab.calibrate.intervals import bootstrap_totals, percentile_interval
 from brokerlab.calibrate.loss import COMPONENTS, LossWeights
 from brokerlab.calibrate.parameters import Parameter
 from brokerlab.calibrate.replay import Setting
 from brokerlab.calibrate.strata import with_levels
 from brokerlab.calibrate.wording import percent
 from brokerlab.errors import ConfigError
+from brokerlab.intervals import bootstrap_totals, percentile_interval
 from brokerlab.numerics import FloatArray
 
 ProofStatus = Literal["proven", "not_proven", "no_answer"]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.intervals import ShareSums
 from brokerlab.errors import ConfigError, nearest
+from brokerlab.intervals import ShareSums
 from brokerlab.numerics import FloatArray
 
 STRATA = ("processingtype", "gshare", "cores", "n_scouts")

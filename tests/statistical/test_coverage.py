@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from brokerlab.calibrate import finite_sample
-from brokerlab.calibrate.intervals import (
+from brokerlab.intervals import (
     ShareSums,
     bootstrap_totals,
     percentile_interval,

@@ -13,10 +13,10 @@ import polars as pl
 
 from brokerlab.brokerage.curves import ThroughputCurve
 from brokerlab.brokerage.network_weight import NetworkSettings
-from brokerlab.calibrate.intervals import bootstrap_weights, percentile_interval
 from brokerlab.calibrate.network_curve.fallback import line
 from brokerlab.calibrate.network_curve.scores import BLOCK, Scores, compare, weighted_spearman
 from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.intervals import bootstrap_weights, percentile_interval
 from brokerlab.numerics import FloatArray
 
 CONFIDENCE = 0.95

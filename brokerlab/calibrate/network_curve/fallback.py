@@ -10,9 +10,9 @@ import polars as pl
 
 from brokerlab.brokerage.curves import ThroughputCurve
 from brokerlab.brokerage.network_weight import MAX_CLOSENESS, UNKNOWN_CLOSENESS
-from brokerlab.calibrate.intervals import bootstrap_weights, percentile_interval
 from brokerlab.calibrate.network_curve.scores import Scores, compare
 from brokerlab.errors import InsufficientDataError
+from brokerlab.intervals import bootstrap_weights, percentile_interval
 from brokerlab.numerics import FloatArray
 
 CONFIDENCE = 0.95

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.intervals import bootstrap_weights, percentile_interval
 from brokerlab.errors import InsufficientDataError
+from brokerlab.intervals import bootstrap_weights, percentile_interval
 from brokerlab.numerics import FloatArray, IntArray
 
 CONFIDENCE = 0.95

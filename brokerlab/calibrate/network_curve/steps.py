@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.curves import ThroughputCurve
-from brokerlab.calibrate.intervals import bootstrap_weights, percentile_interval
 from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.intervals import bootstrap_weights, percentile_interval
 from brokerlab.numerics import FloatArray, IntArray
 
 MOST_STEPS = 8

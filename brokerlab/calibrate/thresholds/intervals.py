@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.intervals import bootstrap_totals, percentile_interval, t_factor
 from brokerlab.calibrate.thresholds.outcomes import OF_TASKS, QUANTITIES, Outcome, Quantity
 from brokerlab.errors import DataError
+from brokerlab.intervals import bootstrap_totals, percentile_interval, t_factor
 from brokerlab.numerics import FloatArray, IntArray
 
 MIN_TASKS = 10

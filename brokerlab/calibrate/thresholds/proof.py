@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.intervals import t_factor
 from brokerlab.calibrate.thresholds.choice import Limits
 from brokerlab.calibrate.thresholds.intervals import (
     FEWEST_SEEDS,
@@ -22,6 +21,7 @@ from brokerlab.calibrate.thresholds.intervals import (
 from brokerlab.calibrate.thresholds.outcomes import QUANTITIES, Outcome, Period
 from brokerlab.calibrate.thresholds.settings import Setting
 from brokerlab.calibrate.thresholds.sweep import Sweep
+from brokerlab.intervals import t_factor
 
 ProofStatus = Literal["proven", "not_proven", "no_answer"]
 STRATA = ("gshare", "user_class")

@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.intervals import bootstrap_weights, percentile_interval
+from brokerlab.intervals import bootstrap_weights, percentile_interval
 from brokerlab.numerics import FloatArray
 from brokerlab.report.analysis_replay.brokerages import NO_USER, UNRATED
 from brokerlab.report.replays.removal import KEYS

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.intervals import bootstrap_totals, percentile_interval
+from brokerlab.intervals import bootstrap_totals, percentile_interval
 from brokerlab.numerics import FloatArray, IntArray
 
 CONFIDENCE = 0.95

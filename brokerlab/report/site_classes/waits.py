@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.intervals import bootstrap_weights, percentile_interval
+from brokerlab.intervals import bootstrap_weights, percentile_interval
 from brokerlab.lifecycle.classes.weighted import LARGEST_S
 from brokerlab.numerics import FloatArray
 from brokerlab.report.replays.shares import CONFIDENCE, DAY, shares

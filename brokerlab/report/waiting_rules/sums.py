@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.intervals import bootstrap_totals, percentile_interval
+from brokerlab.intervals import bootstrap_totals, percentile_interval
 from brokerlab.numerics import FloatArray
 
 CONFIDENCE = 0.95

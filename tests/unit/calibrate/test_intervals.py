@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from brokerlab.calibrate import intervals
+from brokerlab import intervals
 
 
 def test_a_share_of_independent_tasks_is_clopper_pearson():
