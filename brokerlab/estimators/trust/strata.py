@@ -60,7 +60,7 @@ def coverage_by(
         ConfigError: An unknown column, or level.
         DataError: See :func:`judged.matched`.
 
-    Source: sizing-benchmark.md; statistics.md section 2 (real scouts are no random sample).
+    Source: statistics.md section 2 (real scouts are no random sample).
     """
     groups = [(each,) if isinstance(each, str) else tuple(each) for each in by]
     wrong = [

@@ -1,0 +1,143 @@
+"""Are the scouts of a task like its other jobs?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.errors import DataError, InsufficientDataError
+from brokerlab.estimators.records import checked
+from brokerlab.numerics import FloatArray
+
+LEAST = 3
+"""Jobs on each side that a comparison needs."""
+USED, BEYOND_EXPECTED = "used", "used / expected"
+_SCHEMA = {
+    "jeditaskid": pl.Int64,
+    "value": pl.String,
+    "n_scouts": pl.Int64,
+    "n_others": pl.Int64,
+    "exceeds": pl.Float64,
+    "lo": pl.Float64,
+    "hi": pl.Float64,
+    "p": pl.Float64,
+}
+
+
+def scouts_against_rest(
+    records: Any,
+    expected: Any | None = None,
+    *,
+    per_core: bool = False,
+    confidence: float = 0.95,
+) -> pl.DataFrame:
+    """Compare the scouts of every task with its other jobs, as they are and beside what was expected.
+
+    ``exceeds`` is the probability that another job of the task uses more than a scout, ties counted half:
+    0.5 if scouts are like the rest. Its interval and test are those of Brunner and Munzel, which need no
+    equal spread; where the two groups do not overlap at all, there is no interval, and the test is the
+    exact one of Mann and Whitney.
+
+    Args:
+        records: Jobs of several tasks; censored ones are left out; see :class:`records.Records`.
+        expected: ``pandaid, seen, point`` as ``Estimator.predict`` gives them before any job of the task
+            has run, so that scouts and others are expected from the same knowledge. What is left of the
+            difference is what the model does not explain by queue, cores and size. None: not compared.
+        per_core: Divide the use by the cores, as the deployed rule does.
+        confidence: 1 - this is the probability of a wrong alarm in any of the tasks.
+
+    Returns:
+        One row per task with three scouts and three others, and per ``value`` (``used``, ``used /
+        expected``), sorted by both: ``jeditaskid, value, n_scouts, n_others, exceeds, lo, hi, p``,
+        ``p_adjusted`` (Holm, over the tasks, by value), ``verdict``: ``alike``, ``scouts use less``,
+        ``scouts use more``.
+
+    Raises:
+        InsufficientDataError: No task has three of each.
+        DataError: A job is not expected, or scouts and others from different knowledge.
+
+    Source: statistics.md sections 2 and 3; Brunner and Munzel 2000,
+        doi:10.1002/(SICI)1521-4036(200001)42:1<17::AID-BIMJ17>3.0.CO;2-U; Holm 1979,
+        Scandinavian Journal of Statistics 6, 65.
+    """
+    frame = checked(records).filter(~pl.col("censored"))
+    size = pl.col("cores") if per_core else pl.lit(1)
+    frame = frame.with_columns((pl.col("used") / size).alias(USED))
+    values = [USED]
+    if expected is not None:
+        frame = _beyond(frame, expected)
+        values.append(BEYOND_EXPECTED)
+    rows = [
+        (task, value, *_compared(group[value].to_numpy(), group["is_scout"].to_numpy(), confidence))
+        for (task,), group in frame.group_by("jeditaskid", maintain_order=True)
+        if min(group["is_scout"].sum(), (~group["is_scout"]).sum()) >= LEAST
+        for value in values
+    ]
+    if not rows:
+        raise InsufficientDataError(
+            f"records: no task has {LEAST} scouts and {LEAST} other jobs; are the scouts marked?"
+        )
+    table = pl.DataFrame(rows, schema=_SCHEMA, orient="row").sort("value", "jeditaskid")
+    holm = [_holm(table.filter(pl.col("value") == value)["p"]) for value in values]
+    table = table.with_columns(p_adjusted=pl.concat(holm))
+    side = pl.when(pl.col("exceeds") > 0.5).then(pl.lit("scouts use less"))
+    return table.with_columns(
+        verdict=pl.when(pl.col("p_adjusted") > 1 - confidence)
+        .then(pl.lit("alike"))
+        .otherwise(side.otherwise(pl.lit("scouts use more")))
+    ).sort("jeditaskid", "value")
+
+
+def _beyond(frame: pl.DataFrame, expected: Any) -> pl.DataFrame:
+    """Add the use beside what was expected of it."""
+    told = pl.DataFrame(expected).select("pandaid", "seen", "point")
+    joined = frame.join(told, on="pandaid", how="left", maintain_order="left")
+    lost = joined["point"].null_count()
+    knowledge = joined.group_by("jeditaskid").agg(pl.col("seen").n_unique())
+    mixed = knowledge.filter(pl.col("seen") > 1)["jeditaskid"].sort().to_list()
+    wrong = []
+    if lost:
+        wrong.append(f"expected.point: {lost} of {frame.height} jobs have none; predict them")
+    if mixed and not lost:
+        wrong.append(
+            f"expected.seen: differs inside {len(mixed)} tasks, such as {mixed[0]};"
+            " predict all jobs of a task from the same knowledge, before any of them has run"
+        )
+    if wrong:
+        raise DataError("; ".join(wrong))
+    return joined.with_columns((pl.col(USED) / pl.col("point")).alias(BEYOND_EXPECTED))
+
+
+def _compared(
+    value: FloatArray, is_scout: np.ndarray, confidence: float
+) -> tuple[int, int, float, float | None, float | None, float]:
+    """Return numbers of both, the probability that another job exceeds a scout, interval and p-value."""
+    from scipy import stats
+    from statsmodels.stats.nonparametric import rank_compare_2indep
+
+    scouts, others = value[is_scout], value[~is_scout]
+    apart = others.min() > scouts.max() or others.max() < scouts.min()
+    still = np.ptp(others) == 0 and np.ptp(scouts) == 0
+    if apart or still:
+        exceeds = float((np.sign(others.min() - scouts.min()) + 1) / 2)
+        exact = stats.mannwhitneyu(others, scouts, method="exact" if apart else "asymptotic")
+        return scouts.size, others.size, exceeds, None, None, float(exact.pvalue) if apart else 1.0
+    found = rank_compare_2indep(others, scouts)
+    lo, hi = found.conf_int(alpha=1 - confidence)
+    return (
+        scouts.size,
+        others.size,
+        float(found.prob1),
+        max(float(lo), 0.0),
+        min(float(hi), 1.0),
+        float(found.pvalue),
+    )
+
+
+def _holm(p: pl.Series) -> pl.Series:
+    """Adjust p-values so that a wrong alarm in any of them is as rare as asked."""
+    from statsmodels.stats.multitest import multipletests
+
+    return pl.Series("p_adjusted", multipletests(p.to_numpy(), method="holm")[1])

@@ -1,0 +1,96 @@
+"""A bound that gets worse on the way is found; one that stays as asked is not accused."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.estimators.trust import bet_against, coverage_blocks, largest_deviation
+from brokerlab.estimators.trust.betting import fortune
+from brokerlab.estimators.trust.drift import _p_of_largest
+from tests.unit.estimators.trust.toys import expected, records
+
+N = 2000
+LATE = np.where(np.arange(N) >= 1200, 0.1, 0.0)
+
+
+def test_drift_from_job_1200_on_is_found_there():
+    frame = records(N, shift=LATE)
+    model = expected(frame)
+    blocks = coverage_blocks(frame, model, 0.9)
+    assert blocks["verdict"].to_list() == ["as asked"] * 6 + ["misses too often"] * 4
+    assert blocks["n"].to_list() == [200] * 10
+    row = largest_deviation(frame, model, 0.9).row(0, named=True)
+    assert row["verdict"] == "misses too often"
+    assert row["after"] > 1900
+    assert row["missed"] == row["missed_before"] + row["missed_after"]
+    assert bet_against(frame, model)["verdict"].to_list() == ["not as expected"]
+
+
+def test_too_wide_bounds_are_told_as_such():
+    frame = records(N, shift=-0.1)
+    model = expected(frame)
+    assert coverage_blocks(frame, model, 0.9)["verdict"].unique().to_list() == ["misses too rarely"]
+    assert largest_deviation(frame, model, 0.9)["verdict"].to_list() == ["misses too rarely"]
+
+
+def test_a_right_model_is_rarely_accused():
+    alarms = np.zeros(3)
+    for seed in range(40):
+        frame = records(N, seed=seed)
+        model = expected(frame)
+        alarms += [
+            (coverage_blocks(frame, model, 0.9)["verdict"] != "as asked").any(),
+            (largest_deviation(frame, model, 0.9)["verdict"] != "as asked").any(),
+            (bet_against(frame, model, seed=seed)["verdict"] != "as expected").any(),
+        ]
+    assert (alarms <= 5).all(), alarms  # 40 runs at 5 %: 6 or more has probability 1.4 %
+
+
+def test_the_last_block_takes_the_rest_and_a_short_log_is_one_block():
+    frame = records(590)
+    assert coverage_blocks(frame, expected(frame), 0.9)["n"].to_list() == [200, 390]
+    short = records(50)
+    assert coverage_blocks(short, expected(short), 0.9)["n"].to_list() == [50]
+
+
+def test_the_law_of_the_largest_distance():
+    # P(sup |W| > 2.2414) = 0.05 and P(sup |W| > 1) = 0.6292 (reflection principle, tables of the normal law)
+    assert _p_of_largest(2.2414) == pytest.approx(0.05, abs=2e-4)
+    assert _p_of_largest(1.0) == pytest.approx(0.6292, abs=2e-4)
+    assert _p_of_largest(0.1) == 1
+    assert _p_of_largest(8.0) < 1e-9
+
+
+def test_a_fortune_is_the_mean_of_its_bets_in_pieces_as_in_one():
+    rng = np.random.default_rng(0)
+    places = rng.random(70_000)
+    logs = fortune(places)
+    assert np.isfinite(logs).all()
+    assert logs[:100] == pytest.approx(fortune(places[:100]))
+    power = (np.arange(20) + 0.5) / 20
+    p = 0.3
+    first = np.mean([power * p ** (power - 1), power * (1 - p) ** (power - 1)])
+    assert fortune(np.array([p]))[0] == pytest.approx(np.log10(first))
+    assert np.isfinite(fortune(np.array([0.0, 1.0]))).all()
+
+
+def test_a_fortune_against_even_places_reaches_20_in_less_than_5_per_cent():
+    rng = np.random.default_rng(1)
+    reached = [fortune(rng.random(300)).max() >= np.log10(20) for _ in range(300)]
+    assert np.mean(reached) <= 0.05
+
+
+def test_questions_without_an_answer_are_refused():
+    frame = records(10)
+    model = expected(frame)
+    with pytest.raises(ConfigError, match="block = 0"):
+        coverage_blocks(frame, model, 0.9, block=0)
+    model.bounds[:] = np.inf
+    with pytest.raises(InsufficientDataError, match="infinite"):
+        coverage_blocks(frame, model, 0.9)
+    killed = frame.with_columns(censored=pl.lit(value=True))
+    with pytest.raises(InsufficientDataError, match="killed"):
+        bet_against(killed, model)
