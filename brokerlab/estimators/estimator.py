@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol, Self
 
 import polars as pl
 
+from brokerlab.errors import ConfigError
 from brokerlab.numerics import FloatArray, IntArray
 
 
@@ -33,6 +35,25 @@ class Predicted:
     def at(self, level: float) -> FloatArray:
         """Return the (n,) bounds of a level that was asked for."""
         return self.bounds[:, self.levels.index(level)]
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return ``pandaid, seen, point`` and one ``bound_<level>`` per level, a row per job."""
+        bounds = {f"bound_{level:g}": self.at(level) for level in self.levels}
+        known = {"pandaid": self.pandaid, "seen": self.seen, "point": self.point}
+        return pl.DataFrame({**known, **bounds})
+
+
+def checked_levels(levels: Sequence[float]) -> tuple[float, ...]:
+    """Return levels as they were asked for.
+
+    Raises:
+        ConfigError: None is given, or they are not ascending between 0 and 1.
+    """
+    asked = tuple(float(level) for level in levels)
+    between = all(0 < level < 1 for level in asked)
+    if not asked or not between or any(b <= a for a, b in pairwise(asked)):
+        raise ConfigError(f"levels {asked}: allowed are ascending ones above 0 and below 1")
+    return asked
 
 
 class Estimator(Protocol):

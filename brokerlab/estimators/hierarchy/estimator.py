@@ -1,0 +1,262 @@
+"""Bound what jobs use from what similar earlier tasks did, updated by the task's own finished jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import polars as pl
+
+from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.estimators.estimator import Predicted, checked_levels
+from brokerlab.estimators.hierarchy import kernels, scores
+from brokerlab.estimators.hierarchy.features import design, logarithms
+from brokerlab.estimators.hierarchy.levels import Levels
+from brokerlab.estimators.hierarchy.prior import FIRST, Beliefs, fitted, sampled, sums_of
+from brokerlab.estimators.hierarchy.state import State
+from brokerlab.estimators.records import Quantity, checked
+from brokerlab.estimators.replaying import codes, order
+from brokerlab.numerics import FloatArray, IntArray
+
+
+class Hierarchy:
+    r"""Estimate memory or walltime per task, with few or many of its jobs seen.
+
+    The logarithm of what job j of task t at queue q uses is
+
+    .. math:: y_j = \mu_t + x_j^T \beta_t + \gamma_{tq} + \epsilon_j, \quad
+              \epsilon_j \sim N(0, \sigma_t^2)
+
+    with x the logarithms of cores, events, input (and core power for walltime), normal-inverse-gamma
+    priors of :math:`(\mu_t, \beta_t), \sigma_t^2` and normal ones of :math:`\gamma_{tq}`. ``fit`` finds
+    the priors of largest marginal likelihood over earlier tasks, and what to expect of a task from its
+    kind and request. Every finished job updates the posterior exactly. So ten scouts at one queue say
+    much of their task and little of other queues, and the scale says how little.
+
+    Bounds are location + scale x quantile of scores. Scores are those that calibration tasks had at
+    decisions of the same class (nothing seen; the task; fewer than 20 jobs of its queue; more), counting
+    as 50 jobs, those of the task's latest 512 finished jobs, and those of the queue's latest 128, each
+    counting 4 jobs: the more was seen, the less a bound rests on the model.
+
+    A killed job's score is above every bound, and it enters the model with what jobs that reach so far
+    use on average.
+
+    Args:
+        quantity: ``"memory"`` or ``"walltime"``.
+
+    Source: own; conjugate updates: Gelman et al., Bayesian Data Analysis (2013), chapters 14 and 15;
+    tasks as units of calibration: Dunn, Wasserman, Ramdas, JASA 118 (2023) 2491,
+    doi:10.1080/01621459.2022.2060112.
+    """
+
+    name = "hierarchy"
+
+    def __init__(self, quantity: Quantity) -> None:
+        if quantity not in FIRST:
+            raise ConfigError(f"quantity '{quantity}': allowed are {', '.join(FIRST)}")
+        self.quantity = quantity
+        self._start(FIRST[quantity].mean.size)
+
+    def _start(self, d: int) -> None:
+        self.beliefs = FIRST[self.quantity]
+        self.levels = Levels.unknown(self.quantity)
+        self.atoms = scores.of_model(self.beliefs)
+        self.seen = State(d)
+
+    def fit(self, records: Any) -> Self:
+        """Learn from the finished jobs of earlier tasks; forgets what was learnt and seen before.
+
+        Args:
+            records: As :class:`records.Records`. Of a task at most 300 jobs count, and of tasks at most
+                2000, both spread evenly; killed jobs are left out.
+
+        Raises:
+            SchemaError, DataError: See :func:`records.checked`.
+            InsufficientDataError: No job has finished.
+        """
+        frame = checked(records).filter(~pl.col("censored"), pl.col("ended_s").is_not_null())
+        if frame.is_empty():
+            raise InsufficientDataError("records: no finished job to fit the hierarchy on")
+        self._start(self.beliefs.mean.size)
+        frame = sampled(frame).sort("jeditaskid", maintain_order=True)
+        first = frame.unique("jeditaskid", keep="first", maintain_order=True)
+        (task, _), (pair, _) = codes(frame, "jeditaskid"), codes(frame, "jeditaskid", "queue")
+        x = design(logarithms(frame, self.quantity), task, logarithms(first, self.quantity))
+        y = np.log(frame["used"].to_numpy())
+        apart = y - x[:, 1:] @ self.beliefs.mean[1:]
+        level = np.bincount(task, apart) / np.bincount(task)
+        self.levels, expected = Levels.fit(first, level)
+        self.beliefs = fitted(sums_of(task, pair, x, y - expected[task]), self.beliefs)
+        self.atoms = scores.of_model(self.beliefs)
+        return self
+
+    def conformalize(self, records: Any) -> Self:
+        """Take the scores of other tasks than those of ``fit``, as they are replayed.
+
+        Args:
+            records: As :class:`records.Records`. Scouts are seen, but their scores do not count: jobs that
+                follow scouts are what is to be bounded.
+
+        Raises:
+            SchemaError, DataError: See :func:`records.checked`.
+        """
+        frame = checked(records)
+        self.atoms = scores.of_model(self.beliefs)
+        found = self._walk(frame, (0.5,))
+        counts = ~frame["is_scout"].to_numpy()
+        self.atoms = scores.of_tasks(self.atoms, found.task, found.kind, found.score, counts)
+        return self
+
+    def state(self) -> dict[str, Any]:
+        """Return everything learnt and seen: arrays, a scikit-learn model and plain values."""
+        beliefs = {name: getattr(self.beliefs, name) for name in Beliefs.__annotations__}
+        return {
+            "quantity": self.quantity,
+            "beliefs": beliefs,
+            "level": {"mean": self.levels.mean, "model": self.levels.model},
+            "atoms": self.atoms,
+            "seen": self.seen.kept(),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return an estimator of what :meth:`state` returned.
+
+        Raises:
+            KeyError, TypeError, ValueError: It is no such state.
+        """
+        made = cls(state["quantity"])
+        made.beliefs = Beliefs(**state["beliefs"])
+        made.levels = Levels(**state["level"])
+        made.atoms = np.asarray(state["atoms"], dtype=np.float64)
+        made.seen = State.of_kept(made.beliefs.mean.size, state["seen"])
+        return made
+
+    def prior(self) -> kernels.Prior:
+        """Return what the compiled steps need of the beliefs."""
+        variance = self.beliefs.residual_sd**2
+        return kernels.Prior(
+            mean=self.beliefs.mean,
+            precision=variance / self.beliefs.sd**2,
+            queue=self.beliefs.queue_sd**2 / variance,
+            shape=self.beliefs.shape,
+            rate=self.beliefs.shape * variance,
+            atoms=self.atoms,
+        )
+
+    def _met(self, state: State, frame: pl.DataFrame) -> tuple[IntArray, IntArray]:
+        """Number the tasks and pairs of records, new ones with what to expect of them."""
+        new = state.new_tasks(frame)
+        state.meet(frame, new, self.levels.expect(new), logarithms(new, self.quantity))
+        return state.numbers(frame)
+
+    def _design(self, frame: pl.DataFrame, state: State, task: IntArray) -> FloatArray:
+        return design(logarithms(frame, self.quantity), task, state.origin)
+
+    def update(self, records: Any) -> Self:
+        """See finished jobs, in the order of their ends; those without an end are not seen."""
+        frame = checked(records).filter(pl.col("ended_s").is_not_null()).sort("ended_s", "pandaid")
+        task, pair = self._met(self.seen, frame)
+        y = np.log(frame["used"].to_numpy()) - self.seen.level[task]
+        kernels.see_all(
+            task,
+            pair,
+            self._design(frame, self.seen, task),
+            y,
+            frame["censored"].to_numpy(),
+            self.seen.known,
+            self.seen.scores,
+            self.prior(),
+        )
+        return self
+
+    def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
+        """Bound jobs from everything learnt and seen up to now.
+
+        A task is met by its first job that is predicted or seen: what is expected of the task then stays
+        what it is.
+
+        Returns:
+            ``pandaid, seen`` (finished jobs of the task that were seen), ``point`` (median) and one
+            ``bound_<level>`` per level [MB or s], sorted by ``decided_s, pandaid``.
+
+        Raises:
+            SchemaError, DataError: See :func:`records.checked`.
+            ConfigError: See :func:`estimator.checked_levels`.
+        """
+        frame, asked = checked(records), checked_levels(levels)
+        task, pair = self._met(self.seen, frame)
+        logs = np.empty((frame.height, len(asked) + 1))
+        kernels.bound_all(
+            task,
+            pair,
+            self._design(frame, self.seen, task),
+            self.seen.known,
+            self.seen.scores,
+            self.prior(),
+            _with_median(asked),
+            logs,
+        )
+        finished = self.seen.known.finished[task]
+        return _predicted(frame, finished, asked, logs + self.seen.level[task, None]).to_frame()
+
+    def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
+        """Predict every job as it is decided, seeing each other job once it has ended.
+
+        Starts from what was learnt and seen; the estimator stays as it is.
+
+        Raises:
+            SchemaError, DataError: See :func:`records.checked`.
+            ConfigError: See :func:`estimator.checked_levels`.
+        """
+        frame, asked = checked(records), checked_levels(levels)
+        found = self._walk(frame, asked)
+        return _predicted(frame, found.seen, asked, found.logs)
+
+    def _walk(self, frame: pl.DataFrame, levels: tuple[float, ...]) -> _Walked:
+        """Go through decisions and ends of checked records."""
+        state = deepcopy(self.seen)
+        task, pair = self._met(state, frame)
+        n = frame.height
+        logs, score = np.empty((n, len(levels) + 1)), np.empty(n)
+        seen, kind = np.zeros((2, n), dtype=np.int64)
+        kernels.walk(
+            order(frame).events,
+            task,
+            pair,
+            self._design(frame, state, task),
+            np.log(frame["used"].to_numpy()) - state.level[task],
+            frame["censored"].to_numpy(),
+            state.known,
+            state.scores,
+            self.prior(),
+            _with_median(levels),
+            logs,
+            seen,
+            score,
+            kind,
+        )
+        return _Walked(task, seen, kind, score, logs + state.level[task, None])
+
+
+class _Walked(NamedTuple):
+    """What was found at each decision."""
+
+    task: IntArray
+    seen: IntArray
+    kind: IntArray  # class of the decision
+    score: FloatArray  # that the job turns out to have
+    logs: FloatArray  # median, then the bounds
+
+
+def _with_median(levels: tuple[float, ...]) -> FloatArray:
+    return np.array([0.5, *levels])
+
+
+def _predicted(
+    frame: pl.DataFrame, seen: IntArray, levels: tuple[float, ...], logs: FloatArray
+) -> Predicted:
+    values = np.exp(logs)
+    return Predicted(frame["pandaid"].to_numpy(), seen, levels, values[:, 1:], values[:, 0])

@@ -1,0 +1,42 @@
+"""What of a job enters the model, known at its submission."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from brokerlab.estimators.records import Quantity
+from brokerlab.numerics import FloatArray, IntArray
+
+FEATURES: dict[Quantity, tuple[str, ...]] = {
+    "memory": ("cores", "events", "input_mb"),
+    "walltime": ("cores", "events", "input_mb", "corepower"),
+}
+
+
+def logarithms(records: pl.DataFrame, quantity: Quantity) -> FloatArray:
+    """Return the (n, d - 1) logarithms of the features; NaN where not known or not above 0."""
+    return records.select(
+        pl.when(pl.col(name) > 0)
+        .then(pl.col(name).cast(pl.Float64).log())
+        .otherwise(float("nan"))
+        .fill_null(float("nan"))
+        .alias(name)
+        for name in FEATURES[quantity]
+    ).to_numpy()
+
+
+def design(known: FloatArray, task: IntArray, origin: FloatArray) -> FloatArray:
+    """Return the (n, d) rows of the linear model.
+
+    Args:
+        known: (n, d - 1) logarithms of the features.
+        task: (n,) numbers of the tasks.
+        origin: (t, d - 1) logarithms of each task's first job. Features are taken relative to them: so
+            slopes are what happens inside tasks, and what tells tasks apart is the level's alone.
+
+    Returns:
+        1, and the difference of each logarithm; 0 where one of the two is not known.
+    """
+    apart = known - origin[task]
+    return np.column_stack([np.ones(len(known)), np.where(np.isfinite(apart), apart, 0.0)])

@@ -1,0 +1,197 @@
+"""The hierarchical estimate against dense Bayesian algebra, and what it promises in words."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import multivariate_t
+
+from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.estimators.hierarchy import Hierarchy, kernels
+from brokerlab.estimators.hierarchy.prior import FIRST, log_likelihood, sums_of
+from brokerlab.estimators.hierarchy.state import State
+from tests.estimator_kit import assert_never_looks_ahead, random_records
+
+D = 4
+BELIEFS = FIRST["memory"]
+
+
+def planted(n_tasks, n_jobs=40, *, seed=0, scouts=5, first=0, spread=0.08, queue_sd=0.05):
+    """Tasks whose scouts run at one queue, before all others; all with the same kind."""
+    rng = np.random.default_rng(seed)
+    frames = []
+    for task in range(first, first + n_tasks):
+        queue = np.where(np.arange(n_jobs) < scouts, 0, rng.integers(0, 6, n_jobs))
+        effect = rng.normal(0, queue_sd, 6)
+        cores = np.where(queue % 2 == 0, 8, 4)
+        level = rng.normal(np.log(1000), 0.7)
+        used = level + 0.75 * np.log(cores) + effect[queue] + rng.normal(0, spread, n_jobs)
+        is_scout = np.arange(n_jobs) < scouts
+        decided = np.where(is_scout, 0.0, 1000.0 + 400 * np.arange(n_jobs)) + 1e6 * task
+        frames.append(
+            pl.DataFrame(
+                {
+                    "pandaid": task * 1000 + np.arange(n_jobs),
+                    "jeditaskid": np.full(n_jobs, task),
+                    "queue": [f"Q{each}" for each in queue],
+                    "cores": cores,
+                    "is_scout": is_scout,
+                    "decided_s": decided,
+                    "ended_s": decided + 900,
+                    "used": np.exp(used),
+                    "censored": np.zeros(n_jobs, dtype=bool),
+                    "wall_s": np.full(n_jobs, 900.0),
+                }
+            )
+        )
+    return pl.concat(frames)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return Hierarchy("memory").fit(planted(60)).conformalize(planted(30, seed=1, first=60))
+
+
+def dense(x, queue, y, at_x, at_queue):
+    """Location and scale of one more job by one dense linear model with a column per queue."""
+    variance = BELIEFS.residual_sd**2
+    columns = np.eye(4)[queue]
+    full = np.column_stack([x, columns])
+    prior = np.concatenate([BELIEFS.sd**2, np.full(4, BELIEFS.queue_sd**2)]) / variance
+    mean = np.concatenate([BELIEFS.mean, np.zeros(4)])
+    precision = np.diag(1 / prior) + full.T @ full
+    right = mean / prior + full.T @ y
+    solution = np.linalg.solve(precision, right)
+    left = y @ y + mean @ (mean / prior) - solution @ right
+    a, b = BELIEFS.shape + len(y) / 2, BELIEFS.shape * variance + left / 2
+    row = np.concatenate([at_x, np.eye(4)[at_queue]])
+    return row @ solution, np.sqrt(b / a * (1 + row @ np.linalg.solve(precision, row)))
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 25])
+def test_what_is_known_of_a_task_is_the_posterior_of_the_dense_model(n):
+    rng = np.random.default_rng(n)
+    x = np.column_stack([np.ones(n + 1), rng.normal(0, 1, (n + 1, D - 1))])
+    queue, y = rng.integers(0, 4, n + 1), rng.normal(7, 1, n + 1)
+    state = State(D)
+    state.tasks, state.pairs = {0: 0}, {(0, str(q)): q for q in range(4)}
+    state._reserve()
+    prior = Hierarchy("memory").prior()
+    for k in range(n):
+        kernels.learn(state.known, prior, 0, queue[k], x[k], y[k])
+    for at in range(4):
+        got = kernels.foresee(state.known, prior, 0, at, x[n])
+        np.testing.assert_allclose(got, dense(x[:n], queue[:n], y[:n], x[n], at), rtol=1e-9)
+
+
+def test_the_likelihood_of_tasks_is_that_of_their_multivariate_t():
+    rng = np.random.default_rng(3)
+    expected, rows = 0.0, []
+    for task, n in enumerate((1, 4, 9)):
+        x = np.column_stack([np.ones(n), rng.normal(0, 1, (n, D - 1))])
+        queue, y = np.sort(rng.integers(0, 3, n)), rng.normal(0, 1, n)
+        shape = (
+            np.eye(n) + (queue[:, None] == queue) * (BELIEFS.queue_sd / BELIEFS.residual_sd) ** 2
+        )
+        shape += x @ np.diag(BELIEFS.sd**2 / BELIEFS.residual_sd**2) @ x.T
+        variance = BELIEFS.residual_sd**2
+        told = multivariate_t(x @ BELIEFS.mean, variance * shape, df=2 * BELIEFS.shape)
+        expected += told.logpdf(y)
+        rows += [
+            (task, f"{task}/{q}", *each, value) for q, each, value in zip(queue, x, y, strict=True)
+        ]
+    pairs = {name: number for number, name in enumerate(dict.fromkeys(row[1] for row in rows))}
+    sums = sums_of(
+        np.array([row[0] for row in rows]),
+        np.array([pairs[row[1]] for row in rows]),
+        np.array([row[2:-1] for row in rows]),
+        np.array([row[-1] for row in rows]),
+    )
+    assert log_likelihood(sums, BELIEFS) == pytest.approx(expected, rel=1e-9)
+
+
+def test_it_never_looks_ahead():
+    estimator = (
+        Hierarchy("memory").fit(random_records(80, seed=1)).conformalize(random_records(50, seed=2))
+    )
+    assert_never_looks_ahead(estimator, random_records(40), rtol=1e-9)
+
+
+def test_the_planted_spreads_are_found(fitted):
+    assert fitted.beliefs.queue_sd == pytest.approx(0.05, rel=0.2)
+    assert fitted.beliefs.residual_sd == pytest.approx(0.08, rel=0.15)
+    assert fitted.beliefs.sd[0] == pytest.approx(0.7, rel=0.3)
+    assert fitted.beliefs.mean[1] == pytest.approx(0.75, abs=0.05)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
+def test_bounds_hold_their_level_on_new_tasks_after_scouts_at_one_queue(fitted, level):
+    records = planted(150, seed=5, first=200)
+    found = fitted.replay(records, levels=(level,))
+    judged = ~records.sort("decided_s", "pandaid")["is_scout"].to_numpy()
+    used = records.sort("decided_s", "pandaid")["used"].to_numpy()
+    kept = (used <= found.at(level))[judged].reshape(150, -1).mean(axis=1)
+    assert kept.mean() == pytest.approx(level, abs=3.5 * kept.std() / np.sqrt(150))
+
+
+def pinball(used, bound, level):
+    return np.where(used > bound, level * (used - bound), (1 - level) * (bound - used)).mean()
+
+
+def test_few_scouts_help_and_do_not_hurt(fitted):
+    losses = {}
+    for scouts in (0, 1, 3, 10):
+        after = planted(100, seed=6, first=400, scouts=scouts)
+        known = after.filter("is_scout")
+        rest = after.filter(~pl.col("is_scout"), pl.int_range(pl.len()).over("jeditaskid") >= 20)
+        online = Hierarchy.from_state(fitted.state())
+        if scouts:
+            online.update(known)
+        used = rest.sort("decided_s", "pandaid")["used"].to_numpy()
+        bound = online.predict(rest, levels=(0.9,))["bound_0.9"].to_numpy()
+        losses[scouts] = pinball(used, bound, 0.9)
+        if scouts == 3:  # what the largest of the three scouts alone would do
+            largest = known.group_by("jeditaskid").agg(top=pl.col("used").max())
+            alone = rest.sort("decided_s", "pandaid").join(largest, on="jeditaskid", how="left")
+            assert losses[3] < pinball(used, alone["top"].to_numpy(), 0.9)
+    assert losses[10] < losses[3] < losses[1] < losses[0]
+
+
+def test_killed_jobs_raise_what_is_expected_more_than_jobs_that_ended_there(fitted):
+    task = planted(1, seed=7, first=900)
+    seen, asked = task.head(20), task.tail(20)
+    limit = seen["used"].quantile(0.8)
+    cut = seen.with_columns(used=pl.min_horizontal("used", pl.lit(limit)))
+    killed = cut.with_columns(censored=pl.col("used") >= limit)
+
+    def bound(records):
+        online = Hierarchy.from_state(fitted.state()).update(records)
+        return online.predict(asked, levels=(0.5,))["bound_0.5"].mean()
+
+    assert bound(cut) < bound(killed)
+    assert abs(np.log(bound(killed) / bound(seen))) < abs(np.log(bound(cut) / bound(seen)))
+    everything = Hierarchy.from_state(fitted.state()).update(seen.with_columns(censored=True))
+    said = everything.predict(asked, levels=(0.95,))
+    assert said["bound_0.95"].is_infinite().all()
+    assert said["seen"].to_list() == [0] * 20
+
+
+def test_what_was_kept_predicts_what_it_predicted(fitted):
+    records = planted(3, seed=8, first=700)
+    online = Hierarchy.from_state(fitted.state()).update(records.head(50))
+    again = Hierarchy.from_state(online.state())
+    one, other = (each.predict(records, levels=(0.5, 0.9)) for each in (online, again))
+    assert one.equals(other)
+    more = records.tail(30)
+    one, other = (each.update(more).predict(records, levels=(0.5, 0.9)) for each in (online, again))
+    assert one.equals(other)
+
+
+def test_wrong_input_is_refused():
+    with pytest.raises(ConfigError, match="allowed are memory, walltime"):
+        Hierarchy("disk")
+    with pytest.raises(InsufficientDataError, match="no finished job"):
+        Hierarchy("memory").fit(planted(1).with_columns(censored=True))
+    with pytest.raises(ConfigError, match="ascending"):
+        Hierarchy("memory").replay(planted(1), levels=(0.9, 0.5))
