@@ -1,0 +1,314 @@
+"""What the configured core power of queues explains of run times, and what it does not.
+
+The rule of the system takes time per event as inverse to core power: a log-log slope of -1. Here the
+slope is estimated, with what it would do to an estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dataframely as dy
+import numpy as np
+import polars as pl
+
+from brokerlab.errors import InsufficientDataError
+from brokerlab.frames import prepared
+from brokerlab.numerics import FloatArray
+
+FEWEST_QUEUES = 5
+"""Queues of a task below which nothing is said of differences between queues."""
+TIMES = ("wall", "cpu")
+NO_POWER, RULE, FITTED, OWN = "no core power", "slope -1", "slope of the others", "own queue"
+"""Ways to carry the times of other queues over to a queue; the last knows the queue itself."""
+
+
+class TimedJobs(dy.Schema):
+    """One row per finished job of a task; rows where a time is null or 0 are left out of that time."""
+
+    jeditaskid = dy.Int64(metadata={"meaning": "the task: all its jobs do the same"})
+    queue = dy.String(metadata={"meaning": "where it ran"})
+    corepower = dy.Float64(
+        nullable=True, metadata={"unit": "HS06 per core", "meaning": "as configured for the queue"}
+    )
+    cores = dy.Int64(metadata={"unit": "cores", "meaning": "of the job, at least 1"})
+    events = dy.Int64(nullable=True, metadata={"meaning": "processed; null or 0: not known"})
+    wall_s = dy.Float64(nullable=True, metadata={"unit": "s", "meaning": "start to end"})
+    cpu_s = dy.Float64(nullable=True, metadata={"unit": "s", "meaning": "summed over the cores"})
+
+
+def power_slopes(jobs: Any, *, confidence: float = 0.95) -> pl.DataFrame:
+    """Estimate the log-log slope of core time per event on core power, queues being random effects.
+
+    ln(wall x cores / events), or ln(cpu / events), is linear in ln(core power) and, where jobs of a task
+    differ in it, ln(events), plus a normal effect of the queue; by restricted maximum likelihood. A
+    core power is one number per queue, so the interval has as many degrees of freedom as queues less 2.
+
+    Args:
+        jobs: Columns as in :class:`TimedJobs`.
+        confidence: Of the interval.
+
+    Returns:
+        One row per task and time, by these: ``jeditaskid, time`` (wall, cpu), ``jobs, queues, slope, lo,
+        hi, between_sd, within_sd`` (of the queue's effect and of a job, in logarithms), ``missing`` (why
+        there is no slope; null: there is one).
+
+    Source: statistics.md, section 4; Laird, Ware, Biometrics 38 (1982) 963, doi:10.2307/2529876.
+    """
+    schema = {
+        "jeditaskid": pl.Int64,
+        "time": pl.String,
+        "jobs": pl.Int64,
+        "queues": pl.Int64,
+        **dict.fromkeys(("slope", "lo", "hi", "between_sd", "within_sd"), pl.Float64),
+        "missing": pl.String,
+    }
+    rows = []
+    for task, time, part in _parts(_timed(jobs), per_event=True):
+        told = _cannot(part)
+        head = {"jeditaskid": task, "time": time, "jobs": part.height, "queues": part["queue"].n_unique()}  # fmt: skip
+        rows.append(head | ({"missing": told} if told else _slope(part, confidence)))
+    return pl.DataFrame(rows, schema=schema)
+
+
+def queue_shares(
+    jobs: Any, *, confidence: float = 0.95, n_boot: int = 1000, seed: int = 0
+) -> pl.DataFrame:
+    """Split the variance of ln(time) into that between queues and that inside, with and without core power.
+
+    Args:
+        jobs: Columns as in :class:`TimedJobs`.
+        confidence: Of the intervals: queues are drawn with replacement.
+        n_boot: Draws.
+        seed: Of the draws.
+
+    Returns:
+        One row per task, time and ``scaled`` (the time was multiplied by core power): ``jeditaskid, time,
+        scaled, jobs, queues, sd, within_sd, share`` (of the variance, between queues), ``lo, hi`` (of the
+        share), ``sd_lo, sd_hi``; tasks at fewer than 5 queues are left out.
+
+    Source: statistics.md, section 4.
+    """
+    rng = np.random.default_rng(seed)
+    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
+    rows = []
+    for task, time, part in _parts(_timed(jobs), per_event=False):
+        if part["queue"].n_unique() < FEWEST_QUEUES:
+            continue
+        for scaled in (False, True):
+            value = pl.col("y") + (pl.col("x") if scaled else 0)
+            sums = _moments(part.select("queue", y=value))
+            sd, within, share = _split(sums.sum(axis=0))
+            drawn = np.array([_split(each) for each in _drawn(sums, rng, n_boot)])
+            (sd_lo, sd_hi), (lo, hi) = (np.quantile(drawn[:, k], tails) for k in (0, 2))
+            rows.append(
+                {"jeditaskid": task, "time": time, "scaled": scaled, "jobs": part.height,
+                 "queues": sums.shape[0], "sd": sd, "within_sd": within, "share": share,
+                 "lo": lo, "hi": hi, "sd_lo": sd_lo, "sd_hi": sd_hi}
+            )  # fmt: skip
+    return pl.DataFrame(rows) if rows else pl.DataFrame(schema=_SHARES)
+
+
+def power_gain(
+    jobs: Any, *, confidence: float = 0.95, n_boot: int = 1000, seed: int = 0
+) -> pl.DataFrame:
+    """Say how well times at a queue follow from those at the task's other queues, with and without core power.
+
+    For every queue the mean logarithm of core time per event at the other queues (each queue counts the
+    same) is carried over: as it is, with slope -1, with the slope that the others have, and, to compare,
+    the mean of the queue's own other jobs. The error of a job is the absolute logarithm of told / taken.
+
+    Args:
+        jobs: Columns as in :class:`TimedJobs`.
+        confidence: Of the intervals: queues are drawn with replacement, all ways on the same draws.
+        n_boot: Draws.
+        seed: Of the draws.
+
+    Returns:
+        One row per task, time and ``way``: ``jeditaskid, time, way, jobs, queues, error`` (mean over the
+        queues of the mean over their jobs), ``ratio, lo, hi`` (error / that without core power),
+        ``job_error, job_ratio`` (the same where every job counts the same); tasks at fewer than 5 queues
+        are left out.
+    """
+    rng = np.random.default_rng(seed)
+    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
+    rows = []
+    for task, time, part in _parts(_timed(jobs), per_event=True):
+        if part["queue"].n_unique() < FEWEST_QUEUES:
+            continue
+        errors = _carried(part)
+        names = errors.columns[1:]
+        by_queue = errors.group_by("queue", maintain_order=True).agg(pl.col(names).mean())
+        means = by_queue.drop("queue").to_numpy()
+        drawn = _drawn(means, rng, n_boot)
+        lo, hi = np.quantile(drawn / drawn[:, :1], tails, axis=0)
+        error, job_error = means.mean(axis=0), errors.drop("queue").to_numpy().mean(axis=0)
+        rows += [
+            {"jeditaskid": task, "time": time, "way": name, "jobs": part.height,
+             "queues": means.shape[0], "error": error[k], "ratio": error[k] / error[0],
+             "lo": lo[k], "hi": hi[k], "job_error": job_error[k],
+             "job_ratio": job_error[k] / job_error[0]}
+            for k, name in enumerate(names)
+        ]  # fmt: skip
+    return pl.DataFrame(rows) if rows else pl.DataFrame(schema=_GAIN)
+
+
+def between_queues(
+    queues: pl.Series, seconds: pl.Series, *, confidence: float = 0.95, n_boot: int = 1000, seed: int = 0
+) -> dict[str, float]:  # fmt: skip
+    """Split the variance of ln(time) of any jobs into that between and inside queues.
+
+    Args:
+        queues: Of the jobs.
+        seconds: Their times [s]; those that are not above 0 are left out.
+        confidence: Of the interval of the share: queues are drawn with replacement.
+        n_boot: Draws.
+        seed: Of the draws.
+
+    Returns:
+        ``jobs, queues, sd, within_sd, share, lo, hi``.
+
+    Raises:
+        InsufficientDataError: Fewer than 5 queues.
+    """
+    part = pl.DataFrame({"queue": queues, "s": seconds}).filter(pl.col("s") > 0)
+    sums = _moments(part.select("queue", y=pl.col("s").log()))
+    if sums.shape[0] < FEWEST_QUEUES:
+        raise InsufficientDataError(
+            f"jobs at {sums.shape[0]} queues: {FEWEST_QUEUES} or more are needed"
+        )
+    rng = np.random.default_rng(seed)
+    sd, within, share = _split(sums.sum(axis=0))
+    drawn = np.array([_split(each)[2] for each in _drawn(sums, rng, n_boot)])
+    lo, hi = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return {"jobs": part.height, "queues": sums.shape[0], "sd": sd, "within_sd": within,
+            "share": share, "lo": float(lo), "hi": float(hi)}  # fmt: skip
+
+
+_SHARES = {
+    "jeditaskid": pl.Int64,
+    "time": pl.String,
+    "scaled": pl.Boolean,
+    "jobs": pl.Int64,
+    "queues": pl.Int64,
+    **dict.fromkeys(("sd", "within_sd", "share", "lo", "hi", "sd_lo", "sd_hi"), pl.Float64),
+}
+_GAIN = {
+    "jeditaskid": pl.Int64,
+    "time": pl.String,
+    "way": pl.String,
+    "jobs": pl.Int64,
+    "queues": pl.Int64,
+    **dict.fromkeys(("error", "ratio", "lo", "hi", "job_error", "job_ratio"), pl.Float64),
+}
+
+
+def _timed(jobs: Any) -> pl.DataFrame:
+    return prepared({"jobs": jobs}, {"jobs": TimedJobs})["jobs"]
+
+
+def _parts(jobs: pl.DataFrame, *, per_event: bool) -> Iterator[tuple[int, str, pl.DataFrame]]:
+    """Give ``queue, y`` = ln(time), ``x`` = ln(core power), ``events`` of each task and time.
+
+    Per event the time of all cores is meant, and jobs without events are left out.
+    """
+    base = jobs.filter(pl.col("corepower") > 0).sort("jeditaskid", "queue")
+    if per_event:
+        base = base.filter(pl.col("events") > 0)
+    per: dict[str, Callable[[], pl.Expr]] = {
+        "wall": lambda: (pl.col("cores") if per_event else pl.lit(1)) * pl.col("wall_s"),
+        "cpu": lambda: pl.col("cpu_s"),
+    }
+    for (task,), rows in base.group_by("jeditaskid", maintain_order=True):
+        for time in TIMES:
+            taken = per[time]() / (pl.col("events") if per_event else 1)
+            part = rows.filter(pl.col(f"{time}_s") > 0).select(
+                "queue", "events", y=taken.log(), x=pl.col("corepower").log()
+            )
+            yield int(task), time, part
+
+
+def _cannot(part: pl.DataFrame) -> str | None:
+    """Say why there is no slope."""
+    queues = part["queue"].n_unique()
+    if queues < FEWEST_QUEUES:
+        return f"{queues} queue{'s' if queues != 1 else ''}, {FEWEST_QUEUES} are needed"
+    if part["x"].n_unique() < 3:
+        return "core powers hardly differ"
+    return None
+
+
+def _slope(part: pl.DataFrame, confidence: float) -> dict[str, float]:
+    import warnings
+
+    import statsmodels.api as sm
+    from scipy import stats
+
+    x = [np.ones(part.height), part["x"].to_numpy()]
+    if part["events"].n_unique() > 1:
+        x.append(np.log(part["events"].to_numpy()))
+    queues = part["queue"].to_numpy()
+    model = sm.MixedLM(part["y"].to_numpy(), np.column_stack(x), groups=queues)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a variance of 0 between queues is an answer
+        found = model.fit(reml=True)
+    wide = stats.t.ppf((1 + confidence) / 2, part["queue"].n_unique() - 2) * found.bse[1]
+    slope = float(found.params[1])
+    return {
+        "slope": slope,
+        "lo": slope - float(wide),
+        "hi": slope + float(wide),
+        "between_sd": float(np.sqrt(found.cov_re[0, 0])),
+        "within_sd": float(np.sqrt(found.scale)),
+    }
+
+
+def _moments(part: pl.DataFrame) -> FloatArray:
+    """Return number, sum, sum of squares, and squares around its mean, of every queue."""
+    y = pl.col("y") - part["y"].mean()
+    sums = part.group_by("queue").agg(
+        pl.len().cast(pl.Float64).alias("n"),
+        y.sum().alias("sum"),
+        (y * y).sum().alias("squares"),
+        ((pl.col("y") - pl.col("y").mean()) ** 2).sum().alias("inside"),
+    )
+    return sums.sort("queue").drop("queue").to_numpy()
+
+
+def _split(sums: FloatArray) -> tuple[float, float, float]:
+    """Return standard deviation, that inside queues, and the share of the variance between queues."""
+    n, total, squares, inside = sums
+    spread = squares - total * total / n
+    share = 1 - inside / spread if spread > 0 else 0.0
+    return float(np.sqrt(spread / max(n - 1, 1))), float(np.sqrt(inside / n)), float(share)
+
+
+def _drawn(sums: FloatArray, rng: np.random.Generator, n_boot: int) -> FloatArray:
+    """Return sums over queues drawn with replacement, a row per draw."""
+    n = sums.shape[0]
+    return np.asarray(rng.multinomial(n, np.full(n, 1 / n), size=n_boot) @ sums)
+
+
+def _carried(part: pl.DataFrame) -> pl.DataFrame:
+    """Return ``queue`` and the error of every job, by way."""
+    means = (
+        part.group_by("queue").agg(pl.col("y").mean(), pl.col("x").first(), pl.len()).sort("queue")
+    )
+    y, x = means["y"].to_numpy(), means["x"].to_numpy()
+    n = y.size
+    told = np.empty((n, 3))
+    for k in range(n):
+        others = np.arange(n) != k
+        base, middle = y[others].mean(), x[others].mean()
+        dx = x[others] - middle
+        slope = float(dx @ (y[others] - base) / (dx @ dx)) if dx @ dx > 0 else 0.0
+        told[k] = base, base - (x[k] - middle), base + slope * (x[k] - middle)
+    frame = means.select("queue", own="y", n="len").with_columns(
+        pl.Series(name, told[:, k]) for k, name in enumerate((NO_POWER, RULE, FITTED))
+    )
+    rows = part.select("queue", "y").join(frame, on="queue", how="left", maintain_order="left")
+    alone = (pl.col("own") * pl.col("n") - pl.col("y")) / (pl.col("n") - 1)
+    rows = rows.with_columns(pl.when(pl.col("n") > 1).then(alone).otherwise(NO_POWER).alias(OWN))
+    names = (NO_POWER, RULE, FITTED, OWN)
+    return rows.select("queue", *((pl.col(name) - pl.col("y")).abs() for name in names))
