@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.estimators.deployed.memory import PercentileMemory, ScoutMemory
-from brokerlab.estimators.deployed.rule import Formula, Recorded, Rule, as_frame
+from brokerlab.estimators.deployed.rule import Formula, Recorded, Rule
 from brokerlab.estimators.deployed.seen import Seen
 from brokerlab.estimators.deployed.walltime import PercentileWalltime, ScoutWalltime
 from brokerlab.estimators.records import UNITS, Quantity
@@ -22,21 +24,27 @@ def rules(quantity: Quantity, *, scouts: int = SCOUT_JOBS) -> list[Rule]:
 
     Args:
         quantity: ``memory`` or ``walltime``.
-        scouts: Finished jobs of a task after which PanDA's estimate is made, and frozen.
+        scouts: Jobs that scout a task. PanDA's estimate is made when half of them have finished, and
+            stays as it is when so many jobs have.
 
     Raises:
         ConfigError: There is no such quantity, or no scout.
 
-    Source: sizing-benchmark.md, sections 4, 6 and 8; scouts.md, section 5.
+    Source: sizing-benchmark.md, sections 4, 6 and 8; scouts.md, sections 5 and 7.
     """
     if quantity not in UNITS:
         raise ConfigError(f"quantity '{quantity}': {nearest(quantity, UNITS)}")
     return _memory(scouts) if quantity == "memory" else _walltime(scouts)
 
 
+def _scouts(rank: float, scouts: int) -> tuple[Seen, Seen]:
+    """Return what the first estimate is made of, and what one that is made anew all the time is."""
+    first = Seen(rank, least=(scouts + 1) // 2, most=scouts, latest=False)
+    return first, replace(first, most=max(MOST_JOBS, scouts))
+
+
 def _memory(scouts: int) -> list[Rule]:
-    first = Seen(75, least=scouts, most=scouts, latest=False)
-    later = Seen(75, least=scouts, most=max(MOST_JOBS, scouts), latest=False)
+    first, later = _scouts(75, scouts)
     return [
         Rule(SCOUTS_MEMORY, ScoutMemory(first)),
         Rule("PanDA scouts, re-estimated", ScoutMemory(later)),
@@ -49,8 +57,7 @@ def _memory(scouts: int) -> list[Rule]:
 
 
 def _walltime(scouts: int) -> list[Rule]:
-    first = Seen(95, least=scouts, most=scouts, latest=False)
-    later = Seen(95, least=scouts, most=max(MOST_JOBS, scouts), latest=False)
+    first, later = _scouts(95, scouts)
     return [
         Rule(SCOUTS_WALLTIME, ScoutWalltime(first)),
         Rule("PanDA scouts, re-estimated", ScoutWalltime(later)),
@@ -75,6 +82,5 @@ __all__ = [
     "ScoutMemory",
     "ScoutWalltime",
     "Seen",
-    "as_frame",
     "rules",
 ]

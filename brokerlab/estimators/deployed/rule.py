@@ -10,8 +10,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 import polars as pl
 
-from brokerlab.errors import ConfigError
-from brokerlab.estimators.estimator import Predicted
+from brokerlab.estimators.estimator import Predicted, checked_levels
 from brokerlab.estimators.records import checked
 from brokerlab.estimators.replaying import Order, known, order
 from brokerlab.numerics import FloatArray, IntArray
@@ -92,7 +91,7 @@ class Rule:
         frame = checked(records)
         rows = np.arange(frame.height, dtype=np.int64)
         predicted = self._predicted(frame, Order(~rows, frame.height), levels)
-        return as_frame(predicted)
+        return predicted.to_frame()
 
     def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
         """Bound every job as it is decided; see :meth:`Estimator.replay`."""
@@ -101,7 +100,7 @@ class Rule:
 
     def _predicted(self, frame: pl.DataFrame, orderly: Order, levels: Sequence[float]) -> Predicted:
         """Put what was seen of the tasks before the events, and ask the formula."""
-        chosen = _checked_levels(levels)
+        chosen = checked_levels(levels)
         seen = [
             piece
             for task in frame["jeditaskid"].unique(maintain_order=True).to_list()
@@ -122,28 +121,3 @@ class Rule:
             bounds=np.repeat(bound[:, None], len(chosen), axis=1),
             point=bound,
         )
-
-
-def as_frame(predicted: Predicted) -> pl.DataFrame:
-    """Return predictions as the columns that :meth:`Estimator.predict` promises."""
-    return pl.DataFrame(
-        {
-            "pandaid": predicted.pandaid,
-            "seen": predicted.seen,
-            "point": predicted.point,
-            **{f"bound_{level:g}": predicted.at(level) for level in predicted.levels},
-        }
-    )
-
-
-def _checked_levels(levels: Sequence[float]) -> tuple[float, ...]:
-    chosen = tuple(float(level) for level in levels)
-    if (
-        not chosen
-        or any(not 0 < level < 1 for level in chosen)
-        or list(chosen) != sorted(set(chosen))
-    ):
-        raise ConfigError(
-            f"levels {list(chosen)}: allowed are ascending numbers above 0 and below 1"
-        )
-    return chosen

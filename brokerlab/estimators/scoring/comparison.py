@@ -1,0 +1,192 @@
+"""One table of all estimators of a quantity: replayed on the same jobs, judged by the same rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from brokerlab.errors import ConfigError, nearest
+from brokerlab.estimators.deployed import DEPLOYED
+from brokerlab.estimators.estimator import Estimator, Predicted, checked_levels
+from brokerlab.estimators.records import Quantity, checked
+from brokerlab.estimators.scoring import tables
+from brokerlab.estimators.scoring.entries import check_rows, said
+from brokerlab.estimators.scoring.judged import Judge, Judged
+from brokerlab.estimators.scoring.measures import N_BOOT
+
+LEVELS = (0.9, 0.95, 0.99)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What every estimator said of the same jobs, judged.
+
+    A rule that says one number at every level has one row, with a null ``level``.
+
+    Attributes:
+        quantity: ``memory`` or ``walltime``.
+        reference: Name of the deployed rule that others are compared with.
+        level: At which estimators with levels are compared.
+        counts: ``jobs, left_out`` (scouts), ``killed`` (of the jobs), ``tasks`` of what was judged.
+        table: One row per (estimator, level); see :func:`tables.overall`.
+        tasks: The same per task, one row per (estimator, level, jeditaskid); see :func:`tables.per_task`.
+        by_scouts: By finished jobs of the task that were known; see :func:`tables.by_scouts`.
+        paired: Each estimator against the reference; see :func:`tables.paired`.
+    """
+
+    quantity: Quantity
+    reference: str
+    level: float
+    counts: dict[str, int]
+    table: pl.DataFrame
+    tasks: pl.DataFrame
+    by_scouts: pl.DataFrame
+    paired: pl.DataFrame
+
+    def row(self, estimator: str, level: float | None = None) -> dict[str, Any]:
+        """Return one row of the table; of an estimator with levels, by default at ``self.level``.
+
+        Raises:
+            ConfigError: It has no such row.
+        """
+        mine = self.table.filter(pl.col("estimator") == estimator)
+        if mine.is_empty():
+            raise ConfigError(
+                f"estimator '{estimator}': {nearest(estimator, self.table['estimator'])}"
+            )
+        wanted = self.level if level is None else level
+        found = mine.filter(pl.col("level").is_null() | (pl.col("level") == wanted))
+        if found.is_empty():
+            raise ConfigError(
+                f"{estimator} at level {wanted}: allowed are {mine['level'].to_list()}"
+            )
+        return found.row(0, named=True)
+
+
+def compare(
+    records: Any,
+    estimators: Sequence[Estimator],
+    *,
+    quantity: Quantity,
+    levels: Sequence[float] = LEVELS,
+    level: float = 0.95,
+    reference: str | None = None,
+    judge: Judge = "production",
+    confidence: float = 0.95,
+    n_boot: int = N_BOOT,
+    seed: int = 0,
+) -> Comparison:
+    """Replay every estimator on the same records, and judge what each said.
+
+    Each estimator is replayed once on all records, scouts included: these are seen, not judged.
+
+    Args:
+        records: As :class:`records.Records`.
+        estimators: Fitted, if they must be; names differ.
+        quantity: Of the records.
+        levels: Rows of the table for estimators that have levels.
+        level: At which estimators are compared with each other.
+        reference: Name of the estimator that others are compared with; by default the deployed rule of
+            PanDA, which must be among the estimators.
+        judge: ``production``: all jobs but the scouts; ``all``: scouts, too.
+        confidence: Of all intervals.
+        n_boot: Bootstrap draws over tasks.
+        seed: Of the draws.
+
+    Raises:
+        SchemaError, DataError: The records, or what an estimator said, cannot be.
+        ConfigError: Two estimators of one name, an unknown reference, levels that cannot be.
+        InsufficientDataError: No job is to be judged.
+
+    Source: sizing-benchmark.md, sections 3 and 7.
+    """
+    frame = checked(records)
+    names = [each.name for each in estimators]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(
+            f"estimators named alike: {', '.join(twice)}; give each a name of its own"
+        )
+    asked = all_levels(levels, level)
+    predicted = {each.name: each.replay(frame, levels=asked) for each in estimators}
+    return compare_predictions(
+        frame,
+        predicted,
+        quantity=quantity,
+        levels=levels,
+        level=level,
+        reference=reference,
+        judge=judge,
+        confidence=confidence,
+        n_boot=n_boot,
+        seed=seed,
+    )
+
+
+def all_levels(levels: Sequence[float], level: float) -> tuple[float, ...]:
+    """Return all levels that a comparison needs predictions at, ascending."""
+    return checked_levels(sorted({*checked_levels(levels), float(level)}))
+
+
+def compare_predictions(
+    records: Any,
+    predicted: Mapping[str, Predicted],
+    *,
+    quantity: Quantity,
+    levels: Sequence[float] = LEVELS,
+    level: float = 0.95,
+    reference: str | None = None,
+    judge: Judge = "production",
+    confidence: float = 0.95,
+    n_boot: int = N_BOOT,
+    seed: int = 0,
+) -> Comparison:
+    """Judge what estimators said when they were replayed: see :func:`compare`.
+
+    Args:
+        records: As for :func:`compare`.
+        predicted: Name to predictions of all records at :func:`all_levels`.
+        quantity: As for :func:`compare`, as all others.
+        levels: See there.
+        level: See there.
+        reference: See there.
+        judge: See there.
+        confidence: See there.
+        n_boot: See there.
+        seed: See there.
+
+    Raises:
+        SchemaError, DataError, ConfigError, InsufficientDataError: See :func:`compare`.
+    """
+    frame = checked(records)
+    judged = Judged.of(frame, quantity, judge)
+    chosen = DEPLOYED[quantity] if reference is None else reference
+    if chosen not in predicted:
+        raise ConfigError(f"reference '{chosen}': {nearest(chosen, predicted)}")
+    for name, each in predicted.items():
+        check_rows(name, each, frame["pandaid"].to_numpy())
+    entries = said(judged, predicted, all_levels(levels, level))
+    at_level = [each for each in entries if each.level in (None, level)]
+    theirs = next(each for each in at_level if each.estimator == chosen)
+    return Comparison(
+        quantity=quantity,
+        reference=chosen,
+        level=level,
+        counts=_counts(frame, judged),
+        table=tables.overall(entries, confidence),
+        tasks=tables.per_task(at_level),
+        by_scouts=tables.by_scouts(at_level, confidence),
+        paired=tables.paired(at_level, theirs, confidence=confidence, n_boot=n_boot, seed=seed),
+    )
+
+
+def _counts(frame: pl.DataFrame, judged: Judged) -> dict[str, int]:
+    return {
+        "jobs": int(judged.rows.size),
+        "left_out": frame.height - int(judged.rows.size),
+        "killed": int(judged.censored.sum()),
+        "tasks": int(judged.tasks.size),
+    }

@@ -1,0 +1,137 @@
+"""From sums over tasks to rates, pooled and as means over tasks, with intervals whose unit is the task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from brokerlab.estimators.scoring.judged import PLACE
+from brokerlab.intervals import ShareSums, bootstrap_totals, percentile_interval
+from brokerlab.numerics import FloatArray
+
+N_BOOT = 2000
+FEW_TASKS = 8
+
+MEASURES: dict[str, tuple[str, str, bool]] = {
+    "exceed": ("exceed", "scored", False),
+    "exceed_task_mean": ("exceed", "scored", True),
+    "over_allocation": ("over", "used", False),
+    "over_allocation_task_mean": ("over", "used", True),
+    "width": ("bound", "used", False),
+    "waste_per_usage": ("waste", "usage", False),
+    "killed_per_usage": ("killed", "usage", False),
+    "retries_per_job": ("retries", "answered", False),
+}
+"""Name: what is summed, what it is divided by, whether the rates of the tasks are averaged."""
+
+
+def parts(sums: FloatArray, measure: str) -> tuple[FloatArray, FloatArray]:
+    """Return (n_tasks,) numerators and denominators; a measure is the ratio of their totals.
+
+    Args:
+        sums: (n_tasks, len(COUNTED)) of :meth:`Judged.by_task`.
+        measure: Key of :data:`MEASURES`.
+    """
+    over, under, averaged = MEASURES[measure]
+    top, bottom = sums[:, PLACE[over]], sums[:, PLACE[under]]
+    if not averaged:
+        return top, bottom
+    some = bottom > 0
+    return np.where(some, top / np.where(some, bottom, 1.0), 0.0), some.astype(np.float64)
+
+
+def rate(sums: FloatArray, measure: str) -> float:
+    """Return a measure over all tasks; NaN where nothing can be told."""
+    top, bottom = parts(sums, measure)
+    total = bottom.sum()
+    return float(top.sum() / total) if total > 0 else float("nan")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A share of jobs, or a number, with its bounds; NaN where they cannot be told."""
+
+    value: float
+    lo: float
+    hi: float
+
+
+def exact(hits: float, jobs: float, confidence: float) -> Interval:
+    """Return a share of independent jobs with its exact interval.
+
+    Source: Clopper and Pearson, Biometrika 26 (1934) 404, doi:10.1093/biomet/26.4.404.
+
+    Example:
+        >>> exact(95, 100, 0.95)
+        Interval(value=0.95, lo=0.8871650888945179, hi=0.9835681208768163)
+    """
+    if jobs <= 0:
+        return Interval(float("nan"), float("nan"), float("nan"))
+    tail = (1 - confidence) / 2
+    lo = float(stats.beta.ppf(tail, hits, jobs - hits + 1)) if hits > 0 else 0.0
+    hi = float(stats.beta.ppf(1 - tail, hits + 1, jobs - hits)) if hits < jobs else 1.0
+    return Interval(hits / jobs, lo, hi)
+
+
+def clustered(sums: FloatArray, confidence: float) -> Interval:
+    """Return the share of jobs that exceed, with an interval whose unit of chance is the task.
+
+    Source: :func:`intervals.share_interval`.
+    """
+    exceed, scored = sums[:, PLACE["exceed"]], sums[:, PLACE["scored"]]
+    some = scored > 0
+    if not some.any():
+        return Interval(float("nan"), float("nan"), float("nan"))
+    share, lo, hi = ShareSums.of(exceed[some][:, None], scored[some]).interval(confidence)
+    return Interval(float(share[0]), float(lo[0]), float(hi[0]))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How one estimator differs from another on the same jobs.
+
+    Attributes:
+        value: Of the one.
+        reference: Of the other.
+        difference: value - reference, with a bootstrap interval over tasks; NaN below two tasks.
+        ratio: value / reference, likewise.
+        without_lo: Least difference when one task is left out.
+        without_hi: Largest.
+    """
+
+    value: float
+    reference: float
+    difference: Interval
+    ratio: Interval
+    without_lo: float
+    without_hi: float
+
+
+def difference(
+    one: FloatArray, other: FloatArray, measure: str, *, confidence: float, n_boot: int, seed: int
+) -> Difference:
+    """Compare sums of the same jobs under two estimators; tasks are drawn with replacement."""
+    columns = np.column_stack([*parts(one, measure), *parts(other, measure)])
+    columns = columns[(columns[:, 1] > 0) | (columns[:, 3] > 0)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value, reference, less, ratio = (float(each) for each in _compared(columns.sum(axis=0)))
+        less_of, ratio_of = Interval(less, np.nan, np.nan), Interval(ratio, np.nan, np.nan)
+        without = np.array([np.nan])
+        if len(columns) >= 2:
+            drawn = bootstrap_totals(columns, n_boot=n_boot, seed=seed)
+            replicates = np.column_stack(_compared(drawn.T)[2:])
+            replicates[~np.isfinite(replicates)] = np.nan
+            lo, hi = percentile_interval(replicates, confidence, n_tasks=len(columns))
+            less_of, ratio_of = Interval(less, lo[0], hi[0]), Interval(ratio, lo[1], hi[1])
+            without = _compared((columns.sum(axis=0) - columns).T)[2]
+    return Difference(
+        value, reference, less_of, ratio_of, float(without.min()), float(without.max())
+    )
+
+
+def _compared(totals: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return a measure of the one, of the other, their difference and their ratio."""
+    one, other = totals[0] / totals[1], totals[2] / totals[3]
+    return one, other, one - other, one / other

@@ -1,0 +1,233 @@
+"""Tables of a comparison: all jobs, task by task, by what was known, and against the deployed rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from brokerlab.estimators.records import Quantity
+from brokerlab.estimators.scoring.entries import Entry
+from brokerlab.estimators.scoring.judged import COUNTED, PLACE
+from brokerlab.estimators.scoring.measures import (
+    FEW_TASKS,
+    MEASURES,
+    N_BOOT,
+    clustered,
+    difference,
+    exact,
+    rate,
+)
+from brokerlab.numerics import FloatArray
+
+UNITS: dict[Quantity, str] = {"memory": "gbh", "walltime": "coreh"}
+STEPS = (0, 1, 5, 10, 20, 100)
+"""Least finished jobs of the task known, per row of :func:`by_scouts`."""
+_KEY = {"estimator": pl.String, "level": pl.Float64}
+
+
+def overall(entries: Sequence[Entry], confidence: float) -> pl.DataFrame:
+    """Judge every entry on all of its jobs.
+
+    Args:
+        entries: Of one comparison.
+        confidence: Of the intervals.
+
+    Returns:
+        One row per (estimator, level) in the given order: ``jobs`` (judged), ``share_without`` (of them
+        without an answer), ``unknown`` (killed below their bound: nobody knows), ``at_limit`` (killed
+        exactly at it, counted as exceeding); ``coverage`` of the others with the exact binomial interval
+        ``coverage_lo, coverage_hi`` and the one over tasks ``cluster_lo, cluster_hi``; ``exceed,
+        exceed_task_mean``; ``over_allocation`` (sum of bound above use / sum of use) pooled and
+        ``over_allocation_task_mean``; ``width`` (sum of bounds / sum of use); ``waste_gbh`` or
+        ``waste_coreh`` and its part ``killed_*`` (attempts that were killed), ``waste_per_usage,
+        killed_per_usage, retries, retries_per_job``.
+
+    Source: sizing-benchmark.md, sections 3 and 7.
+    """
+    rows = [_overall(each, confidence) for each in entries]
+    return _nulls(pl.DataFrame(rows, schema_overrides=_KEY))
+
+
+def _overall(entry: Entry, confidence: float) -> dict[str, object]:
+    sums, unit = entry.sums, UNITS[entry.judged.quantity]
+    total = {name: float(sums[:, PLACE[name]].sum()) for name in COUNTED}
+    kept = exact(total["scored"] - total["exceed"], total["scored"], confidence)
+    over_tasks = clustered(sums, confidence)
+    rates = {name: rate(sums, name) for name in MEASURES}
+    return {
+        "estimator": entry.estimator,
+        "level": entry.level,
+        "jobs": int(total["jobs"]),
+        "share_without": 1 - total["answered"] / total["jobs"],
+        "unknown": int(total["unknown"]),
+        "at_limit": int(total["at_limit"]),
+        "coverage": kept.value,
+        "coverage_lo": kept.lo,
+        "coverage_hi": kept.hi,
+        "cluster_lo": 1 - over_tasks.hi,
+        "cluster_hi": 1 - over_tasks.lo,
+        **{name: rates.pop(name) for name in list(rates) if not name.endswith(("_usage", "_job"))},
+        f"waste_{unit}": total["waste"],
+        f"killed_{unit}": total["killed"],
+        "retries": int(total["retries"]),
+        **rates,
+    }
+
+
+def per_task(entries: Sequence[Entry]) -> pl.DataFrame:
+    """Judge every entry on each task alone.
+
+    Returns:
+        One row per (estimator, level, jeditaskid) in the given order: ``jobs, scored, exceed`` (share),
+        ``over_allocation, width, waste_per_usage, killed_per_usage, retries_per_job``; null where a
+        task has no such job.
+    """
+    names = [name for name, (_, _, averaged) in MEASURES.items() if not averaged]
+    frames = [
+        pl.DataFrame(
+            {
+                "estimator": each.estimator,
+                "level": pl.repeat(
+                    each.level, each.judged.tasks.size, dtype=pl.Float64, eager=True
+                ),
+                "jeditaskid": each.judged.tasks,
+                "jobs": each.sums[:, PLACE["jobs"]].astype(np.int64),
+                "scored": each.sums[:, PLACE["scored"]].astype(np.int64),
+                **{name: _ratio(each.sums, name) for name in names},
+            }
+        )
+        for each in entries
+    ]
+    return _nulls(pl.concat(frames))
+
+
+def _ratio(sums: FloatArray, name: str) -> FloatArray:
+    over, under, _ = MEASURES[name]
+    bottom = sums[:, PLACE[under]]
+    result = np.full(bottom.size, np.nan)
+    np.divide(sums[:, PLACE[over]], bottom, out=result, where=bottom > 0)
+    return result
+
+
+def by_scouts(entries: Sequence[Entry], confidence: float) -> pl.DataFrame:
+    """Judge every entry by how many finished jobs of the task were known when a job was decided.
+
+    Returns:
+        One row per (estimator, level, known) that has jobs: ``known`` (such as ``1-4``), ``known_least``,
+        ``tasks, jobs, share_without, coverage, cluster_lo, cluster_hi`` (interval over tasks), ``exceed,
+        over_allocation``.
+    """
+    rows = []
+    for each in entries:
+        columns = each.judged.counted(each.bound, ladder=False)
+        step = np.searchsorted(STEPS, each.judged.known, side="right") - 1
+        for i in np.unique(step).tolist():
+            sums = each.judged.by_task(columns, step == i)
+            jobs = sums[:, PLACE["jobs"]]
+            kept = clustered(sums, confidence)
+            rows.append(
+                {
+                    "estimator": each.estimator,
+                    "level": each.level,
+                    "known": _step_name(i),
+                    "known_least": STEPS[i],
+                    "tasks": int((jobs > 0).sum()),
+                    "jobs": int(jobs.sum()),
+                    "share_without": float(1 - sums[:, PLACE["answered"]].sum() / jobs.sum()),
+                    "coverage": 1 - kept.value,
+                    "cluster_lo": 1 - kept.hi,
+                    "cluster_hi": 1 - kept.lo,
+                    "exceed": rate(sums, "exceed"),
+                    "over_allocation": rate(sums, "over_allocation"),
+                }
+            )
+    return _nulls(pl.DataFrame(rows, schema_overrides=_KEY))
+
+
+def _nulls(frame: pl.DataFrame) -> pl.DataFrame:
+    """Turn what cannot be told into null."""
+    return frame.with_columns(pl.selectors.float().fill_nan(None))
+
+
+def _step_name(i: int) -> str:
+    if i + 1 == len(STEPS):
+        return f"{STEPS[i]}+"
+    last = STEPS[i + 1] - 1
+    return f"{STEPS[i]}-{last}" if last > STEPS[i] else f"{STEPS[i]}"
+
+
+PAIRED = (
+    *("over_allocation", "over_allocation_task_mean", "exceed", "exceed_task_mean"),
+    *("waste_per_usage", "killed_per_usage"),
+)
+
+
+def paired(
+    entries: Sequence[Entry],
+    reference: Entry,
+    *,
+    confidence: float,
+    n_boot: int = N_BOOT,
+    seed: int,
+) -> pl.DataFrame:
+    """Compare every entry with the reference, on the jobs of which both can be judged.
+
+    Args:
+        entries: Of one comparison.
+        reference: One of them.
+        confidence: Of the intervals: tasks are drawn with replacement.
+        n_boot: Draws.
+        seed: Of the draws.
+
+    Returns:
+        One row per (estimator, level, measure): ``value, reference`` (of the deployed rule on the same
+        jobs), ``difference, lo, hi``, ``ratio, ratio_lo, ratio_hi``, ``without_lo, without_hi`` (range of
+        the difference when one task is left out), ``jobs, tasks``, ``few_tasks`` (fewer than 8: the
+        interval rests on hardly anything). Null where it cannot be told.
+
+    Source: Hesterberg, The American Statistician 69 (2015) 371, doi:10.1080/00031305.2015.1089789.
+    """
+    theirs = reference.judged.counted(reference.bound)
+    rows = []
+    for each in entries:
+        if each is reference:
+            continue
+        ours = each.judged.counted(each.bound)
+        both = (ours[:, PLACE["scored"]] > 0) & (theirs[:, PLACE["scored"]] > 0)
+        one, other = (each.judged.by_task(columns, both) for columns in (ours, theirs))
+        tasks = int((one[:, PLACE["jobs"]] > 0).sum())
+        for measure in PAIRED if tasks else ():
+            found = difference(one, other, measure, confidence=confidence, n_boot=n_boot, seed=seed)
+            rows.append(
+                {
+                    "estimator": each.estimator,
+                    "level": each.level,
+                    "measure": measure,
+                    "value": found.value,
+                    "reference": found.reference,
+                    "difference": found.difference.value,
+                    "lo": found.difference.lo,
+                    "hi": found.difference.hi,
+                    "ratio": found.ratio.value,
+                    "ratio_lo": found.ratio.lo,
+                    "ratio_hi": found.ratio.hi,
+                    "without_lo": found.without_lo,
+                    "without_hi": found.without_hi,
+                    "jobs": int(both.sum()),
+                    "tasks": tasks,
+                    "few_tasks": tasks < FEW_TASKS,
+                }
+            )
+    numbers = ["value", "reference", "difference", "lo", "hi", "ratio", "ratio_lo", "ratio_hi"]
+    numbers += ["without_lo", "without_hi"]
+    schema = {
+        **_KEY,
+        "measure": pl.String,
+        **dict.fromkeys(numbers, pl.Float64),
+        "jobs": pl.Int64,
+        "tasks": pl.Int64,
+        "few_tasks": pl.Boolean,
+    }
+    return _nulls(pl.DataFrame(rows, schema=schema))
