@@ -47,6 +47,8 @@ def coverage_blocks(
 
     Source: Benjamini and Hochberg 1995, doi:10.1111/j.2517-6161.1995.tb02031.x.
     """
+    from scipy import stats
+
     if block < 1:
         raise ConfigError(f"block = {block}: 1 job or more is allowed")
     frame = _judged(records, predicted, level)
@@ -64,7 +66,7 @@ def coverage_blocks(
     )
     table = against_level(counts, level, confidence)
     p = _p_values(counts, level)
-    adjusted = _adjusted(p, "fdr_bh")
+    adjusted = stats.false_discovery_control(p)
     said = pl.when(pl.col("coverage") < level).then(pl.lit("misses too often"))
     return table.with_columns(p=pl.Series(p), p_adjusted=pl.Series(adjusted)).with_columns(
         verdict=pl.when(pl.col("p_adjusted") > 1 - confidence)
@@ -143,14 +145,6 @@ def _p_values(counts: pl.DataFrame, level: float) -> list[float]:
     pairs = counts.select(kept=pl.col("n") - pl.col("missed"), n="n").rows()
     known = {pair: float(stats.binomtest(*pair, level).pvalue) for pair in sorted(set(pairs))}
     return [known[pair] for pair in pairs]
-
-
-def _adjusted(p: list[float], method: str) -> list[float]:
-    """Adjust p-values for their number."""
-    from statsmodels.stats.multitest import multipletests
-
-    adjusted: list[float] = multipletests(p, method=method)[1].tolist()
-    return adjusted
 
 
 def _p_of_largest(distance: float) -> float:
