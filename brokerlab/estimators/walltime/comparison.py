@@ -41,7 +41,7 @@ def score(predicted: pl.DataFrame) -> pl.DataFrame:
 
     Source: sizing-benchmark.md, section 8.
     """
-    half = _second_half(predicted)
+    half = second_half(predicted)
     run_s = half["run_s"].to_numpy()
     return pl.DataFrame(
         [_scored(name, half[name].to_numpy(), run_s) for name in _names(half)], orient="row"
@@ -78,7 +78,36 @@ def compare(
 
     Source: sizing-benchmark.md, section 8.
     """
-    predicted = predict_log(jobs, predictors())
+    return compare_predicted(
+        predict_log(jobs, predictors()),
+        peers=peers,
+        confidence=confidence,
+        n_boot=n_boot,
+        seed=seed,
+    )
+
+
+def compare_predicted(
+    predicted: pl.DataFrame,
+    *,
+    peers: Collection[str] | None = None,
+    confidence: float = 0.95,
+    n_boot: int = 2000,
+    seed: int = 0,
+) -> pl.DataFrame:
+    """Compare what was predicted of a log with the best peer: see :func:`compare`.
+
+    Args:
+        predicted: As :func:`online.predict_log` gives it.
+        peers: As for :func:`compare`, as all others.
+        confidence: See there.
+        n_boot: See there.
+        seed: See there.
+
+    Raises:
+        ConfigError: A peer is none of the predictions.
+        InsufficientDataError: There is no job.
+    """
     table = score(predicted)
     if peers is None:
         peers = [name for each in simple_rules() for name in each.names]
@@ -88,7 +117,7 @@ def compare(
         raise ConfigError("; ".join(wrong) or "compare: at least one peer is needed")
     best = table.filter(pl.col("method").is_in(list(peers))).sort("mae_s")["method"][0]
     place = known.index(best)
-    mae_s, under = _drawn(_second_half(predicted), np.random.default_rng(seed), n_boot)
+    mae_s, under = _drawn(second_half(predicted), np.random.default_rng(seed), n_boot)
     tails = [(1 - confidence) / 2, (1 + confidence) / 2]
     ratio_lo, ratio_hi = np.quantile(mae_s / mae_s[:, [place]], tails, axis=0)
     under_lo, under_hi = np.quantile(under, tails, axis=0)
@@ -102,7 +131,12 @@ def compare(
     )
 
 
-def _second_half(predicted: pl.DataFrame) -> pl.DataFrame:
+def second_half(predicted: pl.DataFrame) -> pl.DataFrame:
+    """Return the jobs that are scored: the later half by submission.
+
+    Raises:
+        InsufficientDataError: There is no job.
+    """
     if predicted.is_empty():
         raise InsufficientDataError("predictions: there is no job to score")
     return predicted.slice(predicted.height // 2)
