@@ -249,26 +249,3 @@ def _kernel(
             part = (1 + (r / (width * widths[b])) ** 2 / nu) ** (-0.5 * nu - 0.5)
             kernel[r + reach] += shares[b] * part / total
     return kernel
-
-
-@compiled
-def plan(allocations: FloatArray, exceeded: FloatArray, price: float, steps: IntArray) -> float:
-    """Find the ladder of least expected cost; see :func:`policy.cheapest_ladder`."""
-    last = allocations.size - 1
-    costs = np.empty(last + 1)
-    costs[last] = (2 * allocations[last] + price) * exceeded[last]
-    steps[last + 1] = -1
-    best = 0.0
-    for g in range(last - 1, -2, -1):
-        missed = 1.0 if g < 0 else exceeded[g]
-        best = np.inf
-        for h in range(g + 1, last + 1):
-            if allocations[h] * missed > best:
-                break
-            cost = allocations[h] * missed + costs[h]
-            if cost < best:
-                best = cost
-                steps[g + 1] = h
-        if g >= 0:
-            costs[g] = best + price * missed
-    return best

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from brokerlab.errors import ConfigError
-from brokerlab.estimators.sizing import kernels
+from brokerlab.estimators.allocation import kernels
 from brokerlab.numerics import FloatArray, IntArray
 
 
@@ -85,5 +85,7 @@ def cheapest_ladder(distribution: Distribution, *, price_b: float) -> Ladder:
     if not price_b >= 0:
         raise ConfigError(f"price of a failure {price_b} bytes: allowed is 0 or more")
     steps = np.empty(distribution.memory_b.size + 1, dtype=np.int64)
-    cost = kernels.plan(distribution.memory_b, distribution.exceeded(), float(price_b), steps)
+    price, beyond = float(price_b), 2 * float(distribution.memory_b[-1]) + float(price_b)
+    exceeded = distribution.exceeded()
+    cost = kernels.plan(distribution.memory_b, exceeded, 1.0, 0.0, price, beyond, steps)
     return Ladder(distribution.memory_b, steps, float(cost))
