@@ -87,11 +87,12 @@ def checked(records: Any) -> pl.DataFrame:
         "ended_s: not before decided_s": pl.col("ended_s") < pl.col("decided_s"),
         "pandaid: each job once": pl.col("pandaid").is_duplicated(),
     }
+    counts = frame.select(where.sum().alias(said) for said, where in wrong.items()).row(0)
     found = [
-        f"records.{said}; {rows.height} rows, such as pandaid"
-        f" {', '.join(str(each) for each in rows['pandaid'].head(3))}"
-        for said, where in wrong.items()
-        if (rows := frame.filter(where)).height
+        f"records.{said}; {n} rows, such as pandaid"
+        f" {', '.join(str(each) for each in frame.filter(where)['pandaid'].head(3))}"
+        for (said, where), n in zip(wrong.items(), counts, strict=True)
+        if n
     ]
     if found:
         raise DataError("; ".join(found) + "; mend or leave out those rows")

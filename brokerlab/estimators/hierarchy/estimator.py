@@ -148,9 +148,11 @@ class Hierarchy:
 
     def _met(self, state: State, frame: pl.DataFrame) -> tuple[IntArray, IntArray]:
         """Number the tasks and pairs of records, new ones with what to expect of them."""
-        new = state.new_tasks(frame)
-        state.meet(frame, new, self.levels.expect(new), logarithms(new, self.quantity))
-        return state.numbers(frame)
+
+        def expect(new: pl.DataFrame) -> tuple[FloatArray, FloatArray]:
+            return self.levels.expect(new), logarithms(new, self.quantity)
+
+        return state.numbers(frame, expect)
 
     def _design(self, frame: pl.DataFrame, state: State, task: IntArray) -> FloatArray:
         return design(logarithms(frame, self.quantity), task, state.origin)

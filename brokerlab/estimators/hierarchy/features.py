@@ -16,14 +16,9 @@ FEATURES: dict[Quantity, tuple[str, ...]] = {
 
 def logarithms(records: pl.DataFrame, quantity: Quantity) -> FloatArray:
     """Return the (n, d - 1) logarithms of the features; NaN where not known or not above 0."""
-    return records.select(
-        pl.when(pl.col(name) > 0)
-        .then(pl.col(name).cast(pl.Float64).log())
-        .otherwise(float("nan"))
-        .fill_null(float("nan"))
-        .alias(name)
-        for name in FEATURES[quantity]
-    ).to_numpy()
+    given = [records[name].to_numpy().astype(np.float64) for name in FEATURES[quantity]]
+    known = np.column_stack(given)
+    return np.log(known, out=np.full_like(known, np.nan), where=known > 0)
 
 
 def design(known: FloatArray, task: IntArray, origin: FloatArray) -> FloatArray:

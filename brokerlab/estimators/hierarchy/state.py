@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,24 +69,35 @@ class State:
         state.scores = kernels.Scores(*(kept[f"score_{name}"] for name in kernels.Scores._fields))
         return state
 
-    def new_tasks(self, records: pl.DataFrame) -> pl.DataFrame:
-        """Return the first row of each task that was not met before."""
-        return records.filter(~pl.col("jeditaskid").is_in(list(self.tasks))).unique(
-            "jeditaskid", keep="first", maintain_order=True
-        )
+    def numbers(
+        self, records: pl.DataFrame, expect: Callable[[pl.DataFrame], tuple[FloatArray, FloatArray]]
+    ) -> tuple[IntArray, IntArray]:
+        """Return the numbers of the task and of the pair of each row; what is new is numbered.
 
-    def meet(
-        self, records: pl.DataFrame, new: pl.DataFrame, level: FloatArray, origin: FloatArray
-    ) -> None:
-        """Number what is met for the first time; ``level`` and ``origin`` are of the rows of ``new``."""
-        for task in new["jeditaskid"].to_list():
+        Args:
+            records: Columns ``jeditaskid, queue``, and what ``expect`` reads.
+            expect: Gives ``level`` and ``origin`` of new tasks from the first row of each.
+        """
+        by = ["jeditaskid", "queue"]
+        met = records.select(by).with_row_index("row").group_by(by, maintain_order=True).agg("row")
+        keys = list(met.select(by).iter_rows())
+        rows, counts = met["row"].explode().to_numpy(), met["row"].list.len().to_numpy()
+        first: dict[int, int] = {}
+        for (task, _), row in zip(keys, np.cumsum(counts) - counts, strict=True):
+            if task not in self.tasks:
+                first.setdefault(task, int(rows[row]))
+        if first:
+            level, origin = expect(records[list(first.values())])
+            self.level = np.concatenate([self.level, level])
+            self.origin = np.concatenate([self.origin, origin])
+        for task in first:
             self.tasks[task] = len(self.tasks)
-        self.level = np.concatenate([self.level, level])
-        self.origin = np.concatenate([self.origin, origin])
-        met = records.select("jeditaskid", "queue").unique(maintain_order=True)
-        for pair in met.iter_rows():
-            self.pairs.setdefault(pair, len(self.pairs))
+        pairs = [self.pairs.setdefault(key, len(self.pairs)) for key in keys]
         self._reserve()
+        task, pair = np.empty((2, records.height), dtype=np.int64)
+        task[rows] = np.repeat([self.tasks[each] for each, _ in keys], counts)
+        pair[rows] = np.repeat(pairs, counts)
+        return task, pair
 
     def _reserve(self) -> None:
         """Make room for every number, twice as much as needed where it is short."""
@@ -99,19 +110,6 @@ class State:
             for seen, kept in zip(before, after, strict=True):
                 kept[: len(seen)] = seen
         self.known, self.scores = new
-
-    def numbers(self, records: pl.DataFrame) -> tuple[IntArray, IntArray]:
-        """Return the numbers of the task and of the pair of each row; all were met."""
-        tasks = records["jeditaskid"].to_numpy()
-        distinct, place = np.unique(tasks, return_inverse=True)
-        task = np.array([self.tasks[each] for each in distinct.tolist()], dtype=np.int64)[place]
-        keys = records.select("jeditaskid", "queue").with_row_index("row")
-        met = keys.group_by("jeditaskid", "queue", maintain_order=True).agg("row")
-        pair = np.empty(len(tasks), dtype=np.int64)
-        found = [self.pairs[each] for each in met.select("jeditaskid", "queue").iter_rows()]
-        counts = met["row"].list.len().to_numpy()
-        pair[met["row"].explode().to_numpy()] = np.repeat(np.array(found, dtype=np.int64), counts)
-        return task, pair
 
 
 def _room(have: int, need: int) -> int:
