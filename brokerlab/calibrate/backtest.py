@@ -266,6 +266,6 @@ def _queue_counts(
     seen = set(sample.scored["computingsite"].drop_nulls().unique())
     return {
         "n_queues": queues.height,
-        "n_unlimited": int(np.isinf(reach.capacity[0]).sum()),
+        "n_unlimited": int(np.isinf(reach.offers[0].offered).sum()),
         "n_unknown_queues": len(seen - set(queues["panda_queue"])),
     }

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.slots import Offers, memory_per_core, positive
 from brokerlab.units import HOUR_S, KB, MB
 
 QUEUE_COLUMNS: dict[str, pl.DataType] = {
@@ -25,29 +26,22 @@ class Reach:
         slope: (n_tasks,) demand per unit of the estimate.
         offset: (n_tasks,) demand besides.
         kind: (n_tasks,) which row of the capacities holds for the task.
-        capacity: (n_kinds, n_queues) ascending; infinite where a queue has no limit.
-        slots_above: (n_kinds, n_queues + 1) share of the slots at or above each place.
+        offers: (n_kinds,) what the queues can give.
     """
 
     slope: FloatArray
     offset: FloatArray
     kind: IntArray
-    capacity: FloatArray
-    slots_above: FloatArray
+    offers: tuple[Offers, ...]
 
     def shares(self, estimate: IntArray, tasks: slice) -> tuple[FloatArray, FloatArray]:
         """Return the share of queues and of slots that can take each task: (n_tasks, n_settings) each."""
         demand = estimate * self.slope[tasks][:, None] + self.offset[tasks][:, None]
         queues, slots = np.ones_like(demand), np.ones_like(demand)
-        n_queues = self.capacity.shape[1]
-        if n_queues == 0:
-            return np.full_like(demand, np.nan), np.full_like(demand, np.nan)
         kinds = self.kind[tasks]
         for kind in np.unique(kinds):  # one per distinct base time; one in all for memory and disk
             rows = kinds == kind
-            at = np.searchsorted(self.capacity[kind], demand[rows].ravel(), side="left")
-            queues[rows] = (1 - at / n_queues).reshape(demand[rows].shape)
-            slots[rows] = self.slots_above[kind][at].reshape(demand[rows].shape)
+            queues[rows], slots[rows] = self.offers[kind].shares(demand[rows])
         return queues, slots
 
 
@@ -90,17 +84,11 @@ def reach_of(
     base, kind = np.unique(demand["base_s"].to_numpy(), return_inverse=True)
     if parameter != "cputime":
         base, kind = np.zeros(1), np.zeros(demand.height, dtype=np.int64)
-    capacity = np.stack([_capacity(queues, parameter, float(b)) for b in base])
-    order = np.argsort(capacity, axis=1, kind="stable")
-    sorted_weights = weights[order]
-    total = max(float(weights.sum()), np.finfo(float).tiny)
-    above = np.cumsum(sorted_weights[:, ::-1], axis=1)[:, ::-1] / total
     return Reach(
         slope=demand["slope"].to_numpy(),
         offset=demand["offset"].to_numpy(),
         kind=np.asarray(kind, dtype=np.int64),
-        capacity=np.take_along_axis(capacity, order, axis=1),
-        slots_above=np.column_stack([above, np.zeros(base.size)]),
+        offers=tuple(Offers.of(_capacity(queues, parameter, float(b)), weights) for b in base),
     )
 
 
@@ -142,18 +130,12 @@ def _demand(
 def _capacity(queues: pl.DataFrame, parameter: str, base_s: float) -> FloatArray:
     """Return what each queue can give, in the unit of the demand; infinite without a limit."""
     if parameter == "ramcount":
-        limit = pl.coalesce(_positive("maxrss"), _positive("memory"))
-        value = limit / pl.coalesce(_positive("corecount"), 1)
+        value = memory_per_core()
     elif parameter == "cputime":
-        value = (_positive("maxtime") - base_s) * pl.coalesce(_positive("corepower"), 10.0)
+        value = (positive("maxtime") - base_s) * pl.coalesce(positive("corepower"), 10.0)
     else:
-        value = _positive("maxwdir")
+        value = positive("maxwdir")
     return queues.select(value.cast(pl.Float64).fill_null(float("inf")))[:, 0].to_numpy()
-
-
-def _positive(name: str) -> pl.Expr:
-    """Return a column with 0 and negative numbers as null: no limit, not known."""
-    return pl.when(pl.col(name) > 0).then(pl.col(name))
 
 
 def slots_by_queue(quantities: pl.DataFrame) -> pl.DataFrame:
