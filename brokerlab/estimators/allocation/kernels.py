@@ -141,6 +141,16 @@ def following(
 
 
 @compiled
+def mean_need(atoms: FloatArray, exceeded: FloatArray, since: int, count: int) -> float:
+    """Return the sum of the needs from a place on, each times its probability."""
+    total = 0.0
+    for i in range(since, count):
+        before = exceeded[i - 1] if i > 0 else 1.0
+        total += (before - exceeded[i]) * atoms[i]
+    return total
+
+
+@compiled
 def walk(
     first: float,
     atoms: FloatArray,
@@ -178,6 +188,7 @@ def walk(
         after = min(following(allocation, kind, factor, rungs, scale, largest), maximum)
         if after <= allocation or tried == attempts:
             answer[COST] += chance * price[GIVING_UP]
+            answer[COST] += price[IDLE] * mean_need(atoms, exceeded, place, count)  # not used
             answer[GIVEN_UP] = chance
             return
         if tried == 1:
@@ -267,18 +278,6 @@ def plan_free(
 
 
 @compiled
-def mean_need(atoms: FloatArray, exceeded: FloatArray, given_up: float) -> float:
-    """Return the mean need, jobs that are given up counted as 0."""
-    total, before = 0.0, 1.0
-    for i in range(atoms.size):
-        if before <= given_up:
-            break
-        total += (before - exceeded[i]) * atoms[i]
-        before = exceeded[i]
-    return total
-
-
-@compiled
 def largest_named(row: FloatArray) -> float:
     """Return the largest finite quantile."""
     k = row.size - 1
@@ -322,5 +321,4 @@ def allocate(
         else:
             cheapest_first(atoms, exceeded, count, kind, factor, rungs, scale[n], most,
                            top, attempts, price, answer)  # fmt: skip
-        use = mean_need(atoms[:count], exceeded[:count], answer[GIVEN_UP])
-        answer[COST] -= price[IDLE] * use
+        answer[COST] -= price[IDLE] * mean_need(atoms, exceeded, 0, count)
