@@ -1,0 +1,174 @@
+"""Conformal levels with tasks as units: how far bounds are to be moved to hold on a new task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+import polars as pl
+
+from brokerlab.estimators.quantiles.curve import normal_score
+from brokerlab.numerics import FloatArray, IntArray
+
+Holds = Literal["a new task", "jobs of the same tasks", "not calibrated", "no bound"]
+
+LEAST_JOBS = 100  # of a group, for levels that too few tasks can hold
+MOST_KEPT = 20_000  # scores of a group; more are thinned, never downwards
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of one group.
+
+    Attributes:
+        score: Ascending; infinite for killed jobs.
+        reached: Share up to each score, every task counting the same.
+        tasks: Number of tasks.
+        jobs: Number of jobs.
+    """
+
+    score: FloatArray
+    reached: FloatArray
+    tasks: int
+    jobs: int
+
+    @classmethod
+    def of(cls, score: FloatArray, task: IntArray) -> Self:
+        """Sort scores; each job counts 1 / jobs of its task."""
+        _, place, count = np.unique(task, return_inverse=True, return_counts=True)
+        order = np.argsort(score, kind="stable")
+        share = np.cumsum(1 / (count[place] * count.size)[order])
+        kept = np.arange(score.size)
+        if score.size > MOST_KEPT:
+            grid = np.arange(1, MOST_KEPT + 1) / MOST_KEPT
+            kept = np.unique(np.minimum(np.searchsorted(share, grid - _ROUNDING), score.size - 1))
+        return cls(score[order[kept]], share[kept], count.size, score.size)
+
+    def holds_for_tasks(self, level: float) -> bool:
+        """Tell whether there are enough tasks for a bound that holds on a new one."""
+        return level <= self.tasks / (self.tasks + 1) + _ROUNDING
+
+    def holds_for_jobs(self, level: float) -> bool:
+        """Tell whether there are enough jobs for a bound that holds on more jobs of these tasks."""
+        return self.jobs >= LEAST_JOBS and level <= self.jobs / (self.jobs + 1) + _ROUNDING
+
+    def at(self, level: float, units: int) -> float:
+        """Return the least score that the level is reached with, one more unit being above all."""
+        need = level * (units + 1) / units - _ROUNDING
+        place = int(np.searchsorted(self.reached, need))
+        return float(self.score[min(place, self.score.size - 1)])
+
+
+class Calibration:
+    r"""Normal scores at which bounds hold their levels, by group.
+
+    With K tasks of :math:`n_k` jobs the score of a level is the least s with
+
+    .. math:: \sum_k \frac{1}{K + 1} \frac{1}{n_k} \#\{i : s_{ki} \le s\} \ge level
+
+    which bounds a job of a new, exchangeable task with at least that probability, however alike the jobs
+    of a task are. It needs level <= K / (K + 1), 19 tasks for 95 %. A group with fewer tasks takes all
+    groups together. Are these too few as well, tasks still count the same, but what is left for the
+    unknown is 1 / (jobs + 1): that holds for more jobs of these tasks only, see :meth:`table`. With every
+    job a task of its own this is split conformal prediction.
+
+    Args:
+        groups: Name of a group to its scores.
+        together: Scores of all; None: not calibrated, bounds are those of the model.
+
+    Source: Lee, Barber, Willett, Distribution-free inference with hierarchical data (2023),
+    arXiv:2306.06342, section 3; scores by the fitted distribution: Chernozhukov, Wüthrich, Zhu, PNAS 118
+    (2021) e2107794118, doi:10.1073/pnas.2107794118.
+    """
+
+    def __init__(self, groups: Mapping[str, Scores], together: Scores | None) -> None:
+        self.groups = dict(groups)
+        self.together = together
+
+    @classmethod
+    def of(cls, score: FloatArray, task: IntArray, group: Sequence[str]) -> Self:
+        """Keep the scores of calibration jobs.
+
+        Args:
+            score: (n,) normal scores; infinite for killed jobs.
+            task: (n,) their tasks.
+            group: (n,) their groups.
+        """
+        if not score.size:
+            return cls({}, None)
+        names = np.asarray(group, dtype=str)
+        found = {
+            str(name): Scores.of(score[names == name], task[names == name])
+            for name in np.unique(names)
+        }
+        return cls(found, Scores.of(score, task))
+
+    def score(self, group: str, level: float) -> tuple[float, Holds]:
+        """Return the normal score of a level in a group, and for what it holds."""
+        if self.together is None:
+            return normal_score(level), "not calibrated"
+        tried = [self.groups[group]] if group in self.groups else []
+        tried.append(self.together)
+        for each in tried:
+            if each.holds_for_tasks(level):
+                return each.at(level, each.tasks), "a new task"
+        for each in tried:
+            if each.holds_for_jobs(level):
+                return each.at(level, each.jobs), "jobs of the same tasks"
+        return float("inf"), "no bound"
+
+    def scores(self, group: Sequence[str], level: float) -> FloatArray:
+        """Return the (n,) normal scores of a level for jobs of these groups."""
+        names, place = np.unique(np.asarray(group, dtype=str), return_inverse=True)
+        return np.array([self.score(str(name), level)[0] for name in names])[place]
+
+    def table(self, levels: Sequence[float]) -> pl.DataFrame:
+        """Say for what the bounds hold.
+
+        Returns:
+            One row per group and level: ``group`` (null: all others), ``level, tasks, jobs, score, holds_for``.
+        """
+        everyone = self.together
+        rows = []
+        for name in [*self.groups, None]:
+            of = everyone if name is None else self.groups[name]
+            for level in levels:
+                score, holds = self.score(name or "", level)
+                counts = (of.tasks, of.jobs) if of else (0, 0)
+                rows.append((name, level, *counts, score, holds))
+        columns = ("group", "level", "tasks", "jobs", "score", "holds_for")
+        types = (pl.String, pl.Float64, pl.Int64, pl.Int64, pl.Float64, pl.String)
+        return pl.DataFrame(rows, schema=dict(zip(columns, types, strict=True)), orient="row")
+
+    def state(self) -> dict[str, Any]:
+        """Return plain values."""
+        everyone = self.together
+        return {
+            "groups": {name: _state(each) for name, each in self.groups.items()},
+            "together": _state(everyone) if everyone else None,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return what :meth:`state` was made of."""
+        together = state["together"]
+        groups = {name: _scores(each) for name, each in state["groups"].items()}
+        return cls(groups, _scores(together) if together else None)
+
+
+def _state(scores: Scores) -> dict[str, Any]:
+    return {
+        "score": scores.score,
+        "reached": scores.reached,
+        "tasks": scores.tasks,
+        "jobs": scores.jobs,
+    }
+
+
+def _scores(state: Mapping[str, Any]) -> Scores:
+    if not 0 < state["score"].size == state["reached"].size:
+        raise ValueError("scores of a calibration without shares")
+    return Scores(state["score"], state["reached"], int(state["tasks"]), int(state["jobs"]))

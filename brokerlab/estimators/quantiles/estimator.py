@@ -1,0 +1,292 @@
+"""Quantile regression behind the interface of every estimator."""
+
+from __future__ import annotations
+
+import io
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import polars as pl
+
+from brokerlab.errors import ConfigError, InsufficientDataError, nearest
+from brokerlab.estimators.estimator import Predicted, checked_levels
+from brokerlab.estimators.quantiles import censoring
+from brokerlab.estimators.quantiles.calibration import Calibration
+from brokerlab.estimators.quantiles.curve import rearranged, score_of, value_at
+from brokerlab.estimators.quantiles.features import FEATURES, Known, Reader
+from brokerlab.estimators.quantiles.models import Lines, Model, Sample, Trees
+from brokerlab.estimators.records import UNITS, Quantity, Records, checked
+from brokerlab.estimators.replaying import Order, codes, order
+from brokerlab.frames import prepared
+from brokerlab.numerics import FloatArray
+
+SEEN_CLASSES = ((0, "none seen"), (1, "1 to 9 seen"), (10, "10 to 99 seen"), (100, "100 seen"))
+"""Least jobs seen, and name, of the groups that are calibrated apart."""
+_MANY_PIECES = 64
+_NOTHING = Calibration({}, None)
+
+
+class QuantileRegression:
+    """What both estimators share; see :class:`QuantileBoosting`.
+
+    Args:
+        quantity: ``"memory"`` or ``"walltime"``.
+        capped: Bound no job above what was requested for it: for logs whose jobs are stopped there.
+        seed: Of the draw of rows that are fitted.
+
+    Raises:
+        ConfigError: An unknown quantity.
+    """
+
+    name: str
+    MOST_ROWS: ClassVar[int]
+    MODEL: ClassVar[type[Trees | Lines]]
+
+    def __init__(self, quantity: Quantity, *, capped: bool = False, seed: int = 0) -> None:
+        if quantity not in UNITS:
+            raise ConfigError(f"quantity '{quantity}': {nearest(quantity, UNITS)}")
+        self.quantity = quantity
+        self.capped = capped
+        self.seed = seed
+        self.calibration = _NOTHING
+        self._reader: Reader | None = None
+        self._model: Model | None = None
+        self._seen: dict[int, list[pl.DataFrame]] = defaultdict(list)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """What is read of a job."""
+        return FEATURES
+
+    def fit(self, records: Any) -> Self:
+        """Learn from the finished jobs of earlier tasks; forgets what was learnt and seen before.
+
+        Every job enters with what was known when it was decided. Tasks count the same, however many jobs
+        they have; of a task no more are drawn than are needed for the rows that are fitted.
+
+        Args:
+            records: As :class:`records.Records`.
+
+        Raises:
+            SchemaError, DataError: See :func:`records.checked`.
+            InsufficientDataError: No job has finished.
+        """
+        frame = checked(records)
+        usable = frame["ended_s"].is_not_null()
+        finished = frame.filter(usable)
+        if finished.filter(~pl.col("censored")).is_empty():
+            raise InsufficientDataError(
+                f"records: no finished job, so {self.name} cannot be fitted"
+            )
+        self.calibration = _NOTHING
+        self._seen.clear()
+        self._reader = Reader.fit(finished, self.quantity)
+        known = self._reader.read(frame, order(frame), apart=finished)
+        self._model = self.MODEL.fit(self._sample(frame, known, usable.to_numpy()), seed=self.seed)
+        return self
+
+    def _sample(self, frame: pl.DataFrame, known: Known, usable: Any) -> Sample:
+        """Draw rows task by task, and tell of killed jobs what share uses less."""
+        rng = np.random.default_rng(self.seed)
+        rows = np.flatnonzero(usable)
+        rows = _spread(rows, frame["jeditaskid"].to_numpy(), self.MOST_ROWS, rng)
+        part = frame[rows]
+        task, _ = codes(part, "jeditaskid")
+        weight = 1 / np.bincount(task)[task]
+        y = np.log(part["used"].to_numpy()) - known.anchor[rows]
+        killed = part["censored"].to_numpy()
+        return Sample(
+            x=known.x[rows],
+            y=y,
+            weight=weight / weight.mean(),
+            censored=killed,
+            reached=censoring.reached(y, killed, codes(part, "kind")[0]),
+        )
+
+    def conformalize(self, records: Any) -> Self:
+        """Calibrate on finished jobs of other tasks than those of ``fit``, as they are replayed.
+
+        Groups are how many jobs of the task were seen. A killed job is above every bound. Scouts are
+        seen, but do not count where other jobs do: those that follow scouts are to be bounded.
+
+        Args:
+            records: As :class:`records.Records`.
+
+        Raises:
+            SchemaError, DataError: See :func:`records.checked`.
+            ConfigError: The estimator is not fitted.
+        """
+        frame = checked(records)
+        known, quantiles = self._known(frame, order(frame))
+        counts = frame["ended_s"].is_not_null().to_numpy()
+        scout = frame["is_scout"].to_numpy()
+        if (counts & ~scout).any():
+            counts = counts & ~scout
+        score = score_of(quantiles, np.log(frame["used"].to_numpy()) - known.anchor)
+        score[frame["censored"].to_numpy()] = np.inf
+        groups = _groups(known)[counts]
+        task = frame["jeditaskid"].to_numpy()[counts]
+        self.calibration = Calibration.of(score[counts], task, groups.tolist())
+        return self
+
+    def update(self, records: Any) -> Self:
+        """See finished jobs: what later jobs of their tasks are told of them. The models stay.
+
+        Raises:
+            SchemaError, DataError: See :func:`records.checked`.
+        """
+        ended = checked(records).filter(pl.col("ended_s").is_not_null()).sort("ended_s", "pandaid")
+        return self._keep(ended)
+
+    def _keep(self, ended: pl.DataFrame) -> Self:
+        """Add jobs to those seen of their tasks, in the given order."""
+        for (task,), part in ended.group_by("jeditaskid", maintain_order=True):
+            pieces = self._seen[int(task)]
+            pieces.append(part)
+            if len(pieces) > _MANY_PIECES:
+                pieces[:] = [pl.concat(pieces)]
+        return self
+
+    def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
+        """Bound jobs that have not run, from everything learnt and seen up to now.
+
+        Returns:
+            ``pandaid, seen`` (finished jobs of the task that were seen), ``point`` (median) and one
+            ``bound_<level>`` per level [MB or s], sorted by ``decided_s, pandaid``.
+
+        Raises:
+            SchemaError, DataError: See :func:`records.checked`.
+            ConfigError: Impossible levels, or the estimator is not fitted.
+        """
+        asked, frame = checked_levels(levels), checked(records)
+        rows = np.arange(frame.height, dtype=np.int64)
+        return self._predicted(frame, Order(~rows, frame.height), asked).to_frame()
+
+    def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
+        """Predict every job as it is decided, seeing each other job once it has ended.
+
+        Raises:
+            SchemaError, DataError: See :func:`records.checked`.
+            ConfigError: Impossible levels, or the estimator is not fitted.
+        """
+        asked, frame = checked_levels(levels), checked(records)
+        return self._predicted(frame, order(frame), asked)
+
+    def _predicted(
+        self, frame: pl.DataFrame, orderly: Order, levels: tuple[float, ...]
+    ) -> Predicted:
+        known, quantiles = self._known(frame, orderly)
+        groups = _groups(known).tolist()
+        scores = [self.calibration.scores(groups, level) for level in levels]
+        logs = [value_at(quantiles, score) + known.anchor for score in scores]
+        bounds = np.exp(np.column_stack(logs))
+        point = np.exp(quantiles[:, 0] + known.anchor)
+        if self.capped:
+            limit = frame["requested"].fill_null(np.inf).to_numpy()
+            bounds, point = np.minimum(bounds, limit[:, None]), np.minimum(point, limit)
+        return Predicted(frame["pandaid"].to_numpy(), known.seen, levels, bounds, point)
+
+    def _known(self, frame: pl.DataFrame, orderly: Order) -> tuple[Known, FloatArray]:
+        """Return what is known of each row, with the jobs seen before, and the fitted quantiles."""
+        if self._reader is None or self._model is None:
+            raise ConfigError(f"{self.name}: call fit first, or load a model that was saved")
+        seen = [
+            piece
+            for task in frame["jeditaskid"].unique(maintain_order=True).to_list()
+            for piece in self._seen.get(task, [])
+        ]
+        past = sum(piece.height for piece in seen)
+        events = orderly.events
+        walked = np.concatenate(
+            [np.arange(past, dtype=np.int64), np.where(events >= 0, events + past, events - past)]
+        )
+        together = pl.concat([*seen, frame]) if seen else frame
+        all_known = self._reader.read(together, Order(walked, together.height))
+        known = Known(all_known.x[past:], all_known.anchor[past:], all_known.seen[past:])
+        return known, rearranged(self._model.quantiles(known.x))
+
+    def state(self) -> dict[str, Any]:
+        """Return everything learnt and seen; see :class:`saving.Saveable`."""
+        if self._reader is None or self._model is None:
+            raise ConfigError(f"{self.name}: call fit first, there is nothing to save")
+        pieces = [piece for each in self._seen.values() for piece in each]
+        packed = io.BytesIO()
+        (pl.concat(pieces) if pieces else pl.DataFrame()).write_ipc(packed)
+        return {
+            "quantity": self.quantity,
+            "capped": self.capped,
+            "seed": self.seed,
+            "reader": self._reader.state(),
+            "model": self._model.state(),
+            "calibration": self.calibration.state(),
+            "seen": np.frombuffer(packed.getvalue(), dtype=np.uint8),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return what :meth:`state` was made of."""
+        made = cls(state["quantity"], capped=bool(state["capped"]), seed=int(state["seed"]))
+        made._reader = Reader.from_state(state["reader"])
+        made._model = cls.MODEL.from_state(state["model"])
+        made.calibration = Calibration.from_state(state["calibration"])
+        seen = pl.read_ipc(io.BytesIO(state["seen"].tobytes()))
+        return made._keep(prepared({"seen": seen}, {"seen": Records})["seen"])
+
+
+class QuantileBoosting(QuantileRegression):
+    """Estimate three quantiles of a job's use by boosted trees, and bounds at any level from them.
+
+    Trees are fitted to the logarithm of the use against an anchor (what the task's finished jobs used, else
+    what was requested) at the levels 0.5, 0.8 and 0.95; :mod:`curve` makes a distribution of them. The
+    normal score of a job's use in its distribution is what ``conformalize`` calibrates, once for all
+    levels, see :class:`calibration.Calibration`; bounds therefore never cross. At most 100,000 rows are
+    fitted. Not refitted online: ``update`` tells later jobs what has finished.
+
+    MAPIE 1.6 gives one-sided bounds by two-sided ones of twice the risk, knows no tasks and no killed
+    jobs; where each job is a task of its own our levels are those of its ``SplitConformalRegressor``.
+    Killed jobs are redistributed in the fit, see :mod:`censoring`, and above every bound in the scores.
+
+    Example:
+        >>> QuantileBoosting("memory").name
+        'quantile boosting'
+
+    Source: quantile loss: Koenker, Bassett, Econometrica 46 (1978) 33, doi:10.2307/1913643; conformal:
+    Romano, Patterson, Candès, NeurIPS 2019, arXiv:1905.03222, with scores as told above.
+    """
+
+    name = "quantile boosting"
+    MOST_ROWS = 100_000
+    MODEL = Trees
+
+
+class LinearQuantiles(QuantileRegression):
+    """Estimate three quantiles of a job's use by linear quantile regression; else as :class:`QuantileBoosting`.
+
+    At most 2,500 rows are fitted: the linear programmes grow faster than their rows.
+    """
+
+    name = "linear quantiles"
+    MOST_ROWS = 2_500
+    MODEL = Lines
+
+
+def _groups(known: Known) -> Any:
+    """Return the name of the group of each job: how much of its task was seen."""
+    least = np.array([at for at, _ in SEEN_CLASSES])
+    names = np.array([name for _, name in SEEN_CLASSES])
+    return names[np.searchsorted(least, known.seen, side="right") - 1]
+
+
+def _spread(rows: Any, task: Any, most: int, rng: np.random.Generator) -> Any:
+    """Draw at most this many rows, from each task at random and as evenly as their sizes allow."""
+    if rows.size <= most:
+        return rows
+    shuffled = rng.permutation(rows)
+    _, place = np.unique(task[shuffled], return_inverse=True)
+    by_task = np.argsort(place, kind="stable")
+    size = np.bincount(place)
+    rank = np.empty(rows.size, dtype=np.int64)
+    rank[by_task] = np.arange(rows.size) - np.repeat(np.cumsum(size) - size, size)
+    return np.sort(shuffled[np.lexsort((np.arange(rows.size), rank))[:most]])
