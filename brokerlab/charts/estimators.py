@@ -1,0 +1,126 @@
+"""Charts of estimators of memory and walltime, one function each; every frame is aggregated already."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from brokerlab.charts.frames import need, percent
+from brokerlab.charts.theme import CURRENT, INK, LIMIT, PROPOSED, WIDTH, title
+
+__all__ = ["ROLES", "coverage_chart", "frontier_chart"]
+ROLES = {
+    "deployed": CURRENT,
+    "ours": PROPOSED,
+    "model": "#5b9bc8",
+    "rule": "#8a98a6",
+    "limit": LIMIT,
+}
+"""What an estimator is to the page, and its colour."""
+DASHES = {"deployed": [5, 3], "ours": [1, 0], "model": [2, 2], "rule": [1, 0], "limit": [7, 3]}
+
+
+def frontier_chart(
+    curves: pl.DataFrame,
+    *,
+    over_title: str,
+    exceed_title: str,
+    finding: str,
+    sample: str,
+    most_exceed: float = 0.2,
+) -> alt.ConcatChart:
+    """Draw how often jobs exceed against what is allocated for nothing, a panel per clock, a line per estimator.
+
+    Args:
+        curves: ``panel``, ``estimator``, ``role`` (a key of `ROLES`), ``exceed`` and ``over`` [1], ``named`` (bool: a
+            point that is marked and carries the name). An estimator with one row is a point.
+        over_title: Of the x axis, with its unit in brackets.
+        exceed_title: Of the y axis.
+        finding: Title.
+        sample: Subtitle.
+        most_exceed: Larger exceed rates are not drawn [1].
+    """
+    need(curves, "panel estimator role exceed over named")
+    names = curves["panel"].unique(maintain_order=True).to_list()
+    shown = percent(curves.filter(pl.col("exceed") <= most_exceed), "exceed", "over")
+    wide = shown.filter(pl.col("named"))["over"].to_list() or shown["over"].to_list() or [1.0]
+    most = 1.25 * max(wide)
+    x = alt.X("over:Q", title=over_title, scale=alt.Scale(domain=[0, most], nice=False))
+    y = alt.Y(
+        "exceed:Q",
+        title=exceed_title,
+        scale=alt.Scale(type="symlog", constant=0.5, domain=[0, 100 * most_exceed], nice=False),
+        axis=alt.Axis(values=[0, 0.2, 0.5, 1, 2, 5, 10, 20, 50], format="~g"),
+    )
+    width = (WIDTH - 70 * len(names)) // max(1, len(names)) + 40
+    panels = [
+        _frontier(shown.filter(pl.col("panel") == name, pl.col("over") <= most), x, y).properties(
+            width=width, height=330, title=alt.Title(name, fontSize=12, offset=4)
+        )
+        for name in names
+    ]
+    return alt.concat(*panels, columns=2, spacing=16).properties(title=_title(finding, sample))
+
+
+def _frontier(rows: pl.DataFrame, x: alt.X, y: alt.Y) -> alt.LayerChart | alt.FacetChart:
+    """Layer lines, points and names of one panel."""
+    base = alt.Chart(rows).encode(x=x, y=y, color=_colour())
+    lines = base.mark_line(strokeWidth=2, interpolate="linear").encode(
+        detail="estimator:N",
+        order=alt.Order("over:Q"),
+        strokeDash=alt.StrokeDash(
+            "role:N", scale=alt.Scale(domain=list(DASHES), range=list(DASHES.values())), legend=None
+        ),
+    )
+    marked = alt.Chart(rows.filter(pl.col("named"))).encode(x=x, y=y, color=_colour())
+    points = marked.mark_point(filled=True, size=70, opacity=1)
+    names = marked.mark_text(align="left", dx=7, dy=-6, fontSize=11).encode(text="estimator:N")
+    return alt.layer(lines, points, names)
+
+
+def coverage_chart(
+    coverage: pl.DataFrame, *, level: float, finding: str, sample: str
+) -> alt.LayerChart | alt.FacetChart:
+    """Draw how many jobs stay below a bound by how many jobs of their task were known, estimator by estimator.
+
+    Args:
+        coverage: ``known`` (in words, in order), ``estimator``, ``role`` (a key of `ROLES`), ``coverage, lo, hi`` [1].
+        level: What the bound promises [1].
+        finding: Title.
+        sample: Subtitle.
+    """
+    need(coverage, "known estimator role coverage lo hi")
+    shown = percent(coverage, "coverage", "lo", "hi")
+    order = shown["known"].unique(maintain_order=True).to_list()
+    estimators = shown["estimator"].unique(maintain_order=True).to_list()
+    roles = dict(shown.select("estimator", "role").rows())
+    scale = alt.Scale(domain=estimators, range=[ROLES[roles[name]] for name in estimators])
+    colour = alt.Color("estimator:N", title=None, scale=scale, sort=estimators)
+    base = alt.Chart(shown).encode(
+        x=alt.X("known:N", title="finished jobs of the task that were known [1]", sort=order, axis=alt.Axis(labelAngle=0)),
+        xOffset=alt.XOffset("estimator:N", sort=estimators),
+        color=colour,
+    )  # fmt: skip
+    lowest = min([100 * level - 5, *shown["lo"].drop_nulls()])
+    bottom = alt.Scale(domain=[max(0.0, lowest - 2), 100], nice=False)
+    y = alt.Y("coverage:Q", title="jobs within their bound [%]", scale=bottom)
+    spread = base.mark_rule(strokeWidth=2).encode(y=alt.Y("lo:Q", scale=bottom), y2="hi:Q")
+    dots = base.mark_point(filled=True, size=60, opacity=1).encode(y=y)
+    line = alt.Chart(pl.DataFrame({"level": [100 * level]})).mark_rule(color=INK, strokeDash=[6, 3]).encode(
+        y=alt.Y("level:Q", scale=bottom)
+    )  # fmt: skip
+    return alt.layer(line, spread, dots).properties(
+        width=WIDTH - 40, height=260, title=title(finding, sample)
+    )
+
+
+def _colour() -> alt.Color:
+    return alt.Color(
+        "role:N", scale=alt.Scale(domain=list(ROLES), range=list(ROLES.values())), legend=None
+    )
+
+
+def _title(finding: str, sample: str) -> alt.Title:
+    found = title(finding, sample)
+    found.frame = "bounds"
+    return found
