@@ -7,5 +7,6 @@ from brokerlab.estimators.sources.archived import of_archive
 from brokerlab.estimators.sources.invex import of_invex
 from brokerlab.estimators.sources.logged import of_log
 from brokerlab.estimators.sources.source import Source
+from brokerlab.estimators.sources.truth import true_misses
 
-__all__ = ["Source", "of_archive", "of_invex", "of_log"]
+__all__ = ["Source", "of_archive", "of_invex", "of_log", "true_misses"]
