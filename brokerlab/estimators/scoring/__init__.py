@@ -6,5 +6,7 @@ from brokerlab.estimators.scoring.comparison import (
     compare,
     compare_predictions,
 )
+from brokerlab.estimators.scoring.levels import GRID
+from brokerlab.estimators.scoring.reachable import Slots
 
-__all__ = ["Comparison", "all_levels", "compare", "compare_predictions"]
+__all__ = ["GRID", "Comparison", "Slots", "all_levels", "compare", "compare_predictions"]

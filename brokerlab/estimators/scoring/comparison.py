@@ -13,9 +13,12 @@ from brokerlab.estimators.deployed import DEPLOYED
 from brokerlab.estimators.estimator import Estimator, Predicted, checked_levels
 from brokerlab.estimators.records import Quantity, checked
 from brokerlab.estimators.scoring import tables
-from brokerlab.estimators.scoring.entries import check_rows, said
+from brokerlab.estimators.scoring.entries import Entry, check_rows, said
 from brokerlab.estimators.scoring.judged import Judge, Judged
+from brokerlab.estimators.scoring.levels import GRID, Curve, at_deployed
 from brokerlab.estimators.scoring.measures import N_BOOT
+from brokerlab.estimators.scoring.reachable import offers
+from brokerlab.estimators.trust import coverage_by
 
 LEVELS = (0.9, 0.95, 0.99)
 
@@ -35,6 +38,10 @@ class Comparison:
         tasks: The same per task, one row per (estimator, level, jeditaskid); see :func:`tables.per_task`.
         by_scouts: By finished jobs of the task that were known; see :func:`tables.by_scouts`.
         paired: Each estimator against the reference; see :func:`tables.paired`.
+        at_deployed: Each estimator with levels, at one that exceeds no more often than the reference;
+            see :func:`levels.at_deployed`.
+        strata: Of estimators with levels: ``estimator, level`` and the columns of
+            :func:`trust.coverage_by`, which holds every stratum of enough jobs to the level.
     """
 
     quantity: Quantity
@@ -45,6 +52,8 @@ class Comparison:
     tasks: pl.DataFrame
     by_scouts: pl.DataFrame
     paired: pl.DataFrame
+    at_deployed: pl.DataFrame
+    strata: pl.DataFrame
 
     def row(self, estimator: str, level: float | None = None) -> dict[str, Any]:
         """Return one row of the table; of an estimator with levels, by default at ``self.level``.
@@ -73,7 +82,9 @@ def compare(
     quantity: Quantity,
     levels: Sequence[float] = LEVELS,
     level: float = 0.95,
+    grid: Sequence[float] = GRID,
     reference: str | None = None,
+    queues: Any = None,
     judge: Judge = "production",
     confidence: float = 0.95,
     n_boot: int = N_BOOT,
@@ -89,8 +100,10 @@ def compare(
         quantity: Of the records.
         levels: Rows of the table for estimators that have levels.
         level: At which estimators are compared with each other.
+        grid: Levels among which one is sought that exceeds no more often than the reference; may be empty.
         reference: Name of the estimator that others are compared with; by default the deployed rule of
             PanDA, which must be among the estimators.
+        queues: Columns as in :class:`reachable.Slots`; None: the share of slots in reach is not told.
         judge: ``production``: all jobs but the scouts; ``all``: scouts, too.
         confidence: Of all intervals.
         n_boot: Bootstrap draws over tasks.
@@ -110,7 +123,7 @@ def compare(
         raise ConfigError(
             f"estimators named alike: {', '.join(twice)}; give each a name of its own"
         )
-    asked = all_levels(levels, level)
+    asked = all_levels(levels, level, grid)
     predicted = {each.name: each.replay(frame, levels=asked) for each in estimators}
     return compare_predictions(
         frame,
@@ -118,7 +131,9 @@ def compare(
         quantity=quantity,
         levels=levels,
         level=level,
+        grid=grid,
         reference=reference,
+        queues=queues,
         judge=judge,
         confidence=confidence,
         n_boot=n_boot,
@@ -126,9 +141,11 @@ def compare(
     )
 
 
-def all_levels(levels: Sequence[float], level: float) -> tuple[float, ...]:
+def all_levels(
+    levels: Sequence[float] = LEVELS, level: float = 0.95, grid: Sequence[float] = GRID
+) -> tuple[float, ...]:
     """Return all levels that a comparison needs predictions at, ascending."""
-    return checked_levels(sorted({*checked_levels(levels), float(level)}))
+    return checked_levels(sorted({float(each) for each in (*levels, level, *grid)}))
 
 
 def compare_predictions(
@@ -138,7 +155,9 @@ def compare_predictions(
     quantity: Quantity,
     levels: Sequence[float] = LEVELS,
     level: float = 0.95,
+    grid: Sequence[float] = GRID,
     reference: str | None = None,
+    queues: Any = None,
     judge: Judge = "production",
     confidence: float = 0.95,
     n_boot: int = N_BOOT,
@@ -152,7 +171,9 @@ def compare_predictions(
         quantity: As for :func:`compare`, as all others.
         levels: See there.
         level: See there.
+        grid: See there.
         reference: See there.
+        queues: See there.
         judge: See there.
         confidence: See there.
         n_boot: See there.
@@ -168,19 +189,53 @@ def compare_predictions(
         raise ConfigError(f"reference '{chosen}': {nearest(chosen, predicted)}")
     for name, each in predicted.items():
         check_rows(name, each, frame["pandaid"].to_numpy())
-    entries = said(judged, predicted, all_levels(levels, level))
+    shown = all_levels(levels, level, ())
+    entries = said(judged, predicted, all_levels(levels, level, grid))
     at_level = [each for each in entries if each.level in (None, level)]
     theirs = next(each for each in at_level if each.estimator == chosen)
+    drawn: dict[str, Any] = {"confidence": confidence, "n_boot": n_boot, "seed": seed}
     return Comparison(
         quantity=quantity,
         reference=chosen,
         level=level,
         counts=_counts(frame, judged),
-        table=tables.overall(entries, confidence),
+        table=tables.overall(
+            [each for each in entries if each.level is None or each.level in shown],
+            confidence,
+            None if queues is None else offers(queues, quantity),
+        ),
         tasks=tables.per_task(at_level),
         by_scouts=tables.by_scouts(at_level, confidence),
-        paired=tables.paired(at_level, theirs, confidence=confidence, n_boot=n_boot, seed=seed),
+        paired=tables.paired(at_level, theirs, **drawn),
+        at_deployed=at_deployed(_curves(entries, theirs, grid), **drawn),
+        strata=_strata(frame[judged.rows], predicted, at_level, confidence),
     )
+
+
+def _curves(entries: Sequence[Entry], theirs: Entry, grid: Sequence[float]) -> list[Curve]:
+    """Put the entries of each estimator with levels together."""
+    of: dict[str, list[Entry]] = {}
+    for each in entries:
+        if each.level is not None and each.level in grid and each.estimator != theirs.estimator:
+            of.setdefault(each.estimator, []).append(each)
+    return [Curve.of(mine, theirs) for mine in of.values()]
+
+
+def _strata(
+    frame: pl.DataFrame,
+    predicted: Mapping[str, Predicted],
+    entries: Sequence[Entry],
+    confidence: float,
+) -> pl.DataFrame:
+    """Hold every estimator with levels to its level, stratum by stratum."""
+    frames = [
+        coverage_by(frame, predicted[each.estimator], each.level, confidence=confidence).select(
+            pl.lit(each.estimator).alias("estimator"), pl.lit(each.level).alias("level"), pl.all()
+        )
+        for each in entries
+        if each.level is not None
+    ]
+    return pl.concat(frames) if frames else pl.DataFrame()
 
 
 def _counts(frame: pl.DataFrame, judged: Judged) -> dict[str, int]:

@@ -39,6 +39,7 @@ class Judged:
         task: (n,) code of the task.
         tasks: (n_tasks,) jeditaskid of each code.
         known: (n,) finished jobs of the task that were known.
+        cores: (n,).
         used: (n,) [MB or s].
         censored: (n,) killed at a limit: used more than this.
         hours: (n,) what a megabyte of memory (GB h) or a second of wall time (core h) weighs.
@@ -50,6 +51,7 @@ class Judged:
     task: IntArray
     tasks: IntArray
     known: IntArray
+    cores: FloatArray
     used: FloatArray
     censored: BoolArray
     hours: FloatArray
@@ -90,6 +92,7 @@ class Judged:
             task=task,
             tasks=chosen["jeditaskid"].unique(maintain_order=True).to_numpy()[:n_tasks],
             known=known(records, orderly)[rows],
+            cores=floats(chosen, "cores"),
             used=used[rows],
             censored=chosen["censored"].to_numpy(),
             hours=weight * (MB / 1e9 if quantity == "memory" else 1.0) / HOUR_S,

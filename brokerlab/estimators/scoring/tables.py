@@ -19,7 +19,9 @@ from brokerlab.estimators.scoring.measures import (
     exact,
     rate,
 )
+from brokerlab.estimators.scoring.reachable import reachable
 from brokerlab.numerics import FloatArray
+from brokerlab.slots import Offers
 
 UNITS: dict[Quantity, str] = {"memory": "gbh", "walltime": "coreh"}
 STEPS = (0, 1, 5, 10, 20, 100)
@@ -27,12 +29,15 @@ STEPS = (0, 1, 5, 10, 20, 100)
 _KEY = {"estimator": pl.String, "level": pl.Float64}
 
 
-def overall(entries: Sequence[Entry], confidence: float) -> pl.DataFrame:
+def overall(
+    entries: Sequence[Entry], confidence: float, offered: Offers | None = None
+) -> pl.DataFrame:
     """Judge every entry on all of its jobs.
 
     Args:
         entries: Of one comparison.
         confidence: Of the intervals.
+        offered: What the queues offer; None: not known.
 
     Returns:
         One row per (estimator, level) in the given order: ``jobs`` (judged), ``share_without`` (of them
@@ -42,12 +47,17 @@ def overall(entries: Sequence[Entry], confidence: float) -> pl.DataFrame:
         exceed_task_mean``; ``over_allocation`` (sum of bound above use / sum of use) pooled and
         ``over_allocation_task_mean``; ``width`` (sum of bounds / sum of use); ``waste_gbh`` or
         ``waste_coreh`` and its part ``killed_*`` (attempts that were killed), ``waste_per_usage,
-        killed_per_usage, retries, retries_per_job``.
+        killed_per_usage, retries, retries_per_job``; ``reachable`` (mean share of the slots that offer as
+        much as jobs are given; null without queues).
 
     Source: sizing-benchmark.md, sections 3 and 7.
     """
-    rows = [_overall(each, confidence) for each in entries]
-    return _nulls(pl.DataFrame(rows, schema_overrides=_KEY))
+    rows = [
+        _overall(each, confidence)
+        | {"reachable": None if offered is None else reachable(each, offered)}
+        for each in entries
+    ]
+    return _nulls(pl.DataFrame(rows, schema_overrides={**_KEY, "reachable": pl.Float64}))
 
 
 def _overall(entry: Entry, confidence: float) -> dict[str, object]:

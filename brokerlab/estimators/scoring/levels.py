@@ -1,0 +1,169 @@
+"""Estimators with levels at the level that exceeds no more often than the deployed rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.estimators.scoring.entries import Entry
+from brokerlab.estimators.scoring.judged import PLACE
+from brokerlab.estimators.scoring.measures import N_BOOT, difference, parts
+from brokerlab.numerics import BoolArray, FloatArray, IntArray
+
+GRID = (
+    *(0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.825, 0.85, 0.875, 0.9, 0.91, 0.92, 0.93, 0.94, 0.95),
+    *(0.96, 0.97, 0.975, 0.98, 0.985, 0.99, 0.9925, 0.995, 0.9975, 0.999, 0.9995),
+)
+"""Levels among which one is chosen."""
+AVERAGES = {
+    "jobs": ("exceed", "over_allocation"),
+    "tasks": ("exceed_task_mean", "over_allocation_task_mean"),
+}
+"""What rates are averages over: the measures of exceeding and of over-allocation."""
+ROUNDING = 1e-12  # of a share
+OTHERS, SAME = "other tasks", "same jobs"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Sums of one estimator at ascending levels, and of the reference, on the same jobs.
+
+    Attributes:
+        estimator: Its name.
+        levels: (L,) ascending.
+        sums: (L, n_tasks, len(COUNTED)).
+        reference: (n_tasks, len(COUNTED)).
+    """
+
+    estimator: str
+    levels: FloatArray
+    sums: FloatArray
+    reference: FloatArray
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry], reference: Entry) -> Curve:
+        """Sum entries of one estimator, ascending in level, where they and the reference can be judged."""
+        judged = reference.judged
+        theirs = judged.counted(reference.bound, ladder=False)
+        both: BoolArray = theirs[:, PLACE["scored"]] > 0
+        for each in (entries[0], entries[-1]):  # what is known of a killed job falls with the level
+            both &= judged.counted(each.bound, ladder=False)[:, PLACE["scored"]] > 0
+        sums = [judged.by_task(judged.counted(e.bound, ladder=False), both) for e in entries]
+        some = judged.by_task(theirs, both)
+        kept = some[:, PLACE["jobs"]] > 0
+        return cls(
+            entries[0].estimator,
+            np.array([each.level for each in entries], dtype=np.float64),
+            np.stack(sums)[:, kept],
+            some[kept],
+        )
+
+    def least(self, measure: str, *, without: bool) -> tuple[IntArray, BoolArray]:
+        """Find the least level that exceeds no more often than the reference.
+
+        Args:
+            measure: ``exceed`` or ``exceed_task_mean``.
+            without: Look, for each task, at all other tasks only; else at all.
+
+        Returns:
+            (n_tasks,) place of the level, the largest where none is enough, and whether one is.
+        """
+        top, bottom = np.moveaxis(np.array([parts(each, measure) for each in self.sums]), 1, 0)
+        top_ref, bottom_ref = parts(self.reference, measure)
+        if without:
+            rates = _share(top.sum(axis=1)[:, None] - top, bottom.sum(axis=1)[:, None] - bottom)
+            limit = _share(top_ref.sum() - top_ref, bottom_ref.sum() - bottom_ref)
+        else:
+            rates = _share(top.sum(axis=1), bottom.sum(axis=1))[:, None] + np.zeros_like(top)
+            limit = _share(top_ref.sum(), bottom_ref.sum()) + np.zeros_like(top_ref)
+        enough: BoolArray = np.asarray(rates <= limit + ROUNDING)
+        met: BoolArray = np.asarray(enough.any(axis=0))
+        return np.where(met, enough.argmax(axis=0), self.levels.size - 1), met
+
+    def chosen(self, place: IntArray) -> FloatArray:
+        """Return (n_tasks, len(COUNTED)) sums of every task at its own level."""
+        chosen: FloatArray = self.sums[place, np.arange(place.size)]
+        return chosen
+
+
+def at_deployed(
+    curves: Sequence[Curve], *, confidence: float, n_boot: int = N_BOOT, seed: int
+) -> pl.DataFrame:
+    """Compare over-allocation with the deployed rule's where an estimator exceeds no more often.
+
+    The level is the least of the grid at which the estimator exceeds no more often than the rule:
+    ``other tasks``: for every task from all other tasks, so that no judged job has a say in its own level;
+    ``same jobs``: one level from the judged jobs themselves, which describes and promises nothing.
+
+    Args:
+        curves: One per estimator.
+        confidence: Of the intervals: tasks are drawn with replacement; the choice is not made anew.
+        n_boot: Draws.
+        seed: Of the draws.
+
+    Returns:
+        One row per (estimator, average, chosen_on): ``average`` (``jobs``: pooled; ``tasks``: means over
+        tasks), ``level`` (median over the tasks), ``level_lo, level_hi``; ``exceed, exceed_reference``,
+        ``no_higher`` (whether it came true), ``not_met`` (tasks for which no level of the grid was
+        enough: the largest is taken); ``over_allocation, over_reference, ratio, ratio_lo, ratio_hi``,
+        ``saved`` (1 - ratio), ``jobs, tasks``. Of a single task there are no others.
+    """
+    asked: dict[str, Any] = {"confidence": confidence, "n_boot": n_boot, "seed": seed}
+    rows = [
+        _row(curve, average, chosen_on, asked)
+        for curve in curves
+        for average in AVERAGES
+        for chosen_on in (OTHERS, SAME)[curve.reference.shape[0] < 2 :]
+    ]
+    return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.selectors.float().fill_nan(None))
+
+
+def _row(curve: Curve, average: str, chosen_on: str, asked: dict[str, Any]) -> dict[str, object]:
+    """Choose the level of every task, and compare."""
+    exceed, over = AVERAGES[average]
+    place, met = curve.least(exceed, without=chosen_on == OTHERS)
+    sums, level = curve.chosen(place), curve.levels[place]
+    fails = difference(sums, curve.reference, exceed, **asked)
+    found = difference(sums, curve.reference, over, **asked)
+    return {
+        "estimator": curve.estimator,
+        "average": average,
+        "chosen_on": chosen_on,
+        "level": float(np.median(level)) if level.size else None,
+        "level_lo": float(level.min()) if level.size else None,
+        "level_hi": float(level.max()) if level.size else None,
+        "exceed": fails.value,
+        "exceed_reference": fails.reference,
+        "no_higher": bool(fails.value <= fails.reference + ROUNDING),
+        "not_met": int((~met).sum()),
+        "over_allocation": found.value,
+        "over_reference": found.reference,
+        "ratio": found.ratio.value,
+        "ratio_lo": found.ratio.lo,
+        "ratio_hi": found.ratio.hi,
+        "saved": 1 - found.ratio.value,
+        "jobs": int(curve.reference[:, PLACE["jobs"]].sum()),
+        "tasks": level.size,
+    }
+
+
+_SCHEMA = {
+    **dict.fromkeys(["estimator", "average", "chosen_on"], pl.String),
+    **dict.fromkeys(["level", "level_lo", "level_hi", "exceed", "exceed_reference"], pl.Float64),
+    "no_higher": pl.Boolean,
+    "not_met": pl.Int64,
+    **dict.fromkeys(
+        ["over_allocation", "over_reference", "ratio", "ratio_lo", "ratio_hi", "saved"], pl.Float64
+    ),
+    "jobs": pl.Int64,
+    "tasks": pl.Int64,
+}
+
+
+def _share(top: FloatArray, bottom: FloatArray) -> FloatArray:
+    """Divide; where there is nothing, nothing is exceeded."""
+    return np.asarray(np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1.0), 0.0))
