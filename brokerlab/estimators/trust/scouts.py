@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import dataframely as dy
 import numpy as np
 import polars as pl
 
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.estimators.records import checked
+from brokerlab.frames import prepared
 from brokerlab.numerics import FloatArray
 
 LEAST = 3
@@ -24,6 +26,14 @@ _SCHEMA = {
     "hi": pl.Float64,
     "p": pl.Float64,
 }
+
+
+class Expected(dy.Schema):
+    """What a model expects of jobs before any of their task has run; see ``Estimator.predict``."""
+
+    pandaid = dy.Int64(metadata={"meaning": "the job"})
+    seen = dy.Int64(metadata={"meaning": "finished jobs of its task that were known"})
+    point = dy.Float64(metadata={"unit": "MB or s", "meaning": "the single best guess"})
 
 
 def scouts_against_rest(
@@ -57,6 +67,7 @@ def scouts_against_rest(
     Raises:
         InsufficientDataError: No task has three of each.
         DataError: A job is not expected, or scouts and others from different knowledge.
+        SchemaError: ``expected`` lacks a column, or has one of another type.
 
     Source: statistics.md sections 2 and 3; Brunner and Munzel 2000,
         doi:10.1002/(SICI)1521-4036(200001)42:1<17::AID-BIMJ17>3.0.CO;2-U; Holm 1979,
@@ -92,7 +103,7 @@ def scouts_against_rest(
 
 def _beyond(frame: pl.DataFrame, expected: Any) -> pl.DataFrame:
     """Add the use beside what was expected of it."""
-    told = pl.DataFrame(expected).select("pandaid", "seen", "point")
+    told = prepared({"expected": expected}, {"expected": Expected})["expected"]
     joined = frame.join(told, on="pandaid", how="left", maintain_order="left")
     lost = joined["point"].null_count()
     knowledge = joined.group_by("jeditaskid").agg(pl.col("seen").n_unique())

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.errors import DataError, InsufficientDataError
+from brokerlab.errors import DataError, InsufficientDataError, SchemaError
 from brokerlab.estimators.trust import scouts_against_rest
 from tests.unit.estimators.trust.toys import records
 
@@ -70,3 +70,5 @@ def test_comparisons_that_mean_nothing_are_refused():
         scouts_against_rest(frame, told)
     with pytest.raises(DataError, match="50 of 100 jobs have none"):
         scouts_against_rest(frame, told.head(50))
+    with pytest.raises(SchemaError, match=r"expected\.point is missing"):
+        scouts_against_rest(frame, told.drop("point"))
