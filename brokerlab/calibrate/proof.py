@@ -113,6 +113,7 @@ def prove(
     late: Backtest,
     proposed: Setting,
     *,
+    under: Backtest | None = None,
     max_exceed: float = 0.02,
     limit_on: LimitOn = "point",
     loss: LossWeights | None = None,
@@ -128,6 +129,8 @@ def prove(
     Args:
         late: Back-test of the proof period with ``detail=[proposed]``.
         proposed: (rank, margin_pct).
+        under: Back-test of the same tasks that holds the proposed setting, where more than rank and margin
+            is proposed; None: ``late``.
         max_exceed: Limit.
         limit_on: What must meet it here. ``point`` (default): the choice was made under the upper bound, and
             this period has not been looked at; asking for the ``upper`` bound twice would refuse half of
@@ -142,12 +145,16 @@ def prove(
         current setting breaks the limit.
 
     Raises:
-        ConfigError: The back-test was not made with the proposed setting in detail.
+        ConfigError: The back-test was not made with the proposed setting in detail, or on other tasks.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), section 13.3.
     """
     weights = loss or late.weights
-    before, after = (_columns(late, setting, weights) for setting in (late.current, proposed))
+    later = under or late
+    if later.n_tasks != late.n_tasks:
+        raise ConfigError(f"back-tests of {late.n_tasks} and {later.n_tasks} tasks: no proof")
+    before = _columns(late, late.current, weights)
+    after = _columns(later, proposed, weights)
     lines = quantities_of(late.parameter)
     names = list(before)
     totals = np.column_stack([*before.values(), *after.values()])
@@ -164,7 +171,8 @@ def prove(
         for line in lines
     ]
     table = pl.DataFrame(rows, infer_schema_length=None)
-    table = _binomial_bounds(table, late, proposed)
+    rates = late.setting(*late.current), later.setting(*proposed)
+    table = _binomial_bounds(table, *rates)
     status, reason = _judge(table, late.n_tasks, max_exceed, limit_on)
     return Proof(
         status=status,
@@ -268,10 +276,12 @@ def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _binomial_bounds(table: pl.DataFrame, late: Backtest, proposed: Setting) -> pl.DataFrame:
+def _binomial_bounds(
+    table: pl.DataFrame, before: dict[str, Any], after: dict[str, Any]
+) -> pl.DataFrame:
     """Replace the interval of the exceed rates by that of the back-test."""
     here = pl.col("quantity") == "exceed_rate"
-    settings = {"before": late.setting(*late.current), "after": late.setting(*proposed)}
+    settings = {"before": before, "after": after}
     return table.with_columns(
         pl.when(here)
         .then(pl.lit(float(row[f"exceed_{side}"])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -84,6 +85,7 @@ def propose(
     created_at: datetime,
     archive_digest: str | None = None,
     synthetic: bool = False,
+    also: Mapping[str, int | None] | None = None,
 ) -> Verdict:
     """Judge choice and proof together.
 
@@ -99,6 +101,7 @@ def propose(
         created_at: UTC without zone; told by the caller.
         archive_digest: Of the archive.
         synthetic: The archive was generated: nothing of it may be set anywhere.
+        also: Further keys that choice and proof set, null = removed; looked at in a change only.
 
     Returns:
         A :class:`Verdict`.
@@ -115,7 +118,8 @@ def propose(
             f"the configuration has (rank, margin) {acting}, the choice compared with {choice.current}, "
             f"the proof with {proof.current}: run the back-tests with current={acting}"
         )
-    kind, sentence = _sentence(choice, proof, parameter, periods)
+    further = _further(config, also or {})
+    kind, sentence = _sentence(choice, proof, parameter, periods, further)
     keys = _keys(parameter, choice.setting)
     settable = _keys(parameter, choice.current)
     document = None
@@ -123,8 +127,9 @@ def propose(
         evidence = _evidence(sentence, choice, proof, late, periods, synthetic=synthetic)
         values = {key: value for key, value in keys.items() if settable[key] != value}
         changing = kind == "change"
+        wanted = {**values, **(also or {})}
         make = (
-            partial(Proposal.to_change, config, values)
+            partial(Proposal.to_change, config, wanted)
             if changing
             else partial(Proposal.to_keep, config, settable)
         )
@@ -151,7 +156,7 @@ def _keys(parameter: Parameter, setting: Setting) -> dict[str, int]:
 
 
 def _sentence(
-    choice: Choice, proof: Proof, parameter: Parameter, periods: Periods
+    choice: Choice, proof: Proof, parameter: Parameter, periods: Periods, further: Sequence[str]
 ) -> tuple[Kind, str]:
     """Return the kind of answer and its sentence."""
     if choice.status == "no_answer":
@@ -177,7 +182,7 @@ def _sentence(
                 f"{percent(exceed['before_hi'])}, limit {percent(proof.max_exceed)}), and {refuted}"
             )
         return "keep", f"{kept}. {refuted[:1].upper()}{refuted[1:]}"
-    done = _actions(parameter, choice.current, choice.setting)
+    done = " and ".join([_actions(parameter, choice.current, choice.setting), *further])
     return "change", f"{done}: {_effects(proof, parameter)}, {_where(proof, periods)}."
 
 
@@ -203,6 +208,14 @@ def _actions(parameter: Parameter, old: Setting, new: Setting) -> str:
             )
     text = " and ".join(parts)
     return text[:1].upper() + text[1:]
+
+
+def _further(config: Config, also: Mapping[str, int | None]) -> list[str]:
+    """Say what to do with further keys."""
+    return [
+        f"remove {key} = {config.get(key)}" if value is None else f"set {key} = {value}"
+        for key, value in also.items()
+    ]
 
 
 def _effects(proof: Proof, parameter: Parameter) -> str:
