@@ -35,7 +35,7 @@ def fortune(places: FloatArray) -> FloatArray:
 
     Example:
         >>> import numpy as np
-        >>> even = fortune((np.arange(1000) * 0.618034) % 1)
+        >>> even = fortune((np.arange(1, 1000) * 0.618034) % 1)
         >>> close_to_one = fortune(np.linspace(0.9, 1, 100))
         >>> bool(even.max() < 1), bool(close_to_one[-1] > 20)
         (True, True)
