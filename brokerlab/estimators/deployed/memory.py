@@ -27,7 +27,8 @@ class ScoutMemory:
         seen: Which finished jobs, which rank.
         margin_pct: Margin [%].
         minimum_mb: SCOUT_RAMCOUNT_MIN [MB]; None: no minimum.
-        base_mb: Memory that does not grow with the cores [MB].
+        base_mb: Memory that does not grow with the cores [MB]; above 0: always per core.
+        per_core: Always per core, as in a task whose unit is MBPerCore.
 
     Source: scouts.md, section 5.2 (production); sizing-benchmark.md, sections 6 and 7.
     """
@@ -36,6 +37,7 @@ class ScoutMemory:
     margin_pct: float = 10
     minimum_mb: float | None = None
     base_mb: float = 0.0
+    per_core: bool = False
 
     def __call__(self, records: pl.DataFrame, events: IntArray) -> FloatArray:
         """Return the memory [MB]; NaN where too few jobs have finished."""
@@ -43,10 +45,12 @@ class ScoutMemory:
         cores = floats(records, "cores")
         used_kb = _finished(records) * KB
         per_core_kb = np.ceil((used_kb - self.base_mb * KB) / cores)
-        whole = self._megabytes(self.seen.percentile(events, task, used_kb))
         per_core = self._megabytes(self.seen.percentile(events, task, per_core_kb))
+        if self.per_core or self.base_mb > 0:
+            return per_core * cores + self.base_mb
+        whole = self._megabytes(self.seen.percentile(events, task, used_kb))
         several = several_cores(events, task, cores, used_kb, self.seen)
-        return np.where(several, per_core * cores + self.base_mb, whole)
+        return np.where(several, per_core * cores, whole)
 
     def _megabytes(self, kilobytes: FloatArray) -> FloatArray:
         minimum = -np.inf if self.minimum_mb is None else self.minimum_mb
