@@ -2,14 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from brokerlab.estimators.allocation import Ladder, Prices, cheapest
 from brokerlab.estimators.estimator import Predicted
+from brokerlab.numerics import FloatArray
+
+PRICES = (0.03, 0.1, 0.3, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
+"""Of a failed attempt besides what it held, in uses of the job."""
+PRICE = 1.0
+"""The one of them where one has to be named: a failed attempt costs a use of the job more than it held."""
 
 
-def allocated(predicted: Predicted, *, price: float, ladder: Ladder | None = None) -> Predicted:
-    """Give each job the first allocation of least expected cost, in place of a fixed level.
+def level_of(price: float) -> float:
+    """Return the level that stands for a price: what a failure costs over it and one use of the job.
+
+    Example:
+        >>> level_of(1.0)
+        0.5
+    """
+    return price / (1 + price)
+
+
+def price_of(level: float) -> float:
+    """Return the price that a level stands for.
+
+    Example:
+        >>> price_of(0.5)
+        1.0
+    """
+    return level / (1 - level)
+
+
+def allocated(
+    predicted: Predicted, *, prices: Sequence[float] = PRICES, ladder: Ladder | None = None
+) -> Predicted:
+    """Give each job the first allocation of least expected cost, for each price of a failed attempt.
 
     Costs count in uses of the job as it was guessed, so that small and large jobs weigh alike: what is held and not used,
     what a failed attempt held, and the price of its failure. Durations are not known when a job is decided, so that every
@@ -17,21 +47,31 @@ def allocated(predicted: Predicted, *, price: float, ladder: Ladder | None = Non
 
     Args:
         predicted: Bounds at many levels, as :data:`allocation.GRID`; infinite where nothing is known.
-        price: Of a failed attempt besides what it held [uses of the job], 0 or more.
+        prices: Of a failed attempt besides what it held [uses of the job], ascending, above 0.
         ladder: Of retries; None: any larger allocation may follow.
 
     Returns:
-        The allocation as the bound at every level, and as the point; infinite where nothing is known.
+        Allocations in place of bounds, with levels that stand for the prices, `level_of`: they promise no coverage; infinite
+        where nothing is known.
     """
     known = np.isfinite(predicted.point) & np.isfinite(predicted.bounds[:, 0])
-    first = np.full(known.size, np.inf)
-    if known.any():
-        first[known] = cheapest(
+    bounds = np.full((known.size, len(prices)), np.inf)
+    for place, price in enumerate(prices) if known.any() else ():
+        bounds[known, place] = cheapest(
             predicted.bounds[known],
             levels=predicted.levels,
             ladder=ladder,
             prices=Prices(failure=price),
             amount=1 / predicted.point[known],
         ).first
-    bounds = np.repeat(first[:, None], len(predicted.levels), axis=1)
-    return Predicted(predicted.pandaid, predicted.seen, predicted.levels, bounds, first)
+    # dearer failures never ask for less; equal costs may be told apart by the last bits
+    bounds = np.maximum.accumulate(bounds, axis=1)
+    levels = tuple(level_of(price) for price in prices)
+    return Predicted(predicted.pandaid, predicted.seen, levels, bounds, predicted.point)
+
+
+def at_price(allocations: Predicted, price: float, levels: Sequence[float]) -> Predicted:
+    """Return the allocations at one price as a rule that says the same at every level."""
+    first: FloatArray = allocations.at(level_of(price))
+    bounds = np.repeat(first[:, None], len(levels), axis=1)
+    return Predicted(allocations.pandaid, allocations.seen, tuple(levels), bounds, first)

@@ -14,6 +14,8 @@ from brokerlab.estimators.scoring.judged import Judged
 from brokerlab.estimators.scoring.measures import rate
 from brokerlab.numerics import FloatArray
 
+ENOUGH = 0.999
+"""Share of the jobs that a setting must give an answer for to be compared with others."""
 MEASURES = ("exceed", "over_allocation", "exceed_task_mean", "over_allocation_task_mean")
 
 
@@ -62,11 +64,15 @@ def of_levels(predicted: Mapping[str, Predicted]) -> dict[tuple[str, float | Non
 def at_most(curve: pl.DataFrame, exceed: float, *, averaged: bool = True) -> dict[str, Any] | None:
     """Return the setting of least over-allocation that exceeds no more often than asked; None where none does.
 
+    Settings that leave jobs without an answer are not compared.
+
     Args:
         curve: Rows of `points` of one estimator.
         exceed: Highest share of jobs [1].
         averaged: Judge by the means over tasks, else by all jobs together.
     """
     end = "_task_mean" if averaged else ""
-    fine = curve.filter(pl.col(f"exceed{end}") <= exceed + 1e-12).sort(f"over_allocation{end}")
+    fine = curve.filter(
+        pl.col(f"exceed{end}") <= exceed + 1e-12, pl.col("answered") >= ENOUGH
+    ).sort(f"over_allocation{end}")
     return fine.row(0, named=True) if fine.height else None

@@ -14,14 +14,12 @@ from brokerlab.estimators.estimator import Predicted
 from brokerlab.estimators.records import Quantity, checked
 from brokerlab.estimators.sources.source import At
 from brokerlab.numerics import FloatArray
-from brokerlab.report.estimates.allocated import allocated
+from brokerlab.report.estimates import allocated as allocations
 from brokerlab.report.estimates.frontier import at_most, of_levels, points
 from brokerlab.report.estimates.limit import at_exceed, limit_curve
 
 LEVELS = (0.9, 0.95, 0.99)
 """Levels of the bounds in the table of all estimators."""
-PRICES = (0.0, 0.1, 0.3, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
-"""Of a failed attempt, in uses of the job."""
 POLICY = "{}, cheapest allocation"
 """What the cheapest allocation from an estimator's distribution is called."""
 CLOCKS: Mapping[At, str] = {"submit": "at submission", "start": "at the start"}
@@ -29,7 +27,7 @@ CLOCKS: Mapping[At, str] = {"submit": "at submission", "start": "at the start"}
 
 def asked_levels(level: float) -> tuple[float, ...]:
     """Return the levels that predictions for a trial are needed at."""
-    return tuple(sorted({*GRID, *LEVELS, level}))
+    return tuple(sorted({*GRID, *scoring.GRID, *LEVELS, level}))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,7 +40,9 @@ class Trial:
         records: The jobs, scouts among them.
         predicted: What estimators said of them.
         models: Those of the estimators that tell distributions.
+        policies: What is made of them: the cheapest allocations, by name.
         comparison: One table of all.
+        at_deployed: As of the comparison, with the cheapest allocations, too: their ``level`` is a price.
         curves: Every setting of every estimator: `frontier.points`.
         limits: ``exceed, over_allocation`` of the best allocation per group: `limit.limit_curve`, means over tasks.
         limits_pooled: The same over all jobs.
@@ -53,16 +53,22 @@ class Trial:
     records: pl.DataFrame
     predicted: Mapping[str, Predicted]
     models: tuple[str, ...]
+    policies: tuple[str, ...]
     comparison: scoring.Comparison
+    at_deployed: pl.DataFrame
     curves: pl.DataFrame
     limits: pl.DataFrame
     limits_pooled: pl.DataFrame
 
-    def row(self, estimator: str) -> dict[str, Any]:
-        """Return the row of an estimator in the table: of a model at the level that is compared."""
-        table = self.comparison.table.filter(estimator=estimator)
-        fits = pl.col("level").is_null() | (pl.col("level") == self.comparison.level)
-        return table.filter(fits).row(0, named=True)
+    @property
+    def deployed(self) -> dict[str, Any]:
+        """The row of the deployed rule."""
+        return self.comparison.row(self.comparison.reference)
+
+    @property
+    def production(self) -> pl.DataFrame:
+        """The jobs that are judged: all but the scouts."""
+        return self.records.filter(~pl.col("is_scout"))
 
     def matched(self, exceed: float, *, averaged: bool = True) -> pl.DataFrame:
         """Return each estimator at its setting of least over-allocation that exceeds no more often than asked.
@@ -96,7 +102,9 @@ def trial(
     quantity: Quantity,
     level: float,
     models: Sequence[str],
+    policies: Sequence[str] = (),
     more: Mapping[tuple[str, float | None], FloatArray] | None = None,
+    queues: Any = None,
     n_boot: int = 2000,
     seed: int = 0,
 ) -> Trial:
@@ -108,29 +116,63 @@ def trial(
         at: When a job was decided.
         quantity: Of the records.
         level: At which bounds are held against their promise.
-        models: Names of the estimators that tell distributions; the cheapest allocation is made from each.
+        models: Names of the estimators that tell distributions.
+        policies: Those of them of whose distributions the cheapest allocation is made, too.
         more: Further allocations whose curves are drawn, as for `frontier.points`.
+        queues: As for :func:`scoring.compare`.
         n_boot: Replicates of the bootstrap over tasks.
         seed: Of the bootstrap.
     """
     frame = checked(records)
+    dice: dict[str, Any] = {"quantity": quantity, "n_boot": n_boot, "seed": seed}
+    priced = {POLICY.format(name): allocations.allocated(predicted[name]) for name in policies}
+    settings = of_levels(predicted) | {
+        (name, price): each.at(allocations.level_of(price))
+        for name, each in priced.items()
+        for price in allocations.PRICES
+    }
+    asked = asked_levels(level)
+    fixed = {n: allocations.at_price(p, allocations.PRICE, asked) for n, p in priced.items()}
+    every = {**predicted, **fixed}
     found = scoring.compare_predictions(
-        frame, predicted, quantity=quantity, levels=LEVELS, level=level, n_boot=n_boot, seed=seed
+        frame, every, levels=LEVELS, level=level, queues=queues, **dice
     )
-    settings = of_levels(predicted)
-    for name in models:
-        for price in PRICES:
-            told = allocated(predicted[name], price=price)
-            settings[POLICY.format(name), price] = told.point
     judged = frame.filter(~pl.col("is_scout"))
     return Trial(
         at=at,
         quantity=quantity,
         records=frame,
-        predicted=predicted,
+        predicted=every,
         models=tuple(models),
+        policies=tuple(priced),
         comparison=found,
+        at_deployed=pl.concat(
+            [found.at_deployed, _at_deployed(frame, priced, found, predicted, dice)]
+        ),
         curves=points(frame, {**settings, **(more or {})}, quantity),
         limits=limit_curve(judged),
         limits_pooled=limit_curve(judged, pooled=True),
     )
+
+
+def _at_deployed(
+    frame: pl.DataFrame,
+    priced: Mapping[str, Predicted],
+    found: scoring.Comparison,
+    predicted: Mapping[str, Predicted],
+    dice: Mapping[str, Any],
+) -> pl.DataFrame:
+    """Choose the price of every task's allocations as the level of a bound is chosen: on other tasks."""
+    if not priced:
+        return found.at_deployed.clear()
+    levels = tuple(allocations.level_of(price) for price in allocations.PRICES)
+    rule = predicted[found.reference]
+    same = Predicted(rule.pandaid, rule.seen, levels, rule.bounds[:, : len(levels)], rule.point)
+    told = scoring.compare_predictions(
+        frame, {found.reference: same, **priced}, levels=levels[:1], level=levels[0], grid=levels, **dice
+    )  # fmt: skip
+    prices = (
+        (pl.col(name) / (1 - pl.col(name))).alias(name)
+        for name in ("level", "level_lo", "level_hi")
+    )
+    return told.at_deployed.with_columns(prices)
