@@ -37,8 +37,7 @@ def coverage_blocks(
 
     Returns:
         One row per block: ``block`` (from 0), ``from_s, to_s`` (decisions), ``n, missed, coverage, lo, hi,
-        inside`` as in :func:`strata.coverage_by`, ``p`` (exact binomial test of the level, two-sided),
-        ``p_adjusted`` (for the share of wrong alarms among the blocks), ``verdict``: ``as asked``,
+        p, inside`` as in :func:`strata.coverage_by`, ``p_adjusted`` (for the share of wrong alarms among the blocks), ``verdict``: ``as asked``,
         ``misses too often``, ``misses too rarely``, by the adjusted value.
 
     Raises:
@@ -65,10 +64,9 @@ def coverage_blocks(
         .sort("block")
     )
     table = against_level(counts, level, confidence)
-    p = _p_values(counts, level)
-    adjusted = stats.false_discovery_control(p)
+    adjusted = stats.false_discovery_control(table["p"].to_numpy())
     said = pl.when(pl.col("coverage") < level).then(pl.lit("misses too often"))
-    return table.with_columns(p=pl.Series(p), p_adjusted=pl.Series(adjusted)).with_columns(
+    return table.with_columns(p_adjusted=pl.Series(adjusted)).with_columns(
         verdict=pl.when(pl.col("p_adjusted") > 1 - confidence)
         .then(pl.lit("as asked"))
         .otherwise(said.otherwise(pl.lit("misses too rarely")))
@@ -136,15 +134,6 @@ def _judged(records: Any, predicted: Predicted, level: float) -> pl.DataFrame:
             "records: no job can be judged; every bound is infinite, or no job is left"
         )
     return frame
-
-
-def _p_values(counts: pl.DataFrame, level: float) -> list[float]:
-    """Return exact two-sided p-values; equal counts are computed once."""
-    from scipy import stats
-
-    pairs = counts.select(kept=pl.col("n") - pl.col("missed"), n="n").rows()
-    known = {pair: float(stats.binomtest(*pair, level).pvalue) for pair in sorted(set(pairs))}
-    return [known[pair] for pair in pairs]
 
 
 def _p_of_largest(distance: float) -> float:

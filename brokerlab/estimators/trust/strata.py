@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from brokerlab.errors import ConfigError, nearest
@@ -53,8 +54,8 @@ def coverage_by(
     Returns:
         All jobs first, then by ``stratum_by`` in the order of ``by`` and by ``stratum``: ``stratum_by,
         stratum, n`` (jobs judged), ``missed, coverage``, ``lo, hi`` (interval of the coverage at the
-        level), ``inside``, ``verdict`` (``inside``, ``misses too often``, ``misses too rarely``),
-        ``unsaid`` (jobs not judged: the bound is infinite, or they were killed below it).
+        level), ``p`` (exact central test of the level: so far out on either side), ``inside``,
+        ``verdict`` (``inside``, ``misses too often``, ``misses too rarely``), ``unsaid`` (jobs not judged: the bound is infinite, or they were killed below it).
 
     Raises:
         ConfigError: An unknown column, or level.
@@ -81,25 +82,26 @@ def coverage_by(
         for names in [(), *groups]
     ]
     return against_level(pl.concat(parts), level, confidence).select(
-        *("stratum_by", "stratum", "n", "missed", "coverage", "lo", "hi", "inside", "verdict"),
-        "unsaid",
+        *("stratum_by", "stratum", "n", "missed", "coverage", "lo", "hi", "p", "inside"),
+        *("verdict", "unsaid"),
     )
 
 
 def against_level(counts: pl.DataFrame, level: float, confidence: float) -> pl.DataFrame:
-    """Add ``coverage, lo, hi, inside, verdict`` to a frame of ``n`` (at least 1) and ``missed``."""
+    """Add ``coverage, lo, hi, p, inside, verdict`` to a frame of ``n`` (at least 1) and ``missed``."""
     from scipy import stats
 
     n = counts["n"].to_numpy()
     kept = n - counts["missed"].to_numpy()
     lo, hi = stats.binom.interval(confidence, n, level)
+    tail = np.minimum(stats.binom.cdf(kept, n, level), stats.binom.sf(kept - 1, n, level))
     verdict = (
         pl.when(pl.col("kept") < pl.col("lo")).then(pl.lit("misses too often"))
         .when(pl.col("kept") > pl.col("hi")).then(pl.lit("misses too rarely"))
         .otherwise(pl.lit("inside"))
     )  # fmt: skip
     frame = counts.with_columns(kept=pl.Series(kept), lo=pl.Series(lo), hi=pl.Series(hi))
-    frame = frame.with_columns(verdict=verdict)
+    frame = frame.with_columns(verdict=verdict, p=pl.Series(np.minimum(2 * tail, 1.0)))
     return frame.with_columns(
         coverage=pl.col("kept") / pl.col("n"),
         lo=pl.col("lo") / pl.col("n"),

@@ -43,6 +43,9 @@ def test_the_interval_is_the_exact_binomial_one():
     row = coverage_by(frame, expected(frame), 0.95, by=()).row(0, named=True)
     lo, hi = stats.binom.ppf([0.025, 0.975], 500, 0.95) / 500
     assert (row["lo"], row["hi"]) == pytest.approx((lo, hi))
+    assert 0 < row["p"] <= 1
+    outside = coverage_by(frame, expected(frame, ln_mean=6.9), 0.95, by=())["p"][0]
+    assert outside < 0.05
     assert row["coverage"] == pytest.approx(1 - row["missed"] / 500)
 
 
