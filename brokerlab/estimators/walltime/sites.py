@@ -154,6 +154,30 @@ def power_gain(
     return pl.DataFrame(rows) if rows else pl.DataFrame(schema=_GAIN)
 
 
+def queue_means(jobs: Any) -> pl.DataFrame:
+    """Return the mean logarithm of core time per event of every queue, less the mean over the task's queues.
+
+    Args:
+        jobs: Columns as in :class:`TimedJobs`.
+
+    Returns:
+        ``jeditaskid, time, queue, jobs, corepower, per_event``; by these, of tasks at 5 queues or more.
+    """
+    parts = [
+        part.group_by("queue", maintain_order=True)
+        .agg(jobs=pl.len().cast(pl.Int64), corepower=pl.col("x").first().exp(), y=pl.col("y").mean())
+        .select(
+            jeditaskid=pl.lit(task, pl.Int64), time=pl.lit(time), queue="queue", jobs="jobs",
+            corepower="corepower", per_event=pl.col("y") - pl.col("y").mean(),
+        )
+        for task, time, part in _parts(_timed(jobs), per_event=True)
+        if part["queue"].n_unique() >= FEWEST_QUEUES
+    ]  # fmt: skip
+    kinds = {"jeditaskid": pl.Int64, "time": pl.String, "queue": pl.String, "jobs": pl.Int64,
+             "corepower": pl.Float64, "per_event": pl.Float64}  # fmt: skip
+    return pl.concat(parts) if parts else pl.DataFrame(schema=kinds)
+
+
 def between_queues(
     queues: pl.Series, seconds: pl.Series, *, confidence: float = 0.95, n_boot: int = 1000, seed: int = 0
 ) -> dict[str, float]:  # fmt: skip
