@@ -5,22 +5,26 @@ arriving run, asked for the next one after each kill, and shown the truth afterw
 """
 
 from brokerlab.estimators.sizing.allocation import CheapestAttempts
-from brokerlab.estimators.sizing.comparison import Comparison, compare
+from brokerlab.estimators.sizing.comparison import SEEDS, Comparison, compare, sized_types
 from brokerlab.estimators.sizing.online import Method, size, size_knowing_others
 from brokerlab.estimators.sizing.sizer import History, Run, Sizer
+from brokerlab.estimators.sizing.store import Store
 from brokerlab.estimators.sizing.trace import Trace, read_trace, trace_of
 
 __all__ = [
+    "SEEDS",
     "CheapestAttempts",
     "Comparison",
     "History",
     "Method",
     "Run",
     "Sizer",
+    "Store",
     "Trace",
     "compare",
     "read_trace",
     "size",
     "size_knowing_others",
+    "sized_types",
     "trace_of",
 ]

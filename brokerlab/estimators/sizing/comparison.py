@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from brokerlab.errors import ConfigError, nearest
+from brokerlab.errors import ConfigError, InsufficientDataError, nearest
 from brokerlab.estimators.sizing.online import Method, Truth, size
+from brokerlab.estimators.sizing.store import Store
 from brokerlab.estimators.sizing.trace import Order, Trace
 from brokerlab.numerics import FloatArray
 
@@ -26,6 +27,8 @@ class Comparison:
         table: The same summed over task types: one row per (trace, order, method), with ``coverage``
             (share of runs whose first allocation was enough), ``width`` (first allocations / usage) and
             ``maq`` (usage / (usage + waste)).
+        left_out: One row per slow method without kept results: ``trace, method, orders`` (how many are
+            missing); it is in none of the other frames of that trace.
         summary: One row per (trace, method), means over the orders: ``waste_gbh, waste_min, waste_max,
             failures, coverage, width, maq``, ``best_peer``, ``ratio`` (waste / that of the best peer),
             ``ratio_lo, ratio_hi`` (interval over task types, paired), ``orders_won`` (orders with less
@@ -35,6 +38,7 @@ class Comparison:
     types: pl.DataFrame
     table: pl.DataFrame
     summary: pl.DataFrame
+    left_out: pl.DataFrame
 
     def ratio(self, method: str) -> float:
         """Return the geometric mean over the traces of a method's ratio to the best peer."""
@@ -51,6 +55,7 @@ def compare(
     peers: Collection[str],
     orders: Sequence[Order] = SEEDS,
     truth: Truth | None = None,
+    store: Store | None = None,
     confidence: float = 0.95,
     n_boot: int = 2000,
     seed: int = 0,
@@ -65,6 +70,8 @@ def compare(
             in a trace.
         orders: Seeds of the published protocol and ``"submit"``.
         truth: As in :func:`online.size`.
+        store: Where results of slow methods are kept, and read when they are there; without one all
+            methods run.
         confidence: Of the intervals: task types are drawn with replacement, all methods and orders of
             a type together.
         n_boot: Draws.
@@ -72,6 +79,7 @@ def compare(
 
     Raises:
         ConfigError: A peer is none of the methods, or there is no order.
+        InsufficientDataError: All peers are slow, and no results of theirs are kept.
 
     Source: sizing-benchmark.md, sections 2, 3 and 5b (one seed is not enough).
     """
@@ -81,12 +89,15 @@ def compare(
         raise ConfigError(
             "; ".join(unknown) or "compare: at least one peer and one order are needed"
         )
-    types = pl.concat(
-        _by_type(size(trace, methods(), order=order, truth=truth)).select(
-            pl.lit(trace.name).alias("trace"), pl.lit(str(order)).alias("order"), pl.all()
-        )
-        for trace in traces
-        for order in orders
+    types, left_out = _complete(
+        pl.concat(
+            sized_types(trace, methods(), order=order, truth=truth, store=store)
+            for trace in traces
+            for order in orders
+        ),
+        [trace.name for trace in traces],
+        list(known),
+        len(orders),
     )
     table = _table(types)
     rng = np.random.default_rng(seed)
@@ -94,7 +105,74 @@ def compare(
         _summary(part, table.filter(trace=name), list(peers), rng, n_boot, confidence)
         for (name,), part in types.group_by("trace", maintain_order=True)
     )
-    return Comparison(types, table, summary)
+    return Comparison(types, table, summary, left_out)
+
+
+def sized_types(
+    trace: Trace,
+    methods: Mapping[str, Method],
+    *,
+    order: Order,
+    truth: Truth | None = None,
+    store: Store | None = None,
+) -> pl.DataFrame:
+    """Size a trace in one order and sum over the runs of each task type.
+
+    Args:
+        trace: The runs.
+        methods: Name to method.
+        order: A seed of the published protocol, or ``"submit"``.
+        truth: As in :func:`online.size`.
+        store: See :func:`compare`.
+
+    Returns:
+        Rows as in :attr:`Comparison.types`.
+
+    Raises:
+        InsufficientDataError: All methods are slow, and no results of theirs are kept.
+    """
+    kept = {name for name, each in methods.items() if each.slow and store is not None}
+    parts = []
+    quick = {name: each for name, each in methods.items() if name not in kept}
+    if quick:
+        parts.append(_by_type(size(trace, quick, order=order, truth=truth)))
+    for name in methods:
+        if name in kept and store is not None:
+            judged = methods[name].judged_by(truth)
+            found = store.get(trace, order, name, judged)
+            if found is None and store.fills:
+                found = _by_type(size(trace, {name: methods[name]}, order=order, truth=truth))
+                store.put(trace, order, name, judged, found)
+            parts.extend([] if found is None else [found])
+    if not parts:
+        raise InsufficientDataError(
+            f"trace '{trace.name}', order {order}: no results of {', '.join(methods)} are kept in"
+            " the store; let it fill, or add a quick method"
+        )
+    processes = pl.Enum([each.process for each in trace.types])
+    names = pl.Enum(list(methods))
+    return (
+        pl.concat(parts)
+        .sort(pl.col("process").cast(processes), pl.col("method").cast(names))
+        .select(pl.lit(trace.name).alias("trace"), pl.lit(str(order)).alias("order"), pl.all())
+    )
+
+
+def _complete(
+    types: pl.DataFrame, traces: list[str], methods: list[str], n_orders: int
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Leave methods out of a trace that were not run in all orders; tell which."""
+    every = pl.DataFrame({"trace": traces}).join(pl.DataFrame({"method": methods}), how="cross")
+    found = types.group_by("trace", "method").agg(pl.col("order").n_unique())
+    missing = (
+        every.join(found, on=["trace", "method"], how="left", maintain_order="left")
+        .select(
+            *("trace", "method"),
+            orders=(n_orders - pl.col("order").fill_null(0)).cast(pl.Int64),
+        )
+        .filter(pl.col("orders") > 0)
+    )
+    return types.join(missing, on=["trace", "method"], how="anti", maintain_order="left"), missing
 
 
 def _by_type(sized: pl.DataFrame) -> pl.DataFrame:
@@ -136,7 +214,13 @@ def _summary(
         waste_min=pl.col("waste_gbh").min(),
         waste_max=pl.col("waste_gbh").max(),
     )
-    best = means.filter(pl.col("method").is_in(peers)).sort("waste_gbh").row(0, named=True)
+    held_against = means.filter(pl.col("method").is_in(peers)).sort("waste_gbh")
+    if held_against.is_empty():
+        raise InsufficientDataError(
+            f"trace '{types['trace'][0]}': no results of {', '.join(peers)} are kept in the store;"
+            " let it fill, or name a quick peer"
+        )
+    best = held_against.row(0, named=True)
     beaten = table.filter(method=best["method"]).select("order", best="waste_gbh")
     won = table.join(beaten, on="order").group_by("method", maintain_order=True)
     interval = _intervals(types, means["method"].to_list(), best["method"], rng, n_boot, confidence)

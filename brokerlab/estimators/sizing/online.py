@@ -25,10 +25,17 @@ class Method:
     Attributes:
         make: Returns a new sizer; called once per task type.
         truth: What the published comparison scores it on.
+        slow: Whether its results are worth keeping, see :class:`store.Store`. A slow method shares
+            nothing with other methods: it may run without them.
     """
 
     make: Callable[[], Sizer]
     truth: Truth = "rss"
+    slow: bool = False
+
+    def judged_by(self, truth: Truth | None) -> Truth:
+        """Return the truth that counts; None: that of the published comparison."""
+        return self.truth if truth is None else truth
 
 
 def size(
@@ -61,7 +68,7 @@ def size(
     frames = []
     for task_type in trace.types:
         for name, method in methods.items():
-            judged: Truth = method.truth if truth is None else truth
+            judged = method.judged_by(truth)
             past, arrivals = task_type.split(order)
             history = task_type.history(past, task_type.truth(judged), usual[judged])
             scores = _scores(task_type, method.make(), history, arrivals, judged)

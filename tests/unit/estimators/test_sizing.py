@@ -126,8 +126,7 @@ def test_the_shared_errors_of_the_published_code_do_look_ahead():
     assert last[0] != last[1]
 
 
-def test_the_weighted_ensemble_learns_and_does_not_look_ahead(monkeypatch):
-    monkeypatch.setattr("brokerlab.estimators.sizing.peers.ensemble.REFIT_GROWTH", 1.7)
+def test_the_weighted_ensemble_learns_and_does_not_look_ahead():
     frame = drawn(34)
     changed = frame.with_columns(
         peak_rss=pl.when(pl.col("submit") < 30_000).then("peak_rss").otherwise(1)

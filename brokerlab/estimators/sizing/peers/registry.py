@@ -14,6 +14,7 @@ from brokerlab.estimators.sizing.peers.rules import (
     Percentile,
     Presets,
 )
+from brokerlab.estimators.sizing.peers.wastage import LowWastageLine
 from brokerlab.numerics import FloatArray
 
 
@@ -52,17 +53,25 @@ def simple() -> Mapping[str, Method]:
 
 
 def slow(*, shared: bool = True) -> Mapping[str, Method]:
-    """Return the published method that fits four models again and again: tens of ms per run.
+    """Return the published methods that take their time: a second per task type, 20 ms per run.
 
     Args:
-        shared: Whether its errors are kept in one list across all task types, as published.
+        shared: Whether the errors of Sizey are kept in one list across all task types, as published.
 
-    Source: sizing-benchmark.md, section 5b: a variant of the published method, as that one is.
+    Source: sizing-benchmark.md, sections 4, 5a (Witt wastage) and 5b (Sizey, "refit mode").
     """
     errors: list[FloatArray] | None = [] if shared else None
-    return {"Sizey (variant)": Method(lambda: WeightedEnsemble(errors))}
+    return {
+        "Witt wastage": Method(LowWastageLine, truth="peak_rss", slow=True),
+        "Sizey": Method(lambda: WeightedEnsemble(errors), slow=True),
+    }
 
 
 def peers(*, shared: bool = True) -> Mapping[str, Method]:
     """Return all quick peers; call it anew for every trace and split, see :func:`published`."""
     return {**published(shared=shared), **simple()}
+
+
+def all_peers(*, shared: bool = True) -> Mapping[str, Method]:
+    """Return all peers, the slow ones last; call it anew for every trace and split."""
+    return {**peers(shared=shared), **slow(shared=shared)}
