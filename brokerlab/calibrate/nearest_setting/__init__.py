@@ -1,0 +1,11 @@
+"""What an estimator means for settings: the rank, margin and minimum of the scouts' rule that come nearest to it.
+
+``translate`` scores an estimator's allocations, the best member of the family that the deployed system has, and the
+current setting on the same jobs by the same loss; what lies between the first two is lost by having to set a rule.
+"""
+
+from brokerlab.calibrate.nearest_setting.prices import stated_prices
+from brokerlab.calibrate.nearest_setting.translate import Given, translate
+from brokerlab.calibrate.nearest_setting.translation import FamilySetting, Translation
+
+__all__ = ["FamilySetting", "Given", "Translation", "stated_prices", "translate"]

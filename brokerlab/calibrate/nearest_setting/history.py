@@ -1,0 +1,208 @@
+"""What a translation reads: quantities, tasks, queues and settings of an archive, or what records hold of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from brokerlab.archive.store import Archive, open_archive
+from brokerlab.calibrate.periods import Periods, split_periods
+from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.estimators.records import checked
+from brokerlab.gdpconfig import Config
+from brokerlab.scouts import ScoutRules, job_quantities
+from brokerlab.scouts.kills import MEMORY_CODES, WALLTIME_CODES
+from brokerlab.units import KB
+
+Span = tuple[datetime, datetime]
+"""First instant, and the first one after it [UTC]."""
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (all times are UTC without zone)
+RECORDS_ONLY = (
+    "Records do not hold the base memory and base walltime of the tasks: they are taken as 0.",
+    "The settings that acted are not known: the catalogue's defaults stand for the current ones.",
+)
+
+
+@dataclass(frozen=True)
+class History:
+    """The tables of one translation.
+
+    Attributes:
+        quantities: Of the finished jobs.
+        tasks: All of them.
+        queues: Null: none known.
+        jobs: With the failed ones.
+        periods: Null: no proof can be made.
+        config: The settings that act.
+        digest: Of the archive; null: none.
+        synthetic: It was generated.
+        notes: What was inferred, in sentences.
+    """
+
+    quantities: pl.DataFrame
+    tasks: pl.DataFrame
+    queues: pl.DataFrame | None
+    jobs: Any
+    periods: Periods | None
+    config: Config
+    digest: str | None = None
+    synthetic: bool = False
+    notes: tuple[str, ...] = ()
+
+    def of_tasks(self, wanted: Collection[int]) -> History:
+        """Return the history with these tasks only."""
+        here = pl.col("jeditaskid").is_in(list(wanted))
+        if self.periods is None:
+            return replace(self, tasks=self.tasks.filter(here))
+        early, late = self.periods.early.filter(here), self.periods.late.filter(here)
+        periods = replace(self.periods, early=early, late=late)
+        return replace(self, tasks=self.tasks.filter(here), periods=periods)
+
+
+def of_archive(
+    archive: Archive | str | Path,
+    *,
+    rules: ScoutRules,
+    calibration: Span | None = None,
+    proof: Span | None = None,
+) -> History:
+    """Read an archive.
+
+    Args:
+        archive: An archive, or its folder.
+        rules: Of the scouts' quantities.
+        calibration: When the tasks to choose on were created; null: the first half of them.
+        proof: When the tasks to prove on were created; null: the second half. Both or neither.
+
+    Raises:
+        ConfigError: One window without the other, or the proof does not come after the calibration.
+        InsufficientDataError: No task has finished jobs.
+    """
+    opened = archive if isinstance(archive, Archive) else open_archive(archive)
+    queues = opened.queues if opened.has("queues") else None
+    found = job_quantities(opened.jobs, opened.files, opened.tasks, opened.datasets, queues, rules=rules)  # fmt: skip
+    tasks = opened.tasks.pl()
+    periods = _periods(tasks, found, calibration, proof)
+    config = Config.from_frame(opened.gdpconfig) if opened.has("gdpconfig") else Config.empty()
+    if config.has_history:
+        config = config.at((periods.late_window or (periods.at, periods.at))[1])
+    return History(
+        quantities=found,
+        tasks=tasks,
+        queues=None if queues is None else queues.pl(),
+        jobs=opened.jobs,
+        periods=periods,
+        config=config,
+        digest=opened.digest,
+        synthetic=opened.synthetic,
+    )
+
+
+def _periods(
+    tasks: pl.DataFrame, quantities: pl.DataFrame, early: Span | None, late: Span | None
+) -> Periods:
+    """Divide the tasks, at half of them or by two windows."""
+    if early is None and late is None:
+        return split_periods(tasks, quantities)
+    if early is None or late is None or not early[0] < early[1] <= late[0] < late[1]:
+        raise ConfigError(
+            f"calibration={early}, proof={late}: two windows are needed, each a first instant and the first "
+            "one after it, the proof after the calibration; or neither"
+        )
+    found = split_periods(tasks, quantities, at=late[0])
+    first = quantities.group_by("jeditaskid").agg(first_job=pl.col("creationtime").min())
+    sides = []
+    for side, (start, end) in ((found.early, early), (found.late, late)):
+        created = pl.coalesce("creationdate", "first_job")
+        dated = side.join(first, on="jeditaskid", how="left", maintain_order="left")
+        inside = dated.filter((created >= start) & (created < end))
+        if inside.is_empty():
+            raise InsufficientDataError(
+                f"no task with finished jobs was created from {start} to {end}"
+            )
+        times = inside.select(created)[:, 0].sort().to_list()
+        sides.append((inside.drop("first_job"), (times[0], times[-1])))
+    return replace(
+        found, early=sides[0][0], late=sides[1][0], early_window=sides[0][1], late_window=sides[1][1]
+    )  # fmt: skip
+
+
+def of_records(records: Any, parameter: str, rules: ScoutRules) -> History:
+    """Lay records out as the tables of a back-test.
+
+    Args:
+        records: As for estimators: of memory for ``ramcount``, of walltime for ``cputime``. Censored ones are
+            failed jobs that were killed at the limit of that quantity.
+        parameter: Which.
+        rules: For the CPU efficiency that acts by default.
+
+    Raises:
+        ConfigError: A parameter that records say nothing of.
+        SchemaError: Columns missing.
+        DataError: Values that cannot be.
+    """
+    if parameter not in ("ramcount", "cputime"):
+        raise ConfigError(f"parameter='{parameter}': records are of ramcount or cputime")
+    memory = parameter == "ramcount"
+    rows = checked(records).with_columns(
+        creationtime=_at("decided_s"),
+        endtime=_at("ended_s"),
+        used_kb=pl.col("used") * KB if memory else pl.lit(None, pl.Float64),
+        run_s=(pl.col("wall_s") if memory else pl.col("used")).round().cast(pl.Int64),
+    )
+    jobs = rows.select(
+        *("pandaid", "jeditaskid", "creationtime", "endtime"),
+        starttime=pl.col("endtime") - pl.duration(seconds="run_s"),
+        jobstatus=pl.when("censored").then(pl.lit("failed")).otherwise(pl.lit("finished")),
+        piloterrorcode=pl.lit(MEMORY_CODES[0] if memory else WALLTIME_CODES[0]),
+        actualcorecount="cores",
+        maxpss=pl.col("used_kb").ceil().cast(pl.Int64),
+        computingsite="queue",
+        specialhandling=pl.when("is_scout").then(pl.lit("sj")),
+    )
+    tasks = rows.group_by("jeditaskid", maintain_order=True).agg(
+        processingtype=pl.col("kind").first()
+    )
+    return History(
+        quantities=_quantities(
+            rows.filter(~pl.col("censored") & pl.col("ended_s").is_not_null()), rules
+        ),
+        tasks=tasks.with_columns(baseramcount=pl.lit(0), basewalltime=pl.lit(0)),
+        queues=None,
+        jobs=jobs.filter(pl.col("jobstatus") == "failed"),
+        periods=None,
+        config=Config.empty(),
+        notes=RECORDS_ONLY,
+    )
+
+
+def _at(name: str) -> pl.Expr:
+    return pl.lit(EPOCH) + pl.duration(microseconds=(pl.col(name) * 1e6).round().cast(pl.Int64))
+
+
+def _quantities(rows: pl.DataFrame, rules: ScoutRules) -> pl.DataFrame:
+    """Return what scouts would say of finished jobs."""
+    cores, events = pl.col("cores").cast(pl.Float64), pl.col("events")
+    known = (events > 0) & (pl.col("corepower") > 0)
+    share = rules.default_cpu_efficiency / 100
+    return rows.select(
+        *("jeditaskid", "pandaid", "is_scout", "creationtime", "endtime", "corepower", "input_mb"),
+        computingsite="queue",
+        cores=cores,
+        duration_s="run_s",
+        starttime=pl.col("endtime") - pl.duration(seconds="run_s"),
+        finish_time="endtime",
+        n_events=events,
+        ram_kb=(pl.col("used_kb") / cores).ceil(),
+        ram_per_core=pl.lit(value=True),
+        maxpss_kb=pl.col("used_kb").ceil(),
+        cputime_hs06s=pl.when(known).then(
+            pl.col("run_s") * pl.col("corepower") * cores * share / events
+        ),
+        cputime_eligible=known & (events >= 10 * cores),
+    )

@@ -1,0 +1,213 @@
+"""What a translation says, in tables and sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from brokerlab.calibrate.choice import Choice
+from brokerlab.calibrate.nearest_setting.compare import Difference, Who
+from brokerlab.calibrate.nearest_setting.family import MINIMUM_KEY
+from brokerlab.calibrate.parameters import Parameter
+from brokerlab.calibrate.periods import Periods
+from brokerlab.calibrate.proof import Proof
+from brokerlab.calibrate.replay import Setting
+from brokerlab.calibrate.verdict import Verdict
+from brokerlab.calibrate.wording import percent
+from brokerlab.errors import ConfigError, nearest
+from brokerlab.gdpconfig.proposal import Proposal
+
+PERIODS = {
+    "calibration": "on the calibration period",
+    "proof": "on the proof period",
+    "all": "not divided into periods",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FamilySetting:
+    """One member of the family that the deployed system has.
+
+    Attributes:
+        rank: Percentile rank.
+        margin_pct: Margin [%].
+        minimum_mb: SCOUT_RAMCOUNT_MIN [MB]; null: none.
+    """
+
+    rank: int
+    margin_pct: int
+    minimum_mb: int | None
+
+    @property
+    def pair(self) -> Setting:
+        """Rank and margin."""
+        return self.rank, self.margin_pct
+
+    def words(self, parameter: Parameter) -> str:
+        """Return the setting in words.
+
+        Example:
+            >>> from brokerlab.calibrate.parameters import parameter_named
+            >>> FamilySetting(rank=75, margin_pct=10, minimum_mb=500).words(parameter_named("ramcount"))
+            'rank 75, margin 10 %, minimum 500 MB'
+        """
+        text = f"rank {self.rank}, margin {self.margin_pct} %"
+        if parameter.name != "ramcount":
+            return text
+        least = "no minimum" if self.minimum_mb is None else f"minimum {self.minimum_mb} MB"
+        return f"{text}, {least}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Translation:
+    """An estimator's allocations, the setting of the deployed system that comes nearest, and the current one.
+
+    Amount columns end in the parameter's unit: ``_gbh`` of memory, ``_coreh`` of a walltime limit. The loss
+    is in core-hours per core-hour of useful work, in every row by the same weights and retries.
+
+    Attributes:
+        parameter: What is set.
+        estimator: Name of the estimator.
+        nearest: The member of the family that costs least within the limit on the calibration period.
+        current: The one that acts.
+        table: One row per (period, who), ``who`` being estimator, nearest, current: ``label, n_tasks, n_scored,
+            n_exceed, n_lost, loss, loss_lo, loss_hi, exceed_rate, exceed_lo, exceed_hi, exceed_task_mean,
+            over_allocation`` (reserved and not used / used)``, used_, over_, waste_, reserved_<amount>,
+            killed_coreh, work_coreh, slots_share``.
+        differences: One row per (period, difference), paired by task: ``of, against, loss, loss_lo, loss_hi,
+            pct_of_current``. ``restriction``: nearest - estimator, what is lost by having to set a rule;
+            ``setting``: current - nearest; ``estimator``: current - estimator.
+        choice: Of the calibration period, or of all tasks.
+        proof: Nearest against current on the proof period; null: none could be made.
+        verdict: The answer.
+        periods: Null: not divided.
+        counts: ``tasks_without_allocations`` and ``jobs``, of which ``jobs_without_allocation``.
+        notes: What this cannot tell, in sentences.
+    """
+
+    parameter: Parameter
+    estimator: str
+    nearest: FamilySetting
+    current: FamilySetting
+    table: pl.DataFrame
+    differences: pl.DataFrame
+    choice: Choice
+    proof: Proof | None
+    verdict: Verdict
+    periods: Periods | None
+    counts: dict[str, int]
+    notes: tuple[str, ...]
+
+    @property
+    def proposal(self) -> Proposal | None:
+        """The document; null without one."""
+        return self.verdict.proposal
+
+    @property
+    def scored_on(self) -> str:
+        """The period that the comparison is to be read on: ``proof``, or ``all`` where there is none."""
+        return "all" if self.proof is None else "proof"
+
+    def side(self, who: Who, period: str | None = None) -> dict[str, Any]:
+        """Return one row of the table."""
+        return self._row(self.table, "who", who, period)
+
+    def difference(self, name: Difference, period: str | None = None) -> dict[str, Any]:
+        """Return one row of the differences."""
+        return self._row(self.differences, "difference", name, period)
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """Sentences: ``answer``, ``estimator``, ``nearest`` and ``lost``."""
+        return {
+            "answer": self.verdict.sentence,
+            "estimator": self._estimator(),
+            "nearest": self._nearest(),
+            "lost": self._lost(),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts that are not tables, and the tables as rows."""
+        return {
+            "parameter": self.parameter.name,
+            "estimator": self.estimator,
+            "nearest": vars(self.nearest),
+            "current": vars(self.current),
+            "table": self.table.to_dicts(),
+            "differences": self.differences.to_dicts(),
+            "choice": self.choice.to_dict(),
+            "proof": None if self.proof is None else self.proof.to_dict(),
+            "verdict": self.verdict.to_dict(),
+            "counts": dict(self.counts),
+            "notes": list(self.notes),
+            "parts": self.parts,
+        }
+
+    def _row(
+        self, frame: pl.DataFrame, column: str, name: str, period: str | None
+    ) -> dict[str, Any]:
+        when = period or self.scored_on
+        rows = frame.filter((pl.col("period") == when) & (pl.col(column) == name))
+        if rows.is_empty():
+            known = [*frame["period"].unique(), *frame[column].unique()]
+            raise ConfigError(f"{column} '{name}' {when}: {nearest(name, known)}")
+        return rows.row(0, named=True)
+
+    def _estimator(self) -> str:
+        row, now = self.side("estimator"), self.side("current")
+        return (
+            f"Allocations of {self.estimator}: loss {row['loss']:.4f}{_ends(row)} against "
+            f"{now['loss']:.4f}{_ends(now)} under the current setting, {percent(row['exceed_rate'])} of first "
+            f"attempts killed against {percent(now['exceed_rate'])}, {self._where()}."
+        )
+
+    def _nearest(self) -> str:
+        row = self.side("nearest")
+        words = self.nearest.words(self.parameter)
+        if self.nearest == self.current:
+            return f"The nearest setting is the current one: {words}."
+        gain = self.difference("setting")
+        return (
+            f"The nearest setting: {words}; loss {row['loss']:.4f}{_ends(row)}, "
+            f"{abs(gain['loss']):.4f}{_ends(gain, sign=_sign(gain))} {'less' if gain['loss'] >= 0 else 'more'} "
+            f"than the current one, {percent(row['exceed_rate'])} of first attempts killed."
+        )
+
+    def _lost(self) -> str:
+        lost, whole = self.difference("restriction"), self.difference("estimator")
+        sign = _sign(lost)
+        text = (
+            f"Setting rank, margin and minimum instead costs {abs(lost['loss']):.4f}{_ends(lost, sign=sign)} "
+            f"{'more' if sign > 0 else 'less'} per core-hour of work"
+        )
+        if whole["loss"] > 0:
+            kept = min(max(1 - lost["loss"] / whole["loss"], 0.0), 1.0)
+            text += (
+                f"; {100 * kept:.0f} % of what the estimator gains on the current setting is left"
+            )
+        return f"{text}."
+
+    def _where(self) -> str:
+        row = self.side("current")
+        return f"{PERIODS[self.scored_on]}, {row['n_tasks']:,} tasks, {row['n_scored']:,} jobs"
+
+
+def _sign(row: dict[str, Any]) -> int:
+    return 1 if row["loss"] >= 0 else -1
+
+
+def _ends(row: dict[str, Any], *, sign: int = 1) -> str:
+    """Write an interval in brackets; nothing where there is none."""
+    if row["loss_lo"] is None:
+        return ""
+    low, high = sorted((sign * row["loss_lo"], sign * row["loss_hi"]))
+    return f" ({low:.4f} to {high:.4f})"
+
+
+def minimum_change(nearest_to: FamilySetting, current: FamilySetting) -> dict[str, int | None]:
+    """Return the further key that a change sets, if it does."""
+    if nearest_to.minimum_mb == current.minimum_mb:
+        return {}
+    return {MINIMUM_KEY: nearest_to.minimum_mb}
