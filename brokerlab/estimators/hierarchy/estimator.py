@@ -40,8 +40,9 @@ class Hierarchy:
     as 50 jobs, those of the task's latest 512 finished jobs, and those of the queue's latest 128, each
     counting 4 jobs: the more was seen, the less a bound rests on the model.
 
-    A killed job's score is above every bound, and it enters the model with what jobs that reach so far
-    use on average.
+    A killed job's score is the highest of the calibration tasks, at least, and it enters the model with
+    what jobs that reach so far use on average. Scouts enter the model, their scores are left out: they
+    are no sample of the jobs that follow.
 
     Args:
         quantity: ``"memory"`` or ``"walltime"``.
@@ -168,6 +169,7 @@ class Hierarchy:
             self._design(frame, self.seen, task),
             y,
             frame["censored"].to_numpy(),
+            frame["is_scout"].to_numpy(),
             self.seen.known,
             self.seen.scores,
             self.prior(),
@@ -231,6 +233,7 @@ class Hierarchy:
             self._design(frame, state, task),
             np.log(frame["used"].to_numpy()) - state.level[task],
             frame["censored"].to_numpy(),
+            frame["is_scout"].to_numpy(),
             state.known,
             state.scores,
             self.prior(),

@@ -19,7 +19,6 @@ PRIOR_JOBS = 50.0  # jobs that the scores of earlier tasks count as
 PAIR_WEIGHT = 4.0  # jobs of the task that one of the same queue counts as
 FEW = 20  # jobs of a queue up to which its scores are judged by those of young queues
 CLASSES = 4  # nothing seen; the task; few jobs of its queue; more of them
-BEYOND = 1e6  # score of a killed job: it would have used more, nobody knows how much
 
 
 class Known(NamedTuple):
@@ -177,6 +176,15 @@ def score_quantiles(
 
 
 @compiled
+def score_of(
+    prior: Prior, kind: int, location: float, scale: float, y: float, killed: np.bool_
+) -> float:
+    """Return how far a job is from what was foreseen; a killed one as far as any was, at least."""
+    score = (y - location) / scale
+    return max(score, prior.atoms[kind, -1]) if killed else score
+
+
+@compiled
 def see(
     known: Known,
     scores: Scores,
@@ -186,23 +194,24 @@ def see(
     x: FloatArray,
     y: float,
     killed: np.bool_,
-) -> float:
-    """See what a job used; return the score that it had, had it been foreseen just before."""
+    scout: np.bool_,
+) -> None:
+    """See what a job used; what was foreseen just before gives its score."""
     location, scale = foresee(known, prior, t, p, x)
-    score = (y - location) / scale
+    kind = class_of(known, t, p)
+    score = score_of(prior, kind, location, scale, y, killed)
     if killed:  # it enters the model with what jobs that reach so far use on average
-        atoms = prior.atoms[class_of(known, t, p)]
-        beyond = atoms[(atoms > score) & (atoms < BEYOND)]
+        atoms = prior.atoms[kind]
+        beyond = atoms[atoms > (y - location) / scale]
         if beyond.size:
             y = location + scale * float(beyond.mean())
-        score = BEYOND
-    keep(scores.task[t], scores.task_sorted[t], scores.task_count[t], score)
-    keep(scores.pair[p], scores.pair_sorted[p], scores.pair_count[p], score)
-    scores.task_count[t] += 1
-    scores.pair_count[p] += 1
+    if not scout:  # scouts are no sample of the jobs that follow
+        keep(scores.task[t], scores.task_sorted[t], scores.task_count[t], score)
+        keep(scores.pair[p], scores.pair_sorted[p], scores.pair_count[p], score)
+        scores.task_count[t] += 1
+        scores.pair_count[p] += 1
     known.finished[t] += 0 if killed else 1
     learn(known, prior, t, p, x, y)
-    return score
 
 
 @compiled
@@ -220,7 +229,7 @@ def bound(
     location, scale = foresee(known, prior, t, p, x)
     score_quantiles(prior, scores, class_of(known, t, p), t, p, levels, found)
     for level in range(levels.size):
-        found[level] = np.inf if found[level] >= BEYOND else location + scale * found[level]
+        found[level] = location + scale * found[level]
 
 
 @compiled
@@ -231,6 +240,7 @@ def walk(
     x: FloatArray,
     y: FloatArray,
     killed: BoolArray,
+    scout: BoolArray,
     known: Known,
     scores: Scores,
     prior: Prior,
@@ -249,12 +259,12 @@ def walk(
         row = event if event >= 0 else ~event
         t, p = task[row], pair[row]
         if event >= 0:
-            see(known, scores, prior, t, p, x[row], y[row], killed[row])
+            see(known, scores, prior, t, p, x[row], y[row], killed[row], scout[row])
         else:
             seen[row] = known.finished[t]
             kind[row] = class_of(known, t, p)
             location, scale = foresee(known, prior, t, p, x[row])
-            score[row] = BEYOND if killed[row] else (y[row] - location) / scale
+            score[row] = score_of(prior, kind[row], location, scale, y[row], killed[row])
             bound(known, scores, prior, t, p, x[row], levels, bounds[row])
 
 
@@ -265,13 +275,14 @@ def see_all(
     x: FloatArray,
     y: FloatArray,
     killed: BoolArray,
+    scout: BoolArray,
     known: Known,
     scores: Scores,
     prior: Prior,
 ) -> None:
     """See jobs in the order given."""
     for row in range(y.size):
-        see(known, scores, prior, task[row], pair[row], x[row], y[row], killed[row])
+        see(known, scores, prior, task[row], pair[row], x[row], y[row], killed[row], scout[row])
 
 
 @compiled
