@@ -33,7 +33,7 @@ class Entry:
     @cached_property
     def sums(self) -> FloatArray:
         """(n_tasks, len(COUNTED)) sums over the jobs of each task."""
-        return self.judged.by_task(self.judged.counted(self.bound))
+        return self.judged.sums(self.bound)
 
 
 def said(

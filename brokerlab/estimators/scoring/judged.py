@@ -12,21 +12,13 @@ from brokerlab.errors import ConfigError, InsufficientDataError, nearest
 from brokerlab.estimators.deployed.seen import Seen
 from brokerlab.estimators.records import UNITS, Quantity
 from brokerlab.estimators.replaying import codes, known, order
+from brokerlab.estimators.scoring.attempts import COUNTED, ROUNDING, add_up
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.scouts.quantities import floats
 from brokerlab.units import HOUR_S, MB
 
 Judge = Literal["production", "all"]
 JUDGES: tuple[Judge, ...] = ("production", "all")
-ROUNDING = 1 + 1e-9  # a use that is larger by the last bits of a product is as large
-LEAST = 1.0  # MB or s; what is doubled where an estimate was 0 or less
-
-COUNTED = (
-    *("jobs", "answered", "unknown", "scored", "exceed", "at_limit"),
-    *("used", "bound", "over", "usage", "waste", "killed", "retries"),
-)
-"""What is summed: see :meth:`Judged.counted`."""
-PLACE = {name: i for i, name in enumerate(COUNTED)}
 
 
 @dataclass(frozen=True)
@@ -99,8 +91,8 @@ class Judged:
             largest=largest[rows],
         )
 
-    def counted(self, bound: FloatArray, *, ladder: bool = True) -> FloatArray:
-        """Say what a bound meant for each job, in columns that can be summed.
+    def sums(self, bound: FloatArray, rows: BoolArray | None = None) -> FloatArray:
+        """Say what bounds meant, summed over the jobs of each task.
 
         A bound that is not finite is no answer. A job that was killed exceeds a bound at or below what it
         had used; above it nobody knows. Only finished jobs count for amounts.
@@ -111,62 +103,25 @@ class Judged:
 
         Args:
             bound: (n,) [MB or s].
-            ladder: Whether to count attempts, too; else their columns are 0.
+            rows: (n,) the jobs that count; None: all.
 
         Returns:
-            (n, len(COUNTED)): ``jobs, answered, unknown`` (killed below the bound), ``scored`` (the rest
-            of the answered), ``exceed, at_limit`` (of these, killed exactly at the bound); of finished jobs ``used, bound, over`` (bound above use) [MB or s],
-            ``usage, waste`` (allocated and not used, killed attempts whole), ``killed`` (their part) [GB h or
-            core h], ``retries``.
+            (n_tasks, len(COUNTED)): ``jobs, answered, unknown`` (killed below the bound), ``scored`` (the
+            rest of the answered), ``exceed, at_limit`` (of these, killed exactly at the bound); of finished
+            jobs ``used, bound, over`` (bound above use) [MB or s], ``usage, waste`` (allocated and not used,
+            killed attempts whole), ``killed`` (their part) [GB h or core h], ``retries``.
 
         Source: sizing-benchmark.md, section 3.
         """
-        result = np.zeros((bound.size, len(COUNTED)))
-        answered = np.isfinite(bound)
-        above = self.used > np.where(answered, bound, 0.0) * ROUNDING
-        exceed = answered & (above | (self.censored & (self.used >= bound)))
-        unknown = answered & self.censored & ~exceed
-        finished = answered & ~self.censored
-        amount = np.where(finished, bound, 0.0)
-        used = np.where(finished, self.used, 0.0)
-        columns = {
-            "jobs": 1.0,
-            "answered": answered,
-            "unknown": unknown,
-            "scored": answered & ~unknown,
-            "exceed": exceed,
-            "at_limit": exceed & ~above,
-            "used": used,
-            "bound": amount,
-            "over": np.maximum(amount - used, 0.0),
-            "usage": used * self.hours,
-        }
-        for name, values in columns.items():
-            result[:, PLACE[name]] = values
-        if ladder:
-            self._climb(result, amount, used, failed=np.flatnonzero(finished & exceed))
-        return result
+        found = np.zeros((self.tasks.size, len(COUNTED)))
+        counts = np.ones(bound.size, dtype=np.bool_) if rows is None else rows
+        add_up(
+            np.ascontiguousarray(bound), self.used, self.censored, self.hours, self.largest,
+            self.task, counts, found,
+        )  # fmt: skip
+        return found
 
-    def _climb(
-        self, result: FloatArray, amount: FloatArray, used: FloatArray, *, failed: IntArray
-    ) -> None:
-        """Add the attempts of finished jobs; nearly all succeed at once."""
-        result[:, PLACE["waste"]] = result[:, PLACE["over"]] * self.hours
-        first, need = amount[failed], used[failed]
-        second = np.where(self.largest[failed] > first, self.largest[failed], 2 * first)
-        second = np.maximum(second, LEAST)
-        again = np.maximum(np.ceil(np.log2(need / second / ROUNDING)), 0.0)
-        lost = first + second * (2.0**again - 1)
-        last = second * 2.0**again
-        result[failed, PLACE["killed"]] = lost * self.hours[failed]
-        unused = np.maximum(last - need, 0.0)
-        result[failed, PLACE["waste"]] = (lost + unused) * self.hours[failed]
-        result[failed, PLACE["retries"]] = 1 + again
-
-    def by_task(self, columns: FloatArray, rows: BoolArray | None = None) -> FloatArray:
-        """Sum columns of :meth:`counted` over the jobs of each task, all or where ``rows`` holds."""
-        task = self.task if rows is None else self.task[rows]
-        chosen = columns if rows is None else columns[rows]
-        return np.column_stack(
-            [np.bincount(task, weights=each, minlength=self.tasks.size) for each in chosen.T]
-        )
+    def can_be_judged(self, bound: FloatArray) -> BoolArray:
+        """Tell which jobs have an answer and are known to keep or to exceed it."""
+        unknown = self.censored & (self.used < bound) & ~(self.used > bound * ROUNDING)
+        return np.asarray(np.isfinite(bound) & ~unknown)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from brokerlab.estimators.scoring.attempts import PLACE
 from brokerlab.estimators.scoring.entries import Entry
-from brokerlab.estimators.scoring.judged import PLACE
-from brokerlab.estimators.scoring.measures import N_BOOT, difference, parts
+from brokerlab.estimators.scoring.measures import N_BOOT, differences, parts
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
 GRID = (
@@ -48,12 +48,11 @@ class Curve:
     def of(cls, entries: Sequence[Entry], reference: Entry) -> Curve:
         """Sum entries of one estimator, ascending in level, where they and the reference can be judged."""
         judged = reference.judged
-        theirs = judged.counted(reference.bound, ladder=False)
-        both: BoolArray = theirs[:, PLACE["scored"]] > 0
+        both = judged.can_be_judged(reference.bound)
         for each in (entries[0], entries[-1]):  # what is known of a killed job falls with the level
-            both &= judged.counted(each.bound, ladder=False)[:, PLACE["scored"]] > 0
-        sums = [judged.by_task(judged.counted(e.bound, ladder=False), both) for e in entries]
-        some = judged.by_task(theirs, both)
+            both &= judged.can_be_judged(each.bound)
+        sums = [judged.sums(each.bound, both) for each in entries]
+        some = judged.sums(reference.bound, both)
         kept = some[:, PLACE["jobs"]] > 0
         return cls(
             entries[0].estimator,
@@ -127,8 +126,7 @@ def _row(curve: Curve, average: str, chosen_on: str, asked: dict[str, Any]) -> d
     exceed, over = AVERAGES[average]
     place, met = curve.least(exceed, without=chosen_on == OTHERS)
     sums, level = curve.chosen(place), curve.levels[place]
-    fails = difference(sums, curve.reference, exceed, **asked)
-    found = difference(sums, curve.reference, over, **asked)
+    fails, found = differences(sums, curve.reference, (exceed, over), **asked)
     return {
         "estimator": curve.estimator,
         "average": average,

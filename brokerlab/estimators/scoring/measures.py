@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
 
-from brokerlab.estimators.scoring.judged import PLACE
+from brokerlab.estimators.scoring.attempts import PLACE
 from brokerlab.intervals import ShareSums, bootstrap_totals, percentile_interval
 from brokerlab.numerics import FloatArray
 
@@ -31,7 +32,7 @@ def parts(sums: FloatArray, measure: str) -> tuple[FloatArray, FloatArray]:
     """Return (n_tasks,) numerators and denominators; a measure is the ratio of their totals.
 
     Args:
-        sums: (n_tasks, len(COUNTED)) of :meth:`Judged.by_task`.
+        sums: (n_tasks, len(COUNTED)) of :meth:`Judged.sums`.
         measure: Key of :data:`MEASURES`.
     """
     over, under, averaged = MEASURES[measure]
@@ -64,8 +65,9 @@ def exact(hits: float, jobs: float, confidence: float) -> Interval:
     Source: Clopper and Pearson, Biometrika 26 (1934) 404, doi:10.1093/biomet/26.4.404.
 
     Example:
-        >>> exact(95, 100, 0.95)
-        Interval(value=0.95, lo=0.8871650888945179, hi=0.9835681208768163)
+        >>> found = exact(95, 100, 0.95)
+        >>> round(found.lo, 4), round(found.hi, 4)
+        (0.8872, 0.9836)
     """
     if jobs <= 0:
         return Interval(float("nan"), float("nan"), float("nan"))
@@ -109,21 +111,52 @@ class Difference:
     without_hi: float
 
 
-def difference(
-    one: FloatArray, other: FloatArray, measure: str, *, confidence: float, n_boot: int, seed: int
-) -> Difference:
-    """Compare sums of the same jobs under two estimators; tasks are drawn with replacement."""
-    columns = np.column_stack([*parts(one, measure), *parts(other, measure)])
-    columns = columns[(columns[:, 1] > 0) | (columns[:, 3] > 0)]
+def differences(
+    one: FloatArray,
+    other: FloatArray,
+    measures: Sequence[str],
+    *,
+    confidence: float,
+    n_boot: int,
+    seed: int,
+) -> list[Difference]:
+    """Compare sums of the same jobs under two estimators, by several measures.
+
+    Args:
+        one: (n_tasks, len(COUNTED)) sums of the one.
+        other: Of the other, the same jobs.
+        measures: Keys of :data:`MEASURES`.
+        confidence: Of the intervals: tasks are drawn with replacement, the same for all measures.
+        n_boot: Draws.
+        seed: Of the draws.
+    """
+    some = (one[:, PLACE["jobs"]] > 0) | (other[:, PLACE["jobs"]] > 0)
+    one, other = one[some], other[some]
+    columns = np.column_stack(
+        [each for name in measures for sums in (one, other) for each in parts(sums, name)]
+    )
+    drawn = (
+        bootstrap_totals(columns, n_boot=n_boot, seed=seed)
+        if len(columns) >= 2
+        else np.empty((0, columns.shape[1]))
+    )
+    return [
+        _difference(columns[:, at : at + 4], drawn[:, at : at + 4], confidence)
+        for at in range(0, columns.shape[1], 4)
+    ]
+
+
+def _difference(columns: FloatArray, drawn: FloatArray, confidence: float) -> Difference:
+    """Compare two ratios of sums over tasks; below two tasks that say anything, without intervals."""
+    n_tasks = int(((columns[:, 1] > 0) | (columns[:, 3] > 0)).sum())
     with np.errstate(divide="ignore", invalid="ignore"):
         value, reference, less, ratio = (float(each) for each in _compared(columns.sum(axis=0)))
         less_of, ratio_of = Interval(less, np.nan, np.nan), Interval(ratio, np.nan, np.nan)
         without = np.array([np.nan])
-        if len(columns) >= 2:
-            drawn = bootstrap_totals(columns, n_boot=n_boot, seed=seed)
+        if n_tasks >= 2:
             replicates = np.column_stack(_compared(drawn.T)[2:])
             replicates[~np.isfinite(replicates)] = np.nan
-            lo, hi = percentile_interval(replicates, confidence, n_tasks=len(columns))
+            lo, hi = percentile_interval(replicates, confidence, n_tasks=n_tasks)
             less_of, ratio_of = Interval(less, lo[0], hi[0]), Interval(ratio, lo[1], hi[1])
             without = _compared((columns.sum(axis=0) - columns).T)[2]
     return Difference(

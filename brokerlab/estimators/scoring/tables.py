@@ -8,14 +8,14 @@ import numpy as np
 import polars as pl
 
 from brokerlab.estimators.records import Quantity
+from brokerlab.estimators.scoring.attempts import COUNTED, PLACE
 from brokerlab.estimators.scoring.entries import Entry
-from brokerlab.estimators.scoring.judged import COUNTED, PLACE
 from brokerlab.estimators.scoring.measures import (
     FEW_TASKS,
     MEASURES,
     N_BOOT,
     clustered,
-    difference,
+    differences,
     exact,
     rate,
 )
@@ -131,10 +131,9 @@ def by_scouts(entries: Sequence[Entry], confidence: float) -> pl.DataFrame:
     """
     rows = []
     for each in entries:
-        columns = each.judged.counted(each.bound, ladder=False)
         step = np.searchsorted(STEPS, each.judged.known, side="right") - 1
         for i in np.unique(step).tolist():
-            sums = each.judged.by_task(columns, step == i)
+            sums = each.judged.sums(each.bound, step == i)
             jobs = sums[:, PLACE["jobs"]]
             kept = clustered(sums, confidence)
             rows.append(
@@ -199,17 +198,19 @@ def paired(
 
     Source: Hesterberg, The American Statistician 69 (2015) 371, doi:10.1080/00031305.2015.1089789.
     """
-    theirs = reference.judged.counted(reference.bound)
+    judged = reference.judged
+    theirs = judged.can_be_judged(reference.bound)
     rows = []
     for each in entries:
         if each is reference:
             continue
-        ours = each.judged.counted(each.bound)
-        both = (ours[:, PLACE["scored"]] > 0) & (theirs[:, PLACE["scored"]] > 0)
-        one, other = (each.judged.by_task(columns, both) for columns in (ours, theirs))
+        both = theirs & judged.can_be_judged(each.bound)
+        one, other = judged.sums(each.bound, both), judged.sums(reference.bound, both)
         tasks = int((one[:, PLACE["jobs"]] > 0).sum())
-        for measure in PAIRED if tasks else ():
-            found = difference(one, other, measure, confidence=confidence, n_boot=n_boot, seed=seed)
+        if not tasks:
+            continue
+        compared = differences(one, other, PAIRED, confidence=confidence, n_boot=n_boot, seed=seed)
+        for measure, found in zip(PAIRED, compared, strict=True):
             rows.append(
                 {
                     "estimator": each.estimator,

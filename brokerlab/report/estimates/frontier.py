@@ -38,7 +38,7 @@ def points(
     judged = Judged.of(frame, quantity, "production")
     rows = []
     for (name, setting), allocation in settings.items():
-        sums = judged.by_task(judged.counted(allocation[judged.rows], ladder=False))
+        sums = judged.sums(allocation[judged.rows])
         rows.append(
             {
                 "estimator": name,
