@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from brokerlab.estimators.estimator import Predicted
 from brokerlab.estimators.records import checked
 from brokerlab.estimators.replaying import codes, known, order
-from tests.estimator_kit import random_records
+from tests.estimator_kit import assert_never_looks_ahead, random_records
 
 
 def _records(decided, ended, **columns):
@@ -75,3 +77,49 @@ def test_every_job_is_decided_once_and_seen_as_the_rule_says(seed, n, whole):
         if at_once:  # to later ones of the same instant only
             expected &= (decided > end) | (np.arange(n) > row)
         assert (known_to == expected).all()
+
+
+class Clairvoyant:
+    """Bounds every job by the mean of all that the records hold, or by what a batch holds."""
+
+    name = "clairvoyant"
+
+    def __init__(self, cheats):
+        self.cheats = cheats
+
+    def fit(self, records):
+        return self
+
+    def conformalize(self, records):
+        return self
+
+    def update(self, records):
+        return self
+
+    def predict(self, records, *, levels):
+        return self.replay(records, levels=levels).to_frame()
+
+    def replay(self, records, *, levels):
+        frame = checked(records)
+        bound = np.full(frame.height, 1.0)
+        if self.cheats == "uses":
+            bound[:] = frame["used"].mean()
+        elif self.cheats == "kills":
+            bound += frame["censored"].to_numpy()
+        elif self.cheats == "batch":
+            bound[:] = frame["cores"].n_unique()
+        elif self.cheats == "rows":
+            bound[:] = records["pandaid"][0]
+        seen = np.zeros(frame.height, dtype=np.int64)
+        bounds = np.repeat(bound[:, None], len(levels), axis=1)
+        return Predicted(frame["pandaid"].to_numpy(), seen, tuple(levels), bounds, bound)
+
+
+@pytest.mark.parametrize("cheats", ["uses", "kills", "batch", "rows"])
+def test_the_kit_finds_who_looks_ahead(cheats):
+    with pytest.raises(AssertionError):
+        assert_never_looks_ahead(Clairvoyant(cheats), random_records(40), cuts=2)
+
+
+def test_the_kit_lets_honest_ones_pass():
+    assert_never_looks_ahead(Clairvoyant("nothing"), random_records(40), cuts=2)
