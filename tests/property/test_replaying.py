@@ -87,13 +87,7 @@ class Clairvoyant:
     def __init__(self, cheats):
         self.cheats = cheats
 
-    def fit(self, records):
-        return self
-
-    def conformalize(self, records):
-        return self
-
-    def update(self, records):
+    def update(self, _records):
         return self
 
     def predict(self, records, *, levels):
