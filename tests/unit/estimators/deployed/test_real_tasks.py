@@ -1,4 +1,4 @@
-"""The deployed rules on real tasks: the figures of sizing-benchmark.md 7, and what PanDA decided itself."""
+"""The deployed rules on real tasks and logs: sizing-benchmark.md 7 and 8, and what PanDA decided itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.estimators import sources
+from brokerlab.estimators import deployed, sources
 from brokerlab.estimators.deployed import (
     PercentileMemory,
     PercentileWalltime,
@@ -18,6 +18,7 @@ from brokerlab.estimators.deployed import (
     ScoutWalltime,
     Seen,
 )
+from brokerlab.workflows import swf
 
 ROOT = Path(__file__).parents[4]
 FOLDER = ROOT / os.environ.get("BROKERLAB_DATA", "../shared/data") / "panda-invex-jobs"
@@ -100,3 +101,27 @@ def test_limits_that_panda_sent_follow_from_its_scouts(real):
     limit = rule.replay(frame, levels=(0.95,)).point[10:]  # the scouts come first
     sent = frame.sort("decided_s", "pandaid")["sent"].to_numpy()[10:]
     assert (np.abs(limit - sent) <= 1).sum() == 466
+
+
+def test_simple_rules_on_the_parallel_log_are_those_of_the_chapter():
+    log = FOLDER.parent / "swf-logs" / "kth_sp2.swf.gz"
+    if not log.is_file():
+        pytest.skip("the log is not here")
+    frame = sources.of_log(swf.read(log)).records
+    half = frame.height // 2
+    run_s = frame["used"].to_numpy()[half:]
+    figures = {}
+    for rule in deployed.rules("walltime"):
+        bound = rule.replay(frame, levels=(0.95,)).point[half:]
+        error, above = np.abs(bound - run_s), run_s > bound * (1 + 1e-9)
+        over = np.maximum(bound - run_s, 0).sum() / run_s.sum()
+        figures[rule.name] = (error.mean(), np.median(error), 100 * above.mean(), over)
+    # sizing-benchmark.md 8: mean and median absolute error [s], under [%], over-allocation
+    for name, figure in {
+        "requested": (5157, 808, 0.0, 0.53),
+        "last two": (5568, 386, 48.1, 0.16),
+        "largest of last 10": (4820, 434, 14.6, 0.34),
+        "request x p95 of last 20": (4570, 381, 11.3, 0.46),
+    }.items():
+        rounding = (0.5, 0.5, 0.06, 0.006)
+        assert (np.abs(np.subtract(figures[name], figure)) <= rounding).all(), name
