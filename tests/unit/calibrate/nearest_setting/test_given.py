@@ -1,0 +1,139 @@
+"""Stated allocations are scored exactly as the back-test scores its settings."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from brokerlab.calibrate.assumptions import Assumptions
+from brokerlab.calibrate.loss import LossWeights
+from brokerlab.calibrate.nearest_setting import stated_prices
+from brokerlab.calibrate.nearest_setting.given import Scored, placed
+from brokerlab.calibrate.nearest_setting.history import History
+from brokerlab.calibrate.parameters import parameter_named
+from brokerlab.errors import ConfigError
+from brokerlab.estimators.allocation import amount_per_unit, cheapest
+from brokerlab.gdpconfig import Config
+from tests.unit.calibrate import toys
+
+HOUR = 3600
+
+
+def scored(parameter="ramcount", *, quantities=None, tasks=None, jobs=None, **made):
+    quantities = toys.quantities(6, seed=3) if quantities is None else quantities
+    tasks = toys.tasks(6) if tasks is None else tasks
+    history = History(quantities, tasks, toys.queues(), jobs, None, Config.empty())
+    how = Assumptions(**made)
+    return Scored.of(
+        history, tasks, parameter_named(parameter), how, LossWeights.default(parameter)
+    )
+
+
+@pytest.mark.parametrize("parameter", ["ramcount", "cputime"])
+@pytest.mark.parametrize(
+    "made", [{}, {"retry_factors": (1.5, 2.5), "killed_after": 0.4, "compensation": 0.9}]
+)
+@pytest.mark.parametrize("minimum", [None, 900])
+def test_the_requests_of_a_setting_cost_what_the_setting_costs(parameter, made, minimum):
+    jobs = scored(parameter, **made)
+    setting = (75, 10) if parameter == "ramcount" else (80, 20)
+    told = jobs.by_allocation(jobs.requests(setting, minimum))
+    rule = jobs.by_setting(setting, minimum)
+    assert told["n_exceed"].sum() > 0
+    assert told["jeditaskid"].to_list() == rule["jeditaskid"].to_list()
+    for name in set(told.columns) & set(rule.columns) - {"processingtype", "gshare"}:
+        assert told[name].to_list() == pytest.approx(rule[name].to_list(), rel=1e-9, abs=1e-9), name
+
+
+def one_task(memory_mb, *, cores=2.0, hours=1.0, used_scouts=10):
+    """Ten scouts and then jobs of the given memory, all of the same length."""
+    n = used_scouts + len(memory_mb)
+    kb = np.r_[np.full(used_scouts, 1000.0), memory_mb] * 1024
+    frame = toys.quantities(1, n, seed=1)
+    return frame.with_columns(
+        cores=pl.lit(cores),
+        duration_s=pl.lit(int(hours * HOUR)),
+        maxpss_kb=pl.Series(kb),
+        ram_kb=pl.Series(kb / cores),
+    )
+
+
+def test_each_attempt_by_hand():
+    """2 cores for 1 h: 900 of 1000 MB fit, 1500 at the second attempt, 2500 never."""
+    memory = [900.0, 1500.0, 2500.0]
+    jobs = scored(quantities=one_task(memory), tasks=toys.tasks(1), min_scored=1)
+    told = jobs.by_allocation(np.full(3, 1000.0)).row(0, named=True)
+    assert (told["n_exceed"], told["n_lost"]) == (2, 1)
+    assert told["over_gbh"] * 1024 == pytest.approx(100 + 500)
+    assert told["waste_gbh"] * 1024 == pytest.approx(1000 + 1000 + 2000)
+    assert told["used_gbh"] * 1024 == pytest.approx(2400)
+    assert told["killed_coreh"] == pytest.approx(3 * 2)
+    loss = 0.5 * 600 / 1024 + 6 + 0.5 * 2 + 10 + 0.1 * told["unreachable_coreh"]
+    assert told["cost_coreh"] == pytest.approx(loss)
+    assert told["work_coreh"] == pytest.approx(6)
+
+
+def test_of_a_killed_job_only_more_than_it_used_is_enough():
+    used = 1200
+    killed = pl.DataFrame(
+        {
+            "pandaid": [999],
+            "jeditaskid": [100],
+            "jobstatus": ["failed"],
+            "creationtime": [toys.T0],
+            "starttime": [toys.T0],
+            "endtime": [toys.T0.replace(hour=1)],
+            "piloterrorcode": [1212],
+            "actualcorecount": [2],
+            "maxpss": [used * 1024],
+            "computingsite": ["Q1"],
+        }
+    )
+    jobs = scored(quantities=one_task([900.0]), tasks=toys.tasks(1), min_scored=1, jobs=killed)
+    assert jobs.sample.scored["censored"].to_list() == [False, True]
+    for given, lost in ((used, 1), (used + 1, 0)):
+        assert jobs.by_allocation(np.array([1000.0, given]))["n_exceed"].sum() == lost
+
+
+@pytest.mark.parametrize("parameter", ["ramcount", "cputime"])
+def test_the_cheapest_allocation_under_the_stated_prices_costs_least(parameter):
+    """One allocation for all jobs of a task: none costs less than the one chosen on their distribution."""
+    needs = np.sort(np.random.default_rng(2).lognormal(7, 0.35, 40).round())
+    memory = parameter == "ramcount"
+    frame = one_task(needs if memory else np.full(40, 1000.0))
+    if not memory:
+        frame = frame.with_columns(duration_s=pl.Series(np.r_[np.full(10, 900), needs].astype(int)))
+    jobs = scored(parameter, quantities=frame, tasks=toys.tasks(1))
+    ladder, prices = stated_prices(parameter)
+    amount = amount_per_unit("memory" if memory else "walltime", wall_s=HOUR, cores=2.0)
+    found = cheapest(
+        needs[None, :], levels=np.arange(1, 41) / 40, ladder=ladder, prices=prices,
+        amount=amount, core_hours=2.0 if memory else 0.0,
+    )  # fmt: skip
+
+    def cost(allocation):
+        row = jobs.by_allocation(np.full(40, allocation)).row(0, named=True)
+        return row["cost_coreh"] - 0.1 * row["unreachable_coreh"]
+
+    tried = [cost(a) for a in np.r_[np.linspace(needs[0], needs[-1] * 1.1, 60), needs]]
+    assert cost(found.first[0]) == pytest.approx(40 * found.cost[0])
+    assert cost(found.first[0]) <= min(tried) + 1e-9
+
+
+def test_prices_need_one_retry_of_a_job():
+    with pytest.raises(ConfigError, match="2 retries"):
+        stated_prices("ramcount", assumptions=Assumptions(retry_factors=(2.0, 4.0)))
+    with pytest.raises(ConfigError, match="outdiskcount"):
+        stated_prices("outdiskcount")
+
+
+def test_the_current_setting_stands_in_where_nothing_is_told():
+    jobs = scored()
+    known = jobs.sample.scored["pandaid"][:5]
+    told = pl.DataFrame({"pandaid": known, "allocated": [1.0, 2.0, None, float("inf"), 5.0]})
+    allocated, missing = placed(jobs, told, (75, 10), None)
+    rule = jobs.requests((75, 10), None)
+    assert allocated[[0, 1, 4]].tolist() == [1, 2, 5]
+    assert missing.tolist() == [2, 3, *range(5, rule.size)]
+    assert (allocated[missing] == rule[missing]).all()

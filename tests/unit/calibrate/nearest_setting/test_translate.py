@@ -1,0 +1,328 @@
+"""What is lost by setting a rule, which rule comes nearest, and what is proposed."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+from brokerlab.archive.synthetic import synthesise
+from brokerlab.calibrate.assumptions import Assumptions
+from brokerlab.calibrate.backtest import backtest
+from brokerlab.calibrate.loss import LossWeights
+from brokerlab.calibrate.nearest_setting import FamilySetting, translate
+from brokerlab.calibrate.nearest_setting.history import History, of_archive, of_records
+from brokerlab.calibrate.nearest_setting.study import Study
+from brokerlab.calibrate.parameters import parameter_named
+from brokerlab.calibrate.periods import split_periods
+from brokerlab.errors import ConfigError, DataError, InsufficientDataError, SchemaError
+from brokerlab.gdpconfig import Config
+from brokerlab.scouts import ScoutRules
+from tests.unit.calibrate import toys
+
+CURRENT = FamilySetting(rank=75, margin_pct=10, minimum_mb=None)
+
+
+def study(quantities, tasks, allocations, *, parameter="ramcount", **how):
+    history = History(
+        quantities, tasks, toys.queues(), None, split_periods(tasks, quantities), Config.empty()
+    )
+    rank = parameter_named(parameter)
+    plain = {
+        "history": history,
+        "given": allocations,
+        "parameter": rank,
+        "name": "the estimator",
+        "made": Assumptions(),
+        "weights": LossWeights.default(parameter),
+        "current": FamilySetting(rank=rank.rank, margin_pct=rank.margin_pct, minimum_mb=None),
+        "ranks": (75, 85, 95),
+        "margins": (5, 10, 20),
+        "minima": (None,),
+        "max_exceed": 0.03,
+        "limit_on": "upper",
+        "n_boot": 300,
+        "seed": 1,
+    }
+    return Study(**(plain | how)).with_allocations()
+
+
+def answered(quantities, tasks, allocations, **how):
+    made = study(quantities, tasks, allocations, **how)
+    return made.proven(made.history.periods, None)
+
+
+def exactly(quantities):
+    """What each job needs, and 2 % more: an estimator that knows."""
+    return quantities.select("pandaid", allocated=pl.col("maxpss_kb") / 1024 * 1.02)
+
+
+@pytest.fixture(scope="module")
+def history():
+    """120 tasks whose memory spreads by 8 %: p75 x 1.10 kills about 7 % of the jobs."""
+    return toys.quantities(120, 60, seed=7, hours_between=6), toys.tasks(120)
+
+
+@pytest.fixture(scope="module")
+def told(history):
+    return answered(*history, exactly(history[0]))
+
+
+def test_three_on_the_same_jobs(told, history):
+    assert told.table["period"].to_list() == ["calibration"] * 3 + ["proof"] * 3
+    assert told.table["who"].to_list() == ["estimator", "nearest", "current"] * 2
+    for period in ("calibration", "proof"):
+        rows = told.table.filter(period=period)
+        for name in ("n_tasks", "n_scored", "work_coreh"):
+            assert rows[name].n_unique() == 1, name
+        estimator, nearest, current = rows["loss"].to_list()
+        assert estimator < min(nearest, current)
+        differences = {
+            row["difference"]: row for row in told.differences.filter(period=period).to_dicts()
+        }
+        assert differences["restriction"]["loss"] == pytest.approx(nearest - estimator)
+        assert differences["setting"]["loss"] == pytest.approx(current - nearest)
+        assert differences["estimator"]["loss"] == pytest.approx(current - estimator)
+        assert differences["estimator"]["pct_of_current"] == pytest.approx(
+            100 * (current - estimator) / current
+        )
+        for row in differences.values():
+            assert row["loss_lo"] <= row["loss"] <= row["loss_hi"]
+    assert told.side("estimator")["exceed_rate"] == 0
+    assert told.side("estimator")["over_allocation"] == pytest.approx(0.02)
+    # paired: the difference is known better than either side
+    setting, side = told.difference("setting"), told.side("current")
+    assert setting["loss_hi"] - setting["loss_lo"] < side["loss_hi"] - side["loss_lo"]
+
+
+def test_nearest_and_current_are_those_of_the_back_test(told, history):
+    quantities, tasks = history
+    periods = split_periods(tasks, quantities)
+    late = backtest(
+        quantities, periods.late, toys.queues(), ranks=[75, 85, 95], margins=[5, 10, 20]
+    )
+    for who, setting in (("nearest", told.nearest.pair), ("current", CURRENT.pair)):
+        row, right = told.side(who), late.setting(*setting)
+        for name in ("loss", "exceed_rate", "exceed_hi", "over_gbh", "n_lost"):
+            assert row[name] == pytest.approx(right[name]), (who, name)
+
+
+def test_a_proven_setting_is_proposed(told):
+    assert told.choice.status == "change"
+    assert told.nearest.pair == told.choice.setting
+    assert told.proof.status == "proven"
+    assert told.proof.quantity("loss")["diff"] == pytest.approx(-told.difference("setting")["loss"])
+    assert told.verdict.kind == told.proposal.kind == "change"
+    assert {c.key: c.new for c in told.proposal.changes}[
+        "SCOUT_RAMCOUNT_MARGIN"
+    ] == told.nearest.margin_pct
+    assert "SCOUT_RAMCOUNT_MIN" not in {c.key for c in told.proposal.changes}
+    assert told.parts["answer"] == told.verdict.sentence
+    assert "of what the estimator gains on the current setting is left" in told.parts["lost"]
+    assert "first attempts killed" in told.parts["nearest"]
+    assert told.to_dict()["nearest"] == vars(told.nearest)
+    assert any("tried again as the back-test retries" in note for note in told.notes)
+
+
+def test_the_current_requests_gain_nothing(history):
+    """An estimator that says what the rule says: everything is left, nothing is lost but by the limit."""
+    made = study(*history, exactly(history[0]))
+    requests = []
+    for tasks in (made.history.periods.early, made.history.periods.late):
+        scored = made._scored(tasks)
+        ask = scored.requests(CURRENT.pair, None)
+        requests.append(
+            scored.sample.scored.select("pandaid").with_columns(allocated=pl.Series(ask))
+        )
+    same = answered(*history, pl.concat(requests))
+    for period in ("calibration", "proof"):
+        row = same.difference("estimator", period)
+        assert (row["loss"], row["loss_lo"], row["loss_hi"]) == pytest.approx((0, 0, 0), abs=1e-12)
+        lost, gained = (
+            same.difference(name, period)["loss"] for name in ("restriction", "setting")
+        )
+        assert lost == pytest.approx(-gained)
+    assert any("was not held to the limit" in note for note in same.notes)
+
+
+def test_few_tasks_get_no_answer(history):
+    quantities = history[0].filter(pl.col("jeditaskid") < 112)
+    few = answered(quantities, history[1].head(12), exactly(quantities), max_exceed=1.0)
+    assert few.verdict.kind == "no_answer"
+    assert few.proposal is None
+    assert few.table["loss_lo"].is_null().all()
+    assert few.differences["loss"].is_not_null().all()
+
+
+def test_a_rule_that_cannot_be_beaten_is_kept(history):
+    kept = answered(*history, exactly(history[0]), ranks=(75,), margins=(10,), max_exceed=0.5)
+    assert kept.nearest == kept.current == CURRENT
+    assert (kept.verdict.kind, kept.proposal.kind) == ("keep", "keep")
+    assert kept.difference("setting")["loss"] == 0
+    assert kept.parts["nearest"].startswith("The nearest setting is the current one: rank 75")
+
+
+def light_tasks(n=60):
+    """Half of the tasks are light, and their scouts use a quarter of what the others use."""
+    frame = toys.quantities(n, 40, seed=11, spread=0.01, task_spread=0.01, hours_between=6)
+    light = pl.col("jeditaskid") % 2 == 0
+    scout = pl.col("is_scout")
+    kb = pl.col("cores") * 1024
+    mb = pl.when(light & scout).then(100.0).when(light).then(400.0).otherwise(1900.0)
+    return frame.with_columns(
+        maxpss_kb=mb * kb + 100 * 1024, ram_kb=mb * 1024, ram_per_core=pl.lit(value=True)
+    )
+
+
+def test_a_minimum_is_chosen_where_light_tasks_outgrow_their_scouts():
+    quantities, tasks = light_tasks(), toys.tasks(60)
+    how = {"ranks": (75,), "margins": (10, 11), "max_exceed": 0.02, "limit_on": "point"}
+    made = answered(quantities, tasks, exactly(quantities), minima=(None, 200, 500), **how)
+    assert made.nearest.minimum_mb == 500
+    assert made.side("nearest")["exceed_rate"] == 0
+    assert made.side("current")["exceed_rate"] == pytest.approx(0.5)
+    assert made.verdict.kind == "change"
+    assert {c.key: c.new for c in made.proposal.changes}["SCOUT_RAMCOUNT_MIN"] == 500
+    assert "set SCOUT_RAMCOUNT_MIN = 500" in made.verdict.sentence
+    assert made.proof.quantity("exceed_rate")["after"] == 0
+    without = answered(quantities, tasks, exactly(quantities), **how)
+    assert without.side("nearest")["loss"] > made.side("nearest")["loss"]
+    assert without.verdict.kind == "no_answer"
+    # the moments under another minimum are those of a back-test under it
+    early = split_periods(tasks, quantities).early
+    right = backtest(
+        quantities, early, toys.queues(), ranks=[75], margins=[10, 11],
+        assumptions=Assumptions(ram_min_mb=500),
+    ).setting(75, 11)  # fmt: skip
+    frame = made.choice.candidates.filter(margin_pct=11)
+    for name in ("loss", "exceed_rate", "over_gbh", "n_lost"):
+        assert frame[name].item() == pytest.approx(right[name])
+    assert frame["loss_diff"].item() == pytest.approx(
+        made.side("nearest", "calibration")["loss"] - made.side("current", "calibration")["loss"]
+    )
+
+
+def records(n_tasks=3, n_jobs=40, seed=0):
+    rng = np.random.default_rng(seed)
+    n = n_tasks * n_jobs
+    decided = np.arange(n) * 10.0
+    wall = rng.uniform(1000, 4000, n).round()
+    used = 1000 * rng.lognormal(0, 0.1, n)
+    return pl.DataFrame(
+        {
+            "pandaid": np.arange(n) + 1,
+            "jeditaskid": np.repeat(np.arange(n_tasks) + 1, n_jobs),
+            "kind": ["reco"] * n,
+            "queue": ["Q"] * n,
+            "cores": [4] * n,
+            "events": [100] * n,
+            "input_mb": [1.0] * n,
+            "corepower": [10.0] * n,
+            "is_scout": np.tile(np.arange(n_jobs) < 10, n_tasks),
+            "decided_s": decided,
+            "ended_s": decided + wall,
+            "used": used,
+            "censored": (np.arange(n) % n_jobs) == 35,
+            "wall_s": wall,
+        }
+    )
+
+
+@pytest.mark.parametrize("parameter", ["ramcount", "cputime"])
+def test_records_get_the_table_and_no_answer(parameter):
+    jobs = records()
+    if parameter == "cputime":
+        jobs = jobs.with_columns(used=pl.col("wall_s"))
+    allocations = jobs.select("pandaid", allocated=pl.col("used") + 1)
+    made = translate(jobs, allocations, parameter=parameter, n_boot=50, minima=(None,))
+    assert made.table["period"].unique().to_list() == ["all"]
+    assert made.side("estimator")["n_tasks"] == 3
+    assert made.side("estimator")["n_scored"] == 3 * 30  # the killed ones among them
+    assert made.side("estimator")["n_exceed"] <= 3
+    assert made.verdict.kind == "no_answer"
+    assert made.verdict.sentence.startswith("No answer: 3 tasks can be scored and 10 are needed")
+    assert "records carry no settings" in made.verdict.sentence
+    assert made.proof is made.proposal is made.periods is None
+    assert made.scored_on == "all"
+    assert any("too small" in note for note in made.notes)
+    assert made.side("current")["slots_share"] is None
+
+
+def test_records_become_the_tables_of_a_back_test():
+    jobs = records()
+    memory = of_records(jobs, "ramcount", ScoutRules())
+    assert memory.quantities.height == 117
+    assert memory.jobs["piloterrorcode"].to_list() == [1212] * 3
+    first = memory.quantities.row(0, named=True)
+    assert first["ram_kb"] == np.ceil(jobs["used"][0] * 1024 / 4)
+    assert first["creationtime"] == datetime(1970, 1, 1)
+    assert first["endtime"] - first["starttime"] == timedelta(seconds=jobs["wall_s"][0])
+    walltime = of_records(jobs, "cputime", ScoutRules()).quantities.row(0, named=True)
+    # without a base, with the efficiency that acts by default: 90 %
+    assert walltime["cputime_hs06s"] == pytest.approx(round(jobs["used"][0]) * 10 * 4 * 0.9 / 100)
+    assert walltime["cputime_eligible"]
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("archives") / "small"
+    synthesise(folder, jobs=8_000, days=14, seed=3)
+    return folder
+
+
+def test_an_archive_is_read_divided_and_answered(archive):
+    whole = of_archive(archive, rules=ScoutRules())
+    allocations = exactly(whole.quantities)
+    early, late = whole.periods.early_window, whole.periods.late_window
+    some = allocations.filter(pl.col("pandaid") % 50 != 0)
+    made = translate(
+        archive, some, ranks=(75, 90), margins=(10, 20), minima=(None, 500), n_boot=100
+    )
+    assert made.table["period"].unique(maintain_order=True).to_list() == ["calibration", "proof"]
+    assert made.side("estimator")["loss"] < made.side("current")["loss"]
+    assert made.counts["jobs_without_allocation"] > 0
+    assert any("the current setting stands in for them" in note for note in made.notes)
+    if made.proposal is not None:
+        assert made.proposal.evidence.synthetic
+    day = timedelta(days=1)
+    windows = {"calibration": (early[0], late[0]), "proof": (late[0], late[1] - 2 * day)}
+    cut = translate(
+        archive, allocations, **windows, ranks=(75,), margins=(10,), minima=(None,), n_boot=50
+    )
+    assert cut.periods.late_window[1] < late[1] - 2 * day
+    assert cut.side("current")["n_tasks"] < made.side("current")["n_tasks"]
+    with pytest.raises(InsufficientDataError, match="no task with finished jobs was created"):
+        of_archive(
+            archive,
+            rules=ScoutRules(),
+            calibration=(early[0], late[0]),
+            proof=(late[1] + day, late[1] + 2 * day),
+        )
+    with pytest.raises(ConfigError, match="two windows are needed"):
+        of_archive(
+            archive, rules=ScoutRules(), calibration=windows["proof"], proof=windows["calibration"]
+        )
+
+
+@pytest.mark.parametrize(
+    ("allocations", "how", "error", "says"),
+    [
+        ({"pandaid": [1, 1], "allocated": [0.0, 2.0]}, {}, DataError, "above 0.*each job once"),
+        ({"pandaid": [1], "allocated": ["much"]}, {}, SchemaError, "allocations.allocated"),
+        ({"pandaid": [9999], "allocated": [1.0]}, {}, DataError, "none of 1 jobs is a finished job"),
+        ({"pandaid": [1], "allocated": [1.0]}, {"parameter": "outdiskcount"}, ConfigError, "estimators"),
+        ({"pandaid": [1], "allocated": [1.0]}, {"parameter": "ram"}, ConfigError, "parameter='ram'"),
+        ({"pandaid": [1], "allocated": [1.0]}, {"proof": (toys.T0, toys.T0)}, ConfigError, "records have"),
+        (
+            {"pandaid": [1], "allocated": [1.0]},
+            {"assumptions": Assumptions(ram_min_mb=3)},
+            ConfigError,
+            "ram_min_mb=3: SCOUT_RAMCOUNT_MIN acts as None",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_translated(allocations, how, error, says):
+    with pytest.raises(error, match=says):
+        translate(records(), pl.DataFrame(allocations), **how)
