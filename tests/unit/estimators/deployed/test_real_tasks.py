@@ -107,7 +107,7 @@ def test_simple_rules_on_the_parallel_log_are_those_of_the_chapter():
     log = FOLDER.parent / "swf-logs" / "kth_sp2.swf.gz"
     if not log.is_file():
         pytest.skip("the log is not here")
-    frame = sources.of_log(swf.read(log)).records
+    frame = sources.of_log(swf.read(log).jobs).records
     half = frame.height // 2
     run_s = frame["used"].to_numpy()[half:]
     figures = {}
