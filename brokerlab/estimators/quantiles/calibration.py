@@ -12,9 +12,11 @@ import polars as pl
 from brokerlab.estimators.quantiles.curve import normal_score
 from brokerlab.numerics import FloatArray, IntArray
 
-Holds = Literal["a new task", "jobs of the same tasks", "not calibrated", "no bound"]
+Holds = Literal["a new task", "these tasks", "not calibrated", "no bound"]
 
-LEAST_JOBS = 100  # of a group, for levels that too few tasks can hold
+LEAST_TASKS = 20  # 19 are the fewest that can hold 95 % on a new one
+OWN_TASKS = 40  # of a group that is calibrated apart: with fewer, one task decides about 95 %
+OWN_JOBS = 100  # likewise where all groups together have too few tasks
 MOST_KEPT = 20_000  # scores of a group; more are thinned, never downwards
 _ROUNDING = 1e-12
 
@@ -47,19 +49,25 @@ class Scores:
             kept = np.unique(np.minimum(np.searchsorted(share, grid - _ROUNDING), score.size - 1))
         return cls(score[order[kept]], share[kept], count.size, score.size)
 
-    def holds_for_tasks(self, level: float) -> bool:
-        """Tell whether there are enough tasks for a bound that holds on a new one."""
-        return level <= self.tasks / (self.tasks + 1) + _ROUNDING
+    @property
+    def enough(self) -> bool:
+        """Tell whether there are tasks enough for bounds that hold on a new one."""
+        return self.tasks >= LEAST_TASKS
 
-    def holds_for_jobs(self, level: float) -> bool:
-        """Tell whether there are enough jobs for a bound that holds on more jobs of these tasks."""
-        return self.jobs >= LEAST_JOBS and level <= self.jobs / (self.jobs + 1) + _ROUNDING
+    def at(self, level: float) -> tuple[float, Holds]:
+        """Return the least score that the level is reached with, one unit more being above all others.
 
-    def at(self, level: float, units: int) -> float:
-        """Return the least score that the level is reached with, one more unit being above all."""
-        need = level * (units + 1) / units - _ROUNDING
-        place = int(np.searchsorted(self.reached, need))
-        return float(self.score[min(place, self.score.size - 1)])
+        Units are tasks where there are enough of them, else jobs. The largest score stands for levels that
+        so many tasks cannot hold, infinity for those that so many jobs cannot.
+        """
+        jobs_can = level * (self.jobs + 1) / self.jobs <= 1 + _ROUNDING
+        units = self.tasks if self.enough else self.jobs
+        need = level * (units + 1) / units
+        if not jobs_can:
+            return float("inf"), "no bound"
+        place = int(np.searchsorted(self.reached, need - _ROUNDING))
+        holds: Holds = "a new task" if self.enough and need <= 1 + _ROUNDING else "these tasks"
+        return float(self.score[min(place, self.score.size - 1)]), holds
 
 
 class Calibration:
@@ -70,10 +78,10 @@ class Calibration:
     .. math:: \sum_k \frac{1}{K + 1} \frac{1}{n_k} \#\{i : s_{ki} \le s\} \ge level
 
     which bounds a job of a new, exchangeable task with at least that probability, however alike the jobs
-    of a task are. It needs level <= K / (K + 1), 19 tasks for 95 %. A group with fewer tasks takes all
-    groups together. Are these too few as well, tasks still count the same, but what is left for the
-    unknown is 1 / (jobs + 1): that holds for more jobs of these tasks only, see :meth:`table`. With every
-    job a task of its own this is split conformal prediction.
+    of a task are, up to the level K / (K + 1); above it the largest score is taken. A group with fewer
+    than 40 tasks takes all groups together. Are these fewer than 20, tasks still count the same, but
+    what is left for the unknown is 1 / (jobs + 1): that holds for more jobs of these tasks only, see
+    :meth:`table`. With every job a task of its own this is split conformal prediction.
 
     Args:
         groups: Name of a group to its scores.
@@ -110,15 +118,10 @@ class Calibration:
         """Return the normal score of a level in a group, and for what it holds."""
         if self.together is None:
             return normal_score(level), "not calibrated"
-        tried = [self.groups[group]] if group in self.groups else []
-        tried.append(self.together)
-        for each in tried:
-            if each.holds_for_tasks(level):
-                return each.at(level, each.tasks), "a new task"
-        for each in tried:
-            if each.holds_for_jobs(level):
-                return each.at(level, each.jobs), "jobs of the same tasks"
-        return float("inf"), "no bound"
+        own, everyone = self.groups.get(group), self.together
+        if own is None or (own.tasks < OWN_TASKS and (everyone.enough or own.jobs < OWN_JOBS)):
+            return everyone.at(level)
+        return own.at(level)
 
     def scores(self, group: Sequence[str], level: float) -> FloatArray:
         """Return the (n,) normal scores of a level for jobs of these groups."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Self
 
 import numpy as np
 
@@ -11,7 +13,9 @@ from brokerlab.numerics import FloatArray
 KNOTS = (0.5, 0.8, 0.95)
 """Levels that the models are fitted at."""
 NARROWEST = 0.01
-"""Least difference of the logarithms at neighbouring knots: requests are hardly told apart below a percent."""
+"""Least difference of logarithms at neighbouring knots: requests are hardly told apart below a percent."""
+NARROWER = 0.1
+"""Least share of the difference that all jobs together have: models are surer of themselves than they should be."""
 
 _Z = np.array([NormalDist().inv_cdf(level) for level in KNOTS])
 
@@ -21,23 +25,52 @@ def normal_score(level: float) -> float:
     return NormalDist().inv_cdf(level)
 
 
-def rearranged(quantiles: FloatArray) -> FloatArray:
-    """Return fitted (n, 3) quantiles in ascending order, apart by :data:`NARROWEST` at least.
+@dataclass(frozen=True)
+class Apart:
+    """How far neighbouring knots may be from each other.
 
-    Source: Chernozhukov, Fernández-Val, Galichon, Econometrica 78 (2010) 1093, doi:10.3982/ECTA7880, on
-    sorting quantiles that cross.
+    Attributes:
+        least: (2,) differences of logarithms at least.
+        most: (2,) at most.
     """
-    ordered = np.sort(quantiles, axis=1)
-    for knot in range(1, len(KNOTS)):
-        ordered[:, knot] = np.maximum(ordered[:, knot], ordered[:, knot - 1] + NARROWEST)
-    return ordered
+
+    least: FloatArray
+    most: FloatArray
+
+    @classmethod
+    def of(cls, overall: FloatArray, *, learnt: bool) -> Self:
+        """Return the limits from the quantiles of all jobs.
+
+        Args:
+            overall: (3,) of all jobs together.
+            learnt: There were tasks enough to learn which jobs spread more than others; else all jobs
+                spread alike.
+        """
+        gaps = np.maximum(NARROWEST, np.diff(overall))
+        if not learnt:
+            return cls(gaps, gaps)
+        return cls(np.maximum(NARROWEST, NARROWER * gaps), np.full(gaps.size, np.inf))
+
+    def rearranged(self, quantiles: FloatArray) -> FloatArray:
+        """Return fitted (n, 3) quantiles in ascending order, neighbours apart as they may be.
+
+        Source: Chernozhukov, Fernández-Val, Galichon, Econometrica 78 (2010) 1093, doi:10.3982/ECTA7880,
+        on sorting quantiles that cross.
+        """
+        ordered = np.sort(quantiles, axis=1)
+        gaps = np.clip(np.diff(ordered, axis=1), self.least, self.most)
+        return np.cumsum(np.column_stack([ordered[:, 0], gaps]), axis=1)
+
+    def state(self) -> dict[str, FloatArray]:
+        """Return the arrays."""
+        return {"least": self.least, "most": self.most}
 
 
 def value_at(quantiles: FloatArray, z: FloatArray) -> FloatArray:
     """Return the value at a normal score.
 
     Args:
-        quantiles: (n, 3) as :func:`rearranged` returns them.
+        quantiles: (n, 3) as :meth:`Apart.rearranged` returns them.
         z: (n,) scores; infinite ones give infinite values. Below the median the line of the first two
             knots goes on, above the last knot that of the last two.
     """

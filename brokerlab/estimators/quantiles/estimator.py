@@ -14,7 +14,7 @@ from brokerlab.errors import ConfigError, InsufficientDataError, nearest
 from brokerlab.estimators.estimator import Predicted, checked_levels
 from brokerlab.estimators.quantiles import censoring
 from brokerlab.estimators.quantiles.calibration import Calibration
-from brokerlab.estimators.quantiles.curve import rearranged, score_of, value_at
+from brokerlab.estimators.quantiles.curve import score_of, value_at
 from brokerlab.estimators.quantiles.features import FEATURES, Known, Reader
 from brokerlab.estimators.quantiles.models import Lines, Model, Sample, Trees
 from brokerlab.estimators.records import UNITS, Quantity, Records, checked
@@ -24,6 +24,7 @@ from brokerlab.numerics import FloatArray
 
 SEEN_CLASSES = ((0, "none seen"), (1, "1 to 9 seen"), (10, "10 to 99 seen"), (100, "100 seen"))
 """Least jobs seen, and name, of the groups that are calibrated apart."""
+LARGEST_LOG = 690.0  # its exponential is still a number
 _MANY_PIECES = 64
 _NOTHING = Calibration({}, None)
 
@@ -101,6 +102,7 @@ class QuantileRegression:
             x=known.x[rows],
             y=y,
             weight=weight / weight.mean(),
+            task=task,
             censored=killed,
             reached=censoring.reached(y, killed, codes(part, "kind")[0]),
         )
@@ -180,9 +182,10 @@ class QuantileRegression:
         known, quantiles = self._known(frame, orderly)
         groups = _groups(known).tolist()
         scores = [self.calibration.scores(groups, level) for level in levels]
-        logs = [value_at(quantiles, score) + known.anchor for score in scores]
-        bounds = np.exp(np.column_stack(logs))
-        point = np.exp(quantiles[:, 0] + known.anchor)
+        bounds = np.column_stack(
+            [_exponential(value_at(quantiles, score) + known.anchor) for score in scores]
+        )
+        point = _exponential(quantiles[:, 0] + known.anchor)
         if self.capped:
             limit = frame["requested"].fill_null(np.inf).to_numpy()
             bounds, point = np.minimum(bounds, limit[:, None]), np.minimum(point, limit)
@@ -205,7 +208,7 @@ class QuantileRegression:
         together = pl.concat([*seen, frame]) if seen else frame
         all_known = self._reader.read(together, Order(walked, together.height))
         known = Known(all_known.x[past:], all_known.anchor[past:], all_known.seen[past:])
-        return known, rearranged(self._model.quantiles(known.x))
+        return known, self._model.quantiles(known.x)
 
     def state(self) -> dict[str, Any]:
         """Return everything learnt and seen; see :class:`saving.Saveable`."""
@@ -270,6 +273,12 @@ class LinearQuantiles(QuantileRegression):
     name = "linear quantiles"
     MOST_ROWS = 2_500
     MODEL = Lines
+
+
+def _exponential(logs: FloatArray) -> FloatArray:
+    """Return what logarithms stand for; only an infinite one is infinite."""
+    finite = np.exp(np.clip(logs, -LARGEST_LOG, LARGEST_LOG))
+    return np.where(np.isposinf(logs), np.inf, finite)
 
 
 def _groups(known: Known) -> Any:

@@ -22,7 +22,7 @@ CATEGORIES = ("kind", "queue")
 MOST_CATEGORIES = 200  # boosting takes 255; rarer ones count as not known
 SIZES = ("cores", "events", "input_mb", "corepower")
 SIZE_OF: Mapping[Quantity, str] = {"memory": "cores", "walltime": "events"}
-GUESSES = ("same", "sized", "asked", "largest", "at_queue", "last_two", "requested")
+GUESSES = ("same", "sized", "high", "low", "asked", "largest", "at_queue", "last_two", "requested")
 ANCHORS: Mapping[Quantity, tuple[str, ...]] = {
     "memory": ("sized", "same", "requested"),
     "walltime": ("asked", "same", "requested"),
@@ -40,7 +40,8 @@ FEATURES = (
 )
 """Columns of the matrix, in its order."""
 _LATEST = 1000
-_MEDIAN, _LARGEST, _LAST_TWO = Seen(50, most=_LATEST), Seen(100, most=None), Seen(50, most=2)
+_MEDIAN, _HIGH, _LOW = (Seen(rank, most=_LATEST) for rank in (50, 90, 10))
+_LARGEST, _LAST_TWO = Seen(100, most=None), Seen(50, most=2)
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,8 @@ class Reader:
         guesses = {
             "same": _MEDIAN.percentile(events, task, used),
             "sized": _MEDIAN.percentile(events, task, used - size) + size,
+            "high": _HIGH.percentile(events, task, used - size) + size,
+            "low": _LOW.percentile(events, task, used - size) + size,
             "asked": _MEDIAN.percentile(events, task, used - asked) + asked,
             "largest": _LARGEST.percentile(events, task, used),
             "at_queue": _MEDIAN.percentile(events, pair, used),

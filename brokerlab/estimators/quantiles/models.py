@@ -11,11 +11,14 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from brokerlab.estimators.quantiles.censoring import redistributed
-from brokerlab.estimators.quantiles.curve import KNOTS
-from brokerlab.estimators.quantiles.features import CATEGORIES, FEATURES
-from brokerlab.numerics import BoolArray, FloatArray
+from brokerlab.estimators.quantiles.columns import INDEPENDENT, usable
+from brokerlab.estimators.quantiles.curve import KNOTS, Apart
+from brokerlab.estimators.quantiles.features import CATEGORIES
+from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
-ROWS_AT_ONCE = 250_000  # scikit-learn copies what it predicts for
+ROWS_AT_ONCE = 250_000  # what is predicted for is copied
+PENALTY = 1e-4  # of a line's absolute slopes: picks one of several sets of slopes that fit alike
+TOLD_APART = 12  # kinds, and queues, by lines
 FEW_ROWS = 50_000  # below, threads of boosting wait for each other longer than they work
 
 
@@ -29,11 +32,13 @@ class Sample:
         weight: (n,) how much each counts; the mean is 1.
         censored: (n,) killed: at least that much.
         reached: (n,) share of its group that uses at most what a killed one had used.
+        task: (n,) numbers of the tasks.
     """
 
     x: FloatArray
     y: FloatArray
     weight: FloatArray
+    task: IntArray
     censored: BoolArray
     reached: FloatArray
 
@@ -41,6 +46,11 @@ class Sample:
         """Return x, y and weights for a quantile, killed jobs redistributed."""
         rows = redistributed(self.y, self.censored, self.reached, self.weight, level)
         return self.x[rows.row], rows.value, rows.weight
+
+    def apart(self) -> Apart:
+        """Return how far knots may be from each other, after the quantiles of all jobs together."""
+        overall = [_quantile(*self.weighted(level)[1:], level) for level in KNOTS]
+        return Apart.of(np.array(overall), learnt=np.unique(self.task).size >= INDEPENDENT)
 
 
 class Model(Protocol):
@@ -57,15 +67,26 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class Trees:
-    """Histogram gradient boosting with the quantile loss, one model per knot."""
+    """Histogram gradient boosting with the quantile loss, one model per knot.
+
+    Attributes:
+        models: Of scikit-learn.
+        used: (p,) columns that the models were fitted to.
+        apart: How far knots may be from each other.
+    """
 
     models: Sequence[Any]
+    used: BoolArray
+    apart: Apart
 
     @classmethod
     def fit(cls, sample: Sample, *, seed: int) -> Self:
         """Fit 100 trees of at most 15 leaves per knot; no early stopping, so rows are not held back."""
         from sklearn.ensemble import HistGradientBoostingRegressor
 
+        used = usable(sample.x, sample.task)
+        used[-1] = True  # a model needs a column, also one that does not vary
+        categories = np.flatnonzero(used[: len(CATEGORIES)]).tolist()
         models = []
         for level in KNOTS:
             x, y, weight = sample.weighted(level)
@@ -76,63 +97,63 @@ class Trees:
                 max_iter=100,
                 max_leaf_nodes=15,
                 min_samples_leaf=40,
-                categorical_features=list(range(len(CATEGORIES))),
+                categorical_features=categories or None,
                 early_stopping=False,
                 random_state=seed,
             )
             with _threads(len(x)):
-                models.append(model.fit(x, y, sample_weight=weight))
-        return cls(models)
+                models.append(model.fit(x[:, used], y, sample_weight=weight))
+        return cls(models, used, sample.apart())
 
     def quantiles(self, x: FloatArray) -> FloatArray:
         """Return the (n, 3) quantiles."""
         result = np.empty((len(x), len(KNOTS)))
         for start in range(0, len(x), ROWS_AT_ONCE):
             part = slice(start, start + ROWS_AT_ONCE)
-            with _threads(len(x)):
+            told = x[part][:, self.used]
+            with _threads(len(told)):
                 for knot, model in enumerate(self.models):
-                    result[part, knot] = model.predict(x[part])
-        return result
+                    result[part, knot] = model.predict(told)
+        return self.apart.rearranged(result)
 
     def state(self) -> dict[str, Any]:
         """Return the three models."""
-        return {"models": list(self.models)}
+        return {"models": list(self.models), "used": self.used, "apart": self.apart.state()}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return what :meth:`state` was made of."""
         from sklearn.ensemble import HistGradientBoostingRegressor
 
-        models = list(state["models"])
+        models, used = list(state["models"]), state["used"]
         if len(models) != len(KNOTS) or any(
             type(model) is not HistGradientBoostingRegressor
-            or model.n_features_in_ != len(FEATURES)
+            or model.n_features_in_ != np.count_nonzero(used)
             for model in models
         ):
             raise ValueError("no boosted models of these columns")
-        return cls(models)
+        return cls(models, used, Apart(**state["apart"]))
 
 
 @dataclass(frozen=True)
 class Lines:
     """Linear quantile regression, one line per knot.
 
-    Not known values count as the mean, and a column says that they are not known; kinds and queues are
-    told apart if they are among the most common.
+    Not known values count as 0, and a column says that they are not known; kinds and queues are told apart
+    if they are among the most common. A line does not go on beyond the range of what it was fitted to.
 
     Attributes:
-        mean: (p,) of each column.
-        sd: (p,) of each column; 0: the column is not used.
-        slopes: (3, q) per standard deviation, of the columns that :meth:`_design` makes.
+        ranges: (4, q) mean, standard deviation, smallest and largest value of each column that
+            :meth:`columns` makes; with a standard deviation of 0 it is not used.
+        slopes: (3, q) per standard deviation.
         intercepts: (3,) one per knot.
+        apart: How far knots may be from each other.
     """
 
-    TOLD_APART = 12  # kinds, and queues
-
-    mean: FloatArray
-    sd: FloatArray
+    ranges: FloatArray
     slopes: FloatArray
     intercepts: FloatArray
+    apart: Apart
 
     @classmethod
     def fit(cls, sample: Sample, *, seed: int) -> Self:  # noqa: ARG003 - as trees are fitted
@@ -140,49 +161,65 @@ class Lines:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import QuantileRegressor
 
-        plain = cls(np.empty(0), np.empty(0), np.empty((0, 0)), np.empty(0))
-        made = plain._columns(sample.x)
-        mean, sd = made.mean(axis=0), made.std(axis=0)
+        made = _columns(sample.x)
+        sd = np.where(usable(made, sample.task), made.std(axis=0), 0.0)
+        ranges = np.array([made.mean(axis=0), sd, made.min(axis=0), made.max(axis=0)])
         slopes, intercepts = [], []
         for level in KNOTS:
             x, y, weight = sample.weighted(level)
-            design = _scaled(plain._columns(x), mean, sd)
             line = QuantileRegressor(quantile=level, alpha=PENALTY, solver="highs")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                line.fit(design, y, sample_weight=weight)
+                line.fit(_scaled(_columns(x), ranges), y, sample_weight=weight)
             slopes.append(line.coef_)
             intercepts.append(line.intercept_)
-        return cls(mean, sd, np.array(slopes), np.array(intercepts, dtype=np.float64))
-
-    def _columns(self, x: FloatArray) -> FloatArray:
-        """Return numbers, flags of what is not known, and flags of the categories that are told apart."""
-        numbers = x[:, len(CATEGORIES) :]
-        missing = np.isnan(numbers)
-        flags = [
-            x[:, column] == code
-            for column in range(len(CATEGORIES))
-            for code in range(self.TOLD_APART)
-        ]
-        return np.column_stack([np.where(missing, 0.0, numbers), missing, *flags])
+        return cls(ranges, np.array(slopes), np.array(intercepts), sample.apart())
 
     def quantiles(self, x: FloatArray) -> FloatArray:
         """Return the (n, 3) quantiles."""
-        return _scaled(self._columns(x), self.mean, self.sd) @ self.slopes.T + self.intercepts
+        result = np.empty((len(x), len(KNOTS)))
+        for start in range(0, len(x), ROWS_AT_ONCE):
+            part = slice(start, start + ROWS_AT_ONCE)
+            scaled = _scaled(_columns(x[part]), self.ranges)
+            # row by row: a matrix product rounds otherwise for one job than for many
+            result[part] = np.einsum("ij,kj->ik", scaled, self.slopes) + self.intercepts
+        return self.apart.rearranged(result)
 
     def state(self) -> dict[str, Any]:
         """Return the arrays."""
-        return {
-            "mean": self.mean,
-            "sd": self.sd,
-            "slopes": self.slopes,
-            "intercepts": self.intercepts,
-        }
+        arrays = {name: getattr(self, name) for name in _OF_LINES}
+        return {**arrays, "apart": self.apart.state()}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return what :meth:`state` was made of."""
-        return cls(*(state[name] for name in ("mean", "sd", "slopes", "intercepts")))
+        ranges, slopes, intercepts = (state[name] for name in _OF_LINES)
+        return cls(ranges, slopes, intercepts, Apart(**state["apart"]))
+
+
+_OF_LINES = ("ranges", "slopes", "intercepts")
+
+
+def _columns(x: FloatArray) -> FloatArray:
+    """Return numbers, flags of what is not known, and flags of the categories that are told apart."""
+    numbers = x[:, len(CATEGORIES) :]
+    missing = np.isnan(numbers)
+    flags = [
+        x[:, column] == code for column in range(len(CATEGORIES)) for code in range(TOLD_APART)
+    ]
+    return np.column_stack([np.where(missing, 0.0, numbers), missing, *flags]).astype(np.float64)
+
+
+def _scaled(columns: FloatArray, ranges: FloatArray) -> FloatArray:
+    """Return columns in standard deviations, kept in their range; 0 where a column is not used."""
+    mean, sd, low, high = ranges
+    used = sd > 0
+    inside = np.clip(columns, low, high)
+    return np.where(used, (inside - mean) / np.where(used, sd, 1.0), 0.0)
+
+
+def _quantile(values: FloatArray, weights: FloatArray, level: float) -> float:
+    return float(np.quantile(values, level, weights=weights, method="inverted_cdf"))
 
 
 def _threads(rows: int) -> AbstractContextManager[object]:
@@ -193,13 +230,3 @@ def _threads(rows: int) -> AbstractContextManager[object]:
         threadpool_limits(limits=1, user_api="openmp") if rows < FEW_ROWS else nullcontext()
     )
     return limited
-
-
-PENALTY = 1e-4
-"""Of the absolute slopes: picks one of several sets of slopes that fit alike."""
-
-
-def _scaled(columns: FloatArray, mean: FloatArray, sd: FloatArray) -> FloatArray:
-    """Return columns in standard deviations, 0 where a column never varied in the fit."""
-    used = sd > 0
-    return np.where(used, (columns - mean) / np.where(used, sd, 1.0), 0.0)

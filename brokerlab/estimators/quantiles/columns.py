@@ -1,0 +1,57 @@
+"""Which columns a fit may use: those that took enough values independently of each other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from brokerlab.numerics import BoolArray, FloatArray, IntArray
+
+INDEPENDENT = 30.0
+
+
+def independent_values(x: FloatArray, task: IntArray) -> FloatArray:
+    r"""Return how many independent values the rows of a few tasks are worth, column by column.
+
+    .. math:: \frac{K}{\rho + (1 - \rho) K / n}
+
+    with K tasks, n rows and :math:`\rho` the share of a column's variance that lies between tasks: what is the same
+    for all jobs of a task was seen K times, however many jobs there are.
+
+    Args:
+        x: (n, p) NaN where not known; counts as the column's mean.
+        task: (n,) number of each row's task, from 0, none left out.
+
+    Returns:
+        (p,) 0 for a column that never varies.
+
+    Source: the design effect of cluster samples, Kish, Survey Sampling (1965), section 5.4.
+    """
+    size = np.bincount(task).astype(np.float64)
+    filled = np.where(np.isnan(x), _means(x), x)
+    between, within = np.zeros(x.shape[1]), np.zeros(x.shape[1])
+    for column in range(x.shape[1]):
+        values = filled[:, column]
+        mean = np.bincount(task, values) / size
+        within[column] = (np.bincount(task, (values - mean[task]) ** 2) / size).mean()
+        between[column] = mean.var()
+    total = between + within
+    rho = np.divide(between, total, out=np.ones_like(total), where=total > 0)
+    worth = size.size / (rho + (1 - rho) * size.size / task.size)
+    return np.where(total > 0, worth, 0.0)
+
+
+def usable(x: FloatArray, task: IntArray) -> BoolArray:
+    """Return the columns worth :data:`INDEPENDENT` values or more.
+
+    Two or three tasks differ in everything: a model told apart by what never varies inside them learns them
+    by heart, and is sure of what it never saw.
+    """
+    found: BoolArray = independent_values(x, task) >= INDEPENDENT
+    return found
+
+
+def _means(x: FloatArray) -> FloatArray:
+    there = ~np.isnan(x)
+    sums = np.where(there, x, 0.0).sum(axis=0)
+    means: FloatArray = sums / np.maximum(there.sum(axis=0), 1)
+    return means
