@@ -55,6 +55,13 @@ class Comparison:
     at_deployed: pl.DataFrame
     strata: pl.DataFrame
 
+    def to_frame(self) -> pl.DataFrame:
+        """Return the table."""
+        return self.table
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
+
     def row(self, estimator: str, level: float | None = None) -> dict[str, Any]:
         """Return one row of the table; of an estimator with levels, by default at ``self.level``.
 

@@ -46,19 +46,25 @@ class Curve:
 
     @classmethod
     def of(cls, entries: Sequence[Entry], reference: Entry) -> Curve:
-        """Sum entries of one estimator, ascending in level, where they and the reference can be judged."""
-        judged = reference.judged
-        both = judged.can_be_judged(reference.bound)
-        for each in (entries[0], entries[-1]):  # what is known of a killed job falls with the level
-            both &= judged.can_be_judged(each.bound)
-        sums = [judged.sums(each.bound, both) for each in entries]
-        some = judged.sums(reference.bound, both)
-        kept = some[:, PLACE["jobs"]] > 0
+        """Sum entries of one estimator, ascending in level.
+
+        The jobs are those that can be judged under the reference and have an answer at the lowest level;
+        killed ones only if they are known to exceed at every level. Levels at which the estimator
+        gives some of these no answer are left out.
+        """
+        judged, highest = reference.judged, entries[-1].bound
+        both = judged.can_be_judged(reference.bound) & np.isfinite(entries[0].bound)
+        both &= ~judged.censored | (judged.used >= highest)
+        sums = np.stack([judged.sums(each.bound, both) for each in entries])
+        theirs = judged.sums(reference.bound, both)
+        counts = sums.sum(axis=1)
+        all_said = counts[:, PLACE["answered"]] == counts[:, PLACE["jobs"]]
+        tasks = theirs[:, PLACE["jobs"]] > 0
         return cls(
             entries[0].estimator,
-            np.array([each.level for each in entries], dtype=np.float64),
-            np.stack(sums)[:, kept],
-            some[kept],
+            np.array([each.level for each in entries], dtype=np.float64)[all_said],
+            sums[all_said][:, tasks],
+            theirs[tasks],
         )
 
     def least(self, measure: str, *, without: bool) -> tuple[IntArray, BoolArray]:

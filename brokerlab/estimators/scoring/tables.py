@@ -43,7 +43,8 @@ def overall(
         One row per (estimator, level) in the given order: ``jobs`` (judged), ``share_without`` (of them
         without an answer), ``unknown`` (killed below their bound: nobody knows), ``at_limit`` (killed
         exactly at it, counted as exceeding); ``coverage`` of the others with the exact binomial interval
-        ``coverage_lo, coverage_hi`` and the one over tasks ``cluster_lo, cluster_hi``; ``exceed,
+        ``coverage_lo, coverage_hi`` and the one whose unit of chance is the task, ``cluster_lo,
+        cluster_hi`` (:func:`intervals.share_interval`); ``exceed,
         exceed_task_mean``; ``over_allocation`` (sum of bound above use / sum of use) pooled and
         ``over_allocation_task_mean``; ``width`` (sum of bounds / sum of use); ``waste_gbh`` or
         ``waste_coreh`` and its part ``killed_*`` (attempts that were killed), ``waste_per_usage,

@@ -220,6 +220,27 @@ def test_a_level_that_is_never_enough_is_told():
     assert found["level"].to_list() == [0.9] * 4
 
 
+def test_levels_without_an_answer_are_not_chosen():
+    frame = three_tasks()
+    bounds = np.repeat([[150, 250, INF]], 12, axis=0)
+    bounds[0] = INF  # never told: left out
+    found = scoring.compare_predictions(
+        frame,
+        {
+            "ours": fixed(frame, bounds, (0.5, 0.9, 0.99)),
+            "theirs": fixed(frame, [400] * 12, (0.5, 0.9, 0.99)),
+        },
+        quantity="memory",
+        levels=(0.5,),
+        level=0.9,
+        grid=(0.5, 0.9, 0.99),
+        reference="theirs",
+        n_boot=50,
+    ).at_deployed
+    assert found["level"].to_list() == [0.9] * 4
+    assert found["jobs"].to_list() == [11] * 4
+
+
 def test_all_estimators_in_one_run_and_the_order_of_rows_does_not_matter():
     frame = random_records(400, seed=5, tasks=12, quantity="memory", scouts=5)
     options = {"quantity": "memory", "n_boot": 100}
