@@ -23,7 +23,10 @@
 
 # %% tags=["parameters"]
 data: str = ""  # folder of real data, empty for $BROKERLAB_DATA or ../shared/data [path]
+archive: str = ""  # archive of hundreds of tasks, empty for data/demo where it is there [path]
 seeds: list[int] = [1, 2, 3, 4, 5, 1996]  # random orders in which runs of traces arrive [1]
+slow: bool = False  # run the published methods that take their time on traces, too
+store: str = ""  # folder where their results are kept and found again, empty for none [path]
 level: float = 0.95  # of the upper bounds that are held against their promise [1]
 n_boot: int = 2000  # bootstrap replicates [1]
 seed: int = 1  # seed of the bootstrap
@@ -43,14 +46,16 @@ alt.theme.enable(theme.NAME)
 report.check(seeds=seeds, level=level, n_boot=n_boot, seed=seed)
 
 # %%
-inputs = report.load(data=data)
+inputs = report.load(data=data, archive=archive)
 inputs.facts
 
 # %% [markdown]
 # ## Estimate
 
 # %%
-study = report.study(inputs, seeds=seeds, n_boot=n_boot, seed=seed)
+study = report.study(
+    inputs, seeds=seeds, slow=slow, store=store, level=level, n_boot=n_boot, seed=seed
+)
 
 # %% [markdown]
 # ## Write page content, charts and tables
@@ -64,7 +69,10 @@ for part in results["page"]["parts"]:
 # ## The pictures behind the answers
 
 # %%
-for drawer in (report.pictures.ratios,):
-    drawn = drawer(study)
+for drawn in (
+    report.pictures.frontier(study.tasks),
+    report.pictures.ratios(study),
+    report.pictures.frontier(study.archive),
+):
     if drawn is not None:
         display(drawn[0])

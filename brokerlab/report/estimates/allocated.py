@@ -10,14 +10,14 @@ from brokerlab.estimators.allocation import Ladder, Prices, cheapest
 from brokerlab.estimators.estimator import Predicted
 from brokerlab.numerics import FloatArray
 
-PRICES = (0.03, 0.1, 0.3, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
-"""Of a failed attempt besides what it held, in uses of the job."""
-PRICE = 1.0
-"""The one of them where one has to be named: a failed attempt costs a use of the job more than it held."""
+PRICES = (0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
+"""Of a failed attempt, all in all, in uses of the job."""
+PRICE = 2.0
+"""The one of them where one has to be named: what the attempt held, about one use of the job, and as much for the delay."""
 
 
 def level_of(price: float) -> float:
-    """Return the level that stands for a price: what a failure costs over it and one use of the job.
+    """Return the level that stands for a price: of the bound that costs least where no retry follows.
 
     Example:
         >>> level_of(1.0)
@@ -41,13 +41,13 @@ def allocated(
 ) -> Predicted:
     """Give each job the first allocation of least expected cost, for each price of a failed attempt.
 
-    Costs count in uses of the job as it was guessed, so that small and large jobs weigh alike: what is held and not used,
-    what a failed attempt held, and the price of its failure. Durations are not known when a job is decided, so that every
-    attempt is taken to last as long.
+    Costs count in uses of the job as it was guessed, so that small and large jobs weigh alike: what is held and not used by
+    the attempt that succeeds, and the price of every one that fails. Durations are not known when a job is decided, so that
+    every attempt is taken to last as long.
 
     Args:
         predicted: Bounds at many levels, as :data:`allocation.GRID`; infinite where nothing is known.
-        prices: Of a failed attempt besides what it held [uses of the job], ascending, above 0.
+        prices: Of a failed attempt, what it held among it [uses of the job], ascending, above 0.
         ladder: Of retries; None: any larger allocation may follow.
 
     Returns:
@@ -61,7 +61,7 @@ def allocated(
             predicted.bounds[known],
             levels=predicted.levels,
             ladder=ladder,
-            prices=Prices(failure=price),
+            prices=Prices(lost=0.0, failure=price),
             amount=1 / predicted.point[known],
         ).first
     # dearer failures never ask for less; equal costs may be told apart by the last bits

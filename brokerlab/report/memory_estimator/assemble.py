@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from brokerlab.report.content import Block, Fact, Made, Page, Part, Verdict, blocks
+from brokerlab.report.content import Block, Fact, Made, Page, Part, Table, Verdict, blocks
+from brokerlab.report.estimates import tables, trust
+from brokerlab.report.estimates.trial import CLOCKS
+from brokerlab.report.memory_estimator import jobs_sentences as of_jobs
 from brokerlab.report.memory_estimator import pictures
 from brokerlab.report.memory_estimator import traces_sentences as of_traces
 from brokerlab.report.memory_estimator import traces_tables as trace_tables
+from brokerlab.report.memory_estimator.jobs import OURS, SENT, JobStudy
 from brokerlab.report.memory_estimator.study import Study
 from brokerlab.report.memory_estimator.traces import TraceStudy
 from brokerlab.report.outputs import listed_rows, write_results, write_tables
@@ -47,6 +52,31 @@ def frames(study: Study) -> dict[str, pl.DataFrame]:
             found[f"traces_{name}_orders"] = protocol.comparison.table
         found["traces_limits"] = study.traces.limits
         found["traces_types"] = study.traces.types
+    for part in (study.tasks, study.archive):
+        found |= {} if part is None else _job_frames(part)
+    return found
+
+
+def _job_frames(part: JobStudy) -> dict[str, pl.DataFrame]:
+    """Return the frames behind a part on jobs."""
+    found: dict[str, pl.DataFrame] = {}
+    for at, trial in part.trials.items():
+        compared = trial.comparison
+        named = {
+            "estimators": compared.table,
+            "by_task": compared.tasks,
+            "by_scouts": compared.by_scouts,
+            "paired": compared.paired,
+            "at_deployed": trial.at_deployed,
+            "strata": compared.strata,
+            "curves": trial.curves,
+            "limits": trial.limits,
+        }
+        found |= {f"{part.kind}_{at}_{name}": frame for name, frame in named.items()}
+    doubts = {"doubts": part.doubts.tasks, "scouts": part.doubts.scouts, "support": part.doubts.support}  # fmt: skip
+    found |= {f"{part.kind}_{name}": frame for name, frame in doubts.items() if frame.width}
+    if part.speeds.height:
+        found[f"{part.kind}_speeds"] = part.speeds
     return found
 
 
@@ -61,7 +91,30 @@ def numbers(study: Study) -> dict[str, Any]:
             }
             for name, protocol in study.traces.protocols.items()
         }
+    for part in (study.tasks, study.archive):
+        if part is not None:
+            found[part.kind] = _job_numbers(part)
     return found
+
+
+def _job_numbers(part: JobStudy) -> dict[str, Any]:
+    """Return counts, and what could be at best at the exceed rate of the rule."""
+    return {
+        "counts": part.main.comparison.counts,
+        "division": part.division,
+        "clocks": {
+            at: {
+                "deployed": trial.deployed,
+                "limit": trial.limit(trial.deployed["exceed_task_mean"]),
+                "limit_pooled": trial.limit(trial.deployed["exceed"], averaged=False),
+                "matched": trial.matched(trial.deployed["exceed_task_mean"]).to_dicts(),
+                "matched_pooled": trial.matched(
+                    trial.deployed["exceed"], averaged=False
+                ).to_dicts(),
+            }
+            for at, trial in part.trials.items()
+        },
+    }
 
 
 def assemble(study: Study, charts: Path) -> Page:
@@ -72,22 +125,79 @@ def assemble(study: Study, charts: Path) -> Page:
         charts: Folder for the charts.
     """
     shown: dict[str, Block] = dict(pictures.draw(study, charts))
-    parts = tuple(part for part in (_traces(study.traces, shown),) if part is not None)
-    told = [*study.inputs.caveats]
+    parts = tuple(
+        part
+        for part in (
+            _jobs(study.tasks, shown),
+            _traces(study.traces, shown),
+            _jobs(study.archive, shown),
+        )
+        if part is not None
+    )
+    told = [*study.inputs.caveats, *study.unanswered]
+    for found in (study.tasks, study.archive):
+        told += of_jobs.cannot_tell(found) if found is not None else []
     if study.traces is not None:
         told += of_traces.cannot_tell(study.traces)
     return Page(
         report=REPORT,
         question=QUESTION,
-        verdict=Verdict(
-            kind="finding", sentence=" ".join(part.verdict.sentence for part in parts[:1])
-        ),
+        verdict=_verdict(study),
         parts=parts,
         cannot_tell=tuple(thin(sentence) for sentence in told),
         archive=study.inputs.source,
         window="",
         synthetic=study.inputs.synthetic,
         made=Made(facts=_facts(study)),
+    )
+
+
+def _verdict(study: Study) -> Verdict:
+    """Say on whose jobs what gains how much."""
+    said = [of_jobs.headline(study.tasks)] if study.tasks is not None else []
+    said += [of_traces.headline(study.traces)] if study.traces is not None else []
+    if study.archive is not None and study.tasks is None:
+        said.append(of_jobs.headline(study.archive))
+    if not said:
+        return Verdict(kind="no_answer", sentence=f"No answer: {' '.join(study.unanswered)}")
+    return Verdict(kind="finding", sentence=thin(" ".join(said)))
+
+
+def _jobs(found: JobStudy | None, shown: dict[str, Block]) -> Part | None:
+    if found is None:
+        return None
+    kind, trial, level = found.kind, found.main, found.doubts.level
+    named = (trial.comparison.reference, SENT)
+    exceeds = {name: trial.comparison.row(name)["exceed_task_mean"] for name in named}
+    other = [each for each in found.trials.values() if each is not trial]
+    return Part(
+        name=kind,
+        title="Real tasks" if kind == "tasks" else "The archive",
+        verdict=of_jobs.verdict(found),
+        picture=blocks(shown.get(f"frontier_{kind}")),
+        before_after=_suffixed(kind, tables.overall(trial), tables.at_equal_exceed(trial, {k: v for k, v in exceeds.items() if v is not None}), of_jobs.clocks(found),
+                               *(tables.overall(each) for each in other)),
+        gains=_suffixed(kind, of_jobs.worst(found), tables.by_task(trial, OURS)),
+        certainty=_suffixed(
+            kind,
+            of_jobs.certainty(found),
+            of_jobs.speeds(found),
+            shown.get(f"known_{kind}"),
+            tables.by_known(found.trials.get("start", trial)),
+            tables.strata(found.doubts.strata, name="strata", caption=f"Is the {100 * level:g} % bound of {found.doubts.model} kept in every stratum, decided {CLOCKS[trial.at]}", level=level),
+            "Where it should not be trusted:",
+            *trust.sentences(found.doubts),
+            trust.table(found.doubts, name="doubts"),
+        ),
+        headings={"before_after": "Estimator by estimator"},
+    )  # fmt: skip
+
+
+def _suffixed(kind: str, *found: Block | None) -> tuple[Block, ...]:
+    """Give the tables of a part names of their own."""
+    return tuple(
+        replace(block, name=f"{kind}_{block.name}") if isinstance(block, Table) else block
+        for block in blocks(*found)
     )
 
 

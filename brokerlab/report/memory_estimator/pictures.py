@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 
+from brokerlab.charts import estimators as shared_charts
 from brokerlab.charts import memory as charts
 from brokerlab.report.content import Picture
-from brokerlab.report.memory_estimator import traces_sentences
+from brokerlab.report.estimates.allocated import PRICE
+from brokerlab.report.estimates.trial import CLOCKS, Trial
+from brokerlab.report.memory_estimator import jobs_sentences, traces_sentences
+from brokerlab.report.memory_estimator.jobs import MODEL, OTHER_MARGINS, OURS, JobStudy
 from brokerlab.report.memory_estimator.study import Study
-from brokerlab.report.memory_estimator.traces import OURS, TARGET, TraceStudy
+from brokerlab.report.memory_estimator.traces import LADDER, TARGET, TraceStudy
 from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.pictures import Drawn
+from brokerlab.report.wording import thin
+
+ANSWERED = 0.999
+"""Settings without an answer for more jobs than that are not drawn."""
+FAR = 3.0
+"""Settings that allocate more times the rule's over-allocation are not drawn."""
+LIMIT = "limit"
 
 
 def draw(study: Study, folder: Path) -> dict[str, Picture]:
@@ -25,7 +37,13 @@ def draw(study: Study, folder: Path) -> dict[str, Picture]:
     Returns:
         Pictures by chart.
     """
-    return shared.draw(study, {"ratios": ratios}, folder)
+    drawers: dict[str, Callable[[Study], Drawn | None]] = {
+        "ratios": ratios,
+        "frontier_tasks": lambda found: frontier(found.tasks),
+        "frontier_archive": lambda found: frontier(found.archive),
+        "known_archive": lambda found: known(found.archive),
+    }
+    return shared.draw(study, drawers, folder)
 
 
 def ratios(study: Study) -> Drawn | None:
@@ -43,9 +61,9 @@ def ratios(study: Study) -> Drawn | None:
 def _ratios(found: TraceStudy) -> pl.DataFrame:
     """Return one row per trace and method, and one for ours had it known all other runs."""
     summary = found.main.comparison.summary
-    role = pl.when(pl.col("method") == OURS).then(pl.lit("ours")).otherwise(pl.lit("peer"))
+    role = pl.when(pl.col("method") == LADDER).then(pl.lit("ours")).otherwise(pl.lit("peer"))
     ends = (
-        pl.when(pl.col("method") == OURS).then(pl.col(f"ratio_{end}")).alias(end)
+        pl.when(pl.col("method") == LADDER).then(pl.col(f"ratio_{end}")).alias(end)
         for end in ("lo", "hi")
     )
     columns = ("trace", "role", "method", "ratio", "lo", "hi")
@@ -54,9 +72,87 @@ def _ratios(found: TraceStudy) -> pl.DataFrame:
     knowing = found.limits.select(
         "trace",
         role=pl.lit("knowing"),
-        method=pl.lit(OURS),
+        method=pl.lit(LADDER),
         ratio=pl.col("knowing_gbh") / pl.col("best_gbh"),
         lo=nothing,
         hi=nothing,
     )
     return pl.concat([every, knowing])
+
+
+def frontier(study: JobStudy | None) -> Drawn | None:
+    """Draw how often jobs exceed against what is allocated for nothing, for every setting of every estimator."""
+    if study is None:
+        return None
+    curves = pl.concat(
+        _curves(trial).select(pl.lit(f"decided {CLOCKS[at]}").alias("panel"), pl.all())
+        for at, trial in study.trials.items()
+    )
+    finding = jobs_sentences.finding(dict(study.trials))
+    sent = max(float(curves.filter(named=True)["exceed"].max() or 0.0), 0.05)  # type: ignore[arg-type]
+    chart = shared_charts.frontier_chart(
+        curves,
+        over_title="allocated for nothing [% of use]",
+        exceed_title="jobs above their allocation [%]",
+        finding=finding,
+        sample=jobs_sentences.sample(study),
+        most_exceed=min(0.5, 1.1 * sent),
+    )
+    return chart, finding
+
+
+def _curves(trial: Trial) -> pl.DataFrame:
+    """Return every setting as a point of a line, and the limit."""
+    columns = {"exceed": "exceed_task_mean", "over": "over_allocation_task_mean"}
+    answered = trial.curves.filter(pl.col("answered") >= ANSWERED)
+    settings = answered.select("estimator", "setting", **{k: pl.col(v) for k, v in columns.items()})
+    roles = {
+        trial.comparison.reference: "deployed",
+        OTHER_MARGINS: "deployed",
+        OURS: "ours",
+        **dict.fromkeys(trial.models, "model"),
+    }
+    points = settings.with_columns(
+        role=pl.col("estimator").replace_strict(roles, default="rule", return_dtype=pl.String)
+    ).filter(pl.col("over") < FAR * trial.deployed["over_allocation_task_mean"])
+    price = pl.col("setting") == PRICE
+    level = pl.col("setting") == trial.comparison.level
+    named = (
+        pl.when(pl.col("estimator") == OURS)
+        .then(price)
+        .when(pl.col("role") == "model")
+        .then(level)
+        .otherwise(pl.col("estimator") != OTHER_MARGINS)
+    )
+    limit = trial.limits.select(
+        estimator=pl.lit(LIMIT), exceed=pl.col("exceed"), over=pl.col("over_allocation"),
+        role=pl.lit("limit"), named=pl.int_range(pl.len()) == 0,
+    )  # fmt: skip
+    names = ["estimator", "role", "exceed", "over", "named"]
+    return pl.concat([points.with_columns(named=named).select(names), limit.select(names)])
+
+
+def known(study: JobStudy | None) -> Drawn | None:
+    """Draw coverage by how many finished jobs of the task were known; with hundreds of tasks only."""
+    if study is None:
+        return None
+    trial = study.trials.get("start", study.main)
+    rows = trial.comparison.by_scouts.filter(
+        pl.col("estimator").is_in(trial.models), pl.col("level") == trial.comparison.level
+    )
+    shown = rows.sort("known_least").select(
+        pl.col("known").str.replace("-", " to ").str.replace(r"\+", " or more"),
+        "estimator",
+        pl.when(pl.col("estimator") == MODEL).then(pl.lit("ours")).otherwise(pl.lit("model")).alias("role"),
+        "coverage",
+        lo="cluster_lo",
+        hi="cluster_hi",
+    )  # fmt: skip
+    if shown.is_empty():
+        return None
+    finding = jobs_sentences.coverage_finding(trial, MODEL)
+    said = f"n = {jobs_sentences.whose(study)}, decided {CLOCKS[trial.at]}. Bounds of {100 * trial.comparison.level:g} %; 95 % intervals over tasks."
+    chart = shared_charts.coverage_chart(
+        shown, level=trial.comparison.level, finding=finding, sample=thin(said)
+    )
+    return chart, finding

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from brokerlab.estimators.sizing.peers import peers
+from brokerlab.errors import InsufficientDataError
+from brokerlab.estimators.sizing import Method, Store
+from brokerlab.estimators.sizing.peers import all_peers, peers
 from brokerlab.report.memory_estimator.inputs import Inputs
+from brokerlab.report.memory_estimator.jobs import JobStudy, study_archive, study_tasks
 from brokerlab.report.memory_estimator.traces import TraceStudy, study_traces
 
 
@@ -18,25 +22,68 @@ class Study:
     Attributes:
         inputs: What it was made from.
         traces: What workflow traces showed; None without any.
+        tasks: What real tasks showed; None without two of them.
+        archive: What the archive showed; None without one, or with too few tasks.
+        unanswered: Why a part is missing that there were data for.
+        level: Of the bounds that were held against their promise.
         dice: Replicates and seed of the bootstrap.
     """
 
     inputs: Inputs
     traces: TraceStudy | None
+    tasks: JobStudy | None
+    archive: JobStudy | None
+    unanswered: tuple[str, ...]
+    level: float
     dice: dict[str, Any]
 
 
-def study(inputs: Inputs, *, seeds: Sequence[int], n_boot: int = 2000, seed: int = 1) -> Study:
+def study(
+    inputs: Inputs,
+    *,
+    seeds: Sequence[int],
+    slow: bool = False,
+    store: str = "",
+    level: float = 0.95,
+    n_boot: int = 2000,
+    seed: int = 1,
+) -> Study:
     """Run all estimators on everything there is.
 
     Args:
         inputs: From `load`.
         seeds: Random orders in which the runs of traces arrive.
+        slow: Run the published methods that take their time, too.
+        store: Folder in which their results are kept and found again; empty for none. Without ``slow`` those that are there
+            are shown.
+        level: Of the bounds that are held against their promise.
         n_boot: Replicates of the bootstrap.
         seed: Of the bootstrap.
     """
     dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
-    traces = (
-        study_traces(inputs.traces, peers=peers, seeds=seeds, **dice) if inputs.traces else None
-    )
-    return Study(inputs=inputs, traces=traces, dice=dice)
+    kept = Store(Path(store), fills=slow) if store else None
+
+    def methods() -> Mapping[str, Method]:
+        return all_peers() if slow or store else peers()
+
+    told: list[str] = []
+    tasks = archive = None
+    if inputs.tasks:
+        try:
+            tasks = study_tasks(inputs.tasks, speeds=inputs.speeds, level=level, **dice)
+        except InsufficientDataError as problem:
+            told.append(f"Real tasks: {problem}.")
+    if inputs.archive:
+        try:
+            archive = study_archive(inputs.archive, level=level, **dice)
+        except InsufficientDataError as problem:
+            told.append(f"Archive: {problem}.")
+    return Study(
+        inputs=inputs,
+        traces=study_traces(inputs.traces, peers=methods, seeds=seeds, store=kept, **dice) if inputs.traces else None,
+        tasks=tasks,
+        archive=archive,
+        unanswered=tuple(told),
+        level=level,
+        dice=dice,
+    )  # fmt: skip

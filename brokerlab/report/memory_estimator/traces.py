@@ -12,6 +12,7 @@ from brokerlab.estimators.sizing import (
     CheapestAttempts,
     Comparison,
     Method,
+    Store,
     Trace,
     compare,
     size,
@@ -20,7 +21,7 @@ from brokerlab.estimators.sizing import (
 from brokerlab.estimators.sizing.online import Truth
 from brokerlab.estimators.sizing.trace import Order
 
-OURS = "cheapest attempts"
+LADDER = "cheapest attempts"
 """What pages call our sizer."""
 DRAWN, SUBMITTED, PUBLISHED = "drawn", "submitted", "published"
 TARGET = 0.7
@@ -54,7 +55,7 @@ class Protocol:
     @property
     def ours(self) -> pl.DataFrame:
         """Our rows of the summary, one per trace."""
-        return self.comparison.summary.filter(method=OURS)
+        return self.comparison.summary.filter(method=LADDER)
 
     def best(self, trace: str) -> pl.DataFrame:
         """The row of the best peer of a trace."""
@@ -95,6 +96,7 @@ def study_traces(
     *,
     peers: Methods,
     seeds: Sequence[int],
+    store: Store | None = None,
     n_boot: int = 2000,
     seed: int = 0,
 ) -> TraceStudy:
@@ -104,6 +106,7 @@ def study_traces(
         traces: At least one; names differ.
         peers: Returns the methods that ours is held against; called anew for every trace and order.
         seeds: Of the random orders.
+        store: Where results of slow methods are kept; None: all are run.
         n_boot: Replicates of the bootstrap over task types.
         seed: Of the bootstrap.
 
@@ -112,7 +115,7 @@ def study_traces(
 
     Source: sizing-benchmark.md, sections 2, 3 and 5.
     """
-    names = tuple(peers())
+    names = tuple(peers())  # of those that are kept only, some may be missing on a trace
     runs: tuple[tuple[str, Sequence[Order], Truth | None], ...] = (
         (DRAWN, tuple(seeds), "peak_rss"),
         (SUBMITTED, ("submit",), "peak_rss"),
@@ -122,7 +125,7 @@ def study_traces(
     for name, orders, truth in runs:
         found = compare(
             traces, lambda: _all(peers), peers=names, orders=orders, truth=truth,
-            n_boot=n_boot, seed=seed,
+            store=store, n_boot=n_boot, seed=seed,
         )  # fmt: skip
         protocols[name] = _protocol(name, found, n_boot, seed)
     return TraceStudy(
@@ -136,7 +139,7 @@ def study_traces(
 
 
 def _all(peers: Methods) -> dict[str, Method]:
-    return {**peers(), OURS: Method(CheapestAttempts)}
+    return {**peers(), LADDER: Method(CheapestAttempts)}
 
 
 def _protocol(name: str, found: Comparison, n_boot: int, seed: int) -> Protocol:
@@ -146,10 +149,10 @@ def _protocol(name: str, found: Comparison, n_boot: int, seed: int) -> Protocol:
     return Protocol(
         name=name,
         comparison=found,
-        ratio=found.ratio(OURS),
+        ratio=found.ratio(LADDER),
         lo=float(lo),
         hi=float(hi),
-        failures=float(found.summary.filter(method=OURS)["failures"].sum()),
+        failures=float(found.summary.filter(method=LADDER)["failures"].sum()),
         failures_peer=float(best["failures"].sum()),
     )
 
@@ -161,11 +164,11 @@ def _ratios_drawn(
     rng = np.random.default_rng(seed)
     logs = np.zeros(n_boot)
     for trace, peer in best.items():
-        types = found.types.filter(pl.col("trace") == trace, pl.col("method").is_in([OURS, peer]))
+        types = found.types.filter(pl.col("trace") == trace, pl.col("method").is_in([LADDER, peer]))
         wide = types.group_by("process", "method").agg(pl.col("waste_gbh").sum())
         waste = wide.pivot("method", index="process", values="waste_gbh").sort("process")
         n = waste.height
-        sums = rng.multinomial(n, np.full(n, 1 / n), size=n_boot) @ waste.select(OURS, peer).to_numpy()  # fmt: skip
+        sums = rng.multinomial(n, np.full(n, 1 / n), size=n_boot) @ waste.select(LADDER, peer).to_numpy()  # fmt: skip
         with np.errstate(divide="ignore", invalid="ignore"):
             logs += np.log(sums[:, 0] / sums[:, 1])
     return np.exp(logs / len(best))
@@ -176,7 +179,7 @@ def _limits(traces: Sequence[Trace], submitted: Protocol, seed: int) -> pl.DataF
     ours = Method(CheapestAttempts)
     rows = []
     for trace in traces:
-        learnt = size(trace, {OURS: ours}, order="submit")
+        learnt = size(trace, {LADDER: ours}, order="submit")
         knowing = size_knowing_others(trace, ours, seed=seed)
         same = knowing.join(learnt.select("process", "row"), on=["process", "row"], how="semi")
         rows.append(
@@ -194,11 +197,11 @@ def _limits(traces: Sequence[Trace], submitted: Protocol, seed: int) -> pl.DataF
 
 def _types(drawn: Protocol) -> pl.DataFrame:
     """Return where ours wastes more than the best peer of the trace, task type by task type."""
-    best = drawn.comparison.summary.filter(method=OURS).select("trace", "best_peer")
+    best = drawn.comparison.summary.filter(method=LADDER).select("trace", "best_peer")
     types = drawn.comparison.types.join(best, on="trace")
     mean = {"runs": pl.col("runs").mean(), "waste_gbh": pl.col("waste_gbh").mean()}
     key = ["trace", "process"]
-    ours = types.filter(method=OURS).group_by(key).agg(**mean)
+    ours = types.filter(method=LADDER).group_by(key).agg(**mean)
     peer = types.filter(pl.col("method") == pl.col("best_peer")).group_by(key).agg(**mean)
     return (
         ours.rename({"waste_gbh": "ours_gbh"})

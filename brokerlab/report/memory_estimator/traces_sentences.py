@@ -6,7 +6,7 @@ import polars as pl
 
 from brokerlab.report.content import Verdict
 from brokerlab.report.format import measured, number
-from brokerlab.report.memory_estimator.traces import OURS, SUBMITTED, TARGET, TraceStudy
+from brokerlab.report.memory_estimator.traces import LADDER, SUBMITTED, TARGET, TraceStudy
 from brokerlab.report.wording import listed, thin
 
 
@@ -52,7 +52,7 @@ def finding(study: TraceStudy) -> str:
 
 def sample(study: TraceStudy) -> str:
     """Say how much was sized."""
-    runs = study.main.comparison.table.filter(method=OURS).group_by("trace").agg(pl.col("runs").first())  # fmt: skip
+    runs = study.main.comparison.table.filter(method=LADDER).group_by("trace").agg(pl.col("runs").first())  # fmt: skip
     return thin(
         f"n = {int(runs['runs'].sum()):,} runs of {study.types.height} task types, {_count(len(study.seeds), 'random order')}. "
         "Blue: ours with 95 % interval over task types; grey: peers; open: ours, had it known all other runs (order of "

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from brokerlab.estimators.sizing.peers import slow as slow_methods
 from brokerlab.report.content import Column, Num, Row, Table
 from brokerlab.report.format import number
-from brokerlab.report.memory_estimator.traces import DRAWN, OURS, PUBLISHED, SUBMITTED, TraceStudy
+from brokerlab.report.memory_estimator.traces import DRAWN, LADDER, PUBLISHED, SUBMITTED, TraceStudy
+from brokerlab.report.wording import listed
 
 INTERVALS = "In brackets: 95 % intervals, task types of each trace drawn again."
 LABELS = {
@@ -76,19 +78,22 @@ def by_method(study: TraceStudy) -> Table:
         pl.col("ratio").log().mean().exp(),
         pl.col("failures").sum(),
         pl.col("coverage", "width", "maq").mean(),
+        traces=pl.len(),
     )
     cells = {(r["trace"], r["method"]): r for r in summary.iter_rows(named=True)}
     rows = [
         Row(
             cells={
                 "method": each["method"],
-                **{t: _pair(cells[t, each["method"]]) for t in traces},
-                "ratio": Num(value=each["ratio"], decimals=2),
+                **{t: _pair(cells.get((t, each["method"]))) for t in traces},
+                "ratio": Num(
+                    value=each["ratio"] if each["traces"] == len(traces) else None, decimals=2
+                ),
                 "coverage": Num(value=100 * each["coverage"], decimals=1),
                 "width": Num(value=each["width"], decimals=2),
                 "maq": Num(value=each["maq"], decimals=2),
             },
-            note="ours" if each["method"] == OURS else "",
+            note="ours" if each["method"] == LADDER else "",
         )
         for each in whole.sort("ratio", "method").iter_rows(named=True)
     ]
@@ -105,7 +110,7 @@ def by_method(study: TraceStudy) -> Table:
         ),
         rows=tuple(rows),
         footnote="Means over the random orders; the last three columns are means over the traces. Width and share weigh a run "
-        "by its use; coverage counts runs.",
+        "by its use; coverage counts runs." + _missing(study),
     )
 
 
@@ -212,7 +217,9 @@ def types(study: TraceStudy) -> Table:
     )
 
 
-def _pair(row: dict[str, float]) -> str:
+def _pair(row: dict[str, float] | None) -> str | None:
+    if row is None:
+        return None
     return f"{_short(row['waste_gbh'])} / {number(row['failures'])}"
 
 
@@ -225,6 +232,15 @@ def _short(value: float) -> str:
     """
     places = 3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0
     return number(value, places)
+
+
+def _missing(study: TraceStudy) -> str:
+    """Say which published methods are not in the table."""
+    left = study.main.comparison.left_out["method"].unique().to_list()
+    slow = sorted({*slow_methods()} - {*study.main.comparison.summary["method"]} | {*left})
+    if not slow:
+        return ""
+    return f" Not run on every trace, as they take their time (see the parameter slow): {listed(slow)}."
 
 
 def _seeds(study: TraceStudy) -> str:

@@ -1,0 +1,226 @@
+"""Parts two and three: jobs of whole tasks, each task tested by estimators that have not seen it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.errors import InsufficientDataError
+from brokerlab.estimators.deployed import Rule, ScoutMemory, rules
+from brokerlab.estimators.estimator import Estimator, Predicted
+from brokerlab.estimators.hierarchy import Hierarchy
+from brokerlab.estimators.records import checked
+from brokerlab.estimators.sources.source import At, Source
+from brokerlab.numerics import FloatArray
+from brokerlab.report.estimates.allocated import PRICE, allocated, level_of
+from brokerlab.report.estimates.frontier import points
+from brokerlab.report.estimates.left_out import replay_left_out, trained
+from brokerlab.report.estimates.trial import POLICY, Trial, asked_levels, trial
+from brokerlab.report.estimates.trust import Doubts, doubts
+
+MODEL = "hierarchy"
+OURS = POLICY.format(MODEL)
+SENT = "as sent"
+MARGINS = (0.0, 2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 20.0, 30.0)
+OTHER_MARGINS = "PanDA scouts, other margins"
+FEWEST_TASKS = 6
+"""Tasks of an archive below which it is not divided."""
+FITTED, CALIBRATED = 1 / 2, 1 / 6
+"""Shares of an archive's tasks, by first decision, that are fitted on and that calibrate; the rest tests."""
+Make = Callable[[], Estimator]
+
+
+def models() -> Mapping[str, Make]:
+    """Return the estimators that learn, by name."""
+    from brokerlab.estimators.quantiles import LinearQuantiles, QuantileBoosting
+
+    makes: tuple[Make, ...] = (
+        lambda: Hierarchy("memory"),
+        lambda: QuantileBoosting("memory"),
+        lambda: LinearQuantiles("memory"),
+    )
+    return {make().name: make for make in makes}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class JobStudy:
+    """What the jobs of one source showed.
+
+    Attributes:
+        kind: ``tasks`` (real ones, each left out in turn) or ``archive`` (the later ones).
+        sources: What was read, by clock.
+        trials: What all estimators did, by clock; the first is the one that the deployed system has.
+        doubts: Where the model is not to be trusted, by the first clock.
+        learnt: The records that the saved model has learnt from.
+        model: That model.
+        speeds: Of tasks without times of day: one row per speed and estimator: ``ids_per_s`` and `frontier.points`.
+        division: Of an archive: tasks and jobs fitted on, that calibrate, and tested.
+    """
+
+    kind: str
+    sources: Mapping[At, Source]
+    trials: Mapping[At, Trial]
+    doubts: Doubts
+    learnt: pl.DataFrame
+    model: Estimator
+    speeds: pl.DataFrame = field(default_factory=pl.DataFrame)
+    division: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def main(self) -> Trial:
+        """The trial by the clock of the deployed system."""
+        return next(iter(self.trials.values()))
+
+
+def study_tasks(
+    sources: Mapping[At, Source],
+    *,
+    speeds: Mapping[float, Source],
+    level: float,
+    n_boot: int,
+    seed: int,
+) -> JobStudy:
+    """Test every estimator on each task, fitted on the other tasks.
+
+    Args:
+        sources: Records of whole tasks by clock.
+        speeds: Records by the first clock under other speeds of numbering jobs [1/s].
+        level: Of the bounds that are held against their promise.
+        n_boot: Replicates of the bootstrap over tasks.
+        seed: Of the bootstrap.
+
+    Raises:
+        InsufficientDataError: There is only one task.
+    """
+    trials = {}
+    for at, source in sources.items():
+        records, asked = checked(source.records), asked_levels(level)
+        predicted = _ruled(records, asked)
+        for name, make in models().items():
+            predicted[name] = replay_left_out(make, records, levels=asked)
+        trials[at] = _trial(records, predicted, at=at, level=level, n_boot=n_boot, seed=seed)
+    main = next(iter(trials.values()))
+    others = main.records
+    return JobStudy(
+        kind="tasks",
+        sources=sources,
+        trials=trials,
+        doubts=doubts(main, MODEL, lambda task: others.filter(pl.col("jeditaskid") != task), by_task=True),
+        learnt=others,
+        model=trained(models()[MODEL](), others),
+        speeds=_speeds(speeds, level),
+    )  # fmt: skip
+
+
+def study_archive(
+    sources: Mapping[At, Source], *, level: float, n_boot: int, seed: int
+) -> JobStudy:
+    """Fit on the earlier tasks of an archive, calibrate on the next ones, test on the latest.
+
+    Jobs that ended after the first decision of a tested task teach nothing.
+
+    Raises:
+        InsufficientDataError: Fewer than six tasks.
+    """
+    trials: dict[At, Trial] = {}
+    division: dict[str, tuple[int, int]] = {}
+    for at, source in sources.items():
+        fitting, calibrating, testing = divided(checked(source.records))
+        asked = asked_levels(level)
+        predicted = _ruled(testing, asked)
+        fitted = {n: make().fit(fitting).conformalize(calibrating) for n, make in models().items()}
+        predicted |= {n: each.replay(testing, levels=asked) for n, each in fitted.items()}
+        trials[at] = _trial(testing, predicted, at=at, level=level, n_boot=n_boot, seed=seed)
+        if not division:
+            names = {"fitted on": fitting, "calibrated on": calibrating, "tested on": testing}
+            division = {n: (f["jeditaskid"].n_unique(), f.height) for n, f in names.items()}
+            learnt, model = pl.concat([fitting, calibrating]), fitted[MODEL]
+    main = next(iter(trials.values()))
+    return JobStudy(
+        kind="archive",
+        sources=sources,
+        trials=trials,
+        doubts=doubts(main, MODEL, lambda _: learnt, by_task=False),
+        learnt=learnt,
+        model=model,
+        division=division,
+    )
+
+
+def divided(records: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Divide records by task, in the order of their first decisions: to fit, to calibrate, to test.
+
+    Raises:
+        InsufficientDataError: Fewer than six tasks, or nothing ended before the first test.
+    """
+    tasks = records["jeditaskid"].unique(
+        maintain_order=True
+    )  # records are in the order of decisions
+    if len(tasks) < FEWEST_TASKS:
+        raise InsufficientDataError(
+            f"{len(tasks)} tasks, {FEWEST_TASKS} are needed to fit, to calibrate and to test on"
+        )
+    n_fit, n_calibrate = int(len(tasks) * FITTED), max(1, int(len(tasks) * CALIBRATED))
+    later = tasks[n_fit + n_calibrate :]
+    testing = records.filter(pl.col("jeditaskid").is_in(later.to_list()))
+    known = records.filter(pl.col("ended_s") <= testing["decided_s"][0])
+    fitting, calibrating = (
+        known.filter(pl.col("jeditaskid").is_in(part.to_list()))
+        for part in (tasks[:n_fit], tasks[n_fit : n_fit + n_calibrate])
+    )
+    if fitting.is_empty() or calibrating.is_empty():
+        raise InsufficientDataError("no job of the earlier tasks ended before the later ones began")
+    return fitting, calibrating, testing
+
+
+def _ruled(records: pl.DataFrame, asked: tuple[float, ...]) -> dict[str, Predicted]:
+    return {each.name: each.replay(records, levels=asked) for each in rules("memory")}
+
+
+def _trial(
+    records: pl.DataFrame, predicted: Mapping[str, Predicted], *, at: At, level: float, **dice: Any
+) -> Trial:
+    return trial(
+        records,
+        predicted,
+        at=at,
+        quantity="memory",
+        level=level,
+        models=tuple(models()),
+        policies=(MODEL,),
+        more=_margins(records),
+        **dice,
+    )
+
+
+def _margins(records: pl.DataFrame) -> dict[tuple[str, float | None], FloatArray]:
+    """Return what the deployed rule gives with other margins."""
+    deployed = rules("memory")[0].formula
+    found: dict[tuple[str, float | None], FloatArray] = {}
+    if not isinstance(deployed, ScoutMemory):
+        return found
+    for margin in MARGINS:
+        rule = Rule(OTHER_MARGINS, replace(deployed, margin_pct=margin))
+        found[OTHER_MARGINS, margin] = rule.replay(records, levels=(0.5,)).point
+    return found
+
+
+def _speeds(sources: Mapping[float, Source], level: float) -> pl.DataFrame:
+    """Judge the deployed rule and ours under other clocks."""
+    found = []
+    for speed, source in sources.items():
+        records, asked = checked(source.records), asked_levels(level)
+        said = {each.name: each.replay(records, levels=asked).point for each in rules("memory")[:1]}
+        told = replay_left_out(models()[MODEL], records, levels=asked)
+        said[MODEL] = told.at(level)
+        said[OURS] = allocated(told, prices=(PRICE,)).at(level_of(PRICE))
+        settings: dict[tuple[str, float | None], FloatArray] = {
+            (name, None): np.asarray(each) for name, each in said.items()
+        }
+        judged = points(records, settings, "memory")
+        found.append(judged.select(pl.lit(speed).alias("ids_per_s"), pl.all()))
+    return pl.concat(found) if found else pl.DataFrame()
