@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.estimators.deployed.memory import PercentileMemory, ScoutMemory
-from brokerlab.estimators.deployed.rule import Formula, Recorded, Rule
+from brokerlab.estimators.deployed.rule import Anew, Formula, Recorded, Rule
 from brokerlab.estimators.deployed.seen import Seen
 from brokerlab.estimators.deployed.walltime import PercentileWalltime, ScoutWalltime
 from brokerlab.estimators.records import UNITS, Quantity
 
 SCOUT_JOBS = 10
+SECOND_TRIGGER = 100
 MOST_JOBS = 1000
 SCOUTS_MEMORY = "PanDA scouts p75 x 1.1"
 SCOUTS_WALLTIME = "PanDA scouts p95 x 1.5"
@@ -37,17 +38,19 @@ def rules(quantity: Quantity, *, scouts: int = SCOUT_JOBS) -> list[Rule]:
     return _memory(scouts) if quantity == "memory" else _walltime(scouts)
 
 
-def _scouts(rank: float, scouts: int) -> tuple[Seen, Seen]:
-    """Return what the first estimate is made of, and what one that is made anew all the time is."""
+def _scouts(rank: float, scouts: int) -> tuple[Seen, Seen, Seen]:
+    """Return what is seen by the first estimate, by the one at the second trigger, and by one made anew each time."""
     first = Seen(rank, least=(scouts + 1) // 2, most=scouts, latest=False)
-    return first, replace(first, most=max(MOST_JOBS, scouts))
+    at_trigger = Seen(rank, least=SECOND_TRIGGER, most=SECOND_TRIGGER, latest=False)
+    return first, at_trigger, replace(first, most=max(MOST_JOBS, scouts))
 
 
 def _memory(scouts: int) -> list[Rule]:
-    first, later = _scouts(75, scouts)
+    first, second, always = (ScoutMemory(seen) for seen in _scouts(75, scouts))
     return [
-        Rule(SCOUTS_MEMORY, ScoutMemory(first)),
-        Rule("PanDA scouts, re-estimated", ScoutMemory(later)),
+        Rule(SCOUTS_MEMORY, first),
+        Rule("PanDA scouts, again at the 100th job", Anew(first, second)),
+        Rule("PanDA scouts, re-estimated", always),
         Rule("requested", Recorded("requested")),
         Rule("as sent", Recorded("sent")),
         Rule("largest seen", PercentileMemory(Seen(100, most=None))),
@@ -57,10 +60,11 @@ def _memory(scouts: int) -> list[Rule]:
 
 
 def _walltime(scouts: int) -> list[Rule]:
-    first, later = _scouts(95, scouts)
+    first, second, always = (ScoutWalltime(seen) for seen in _scouts(95, scouts))
     return [
-        Rule(SCOUTS_WALLTIME, ScoutWalltime(first)),
-        Rule("PanDA scouts, re-estimated", ScoutWalltime(later)),
+        Rule(SCOUTS_WALLTIME, first),
+        Rule("PanDA scouts, again at the 100th job", Anew(first, second)),
+        Rule("PanDA scouts, re-estimated", always),
         Rule("requested", Recorded("requested")),
         Rule("as sent", Recorded("sent")),
         Rule("last two", PercentileWalltime(Seen(50, least=2, most=2))),
@@ -74,6 +78,7 @@ def _walltime(scouts: int) -> list[Rule]:
 
 __all__ = [
     "DEPLOYED",
+    "Anew",
     "Formula",
     "PercentileMemory",
     "PercentileWalltime",

@@ -47,6 +47,24 @@ class Recorded:
         return floats(records, self.column)
 
 
+@dataclass(frozen=True)
+class Anew:
+    """One formula until another one has seen enough.
+
+    Attributes:
+        first: Says what it says until then.
+        later: Is NaN until then.
+    """
+
+    first: Formula
+    later: Formula
+
+    def __call__(self, records: pl.DataFrame, events: IntArray) -> FloatArray:
+        """Return what the later formula says; where it says nothing, what the first does."""
+        later = self.later(records, events)
+        return np.where(np.isnan(later), self.first(records, events), later)
+
+
 class Rule:
     """A deployed rule behind the interface of every estimator.
 

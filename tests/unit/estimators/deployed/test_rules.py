@@ -42,6 +42,12 @@ def test_panda_memory_waits_for_half_of_its_scouts_and_is_frozen_after_the_last(
     assert said(again, frame) == [9, INF, 1100, 1102, 1102, 1103]
 
 
+def test_panda_estimates_once_more_when_100_jobs_have_finished():
+    frame = records([1000] * 50 + [2000] * 50 + [9000] * 30)
+    found = said(named("memory", "PanDA scouts, again at the 100th job"), frame)
+    assert found == [INF] * 5 + [1100] * 95 + [2200] * 30
+
+
 def test_panda_memory_is_cut_twice_to_whole_numbers():
     # 930.5 kB x 110 // 100 = 1023 kB, which is 0 MB
     rule = Rule("p", ScoutMemory(Seen(50, least=2, most=2, latest=False)))

@@ -280,7 +280,7 @@ def test_strata_are_held_to_the_level():
 def test_what_cannot_be_is_refused():
     frame, longer, scout = records([1, 2]), records([1, 2, 3]), records([1], is_scout=True)
     said = {"p": fixed(frame, [1, 2])}
-    requested = deployed.rules("memory")[2]
+    requested = deployed.rules("memory")[3]
     options = {"quantity": "memory", "reference": "p", "grid": ()}
     with pytest.raises(ConfigError, match=r"reference 'PanDA scouts p75 x 1.1'"):
         scoring.compare_predictions(frame, said, **options | {"reference": None})
