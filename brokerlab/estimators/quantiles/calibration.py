@@ -27,7 +27,7 @@ class Scores:
 
     Attributes:
         score: Ascending; infinite for killed jobs.
-        reached: Share up to each score, every task counting the same.
+        reached: Share up to each score: of the mean task, where there are fewer than 20 of the worst one.
         tasks: Number of tasks.
         jobs: Number of jobs.
     """
@@ -42,7 +42,10 @@ class Scores:
         """Sort scores; each job counts 1 / jobs of its task."""
         _, place, count = np.unique(task, return_inverse=True, return_counts=True)
         order = np.argsort(score, kind="stable")
-        share = np.cumsum(1 / (count[place] * count.size)[order])
+        if count.size < LEAST_TASKS:
+            share = _least_share(score[order], place[order], count)
+        else:
+            share = np.cumsum(1 / (count[place] * count.size)[order])
         kept = np.arange(score.size)
         if score.size > MOST_KEPT:
             grid = np.arange(1, MOST_KEPT + 1) / MOST_KEPT
@@ -70,6 +73,14 @@ class Scores:
         return float(self.score[min(place, self.score.size - 1)]), holds
 
 
+def _least_share(score: FloatArray, task: IntArray, count: IntArray) -> FloatArray:
+    """Return the share up to each of the ascending scores in the task where it is least."""
+    least = np.ones(score.size)
+    for each, n in enumerate(count):
+        np.minimum(least, np.cumsum(task == each) / n, out=least)
+    return least
+
+
 class Calibration:
     r"""Normal scores at which bounds hold their levels, by group.
 
@@ -79,9 +90,9 @@ class Calibration:
 
     which bounds a job of a new, exchangeable task with at least that probability, however alike the jobs
     of a task are, up to the level K / (K + 1); above it the largest score is taken. A group with fewer
-    than 40 tasks takes all groups together. Are these fewer than 20, tasks still count the same, but
-    what is left for the unknown is 1 / (jobs + 1): that holds for more jobs of these tasks only, see
-    :meth:`table`. With every job a task of its own this is split conformal prediction.
+    than 40 tasks takes all groups together. Are these fewer than 20, the score is such that the level was
+    held in each of them: that promises nothing for a new task, see :meth:`table`. With every job a
+    task of its own this is split conformal prediction.
 
     Args:
         groups: Name of a group to its scores.

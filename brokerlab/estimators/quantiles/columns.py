@@ -7,6 +7,8 @@ import numpy as np
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
 INDEPENDENT = 30.0
+LEAST_TASKS = 10
+"""How the use hangs on a column may differ from task to task; that is seen once a task."""
 
 
 def independent_values(x: FloatArray, task: IntArray) -> FloatArray:
@@ -41,13 +43,13 @@ def independent_values(x: FloatArray, task: IntArray) -> FloatArray:
 
 
 def usable(x: FloatArray, task: IntArray) -> BoolArray:
-    """Return the columns worth :data:`INDEPENDENT` values or more.
+    """Return the columns worth :data:`INDEPENDENT` values or more; none where there are few tasks.
 
-    Two or three tasks differ in everything: a model told apart by what never varies inside them learns them
-    by heart, and is sure of what it never saw.
+    Two or three tasks differ in everything, and each hangs on a column in its own way: a model that is told
+    so learns them by heart, and is sure of what it never saw.
     """
     found: BoolArray = independent_values(x, task) >= INDEPENDENT
-    return found
+    return found & (np.unique(task).size >= LEAST_TASKS)
 
 
 def _means(x: FloatArray) -> FloatArray:
