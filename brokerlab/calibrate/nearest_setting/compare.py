@@ -1,4 +1,4 @@
-"""The estimator's allocations, the nearest setting and the current one, side by side on the same jobs."""
+"""The estimator's allocations, the best settings and the current one, side by side on the same jobs."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from brokerlab.calibrate.parameters import Parameter
 from brokerlab.intervals import ShareSums, bootstrap_totals, percentile_interval
 from brokerlab.numerics import FloatArray
 
-Who = Literal["estimator", "nearest", "current"]
-Difference = Literal["restriction", "setting", "estimator"]
-WHO: tuple[Who, ...] = ("estimator", "nearest", "current")
+Who = Literal["estimator", "cheapest", "nearest", "current"]
+Difference = Literal["restriction", "limit", "setting", "estimator"]
+WHO: tuple[Who, ...] = ("estimator", "cheapest", "nearest", "current")
 DIFFERENCES: dict[Difference, tuple[Who, Who]] = {
-    "restriction": ("nearest", "estimator"),
+    "restriction": ("cheapest", "estimator"),
+    "limit": ("nearest", "cheapest"),
     "setting": ("current", "nearest"),
     "estimator": ("current", "estimator"),
 }
-"""What is told -> of whom, against whom: lost by the restriction, gained by the nearest setting, by the estimator."""
+"""What is told -> of whom, against whom: lost by setting a rule, by its limit; gained by the rule, by the estimator."""
 
 
 def compared(
@@ -34,9 +35,9 @@ def compared(
     n_boot: int,
     seed: int,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Lay three results on the same tasks side by side.
+    """Lay results on the same tasks side by side.
 
-    Tasks are drawn with replacement, the same ones for all three. Below ten tasks no interval is given.
+    Tasks are drawn with replacement, the same ones for all. Below ten tasks no interval is given.
 
     Args:
         sides: One row per task each, sorted by it.

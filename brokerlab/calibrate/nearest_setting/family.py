@@ -37,15 +37,9 @@ class FamilyBacktest(Backtest):
     max_exceed: float
     limit_on: LimitOn
 
-    def weighed(self, weights: LossWeights) -> pl.DataFrame:
-        """Return one row per (rank, margin_pct) with its best minimum: ``ram_min_mb`` is added.
-
-        The best is the cheapest of those that meet the limit; where none does, the one that exceeds
-        least; among equals the current one, then the smallest. Rank and margin of the current setting
-        stay with the current minimum: they are what the others are compared with.
-        """
+    def every(self, weights: LossWeights) -> pl.DataFrame:
+        """Return one row per (rank, margin_pct, ram_min_mb), each compared with the current setting."""
         frames = [super().weighed(weights).with_columns(ram_min_mb=pl.lit(self.minimum, pl.Int64))]
-        here = (pl.col("rank") == self.current[0]) & (pl.col("margin_pct") == self.current[1])
         for minimum, moments in self.others:
             laid = by_setting(
                 moments,
@@ -54,14 +48,25 @@ class FamilyBacktest(Backtest):
                 weights,
                 amount=self.parameter.amount,
                 confidence=self.assumptions.confidence,
-            ).filter(~here)
+            ).filter(~pl.col("is_current"))
             frames.append(laid.with_columns(ram_min_mb=pl.lit(minimum, pl.Int64)))
+        return pl.concat(frames)
+
+    def weighed(self, weights: LossWeights) -> pl.DataFrame:
+        """Return one row per (rank, margin_pct) with its best minimum: ``ram_min_mb`` is added.
+
+        The best is the cheapest of those that meet the limit; where none does, the one that exceeds
+        least; among equals the current one, then the smallest. Rank and margin of the current setting
+        stay with the current minimum: they are what the others are compared with.
+        """
         bound = pl.col("exceed_hi" if self.limit_on == "upper" else "exceed_rate")
         meets = bound <= self.max_exceed
         rank = [~meets, pl.when(meets).then("loss").otherwise("exceed_hi")]
+        here = (pl.col("rank") == self.current[0]) & (pl.col("margin_pct") == self.current[1])
+        every = self.every(weights).filter(~here | pl.col("is_current"))
         acts = pl.col("ram_min_mb").eq_missing(pl.lit(self.minimum, pl.Int64))
-        every = pl.concat(frames).sort("rank", "margin_pct", *rank, ~acts, "ram_min_mb")
-        return every.unique(["rank", "margin_pct"], keep="first", maintain_order=True)
+        best = every.sort("rank", "margin_pct", *rank, ~acts, "ram_min_mb")
+        return best.unique(["rank", "margin_pct"], keep="first", maintain_order=True)
 
 
 def with_minima(
@@ -108,6 +113,15 @@ def _moments(
         joined = {name: np.concatenate([cells[name], own[name]], axis=1) for name in cells}
         moments.add(joined, now.ledger.n_jobs[part], now.ledger.coreh[part])
     return moments
+
+
+def cheapest_of(tried: FamilyBacktest) -> tuple[Setting, int | None]:
+    """Return setting and minimum of least loss, whatever they exceed; among equals the current ones."""
+    frame = tried.every(tried.weights)
+    acts = pl.col("ram_min_mb").eq_missing(pl.lit(tried.minimum, pl.Int64))
+    frame = frame.sort("loss", ~pl.col("is_current"), ~acts, "rank", "margin_pct", "ram_min_mb")
+    best = frame.row(0, named=True)
+    return (best["rank"], best["margin_pct"]), best["ram_min_mb"]
 
 
 def nearest_of(choice: Choice) -> tuple[Setting, int | None]:

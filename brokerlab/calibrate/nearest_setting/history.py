@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -53,15 +52,6 @@ class History:
     digest: str | None = None
     synthetic: bool = False
     notes: tuple[str, ...] = ()
-
-    def of_tasks(self, wanted: Collection[int]) -> History:
-        """Return the history with these tasks only."""
-        here = pl.col("jeditaskid").is_in(list(wanted))
-        if self.periods is None:
-            return replace(self, tasks=self.tasks.filter(here))
-        early, late = self.periods.early.filter(here), self.periods.late.filter(here)
-        periods = replace(self.periods, early=early, late=late)
-        return replace(self, tasks=self.tasks.filter(here), periods=periods)
 
 
 def of_archive(

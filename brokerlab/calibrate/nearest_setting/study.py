@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -12,7 +13,7 @@ from brokerlab.calibrate.backtest import Backtest, backtest
 from brokerlab.calibrate.choice import MIN_TASKS, Choice, LimitOn, choose
 from brokerlab.calibrate.loss import LossWeights
 from brokerlab.calibrate.nearest_setting.compare import Who, compared
-from brokerlab.calibrate.nearest_setting.family import nearest_of, with_minima
+from brokerlab.calibrate.nearest_setting.family import cheapest_of, nearest_of, with_minima
 from brokerlab.calibrate.nearest_setting.given import Scored, placed
 from brokerlab.calibrate.nearest_setting.history import History
 from brokerlab.calibrate.nearest_setting.translation import (
@@ -25,13 +26,13 @@ from brokerlab.calibrate.periods import Periods
 from brokerlab.calibrate.proof import Proof, prove
 from brokerlab.calibrate.verdict import Verdict, propose
 from brokerlab.calibrate.wording import percent
-from brokerlab.errors import DataError
+from brokerlab.errors import DataError, InsufficientDataError
 
 OWN_RETRIES = (
-    "All three are tried again as the back-test retries, not as the estimator would; what slots cannot take "
+    "All are tried again as the back-test retries, not as the estimator would; what slots cannot take "
     "is that of the typical job of a task."
 )
-SAME_TASKS = "The nearest setting was chosen on the tasks that it is scored on: what is lost by it is told too small."
+SAME_TASKS = "The settings were chosen on the tasks that they are scored on: what is lost by them is told too small."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,10 +53,10 @@ class Study:
     limit_on: LimitOn
     n_boot: int
     seed: int
-    left_out: int = 0
+    told: pl.Series | None = None
 
     def with_allocations(self) -> Study:
-        """Return the study of the tasks that have allocations.
+        """Return the study with the tasks that have allocations: only they are compared.
 
         Raises:
             DataError: None has.
@@ -67,17 +68,20 @@ class Study:
                 f"allocations.pandaid: none of {self.given.height} jobs is a finished job of the source, whose "
                 f"ids are {jobs['pandaid'].min()!r} to {jobs['pandaid'].max()!r}"
             )
-        left_out = jobs["jeditaskid"].n_unique() - told.len()
-        return replace(self, history=self.history.of_tasks(told.to_list()), left_out=left_out)
+        return replace(self, told=told)
 
     def proven(self, periods: Periods, created_at: datetime | None) -> Translation:
-        """Choose on the early tasks, prove on the late ones.
+        """Choose on the early tasks, prove on the late ones, compare on those that have allocations.
 
         Raises:
-            InsufficientDataError: One of the periods has no task that can be scored.
+            InsufficientDataError: One of the periods has no task that can be scored, or the later one none to
+                compare on.
         """
-        early, late = (self._scored(tasks) for tasks in (periods.early, periods.late))
-        choice, nearest = self._choice(early, periods.early)
+        sides = {"proof": self._scored(self._with_told(periods.late))}
+        early = self._with_told(periods.early)
+        with suppress(InsufficientDataError):  # none where the estimator learnt from these tasks
+            sides = {"calibration": self._scored(early), **sides}
+        choice, cheapest, nearest = self._choice(periods.early)
         proof, now = self._proof(nearest, periods.late)
         moment = created_at or (periods.late_window or (periods.at, periods.at))[1]
         verdict = propose(
@@ -91,8 +95,7 @@ class Study:
             synthetic=self.history.synthetic,
             also=minimum_change(nearest, self.current),
         )
-        sides = {"calibration": early, "proof": late}
-        return self._told(sides, choice, nearest, verdict, proof=proof, periods=periods)
+        return self._told(sides, choice, cheapest, nearest, verdict, proof=proof, periods=periods)
 
     def described(self, reason: str) -> Translation:
         """Compare on all tasks, without a proof.
@@ -100,15 +103,22 @@ class Study:
         Raises:
             InsufficientDataError: No task can be scored.
         """
-        everything = self._scored(self.history.tasks)
-        choice, nearest = self._choice(everything, self.history.tasks)
+        everything = self._scored(self._with_told(self.history.tasks))
+        choice, cheapest, nearest = self._choice(self.history.tasks)
         n = everything.sample.tasks.height
         few = f"{n} tasks can be scored and {MIN_TASKS} are needed in each period; " if n < 2 * MIN_TASKS else ""  # fmt: skip
         subject = self.parameter.rank_key or self.parameter.name
         verdict = Verdict(
             "no_answer", f"No answer: {few}{reason}.", subject, None, information_only=False
         )
-        return self._told({"all": everything}, choice, nearest, verdict, proof=None, periods=None)
+        return self._told(
+            {"all": everything}, choice, cheapest, nearest, verdict, proof=None, periods=None
+        )
+
+    def _with_told(self, tasks: pl.DataFrame) -> pl.DataFrame:
+        """Return those of the tasks that have allocations."""
+        told = pl.DataFrame({"jeditaskid": self.told}, schema={"jeditaskid": pl.Int64})
+        return tasks.join(told, on="jeditaskid", how="semi", maintain_order="left")
 
     def _scored(self, tasks: pl.DataFrame) -> Scored:
         return Scored.of(self.history, tasks, self.parameter, self.made, self.weights)
@@ -133,18 +143,25 @@ class Study:
             synthetic=self.history.synthetic,
         )
 
-    def _choice(self, scored: Scored, tasks: pl.DataFrame) -> tuple[Choice, FamilySetting]:
-        """Choose from the family."""
+    def _choice(self, tasks: pl.DataFrame) -> tuple[Choice, FamilySetting, FamilySetting]:
+        """Choose from the family, on all tasks: a setting acts on each of them.
+
+        Returns:
+            The choice, the cheapest setting, and the cheapest one within the limit.
+        """
         tried = with_minima(
             self._backtest(tasks, self.made),
-            scored,
+            self._scored(tasks),
             self.minima,
             max_exceed=self.max_exceed,
             limit_on=self.limit_on,
         )
         choice = choose(tried, max_exceed=self.max_exceed, limit_on=self.limit_on)
-        (rank, margin), minimum = nearest_of(choice)
-        return choice, FamilySetting(rank=rank, margin_pct=margin, minimum_mb=minimum)
+        cheapest, nearest = (
+            FamilySetting(rank=rank, margin_pct=margin, minimum_mb=minimum)
+            for (rank, margin), minimum in (cheapest_of(tried), nearest_of(choice))
+        )
+        return choice, cheapest, nearest
 
     def _proof(self, nearest: FamilySetting, tasks: pl.DataFrame) -> tuple[Proof, Backtest]:
         """Score the nearest and the current setting on tasks that the choice never saw."""
@@ -167,6 +184,7 @@ class Study:
         self,
         sides: dict[str, Scored],
         choice: Choice,
+        cheapest: FamilySetting,
         nearest: FamilySetting,
         verdict: Verdict,
         *,
@@ -177,6 +195,7 @@ class Study:
         tables, stood_in, jobs = [], 0, 0
         labels: dict[Who, str] = {
             "estimator": self.name,
+            "cheapest": cheapest.words(self.parameter),
             "nearest": nearest.words(self.parameter),
             "current": self.current.words(self.parameter),
         }
@@ -186,6 +205,7 @@ class Study:
             )
             rows: dict[Who, pl.DataFrame] = {
                 "estimator": scored.by_allocation(allocated),
+                "cheapest": scored.by_setting(cheapest.pair, cheapest.minimum_mb),
                 "nearest": scored.by_setting(nearest.pair, nearest.minimum_mb),
                 "current": scored.by_setting(self.current.pair, self.current.minimum_mb),
             }
@@ -202,10 +222,11 @@ class Study:
                 )
             )
         table, differences = (pl.concat(frames) for frames in zip(*tables, strict=True))
-        counts = {"tasks_without_allocations": self.left_out, "jobs": jobs, "jobs_without_allocation": stood_in}  # fmt: skip
+        counts = {"tasks_without_allocations": self._left_out(periods), "jobs": jobs, "jobs_without_allocation": stood_in}  # fmt: skip
         return Translation(
             parameter=self.parameter,
             estimator=self.name,
+            cheapest=cheapest,
             nearest=nearest,
             current=self.current,
             table=table,
@@ -215,31 +236,29 @@ class Study:
             verdict=verdict,
             periods=periods,
             counts=counts,
-            notes=self._notes(counts, table, choice, proven=proof is not None),
+            notes=self._notes(counts, choice, proven=proof is not None),
         )
 
-    def _notes(
-        self, counts: dict[str, int], table: pl.DataFrame, choice: Choice, *, proven: bool
-    ) -> tuple[str, ...]:
+    def _left_out(self, periods: Periods | None) -> int:
+        """Count the tasks with finished jobs that could not be compared."""
+        tasks = self.history.tasks if periods is None else pl.concat([periods.early, periods.late])
+        known = tasks.join(self.history.quantities, on="jeditaskid", how="semi")
+        return known.height - self._with_told(known).height
+
+    def _notes(self, counts: dict[str, int], choice: Choice, *, proven: bool) -> tuple[str, ...]:
         """Say what this cannot tell, from what was found."""
         notes = [*self.history.notes, OWN_RETRIES, *choice.caveats]
         if not proven:
             notes.append(SAME_TASKS)
         if counts["tasks_without_allocations"]:
             notes.append(
-                f"{counts['tasks_without_allocations']} tasks have no allocation of {self.name} and are left out."
+                f"{counts['tasks_without_allocations']} tasks have no allocation of {self.name}: choice and proof of "
+                "the setting include them, for it acts on them too; the comparison does not."
             )
         if counts["jobs_without_allocation"]:
             notes.append(
                 f"{counts['jobs_without_allocation']:,} of {counts['jobs']:,} jobs have no allocation of "
                 f"{self.name}: the current setting stands in for them."
-            )
-        worst = table.filter(who="estimator")["exceed_rate"].max()
-        if isinstance(worst, float) and worst > self.max_exceed:
-            notes.append(
-                f"{self.name[:1].upper()}{self.name[1:]} was not held to the limit of {percent(self.max_exceed)} "
-                f"killed first attempts ({percent(worst)}), the nearest setting was: a part of what is lost is the "
-                "price of the limit."
             )
         if not choice.candidates["meets_limit"].any():
             notes.append(

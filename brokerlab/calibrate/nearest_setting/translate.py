@@ -70,8 +70,9 @@ def translate(
         source: An archive or its folder; or records (memory for ``ramcount``, walltime for ``cputime``),
             which have no settings and no base memory: the answer is then "no answer", with the table.
         allocations: ``pandaid, allocated`` [MB of the whole job or s]; made without knowing later jobs, which
-            cannot be seen here. Tasks without any are left out; where a single job has none, the current
-            setting stands in for it.
+            cannot be seen here. Only tasks that have some are compared, so that those an estimator learnt from
+            can be left out; the setting is chosen and proven on all. Where a single job has none, the
+            current setting stands in for it.
         parameter: ``ramcount`` or ``cputime``.
         name: Of the estimator, for sentences.
         calibration: When the tasks to choose on were created; None: the first half of them.

@@ -70,15 +70,16 @@ class Translation:
     Attributes:
         parameter: What is set.
         estimator: Name of the estimator.
-        nearest: The member of the family that costs least within the limit on the calibration period.
+        cheapest: The member of the family that costs least on the calibration period, whatever it exceeds.
+        nearest: The one that costs least there within the limit: what may be proposed.
         current: The one that acts.
-        table: One row per (period, who), ``who`` being estimator, nearest, current: ``label, n_tasks, n_scored,
+        table: Of the tasks with allocations, one row per (period, who), ``who`` being estimator, cheapest, nearest, current: ``label, n_tasks, n_scored,
             n_exceed, n_lost, loss, loss_lo, loss_hi, exceed_rate, exceed_lo, exceed_hi, exceed_task_mean,
             over_allocation`` (reserved and not used / used)``, used_, over_, waste_, reserved_<amount>,
             killed_coreh, work_coreh, slots_share``.
         differences: One row per (period, difference), paired by task: ``of, against, loss, loss_lo, loss_hi,
-            pct_of_current``. ``restriction``: nearest - estimator, what is lost by having to set a rule;
-            ``setting``: current - nearest; ``estimator``: current - estimator.
+            pct_of_current``. ``restriction``: cheapest - estimator, what is lost by having to set a rule;
+            ``limit``: nearest - cheapest; ``setting``: current - nearest; ``estimator``: current - estimator.
         choice: Of the calibration period, or of all tasks.
         proof: Nearest against current on the proof period; null: none could be made.
         verdict: The answer.
@@ -89,6 +90,7 @@ class Translation:
 
     parameter: Parameter
     estimator: str
+    cheapest: FamilySetting
     nearest: FamilySetting
     current: FamilySetting
     table: pl.DataFrame
@@ -133,6 +135,7 @@ class Translation:
         return {
             "parameter": self.parameter.name,
             "estimator": self.estimator,
+            "cheapest": vars(self.cheapest),
             "nearest": vars(self.nearest),
             "current": vars(self.current),
             "table": self.table.to_dicts(),
@@ -176,16 +179,22 @@ class Translation:
         )
 
     def _lost(self) -> str:
-        lost, whole = self.difference("restriction"), self.difference("estimator")
-        sign = _sign(lost)
+        lost, whole, limit = (
+            self.difference(name) for name in ("restriction", "estimator", "limit")
+        )
+        sign, words = _sign(lost), self.cheapest.words(self.parameter)
         text = (
-            f"Setting rank, margin and minimum instead costs {abs(lost['loss']):.4f}{_ends(lost, sign=sign)} "
-            f"{'more' if sign > 0 else 'less'} per core-hour of work"
+            f"The cheapest setting of all ({words}) costs {abs(lost['loss']):.4f}{_ends(lost, sign=sign)} "
+            f"{'more' if sign > 0 else 'less'} per core-hour of work than the estimator's allocations"
         )
         if whole["loss"] > 0:
             kept = min(max(1 - lost["loss"] / whole["loss"], 0.0), 1.0)
+            text += f": {100 * kept:.0f} % of what they gain on the current setting is left"
+        if self.nearest != self.cheapest:
+            sign = _sign(limit)
             text += (
-                f"; {100 * kept:.0f} % of what the estimator gains on the current setting is left"
+                f"; the limit of {percent(self.choice.max_exceed)} killed first attempts "
+                f"{'costs another' if sign > 0 else 'saves'} {abs(limit['loss']):.4f}{_ends(limit, sign=sign)}"
             )
         return f"{text}."
 
@@ -203,7 +212,7 @@ def _ends(row: dict[str, Any], *, sign: int = 1) -> str:
     if row["loss_lo"] is None:
         return ""
     low, high = sorted((sign * row["loss_lo"], sign * row["loss_hi"]))
-    return f" ({low:.4f} to {high:.4f})"
+    return f" ({round(low, 4) + 0.0:.4f} to {round(high, 4) + 0.0:.4f})"  # no minus 0
 
 
 def minimum_change(nearest_to: FamilySetting, current: FamilySetting) -> dict[str, int | None]:
