@@ -13,7 +13,7 @@ from brokerlab.estimators.deployed import DEPLOYED
 from brokerlab.estimators.estimator import Estimator, Predicted, checked_levels
 from brokerlab.estimators.records import Quantity, checked
 from brokerlab.estimators.scoring import tables
-from brokerlab.estimators.scoring.entries import Entry, check_rows, said
+from brokerlab.estimators.scoring.entries import Entry, check_said, said, without_levels
 from brokerlab.estimators.scoring.judged import Judge, Judged
 from brokerlab.estimators.scoring.levels import GRID, Curve, at_deployed
 from brokerlab.estimators.scoring.measures import N_BOOT
@@ -195,9 +195,9 @@ def compare_predictions(
     if chosen not in predicted:
         raise ConfigError(f"reference '{chosen}': {nearest(chosen, predicted)}")
     for name, each in predicted.items():
-        check_rows(name, each, frame["pandaid"].to_numpy())
+        check_said(name, each, frame["pandaid"].to_numpy(), all_levels(levels, level, grid))
     shown = all_levels(levels, level, ())
-    entries = said(judged, predicted, all_levels(levels, level, grid))
+    entries = said(judged, predicted, shown)
     at_level = [each for each in entries if each.level in (None, level)]
     theirs = next(each for each in at_level if each.estimator == chosen)
     drawn: dict[str, Any] = {"confidence": confidence, "n_boot": n_boot, "seed": seed}
@@ -207,25 +207,26 @@ def compare_predictions(
         level=level,
         counts=_counts(frame, judged),
         table=tables.overall(
-            [each for each in entries if each.level is None or each.level in shown],
-            confidence,
-            None if queues is None else offers(queues, quantity),
+            entries, confidence, None if queues is None else offers(queues, quantity)
         ),
         tasks=tables.per_task(at_level),
         by_scouts=tables.by_scouts(at_level, confidence),
         paired=tables.paired(at_level, theirs, **drawn),
-        at_deployed=at_deployed(_curves(entries, theirs, grid), **drawn),
+        at_deployed=at_deployed(_curves(predicted, theirs, grid), **drawn),
         strata=_strata(frame[judged.rows], predicted, at_level, confidence),
     )
 
 
-def _curves(entries: Sequence[Entry], theirs: Entry, grid: Sequence[float]) -> list[Curve]:
-    """Put the entries of each estimator with levels together."""
-    of: dict[str, list[Entry]] = {}
-    for each in entries:
-        if each.level is not None and each.level in grid and each.estimator != theirs.estimator:
-            of.setdefault(each.estimator, []).append(each)
-    return [Curve.of(mine, theirs) for mine in of.values()]
+def _curves(
+    predicted: Mapping[str, Predicted], theirs: Entry, grid: Sequence[float]
+) -> list[Curve]:
+    """Sum every estimator with levels at those of the grid, one after the other: a million jobs are large."""
+    levels = sorted({float(each) for each in grid})
+    return [
+        Curve.of(said(theirs.judged, {name: each}, levels), theirs)
+        for name, each in predicted.items()
+        if levels and name != theirs.estimator and not without_levels(each)
+    ]
 
 
 def _strata(

@@ -54,8 +54,10 @@ def without_levels(predicted: Predicted) -> bool:
     return bool((predicted.bounds == predicted.bounds[:, :1]).all())
 
 
-def check_rows(name: str, predicted: Predicted, pandaid: np.ndarray) -> None:
-    """Refuse predictions that are not of all records, in their order, or hold NaN.
+def check_said(
+    name: str, predicted: Predicted, pandaid: np.ndarray, levels: Sequence[float]
+) -> None:
+    """Refuse predictions that are not of all records, in their order, or lack a level, or hold NaN.
 
     Raises:
         DataError: What is wrong.
@@ -67,3 +69,8 @@ def check_rows(name: str, predicted: Predicted, pandaid: np.ndarray) -> None:
         )
     if np.isnan(predicted.bounds).any():
         raise DataError(f"predictions of '{name}': NaN among the bounds; infinite means no answer")
+    missing = [f"{each:g}" for each in levels if each not in predicted.levels]
+    if missing and not without_levels(predicted):
+        raise DataError(
+            f"predictions of '{name}': levels {', '.join(missing)} are missing; replay at `all_levels`"
+        )

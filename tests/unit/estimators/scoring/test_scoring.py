@@ -292,6 +292,9 @@ def test_what_cannot_be_is_refused():
         scoring.compare_predictions(longer, said, **options)
     with pytest.raises(DataError, match="NaN"):
         judged(frame, [1, np.nan])
+    some = {"p": fixed(frame, [[1, 2], [1, 2]], (0.5, 0.6))}
+    with pytest.raises(DataError, match=r"levels 0.9, 0.95, 0.99 are missing"):
+        scoring.compare_predictions(frame, some, **options)
     with pytest.raises(ConfigError, match="named alike: requested"):
         scoring.compare(frame, [requested, requested], quantity="memory")
     found = scoring.compare_predictions(frame, said, **options)
