@@ -116,8 +116,13 @@ def _moments(
 
 
 def cheapest_of(tried: FamilyBacktest) -> tuple[Setting, int | None]:
-    """Return setting and minimum of least loss, whatever they exceed; among equals the current ones."""
+    """Return setting and minimum of least loss, whatever they exceed; among equals the current ones.
+
+    A margin that is fixed in the code stays as it is.
+    """
     frame = tried.every(tried.weights)
+    if tried.parameter.margin_key is None:
+        frame = frame.filter(pl.col("margin_pct") == tried.current[1])
     acts = pl.col("ram_min_mb").eq_missing(pl.lit(tried.minimum, pl.Int64))
     frame = frame.sort("loss", ~pl.col("is_current"), ~acts, "rank", "margin_pct", "ram_min_mb")
     best = frame.row(0, named=True)

@@ -128,6 +128,40 @@ def test_no_ladder_costs_less_than_the_free_one(prices, maximum):
         assert found.given_up[0] == pytest.approx(mass[needs > maximum].sum())
 
 
+def with_tail(levels, quantiles, tail):
+    """The needs and their chances that quantiles stand for, beyond the last one too."""
+    needs, mass = list(quantiles), list(np.diff(np.r_[0, levels]))
+    rest = 1 - levels[-1]
+    rate = np.log((1 - levels[-2]) / rest) / (quantiles[-1] - quantiles[-2])
+    for k in range(tail.halvings):
+        needs.append(quantiles[-1] + (k + 1) * np.log(2) / rate)
+        mass.append(rest / 2 ** (k + 1))
+    far = quantiles[-1] + (tail.halvings + 1) * np.log(2) / rate
+    return np.array([*needs, max(far, tail.multiple * quantiles[-1])]), np.array(
+        [*mass, rest / 2**tail.halvings]
+    )
+
+
+@pytest.mark.parametrize("ladder", [Ladder(), *LADDERS[:3], *LADDERS[4:]])
+def test_no_fixed_percentile_costs_less(ladder):
+    """Whatever percentile is given to all jobs, and the same ladder climbed after it."""
+    levels, tail = np.array([0.1, 0.5, 0.75, 0.9, 0.97]), Tail(halvings=3)
+    prices = Prices(failure=900.0, giving_up=1e4)
+    rng = np.random.default_rng(5)
+    rows = np.sort(rng.lognormal(7.5, 0.6, (5, levels.size)), axis=1)
+    found = cheapest(rows, levels=levels, ladder=ladder, prices=prices, tail=tail, **PER_JOB)
+    for place, row in enumerate(rows):
+        needs, mass = with_tail(levels, row, tail)
+        costs = [
+            cost_of(climbed(ladder, a, needs, row[-1]), needs, mass, prices)
+            for a in row[row <= ladder.maximum]
+        ]
+        assert found.cost[place] <= min(costs) * (1 + 1e-9)
+        if ladder.kind != "free":
+            rungs = climbed(ladder, found.first[place], needs, row[-1])
+            assert found.cost[place] == pytest.approx(cost_of(rungs, needs, mass, prices))
+
+
 def test_one_retry_at_the_largest_is_the_rule_of_tovar():
     """a + max x P(need > a), least over the values seen."""
     for seed in range(20):
