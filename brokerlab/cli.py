@@ -14,6 +14,7 @@ from brokerlab.archive import command as archive_commands
 from brokerlab.archive.synthetic.command import synthesise as synthesise_command
 from brokerlab.brokerage import command as brokerage_commands
 from brokerlab.errors import BrokerlabError
+from brokerlab.estimators import command as estimator_commands
 from brokerlab.gdpconfig import command as proposal_commands
 from brokerlab.report.command import report as report_command
 from brokerlab.report.drift import drift as drift_command
@@ -60,6 +61,7 @@ app.command("tables")(guarded(archive_commands.tables))
 app.command("ingest")(guarded(archive_commands.ingest))
 app.command("brokerages")(guarded(brokerage_commands.brokerages))
 app.command("explain")(guarded(brokerage_commands.explain))
+app.command("predict")(guarded(estimator_commands.predict))
 app.command("synthesise")(guarded(synthesise_command))
 
 proposal = typer.Typer(

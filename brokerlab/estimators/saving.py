@@ -46,6 +46,15 @@ TRUSTED = (
 )
 """Types a model may hold besides those that skops trusts by itself (scikit-learn, numpy, plain values)."""
 LIBRARIES = ("brokerlab", "numba", "numpy", "polars", "scikit-learn", "skops")
+_TOLD: Mapping[str, type] = {
+    "coverage": dict,
+    "levels": list,
+    "libraries": dict,
+    "model": dict,
+    "name": str,
+    "quantity": str,
+    "unit": str,
+}
 _DAMAGED = (
     OSError,
     ValueError,
@@ -293,9 +302,9 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             f"{path}: estimator '{manifest.get('estimator')}' is not known;"
             f" {nearest(str(manifest.get('estimator')), CLASSES)}"
         )
-    wrong = sorted({"quantity", "levels", "libraries", "model"} - manifest.keys())
-    if wrong or not {"file", "sha256"} <= manifest["model"].keys():
-        raise DataError(f"{path}: says nothing of {', '.join(wrong) or 'model.sha256'}")
+    wrong = [name for name, kind in _TOLD.items() if not isinstance(manifest.get(name), kind)]
+    if wrong or "sha256" not in manifest["model"]:
+        raise DataError(f"{path}: does not tell {', '.join(wrong) or 'model.sha256'} as it should")
     return manifest
 
 

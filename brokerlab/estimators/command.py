@@ -1,0 +1,75 @@
+"""The command that predicts with a saved model."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from brokerlab.errors import BrokerlabWarning
+
+if TYPE_CHECKING:
+    from brokerlab.estimators.predicting import Bounded
+    from brokerlab.estimators.saving import Saved
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="Folder of a saved model.")],
+    jobs: Annotated[Path, typer.Argument(help="Jobs that have not run: .parquet or .csv.")],
+    out: Annotated[Path, typer.Option(help="File of the bounds: .parquet or .csv.")],
+    seen: Annotated[Path | None, typer.Option(help="Jobs that have finished since.")] = None,
+    level: Annotated[
+        list[float] | None, typer.Option(help="Share of jobs to stay below; may be repeated.")
+    ] = None,
+) -> None:
+    """Bound the memory or walltime of jobs before they run; refused rows are kept with their reasons.
+
+    Refused rows go to a file beside the bounds, OUT-refused.
+    """
+    from brokerlab.estimators.jobfiles import check_name, write
+    from brokerlab.estimators.predicting import bound_file
+    from brokerlab.estimators.saving import load
+
+    check_name(out)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        saved = load(model)
+        found = bound_file(saved, jobs, seen, levels=sorted(set(level or [0.95])))
+    for each in caught:
+        if issubclass(each.category, BrokerlabWarning):
+            typer.echo(f"note: {each.message}", err=True)
+    refused = out.with_name(f"{out.stem}-refused{out.suffix}")
+    write(found.bounds, out)
+    if found.refused.height:
+        write(found.refused, refused)
+    else:
+        refused.unlink(missing_ok=True)
+    _tell(saved, found, out, refused)
+
+
+def _tell(saved: Saved, found: Bounded, out: Path, refused: Path) -> None:
+    """Print rows in and what became of them, and what the bounds are worth."""
+    lost = found.refused["file"].value_counts()
+    counts = dict(zip(lost["file"].to_list(), lost["count"].to_list(), strict=True))
+    typer.echo(
+        f"{found.jobs} rows in = {found.bounds.height} predicted + {counts.get('jobs', 0)} refused"
+    )
+    if found.seen:
+        known = found.seen - counts.get("seen", 0)
+        typer.echo(
+            f"{found.seen} finished jobs in = {known} seen + {counts.get('seen', 0)} refused"
+        )
+    for file, row, _, reason in found.refused.head(5).iter_rows():
+        typer.echo(f"refused, {file} row {row}: {reason[:300]}")
+    if found.refused.height:
+        typer.echo(f"all of them: {refused}")
+    said = saved.manifest
+    measured = ", ".join(
+        f"{100 * share:.1f} % at {float(name):g}" for name, share in said["coverage"].items()
+    )
+    typer.echo(
+        f"{said['name']}, {said['quantity']} [{said['unit']}]; measured coverage: {measured or 'none'}"
+    )
+    typer.echo(f"{out}")

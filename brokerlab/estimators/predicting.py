@@ -1,0 +1,81 @@
+"""Bound the jobs of a file with a saved model: every row is predicted, or refused with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from brokerlab.errors import DataError
+from brokerlab.estimators.estimator import checked_levels
+from brokerlab.estimators.jobfiles import Sifted, sift
+from brokerlab.estimators.saving import Saved
+
+HAS_FINISHED = "pandaid: is among the finished jobs"
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """What became of the rows of a file.
+
+    Attributes:
+        bounds: ``pandaid, jeditaskid, seen, point`` and one ``bound_<level>`` per level [MB or s], in the
+            order of the file.
+        refused: ``file`` (``jobs`` or ``seen``), ``row``, ``pandaid``, ``reason``.
+        jobs: Rows of the file of jobs.
+        seen: Rows of the file of finished jobs.
+    """
+
+    bounds: pl.DataFrame
+    refused: pl.DataFrame
+    jobs: int
+    seen: int
+
+
+def bound_file(
+    saved: Saved, jobs: Path, seen: Path | None = None, *, levels: Sequence[float]
+) -> Bounded:
+    """Bound the jobs of a file from a saved model and the jobs that have finished since.
+
+    Args:
+        saved: The model; its estimator then has seen the finished jobs.
+        jobs: Columns as :data:`jobfiles.NEEDED` says.
+        seen: Finished jobs.
+        levels: Of the bounds.
+
+    Raises:
+        DataError: A file cannot be read, or no row of the jobs can be predicted.
+        SchemaError: Columns are missing.
+        ConfigError: Impossible levels.
+    """
+    asked = checked_levels(levels)
+    waiting = sift(jobs, "jobs")
+    finished = sift(seen, "seen") if seen else None
+    rows = waiting.records.height + waiting.refused.height
+    if finished:
+        waiting = waiting.without(finished.records["pandaid"], HAS_FINISHED)
+        saved.estimator.update(finished.records)
+    refused = _named(waiting, finished)
+    if waiting.records.is_empty():
+        first = f", the first one for: {refused['reason'][0]}" if refused.height else ""
+        raise DataError(f"{jobs}: none of {rows} rows can be predicted{first}")
+    found: pl.DataFrame = saved.estimator.predict(waiting.records, levels=asked)
+    tasks = waiting.records.select("pandaid", "jeditaskid")
+    return Bounded(
+        tasks.join(found, on="pandaid", how="left", maintain_order="left"),
+        refused,
+        rows,
+        finished.records.height + finished.refused.height if finished else 0,
+    )
+
+
+def _named(waiting: Sifted, finished: Sifted | None) -> pl.DataFrame:
+    """Return the refused rows of both files."""
+    parts = {"jobs": waiting, "seen": finished}
+    return pl.concat(
+        part.refused.select(pl.lit(name).alias("file"), "row", "pandaid", "reason")
+        for name, part in parts.items()
+        if part
+    )
