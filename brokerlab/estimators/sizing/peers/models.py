@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -10,7 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from brokerlab.estimators.sizing.peers.forest import SEED, Forest, ForestSettings
+from brokerlab.estimators.sizing.peers.forest import Forest, ForestSettings
+from brokerlab.estimators.sizing.peers.net import Net, NetSettings
 from brokerlab.numerics import FloatArray
 
 SMALL = 1e-8
@@ -43,11 +43,7 @@ class OneColumn:
 
     def fit(self, x: FloatArray, y: FloatArray) -> OneColumn:
         """Learn (n,) inputs and targets."""
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # a net that has not converged is the published one's too
-            self.model.fit(x[:, None], y)
+        self.model.fit(x[:, None], y)
         return self
 
     def predict(self, x: FloatArray) -> FloatArray:
@@ -108,7 +104,7 @@ def families(rows: int) -> Sequence[Family]:
         for depth, leaf, split, trees in product((3, 5, 7), (1, 2), (2, 4), (10, 25, 50))
     )
     nets = tuple(
-        _net(alpha, width, solver)
+        _net(NetSettings(alpha, width, solver))
         for alpha, width, solver in product((1e-4, 1e-3), (5, 7, 9), ("lbfgs", "adam"))
     )
     return (
@@ -138,18 +134,5 @@ def _forest(settings: ForestSettings) -> Make:
     return lambda: Forest(settings)
 
 
-def _net(alpha: float, width: int, solver: str) -> Make:
-    def make() -> Regressor:
-        from sklearn.neural_network import MLPRegressor
-
-        return OneColumn(
-            MLPRegressor(
-                hidden_layer_sizes=(width, width),
-                alpha=alpha,
-                solver=solver,
-                max_iter=5000,
-                random_state=SEED,
-            )
-        )
-
-    return make
+def _net(settings: NetSettings) -> Make:
+    return lambda: Net(settings)
