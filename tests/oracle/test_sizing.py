@@ -6,11 +6,15 @@ import functools
 import os
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.estimators.sizing import Trace, read_trace, size
+from brokerlab.estimators.sizing import Run, Trace, read_trace, size
 from brokerlab.estimators.sizing.peers import peers
+from brokerlab.estimators.sizing.peers.ensemble import WeightedEnsemble
+from brokerlab.estimators.sizing.peers.wastage import LowWastageLine
+from brokerlab.estimators.sizing.scoring import GBH, score
 
 FOLDER = (
     Path(__file__).parents[2] / os.environ.get("BROKERLAB_DATA", "../shared/data") / "nfcore-traces"
@@ -86,3 +90,34 @@ def test_the_printed_figures(name, figures, order, truth):
     found = {method: (waste, failures) for method, waste, failures in sums.iter_rows()}
     printed = {method: figures[method][TRACES.index(name)] for method in figures}
     assert {m: printed_as(figure, *found[m]) for m, figure in printed.items()} == printed
+
+
+def sized(sizer, task_type, past, arrivals, memory_b):
+    """Waste [GB h] and failures of a method over the arrivals of a task type."""
+    sizer.start(task_type.history(past, memory_b, 1.0))
+    waste, failures = 0.0, 0
+    for row in arrivals.tolist():
+        run = Run(float(task_type.input_b[row]), float(task_type.request_b[row]))
+        scored = score(sizer, run, float(memory_b[row]), float(task_type.runtime_ms[row]))
+        sizer.reveal(run, float(memory_b[row]), float(task_type.runtime_ms[row]) / 1000)
+        waste, failures = waste + scored.waste / GBH, failures + scored.failures
+    return np.array([waste, failures])
+
+
+def test_the_line_of_least_waste_wastes_what_is_printed():
+    """Section 5a prints 0.492 / 120: another split, truth peak_rss; the search is sensitive to rounding."""
+    total = np.zeros(2)
+    for each in trace_named("iwd").types:
+        rows = np.random.RandomState(1996).permutation(each.submit.size)
+        past, arrivals = np.split(rows, [round(0.3 * rows.size)])
+        total += sized(LowWastageLine(), each, past, arrivals, each.peak_rss_b)
+    assert total == pytest.approx([0.492, 120], rel=0.05)
+
+
+def test_the_weighted_ensemble_wastes_what_is_printed():
+    """Section 5b prints 0.032 / 27 for the first 40 arrivals of each type."""
+    total, errors = np.zeros(2), []
+    for each in trace_named("iwd").types:
+        past, arrivals = each.split(1996)
+        total += sized(WeightedEnsemble(errors), each, past, arrivals[:40], each.rss_b)
+    assert total == pytest.approx([0.032, 27], rel=0.12)

@@ -63,16 +63,19 @@ class Store:
         """Keep a result.
 
         Raises:
-            DataError: The folder cannot be written.
+            DataError: The folder cannot be made or written to.
         """
         file = self.place(trace, order, method, truth)
         temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            result.write_parquet(temporary)
-            temporary.replace(file)
         except OSError as error:
             raise DataError(f"store {self.folder}: {error}; name a folder to write to") from error
+        try:
+            result.write_parquet(temporary)
+            temporary.replace(file)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise DataError(f"{file}: {error}; make room, or name another folder") from error
         finally:
             temporary.unlink(missing_ok=True)
 

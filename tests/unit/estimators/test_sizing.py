@@ -20,7 +20,7 @@ from brokerlab.estimators.sizing import (
     size_knowing_others,
     trace_of,
 )
-from brokerlab.estimators.sizing.peers import peers, slow
+from brokerlab.estimators.sizing.peers import peers
 from brokerlab.estimators.sizing.peers.rules import ConformalBound, Percentile, Presets
 from brokerlab.estimators.sizing.scoring import score
 from tests.unit.estimators.toys import drawn, runs
@@ -124,17 +124,6 @@ def test_the_shared_errors_of_the_published_code_do_look_ahead():
         sized = size(trace_of(each, name="toy"), peers()).filter(method="Witt LR under")
         last.append(sized["first_b"].head(27).to_list())
     assert last[0] != last[1]
-
-
-def test_the_weighted_ensemble_learns_and_does_not_look_ahead():
-    frame = drawn(34)
-    changed = frame.with_columns(
-        peak_rss=pl.when(pl.col("submit") < 30_000).then("peak_rss").otherwise(1)
-    )
-    before, after = (size(trace_of(each, name="toy"), slow()) for each in (frame, changed))
-    assert before["first_b"].head(20).to_list() == after["first_b"].head(20).to_list()
-    assert (before["last_b"] >= before["memory_b"]).all()
-    assert before["first_b"].median() == pytest.approx(before["memory_b"].median(), rel=0.5)
 
 
 @pytest.mark.parametrize("name", ALL)
