@@ -46,14 +46,14 @@ alt.theme.enable(theme.NAME)
 report.check(max_jobs=max_jobs, ids_per_s=ids_per_s, level=level, n_boot=n_boot, seed=seed)
 
 # %%
-inputs = report.load(data=data, archive=archive, max_jobs=max_jobs)
+inputs = report.load(data=data, archive=archive, max_jobs=max_jobs, ids_per_s=ids_per_s)
 inputs.facts
 
 # %% [markdown]
 # ## Estimate
 
 # %%
-study = report.study(inputs, n_boot=n_boot, seed=seed)
+study = report.study(inputs, level=level, n_boot=n_boot, seed=seed)
 
 # %% [markdown]
 # ## Write page content, charts and tables
@@ -67,7 +67,7 @@ for part in results["page"]["parts"]:
 # ## The pictures behind the answers
 
 # %%
-for drawer in (report.pictures.errors, report.pictures.misses, report.pictures.power):
+for drawer in (report.pictures.frontier, report.pictures.errors, report.pictures.power):
     drawn = drawer(study)
     if drawn is not None:
         display(drawn[0])

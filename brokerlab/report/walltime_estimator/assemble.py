@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from brokerlab.report.content import Block, Fact, Made, Page, Part, Verdict, blocks
+from brokerlab.report.content import Block, Fact, Made, Page, Part, Table, Verdict, blocks
+from brokerlab.report.estimates import tables as shared_tables
+from brokerlab.report.estimates.trial import CLOCKS
+from brokerlab.report.estimates.trust import table as trust_table
 from brokerlab.report.outputs import listed_rows, write_results, write_tables
 from brokerlab.report.walltime_estimator import logs_sentences as of_logs
 from brokerlab.report.walltime_estimator import logs_tables as log_tables
-from brokerlab.report.walltime_estimator import pictures, power_tables
+from brokerlab.report.walltime_estimator import pictures, power_tables, settings_tables
 from brokerlab.report.walltime_estimator import power_sentences as of_power
+from brokerlab.report.walltime_estimator import settings_sentences as of_settings
+from brokerlab.report.walltime_estimator import tasks_sentences as of_tasks
+from brokerlab.report.walltime_estimator import tasks_tables as task_tables
 from brokerlab.report.walltime_estimator.logs import LogStudy
+from brokerlab.report.walltime_estimator.model import Kept, card_blocks, keep
 from brokerlab.report.walltime_estimator.power import PowerStudy
+from brokerlab.report.walltime_estimator.settings import Settings, write_proposals
 from brokerlab.report.walltime_estimator.study import Study
+from brokerlab.report.walltime_estimator.tasks import CHEAPEST, OURS, TaskStudy
 from brokerlab.report.wording import thin
 
 REPORT = "walltime-estimator"
@@ -34,7 +44,11 @@ def write(study: Study, out_dir: str | Path) -> dict[str, Any]:
     """
     folder = Path(out_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    page = assemble(study, folder / "charts")
+    kept = None
+    if study.tasks:
+        kept = keep(next(iter(study.tasks.values())), folder)
+    write_proposals(study.settings, folder)
+    page = assemble(study, folder / "charts", kept=kept)
     shown = frames(study)
     write_tables(folder / "tables", shown, {})
     return write_results(folder, page, {**numbers(study), **listed_rows(shown)}, digests(study))
@@ -47,6 +61,16 @@ def frames(study: Study) -> dict[str, pl.DataFrame]:
         found["logs"] = study.logs.table
         found["logs_strata"] = study.logs.strata
         found["logs_campaigns"] = study.logs.campaigns
+    for part, tried in study.tasks.items():
+        found[f"{part}_points"] = tried.points
+        for at, each in tried.trials.items():
+            found[f"{part}_{at}"] = each.comparison.table
+            found[f"{part}_{at}_tasks"] = each.comparison.tasks
+            found[f"{part}_{at}_paired"] = each.comparison.paired
+            found[f"{part}_{at}_by_known"] = each.comparison.by_scouts
+            found[f"{part}_{at}_at_deployed"] = each.at_deployed
+            found[f"{part}_{at}_curves"] = each.curves
+            found[f"{part}_{at}_strata"] = tried.doubts[at].strata
     if study.power is not None:
         for name in ("slopes", "shares", "gain", "queues"):
             found[f"power_{name}"] = getattr(study.power, name)
@@ -58,6 +82,8 @@ def frames(study: Study) -> dict[str, pl.DataFrame]:
 def numbers(study: Study) -> dict[str, Any]:
     """Return the numbers that stand in sentences only."""
     found: dict[str, Any] = {}
+    if study.settings.found:
+        found["settings"] = {name: each.to_dict() for name, each in study.settings.found.items()}
     if study.power is not None:
         drift = study.power.drift
         found["power"] = {
@@ -76,18 +102,31 @@ def digests(study: Study) -> dict[str, str]:
     return {} if archive is None else {"archive": archive.digest}
 
 
-def assemble(study: Study, charts: Path) -> Page:
+def assemble(study: Study, charts: Path, *, kept: Kept | None = None) -> Page:
     """Draw the charts and put the page together.
 
     Args:
         study: The study.
         charts: Folder for the charts.
+        kept: The model that was saved.
     """
     shown: dict[str, Block] = dict(pictures.draw(study, charts))
     parts = tuple(
-        part for part in (_logs(study.logs, shown), _power(study.power, shown)) if part is not None
+        part
+        for part in (
+            *(_tasks(each, shown) for each in study.tasks.values()),
+            _logs(study.logs, shown),
+            _power(study.power, shown),
+            _settings(study.settings),
+            _model(kept),
+        )
+        if part is not None
     )
     told = [*study.inputs.caveats]
+    for each in study.tasks.values():
+        told += of_tasks.cannot_tell(each)
+    if study.tasks:
+        told.append(of_tasks.UNUSED)
     if study.logs is not None:
         told += of_logs.cannot_tell(study.logs)
     if study.power is not None:
@@ -107,12 +146,86 @@ def assemble(study: Study, charts: Path) -> Page:
 
 def _verdict(study: Study) -> str:
     """Answer the question of the page: one sentence per kind of jobs."""
-    said = []
+    said = [of_tasks.brief(each) for each in list(study.tasks.values())[:1]]
     if study.logs is not None:
-        said += [of_logs.headline(study.logs), of_logs.bounds(study.logs)]
+        said.append(of_logs.brief(study.logs))
     if study.power is not None:
         said.append(of_power.worth(study.power))
     return thin(" ".join(filter(None, said)))
+
+
+def _tasks(found: TaskStudy, shown: dict[str, Block]) -> Part:
+    name, trials = found.inputs.name, found.trials
+    rules = {
+        each.comparison.reference: each.deployed["exceed_task_mean"] for each in trials.values()
+    }
+    tables = [
+        _named(name, table)
+        for each in trials.values()
+        for table in (shared_tables.overall(each), shared_tables.at_equal_exceed(each, rules))
+    ]
+    strata = [
+        _named(name, shared_tables.strata(
+            found.doubts[at].strata, name=f"strata_{at}", level=found.doubts[at].level,
+            caption=f"Strata whose coverage by the {OURS} is furthest from its level, decided {CLOCKS[at]}",
+        ))
+        for at in trials
+    ]  # fmt: skip
+    last = list(trials)[-1]
+    return Part(
+        name=name,
+        title=f"Grid tasks: {found.inputs.said}",
+        verdict=of_tasks.verdict(found),
+        picture=blocks(shown.get(f"frontier_{name}")),
+        before_after=blocks(*tables, task_tables.at_deployed(found)),
+        gains=blocks(
+            of_tasks.guesses(found), *(task_tables.points(found, at) for at in trials),
+            *(_named(name, shared_tables.by_task(each, CHEAPEST)) for each in trials.values()),
+        ),
+        certainty=blocks(
+            of_tasks.certainty(found), shown.get(f"known_{name}"), *of_tasks.doubts(found),
+            _named(name, trust_table(found.doubts[last], name=f"trust_{last}")), *strata,
+        ),
+        headings={
+            "before_after": "Every estimator",
+            "gains": "As a single guess, and task by task",
+            "certainty": "How sure, and where not to trust it",
+        },
+    )  # fmt: skip
+
+
+def _named(part: str, table: Table) -> Table:
+    """Give a table a name that no other part of the page has."""
+    return dataclasses.replace(table, name=f"{part}_{table.name}")
+
+
+def _settings(found: Settings) -> Part | None:
+    if not found.found and not found.missing:
+        return None
+    return Part(
+        name="settings",
+        title="What it means for SCOUT_CPUTIME_RANK",
+        verdict=of_settings.verdict(found),
+        before_after=blocks(*(settings_tables.sides(name, each) for name, each in found.found.items())),
+        certainty=blocks(*of_settings.certainty(found)),
+        headings={"before_after": "The estimator, the nearest setting, and the current one"},
+    )  # fmt: skip
+
+
+def _model(kept: Kept | None) -> Part | None:
+    if kept is None:
+        return None
+    return Part(
+        name="model",
+        title="Model card",
+        verdict=Verdict(
+            kind="finding",
+            subject="saved model",
+            sentence=f"The {kept.card.name} of {kept.card.quantity}, fitted on all of these tasks, is in {kept.folder}/ with its manifest.",
+        ),
+        before_after=blocks(*card_blocks(kept)),
+        headings={"before_after": "What it is, and for what"},
+    )
 
 
 def _logs(found: LogStudy | None, shown: dict[str, Block]) -> Part | None:

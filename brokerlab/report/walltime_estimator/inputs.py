@@ -8,10 +8,12 @@ from pathlib import Path
 
 from brokerlab.archive import Archive
 from brokerlab.errors import InsufficientDataError
+from brokerlab.estimators import sources
 from brokerlab.report.estimates import archive_at, data_folder
 from brokerlab.report.format import number
 from brokerlab.report.walltime_estimator.logs import Log, read_logs
-from brokerlab.report.walltime_estimator.power import PowerInputs, read_power
+from brokerlab.report.walltime_estimator.power import TASK_FILES, PowerInputs, read_power
+from brokerlab.report.walltime_estimator.tasks import CLOCKS, TaskInputs
 from brokerlab.report.wording import listed
 
 NO_DATA = "No folder of real data was at hand: only the archive answers, and what it says of real systems is what its maker put in."
@@ -26,6 +28,7 @@ class Inputs:
         logs: Batch logs by name.
         power: What is known of queues and sites.
         archive: The archive, if there is one.
+        tasks: Grid tasks by name of their part: real ones, and those of the archive.
         source: Where everything is from, in words.
         synthetic: All of it was generated.
         caveats: What of it limits what can be told.
@@ -35,13 +38,16 @@ class Inputs:
     logs: Mapping[str, Log]
     power: PowerInputs
     archive: Archive | None
+    tasks: Mapping[str, TaskInputs]
     source: str
     synthetic: bool
     caveats: tuple[str, ...]
     facts: dict[str, str]
 
 
-def load(*, data: str = "", archive: str = "", max_jobs: int = 30_000) -> Inputs:
+def load(
+    *, data: str = "", archive: str = "", max_jobs: int = 30_000, ids_per_s: float = 10.0
+) -> Inputs:
     """Find and read whose run times are estimated.
 
     Args:
@@ -49,6 +55,7 @@ def load(*, data: str = "", archive: str = "", max_jobs: int = 30_000) -> Inputs
             ``../shared/data``. Where it is not there, the archive answers alone.
         archive: Archive; empty: ``data/demo`` where it is there.
         max_jobs: Jobs taken of a log, the first by submission.
+        ids_per_s: Jobs that the whole system creates [1/s]: the clock of tasks without times.
 
     Raises:
         DataError: A named folder is not there, or a file in it cannot be read.
@@ -57,30 +64,61 @@ def load(*, data: str = "", archive: str = "", max_jobs: int = 30_000) -> Inputs
     folder, opened = data_folder(data), archive_at(archive)
     logs, without = ({}, {}) if folder is None else read_logs(folder, max_jobs=max_jobs)
     power = read_power(folder, opened)
-    if not logs and power.timed is None:
+    tasks = _tasks(folder, opened, ids_per_s)
+    if not logs and not tasks:
         raise InsufficientDataError(
             "neither logs nor tasks nor an archive to estimate from; name a folder with data=..., or an archive with archive=..."
         )
-    synthetic = not logs and power.synthetic and (opened is None or opened.synthetic)
+    synthetic = not logs and all(each.synthetic for each in tasks.values())
     caveats = [NO_DATA] * (folder is None) + [NO_LOGS] * (folder is not None and not logs)
     return Inputs(
         logs=logs,
         power=power,
         archive=opened,
-        source=_source(logs, power, opened),
+        tasks=tasks,
+        source=_source(logs, tasks),
         synthetic=synthetic,
         caveats=tuple(caveats),
-        facts=_facts(folder, logs, without, power, opened),
+        facts=_facts(folder, logs, without, power, opened) | _counted(tasks),
     )
 
 
-def _source(logs: Mapping[str, Log], power: PowerInputs, archive: Archive | None) -> str:
-    found = [f"batch log{'s' * (len(logs) > 1)} {listed(list(logs))}"] if logs else []
-    if power.timed is not None and not power.synthetic:
-        found.append("whole tasks")
+def _tasks(folder: Path | None, archive: Archive | None, ids_per_s: float) -> dict[str, TaskInputs]:
+    """Read records of real tasks, and of the archive, by both clocks."""
+    found = {}
+    files = [] if folder is None else sorted(folder.glob(TASK_FILES))
+    if files:
+        found["tasks"] = TaskInputs(
+            name="tasks",
+            said=f"{len(files)} whole task{'s' * (len(files) > 1)}",
+            sources={at: sources.of_invex(files, "walltime", at=at, ids_per_s=ids_per_s) for at in CLOCKS},
+            left_out=True,
+            synthetic=False,
+        )  # fmt: skip
     if archive is not None:
-        found.append(archive.path.name + (" (synthetic archive)" if archive.synthetic else ""))
-    return ", ".join(found)
+        found["archive"] = TaskInputs(
+            name="archive",
+            said=f"{'the synthetic' if archive.synthetic else 'the'} archive {archive.path.name}",
+            sources={at: sources.of_archive(archive, "walltime", at=at) for at in CLOCKS},
+            left_out=False,
+            synthetic=archive.synthetic,
+        )
+    return found
+
+
+def _source(logs: Mapping[str, Log], tasks: Mapping[str, TaskInputs]) -> str:
+    found = [f"batch log{'s' * (len(logs) > 1)} {listed(list(logs))}"] if logs else []
+    return ", ".join([*found, *(each.said for each in tasks.values())])
+
+
+def _counted(tasks: Mapping[str, TaskInputs]) -> dict[str, str]:
+    """Say what became of the rows of tasks."""
+    facts = {}
+    for each in tasks.values():
+        counts = each.sources["submit"].counts
+        said = (f"{row['reason']} {number(row['rows'])}" for row in counts.iter_rows(named=True))
+        facts[f"Jobs of {each.said}"] = ", ".join(said)
+    return facts
 
 
 def _facts(

@@ -36,6 +36,17 @@ def headline(study: LogStudy) -> str:
     )
 
 
+def brief(study: LogStudy) -> str:
+    """Say the most important of it in one sentence."""
+    rows = {name: (study.of(name, MEDIAN), study.of(name, BOUND)) for name in study.logs}
+    ratios = [f"{ratio(ours)} on {name}" for name, (ours, _) in rows.items()]
+    missed = [percent(bound["under"]) for _, bound in rows.values()]
+    return (
+        f"Batch logs: the median of like jobs errs {listed(ratios)} times as much as the best simple rule, and its bound of "
+        f"{100 * LEVEL:g} % is exceeded by {listed(missed)} of the jobs (intervals over users)."
+    )
+
+
 def bounds(study: LogStudy) -> str:
     """Say how often the bound is exceeded."""
     said = []

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from brokerlab.charts import estimators as estimator_charts
 from brokerlab.charts import walltime as charts
+from brokerlab.estimators.sources.source import At
 from brokerlab.report.content import Picture
+from brokerlab.report.estimates.trial import CLOCKS
 from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.pictures import Drawn
 from brokerlab.report.walltime_estimator import logs_sentences as of_logs
 from brokerlab.report.walltime_estimator import power_sentences as of_power
+from brokerlab.report.walltime_estimator import tasks_sentences as of_tasks
 from brokerlab.report.walltime_estimator.logs import BOUND, LEVEL, MEDIAN
 from brokerlab.report.walltime_estimator.study import Study
+from brokerlab.report.walltime_estimator.tasks import OURS, TaskStudy
+from brokerlab.report.wording import percent, thin
 
 PANELS = 4
 """Tasks and times that are drawn, those of most queues."""
+ANSWERED = 0.9
+"""Share of the jobs that a setting must give a limit to be drawn."""
+MARKED = 1.0
+"""Of the settings of a line the largest up to here is marked: the highest level, or the price of one use of a job."""
 BOUNDS = "conformal"
 """Part of the names of simple rules that are bounds."""
 
@@ -32,8 +44,82 @@ def draw(study: Study, folder: Path) -> dict[str, Picture]:
     Returns:
         Pictures by chart.
     """
-    drawers = {"errors": errors, "misses": misses, "power": power}
+    drawers: dict[str, Callable[[Study], Drawn | None]] = {
+        "errors": errors,
+        "misses": misses,
+        "power": power,
+    }
+    for name in study.tasks:
+        drawers[f"frontier_{name}"] = partial(frontier, part=name)
+        drawers[f"known_{name}"] = partial(known, part=name)
     return shared.draw(study, drawers, folder)
+
+
+def frontier(study: Study, part: str = "tasks") -> Drawn | None:
+    """Draw how often jobs run into limits against what limits leave unused."""
+    found = study.tasks.get(part)
+    if found is None:
+        return None
+    finding = of_tasks.finding(found)
+    chart = estimator_charts.frontier_chart(
+        pl.concat([_curves(found, at) for at in found.trials]),
+        over_title="limit above the run [% of run time]",
+        exceed_title="jobs beyond their limit [%]",
+        finding=finding,
+        sample=of_tasks.sample(found),
+    )
+    return chart, finding
+
+
+def _curves(found: TaskStudy, at: At) -> pl.DataFrame:
+    """Return the curves of one clock, over all jobs; settings that leave jobs out are not drawn."""
+    tried = found.trials[at]
+    deployed, (cheapest,) = tried.comparison.reference, tried.policies
+    roles = {deployed: "deployed", cheapest: "ours", OURS: "model"}
+    drawn = tried.curves.filter(pl.col("answered") > ANSWERED)
+    role = pl.col("estimator").replace_strict(roles, default="rule")
+    steps = pl.col("setting").is_null().any().over("estimator")
+    lines = drawn.filter(pl.col("estimator").is_in(list(roles)) | steps).select(
+        "estimator", role.alias("role"), "exceed", over="over_allocation",
+        named=steps | (pl.col("setting") == pl.col("setting").filter(pl.col("setting") <= MARKED).max().over("estimator")),
+    )  # fmt: skip
+    limit = tried.limits_pooled.select(
+        estimator=pl.lit("best limit per group"), role=pl.lit("limit"), exceed="exceed",
+        over="over_allocation", named=pl.int_range(pl.len()) == pl.len() // 2,
+    )  # fmt: skip
+    both = pl.concat([lines, limit])
+    return both.select(pl.lit(CLOCKS[at].capitalize()).alias("panel"), pl.all()).fill_null(
+        value=False
+    )
+
+
+def known(study: Study, part: str = "tasks") -> Drawn | None:
+    """Draw how many jobs stay below their bound by how many of their task were known."""
+    found = study.tasks.get(part)
+    if found is None:
+        return None
+    at: At = "start" if "start" in found.trials else "submit"
+    tried = found.trials[at]
+    level = tried.comparison.level
+    wanted = [tried.comparison.reference, OURS]
+    rows = tried.comparison.by_scouts.filter(
+        pl.col("estimator").is_in(wanted), pl.col("level").is_null() | (pl.col("level") == level)
+    ).drop_nulls("coverage")
+    if rows.is_empty():
+        return None
+    words = pl.col("known").str.replace("-", " to ").str.replace("+", " or more", literal=True)
+    frame = rows.sort("known_least", "estimator").select(
+        words.alias("known"), "estimator", "coverage", lo="cluster_lo", hi="cluster_hi",
+        role=pl.when(pl.col("estimator") == OURS).then(pl.lit("ours")).otherwise(pl.lit("deployed")),
+    )  # fmt: skip
+    mine = rows.filter(estimator=OURS).sort("coverage").row(0, named=True)
+    finding = thin(
+        f"Decided {CLOCKS[at]}, the {100 * level:g} % bound holds least with {mine['known'].replace('-', ' to ')} jobs known: "
+        f"{percent(mine['coverage'])}"
+    )
+    sample = f"{of_tasks.size(found)}. Bars: 95 % intervals over tasks. Blue: hierarchy; grey: deployed rule."
+    chart = estimator_charts.coverage_chart(frame, level=level, finding=finding, sample=sample)
+    return chart, finding
 
 
 def errors(study: Study) -> Drawn | None:

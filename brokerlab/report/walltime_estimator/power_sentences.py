@@ -56,8 +56,8 @@ def worth(study: PowerStudy) -> str:
     ]
     knowing = [number(row["ratio"], 2) for row in own[:SHOWN]]
     return (
-        f"Wall times carried over to another queue by core power err {listed(said)} as much as without it; other jobs of the queue "
-        f"itself bring the error to {listed(knowing)}."
+        f"Wall times carried over from other queues by core power err {listed(said)} as much as without it; by other jobs of the queue "
+        f"itself {listed(knowing)} times as much."
     )
 
 

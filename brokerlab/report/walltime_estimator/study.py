@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from brokerlab.report.walltime_estimator.inputs import Inputs
 from brokerlab.report.walltime_estimator.logs import LogStudy, study_logs
 from brokerlab.report.walltime_estimator.power import PowerStudy, study_power
+from brokerlab.report.walltime_estimator.settings import Settings, study_settings
+from brokerlab.report.walltime_estimator.tasks import TaskStudy, study_tasks
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -18,27 +21,36 @@ class Study:
         inputs: What it was made from.
         logs: What batch logs showed; None without any.
         power: What core power explains; None without timed jobs.
+        tasks: What grid tasks showed, by name of the part: real ones first.
+        settings: What follows for settings.
         dice: Replicates and seed of the bootstrap.
     """
 
     inputs: Inputs
     logs: LogStudy | None
     power: PowerStudy | None
+    tasks: Mapping[str, TaskStudy]
+    settings: Settings
     dice: dict[str, Any]
 
 
-def study(inputs: Inputs, *, n_boot: int = 2000, seed: int = 1) -> Study:
+def study(inputs: Inputs, *, level: float = 0.95, n_boot: int = 2000, seed: int = 1) -> Study:
     """Run all estimators on everything there is.
 
     Args:
         inputs: From `load`.
+        level: Of the bounds on grid tasks that are held against their promise.
         n_boot: Replicates of the bootstrap.
-        seed: Of the bootstrap.
+        seed: Of models and bootstrap.
     """
     dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
+    tried = {name: study_tasks(each, level=level, **dice) for name, each in inputs.tasks.items()}
+    tasks = {name: each for name, each in tried.items() if each is not None}
     return Study(
         inputs=inputs,
         logs=study_logs(inputs.logs, **dice) if inputs.logs else None,
         power=study_power(inputs.power, **dice),
+        tasks=tasks,
+        settings=study_settings(tasks, inputs.archive, **dice),
         dice=dice,
     )

@@ -1,0 +1,44 @@
+"""What the report says on settings, from what was found."""
+
+from __future__ import annotations
+
+from brokerlab.calibrate.nearest_setting import Translation
+from brokerlab.report.content import Verdict
+from brokerlab.report.walltime_estimator.settings import MAX_EXCEED, NAME, Settings
+from brokerlab.report.wording import percent, thin
+
+HOW = (
+    "{name} stands for the estimator: its bound that {share} of the jobs are to exceed, the limit that settings are held to. Unlike above, a "
+    "killed job costs its lost work and a new try, and unused time counts little, by the weights of the back-test."
+)
+WHERE = {"tasks": "Real tasks", "archive": "Archive"}
+
+
+def verdict(found: Settings) -> Verdict:
+    """Say which setting comes nearest to the estimator, and what is lost by having to set one."""
+    if not found.found:
+        why = "; ".join(found.missing.values())
+        return Verdict(kind="no_answer", subject="SCOUT_CPUTIME_RANK", sentence=thin(f"No setting could be translated: {why}."))  # fmt: skip
+    name, first = list(found.found.items())[-1]
+    said = [f"{WHERE.get(part, part)}: {_told(each)}" for part, each in found.found.items()]
+    return Verdict(
+        kind=first.verdict.kind,
+        subject="SCOUT_CPUTIME_RANK",
+        sentence=thin(f"{' '.join(said)} {WHERE.get(name, name)}: {first.parts['answer']}"),
+    )
+
+
+def _told(each: Translation) -> str:
+    return f"{each.parts['estimator']} {each.parts['nearest']} {each.parts['lost']}"
+
+
+def certainty(found: Settings) -> list[str]:
+    """Say how it was compared, and what it cannot tell."""
+    told = [HOW.format(name=NAME, share=percent(MAX_EXCEED))]
+    for part, each in found.found.items():
+        told += [f"{WHERE.get(part, part)}: {note}" for note in each.notes]
+    told += [
+        f"{WHERE.get(part, part)} could not be translated: {why}"
+        for part, why in found.missing.items()
+    ]
+    return [thin(sentence) for sentence in told]
