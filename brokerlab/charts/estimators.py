@@ -52,7 +52,7 @@ def frontier_chart(
         scale=alt.Scale(type="symlog", constant=0.5, domain=[0, 100 * most_exceed], nice=False),
         axis=alt.Axis(values=[0, 0.2, 0.5, 1, 2, 5, 10, 20, 50], format="~g"),
     )
-    width = (WIDTH - 70 * len(names)) // max(1, len(names)) + 40
+    width = (WIDTH + 20) // max(1, len(names)) - 40
     panels = [
         _frontier(shown.filter(pl.col("panel") == name, pl.col("over") <= most), x, y).properties(
             width=width, height=330, title=alt.Title(name, fontSize=12, offset=4)
@@ -65,17 +65,28 @@ def frontier_chart(
 def _frontier(rows: pl.DataFrame, x: alt.X, y: alt.Y) -> alt.LayerChart | alt.FacetChart:
     """Layer lines, points and names of one panel."""
     base = alt.Chart(rows).encode(x=x, y=y, color=_colour())
-    lines = base.mark_line(strokeWidth=2, interpolate="linear").encode(
+    lines = base.mark_line(strokeWidth=2, interpolate="linear", clip=True).encode(
         detail="estimator:N",
         order=alt.Order("over:Q"),
         strokeDash=alt.StrokeDash(
             "role:N", scale=alt.Scale(domain=list(DASHES), range=list(DASHES.values())), legend=None
         ),
     )
-    marked = alt.Chart(rows.filter(pl.col("named"))).encode(x=x, y=y, color=_colour())
-    points = marked.mark_point(filled=True, size=70, opacity=1)
-    names = marked.mark_text(align="left", dx=7, dy=-6, fontSize=11).encode(text="estimator:N")
-    return alt.layer(lines, points, names)
+    named = rows.filter(pl.col("named"))
+    points = alt.Chart(named).mark_point(filled=True, size=70, opacity=1).encode(x=x, y=y, color=_colour())  # fmt: skip
+    names = []
+    for roles, side in ((("rule",), "right"), (("model", "limit"), "left"), (("ours", "deployed"), "below")):  # fmt: skip
+        part = alt.Chart(named.filter(pl.col("role").is_in(roles)))
+        left = side == "right"
+        drawn = part.mark_text(
+            align="right" if left else "left",
+            dx=-7 if left else 7,
+            dy=14 if side == "below" else -6,
+            fontSize=10 if left else 11,
+            fontWeight="bold" if side == "below" else "normal",
+        )
+        names.append(drawn.encode(x=x, y=y, color=_colour(), text="estimator:N"))
+    return alt.layer(lines, points, *names)
 
 
 def coverage_chart(

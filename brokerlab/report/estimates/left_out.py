@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -48,7 +48,10 @@ def replay_left_out(
     return Predicted(frame["pandaid"].to_numpy(), known(frame), asked, bounds, point)
 
 
-def trained(estimator: Estimator, records: pl.DataFrame) -> Estimator:
+E = TypeVar("E", bound=Estimator)
+
+
+def trained(estimator: E, records: pl.DataFrame) -> E:
     """Fit on the earlier tasks of records, by their first decision, and calibrate on the latest third of them.
 
     A single task is fitted on, and nothing calibrates.

@@ -32,7 +32,6 @@ def overall(trial: Trial) -> Table:
                     "over_pooled": _pct(row["over_allocation"], 1),
                     "change": "–" if name == reference else _change(ratios.get((name, at))),
                     "waste": _pct(row["waste_per_usage"], 1),
-                    "retries": Num(value=100 * row["retries_per_job"], decimals=1),
                 },
                 note=_note(trial, name),
             )
@@ -47,18 +46,18 @@ def overall(trial: Trial) -> Table:
         caption=f"Every estimator, decided {CLOCKS[trial.at]}",
         columns=(
             Column(key="estimator", label="Estimator"),
-            Column(key="exceed", label="Above it", unit="% of jobs, mean of tasks"),
+            Column(key="exceed", label="Jobs above it", unit="%"),
             Column(key="pooled", label="all jobs", unit="%"),
-            Column(key="over", label="Allocated for nothing", unit="% of use, mean of tasks"),
-            Column(key="over_pooled", label="all jobs", unit="%"),
-            Column(key="change", label="against the deployed rule", unit="%"),
-            Column(key="waste", label="Waste with retries", unit="% of use"),
-            Column(key="retries", label="Retries", unit="per 100 jobs"),
+            Column(key="over", label="For nothing", unit="% of use"),
+            Column(key="change", label="against deployed", unit="%"),
+            Column(key="over_pooled", label="all jobs", unit="% of use"),
+            Column(key="waste", label="With retries", unit="% of use"),
         ),
         rows=tuple(rows),
         footnote=thin(
             f"{trial.comparison.counts['jobs']:,} jobs of {trial.comparison.counts['tasks']} tasks, their scouts not counted. "
-            "Models by the level of their bound. Waste with retries: a killed attempt is lost for as long as the job ran, the "
+            "Jobs above their allocation and what is allocated for nothing: means of tasks, and over all jobs. Models by the level "
+            "of their bound. With retries, over all jobs: a killed attempt is lost for as long as the job ran, the "
             "next one gets the largest use seen of its task or twice as much, in " + WASTE[trial.quantity] + " over those used."
             + said + (" In brackets: least and most when one task is left out." if trial.comparison.counts["tasks"] < FEW else " In brackets: 95 % intervals over tasks.")
         ),
@@ -280,7 +279,7 @@ def _change(row: Mapping[str, Any] | None) -> Num | str:
 def _note(trial: Trial, name: str) -> str:
     if name == trial.comparison.reference:
         return "deployed"
-    return "ours" if name in (*trial.models, *trial.policies) else ""
+    return "ours" if name in trial.policies else ""
 
 
 def _pct(

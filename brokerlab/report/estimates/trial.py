@@ -20,7 +20,7 @@ from brokerlab.report.estimates.limit import at_exceed, limit_curve
 
 LEVELS = (0.9, 0.95, 0.99)
 """Levels of the bounds in the table of all estimators."""
-POLICY = "{}, cheapest allocation"
+POLICY = "{} + cheapest allocation"
 """What the cheapest allocation from an estimator's distribution is called."""
 CLOCKS: Mapping[At, str] = {"submit": "at submission", "start": "at the start"}
 

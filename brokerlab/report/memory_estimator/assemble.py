@@ -8,11 +8,12 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.calibrate.nearest_setting import Translation
 from brokerlab.report.content import Block, Fact, Made, Page, Part, Table, Verdict, blocks
-from brokerlab.report.estimates import tables, trust
+from brokerlab.report.estimates import saved, tables, trust
 from brokerlab.report.estimates.trial import CLOCKS
 from brokerlab.report.memory_estimator import jobs_sentences as of_jobs
-from brokerlab.report.memory_estimator import pictures
+from brokerlab.report.memory_estimator import pictures, settings_page
 from brokerlab.report.memory_estimator import traces_sentences as of_traces
 from brokerlab.report.memory_estimator import traces_tables as trace_tables
 from brokerlab.report.memory_estimator.jobs import OURS, SENT, JobStudy
@@ -40,6 +41,17 @@ def write(study: Study, out_dir: str | Path) -> dict[str, Any]:
     page = assemble(study, folder / "charts")
     shown = frames(study)
     write_tables(folder / "tables", shown, {})
+    if study.kept is not None and study.card is not None:
+        saved.keep(
+            study.kept.model,
+            folder / saved.FOLDER,
+            study.card,
+            study.kept.learnt,
+            level=study.level,
+        )
+    found = study.settings
+    if isinstance(found, Translation) and found.proposal is not None:
+        (folder / "proposal.json").write_text(found.proposal.to_json(), encoding="utf-8")
     return write_results(folder, page, {**numbers(study), **listed_rows(shown)}, {})
 
 
@@ -94,6 +106,8 @@ def numbers(study: Study) -> dict[str, Any]:
     for part in (study.tasks, study.archive):
         if part is not None:
             found[part.kind] = _job_numbers(part)
+    if isinstance(study.settings, Translation):
+        found["settings"] = study.settings.to_dict()
     return found
 
 
@@ -131,6 +145,8 @@ def assemble(study: Study, charts: Path) -> Page:
             _jobs(study.tasks, shown),
             _traces(study.traces, shown),
             _jobs(study.archive, shown),
+            settings_page.settings(study.settings),
+            settings_page.model(study),
         )
         if part is not None
     )
@@ -175,7 +191,7 @@ def _jobs(found: JobStudy | None, shown: dict[str, Block]) -> Part | None:
         title="Real tasks" if kind == "tasks" else "The archive",
         verdict=of_jobs.verdict(found),
         picture=blocks(shown.get(f"frontier_{kind}")),
-        before_after=_suffixed(kind, tables.overall(trial), tables.at_equal_exceed(trial, {k: v for k, v in exceeds.items() if v is not None}), of_jobs.clocks(found),
+        before_after=_suffixed(kind, tables.overall(trial), tables.at_equal_exceed(trial, {k: v for k, v in exceeds.items() if v is not None}), of_jobs.more(found), of_jobs.clocks(found),
                                *(tables.overall(each) for each in other)),
         gains=_suffixed(kind, of_jobs.worst(found), tables.by_task(trial, OURS)),
         certainty=_suffixed(

@@ -66,7 +66,7 @@ class JobStudy:
     trials: Mapping[At, Trial]
     doubts: Doubts
     learnt: pl.DataFrame
-    model: Estimator
+    model: Hierarchy
     speeds: pl.DataFrame = field(default_factory=pl.DataFrame)
     division: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
@@ -111,7 +111,7 @@ def study_tasks(
         trials=trials,
         doubts=doubts(main, MODEL, lambda task: others.filter(pl.col("jeditaskid") != task), by_task=True),
         learnt=others,
-        model=trained(models()[MODEL](), others),
+        model=trained(Hierarchy("memory"), others),
         speeds=_speeds(speeds, level),
     )  # fmt: skip
 
@@ -126,28 +126,27 @@ def study_archive(
     Raises:
         InsufficientDataError: Fewer than six tasks.
     """
-    trials: dict[At, Trial] = {}
-    division: dict[str, tuple[int, int]] = {}
-    for at, source in sources.items():
-        fitting, calibrating, testing = divided(checked(source.records))
-        asked = asked_levels(level)
+    parts = {at: divided(checked(source.records)) for at, source in sources.items()}
+    asked = asked_levels(level)
+    trials = {}
+    for at, (fitting, calibrating, testing) in parts.items():
         predicted = _ruled(testing, asked)
-        fitted = {n: make().fit(fitting).conformalize(calibrating) for n, make in models().items()}
-        predicted |= {n: each.replay(testing, levels=asked) for n, each in fitted.items()}
+        for name, make in models().items():
+            fitted = make().fit(fitting).conformalize(calibrating)
+            predicted[name] = fitted.replay(testing, levels=asked)
         trials[at] = _trial(testing, predicted, at=at, level=level, n_boot=n_boot, seed=seed)
-        if not division:
-            names = {"fitted on": fitting, "calibrated on": calibrating, "tested on": testing}
-            division = {n: (f["jeditaskid"].n_unique(), f.height) for n, f in names.items()}
-            learnt, model = pl.concat([fitting, calibrating]), fitted[MODEL]
     main = next(iter(trials.values()))
+    named = dict(zip(("fitted on", "calibrated on", "tested on"), parts[main.at], strict=True))
+    fitting, calibrating, _ = parts[main.at]
+    learnt = pl.concat([fitting, calibrating])
     return JobStudy(
         kind="archive",
         sources=sources,
         trials=trials,
         doubts=doubts(main, MODEL, lambda _: learnt, by_task=False),
         learnt=learnt,
-        model=model,
-        division=division,
+        model=Hierarchy("memory").fit(fitting).conformalize(calibrating),
+        division={n: (part["jeditaskid"].n_unique(), part.height) for n, part in named.items()},
     )
 
 

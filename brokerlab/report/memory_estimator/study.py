@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from brokerlab.calibrate.nearest_setting import Translation
 from brokerlab.errors import InsufficientDataError
+from brokerlab.estimators.card import Card
 from brokerlab.estimators.sizing import Method, Store
 from brokerlab.estimators.sizing.peers import all_peers, peers
+from brokerlab.report.estimates.saved import card_of
+from brokerlab.report.estimates.trust import sentences
 from brokerlab.report.memory_estimator.inputs import Inputs
-from brokerlab.report.memory_estimator.jobs import JobStudy, study_archive, study_tasks
+from brokerlab.report.memory_estimator.jobs import MODEL, JobStudy, study_archive, study_tasks
+from brokerlab.report.memory_estimator.settings import translated
 from brokerlab.report.memory_estimator.traces import TraceStudy, study_traces
 
 
@@ -24,6 +29,8 @@ class Study:
         traces: What workflow traces showed; None without any.
         tasks: What real tasks showed; None without two of them.
         archive: What the archive showed; None without one, or with too few tasks.
+        settings: What the cheapest allocations mean for settings, or why that cannot be told; None without an archive.
+        card: Of the model that is saved; None without one.
         unanswered: Why a part is missing that there were data for.
         level: Of the bounds that were held against their promise.
         dice: Replicates and seed of the bootstrap.
@@ -33,9 +40,16 @@ class Study:
     traces: TraceStudy | None
     tasks: JobStudy | None
     archive: JobStudy | None
+    settings: Translation | str | None
+    card: Card | None
     unanswered: tuple[str, ...]
     level: float
     dice: dict[str, Any]
+
+    @property
+    def kept(self) -> JobStudy | None:
+        """What the saved model is from: real tasks where there are any."""
+        return self.tasks or self.archive
 
 
 def study(
@@ -78,12 +92,28 @@ def study(
             archive = study_archive(inputs.archive, level=level, **dice)
         except InsufficientDataError as problem:
             told.append(f"Archive: {problem}.")
+    settings = None
+    if archive is not None and inputs.opened is not None:
+        settings = translated(archive, inputs.opened, **dice)
     return Study(
         inputs=inputs,
         traces=study_traces(inputs.traces, peers=methods, seeds=seeds, store=kept, **dice) if inputs.traces else None,
         tasks=tasks,
         archive=archive,
+        settings=settings,
+        card=_card(tasks or archive, inputs),
         unanswered=tuple(told),
         level=level,
         dice=dice,
     )  # fmt: skip
+
+
+def _card(part: JobStudy | None, inputs: Inputs) -> Card | None:
+    """Return the card of the model that is saved."""
+    if part is None:
+        return None
+    if part.kind == "tasks":
+        source = "real ATLAS tasks with the scouts they really had"
+    else:
+        source = f"{'generated' if inputs.synthetic else 'recorded'} jobs of the archive"
+    return card_of(part.main, MODEL, part.learnt, source=source, doubts=sentences(part.doubts))
