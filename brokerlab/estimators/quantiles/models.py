@@ -19,7 +19,7 @@ from brokerlab.numerics import BoolArray, FloatArray, IntArray
 ROWS_AT_ONCE = 250_000  # what is predicted for is copied
 PENALTY = 1e-4  # of a line's absolute slopes: picks one of several sets of slopes that fit alike
 TOLD_APART = 12  # kinds, and queues, by lines
-FEW_ROWS = 50_000  # below, threads of boosting wait for each other longer than they work
+FEW_ROWS = 50_000  # are predicted for by one thread
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Trees:
                 early_stopping=False,
                 random_state=seed,
             )
-            with _threads(len(x)):
+            with _one_thread():
                 models.append(model.fit(x[:, used], y, sample_weight=weight))
         return cls(models, used, sample.apart())
 
@@ -111,7 +111,7 @@ class Trees:
         for start in range(0, len(x), ROWS_AT_ONCE):
             part = slice(start, start + ROWS_AT_ONCE)
             told = x[part][:, self.used]
-            with _threads(len(told)):
+            with _one_thread() if len(told) < FEW_ROWS else nullcontext():
                 for knot, model in enumerate(self.models):
                     result[part, knot] = model.predict(told)
         return self.apart.rearranged(result)
@@ -222,11 +222,9 @@ def _quantile(values: FloatArray, weights: FloatArray, level: float) -> float:
     return float(np.quantile(values, level, weights=weights, method="inverted_cdf"))
 
 
-def _threads(rows: int) -> AbstractContextManager[object]:
-    """Leave boosting one thread for few rows; on a busy machine more are ten times slower."""
+def _one_thread() -> AbstractContextManager[object]:
+    """Leave boosting one thread: its short steps wait for each other, on a busy machine ten times their work."""
     from threadpoolctl import threadpool_limits
 
-    limited: AbstractContextManager[object] = (
-        threadpool_limits(limits=1, user_api="openmp") if rows < FEW_ROWS else nullcontext()
-    )
+    limited: AbstractContextManager[object] = threadpool_limits(limits=1, user_api="openmp")
     return limited
