@@ -21,7 +21,7 @@ from brokerlab.report.walltime_estimator import settings_sentences as of_setting
 from brokerlab.report.walltime_estimator import tasks_sentences as of_tasks
 from brokerlab.report.walltime_estimator import tasks_tables as task_tables
 from brokerlab.report.walltime_estimator.logs import LogStudy
-from brokerlab.report.walltime_estimator.model import Kept, card_blocks, keep
+from brokerlab.report.walltime_estimator.model import Kept, blocks_of, keep
 from brokerlab.report.walltime_estimator.power import PowerStudy
 from brokerlab.report.walltime_estimator.settings import Settings, write_proposals
 from brokerlab.report.walltime_estimator.study import Study
@@ -206,7 +206,7 @@ def _settings(found: Settings) -> Part | None:
         name="settings",
         title="What it means for SCOUT_CPUTIME_RANK",
         verdict=of_settings.verdict(found),
-        before_after=blocks(*(settings_tables.sides(name, each) for name, each in found.found.items())),
+        before_after=blocks(*(settings_tables.sides(name, each) for name, each in found.found.items()), *of_settings.details(found)),
         certainty=blocks(*of_settings.certainty(found)),
         headings={"before_after": "The estimator, the nearest setting, and the current one"},
     )  # fmt: skip
@@ -223,7 +223,7 @@ def _model(kept: Kept | None) -> Part | None:
             subject="saved model",
             sentence=f"The {kept.card.name} of {kept.card.quantity}, fitted on all of these tasks, is in {kept.folder}/ with its manifest.",
         ),
-        before_after=blocks(*card_blocks(kept)),
+        before_after=blocks(*blocks_of(kept)),
         headings={"before_after": "What it is, and for what"},
     )
 

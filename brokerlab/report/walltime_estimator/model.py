@@ -5,24 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokerlab.estimators.card import Card, Measured
+from brokerlab.estimators.card import Card
 from brokerlab.estimators.hierarchy import Hierarchy
-from brokerlab.estimators.saving import About, Trained, save, versions
-from brokerlab.report.content import Column, Listing, Row, Table
+from brokerlab.report.content import Block
+from brokerlab.report.estimates import saved
 from brokerlab.report.estimates.left_out import trained
-from brokerlab.report.estimates.trial import LEVELS
-from brokerlab.report.format import number
 from brokerlab.report.walltime_estimator import tasks_sentences as say
 from brokerlab.report.walltime_estimator.tasks import OURS, QUANTITY, TaskStudy
-from brokerlab.report.wording import thin
 
-FOLDER = "model"
-INTENDED = (
-    "Bounds and guesses of the wall time of jobs of production tasks, at submission or start, updated as jobs of the task end.",
-    "Not for batch logs: there requests of users say more than like tasks.",
-)
-COMMAND = "brokerlab predict model jobs.parquet"
-FEATURES = ("kind", "queue", "cores", "events", "input_mb", "corepower", "requested")
+COMMAND = "brokerlab predict model jobs.csv --seen finished.csv --level 0.95 --out bounds.parquet"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +22,7 @@ class Kept:
 
     Attributes:
         folder: Where, below the run.
-        card: What its card says.
+        card: What its card says: measured on jobs that the model judged was not fitted to.
     """
 
     folder: str
@@ -45,64 +36,15 @@ def keep(study: TaskStudy, out_dir: Path) -> Kept:
         study: Of which tasks.
         out_dir: Folder of the run; the model goes below it.
     """
-    card = card_of(study)
-    about = About(
-        levels=LEVELS,
-        features=FEATURES,
-        trained=Trained.of(study.learnt),
-        coverage={str(each.level): each.coverage for each in card.measured},
-        card=card,
+    tried = study.trials["submit"]
+    card = saved.card_of(
+        tried, OURS, study.learnt, source=study.inputs.said, doubts=say.doubts(study)
     )
-    estimator = Hierarchy(QUANTITY)
-    trained(estimator, study.learnt)
-    save(estimator, out_dir / FOLDER, about=about)
-    return Kept(folder=FOLDER, card=card)
+    estimator = trained(Hierarchy(QUANTITY), study.learnt)
+    saved.keep(estimator, out_dir / saved.FOLDER, card, study.learnt, level=tried.comparison.level)
+    return Kept(folder=saved.FOLDER, card=card)
 
 
-def card_of(study: TaskStudy) -> Card:
-    """Write the card: what was measured is of jobs that the model judged was not fitted to."""
-    found = study.trials["submit"]
-    table = found.comparison.table.filter(estimator=OURS)
-    jobs, tasks = study.learnt.height, study.learnt["jeditaskid"].n_unique()
-    made = "Generated jobs" if study.inputs.synthetic else "Jobs"
-    return Card(
-        name=OURS,
-        quantity=QUANTITY,
-        intended_use=INTENDED,
-        trained_on=(thin(f"{made} of {study.inputs.said}: {jobs:,} of {tasks} tasks."),),
-        features=FEATURES,
-        measured=tuple(
-            Measured(
-                level=row["level"],
-                jobs=row["jobs"],
-                coverage=row["coverage"],
-                over_allocation=row["over_allocation"],
-            )
-            for row in table.iter_rows(named=True)
-            if row["coverage"] is not None
-        ),
-        do_not_trust=tuple(say.doubts(study)),
-        versions=versions(),
-    )
-
-
-def card_blocks(kept: Kept) -> tuple[str | Table | Listing, ...]:
+def blocks_of(kept: Kept) -> tuple[Block, ...]:
     """Return the card as pieces of the page."""
-    rows = [
-        Row(cells={"what": section.title, "said": " ".join(section.sentences)})
-        for section in kept.card.sections()
-        if section.sentences and not section.columns and not section.title.startswith("Where not")
-    ]
-    measured = ", ".join(
-        f"{100 * each.level:g} %: {number(100 * each.coverage, 1)} % of {number(each.jobs)} jobs"
-        for each in kept.card.measured
-    )
-    rows.append(Row(cells={"what": "Stayed below their bound, of jobs not fitted to", "said": measured}))  # fmt: skip
-    table = Table(
-        name="model_card",
-        caption=kept.card.title,
-        columns=(Column(key="what", label="What"), Column(key="said", label="Says")),
-        rows=tuple(rows),
-        footnote=f"Saved in {kept.folder}/ with a manifest, digests and the card as text; no pickle.",
-    )
-    return table, Listing(caption="Predict with it", text=COMMAND)
+    return saved.shown(kept.card, name="model_card", command=COMMAND)

@@ -13,6 +13,7 @@ from brokerlab.charts import estimators as estimator_charts
 from brokerlab.charts import walltime as charts
 from brokerlab.estimators.sources.source import At
 from brokerlab.report.content import Picture
+from brokerlab.report.estimates.allocated import PRICE
 from brokerlab.report.estimates.trial import CLOCKS
 from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.pictures import Drawn
@@ -21,15 +22,17 @@ from brokerlab.report.walltime_estimator import power_sentences as of_power
 from brokerlab.report.walltime_estimator import tasks_sentences as of_tasks
 from brokerlab.report.walltime_estimator.logs import BOUND, LEVEL, MEDIAN
 from brokerlab.report.walltime_estimator.study import Study
-from brokerlab.report.walltime_estimator.tasks import OURS, TaskStudy
+from brokerlab.report.walltime_estimator.tasks import CHEAPEST, OURS, TaskStudy
 from brokerlab.report.wording import percent, thin
 
 PANELS = 4
 """Tasks and times that are drawn, those of most queues."""
 ANSWERED = 0.9
 """Share of the jobs that a setting must give a limit to be drawn."""
-MARKED = 1.0
-"""Of the settings of a line the largest up to here is marked: the highest level, or the price of one use of a job."""
+FAR = 2.5
+"""Settings that leave more times the deployed rule's unused limit are not drawn."""
+SCOUTS = "PanDA scouts"
+"""How the names of the deployed rule and its variants begin; the variants lie near it, and are in the tables."""
 BOUNDS = "conformal"
 """Part of the names of simple rules that are bounds."""
 
@@ -74,23 +77,34 @@ def frontier(study: Study, part: str = "tasks") -> Drawn | None:
 def _curves(found: TaskStudy, at: At) -> pl.DataFrame:
     """Return the curves of one clock, over all jobs; settings that leave jobs out are not drawn."""
     tried = found.trials[at]
-    deployed, (cheapest,) = tried.comparison.reference, tried.policies
-    roles = {deployed: "deployed", cheapest: "ours", OURS: "model"}
-    drawn = tried.curves.filter(pl.col("answered") > ANSWERED)
-    role = pl.col("estimator").replace_strict(roles, default="rule")
-    steps = pl.col("setting").is_null().any().over("estimator")
-    lines = drawn.filter(pl.col("estimator").is_in(list(roles)) | steps).select(
-        "estimator", role.alias("role"), "exceed", over="over_allocation",
-        named=steps | (pl.col("setting") == pl.col("setting").filter(pl.col("setting") <= MARKED).max().over("estimator")),
-    )  # fmt: skip
+    compared = tried.comparison.level
+    roles = {tried.comparison.reference: "deployed", CHEAPEST: "ours", OURS: "model"}
+    alone = pl.col("setting").is_null().any().over("estimator")
+    marked = {tried.comparison.reference: None, CHEAPEST: PRICE, OURS: compared}
+    at_mark = [
+        (pl.col("estimator") == name) & pl.col("setting").eq_missing(pl.lit(setting))
+        for name, setting in marked.items()
+    ]
+    drawn = tried.curves.filter(
+        pl.col("answered") > ANSWERED,
+        pl.col("over_allocation") < FAR * tried.deployed["over_allocation"],
+        pl.col("estimator").is_in(list(roles)) | alone,
+        (pl.col("estimator") == tried.comparison.reference)
+        | ~pl.col("estimator").str.starts_with(SCOUTS),
+    )
+    lines = drawn.select(
+        "estimator",
+        role=pl.col("estimator").replace_strict(roles, default="rule"),
+        exceed="exceed",
+        over="over_allocation",
+        named=pl.any_horizontal(*at_mark, ~pl.col("estimator").is_in(list(roles))),
+    )
     limit = tried.limits_pooled.select(
         estimator=pl.lit("best limit per group"), role=pl.lit("limit"), exceed="exceed",
-        over="over_allocation", named=pl.int_range(pl.len()) == pl.len() // 2,
+        over="over_allocation", named=pl.lit(value=False),
     )  # fmt: skip
     both = pl.concat([lines, limit])
-    return both.select(pl.lit(CLOCKS[at].capitalize()).alias("panel"), pl.all()).fill_null(
-        value=False
-    )
+    return both.select(pl.lit(CLOCKS[at].capitalize()).alias("panel"), pl.all())
 
 
 def known(study: Study, part: str = "tasks") -> Drawn | None:

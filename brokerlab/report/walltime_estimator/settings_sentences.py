@@ -19,17 +19,34 @@ def verdict(found: Settings) -> Verdict:
     if not found.found:
         why = "; ".join(found.missing.values())
         return Verdict(kind="no_answer", subject="SCOUT_CPUTIME_RANK", sentence=thin(f"No setting could be translated: {why}."))  # fmt: skip
-    name, first = list(found.found.items())[-1]
-    said = [f"{WHERE.get(part, part)}: {_told(each)}" for part, each in found.found.items()]
+    said = [f"{WHERE.get(part, part)}: {_brief(each)}" for part, each in found.found.items()]
+    last = list(found.found.values())[-1]
     return Verdict(
-        kind=first.verdict.kind,
+        kind=last.verdict.kind,
         subject="SCOUT_CPUTIME_RANK",
-        sentence=thin(f"{' '.join(said)} {WHERE.get(name, name)}: {first.parts['answer']}"),
+        sentence=thin(f"{' '.join(said)} {last.parts['answer']}"),
     )
 
 
-def _told(each: Translation) -> str:
-    return f"{each.parts['estimator']} {each.parts['nearest']} {each.parts['lost']}"
+def _brief(each: Translation) -> str:
+    """Say what the estimator would do, and what of it a rank can do."""
+    ours, now = each.side("estimator"), each.side("current")
+    gain, lost = each.difference("estimator")["loss"], each.difference("restriction")["loss"]
+    kept = f"{percent(1 - lost / gain)} of what that saves" if gain > 0 else "nothing of that"
+    return (
+        f"the bound of {NAME.rpartition(' bound ')[2]} kills {percent(ours['exceed_rate'])} of first attempts where {each.current.words(each.parameter)} "
+        f"kills {percent(now['exceed_rate'])}; {each.nearest.words(each.parameter)}, the nearest setting, keeps {kept}."
+    )
+
+
+def details(found: Settings) -> list[str]:
+    """Say it with the losses, part by part."""
+    return [
+        thin(
+            f"{WHERE.get(part, part)}: {each.parts['estimator']} {each.parts['nearest']} {each.parts['lost']}"
+        )
+        for part, each in found.found.items()
+    ]
 
 
 def certainty(found: Settings) -> list[str]:

@@ -43,11 +43,13 @@ def brief(study: TaskStudy) -> str:
     """Say the most important of it in one sentence: what ours does when jobs are submitted."""
     at, found = next(iter(study.trials.items()))
     ours, counts = row_of(study.points, at, OURS), found.comparison.counts
+    limits = found.comparison.row(CHEAPEST)
     kind = "Generated tasks" if study.inputs.synthetic else "Grid tasks"
     return (
         f"{kind} ({counts['jobs']:,} jobs of {counts['tasks']}, decided {CLOCKS[at]}): the hierarchy's guess is off by {number(100 * ours['error'])} % of the "
         f"time run, {measured(ours['ratio'], ours['lo'], ours['hi'], 2)} times the error of the best rule, and limits of least expected cost from "
-        f"it waste {ratio_of(paired(found, CHEAPEST, 'waste_per_usage'))} times what the deployed rule wastes ({_sure(study)})."
+        f"it waste {ratio_of(paired(found, CHEAPEST, 'waste_per_usage'))} times what the deployed rule wastes, {percent(limits['exceed'])} of the jobs "
+        f"beyond them against {percent(found.deployed['exceed'])} ({_sure(study)})."
     )
 
 
