@@ -118,7 +118,8 @@ def propose(
             f"the configuration has (rank, margin) {acting}, the choice compared with {choice.current}, "
             f"the proof with {proof.current}: run the back-tests with current={acting}"
         )
-    further = _further(config, also or {})
+    further_keys = also or {}
+    further = _further(config, further_keys)
     kind, sentence = _sentence(choice, proof, parameter, periods, further)
     keys = _keys(parameter, choice.setting)
     settable = _keys(parameter, choice.current)
@@ -127,7 +128,7 @@ def propose(
         evidence = _evidence(sentence, choice, proof, late, periods, synthetic=synthetic)
         values = {key: value for key, value in keys.items() if settable[key] != value}
         changing = kind == "change"
-        wanted = {**values, **(also or {})}
+        wanted = {**values, **further_keys}
         make = (
             partial(Proposal.to_change, config, wanted)
             if changing
@@ -143,7 +144,8 @@ def propose(
     return Verdict(
         kind=kind,
         sentence=sentence,
-        subject=" and ".join(settable) or parameter.name,
+        subject=" and ".join([*settable, *(further_keys if kind == "change" else ())])
+        or parameter.name,
         proposal=document,
         information_only=not settable,
     )

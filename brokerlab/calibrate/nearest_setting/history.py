@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from brokerlab.estimators.records import checked
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules, job_quantities
 from brokerlab.scouts.kills import MEMORY_CODES, WALLTIME_CODES
+from brokerlab.scouts.quantities import DEFAULT_COREPOWER, LONG_JOB_S
 from brokerlab.units import KB
 
 Span = tuple[datetime, datetime]
@@ -104,22 +105,18 @@ def _periods(
             f"calibration={early}, proof={late}: two windows are needed, each a first instant and the first "
             "one after it, the proof after the calibration; or neither"
         )
-    found = split_periods(tasks, quantities, at=late[0])
     first = quantities.group_by("jeditaskid").agg(first_job=pl.col("creationtime").min())
-    sides = []
-    for side, (start, end) in ((found.early, early), (found.late, late)):
-        created = pl.coalesce("creationdate", "first_job")
-        dated = side.join(first, on="jeditaskid", how="left", maintain_order="left")
-        inside = dated.filter((created >= start) & (created < end))
-        if inside.is_empty():
+    dated = tasks.join(first, on="jeditaskid", maintain_order="left").with_columns(
+        created=pl.coalesce("creationdate", "first_job")
+    )
+    inside = [pl.col("created").is_between(*span, closed="left") for span in (early, late)]
+    for where, (start, end) in zip(inside, (early, late), strict=True):
+        if dated.filter(where).is_empty():
             raise InsufficientDataError(
                 f"no task with finished jobs was created from {start} to {end}"
             )
-        times = inside.select(created)[:, 0].sort().to_list()
-        sides.append((inside.drop("first_job"), (times[0], times[-1])))
-    return replace(
-        found, early=sides[0][0], late=sides[1][0], early_window=sides[0][1], late_window=sides[1][1]
-    )  # fmt: skip
+    kept = dated.filter(pl.any_horizontal(*inside) | pl.col("created").is_null())
+    return split_periods(kept.drop("first_job", "created"), quantities, at=late[0])
 
 
 def of_records(records: Any, parameter: str, rules: ScoutRules) -> History:
@@ -176,12 +173,16 @@ def _at(name: str) -> pl.Expr:
 
 
 def _quantities(rows: pl.DataFrame, rules: ScoutRules) -> pl.DataFrame:
-    """Return what scouts would say of finished jobs."""
-    cores, events = pl.col("cores").cast(pl.Float64), pl.col("events")
-    known = (events > 0) & (pl.col("corepower") > 0)
+    """Return what scouts would say of finished jobs: scouts.md 3.2, 5.1, 5.2; events of 0 are not known."""
+    cores = pl.col("cores").cast(pl.Float64)
+    events = pl.when(pl.col("events") > 0).then("events")
+    power = pl.when(pl.col("corepower") > 0).then("corepower").otherwise(DEFAULT_COREPOWER)
     share = rules.default_cpu_efficiency / 100
+    run_s, inclusive = pl.col("run_s"), rules.long_job_inclusive
+    long = run_s >= LONG_JOB_S if inclusive else run_s > LONG_JOB_S
     return rows.select(
-        *("jeditaskid", "pandaid", "is_scout", "creationtime", "endtime", "corepower", "input_mb"),
+        *("jeditaskid", "pandaid", "is_scout", "creationtime", "endtime", "input_mb"),
+        corepower=power,
         computingsite="queue",
         cores=cores,
         duration_s="run_s",
@@ -191,8 +192,6 @@ def _quantities(rows: pl.DataFrame, rules: ScoutRules) -> pl.DataFrame:
         ram_kb=(pl.col("used_kb") / cores).ceil(),
         ram_per_core=pl.lit(value=True),
         maxpss_kb=pl.col("used_kb").ceil(),
-        cputime_hs06s=pl.when(known).then(
-            pl.col("run_s") * pl.col("corepower") * cores * share / events
-        ),
-        cputime_eligible=known & (events >= 10 * cores),
+        cputime_hs06s=pl.col("run_s") * power * cores * share / events,
+        cputime_eligible=events.is_not_null() & ((events >= 10 * cores) | long),
     )

@@ -62,11 +62,12 @@ class Study:
             DataError: None has.
         """
         jobs = self.history.quantities.select("jeditaskid", "pandaid")
-        told = jobs.join(self.given.drop_nulls(), on="pandaid", how="semi")["jeditaskid"].unique()
+        given = self.given.filter(pl.col("allocated").is_finite())
+        told = jobs.join(given, on="pandaid", how="semi")["jeditaskid"].unique()
         if told.is_empty():
             raise DataError(
-                f"allocations.pandaid: none of {self.given.height} jobs is a finished job of the source, whose "
-                f"ids are {jobs['pandaid'].min()!r} to {jobs['pandaid'].max()!r}"
+                f"allocations.pandaid: none of {given.height} jobs with an allocation is a finished job of the "
+                f"source, whose ids are {jobs['pandaid'].min()!r} to {jobs['pandaid'].max()!r}"
             )
         return replace(self, told=told)
 
@@ -236,7 +237,7 @@ class Study:
             verdict=verdict,
             periods=periods,
             counts=counts,
-            notes=self._notes(counts, choice, proven=proof is not None),
+            notes=self._notes(counts, choice, periods),
         )
 
     def _left_out(self, periods: Periods | None) -> int:
@@ -245,11 +246,18 @@ class Study:
         known = tasks.join(self.history.quantities, on="jeditaskid", how="semi")
         return known.height - self._with_told(known).height
 
-    def _notes(self, counts: dict[str, int], choice: Choice, *, proven: bool) -> tuple[str, ...]:
+    def _notes(
+        self, counts: dict[str, int], choice: Choice, periods: Periods | None
+    ) -> tuple[str, ...]:
         """Say what this cannot tell, from what was found."""
         notes = [*self.history.notes, OWN_RETRIES, *choice.caveats]
-        if not proven:
+        if periods is None:
             notes.append(SAME_TASKS)
+        elif periods.n_overlapping:
+            notes.append(
+                f"{periods.n_overlapping:,} jobs of the tasks that the setting was chosen on ended in the proof "
+                "period: at its beginning they could not have been known yet."
+            )
         if counts["tasks_without_allocations"]:
             notes.append(
                 f"{counts['tasks_without_allocations']} tasks have no allocation of {self.name}: choice and proof of "

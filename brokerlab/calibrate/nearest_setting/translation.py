@@ -79,7 +79,8 @@ class Translation:
             killed_coreh, work_coreh, slots_share``.
         differences: One row per (period, difference), paired by task: ``of, against, loss, loss_lo, loss_hi,
             pct_of_current``. ``restriction``: cheapest - estimator, what is lost by having to set a rule;
-            ``limit``: nearest - cheapest; ``setting``: current - nearest; ``estimator``: current - estimator.
+            ``limit``: nearest - cheapest, for the limit or because the gain of the cheapest one is in doubt;
+            ``setting``: current - nearest; ``estimator``: current - estimator.
         choice: Of the calibration period, or of all tasks.
         proof: Nearest against current on the proof period; null: none could be made.
         verdict: The answer.
@@ -192,11 +193,21 @@ class Translation:
             text += f": {100 * kept:.0f} % of what they gain on the current setting is left"
         if self.nearest != self.cheapest:
             sign = _sign(limit)
+            of = f"limit of {percent(self.choice.max_exceed)} killed first attempts"
             text += (
-                f"; the limit of {percent(self.choice.max_exceed)} killed first attempts "
+                f"; the {of if self._breaks_limit() else 'nearest setting'} "
                 f"{'costs another' if sign > 0 else 'saves'} {abs(limit['loss']):.4f}{_ends(limit, sign=sign)}"
             )
         return f"{text}."
+
+    def _breaks_limit(self) -> bool:
+        """Tell whether the limit is why the cheapest setting is not the nearest."""
+        one = self.cheapest
+        if one.pair == self.current.pair and one.minimum_mb != self.current.minimum_mb:
+            return False  # a minimum is not set alone, whatever it keeps
+        here = (pl.col("rank") == one.rank) & (pl.col("margin_pct") == one.margin_pct)
+        minimum = pl.col("ram_min_mb").eq_missing(pl.lit(one.minimum_mb, pl.Int64))
+        return self.choice.candidates.filter(here & minimum & pl.col("meets_limit")).is_empty()
 
     def _where(self) -> str:
         row = self.side("current")

@@ -13,7 +13,7 @@ from brokerlab.estimators.allocation.cheapest import Allocations, cheapest
 from brokerlab.estimators.allocation.distribution import GRID, Tail
 from brokerlab.estimators.allocation.ladder import Ladder
 from brokerlab.estimators.allocation.prices import Prices, amount_per_unit
-from brokerlab.estimators.estimator import Estimator, Predicted
+from brokerlab.estimators.estimator import Estimator, Predicted, checked_levels
 from brokerlab.estimators.records import Quantity, checked
 from brokerlab.numerics import FloatArray
 from brokerlab.units import HOUR_S
@@ -81,15 +81,15 @@ class Allocated:
         )
         first = self._cheapest(told.select(names).to_numpy(), jobs).first
         return told.select("pandaid", "seen", "point").with_columns(
-            pl.Series(f"bound_{level}", first) for level in levels
+            pl.Series(f"bound_{level:g}", first) for level in checked_levels(levels)
         )
 
     def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
         """Return the first allocation of each job at every level asked for; see :class:`Estimator`."""
         told = self.estimator.replay(records, levels=self.levels)
         first = self._cheapest(told.bounds, checked(records)).first
-        bounds = np.repeat(first[:, None], len(levels), axis=1)
-        return replace(told, levels=tuple(levels), bounds=bounds)
+        asked = checked_levels(levels)
+        return replace(told, levels=asked, bounds=np.repeat(first[:, None], len(asked), axis=1))
 
     def allocations(self, records: Any) -> pl.DataFrame:
         """Return what each job would have been given as it was decided, and what was expected of it.

@@ -78,7 +78,8 @@ def cheapest(
         largest: (n,) largest value seen, for that ladder; None, or not a number: the last finite quantile.
 
     Returns:
-        One entry per row. Equal costs: the smaller allocation.
+        One entry per row. Equal costs: the smaller allocation. None is below the least need: it would only fail,
+        which could be cheap where giving up is.
 
     Raises:
         ConfigError: Impossible levels; a limit on attempts with giving up for nothing.

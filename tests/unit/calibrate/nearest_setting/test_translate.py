@@ -168,6 +168,10 @@ def test_tasks_that_the_estimator_learnt_from_are_not_compared(history, told):
     assert made.verdict.sentence == told.verdict.sentence
     assert made.counts["tasks_without_allocations"] == 60
     assert any("60 tasks have no allocation" in note for note in made.notes)
+    # infinite: the estimator cannot tell
+    where = pl.when(pl.col("pandaid").is_in(some["pandaid"].implode()))
+    told_of_none = exactly(quantities).with_columns(where.then("allocated").otherwise(np.inf))
+    assert answered(quantities, tasks, told_of_none).table.equals(made.table)
 
 
 def test_few_tasks_get_no_answer(history):
@@ -209,6 +213,7 @@ def test_a_minimum_is_chosen_where_light_tasks_outgrow_their_scouts():
     assert made.verdict.kind == "change"
     assert {c.key: c.new for c in made.proposal.changes}["SCOUT_RAMCOUNT_MIN"] == 500
     assert "set SCOUT_RAMCOUNT_MIN = 500" in made.verdict.sentence
+    assert made.verdict.subject.endswith(" and SCOUT_RAMCOUNT_MIN")
     assert made.proof.quantity("exceed_rate")["after"] == 0
     without = answered(quantities, tasks, exactly(quantities), **how)
     assert without.side("nearest")["loss"] > made.side("nearest")["loss"]
@@ -225,6 +230,18 @@ def test_a_minimum_is_chosen_where_light_tasks_outgrow_their_scouts():
     assert frame["loss_diff"].item() == pytest.approx(
         made.side("nearest", "calibration")["loss"] - made.side("current", "calibration")["loss"]
     )
+
+
+def test_the_limit_is_blamed_for_what_it_does_only():
+    """A minimum is not set alone: what is cheapest keeps the limit and is not the nearest."""
+    quantities, tasks = light_tasks(), toys.tasks(60)
+    made = answered(
+        quantities, tasks, exactly(quantities), ranks=(75,), margins=(10,), minima=(None, 500)
+    )
+    assert made.cheapest == FamilySetting(rank=75, margin_pct=10, minimum_mb=500)
+    assert made.side("cheapest")["exceed_rate"] == 0
+    assert made.nearest == CURRENT
+    assert "; the nearest setting costs another" in made.parts["lost"]
 
 
 def records(n_tasks=3, n_jobs=40, seed=0):
@@ -290,6 +307,25 @@ def test_records_become_the_tables_of_a_back_test():
     assert walltime["cputime_eligible"]
 
 
+def test_records_speak_of_cpu_time_as_scouts_do():
+    """Few events count after 6 h; an unknown core power is 10; 0 events are not known."""
+    six = 6 * 3600.0
+    few, unknown = pl.col("pandaid") < 4, pl.col("pandaid") == 4
+    jobs = records().with_columns(
+        events=pl.when(few).then(7).when(unknown).then(0).otherwise(100),
+        used=pl.when(pl.col("pandaid") < 5).then(six + pl.col("pandaid") - 2).otherwise(1000.0),
+        ended_s=pl.col("decided_s") + 1e6,
+        corepower=pl.lit(None, pl.Float64),
+    )
+    for rules, long in (("document", [False, True, True]), ("production", [False, False, True])):
+        found = of_records(jobs, "cputime", ScoutRules(rules)).quantities
+        assert found["cputime_eligible"][:5].to_list() == [*long, False, True]
+    share = ScoutRules("production").default_cpu_efficiency / 100
+    assert found["cputime_hs06s"][2] == pytest.approx((six + 1) * 10 * 4 * share / 7)
+    assert found["corepower"].unique().to_list() == [10]
+    assert found["n_events"][3] is found["cputime_hs06s"][3] is None
+
+
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory):
     folder = tmp_path_factory.mktemp("archives") / "small"
@@ -317,6 +353,16 @@ def test_an_archive_is_read_divided_and_answered(archive):
         archive, allocations, **windows, ranks=(75,), margins=(10,), minima=(None,), n_boot=50
     )
     assert cut.periods.late_window[1] < late[1] - 2 * day
+    assert cut.periods.n_overlapping == whole.periods.n_overlapping > 0
+    short = of_archive(
+        archive,
+        rules=ScoutRules(),
+        calibration=(early[0], late[0] - 3 * day),
+        proof=windows["proof"],
+    ).periods
+    assert short.early_window[1] < late[0] - 3 * day
+    assert short.n_overlapping < cut.periods.n_overlapping
+    assert any("could not have been known yet" in note for note in cut.notes)
     assert cut.side("current")["n_tasks"] < made.side("current")["n_tasks"]
     with pytest.raises(InsufficientDataError, match="no task with finished jobs was created"):
         of_archive(
@@ -336,7 +382,7 @@ def test_an_archive_is_read_divided_and_answered(archive):
     [
         ({"pandaid": [1, 1], "allocated": [0.0, 2.0]}, {}, DataError, "above 0.*each job once"),
         ({"pandaid": [1], "allocated": ["much"]}, {}, SchemaError, "allocations.allocated"),
-        ({"pandaid": [9999], "allocated": [1.0]}, {}, DataError, "none of 1 jobs is a finished job"),
+        ({"pandaid": [9999], "allocated": [1.0]}, {}, DataError, "none of 1 jobs with an allocation"),
         ({"pandaid": [1], "allocated": [1.0]}, {"parameter": "outdiskcount"}, ConfigError, "estimators"),
         ({"pandaid": [1], "allocated": [1.0]}, {"parameter": "ram"}, ConfigError, "parameter='ram'"),
         ({"pandaid": [1], "allocated": [1.0]}, {"proof": (toys.T0, toys.T0)}, ConfigError, "records have"),

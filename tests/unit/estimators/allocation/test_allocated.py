@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from brokerlab.errors import ConfigError
 from brokerlab.estimators.allocation import GRID, Allocated, Ladder, Prices, cheapest
 from brokerlab.estimators.estimator import Predicted
 
@@ -80,6 +81,10 @@ def test_the_bound_is_the_cheapest_allocation_at_every_level():
     assert told.point.tolist() == pytest.approx((scale * (1 + SPREAD[0])).tolist())
     frame = wrapped.predict(jobs, levels=[0.9])
     assert frame.columns == ["pandaid", "seen", "point", "bound_0.9"]
+    third = wrapped.predict(jobs, levels=[1 / 3])
+    assert third.columns[-1] == wrapped.replay(jobs, levels=[1 / 3]).to_frame().columns[-1]
+    with pytest.raises(ConfigError, match="levels"):
+        wrapped.replay(jobs, levels=[0.9, 0.5])
     assert frame["bound_0.9"].to_list() == right.first.tolist()
     assert wrapped.name == "foretold, cheapest allocation"
 
