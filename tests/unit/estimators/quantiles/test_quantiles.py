@@ -11,6 +11,7 @@ import pytest
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.estimators.estimator import Estimator
 from brokerlab.estimators.quantiles import LinearQuantiles, QuantileBoosting
+from tests.estimator_kit import assert_never_looks_ahead, random_records
 from tests.unit.estimators.quantiles.toys import tasks
 
 LEVELS = (0.1, 0.5, 0.9, 0.95)
@@ -42,17 +43,8 @@ class TestBoth:
         error = np.abs(np.log(predicted.point / later["used"].to_numpy()))[follow]
         assert np.median(error) < 0.2
 
-    def test_what_happens_later_changes_nothing(self, fitted, later, name):
-        whole = fitted[name].replay(later, levels=LEVELS)
-        start = later.head(700)
-        unknown = start.with_columns(
-            used=pl.when(pl.col("ended_s") > start["decided_s"].max())
-            .then(pl.col("used") * 5)
-            .otherwise("used")
-        )
-        cut = fitted[name].replay(unknown, levels=LEVELS)
-        assert np.array_equal(cut.bounds, whole.bounds[:700])
-        assert np.array_equal(cut.seen, whole.seen[:700])
+    def test_never_looks_ahead(self, fitted, name):
+        assert_never_looks_ahead(fitted[name], random_records(40, seed=3, tasks=3), cuts=2)
 
     def test_online_is_as_in_one_go(self, fitted, later, name):
         estimator = deepcopy(fitted[name])
