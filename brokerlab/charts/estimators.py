@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import altair as alt
 import polars as pl
 
@@ -17,6 +19,11 @@ ROLES = {
     "limit": LIMIT,
 }
 """What an estimator is to the page, and its colour."""
+HEIGHT = 330
+SYMLOG = 0.5
+"""Exceed rates below it are drawn evenly, above it by their logarithm [%]."""
+LETTER = 5.8
+"""Width of a letter of a name [px]."""
 DASHES = {"deployed": [5, 3], "ours": [1, 0], "model": [2, 2], "rule": [1, 0], "limit": [7, 3]}
 
 
@@ -49,20 +56,58 @@ def frontier_chart(
     y = alt.Y(
         "exceed:Q",
         title=exceed_title,
-        scale=alt.Scale(type="symlog", constant=0.5, domain=[0, 100 * most_exceed], nice=False),
+        scale=alt.Scale(type="symlog", constant=SYMLOG, domain=[0, 100 * most_exceed], nice=False),
         axis=alt.Axis(values=[0, 0.2, 0.5, 1, 2, 5, 10, 20, 50], format="~g"),
     )
     width = (WIDTH + 20) // max(1, len(names)) - 40
-    panels = [
-        _frontier(shown.filter(pl.col("panel") == name, pl.col("over") <= most), x, y).properties(
-            width=width, height=330, title=alt.Title(name, fontSize=12, offset=4)
+    panels = []
+    for name in names:
+        rows = shown.filter(pl.col("panel") == name, pl.col("over") <= most)
+        labels = _placed(rows.filter(pl.col("named")), most, 100 * most_exceed, width)
+        panels.append(
+            _frontier(rows, labels, x, y).properties(
+                width=width, height=HEIGHT, title=alt.Title(name, fontSize=12, offset=4)
+            )
         )
-        for name in names
-    ]
     return alt.concat(*panels, columns=2, spacing=16).properties(title=_title(finding, sample))
 
 
-def _frontier(rows: pl.DataFrame, x: alt.X, y: alt.Y) -> alt.LayerChart | alt.FacetChart:
+def _placed(points: pl.DataFrame, most_over: float, most_exceed: float, width: int) -> pl.DataFrame:
+    """Choose where the name of each point goes; names that would lie on others are left out.
+
+    Returns:
+        The points that are named, with ``side`` (left or right) and ``below``.
+    """
+    rank = {
+        role: place for place, role in enumerate(("deployed", "ours", "limit", "model", "rule"))
+    }
+    taken: list[tuple[float, float, float, float]] = []
+    found = []
+    top = math.log1p(most_exceed / SYMLOG)
+    for row in sorted(points.to_dicts(), key=lambda r: (rank[r["role"]], r["estimator"])):
+        x = width * row["over"] / most_over
+        y = HEIGHT * (1 - math.log1p(row["exceed"] / SYMLOG) / top)
+        reach = LETTER * len(row["estimator"]) + 7
+        for below, side in ((False, "right"), (True, "right"), (False, "left"), (True, "left")):
+            left = x + 7 if side == "right" else x - reach
+            upper = y + 4 if below else y - 14
+            box = (left, left + reach - 7, upper, upper + 12)
+            inside = box[0] >= 0 and box[1] <= width + 60 and box[2] >= 0 and box[3] <= HEIGHT
+            if inside and not any(_overlap(box, other) for other in taken):
+                taken.append(box)
+                found.append({**row, "side": side, "below": below})
+                break
+    schema = pl.Schema({**points.schema, "side": pl.String(), "below": pl.Boolean()})
+    return pl.DataFrame(found, schema=schema)
+
+
+def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]
+
+
+def _frontier(
+    rows: pl.DataFrame, labels: pl.DataFrame, x: alt.X, y: alt.Y
+) -> alt.LayerChart | alt.FacetChart:
     """Layer lines, points and names of one panel."""
     base = alt.Chart(rows).encode(x=x, y=y, color=_colour())
     lines = base.mark_line(strokeWidth=2, interpolate="linear", clip=True).encode(
@@ -72,21 +117,20 @@ def _frontier(rows: pl.DataFrame, x: alt.X, y: alt.Y) -> alt.LayerChart | alt.Fa
             "role:N", scale=alt.Scale(domain=list(DASHES), range=list(DASHES.values())), legend=None
         ),
     )
-    named = rows.filter(pl.col("named"))
-    points = alt.Chart(named).mark_point(filled=True, size=70, opacity=1).encode(x=x, y=y, color=_colour())  # fmt: skip
-    names = []
-    for roles, side in ((("rule",), "right"), (("model", "limit"), "left"), (("ours", "deployed"), "below")):  # fmt: skip
-        part = alt.Chart(named.filter(pl.col("role").is_in(roles)))
-        left = side == "right"
-        drawn = part.mark_text(
-            align="right" if left else "left",
-            dx=-7 if left else 7,
-            dy=14 if side == "below" else -6,
-            fontSize=10 if left else 11,
-            fontWeight="bold" if side == "below" else "normal",
+    marked = alt.Chart(rows.filter(pl.col("named"))).encode(x=x, y=y, color=_colour())
+    names = [
+        alt.Chart(part)
+        .mark_text(
+            align="left" if side == "right" else "right",
+            baseline="middle",
+            dx=7 if side == "right" else -7,
+            dy=10 if below else -8,
+            fontSize=11,
         )
-        names.append(drawn.encode(x=x, y=y, color=_colour(), text="estimator:N"))
-    return alt.layer(lines, points, *names)
+        .encode(x=x, y=y, color=_colour(), text="estimator:N")
+        for (side, below), part in labels.group_by("side", "below", maintain_order=True)
+    ]
+    return alt.layer(lines, marked.mark_point(filled=True, size=70, opacity=1), *names)
 
 
 def coverage_chart(

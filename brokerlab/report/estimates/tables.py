@@ -127,7 +127,8 @@ def _setting(rule: str, row: Mapping[str, Any] | None, over: float) -> dict[str,
 def by_known(trial: Trial) -> Table:
     """Lay out coverage and over-allocation by how many finished jobs of the task were known."""
     level = trial.comparison.level
-    frame = trial.comparison.by_scouts.filter(_compared(trial))
+    shown = [trial.comparison.reference, *trial.models, *trial.policies]
+    frame = trial.comparison.by_scouts.filter(_compared(trial), pl.col("estimator").is_in(shown))
     rows = [
         Row(
             cells={
@@ -174,7 +175,7 @@ def strata(frame: pl.DataFrame, *, name: str, caption: str, level: float, most: 
     rows = [
         Row(
             cells={
-                "stratum": "all jobs" if row["stratum_by"] == "all" else f"{row['stratum_by']} {row['stratum']}".replace("jeditaskid", "task"),
+                "stratum": "all jobs" if row["stratum_by"] == "all" else stratum_name(row),
                 "n": Num(value=row["n"], decimals=0),
                 "coverage": _pct(row["coverage"], 1),
                 "allowed": f"{number(100 * row['lo'], 1)} to {number(100 * row['hi'], 1)}",
@@ -199,6 +200,18 @@ def strata(frame: pl.DataFrame, *, name: str, caption: str, level: float, most: 
         f"{100 * level:g} % (binomial, jobs independent; jobs of a task err together, so that even a right model leaves it more "
         "often). The lowest coverage first.",
     )
+
+
+def stratum_name(row: Mapping[str, Any]) -> str:
+    """Name a stratum in words.
+
+    Example:
+        >>> stratum_name({"stratum_by": "jeditaskid / cores", "stratum": "15350577 / 8"})
+        'task 15350577, cores 8'
+    """
+    names = str(row["stratum_by"]).replace("jeditaskid", "task").split(" / ")
+    values = str(row["stratum"]).split(" / ", maxsplit=len(names) - 1)
+    return ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=False))
 
 
 def by_task(trial: Trial, ours: str, *, most: int = 12) -> Table:

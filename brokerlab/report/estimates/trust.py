@@ -11,6 +11,7 @@ import polars as pl
 from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators import trust
 from brokerlab.report.content import Column, Num, Row, Table
+from brokerlab.report.estimates.tables import stratum_name
 from brokerlab.report.estimates.trial import Trial
 from brokerlab.report.format import number
 from brokerlab.report.wording import listed, percent, thin
@@ -121,7 +122,7 @@ def _strata(found: Doubts) -> str:
     if bad.is_empty():
         return ""
     named = [
-        f"{row['stratum_by'].replace('jeditaskid', 'task')} {row['stratum']} ({percent(row['coverage'])} of {row['n']:,} jobs)"
+        f"{stratum_name(row)} ({percent(row['coverage'])} of {row['n']:,} jobs)"
         for row in (single if single.height else bad).head(MOST_NAMED).iter_rows(named=True)
     ]
     return (

@@ -13,6 +13,7 @@ from brokerlab.report.content import Block, Fact, Made, Page, Part, Table, Verdi
 from brokerlab.report.estimates import saved, tables, trust
 from brokerlab.report.estimates.trial import CLOCKS
 from brokerlab.report.memory_estimator import jobs_sentences as of_jobs
+from brokerlab.report.memory_estimator import jobs_tables as job_tables
 from brokerlab.report.memory_estimator import pictures, settings_page
 from brokerlab.report.memory_estimator import traces_sentences as of_traces
 from brokerlab.report.memory_estimator import traces_tables as trace_tables
@@ -145,7 +146,7 @@ def assemble(study: Study, charts: Path) -> Page:
             _jobs(study.tasks, shown),
             _traces(study.traces, shown),
             _jobs(study.archive, shown),
-            settings_page.settings(study.settings),
+            settings_page.settings(study),
             settings_page.model(study),
         )
         if part is not None
@@ -188,7 +189,7 @@ def _jobs(found: JobStudy | None, shown: dict[str, Block]) -> Part | None:
     other = [each for each in found.trials.values() if each is not trial]
     return Part(
         name=kind,
-        title="Real tasks" if kind == "tasks" else "The archive",
+        title="Real tasks" if kind == "tasks" else f"The {found.called}",
         verdict=of_jobs.verdict(found),
         picture=blocks(shown.get(f"frontier_{kind}")),
         before_after=_suffixed(kind, tables.overall(trial), tables.at_equal_exceed(trial, {k: v for k, v in exceeds.items() if v is not None}), of_jobs.more(found), of_jobs.clocks(found),
@@ -198,6 +199,7 @@ def _jobs(found: JobStudy | None, shown: dict[str, Block]) -> Part | None:
             kind,
             of_jobs.certainty(found),
             of_jobs.speeds(found),
+            job_tables.speeds(found),
             shown.get(f"known_{kind}"),
             tables.by_known(found.trials.get("start", trial)),
             tables.strata(found.doubts.strata, name="strata", caption=f"Is the {100 * level:g} % bound of {found.doubts.model} kept in every stratum, decided {CLOCKS[trial.at]}", level=level),

@@ -58,6 +58,8 @@ class JobStudy:
         learnt: The records that the saved model has learnt from.
         model: That model.
         speeds: Of tasks without times of day: one row per speed and estimator: ``ids_per_s`` and `frontier.points`.
+        called: What sentences call it.
+        alike: Estimators that said the same as another one, which alone is shown.
         division: Of an archive: tasks and jobs fitted on, that calibrate, and tested.
     """
 
@@ -67,6 +69,8 @@ class JobStudy:
     doubts: Doubts
     learnt: pl.DataFrame
     model: Hierarchy
+    called: str
+    alike: Mapping[str, str] = field(default_factory=dict)
     speeds: pl.DataFrame = field(default_factory=pl.DataFrame)
     division: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
@@ -96,12 +100,14 @@ def study_tasks(
     Raises:
         InsufficientDataError: There is only one task.
     """
-    trials = {}
+    trials: dict[At, Trial] = {}
+    alike: dict[str, str] = {}
     for at, source in sources.items():
         records, asked = checked(source.records), asked_levels(level)
         predicted = _ruled(records, asked)
         for name, make in models().items():
             predicted[name] = replay_left_out(make, records, levels=asked)
+        predicted, alike = _apart(predicted)
         trials[at] = _trial(records, predicted, at=at, level=level, n_boot=n_boot, seed=seed)
     main = next(iter(trials.values()))
     others = main.records
@@ -112,16 +118,25 @@ def study_tasks(
         doubts=doubts(main, MODEL, lambda task: others.filter(pl.col("jeditaskid") != task), by_task=True),
         learnt=others,
         model=trained(Hierarchy("memory"), others),
+        called="real tasks",
+        alike=alike,
         speeds=_speeds(speeds, level),
     )  # fmt: skip
 
 
 def study_archive(
-    sources: Mapping[At, Source], *, level: float, n_boot: int, seed: int
+    sources: Mapping[At, Source], *, called: str, level: float, n_boot: int, seed: int
 ) -> JobStudy:
     """Fit on the earlier tasks of an archive, calibrate on the next ones, test on the latest.
 
     Jobs that ended after the first decision of a tested task teach nothing.
+
+    Args:
+        sources: Records of the archive by clock.
+        called: What sentences call it.
+        level: Of the bounds that are held against their promise.
+        n_boot: Replicates of the bootstrap over tasks.
+        seed: Of the bootstrap.
 
     Raises:
         InsufficientDataError: Fewer than six tasks.
@@ -145,6 +160,7 @@ def study_archive(
         trials=trials,
         doubts=doubts(main, MODEL, lambda _: learnt, by_task=False),
         learnt=learnt,
+        called=called,
         model=Hierarchy("memory").fit(fitting).conformalize(calibrating),
         division={n: (part["jeditaskid"].n_unique(), part.height) for n, part in named.items()},
     )
@@ -180,6 +196,19 @@ def _ruled(records: pl.DataFrame, asked: tuple[float, ...]) -> dict[str, Predict
     return {each.name: each.replay(records, levels=asked) for each in rules("memory")}
 
 
+def _apart(predicted: Mapping[str, Predicted]) -> tuple[dict[str, Predicted], dict[str, str]]:
+    """Leave out estimators that learn and said the same as another one; return what they repeat."""
+    shown, alike = dict(predicted), {}
+    names = [name for name in models() if name in predicted]
+    for place, name in enumerate(names):
+        for other in names[:place]:
+            same = np.array_equal(predicted[name].bounds, predicted[other].bounds)
+            if same and other in shown:
+                alike[name] = other
+                shown.pop(name, None)
+    return shown, alike
+
+
 def _trial(
     records: pl.DataFrame, predicted: Mapping[str, Predicted], *, at: At, level: float, **dice: Any
 ) -> Trial:
@@ -189,7 +218,7 @@ def _trial(
         at=at,
         quantity="memory",
         level=level,
-        models=tuple(models()),
+        models=tuple(name for name in models() if name in predicted),
         policies=(MODEL,),
         more=_margins(records),
         **dice,

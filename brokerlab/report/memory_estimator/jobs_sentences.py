@@ -8,6 +8,7 @@ import polars as pl
 
 from brokerlab.estimators.sources.source import At
 from brokerlab.report.content import Verdict
+from brokerlab.report.estimates.tables import stratum_name
 from brokerlab.report.estimates.trial import CLOCKS, Trial
 from brokerlab.report.format import number
 from brokerlab.report.memory_estimator.jobs import OURS, SENT, JobStudy
@@ -25,7 +26,7 @@ def verdict(study: JobStudy) -> Verdict:
     parts = [headline(study), _equal(trial), _target(trial)]
     return Verdict(
         kind="finding",
-        subject="real tasks" if study.kind == "tasks" else "archive",
+        subject=study.called,
         sentence=thin(" ".join(part for part in parts if part)),
     )
 
@@ -39,7 +40,7 @@ def more(study: JobStudy) -> str:
 def whose(study: JobStudy) -> str:
     """Say whose jobs were judged."""
     counts = study.main.comparison.counts
-    word = "real tasks" if study.kind == "tasks" else "later tasks of the archive"
+    word = "real tasks" if study.kind == "tasks" else f"later tasks of the {study.called}"
     return f"{counts['jobs']:,} jobs of {counts['tasks']} {word}"
 
 
@@ -157,15 +158,9 @@ def speeds(study: JobStudy) -> str:
     """Say how much hangs on the clock that was inferred."""
     if study.speeds.is_empty():
         return ""
-    ours = study.speeds.filter(estimator=OURS).sort("ids_per_s")
-    said = [
-        f"{number(row['ids_per_s'])} per second: {percent(row['exceed_task_mean'])} above, "
-        f"{percent(row['over_allocation_task_mean'])} for nothing"
-        for row in ours.iter_rows(named=True)
-    ]
-    return thin(
+    return (
         "No times of day are recorded: jobs are taken to be created in the order of their numbers, so many of them per second "
-        f"in the whole system. What {OURS} does with other speeds ({'; '.join(said)})."
+        "in the whole system. The faster, the earlier the jobs that follow scouts were created, and the fewer scouts had ended."
     )
 
 
@@ -212,8 +207,8 @@ def worst(study: JobStudy) -> str:
     if strata.height:
         row = strata.row(0, named=True)
         told.append(
-            f"The worst stratum of {study.doubts.model}'s {100 * level:g} % bound is {row['stratum_by'].replace('jeditaskid', 'task')} "
-            f"{row['stratum']}: {percent(row['coverage'])} of {row['n']:,} jobs stay within it."
+            f"The worst stratum of {study.doubts.model}'s {100 * level:g} % bound is {stratum_name(row)}: "
+            f"{percent(row['coverage'])} of {row['n']:,} jobs stay within it."
         )
     tasks = trial.comparison.tasks
     deployed = tasks.filter(estimator=trial.comparison.reference)
@@ -251,7 +246,13 @@ def certainty(study: JobStudy) -> str:
 
 def cannot_tell(study: JobStudy) -> list[str]:
     """Collect what these jobs cannot tell."""
-    trial, told = study.main, []
+    trial, told = (
+        study.main,
+        [
+            f"{name} says the same as {other} on the {study.called}: there are too few tasks to learn more than constants from; it is shown once."
+            for name, other in study.alike.items()
+        ],
+    )
     counts = trial.comparison.counts
     if study.kind == "tasks":
         if counts["killed"] == 0:
@@ -272,7 +273,7 @@ def cannot_tell(study: JobStudy) -> list[str]:
         level = "" if least["level"] is None else f" at {100 * least['level']:g} %"
         told.append(
             f"{name[0]}{level} has no answer for {percent(least['share_without'])} of the jobs of the "
-            f"{'real tasks' if study.kind == 'tasks' else 'archive'}, decided {CLOCKS[trial.at]}: too few tasks calibrate it."
+            f"{study.called}, decided {CLOCKS[trial.at]}: too few tasks calibrate it."
         )
     return told
 

@@ -12,9 +12,10 @@ from brokerlab.report.wording import percent, thin
 WHO = {"estimator": "ours", "nearest": "nearest", "current": "current"}
 
 
-def settings(found: Translation | str | None) -> Part | None:
+def settings(study: Study) -> Part | None:
     """Return the part on what the best allocations mean for settings; None without an archive."""
-    if found is None:
+    found = study.settings
+    if found is None or study.archive is None:
         return None
     title = "What it means for settings"
     if isinstance(found, str):
@@ -27,7 +28,7 @@ def settings(found: Translation | str | None) -> Part | None:
         verdict=Verdict(
             kind=found.verdict.kind,
             subject="SCOUT_RAMCOUNT_RANK, SCOUT_RAMCOUNT_MARGIN",
-            sentence=thin(found.verdict.sentence),
+            sentence=thin(f"{found.verdict.sentence} All of it on the {study.archive.called}."),
         ),
         before_after=blocks(
             thin(parts["estimator"]), thin(parts["nearest"]), thin(parts["lost"]), _table(found)
@@ -80,7 +81,7 @@ def model(study: Study) -> Part | None:
     tasks = part.learnt["jeditaskid"].n_unique()
     sentence = (
         f"The model saved beside this page, {MODEL}, has learnt from {part.learnt.height:,} jobs of {tasks} "
-        f"{'real tasks' if part.kind == 'tasks' else 'tasks of the archive'}; made in the same way without the tasks it was "
+        f"{'real tasks' if part.kind == 'tasks' else f'tasks of the {part.called}'}; made in the same way without the tasks it was "
         f"tested on, its {percent(trial.comparison.level)} bound held for {percent(row['coverage'], row['cluster_lo'], row['cluster_hi'])} "
         "of their jobs (interval over tasks)."
     )

@@ -89,7 +89,7 @@ def study(
             told.append(f"Real tasks: {problem}.")
     if inputs.archive:
         try:
-            archive = study_archive(inputs.archive, level=level, **dice)
+            archive = study_archive(inputs.archive, called=_called(inputs), level=level, **dice)
         except InsufficientDataError as problem:
             told.append(f"Archive: {problem}.")
     settings = None
@@ -106,6 +106,12 @@ def study(
         level=level,
         dice=dice,
     )  # fmt: skip
+
+
+def _called(inputs: Inputs) -> str:
+    """Return what sentences call the archive."""
+    made = inputs.opened is not None and inputs.opened.synthetic
+    return "synthetic archive" if made else "archive"
 
 
 def _card(part: JobStudy | None, inputs: Inputs) -> Card | None:
