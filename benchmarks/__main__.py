@@ -1,6 +1,6 @@
 """Run every benchmark: ``python -m benchmarks [--jobs N]``."""
 
-from benchmarks import brokerage, classes, scouts, simulation, workflows
+from benchmarks import brokerage, classes, estimators, scouts, simulation, workflows
 
 if __name__ == "__main__":
     scouts.main()
@@ -8,3 +8,4 @@ if __name__ == "__main__":
     brokerage.main()
     simulation.main()
     workflows.main()
+    estimators.main()

@@ -99,7 +99,7 @@ class Calibration:
         together: Scores of all; None: not calibrated, bounds are those of the model.
 
     Source: Lee, Barber, Willett, Distribution-free inference with hierarchical data (2023),
-    arXiv:2306.06342, section 3; scores by the fitted distribution: Chernozhukov, Wüthrich, Zhu, PNAS 118
+    arXiv:2306.06342; scores by the fitted distribution: Chernozhukov, Wüthrich, Zhu, PNAS 118
     (2021) e2107794118, doi:10.1073/pnas.2107794118.
     """
 
@@ -108,20 +108,20 @@ class Calibration:
         self.together = together
 
     @classmethod
-    def of(cls, score: FloatArray, task: IntArray, group: Sequence[str]) -> Self:
+    def of(cls, score: FloatArray, task: IntArray, names: Sequence[str], group: IntArray) -> Self:
         """Keep the scores of calibration jobs.
 
         Args:
             score: (n,) normal scores; infinite for killed jobs.
             task: (n,) their tasks.
-            group: (n,) their groups.
+            names: Of the groups.
+            group: (n,) place of each job's group in the names.
         """
         if not score.size:
             return cls({}, None)
-        names = np.asarray(group, dtype=str)
         found = {
-            str(name): Scores.of(score[names == name], task[names == name])
-            for name in np.unique(names)
+            names[each]: Scores.of(score[group == each], task[group == each])
+            for each in np.unique(group).tolist()
         }
         return cls(found, Scores.of(score, task))
 
@@ -134,10 +134,9 @@ class Calibration:
             return everyone.at(level)
         return own.at(level)
 
-    def scores(self, group: Sequence[str], level: float) -> FloatArray:
-        """Return the (n,) normal scores of a level for jobs of these groups."""
-        names, place = np.unique(np.asarray(group, dtype=str), return_inverse=True)
-        return np.array([self.score(str(name), level)[0] for name in names])[place]
+    def scores(self, names: Sequence[str], group: IntArray, level: float) -> FloatArray:
+        """Return the (n,) normal scores of a level for jobs of these groups, by their place in the names."""
+        return np.array([self.score(name, level)[0] for name in names])[group]
 
     def table(self, levels: Sequence[float]) -> pl.DataFrame:
         """Say for what the bounds hold.

@@ -71,7 +71,7 @@ def redistributed(
         weight: (n,) how much each job counts.
         level: Of the quantile.
 
-    Source: Wang and Wang, JASA 104 (2009) 1117, doi:10.1198/jasa.2009.tm08230, equation 3.
+    Source: Wang and Wang, JASA 104 (2009) 1117, doi:10.1198/jasa.2009.tm08230.
     """
     rows = np.arange(value.size)
     split = np.flatnonzero(censored & (known < level))

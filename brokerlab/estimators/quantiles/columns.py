@@ -26,7 +26,8 @@ def independent_values(x: FloatArray, task: IntArray) -> FloatArray:
     Returns:
         (p,) 0 for a column that never varies.
 
-    Source: the design effect of cluster samples, Kish, Survey Sampling (1965), section 5.4.
+    Source: the design effect of cluster samples, Kish, Survey Sampling (1965),
+    ISBN 0-471-10949-5.
     """
     size = np.bincount(task).astype(np.float64)
     filled = np.where(np.isnan(x), _means(x), x)

@@ -20,10 +20,11 @@ from brokerlab.estimators.quantiles.models import Lines, Model, Sample, Trees
 from brokerlab.estimators.records import UNITS, Quantity, Records, checked
 from brokerlab.estimators.replaying import Order, codes, order
 from brokerlab.frames import prepared
-from brokerlab.numerics import FloatArray
+from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
-SEEN_CLASSES = ((0, "none seen"), (1, "1 to 9 seen"), (10, "10 to 99 seen"), (100, "100 seen"))
-"""Least jobs seen, and name, of the groups that are calibrated apart."""
+SEEN_CLASSES = ("none seen", "1 to 9 seen", "10 to 99 seen", "100 or more seen")
+"""Groups that are calibrated apart, by the jobs of the task that were seen."""
+_LEAST_SEEN = (0, 1, 10, 100)
 LARGEST_LOG = 690.0  # its exponential is still a number
 _MANY_PIECES = 64
 _NOTHING = Calibration({}, None)
@@ -88,7 +89,7 @@ class QuantileRegression:
         self._model = self.MODEL.fit(self._sample(frame, known, usable.to_numpy()), seed=self.seed)
         return self
 
-    def _sample(self, frame: pl.DataFrame, known: Known, usable: Any) -> Sample:
+    def _sample(self, frame: pl.DataFrame, known: Known, usable: BoolArray) -> Sample:
         """Draw rows task by task, and tell of killed jobs what share uses less."""
         rng = np.random.default_rng(self.seed)
         rows = np.flatnonzero(usable)
@@ -128,9 +129,8 @@ class QuantileRegression:
             counts = counts & ~scout
         score = score_of(quantiles, np.log(frame["used"].to_numpy()) - known.anchor)
         score[frame["censored"].to_numpy()] = np.inf
-        groups = _groups(known)[counts]
         task = frame["jeditaskid"].to_numpy()[counts]
-        self.calibration = Calibration.of(score[counts], task, groups.tolist())
+        self.calibration = Calibration.of(score[counts], task, SEEN_CLASSES, _groups(known)[counts])
         return self
 
     def update(self, records: Any) -> Self:
@@ -180,8 +180,8 @@ class QuantileRegression:
         self, frame: pl.DataFrame, orderly: Order, levels: tuple[float, ...]
     ) -> Predicted:
         known, quantiles = self._known(frame, orderly)
-        groups = _groups(known).tolist()
-        scores = [self.calibration.scores(groups, level) for level in levels]
+        groups = _groups(known)
+        scores = [self.calibration.scores(SEEN_CLASSES, groups, level) for level in levels]
         bounds = np.column_stack(
             [_exponential(value_at(quantiles, score) + known.anchor) for score in scores]
         )
@@ -281,14 +281,12 @@ def _exponential(logs: FloatArray) -> FloatArray:
     return np.where(np.isposinf(logs), np.inf, finite)
 
 
-def _groups(known: Known) -> Any:
-    """Return the name of the group of each job: how much of its task was seen."""
-    least = np.array([at for at, _ in SEEN_CLASSES])
-    names = np.array([name for _, name in SEEN_CLASSES])
-    return names[np.searchsorted(least, known.seen, side="right") - 1]
+def _groups(known: Known) -> IntArray:
+    """Return the place of each job in :data:`SEEN_CLASSES`."""
+    return np.searchsorted(_LEAST_SEEN, known.seen, side="right").astype(np.int64) - 1
 
 
-def _spread(rows: Any, task: Any, most: int, rng: np.random.Generator) -> Any:
+def _spread(rows: IntArray, task: IntArray, most: int, rng: np.random.Generator) -> IntArray:
     """Draw at most this many rows, from each task at random and as evenly as their sizes allow."""
     if rows.size <= most:
         return rows

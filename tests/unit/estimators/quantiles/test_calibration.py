@@ -19,17 +19,17 @@ def test_as_mapie_by_group_where_every_job_is_a_task():
 
     rng = np.random.default_rng(0)
     score = rng.standard_t(3, 900)
-    group = np.repeat(["a", "b", "c"], 300)
-    ours = Calibration.of(score, np.arange(900), group.tolist())
+    group = np.repeat([0, 1, 2], 300)
+    ours = Calibration.of(score, np.arange(900), "abc", group)
     zero = DummyRegressor(strategy="constant", constant=0.0).fit([[0.0]], [0.0])
-    for name in "abc":
+    for place, name in enumerate("abc"):
         theirs = SplitConformalRegressor(
             zero,
             confidence_level=[2 * level - 1 for level in LEVELS[1:]],
             conformity_score=AbsoluteConformityScore(sym=False),
             prefit=True,
         )
-        own = score[group == name]
+        own = score[group == place]
         theirs.conformalize(np.zeros((300, 1)), own)
         _, bounds = theirs.predict_interval(np.zeros((1, 1)))
         found = [ours.score(name, level) for level in LEVELS[1:]]
@@ -40,7 +40,7 @@ def test_as_mapie_by_group_where_every_job_is_a_task():
 def test_tasks_count_the_same():
     score = np.concatenate([np.zeros(900), np.arange(100.0) + 1])
     task = np.concatenate([np.zeros(900, int), np.arange(100) + 1])
-    found = Calibration.of(score, task, ["g"] * 1000)
+    found = Calibration.of(score, task, ["g"], np.zeros(1000, int))
     assert (
         found.score("g", 0.5)[0] == 50
     )  # 0.5 x 102 / 101 of 101 tasks, the first being the large one
@@ -54,7 +54,9 @@ def test_a_new_task_is_covered_however_alike_its_jobs():
     for _ in range(400):
         level = rng.normal(size=31)
         score = np.repeat(level[:30], 10)
-        bound, _ = Calibration.of(score, np.repeat(np.arange(30), 10), ["g"] * 300).score("g", 0.95)
+        bound, _ = Calibration.of(
+            score, np.repeat(np.arange(30), 10), ["g"], np.zeros(300, int)
+        ).score("g", 0.95)
         held.append(level[30] <= bound)
     assert np.mean(held) + 2 * np.sqrt(0.95 * 0.05 / 400) >= 0.95
 
@@ -62,11 +64,11 @@ def test_a_new_task_is_covered_however_alike_its_jobs():
 def test_few_tasks_fall_back_and_say_so():
     rng = np.random.default_rng(2)
     task = np.concatenate([np.arange(50), np.repeat([90, 91], 60)])
-    group = ["many"] * 50 + ["few"] * 120
+    names, group = ("many", "few"), np.repeat([0, 1], [50, 120])
     score = np.concatenate([rng.normal(size=50), rng.normal(5, 1, 120)])
-    found = Calibration.of(score, task, group)
+    found = Calibration.of(score, task, names, group)
     assert found.score("few", 0.9) == found.score("unheard", 0.9) != found.score("many", 0.9)
-    alone = Calibration.of(score[50:], task[50:], group[50:])
+    alone = Calibration.of(score[50:], task[50:], names, group[50:])
     assert alone.score("few", 0.9)[1] == "these tasks"
     assert alone.score("few", 0.999) == (np.inf, "no bound")
     assert Calibration({}, None).score("g", 0.5) == (0.0, "not calibrated")
@@ -80,7 +82,9 @@ def test_levels_never_fall_and_killed_jobs_are_above_all():
     for tasks in (1, 5, 25, 60):
         score = rng.normal(size=tasks * 20)
         score[::25] = np.inf
-        found = Calibration.of(score, np.repeat(np.arange(tasks), 20), ["g"] * score.size)
+        found = Calibration.of(
+            score, np.repeat(np.arange(tasks), 20), ["g"], np.zeros(score.size, int)
+        )
         levels = [found.score("g", level)[0] for level in np.arange(0.01, 1, 0.01)]
         assert (np.diff(np.nan_to_num(levels, posinf=1e9)) >= 0).all()
         assert levels[-1] == np.inf
@@ -101,7 +105,7 @@ def test_thinned_scores_are_never_too_low():
 
 
 def test_states_return():
-    found = Calibration.of(np.arange(60.0), np.arange(60), ["g", "h"] * 30)
+    found = Calibration.of(np.arange(60.0), np.arange(60), "gh", np.tile([0, 1], 30))
     again = Calibration.from_state(found.state())
     assert again.table(LEVELS).equals(found.table(LEVELS))
     empty = Calibration.from_state(Calibration({}, None).state())
