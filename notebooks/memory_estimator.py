@@ -27,6 +27,7 @@ archive: str = ""  # archive of hundreds of tasks, empty for data/demo where it 
 seeds: list[int] = [1, 2, 3, 4, 5, 1996]  # random orders in which runs of traces arrive [1]
 slow: bool = False  # run the published methods that take their time on traces, too
 store: str = ""  # folder where their results are kept and found again, empty for none [path]
+models: list[str] = []  # that learn, tested beside the hierarchy on jobs, empty for all [name]
 level: float = 0.95  # of the upper bounds that are held against their promise [1]
 n_boot: int = 2000  # bootstrap replicates [1]
 seed: int = 1  # seed of the bootstrap
@@ -43,7 +44,7 @@ from brokerlab.report import memory_estimator as report
 
 alt.renderers.enable("svg")
 alt.theme.enable(theme.NAME)
-report.check(seeds=seeds, level=level, n_boot=n_boot, seed=seed)
+report.check(seeds=seeds, level=level, n_boot=n_boot, seed=seed, models=models)
 
 # %%
 inputs = report.load(data=data, archive=archive)
@@ -54,7 +55,14 @@ inputs.facts
 
 # %%
 study = report.study(
-    inputs, seeds=seeds, slow=slow, store=store, level=level, n_boot=n_boot, seed=seed
+    inputs,
+    seeds=seeds,
+    slow=slow,
+    store=store,
+    names=models,
+    level=level,
+    n_boot=n_boot,
+    seed=seed,
 )
 
 # %% [markdown]

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from brokerlab.errors import ConfigError
+from brokerlab.report.memory_estimator.jobs import models as known_models
 
 FEWEST_REPLICATES = 100
 MOST_SEEDS = 50
 
 
-def check(*, seeds: Sequence[int], level: float, n_boot: int, seed: int) -> None:
+def check(
+    *, seeds: Sequence[int], level: float, n_boot: int, seed: int, models: Sequence[str] = ()
+) -> None:
     """Refuse impossible parameters; they are those of the notebook.
 
     Raises:
@@ -32,5 +35,9 @@ def check(*, seeds: Sequence[int], level: float, n_boot: int, seed: int) -> None
         )
         if not ok
     ]
+    try:
+        known_models(*models)
+    except ConfigError as problem:
+        told.append(str(problem))
     if told:
         raise ConfigError("; ".join(told))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.errors import InsufficientDataError
+from brokerlab.errors import ConfigError, InsufficientDataError, nearest
 from brokerlab.estimators.deployed import Rule, ScoutMemory, rules
 from brokerlab.estimators.estimator import Estimator, Predicted
 from brokerlab.estimators.hierarchy import Hierarchy
@@ -34,8 +34,12 @@ FITTED, CALIBRATED = 1 / 2, 1 / 6
 Make = Callable[[], Estimator]
 
 
-def models() -> Mapping[str, Make]:
-    """Return the estimators that learn, by name."""
+def models(*names: str) -> Mapping[str, Make]:
+    """Return the estimators that learn, by name: the hierarchy, and others of these names; without names all.
+
+    Raises:
+        ConfigError: There is no estimator of a name.
+    """
     from brokerlab.estimators.quantiles import LinearQuantiles, QuantileBoosting
 
     makes: tuple[Make, ...] = (
@@ -43,7 +47,11 @@ def models() -> Mapping[str, Make]:
         lambda: QuantileBoosting("memory"),
         lambda: LinearQuantiles("memory"),
     )
-    return {make().name: make for make in makes}
+    known = {make().name: make for make in makes}
+    wrong = [f"'{name}': {nearest(name, known)}" for name in names if name not in known]
+    if wrong:
+        raise ConfigError("models: " + "; ".join(wrong))
+    return {name: make for name, make in known.items() if not names or name in {MODEL, *names}}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,6 +92,7 @@ def study_tasks(
     sources: Mapping[At, Source],
     *,
     speeds: Mapping[float, Source],
+    makes: Mapping[str, Make],
     level: float,
     n_boot: int,
     seed: int,
@@ -93,6 +102,7 @@ def study_tasks(
     Args:
         sources: Records of whole tasks by clock.
         speeds: Records by the first clock under other speeds of numbering jobs [1/s].
+        makes: Of `models`.
         level: Of the bounds that are held against their promise.
         n_boot: Replicates of the bootstrap over tasks.
         seed: Of the bootstrap.
@@ -105,7 +115,7 @@ def study_tasks(
     for at, source in sources.items():
         records, asked = checked(source.records), asked_levels(level)
         predicted = _ruled(records, asked)
-        for name, make in models().items():
+        for name, make in makes.items():
             predicted[name] = replay_left_out(make, records, levels=asked)
         predicted, alike = _apart(predicted)
         trials[at] = _trial(records, predicted, at=at, level=level, n_boot=n_boot, seed=seed)
@@ -125,7 +135,13 @@ def study_tasks(
 
 
 def study_archive(
-    sources: Mapping[At, Source], *, called: str, level: float, n_boot: int, seed: int
+    sources: Mapping[At, Source],
+    *,
+    called: str,
+    makes: Mapping[str, Make],
+    level: float,
+    n_boot: int,
+    seed: int,
 ) -> JobStudy:
     """Fit on the earlier tasks of an archive, calibrate on the next ones, test on the latest.
 
@@ -134,6 +150,7 @@ def study_archive(
     Args:
         sources: Records of the archive by clock.
         called: What sentences call it.
+        makes: Of `models`.
         level: Of the bounds that are held against their promise.
         n_boot: Replicates of the bootstrap over tasks.
         seed: Of the bootstrap.
@@ -146,7 +163,7 @@ def study_archive(
     trials = {}
     for at, (fitting, calibrating, testing) in parts.items():
         predicted = _ruled(testing, asked)
-        for name, make in models().items():
+        for name, make in makes.items():
             fitted = make().fit(fitting).conformalize(calibrating)
             predicted[name] = fitted.replay(testing, levels=asked)
         trials[at] = _trial(testing, predicted, at=at, level=level, n_boot=n_boot, seed=seed)

@@ -15,7 +15,13 @@ from brokerlab.estimators.sizing.peers import all_peers, peers
 from brokerlab.report.estimates.saved import card_of
 from brokerlab.report.estimates.trust import sentences
 from brokerlab.report.memory_estimator.inputs import Inputs
-from brokerlab.report.memory_estimator.jobs import MODEL, JobStudy, study_archive, study_tasks
+from brokerlab.report.memory_estimator.jobs import (
+    MODEL,
+    JobStudy,
+    models,
+    study_archive,
+    study_tasks,
+)
 from brokerlab.report.memory_estimator.settings import translated
 from brokerlab.report.memory_estimator.traces import TraceStudy, study_traces
 
@@ -58,6 +64,7 @@ def study(
     seeds: Sequence[int],
     slow: bool = False,
     store: str = "",
+    names: Sequence[str] = (),
     level: float = 0.95,
     n_boot: int = 2000,
     seed: int = 1,
@@ -70,10 +77,12 @@ def study(
         slow: Run the published methods that take their time, too.
         store: Folder in which their results are kept and found again; empty for none. Without ``slow`` those that are there
             are shown.
+        names: Of the estimators that learn and are tested beside the hierarchy; empty for all.
         level: Of the bounds that are held against their promise.
         n_boot: Replicates of the bootstrap.
         seed: Of the bootstrap.
     """
+    makes = models(*names)
     dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
     kept = Store(Path(store), fills=slow) if store else None
 
@@ -84,12 +93,16 @@ def study(
     tasks = archive = None
     if inputs.tasks:
         try:
-            tasks = study_tasks(inputs.tasks, speeds=inputs.speeds, level=level, **dice)
+            tasks = study_tasks(
+                inputs.tasks, speeds=inputs.speeds, makes=makes, level=level, **dice
+            )
         except InsufficientDataError as problem:
             told.append(f"Real tasks: {problem}.")
     if inputs.archive:
         try:
-            archive = study_archive(inputs.archive, called=_called(inputs), level=level, **dice)
+            archive = study_archive(
+                inputs.archive, called=_called(inputs), makes=makes, level=level, **dice
+            )
         except InsufficientDataError as problem:
             told.append(f"Archive: {problem}.")
     settings = None
