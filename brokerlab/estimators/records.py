@@ -80,10 +80,11 @@ def checked(records: Any) -> pl.DataFrame:
     """
     frame = prepared({"records": records}, {"records": Records})["records"]
     wrong = {
-        "used: above 0 is allowed": ~(pl.col("used") > 0) | pl.col("used").is_infinite(),
+        "used: a finite number above 0 is allowed": ~_finite("used") | (pl.col("used") <= 0),
         "cores: at least 1 is allowed": pl.col("cores") < 1,
-        "wall_s: 0 or more is allowed": ~(pl.col("wall_s") >= 0) | pl.col("wall_s").is_infinite(),
-        "decided_s: a finite number is needed": ~pl.col("decided_s").is_finite(),
+        "wall_s: 0 or more, and finite, is allowed": ~_finite("wall_s") | (pl.col("wall_s") < 0),
+        "decided_s: a finite number is needed": ~_finite("decided_s"),
+        "ended_s: a finite number is needed, or null": ~_finite("ended_s"),
         "ended_s: not before decided_s": pl.col("ended_s") < pl.col("decided_s"),
         "pandaid: each job once": pl.col("pandaid").is_duplicated(),
     }
@@ -97,3 +98,8 @@ def checked(records: Any) -> pl.DataFrame:
     if found:
         raise DataError("; ".join(found) + "; mend or leave out those rows")
     return frame.sort("decided_s", "pandaid")
+
+
+def _finite(name: str) -> pl.Expr:
+    """Tell whether a number is neither infinite nor NaN, which Polars orders above all others."""
+    return pl.col(name).is_finite()

@@ -12,7 +12,7 @@ import polars as pl
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.estimators.estimator import Predicted, checked_levels
 from brokerlab.estimators.hierarchy import kernels, scores
-from brokerlab.estimators.hierarchy.features import design, logarithms
+from brokerlab.estimators.hierarchy.features import design, first_known, logarithms
 from brokerlab.estimators.hierarchy.levels import Levels
 from brokerlab.estimators.hierarchy.prior import FIRST, Beliefs, fitted, sampled, sums_of
 from brokerlab.estimators.hierarchy.state import State
@@ -84,11 +84,16 @@ class Hierarchy:
         frame = sampled(frame).sort("jeditaskid", maintain_order=True)
         first = frame.unique("jeditaskid", keep="first", maintain_order=True)
         (task, _), (pair, _) = codes(frame, "jeditaskid"), codes(frame, "jeditaskid", "queue")
-        x = design(logarithms(frame, self.quantity), task, logarithms(first, self.quantity))
+        logs, origin = (
+            logarithms(frame, self.quantity),
+            np.full((first.height, self.seen.d - 1), np.nan),
+        )
+        first_known(logs, task, origin)
+        x = design(logs, task, origin)
         y = np.log(frame["used"].to_numpy())
         apart = y - x[:, 1:] @ self.beliefs.mean[1:]
         level = np.bincount(task, apart) / np.bincount(task)
-        self.levels, expected = Levels.fit(first, level)
+        self.levels, expected = Levels.fit(first, level, self.quantity)
         self.beliefs = fitted(sums_of(task, pair, x, y - expected[task]), self.beliefs)
         self.atoms = scores.of_model(self.beliefs)
         return self
@@ -98,7 +103,7 @@ class Hierarchy:
 
         Args:
             records: As :class:`records.Records`. Scouts are seen, but their scores do not count: jobs that
-                follow scouts are what is to be bounded.
+                follow scouts are what is to be bounded. Nor do those of jobs without an end.
 
         Raises:
             SchemaError, DataError: See :func:`records.checked`.
@@ -106,8 +111,10 @@ class Hierarchy:
         frame = checked(records)
         self.atoms = scores.of_model(self.beliefs)
         found = self._walk(frame, (0.5,))
-        counts = ~frame["is_scout"].to_numpy()
-        self.atoms = scores.of_tasks(self.atoms, found.task, found.kind, found.score, counts)
+        counts = frame.select(~pl.col("is_scout") & pl.col("ended_s").is_not_null()).to_series()
+        self.atoms = scores.of_tasks(
+            self.atoms, found.task, found.kind, found.score, counts.to_numpy()
+        )
         return self
 
     def state(self) -> dict[str, Any]:
@@ -147,29 +154,30 @@ class Hierarchy:
             atoms=self.atoms,
         )
 
-    def _met(self, state: State, frame: pl.DataFrame) -> tuple[IntArray, IntArray]:
-        """Number the tasks and pairs of records, new ones with what to expect of them."""
-
-        def expect(new: pl.DataFrame) -> tuple[FloatArray, FloatArray]:
-            return self.levels.expect(new), logarithms(new, self.quantity)
-
-        return state.numbers(frame, expect)
-
-    def _design(self, frame: pl.DataFrame, state: State, task: IntArray) -> FloatArray:
-        return design(logarithms(frame, self.quantity), task, state.origin)
+    def _met(self, state: State, frame: pl.DataFrame) -> tuple[IntArray, IntArray, FloatArray]:
+        """Number the tasks and pairs of records, new ones with what to expect; give the model's rows."""
+        task, pair = state.numbers(frame, self.levels.expect)
+        logs = logarithms(frame, self.quantity)
+        first_known(logs, task, state.origin)
+        return task, pair, design(logs, task, state.origin)
 
     def update(self, records: Any) -> Self:
-        """See finished jobs, in the order of their ends; those without an end are not seen."""
-        frame = checked(records).filter(pl.col("ended_s").is_not_null()).sort("ended_s", "pandaid")
-        task, pair = self._met(self.seen, frame)
+        """See finished jobs, in the order of their ends; those without an end are not seen.
+
+        Raises:
+            SchemaError, DataError: See :func:`records.checked`.
+        """
+        frame = checked(records).filter(pl.col("ended_s").is_not_null())
+        task, pair, x = self._met(self.seen, frame)
         y = np.log(frame["used"].to_numpy()) - self.seen.level[task]
+        by = frame.select(pl.arg_sort_by("ended_s", "pandaid")).to_series().to_numpy()
         kernels.see_all(
-            task,
-            pair,
-            self._design(frame, self.seen, task),
-            y,
-            frame["censored"].to_numpy(),
-            frame["is_scout"].to_numpy(),
+            task[by],
+            pair[by],
+            x[by],
+            y[by],
+            frame["censored"].to_numpy()[by],
+            frame["is_scout"].to_numpy()[by],
             self.seen.known,
             self.seen.scores,
             self.prior(),
@@ -179,8 +187,8 @@ class Hierarchy:
     def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
         """Bound jobs from everything learnt and seen up to now.
 
-        A task is met by its first job that is predicted or seen: what is expected of the task then stays
-        what it is.
+        A task is met by its first job, in the order of decision, that is predicted or seen: what is expected
+        of the task then stays what it is.
 
         Returns:
             ``pandaid, seen`` (finished jobs of the task that were seen), ``point`` (median) and one
@@ -191,12 +199,12 @@ class Hierarchy:
             ConfigError: See :func:`estimator.checked_levels`.
         """
         frame, asked = checked(records), checked_levels(levels)
-        task, pair = self._met(self.seen, frame)
+        task, pair, x = self._met(self.seen, frame)
         logs = np.empty((frame.height, len(asked) + 1))
         kernels.bound_all(
             task,
             pair,
-            self._design(frame, self.seen, task),
+            x,
             self.seen.known,
             self.seen.scores,
             self.prior(),
@@ -222,7 +230,7 @@ class Hierarchy:
     def _walk(self, frame: pl.DataFrame, levels: tuple[float, ...]) -> _Walked:
         """Go through decisions and ends of checked records."""
         state = deepcopy(self.seen)
-        task, pair = self._met(state, frame)
+        task, pair, x = self._met(state, frame)
         n = frame.height
         logs, score = np.empty((n, len(levels) + 1)), np.empty(n)
         seen, kind = np.zeros((2, n), dtype=np.int64)
@@ -230,7 +238,7 @@ class Hierarchy:
             order(frame).events,
             task,
             pair,
-            self._design(frame, state, task),
+            x,
             np.log(frame["used"].to_numpy()) - state.level[task],
             frame["censored"].to_numpy(),
             frame["is_scout"].to_numpy(),

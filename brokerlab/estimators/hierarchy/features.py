@@ -15,10 +15,25 @@ FEATURES: dict[Quantity, tuple[str, ...]] = {
 
 
 def logarithms(records: pl.DataFrame, quantity: Quantity) -> FloatArray:
-    """Return the (n, d - 1) logarithms of the features; NaN where not known or not above 0."""
+    """Return the (n, d - 1) logarithms of the features; NaN where not known, infinite or not above 0."""
     given = [records[name].to_numpy().astype(np.float64) for name in FEATURES[quantity]]
     known = np.column_stack(given)
-    return np.log(known, out=np.full_like(known, np.nan), where=known > 0)
+    said = np.isfinite(known) & (known > 0)
+    return np.log(known, out=np.full_like(known, np.nan), where=said)
+
+
+def first_known(known: FloatArray, task: IntArray, origin: FloatArray) -> None:
+    """Fill, in place, what is not known of origins with what is known first of a job of the task.
+
+    Args:
+        known: (n, d - 1) logarithms of the features, NaN where not known.
+        task: (n,) numbers of the tasks.
+        origin: (t, d - 1) logarithms, one row per task; NaN where no job before told any.
+    """
+    for feature in range(known.shape[1]):
+        told = np.flatnonzero(np.isfinite(known[:, feature]) & np.isnan(origin[task, feature]))
+        tasks, first = np.unique(task[told], return_index=True)
+        origin[tasks, feature] = known[told[first], feature]
 
 
 def design(known: FloatArray, task: IntArray, origin: FloatArray) -> FloatArray:
@@ -27,8 +42,9 @@ def design(known: FloatArray, task: IntArray, origin: FloatArray) -> FloatArray:
     Args:
         known: (n, d - 1) logarithms of the features.
         task: (n,) numbers of the tasks.
-        origin: (t, d - 1) logarithms of each task's first job. Features are taken relative to them: so
-            slopes are what happens inside tasks, and what tells tasks apart is the level's alone.
+        origin: (t, d - 1) logarithms of the first job of each task that tells them. Features are taken
+            relative to them: so slopes are what happens inside tasks, and what tells tasks apart is the
+            level's alone.
 
     Returns:
         1, and the difference of each logarithm; 0 where one of the two is not known.

@@ -1,7 +1,13 @@
 """Compiled steps of the hierarchical estimate: what is known of a task, one job at a time.
 
 ``known`` holds, per task, the sums of a linear model whose queue effects are integrated out, and per
-(task, queue) what is needed to integrate them out again; ``scores`` the latest standardised misses.
+(task, queue) what is needed to integrate them out again; ``scores`` the latest misses.
+
+A miss is standardised in two steps. What is not known of location (task, queue) widens it differently
+from job to job: by that it is divided when it is kept. The residual variance of a task is one number
+that each job changes: earlier tasks' scores are multiplied by the latest. Were a task's own misses
+divided by the variance of their time, one job far off would count twice: as a miss of many of the old
+deviations, and in the new deviation that it is multiplied by.
 """
 
 from __future__ import annotations
@@ -39,7 +45,10 @@ class Known(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """The latest scores per task and per pair: in order of arrival, and ascending."""
+    """The latest misses per task and per pair: in order of arrival, and ascending.
+
+    Logarithms, divided by what widens a job's distribution beyond the residual deviation of its task.
+    """
 
     task: FloatArray  # (t, TASK_WINDOW)
     task_sorted: FloatArray
@@ -57,7 +66,7 @@ class Prior(NamedTuple):
     queue: float  # variance of queue effects, in units of the residual variance
     shape: float  # of the inverse gamma distribution of the residual variance
     rate: float
-    atoms: FloatArray  # (CLASSES, g) ascending scores
+    atoms: FloatArray  # (CLASSES, g) ascending scores, in units of a job's foreseen deviation
 
 
 @compiled
@@ -144,10 +153,17 @@ def keep(latest: FloatArray, ascending: FloatArray, count: int, score: float) ->
 
 @compiled
 def score_quantiles(
-    prior: Prior, scores: Scores, kind: int, t: int, p: int, levels: FloatArray, found: FloatArray
+    prior: Prior,
+    scores: Scores,
+    kind: int,
+    t: int,
+    p: int,
+    deviation: float,
+    levels: FloatArray,
+    found: FloatArray,
 ) -> None:
-    """Find, of the mixture of earlier tasks', the task's and the queue's scores, the quantiles."""
-    atoms = prior.atoms[kind]
+    """Find, of the mixture of earlier tasks', the task's and the queue's misses, the quantiles."""
+    atoms = prior.atoms[kind] * deviation
     own = scores.task_sorted[t, : min(scores.task_count[t], TASK_WINDOW)]
     near = scores.pair_sorted[p, : min(scores.pair_count[p], PAIR_WINDOW)]
     each = PRIOR_JOBS / atoms.size
@@ -206,8 +222,9 @@ def see(
         if beyond.size:
             y = location + scale * float(beyond.mean())
     if not scout:  # scouts are no sample of the jobs that follow
-        keep(scores.task[t], scores.task_sorted[t], scores.task_count[t], score)
-        keep(scores.pair[p], scores.pair_sorted[p], scores.pair_count[p], score)
+        miss = score * math.sqrt(known.variance[t])
+        keep(scores.task[t], scores.task_sorted[t], scores.task_count[t], miss)
+        keep(scores.pair[p], scores.pair_sorted[p], scores.pair_count[p], miss)
         scores.task_count[t] += 1
         scores.pair_count[p] += 1
     known.finished[t] += 0 if killed else 1
@@ -227,9 +244,10 @@ def bound(
 ) -> None:
     """Write the quantiles of what a job will use, as logarithms."""
     location, scale = foresee(known, prior, t, p, x)
-    score_quantiles(prior, scores, class_of(known, t, p), t, p, levels, found)
+    deviation = math.sqrt(known.variance[t])
+    score_quantiles(prior, scores, class_of(known, t, p), t, p, deviation, levels, found)
     for level in range(levels.size):
-        found[level] = location + scale * found[level]
+        found[level] = location + scale / deviation * found[level]
 
 
 @compiled

@@ -13,6 +13,7 @@ from brokerlab.numerics import FloatArray
 
 FIRST_LEVEL: dict[Quantity, float] = {"memory": log(2000), "walltime": log(3600)}  # MB, s
 FEWEST_TASKS = 5  # below, the mean of the tasks is all that is learnt
+_REQUEST = pl.col("requested")
 ALPHAS = np.logspace(-2, 3, 11)
 
 
@@ -34,20 +35,24 @@ class Levels:
         return cls(FIRST_LEVEL[quantity])
 
     @classmethod
-    def fit(cls, tasks: pl.DataFrame, level: FloatArray) -> tuple[Levels, FloatArray]:
+    def fit(
+        cls, tasks: pl.DataFrame, level: FloatArray, quantity: Quantity
+    ) -> tuple[Levels, FloatArray]:
         """Learn from tasks.
 
         Args:
             tasks: A row per task: ``kind, requested``.
             level: (t,) their levels, on the scale of logarithms.
+            quantity: What a single task is compared with: 2000 MB, or an hour.
 
         Returns:
-            The regression, and what it expects of each task from the others alone (with few tasks: the
-            mean of all).
+            The regression, and what it expects of each task from the others alone.
         """
         mean, known = float(level.mean()), _known(tasks)
+        if level.size == 1:
+            return cls(mean), np.full(1, FIRST_LEVEL[quantity])
         if level.size < FEWEST_TASKS or not any(known):
-            return cls(mean), np.full(level.size, mean)
+            return cls(mean), (level.sum() - level) / (level.size - 1)
         from sklearn.feature_extraction import DictVectorizer
         from sklearn.linear_model import RidgeCV
         from sklearn.model_selection import KFold, cross_val_predict
@@ -67,8 +72,12 @@ class Levels:
 
 
 def _known(tasks: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return what is known of tasks; the size of the request counts beside that there is one."""
-    rows = tasks.select("kind", pl.col("requested").log().fill_nan(None)).rows()
+    """Return what is known of tasks; the size of the request counts beside that there is one.
+
+    A request of 0 or less, or without a limit, is none.
+    """
+    asked = pl.when((_REQUEST > 0) & _REQUEST.is_finite()).then(_REQUEST.log())
+    rows = tasks.select("kind", asked).rows()
     return [
         {
             **({} if kind is None else {"kind": kind}),

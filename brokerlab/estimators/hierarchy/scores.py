@@ -9,7 +9,7 @@ from brokerlab.estimators.hierarchy.prior import Beliefs
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
 ATOMS = 400
-JOBS_SEEN = (0, 10, 10, 30)  # of the task, at least, at decisions of each class
+JOBS_SEEN = (0, 10, 10, 30)  # of the task, typically, at decisions of each class
 OWN_TASKS = 3.0  # calibration tasks that weigh as much as the model's own distribution
 
 

@@ -24,7 +24,8 @@ class State:
         tasks: Task to its number.
         pairs: Task and queue to their number.
         level: (t,) what was expected of each task when it was met, on the scale of logarithms.
-        origin: (t, d - 1) logarithms of the features of each task's first job.
+        origin: (t, d - 1) logarithms of the features, each of the first job of a task that told it; NaN:
+            none did.
     """
 
     d: int
@@ -62,21 +63,24 @@ class State:
             d,
             {task: number for number, task in enumerate(kept["tasks"])},
             {pair: number for number, pair in enumerate(pairs)},
-            kept["level"],
+            np.array(kept["level"]),
         )
-        state.origin = kept["origin"]
-        state.known = kernels.Known(*(kept[name] for name in kernels.Known._fields))
-        state.scores = kernels.Scores(*(kept[f"score_{name}"] for name in kernels.Scores._fields))
+        state.origin = np.array(kept["origin"])
+        state.known = kernels.Known(*(np.array(kept[name]) for name in kernels.Known._fields))
+        state.scores = kernels.Scores(
+            *(np.array(kept[f"score_{name}"]) for name in kernels.Scores._fields)
+        )
         return state
 
     def numbers(
-        self, records: pl.DataFrame, expect: Callable[[pl.DataFrame], tuple[FloatArray, FloatArray]]
+        self, records: pl.DataFrame, expect: Callable[[pl.DataFrame], FloatArray]
     ) -> tuple[IntArray, IntArray]:
         """Return the numbers of the task and of the pair of each row; what is new is numbered.
 
         Args:
-            records: Columns ``jeditaskid, queue``, and what ``expect`` reads.
-            expect: Gives ``level`` and ``origin`` of new tasks from the first row of each.
+            records: Columns ``jeditaskid, queue``, and what ``expect`` reads. Jobs whose queue is not
+                known count as those of one more queue.
+            expect: Gives the ``level`` of new tasks from the first row of each.
         """
         by = ["jeditaskid", "queue"]
         met = records.select(by).with_row_index("row").group_by(by, maintain_order=True).agg("row")
@@ -87,9 +91,9 @@ class State:
             if task not in self.tasks:
                 first.setdefault(task, int(rows[row]))
         if first:
-            level, origin = expect(records[list(first.values())])
-            self.level = np.concatenate([self.level, level])
-            self.origin = np.concatenate([self.origin, origin])
+            self.level = np.concatenate([self.level, expect(records[list(first.values())])])
+            untold = np.full((len(first), self.d - 1), np.nan)
+            self.origin = np.concatenate([self.origin, untold])
         for task in first:
             self.tasks[task] = len(self.tasks)
         pairs = [self.pairs.setdefault(key, len(self.pairs)) for key in keys]
@@ -132,12 +136,12 @@ def _empty(tasks: int, pairs: int, d: int) -> tuple[kernels.Known, kernels.Score
         pair_x=np.zeros((pairs, d)),
         pair_y=np.zeros(pairs),
     )
-    scores = kernels.Scores(
-        task=np.empty((tasks, kernels.TASK_WINDOW)),
-        task_sorted=np.empty((tasks, kernels.TASK_WINDOW)),
+    scores = kernels.Scores(  # zeros, so that what is saved does not depend on what memory held
+        task=np.zeros((tasks, kernels.TASK_WINDOW)),
+        task_sorted=np.zeros((tasks, kernels.TASK_WINDOW)),
         task_count=np.zeros(tasks, dtype=np.int64),
-        pair=np.empty((pairs, kernels.PAIR_WINDOW)),
-        pair_sorted=np.empty((pairs, kernels.PAIR_WINDOW)),
+        pair=np.zeros((pairs, kernels.PAIR_WINDOW)),
+        pair_sorted=np.zeros((pairs, kernels.PAIR_WINDOW)),
         pair_count=np.zeros(pairs, dtype=np.int64),
     )
     return known, scores

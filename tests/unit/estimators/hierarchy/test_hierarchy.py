@@ -9,6 +9,7 @@ from scipy.stats import multivariate_t
 
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.estimators.hierarchy import Hierarchy, kernels
+from brokerlab.estimators.hierarchy.levels import Levels
 from brokerlab.estimators.hierarchy.prior import FIRST, log_likelihood, sums_of
 from brokerlab.estimators.hierarchy.state import State
 from tests.estimator_kit import assert_never_looks_ahead, random_records
@@ -178,15 +179,136 @@ def test_killed_jobs_raise_what_is_expected_more_than_jobs_that_ended_there(fitt
     assert said["seen"].to_list() == [0] * 20
 
 
+def test_one_job_far_off_does_not_lift_bounds_beyond_what_it_used(fitted):
+    task = planted(1, seed=7, first=900)
+    outlier = pl.int_range(pl.len()) == 24
+    seen = task.with_columns(used=pl.col("used") * pl.when(outlier).then(30.0).otherwise(1.0))
+    online = Hierarchy.from_state(fitted.state()).update(seen.head(25))
+    said = online.predict(task.tail(15), levels=(0.5, 0.95))
+    assert (said["bound_0.95"] < 2 * seen["used"].max()).all()
+    assert (said["bound_0.5"] < 5 * task["used"].median()).all()
+
+
+@pytest.mark.parametrize("quantity", ["memory", "walltime"])
+@pytest.mark.parametrize("value", [0.0, float("nan"), float("inf")])
+def test_numbers_that_say_nothing_are_as_good_as_none(quantity, value):
+    names = ["requested", "input_mb", "corepower"]
+    nothing, odd = (
+        [
+            random_records(60, tasks=6, seed=seed, quantity=quantity).with_columns(
+                pl.lit(each, dtype=pl.Float64).alias(name) for name in names
+            )
+            for seed in (1, 2)
+        ]
+        for each in (None, value)
+    )
+    expected, found = (
+        Hierarchy(quantity).fit(learnt).replay(asked, levels=(0.9,))
+        for learnt, asked in (nothing, odd)
+    )
+    np.testing.assert_array_equal(found.bounds, expected.bounds)
+
+
+def test_a_first_job_that_tells_nothing_does_not_silence_its_task(fitted):
+    task = planted(1, seed=9, first=900).with_columns(
+        input_mb=pl.when(pl.int_range(pl.len()) > 0).then(10.0 * (1 + pl.int_range(pl.len()) % 30))
+    )
+    task = task.with_columns(used=pl.col("used") * (pl.col("input_mb").fill_null(1) / 10) ** 0.3)
+    online = Hierarchy.from_state(fitted.state()).update(task.head(30))
+    same = task.slice(35, 1)
+    more, less = (same.with_columns(input_mb=pl.lit(size)) for size in (300.0, 10.0))
+    points = [online.predict(each, levels=(0.5,))["point"][0] for each in (more, less)]
+    assert points[0] > 1.3 * points[1]
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_scouts_seen_at_once_say_what_they_say_in_a_replay(fitted, shuffled):
+    task = planted(1, seed=3, first=900, scouts=10).with_columns(
+        requested=400.0 * pl.col("cores"),
+        events=pl.Series([None, 10, 40] * 13 + [20]),
+        ended_s=pl.col("ended_s") - pl.int_range(pl.len()),  # the last ends first
+    )
+    scouts, rest = task.filter("is_scout"), task.filter(~pl.col("is_scout")).head(1)
+    if shuffled:
+        scouts = scouts.sample(fraction=1, shuffle=True, seed=1)
+    online = Hierarchy.from_state(fitted.state()).update(scouts)
+    replayed = fitted.replay(pl.concat([scouts, rest]), levels=(0.5, 0.9))
+    said = online.predict(rest, levels=(0.5, 0.9))
+    got = said.select("point", "bound_0.5", "bound_0.9").row(0)
+    np.testing.assert_allclose(got, [replayed.point[-1], *replayed.bounds[-1]], rtol=1e-9)
+    assert said["seen"][0] == replayed.seen[-1] == 10
+
+
+def test_what_jobs_without_an_end_would_use_calibrates_nothing():
+    learnt, others = planted(20), planted(10, seed=1, first=60)
+    unended = pl.int_range(pl.len()) % 3 == 0
+    never = others.with_columns(ended_s=pl.when(~unended).then("ended_s"))
+    large = never.with_columns(used=pl.col("used") * pl.when(unended).then(100.0).otherwise(1.0))
+    one, other = (Hierarchy("memory").fit(learnt).conformalize(each) for each in (never, large))
+    np.testing.assert_array_equal(one.atoms, other.atoms)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 30])
+def test_what_is_expected_of_a_task_does_not_know_its_own_level(n):
+    """Else tasks would look more alike than they are, and bounds of new ones would be too sure."""
+    rng = np.random.default_rng(n)
+    kinds = pl.Series("kind", rng.choice(["reco", "evgen"], n), dtype=pl.String)
+    tasks = pl.DataFrame([kinds, pl.Series("requested", rng.choice([2000.0, 4000.0], n))])
+    level = rng.normal(7, 1, n)
+    _, expected = Levels.fit(tasks, level, "memory")
+    for one in {0, n - 1}:
+        moved = level + 5 * (np.arange(n) == one)
+        _, again = Levels.fit(tasks, moved, "memory")
+        assert again[one] == pytest.approx(expected[one], abs=1e-9)
+
+
+def test_sums_of_many_jobs_stay_exact():
+    """Against rows whose queue means are taken out first: far from what was expected, hardly any scatter."""
+    rng = np.random.default_rng(0)
+    n, queues, at = 4000, 20, 3
+    x = np.column_stack([np.ones(n), rng.normal(0, 1, (n, D - 1))])
+    queue = rng.integers(0, queues, n)
+    y = (
+        3
+        + x[:, 1:] @ [0.7, 0.1, 0.05]
+        + rng.normal(0, 0.05, queues)[queue]
+        + rng.normal(0, 1e-3, n)
+    )
+    state, prior = State(D), Hierarchy("memory").prior()
+    state.tasks, state.pairs = {0: 0}, {(0, str(q)): q for q in range(queues)}
+    state._reserve()
+    for k in range(n):
+        kernels.learn(state.known, prior, 0, queue[k], x[k], y[k])
+    location, scale = kernels.foresee(state.known, prior, 0, at, x[0])
+    share = [1 - 1 / np.sqrt(1 + prior.queue * np.sum(queue == q)) for q in range(queues)]
+    means = [np.column_stack([x, y])[queue == q].mean(axis=0) for q in range(queues)]
+    rows = (
+        np.column_stack([x, y])
+        - np.array([s * m for s, m in zip(share, means, strict=True)])[queue]
+    )
+    root = np.diag(np.sqrt(prior.precision))
+    stacked = np.vstack([rows, np.column_stack([root, root @ prior.mean])])
+    solution, left, *_ = np.linalg.lstsq(stacked[:, :-1], stacked[:, -1])
+    variance = (prior.rate + left[0] / 2) / (prior.shape + n / 2)
+    m = np.sum(queue == at)
+    back = prior.queue * m / (1 + prior.queue * m)
+    moved = x[0] - back * means[at][:-1]
+    widened = np.linalg.solve(stacked[:, :-1].T @ stacked[:, :-1], moved) @ moved
+    assert location == pytest.approx(moved @ solution + back * means[at][-1], rel=1e-10)
+    spread = 1 + widened + prior.queue / (1 + prior.queue * m)
+    assert scale == pytest.approx(np.sqrt(variance * spread), rel=1e-7)
+
+
 def test_what_was_kept_predicts_what_it_predicted(fitted):
     records = planted(3, seed=8, first=700)
     online = Hierarchy.from_state(fitted.state()).update(records.head(50))
     again = Hierarchy.from_state(online.state())
     one, other = (each.predict(records, levels=(0.5, 0.9)) for each in (online, again))
     assert one.equals(other)
-    more = records.tail(30)
-    one, other = (each.update(more).predict(records, levels=(0.5, 0.9)) for each in (online, again))
-    assert one.equals(other)
+    more = records.head(10).with_columns(pl.col("pandaid") + 500)  # of queues that are known
+    told = online.update(more).predict(records, levels=(0.5, 0.9))
+    assert again.predict(records, levels=(0.5, 0.9)).equals(other)  # nothing is shared
+    assert again.update(more).predict(records, levels=(0.5, 0.9)).equals(told)
 
 
 def test_wrong_input_is_refused():
