@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
+import numpy as np
 import polars as pl
 import pytest
 import skops.io
@@ -14,7 +15,7 @@ from brokerlab.cli import app
 from brokerlab.errors import BrokerlabWarning, ConfigError, DataError
 from brokerlab.estimators import saving
 from brokerlab.estimators.card import Card, Measured
-from brokerlab.estimators.quantiles import LinearQuantiles, QuantileBoosting
+from brokerlab.estimators.quantiles import LinearQuantiles, QuantileBoosting, models
 from tests.unit.estimators.quantiles.toys import tasks
 
 LEVELS = (0.5, 0.95)
@@ -22,7 +23,7 @@ LEVELS = (0.5, 0.95)
 
 @pytest.fixture(scope="module")
 def learnt():
-    return QuantileBoosting("memory").fit(tasks(12, 20, seed=1)[0])
+    return LinearQuantiles("memory").fit(tasks(12, 20, seed=1)[0])
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ def test_parquet_and_csv_give_what_the_estimator_gives(learnt, model, files, tmp
     assert result.exit_code == 0, result.output
     assert "30 rows in = 30 predicted + 0 refused" in result.stdout
     assert "30 finished jobs in = 30 seen + 0 refused" in result.stdout
-    assert "quantile boosting, memory [MB]; measured coverage: 94.7 % at 0.95" in result.stdout
+    assert "linear quantiles, memory [MB]; measured coverage: 94.7 % at 0.95" in result.stdout
     found = pl.read_parquet(tmp_path / "b.parquet")
     assert found.columns == ["pandaid", "jeditaskid", "seen", "point", "bound_0.5", "bound_0.95"]
     again = saving.load(model).estimator.update(pl.read_parquet(seen))
@@ -224,27 +225,30 @@ def test_a_model_that_was_touched_is_refused(model, files, tmp_path):
         assert told in result.stderr
 
 
-def with_state(model, folder, state):
+def with_state(model, folder, state, **to):
     """Make a folder around another state, with digests that fit."""
     data = skops.io.dumps(state)
-    said = json.loads((model / saving.MANIFEST).read_text())
+    said = json.loads((model / saving.MANIFEST).read_text()) | to
     said["model"] |= {"sha256": saving.hashlib.sha256(data).hexdigest()}
     return changed(model, folder, **{saving.MODEL: data, saving.MANIFEST: signed(said)})
 
 
-def test_strange_types_and_unsound_trees_are_never_used(learnt, model, tmp_path):
+def test_strange_types_and_unsound_trees_are_never_used(model, tmp_path, monkeypatch):
     with pytest.raises(DataError, match=r"not trusted: argparse\.Namespace"):
         saving.load(with_state(model, tmp_path / "a", {"x": argparse.Namespace(x=1)}))
-    state = saving.load(model).estimator.state()
+    monkeypatch.setattr(models, "TREES", 2)
+    state = QuantileBoosting("memory").fit(tasks(12, 20, seed=1)[0]).state()
     tree = state["model"]["models"][1]._predictors[0][0]
+    boosted = {"estimator": "QuantileBoosting"}
+    saving.load(with_state(model, tmp_path / "sound", state, **boosted))
+    numeric = np.flatnonzero((tree.nodes["is_leaf"] == 0) & (tree.nodes["is_categorical"] == 0))[0]
     for column, value in (("left", 9999), ("right", 0), ("feature_idx", 99), ("is_categorical", 1)):
         before = tree.nodes.copy()
-        tree.nodes[column][0] = value
-        folder = with_state(model, tmp_path / column, state)
+        tree.nodes[column][numeric] = value
+        folder = with_state(model, tmp_path / column, state, **boosted)
         tree.nodes[:] = before
-        if column != "is_categorical" or not before["is_categorical"][0]:
-            with pytest.raises(DataError, match="a tree points out of its own nodes"):
-                saving.load(folder)
+        with pytest.raises(DataError, match="a tree points out of its own nodes"):
+            saving.load(folder)
     with pytest.raises(DataError, match="cannot be read"):
         saving.load(with_state(model, tmp_path / "b", {"quantity": "memory"}))
 
@@ -285,7 +289,7 @@ def test_what_was_seen_is_saved_too(files, about, tmp_path):
 
 def test_the_card_says_where_not_to_trust(model, about):
     text = (model / "model_card.md").read_text()
-    assert text.startswith("# Model card: quantile boosting, memory &#91;MB&#93;\n")
+    assert text.startswith("# Model card: linear quantiles, memory &#91;MB&#93;\n")
     assert "* Bounds of jobs &#124; of &lt;planted&gt; tasks." in text
     assert "| 95 % | 1 200 | 94.7 % | 0.310 |" in text
     assert [each.title for each in about.card.sections()] == [

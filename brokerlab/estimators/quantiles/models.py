@@ -16,6 +16,7 @@ from brokerlab.estimators.quantiles.curve import KNOTS, Apart
 from brokerlab.estimators.quantiles.features import CATEGORIES
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
+TREES = 100  # per knot
 ROWS_AT_ONCE = 250_000  # what is predicted for is copied
 PENALTY = 1e-4  # of a line's absolute slopes: picks one of several sets of slopes that fit alike
 TOLD_APART = 12  # kinds, and queues, by lines
@@ -81,7 +82,7 @@ class Trees:
 
     @classmethod
     def fit(cls, sample: Sample, *, seed: int) -> Self:
-        """Fit 100 trees of at most 15 leaves per knot; no early stopping, so rows are not held back."""
+        """Fit trees of at most 15 leaves; no early stopping, so rows are not held back."""
         from sklearn.ensemble import HistGradientBoostingRegressor
 
         used = usable(sample.x, sample.task)
@@ -94,7 +95,7 @@ class Trees:
                 loss="quantile",
                 quantile=level,
                 learning_rate=0.08,
-                max_iter=100,
+                max_iter=TREES,
                 max_leaf_nodes=15,
                 min_samples_leaf=40,
                 categorical_features=categories or None,

@@ -14,8 +14,8 @@ from tests.unit.estimators.quantiles.toys import tasks
 @pytest.mark.parametrize("kind", [QuantileBoosting, LinearQuantiles])
 def test_planted_kills(kind):
     """12 % of the jobs are killed at a limit below the 95 % quantile of what they would have used."""
-    cut, _ = tasks(60, 18, seed=11, limit=0.15 * 1.175)
-    later, _ = tasks(40, 18, seed=12, first=1)
+    cut, _ = tasks(36, 18, seed=11, limit=0.15 * 1.175)
+    later, _ = tasks(36, 18, seed=12, first=1)
     assert 0.1 < cut["censored"].mean() < 0.14
     truth = later.sort("decided_s", "pandaid")["used"].to_numpy()
     ours, taken_as_seen, left_out = (

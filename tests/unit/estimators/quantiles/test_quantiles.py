@@ -19,8 +19,8 @@ LEVELS = (0.1, 0.5, 0.9, 0.95)
 
 @pytest.fixture(scope="module")
 def fitted():
-    earlier, _ = tasks(50, 30, seed=1)
-    others, _ = tasks(60, 30, seed=2, first=1)
+    earlier, _ = tasks(36, 20, seed=1)
+    others, _ = tasks(60, 20, seed=2, first=1)
     return {
         each.name: each.fit(earlier).conformalize(others)
         for each in (QuantileBoosting("memory"), LinearQuantiles("memory"))
@@ -29,7 +29,7 @@ def fitted():
 
 @pytest.fixture(scope="module")
 def later():
-    return tasks(60, 30, seed=3, first=2)[0].sort("decided_s", "pandaid")
+    return tasks(60, 20, seed=3, first=2)[0].sort("decided_s", "pandaid")
 
 
 @pytest.mark.parametrize("name", ["quantile boosting", "linear quantiles"])
