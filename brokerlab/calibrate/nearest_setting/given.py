@@ -151,14 +151,15 @@ class Scored:
         hours = jobs["duration_s"].cast(pl.Float64).to_numpy() / HOUR_S
         cores = jobs["cores"].cast(pl.Float64).to_numpy()
         amount = hours / KB if memory else cores / HOUR_S
-        wanted = (np.ceil(used) if memory else used) + censored
+        wanted = (
+            np.ceil(used) + censored
+        )  # a limit is cut to whole MB or s: that much must be given
         share = self.made.killed_after if memory else 1.0
         failing = np.ones(used.size, dtype=bool)
         out = {name: np.zeros(used.size) for name in ("used", "over", "waste", "killed_coreh")}
         for factor in self.needs.factors:
             given = allocated * factor
-            enough = (np.floor(given) if memory else given) >= wanted
-            served, lost = failing & enough, failing & ~enough
+            served, lost = failing & (given >= wanted), failing & (given < wanted)
             reserved = given * amount
             out["used"] += np.where(served, self.needs.used, 0.0)
             out["over"] += np.where(served, reserved - self.needs.used, 0.0)

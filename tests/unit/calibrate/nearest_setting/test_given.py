@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -20,10 +22,11 @@ from tests.unit.calibrate import toys
 HOUR = 3600
 
 
-def scored(parameter="ramcount", *, quantities=None, tasks=None, jobs=None, **made):
+def scored(parameter="ramcount", *, quantities=None, tasks=None, jobs=None, queues=None, **made):
     quantities = toys.quantities(6, seed=3) if quantities is None else quantities
     tasks = toys.tasks(6) if tasks is None else tasks
-    history = History(quantities, tasks, toys.queues(), jobs, None, Config.empty())
+    queues = toys.queues() if queues is None else queues
+    history = History(quantities, tasks, queues, jobs, None, Config.empty())
     how = Assumptions(**made)
     return Scored.of(
         history, tasks, parameter_named(parameter), how, LossWeights.default(parameter)
@@ -74,6 +77,27 @@ def test_each_attempt_by_hand():
     assert told["work_coreh"] == pytest.approx(6)
 
 
+def test_a_limit_is_cut_to_whole_megabytes():
+    jobs = scored(quantities=one_task([900.0, 900.5]), tasks=toys.tasks(1), min_scored=1)
+    for given, killed in ((899.9, 2), (900.0, 1), (900.9, 1), (901.0, 0)):
+        assert jobs.by_allocation(np.full(2, given))["n_exceed"].item() == killed
+
+
+def test_a_walltime_reaches_queues_at_their_own_power():
+    """5000 s at 10 HS06 are 600 s and 44000 HS06 s: 5000 s at 10, and 4120 s at 12.5 HS06."""
+    queues = pl.DataFrame(
+        {
+            "panda_queue": ["Q1", "Q2", "Q3"],
+            "maxtime": [4999, 5000, 4120],
+            "corepower": [10.0, 10.0, 12.5],
+        }
+    )
+    frame = one_task([900.0]).with_columns(corepower=pl.lit(10.0))
+    jobs = scored("cputime", quantities=frame, tasks=toys.tasks(1), queues=queues, min_scored=1)
+    told = jobs.by_allocation(np.array([5000.0]))
+    assert told["queues_share"].item() == pytest.approx(2 / 3)
+
+
 def test_of_a_killed_job_only_more_than_it_used_is_enough():
     used = 1200
     killed = pl.DataFrame(
@@ -97,15 +121,19 @@ def test_of_a_killed_job_only_more_than_it_used_is_enough():
 
 
 @pytest.mark.parametrize("parameter", ["ramcount", "cputime"])
-def test_the_cheapest_allocation_under_the_stated_prices_costs_least(parameter):
+@pytest.mark.parametrize(
+    ("made", "weights"), [({}, {}), ({"killed_after": 0.3}, {"n_lost": 0.9, "n_exceed": 0.1})]
+)
+def test_the_cheapest_allocation_under_the_stated_prices_costs_least(parameter, made, weights):
     """One allocation for all jobs of a task: none costs less than the one chosen on their distribution."""
     needs = np.sort(np.random.default_rng(2).lognormal(7, 0.35, 40).round())
     memory = parameter == "ramcount"
     frame = one_task(needs if memory else np.full(40, 1000.0))
     if not memory:
         frame = frame.with_columns(duration_s=pl.Series(np.r_[np.full(10, 900), needs].astype(int)))
-    jobs = scored(parameter, quantities=frame, tasks=toys.tasks(1))
-    ladder, prices = stated_prices(parameter)
+    loss = LossWeights.default(parameter, **weights)
+    jobs = replace(scored(parameter, quantities=frame, tasks=toys.tasks(1), **made), weights=loss)
+    ladder, prices = stated_prices(parameter, loss=loss, assumptions=Assumptions(**made))
     amount = amount_per_unit("memory" if memory else "walltime", wall_s=HOUR, cores=2.0)
     found = cheapest(
         needs[None, :], levels=np.arange(1, 41) / 40, ladder=ladder, prices=prices,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
+from importlib import import_module
 
 import numpy as np
 import polars as pl
@@ -13,8 +15,9 @@ from brokerlab.calibrate.assumptions import Assumptions
 from brokerlab.calibrate.backtest import backtest
 from brokerlab.calibrate.loss import LossWeights
 from brokerlab.calibrate.nearest_setting import FamilySetting, translate
-from brokerlab.calibrate.nearest_setting.history import History, of_archive, of_records
+from brokerlab.calibrate.nearest_setting.history import History, _periods, of_archive, of_records
 from brokerlab.calibrate.nearest_setting.study import Study
+from brokerlab.calibrate.nearest_setting.translation import _ends
 from brokerlab.calibrate.parameters import parameter_named
 from brokerlab.calibrate.periods import split_periods
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError, SchemaError
@@ -174,6 +177,11 @@ def test_tasks_that_the_estimator_learnt_from_are_not_compared(history, told):
     assert answered(quantities, tasks, told_of_none).table.equals(made.table)
 
 
+def test_ends_of_a_loss_turned_round_are_in_order():
+    row = {"loss_lo": -2.0, "loss_hi": -1.0}
+    assert (_ends(row), _ends(row, sign=-1)) == (" (-2.0000 to -1.0000)", " (1.0000 to 2.0000)")
+
+
 def test_few_tasks_get_no_answer(history):
     quantities = history[0].filter(pl.col("jeditaskid") < 112)
     few = answered(quantities, history[1].head(12), exactly(quantities), max_exceed=1.0)
@@ -230,6 +238,15 @@ def test_a_minimum_is_chosen_where_light_tasks_outgrow_their_scouts():
     assert frame["loss_diff"].item() == pytest.approx(
         made.side("nearest", "calibration")["loss"] - made.side("current", "calibration")["loss"]
     )
+
+
+def test_where_no_minimum_meets_the_limit_the_one_that_kills_least_stands_for_its_setting():
+    quantities, tasks = light_tasks(), toys.tasks(60)
+    thrifty = LossWeights(over=5.0, killed_coreh=0.01, n_exceed=0.0, n_lost=0.0)
+    how = {"ranks": (75,), "margins": (10, 11), "minima": (None, 200, 500), "weights": thrifty}
+    for limit, minimum in ((0.9, None), (0.0, 500)):
+        made = answered(quantities, tasks, exactly(quantities), max_exceed=limit, **how)
+        assert made.choice.candidates.filter(margin_pct=11)["ram_min_mb"].item() == minimum
 
 
 def test_the_limit_is_blamed_for_what_it_does_only():
@@ -292,11 +309,35 @@ def test_records_get_the_table_and_no_answer(parameter):
     assert made.side("current")["slots_share"] is None
 
 
+def test_rates_of_tasks_of_unequal_size():
+    jobs = records(2).filter((pl.col("jeditaskid") == 1) | (pl.col("pandaid") < 71))
+    jobs = jobs.with_columns(censored=pl.lit(value=False))
+    factor = pl.when(pl.col("jeditaskid") == 1).then(0.9).otherwise(1.5)
+    made = translate(jobs, jobs.select("pandaid", allocated=pl.col("used") * factor), n_boot=50)
+    row = made.side("estimator")
+    assert (row["n_scored"], row["n_exceed"]) == (50, 30)
+    assert (row["exceed_rate"], row["exceed_task_mean"]) == (0.6, 0.5)
+
+
+def test_the_minimum_that_acts_is_that_of_the_current_setting(monkeypatch):
+    config = Config.empty().with_values({"SCOUT_RAMCOUNT_MIN": 900})
+    read = replace(of_records(records(), "ramcount", ScoutRules()), config=config)
+    module = import_module("brokerlab.calibrate.nearest_setting.translate")
+    monkeypatch.setattr(module, "_history", lambda *_: read)
+    made = translate(records(), records().select("pandaid", allocated="used"), n_boot=50)
+    assert made.current == FamilySetting(rank=75, margin_pct=10, minimum_mb=900)
+    assert made.side("current")["label"] == "rank 75, margin 10 %, minimum 900 MB"
+    assert made.side("current")["over_allocation"] > 2  # 900 MB per core of four, 1000 MB used
+
+
 def test_records_become_the_tables_of_a_back_test():
     jobs = records()
     memory = of_records(jobs, "ramcount", ScoutRules())
     assert memory.quantities.height == 117
     assert memory.jobs["piloterrorcode"].to_list() == [1212] * 3
+    assert memory.jobs["specialhandling"].to_list() == [None] * 3
+    scout = of_records(jobs.with_columns(is_scout=pl.lit(value=True)), "ramcount", ScoutRules())
+    assert scout.jobs["specialhandling"].to_list() == ["sj"] * 3
     first = memory.quantities.row(0, named=True)
     assert first["ram_kb"] == np.ceil(jobs["used"][0] * 1024 / 4)
     assert first["creationtime"] == datetime(1970, 1, 1)
@@ -354,12 +395,7 @@ def test_an_archive_is_read_divided_and_answered(archive):
     )
     assert cut.periods.late_window[1] < late[1] - 2 * day
     assert cut.periods.n_overlapping == whole.periods.n_overlapping > 0
-    short = of_archive(
-        archive,
-        rules=ScoutRules(),
-        calibration=(early[0], late[0] - 3 * day),
-        proof=windows["proof"],
-    ).periods
+    short = _periods(whole.tasks, whole.quantities, (early[0], late[0] - 3 * day), windows["proof"])
     assert short.early_window[1] < late[0] - 3 * day
     assert short.n_overlapping < cut.periods.n_overlapping
     assert any("could not have been known yet" in note for note in cut.notes)

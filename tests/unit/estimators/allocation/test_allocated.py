@@ -116,3 +116,6 @@ def test_learning_goes_through():
     cores = records()["cores"].to_numpy()
     costs = wrapped.allocations(records())["cost"].to_numpy() / records()["requested"].to_numpy()
     assert costs / costs[0] == pytest.approx(cores / cores[0])
+    # what is lost at a limit of walltime are core-hours already
+    burnt = Allocated(inner, "walltime", prices=Prices(burnt=9.0)).allocations(records())
+    assert burnt.equals(Allocated(inner, "walltime").allocations(records()))
