@@ -15,7 +15,7 @@ from brokerlab.report import run
 from brokerlab.report.page import render
 from tests.unit.estimators.toys import drawn
 
-QUICK = {"seeds": [1, 2], "n_boot": 100, "models": ["linear quantiles"]}
+QUICK = {"seeds": [1, 2], "n_boot": 100, "models": ["hierarchy"]}
 DEPLOYED, OURS = "PanDA scouts p75 x 1.1", "hierarchy + cheapest allocation"
 
 

@@ -137,7 +137,8 @@ def _drift(found: Doubts) -> str:
     if often.is_empty() and bets.is_empty():
         return ""
     names = [str(task) for task in often["jeditaskid"].head(MOST_NAMED)]
-    more = f" (such as {listed(names)})" if names else ""
+    word = "such as " if often.height > MOST_NAMED else ""
+    more = f" ({word}{listed(names)})" if names else ""
     return (
         f"Misses come in runs: in {often.height} of {found.tasks.height} tasks{more} the bound is missed too often up to some "
         f"job, and bets against the expected distribution win in {bets.height}."

@@ -82,7 +82,7 @@ def model(study: Study) -> Part | None:
     sentence = (
         f"The model saved beside this page, {MODEL}, has learnt from {part.learnt.height:,} jobs of {tasks} "
         f"{'real tasks' if part.kind == 'tasks' else f'tasks of the {part.called}'}; made in the same way without the tasks it was "
-        f"tested on, its {percent(trial.comparison.level)} bound held for {percent(row['coverage'], row['cluster_lo'], row['cluster_hi'])} "
+        f"tested on, its bound of {100 * trial.comparison.level:g} % held for {percent(row['coverage'], row['cluster_lo'], row['cluster_hi'])} "
         "of their jobs (interval over tasks)."
     )
     return Part(

@@ -75,10 +75,15 @@ def limit(study: TraceStudy) -> str:
 def certainty(study: TraceStudy) -> str:
     """Say what the intervals are made of."""
     spread = study.main.ours.with_columns(part=pl.col("waste_max") / pl.col("waste_min")).sort("part").row(-1, named=True)  # fmt: skip
+    orders = (
+        f" Between orders our waste differs most on {spread['trace']}, by a factor of {number(spread['part'], 2)}."
+        if len(study.seeds) > 1
+        else " One order proves little: the spread between orders is large for some methods."
+    )
     return thin(
         "Intervals draw task types again, all orders and methods of a type together; task types of one trace share samples and "
-        "machines, so other workflows may differ by more. The best peer is chosen after the fact, which favours the peers. "
-        f"Between orders our waste differs most on {spread['trace']}, by a factor of {number(spread['part'], 2)}."
+        "machines, so other workflows may differ by more. The best peer is chosen after the fact, which favours the peers."
+        + orders
     )
 
 
