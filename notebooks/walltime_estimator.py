@@ -25,6 +25,7 @@
 # %% tags=["parameters"]
 data: str = ""  # folder of real data, empty for $BROKERLAB_DATA or ../shared/data [path]
 archive: str = ""  # archive, empty for data/demo where it is there [path]
+estimators: list[str] = []  # models tried on grid tasks, hierarchy among them, empty for all [name]
 max_jobs: int = 30000  # jobs taken of a batch log, the first by submission [1]
 ids_per_s: float = 10.0  # jobs that the whole system creates: clock of tasks without times [1/s]
 level: float = 0.95  # of the upper bounds that are held against their promise [1]
@@ -43,7 +44,14 @@ from brokerlab.report import walltime_estimator as report
 
 alt.renderers.enable("svg")
 alt.theme.enable(theme.NAME)
-report.check(max_jobs=max_jobs, ids_per_s=ids_per_s, level=level, n_boot=n_boot, seed=seed)
+report.check(
+    estimators=estimators,
+    max_jobs=max_jobs,
+    ids_per_s=ids_per_s,
+    level=level,
+    n_boot=n_boot,
+    seed=seed,
+)
 
 # %%
 inputs = report.load(data=data, archive=archive, max_jobs=max_jobs, ids_per_s=ids_per_s)
@@ -53,7 +61,7 @@ inputs.facts
 # ## Estimate
 
 # %%
-study = report.study(inputs, level=level, n_boot=n_boot, seed=seed)
+study = report.study(inputs, estimators=estimators, level=level, n_boot=n_boot, seed=seed)
 
 # %% [markdown]
 # ## Write page content, charts and tables

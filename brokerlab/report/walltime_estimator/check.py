@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from brokerlab.errors import ConfigError
+from collections.abc import Sequence
+
+from brokerlab.errors import ConfigError, nearest
+from brokerlab.report.walltime_estimator.tasks import OURS, models
 
 FEWEST_JOBS, FEWEST_REPLICATES = 100, 100
 
 
-def check(*, max_jobs: int, ids_per_s: float, level: float, n_boot: int, seed: int) -> None:
+def check(
+    *, estimators: Sequence[str] = (), max_jobs: int, ids_per_s: float, level: float, n_boot: int, seed: int
+) -> None:  # fmt: skip
     """Refuse impossible parameters; they are those of the notebook.
 
     Raises:
@@ -18,7 +23,11 @@ def check(*, max_jobs: int, ids_per_s: float, level: float, n_boot: int, seed: i
         Traceback (most recent call last):
         brokerlab.errors.ConfigError: max_jobs=1: must be 100 or more; seed=-1: must be 0 or more
     """
-    told = [
+    known = list(models(0))
+    told = [f"estimators: {name!r}, {nearest(name, known)}" for name in estimators if name not in known]  # fmt: skip
+    if estimators and OURS not in estimators:
+        told.append(f"estimators: {OURS!r} must be one of them")
+    told += [
         f"{name}={given!r}: must be {allowed}"
         for name, given, ok, allowed in (
             ("max_jobs", max_jobs, max_jobs >= FEWEST_JOBS, f"{FEWEST_JOBS} or more"),

@@ -77,10 +77,9 @@ def frontier(study: Study, part: str = "tasks") -> Drawn | None:
 def _curves(found: TaskStudy, at: At) -> pl.DataFrame:
     """Return the curves of one clock, over all jobs; settings that leave jobs out are not drawn."""
     tried = found.trials[at]
-    compared = tried.comparison.level
     roles = {tried.comparison.reference: "deployed", CHEAPEST: "ours", OURS: "model"}
     alone = pl.col("setting").is_null().any().over("estimator")
-    marked = {tried.comparison.reference: None, CHEAPEST: PRICE, OURS: compared}
+    marked = {tried.comparison.reference: None, CHEAPEST: PRICE}
     at_mark = [
         (pl.col("estimator") == name) & pl.col("setting").eq_missing(pl.lit(setting))
         for name, setting in marked.items()

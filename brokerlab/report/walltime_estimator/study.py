@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,17 +34,23 @@ class Study:
     dice: dict[str, Any]
 
 
-def study(inputs: Inputs, *, level: float = 0.95, n_boot: int = 2000, seed: int = 1) -> Study:
+def study(
+    inputs: Inputs, *, estimators: Sequence[str] = (), level: float = 0.95, n_boot: int = 2000, seed: int = 1
+) -> Study:  # fmt: skip
     """Run all estimators on everything there is.
 
     Args:
         inputs: From `load`.
+        estimators: Names of the models that are tried on grid tasks, the hierarchy among them; none: all.
         level: Of the bounds on grid tasks that are held against their promise.
         n_boot: Replicates of the bootstrap.
         seed: Of models and bootstrap.
     """
     dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
-    tried = {name: study_tasks(each, level=level, **dice) for name, each in inputs.tasks.items()}
+    tried = {
+        name: study_tasks(each, level=level, estimators=estimators, **dice)
+        for name, each in inputs.tasks.items()
+    }
     tasks = {name: each for name, each in tried.items() if each is not None}
     return Study(
         inputs=inputs,

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators import deployed
 from brokerlab.estimators.estimator import Estimator, Predicted
 from brokerlab.estimators.hierarchy import Hierarchy
 from brokerlab.estimators.quantiles import LinearQuantiles, QuantileBoosting
 from brokerlab.estimators.records import Quantity
 from brokerlab.estimators.sources.source import At, Source
+from brokerlab.numerics import FloatArray
 from brokerlab.report.estimates.left_out import replay_left_out, trained
 from brokerlab.report.estimates.trial import POLICY, Trial, asked_levels, trial
 from brokerlab.report.estimates.trust import Doubts, doubts
@@ -28,6 +30,8 @@ LEARNT = 2 / 3
 """Share of the tasks of an archive, the earliest, that models learn from; the later ones are judged."""
 FEWEST_TASKS = 3
 """Tasks below which models have nothing to learn from."""
+GUESSED = 0.95
+"""Share of the jobs that an estimator must guess to be compared as a guess; the deployed rule is always."""
 FEW = 8
 """With fewer tasks the range without one of them stands for an interval."""
 
@@ -86,23 +90,27 @@ def models(seed: int) -> dict[str, Callable[[], Estimator]]:
     return {make().name: make for make in made}
 
 
-def study_tasks(inputs: TaskInputs, *, level: float, n_boot: int, seed: int) -> TaskStudy | None:
+def study_tasks(
+    inputs: TaskInputs, *, level: float, estimators: Sequence[str] = (), n_boot: int, seed: int
+) -> TaskStudy | None:
     """Try all estimators by both clocks; None where there are too few tasks to learn from.
 
     Args:
         inputs: From `inputs.load`.
         level: At which bounds are held against their promise.
+        estimators: Names of the models that are tried, ours among them; none: all.
         n_boot: Draws of tasks for intervals.
         seed: Of models and draws.
     """
     if inputs.sources["submit"].records["jeditaskid"].n_unique() < FEWEST_TASKS:
         return None
+    made = {name: make for name, make in models(seed).items() if not estimators or name in estimators}  # fmt: skip
     trials, checks, points = {}, {}, []
     for at, source in inputs.sources.items():
         learn, judged = _parts(inputs, source.records)
-        predicted = _predicted(inputs, learn, judged, level, seed)
+        predicted = _predicted(inputs, learn, judged, level, made)
         trials[at] = trial(
-            judged, predicted, at=at, quantity=QUANTITY, level=level, models=list(models(seed)),
+            judged, predicted, at=at, quantity=QUANTITY, level=level, models=list(made),
             policies=[OURS], n_boot=n_boot, seed=seed,
         )  # fmt: skip
         checks[at] = doubts(
@@ -128,13 +136,17 @@ def _learnt(inputs: TaskInputs, learn: pl.DataFrame, task: int | None) -> pl.Dat
 
 
 def _predicted(
-    inputs: TaskInputs, learn: pl.DataFrame, judged: pl.DataFrame, level: float, seed: int
+    inputs: TaskInputs,
+    learn: pl.DataFrame,
+    judged: pl.DataFrame,
+    level: float,
+    made: Mapping[str, Callable[[], Estimator]],
 ) -> dict[str, Predicted]:
     """Replay deployed rules and models on the same jobs; a rule that answers for none of them is left out."""
     levels = asked_levels(level)
     rules = {rule.name: rule.replay(judged, levels=levels) for rule in deployed.rules(QUANTITY)}
     found = {name: each for name, each in rules.items() if np.isfinite(each.point).any()}
-    for name, make in models(seed).items():
+    for name, make in made.items():
         if inputs.left_out:
             found[name] = replay_left_out(make, judged, levels=levels)
         else:
@@ -152,21 +164,25 @@ def point_errors(tried: Trial, *, n_boot: int, seed: int, confidence: float = 0.
         confidence: Of the intervals.
 
     Returns:
-        One row per estimator that guesses: ``at, estimator, jobs, mae_s, median_s, accuracy`` (means over all jobs; accuracy as
+        One row per estimator that guesses, on the jobs of which all of these do: ``at, estimator, jobs, mae_s, median_s, accuracy`` (means over all jobs; accuracy as
         in :func:`walltime.score`), ``error`` (mean over tasks of summed error / summed time), ``ratio`` (error over that of the
         deployed rule of least error), ``lo, hi`` (interval over tasks; with fewer than 8 the range without one of them),
         ``best_rule``; the least error first.
+
+    Raises:
+        InsufficientDataError: There is no such job.
     """
-    records = tried.records
-    kept = (~records["is_scout"] & ~records["censored"]).to_numpy()
+    records, points = tried.records, _guesses(tried)
+    answered = np.logical_and.reduce([np.isfinite(point) for point in points.values()])
+    kept = answered & (~records["is_scout"] & ~records["censored"]).to_numpy()
+    if not kept.any():
+        raise InsufficientDataError(f"guesses {tried.at}: no job has one of every estimator")
     used, task = records["used"].to_numpy()[kept], records["jeditaskid"].to_numpy()[kept]
     codes, place = np.unique(task, return_inverse=True)
     total = np.bincount(place, weights=used, minlength=codes.size)
     rows, errors = [], {}
-    for name, predicted in tried.predicted.items():
-        point = predicted.point[kept]
-        if name in tried.policies or not np.isfinite(point).all():
-            continue
+    for name, guess in points.items():
+        point = guess[kept]
         off = np.abs(point - used)
         by_task = np.bincount(place, weights=off, minlength=codes.size) / total
         errors[name] = by_task
@@ -179,6 +195,19 @@ def point_errors(tried: Trial, *, n_boot: int, seed: int, confidence: float = 0.
     frame = pl.DataFrame(rows).sort("error", "estimator")
     rules = frame.filter(~pl.col("estimator").is_in(tried.models))["estimator"]
     return _against(frame, errors, str(rules[0]), confidence=confidence, n_boot=n_boot, seed=seed)
+
+
+def _guesses(tried: Trial) -> dict[str, FloatArray]:
+    """Return the guesses of the deployed rule, and of all others that answer for nearly all jobs."""
+    judged = (~tried.records["is_scout"]).to_numpy()
+    return {
+        name: each.point
+        for name, each in tried.predicted.items()
+        if name not in tried.policies
+        and (
+            name == tried.comparison.reference or np.isfinite(each.point[judged]).mean() >= GUESSED
+        )
+    }
 
 
 def _against(

@@ -108,8 +108,8 @@ def finding(study: TaskStudy) -> str:
 def sample(study: TaskStudy) -> str:
     """Say how much was judged."""
     return thin(
-        f"{size(study)}; all jobs alike. Lines: levels of "
-        "bounds, or prices of a killed attempt. Red: best limit per task, queue and cores, known afterwards."
+        f"{size(study)}; all jobs alike. Solid: limits of least "
+        "cost by the price of a kill; dotted: bounds of the hierarchy by level. Red: best limit per task, queue and cores, known afterwards."
     )
 
 
