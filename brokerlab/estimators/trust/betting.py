@@ -66,7 +66,7 @@ def bet_against(
     fortune is evidence against the model as a whole, not against the order alone.
 
     Args:
-        records: The jobs; censored ones are left out.
+        records: The jobs; of killed ones see :func:`judged.places`.
         predicted: Expectations of these jobs: more levels show more.
         seed: Of the draws between two levels; see :func:`judged.places`.
         confidence: 1 - this is the probability of a wrong alarm.
@@ -77,13 +77,13 @@ def bet_against(
         expected`` or ``not as expected``.
 
     Raises:
-        InsufficientDataError: No job that is not censored.
+        InsufficientDataError: No job that was not killed at a limit.
         DataError: See :func:`judged.matched`.
 
     Source: see :func:`fortune`.
     """
     frame = places(records, predicted, seed=seed)
-    if frame.is_empty():
+    if frame["censored"].all():
         raise InsufficientDataError(
             "records: every job was killed at a limit; nothing can be bet on"
         )

@@ -72,24 +72,29 @@ def places(records: Any, predicted: Predicted, *, seed: int) -> pl.DataFrame:
     """Return the place of every use in the distribution that was expected of it.
 
     The place is the share of uses expected below it. Bounds tell it up to the next level: inside that
-    step it is drawn evenly, so that a right model gives even places from 0 to 1, whatever its levels.
+    step it is drawn evenly, so that a right model gives even places from 0 to 1, whatever its levels. Of
+    a killed job the place of its limit is found so, and its own drawn evenly from there to 1: were killed
+    jobs left out, high places would be missing, and a right model would look wrong.
 
     Args:
-        records: The jobs to be placed; censored ones are left out, as their place is not known.
+        records: The jobs to be placed.
         predicted: Expectations; infinite bounds count as never exceeded.
         seed: Of the draws.
 
     Returns:
-        ``pandaid, jeditaskid, decided_s, place`` in the order of the decision.
+        ``pandaid, jeditaskid, decided_s, censored, place`` in the order of the decision.
 
     Raises:
         DataError: See :func:`matched`.
+
+    Source: Dunn and Smyth 1996, Randomized Quantile Residuals, doi:10.1080/10618600.1996.10474708.
     """
     frame, row = matched(records, predicted)
     used = frame["used"].to_numpy()
     step = (used[:, None] > predicted.bounds[row] * ROUNDING).sum(axis=1)
     edges: FloatArray = np.array([0.0, *predicted.levels, 1.0])
-    drawn = np.random.default_rng(seed).random(used.size)
+    drawn, beyond = np.random.default_rng(seed).random((2, used.size))
     place = edges[step] + drawn * (edges[step + 1] - edges[step])
-    frame = frame.with_columns(place=pl.Series(place))
-    return frame.filter(~pl.col("censored")).select("pandaid", "jeditaskid", "decided_s", "place")
+    place += np.where(frame["censored"].to_numpy(), beyond * (1 - place), 0.0)
+    kept = ("pandaid", "jeditaskid", "decided_s", "censored")
+    return frame.select(*kept, place=pl.Series(place))

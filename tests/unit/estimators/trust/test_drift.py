@@ -49,6 +49,22 @@ def test_a_right_model_is_rarely_accused():
     assert (alarms <= 5).all(), alarms  # 40 runs at 5 %: 6 or more has probability 1.4 %
 
 
+def test_a_right_model_is_rarely_accused_where_jobs_are_killed_and_a_wrong_one_still_is():
+    limit = np.exp(7 + 0.1 * 1.3)  # one job in ten comes to it
+    alarms = np.zeros(2)
+    for seed in range(20):
+        frame = records(N, seed=seed)
+        frame = frame.with_columns(
+            used=pl.min_horizontal("used", pl.lit(limit)), censored=pl.col("used") > limit
+        )
+        for each, ln_mean in enumerate((7.0, 6.95)):
+            model = expected(frame, ln_mean=ln_mean)
+            verdict = bet_against(frame, model, seed=seed)["verdict"][0]
+            alarms[each] += verdict == "not as expected"
+    assert alarms[0] <= 3  # of 20 at 5 %: 4 or more has probability 1.6 %
+    assert alarms[1] == 20
+
+
 def test_the_last_block_takes_the_rest_and_a_short_log_is_one_block():
     frame = records(590)
     assert coverage_blocks(frame, expected(frame), 0.9)["n"].to_list() == [200, 390]
