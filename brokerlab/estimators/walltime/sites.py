@@ -13,12 +13,9 @@ import dataframely as dy
 import numpy as np
 import polars as pl
 
-from brokerlab.errors import InsufficientDataError
+from brokerlab.estimators.walltime.spread import FEWEST_QUEUES, drawn_sums, moments, split
 from brokerlab.frames import prepared
-from brokerlab.numerics import FloatArray
 
-FEWEST_QUEUES = 5
-"""Queues of a task below which nothing is said of differences between queues."""
 TIMES = ("wall", "cpu")
 NO_POWER, RULE, FITTED, OWN = "no core power", "slope -1", "slope of the others", "own queue"
 """Ways to carry the times of other queues over to a queue; the last knows the queue itself."""
@@ -98,9 +95,9 @@ def queue_shares(
             continue
         for scaled in (False, True):
             value = pl.col("y") + (pl.col("x") if scaled else 0)
-            sums = _moments(part.select("queue", y=value))
-            sd, within, share = _split(sums.sum(axis=0))
-            drawn = np.array([_split(each) for each in _drawn(sums, rng, n_boot)])
+            sums = moments(part.select("queue", y=value))
+            sd, within, share = split(sums.sum(axis=0))
+            drawn = np.array([split(each) for each in drawn_sums(sums, rng, n_boot)])
             (sd_lo, sd_hi), (lo, hi) = (np.quantile(drawn[:, k], tails) for k in (0, 2))
             rows.append(
                 {"jeditaskid": task, "time": time, "scaled": scaled, "jobs": part.height,
@@ -141,7 +138,7 @@ def power_gain(
         names = errors.columns[1:]
         by_queue = errors.group_by("queue", maintain_order=True).agg(pl.col(names).mean())
         means = by_queue.drop("queue").to_numpy()
-        drawn = _drawn(means, rng, n_boot)
+        drawn = drawn_sums(means, rng, n_boot)
         lo, hi = np.quantile(drawn / drawn[:, :1], tails, axis=0)
         error, job_error = means.mean(axis=0), errors.drop("queue").to_numpy().mean(axis=0)
         rows += [
@@ -176,38 +173,6 @@ def queue_means(jobs: Any) -> pl.DataFrame:
     kinds = {"jeditaskid": pl.Int64, "time": pl.String, "queue": pl.String, "jobs": pl.Int64,
              "corepower": pl.Float64, "per_event": pl.Float64}  # fmt: skip
     return pl.concat(parts) if parts else pl.DataFrame(schema=kinds)
-
-
-def between_queues(
-    queues: pl.Series, seconds: pl.Series, *, confidence: float = 0.95, n_boot: int = 1000, seed: int = 0
-) -> dict[str, float]:  # fmt: skip
-    """Split the variance of ln(time) of any jobs into that between and inside queues.
-
-    Args:
-        queues: Of the jobs.
-        seconds: Their times [s]; those that are not above 0 are left out.
-        confidence: Of the interval of the share: queues are drawn with replacement.
-        n_boot: Draws.
-        seed: Of the draws.
-
-    Returns:
-        ``jobs, queues, sd, within_sd, share, lo, hi``.
-
-    Raises:
-        InsufficientDataError: Fewer than 5 queues.
-    """
-    part = pl.DataFrame({"queue": queues, "s": seconds}).filter(pl.col("s") > 0)
-    sums = _moments(part.select("queue", y=pl.col("s").log()))
-    if sums.shape[0] < FEWEST_QUEUES:
-        raise InsufficientDataError(
-            f"jobs at {sums.shape[0]} queues: {FEWEST_QUEUES} or more are needed"
-        )
-    rng = np.random.default_rng(seed)
-    sd, within, share = _split(sums.sum(axis=0))
-    drawn = np.array([_split(each)[2] for each in _drawn(sums, rng, n_boot)])
-    lo, hi = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return {"jobs": part.height, "queues": sums.shape[0], "sd": sd, "within_sd": within,
-            "share": share, "lo": float(lo), "hi": float(hi)}  # fmt: skip
 
 
 _SHARES = {
@@ -286,32 +251,6 @@ def _slope(part: pl.DataFrame, confidence: float) -> dict[str, float]:
         "between_sd": float(np.sqrt(found.cov_re[0, 0])),
         "within_sd": float(np.sqrt(found.scale)),
     }
-
-
-def _moments(part: pl.DataFrame) -> FloatArray:
-    """Return number, sum, sum of squares, and squares around its mean, of every queue."""
-    y = pl.col("y") - part["y"].mean()
-    sums = part.group_by("queue").agg(
-        pl.len().cast(pl.Float64).alias("n"),
-        y.sum().alias("sum"),
-        (y * y).sum().alias("squares"),
-        ((pl.col("y") - pl.col("y").mean()) ** 2).sum().alias("inside"),
-    )
-    return sums.sort("queue").drop("queue").to_numpy()
-
-
-def _split(sums: FloatArray) -> tuple[float, float, float]:
-    """Return standard deviation, that inside queues, and the share of the variance between queues."""
-    n, total, squares, inside = sums
-    spread = squares - total * total / n
-    share = 1 - inside / spread if spread > 0 else 0.0
-    return float(np.sqrt(spread / max(n - 1, 1))), float(np.sqrt(inside / n)), float(share)
-
-
-def _drawn(sums: FloatArray, rng: np.random.Generator, n_boot: int) -> FloatArray:
-    """Return sums over queues drawn with replacement, a row per draw."""
-    n = sums.shape[0]
-    return np.asarray(rng.multinomial(n, np.full(n, 1 / n), size=n_boot) @ sums)
 
 
 def _carried(part: pl.DataFrame) -> pl.DataFrame:

@@ -12,7 +12,7 @@ from brokerlab.archive import Archive
 from brokerlab.archive.readers import detect, read
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.estimators import sources
-from brokerlab.estimators.walltime import corepower, sites
+from brokerlab.estimators.walltime import corepower, sites, spread
 
 TASK_FILES = "panda-invex-jobs/job_records_*.csv*"
 NODES = "gridka-node-benchmarks-*/*.csv*"
@@ -53,7 +53,7 @@ class PowerStudy:
         queues: ``jeditaskid, time, queue, jobs, corepower, per_event`` (mean logarithm, less the task's).
         inside: Of one site.
         drift: Over months.
-        analysis: Of :func:`sites.between_queues`.
+        analysis: Of :func:`spread.between_queues`.
     """
 
     inputs: PowerInputs
@@ -111,7 +111,7 @@ def study_power(inputs: PowerInputs, *, n_boot: int, seed: int) -> PowerStudy | 
 
 def _analysis(cpu: pl.DataFrame, dice: dict[str, Any]) -> dict[str, float] | None:
     try:
-        return sites.between_queues(cpu["queue"], cpu["cpu_s"], **dice)
+        return spread.between_queues(cpu["queue"], cpu["cpu_s"], **dice)
     except InsufficientDataError:
         return None
 
