@@ -14,6 +14,7 @@ from brokerlab.errors import ConfigError
 from brokerlab.estimators.records import Quantity
 from brokerlab.estimators.sources import jobs as facts
 from brokerlab.estimators.sources.source import At, Source, check_choices, sifted
+from brokerlab.scouts.gather import INPUT_TYPES
 from brokerlab.scouts.resource_type import PER_CORE
 
 TASK_COLUMNS = ("jeditaskid", "ramunit", "orig_ramcount", "baseramcount", "maxwalltime")
@@ -38,8 +39,9 @@ def of_archive(
     ``kind`` is the processing type and the transformation. ``requested`` is, of memory, ``orig_ramcount``
     as a whole job's [MB]: per core times the cores plus ``baseramcount``; of walltime, the longest that
     the task allows (split rule ``MW``). ``sent`` is the job's own ``minramcount``; ``maxwalltime``, else
-    ``maxcpucount``. ``events`` and ``input_mb`` are those recorded of the job, null where 0, as of a job
-    that was killed. ``corepower`` is the queue's in the archive. Scouts are those marked ``sj``: where a
+    ``maxcpucount``. ``events`` and ``input_mb`` are those recorded of the job. Of a job that failed no events
+    are recorded, which nobody knows at submission: its events are those of its primary input files, where
+    the archive has them. Both are null where 0. ``corepower`` is the queue's in the archive. Scouts are those marked ``sj``: where a
     task has none marked, none of its jobs is one.
 
     Args:
@@ -57,7 +59,7 @@ def of_archive(
         InsufficientDataError: No job is left.
 
     Source:
-        archive-schema.md sections 1, 2 and 4; scouts.md sections 3.1 and 5.3.
+        archive-schema.md sections 1 to 4; scouts.md sections 3.1, 3.3 and 5.3.
     """
     check_choices(quantity, at)
     if isinstance(labels, str) or not labels:
@@ -67,10 +69,13 @@ def of_archive(
     jobs = jobs.filter(pl.col("prodsourcelabel").is_in(list(labels)))
     retried = opened.scan("jobs").select(pandaid="parentid", is_retried=True).drop_nulls().unique()
     failed = pl.col("jobstatus") == "failed"
+    asked = _asked_events(opened, jobs.filter(failed))
     rows = (
         jobs.join(retried, on="pandaid", how="left")
         .join(_tasks(opened), on="jeditaskid", how="left")
         .join(_corepower(opened), on="computingsite", how="left")
+        .join(asked, on=["jeditaskid", "pandaid"], how="left")
+        .with_columns(nevents=pl.when(failed).then("asked_events").otherwise("nevents"))
     )
     own = facts.reasons(quantity, at)
     reasons = {"failed, and tried again": failed & pl.col("is_retried"), **own}
@@ -88,8 +93,28 @@ def _notes(opened: Archive) -> tuple[str, ...]:
     without = {
         "tasks": "no table of tasks: what was requested is not known",
         "queues": "no table of queues: core power is not known",
+        "files": "no table of files: the events of failed jobs are not known",
     }
     return tuple(said for table, said in without.items() if not opened.has(table))
+
+
+def _asked_events(opened: Archive, failed: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the events of the primary input files of failed jobs: ``jeditaskid, pandaid, asked_events``."""
+    files, datasets = (
+        opened.scan(table) if opened.has(table) else empty(table).lazy()
+        for table in ("files", "datasets")
+    )
+    keys = ["jeditaskid", "pandaid"]
+    primary = datasets.filter(pl.col("masterid").is_null()).select("jeditaskid", "datasetid")
+    span = (pl.col("endevent") - pl.col("startevent") + 1).clip(lower_bound=1)
+    events = pl.coalesce(span, pl.col("nevents"))
+    return (
+        files.filter(pl.col("type").is_in(INPUT_TYPES))
+        .join(failed.select(keys), on=keys, how="semi")
+        .join(primary, on=["jeditaskid", "datasetid"], how="semi")
+        .group_by(keys)
+        .agg(asked_events=pl.when(events.count() > 0).then(events.sum()))
+    )
 
 
 def _tasks(opened: Archive) -> pl.LazyFrame:

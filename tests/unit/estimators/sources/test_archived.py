@@ -66,6 +66,30 @@ def tasks() -> pl.DataFrame:
     )
 
 
+def inputs() -> dict[str, pl.DataFrame]:
+    """Files of the killed jobs: two ranges and a secondary input of one, nothing known of the other."""
+    kinds = ["input", "input", "input", "output", "input"]
+    files = {
+        "jeditaskid": [1] * 5,
+        "datasetid": [10, 10, 11, 12, 10],
+        "fileid": [1, 2, 3, 4, 5],
+        "attemptnr": [1] * 5,
+        "pandaid": [5, 5, 5, 5, 6],
+        "type": kinds,
+        "status": ["failed"] * 5,
+        "nevents": [100, 50, 1000, 7, None],
+        "startevent": [0, None, None, None, None],
+        "endevent": [19, None, None, None, None],
+    }
+    datasets = {
+        "jeditaskid": [1] * 3,
+        "datasetid": [10, 11, 12],
+        "type": ["input", "input", "output"],
+        "masterid": [None, 10, None],
+    }
+    return {"files": pl.DataFrame(files), "datasets": pl.DataFrame(datasets)}
+
+
 @pytest.fixture
 def archive(tmp_path):
     def written(rows: pl.DataFrame, *, alone: bool = False):
@@ -76,6 +100,8 @@ def archive(tmp_path):
                 queues = {"panda_queue": ["A", "B"], "corepower": [12.5, 0.0]}
                 online = {"type": ["production"] * 2, "status": ["online"] * 2}
                 writer.write("queues", pl.DataFrame(queues | online))
+                for table, frame in inputs().items():
+                    writer.write(table, frame)
             writer.commit()
         return tmp_path / "archive"
 
@@ -103,7 +129,8 @@ def test_memory_of_jobs_that_finished_or_were_killed_for_it(archive):
     assert found["per core"]["sent"] == 16_000
     assert found["scout"]["kind"] == "reco Reco_tf.py"
     assert (found["scout"]["corepower"], found["plain"]["corepower"]) == (12.5, None)
-    assert found["memory"]["events"] is None
+    # as asked for: that nothing was processed is known only once a job was killed
+    assert [found[n]["events"] for n in ("plain", "memory", "limit")] == [20, 70, None]
 
 
 def test_walltime_of_jobs_that_finished_or_were_killed_for_it(archive):
@@ -157,7 +184,8 @@ def test_without_tasks_and_queues_nothing_was_requested(archive):
     found = of_archive(archive(jobs(), alone=True), "memory")
     assert found.records["requested"].null_count() == found.records.height
     assert found.records["corepower"].null_count() == found.records.height
-    assert len(found.notes) == 2
+    assert len(found.notes) == 3
+    assert by_name(found.records)["memory"]["events"] is None
 
 
 def test_wrong_questions_are_refused(archive):
