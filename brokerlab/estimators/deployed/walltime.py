@@ -46,7 +46,8 @@ class ScoutWalltime:
         n_events = np.where(n_events > 0, n_events, np.nan)
         power = floats(records.with_columns(pl.col("corepower").fill_null(0)), "corepower")
         power = np.where(power > 0, power, DEFAULT_COREPOWER)
-        work = np.maximum(wall_s - self.base_s, 0.0) * power * cores * self.efficiency_pct / 100
+        beyond = np.maximum(np.floor(wall_s) - self.base_s, 0.0)  # 3.1: fractions are dropped
+        work = beyond * power * cores * self.efficiency_pct / 100
         eligible = (n_events >= 10 * cores) | (wall_s > LONG_JOB_S)
         per_event = np.where(eligible, work / n_events, np.nan)
         found = self.seen.percentile(events, task, per_event) * self.safety

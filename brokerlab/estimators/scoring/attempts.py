@@ -68,7 +68,7 @@ def add_up(
         sums[t, _USAGE] += need * hours[row]
         lost, last = 0.0, given
         while need > last * ROUNDING:
-            lost += last
+            lost += max(last, 0.0)
             last = largest[row] if last == given and largest[row] > given else 2 * last
             last = max(last, LEAST)
             sums[t, _RETRIES] += 1

@@ -98,7 +98,8 @@ class Difference:
         value: Of the one.
         reference: Of the other.
         difference: value - reference, with a bootstrap interval over tasks; NaN below two tasks.
-        ratio: value / reference, likewise.
+        ratio: value / reference, likewise; NaN where the reference is 0, its interval where it is 0 in more
+            draws than lie beyond one end.
         without_lo: Least difference when one task is left out.
         without_hi: Largest.
     """
@@ -151,17 +152,28 @@ def _difference(columns: FloatArray, drawn: FloatArray, confidence: float) -> Di
     n_tasks = int(((columns[:, 1] > 0) | (columns[:, 3] > 0)).sum())
     with np.errstate(divide="ignore", invalid="ignore"):
         value, reference, less, ratio = (float(each) for each in _compared(columns.sum(axis=0)))
+        ratio = ratio if np.isfinite(ratio) else float("nan")
         less_of, ratio_of = Interval(less, np.nan, np.nan), Interval(ratio, np.nan, np.nan)
         without = np.array([np.nan])
         if n_tasks >= 2:
             replicates = np.column_stack(_compared(drawn.T)[2:])
-            replicates[~np.isfinite(replicates)] = np.nan
-            lo, hi = percentile_interval(replicates, confidence, n_tasks=n_tasks)
-            less_of, ratio_of = Interval(less, lo[0], hi[0]), Interval(ratio, lo[1], hi[1])
+            less_of, ratio_of = (
+                _told(value, each, confidence, n_tasks)
+                for value, each in zip((less, ratio), replicates.T, strict=True)
+            )
             without = _compared((columns.sum(axis=0) - columns).T)[2]
     return Difference(
         value, reference, less_of, ratio_of, float(without.min()), float(without.max())
     )
+
+
+def _told(value: float, replicates: FloatArray, confidence: float, n_tasks: int) -> Interval:
+    """Return a number with its bootstrap interval; without one where draws that say nothing reach its ends."""
+    finite = np.isfinite(replicates)
+    if not np.isfinite(value) or (~finite).mean() > (1 - confidence) / 2:
+        return Interval(value, np.nan, np.nan)
+    lo, hi = percentile_interval(replicates[finite][:, None], confidence, n_tasks=n_tasks)
+    return Interval(value, float(lo[0]), float(hi[0]))
 
 
 def _compared(totals: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:

@@ -49,7 +49,7 @@ def overall(
         ``over_allocation_task_mean``; ``width`` (sum of bounds / sum of use); ``waste_gbh`` or
         ``waste_coreh`` and its part ``killed_*`` (attempts that were killed), ``waste_per_usage,
         killed_per_usage, retries, retries_per_job``; ``reachable`` (mean share of the slots that offer as
-        much as jobs are given; null without queues).
+        much as jobs are given; null without queues). GB h are of 1e9 bytes, as in the chapter.
 
     Source: sizing-benchmark.md, sections 3 and 7.
     """

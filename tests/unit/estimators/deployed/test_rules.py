@@ -108,6 +108,9 @@ def test_panda_walltime_scales_with_events_cores_and_power():
     # 108 x 2000 / (8 x 10 x 0.9) + 600 = 3600; 108 x 1000 / (1 x 20 x 0.9) + 600 = 6600
     # no events known: 1600 x 1.5
     assert said(Rule("p", ScoutWalltime(one)), frame) == pytest.approx([INF, 3600, 6600, 2400])
+    # fractions of a second are dropped: 1600.99 s say the same of events
+    longer = records([1600.99, 1], cores=8, events=[1000, 2000], corepower=10.0)
+    assert said(Rule("p", ScoutWalltime(one)), longer) == [INF, 3600]
 
 
 def test_panda_walltime_rounds_up_and_leaves_out_jobs_of_few_events():

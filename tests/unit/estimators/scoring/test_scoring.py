@@ -50,6 +50,13 @@ def test_every_attempt_is_paid_until_a_job_fits():
     assert row["reachable"] is None
 
 
+def test_an_estimate_below_0_is_nothing_lost():
+    row = judged(records([1000, 500]), [-50, 500])
+    # -50 lost nothing, then 1, 2, 4, ... 512 are lost and 1024 fits
+    assert row["killed_gbh"] == pytest.approx(1023 * MB_H)
+    assert row["retries"] == 11
+
+
 def test_a_killed_walltime_costs_its_bound_on_all_cores():
     frame = records([3600, 7200], cores=[8, 2])
     row = judged(frame, [1800, 3600], quantity="walltime")
@@ -153,6 +160,26 @@ def test_paired_differences_are_those_of_the_same_jobs():
     assert (over["jobs"], over["tasks"], over["few_tasks"]) == (8, 2, True)
     exceed = found.row(by_predicate=pl.col("measure") == "exceed", named=True)
     assert (exceed["value"], exceed["reference"], exceed["difference"]) == (0, 0.25, -0.25)
+
+
+def test_ratios_to_nothing_are_not_told():
+    frame = three_tasks()
+    ours, never = [100, 200, 300, 300] * 3, [500] * 12
+    once = [500] * 4 + [300] * 8  # exceeds in two tasks of three: in 1 of 27 draws in none
+
+    def ratio(reference):
+        found = scoring.compare_predictions(
+            frame,
+            {"ours": fixed(frame, ours), "theirs": fixed(frame, reference)},
+            quantity="memory",
+            reference="theirs",
+            grid=(),
+        ).paired.row(by_predicate=pl.col("measure") == "exceed", named=True)
+        assert found["lo"] <= found["difference"] <= found["hi"]
+        return [found[name] for name in ("ratio", "ratio_lo", "ratio_hi")]
+
+    assert ratio(never) == [None, None, None]
+    assert ratio(once) == [1.5, None, None]
 
 
 def test_paired_intervals_widen_with_the_spread_between_tasks():
