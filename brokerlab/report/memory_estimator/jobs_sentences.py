@@ -172,10 +172,18 @@ def speeds(study: JobStudy) -> str:
     """Say how much hangs on the clock that was inferred."""
     if study.speeds.is_empty():
         return ""
-    return (
+    told = (
         "No times of day are recorded: jobs are taken to be created in the order of their numbers, so many of them per second "
         "in the whole system. The faster, the earlier the jobs that follow scouts were created, and the fewer scouts had ended."
     )
+    ours = study.speeds.filter(estimator=OURS).sort("over_allocation_task_mean", "ids_per_s")
+    worst = ours.row(-1, named=True)
+    if worst["over_allocation_task_mean"] > 2 * ours["over_allocation_task_mean"][0]:
+        told += (
+            f" At {number(worst['ids_per_s'])} per second most jobs of some tasks are decided before any of their task has ended: "
+            "there a model that knows a handful of other tasks says little, and the request stays the better answer."
+        )
+    return told
 
 
 def finding(trials: dict[At, Trial]) -> str:
