@@ -91,6 +91,7 @@ def test_rates_are_pooled_and_averaged_over_tasks():
     frame = records([100, 100, 100, 1000], jeditaskid=[1, 1, 1, 2])
     row = judged(frame, [50, 150, 150, 1500])
     assert (row["exceed"], row["exceed_task_mean"]) == (1 / 4, (1 / 3 + 0) / 2)
+    assert row["cluster_lo"] < row["coverage"] == 0.75 < row["cluster_hi"]
     assert row["over_allocation"] == 600 / 1300
     assert row["over_allocation_task_mean"] == pytest.approx((100 / 300 + 0.5) / 2)
 
@@ -143,14 +144,9 @@ def test_paired_differences_are_those_of_the_same_jobs():
     frame = three_tasks()
     ours = [150, 250, 350, 450] * 2 + [INF] * 4
     theirs = [200, 300, 400, 399] * 3
-    found = scoring.compare_predictions(
-        frame,
-        {"ours": fixed(frame, ours), "theirs": fixed(frame, theirs)},
-        quantity="memory",
-        reference="theirs",
-        grid=(),
-        n_boot=200,
-    ).paired
+    said = {"ours": fixed(frame, ours), "theirs": fixed(frame, theirs)}
+    options = {"quantity": "memory", "grid": (), "n_boot": 200}
+    found = scoring.compare_predictions(frame, said, reference="theirs", **options).paired
     over = found.row(by_predicate=pl.col("measure") == "over_allocation", named=True)
     assert (over["value"], over["reference"]) == (0.2, 0.3)
     assert over["difference"] == pytest.approx(-0.1)
@@ -160,6 +156,9 @@ def test_paired_differences_are_those_of_the_same_jobs():
     assert (over["jobs"], over["tasks"], over["few_tasks"]) == (8, 2, True)
     exceed = found.row(by_predicate=pl.col("measure") == "exceed", named=True)
     assert (exceed["value"], exceed["reference"], exceed["difference"]) == (0, 0.25, -0.25)
+    turned = scoring.compare_predictions(frame, said, reference="ours", **options).paired
+    over = turned.row(by_predicate=pl.col("measure") == "over_allocation", named=True)
+    assert (over["value"], over["reference"], over["jobs"], over["tasks"]) == (0.3, 0.2, 8, 2)
 
 
 def test_ratios_to_nothing_are_not_told():
