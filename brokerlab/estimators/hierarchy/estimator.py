@@ -37,12 +37,13 @@ class Hierarchy:
 
     Bounds are location + scale x quantile of scores. Scores are those that calibration tasks had at
     decisions of the same class (nothing seen; the task; fewer than 20 jobs of its queue; more), counting
-    as 50 jobs, those of the task's latest 512 finished jobs, and those of the queue's latest 128, each
-    counting 4 jobs: the more was seen, the less a bound rests on the model.
+    as 50 jobs, those of the task's latest 512 jobs, and those of the queue's latest 128, each
+    counting 4 jobs: the more was seen, the less a bound rests on the model. The task's and the queue's own
+    are kept as they were missed, and not divided by the residual deviation believed in at the time.
 
     A killed job's score is the highest of the calibration tasks, at least, and it enters the model with
     what jobs that reach so far use on average. Scouts enter the model, their scores are left out: they
-    are no sample of the jobs that follow.
+    are no sample of the jobs that follow. Jobs whose queue is not known count as those of one more queue.
 
     Args:
         quantity: ``"memory"`` or ``"walltime"``.
@@ -170,7 +171,7 @@ class Hierarchy:
         frame = checked(records).filter(pl.col("ended_s").is_not_null())
         task, pair, x = self._met(self.seen, frame)
         y = np.log(frame["used"].to_numpy()) - self.seen.level[task]
-        by = frame.select(pl.arg_sort_by("ended_s", "pandaid")).to_series().to_numpy()
+        by = np.lexsort((frame["pandaid"].to_numpy(), frame["ended_s"].to_numpy()))
         kernels.see_all(
             task[by],
             pair[by],

@@ -30,8 +30,9 @@ def first_known(known: FloatArray, task: IntArray, origin: FloatArray) -> None:
         task: (n,) numbers of the tasks.
         origin: (t, d - 1) logarithms, one row per task; NaN where no job before told any.
     """
-    for feature in range(known.shape[1]):
-        told = np.flatnonzero(np.isfinite(known[:, feature]) & np.isnan(origin[task, feature]))
+    news = np.isfinite(known) & np.isnan(origin[task])
+    for feature in np.flatnonzero(news.any(axis=0)):
+        told = np.flatnonzero(news[:, feature])
         tasks, first = np.unique(task[told], return_index=True)
         origin[tasks, feature] = known[told[first], feature]
 

@@ -140,6 +140,23 @@ def pinball(used, bound, level):
     return np.where(used > bound, level * (used - bound), (1 - level) * (bound - used)).mean()
 
 
+@pytest.mark.parametrize("quantity", ["memory", "walltime"])
+def test_the_order_of_rows_changes_nothing_and_units_scale_bounds(quantity):
+    learnt, other, asked = (
+        random_records(60, tasks=6, seed=seed, quantity=quantity) for seed in (1, 2, 3)
+    )
+
+    def bounds(*parts):
+        fit, conformalize, replay = parts
+        return Hierarchy(quantity).fit(fit).conformalize(conformalize).replay(replay, levels=(0.9,))
+
+    expected = bounds(learnt, other, asked).bounds
+    mixed = [each.sample(fraction=1, shuffle=True, seed=5) for each in (learnt, other, asked)]
+    np.testing.assert_array_equal(bounds(*mixed).bounds, expected)
+    tenfold = [each.with_columns(pl.col("used") * 10) for each in (learnt, other, asked)]
+    np.testing.assert_allclose(bounds(*tenfold).bounds, 10 * expected, rtol=1e-4)
+
+
 def test_few_scouts_help_and_do_not_hurt(fitted):
     losses = {}
     for scouts in (0, 1, 3, 10):
