@@ -29,6 +29,8 @@ from brokerlab.report.walltime_estimator.tasks import CHEAPEST, OURS, TaskStudy
 from brokerlab.report.wording import thin
 
 REPORT = "walltime-estimator"
+MOST_STRATA = 8
+"""Rows of a table of strata."""
 QUESTION = "How long does the next job run, and which rule or model should say so?"
 
 
@@ -166,7 +168,7 @@ def _tasks(found: TaskStudy, shown: dict[str, Block]) -> Part:
     ]
     strata = [
         _named(name, shared_tables.strata(
-            found.doubts[at].strata, name=f"strata_{at}", level=found.doubts[at].level,
+            found.doubts[at].strata, name=f"strata_{at}", level=found.doubts[at].level, most=MOST_STRATA,
             caption=f"Strata whose coverage by the {OURS} is furthest from its level, decided {CLOCKS[at]}",
         ))
         for at in trials

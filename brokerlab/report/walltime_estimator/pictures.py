@@ -22,7 +22,7 @@ from brokerlab.report.walltime_estimator import power_sentences as of_power
 from brokerlab.report.walltime_estimator import tasks_sentences as of_tasks
 from brokerlab.report.walltime_estimator.logs import BOUND, LEVEL, MEDIAN
 from brokerlab.report.walltime_estimator.study import Study
-from brokerlab.report.walltime_estimator.tasks import CHEAPEST, OURS, TaskStudy
+from brokerlab.report.walltime_estimator.tasks import CHEAPEST, FEW, OURS, TaskStudy
 from brokerlab.report.wording import percent, thin
 
 PANELS = 4
@@ -107,12 +107,14 @@ def _curves(found: TaskStudy, at: At) -> pl.DataFrame:
 
 
 def known(study: Study, part: str = "tasks") -> Drawn | None:
-    """Draw how many jobs stay below their bound by how many of their task were known."""
+    """Draw how many jobs stay below their bound by how many of their task were known; not of a few tasks."""
     found = study.tasks.get(part)
     if found is None:
         return None
     at: At = "start" if "start" in found.trials else "submit"
     tried = found.trials[at]
+    if tried.comparison.counts["tasks"] < FEW:
+        return None
     level = tried.comparison.level
     wanted = [tried.comparison.reference, OURS]
     rows = tried.comparison.by_scouts.filter(

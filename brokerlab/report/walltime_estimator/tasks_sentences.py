@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.estimators.sources.source import At
 from brokerlab.report.content import Verdict
 from brokerlab.report.estimates.trial import CLOCKS, Trial
 from brokerlab.report.estimates.trust import sentences as of_doubts
@@ -139,13 +140,17 @@ def certainty(study: TaskStudy) -> str:
 
 def doubts(study: TaskStudy) -> list[str]:
     """Say where ours should not be trusted."""
-    told = dict.fromkeys(
-        sentence if len(study.doubts) == 1 else f"{CLOCKS[at].capitalize()}: {sentence}"
-        for at, found in study.doubts.items()
-        for sentence in of_doubts(found)[:-1]
-    )
-    last = of_doubts(next(iter(study.doubts.values())))[-1]
-    return [*told, last]
+    by_clock = {at: of_doubts(found) for at, found in study.doubts.items()}
+    clocks: dict[str, list[At]] = {}
+    for at, said in by_clock.items():
+        for sentence in said:
+            clocks.setdefault(sentence, []).append(at)
+    told = [
+        sentence if len(when) == len(by_clock) else f"{CLOCKS[when[0]].capitalize()}: {sentence}"
+        for sentence, when in clocks.items()
+    ]
+    last = next(iter(by_clock.values()))[-1]
+    return [*(sentence for sentence in told if sentence != last), last]
 
 
 def cannot_tell(study: TaskStudy) -> list[str]:

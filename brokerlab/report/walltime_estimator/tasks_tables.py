@@ -48,7 +48,7 @@ def at_deployed(study: TaskStudy) -> Table | None:
     """Lay out what models allocate at the deployed rule's exceed rate, the level chosen on other tasks."""
     rows = []
     for at, found in study.trials.items():
-        told = found.at_deployed.filter(chosen_on="other tasks").sort("average", "over_allocation")
+        told = found.at_deployed.filter(chosen_on="other tasks").sort("average", "estimator")
         rows += [
             Row(
                 cells={
