@@ -61,6 +61,12 @@ def test_panda_memory_is_per_core_where_cores_differ():
     frame = records([4000, 8000, 1, 1, 1], cores=[4, 8, 4, 8, 16])
     # both say 1000 MB per core, x 1.1 = 1100
     assert said(Rule("p", ScoutMemory(first)), frame)[2:] == [4400, 8800, 17600]
+    # 1000 and 600 MB per core: the job of 8 cores is like one of them only
+    unlike = records([4000, 4800, 1, 1], cores=[4, 8, 8, 4])
+    assert said(Rule("p", ScoutMemory(first)), unlike)[2:] == [8800, 4400]
+    # 3721 kB on 4 cores are 931 kB per core, x 110 // 100 = 1024 kB; 930.25 were 1023 and 0 MB
+    up = Rule("p", ScoutMemory(Seen(75, latest=False), per_core=True))
+    assert said(up, records([3721 / 1024, 1], cores=[4, 4]))[1] == 4
     # base 1000: 750 and 875 MB per core; 875 x 1.1 = 962.5, cut to 962
     with_base = said(Rule("p", ScoutMemory(first, base_mb=1000)), frame)
     assert with_base[2:] == [962 * 4 + 1000, 962 * 8 + 1000, 962 * 16 + 1000]
@@ -120,6 +126,9 @@ def test_panda_walltime_rounds_up_and_leaves_out_jobs_of_few_events():
     assert said(rule, records([100, 1, 1], events=[300, 10, 11])) == [INF, 5, 5]
     # 100 x 10 / 7 is of a job with fewer than 10 events: not told, and 6 h are not reached
     assert said(rule, records([100, 1], events=[7, 20])) == [INF, INF]
+    assert said(rule, records([21600, 1], events=[7, 20])) == [INF, INF]
+    # an unknown core power is 10: 5 HS06 s per event, 10 events at 20 HS06 take 2.5 s
+    assert said(rule, records([100, 1], events=[300, 10], corepower=[None, 20.0])) == [INF, 2]
     # more than 6 h: 21601 x 10 / 7 x 1.5 = 46287.86, up to 46288; x 20 / 10 = 92576
     assert said(rule, records([21601, 1], events=[7, 20])) == [INF, 92576]
     short = Rule("p", ScoutWalltime(one))  # never longer than the base: nothing grows with events
@@ -182,8 +191,23 @@ def test_a_rule_goes_on_from_what_it_saw_and_fit_forgets():
     ]
     assert rule.predict(now, levels=(0.5,))["point"].to_list() == [700, 700]
     assert rule.replay(now, levels=(0.5,)).seen.tolist() == [1, 2]
+    turned = records([700, 900, 800], decided_s=[0.0, 1, 2], ended_s=[30.0, 20, 10])
+    last = (
+        named("walltime", "last two")
+        .update(turned)
+        .predict(records([1], pandaid=[9]), levels=(0.5,))
+    )
+    assert last["point"].item() == 800  # 900 and 700 ended last
     assert rule.fit(past).conformalize(past) is rule
     assert rule.predict(now, levels=(0.5,))["point"].to_list() == [INF, INF]
+
+
+def test_a_rule_keeps_all_that_it_is_shown_job_by_job():
+    rule = named("memory", "largest seen")
+    for i in range(70):
+        rule.update(records([9000 if i == 40 else 100], pandaid=[i]))
+    found = rule.replay(records([1], pandaid=[99]), levels=(0.5,))
+    assert (found.point.tolist(), found.seen.tolist()) == ([9000], [70])
 
 
 def test_what_cannot_be_is_refused():
