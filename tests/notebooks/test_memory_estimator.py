@@ -142,6 +142,11 @@ def test_the_model_can_be_loaded(done, results):
     assert "Where not to trust it" in (done.folder / "model" / "model_card.md").read_text()
 
 
+def test_what_it_was_made_of_can_be_told_again(results):
+    assert set(results["digests"]) == {"trace toy", "tasks submit", "tasks start", "archive"}
+    assert all(results["digests"].values())
+
+
 def test_the_page_shows_tables_and_pictures(done, results):
     page = render(results, done.folder)
     for name in ("ratios", "frontier_tasks", "frontier_archive", "known_archive"):

@@ -9,6 +9,8 @@ from typing import Any
 import polars as pl
 
 from brokerlab.calibrate.nearest_setting import Translation
+from brokerlab.estimators.saving import Trained
+from brokerlab.estimators.sizing.store import digest
 from brokerlab.report.content import Block, Fact, Made, Page, Part, Table, Verdict, blocks
 from brokerlab.report.estimates import saved, tables, trust
 from brokerlab.report.estimates.trial import CLOCKS
@@ -53,7 +55,17 @@ def write(study: Study, out_dir: str | Path) -> dict[str, Any]:
     found = study.settings
     if isinstance(found, Translation) and found.proposal is not None:
         (folder / "proposal.json").write_text(found.proposal.to_json(), encoding="utf-8")
-    return write_results(folder, page, {**numbers(study), **listed_rows(shown)}, {})
+    return write_results(folder, page, {**numbers(study), **listed_rows(shown)}, _digests(study))
+
+
+def _digests(study: Study) -> dict[str, str]:
+    """Return the digests of what the report was made from."""
+    inputs = study.inputs
+    return {
+        **{f"trace {each.name}": digest(each) for each in inputs.traces},
+        **{f"tasks {at}": Trained.of(each.records).digest for at, each in inputs.tasks.items()},
+        **({} if inputs.opened is None else {"archive": inputs.opened.digest}),
+    }
 
 
 def frames(study: Study) -> dict[str, pl.DataFrame]:

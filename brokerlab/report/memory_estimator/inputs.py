@@ -68,7 +68,7 @@ def load(*, data: str = "", archive: str = "") -> Inputs:
     stored = {} if opened is None else {at: of_archive(opened, "memory", at=at) for at in CLOCKS}
     if not (traces or tasks or stored):
         raise InsufficientDataError(
-            "neither real data nor an archive: set BROKERLAB_DATA, or make an archive by `brokerlab synthesise data/demo`"
+            "neither real data nor an archive: set BROKERLAB_DATA, or make an archive by `brokerlab synthesise --into data/demo --jobs 200000`"
         )
     return Inputs(
         traces=traces,

@@ -49,11 +49,22 @@ def headline(study: JobStudy) -> str:
     row = paired(study.main, OURS, "waste_per_usage")
     if row is None:
         return "Nothing can be compared with the deployed rule."
-    how = "wastes less memory than" if row["ratio"] < 1 else "does not waste less memory than"
     return (
-        f"On {whose(study)}, {OURS} {how} the scouts' rule, killed attempts and retries counted: {percent(row['value'])} of the "
+        f"On {whose(study)}, {OURS} {_how(row)} the scouts' rule, killed attempts and retries counted: {percent(row['value'])} of the "
         f"use against {percent(row['reference'])}, {change(row)}{_exceeding(study.main)}."
     )
+
+
+def _how(row: dict[str, Any]) -> str:
+    """Say which wastes less, if that can be told."""
+    low, high = row["ratio_lo"], row["ratio_hi"]
+    if row["few_tasks"] and row["without_lo"] is not None:
+        low, high = (1 + row[name] / row["reference"] for name in ("without_lo", "without_hi"))
+    if low is not None and high is not None and high < 1:
+        return "wastes less memory than"
+    if low is not None and high is not None and low > 1:
+        return "wastes more memory than"
+    return "cannot be told apart in what it wastes from"
 
 
 def _exceeding(trial: Trial) -> str:
@@ -313,15 +324,20 @@ def paired(trial: Trial, name: str, measure: str) -> dict[str, Any] | None:
 def change(row: dict[str, Any]) -> str:
     """Write a ratio to the deployed rule as a change in per cent, with what is known of its certainty."""
     value = 100 * (row["ratio"] - 1)
-    if row["few_tasks"]:
+    if row["few_tasks"] and row["without_lo"] is not None:
         ends = sorted(100 * row[name] / row["reference"] for name in ("without_lo", "without_hi"))
         said = "when one task is left out"
     elif row["ratio_lo"] is None:
-        return f"{number(value)} %"
+        return f"{_plus(value)} %"
     else:
         ends = [100 * (row[name] - 1) for name in ("ratio_lo", "ratio_hi")]
         said = "95 % interval over tasks"
-    return f"{number(value)} % ({number(ends[0])} to {number(ends[1])}, {said})"
+    return f"{_plus(value)} % ({_plus(ends[0])} to {_plus(ends[1])}, {said})"
+
+
+def _plus(value: float) -> str:
+    """Write a change with its sign, also where it is more."""
+    return f"{'+' if round(value) > 0 else ''}{number(value)}"
 
 
 def _signed(part: float) -> str:

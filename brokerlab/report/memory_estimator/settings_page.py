@@ -90,7 +90,9 @@ def model(study: Study) -> Part | None:
         title="The model and its card",
         verdict=Verdict(kind="finding", subject="model", sentence=thin(sentence)),
         before_after=saved.shown(
-            study.card, name="card", command=f"brokerlab predict {saved.FOLDER} jobs.parquet"
+            study.card,
+            name="card",
+            command=f"brokerlab predict {saved.FOLDER} jobs.parquet --seen finished.parquet --level {trial.comparison.level:g} --out bounds.parquet",
         ),
         headings={"before_after": study.card.title},
     )

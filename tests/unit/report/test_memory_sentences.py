@@ -49,6 +49,21 @@ def test_few_tasks_have_no_interval():
 
 
 @pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, "wastes less memory than"),
+        ({"ratio_hi": 1.1}, "cannot be told apart in what it wastes from"),
+        ({"ratio_lo": 1.1, "ratio_hi": 1.3}, "wastes more memory than"),
+        ({"few_tasks": True}, "wastes less memory than"),
+        ({"few_tasks": True, "without_hi": 0.01}, "cannot be told apart in what it wastes from"),
+        ({"ratio_lo": None, "ratio_hi": None}, "cannot be told apart in what it wastes from"),
+    ],
+)
+def test_less_is_said_where_it_is_sure(change, said):
+    assert say._how({**ROW, **change}) == said
+
+
+@pytest.mark.parametrize(
     ("over", "limit", "said"),
     [
         ((0.25, 0.17), 0.1, "is met."),
