@@ -34,15 +34,16 @@ def of_archive(
     A finished job used what was recorded of it. One that failed at the limit of this quantity, by the
     pilot's error code, used at least what was recorded, else its limit: it is ``censored``. Left out are
     merge jobs, jobs that failed otherwise, jobs that failed and were tried again (the new try says what
-    was needed, or is itself here), and those without a record.
+    was needed, or is itself here), and those without a record. A new try has the moment and the limit of
+    its own: after a kill it is a heavier job than most that are decided then, and was sent with more.
 
     ``kind`` is the processing type and the transformation. ``requested`` is, of memory, ``orig_ramcount``
     as a whole job's [MB]: per core times the cores plus ``baseramcount``; of walltime, the longest that
     the task allows (split rule ``MW``). ``sent`` is the job's own ``minramcount``; ``maxwalltime``, else
-    ``maxcpucount``. ``events`` and ``input_mb`` are those recorded of the job. Of a job that failed no events
-    are recorded, which nobody knows at submission: its events are those of its primary input files, where
-    the archive has them. Both are null where 0. ``corepower`` is the queue's in the archive. Scouts are those marked ``sj``: where a
-    task has none marked, none of its jobs is one.
+    ``maxcpucount``. ``events`` and ``input_mb`` are those recorded of the job. Of a job that failed no
+    events are recorded, which nobody knows at submission: its events are those of its primary input
+    files, where the archive has them. Both are null where 0. ``corepower`` is the queue's in the archive.
+    Scouts are those marked ``sj``: where a task has none marked, none of its jobs is one.
 
     Args:
         archive: An archive, or its folder.

@@ -37,8 +37,9 @@ def coverage_blocks(
 
     Returns:
         One row per block: ``block`` (from 0), ``from_s, to_s`` (decisions), ``n, missed, coverage, lo, hi,
-        p, inside`` as in :func:`strata.coverage_by`, ``p_adjusted`` (for the share of wrong alarms among the blocks), ``verdict``: ``as asked``,
-        ``misses too often``, ``misses too rarely``, by the adjusted value.
+        p, inside`` as in :func:`strata.coverage_by`, ``p_adjusted`` (for the share of wrong alarms among
+        the blocks), ``verdict``: ``as asked``, ``misses too often``, ``misses too rarely``, by the adjusted
+        value.
 
     Raises:
         ConfigError: A block below 1, or an unknown level.

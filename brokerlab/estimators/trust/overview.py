@@ -51,9 +51,8 @@ def overview(
 
     Returns:
         One row per check: ``check`` (``groups``, ``drift``, ``distribution``, ``scouts``, ``learnt``),
-        ``verdict`` (``holds``, ``wider than asked``: misses are too rare, ``does not hold``, ``cannot
-        be told``), ``p`` (null where there is no one
-        test), ``found`` (a sentence with the numbers).
+        ``verdict`` (``holds``, ``wider than asked``: misses are too rare, ``does not hold``, ``cannot be
+        told``), ``p`` (null where there is no one test), ``found`` (a sentence with the numbers).
 
     Raises:
         ConfigError, DataError: See the checks.

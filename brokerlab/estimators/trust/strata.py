@@ -55,7 +55,8 @@ def coverage_by(
         All jobs first, then by ``stratum_by`` in the order of ``by`` and by ``stratum``: ``stratum_by,
         stratum, n`` (jobs judged), ``missed, coverage``, ``lo, hi`` (interval of the coverage at the
         level), ``p`` (exact central test of the level: so far out on either side), ``inside``,
-        ``verdict`` (``inside``, ``misses too often``, ``misses too rarely``), ``unsaid`` (jobs not judged: the bound is infinite, or they were killed below it).
+        ``verdict`` (``inside``, ``misses too often``, ``misses too rarely``), ``unsaid`` (jobs not judged:
+        the bound is infinite, or they were killed below it).
 
     Raises:
         ConfigError: An unknown column, or level.
