@@ -86,7 +86,7 @@ class LikeJobs:
     The widths were chosen on the first half of the KTH log. A campaign that is submitted at once, and
     is unlike what its user did before, is missed as a whole; the level is then held by the bounds of
     later jobs. So on wagap-2013 5.3 % exceed it (0.5 to 9.7 % over users), and 7 to 8 % would if the level
-    moved five times faster or slower: a single day decides. More of a user's first fifty jobs exceed it
+    moved some times faster or slower: a single day decides. More of a user's first fifty jobs exceed it
     than of later ones (KTH: 9 %).
 
     Args:
