@@ -160,7 +160,8 @@ def coverage_chart(
     bottom = alt.Scale(domain=[max(0.0, lowest - 2), 100], nice=False)
     y = alt.Y("coverage:Q", title="jobs within their bound [%]", scale=bottom)
     spread = base.mark_rule(strokeWidth=2).encode(y=alt.Y("lo:Q", scale=bottom), y2="hi:Q")
-    dots = base.mark_point(filled=True, size=60, opacity=1).encode(y=y)
+    shape = alt.Shape("estimator:N", title=None, sort=estimators)
+    dots = base.mark_point(filled=True, size=60, opacity=1).encode(y=y, shape=shape)
     line = alt.Chart(pl.DataFrame({"level": [100 * level]})).mark_rule(color=INK, strokeDash=[6, 3]).encode(
         y=alt.Y("level:Q", scale=bottom)
     )  # fmt: skip

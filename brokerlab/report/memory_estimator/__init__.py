@@ -1,8 +1,9 @@
 """The report "how much memory should the next job get, and by which rule or model?".
 
-`check` refuses wrong parameters, `inputs` finds real data and archive, `traces` sizes the runs of workflow traces, `study` puts
-the answers together; `sentences`, `tables` and `pictures` show them, `assemble` puts the page together and writes the files of
-a run. The notebook of the same name only calls these.
+`check` refuses wrong parameters, `inputs` finds real data and archive. `traces` sizes the runs of workflow traces, `jobs` tests
+estimators on whole tasks and on an archive, `settings` translates their allocations into a setting; `study` puts the answers
+together. The modules named after them say and show what was found, `assemble` puts the page together and writes the files of a
+run, the model among them. The notebook of the same name only calls these.
 """
 
 from brokerlab.report.memory_estimator import pictures

@@ -16,6 +16,7 @@ from brokerlab.report.memory_estimator import jobs_sentences, traces_sentences
 from brokerlab.report.memory_estimator.jobs import MODEL, OTHER_MARGINS, OURS, JobStudy
 from brokerlab.report.memory_estimator.study import Study
 from brokerlab.report.memory_estimator.traces import LADDER, TARGET, TraceStudy
+from brokerlab.report.page import together
 from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.pictures import Drawn
 from brokerlab.report.wording import thin
@@ -69,11 +70,12 @@ def _ratios(found: TraceStudy) -> pl.DataFrame:
     columns = ("trace", "role", "method", "ratio", "lo", "hi")
     every = summary.with_columns(role.alias("role"), *ends).select(columns)
     nothing = pl.lit(None, dtype=pl.Float64)
-    knowing = found.limits.select(
+    ours = every.filter(role="ours").select("trace", ours="ratio")
+    knowing = found.limits.join(ours, on="trace", maintain_order="left").select(
         "trace",
         role=pl.lit("knowing"),
         method=pl.lit(LADDER),
-        ratio=pl.col("knowing_gbh") / pl.col("best_gbh"),
+        ratio=pl.col("ours") * pl.col("knowing_gbh") / pl.col("ours_gbh"),
         lo=nothing,
         hi=nothing,
     )
@@ -88,7 +90,7 @@ def frontier(study: JobStudy | None) -> Drawn | None:
         _curves(trial).select(pl.lit(f"decided {CLOCKS[at]}").alias("panel"), pl.all())
         for at, trial in study.trials.items()
     )
-    finding = jobs_sentences.finding(dict(study.trials))
+    finding = together(jobs_sentences.finding(dict(study.trials)))
     sent = max(float(curves.filter(named=True)["exceed"].max() or 0.0), 0.05)  # type: ignore[arg-type]
     chart = shared_charts.frontier_chart(
         curves,
@@ -150,7 +152,7 @@ def known(study: JobStudy | None) -> Drawn | None:
     )  # fmt: skip
     if shown.is_empty():
         return None
-    finding = jobs_sentences.coverage_finding(trial, MODEL)
+    finding = together(jobs_sentences.coverage_finding(trial, MODEL))
     said = f"n = {jobs_sentences.whose(study)}, decided {CLOCKS[trial.at]}. Bounds of {100 * trial.comparison.level:g} %; 95 % intervals over tasks."
     chart = shared_charts.coverage_chart(
         shown, level=trial.comparison.level, finding=finding, sample=thin(said)

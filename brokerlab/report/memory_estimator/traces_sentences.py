@@ -55,8 +55,8 @@ def sample(study: TraceStudy) -> str:
     runs = study.main.comparison.table.filter(method=LADDER).group_by("trace").agg(pl.col("runs").first())  # fmt: skip
     return thin(
         f"n = {int(runs['runs'].sum()):,} runs of {study.types.height} task types, {_count(len(study.seeds), 'random order')}. "
-        "Blue: ours with 95 % interval over task types; grey: peers; open: ours, had it known all other runs (order of "
-        f"submission). Solid line: best peer; red: target {TARGET:g} of the geometric mean."
+        "Blue: ours with 95 % interval over task types; grey: peers; open: ours, had it known all other "
+        f"runs. Solid line: best peer; red: target {TARGET:g} of the geometric mean."
     )
 
 
