@@ -22,7 +22,8 @@ class WeightedEnsemble:
     after every run all but the neighbours are fitted again ("refit mode"). The offset of each model is
     one of four statistics of its past relative errors, chosen by the waste it would have caused on the
     runs seen. As published, the neighbours stay with the history and the net sees each later run
-    twice: mended, both waste more. Unlike the published code, no step knows the run being sized.
+    twice: mended, both waste more. Unlike the published code, no step knows the run being sized; with
+    seed 1996 that knowledge saves it less than 1 % of its waste, and up to a tenth of its failures.
 
     Args:
         errors: Where errors of the models are kept. The published code has one list for all task types,
