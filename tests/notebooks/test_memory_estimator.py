@@ -119,6 +119,16 @@ def test_real_scouts_are_seen_and_not_judged(results):
     assert rows[OURS, None]["jobs"] == 120
 
 
+def test_the_bound_is_held_to_its_promise(results):
+    told = next(p for p in results["page"]["parts"] if p["name"] == "archive")["certainty"]
+    said = next(block for block in told if isinstance(block, str) and "every stratum" in block)
+    for clock, words in (("submit", "at submission"), ("start", "at the start")):
+        rows = results["numbers"][f"archive_{clock}_strata"]
+        parts = [r for r in rows if r["stratum_by"] != "all"]
+        inside = sum(r["inside"] for r in parts)
+        assert f"decided {words} {inside} of {len(parts)} are inside" in said
+
+
 def test_nothing_lies_below_the_limit(results):
     for part in ("tasks", "archive"):
         for clock in results["numbers"][part]["clocks"].values():

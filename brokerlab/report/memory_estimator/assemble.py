@@ -212,6 +212,7 @@ def _jobs(found: JobStudy | None, shown: dict[str, Block]) -> Part | None:
             of_jobs.certainty(found),
             of_jobs.speeds(found),
             job_tables.speeds(found),
+            of_jobs.coverage(found),
             shown.get(f"known_{kind}"),
             tables.by_known(found.trials.get("start", trial)),
             tables.strata(found.doubts.strata, name="strata", caption=f"Is the {100 * level:g} % bound of {found.doubts.model} kept in every stratum, decided {CLOCKS[trial.at]}", level=level),

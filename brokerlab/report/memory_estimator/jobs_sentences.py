@@ -258,6 +258,23 @@ def worst(study: JobStudy) -> str:
     return thin(" ".join(told))
 
 
+def coverage(study: JobStudy) -> str:
+    """Hold the bound of the model to its promise in every stratum, by either clock."""
+    said = []
+    for at, trial in study.trials.items():
+        strata = trial.comparison.strata.filter(estimator=study.doubts.model)
+        parts = strata.filter(pl.col("stratum_by") != "all")
+        often = parts.filter(verdict="misses too often").height
+        said.append(
+            f"decided {CLOCKS[at]} {parts.filter('inside').height} of {parts.height} are inside what chance allows, {often} are "
+            f"missed too often and {parts.filter(verdict='misses too rarely').height} too rarely"
+        )
+    return thin(
+        f"The {100 * study.doubts.level:g} % bound of {study.doubts.model} in every stratum of 200 jobs or more (task, queue, cores, "
+        f"and all three): {'; '.join(said)}."
+    )
+
+
 def certainty(study: JobStudy) -> str:
     """Say how the test was made and what intervals mean."""
     tasks = study.main.comparison.counts["tasks"]
