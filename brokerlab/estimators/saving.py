@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import io
 import json
 import platform
 import shutil
@@ -55,19 +56,9 @@ _TOLD: Mapping[str, type] = {
     "quantity": str,
     "unit": str,
 }
-_DAMAGED = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    IndexError,
-    ImportError,
-    EOFError,
-    RecursionError,
-    NotImplementedError,
-    zipfile.BadZipFile,
-)
+MOST_UNPACKED = 4 * 2**30
+"""Bytes that a model may unpack to: far above any that was made, far below what ends a machine."""
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, RecursionError)
 
 
 @runtime_checkable
@@ -230,7 +221,7 @@ def load(folder: Path) -> Saved:
     try:
         check_trees(state)
         estimator = getattr(importlib.import_module(CLASSES[kind]), kind).from_state(state)
-    except _DAMAGED as error:
+    except Exception as error:  # what is in a file may be wrong in any way
         raise _damaged(folder / MODEL, error) from error
     if estimator.quantity != manifest["quantity"]:
         raise DataError(
@@ -247,7 +238,7 @@ def _dumped(estimator: Saveable) -> bytes:
     try:
         data: bytes = skops.io.dumps(state, compression=zipfile.ZIP_DEFLATED)
         unknown = set(skops.io.get_untrusted_types(data=data)) - set(TRUSTED)
-    except _DAMAGED as error:
+    except Exception as error:  # each library has its own errors
         raise DataError(f"save: {estimator.name} cannot be written ({error})") from error
     if unknown:
         raise DataError(
@@ -284,7 +275,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         contract, digest = manifest["contract"], manifest["digest"]
-    except _DAMAGED as error:
+    except _UNREADABLE as error:
         raise _damaged(path, error) from error
     if contract != CONTRACT:
         raise DataError(
@@ -329,15 +320,24 @@ def _trusted_state(folder: Path, data: bytes) -> Any:
     import skops.io
 
     try:
+        _check_size(data)
         unknown = set(skops.io.get_untrusted_types(data=data)) - set(TRUSTED)
         if not unknown:
             return skops.io.loads(data, trusted=list(TRUSTED))
-    except _DAMAGED as error:
+    except Exception as error:  # what is in a file may be wrong in any way
         raise _damaged(folder / MODEL, error) from error
     raise DataError(
         f"{folder / MODEL}: holds types that are not trusted: {', '.join(sorted(unknown))};"
         " nothing of it was loaded, do not use it"
     )
+
+
+def _check_size(data: bytes) -> None:
+    """Refuse a model that unpacks to more than any that was made; reading stops at the sizes told here."""
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        unpacked = sum(part.file_size for part in packed.infolist())
+    if unpacked > MOST_UNPACKED:
+        raise ValueError(f"unpacks to {unpacked:,} bytes, {MOST_UNPACKED:,} are allowed")
 
 
 def _damaged(path: Path, error: BaseException) -> DataError:

@@ -253,6 +253,25 @@ def test_strange_types_and_unsound_trees_are_never_used(model, tmp_path, monkeyp
         saving.load(with_state(model, tmp_path / "b", {"quantity": "memory"}))
 
 
+def test_a_file_that_is_broken_in_any_way_is_refused(model, tmp_path, monkeypatch):
+    state = LinearQuantiles("memory").fit(tasks(12, 20, seed=1)[0]).state()
+    torn = np.frombuffer(b"ARROW1 torn", dtype=np.uint8)
+    for place, wrong in enumerate(({"seen": torn}, {"quantity": "length"}, {"calibration": 1})):
+        with pytest.raises(DataError, match="cannot be read"):
+            saving.load(with_state(model, tmp_path / str(place), state | wrong))
+    data = bytearray((model / saving.MODEL).read_bytes())
+    start = 30 + int.from_bytes(data[26:28], "little") + int.from_bytes(data[28:30], "little")
+    data[start : start + 40] = b"\xff" * 40  # the first packed part
+    said = json.loads((model / saving.MANIFEST).read_text())
+    said["model"]["sha256"] = saving.hashlib.sha256(data).hexdigest()
+    to = {saving.MODEL: bytes(data), saving.MANIFEST: signed(said)}
+    with pytest.raises(DataError, match="cannot be read"):
+        saving.load(changed(model, tmp_path / "packed", **to))
+    monkeypatch.setattr(saving, "MOST_UNPACKED", 1000)
+    with pytest.raises(DataError, match=r"unpacks to [\d,]+ bytes, 1,000 are allowed"):
+        saving.load(model)
+
+
 def test_saving_is_all_or_nothing(learnt, about, model, tmp_path):
     with pytest.raises(ConfigError, match="is there already"):
         saving.save(learnt, model, about=about)

@@ -187,7 +187,8 @@ class QuantileRegression:
         )
         point = _exponential(quantiles[:, 0] + known.anchor)
         if self.capped:
-            limit = frame["requested"].fill_null(np.inf).to_numpy()
+            asked_for = frame["requested"].fill_null(np.inf).to_numpy()
+            limit = np.where(asked_for > 0, asked_for, np.inf)
             bounds, point = np.minimum(bounds, limit[:, None]), np.minimum(point, limit)
         return Predicted(frame["pandaid"].to_numpy(), known.seen, levels, bounds, point)
 

@@ -8,6 +8,7 @@ from brokerlab.compiled import compiled
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
 ROUNDING = 1 + 1e-9  # a run that is longer by the last bits of a product is as long
+AT_REQUEST = np.nextafter(1.0, 0.0)  # above every shorter run, not above those cut at the request
 
 
 @compiled
@@ -93,7 +94,7 @@ class RunningJobs:
     def _elapsed(self, now_s: float) -> FloatArray:
         """Return how much of their requests has passed; past a request is up to it, as runs are cut there."""
         times = self._times[: self.n]
-        return np.minimum((now_s - times[:, 0]) / times[:, 1], 1.0)
+        return np.minimum((now_s - times[:, 0]) / times[:, 1], AT_REQUEST)
 
     def _tables(self) -> tuple[FloatArray | IntArray | BoolArray, ...]:
         return (

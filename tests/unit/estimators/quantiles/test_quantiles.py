@@ -102,6 +102,16 @@ def test_capped_at_the_request():
     assert (found.point <= limit).all()
 
 
+def test_a_request_that_is_none_caps_nothing():
+    records, _ = tasks(5, 20, seed=8)
+    estimator = LinearQuantiles("walltime", capped=True).fit(records)
+    free = estimator.replay(records.with_columns(requested=None), levels=(0.9,))
+    for none in (float("nan"), 0.0, -5.0):
+        found = estimator.replay(records.with_columns(requested=none), levels=(0.9,))
+        assert np.array_equal(found.bounds, free.bounds)
+        assert np.array_equal(found.point, free.point)
+
+
 def test_wrong_calls():
     records, _ = tasks(2, 12, seed=9)
     with pytest.raises(ConfigError, match="quantity 'ram': allowed: memory, walltime"):
