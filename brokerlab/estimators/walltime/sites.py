@@ -228,7 +228,8 @@ def _cannot(part: pl.DataFrame) -> str | None:
     return None
 
 
-def _slope(part: pl.DataFrame, confidence: float) -> dict[str, float]:
+def _slope(part: pl.DataFrame, confidence: float) -> dict[str, float | str]:
+    """Return the slope with its interval and the deviations, or why there is none."""
     import warnings
 
     import statsmodels.api as sm
@@ -242,6 +243,8 @@ def _slope(part: pl.DataFrame, confidence: float) -> dict[str, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a variance of 0 between queues is an answer
         found = model.fit(reml=True)
+    if not np.isfinite(found.bse[1]):
+        return {"missing": "its uncertainty cannot be told"}
     wide = stats.t.ppf((1 + confidence) / 2, part["queue"].n_unique() - 2) * found.bse[1]
     slope = float(found.params[1])
     return {
