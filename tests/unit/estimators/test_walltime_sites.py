@@ -52,7 +52,7 @@ def test_slopes_say_why_there_is_none():
         *["3 queues, 5 are needed"] * 2,
         *["core powers hardly differ"] * 2,
     ]
-    exact = planted(-1.0).with_columns(events=100, cores=1, wall_s=50.0)
+    exact = planted(-1.0).with_columns(events=100, cores=1, wall_s=100.0)
     found = sites.power_slopes(exact).filter(time="wall")
     assert found.select("slope", "lo", "hi", "missing").row(0) == (
         None,
