@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from brokerlab.errors import BrokerlabWarning
+from brokerlab.errors import BrokerlabWarning, ConfigError
 
 if TYPE_CHECKING:
     from brokerlab.estimators.predicting import Bounded
@@ -33,6 +33,12 @@ def predict(
     from brokerlab.estimators.saving import load
 
     check_name(out)
+    refused = out.with_name(f"{out.stem}-refused{out.suffix}")
+    read = {each.resolve() for each in (jobs, seen) if each}
+    if read & {out.resolve(), refused.resolve()}:
+        raise ConfigError(
+            f"{out}, or {refused.name} beside it, is read, too; name another file for the bounds"
+        )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         saved = load(model)
@@ -40,7 +46,6 @@ def predict(
     for each in caught:
         if issubclass(each.category, BrokerlabWarning):
             typer.echo(f"note: {each.message}", err=True)
-    refused = out.with_name(f"{out.stem}-refused{out.suffix}")
     write(found.bounds, out)
     if found.refused.height:
         write(found.refused, refused)

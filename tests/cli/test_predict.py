@@ -188,6 +188,20 @@ def test_wrong_files_are_one_line(model, files, tmp_path):
     assert "not a saved model" in nothing.stderr
 
 
+def test_no_file_that_is_read_is_replaced(model, files, tmp_path):
+    """Mended rows of an earlier run stand where that run would put, or take away, its refused ones."""
+    mended = tmp_path / "bounds-refused.csv"
+    mended.write_bytes((files / "jobs.csv").read_bytes())
+    for given, out in ((mended, tmp_path / "bounds.csv"), (mended, mended)):
+        result = run(model, given, "--out", out)
+        assert result.exit_code == 4, result.output
+        assert "name another file for the bounds" in result.stderr
+    seen = run(model, files / "jobs.csv", "--seen", mended, "--out", tmp_path / "bounds.csv")
+    assert seen.exit_code == 4
+    assert [each.name for each in tmp_path.iterdir()] == [mended.name]
+    assert mended.read_bytes() == (files / "jobs.csv").read_bytes()
+
+
 def changed(model, folder, **to):
     """Copy a model with other files."""
     folder.mkdir()
