@@ -122,12 +122,10 @@ def cannot_tell(study: LogStudy) -> list[str]:
             )
         if log.jobs.height < log.found:
             told.append(f"Of {name} the first {log.jobs.height:,} of {log.found:,} jobs are taken.")
-    cut = [name for name in study.logs if study.table.filter(log=name)["jobs"][0]]
-    if cut:
-        told.append(
-            "On batch logs a run is cut at its request: what a job stopped there would have needed is not known. The request is "
-            "what the user types, so that rules that scale it are measured on people, not on the system of grid tasks."
-        )
+    told.append(
+        "On batch logs a run is cut at its request: what a job stopped there would have needed is not known. The request is "
+        "what the user types, so that rules that scale it are measured on people, not on the system of grid tasks."
+    )
     return told
 
 
