@@ -38,14 +38,17 @@ CLASSES: Mapping[str, str] = {
     "QuantileBoosting": "brokerlab.estimators.quantiles",
 }
 """Estimators that can be saved, and where they live; nothing else is ever imported."""
-TRUSTED = (
+TRUSTED_OF_BOOSTING = (
     # how boosting turns categories into numbers: a check of arrays, with its arguments
     "functools.partial",
     "sklearn.utils.validation.check_array",
     # one tree; skops does not trust its node numbers, `check_trees` looks at them
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
 )
-"""Types a model may hold besides those that skops trusts by itself (scikit-learn, numpy, plain values)."""
+"""Types that boosted models hold besides those that skops trusts by itself (scikit-learn, numpy, plain values).
+
+Others hold none of them: of theirs `check_trees` could not see trees inside of other models.
+"""
 LIBRARIES = ("brokerlab", "numba", "numpy", "polars", "scikit-learn", "skops")
 _TOLD: Mapping[str, type] = {
     "coverage": dict,
@@ -216,8 +219,8 @@ def load(folder: Path) -> Saved:
     if made_with != here:
         told = f"{folder}: made with scikit-learn {made_with}, here is {here}; fit the model again"
         warnings.warn(told, BrokerlabWarning, stacklevel=2)
-    state = _trusted_state(folder, data)
     kind = manifest["estimator"]
+    state = _trusted_state(folder, data, kind)
     try:
         check_trees(state)
         estimator = getattr(importlib.import_module(CLASSES[kind]), kind).from_state(state)
@@ -237,7 +240,9 @@ def _dumped(estimator: Saveable) -> bytes:
     state = estimator.state()
     try:
         data: bytes = skops.io.dumps(state, compression=zipfile.ZIP_DEFLATED)
-        unknown = set(skops.io.get_untrusted_types(data=data)) - set(TRUSTED)
+        unknown = set(skops.io.get_untrusted_types(data=data)) - set(
+            _trusted(type(estimator).__name__)
+        )
     except Exception as error:  # each library has its own errors
         raise DataError(f"save: {estimator.name} cannot be written ({error})") from error
     if unknown:
@@ -315,15 +320,19 @@ def _read_model(folder: Path, manifest: Mapping[str, Any]) -> bytes:
     return data
 
 
-def _trusted_state(folder: Path, data: bytes) -> Any:
+def _trusted(kind: str) -> tuple[str, ...]:
+    return TRUSTED_OF_BOOSTING if kind == "QuantileBoosting" else ()
+
+
+def _trusted_state(folder: Path, data: bytes, kind: str) -> Any:
     """Return what the model holds, if it holds nothing but trusted types; else nothing is made."""
     import skops.io
 
     try:
         _check_size(data)
-        unknown = set(skops.io.get_untrusted_types(data=data)) - set(TRUSTED)
+        unknown = set(skops.io.get_untrusted_types(data=data)) - set(_trusted(kind))
         if not unknown:
-            return skops.io.loads(data, trusted=list(TRUSTED))
+            return skops.io.loads(data, trusted=list(_trusted(kind)))
     except Exception as error:  # what is in a file may be wrong in any way
         raise _damaged(folder / MODEL, error) from error
     raise DataError(

@@ -255,6 +255,8 @@ def test_strange_types_and_unsound_trees_are_never_used(model, tmp_path, monkeyp
     tree = state["model"]["models"][1]._predictors[0][0]
     boosted = {"estimator": "QuantileBoosting"}
     saving.load(with_state(model, tmp_path / "sound", state, **boosted))
+    with pytest.raises(DataError, match=r"not trusted: .*TreePredictor"):
+        saving.load(with_state(model, tmp_path / "other", state))  # of linear quantiles
     numeric = np.flatnonzero((tree.nodes["is_leaf"] == 0) & (tree.nodes["is_categorical"] == 0))[0]
     for column, value in (("left", 9999), ("right", 0), ("feature_idx", 99), ("is_categorical", 1)):
         before = tree.nodes.copy()
