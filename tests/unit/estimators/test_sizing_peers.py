@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 
 import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from sklearn.ensemble import RandomForestRegressor
-from sklearn.neural_network import MLPRegressor
 
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.estimators.sizing import Method, Run, Store, compare, size, sized_types, trace_of
 from brokerlab.estimators.sizing.peers import all_peers, slow
 from brokerlab.estimators.sizing.peers import ensemble as ensemble_module
 from brokerlab.estimators.sizing.peers.ensemble import WeightedEnsemble, best_offset
-from brokerlab.estimators.sizing.peers.forest import Forest, ForestSettings
 from brokerlab.estimators.sizing.peers.models import Family, accuracy, families
-from brokerlab.estimators.sizing.peers.net import Net, NetSettings
 from brokerlab.estimators.sizing.peers.rules import LargestSeen, Percentile
 from brokerlab.estimators.sizing.peers.wastage import LowWastageLine, waste
 from brokerlab.estimators.sizing.scoring import score
@@ -34,40 +29,6 @@ def few_candidates(monkeypatch):
         return [Family(each.candidates[:2], each.folds) for each in families(rows)]
 
     monkeypatch.setattr(ensemble_module, "families", fewer)
-
-
-def sample(n, *, seed=0):
-    rng = np.random.default_rng(seed)
-    x = rng.random(n)
-    return x, np.where(x > 0.5, 1.0, 0.3) * rng.random(n)
-
-
-@pytest.mark.parametrize("n", [5, 60])
-@pytest.mark.parametrize(
-    "settings", [ForestSettings(10, 3, 2, 1), ForestSettings(25, 5, 4, 2), ForestSettings(50, 7, 4, 1)]
-)  # fmt: skip
-def test_forests_are_those_of_scikit_learn(n, settings):
-    x, y = sample(n)
-    x[: n // 2] = np.round(x[: n // 2], 1)  # ties
-    theirs = RandomForestRegressor(**asdict(settings), random_state=42).fit(x[:, None], y)
-    at = np.linspace(-0.1, 1.1, 50)
-    assert Forest(settings).fit(x, y).predict(at) == pytest.approx(theirs.predict(at[:, None]))
-
-
-@pytest.mark.parametrize("n", [8, 230])  # of 230 rows two batches are made
-@pytest.mark.parametrize("settings", [NetSettings(1e-4, 5, "adam"), NetSettings(1e-3, 9, "lbfgs")])
-def test_nets_are_those_of_scikit_learn(n, settings):
-    x, y = sample(n)
-    theirs = MLPRegressor(
-        hidden_layer_sizes=(settings.width, settings.width),
-        alpha=settings.alpha,
-        solver=settings.solver,
-        max_iter=5000,
-        random_state=42,
-    ).fit(x[:, None], y)
-    at = np.linspace(-0.1, 1.1, 50)
-    expected = theirs.predict(at[:, None])
-    assert Net(settings).fit(x, y).predict(at) == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_most_accurate_settings_are_chosen():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -9,11 +10,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from brokerlab.estimators.sizing.peers.forest import Forest, ForestSettings
-from brokerlab.estimators.sizing.peers.net import Net, NetSettings
 from brokerlab.numerics import FloatArray
 
 SMALL = 1e-8
+SEED = 42
+EPOCHS = 5000
 
 
 class Regressor(Protocol):
@@ -43,7 +44,11 @@ class OneColumn:
 
     def fit(self, x: FloatArray, y: FloatArray) -> OneColumn:
         """Learn (n,) inputs and targets."""
-        self.model.fit(x[:, None], y)
+        from sklearn.exceptions import ConvergenceWarning
+
+        with warnings.catch_warnings():  # a net that has not converged is the published one's, too
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            self.model.fit(x[:, None], y)
         return self
 
     def predict(self, x: FloatArray) -> FloatArray:
@@ -100,11 +105,11 @@ def families(rows: int) -> Sequence[Family]:
         if k <= learned
     )
     forests = tuple(
-        _forest(ForestSettings(trees, depth, split, leaf))
+        _forest(trees, depth, split, leaf)
         for depth, leaf, split, trees in product((3, 5, 7), (1, 2), (2, 4), (10, 25, 50))
     )
     nets = tuple(
-        _net(NetSettings(alpha, width, solver))
+        _net(alpha, width, solver)
         for alpha, width, solver in product((1e-4, 1e-3), (5, 7, 9), ("lbfgs", "adam"))
     )
     return (
@@ -130,9 +135,35 @@ def _neighbours(k: int, weights: str) -> Make:
     return make
 
 
-def _forest(settings: ForestSettings) -> Make:
-    return lambda: Forest(settings)
+def _forest(trees: int, depth: int, split: int, leaf: int) -> Make:
+    def make() -> Regressor:
+        from sklearn.ensemble import RandomForestRegressor
+
+        return OneColumn(
+            RandomForestRegressor(
+                trees,
+                max_depth=depth,
+                min_samples_split=split,
+                min_samples_leaf=leaf,
+                random_state=SEED,
+            )
+        )
+
+    return make
 
 
-def _net(settings: NetSettings) -> Make:
-    return lambda: Net(settings)
+def _net(alpha: float, width: int, solver: str) -> Make:
+    def make() -> Regressor:
+        from sklearn.neural_network import MLPRegressor
+
+        return OneColumn(
+            MLPRegressor(
+                hidden_layer_sizes=(width, width),
+                alpha=alpha,
+                solver=solver,
+                max_iter=EPOCHS,
+                random_state=SEED,
+            )
+        )
+
+    return make
