@@ -140,6 +140,7 @@ class Hierarchy:
         made.beliefs = Beliefs(**state["beliefs"])
         made.levels = Levels(**state["level"])
         made.atoms = np.asarray(state["atoms"], dtype=np.float64)
+        _check_form(made.beliefs, made.atoms, FIRST[made.quantity].mean.size)
         made.seen = State.of_kept(made.beliefs.mean.size, state["seen"])
         return made
 
@@ -263,6 +264,20 @@ class _Walked(NamedTuple):
     kind: IntArray  # class of the decision
     score: FloatArray  # that the job turns out to have
     logs: FloatArray  # median, then the bounds
+
+
+def _check_form(beliefs: Beliefs, atoms: FloatArray, d: int) -> None:
+    """Hold what was read to its form: compiled steps follow it without looking."""
+    sizes = (beliefs.queue_sd, beliefs.residual_sd, beliefs.shape)
+    right = (
+        beliefs.mean.shape == beliefs.sd.shape == (d,)
+        and all(isinstance(each, float) for each in sizes)
+        and atoms.ndim == 2
+        and atoms.shape[0] == kernels.CLASSES
+        and atoms.shape[1] > 0
+    )
+    if not right:
+        raise ValueError("beliefs or scores are of another form")
 
 
 def _with_median(levels: tuple[float, ...]) -> FloatArray:

@@ -57,7 +57,11 @@ class State:
 
     @classmethod
     def of_kept(cls, d: int, kept: Mapping[str, Any]) -> State:
-        """Return the state of what :meth:`kept` returned."""
+        """Return the state of what :meth:`kept` returned.
+
+        Raises:
+            ValueError: Its arrays are of another form: compiled steps follow them without looking.
+        """
         pairs = zip(kept["pair_tasks"], kept["pair_queues"], strict=True)
         state = cls(
             d,
@@ -70,6 +74,7 @@ class State:
         state.scores = kernels.Scores(
             *(np.array(kept[f"score_{name}"]) for name in kernels.Scores._fields)
         )
+        _check_form(state, len(kept["tasks"]), len(kept["pair_tasks"]))
         return state
 
     def numbers(
@@ -119,6 +124,21 @@ class State:
 def _room(have: int, need: int) -> int:
     """Return what is needed the first time, and twice as much when that was short."""
     return have if have >= need else 2 * need if have else need
+
+
+def _check_form(state: State, tasks: int, pairs: int) -> None:
+    """Hold arrays that were read to the form of those that are made; counts are not negative."""
+    known, scores = _empty(tasks, pairs, state.d)
+    made = (np.empty(tasks), np.empty((tasks, state.d - 1)), *known, *scores)
+    found = (state.level, state.origin, *state.known, *state.scores)
+    counts = (
+        *(state.known.jobs, state.known.finished, state.known.pair_count),
+        *(state.scores.task_count, state.scores.pair_count),
+    )
+    alike = all(a.shape == b.shape and a.dtype == b.dtype for a, b in zip(made, found, strict=True))
+    met_once = (len(state.tasks), len(state.pairs)) == (tasks, pairs)
+    if not (alike and met_once and all((count >= 0).all() for count in counts)):
+        raise ValueError("what was seen of tasks and queues is of another form")
 
 
 def _empty(tasks: int, pairs: int, d: int) -> tuple[kernels.Known, kernels.Scores]:

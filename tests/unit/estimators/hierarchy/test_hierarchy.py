@@ -335,3 +335,25 @@ def test_wrong_input_is_refused():
         Hierarchy("memory").fit(planted(1).with_columns(censored=True))
     with pytest.raises(ConfigError, match="ascending"):
         Hierarchy("memory").replay(planted(1), levels=(0.9, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "change"),
+    [
+        ("seen", "xx", lambda kept: kept[:, :2]),
+        ("seen", "score_pair_sorted", lambda kept: kept[:, :3]),
+        ("seen", "pair_count", lambda kept: kept - 5),
+        ("seen", "origin", lambda kept: kept[:, :1]),
+        ("seen", "level", lambda kept: kept[:-1]),
+        ("beliefs", "sd", lambda kept: kept[:2]),
+        ("beliefs", "shape", str),
+        (None, "atoms", lambda kept: kept[:1]),
+        (None, "atoms", lambda kept: kept[:, :0]),
+    ],
+)
+def test_what_was_kept_in_another_form_is_refused(fitted, part, name, change):
+    kept = Hierarchy.from_state(fitted.state()).update(planted(2, seed=9, first=800)).state()
+    where = kept if part is None else kept[part]
+    where[name] = change(where[name])
+    with pytest.raises(ValueError, match="of another form"):
+        Hierarchy.from_state(kept)
