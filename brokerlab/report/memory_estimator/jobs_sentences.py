@@ -72,7 +72,10 @@ def _exceeding(trial: Trial) -> str:
     row = paired(trial, OURS, "exceed_task_mean")
     if row is None:
         return ""
-    return f"; {percent(row['value'])} of the jobs are above their first allocation, {percent(row['reference'])} under the rule"
+    return (
+        f"; {percent(row['value'])} of the jobs are above their first allocation, {percent(row['reference'])} under the rule "
+        "(means of the tasks)"
+    )
 
 
 def _equal(trial: Trial) -> str:
