@@ -100,7 +100,7 @@ class Difference:
         difference: value - reference, with a bootstrap interval over tasks; NaN below two tasks.
         ratio: value / reference, likewise; NaN where the reference is 0, its interval where it is 0 in more
             draws than lie beyond one end.
-        without_lo: Least difference when one task is left out.
+        without_lo: Least ratio when one task is left out; NaN where one is to nothing.
         without_hi: Largest.
     """
 
@@ -161,7 +161,8 @@ def _difference(columns: FloatArray, drawn: FloatArray, confidence: float) -> Di
                 _told(value, each, confidence, n_tasks)
                 for value, each in zip((less, ratio), replicates.T, strict=True)
             )
-            without = _compared((columns.sum(axis=0) - columns).T)[2]
+            without = _compared((columns.sum(axis=0) - columns).T)[3]
+            without = without if np.isfinite(without).all() else np.array([np.nan])
     return Difference(
         value, reference, less_of, ratio_of, float(without.min()), float(without.max())
     )

@@ -194,7 +194,7 @@ def paired(
     Returns:
         One row per (estimator, level, measure): ``value, reference`` (of the deployed rule on the same
         jobs), ``difference, lo, hi``, ``ratio, ratio_lo, ratio_hi``, ``without_lo, without_hi`` (range of
-        the difference when one task is left out), ``jobs, tasks``, ``few_tasks`` (fewer than 8: the
+        the ratio when one task is left out), ``jobs, tasks``, ``few_tasks`` (fewer than 8: the
         interval rests on hardly anything). Null where it cannot be told.
 
     Source: Hesterberg, The American Statistician 69 (2015) 371, doi:10.1080/00031305.2015.1089789.

@@ -279,14 +279,11 @@ def _change(row: Mapping[str, Any] | None) -> Num | str:
     if row is None or row["ratio"] is None:
         return "–"
     value = 100 * (row["ratio"] - 1)
-    if row["few_tasks"]:
-        scale = 100 / row["reference"] if row["reference"] else None
-        if scale is None or row["without_lo"] is None:
-            return Num(value=value, decimals=0)
-        return Num(value=value, lo=scale * row["without_lo"], hi=scale * row["without_hi"], decimals=0)  # fmt: skip
-    if row["ratio_lo"] is None:
+    of = "without" if row["few_tasks"] else "ratio"
+    low, high = row[f"{of}_lo"], row[f"{of}_hi"]
+    if low is None:
         return Num(value=value, decimals=0)
-    return Num(value=value, lo=100 * (row["ratio_lo"] - 1), hi=100 * (row["ratio_hi"] - 1), decimals=0)  # fmt: skip
+    return Num(value=value, lo=100 * (low - 1), hi=100 * (high - 1), decimals=0)
 
 
 def _note(trial: Trial, name: str) -> str:

@@ -59,7 +59,7 @@ def _how(row: dict[str, Any]) -> str:
     """Say which wastes less, if that can be told."""
     low, high = row["ratio_lo"], row["ratio_hi"]
     if row["few_tasks"] and row["without_lo"] is not None:
-        low, high = (1 + row[name] / row["reference"] for name in ("without_lo", "without_hi"))
+        low, high = row["without_lo"], row["without_hi"]
     if low is not None and high is not None and high < 1:
         return "wastes less memory than"
     if low is not None and high is not None and low > 1:
@@ -345,7 +345,7 @@ def change(row: dict[str, Any]) -> str:
     """Write a ratio to the deployed rule as a change in per cent, with what is known of its certainty."""
     value = 100 * (row["ratio"] - 1)
     if row["few_tasks"] and row["without_lo"] is not None:
-        ends = sorted(100 * row[name] / row["reference"] for name in ("without_lo", "without_hi"))
+        ends = [100 * (row[name] - 1) for name in ("without_lo", "without_hi")]
         said = "when one task is left out"
     elif row["ratio_lo"] is None:
         return f"{_plus(value)} %"

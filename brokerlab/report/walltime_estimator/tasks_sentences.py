@@ -190,10 +190,9 @@ def ratio_of(row: dict[str, Any] | None) -> str:
         return "an unknown number of times"
     if not row["few_tasks"]:
         return measured(row["ratio"], row["ratio_lo"], row["ratio_hi"], 2)
-    if row["without_lo"] is None or not row["reference"]:
+    if row["without_lo"] is None:
         return number(row["ratio"], 2)
-    lo, hi = (1 + row[end] / row["reference"] for end in ("without_lo", "without_hi"))
-    return measured(row["ratio"], lo, hi, 2)
+    return measured(row["ratio"], row["without_lo"], row["without_hi"], 2)
 
 
 def _sure(study: TaskStudy) -> str:

@@ -93,7 +93,7 @@ def test_no_slope_says_why():
 
 
 def test_a_ratio_of_few_tasks_has_the_range_without_one_of_them():
-    row = {"ratio": 0.8, "ratio_lo": 0.1, "ratio_hi": 9.0, "few_tasks": True, "reference": 2.0, "without_lo": -0.6, "without_hi": -0.2}  # fmt: skip
+    row = {"ratio": 0.8, "ratio_lo": 0.1, "ratio_hi": 9.0, "few_tasks": True, "without_lo": 0.7, "without_hi": 0.9}  # fmt: skip
     assert of_tasks.ratio_of(row) == "0.80 (0.70 to 0.90)"
     assert of_tasks.ratio_of(row | {"few_tasks": False}) == "0.80 (0.10 to 9.00)"
     assert of_tasks.ratio_of(None) == "an unknown number of times"
