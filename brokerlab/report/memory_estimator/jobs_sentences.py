@@ -159,7 +159,7 @@ def _target(trial: Trial) -> str:
         return f"The target ({100 * SAVED:.0f} % less at no higher exceed rate) is met."
     within = trial.limit(exceed) <= (1 - SAVED) * theirs
     why = (
-        "of what was tried only the allocation that knows the uses beforehand reaches it"
+        "no model reaches it, the allocation that knows the uses beforehand does"
         if within
         else "even the allocation that knows the uses beforehand does not reach it"
     )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from brokerlab.calibrate.nearest_setting import Translation
+from brokerlab.estimators.scoring.measures import FEW_TASKS
 from brokerlab.report.content import Column, Num, Part, Row, Table, Verdict, blocks
 from brokerlab.report.estimates import saved
 from brokerlab.report.memory_estimator.jobs import MODEL
@@ -71,6 +74,13 @@ def _pct(value: float | None) -> float | None:
     return None if value is None else 100 * value
 
 
+def _held(row: dict[str, Any], tasks: int) -> str:
+    """Write the coverage over all jobs; few tasks have no interval."""
+    if tasks < FEW_TASKS:
+        return f"{percent(row['coverage'])} of their jobs (all tasks together)"
+    return f"{percent(row['coverage'], row['cluster_lo'], row['cluster_hi'])} of their jobs (interval over tasks)"
+
+
 def model(study: Study) -> Part | None:
     """Return the part on the saved model; None without one."""
     part = study.kept
@@ -82,8 +92,7 @@ def model(study: Study) -> Part | None:
     sentence = (
         f"The model saved beside this page, {MODEL}, has learnt from {part.learnt.height:,} jobs of {tasks} "
         f"{'real tasks' if part.kind == 'tasks' else f'tasks of the {part.called}'}; made in the same way without the tasks it was "
-        f"tested on, its bound of {100 * trial.comparison.level:g} % held for {percent(row['coverage'], row['cluster_lo'], row['cluster_hi'])} "
-        "of their jobs (interval over tasks)."
+        f"tested on, its bound of {100 * trial.comparison.level:g} % held for {_held(row, tasks)}."
     )
     return Part(
         name="model",

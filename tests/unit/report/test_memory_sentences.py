@@ -70,7 +70,7 @@ def test_less_is_said_where_it_is_sure(change, said):
     ("over", "limit", "said"),
     [
         ((0.25, 0.17), 0.1, "is met."),
-        ((0.25, 0.2), 0.1, "is not met: of what was tried only the allocation that knows"),
+        ((0.25, 0.2), 0.1, "is not met: no model reaches it, the allocation that knows"),
         ((0.25, 0.3), 0.2, "is not met: even the allocation that knows"),
     ],
 )
