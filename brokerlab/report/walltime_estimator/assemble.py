@@ -8,7 +8,9 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.estimators.card import Card
 from brokerlab.report.content import Block, Fact, Made, Page, Part, Table, Verdict, blocks
+from brokerlab.report.estimates import saved
 from brokerlab.report.estimates import tables as shared_tables
 from brokerlab.report.estimates.trial import CLOCKS
 from brokerlab.report.estimates.trust import table as trust_table
@@ -21,7 +23,7 @@ from brokerlab.report.walltime_estimator import settings_sentences as of_setting
 from brokerlab.report.walltime_estimator import tasks_sentences as of_tasks
 from brokerlab.report.walltime_estimator import tasks_tables as task_tables
 from brokerlab.report.walltime_estimator.logs import LogStudy
-from brokerlab.report.walltime_estimator.model import Kept, blocks_of, keep
+from brokerlab.report.walltime_estimator.model import blocks_of, keep
 from brokerlab.report.walltime_estimator.power import PowerStudy
 from brokerlab.report.walltime_estimator.settings import Settings, write_proposals
 from brokerlab.report.walltime_estimator.study import Study
@@ -104,13 +106,13 @@ def digests(study: Study) -> dict[str, str]:
     return {} if archive is None else {"archive": archive.digest}
 
 
-def assemble(study: Study, charts: Path, *, kept: Kept | None = None) -> Page:
+def assemble(study: Study, charts: Path, *, kept: Card | None = None) -> Page:
     """Draw the charts and put the page together.
 
     Args:
         study: The study.
         charts: Folder for the charts.
-        kept: The model that was saved.
+        kept: Card of the model that was saved.
     """
     shown: dict[str, Block] = dict(pictures.draw(study, charts))
     parts = tuple(
@@ -214,7 +216,7 @@ def _settings(found: Settings) -> Part | None:
     )  # fmt: skip
 
 
-def _model(kept: Kept | None) -> Part | None:
+def _model(kept: Card | None) -> Part | None:
     if kept is None:
         return None
     return Part(
@@ -223,7 +225,7 @@ def _model(kept: Kept | None) -> Part | None:
         verdict=Verdict(
             kind="finding",
             subject="saved model",
-            sentence=f"The {kept.card.name} of {kept.card.quantity}, fitted on all of these tasks, is in {kept.folder}/ with its manifest.",
+            sentence=f"The {kept.name} of {kept.quantity}, fitted on all of these tasks, is in {saved.FOLDER}/ with its manifest.",
         ),
         before_after=blocks(*blocks_of(kept)),
         headings={"before_after": "What it is, and for what"},

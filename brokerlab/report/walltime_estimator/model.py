@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from brokerlab.estimators.card import Card
@@ -16,25 +15,15 @@ from brokerlab.report.walltime_estimator.tasks import OURS, QUANTITY, TaskStudy
 COMMAND = "brokerlab predict model jobs.csv --seen finished.csv --level 0.95 --out bounds.parquet"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Kept:
-    """A model that was saved.
-
-    Attributes:
-        folder: Where, below the run.
-        card: What its card says: measured on jobs that the model judged was not fitted to.
-    """
-
-    folder: str
-    card: Card
-
-
-def keep(study: TaskStudy, out_dir: Path) -> Kept:
-    """Fit ours on all tasks and save it with its card.
+def keep(study: TaskStudy, out_dir: Path) -> Card:
+    """Fit ours on all tasks and save it below the run, with its card.
 
     Args:
         study: Of which tasks.
         out_dir: Folder of the run; the model goes below it.
+
+    Returns:
+        What its card says: measured on jobs that the model judged was not fitted to.
     """
     tried = study.trials["submit"]
     card = saved.card_of(
@@ -42,9 +31,9 @@ def keep(study: TaskStudy, out_dir: Path) -> Kept:
     )
     estimator = trained(Hierarchy(QUANTITY), study.learnt)
     saved.keep(estimator, out_dir / saved.FOLDER, card, study.learnt, level=tried.comparison.level)
-    return Kept(folder=saved.FOLDER, card=card)
+    return card
 
 
-def blocks_of(kept: Kept) -> tuple[Block, ...]:
+def blocks_of(card: Card) -> tuple[Block, ...]:
     """Return the card as pieces of the page."""
-    return saved.shown(kept.card, name="model_card", command=COMMAND)
+    return saved.shown(card, name="model_card", command=COMMAND)
