@@ -1,12 +1,18 @@
-"""Intervals whose unit of chance is the task: jobs of one task rise and fall together."""
+"""Intervals whose unit of chance is the task, user, day or queue: what is of one unit rises and falls together.
+
+`clustered` is the one call for totals and ratios over frames (`shares` for several parts of one whole); the rest are its
+pieces and the exact intervals of shares.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 from scipy import stats
 
 from brokerlab.numerics import FloatArray, IntArray
@@ -232,3 +238,201 @@ def percentile_interval(
         replicates = np.where(np.isnan(replicates).all(axis=0), 0.0, replicates)
     low, high = np.nanpercentile(replicates, [tail, 100 - tail], axis=0)
     return low, high
+
+
+CONFIDENCE = 0.95
+"""Nominal level of every interval that is not asked for another one."""
+N_BOOT = 2000
+"""Replicates where nothing else is asked for."""
+Sums = Mapping[str, FloatArray]
+"""Sums by measure, one entry per group, or per replicate and group."""
+Formula = str | tuple[str, str] | Callable[[Sums], FloatArray]
+"""A measure's total, a ratio of two totals, or what follows from the totals of all measures."""
+
+
+def clustered(
+    frame: pl.DataFrame,
+    formulas: Mapping[str, Formula],
+    *,
+    unit: str,
+    by: Sequence[str] = (),
+    measures: Sequence[str] = (),
+    units: Sequence[Any] | pl.Series | None = None,
+    n_boot: int = N_BOOT,
+    seed: int = 1,
+    confidence: float = CONFIDENCE,
+) -> pl.DataFrame:
+    """Return totals, ratios of totals, or anything that follows from totals, with intervals over whole units.
+
+    What is of one task (user, day, queue) rises and falls together, so whole units are drawn again. The same seed
+    gives the same draws to every call with as many units: differences between calls are paired.
+
+    Args:
+        frame: The column ``unit``, those of ``by`` and numeric measures; several rows of a unit add up.
+        formulas: Name to a measure (its total), a pair of measures (total over total) or a function of all totals.
+        unit: Column of the unit of resampling.
+        by: Columns of the groups; none: one group, also where there is no row.
+        measures: Measures that functions read, beside those that the other formulas name.
+        units: All units, also those without a row; null: the units that the group has.
+        n_boot: Replicates.
+        seed: Same seed, same replicates.
+        confidence: Two-sided nominal level.
+
+    Returns:
+        One row per group, sorted: ``by``; for each formula ``name, name_lo, name_hi`` (Float64; null where it is not
+        defined, null ends with fewer than two units); ``resampled`` (the unit's column), ``n_units``.
+
+    Example:
+        >>> jobs = pl.DataFrame({"task": [1, 2, 2], "good": [1, 0, 2], "all": [2, 1, 3]})
+        >>> clustered(jobs, {"rate": ("good", "all")}, unit="task").select("rate", "n_units").row(0)
+        (0.5, 2)
+    """
+    named = [
+        n for f in formulas.values() if not callable(f) for n in ([f] if isinstance(f, str) else f)
+    ]
+    names = list(dict.fromkeys([*named, *measures]))
+    per_unit = summed(frame, [*by, unit], names)
+    if units is None:
+        groups = [(key, g[unit], g) for key, g in _groups(per_unit, by)]
+    else:
+        every = pl.Series(unit, units, dtype=per_unit.schema[unit])
+        groups = [(key, every, g) for key, g in _groups(per_unit, by)]
+    rows = [
+        dict(zip(by, key, strict=True))
+        | _estimates(group, unit, members, names, formulas, n_boot, seed, confidence)
+        for key, members, group in groups
+    ]
+    ends = [f"{name}{end}" for name in formulas for end in ("", "_lo", "_hi")]
+    schema: dict[str, Any] = {name: frame.schema[name] for name in by} | dict.fromkeys(
+        ends, pl.Float64
+    )
+    return pl.DataFrame(rows, schema=schema | {"resampled": pl.String, "n_units": pl.Int64})
+
+
+def shares(
+    frame: pl.DataFrame,
+    parts: Sequence[str],
+    whole: str,
+    *,
+    unit: str,
+    by: Sequence[str] = (),
+    n_boot: int = N_BOOT,
+    seed: int = 1,
+) -> pl.DataFrame:
+    """Divide several totals by one, as :func:`clustered`, one row per part.
+
+    Returns:
+        One row per group and part, groups sorted, parts in the given order: ``by``, ``part``, ``total``, ``whole``
+        (sums), ``share, share_lo, share_hi``, ``resampled``, ``n_units``; no row without a group.
+
+    Example:
+        >>> jobs = pl.DataFrame({"task": [1, 2, 2], "good": [1, 0, 2], "all": [2, 1, 3]})
+        >>> shares(jobs, ["good"], "all", unit="task").select("part", "share", "n_units").rows()
+        [('good', 0.5, 2)]
+    """
+    floats = dict.fromkeys(("total", "whole", "share", "share_lo", "share_hi"), pl.Float64)
+    schema: dict[str, Any] = {name: frame.schema[name] for name in by} | {"part": pl.String}
+    schema |= floats | {"resampled": pl.String, "n_units": pl.Int64}
+    if frame.is_empty() or not parts:
+        return pl.DataFrame(schema=schema)
+    formulas: dict[str, Formula] = {"whole": whole}
+    for i, part in enumerate(parts):
+        formulas |= {f"share{i}": (part, whole), f"total{i}": part}
+    wide = clustered(frame, formulas, unit=unit, by=by, n_boot=n_boot, seed=seed)
+    rows = [
+        {name: row[name] for name in (*by, "whole", "resampled", "n_units")}
+        | {"part": part, "total": row[f"total{i}"]}
+        | {f"share{end}": row[f"share{i}{end}"] for end in ("", "_lo", "_hi")}
+        for row in wide.iter_rows(named=True)
+        for i, part in enumerate(parts)
+    ]
+    return pl.DataFrame(rows, schema=schema)
+
+
+def summed(frame: pl.DataFrame, keys: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
+    """Sum columns by group, bit for bit the same in any order of the rows.
+
+    Args:
+        frame: Keys and numbers.
+        keys: Columns that name the groups.
+        columns: Columns to sum.
+
+    Returns:
+        One row per group, sorted: keys and sums (Float64).
+    """
+    names = list(dict.fromkeys(columns))
+    rows = frame.select(*keys, pl.col(names).cast(pl.Float64)).sort(*keys, *names)
+    sums, starts = sums_of(rows, keys, names)
+    found = rows.select(keys)[starts] if rows.height else rows.select(keys)
+    return found.hstack([pl.Series(name, sums[:, i]) for i, name in enumerate(names)])
+
+
+def sums_of(
+    rows: pl.DataFrame, keys: Sequence[str], columns: Sequence[str]
+) -> tuple[FloatArray, IntArray]:
+    """Sum columns of rows that are sorted by their keys, one after the other.
+
+    Returns:
+        (n_groups, n_columns) sums, and the first row of each group.
+    """
+    numbers = rows.select(columns).to_numpy().astype(np.float64).reshape(rows.height, len(columns))
+    if not rows.height:
+        return numbers, np.empty(0, dtype=np.int64)
+    number = rows.select(pl.struct(keys).rle_id()).to_series().to_numpy()
+    starts = np.flatnonzero(np.diff(number, prepend=-1)).astype(np.int64)
+    return np.add.reduceat(numbers, starts, axis=0), starts
+
+
+def _groups(
+    per_unit: pl.DataFrame, by: Sequence[str]
+) -> list[tuple[tuple[object, ...], pl.DataFrame]]:
+    """Return the groups in order; one group where none is asked for."""
+    if not by:
+        return [((), per_unit)]
+    found = per_unit.partition_by(*by, as_dict=True, include_key=True)
+    return sorted(
+        found.items(), key=lambda item: tuple((part is not None, part) for part in item[0])
+    )
+
+
+def _estimates(
+    group: pl.DataFrame,
+    unit: str,
+    members: pl.Series,
+    names: Sequence[str],
+    formulas: Mapping[str, Formula],
+    n_boot: int,
+    seed: int,
+    confidence: float,
+) -> dict[str, Any]:
+    """Return every formula of one group with its ends."""
+    row = {member: place for place, member in enumerate(members)}
+    cells = np.zeros((len(members), len(names)))
+    if group.height:
+        cells[[row[one] for one in group[unit]]] = group.select(names).to_numpy()
+    totals = cells.sum(axis=0)
+    again = (
+        bootstrap_totals(cells, n_boot=n_boot, seed=seed) if n_boot and len(members) > 1 else None
+    )
+    found: dict[str, Any] = {"resampled": unit, "n_units": len(members)}
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for name, formula in formulas.items():
+            value = float(_applied(formula, dict(zip(names, totals, strict=True))))
+            low = high = np.nan
+            if again is not None and np.isfinite(value):
+                drawn = _applied(formula, dict(zip(names, again.T, strict=True)))
+                drawn = np.where(np.isfinite(drawn), drawn, np.nan)[:, None]
+                ends = percentile_interval(drawn, confidence, n_tasks=len(members))
+                low, high = float(ends[0][0]), float(ends[1][0])
+            for key, number in ((name, value), (f"{name}_lo", low), (f"{name}_hi", high)):
+                found[key] = number if np.isfinite(number) else None
+    return found
+
+
+def _applied(formula: Formula, sums: Mapping[str, Any]) -> Any:
+    if isinstance(formula, str):
+        return sums[formula]
+    if isinstance(formula, tuple):
+        top, bottom = (np.asarray(sums[name]) for name in formula)
+        return np.where(bottom > 0, top / bottom, np.nan)
+    return formula(sums)

@@ -7,9 +7,11 @@ refusing and describing them is done here once.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
+
+import polars as pl
 
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig.values import digest_of
@@ -87,3 +89,74 @@ class RuleSet:
     def digest(self) -> str:
         """Return the rule set's name and a digest of every switch: single switches may differ from the set."""
         return f"{self.rules} {digest_of(self.to_dict())}"
+
+
+R = TypeVar("R", bound=RuleSet)
+
+
+def single_switches(rules: R, other: R) -> dict[str, R]:
+    """Return, for every switch on which two sets differ, the first set with that switch alone set as in the second."""
+    kind, values = type(rules), rules.to_dict()
+    name = values.pop("rules")
+    return {
+        switch: kind(name, **{**values, switch: getattr(other, switch)})
+        for switch in kind.SWITCHES
+        if getattr(rules, switch) != getattr(other, switch)
+    }
+
+
+def changed_outcomes(here: pl.DataFrame, there: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Return the rows whose outcome differs between two sets, with the second one's outcome.
+
+    Args:
+        here: ``keys`` and outcome columns, one row per key.
+        there: The same columns; a key that one side lacks differs.
+        keys: Columns that name a row.
+
+    Returns:
+        ``keys`` and the outcome columns of ``there``.
+    """
+    names = [name for name in here.columns if name not in keys]
+    both = here.join(
+        there, on=list(keys), how="full", coalesce=True, suffix="_there", nulls_equal=True
+    )
+    differs = pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_there")) for name in names)
+    return both.filter(differs).select(*keys, *(pl.col(f"{n}_there").alias(n) for n in names))
+
+
+def switch_by_switch(
+    outcomes: Callable[[R], pl.DataFrame], rules: R, other: R, *, keys: Sequence[str]
+) -> pl.DataFrame:
+    """Compare two rule sets, and say how much of the difference each switch makes alone.
+
+    Args:
+        outcomes: What a set decides: ``keys`` and outcome columns, one row per key.
+        rules: The set that is looked at.
+        other: The one it is compared with.
+        keys: Columns that name a row.
+
+    Returns:
+        One row per switch on which the sets differ, the one that explains most first: ``switch``, ``row`` (of the
+        chapter), ``here``, ``there`` (its values, as text), ``n_changed`` (rows that it alone changes), ``explained``
+        (part [1] of the rows in which the sets differ that it alone brings to the other's outcome; 0 where none does).
+    """
+    here = outcomes(rules)
+    together = changed_outcomes(here, outcomes(other), keys)
+    rows = []
+    for name, alone in single_switches(rules, other).items():
+        moved = changed_outcomes(here, outcomes(alone), keys)
+        same = moved.join(together, on=together.columns, how="semi", nulls_equal=True).height
+        rows.append(
+            {
+                "switch": name,
+                "row": type(rules).SWITCHES[name].row,
+                "here": str(getattr(rules, name)),
+                "there": str(getattr(other, name)),
+                "n_changed": moved.height,
+                "explained": same / together.height if together.height else 0.0,
+            }
+        )
+    texts = dict.fromkeys(("switch", "row", "here", "there"), pl.String)
+    schema: dict[str, Any] = texts | {"n_changed": pl.Int64, "explained": pl.Float64}
+    order = ["explained", "n_changed", "switch"]
+    return pl.DataFrame(rows, schema=schema).sort(order, descending=[True, True, False])

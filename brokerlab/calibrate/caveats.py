@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from brokerlab.calibrate.parameters import Parameter
-from brokerlab.calibrate.wording import percent, plural
+from brokerlab.words import plural, short_percent
 
 SMALL = 10  # tasks; below, drawing tasks with replacement says nothing
 
@@ -149,7 +149,7 @@ def _gap(ratio: float | None, parameter: Parameter) -> str:
         return ""
     side = "below" if ratio < 1 else "above"
     return (
-        f"Scouts are no random sample: their median {parameter.name} lies {percent(abs(ratio - 1))} {side} "
+        f"Scouts are no random sample: their median {parameter.name} lies {short_percent(abs(ratio - 1))} {side} "
         "that of the rest of their task (geometric mean over tasks)."
     )
 

@@ -11,8 +11,8 @@ import polars as pl
 from brokerlab.calibrate.backtest import Backtest
 from brokerlab.calibrate.loss import COMPONENTS, LossWeights
 from brokerlab.calibrate.replay import Setting
-from brokerlab.calibrate.wording import percent
 from brokerlab.errors import ConfigError
+from brokerlab.words import short_percent
 
 LimitOn = Literal["upper", "point"]
 Status = Literal["change", "keep", "no_answer"]
@@ -151,14 +151,14 @@ def _caveats(n_tasks: int, n_settings: int, limit: float, limit_on: LimitOn) -> 
     """Say where the cheapest of many settings is likely to be a lucky one."""
     if limit_on == "point":
         lies_at_it = (
-            f"The limit of {percent(limit)} was asked of the exceed rate itself: the cheapest of {n_settings} "
+            f"The limit of {short_percent(limit)} was asked of the exceed rate itself: the cheapest of {n_settings} "
             "settings then lies at it, and other tasks exceed it about as often as not."
         )
         return (lies_at_it,)
     if not 0 < n_tasks * limit < ENOUGH:
         return ()
     too_few = (
-        f"{n_tasks} tasks are few for a limit of {percent(limit)}: with fewer than {ceil(ENOUGH / limit)}, the "
+        f"{n_tasks} tasks are few for a limit of {short_percent(limit)}: with fewer than {ceil(ENOUGH / limit)}, the "
         f"cheapest of many settings (here {n_settings}) kept such a limit in about 80 to 90 of 100 synthetic "
         "histories, not in 97 as its bound says. Only the proof on other tasks settles it."
     )
@@ -208,8 +208,8 @@ def _pick(
     sentence = (
         f"Rank {setting[0]}, margin {setting[1]} % {why}: loss {best['loss']:.4f} against "
         f"{now['loss']:.4f} (difference {best['loss_diff_lo']:+.4f} to {best['loss_diff_hi']:+.4f}), "
-        f"exceed rate {percent(best['exceed_rate'])} ({percent(best['exceed_lo'])} to {percent(best['exceed_hi'])}, "
-        f"limit {percent(max_exceed)})."
+        f"exceed rate {short_percent(best['exceed_rate'])} ({short_percent(best['exceed_lo'])} to {short_percent(best['exceed_hi'])}, "
+        f"limit {short_percent(max_exceed)})."
     )
     return "change", setting, sentence
 
@@ -226,9 +226,9 @@ def _none_meets(frame: pl.DataFrame, max_exceed: float, limit_on: LimitOn) -> st
     best = frame.sort("exceed_hi", "rank", "margin_pct").row(0, named=True)
     what = "upper bound" if limit_on == "upper" else "rate"
     return (
-        f"No setting of the grid keeps the {what} of the exceed rate within {percent(max_exceed)}: the best, "
-        f"rank {best['rank']} with margin {best['margin_pct']} %, has {percent(best['exceed_rate'])} "
-        f"({percent(best['exceed_lo'])} to {percent(best['exceed_hi'])})."
+        f"No setting of the grid keeps the {what} of the exceed rate within {short_percent(max_exceed)}: the best, "
+        f"rank {best['rank']} with margin {best['margin_pct']} %, has {short_percent(best['exceed_rate'])} "
+        f"({short_percent(best['exceed_lo'])} to {short_percent(best['exceed_hi'])})."
     )
 
 
@@ -236,7 +236,7 @@ def _nothing_better(feasible: pl.DataFrame, max_exceed: float, limit_on: LimitOn
     best = feasible.sort("loss", "rank", "margin_pct").row(0, named=True)
     bound = "upper bound of the exceed rate" if limit_on == "upper" else "exceed rate"
     return (
-        f"None of {feasible.height} settings whose {bound} is within {percent(max_exceed)} lowers the stated "
+        f"None of {feasible.height} settings whose {bound} is within {short_percent(max_exceed)} lowers the stated "
         f"loss by more than its own uncertainty; the best, rank {best['rank']} with margin "
         f"{best['margin_pct']} %, changes it by {best['loss_diff']:+.4f} ({best['loss_diff_lo']:+.4f} "
         f"to {best['loss_diff_hi']:+.4f})."

@@ -15,10 +15,10 @@ from brokerlab.calibrate.loss import COMPONENTS, LossWeights
 from brokerlab.calibrate.parameters import Parameter
 from brokerlab.calibrate.replay import Setting
 from brokerlab.calibrate.strata import with_levels
-from brokerlab.calibrate.wording import percent
 from brokerlab.errors import ConfigError
 from brokerlab.intervals import bootstrap_totals, percentile_interval
 from brokerlab.numerics import FloatArray
+from brokerlab.words import short_percent
 
 ProofStatus = Literal["proven", "not_proven", "no_answer"]
 
@@ -306,8 +306,8 @@ def _judge(
         return "no_answer", few
     bound = exceed["after_hi"] if limit_on == "upper" else exceed["after"]
     limit = (
-        f"exceed rate {percent(exceed['after'])} ({percent(exceed['after_lo'])} to {percent(exceed['after_hi'])}, limit "
-        f"{percent(max_exceed)})"
+        f"exceed rate {short_percent(exceed['after'])} ({short_percent(exceed['after_lo'])} to {short_percent(exceed['after_hi'])}, limit "
+        f"{short_percent(max_exceed)})"
     )
     if bound <= max_exceed < exceed["after_hi"]:
         limit += ", its interval reaching above the limit"

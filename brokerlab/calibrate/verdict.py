@@ -16,10 +16,10 @@ from brokerlab.calibrate.parameters import Parameter, parameter_named
 from brokerlab.calibrate.periods import Periods
 from brokerlab.calibrate.proof import Proof
 from brokerlab.calibrate.replay import Setting
-from brokerlab.calibrate.wording import percent
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Affected, Effect, Evidence, Proposal, Window
+from brokerlab.words import short_percent
 
 Kind = Literal["change", "keep", "no_answer"]
 
@@ -180,8 +180,8 @@ def _sentence(
         if exceed["before_lo"] > proof.max_exceed:  # to advise it would be to advise a breach
             return "no_answer", (
                 f"No answer: the current setting does not meet the limit "
-                f"({percent(exceed['before'])} killed, {percent(exceed['before_lo'])} to "
-                f"{percent(exceed['before_hi'])}, limit {percent(proof.max_exceed)}), and {refuted}"
+                f"({short_percent(exceed['before'])} killed, {short_percent(exceed['before_lo'])} to "
+                f"{short_percent(exceed['before_hi'])}, limit {short_percent(proof.max_exceed)}), and {refuted}"
             )
         return "keep", f"{kept}. {refuted[:1].upper()}{refuted[1:]}"
     done = " and ".join([_actions(parameter, choice.current, choice.setting), *further])
@@ -326,7 +326,7 @@ def _affected(proof: Proof, side: str) -> tuple[Affected, ...]:
         Affected(
             f"{row['stratum']} {row['level']}",
             f"loss {row['loss_diff']:+.3f} ({row['loss_diff_lo']:+.3f} to {row['loss_diff_hi']:+.3f}), "
-            f"kills {percent(row['exceed_rate_before'])} to {percent(row['exceed_rate_after'])}, "
+            f"kills {short_percent(row['exceed_rate_before'])} to {short_percent(row['exceed_rate_after'])}, "
             f"{row['n_tasks']} tasks",
         )
         for row in rows

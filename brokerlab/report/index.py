@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from brokerlab.report.content import KIND_WORDS, Page
-from brokerlab.report.format import instant
 from brokerlab.report.page import environment
+from brokerlab.words import instant
 
 RUN_TIME = re.compile(r"^(\d{8}T\d{6}Z)-")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from brokerlab import __version__
 from brokerlab.report.content import jsonable
-from brokerlab.report.format import THIN, duration, instant, number
+from brokerlab.words import THIN, duration, instant, number
 
 PACKAGES = ("polars", "duckdb", "narwhals", "numpy", "scipy", "altair", "papermill")
 """Libraries whose version can change a number or a picture."""

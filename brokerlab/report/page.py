@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from brokerlab.errors import ReportError
 from brokerlab.report.content import KIND_WORDS, Link, Listing, Num, Page, Picture, Table
-from brokerlab.report.format import MISSING, THIN, measured
+from brokerlab.words import MISSING, THIN, measured
 
 ID_ATTRIBUTE = re.compile(r'\bid="([^"]+)"')
 ID_REFERENCE = re.compile(r'(url\(#|href="#)')

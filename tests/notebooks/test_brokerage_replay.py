@@ -12,8 +12,8 @@ from brokerlab.report import run
 from brokerlab.report.brokerage_replay import load, study
 from brokerlab.report.brokerage_replay.assemble import numbers as numbers_of
 from brokerlab.report.brokerage_replay.sentences import cannot_tell
-from brokerlab.report.format import THIN
 from brokerlab.report.page import render
+from brokerlab.words import THIN
 
 QUICK = {"n_boot": 100, "points": 3, "switch_sample": 10}
 KEYS = ["NQUEUED_SAT_CAP", "IO_INTENSITY_CUTOFF", "NW_QUEUE_IMPORTANCE", "DISK_THRESHOLD"]

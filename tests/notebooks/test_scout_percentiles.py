@@ -13,10 +13,10 @@ from brokerlab.errors import ConfigError, InsufficientDataError, ReportError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Proposal
 from brokerlab.report import run
-from brokerlab.report.format import THIN
 from brokerlab.report.page import render
 from brokerlab.report.scout_percentiles import load
 from brokerlab.scouts import ScoutRules
+from brokerlab.words import THIN
 
 KINDS = {"change", "keep", "no_answer"}
 

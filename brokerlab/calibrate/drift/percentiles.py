@@ -27,12 +27,12 @@ from brokerlab.calibrate.parameters import PARAMETERS, Parameter
 from brokerlab.calibrate.proof import Proof, prove, quantities_of
 from brokerlab.calibrate.replay import Setting
 from brokerlab.calibrate.verdict import current_setting, days_of
-from brokerlab.calibrate.wording import percent
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Change, Proposal
 from brokerlab.rulesets import NAMES
 from brokerlab.scouts import ScoutRules
+from brokerlab.words import short_percent
 
 
 @dataclass(frozen=True)
@@ -239,13 +239,15 @@ def _sentence(
     where = f"{days_of(*window)}, {proof.n_tasks:,} tasks"
     exceed, loss = proof.quantity("exceed_rate"), proof.quantity("loss")
     text = (
-        f"{WORDS[status]} on {where}: {percent(exceed['after'])} of first attempts killed "
-        f"({percent(exceed['after_lo'])} to {percent(exceed['after_hi'])}; limit "
-        f"{percent(proof.max_exceed)})"
+        f"{WORDS[status]} on {where}: {short_percent(exceed['after'])} of first attempts killed "
+        f"({short_percent(exceed['after_lo'])} to {short_percent(exceed['after_hi'])}; limit "
+        f"{short_percent(proof.max_exceed)})"
     )
     if keep:
         return f"{text}."
-    text += f", {percent(exceed['before'])} under the setting before, loss {loss['diff']:+.4f}"
+    text += (
+        f", {short_percent(exceed['before'])} under the setting before, loss {loss['diff']:+.4f}"
+    )
     if loss["diff_lo"] is None:
         return f"{text} without an interval: {proof.reason}"
     text += f" ({loss['diff_lo']:+.4f} to {loss['diff_hi']:+.4f})"

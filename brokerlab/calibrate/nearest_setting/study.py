@@ -25,8 +25,8 @@ from brokerlab.calibrate.parameters import Parameter
 from brokerlab.calibrate.periods import Periods
 from brokerlab.calibrate.proof import Proof, prove
 from brokerlab.calibrate.verdict import Verdict, propose
-from brokerlab.calibrate.wording import percent
 from brokerlab.errors import DataError, InsufficientDataError
+from brokerlab.words import short_percent
 
 OWN_RETRIES = (
     "All are tried again as the back-test retries, not as the estimator would; what slots cannot take "
@@ -270,7 +270,7 @@ class Study:
             )
         if not choice.candidates["meets_limit"].any():
             notes.append(
-                f"No member of the family keeps the limit of {percent(self.max_exceed)} on the tasks it was "
+                f"No member of the family keeps the limit of {short_percent(self.max_exceed)} on the tasks it was "
                 "chosen on: the nearest setting is the one that costs least."
             )
         return tuple(notes)

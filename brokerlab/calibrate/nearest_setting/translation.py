@@ -15,9 +15,9 @@ from brokerlab.calibrate.periods import Periods
 from brokerlab.calibrate.proof import Proof
 from brokerlab.calibrate.replay import Setting
 from brokerlab.calibrate.verdict import Verdict
-from brokerlab.calibrate.wording import percent
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig.proposal import Proposal
+from brokerlab.words import short_percent
 
 PERIODS = {
     "calibration": "on the calibration period",
@@ -163,8 +163,8 @@ class Translation:
         row, now = self.side("estimator"), self.side("current")
         return (
             f"Allocations of {self.estimator}: loss {row['loss']:.4f}{_ends(row)} against "
-            f"{now['loss']:.4f}{_ends(now)} under the current setting, {percent(row['exceed_rate'])} of first "
-            f"attempts killed against {percent(now['exceed_rate'])}, {self._where()}."
+            f"{now['loss']:.4f}{_ends(now)} under the current setting, {short_percent(row['exceed_rate'])} of first "
+            f"attempts killed against {short_percent(now['exceed_rate'])}, {self._where()}."
         )
 
     def _nearest(self) -> str:
@@ -176,7 +176,7 @@ class Translation:
         return (
             f"The nearest setting: {words}; loss {row['loss']:.4f}{_ends(row)}, "
             f"{abs(gain['loss']):.4f}{_ends(gain, sign=_sign(gain))} {'less' if gain['loss'] >= 0 else 'more'} "
-            f"than the current one, {percent(row['exceed_rate'])} of first attempts killed."
+            f"than the current one, {short_percent(row['exceed_rate'])} of first attempts killed."
         )
 
     def _lost(self) -> str:
@@ -193,7 +193,7 @@ class Translation:
             text += f": {100 * kept:.0f} % of what they gain on the current setting is left"
         if self.nearest != self.cheapest:
             sign = _sign(limit)
-            of = f"limit of {percent(self.choice.max_exceed)} killed first attempts"
+            of = f"limit of {short_percent(self.choice.max_exceed)} killed first attempts"
             text += (
                 f"; the {of if self._breaks_limit() else 'nearest setting'} "
                 f"{'costs another' if sign > 0 else 'saves'} {abs(limit['loss']):.4f}{_ends(limit, sign=sign)}"

@@ -16,13 +16,12 @@ from brokerlab.report.analysis_replay.sentences import BEYOND, FIRST, SECOND
 from brokerlab.report.analysis_replay.study import Study
 from brokerlab.report.analysis_replay.weights import CLASSES
 from brokerlab.report.content import Picture
-from brokerlab.report.format import number
 from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.period import grain
 from brokerlab.report.replays.pictures import Drawn
 from brokerlab.report.replays.removal import CANDIDATE
 from brokerlab.report.replays.words import of, value_of
-from brokerlab.report.wording import percent, thin
+from brokerlab.words import number, percent, thin
 
 SMALL = 0.005
 """Checks that remove a smaller share in both loops are left out of the chart."""

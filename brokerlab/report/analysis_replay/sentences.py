@@ -7,17 +7,15 @@ from typing import Any
 import polars as pl
 
 from brokerlab.calibrate.verdict import days_of
-from brokerlab.calibrate.wording import plural
 from brokerlab.report.analysis_replay.brokerages import GO
 from brokerlab.report.analysis_replay.study import Study
 from brokerlab.report.analysis_replay.weights import FELT
 from brokerlab.report.content import Verdict
-from brokerlab.report.format import measured, number
 from brokerlab.report.replays import sentences as shared
 from brokerlab.report.replays.kinds import ANALYSIS
 from brokerlab.report.replays.removal import CANDIDATE
 from brokerlab.report.replays.words import largest, named, of, value_of
-from brokerlab.report.wording import listed, percent, thin
+from brokerlab.words import listed, measured, number, percent, plural, thin
 
 BEYOND = ANALYSIS.beyond
 """The reason of queues beyond the best ten."""

@@ -12,10 +12,9 @@ from brokerlab.report.analysis_replay.brokerages import CLASS_ORDER, FAMILIES, G
 from brokerlab.report.analysis_replay.sentences import FIRST, SECOND
 from brokerlab.report.analysis_replay.study import Study
 from brokerlab.report.content import Column, Num, Row, Table
-from brokerlab.report.format import number
 from brokerlab.report.replays.cells import count, pct, row_pct
 from brokerlab.report.replays.removal import CANDIDATE
-from brokerlab.report.wording import percent
+from brokerlab.words import number, percent
 
 OVER_USERS = "In brackets: 95 % intervals from resampling users."
 OVER_TASKS = "In brackets: 95 % intervals from resampling tasks."

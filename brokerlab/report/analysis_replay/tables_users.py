@@ -9,8 +9,8 @@ from brokerlab.report.analysis_replay.study import Study
 from brokerlab.report.analysis_replay.tables import OVER_USERS
 from brokerlab.report.analysis_replay.weights import CLASSES, FELT
 from brokerlab.report.content import Column, Num, Row, Table
-from brokerlab.report.format import number
 from brokerlab.report.replays.cells import count, pct, row_pct
+from brokerlab.words import number
 
 SHOWN = 6
 """Users shown from either end."""

@@ -11,9 +11,9 @@ from brokerlab.report.brokerage_replay import pictures, tables, tables_nuclei
 from brokerlab.report.brokerage_replay import sentences as say
 from brokerlab.report.brokerage_replay.study import Study
 from brokerlab.report.content import Block, Fact, Made, Page, Part, blocks
-from brokerlab.report.format import number
 from brokerlab.report.outputs import digests_of, facts_of, listed_rows, write_results, write_tables
 from brokerlab.report.replays import tables as shared
+from brokerlab.words import number
 
 REPORT = "brokerage-replay"
 QUESTION = "What decides where work goes in this period, and which settings matter?"

@@ -13,13 +13,12 @@ from brokerlab.report.brokerage_replay.nuclei import NOT_REACHED
 from brokerlab.report.brokerage_replay.study import Study
 from brokerlab.report.brokerage_replay.tables import SMALL
 from brokerlab.report.content import Picture
-from brokerlab.report.format import number
 from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.period import grain
 from brokerlab.report.replays.pictures import Drawn
 from brokerlab.report.replays.removal import CANDIDATE
 from brokerlab.report.replays.words import largest, named, of, value_of
-from brokerlab.report.wording import percent, thin
+from brokerlab.words import number, percent, thin
 
 LEVELS_SHOWN = 10
 """Shares in charts, those with most tasks."""

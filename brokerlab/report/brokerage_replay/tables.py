@@ -10,11 +10,10 @@ from brokerlab.brokerage.production_jobs.late import late_reasons
 from brokerlab.report.brokerage_replay.sentences import FACTORS
 from brokerlab.report.brokerage_replay.study import Study
 from brokerlab.report.content import Column, Row, Table
-from brokerlab.report.format import instant, number
 from brokerlab.report.replays.cells import INTERVALS, count, pct, row_pct
 from brokerlab.report.replays.removal import CANDIDATE
 from brokerlab.report.replays.words import largest
-from brokerlab.report.wording import percent
+from brokerlab.words import instant, number, percent
 
 SMALL = 0.001
 """Checks that remove a smaller share of the pairs are left to the tables beside the page."""

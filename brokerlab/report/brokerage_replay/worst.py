@@ -8,8 +8,8 @@ import polars as pl
 
 from brokerlab.brokerage import explain, what_would_help
 from brokerlab.brokerage.production_jobs.decisions import Decisions
-from brokerlab.calibrate.wording import plural
 from brokerlab.report.replays.removal import KEYS
+from brokerlab.words import plural
 
 MOST = 3
 """Checks named that stand alone before a queue."""

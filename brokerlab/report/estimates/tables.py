@@ -9,8 +9,7 @@ import polars as pl
 
 from brokerlab.report.content import Column, Num, Row, Table
 from brokerlab.report.estimates.trial import CLOCKS, Trial
-from brokerlab.report.format import number
-from brokerlab.report.wording import thin
+from brokerlab.words import number, thin
 
 WASTE = {"memory": "GB h", "walltime": "core h"}
 

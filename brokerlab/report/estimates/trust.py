@@ -13,8 +13,7 @@ from brokerlab.estimators import trust
 from brokerlab.report.content import Column, Num, Row, Table
 from brokerlab.report.estimates.tables import stratum_name
 from brokerlab.report.estimates.trial import Trial
-from brokerlab.report.format import number
-from brokerlab.report.wording import listed, percent, thin
+from brokerlab.words import listed, number, percent, thin
 
 MOST_NAMED = 3
 """Strata, tasks or features that a sentence names."""

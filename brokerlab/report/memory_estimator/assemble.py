@@ -23,7 +23,7 @@ from brokerlab.report.memory_estimator.jobs import OURS, SENT, JobStudy
 from brokerlab.report.memory_estimator.study import Study
 from brokerlab.report.memory_estimator.traces import TraceStudy
 from brokerlab.report.outputs import listed_rows, write_results, write_tables
-from brokerlab.report.wording import thin
+from brokerlab.words import thin
 
 REPORT = "memory-estimator"
 QUESTION = "How much memory should the next job get, and by which rule or model?"

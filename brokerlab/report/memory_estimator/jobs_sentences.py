@@ -10,9 +10,8 @@ from brokerlab.estimators.sources.source import At
 from brokerlab.report.content import Verdict
 from brokerlab.report.estimates.tables import stratum_name
 from brokerlab.report.estimates.trial import CLOCKS, Trial
-from brokerlab.report.format import number
 from brokerlab.report.memory_estimator.jobs import OURS, SENT, JobStudy
-from brokerlab.report.wording import percent, thin
+from brokerlab.words import number, percent, thin
 
 SAVED = 0.3
 """Part of the over-allocated memory that is to be saved at the deployed rule's exceed rate."""

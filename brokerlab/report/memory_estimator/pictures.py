@@ -19,7 +19,7 @@ from brokerlab.report.memory_estimator.traces import LADDER, TARGET, TraceStudy
 from brokerlab.report.page import together
 from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.pictures import Drawn
-from brokerlab.report.wording import thin
+from brokerlab.words import thin
 
 ANSWERED = 0.999
 """Settings without an answer for more jobs than that are not drawn."""

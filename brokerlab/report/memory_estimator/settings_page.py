@@ -10,7 +10,7 @@ from brokerlab.report.content import Column, Num, Part, Row, Table, Verdict, blo
 from brokerlab.report.estimates import saved
 from brokerlab.report.memory_estimator.jobs import MODEL
 from brokerlab.report.memory_estimator.study import Study
-from brokerlab.report.wording import percent, thin
+from brokerlab.words import percent, thin
 
 WHO = {"estimator": "ours", "nearest": "nearest", "current": "current"}
 

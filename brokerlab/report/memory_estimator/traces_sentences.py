@@ -5,9 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.report.content import Verdict
-from brokerlab.report.format import measured, number
 from brokerlab.report.memory_estimator.traces import LADDER, SUBMITTED, TARGET, TraceStudy
-from brokerlab.report.wording import listed, thin
+from brokerlab.words import listed, measured, number, thin
 
 
 def verdict(study: TraceStudy) -> Verdict:

@@ -6,9 +6,8 @@ import polars as pl
 
 from brokerlab.estimators.sizing.peers import slow as slow_methods
 from brokerlab.report.content import Column, Num, Row, Table
-from brokerlab.report.format import number
 from brokerlab.report.memory_estimator.traces import DRAWN, LADDER, PUBLISHED, SUBMITTED, TraceStudy
-from brokerlab.report.wording import listed
+from brokerlab.words import listed, number
 
 INTERVALS = "In brackets: 95 % intervals, task types of each trace drawn again."
 LABELS = {

@@ -15,7 +15,6 @@ from brokerlab.calibrate.network_curve.steps import LEAST
 from brokerlab.charts import network as charts
 from brokerlab.charts import theme
 from brokerlab.report.content import Picture
-from brokerlab.report.format import number
 from brokerlab.report.network_curve import sentences as say
 from brokerlab.report.network_curve.study import (
     DOCUMENT,
@@ -28,7 +27,7 @@ from brokerlab.report.network_curve.study import (
 )
 from brokerlab.report.network_curve.tables import SHORT
 from brokerlab.report.replays.pictures import Drawn
-from brokerlab.report.wording import percent, thin
+from brokerlab.words import number, percent, thin
 
 BINS_PER_DECADE = 4
 NEARLY = 0.9

@@ -10,7 +10,6 @@ from brokerlab.brokerage.network_weight import NetworkSettings
 from brokerlab.calibrate.network_curve import Evidence, Judgement, importance
 from brokerlab.calibrate.network_curve.exchange import LEAST_IMPORTANCE, MOST_IMPORTANCE
 from brokerlab.report.content import Verdict
-from brokerlab.report.format import measured, number
 from brokerlab.report.network_curve.study import (
     DOCUMENT,
     FITTED,
@@ -20,7 +19,7 @@ from brokerlab.report.network_curve.study import (
     Fallback,
     Unanswered,
 )
-from brokerlab.report.wording import listed, percent, thin
+from brokerlab.words import listed, measured, number, percent, thin
 
 SUBJECTS = {"metrics": "Throughput curve, link metrics", "transfers": "Throughput curve, transfers"}
 FALLBACK, EXCHANGE = "Closeness fallback", "NW_QUEUE_IMPORTANCE and NQUEUED_SAT_CAP"

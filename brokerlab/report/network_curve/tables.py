@@ -8,9 +8,9 @@ from brokerlab.brokerage.network_weight import NetworkSettings
 from brokerlab.calibrate.network_curve import Scores, importance
 from brokerlab.calibrate.network_curve.scores import MEASURES
 from brokerlab.report.content import Column, Num, Row, Table
-from brokerlab.report.format import number
 from brokerlab.report.network_curve import sentences as say
 from brokerlab.report.network_curve.study import DOCUMENT, Curve, Exchange, Fallback
+from brokerlab.words import number
 
 DECIMALS = 3
 INTERVALS = (

@@ -9,13 +9,13 @@ from typing import Any
 import polars as pl
 
 from brokerlab.report.content import Block, Fact, Link, Listing, Made, Page, Part, blocks
-from brokerlab.report.format import instant
 from brokerlab.report.outputs import listed_rows, write_results, write_tables
 from brokerlab.report.proposal_review import pictures, tables
 from brokerlab.report.proposal_review import sentences as say
 from brokerlab.report.proposal_review import statements as put
 from brokerlab.report.proposal_review.statements import Statements, statements
 from brokerlab.report.proposal_review.study import Item, Study
+from brokerlab.words import instant
 
 REPORT = "proposal-review"
 QUESTION = "Which proposed settings are to be decided, and what would each of them do?"

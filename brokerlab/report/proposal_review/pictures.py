@@ -9,10 +9,9 @@ import polars as pl
 from brokerlab.charts import proposals as charts
 from brokerlab.charts import theme
 from brokerlab.report.content import Picture
-from brokerlab.report.format import number
 from brokerlab.report.proposal_review import sentences as say
 from brokerlab.report.proposal_review.study import Item, Study
-from brokerlab.report.wording import thin
+from brokerlab.words import number, thin
 
 PER_PROPOSAL = 10
 """Effects drawn of each proposal, the first ones of its document."""

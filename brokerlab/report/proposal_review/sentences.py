@@ -9,10 +9,9 @@ from brokerlab.gdpconfig.proposal import Change, Effect
 from brokerlab.gdpconfig.proposal.listing import scope, set_value
 from brokerlab.gdpconfig.proposal.words import both, untold
 from brokerlab.report.content import Kind, Verdict
-from brokerlab.report.format import number
 from brokerlab.report.proposal_review.statements import BASE
 from brokerlab.report.proposal_review.study import Item, Study, named
-from brokerlab.report.wording import listed, thin
+from brokerlab.words import listed, number, thin
 
 SURE = "beyond doubt"
 KEYS_NAMED = 4

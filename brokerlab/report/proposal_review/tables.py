@@ -15,7 +15,7 @@ from brokerlab.gdpconfig.proposal.words import ranked
 from brokerlab.report.content import Column, Link, Num, Row, Table
 from brokerlab.report.proposal_review import sentences as say
 from brokerlab.report.proposal_review.study import Item, Study
-from brokerlab.report.wording import listed, thin
+from brokerlab.words import listed, thin
 
 PEOPLE = 6
 """Groups named per proposal and side; the document has all."""

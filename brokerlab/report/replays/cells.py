@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from brokerlab.report.content import Num
-from brokerlab.report.format import decimals_for, number
+from brokerlab.words import decimals_for, number
 
 INTERVALS = "In brackets: 95 % intervals from resampling tasks."
 

@@ -12,12 +12,11 @@ import polars as pl
 from brokerlab.charts import brokerage as charts
 from brokerlab.charts import theme
 from brokerlab.report.content import Picture
-from brokerlab.report.format import number
 from brokerlab.report.replays.removal import CANDIDATE
 from brokerlab.report.replays.rulesets import RuleSets
 from brokerlab.report.replays.settings import Settings
 from brokerlab.report.replays.words import of, value_of
-from brokerlab.report.wording import listed, percent, thin
+from brokerlab.words import listed, number, percent, thin
 
 Drawn = tuple[alt.TopLevelMixin, str]
 """A chart and its finding."""

@@ -8,7 +8,7 @@ from brokerlab.report.content import Verdict
 from brokerlab.report.replays.rulesets import RuleSets
 from brokerlab.report.replays.settings import JOBS, WORTH, Settings
 from brokerlab.report.replays.words import of
-from brokerlab.report.wording import listed, percent, thin
+from brokerlab.words import listed, percent, thin
 
 NAMED = 3
 """Keys named with their numbers."""

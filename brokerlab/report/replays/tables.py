@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 
 from brokerlab.report.content import Column, Num, Row, Table
-from brokerlab.report.format import number
 from brokerlab.report.replays.cells import INTERVALS, count, pct, row_pct, value
 from brokerlab.report.replays.rulesets import RuleSets
 from brokerlab.report.replays.settings import JOBS, WORTH, Settings
+from brokerlab.words import number
 
 
 def near(found: Settings, held: str = "") -> Table:

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.report.replays.removal import CANDIDATE
-from brokerlab.report.wording import listed, percent
+from brokerlab.words import listed, percent
 
 
 def of(frame: pl.DataFrame, part: str, **where: Any) -> str:

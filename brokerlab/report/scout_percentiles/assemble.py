@@ -15,7 +15,7 @@ from brokerlab.report.scout_percentiles import pictures, promises, strata, table
 from brokerlab.report.scout_percentiles import sentences as say
 from brokerlab.report.scout_percentiles.inputs import Inputs
 from brokerlab.report.scout_percentiles.study import Study, Unanswered
-from brokerlab.report.wording import thin
+from brokerlab.words import thin
 
 REPORT = "scout-percentiles"
 QUESTION = "Which percentile ranks and margins should the scouts use?"

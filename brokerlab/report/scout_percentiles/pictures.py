@@ -14,7 +14,6 @@ from brokerlab.calibrate.gap import gap_summary
 from brokerlab.charts import scouts as charts
 from brokerlab.charts import theme
 from brokerlab.report.content import Picture
-from brokerlab.report.format import number
 from brokerlab.report.scout_percentiles import sentences as say
 from brokerlab.report.scout_percentiles.promises import reach
 from brokerlab.report.scout_percentiles.strata import (
@@ -25,7 +24,7 @@ from brokerlab.report.scout_percentiles.strata import (
     worst_level,
 )
 from brokerlab.report.scout_percentiles.study import Study
-from brokerlab.report.wording import percent
+from brokerlab.words import number, percent
 
 TYPES_SHOWN = 8
 """Processing types in the chart of scouts against the rest, those with most tasks."""

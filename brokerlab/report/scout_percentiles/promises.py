@@ -8,10 +8,10 @@ import polars as pl
 
 from brokerlab.calibrate.finite_sample import percentile_coverage, promise_table, scouts_needed
 from brokerlab.report.content import Column, Num, Row, Table
-from brokerlab.report.format import number
 from brokerlab.report.scout_percentiles.sentences import limit_words
 from brokerlab.report.scout_percentiles.strata import at_setting
 from brokerlab.report.scout_percentiles.study import Study
+from brokerlab.words import number
 
 DEPLOYED = range(5, 11)
 """Scouts that the deployed first trigger finds: half of ten at least, all of them at most."""

@@ -11,11 +11,9 @@ import polars as pl
 from brokerlab.calibrate.backtest import Backtest, Setting
 from brokerlab.calibrate.parameters import Parameter
 from brokerlab.calibrate.verdict import days_of
-from brokerlab.calibrate.wording import plural
 from brokerlab.report.content import Verdict
-from brokerlab.report.format import measured
 from brokerlab.report.scout_percentiles.study import Study, Unanswered, differ
-from brokerlab.report.wording import listed, percent, thin, with_unit
+from brokerlab.words import listed, measured, percent, plural, thin, with_unit
 
 NAMES = {"ramcount": "ramCount", "cputime": "cpuTime", "outdiskcount": "outDiskCount"}
 """The parameters as the documents write them."""

@@ -8,16 +8,14 @@ import polars as pl
 
 from brokerlab.calibrate.backtest import Setting
 from brokerlab.calibrate.strata import NO_LEVEL
-from brokerlab.calibrate.wording import plural
 from brokerlab.report.content import Column, Num, Row, Table
-from brokerlab.report.format import decimals_for
 from brokerlab.report.scout_percentiles.sentences import (
     limit_words,
     other_name,
     setting_words,
 )
 from brokerlab.report.scout_percentiles.study import Study
-from brokerlab.report.wording import percent
+from brokerlab.words import decimals_for, percent, plural
 
 STRATUM_NAMES = {
     "processingtype": "processing type",

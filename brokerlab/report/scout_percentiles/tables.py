@@ -7,7 +7,6 @@ from typing import Any
 import polars as pl
 
 from brokerlab.report.content import Column, Num, Row, Table
-from brokerlab.report.format import decimals_for, number
 from brokerlab.report.scout_percentiles.sentences import (
     WEIGHTS,
     limit_words,
@@ -22,7 +21,7 @@ from brokerlab.report.scout_percentiles.strata import (
     share,
 )
 from brokerlab.report.scout_percentiles.study import Study
-from brokerlab.report.wording import listed
+from brokerlab.words import decimals_for, listed, number
 
 FEW_TASKS = 12
 """Up to so many tasks are shown one by one."""

@@ -13,7 +13,7 @@ from brokerlab.report.content import Block, Fact, Made, Page, Part, Verdict
 from brokerlab.report.outputs import archive_fact, listed_rows, write_results, write_tables
 from brokerlab.report.simulation_validation import pictures, tables
 from brokerlab.report.simulation_validation.study import SEEDS, Study
-from brokerlab.report.wording import listed, thin
+from brokerlab.words import listed, thin
 
 REPORT = "simulation-validation"
 QUESTION = "Does the simulation give the waiting times, utilisation and kills that the archive saw?"

@@ -8,12 +8,11 @@ import polars as pl
 
 from brokerlab.charts import simulation as charts
 from brokerlab.report.content import Picture
-from brokerlab.report.format import number
 from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.pictures import Drawn
 from brokerlab.report.simulation_validation.study import Study
 from brokerlab.report.simulation_validation.tables import MEANING, reasons
-from brokerlab.report.wording import thin
+from brokerlab.words import number, thin
 
 PANELS = {50.0: "median wait", 90.0: "90th percentile of waits"}
 

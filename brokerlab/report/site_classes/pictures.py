@@ -10,7 +10,6 @@ import polars as pl
 from brokerlab.charts import brokerage as brokerage_charts
 from brokerlab.charts import classes as charts
 from brokerlab.report.content import Picture
-from brokerlab.report.format import number
 from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.pictures import Drawn
 from brokerlab.report.replays.shares import DAY
@@ -19,7 +18,7 @@ from brokerlab.report.site_classes import sentences as say
 from brokerlab.report.site_classes.study import Study
 from brokerlab.report.site_classes.waits import STEERED
 from brokerlab.report.site_classes.words import NAMES, setting, time
-from brokerlab.report.wording import listed, percent, thin
+from brokerlab.words import listed, number, percent, thin
 
 SHARES_SHOWN = 4
 """Shares whose classes of tasks are drawn, those with most of them."""

@@ -7,11 +7,9 @@ from typing import Any
 import polars as pl
 
 from brokerlab.calibrate.verdict import days_of
-from brokerlab.calibrate.wording import plural
 from brokerlab.lifecycle.classes.wait_stats import PROBE_USER
 from brokerlab.lifecycle.classes.weighted import LARGEST_S
 from brokerlab.report.content import Verdict
-from brokerlab.report.format import measured, number
 from brokerlab.report.replays.shares import DAY
 from brokerlab.report.replays.words import of
 from brokerlab.report.site_classes.rating import NONE
@@ -19,7 +17,7 @@ from brokerlab.report.site_classes.study import Study
 from brokerlab.report.site_classes.tasks import TASK_CLASSES
 from brokerlab.report.site_classes.waits import STEERED
 from brokerlab.report.site_classes.words import NAMES, REASONS, setting, share_of, time
-from brokerlab.report.wording import listed, percent, thin
+from brokerlab.words import listed, measured, number, percent, plural, thin
 
 USUAL = 0.5
 """A queue is usually of a class that it has at more than this part of the instants."""

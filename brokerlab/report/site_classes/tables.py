@@ -7,12 +7,12 @@ from typing import Any
 import polars as pl
 
 from brokerlab.report.content import Column, Num, Row, Table
-from brokerlab.report.format import number
 from brokerlab.report.replays.cells import count, pct, row_pct
 from brokerlab.report.replays.shares import DAY, QUEUE
 from brokerlab.report.site_classes.rating import CLASSES, NONE
 from brokerlab.report.site_classes.study import Study
 from brokerlab.report.site_classes.words import INTERVALS, NAMES, REASONS, minutes, setting
+from brokerlab.words import number
 
 QUEUES_SHOWN = 20
 """Queues in the table of the page; all are in the files."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.report.content import Num
-from brokerlab.report.format import MISSING, measured, number
-from brokerlab.report.wording import with_unit
 from brokerlab.units import HOUR_S
+from brokerlab.words import MISSING, measured, number, with_unit
 
 INTERVALS = "In brackets: 95 % intervals from resampling days."
 NAMES = {

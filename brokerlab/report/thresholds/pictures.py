@@ -15,7 +15,7 @@ from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.pictures import Drawn
 from brokerlab.report.thresholds import sentences as say
 from brokerlab.report.thresholds.study import Study
-from brokerlab.report.wording import percent, thin
+from brokerlab.words import percent, thin
 
 KEYS_SHOWN = 6
 """Keys whose values are drawn, those that change the objective most."""

@@ -9,9 +9,8 @@ from brokerlab.calibrate.thresholds.keys import STAGES
 from brokerlab.calibrate.thresholds.screening import CHANGES, NOT_READ, NOTHING, UNTOLD
 from brokerlab.calibrate.thresholds.verdict import days
 from brokerlab.report.content import Verdict
-from brokerlab.report.format import duration, number
 from brokerlab.report.thresholds.study import Study
-from brokerlab.report.wording import listed, thin
+from brokerlab.words import duration, listed, number, thin
 
 STOPPED = {
     "sharp": "the interval is as narrow as asked",

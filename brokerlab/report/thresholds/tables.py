@@ -12,9 +12,9 @@ from brokerlab.calibrate.thresholds.screening import CHANGES, NOT_READ, NOTHING,
 from brokerlab.calibrate.thresholds.settings import Key, shown
 from brokerlab.calibrate.thresholds.verdict import days
 from brokerlab.report.content import Column, Num, Row, Table
-from brokerlab.report.format import number
 from brokerlab.report.thresholds import sentences as say
 from brokerlab.report.thresholds.study import Study
+from brokerlab.words import number
 
 ROWS = 12
 """Settings, levels or queues in a table; the rest is in the files."""

@@ -8,8 +8,8 @@ from brokerlab.lifecycle.timeouts import decision_table
 from brokerlab.report.waiting_rules.inputs import LOST, Inputs, beating
 from brokerlab.report.waiting_rules.study import Study
 from brokerlab.report.waiting_rules.words import limit
-from brokerlab.report.wording import listed, percent, thin
 from brokerlab.units import HOUR_S
+from brokerlab.words import listed, percent, thin
 
 
 def cannot_tell(study: Study) -> tuple[str, ...]:

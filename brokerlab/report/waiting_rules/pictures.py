@@ -10,7 +10,6 @@ import polars as pl
 
 from brokerlab.charts import waiting as charts
 from brokerlab.report.content import Picture
-from brokerlab.report.format import number
 from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.period import grain
 from brokerlab.report.waiting_rules import sentences as say
@@ -18,7 +17,7 @@ from brokerlab.report.waiting_rules.inputs import ALWAYS
 from brokerlab.report.waiting_rules.limits import ALL
 from brokerlab.report.waiting_rules.study import Study
 from brokerlab.report.waiting_rules.words import hours, jobs, labelled, limit, signed
-from brokerlab.report.wording import percent, thin
+from brokerlab.words import number, percent, thin
 
 Drawn = tuple[alt.TopLevelMixin, str]
 """A chart and its finding."""

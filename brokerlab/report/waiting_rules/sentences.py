@@ -8,15 +8,13 @@ from typing import Any
 import polars as pl
 
 from brokerlab.calibrate.verdict import days_of
-from brokerlab.calibrate.wording import plural
 from brokerlab.lifecycle.timeouts.facts import queue_facts
 from brokerlab.report.content import Verdict
-from brokerlab.report.format import measured, number
 from brokerlab.report.waiting_rules.inputs import HOUR_US, beating
 from brokerlab.report.waiting_rules.limits import ALL
 from brokerlab.report.waiting_rules.study import Study
 from brokerlab.report.waiting_rules.words import hours, jobs, labelled, limit, signed
-from brokerlab.report.wording import listed, percent, thin
+from brokerlab.words import listed, measured, number, percent, plural, thin
 
 BEFORE_START = range(1, 9)
 """Numbers of the rules about jobs that have not started, ``pending`` to ``sent``."""

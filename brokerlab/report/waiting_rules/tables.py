@@ -6,12 +6,12 @@ import polars as pl
 
 from brokerlab.lifecycle.timeouts import decision_table
 from brokerlab.report.content import Column, Num, Row, Table
-from brokerlab.report.format import number
 from brokerlab.report.replays.cells import count, pct
 from brokerlab.report.waiting_rules.limits import ALL
 from brokerlab.report.waiting_rules.sentences import KIND_WORDS, quiet
 from brokerlab.report.waiting_rules.study import Study
 from brokerlab.report.waiting_rules.words import cell, labelled, limit
+from brokerlab.words import number
 
 SHOWN = 12
 """Lines of tables of queues, shares and pairs."""

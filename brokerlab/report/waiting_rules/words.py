@@ -8,8 +8,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.report.content import Num
-from brokerlab.report.format import measured, number
-from brokerlab.report.wording import with_unit
+from brokerlab.words import measured, number, with_unit
 
 SMALL_H = 10.0
 """Hours below this are told with a decimal."""

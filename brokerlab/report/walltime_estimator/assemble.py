@@ -28,7 +28,7 @@ from brokerlab.report.walltime_estimator.power import PowerStudy
 from brokerlab.report.walltime_estimator.settings import Settings, write_proposals
 from brokerlab.report.walltime_estimator.study import Study
 from brokerlab.report.walltime_estimator.tasks import CHEAPEST, OURS, TaskStudy
-from brokerlab.report.wording import thin
+from brokerlab.words import thin
 
 REPORT = "walltime-estimator"
 MOST_STRATA = 8

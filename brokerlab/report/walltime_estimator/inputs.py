@@ -10,11 +10,10 @@ from brokerlab.archive import Archive
 from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators import sources
 from brokerlab.report.estimates import archive_at, data_folder
-from brokerlab.report.format import number
 from brokerlab.report.walltime_estimator.logs import Log, read_logs
 from brokerlab.report.walltime_estimator.power import TASK_FILES, PowerInputs, read_power
 from brokerlab.report.walltime_estimator.tasks import CLOCKS, TaskInputs
-from brokerlab.report.wording import listed
+from brokerlab.words import listed, number
 
 NO_DATA = "No folder of real data was at hand: only the archive answers, and what it says of real systems is what its maker put in."
 NO_LOGS = "No batch log was at hand, so nothing is said of the requests that people type."

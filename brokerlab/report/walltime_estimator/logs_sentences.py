@@ -7,9 +7,8 @@ from typing import Any
 import polars as pl
 
 from brokerlab.report.content import Verdict
-from brokerlab.report.format import measured, number
 from brokerlab.report.walltime_estimator.logs import BOUND, LEVEL, MEDIAN, LogStudy
-from brokerlab.report.wording import listed, percent, thin
+from brokerlab.words import listed, measured, number, percent, thin
 
 NEAR = 0.01
 """A bound whose misses are so near what was promised is called kept."""

@@ -23,7 +23,7 @@ from brokerlab.report.walltime_estimator import tasks_sentences as of_tasks
 from brokerlab.report.walltime_estimator.logs import BOUND, LEVEL, MEDIAN
 from brokerlab.report.walltime_estimator.study import Study
 from brokerlab.report.walltime_estimator.tasks import CHEAPEST, FEW, OURS, TaskStudy
-from brokerlab.report.wording import percent, thin
+from brokerlab.words import percent, thin
 
 PANELS = 4
 """Tasks and times that are drawn, those of most queues."""

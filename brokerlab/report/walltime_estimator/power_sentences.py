@@ -9,9 +9,8 @@ import polars as pl
 from brokerlab.estimators.walltime.corepower import STEP
 from brokerlab.estimators.walltime.sites import OWN, RULE
 from brokerlab.report.content import Verdict
-from brokerlab.report.format import measured, number
 from brokerlab.report.walltime_estimator.power import PowerStudy
-from brokerlab.report.wording import listed, percent, thin
+from brokerlab.words import listed, measured, number, percent, thin
 
 SHOWN = 4
 """Tasks that a sentence names; more are summed up."""

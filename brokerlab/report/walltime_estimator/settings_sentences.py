@@ -5,7 +5,7 @@ from __future__ import annotations
 from brokerlab.calibrate.nearest_setting import Translation
 from brokerlab.report.content import Verdict
 from brokerlab.report.walltime_estimator.settings import MAX_EXCEED, NAME, Settings
-from brokerlab.report.wording import percent, thin
+from brokerlab.words import percent, thin
 
 HOW = (
     "{name} stands for the estimator: its bound that {share} of the jobs are to exceed, the limit that settings are held to. Unlike above, a "

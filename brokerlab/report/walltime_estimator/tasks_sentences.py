@@ -10,9 +10,8 @@ from brokerlab.estimators.sources.source import At
 from brokerlab.report.content import Verdict
 from brokerlab.report.estimates.trial import CLOCKS, Trial
 from brokerlab.report.estimates.trust import sentences as of_doubts
-from brokerlab.report.format import measured, number
 from brokerlab.report.walltime_estimator.tasks import CHEAPEST, FEW, OURS, TaskStudy, row_of
-from brokerlab.report.wording import listed, percent, thin
+from brokerlab.words import listed, measured, number, percent, thin
 
 
 def verdict(study: TaskStudy) -> Verdict:

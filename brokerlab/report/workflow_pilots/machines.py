@@ -10,7 +10,7 @@ import polars as pl
 
 from brokerlab.archive.store import open_archive
 from brokerlab.errors import DataError, InsufficientDataError
-from brokerlab.report.format import number
+from brokerlab.words import number
 from brokerlab.workflows import load as loads
 from brokerlab.workflows import swf, synthetic
 from brokerlab.workflows.compare import BatchSystem

@@ -10,13 +10,12 @@ import polars as pl
 
 from brokerlab.charts import workflows as charts
 from brokerlab.report.content import Picture
-from brokerlab.report.format import number
 from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.pictures import Drawn
-from brokerlab.report.wording import listed, percent, thin
 from brokerlab.report.workflow_pilots import sentences as say
 from brokerlab.report.workflow_pilots.examples import bars
 from brokerlab.report.workflow_pilots.study import NOTES, PAPER, Study
+from brokerlab.words import listed, number, percent, thin
 
 HOUR = 3600.0
 MUCH = 3.0

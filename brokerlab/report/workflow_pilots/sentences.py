@@ -8,8 +8,6 @@ from typing import Any
 import polars as pl
 
 from brokerlab.report.content import Verdict
-from brokerlab.report.format import measured, number
-from brokerlab.report.wording import listed, percent, thin
 from brokerlab.report.workflow_pilots.study import (
     LEAST_S,
     NOTES,
@@ -18,6 +16,7 @@ from brokerlab.report.workflow_pilots.study import (
     PER_TASK,
     Study,
 )
+from brokerlab.words import listed, measured, number, percent, thin
 
 NAMES: Mapping[str, str] = {
     NOTES: "grouping (notes)",

@@ -5,11 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.report.content import Column, Num, Row, Table
-from brokerlab.report.format import number
-from brokerlab.report.wording import percent
 from brokerlab.report.workflow_pilots.predictions import BOUND, CARRIED, MIDDLE, NEAREST
 from brokerlab.report.workflow_pilots.sentences import name_of, times
 from brokerlab.report.workflow_pilots.study import NOTES, PAPER, Study
+from brokerlab.words import number, percent
 
 INTERVALS = "In brackets: 95 % intervals from resampling instants."
 HOUR = 3600.0

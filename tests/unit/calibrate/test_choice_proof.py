@@ -16,10 +16,10 @@ from brokerlab.calibrate.percentiles import (
     split_periods,
 )
 from brokerlab.calibrate.verdict import days_of
-from brokerlab.calibrate.wording import percent
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules
+from brokerlab.words import short_percent
 from tests.unit.calibrate import toys
 
 NOW = datetime(2026, 11, 21)
@@ -302,7 +302,7 @@ def test_wording():
         days_of(datetime(2025, 12, 30), datetime(2026, 1, 2))
         == "30 December 2025 to 2 January 2026"
     )
-    assert percent(0.0995) == "9.95 %"
+    assert short_percent(0.0995) == "9.95 %"
 
 
 def test_conformal_rule_competes_on_the_same_terms(history, periods):

@@ -7,7 +7,7 @@ import polars as pl
 
 from brokerlab.report.brokerage_replay import pictures
 from brokerlab.report.brokerage_replay import sentences as say
-from brokerlab.report.format import THIN
+from brokerlab.words import THIN
 
 DAY = datetime(2026, 3, 1)
 SHARE = {"lo": None, "hi": None, "n_tasks": 1}

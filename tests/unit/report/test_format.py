@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from brokerlab.report.format import (
+from brokerlab.words import (
     THIN,
     decimals_for,
     duration,

@@ -9,7 +9,6 @@ import pytest
 
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import ConfigError, DataError
-from brokerlab.report.format import THIN
 from brokerlab.report.site_classes import check, load, pictures, study
 from brokerlab.report.site_classes import sentences as say
 from brokerlab.report.site_classes.assemble import assemble
@@ -19,6 +18,7 @@ from brokerlab.report.site_classes.tasks import slots_over_time
 from brokerlab.report.site_classes.waits import STEERED, band, quantiles
 from brokerlab.report.site_classes.words import setting, time
 from brokerlab.units import HOUR_S
+from brokerlab.words import THIN
 
 START = datetime(2026, 3, 1)
 HOURS = 8 * 24

@@ -15,12 +15,12 @@ from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import ConfigError, DataError
 from brokerlab.lifecycle.timeouts import wasted_waiting
 from brokerlab.report import waiting_rules as report
-from brokerlab.report.format import THIN
 from brokerlab.report.waiting_rules import caveats, fast, firing, pictures
 from brokerlab.report.waiting_rules import sentences as say
 from brokerlab.report.waiting_rules.rulesets import compared
 from brokerlab.report.waiting_rules.sums import Draws, summed
 from brokerlab.report.waiting_rules.words import cell, limit, signed
+from brokerlab.words import THIN
 
 DAY_0 = datetime(2026, 3, 1)
 END = 400.0
