@@ -44,6 +44,10 @@ class InsufficientDataError(BrokerlabError):
     exit_code = 6
 
 
+class MissingTableError(DataError, InsufficientDataError):
+    """Raised when an archive lacks a table: reports answer "No answer", naming it; elsewhere it is a `DataError`."""
+
+
 class ReportError(BrokerlabError):
     """Raised when a report's notebook failed; the page is written and marked failed."""
 

@@ -4,6 +4,7 @@ Nothing is read before it is asked for, so a folder may be far larger than memor
 """
 
 import difflib
+import re
 import tempfile
 from collections.abc import Mapping
 from functools import cached_property
@@ -19,7 +20,7 @@ from brokerlab.archive.contracts import STORED, TABLES, contract, polars_schema
 from brokerlab.archive.manifest import DataFile, Manifest
 from brokerlab.archive.summary import Summary, summarise
 from brokerlab.archive.writer import ArchiveWriter
-from brokerlab.errors import DataError, nearest
+from brokerlab.errors import DataError, MissingTableError, nearest
 
 __all__ = ["Archive", "ArchiveWriter", "open_archive"]
 
@@ -108,7 +109,7 @@ class Archive:
         """Return the Parquet files of a table, e.g. for Spark.
 
         Raises:
-            DataError: The table is not in this archive.
+            MissingTableError: The table is not in this archive.
         """
         return [self.path / file.path for file in self._files(table)]
 
@@ -116,7 +117,7 @@ class Archive:
         """Return a table as a Polars LazyFrame.
 
         Raises:
-            DataError: The table is not in this archive.
+            MissingTableError: The table is not in this archive.
         """
         groups: dict[str, list[Path]] = {}
         for file in self._files(table):
@@ -128,7 +129,7 @@ class Archive:
         """Return a table as a lazy DuckDB relation.
 
         Raises:
-            DataError: The table is not in this archive.
+            MissingTableError: The table is not in this archive.
         """
         self._files(table)
         return self._connection.table(table)
@@ -147,6 +148,7 @@ class Archive:
         Raises:
             DataError: DuckDB refuses the query (its message is included), or it is not exactly
                 one statement that reads.
+            MissingTableError: A canonical table is not in this archive.
         """
         try:
             kinds = [statement.type for statement in self._connection.extract_statements(text)]
@@ -154,6 +156,11 @@ class Archive:
                 found = ", ".join(kind.name.lower() for kind in kinds) or "none"
                 raise DataError(f"query: {found}; allowed: one statement that reads, e.g. select")
             return self._connection.sql(text, params=dict(params) if params else None)
+        except duckdb.CatalogException as error:
+            asked = re.search(r"Table with name (\w+) does not exist", str(error))
+            if asked and asked[1] in STORED:
+                self._files(asked[1])  # says what there is
+            raise DataError(f"query: {error} (tables: {', '.join(self.tables)})") from error
         except duckdb.Error as error:
             raise DataError(f"query: {error} (tables: {', '.join(self.tables)})") from error
 
@@ -210,7 +217,7 @@ class Archive:
     def _files(self, table: str) -> tuple[DataFile, ...]:
         """Return the live files of a table or say what there is."""
         if not self.has(table):
-            raise DataError(
+            raise MissingTableError(
                 f"{self.path}: has no table '{table}'; there is: "
                 f"{', '.join(self.tables) or 'nothing'}; ingest a source that holds it"
             )
