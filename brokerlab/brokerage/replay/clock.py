@@ -16,32 +16,12 @@ import numpy as np
 import polars as pl
 
 from brokerlab.engines import microseconds
-from brokerlab.errors import ConfigError, DataError
+from brokerlab.errors import DataError
 from brokerlab.numerics import IntArray
+from brokerlab.times import rounded
 
 FINEST_CELL_US = 60_000_000
 """Cells of instants that lie on no common grid [us]."""
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-
-
-def duration_us(text: str, name: str = "every") -> int:
-    """Read a duration such as ``10m`` as microseconds.
-
-    Args:
-        text: A whole number and one of s, m, h, d.
-        name: Name of the argument, for the message.
-
-    Raises:
-        ConfigError: It is no such text, or not longer than nothing.
-
-    Example:
-        >>> duration_us("10m")
-        600000000
-    """
-    number, unit = str(text)[:-1], str(text)[-1:]
-    if unit not in _UNITS or not (number.isascii() and number.isdigit()) or int(number) == 0:
-        raise ConfigError(f"{name}={text!r}: allowed is a whole number of s, m, h or d, e.g. '10m'")
-    return int(number) * _UNITS[unit] * 1_000_000
 
 
 def instants(tasks: pl.DataFrame, *, every: str | None = "10m") -> pl.DataFrame:
@@ -66,14 +46,6 @@ def instants(tasks: pl.DataFrame, *, every: str | None = "10m") -> pl.DataFrame:
     at = rounded(pl.col("at").cast(pl.Datetime("us")), every)
     distinct = tasks.select(at=at).drop_nulls().unique().sort("at")
     return distinct.select(snapshot=pl.int_range(pl.len(), dtype=pl.Int64), at="at")
-
-
-def rounded(at: pl.Expr, every: str | None) -> pl.Expr:
-    """Round times down to the grid that begins in 1970; None keeps them."""
-    if every is None:
-        return at
-    step = duration_us(every)
-    return (at.cast(pl.Int64) // step * step).cast(pl.Datetime("us"))
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from brokerlab.brokerage.replay import schedule
-from brokerlab.brokerage.replay.clock import instants, rounded
+from brokerlab.brokerage.replay.clock import instants
 from brokerlab.errors import ConfigError, DataError, SchemaError
+from brokerlab.times import rounded
 
 if TYPE_CHECKING:
     from brokerlab.archive import Archive

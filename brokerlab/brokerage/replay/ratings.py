@@ -14,10 +14,10 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.brokerage.replay.clock import rounded
 from brokerlab.brokerage.replay.tables import INT, collect, narrow
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle import classes
+from brokerlab.times import rounded
 
 SITES_EVERY, USERS_EVERY = "30m", "10m"
 """How often queues, and users, tasks and shares are evaluated."""

@@ -7,9 +7,9 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.brokerage.replay.clock import duration_us
 from brokerlab.brokerage.replay.tables import INT, TEXT, TIME, collect, narrow
 from brokerlab.engines import microseconds
+from brokerlab.times import duration_us
 
 PRODUCTION_LABEL = "managed"
 """``prodsourcelabel`` of production."""

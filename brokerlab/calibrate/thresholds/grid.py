@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from brokerlab.archive.store import open_archive
-from brokerlab.brokerage.replay.clock import duration_us
 from brokerlab.calibrate.simulate import grid as simulator
 from brokerlab.calibrate.simulate.grid.validation import validate
 from brokerlab.calibrate.thresholds.keys import HOLDS
@@ -17,6 +16,7 @@ from brokerlab.calibrate.thresholds.outcomes import Period
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.values import digest_of
+from brokerlab.times import duration_us
 
 if TYPE_CHECKING:
     from brokerlab.archive import Archive

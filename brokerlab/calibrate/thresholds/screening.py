@@ -14,7 +14,6 @@ from brokerlab.brokerage import analysis_jobs
 from brokerlab.brokerage.analysis_jobs.late import TABLE_KEYS
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.replay import Replay, build
-from brokerlab.brokerage.replay.clock import rounded
 from brokerlab.brokerage.replay.counts import Counts
 from brokerlab.brokerage.sensitivities import keys_read, sensitivity
 from brokerlab.calibrate.thresholds.keys import HOLDS, POINTS, THRESHOLDS, Stage
@@ -23,6 +22,7 @@ from brokerlab.calibrate.thresholds.settings import Key, Space, space_of
 from brokerlab.errors import BrokerlabWarning, DataError
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import fast_rebrokerage_at
+from brokerlab.times import rounded
 
 if TYPE_CHECKING:
     from brokerlab.archive import Archive

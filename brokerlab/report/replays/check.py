@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from brokerlab.brokerage.replay.clock import duration_us
 from brokerlab.brokerage.replay.plan import time_of
 from brokerlab.errors import ConfigError
 from brokerlab.report.replays.kinds import Kind
 from brokerlab.report.replays.settings import check_keys
 from brokerlab.report.scout_percentiles.check import FEWEST_REPLICATES, problems
+from brokerlab.times import duration_us
 
 LEAST = {
     "max_tasks": 0,

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from brokerlab.archive.store import Archive, open_archive
-from brokerlab.brokerage.replay.clock import duration_us
 from brokerlab.brokerage.replay.plan import time_of
 from brokerlab.calibrate.simulate import (
     Estimation,
@@ -24,6 +23,7 @@ from brokerlab.calibrate.simulate.grid import GridWorld
 from brokerlab.calibrate.simulate.options import Fit
 from brokerlab.errors import ConfigError, DataError, nearest
 from brokerlab.report.scout_percentiles.check import FEWEST_REPLICATES, problems
+from brokerlab.times import duration_us
 
 BROKERAGES = ("seen", "replayed")
 """Where jobs go: where they were, or where the brokerage's rules send them."""

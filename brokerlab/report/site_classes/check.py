@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from brokerlab.brokerage.replay.clock import duration_us
 from brokerlab.brokerage.replay.plan import time_of
 from brokerlab.errors import ConfigError
 from brokerlab.lifecycle.classes import ClassRules
 from brokerlab.report.scout_percentiles.check import FEWEST_REPLICATES, problems
+from brokerlab.times import duration_us
 
 NUMBERS = {
     "low_ranks": "percentile_low",

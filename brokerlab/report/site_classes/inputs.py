@@ -10,13 +10,13 @@ from typing import Any
 import polars as pl
 
 from brokerlab.archive.store import Archive, open_archive
-from brokerlab.brokerage.replay.clock import duration_us, rounded
 from brokerlab.brokerage.replay.plan import time_of
 from brokerlab.errors import DataError
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle import classes as lifecycle
 from brokerlab.lifecycle.classes import ClassRules
 from brokerlab.lifecycle.classes.wait_stats import MERGE, PROBE_USER, SAMPLE_S, USER, USER_ANALYSIS
+from brokerlab.times import duration_us, rounded
 
 COVERED = 0.99
 """Part of the sample that a status log must know to be asked for the waits."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brokerlab.brokerage.replay.clock import duration_us
 from brokerlab.brokerage.replay.plan import time_of
 from brokerlab.errors import ConfigError
 from brokerlab.lifecycle.timeouts import TimeoutRules
 from brokerlab.report.scout_percentiles.check import FEWEST_REPLICATES, problems
 from brokerlab.report.waiting_rules.inputs import UNITS
+from brokerlab.times import duration_us
 
 MOST_SCALES = 12
 """Every scale judges all waits again, and is a point of a curve."""

@@ -8,13 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.replay.clock import duration_us, rounded
 from brokerlab.brokerage.replay.counts import Counts
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import fast_rebrokerage_at
 from brokerlab.lifecycle.timeouts.settings import FRACTION, NQUEUE, RATIO, number, share_threshold
 from brokerlab.report.waiting_rules.inputs import Inputs
 from brokerlab.report.waiting_rules.sums import Derived, Draws, summed
+from brokerlab.times import duration_us, rounded
 
 PLACE = ("computingsite", "gshare")
 CONDITIONS = ("ratio_ok", "fraction_ok", "threshold_ok")

@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage.replay.build import LABELS, Replay, build
-from brokerlab.brokerage.replay.clock import duration_us
 from brokerlab.brokerage.replay.plan import time_of
 from brokerlab.calibrate.simulate.grid import data, history
 from brokerlab.calibrate.simulate.grid.history import Period
@@ -19,6 +18,7 @@ from brokerlab.calibrate.simulate.inputs import Estimation, limited
 from brokerlab.calibrate.simulate.options import QueueRules
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
+from brokerlab.times import duration_us
 
 
 def of_archive(

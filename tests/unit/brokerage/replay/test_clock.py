@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab.brokerage import replay
-from brokerlab.brokerage.replay.clock import Clock, duration_us, microseconds
+from brokerlab.brokerage.replay.clock import Clock, microseconds
 from brokerlab.brokerage.replay.plan import time_of
 from brokerlab.errors import ConfigError
+from brokerlab.times import duration_us
 from tests.unit.brokerage.replay.toys import T0, at, instants_of
 
 
