@@ -109,13 +109,15 @@ def _percentiles(proposal: Proposal, inputs: Callable[[str], Inputs]) -> Drift:
 
 def _exchange(proposal: Proposal, archive: str | Path, start: str, end: str) -> Drift:
     """Ask a proposal on the importance of the network weight; only metrics from after its own data count."""
+    from brokerlab.brokerage.replay.plan import time_of
     from brokerlab.calibrate.drift import exchange_drift
     from brokerlab.calibrate.drift.answer import data_end
-    from brokerlab.report.network_curve.inputs import load
+    from brokerlab.calibrate.network_curve import read_links
 
     since = data_end(proposal)
-    begin = max([start, *([] if since is None else [since.isoformat()])])
-    later = load(str(archive), start=begin, end=end)
+    first, last = time_of(start or None, "start"), time_of(end or None, "end")
+    begin = max((at for at in (first, since) if at is not None), default=None)
+    later = read_links(archive, start=begin, end=last)
     if since is None and proposal.digests.archive in later.digests:
         raise InsufficientDataError("the archive is the one that the proposal was made from")
     evidence = later.evidence.get("metrics")

@@ -9,7 +9,7 @@ import pytest
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.brokerage.curves import ThroughputCurve
 from brokerlab.brokerage.network_weight import links
-from brokerlab.errors import ConfigError, DataError
+from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.gdpconfig.proposal import read
 from brokerlab.report import run
 from brokerlab.report.network_curve import Unanswered, check, load, study, write
@@ -140,7 +140,7 @@ def test_wrong_parameters_are_told_at_once(tmp_path):
 
 
 def test_an_archive_without_links_is_refused(tmp_path, make_empty):
-    with pytest.raises(DataError, match="neither metrics of links"):
+    with pytest.raises(InsufficientDataError, match="neither metrics of links"):
         load(str(make_empty(tmp_path / "archive")))
 
 

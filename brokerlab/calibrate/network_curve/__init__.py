@@ -24,6 +24,7 @@ from brokerlab.calibrate.network_curve.mirrors import mirror_groups, unseen
 from brokerlab.calibrate.network_curve.periods import from_transfers
 from brokerlab.calibrate.network_curve.resolution import resolution, told_apart
 from brokerlab.calibrate.network_curve.scores import Scores, compare
+from brokerlab.calibrate.network_curve.sources import Links, read_links
 from brokerlab.calibrate.network_curve.steps import StepFit, fit_steps
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "ExchangeFit",
     "FallbackFit",
     "Judgement",
+    "Links",
     "Scores",
     "StepFit",
     "alternatives",
@@ -46,6 +48,7 @@ __all__ = [
     "mirror_groups",
     "prove_exchange",
     "prove_fallback",
+    "read_links",
     "resolution",
     "told_apart",
     "unseen",
