@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from brokerlab.brokerage import production_tasks
@@ -17,7 +16,8 @@ from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.sensitivities import keys_read, sensitivity_by_task
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
-from brokerlab.gdpconfig.keys import LINEAR_UNITS, CatalogueKey, rows, rows_of
+from brokerlab.gdpconfig.keys import CatalogueKey, rows, rows_of
+from brokerlab.gdpconfig.ranges import grid, scale_of
 from brokerlab.report.replays.kinds import PRODUCTION, JobDecisions, Kind, kind_of
 from brokerlab.report.replays.removal import KEYS
 from brokerlab.report.replays.shares import shares
@@ -28,10 +28,6 @@ SCOPES = ("brokerage", "classification")
 """Parts of the system whose keys decide where work goes."""
 WORTH = 0.01
 """A key is worth calibrating if, halved or doubled, it sends at least so many of the jobs elsewhere, beyond doubt [1]."""
-APART = 1.5
-"""Factor by which other values keep away from the half and the double of the current one."""
-DECADES = 10**4
-"""Range of a key that may be 0, on a logarithmic scale."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,70 +50,6 @@ class Settings:
     keys: pl.DataFrame
     curves: pl.DataFrame
     skipped: dict[str, str]
-
-
-def grid(row: CatalogueKey, current: Any, points: int) -> list[Any]:
-    """Return values from the least to the largest sensible one, the current one, its half and its double among them.
-
-    Values from a little below the half to a little above the double are left out, so that no two are nearly the same;
-    so is a 0 that only means the default.
-
-    Args:
-        row: The catalogue's row.
-        current: Value in force; null = none.
-        points: How many, the current one, its half and its double not counted.
-
-    Raises:
-        ConfigError: The key is no number, or has no bounds.
-
-    Example:
-        >>> grid(rows_of("NQUEUED_SAT_CAP")[0], 150, 4)
-        [10, 75, 150, 300, 1000, 10000]
-        >>> grid(rows_of("NW_QUEUE_IMPORTANCE")[0], 0.5, 5)
-        [0.0, 0.25, 0.5, 1.0]
-    """
-    if row.type == "bool":
-        return [False, True]
-    if row.type not in ("int", "float") or row.minimum is None or row.maximum is None:
-        raise ConfigError(f"{row.key}: the catalogue gives it no range to try")
-    near = near_values(row, current)
-    inner = [
-        value
-        for value in _coarse(row, points)[1:-1]
-        if not near or not near[0] / APART <= value <= near[-1] * APART
-    ]
-    tried = [_coarse(row, points)[0], *inner, row.maximum, *near]
-    return sorted({round(value) if row.type == "int" else float(value) for value in tried})
-
-
-def _coarse(row: CatalogueKey, points: int) -> list[float]:
-    """Return values spread evenly over the range, on the scale of the key."""
-    low, high = row.minimum or 0.0, row.maximum or 0.0
-    if scale_of(row) == "linear":
-        return [float(value) for value in np.linspace(low, high, points)]
-    with_zero = low <= 0 and not row.zero_is_undefined
-    first = low if low > 0 else max(1.0, high / DECADES)
-    spread = [float(value) for value in np.geomspace(first, high, points - with_zero)]
-    return [low, *spread] if with_zero else spread
-
-
-def near_values(row: CatalogueKey, current: Any) -> list[Any]:
-    """Return half the current value, itself and its double, within the range; nothing where there is none.
-
-    Example:
-        >>> near_values(rows_of("INPUT_SIZE_FRACTION")[0], 60)
-        [30, 60, 100]
-    """
-    if current is None or isinstance(current, bool):
-        return []
-    low, high = row.minimum or 0.0, row.maximum or 0.0
-    values = [max(low, min(current / 2, high)), current, min(high, max(2 * current, low))]
-    return sorted({round(value) if row.type == "int" else float(value) for value in values})
-
-
-def scale_of(row: CatalogueKey) -> str:
-    """Return how a key is searched: ``linear`` or ``log`` (sizes, counts, rates)."""
-    return "linear" if row.unit in LINEAR_UNITS or row.type == "bool" else "log"
 
 
 def check_keys(keys: Iterable[str], kind: Kind = PRODUCTION, *, name: str = "keys") -> None:

@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from brokerlab.errors import ConfigError
-from brokerlab.gdpconfig.keys import rows_of
 from brokerlab.report.brokerage_replay import composition, worst
 from brokerlab.report.replays import history, removal, rulesets, settings
 from brokerlab.report.replays.period import grain
@@ -166,21 +165,6 @@ def test_tasks_left_without_a_queue_are_explained_by_what_ran():
     assert (row["jeditaskid"], row["queue"], row["n_jobs"]) == (TASK, "BUSY_X", 7)
     assert "(check core_count)" in row["why"]
     assert row["help"] == "without core_count, 1 queue"
-
-
-@pytest.mark.parametrize(
-    ("key", "current", "expected"),
-    [
-        ("NQUEUED_SAT_CAP", 150, [10, 75, 150, 300, 10_000]),
-        ("MIN_WEIGHT_<prodsourcelabel>[_<gshare>]", 0.0, [0.0, 5.0, 10.0]),
-        ("STORAGE_MIN_FREE_SIZE", 200, [1, 100, 200, 400, 10_000]),
-        ("MAX_DISKIO_DEFAULT", None, [100, 3162, 100_000]),
-        ("DISK_THRESHOLD[_<gshare>]", 100, [0, 1, 50, 100, 200, 1000]),
-        ("NW_ACTIVE", False, [False, True]),
-    ],
-)
-def test_grid_of_a_key(key, current, expected):
-    assert settings.grid(rows_of(key)[0], current, 3) == expected
 
 
 def test_keys_of_other_components_are_refused_all_at_once():
