@@ -7,6 +7,9 @@ what to do; everything wrong at once.
 import difflib
 from collections.abc import Iterable
 
+DOES_NOT_HOLD, CANNOT_BE_CHECKED, CHANGE_PROPOSED = 8, 9, 10
+"""Exit codes of answers, beside those of errors: of a drift check, and of a report with ``--exit-code``."""
+
 
 class BrokerlabError(Exception):
     """Raised as the base of all errors below; catch this one to catch them all."""

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from brokerlab import errors
+from brokerlab.errors import CANNOT_BE_CHECKED, CHANGE_PROPOSED, DOES_NOT_HOLD
 from brokerlab.report.content import Kind
 from brokerlab.report.kernel import TERMINATED
 
@@ -17,7 +18,6 @@ class Exit(NamedTuple):
     meaning: str
 
 
-DOES_NOT_HOLD, CANNOT_BE_CHECKED, CHANGE_PROPOSED = 8, 9, 10
 NO_ANSWER = errors.InsufficientDataError.exit_code
 INTERRUPTED = 130
 

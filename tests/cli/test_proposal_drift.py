@@ -11,6 +11,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from brokerlab.archive.synthetic import synthesise
+from brokerlab.calibrate.command import EXIT_CODES
 from brokerlab.cli import app
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import (
@@ -23,7 +24,6 @@ from brokerlab.gdpconfig.proposal import (
     read_all,
     write,
 )
-from brokerlab.report.drift import EXIT_CODES
 from brokerlab.scouts import ScoutRules
 
 NOW = datetime(2026, 2, 20)

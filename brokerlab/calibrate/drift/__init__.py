@@ -1,7 +1,7 @@
 """Does an accepted proposal still hold on later data? Its proof again, on what it never saw.
 
 ``percentiles`` scores percentiles of the scouts on later tasks, ``exchange`` the importance of the network weight on
-later links, ``thresholds`` simulates thresholds on later tasks. Where a proof cannot be repeated on an archive, the answer is that, never that the proposal holds.
+later links, ``thresholds`` simulates thresholds on later tasks; ``later`` asks any proposal on an archive. Where a proof cannot be repeated on an archive, the answer is that, never that the proposal holds.
 """
 
 from brokerlab.calibrate.drift.answer import (
@@ -13,12 +13,14 @@ from brokerlab.calibrate.drift.answer import (
     refused,
 )
 from brokerlab.calibrate.drift.exchange import exchange_drift, is_of_exchange
+from brokerlab.calibrate.drift.later import LaterArchive, later_archive
 from brokerlab.calibrate.drift.percentiles import drift, is_of_percentiles, question_of
 from brokerlab.calibrate.drift.thresholds import is_of_thresholds, thresholds_drift
 
 __all__ = [
     "WORDS",
     "Drift",
+    "LaterArchive",
     "NotRepeatableError",
     "Status",
     "all_of",
@@ -27,6 +29,7 @@ __all__ = [
     "is_of_exchange",
     "is_of_percentiles",
     "is_of_thresholds",
+    "later_archive",
     "question_of",
     "refused",
     "thresholds_drift",

@@ -19,7 +19,6 @@ from brokerlab.gdpconfig.proposal import (
     merge,
     state_of,
 )
-from brokerlab.report.later import asker
 from brokerlab.report.proposal_review.inputs import Inputs
 
 if TYPE_CHECKING:
@@ -110,10 +109,12 @@ def study(
         inputs: What was found.
         created_at: Time of the review, UTC without zone; that of the merged proposal.
         later: Archive that is asked whether the proposals still hold; empty: none.
-        ask: Who answers that; null: :func:`brokerlab.report.later.asker` of the archive.
+        ask: Who answers that; null: :func:`brokerlab.calibrate.drift.later_archive`.
     """
     if later and ask is None:
-        ask = asker(later, reports=inputs.folder)
+        from brokerlab.calibrate.drift import later_archive
+
+        ask = later_archive(later, reports=inputs.folder).ask
     items = [_item(one, inputs, ask) for one in inputs.filed]
     fits = [i for i in items if i.proposal.kind == "change" and i.state.word in APPLICABLE]
     real = [item for item in fits if not item.proposal.evidence.synthetic]

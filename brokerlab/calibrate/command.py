@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from brokerlab.report.exits import CANNOT_BE_CHECKED, DOES_NOT_HOLD, NO_ANSWER
+from brokerlab.errors import CANNOT_BE_CHECKED, DOES_NOT_HOLD, InsufficientDataError
 
 EXIT_CODES = {
     "holds": 0,
     "does_not_hold": DOES_NOT_HOLD,
-    "cannot_tell": NO_ANSWER,
+    "cannot_tell": InsufficientDataError.exit_code,
     "cannot_be_checked": CANNOT_BE_CHECKED,
 }
 """Of the command."""
@@ -37,23 +37,26 @@ def drift(
 
     Exit code 0 holds, 8 does not, 6 this archive cannot tell, 9 its proof cannot be repeated on any archive.
     """
+    from brokerlab.brokerage.replay.plan import time_of
+    from brokerlab.calibrate.drift import later_archive
     from brokerlab.gdpconfig.proposal import read
-    from brokerlab.report.later import asker
 
     document = read(proposal)
-    found = asker(archive, start=start, end=end, reports=reports)(document)
-    code = EXIT_CODES[found.status]
+    first, last = time_of(start or None, "start"), time_of(end or None, "end")
+    answer = later_archive(archive, start=first, end=last, reports=reports).ask(document)
+    code = EXIT_CODES[answer.status]
     if as_json:
-        told = {"proposal": str(proposal), "title": document.title, "digest": document.digest}
-        summary = {**told, "archive": str(archive), "exit_code": code, **found.to_dict()}
+        about = {"proposal": str(proposal), "title": document.title, "digest": document.digest}
+        summary = {**about, "archive": str(archive), "exit_code": code, **answer.to_dict()}
         typer.echo(json.dumps(summary, ensure_ascii=False))
     else:
-        typer.echo(found.sentence)
-        for row in found.effects.filter(found.effects["apart"].fill_null(value=False)).to_dicts():
-            said, seen = (_interval(row, name) for name in ("told", "found"))
-            typer.echo(f"  {row['quantity']} [{row['unit']}]: told {said}, found {seen}")
+        typer.echo(answer.sentence)
+        apart = answer.effects.filter(answer.effects["apart"].fill_null(value=False))
+        for row in apart.to_dicts():
+            told, found = (_interval(row, name) for name in ("told", "found"))
+            typer.echo(f"  {row['quantity']} [{row['unit']}]: told {told}, found {found}")
     raise typer.Exit(code)
 
 
-def _interval(row: dict[str, float], name: str) -> str:
+def _interval(row: dict[str, Any], name: str) -> str:
     return f"{row[name]:+.4g} ({row[f'{name}_lo']:+.4g} to {row[f'{name}_hi']:+.4g})"
