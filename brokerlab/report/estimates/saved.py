@@ -1,90 +1,11 @@
-"""The model of a report, kept beside its outputs, and its card on the page."""
+"""The card of a saved model on the page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
-import polars as pl
-
-from brokerlab.estimators.card import Card, Measured
-from brokerlab.estimators.records import Quantity
-from brokerlab.estimators.saving import About, Saveable, Trained, save, versions
+from brokerlab.estimators.card import Card
 from brokerlab.report.content import Block, Column, Listing, Row, Table
-from brokerlab.report.estimates.trial import Trial
 
 FOLDER = "model"
-FEATURES: dict[Quantity, tuple[str, ...]] = {
-    "memory": ("jeditaskid", "kind", "queue", "cores", "events", "input_mb", "requested"),
-    "walltime": ("jeditaskid", "kind", "queue", "cores", "events", "input_mb", "corepower", "requested"),
-}  # fmt: skip
-"""What the hierarchy reads of a job, and of the finished jobs of its task."""
-
-
-def card_of(
-    trial: Trial, model: str, learnt: pl.DataFrame, *, source: str, doubts: Sequence[str]
-) -> Card:
-    """Return the card of a model as it was tested in a trial.
-
-    Args:
-        trial: The trial.
-        model: Name of the model.
-        learnt: The records that the saved model has learnt from.
-        source: Whose jobs these are, in words.
-        doubts: Where it should not be trusted, in sentences.
-    """
-    table = trial.comparison.table.filter(
-        pl.col("estimator") == model, pl.col("level").is_not_null()
-    )
-    quantity = trial.quantity
-    return Card(
-        name=model,
-        quantity=quantity,
-        intended_use=(
-            f"Upper bounds of the {quantity} of single jobs at a stated level, updated as the jobs of their tasks finish.",
-            "To be held beside the rule that is deployed before anything is changed; not to judge users, sites or people.",
-        ),
-        trained_on=(
-            f"{learnt.height} finished jobs of {learnt['jeditaskid'].n_unique()} tasks: {source}.",
-        ),
-        features=FEATURES[quantity],
-        measured=tuple(
-            Measured(
-                level=row["level"],
-                jobs=row["jobs"],
-                coverage=row["coverage"],
-                over_allocation=row["over_allocation"],
-            )
-            for row in table.iter_rows(named=True)
-            if row["coverage"] is not None
-        ),
-        do_not_trust=tuple(doubts),
-        versions=versions(),
-    )
-
-
-def keep(
-    estimator: Saveable, folder: Path, card: Card, learnt: pl.DataFrame, *, level: float
-) -> Path:
-    """Save a model with its manifest and card into a new folder.
-
-    Args:
-        estimator: Fitted.
-        folder: Does not exist yet.
-        card: Of the model.
-        learnt: The records of its fit and calibration.
-        level: At which it was tested, beside those of the card.
-    """
-    measured = {f"{each.level:g}": each.coverage for each in card.measured}
-    levels = tuple(sorted({level, *(each.level for each in card.measured)}))
-    about = About(
-        levels=levels,
-        features=card.features,
-        trained=Trained.of(learnt),
-        coverage=measured,
-        card=card,
-    )
-    return save(estimator, folder, about=about)
 
 
 def shown(card: Card, *, name: str, command: str) -> tuple[Block, ...]:

@@ -7,8 +7,9 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.estimators.trial import Trial
 from brokerlab.report.content import Column, Num, Row, Table
-from brokerlab.report.estimates.trial import CLOCKS, Trial
+from brokerlab.report.estimates import CLOCKS
 from brokerlab.words import number, thin
 
 WASTE = {"memory": "GB h", "walltime": "core h"}

@@ -1,18 +1,14 @@
-"""Where a model should not be trusted: every check on one trial, and what it says in sentences."""
+"""Where a model should not be trusted, in sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from brokerlab.errors import InsufficientDataError
-from brokerlab.estimators import trust
+from brokerlab.estimators.doubts import Doubts
 from brokerlab.report.content import Column, Num, Row, Table
 from brokerlab.report.estimates.tables import stratum_name
-from brokerlab.report.estimates.trial import Trial
 from brokerlab.words import listed, number, percent, thin
 
 MOST_NAMED = 3
@@ -20,86 +16,6 @@ MOST_NAMED = 3
 MOST_ROWS = 12
 NEEDED = ("queue", "cores", "kind", "events", "input_mb", "corepower", "requested")
 """What jobs are looked at for: unlike those learnt from."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Doubts:
-    """What the checks found of one model.
-
-    Attributes:
-        model: Its name.
-        level: Of the bounds that were checked.
-        strata: Coverage of every stratum of 200 jobs: :func:`trust.coverage_by`.
-        tasks: One row per task: ``jeditaskid, n, missed, p, verdict`` of :func:`trust.largest_deviation`, ``log10_largest,
-            bet`` of :func:`trust.bet_against`.
-        scouts: :func:`trust.scouts_against_rest` per core; empty where no task has scouts that are marked.
-        support: :func:`trust.support`, with ``jeditaskid`` in front; null: all tasks together.
-    """
-
-    model: str
-    level: float
-    strata: pl.DataFrame
-    tasks: pl.DataFrame
-    scouts: pl.DataFrame
-    support: pl.DataFrame
-
-
-def doubts(
-    trial: Trial, model: str, learnt: Callable[[int | None], pl.DataFrame], *, by_task: bool
-) -> Doubts:
-    """Check a model on the jobs of a trial that are no scouts.
-
-    Args:
-        trial: The trial.
-        model: Name of the model.
-        learnt: Returns what the model had learnt from when it was tested on a task, or on all (None).
-        by_task: Each task had its own model.
-    """
-    judged, predicted, level = trial.production, trial.predicted[model], trial.comparison.level
-    rows = []
-    for (task,), part in judged.filter(~pl.col("censored")).group_by(
-        "jeditaskid", maintain_order=True
-    ):
-        found = _or_none(lambda part=part: trust.largest_deviation(part, predicted, level))  # type: ignore[misc]
-        bet = _or_none(lambda part=part: trust.bet_against(part, predicted))  # type: ignore[misc]
-        if found is not None and bet is not None:
-            row = found.select("n", "missed", "p", "verdict").row(0, named=True)
-            rows.append({"jeditaskid": task, **row, "log10_largest": bet["log10_largest"][0], "bet": bet["verdict"][0]})  # fmt: skip
-    scouts = _or_none(lambda: trust.scouts_against_rest(trial.records, per_core=True))
-    which = judged["jeditaskid"].unique(maintain_order=True).to_list() if by_task else [None]
-    supports = [
-        trust.support(
-            learnt(task), judged if task is None else judged.filter(pl.col("jeditaskid") == task)
-        ).select(pl.lit(task, dtype=pl.Int64).alias("jeditaskid"), pl.all())
-        for task in which
-    ]
-    return Doubts(
-        model=model,
-        level=level,
-        strata=trial.comparison.strata.filter(estimator=model),
-        tasks=pl.DataFrame(rows, schema=_TASKS),
-        scouts=pl.DataFrame() if scouts is None else scouts,
-        support=pl.concat(supports),
-    )
-
-
-_TASKS = {
-    "jeditaskid": pl.Int64,
-    "n": pl.Int64,
-    "missed": pl.Int64,
-    "p": pl.Float64,
-    "verdict": pl.String,
-    "log10_largest": pl.Float64,
-    "bet": pl.String,
-}
-
-
-def _or_none(check: Callable[[], pl.DataFrame]) -> pl.DataFrame | None:
-    """Return what a check found; None where there is nothing to check."""
-    try:
-        return check()
-    except InsufficientDataError:
-        return None
 
 
 def sentences(found: Doubts) -> tuple[str, ...]:

@@ -11,9 +11,9 @@ import polars as pl
 from brokerlab.calibrate.nearest_setting import Translation
 from brokerlab.estimators.saving import Trained
 from brokerlab.estimators.sizing.store import digest
+from brokerlab.estimators.tested import save_tested
 from brokerlab.report.content import Block, Fact, Made, Page, Part, Table, Verdict, blocks
-from brokerlab.report.estimates import saved, tables, trust
-from brokerlab.report.estimates.trial import CLOCKS
+from brokerlab.report.estimates import CLOCKS, saved, tables, trust
 from brokerlab.report.memory_estimator import jobs_sentences as of_jobs
 from brokerlab.report.memory_estimator import jobs_tables as job_tables
 from brokerlab.report.memory_estimator import pictures, settings_page
@@ -45,7 +45,7 @@ def write(study: Study, out_dir: str | Path) -> dict[str, Any]:
     shown = frames(study)
     write_tables(folder / "tables", shown, {})
     if study.kept is not None and study.card is not None:
-        saved.keep(
+        save_tested(
             study.kept.model,
             folder / saved.FOLDER,
             study.card,

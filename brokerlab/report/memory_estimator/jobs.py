@@ -9,28 +9,24 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.errors import ConfigError, InsufficientDataError, nearest
+from brokerlab.errors import ConfigError, nearest
+from brokerlab.estimators.allocation.priced import PRICE, allocate_at_prices, level_of
 from brokerlab.estimators.deployed import Rule, ScoutMemory, rules
+from brokerlab.estimators.doubts import Doubts, check_model
 from brokerlab.estimators.estimator import Estimator, Predicted
 from brokerlab.estimators.hierarchy import Hierarchy
+from brokerlab.estimators.holdout import divide_in_time, fit_and_calibrate, replay_left_out
 from brokerlab.estimators.records import checked
+from brokerlab.estimators.scoring.frontier import score_settings
 from brokerlab.estimators.sources.source import At, Source
+from brokerlab.estimators.trial import POLICY, Trial, run_trial, trial_levels
 from brokerlab.numerics import FloatArray
-from brokerlab.report.estimates.allocated import PRICE, allocated, level_of
-from brokerlab.report.estimates.frontier import points
-from brokerlab.report.estimates.left_out import replay_left_out, trained
-from brokerlab.report.estimates.trial import POLICY, Trial, asked_levels, trial
-from brokerlab.report.estimates.trust import Doubts, doubts
 
 MODEL = "hierarchy"
 OURS = POLICY.format(MODEL)
 SENT = "as sent"
 MARGINS = (0.0, 2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 20.0, 30.0)
 OTHER_MARGINS = "PanDA scouts, other margins"
-FEWEST_TASKS = 6
-"""Tasks of an archive below which it is not divided."""
-FITTED, CALIBRATED = 1 / 2, 1 / 6
-"""Shares of an archive's tasks, by first decision, that are fitted on and that calibrate; the rest tests."""
 Make = Callable[[], Estimator]
 
 
@@ -113,7 +109,7 @@ def study_tasks(
     trials: dict[At, Trial] = {}
     alike: dict[str, str] = {}
     for at, source in sources.items():
-        records, asked = checked(source.records), asked_levels(level)
+        records, asked = checked(source.records), trial_levels(level)
         predicted = _ruled(records, asked)
         for name, make in makes.items():
             predicted[name] = replay_left_out(make, records, levels=asked)
@@ -125,9 +121,9 @@ def study_tasks(
         kind="tasks",
         sources=sources,
         trials=trials,
-        doubts=doubts(main, MODEL, lambda task: others.filter(pl.col("jeditaskid") != task), by_task=True),
+        doubts=check_model(main, MODEL, lambda task: others.filter(pl.col("jeditaskid") != task), by_task=True),
         learnt=others,
-        model=trained(Hierarchy("memory"), others),
+        model=fit_and_calibrate(Hierarchy("memory"), others),
         called="real tasks",
         alike=alike,
         speeds=_speeds(speeds, level),
@@ -158,8 +154,8 @@ def study_archive(
     Raises:
         InsufficientDataError: Fewer than six tasks.
     """
-    parts = {at: divided(checked(source.records)) for at, source in sources.items()}
-    asked = asked_levels(level)
+    parts = {at: divide_in_time(checked(source.records)) for at, source in sources.items()}
+    asked = trial_levels(level)
     trials = {}
     for at, (fitting, calibrating, testing) in parts.items():
         predicted = _ruled(testing, asked)
@@ -175,38 +171,12 @@ def study_archive(
         kind="archive",
         sources=sources,
         trials=trials,
-        doubts=doubts(main, MODEL, lambda _: learnt, by_task=False),
+        doubts=check_model(main, MODEL, lambda _: learnt, by_task=False),
         learnt=learnt,
         called=called,
         model=Hierarchy("memory").fit(fitting).conformalize(calibrating),
         division={n: (part["jeditaskid"].n_unique(), part.height) for n, part in named.items()},
     )
-
-
-def divided(records: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Divide records by task, in the order of their first decisions: to fit, to calibrate, to test.
-
-    Raises:
-        InsufficientDataError: Fewer than six tasks, or nothing ended before the first test.
-    """
-    tasks = records["jeditaskid"].unique(
-        maintain_order=True
-    )  # records are in the order of decisions
-    if len(tasks) < FEWEST_TASKS:
-        raise InsufficientDataError(
-            f"{len(tasks)} tasks, {FEWEST_TASKS} are needed to fit, to calibrate and to test on"
-        )
-    n_fit, n_calibrate = int(len(tasks) * FITTED), max(1, int(len(tasks) * CALIBRATED))
-    later = tasks[n_fit + n_calibrate :]
-    testing = records.filter(pl.col("jeditaskid").is_in(later.to_list()))
-    known = records.filter(pl.col("ended_s") <= testing["decided_s"][0])
-    fitting, calibrating = (
-        known.filter(pl.col("jeditaskid").is_in(part.to_list()))
-        for part in (tasks[:n_fit], tasks[n_fit : n_fit + n_calibrate])
-    )
-    if fitting.is_empty() or calibrating.is_empty():
-        raise InsufficientDataError("no job of the earlier tasks ended before the later ones began")
-    return fitting, calibrating, testing
 
 
 def _ruled(records: pl.DataFrame, asked: tuple[float, ...]) -> dict[str, Predicted]:
@@ -229,7 +199,7 @@ def _apart(predicted: Mapping[str, Predicted]) -> tuple[dict[str, Predicted], di
 def _trial(
     records: pl.DataFrame, predicted: Mapping[str, Predicted], *, at: At, level: float, **dice: Any
 ) -> Trial:
-    return trial(
+    return run_trial(
         records,
         predicted,
         at=at,
@@ -258,14 +228,14 @@ def _speeds(sources: Mapping[float, Source], level: float) -> pl.DataFrame:
     """Judge the deployed rule and ours under other clocks."""
     found = []
     for speed, source in sources.items():
-        records, asked = checked(source.records), asked_levels(level)
+        records, asked = checked(source.records), trial_levels(level)
         said = {each.name: each.replay(records, levels=asked).point for each in rules("memory")[:1]}
         told = replay_left_out(models()[MODEL], records, levels=asked)
         said[MODEL] = told.at(level)
-        said[OURS] = allocated(told, prices=(PRICE,)).at(level_of(PRICE))
+        said[OURS] = allocate_at_prices(told, prices=(PRICE,)).at(level_of(PRICE))
         settings: dict[tuple[str, float | None], FloatArray] = {
             (name, None): np.asarray(each) for name, each in said.items()
         }
-        judged = points(records, settings, "memory")
+        judged = score_settings(records, settings, "memory")
         found.append(judged.select(pl.lit(speed).alias("ids_per_s"), pl.all()))
     return pl.concat(found) if found else pl.DataFrame()

@@ -7,9 +7,10 @@ from typing import Any
 import polars as pl
 
 from brokerlab.estimators.sources.source import At
+from brokerlab.estimators.trial import Trial
 from brokerlab.report.content import Verdict
+from brokerlab.report.estimates import CLOCKS
 from brokerlab.report.estimates.tables import stratum_name
-from brokerlab.report.estimates.trial import CLOCKS, Trial
 from brokerlab.report.memory_estimator.jobs import OURS, SENT, JobStudy
 from brokerlab.words import number, percent, thin
 

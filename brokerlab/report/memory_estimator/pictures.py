@@ -9,9 +9,10 @@ import polars as pl
 
 from brokerlab.charts import estimators as shared_charts
 from brokerlab.charts import memory as charts
+from brokerlab.estimators.allocation.priced import PRICE
+from brokerlab.estimators.trial import Trial
 from brokerlab.report.content import Picture
-from brokerlab.report.estimates.allocated import PRICE
-from brokerlab.report.estimates.trial import CLOCKS, Trial
+from brokerlab.report.estimates import CLOCKS
 from brokerlab.report.memory_estimator import jobs_sentences, traces_sentences
 from brokerlab.report.memory_estimator.jobs import MODEL, OTHER_MARGINS, OURS, JobStudy
 from brokerlab.report.memory_estimator.study import Study

@@ -12,7 +12,7 @@ from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators.card import Card
 from brokerlab.estimators.sizing import Method, Store
 from brokerlab.estimators.sizing.peers import all_peers, peers
-from brokerlab.report.estimates.saved import card_of
+from brokerlab.estimators.tested import card_of
 from brokerlab.report.estimates.trust import sentences
 from brokerlab.report.memory_estimator.inputs import Inputs
 from brokerlab.report.memory_estimator.jobs import (

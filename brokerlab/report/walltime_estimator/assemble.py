@@ -10,9 +10,8 @@ import polars as pl
 
 from brokerlab.estimators.card import Card
 from brokerlab.report.content import Block, Fact, Made, Page, Part, Table, Verdict, blocks
-from brokerlab.report.estimates import saved
+from brokerlab.report.estimates import CLOCKS, saved
 from brokerlab.report.estimates import tables as shared_tables
-from brokerlab.report.estimates.trial import CLOCKS
 from brokerlab.report.estimates.trust import table as trust_table
 from brokerlab.report.outputs import listed_rows, write_results, write_tables
 from brokerlab.report.walltime_estimator import logs_sentences as of_logs

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from brokerlab.estimators.card import Card
 from brokerlab.estimators.hierarchy import Hierarchy
+from brokerlab.estimators.holdout import fit_and_calibrate
+from brokerlab.estimators.tested import card_of, save_tested
 from brokerlab.report.content import Block
 from brokerlab.report.estimates import saved
-from brokerlab.report.estimates.left_out import trained
 from brokerlab.report.walltime_estimator import tasks_sentences as say
 from brokerlab.report.walltime_estimator.tasks import OURS, QUANTITY, TaskStudy
 
@@ -26,11 +27,9 @@ def keep(study: TaskStudy, out_dir: Path) -> Card:
         What its card says: measured on jobs that the model judged was not fitted to.
     """
     tried = study.trials["submit"]
-    card = saved.card_of(
-        tried, OURS, study.learnt, source=study.inputs.said, doubts=say.doubts(study)
-    )
-    estimator = trained(Hierarchy(QUANTITY), study.learnt)
-    saved.keep(estimator, out_dir / saved.FOLDER, card, study.learnt, level=tried.comparison.level)
+    card = card_of(tried, OURS, study.learnt, source=study.inputs.said, doubts=say.doubts(study))
+    estimator = fit_and_calibrate(Hierarchy(QUANTITY), study.learnt)
+    save_tested(estimator, out_dir / saved.FOLDER, card, study.learnt, level=tried.comparison.level)
     return card
 
 

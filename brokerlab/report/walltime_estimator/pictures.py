@@ -11,10 +11,10 @@ import polars as pl
 
 from brokerlab.charts import estimators as estimator_charts
 from brokerlab.charts import walltime as charts
+from brokerlab.estimators.allocation.priced import PRICE
 from brokerlab.estimators.sources.source import At
 from brokerlab.report.content import Picture
-from brokerlab.report.estimates.allocated import PRICE
-from brokerlab.report.estimates.trial import CLOCKS
+from brokerlab.report.estimates import CLOCKS
 from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.pictures import Drawn
 from brokerlab.report.walltime_estimator import logs_sentences as of_logs

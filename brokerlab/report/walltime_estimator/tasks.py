@@ -12,15 +12,15 @@ import polars as pl
 
 from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators import deployed
+from brokerlab.estimators.doubts import Doubts, check_model
 from brokerlab.estimators.estimator import Estimator, Predicted
 from brokerlab.estimators.hierarchy import Hierarchy
+from brokerlab.estimators.holdout import fit_and_calibrate, replay_left_out
 from brokerlab.estimators.quantiles import LinearQuantiles, QuantileBoosting
 from brokerlab.estimators.records import Quantity
 from brokerlab.estimators.sources.source import At, Source
+from brokerlab.estimators.trial import POLICY, Trial, run_trial, trial_levels
 from brokerlab.numerics import FloatArray
-from brokerlab.report.estimates.left_out import replay_left_out, trained
-from brokerlab.report.estimates.trial import POLICY, Trial, asked_levels, trial
-from brokerlab.report.estimates.trust import Doubts, doubts
 
 QUANTITY: Quantity = "walltime"
 OURS = "hierarchy"
@@ -109,11 +109,11 @@ def study_tasks(
     for at, source in inputs.sources.items():
         learn, judged = _parts(inputs, source.records)
         predicted = _predicted(inputs, learn, judged, level, made)
-        trials[at] = trial(
+        trials[at] = run_trial(
             judged, predicted, at=at, quantity=QUANTITY, level=level, models=list(made),
             policies=[OURS], n_boot=n_boot, seed=seed,
         )  # fmt: skip
-        checks[at] = doubts(
+        checks[at] = check_model(
             trials[at], OURS, partial(_learnt, inputs, learn), by_task=inputs.left_out
         )
         points.append(point_errors(trials[at], n_boot=n_boot, seed=seed))
@@ -143,14 +143,14 @@ def _predicted(
     made: Mapping[str, Callable[[], Estimator]],
 ) -> dict[str, Predicted]:
     """Replay deployed rules and models on the same jobs; a rule that answers for none of them is left out."""
-    levels = asked_levels(level)
+    levels = trial_levels(level)
     rules = {rule.name: rule.replay(judged, levels=levels) for rule in deployed.rules(QUANTITY)}
     found = {name: each for name, each in rules.items() if np.isfinite(each.point).any()}
     for name, make in made.items():
         if inputs.left_out:
             found[name] = replay_left_out(make, judged, levels=levels)
         else:
-            found[name] = trained(make(), learn).replay(judged, levels=levels)
+            found[name] = fit_and_calibrate(make(), learn).replay(judged, levels=levels)
     return found
 
 

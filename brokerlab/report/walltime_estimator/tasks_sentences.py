@@ -7,8 +7,9 @@ from typing import Any
 import polars as pl
 
 from brokerlab.estimators.sources.source import At
+from brokerlab.estimators.trial import Trial
 from brokerlab.report.content import Verdict
-from brokerlab.report.estimates.trial import CLOCKS, Trial
+from brokerlab.report.estimates import CLOCKS
 from brokerlab.report.estimates.trust import sentences as of_doubts
 from brokerlab.report.walltime_estimator.tasks import CHEAPEST, FEW, OURS, TaskStudy, row_of
 from brokerlab.words import listed, measured, number, percent, thin

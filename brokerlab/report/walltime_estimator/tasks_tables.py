@@ -6,7 +6,7 @@ import polars as pl
 
 from brokerlab.estimators.sources.source import At
 from brokerlab.report.content import Column, Num, Row, Table
-from brokerlab.report.estimates.trial import CLOCKS
+from brokerlab.report.estimates import CLOCKS
 from brokerlab.report.walltime_estimator.tasks import FEW, OURS, TaskStudy
 
 

@@ -1,4 +1,4 @@
-"""Estimators tested on tasks that they have not seen: fitted on all other tasks, task after task."""
+"""Estimators tested on tasks that they have not seen: on each task left out in turn, or on the later ones."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ from brokerlab.estimators.replaying import known
 
 CALIBRATED_ON = 1 / 3
 """Share of the tasks, the latest, that bounds are calibrated on; at least one of two tasks or more."""
+FITTED, CALIBRATED = 1 / 2, 1 / 6
+"""Shares of an archive's tasks, by first decision, that are fitted on and that calibrate; the rest tests."""
+FEWEST_TASKS = 6
+"""Tasks below which records are not divided in time."""
+
+E = TypeVar("E", bound=Estimator)
 
 
 def replay_left_out(
@@ -43,15 +49,12 @@ def replay_left_out(
             raise InsufficientDataError(
                 f"task {each}: no other task to learn from; give the records of several tasks"
             )
-        found = trained(make(), others).replay(frame[rows], levels=asked)
-        bounds[rows], point[rows] = found.bounds, found.point
+        predicted = fit_and_calibrate(make(), others).replay(frame[rows], levels=asked)
+        bounds[rows], point[rows] = predicted.bounds, predicted.point
     return Predicted(frame["pandaid"].to_numpy(), known(frame), asked, bounds, point)
 
 
-E = TypeVar("E", bound=Estimator)
-
-
-def trained(estimator: E, records: pl.DataFrame) -> E:
+def fit_and_calibrate(estimator: E, records: pl.DataFrame) -> E:
     """Fit on the earlier tasks of records, by their first decision, and calibrate on the latest third of them.
 
     A single task is fitted on, and nothing calibrates.
@@ -61,3 +64,32 @@ def trained(estimator: E, records: pl.DataFrame) -> E:
     late = pl.col("jeditaskid").is_in(tasks.tail(n_late).to_list())
     estimator.fit(records.filter(~late) if n_late else records)
     return estimator.conformalize(records.filter(late)) if n_late else estimator
+
+
+def divide_in_time(records: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Divide records by task, in the order of their first decisions: to fit, to calibrate, to test.
+
+    Jobs that ended after the first decision of a tested task teach nothing: they are in none of the three.
+
+    Args:
+        records: As :func:`records.checked` returns them.
+
+    Raises:
+        InsufficientDataError: Fewer than six tasks, or nothing ended before the first test.
+    """
+    tasks = records["jeditaskid"].unique(maintain_order=True)  # in the order of decisions
+    if len(tasks) < FEWEST_TASKS:
+        raise InsufficientDataError(
+            f"{len(tasks)} tasks, {FEWEST_TASKS} are needed to fit, to calibrate and to test on"
+        )
+    n_fit, n_calibrate = int(len(tasks) * FITTED), max(1, int(len(tasks) * CALIBRATED))
+    later = tasks[n_fit + n_calibrate :]
+    testing = records.filter(pl.col("jeditaskid").is_in(later.to_list()))
+    ended = records.filter(pl.col("ended_s") <= testing["decided_s"][0])
+    fitting, calibrating = (
+        ended.filter(pl.col("jeditaskid").is_in(part.to_list()))
+        for part in (tasks[:n_fit], tasks[n_fit : n_fit + n_calibrate])
+    )
+    if fitting.is_empty() or calibrating.is_empty():
+        raise InsufficientDataError("no job of the earlier tasks ended before the later ones began")
+    return fitting, calibrating, testing

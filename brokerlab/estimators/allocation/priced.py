@@ -1,4 +1,4 @@
-"""Predictive distributions turned into the allocation of least expected cost."""
+"""Predictive distributions turned into the allocation of least expected cost, for every price of a failed attempt."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from brokerlab.estimators.allocation import Ladder, Prices, cheapest
+from brokerlab.estimators.allocation.cheapest import cheapest
+from brokerlab.estimators.allocation.ladder import Ladder
+from brokerlab.estimators.allocation.prices import Prices
 from brokerlab.estimators.estimator import Predicted
 from brokerlab.numerics import FloatArray
 
@@ -36,7 +38,7 @@ def price_of(level: float) -> float:
     return level / (1 - level)
 
 
-def allocated(
+def allocate_at_prices(
     predicted: Predicted, *, prices: Sequence[float] = PRICES, ladder: Ladder | None = None
 ) -> Predicted:
     """Give each job the first allocation of least expected cost, for each price of a failed attempt.
@@ -46,7 +48,7 @@ def allocated(
     every attempt is taken to last as long.
 
     Args:
-        predicted: Bounds at many levels, as :data:`allocation.GRID`; infinite where nothing is known.
+        predicted: Bounds at many levels, as :data:`distribution.GRID`; infinite where nothing is known.
         prices: Of a failed attempt, what it held among it [uses of the job], ascending, above 0.
         ladder: Of retries; None: any larger allocation may follow.
 
@@ -70,7 +72,7 @@ def allocated(
     return Predicted(predicted.pandaid, predicted.seen, levels, bounds, predicted.point)
 
 
-def at_price(allocations: Predicted, price: float, levels: Sequence[float]) -> Predicted:
+def repeat_at_price(allocations: Predicted, price: float, levels: Sequence[float]) -> Predicted:
     """Return the allocations at one price as a rule that says the same at every level."""
     first: FloatArray = allocations.at(level_of(price))
     bounds = np.repeat(first[:, None], len(levels), axis=1)

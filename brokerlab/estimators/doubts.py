@@ -1,0 +1,118 @@
+"""Where a model should not be trusted: every check of :mod:`trust` on one trial, task by task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import polars as pl
+
+from brokerlab.errors import InsufficientDataError
+from brokerlab.estimators import trust
+from brokerlab.estimators.trial import Trial
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doubts:
+    """What the checks of one model showed.
+
+    Attributes:
+        model: Its name.
+        level: Of the bounds that were checked.
+        strata: Coverage of every stratum of 200 jobs: :func:`trust.coverage_by`.
+        tasks: One row per task: ``jeditaskid, n, missed, p, verdict`` of :func:`trust.largest_deviation`, ``log10_largest,
+            bet`` of :func:`trust.bet_against`.
+        scouts: :func:`trust.scouts_against_rest` per core; no row where no task has scouts that are marked.
+        support: :func:`trust.support`, with ``jeditaskid`` in front; null: all tasks together.
+    """
+
+    model: str
+    level: float
+    strata: pl.DataFrame
+    tasks: pl.DataFrame
+    scouts: pl.DataFrame
+    support: pl.DataFrame
+
+    @property
+    def by_task(self) -> pl.DataFrame:
+        """``tasks`` with ``scouts`` (verdict; null: not marked) and ``exceeds`` beside them, the clearest evidence first."""
+        scouts = self.scouts.select("jeditaskid", "exceeds", scouts="verdict")
+        both = self.tasks.join(scouts, on="jeditaskid", how="left", maintain_order="left")
+        return both.with_columns(missed_share=pl.col("missed") / pl.col("n")).sort(
+            "log10_largest", "jeditaskid", descending=[True, False]
+        )
+
+
+def check_model(
+    trial: Trial, model: str, learnt: Callable[[int | None], pl.DataFrame], *, by_task: bool
+) -> Doubts:
+    """Check a model on the jobs of a trial that are no scouts.
+
+    Args:
+        trial: The trial.
+        model: Name of the model.
+        learnt: Returns what the model had learnt from when it was tested on a task, or on all (None).
+        by_task: Each task had its own model.
+    """
+    judged = trial.production
+    which = judged["jeditaskid"].unique(maintain_order=True).to_list() if by_task else [None]
+    supports = [
+        trust.support(learnt(task), _of_task(judged, task)).select(
+            pl.lit(task, dtype=pl.Int64).alias("jeditaskid"), pl.all()
+        )
+        for task in which
+    ]
+    return Doubts(
+        model=model,
+        level=trial.comparison.level,
+        strata=trial.comparison.strata.filter(estimator=model),
+        tasks=_check_tasks(trial, model),
+        scouts=_scouts(trial.records),
+        support=pl.concat(supports),
+    )
+
+
+def _of_task(records: pl.DataFrame, task: int | None) -> pl.DataFrame:
+    return records if task is None else records.filter(pl.col("jeditaskid") == task)
+
+
+def _check_tasks(trial: Trial, model: str) -> pl.DataFrame:
+    """Look for runs of misses, and bet against the expected distribution, in each task where there is something to check."""
+    predicted, level = trial.predicted[model], trial.comparison.level
+    finished = trial.production.filter(~pl.col("censored"))
+    rows = []
+    for (task,), part in finished.group_by("jeditaskid", maintain_order=True):
+        try:
+            drift = trust.largest_deviation(part, predicted, level).row(0, named=True)
+            bet = trust.bet_against(part, predicted).row(0, named=True)
+        except InsufficientDataError:
+            continue
+        rows.append(
+            {
+                "jeditaskid": task,
+                **{name: drift[name] for name in ("n", "missed", "p", "verdict")},
+                "log10_largest": bet["log10_largest"],
+                "bet": bet["verdict"],
+            }
+        )
+    return pl.DataFrame(rows, schema=_TASKS)
+
+
+_TASKS = {
+    "jeditaskid": pl.Int64,
+    "n": pl.Int64,
+    "missed": pl.Int64,
+    "p": pl.Float64,
+    "verdict": pl.String,
+    "log10_largest": pl.Float64,
+    "bet": pl.String,
+}
+
+
+def _scouts(records: pl.DataFrame) -> pl.DataFrame:
+    """Compare scouts with the rest of their task, per core; no row where none are marked."""
+    try:
+        return trust.scouts_against_rest(records, per_core=True)
+    except InsufficientDataError:
+        columns = {"jeditaskid": pl.Int64, "exceeds": pl.Float64, "p_adjusted": pl.Float64}
+        return pl.DataFrame(schema={**columns, "verdict": pl.String})

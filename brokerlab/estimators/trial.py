@@ -1,0 +1,239 @@
+"""All estimators on one set of jobs, by one clock: what they said, how it is judged, and what could be at best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from brokerlab.estimators import scoring
+from brokerlab.estimators.allocation import GRID
+from brokerlab.estimators.allocation.priced import (
+    PRICE,
+    PRICES,
+    allocate_at_prices,
+    level_of,
+    repeat_at_price,
+)
+from brokerlab.estimators.estimator import Predicted
+from brokerlab.estimators.records import Quantity, checked
+from brokerlab.estimators.scoring.frontier import (
+    Setting,
+    bounds_by_setting,
+    least_within,
+    limit_curve,
+    over_allocation_at,
+    score_settings,
+)
+from brokerlab.estimators.sources.source import At
+from brokerlab.numerics import FloatArray
+
+LEVELS = (0.9, 0.95, 0.99)
+"""Levels of the bounds in the table of all estimators."""
+POLICY = "{} + cheapest allocation"
+"""What the cheapest allocation from an estimator's distribution is called."""
+
+
+def trial_levels(level: float) -> tuple[float, ...]:
+    """Return the levels that predictions for a trial are needed at.
+
+    Args:
+        level: At which bounds are held against their promise.
+    """
+    return tuple(sorted({*GRID, *scoring.GRID, *LEVELS, level}))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trial:
+    """What all estimators did on the same jobs.
+
+    Attributes:
+        at: When a job was decided.
+        quantity: ``memory`` or ``walltime``.
+        records: The jobs, scouts among them.
+        predicted: What estimators said of them.
+        models: Those of the estimators that tell distributions.
+        policies: What is made of them: the cheapest allocations, by name.
+        comparison: One table of all.
+        at_deployed: As of the comparison, with the cheapest allocations, too: their ``level`` is a price.
+        curves: Every setting of every estimator: `frontier.score_settings`.
+        limits: ``exceed, over_allocation`` of the best allocation per group: `frontier.limit_curve`, means over tasks.
+        limits_pooled: The same over all jobs.
+    """
+
+    at: At
+    quantity: Quantity
+    records: pl.DataFrame
+    predicted: Mapping[str, Predicted]
+    models: tuple[str, ...]
+    policies: tuple[str, ...]
+    comparison: scoring.Comparison
+    at_deployed: pl.DataFrame
+    curves: pl.DataFrame
+    limits: pl.DataFrame
+    limits_pooled: pl.DataFrame
+
+    @property
+    def deployed(self) -> dict[str, Any]:
+        """The row of the deployed rule."""
+        return self.comparison.row(self.comparison.reference)
+
+    @property
+    def production(self) -> pl.DataFrame:
+        """The jobs that are judged: all but the scouts."""
+        return self.records.filter(~pl.col("is_scout"))
+
+    @property
+    def compared(self) -> pl.Expr:
+        """Keeps the rows of rules, and of models at the level that is compared."""
+        return pl.col("level").is_null() | (pl.col("level") == self.comparison.level)
+
+    def against_deployed(self, estimator: str, measure: str) -> dict[str, Any] | None:
+        """Return how an estimator compares with the deployed rule on the jobs of which both can be judged.
+
+        Args:
+            estimator: Its name; a model is taken at the level that is compared.
+            measure: One of :data:`scoring.tables.PAIRED`.
+
+        Returns:
+            ``value, reference`` (of the rule), ``ratio, ratio_lo, ratio_hi``: the interval over tasks; with fewer than 8 tasks
+            the range when one of them is left out; null where neither can be told; ``few_tasks``. None where they cannot be
+            compared.
+        """
+        rows = self.comparison.paired.filter(
+            self.compared,
+            pl.col("estimator") == estimator,
+            pl.col("measure") == measure,
+            pl.col("ratio").is_not_null(),
+        )
+        return with_range(rows).row(0, named=True) if rows.height else None
+
+    def matched(self, exceed: float | None, *, averaged: bool = True) -> pl.DataFrame:
+        """Return each estimator at its setting of least over-allocation that exceeds no more often than asked.
+
+        The setting is chosen with hindsight, for every estimator alike.
+
+        Args:
+            exceed: Highest share of jobs [1]; None: no setting is as rare.
+            averaged: Judge by means over tasks, else by all jobs together.
+
+        Returns:
+            Rows of ``curves``, the least over-allocation first.
+        """
+        best = (
+            least_within(part, exceed, averaged=averaged)
+            for _, part in self.curves.group_by("estimator", maintain_order=True)
+            if exceed is not None
+        )
+        rows = pl.DataFrame([row for row in best if row], schema=self.curves.schema)
+        return rows.sort("over_allocation_task_mean" if averaged else "over_allocation")
+
+    def limit(self, exceed: float | None, *, averaged: bool = True) -> float | None:
+        """Return the least over-allocation of any allocation per group at an exceed rate; None of none."""
+        if exceed is None:
+            return None
+        return over_allocation_at(self.limits if averaged else self.limits_pooled, exceed)
+
+
+def with_range(paired: pl.DataFrame) -> pl.DataFrame:
+    """Put, where tasks are few, the range without one of them into the place of the interval of the ratio.
+
+    Args:
+        paired: Of :attr:`scoring.Comparison.paired`: ``few_tasks, ratio_lo, ratio_hi, without_lo, without_hi``.
+    """
+    return paired.with_columns(
+        pl.when("few_tasks").then(f"without_{end}").otherwise(f"ratio_{end}").alias(f"ratio_{end}")
+        for end in ("lo", "hi")
+    )
+
+
+def run_trial(
+    records: Any,
+    predicted: Mapping[str, Predicted],
+    *,
+    at: At,
+    quantity: Quantity,
+    level: float,
+    models: Sequence[str],
+    policies: Sequence[str] = (),
+    more: Mapping[Setting, FloatArray] | None = None,
+    queues: Any = None,
+    n_boot: int = 2000,
+    seed: int = 0,
+) -> Trial:
+    """Judge what estimators said of the same jobs.
+
+    Args:
+        records: As :class:`records.Records`.
+        predicted: Name to predictions of all records at `trial_levels`.
+        at: When a job was decided.
+        quantity: Of the records.
+        level: At which bounds are held against their promise.
+        models: Names of the estimators that tell distributions.
+        policies: Those of them of whose distributions the cheapest allocation is made, too.
+        more: Further allocations whose curves are drawn, as for `frontier.score_settings`.
+        queues: As for :func:`scoring.compare`.
+        n_boot: Replicates of the bootstrap over tasks.
+        seed: Of the bootstrap.
+
+    Raises:
+        SchemaError, DataError, ConfigError: See :func:`scoring.compare_predictions`.
+        InsufficientDataError: No job that is no scout, or none that finished.
+    """
+    frame = checked(records)
+    asked: dict[str, Any] = {"quantity": quantity, "n_boot": n_boot, "seed": seed}
+    priced = {POLICY.format(name): allocate_at_prices(predicted[name]) for name in policies}
+    levels = trial_levels(level)
+    fixed = {name: repeat_at_price(each, PRICE, levels) for name, each in priced.items()}
+    every = {**predicted, **fixed}
+    comparison = scoring.compare_predictions(
+        frame, every, levels=LEVELS, level=level, queues=queues, **asked
+    )
+    at_prices: dict[Setting, FloatArray] = {
+        (name, price): each.at(level_of(price)) for name, each in priced.items() for price in PRICES
+    }
+    allocations = bounds_by_setting(predicted) | at_prices | dict(more or {})
+    rule = predicted[comparison.reference]
+    chosen = _prices_at_deployed(frame, priced, rule, comparison.reference, **asked)
+    judged = frame.filter(~pl.col("is_scout"))
+    return Trial(
+        at=at,
+        quantity=quantity,
+        records=frame,
+        predicted=every,
+        models=tuple(models),
+        policies=tuple(priced),
+        comparison=comparison,
+        at_deployed=pl.concat([comparison.at_deployed, *chosen]),
+        curves=score_settings(frame, allocations, quantity),
+        limits=limit_curve(judged),
+        limits_pooled=limit_curve(judged, pooled=True),
+    )
+
+
+def _prices_at_deployed(
+    frame: pl.DataFrame,
+    priced: Mapping[str, Predicted],
+    rule: Predicted,
+    reference: str,
+    **asked: Any,
+) -> list[pl.DataFrame]:
+    """Choose the price of every task's allocations as the level of a bound is chosen: on other tasks."""
+    if not priced:
+        return []
+    levels = tuple(level_of(price) for price in PRICES)
+    same = Predicted(rule.pandaid, rule.seen, levels, rule.bounds[:, : len(levels)], rule.point)
+    comparison = scoring.compare_predictions(
+        frame,
+        {reference: same, **priced},
+        levels=levels[:1],
+        level=levels[0],
+        grid=levels,
+        reference=reference,
+        **asked,
+    )
+    names = ("level", "level_lo", "level_hi")
+    prices = [(pl.col(name) / (1 - pl.col(name))).alias(name) for name in names]
+    return [comparison.at_deployed.with_columns(prices)]
