@@ -56,6 +56,27 @@ def percentile(values: Sequence[float], rank: float) -> tuple[float, list[float]
     return ordered[f] * (c - k) + ordered[c] * (k - f), [ordered[f], ordered[c]]
 
 
+MOST_TIMES = 1000.0
+"""A change of more than so many times what there was is a change of almost nothing."""
+
+
+def percent_of(change: float | None, base: float | None, *, least: float = 0.0) -> float | None:
+    """Return a change in per cent of what there was; null where that is almost nothing, so that no part of it means anything.
+
+    Args:
+        change: The change; null: none is known.
+        base: What there was, in the same unit; null: not known.
+        least: Smallest base that can be told from nothing.
+
+    Example:
+        >>> percent_of(-3.0, 12.0), percent_of(2.0, 5e-10), percent_of(-1e-16, 1e-16, least=1e-6)
+        (-25.0, None, None)
+    """
+    if change is None or base is None or abs(base) <= least or abs(change) > MOST_TIMES * abs(base):
+        return None
+    return 100 * change / abs(base)
+
+
 @dataclass(frozen=True)
 class SortedGroups:
     """Values sorted inside consecutive groups: what every grouped order statistic reads.

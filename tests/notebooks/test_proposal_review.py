@@ -7,7 +7,7 @@ import pytest
 from brokerlab.archive import ArchiveWriter
 from brokerlab.gdpconfig.proposal import find
 from brokerlab.report import run
-from tests.unit.report import proposal_toys as toys
+from tests.unit.gdpconfig import proposal_toys as toys
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,11 @@
 """Proposals: documents that a person can check, apply and take back.
 
 ``filed`` finds them in the folder of reports, ``listing`` and ``words`` show them, ``conflict`` and ``merging`` put
-several together, ``statements`` and ``patch`` write them out.
+several together, ``statements``, ``patch`` and ``apply`` write them out; ``reviewing`` sorts
+them for a meeting.
 """
 
+from brokerlab.gdpconfig.proposal.apply import ApplyFiles, apply_files, write_apply_files
 from brokerlab.gdpconfig.proposal.conflict import Conflict, conflicts
 from brokerlab.gdpconfig.proposal.document import Proposal
 from brokerlab.gdpconfig.proposal.filed import Broken, Filed, find, newest, read_all
@@ -18,12 +20,14 @@ from brokerlab.gdpconfig.proposal.parts import (
     Source,
     Window,
 )
+from brokerlab.gdpconfig.proposal.reviewing import Item, Review, review
 from brokerlab.gdpconfig.proposal.statements import render
 from brokerlab.gdpconfig.proposal.text import dumps, loads, read, verified, write
 from brokerlab.gdpconfig.proposal.words import in_words
 
 __all__ = [
     "Affected",
+    "ApplyFiles",
     "Broken",
     "Change",
     "Conflict",
@@ -31,10 +35,13 @@ __all__ = [
     "Effect",
     "Evidence",
     "Filed",
+    "Item",
     "Proposal",
+    "Review",
     "Source",
     "State",
     "Window",
+    "apply_files",
     "conflicts",
     "dumps",
     "find",
@@ -46,7 +53,9 @@ __all__ = [
     "read",
     "read_all",
     "render",
+    "review",
     "state_of",
     "verified",
     "write",
+    "write_apply_files",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 
 from brokerlab.gdpconfig.entry import Entry
 from brokerlab.gdpconfig.values import Value
@@ -105,6 +106,20 @@ class Effect:
     low: float | None = None
     high: float | None = None
     level: float | None = None
+
+    @property
+    def interval(self) -> Literal["excludes 0", "includes 0", "unchanged", "none"]:
+        """What the interval of the difference says.
+
+        Example:
+            >>> Effect("kills", "%", 7.5, 4.5, -3.0, -3.5, -2.5).interval
+            'excludes 0'
+        """
+        if self.low is None or self.high is None:
+            return "none"
+        if self.low == self.high == 0:
+            return "unchanged"
+        return "includes 0" if self.low <= 0 <= self.high else "excludes 0"
 
     def reversed(self) -> Effect:
         """Return the effect of taking the change back."""

@@ -16,7 +16,7 @@ from brokerlab.gdpconfig.proposal.listing import (
     scope,
     state_of,
 )
-from brokerlab.gdpconfig.proposal.parts import Affected, Change, Effect, Evidence, Source
+from brokerlab.gdpconfig.proposal.parts import Affected, Change, Evidence, Source
 
 GROUPS = ("gshare", "queue", "user class")
 """Who is spoken of first; every other kind of group follows in the order of the document."""
@@ -75,14 +75,10 @@ def _change(change: Change) -> list[str]:
 def _effects(evidence: Evidence) -> list[str]:
     if not evidence.effects:
         return ["the document tells none"]
-    return [effect_text(effect) + doubt(effect) for effect in evidence.effects]
-
-
-def doubt(effect: Effect) -> str:
-    """Say that an interval includes no change at all."""
-    if effect.low is None or effect.high is None or effect.low == effect.high:
-        return ""
-    return "; may be nothing" if effect.low <= 0 <= effect.high else ""
+    return [
+        effect_text(effect) + ("; may be nothing" if effect.interval == "includes 0" else "")
+        for effect in evidence.effects
+    ]
 
 
 def _affected(people: Sequence[Affected]) -> list[str]:

@@ -16,7 +16,7 @@ from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Proposal, read
 from brokerlab.report.page import render
 from brokerlab.report.proposal_review import Study, check, load, study, write
-from tests.unit.report import proposal_toys as toys
+from tests.unit.gdpconfig import proposal_toys as toys
 
 LATER = toys.NOW + timedelta(days=1)
 

@@ -1,0 +1,348 @@
+"""Proposals for a meeting: which are to be decided, which are settled, what excludes what, all of it as frames.
+
+Source: design, idea 6; report-page.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from brokerlab.errors import ProposalError
+from brokerlab.gdpconfig import keys as catalogue
+from brokerlab.gdpconfig.config import Config
+from brokerlab.gdpconfig.proposal.conflict import Conflict, conflicts
+from brokerlab.gdpconfig.proposal.document import Proposal
+from brokerlab.gdpconfig.proposal.filed import MANIFEST, Broken, Filed, find, newest
+from brokerlab.gdpconfig.proposal.listing import State, set_value, state_of
+from brokerlab.gdpconfig.proposal.merging import merge
+from brokerlab.gdpconfig.proposal.parts import Change
+from brokerlab.gdpconfig.proposal.words import ranked
+from brokerlab.numerics import percent_of
+
+Group = Literal["decide", "kept", "applied", "outdated", "synthetic"]
+APPLICABLE = ("applicable", "applicable, other keys changed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One proposal.
+
+    Attributes:
+        group: ``decide``: a change that fits the configuration; ``kept``: a keep whose values act; ``applied``: a change
+            that acts already; ``outdated``: made for another configuration; ``synthetic``: a change made from a synthetic
+            archive beside others that are not, never to be set.
+        label: Its number where it is to be decided, else empty.
+        filed: The proposal and where it lies.
+        state: How it stands to the configuration that acts.
+        not_again: A later run of its report with the same parameters that did not write it again; null: none.
+    """
+
+    group: Group
+    label: str
+    filed: Filed
+    state: State
+    not_again: str | None = None
+
+    @property
+    def proposal(self) -> Proposal:
+        """The document."""
+        return self.filed.proposal
+
+    @property
+    def origin(self) -> str:
+        """The report that made it, else its file."""
+        return self.filed.report or self.filed.name
+
+    @property
+    def name(self) -> str:
+        """What it is called beside others."""
+        return f"{self.label} ({self.origin})" if self.label else f"the keep of {self.origin}"
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What it really changes; for a keep, everything that it keeps."""
+        every = self.proposal.changes
+        return tuple(change for change in every if change.action != "none") or every
+
+
+@dataclass(frozen=True, kw_only=True)
+class Review:
+    """Everything that was found.
+
+    Attributes:
+        folder: Where the proposals were looked for.
+        config: The configuration that acts.
+        items: The proposals that count, those to be decided first, in the order of their labels.
+        replaced: Those that a later run of the same report has put another in place of.
+        n_copies: Files left out, for the same document lies in another one.
+        broken: Files that are no sound proposals.
+        conflicts: What keeps those to be decided, and keeps, from being put in together.
+        merged: All that are to be decided as one; null: fewer than two, or they conflict.
+    """
+
+    folder: Path
+    config: Config
+    items: tuple[Item, ...]
+    replaced: tuple[Filed, ...]
+    n_copies: int
+    broken: tuple[Broken, ...]
+    conflicts: tuple[Conflict, ...]
+    merged: Proposal | None
+
+    def of(self, *groups: Group) -> tuple[Item, ...]:
+        """Return the proposals of some groups."""
+        return tuple(item for item in self.items if item.group in groups)
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether all that is to be decided, or all there is, comes from synthetic archives."""
+        items = self.of("decide") or self.items
+        return bool(items) and all(item.proposal.evidence.synthetic for item in items)
+
+
+def review(
+    folder: str | Path, *, config: Config, created_at: datetime, only_newest: bool = True
+) -> Review:
+    """Find proposals, sort them by what is to be done, look for conflicts, and merge what can be decided.
+
+    Args:
+        folder: Of reports, of runs or of proposals, or one proposal.
+        config: The configuration that acts, without history.
+        created_at: Time of the merged proposal, UTC without zone.
+        only_newest: Leave out what a later run of the same report has put another in place of.
+
+    Raises:
+        ProposalError: There is no such folder.
+    """
+    every = find(folder)
+    counts, replaced = newest(one for one in every if isinstance(one, Filed))
+    if not only_newest:
+        counts, replaced = [*counts, *replaced], []
+    once: dict[str, Filed] = {}
+    for one in sorted(counts, key=lambda one: (one.report or "", one.name)):
+        once.setdefault(one.proposal.digest, one)
+    items = _sorted_by_group([_item(one, config) for one in once.values()])
+    decide = [item for item in items if item.group == "decide"]
+    return Review(
+        folder=Path(folder),
+        config=config,
+        items=items,
+        replaced=tuple(replaced),
+        n_copies=len(counts) - len(once),
+        broken=tuple(one for one in every if isinstance(one, Broken)),
+        conflicts=_conflicts(items, config),
+        merged=_merged(decide, config, created_at),
+    )
+
+
+def _item(filed: Filed, config: Config) -> Item:
+    state = state_of(filed.proposal, config)
+    groups: dict[str, Group] = {
+        "kept": "kept",
+        "applied already": "applied",
+        "base changed": "outdated",
+    }
+    group = groups.get(state.word, "decide")
+    return Item(group=group, label="", filed=filed, state=state, not_again=_not_again(filed))
+
+
+def _sorted_by_group(items: Sequence[Item]) -> tuple[Item, ...]:
+    """Return the items, those to be decided numbered; synthetic ones are decided on only where all are."""
+    decide = [item for item in items if item.group == "decide"]
+    real = [item for item in decide if not item.proposal.evidence.synthetic]
+    agenda = real or decide
+    numbered = [replace(item, label=str(n)) for n, item in enumerate(agenda, start=1)]
+    made_up = [replace(item, group="synthetic") for item in decide if item not in agenda]
+    order: tuple[Group, ...] = ("kept", "applied", "outdated")
+    others = [item for group in order for item in items if item.group == group]
+    return (*numbered, *others, *made_up)
+
+
+def _not_again(filed: Filed) -> str | None:
+    """Return the last run after that of a proposal, of the same report and with the same parameters, without it."""
+    if filed.folder is None:
+        return None
+    mine, last = _manifest(filed.folder), None
+    for folder in sorted(filed.folder.parent.iterdir()):
+        other = _manifest(folder)
+        alike = all(other.get(name) == mine.get(name) for name in ("report", "parameters"))
+        later = str(other.get("started", "")) > str(mine.get("started", ""))
+        if alike and later and other.get("state") == "finished":
+            last = None if (folder / Path(filed.name).name).exists() else folder.name
+    return last
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    try:
+        content = json.loads((folder / MANIFEST).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _conflicts(items: Sequence[Item], config: Config) -> tuple[Conflict, ...]:
+    """Return the conflicts that touch what is to be decided, each proposal by its name."""
+    asked = [item for item in items if item.group in ("decide", "kept")]
+    names = {item.filed.name: item.name for item in asked}
+    agenda = {item.filed.name for item in asked if item.group == "decide"}
+    every = conflicts([item.filed for item in asked], config=config, touched_only=True)
+    return tuple(
+        replace(
+            one,
+            first=names.get(one.first, one.first),
+            second=names.get(one.second, one.second),
+            why=_renamed(one.why, names),
+        )
+        for one in every
+        if agenda & {one.first, one.second}
+    )
+
+
+def _renamed(text: str, names: dict[str, str]) -> str:
+    for path, name in names.items():
+        text = text.replace(path, name)
+    return text
+
+
+def _merged(decide: Sequence[Item], config: Config, created_at: datetime) -> Proposal | None:
+    """Return several proposals as one, if they do not conflict."""
+    if len(decide) < 2:
+        return None
+    try:
+        return merge(
+            [item.filed for item in decide],
+            created_at=created_at,
+            config=config,
+            touched_only=True,
+        )
+    except ProposalError:
+        return None  # the conflicts say why
+
+
+def proposals_frame(items: Sequence[Item]) -> pl.DataFrame:
+    """Return one row per proposal.
+
+    Returns:
+        ``group, label, report, run, file, digest, state, why`` (what differs from the base; null: nothing), ``title,
+        verdict, not_again, synthetic``.
+    """
+    rows = [
+        {
+            "group": item.group,
+            "label": item.label,
+            "report": item.filed.report,
+            "run": item.filed.run,
+            "file": item.filed.name,
+            "digest": item.proposal.digest,
+            "state": item.state.word,
+            "why": "; ".join(item.state.why) or None,
+            "title": item.proposal.title,
+            "verdict": item.proposal.evidence.verdict,
+            "not_again": item.not_again,
+            "synthetic": item.proposal.evidence.synthetic,
+        }
+        for item in items
+    ]
+    names = ("group", "label", "report", "run", "file", "digest", "state", "why", "title", "verdict", "not_again")  # fmt: skip
+    return pl.DataFrame(rows, schema={**dict.fromkeys(names, pl.String), "synthetic": pl.Boolean})
+
+
+def changes_frame(items: Sequence[Item]) -> pl.DataFrame:
+    """Return one row per key that a proposal changes, or keeps.
+
+    Returns:
+        ``label``; ``place`` (app/component), ``key, vo`` (null: all), ``unit, old, new`` (text, every figure),
+        ``minimum, maximum`` (guard rails [unit]; null: none), ``effect`` (what the key does).
+    """
+    rows = [
+        {
+            "label": item.label,
+            "place": f"{change.app}/{change.component}",
+            "key": change.key,
+            "vo": change.vo,
+            "unit": change.unit or "1",
+            "old": set_value(change.old),
+            "new": set_value(change.new),
+            "minimum": change.minimum,
+            "maximum": change.maximum,
+            "effect": catalogue.find(change.key, change.app, change.component).effect,
+        }
+        for item in items
+        for change in item.changes
+    ]
+    text = ("label", "place", "key", "vo", "unit", "old", "new")
+    rails = dict.fromkeys(("minimum", "maximum"), pl.Float64)
+    schema = {**dict.fromkeys(text, pl.String), **rails, "effect": pl.String}
+    return pl.DataFrame(rows, schema=schema)
+
+
+def effects_frame(items: Sequence[Item]) -> pl.DataFrame:
+    """Return everything that proposals promise.
+
+    Returns:
+        One row per effect: ``label, origin, quantity, unit, current, proposed``; ``difference, difference_lo,
+        difference_hi`` with its ``level``; ``change_pct, change_pct_lo, change_pct_hi`` [% of current; null where there is
+        almost nothing now]; ``interval`` (see :attr:`.parts.Effect.interval`).
+    """
+    rows = [
+        {
+            "label": item.label,
+            "origin": item.origin,
+            "quantity": effect.quantity,
+            "unit": effect.unit,
+            "current": effect.current,
+            "proposed": effect.proposed,
+            "difference": effect.difference,
+            "difference_lo": effect.low,
+            "difference_hi": effect.high,
+            "level": effect.level,
+            **_relative(effect.current, effect.difference, effect.low, effect.high),
+            "interval": effect.interval,
+        }
+        for item in items
+        for effect in item.proposal.evidence.effects
+    ]
+    numbers = ("current", "proposed", "difference", "difference_lo", "difference_hi", "level", "change_pct", "change_pct_lo", "change_pct_hi")  # fmt: skip
+    schema = {
+        **dict.fromkeys(("label", "origin", "quantity", "unit"), pl.String),
+        **dict.fromkeys(numbers, pl.Float64),
+        "interval": pl.String,
+    }
+    return pl.DataFrame(rows, schema=schema)
+
+
+def _relative(
+    current: float | None, difference: float | None, low: float | None, high: float | None
+) -> dict[str, float | None]:
+    """Return a difference and its ends in per cent of the current value, all or none."""
+    parts = [percent_of(part, current) for part in (difference, low, high)]
+    if parts[0] is None:
+        parts = [None] * 3
+    return dict(zip(("change_pct", "change_pct_lo", "change_pct_hi"), parts, strict=True))
+
+
+def people_frame(items: Sequence[Item]) -> pl.DataFrame:
+    """Return everybody whom proposals name: ``label``, ``side`` (gains, loses), ``who``, ``how``."""
+    rows = [
+        {"label": item.label, "side": side, "who": one.who, "how": one.how}
+        for item in items
+        for side, people in (
+            ("gains", item.proposal.evidence.helps),
+            ("loses", item.proposal.evidence.hurts),
+        )
+        for one in ranked(people)
+    ]
+    return pl.DataFrame(rows, schema=dict.fromkeys(("label", "side", "who", "how"), pl.String))
+
+
+def conflicts_frame(found: Sequence[Conflict]) -> pl.DataFrame:
+    """Return one row per conflict: ``place, kind, first, second, why``."""
+    names = ("place", "kind", "first", "second", "why")
+    return pl.DataFrame([vars(one) for one in found], schema=dict.fromkeys(names, pl.String))

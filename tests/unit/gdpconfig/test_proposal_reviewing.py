@@ -1,0 +1,213 @@
+"""Proposals for a meeting: which are to be decided, what excludes what, what can be applied and taken back."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import jsonpatch
+import pytest
+
+from brokerlab.errors import ProposalError
+from brokerlab.gdpconfig import Config
+from brokerlab.gdpconfig.proposal import (
+    Effect,
+    Review,
+    apply_files,
+    read,
+    review,
+    write_apply_files,
+)
+from brokerlab.gdpconfig.proposal.reviewing import (
+    changes_frame,
+    conflicts_frame,
+    effects_frame,
+    people_frame,
+    proposals_frame,
+)
+from tests.unit.gdpconfig import proposal_toys as toys
+
+LATER = toys.NOW + timedelta(days=1)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    return folder
+
+
+def reviewed(root: Path, config: Config = toys.BASE, **how: Any) -> Review:
+    return review(root, config=config, created_at=LATER, **how)
+
+
+def groups(made: Review) -> list[tuple[str, str]]:
+    return [(item.group, item.label) for item in made.items]
+
+
+def test_nothing_to_decide(root: Path) -> None:
+    made = reviewed(root)
+    assert made.items == ()
+    assert made.merged is None
+    assert proposals_frame(made.items).is_empty()
+    assert not made.synthetic
+    with pytest.raises(ProposalError, match="there is no such folder"):
+        reviewed(root / "none")
+
+
+def test_what_is_to_be_decided_stands_in_frames(root: Path) -> None:
+    toys.scouts(root)
+    toys.caps(root)
+    made = reviewed(root)
+    assert groups(made) == [("decide", "1"), ("decide", "2")]
+    changes = changes_frame(made.items)
+    assert changes.select("label", "key", "old", "new", "unit").rows() == [
+        ("1", "SCOUT_RAMCOUNT_RANK", "75", "80", "percentile"),
+        ("1", "SCOUT_RAMCOUNT_MARGIN", "10", "6", "%"),
+        ("2", "NQUEUED_SAT_CAP", "150", "200", "files"),
+    ]
+    assert changes.row(0, named=True)["minimum"] == 50
+    effects = effects_frame(made.items)
+    assert dict(effects.select("quantity", "interval").rows()) == {
+        "First attempts killed": "excludes 0",
+        "Slots that can take a task": "includes 0",
+        "Used by finished jobs": "unchanged",
+        "Mean waiting": "excludes 0",
+    }
+    killed = effects.row(0, named=True)
+    assert killed["change_pct"] == pytest.approx(100 * 0.003 / 0.009)
+    assert killed["change_pct_lo"] == pytest.approx(100 * 0.001 / 0.009)
+    people = people_frame(made.items)
+    assert people.filter(label="2").height == 9
+    assert people.filter(label="1", side="loses")["who"].to_list() == ["gshare Express"]
+    assert proposals_frame(made.items)["report"].to_list() == ["scouts", "thresholds"]
+
+
+def test_a_change_of_almost_nothing_has_no_percentage(root: Path) -> None:
+    dust = Effect("Unfairness", "1", 1e-12, 0.02, 0.02, 0.01, 0.03, 0.95)
+    none = Effect("Bytes moved", "TB", 0.0, 0.0, 0.0, 0.0, 0.0, 0.95)
+    toys.scouts(root, effects=(dust, none))
+    effects = effects_frame(reviewed(root).items)
+    assert effects["difference"].to_list() == [0.02, 0.0]
+    for name in ("change_pct", "change_pct_lo", "change_pct_hi"):
+        assert effects[name].to_list() == [None, None]
+
+
+def test_a_decision_can_be_applied_and_taken_back(root: Path, tmp_path: Path) -> None:
+    toys.scouts(root)
+    toys.caps(root)
+    made = reviewed(root)
+    assert made.merged is not None
+    documents = {item.label: item.proposal for item in made.items} | {"together": made.merged}
+    sets = [apply_files(name, document, made.config) for name, document in documents.items()]
+    assert sum((one.sql or "").count("INSERT INTO ATLAS_PANDA.CONFIG") for one in sets) == 6
+    folder = tmp_path / "apply"
+    names = write_apply_files(sets, made.config, folder)
+    assert sorted(names) == sorted(path.name for path in folder.iterdir())
+    base = json.loads((folder / "base.json").read_text())
+    for name in documents:
+        there = jsonpatch.apply_patch(base, (folder / f"{name}.patch.json").read_text())
+        assert there["digest"] != base["digest"]
+        back = jsonpatch.apply_patch(there, (folder / f"{name}-take-back.patch.json").read_text())
+        assert back == base
+        assert (folder / f"{name}-take-back.sql").read_text().count("\nDELETE") in (1, 2, 3)
+    together = read(folder / "together.proposal.json")
+    together.verify(toys.BASE)
+    assert [source.report for source in together.sources] == ["scouts", "thresholds"]
+
+
+def test_nothing_is_written_where_there_is_nothing(tmp_path: Path) -> None:
+    assert write_apply_files([], toys.BASE, tmp_path / "apply") == []
+    assert not (tmp_path / "apply").exists()
+
+
+def test_a_value_that_cannot_stand_in_sql(root: Path) -> None:
+    toys.lay(root, "odd", {"GROUPBYATTR_Express": "a\\b"})
+    made = reviewed(root)
+    files = apply_files("1", made.items[0].proposal, made.config)
+    assert files.sql is None
+    assert "a backslash or a control character and cannot stand in SQL text" in files.refused
+    assert sorted(files.files) == ["1-take-back.json", "1-take-back.patch.json", "1.json", "1.patch.json"]  # fmt: skip
+
+
+def test_what_excludes_what(root: Path) -> None:
+    toys.scouts(root)
+    toys.lay(root, "other", {"SCOUT_RAMCOUNT_RANK": 90})
+    made = reviewed(root)
+    assert made.merged is None
+    (row,) = conflicts_frame(made.conflicts).to_dicts()
+    assert (row["first"], row["second"]) == ("1 (other)", "2 (scouts)")
+    assert "set 90 and set 80" in row["why"]
+
+
+def test_a_keep_may_stand_against_a_change(root: Path) -> None:
+    toys.scouts(root)
+    toys.lay(root, "keeper", keep=["SCOUT_RAMCOUNT_RANK"])
+    (conflict,) = reviewed(root).conflicts
+    assert {conflict.first, conflict.second} == {"1 (scouts)", "the keep of keeper"}
+
+
+def test_applied_kept_outdated_and_broken_ones_are_not_decided(root: Path) -> None:
+    toys.scouts(root)
+    place = {"app": "jedi", "component": "dbproxy", "key": "SCOUT_CPUTIME_RANK", "type": "int"}
+    other = Config.from_rows([{**place, "value": "85"}])
+    toys.lay(root, "keeper", keep=["NW_QUEUE_IMPORTANCE"])
+    toys.lay(root, "old", {"SCOUT_CPUTIME_RANK": 95}, config=other)
+    applied = toys.caps(root)
+    (root / "proposal-cut.json").write_text(applied.read_text()[:400])
+    toys.lay(root, "crashed", {"IO_INTENSITY_CUTOFF": 300}, state="failed")
+    made = reviewed(root, read(applied).applied_to(toys.BASE))
+    assert groups(made) == [("decide", "1"), ("kept", ""), ("applied", ""), ("outdated", "")]
+    problems = " ".join(one.problem for one in made.broken)
+    assert "is no proper JSON" in problems
+    assert "the run that wrote it failed afterwards" in problems
+    states = dict(proposals_frame(made.items).select("group", "why").rows())
+    assert "made for 85 (update), found 90 from an entry" in states["outdated"]
+    assert "jedi/jobbroker/" in states["decide"]  # another key has changed since
+
+
+def test_later_runs_take_the_place_of_earlier_ones(root: Path) -> None:
+    toys.scouts(root)
+    toys.lay(root, "scouts", {"SCOUT_RAMCOUNT_RANK": 85}, run="20261121T090000Z-1")
+    toys.lay(root, "scouts", {"SCOUT_RAMCOUNT_RANK": 95}, run="20261101T090000Z-1", archive="b")
+    made = reviewed(root)
+    assert {item.changes[0].new for item in made.items} == {
+        85,
+        95,
+    }  # another archive is another question
+    assert len(made.replaced) == 1
+    assert len(reviewed(root, only_newest=False).items) == 3
+
+
+def test_what_a_later_run_did_not_propose_again_is_known(root: Path) -> None:
+    made = toys.scouts(root)
+    toys.lay(root, "scouts", keep=["NQUEUED_SAT_CAP"], run="20261122T090000Z-1", name="proposal-other.json")  # fmt: skip
+    again = [item.not_again for item in reviewed(root).of("decide")]
+    assert again == ["20261122T090000Z-1"]
+    (made.parents[1] / "20261123T090000Z-1").mkdir()  # no run
+    toys.lay(root, "scouts", {"SCOUT_RAMCOUNT_RANK": 85}, run="20261124T090000Z-1")
+    assert [item.not_again for item in reviewed(root).of("decide")] == [None]
+
+
+def test_copies_count_once(root: Path) -> None:
+    made = toys.scouts(root)
+    (root / "proposal-mailed.json").write_text(made.read_text())
+    found = reviewed(root)
+    assert (len(found.items), found.n_copies) == (1, 1)
+
+
+def test_synthetic_ones_are_not_decided_beside_real_ones(root: Path) -> None:
+    toys.scouts(root)
+    toys.caps(root, synthetic=True)
+    made = reviewed(root)
+    assert groups(made) == [("decide", "1"), ("synthetic", "")]
+    assert not made.synthetic
+
+
+def test_where_all_are_synthetic_they_are_shown(root: Path) -> None:
+    toys.scouts(root, synthetic=True)
+    made = reviewed(root)
+    assert groups(made) == [("decide", "1")]
+    assert made.synthetic
