@@ -49,7 +49,7 @@ def test_the_verdict_follows_from_the_later_scores(done, numbers):
     judged = numbers["metrics"]["judgement"]
     proven = judged["outcome"] == "better"
     assert part["verdict"]["kind"] == ("change" if proven else "keep")
-    assert (judged["lo"] > 0) == proven
+    assert (judged["diff_lo"] > 0) == proven
     rows = {(r["measure"], r["name"]): r for r in numbers["scores_metrics"]}
     fitted = rows["spearman", "fitted"]
     assert judged["diff"] == fitted["diff"]

@@ -44,9 +44,9 @@ def exchange_drift(proposal: Proposal, evidence: Evidence, *, acting: NetworkSet
         acting: Settings of the later archive, for the cap where it is not in the proposal.
 
     Returns:
-        A :class:`Drift`. A change ``holds`` if links are ranked better beyond doubt, the top tenth no worse, and
-        ``does_not_hold`` if one of them is worse beyond doubt. A keep holds unless the exchange that it was compared
-        with ranks links better beyond doubt. ``cannot_tell``: anything between, or too few links;
+        A :class:`Drift`. A change ``holds`` if links are ranked better (95 % interval excludes 0), the top tenth no
+        worse, and ``does_not_hold`` if one of them is worse. A keep holds unless the exchange that it was compared with
+        ranks links better. ``cannot_tell``: anything between, or too few links;
         ``cannot_be_checked``: the document does not tell what was compared.
 
     Source: network-weight.md 2, D2, D6; design.md, idea 6.
@@ -70,7 +70,7 @@ def exchange_drift(proposal: Proposal, evidence: Evidence, *, acting: NetworkSet
         f"{WORDS[status]} on {_when(evidence)}, {scores.n_links:,} links: rank correlation of the network weight with how "
         f"soon the queue of a link is delivered {judged.value:.{DECIMALS}f} with {fit.files:.0f} waiting files per "
         f"unit of throughput weight, {judged.reference:.{DECIMALS}f} with {fit.current:.0f} as before, difference "
-        f"{judged.diff:+.{DECIMALS}f} ({judged.lo:+.{DECIMALS}f} to {judged.hi:+.{DECIMALS}f})."
+        f"{judged.diff:+.{DECIMALS}f} ({judged.diff_lo:+.{DECIMALS}f} to {judged.diff_hi:+.{DECIMALS}f})."
     )
     return Drift(status, text, _effects(proposal, judged))
 
@@ -127,15 +127,14 @@ def _status(judged: Judgement, *, keep: bool, usable: bool) -> Status:
 
 def _when(evidence: Evidence) -> str:
     """Say from when to when, of both stages together."""
-    first = evidence.stages["choice"].partition(" to ")[0]
-    return f"{first} to {evidence.stages['proof'].rpartition(' to ')[2]}"
+    return f"{evidence.spans['choice'][0]:%Y-%m-%d} to {evidence.spans['proof'][1]:%Y-%m-%d}"
 
 
 def _effects(proposal: Proposal, judged: Judgement) -> pl.DataFrame:
     """Set the told difference beside the one that was found."""
     rows = [
         (effect.quantity, effect.unit, effect.difference, effect.low, effect.high,
-         judged.diff, judged.lo, judged.hi, apart(effect.low, effect.high, judged.lo, judged.hi))
+         judged.diff, judged.diff_lo, judged.diff_hi, apart(effect.low, effect.high, judged.diff_lo, judged.diff_hi))
         for effect in proposal.evidence.effects
         if effect.difference is not None
     ]  # fmt: skip

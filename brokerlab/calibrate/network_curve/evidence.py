@@ -6,16 +6,19 @@ A curve is fitted on the stage ``choice`` and judged on the stage ``proof``, who
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
+import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.network_curve.mirrors import mirror_groups
 from brokerlab.errors import InsufficientDataError
+from brokerlab.numerics import IntArray
 
 Source = Literal["snapshots", "snapshot", "transfers"]
+Span = tuple[datetime, datetime]
 
 ROWS = {
     "src": pl.String,
@@ -59,19 +62,21 @@ class Evidence:
         queues: Links with files waiting: ``n_queued`` [files], ``wait_h``: hours in which the link
             delivers what waits at the rate that was measured; else as ``rows``.
         source: Where it is from.
-        stages: Stage -> in words, from when to when.
+        stages: Stage -> the label of its time: days, or windows of one snapshot.
+        spans: Stage -> from when to when; empty where the stages are windows of one snapshot.
         later_queues: Whether the rate behind ``wait_h`` was measured after the queue.
-        facts: Numbers found on the way.
-        notes: Sentences about what was left out or found odd.
+        facts: Counts and shares found on the way, among them what was left out: ``n_local`` links from a site to
+            itself, ``n_other_time`` metrics measured at another time than the snapshot, ``n_negative`` links of
+            transfers that moved less in a window than in a part of it.
     """
 
     rows: pl.DataFrame
     queues: pl.DataFrame
     source: Source
     stages: Mapping[str, str]
+    spans: Mapping[str, Span] = field(default_factory=dict)
     later_queues: bool = False
     facts: Mapping[str, float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
 
 def of_periods(
@@ -80,7 +85,7 @@ def of_periods(
     *,
     source: Source,
     facts: Mapping[str, float],
-    notes: tuple[str, ...] = (),
+    ends: Sequence[Span] = (),
 ) -> Evidence:
     """Make evidence of the rates in periods that follow each other without overlap.
 
@@ -92,15 +97,15 @@ def of_periods(
         periods: Names of the columns, oldest first.
         source: Where the rates are from.
         facts: Handed on.
-        notes: Handed on.
+        ends: Beginning and end of each period; none: they are windows of one snapshot.
 
     Raises:
         InsufficientDataError: Fewer than three periods, or no link with a rate in two neighbouring ones.
     """
     if len(periods) < FEWEST_PERIODS:
         raise InsufficientDataError(
-            f"{len(periods)} period(s) of links that do not overlap ({', '.join(periods) or 'none'}): "
-            f"{FEWEST_PERIODS} are needed, two to choose a curve on and a later one to prove it on"
+            f"{len(periods)} period(s) of links that do not overlap, {FEWEST_PERIODS} are needed; two to choose a "
+            f"curve on and a later one to prove it on, here: {', '.join(periods) or 'none'}"
         )
     apart = rates.filter(pl.col("src") != pl.col("dst"))
     grouped = apart.with_columns(group=mirror_groups(apart.select(periods)))
@@ -123,17 +128,16 @@ def of_periods(
     ).select(pl.col(name).cast(kind) for name, kind in ROWS.items())
     if not rows.filter(pl.col("outcome").is_not_null() & pl.col("mbps").is_not_null()).height:
         raise InsufficientDataError("no link moved anything in two periods that follow each other")
-    local = rates.height - apart.height
-    told = (f"{local} links from a site to itself are left out",) if local else ()
-    choice = " → ".join(periods[:-1])
     return Evidence(
         rows,
         pl.DataFrame(schema=QUEUES),
         source,
-        {"choice": choice, "proof": " → ".join(pairs[-1])},
-        facts={**facts, **_counts(grouped, periods)},
-        notes=(*notes, *told),
-    )  # fmt: skip
+        {"choice": " → ".join(periods[:-1]), "proof": " → ".join(pairs[-1])},
+        spans={"choice": (ends[0][0], ends[-2][1]), "proof": (ends[-2][0], ends[-1][1])}
+        if ends
+        else {},
+        facts={**facts, "n_local": rates.height - apart.height, **_counts(grouped, periods)},
+    )
 
 
 def _counts(links: pl.DataFrame, periods: list[str]) -> dict[str, float]:
@@ -172,3 +176,45 @@ def mirrored(links: pl.DataFrame) -> dict[str, float]:
         "n_groups": len(sizes),
         "n_mirrored": int(sizes.filter(sizes > 1).sum()),
     }
+
+
+def mirror_groups(values: pl.DataFrame) -> pl.Series:
+    """Number links so that those with the same values share a number.
+
+    Metrics are attached to storages: sites with a common storage show the same values. Such links are one
+    observation, not several. A link without any value is a group of its own.
+
+    Args:
+        values: One row per link, its numbers; null = none.
+
+    Returns:
+        i64, one number per row, from 0.
+
+    Example:
+        >>> a, b, c, d = mirror_groups(pl.DataFrame({"x": [1.0, 1.0, None, None], "y": [2.0, 2.0, None, None]}))
+        >>> a == b, len({a, c, d})
+        (True, 3)
+    """
+    names = values.columns
+    silent = pl.all_horizontal(pl.col(names).is_null())
+    own = pl.when(silent).then(pl.int_range(pl.len()))
+    keyed = values.with_columns(_own=own)
+    return keyed.select(
+        (pl.struct(*names, "_own").rank("dense") - 1).cast(pl.Int64).alias("group")
+    ).to_series()
+
+
+def unseen(groups: IntArray, *, share: float, seed: int) -> np.ndarray:
+    """Choose groups that a choice never sees; a mirrored link is never on both sides.
+
+    Args:
+        groups: Number of each row's group.
+        share: Share of the groups that stay unseen [1].
+        seed: Of the draw.
+
+    Returns:
+        Whether each row's group is unseen.
+    """
+    distinct = np.unique(groups)
+    hidden = np.random.default_rng(seed).permutation(distinct)[: round(share * len(distinct))]
+    return np.isin(groups, hidden)

@@ -7,6 +7,7 @@ The network weight is ``i (2 - n / cap) + (1 - i) t``. Which link comes first de
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -16,11 +17,11 @@ from brokerlab.brokerage.network_weight import NetworkSettings
 from brokerlab.calibrate.network_curve.fallback import line
 from brokerlab.calibrate.network_curve.scores import BLOCK, Scores, compare, weighted_spearman
 from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.intervals import bootstrap_weights, percentile_interval
+from brokerlab.intervals import CONFIDENCE, bootstrap_weights, percentile_interval
 from brokerlab.numerics import FloatArray
 
-CONFIDENCE = 0.95
 FEWEST_GROUPS = 40
+Files = TypeVar("Files", float, pl.Expr)
 GRID = tuple(float(f"{v:.3g}") for v in np.geomspace(1, 1e5, 31))
 """Files that weigh as much as one unit of throughput weight, tried one after the other."""
 MOST_IMPORTANCE, LEAST_IMPORTANCE = 0.95, 0.05
@@ -33,7 +34,7 @@ class ExchangeFit:
 
     Attributes:
         table: One row per value tried: ``files``, ``score``: rank correlation of the weight with how soon the
-            files that wait are delivered; ``lo, hi``.
+            files that wait are delivered; ``score_lo, score_hi``.
         files: The best value [files per unit of throughput weight].
         files_lo: Lower end of its interval.
         files_hi: Upper end.
@@ -62,7 +63,7 @@ def files_per_unit(settings: NetworkSettings) -> float:
     return float("inf") if share == 0 else settings.link_cap * (1 - share) / share
 
 
-def importance(files: float, cap: float) -> float:
+def importance(files: Files, cap: float) -> Files:
     """Return the NW_QUEUE_IMPORTANCE that gives so many files per unit at a cap.
 
     Example:
@@ -70,6 +71,36 @@ def importance(files: float, cap: float) -> float:
         (0.5, 0.75)
     """
     return cap / (cap + files)
+
+
+def exchange_keys(fit: ExchangeFit, settings: NetworkSettings) -> pl.DataFrame:
+    """Return what the current and the best exchange mean in each of the two keys, the other staying as it is.
+
+    Both keys give the same order of links.
+
+    Returns:
+        One row each for ``exchange`` = current, best: ``files`` per unit of throughput weight [files], ``importance``
+        (NW_QUEUE_IMPORTANCE at the cap that acts), ``cap`` (NQUEUED_SAT_CAP at the importance that acts [files], null
+        where that is 0 or 1), each with ``_lo, _hi`` (null for the current one).
+    """
+    share = settings.queue_importance
+    files = pl.DataFrame(
+        {
+            "exchange": ["current", "best"],
+            "files": [fit.current, fit.files],
+            "files_lo": [None, fit.files_lo],
+            "files_hi": [None, fit.files_hi],
+        }
+    )
+    part = pl.lit(share / (1 - share) if 0 < share < 1 else None, dtype=pl.Float64)
+    return files.with_columns(
+        importance=importance(pl.col("files"), settings.link_cap),
+        importance_lo=importance(pl.col("files_hi"), settings.link_cap),
+        importance_hi=importance(pl.col("files_lo"), settings.link_cap),
+        cap=pl.col("files") * part,
+        cap_lo=pl.col("files_lo") * part,
+        cap_hi=pl.col("files_hi") * part,
+    )
 
 
 def ready(queues: pl.DataFrame, curve: ThroughputCurve) -> pl.DataFrame:
@@ -82,7 +113,7 @@ def ready(queues: pl.DataFrame, curve: ThroughputCurve) -> pl.DataFrame:
     n = kept["group"].n_unique()
     if n < FEWEST_GROUPS:
         raise InsufficientDataError(
-            f"{n} links have files waiting and a rate at which files are delivered; {FEWEST_GROUPS} are needed"
+            f"{n} links have files waiting and files delivered; {FEWEST_GROUPS} are needed"
         )
     mbps = kept["mbps"].fill_null(float("nan")).to_numpy()
     weight = np.where(np.isnan(mbps), line(kept["closeness"]), curve.weights(mbps))
@@ -140,7 +171,7 @@ def fit_exchange(
     best = np.array(GRID)[scores.argmax(axis=1)]
     ends = np.quantile(best[1:], [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], method="nearest")
     return ExchangeFit(
-        pl.DataFrame({"files": GRID, "score": scores[0], "lo": low, "hi": high}),
+        pl.DataFrame({"files": GRID, "score": scores[0], "score_lo": low, "score_hi": high}),
         files=float(best[0]),
         files_lo=float(ends[0]),
         files_hi=float(ends[1]),
@@ -186,9 +217,9 @@ def prove_exchange(
     weights = {
         "current": _weight(kept, fit.current),
         "fitted": _weight(kept, fit.files),
-        "queue only": -queued,
-        "throughput only": part,
-        "log throughput − log queue": np.log(np.maximum(mbps, 0.005)) - np.log(queued),
+        "queue_only": -queued,
+        "throughput_only": part,
+        "log_ratio": np.log(np.maximum(mbps, 0.005)) - np.log(queued),
     }
     wait = kept["wait_h"].to_numpy()
     return compare(

@@ -12,10 +12,9 @@ from brokerlab.brokerage.curves import ThroughputCurve
 from brokerlab.brokerage.network_weight import MAX_CLOSENESS, UNKNOWN_CLOSENESS
 from brokerlab.calibrate.network_curve.scores import Scores, compare
 from brokerlab.errors import InsufficientDataError
-from brokerlab.intervals import bootstrap_weights, percentile_interval
+from brokerlab.intervals import CONFIDENCE, bootstrap_weights, percentile_interval
 from brokerlab.numerics import FloatArray
 
-CONFIDENCE = 0.95
 BLOCKED = -1
 FEWEST_GROUPS = 40
 FEWEST_LEVELS = 2
@@ -82,7 +81,7 @@ def fit_fallback(
     n = kept["group"].n_unique()
     if n < FEWEST_GROUPS or len(levels) < FEWEST_LEVELS:
         raise InsufficientDataError(
-            f"{n} links with a later throughput and {len(levels)} values of closeness among them; "
+            f"{n} links with a later throughput have {len(levels)} values of closeness; "
             f"{FEWEST_GROUPS} links and {FEWEST_LEVELS} values are needed"
         )
     earned = curve.weights(kept["outcome"].to_numpy())
@@ -155,6 +154,6 @@ def prove_fallback(
         "line": np.where(hidden, line(kept["closeness"]), shown),
         "fitted": np.where(hidden, fit.at(kept["closeness"]), shown),
         "lowest": np.where(hidden, curve.lowest, shown),
-        "nothing hidden": shown,
+        "nothing_hidden": shown,
     }
     return compare(kept, weights, reference="line", n_boot=n_boot, seed=seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -15,11 +16,11 @@ from brokerlab.calibrate.network_curve.evidence import (
     QUEUES,
     ROWS,
     Evidence,
+    mirror_groups,
     mirrored,
     of_periods,
     slow_and_fast,
 )
-from brokerlab.calibrate.network_curve.mirrors import mirror_groups
 from brokerlab.errors import InsufficientDataError
 
 if TYPE_CHECKING:
@@ -98,8 +99,8 @@ def of_series(network_matrix: IntoFrame, instants: list[datetime]) -> Evidence:
     """Make evidence of metrics at instants and what came a day later; see :func:`from_metrics`."""
     if len(instants) < FEWEST_INSTANTS:
         raise InsufficientDataError(
-            f"network_matrix: snapshots at {len(instants)} instants with a day after them; {FEWEST_INSTANTS} are "
-            "needed, half to choose a curve on and later ones to prove it on"
+            f"network_matrix: snapshots at {len(instants)} instants with a day after them, {FEWEST_INSTANTS} are "
+            "needed; half to choose a curve on and later ones to prove it on"
         )
     now = _facts_at(network_matrix, instants)
     then = _facts_at(network_matrix, [at + AHEAD for at in instants])
@@ -108,6 +109,7 @@ def of_series(network_matrix: IntoFrame, instants: list[datetime]) -> Evidence:
         pl.col("src") != pl.col("dst")
     )
     split = instants[len(instants) // 2]  # what the choice sees ends here
+    spans = {"choice": (instants[0], split), "proof": (split, instants[-1] + AHEAD)}
     stage = pl.when(pl.col("at") < split).then(pl.lit("choice")).otherwise(pl.lit("proof"))
     staged = joined.join(_groups(now), on=["src", "dst"]).with_columns(
         stage=stage,
@@ -122,10 +124,8 @@ def of_series(network_matrix: IntoFrame, instants: list[datetime]) -> Evidence:
         staged.select(pl.col(name).cast(kind) for name, kind in ROWS.items()),
         _queues_later(network_matrix, staged),
         "snapshots",
-        {
-            "choice": f"{instants[0]:%Y-%m-%d} to {split:%Y-%m-%d}",
-            "proof": f"{split:%Y-%m-%d} to {instants[-1] + AHEAD:%Y-%m-%d}",
-        },
+        {name: f"{first:%Y-%m-%d} to {last:%Y-%m-%d}" for name, (first, last) in spans.items()},
+        spans=spans,
         later_queues=True,
         facts={
             "n_links": links,
@@ -144,39 +144,40 @@ def of_snapshot(network_matrix: IntoFrame, *, at: datetime) -> Evidence:
     If a day never exceeds seven times the week and an hour never 24 times the day, the numbers are volumes
     over windows that lie inside each other: the six days before the last, the 23 hours before the last, the
     last hour follow each other. Then six days predict 23 hours (choice) and 23 hours the last hour (proof).
-    Otherwise the averages stay nested, and the notes say so.
+    Otherwise the averages stay nested (``n_above_volume`` above 0): what is predicted lies inside the average that
+    predicts it.
 
     Args:
         network_matrix: See :func:`from_metrics`.
-        at: Of the snapshot; metrics further than 12 hours from it are left out and told.
+        at: Of the snapshot; metrics further than 12 hours from it are left out and counted.
 
     Raises:
         InsufficientDataError: No link has throughputs of two windows.
     """
     table = _collected(network_matrix, None)
     fresh = table.filter((pl.col("ts") - at).abs() <= APART)
-    left_out = table.height - fresh.height
     moment = pl.DataFrame({"snapshot": [0], "at": [None]}, schema={**SNAPSHOT, "at": TIME})
     found = link_metrics(fresh, instants=moment).rename({"nucleus": "dst"})
     wide = found.drop("snapshot").sort("src", "dst")
     facts = additivity(wide)
-    names = ("6 days before the last day", "23 hours before the last hour", "last hour")
-    rates = _apart(wide) if facts["n_above_volume"] == 0 else _nested(wide)
-    notes = [f"{left_out} values measured at another time than {at:%Y-%m-%d %H:%M} are left out"] if left_out else []  # fmt: skip
     if facts["n_above_volume"]:
-        notes.append("the windows cannot be taken apart: what is predicted lies inside the average that predicts it")  # fmt: skip
-        names = ("week", "last day, inside the week", "last hour, inside the day")
+        names, rates = (
+            ["week", "last day, inside the week", "last hour, inside the day"],
+            _nested(wide),
+        )
+    else:
+        names, rates = (
+            ["6 days before the last day", "23 hours before the last hour", "last hour"],
+            _apart(wide),
+        )
+    counted = {"n_other_time": table.height - fresh.height, **facts, **nested_gain(wide)}
     rates = rates.rename(dict(zip(("before", "middle", "last"), names, strict=True)))
-    made = of_periods(
-        rates, list(names), source="snapshot", facts={**facts, **nested_gain(wide)}, notes=tuple(notes)
-    )  # fmt: skip
+    made = of_periods(rates, names, source="snapshot", facts=counted)
     grouped = made.rows.unique(["src", "dst"], keep="first", maintain_order=True)
     queues = _queues_now(fresh, wide, grouped.select("src", "dst", "group"))
     week = wide.filter(pl.col("src") != pl.col("dst"))["mbps_1w"]
     known = {"n_with_mbps": week.count(), **slow_and_fast(week)}
-    return Evidence(
-        made.rows, queues, "snapshot", made.stages, facts={**made.facts, **known}, notes=made.notes
-    )
+    return replace(made, queues=queues, facts={**made.facts, **known})
 
 
 def additivity(wide: pl.DataFrame) -> dict[str, float]:

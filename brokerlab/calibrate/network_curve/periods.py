@@ -13,7 +13,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.brokerage.inputs.frames import Schema, read
-from brokerlab.calibrate.network_curve.evidence import Evidence, of_periods
+from brokerlab.calibrate.network_curve.evidence import Evidence, Span, of_periods
 from brokerlab.calibrate.verdict import days_of
 from brokerlab.errors import InsufficientDataError
 from brokerlab.units import MB
@@ -29,7 +29,6 @@ TRANSFERS: Schema = {
     "to_date": TIME,
     "bytes_xs": pl.Int64,
 }
-Span = tuple[datetime, datetime]
 Part = tuple[Span, Span | None]
 """A period as a window and the window to take off it, null = none."""
 SHORTEST = 0.4
@@ -69,17 +68,12 @@ def from_transfers(transfers: IntoFrame) -> Evidence:
         negative += below
         names.append(name)
         rates = rates.join(frame, on=["src_site", "dst_site"], how="left")
-    notes = [f"{len(windows)} windows give {len(parts)} periods that do not overlap"]
-    if negative:
-        notes.append(
-            f"{negative} links have moved less in a window than in a part of it: taken as nothing"
-        )
     return of_periods(
         rates.rename({"src_site": "src", "dst_site": "dst"}),
         names,
         source="transfers",
         facts={"n_windows": len(windows), "n_periods": len(parts), "n_negative": negative},
-        notes=tuple(notes),
+        ends=[_span(part) for part in parts],
     )
 
 

@@ -1,4 +1,4 @@
-"""What a step curve can tell apart: how many links share a step, and what they deliver later."""
+"""What a step curve can tell apart: how many links share a step, and what they deliver later; curves for drawing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.curves import ThroughputCurve
+from brokerlab.calibrate.network_curve.steps import LEAST
 from brokerlab.numerics import FloatArray
 
+BINS_PER_DECADE = 4
 FACTOR = 10.0
 """Links of one step whose later throughputs differ by more are named [1]."""
 
@@ -91,3 +93,73 @@ def told_apart(rows: pl.DataFrame, curve: ThroughputCurve) -> dict[str, float]:
         "tied_far": far / tied if tied else 0.0,
         "right": wins / (pairs - tied) if pairs > tied else 0.0,
     }
+
+
+def reweighted(
+    rows: pl.DataFrame, current: ThroughputCurve, proposed: ThroughputCurve
+) -> pl.DataFrame:
+    """Return what the links of each step of one curve would weigh under another.
+
+    Args:
+        rows: ``mbps`` [MB/s], not null.
+        current: Whose steps the rows are grouped by.
+        proposed: What they would weigh.
+
+    Returns:
+        One row per step of ``current`` that has links: ``step``; ``fitted, fitted_lo, fitted_hi``: mean, least and
+        largest weight.
+    """
+    mbps = rows["mbps"].to_numpy()
+    steps = np.searchsorted(np.array(current.mbps_above), mbps, side="left")
+    weights = proposed.weights(np.maximum(mbps, LEAST))
+    weight = pl.col("weight")
+    return (
+        pl.DataFrame({"step": steps, "weight": weights})
+        .group_by("step")
+        .agg(fitted=weight.mean(), fitted_lo=weight.min(), fitted_hi=weight.max())
+        .sort("step")
+    )
+
+
+def bounds_of(mbps: pl.Series) -> tuple[float, float]:
+    """Return whole powers of ten around throughputs [MB/s], at least up to 1000."""
+    known = np.maximum(mbps.drop_nulls().to_numpy(), LEAST)
+    low = 10 ** np.floor(np.log10(known.min()))
+    return float(low), max(float(10 ** np.ceil(np.log10(known.max()))), 1000.0)
+
+
+def corners(curve: ThroughputCurve, low: float, high: float) -> pl.DataFrame:
+    """Return the corners of a step curve between two throughputs.
+
+    Returns:
+        ``mbps`` [MB/s], ascending from ``low`` to ``high``; ``weight`` from there up to the next row.
+    """
+    inside = [edge for edge in curve.mbps_above if low < edge < high]
+    at = np.array([low, *inside, high])
+    return pl.DataFrame(
+        {"mbps": at, "weight": curve.weights(np.append(np.nextafter(at[:-1], np.inf), high))}
+    )
+
+
+def throughput_histogram(mbps: pl.Series, low: float, high: float) -> pl.DataFrame:
+    """Count throughputs in bins of equal width on the logarithm.
+
+    Args:
+        mbps: Throughputs [MB/s]; null = none, left out; those below the smallest that the metrics can show count as it.
+        low: Lower edge of the first bin [MB/s].
+        high: Upper edge of the last bin [MB/s].
+
+    Returns:
+        One row per bin: ``mbps_from, mbps_to`` [MB/s], ``n``, ``share`` [1].
+    """
+    known = np.maximum(mbps.drop_nulls().to_numpy(), LEAST)
+    edges = np.geomspace(low, high, round(BINS_PER_DECADE * np.log10(high / low)) + 1)
+    counts, _ = np.histogram(known, edges)
+    return pl.DataFrame(
+        {
+            "mbps_from": edges[:-1],
+            "mbps_to": edges[1:],
+            "n": counts,
+            "share": counts / max(len(known), 1),
+        }
+    )

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from brokerlab.errors import InsufficientDataError
-from brokerlab.intervals import bootstrap_weights, percentile_interval
+from brokerlab.intervals import CONFIDENCE, bootstrap_weights, percentile_interval
 from brokerlab.numerics import FloatArray, IntArray
 
-CONFIDENCE = 0.95
 FEWEST = 20
 """Groups of links below which no score is given."""
 TOP_SHARE = 0.1
@@ -26,11 +26,7 @@ SMALLEST_QUERY = 5
 """Links that a destination needs to count within destinations."""
 BLOCK = 100
 MEASURES = ("spearman", "spearman_within", "ndcg_top")
-MEASURE_WORDS = {
-    "spearman": "rank correlation, all links",
-    "spearman_within": "rank correlation within a destination",
-    "ndcg_top": "NDCG of the top tenth",
-}
+Outcome = Literal["better", "not_proven", "worse", "worse_at_top", "demand"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,7 @@ class Scores:
     """Scores of several weights on the same links.
 
     Attributes:
-        table: One row per measure and name: ``value, lo, hi``; ``diff, diff_lo, diff_hi``: name minus the
+        table: One row per measure and name: ``value, value_lo, value_hi``; ``diff, diff_lo, diff_hi``: name minus the
             reference.
         reference: What the differences are taken from.
         n_rows: Links times instants.
@@ -55,6 +51,23 @@ class Scores:
     def of(self, name: str, measure: str = "spearman") -> dict[str, float]:
         """Return the row of one weight and measure."""
         return self.table.filter(name=name, measure=measure).row(0, named=True)
+
+    def by_weight(self) -> pl.DataFrame:
+        """Return one row per weight: ``name``, every measure with its interval, ``diff, diff_lo, diff_hi`` of the first."""
+        measures = self.table["measure"].unique(maintain_order=True).to_list()
+        ends = ("", "_lo", "_hi")
+        parts = [
+            self.table.filter(measure=measure).select(
+                "name", **{f"{measure}{end}": pl.col(f"value{end}") for end in ends}
+            )
+            for measure in measures
+        ]
+        found = self.table.filter(measure=measures[0]).select(
+            "name", *(f"diff{end}" for end in ends)
+        )
+        for part in parts:
+            found = found.join(part, on="name", maintain_order="left")
+        return found
 
 
 def compare(
@@ -86,10 +99,10 @@ def compare(
     n_units = rows[unit].n_unique()
     if n_units < FEWEST:
         raise InsufficientDataError(
-            f"{n_units} links to score on (counted by {unit}); {FEWEST} are needed"
+            f"{n_units} links to score on, {FEWEST} are needed; counted by {unit}"
         )
     if rows["outcome"].n_unique() == 1:
-        raise InsufficientDataError("all links delivered the same: there is no ranking to score")
+        raise InsufficientDataError("all links delivered the same; there is no ranking to score")
     outcome = rows["outcome"].cast(pl.Float64).to_numpy()
     relevance = np.log1p(np.maximum(outcome, 0.0)) if gain is None else gain
     query = _codes(rows["query"])
@@ -122,12 +135,12 @@ def _summary(drawn: FloatArray, base: FloatArray, n_units: int) -> dict[str, flo
     """Return value and difference, each with its interval; replicate 0 is the sample itself."""
     both = np.column_stack([drawn, drawn - base])
     low, high = percentile_interval(both[1:], CONFIDENCE, n_tasks=n_units)
-    names = [(p, end) for p in ("", "diff_") for end in ("lo", "hi")]
+    names = [(p, end) for p in ("value", "diff") for end in ("lo", "hi")]
     ends = [low[0], high[0], low[1], high[1]]
     return {
         "value": float(both[0, 0]),
         "diff": float(both[0, 1]),
-        **{f"{p}{end}": float(v) for (p, end), v in zip(names, ends, strict=True)},
+        **{f"{p}_{end}": float(v) for (p, end), v in zip(names, ends, strict=True)},
     }
 
 
@@ -249,3 +262,60 @@ def _ranks(values: FloatArray, query: IntArray, counts: FloatArray) -> FloatArra
     ranks = np.empty_like(counts)
     ranks[:, order] = np.repeat(middle, lengths, axis=1)
     return ranks
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the later period says about a fitted weight.
+
+    Attributes:
+        outcome: ``better``: ranks links better and the top tenth no worse. ``not_proven``: the 95 % interval of the
+            difference includes 0. ``worse``: ranks them worse. ``worse_at_top``: better over
+            all, worse among the top tenth. ``demand``: better, but the names of the sites alone rank links
+            they have not seen no worse: what is ranked is how much was asked for.
+        diff: Difference of the rank correlation.
+        diff_lo: Lower end of its interval.
+        diff_hi: Upper end.
+        value: Rank correlation of the fitted weight.
+        reference: That of the reference.
+    """
+
+    outcome: Outcome
+    diff: float
+    diff_lo: float
+    diff_hi: float
+    value: float
+    reference: float
+
+
+def judge(
+    scores: Scores, *, proposed: str = "fitted", sites_behind: float | None = None
+) -> Judgement:
+    """Judge a fitted weight by its scores on links and times it has not seen.
+
+    Args:
+        scores: With ``spearman`` and ``ndcg_top``, differences from the reference.
+        proposed: Name of the fitted weight.
+        sites_behind: Lower end of the interval of what the fitted weight is ahead of the names of the sites
+            alone; null = not asked.
+    """
+    row, top = scores.of(proposed), scores.of(proposed, "ndcg_top")
+    outcome: Outcome
+    if row["diff_hi"] < 0:
+        outcome = "worse"
+    elif row["diff_lo"] <= 0:
+        outcome = "not_proven"
+    elif top["diff_hi"] < 0:
+        outcome = "worse_at_top"
+    elif sites_behind is not None and sites_behind <= 0:
+        outcome = "demand"
+    else:
+        outcome = "better"
+    return Judgement(
+        outcome,
+        diff=row["diff"],
+        diff_lo=row["diff_lo"],
+        diff_hi=row["diff_hi"],
+        value=row["value"],
+        reference=scores.of(scores.reference)["value"],
+    )

@@ -14,7 +14,7 @@ import polars as pl
 
 from brokerlab.brokerage.curves import ThroughputCurve
 from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.intervals import bootstrap_weights, percentile_interval
+from brokerlab.intervals import CONFIDENCE, bootstrap_weights, percentile_interval
 from brokerlab.numerics import FloatArray, IntArray
 
 MOST_STEPS = 8
@@ -29,7 +29,6 @@ SMALLEST_STEP = 0.02
 """Share of the rows that a step holds at least [1]; a step of a handful of links would be their chance."""
 EDGE_DIGITS = 2
 WEIGHT_DECIMALS = 2
-CONFIDENCE = 0.95
 LOW, HIGH = 1.0, 2.0
 """The weights of the lowest and the highest step, as in the document."""
 
@@ -44,7 +43,8 @@ class StepFit:
             ``weight, weight_lo, weight_hi``, ``expected_mbps`` (geometric mean of what came later),
             ``n_rows``, ``n_links``.
         by_size: One row per number of steps tried, 0 = no curve: ``n_steps``, ``error`` (mean squared error
-            of ln(MB/s) on unseen links), ``above_best, above_best_se`` (error less the least one), ``chosen``.
+            of ln(MB/s) on unseen links), ``error_lo, error_hi`` (one standard error of ``above_best`` either way),
+            ``above_best, above_best_se`` (error less the least one), ``chosen``.
         band: ``mbps``, ``weight, weight_lo, weight_hi`` on a grid.
         n_links: Links, mirrored ones counted once.
         n_boot: Replicates behind the intervals.
@@ -58,6 +58,11 @@ class StepFit:
     n_links: int
     n_boot: int
     useful: bool
+
+    def steps_for(self, share: float) -> int:
+        """Return the fewest steps that bring this share [1] of what the best number of steps brings over no step."""
+        error = self.by_size["error"].to_numpy()
+        return int(np.argmax(error <= error[0] - share * (error[0] - error.min())))
 
 
 @dataclass(frozen=True)
@@ -97,13 +102,13 @@ def usable(rows: pl.DataFrame) -> pl.DataFrame:
     n = kept["group"].n_unique()
     if n < FEWEST_GROUPS:
         raise InsufficientDataError(
-            f"{n} links have a throughput and delivered something later; {FEWEST_GROUPS} are needed "
-            "(mirrored links count once)"
+            f"{n} links have a throughput and delivered something later, {FEWEST_GROUPS} are needed; "
+            "mirrored links count once"
         )
     for name, what in (("mbps", "throughput"), ("outcome", "later throughput")):
         if kept[name].n_unique() == 1:
             raise InsufficientDataError(
-                f"every link has the same {what}, {kept[name][0]:g} MB/s: nothing tells links apart"
+                f"every link has the same {what}, {kept[name][0]:g} MB/s; nothing tells links apart"
             )
     return kept
 
@@ -196,8 +201,15 @@ def _choose_size(
     near = error - se <= error[best]
     size = max(1, int(np.argmax(near)))
     frame = pl.DataFrame(
-        {"n_steps": range(most + 1), "error": error, "above_best": error - error[best], "above_best_se": se}
-    ).with_columns(chosen=pl.col("n_steps") == size)  # fmt: skip
+        {
+            "n_steps": range(most + 1),
+            "error": error,
+            "error_lo": error - se,
+            "error_hi": error + se,
+            "above_best": error - error[best],
+            "above_best_se": se,
+        }
+    ).with_columns(chosen=pl.col("n_steps") == size)
     return frame, size, not bool(near[0])
 
 

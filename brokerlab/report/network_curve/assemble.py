@@ -64,7 +64,7 @@ def assemble(study: Study, charts: Path) -> Page:
         verdict=parts[0].verdict,
         parts=tuple(parts),
         cannot_tell=say.cannot_tell(
-            inputs.evidence,
+            dict(inputs.evidence),
             study.curves,
             (study.fallback, study.exchange),
             synthetic=inputs.synthetic,
@@ -186,8 +186,8 @@ def numbers(study: Study) -> dict[str, Any]:
             "n_links": curve.fit.n_links,
             "n_links_proof": curve.scores.n_links,
             "judgement": curve.judgement,
-            "sites_behind": curve.sites_behind,
-            "told": curve.told,
+            "sites_behind": curve.ahead_of_sites,
+            "told": curve.pairs.to_dicts(),
         }
     fallback, exchange = study.fallback, study.exchange
     found["fallback"] = (
@@ -204,7 +204,7 @@ def numbers(study: Study) -> dict[str, Any]:
             "current": exchange.fit.current,
             "later": exchange.later,
             "facts": exchange.facts,
-            "proposed": say.proposed(exchange, study.inputs.settings),
+            "proposed": exchange.proposed,
         }
         if isinstance(exchange, Exchange)
         else {"reason": exchange.reason}
@@ -225,7 +225,6 @@ def _frames(study: Study) -> dict[str, pl.DataFrame]:
                 f"scores_{name}": found.scores.table,
                 f"checks_{name}": found.checks,
                 f"told_{name}": found.steps,
-                f"moved_{name}": found.moved,
             }
     if isinstance(study.fallback, Fallback):
         frames |= {"fallback_levels": study.fallback.fit.table, "scores_fallback": study.fallback.scores.table}  # fmt: skip

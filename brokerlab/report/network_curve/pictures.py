@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.curves import ThroughputCurve
 from brokerlab.brokerage.network_weight import throughput_curve
-from brokerlab.calibrate.network_curve import Scores
+from brokerlab.calibrate.network_curve import Scores, bounds_of, corners, throughput_histogram
 from brokerlab.calibrate.network_curve.scores import MEASURES
 from brokerlab.calibrate.network_curve.steps import LEAST
 from brokerlab.charts import network as charts
@@ -19,6 +17,7 @@ from brokerlab.report.network_curve import sentences as say
 from brokerlab.report.network_curve.study import (
     DOCUMENT,
     FITTED,
+    LABELS,
     PRODUCTION,
     Curve,
     Exchange,
@@ -66,12 +65,15 @@ def draw(study: Study, folder: Path) -> dict[str, Picture]:
 
 def curves(found: Curve) -> Drawn:
     """Draw both step curves over the throughputs that occur."""
-    proof = found.evidence.rows.filter(pl.col("mbps").is_not_null())
-    mbps = np.maximum(proof["mbps"].to_numpy(), LEAST)
-    low = 10 ** np.floor(np.log10(mbps.min()))
-    high = max(10 ** np.ceil(np.log10(mbps.max())), 1000.0)
+    mbps = found.evidence.rows["mbps"]
+    low, high = bounds_of(mbps)
     drawn = {DOCUMENT: throughput_curve(), FITTED: found.fit.curve}
-    points = pl.concat(_points(curve, name, low, high) for name, curve in drawn.items())
+    points = pl.concat(
+        corners(curve, low, high).with_columns(curve=pl.lit(name)) for name, curve in drawn.items()
+    )
+    bins = throughput_histogram(mbps, low, high).rename(
+        {"mbps_from": "mbps_lo", "mbps_to": "mbps_hi"}
+    )
     lowest = found.evidence.facts["share_at_most_1"]
     finding = thin(
         f"{percent(lowest)} of the links with a throughput share the document's lowest step; a fitted curve has its "
@@ -82,23 +84,7 @@ def curves(found: Curve) -> Drawn:
         f"with a throughput are. {found.evidence.stages['choice']}"
     )
     band = found.fit.band.filter(pl.col("mbps") >= low)
-    return charts.curves_chart(points, band, _bins(mbps, low, high), finding=finding, sample=thin(words)), finding  # fmt: skip
-
-
-def _points(curve: ThroughputCurve, name: str, low: float, high: float) -> pl.DataFrame:
-    """Return the corners of a step curve."""
-    inside = [edge for edge in curve.mbps_above if edge > low]
-    at = np.array([low, *inside, high])
-    weights = curve.weights(np.append(np.nextafter(at[:-1], np.inf), high))
-    return pl.DataFrame({"curve": name, "mbps": at, "weight": weights})
-
-
-def _bins(mbps: np.ndarray, low: float, high: float) -> pl.DataFrame:
-    """Count links in bins of equal width on the logarithm."""
-    n = round(BINS_PER_DECADE * np.log10(high / low))
-    edges = np.geomspace(low, high, n + 1)
-    counts, _ = np.histogram(mbps, edges)
-    return pl.DataFrame({"mbps_lo": edges[:-1], "mbps_hi": edges[1:], "share": counts / len(mbps)})
+    return charts.curves_chart(points, band, bins, finding=finding, sample=thin(words)), finding
 
 
 def curve_scores(found: Curve) -> Drawn:
@@ -125,7 +111,14 @@ def _scored(scores: Scores, current: str) -> pl.DataFrame:
     return (
         frame.with_columns(role=role, _order=pl.col("measure").replace_strict(order))
         .sort("_order", maintain_order=True)
-        .select("name", pl.col("measure").replace(SHORT), "value", "lo", "hi", "role")
+        .select(
+            pl.col("name").replace(LABELS),
+            pl.col("measure").replace(SHORT),
+            "value",
+            "role",
+            lo="value_lo",
+            hi="value_hi",
+        )
     )
 
 
@@ -160,13 +153,11 @@ def steps(found: Curve) -> Drawn:
 
 def sizes(found: Curve) -> Drawn:
     """Draw the error by number of steps."""
-    frame = found.fit.by_size.with_columns(
-        lo=pl.col("error") - pl.col("above_best_se"), hi=pl.col("error") + pl.col("above_best_se")
-    )
+    frame = found.fit.by_size.rename({"error_lo": "lo", "error_hi": "hi"})
     chosen = int(frame.filter("chosen")["n_steps"][0])
     error = frame["error"].to_numpy()
     gained = error[0] - error.min()
-    most = int(np.argmax(error <= error[0] - NEARLY * gained))
+    most = found.fit.steps_for(NEARLY)
     finding = thin(
         f"{chosen} steps are chosen; {most} already bring nine tenths of what the best number brings"
         if gained > 0 and found.fit.useful
@@ -202,8 +193,9 @@ def fallback(found: Fallback) -> Drawn:
 def exchange(found: Exchange) -> Drawn:
     """Draw the score by the exchange of files against throughput weight."""
     fit = found.fit
-    top = float(fit.table["hi"].max())  # type: ignore[arg-type]
-    low = float(fit.table["lo"].min())  # type: ignore[arg-type]
+    table = fit.table.rename({"score_lo": "lo", "score_hi": "hi"})
+    top = float(table["hi"].max())  # type: ignore[arg-type]
+    low = float(table["lo"].min())  # type: ignore[arg-type]
     marks = pl.DataFrame(
         {
             "files": [fit.current, fit.files],
@@ -217,4 +209,4 @@ def exchange(found: Exchange) -> Drawn:
         f"{number(fit.current)}"
     )
     words = f"{number(fit.n_links)} links with files waiting that the fit saw. Rank correlation of the network weight with how soon the queue of a link is delivered; band: 95 % interval over links"
-    return charts.exchange_chart(fit.table, marks, finding=finding, sample=thin(words)), finding
+    return charts.exchange_chart(table, marks, finding=finding, sample=thin(words)), finding

@@ -7,12 +7,12 @@ import math
 import polars as pl
 
 from brokerlab.brokerage.network_weight import NetworkSettings
-from brokerlab.calibrate.network_curve import Evidence, Judgement, importance
-from brokerlab.calibrate.network_curve.exchange import LEAST_IMPORTANCE, MOST_IMPORTANCE
+from brokerlab.calibrate.network_curve import Evidence, Judgement
 from brokerlab.report.content import Verdict
 from brokerlab.report.network_curve.study import (
     DOCUMENT,
     FITTED,
+    LABELS,
     SITES,
     Curve,
     Exchange,
@@ -53,7 +53,7 @@ def mbps(value: float | None) -> str:
 
 def difference(judgement: Judgement) -> str:
     """Show a difference with its interval."""
-    return measured(judgement.diff, judgement.lo, judgement.hi, DECIMALS)
+    return measured(judgement.diff, judgement.diff_lo, judgement.diff_hi, DECIMALS)
 
 
 def ranks(judgement: Judgement) -> str:
@@ -136,7 +136,7 @@ def exchange(found: Exchange | Unanswered, settings: NetworkSettings) -> Verdict
         f"{settings.link_cap:g}"
     )
     best = f"{files(found)} waiting files per unit of throughput weight"
-    value = proposed(found, settings)
+    value = found.proposed
     if value is not None:
         text = (
             f"{'Raise' if value > settings.queue_importance else 'Lower'} NW_QUEUE_IMPORTANCE from "
@@ -167,18 +167,6 @@ def files(found: Exchange) -> str:
     return f"{number(fit.files)} ({number(fit.files_lo)} to {number(fit.files_hi)})"
 
 
-def proposed(found: Exchange | Unanswered, settings: NetworkSettings) -> float | None:
-    """Return the NW_QUEUE_IMPORTANCE to propose; null = keep.
-
-    The cap stays: it is also the limit of the backlog check, and no ranking can tell it from the importance.
-    """
-    if isinstance(found, Unanswered) or not found.later or found.judgement.outcome != "better":
-        return None
-    value = round(importance(found.fit.files, settings.link_cap), 2)
-    usable = LEAST_IMPORTANCE <= value <= MOST_IMPORTANCE and not found.fit.at_edge
-    return value if usable and value != settings.queue_importance else None
-
-
 def told_apart(found: Curve) -> str:
     """Say what both curves can and cannot tell apart."""
     now, then = found.told[DOCUMENT], found.told[FITTED]
@@ -206,7 +194,7 @@ def plain(found: Curve) -> str:
     if rows.is_empty():
         return "No plain alternative ranks links better than the document's curve beyond doubt."
     named = [
-        f"{row['name']} (by {measured(row['diff'], row['diff_lo'], row['diff_hi'], DECIMALS)})"
+        f"{LABELS[row['name']]} (by {measured(row['diff'], row['diff_lo'], row['diff_hi'], DECIMALS)})"
         for row in rows.iter_rows(named=True)
     ]
     return thin(
@@ -312,15 +300,20 @@ def _of_source(name: str, found: Evidence) -> list[str]:
             f"{facts['spearman_hour_in_day']:.3f}, with the 23 hours before it {facts['spearman_hour_after']:.3f}); "
             "one hour of one day is still one draw of the weather."
         )
-    return [*told, *(f"{SUBJECTS[name]}: {note}." for note in found.notes)]
+    for key, text in (
+        ("n_local", "links from a site to itself are left out"),
+        ("n_other_time", "values measured at another time than the snapshot are left out"),
+        ("n_negative", "links have moved less in a window than in a part of it: taken as nothing"),
+    ):
+        if facts.get(key):
+            told.append(f"{SUBJECTS[name]}: {facts[key]:,.0f} {text}.")
+    return told
 
 
 def _of_curve(name: str, found: Curve) -> list[str]:
-    proof = found.evidence.rows.filter(stage="proof").drop_nulls("mbps")
-    silent = proof["outcome"].null_count()
     steps = found.steps.filter(curve=DOCUMENT)
     few = steps.filter(pl.col("n_rows") < 20)
-    share = percent(silent / proof.height)
+    share = percent(found.silent)
     left_out = (
         f"{SUBJECTS[name]}: {share} of the rows with a throughput delivered nothing in the later period and are left "
         "out of the scores (counted as 0 in one line of the table of other sides)."

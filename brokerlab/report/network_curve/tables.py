@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from brokerlab.brokerage.network_weight import NetworkSettings
-from brokerlab.calibrate.network_curve import Scores, importance
+from brokerlab.calibrate.network_curve import Scores, exchange_keys
 from brokerlab.calibrate.network_curve.scores import MEASURES
 from brokerlab.report.content import Column, Num, Row, Table
 from brokerlab.report.network_curve import sentences as say
-from brokerlab.report.network_curve.study import DOCUMENT, Curve, Exchange, Fallback
+from brokerlab.report.network_curve.study import DOCUMENT, LABELS, SIDES, Curve, Exchange, Fallback
 from brokerlab.words import number
 
 DECIMALS = 3
@@ -33,10 +33,10 @@ def scores(found: Scores, name: str, caption: str, gain: str = "ln(1 + MB/s)") -
     """Lay out how well every weight ranks links, and its difference from the reference."""
     rows = []
     for weight in found.table["name"].unique(maintain_order=True):
-        cells: dict[str, Num | str | None] = {"name": weight}
+        cells: dict[str, Num | str | None] = {"name": LABELS.get(weight, weight)}
         for measure in MEASURES:
             row = found.of(weight, measure)
-            cells[measure] = _num(row, ("value", "lo", "hi"))
+            cells[measure] = _num(row, ("value", "value_lo", "value_hi"))
         first = found.of(weight)
         cells["diff"] = None if weight == found.reference else _num(first, ("diff", "diff_lo", "diff_hi"))  # fmt: skip
         rows.append(Row(cells=cells))
@@ -97,22 +97,20 @@ def _spread(row: dict[str, Any]) -> str:
 
 def told(found: Curve) -> Table:
     """Lay out what each step of the document's curve tells about later deliveries."""
-    rows = []
-    for row in found.steps.filter(curve=DOCUMENT).iter_rows(named=True):
-        moved = found.moved.filter(step=row["step"]).row(0, named=True)
-        rows.append(
-            Row(
-                cells={
-                    "edge": "lowest" if row["mbps_above"] is None else f"{row['mbps_above']:g}",
-                    "share": Num(value=100 * row["share"], decimals=1),
-                    "later": "" if row["q50"] is None else _spread(row),
-                    "beats": None if row["beats_below"] is None else Num(value=100 * row["beats_below"], decimals=0),
-                    "document": Num(value=row["weight"], decimals=2),
-                    "fitted": None if moved["fitted"] is None
-                    else Num(value=moved["fitted"], lo=moved["fitted_min"], hi=moved["fitted_max"], decimals=2),
-                }
-            )
-        )  # fmt: skip
+    rows = [
+        Row(
+            cells={
+                "edge": "lowest" if row["mbps_above"] is None else f"{row['mbps_above']:g}",
+                "share": Num(value=100 * row["share"], decimals=1),
+                "later": "" if row["q50"] is None else _spread(row),
+                "beats": None if row["beats_below"] is None else Num(value=100 * row["beats_below"], decimals=0),
+                "document": Num(value=row["weight"], decimals=2),
+                "fitted": None if row["fitted"] is None
+                else Num(value=row["fitted"], lo=row["fitted_lo"], hi=row["fitted_hi"], decimals=2),
+            }
+        )
+        for row in found.steps.filter(curve=DOCUMENT).iter_rows(named=True)
+    ]  # fmt: skip
     return Table(
         name=f"{found.name}_told",
         caption="What the document's steps tell apart, and what their links would weigh",
@@ -134,12 +132,12 @@ def checks(found: Curve) -> Table:
     rows = [
         Row(
             cells={
-                "side": row["side"],
+                "side": SIDES[row["side"]],
                 "rows": Num(value=row["n_rows"], decimals=0),
-                "units": Num(value=row["n_links"], decimals=0),
+                "units": Num(value=row["n_units"], decimals=0),
                 "document": Num(value=row["document"], decimals=DECIMALS),
                 "fitted": Num(value=row["fitted"], decimals=DECIMALS),
-                "diff": _num(row, ("diff", "lo", "hi")),
+                "diff": _num(row, ("diff", "diff_lo", "diff_hi")),
             }
         )
         for row in found.checks.iter_rows(named=True)
@@ -196,26 +194,17 @@ def fallback(found: Fallback) -> Table:
 
 def exchange(found: Exchange, settings: NetworkSettings) -> Table:
     """Lay out what the exchange means in the two keys."""
-    fit = found.fit
     now = settings.queue_importance
-    rows = []
-    for label, files in (
-        ("current", fit.current),
-        ("best of the links seen", fit.files),
-        ("lower end of its interval", fit.files_lo),
-        ("upper end of its interval", fit.files_hi),
-    ):
-        cap = files * now / (1 - now) if 0 < now < 1 else None
-        rows.append(
-            Row(
-                cells={
-                    "what": label,
-                    "files": Num(value=files, decimals=0),
-                    "importance": Num(value=importance(files, settings.link_cap), decimals=2),
-                    "cap": None if cap is None else Num(value=cap, decimals=0),
-                }
-            )
+    rows = [
+        Row(
+            cells={
+                "what": row["exchange"],
+                **{key: _num(row, (key, f"{key}_lo", f"{key}_hi"), places)
+                   for key, places in (("files", 0), ("importance", 2), ("cap", 0))},
+            }
         )
+        for row in exchange_keys(found.fit, settings).iter_rows(named=True)
+    ]  # fmt: skip
     return Table(
         name="exchange_keys",
         caption="One exchange, two ways to set it",

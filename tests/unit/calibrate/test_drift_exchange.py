@@ -43,7 +43,9 @@ def links(truth: float, *, n: int = 300, later: bool = True) -> Evidence:
         }
     )
     stages = {"choice": "2026-04-01 to 2026-04-08", "proof": "2026-04-08 to 2026-04-15"}
-    return Evidence(pl.DataFrame(), queues, "snapshots", stages, later_queues=later)
+    first, split, last = (datetime(2026, 4, day) for day in (1, 8, 15))
+    spans = {"choice": (first, split), "proof": (split, last)}
+    return Evidence(pl.DataFrame(), queues, "snapshots", stages, spans, later_queues=later)
 
 
 def change(new: float = 0.13, **others: Any) -> Proposal:
