@@ -120,7 +120,7 @@ def test_every_part_has_an_answer(results):
 def test_planted_core_power_is_found(results):
     rows = [row for row in results["numbers"]["power_slopes"] if row["slope"] is not None]
     assert {row["jeditaskid"] for row in rows} == {1400000, 1500000, 1600000}
-    assert all(row["lo"] < -1 < row["hi"] for row in rows)
+    assert all(row["slope_lo"] < -1 < row["slope_hi"] for row in rows)
     assert results["numbers"]["power"]["drift"]["moved"] == 0.5
     scaled = [row for row in results["numbers"]["power_gain"] if row["way"] == "slope -1"]
     assert all(row["ratio"] < 1 for row in scaled)

@@ -47,8 +47,8 @@ def power_slopes(jobs: Any, *, confidence: float = 0.95) -> pl.DataFrame:
         confidence: Of the interval.
 
     Returns:
-        One row per task and time, by these: ``jeditaskid, time`` (wall, cpu), ``jobs, queues, slope, lo,
-        hi, between_sd, within_sd`` (of the queue's effect and of a job, in logarithms), ``missing`` (why
+        One row per task and time, by these: ``jeditaskid, time`` (wall, cpu), ``jobs, queues, slope,
+        slope_lo, slope_hi, between_sd, within_sd`` (of the queue's effect and of a job, in logarithms), ``missing`` (why
         there is no slope; null: there is one).
 
     Source: statistics.md, section 4; Laird, Ware, Biometrics 38 (1982) 963, doi:10.2307/2529876.
@@ -58,7 +58,7 @@ def power_slopes(jobs: Any, *, confidence: float = 0.95) -> pl.DataFrame:
         "time": pl.String,
         "jobs": pl.Int64,
         "queues": pl.Int64,
-        **dict.fromkeys(("slope", "lo", "hi", "between_sd", "within_sd"), pl.Float64),
+        **dict.fromkeys(("slope", "slope_lo", "slope_hi", "between_sd", "within_sd"), pl.Float64),
         "missing": pl.String,
     }
     rows = []
@@ -82,8 +82,8 @@ def queue_shares(
 
     Returns:
         One row per task, time and ``scaled`` (the time was multiplied by core power): ``jeditaskid, time,
-        scaled, jobs, queues, sd, within_sd, share`` (of the variance, between queues), ``lo, hi`` (of the
-        share), ``sd_lo, sd_hi``; tasks at fewer than 5 queues are left out.
+        scaled, jobs, queues, sd, sd_lo, sd_hi, within_sd, share, share_lo, share_hi`` (of the variance,
+        between queues); tasks at fewer than 5 queues are left out.
 
     Source: statistics.md, section 4.
     """
@@ -100,11 +100,22 @@ def queue_shares(
             drawn = np.array([split(each) for each in drawn_sums(sums, rng, n_boot)])
             (sd_lo, sd_hi), (lo, hi) = (np.quantile(drawn[:, k], tails) for k in (0, 2))
             rows.append(
-                {"jeditaskid": task, "time": time, "scaled": scaled, "jobs": part.height,
-                 "queues": sums.shape[0], "sd": sd, "within_sd": within, "share": share,
-                 "lo": lo, "hi": hi, "sd_lo": sd_lo, "sd_hi": sd_hi}
-            )  # fmt: skip
-    return pl.DataFrame(rows) if rows else pl.DataFrame(schema=_SHARES)
+                {
+                    "jeditaskid": task,
+                    "time": time,
+                    "scaled": scaled,
+                    "jobs": part.height,
+                    "queues": sums.shape[0],
+                    "sd": sd,
+                    "sd_lo": sd_lo,
+                    "sd_hi": sd_hi,
+                    "within_sd": within,
+                    "share": share,
+                    "share_lo": lo,
+                    "share_hi": hi,
+                }
+            )
+    return pl.DataFrame(rows, schema=_SHARES)
 
 
 def power_gain(
@@ -124,7 +135,7 @@ def power_gain(
 
     Returns:
         One row per task, time and ``way``: ``jeditaskid, time, way, jobs, queues, error`` (mean over the
-        queues of the mean over their jobs), ``ratio, lo, hi`` (error / that without core power),
+        queues of the mean over their jobs), ``ratio, ratio_lo, ratio_hi`` (error / that without core power),
         ``job_error, job_ratio`` (the same where every job counts the same); tasks at fewer than 5 queues
         are left out.
     """
@@ -142,13 +153,22 @@ def power_gain(
         lo, hi = np.quantile(drawn / drawn[:, :1], tails, axis=0)
         error, job_error = means.mean(axis=0), errors.drop("queue").to_numpy().mean(axis=0)
         rows += [
-            {"jeditaskid": task, "time": time, "way": name, "jobs": part.height,
-             "queues": means.shape[0], "error": error[k], "ratio": error[k] / error[0],
-             "lo": lo[k], "hi": hi[k], "job_error": job_error[k],
-             "job_ratio": job_error[k] / job_error[0]}
+            {
+                "jeditaskid": task,
+                "time": time,
+                "way": name,
+                "jobs": part.height,
+                "queues": means.shape[0],
+                "error": error[k],
+                "ratio": error[k] / error[0],
+                "ratio_lo": lo[k],
+                "ratio_hi": hi[k],
+                "job_error": job_error[k],
+                "job_ratio": job_error[k] / job_error[0],
+            }
             for k, name in enumerate(names)
-        ]  # fmt: skip
-    return pl.DataFrame(rows) if rows else pl.DataFrame(schema=_GAIN)
+        ]
+    return pl.DataFrame(rows, schema=_GAIN)
 
 
 def queue_means(jobs: Any) -> pl.DataFrame:
@@ -181,7 +201,9 @@ _SHARES = {
     "scaled": pl.Boolean,
     "jobs": pl.Int64,
     "queues": pl.Int64,
-    **dict.fromkeys(("sd", "within_sd", "share", "lo", "hi", "sd_lo", "sd_hi"), pl.Float64),
+    **dict.fromkeys(
+        ("sd", "sd_lo", "sd_hi", "within_sd", "share", "share_lo", "share_hi"), pl.Float64
+    ),
 }
 _GAIN = {
     "jeditaskid": pl.Int64,
@@ -189,7 +211,9 @@ _GAIN = {
     "way": pl.String,
     "jobs": pl.Int64,
     "queues": pl.Int64,
-    **dict.fromkeys(("error", "ratio", "lo", "hi", "job_error", "job_ratio"), pl.Float64),
+    **dict.fromkeys(
+        ("error", "ratio", "ratio_lo", "ratio_hi", "job_error", "job_ratio"), pl.Float64
+    ),
 }
 
 
@@ -249,8 +273,8 @@ def _slope(part: pl.DataFrame, confidence: float) -> dict[str, float | str]:
     slope = float(found.params[1])
     return {
         "slope": slope,
-        "lo": slope - float(wide),
-        "hi": slope + float(wide),
+        "slope_lo": slope - float(wide),
+        "slope_hi": slope + float(wide),
         "between_sd": float(np.sqrt(found.cov_re[0, 0])),
         "within_sd": float(np.sqrt(found.scale)),
     }

@@ -25,7 +25,7 @@ def between_queues(
         seed: Of the draws.
 
     Returns:
-        ``jobs, queues, sd, within_sd, share, lo, hi``.
+        ``jobs, queues, sd, within_sd, share, share_lo, share_hi``.
 
     Raises:
         InsufficientDataError: Fewer than 5 queues.
@@ -40,8 +40,15 @@ def between_queues(
     sd, within, share = split(sums.sum(axis=0))
     drawn = np.array([split(each)[2] for each in drawn_sums(sums, rng, n_boot)])
     lo, hi = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return {"jobs": part.height, "queues": sums.shape[0], "sd": sd, "within_sd": within,
-            "share": share, "lo": float(lo), "hi": float(hi)}  # fmt: skip
+    return {
+        "jobs": part.height,
+        "queues": sums.shape[0],
+        "sd": sd,
+        "within_sd": within,
+        "share": share,
+        "share_lo": float(lo),
+        "share_hi": float(hi),
+    }
 
 
 def moments(part: pl.DataFrame) -> FloatArray:

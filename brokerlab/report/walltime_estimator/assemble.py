@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.estimators.card import Card
+from brokerlab.estimators.walltime.power import PowerStudy
 from brokerlab.report.content import Block, Fact, Made, Page, Part, Table, Verdict, blocks
 from brokerlab.report.estimates import CLOCKS, saved
 from brokerlab.report.estimates import tables as shared_tables
@@ -23,7 +24,6 @@ from brokerlab.report.walltime_estimator import tasks_sentences as of_tasks
 from brokerlab.report.walltime_estimator import tasks_tables as task_tables
 from brokerlab.report.walltime_estimator.logs import LogStudy
 from brokerlab.report.walltime_estimator.model import blocks_of, keep
-from brokerlab.report.walltime_estimator.power import PowerStudy
 from brokerlab.report.walltime_estimator.settings import Settings, write_proposals
 from brokerlab.report.walltime_estimator.study import Study
 from brokerlab.report.walltime_estimator.tasks import CHEAPEST, OURS, TaskStudy

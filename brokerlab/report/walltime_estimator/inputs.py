@@ -9,9 +9,9 @@ from pathlib import Path
 from brokerlab.archive import Archive
 from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators import sources
+from brokerlab.estimators.walltime.power import TASK_FILES, PowerData, read_power
 from brokerlab.report.estimates import archive_at, data_folder
 from brokerlab.report.walltime_estimator.logs import Log, read_logs
-from brokerlab.report.walltime_estimator.power import TASK_FILES, PowerInputs, read_power
 from brokerlab.report.walltime_estimator.tasks import CLOCKS, TaskInputs
 from brokerlab.words import listed, number
 
@@ -35,7 +35,7 @@ class Inputs:
     """
 
     logs: Mapping[str, Log]
-    power: PowerInputs
+    power: PowerData
     archive: Archive | None
     tasks: Mapping[str, TaskInputs]
     source: str
@@ -124,19 +124,19 @@ def _facts(
     folder: Path | None,
     logs: Mapping[str, Log],
     without: Mapping[str, str],
-    power: PowerInputs,
+    power: PowerData,
     archive: Archive | None,
 ) -> dict[str, str]:
     facts = {}
     if logs:
-        said = (f"{name} ({number(log.jobs.height)} of {number(log.found)} jobs)" for name, log in logs.items())  # fmt: skip
+        said = (f"{name} ({number(log.jobs.height)} of {number(log.n_read)} jobs)" for name, log in logs.items())  # fmt: skip
         facts["Batch logs"] = ", ".join(said)
     if without:
         facts["Logs left out"] = "; ".join(f"{name}: {why}" for name, why in without.items())
     if power.timed is not None:
         facts["Timed jobs"] = (
             f"{number(power.timed.height)} of {power.timed['jeditaskid'].n_unique()} tasks at {power.timed['queue'].n_unique()} queues"
-            + (" (of the archive)" if power.synthetic else "")
+            + (" (of the archive)" if power.from_archive else "")
         )
     for name, frame in (
         ("Nodes", power.nodes),

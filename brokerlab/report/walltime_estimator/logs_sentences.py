@@ -114,13 +114,15 @@ def cannot_tell(study: LogStudy) -> list[str]:
     """Collect what logs cannot tell."""
     told = []
     for name, log in study.logs.items():
-        if not log.waits:
+        if not log.knows_waits:
             told.append(
                 f"{name} does not say how long jobs waited: they are taken to start when they come, so that their run times are known "
                 "earlier than they were."
             )
-        if log.jobs.height < log.found:
-            told.append(f"Of {name} the first {log.jobs.height:,} of {log.found:,} jobs are taken.")
+        if log.jobs.height < log.n_read:
+            told.append(
+                f"Of {name} the first {log.jobs.height:,} of {log.n_read:,} jobs are taken."
+            )
     told.append(
         "On batch logs a run is cut at its request: what a job stopped there would have needed is not known. The request is "
         "what the user types, so that rules that scale it are measured on people, not on the system of grid tasks."

@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 
 from brokerlab.estimators.walltime.corepower import STEP
+from brokerlab.estimators.walltime.power import PowerStudy
 from brokerlab.estimators.walltime.sites import OWN, RULE
 from brokerlab.report.content import Verdict
-from brokerlab.report.walltime_estimator.power import PowerStudy
 from brokerlab.words import listed, measured, number, percent, thin
 
 SHOWN = 4
@@ -27,7 +27,7 @@ def slopes(study: PowerStudy) -> str:
     if not rows:
         return "No task ran at enough queues to say how its times depend on core power."
     said = [
-        f"{measured(row['slope'], row['lo'], row['hi'], 2)} over {row['queues']} queues of task {row['jeditaskid']}"
+        f"{measured(row['slope'], row['slope_lo'], row['slope_hi'], 2)} over {row['queues']} queues of task {row['jeditaskid']}"
         for row in rows[:SHOWN]
     ]
     more = f" and {len(rows) - SHOWN} more tasks" if len(rows) > SHOWN else ""
@@ -39,7 +39,7 @@ def slopes(study: PowerStudy) -> str:
 
 def _against(rows: list[dict[str, Any]]) -> str:
     """Say with how many tasks a slope of -1, and one of 0, agrees."""
-    agrees = {at: sum(row["lo"] <= at <= row["hi"] for row in rows) for at in (-1, 0)}
+    agrees = {at: sum(row["slope_lo"] <= at <= row["slope_hi"] for row in rows) for at in (-1, 0)}
     n = len(rows)
     return f": -1 lies in {agrees[-1]} of {n} interval{'s' * (n > 1)}, 0 in {agrees[0]}"
 
@@ -50,7 +50,7 @@ def worth(study: PowerStudy) -> str:
     if not scaled:
         return ""
     said = [
-        f"{measured(row['ratio'], row['lo'], row['hi'], 2)} times (task {row['jeditaskid']})"
+        f"{measured(row['ratio'], row['ratio_lo'], row['ratio_hi'], 2)} times (task {row['jeditaskid']})"
         for row in scaled[:SHOWN]
     ]
     knowing = [number(row["ratio"], 2) for row in own[:SHOWN]]
@@ -63,7 +63,9 @@ def worth(study: PowerStudy) -> str:
 def meaning(study: PowerStudy) -> str:
     """Say what follows for an estimator."""
     scaled = study.gain.filter(way=RULE, time="wall")
-    helps, harms = (scaled.filter(each).height for each in (pl.col("hi") < 1, pl.col("lo") > 1))
+    helps, harms = (
+        scaled.filter(each).height for each in (pl.col("ratio_hi") < 1, pl.col("ratio_lo") > 1)
+    )
     own = study.gain.filter(way=OWN, time="wall")
     told = (
         f"Scaling by core power makes wall times of other queues better beyond doubt for {helps} of {_count(scaled.height, 'task')} and "
@@ -72,7 +74,7 @@ def meaning(study: PowerStudy) -> str:
         else ""
     )
     known = (
-        f"the queue's own jobs do beyond doubt for {own.filter(pl.col('hi') < 1).height}. "
+        f"the queue's own jobs do beyond doubt for {own.filter(pl.col('ratio_hi') < 1).height}. "
         if own.height
         else ""
     )
@@ -89,7 +91,9 @@ def finding(study: PowerStudy) -> str:
         return "Too few queues to say how times depend on core power"
     steep, flat = min(r["slope"] for r in rows), max(r["slope"] for r in rows)
     span = number(steep, 2) if len(rows) == 1 else f"{number(steep, 2)} to {number(flat, 2)}"
-    return thin(f"CPU time per event falls with core power by a slope of {span}; the rule takes -1")
+    return thin(
+        f"CPU time per event follows core power with a log-log slope of {span}; the rule takes -1"
+    )
 
 
 def sample(study: PowerStudy) -> str:
@@ -122,7 +126,7 @@ def sites(study: PowerStudy) -> list[str]:
         told.append(
             f"CPU times of {found['jobs']:,} analysis jobs at {found['queues']} queues spread by a factor of "
             f"{number(2.718281828 ** found['sd'], 0)} (standard deviation of the logarithm {number(found['sd'], 2)}), of whose variance "
-            f"{percent(found['share'], found['lo'], found['hi'])} lies between queues: where a job runs says little there, what it does says "
+            f"{percent(found['share'], found['share_lo'], found['share_hi'])} lies between queues: where a job runs says little there, what it does says "
             "the rest."
         )
     return [thin(sentence) for sentence in told]
@@ -157,7 +161,7 @@ def cannot_tell(study: PowerStudy) -> list[str]:
         "Core power is a configured number, the same for all jobs of a queue: its slope is known from as many points as there are "
         "queues, and queues with more power may differ in other ways, such as the number of cores of their jobs."
     )
-    if study.inputs.synthetic:
+    if study.synthetic:
         told.append("Jobs behind the slopes are generated: their slopes are those that the generator was given.")  # fmt: skip
     return told
 

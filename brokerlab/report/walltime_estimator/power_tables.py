@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.estimators.walltime.power import PowerStudy
 from brokerlab.estimators.walltime.sites import NO_POWER
 from brokerlab.report.content import Column, Num, Row, Table
-from brokerlab.report.walltime_estimator.power import PowerStudy
 
 MOST = 12
 """Tasks of a table; those at most queues."""
@@ -22,8 +22,8 @@ def _of_most_queues(frame: pl.DataFrame, *by: str) -> list[dict[str, Any]]:
     return frame.join(order, on="jeditaskid").sort("place", *by).to_dicts()
 
 
-def _interval(row: dict[str, Any], value: str, lo: str = "lo", hi: str = "hi", by: float = 1.0) -> Num:  # fmt: skip
-    found = (row[name] for name in (value, lo, hi))
+def _interval(row: dict[str, Any], value: str, by: float = 1.0) -> Num:
+    found = (row[f"{value}{end}"] for end in ("", "_lo", "_hi"))
     value_, lo_, hi_ = (None if each is None else by * each for each in found)
     return Num(value=value_, lo=lo_, hi=hi_, decimals=0 if by == 100 else 2)
 
@@ -71,7 +71,7 @@ def shares(study: PowerStudy) -> Table | None:
                 "task": str(row["jeditaskid"]),
                 "time": f"{row['time']} time{' x core power' if row['scaled'] else ''}",
                 "queues": Num(value=row["queues"], decimals=0),
-                "sd": _interval(row, "sd", "sd_lo", "sd_hi"),
+                "sd": _interval(row, "sd"),
                 "within": Num(value=row["within_sd"], decimals=2),
                 "share": _interval(row, "share", by=100),
             }
@@ -108,7 +108,7 @@ def gain(study: PowerStudy) -> Table | None:
                 "ratio": None if row["way"] == NO_POWER else _interval(row, "ratio"),
                 "jobs": Num(value=row["job_ratio"], decimals=2),
             },
-            note="beyond doubt" if row["way"] != NO_POWER and (row["hi"] < 1 or row["lo"] > 1) else "",
+            note="beyond doubt" if row["way"] != NO_POWER and (row["ratio_hi"] < 1 or row["ratio_lo"] > 1) else "",
         )
         for row in _of_most_queues(study.gain, "time")
     ]  # fmt: skip

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from brokerlab.estimators.walltime.power import PowerStudy, study_power
 from brokerlab.report.walltime_estimator.inputs import Inputs
 from brokerlab.report.walltime_estimator.logs import LogStudy, study_logs
-from brokerlab.report.walltime_estimator.power import PowerStudy, study_power
 from brokerlab.report.walltime_estimator.settings import Settings, study_settings
 from brokerlab.report.walltime_estimator.tasks import TaskStudy, study_tasks
 

@@ -37,9 +37,9 @@ def planted(slope, *, queues=16, jobs=40, queue_sd=0.05, seed=1):
 def test_a_planted_slope_lies_in_its_interval(slope):
     found = sites.power_slopes(planted(slope))
     assert found["time"].to_list() == ["wall", "cpu"]
-    assert (found["lo"] < slope).all()
-    assert (found["hi"] > slope).all()
-    assert (found["hi"] - found["lo"] < 0.6).all()
+    assert (found["slope_lo"] < slope).all()
+    assert (found["slope_hi"] > slope).all()
+    assert (found["slope_hi"] - found["slope_lo"] < 0.6).all()
     assert found["within_sd"].to_list() == pytest.approx([0.1, 0.1], abs=0.01)
 
 
@@ -54,7 +54,7 @@ def test_slopes_say_why_there_is_none():
     ]
     exact = planted(-1.0).with_columns(events=100, cores=1, wall_s=100.0)
     found = sites.power_slopes(exact).filter(time="wall")
-    assert found.select("slope", "lo", "hi", "missing").row(0) == (
+    assert found.select("slope", "slope_lo", "slope_hi", "missing").row(0) == (
         None,
         None,
         None,
@@ -80,7 +80,7 @@ def test_shares_by_hand():
     assert plain["within_sd"] == pytest.approx(1.0)
     assert plain["sd"] == pytest.approx(np.std(y, ddof=1))
     assert scaled["share"] == pytest.approx(0.0)
-    assert plain["lo"] <= plain["share"] <= plain["hi"]
+    assert plain["share_lo"] <= plain["share"] <= plain["share_hi"]
     one = spread.between_queues(jobs["queue"], jobs["cpu_s"], n_boot=50)
     assert one["share"] == pytest.approx(8 / 9)
 
@@ -90,11 +90,11 @@ def test_core_power_helps_where_it_scales_and_harms_where_it_does_not():
         sites.power_gain(planted(slope), n_boot=200).filter(time="cpu") for slope in (-1.0, 0.0)
     )
     of = {row["way"]: row for row in scales.iter_rows(named=True)}
-    assert of[sites.RULE]["hi"] < 1
-    assert of[sites.FITTED]["hi"] < 1
-    assert of[sites.NO_POWER]["ratio"] == of[sites.NO_POWER]["lo"] == 1
+    assert of[sites.RULE]["ratio_hi"] < 1
+    assert of[sites.FITTED]["ratio_hi"] < 1
+    assert of[sites.NO_POWER]["ratio"] == of[sites.NO_POWER]["ratio_lo"] == 1
     of = {row["way"]: row for row in not_so.iter_rows(named=True)}
-    assert of[sites.RULE]["lo"] > 1
+    assert of[sites.RULE]["ratio_lo"] > 1
     assert of[sites.OWN]["ratio"] < 1
 
 

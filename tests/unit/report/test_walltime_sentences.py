@@ -8,8 +8,7 @@ import pytest
 from brokerlab.report.walltime_estimator import logs_sentences as of_logs
 from brokerlab.report.walltime_estimator import power_sentences as of_power
 from brokerlab.report.walltime_estimator import tasks_sentences as of_tasks
-from brokerlab.report.walltime_estimator.logs import BOUND, MEDIAN, Log, LogStudy, study_logs
-from tests.unit.estimators.test_walltime import drawn
+from brokerlab.report.walltime_estimator.logs import BOUND, MEDIAN, Log, LogStudy
 
 
 def log_study(under, *, largest=1, ratio_hi=0.95):
@@ -23,7 +22,7 @@ def log_study(under, *, largest=1, ratio_hi=0.95):
             {**row, "method": "last two", "mae_s": 4300.0, "under": 0.5, "ratio": 1.0, "ratio_hi": 1.0},
         ]
     )  # fmt: skip
-    log = Log(name="kth", jobs=pl.DataFrame({"a": [1] * 1000}), found=2000, waits=False)
+    log = Log(name="kth", jobs=pl.DataFrame({"a": [1] * 1000}), n_read=2000, knows_waits=False)
     strata = pl.DataFrame({"log": ["kth"], "stratum": ["later ones"], "ratio": [1.2]})
     campaigns = pl.DataFrame({"log": ["kth"], "missed": [50], "largest": [largest]})
     return LogStudy(logs={"kth": log}, table=table, strata=strata, campaigns=campaigns)
@@ -51,29 +50,19 @@ def test_doubt_and_campaigns_and_losses_are_named():
     assert "first 1,000 of 2,000 jobs" in told
 
 
-def test_a_log_is_studied_by_what_is_known_of_users():
-    log = Log(name="toy", jobs=drawn(400), found=400, waits=True)
-    found = study_logs({"toy": log}, n_boot=50, seed=1)
-    half = found.strata.filter(~pl.col("stratum").str.starts_with("user"))
-    assert half["jobs"].sum() == 200
-    assert found.best("toy")["ratio"] == 1.0
-    row = found.campaigns.row(0, named=True)
-    assert 0 <= row["largest"] <= row["missed"]
-
-
 def slopes(**changed):
-    row = {"jeditaskid": 7, "time": "cpu", "jobs": 10, "queues": 9, "slope": -0.9, "lo": -1.2, "hi": -0.6, "missing": None}  # fmt: skip
+    row = {"jeditaskid": 7, "time": "cpu", "jobs": 10, "queues": 9, "slope": -0.9, "slope_lo": -1.2, "slope_hi": -0.6, "missing": None}  # fmt: skip
     return pl.DataFrame([row | changed])
 
 
 def power_study(found):
     gain = pl.DataFrame(
         [
-            {"jeditaskid": 7, "time": "wall", "way": way, "queues": 9, "ratio": ratio, "lo": lo, "hi": hi}
+            {"jeditaskid": 7, "time": "wall", "way": way, "queues": 9, "ratio": ratio, "ratio_lo": lo, "ratio_hi": hi}
             for way, ratio, lo, hi in (("slope -1", 0.9, 0.8, 0.99), ("own queue", 0.5, 0.4, 0.6))
         ]
     )  # fmt: skip
-    return SimpleNamespace(slopes=found, gain=gain, inputs=SimpleNamespace(synthetic=True))
+    return SimpleNamespace(slopes=found, gain=gain, synthetic=True)
 
 
 def test_a_slope_is_held_against_the_rule_and_against_none():
@@ -84,8 +73,13 @@ def test_a_slope_is_held_against_the_rule_and_against_none():
     assert "better beyond doubt for 1 of 1 task" in of_power.meaning(power_study(slopes()))
 
 
+def test_a_slope_that_rises_is_not_said_to_fall():
+    rising = slopes(slope=0.4, slope_lo=0.1, slope_hi=0.7)
+    assert "falls" not in of_power.finding(power_study(rising))
+
+
 def test_no_slope_says_why():
-    none = slopes(slope=None, lo=None, hi=None, missing="2 queues, 5 are needed")
+    none = slopes(slope=None, slope_lo=None, slope_hi=None, missing="2 queues, 5 are needed")
     assert "No task ran at enough queues" in of_power.slopes(power_study(none))
     told = " ".join(of_power.cannot_tell(power_study(none)))
     assert "7 (2 queues, 5 are needed)" in told

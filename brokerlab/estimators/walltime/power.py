@@ -1,0 +1,213 @@
+"""What is known of the core power of queues and sites, read from real data or an archive, and studied in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import polars as pl
+
+from brokerlab.archive import Archive
+from brokerlab.archive.readers import detect, read
+from brokerlab.errors import DataError, InsufficientDataError
+from brokerlab.estimators import sources
+from brokerlab.estimators.walltime import corepower, sites, spread
+
+TASK_FILES = "panda-invex-jobs/job_records_*.csv*"
+NODE_FILES = "gridka-node-benchmarks-*/*.csv*"
+USAGE_FILES = "osg-apel-monthly/*.parquet"
+CPU_FILES = "atlas-user-jobs-cputime-*/*.parquet"
+MOST_TASKS = 20
+"""Tasks of an archive that are looked at: those at most queues."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PowerData:
+    """What is known of queues and sites; null: nothing.
+
+    Attributes:
+        timed: Production jobs as :class:`sites.TimedJobs`.
+        nodes: Of one site, as :class:`corepower.Nodes`.
+        usage: As :class:`corepower.Usage`.
+        cpu_times: ``queue, cpu_s`` of analysis jobs.
+        from_archive: The timed jobs are those of the archive.
+        synthetic: The timed jobs were generated.
+    """
+
+    timed: pl.DataFrame | None
+    nodes: pl.DataFrame | None
+    usage: pl.DataFrame | None
+    cpu_times: pl.DataFrame | None
+    from_archive: bool
+    synthetic: bool
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PowerStudy:
+    """What core power explains.
+
+    Attributes:
+        slopes: Of :func:`sites.power_slopes`.
+        shares: Of :func:`sites.queue_shares`.
+        gain: Of :func:`sites.power_gain`.
+        queues: Of :func:`sites.queue_means`.
+        inside: Of the nodes of one site; null: no data.
+        drift: Of sites over months; null: no data.
+        analysis: Of :func:`spread.between_queues` on analysis jobs; null: no data.
+        synthetic: The timed jobs were generated.
+    """
+
+    slopes: pl.DataFrame
+    shares: pl.DataFrame
+    gain: pl.DataFrame
+    queues: pl.DataFrame
+    inside: corepower.Inside | None
+    drift: corepower.Drift | None
+    analysis: dict[str, float] | None
+    synthetic: bool
+
+
+def read_power(folder: Path | None, archive: Archive | None) -> PowerData:
+    """Read timed jobs from the whole tasks of a folder, else from an archive, and the other tables of the folder.
+
+    Args:
+        folder: Of real data; null: none.
+        archive: Its tasks at most queues are taken where the folder has no whole task; null: none.
+
+    Raises:
+        DataError: A file cannot be read, or is of another kind.
+    """
+    files = _files(folder, TASK_FILES)
+    stored = None if files else archive
+    return PowerData(
+        timed=_of_files(files) if files else _of_archive(stored),
+        nodes=_nodes(_files(folder, NODE_FILES)),
+        usage=_usage(_files(folder, USAGE_FILES)),
+        cpu_times=_cpu_times(_files(folder, CPU_FILES)),
+        from_archive=stored is not None,
+        synthetic=stored is not None and stored.synthetic,
+    )
+
+
+def study_power(data: PowerData, *, n_boot: int = 1000, seed: int = 0) -> PowerStudy | None:
+    """Measure what core power explains.
+
+    Args:
+        data: Of `read_power`.
+        n_boot: Draws of queues for intervals.
+        seed: Of the draws.
+
+    Returns:
+        Null without timed jobs.
+    """
+    if data.timed is None:
+        return None
+    return PowerStudy(
+        slopes=sites.power_slopes(data.timed),
+        shares=sites.queue_shares(data.timed, n_boot=n_boot, seed=seed),
+        gain=sites.power_gain(data.timed, n_boot=n_boot, seed=seed),
+        queues=sites.queue_means(data.timed),
+        inside=_if_enough(corepower.inside, data.nodes),
+        drift=_if_enough(corepower.drift, data.usage),
+        analysis=_if_enough(
+            lambda jobs: spread.between_queues(
+                jobs["queue"], jobs["cpu_s"], n_boot=n_boot, seed=seed
+            ),
+            data.cpu_times,
+        ),
+        synthetic=data.synthetic,
+    )
+
+
+T = TypeVar("T")
+
+
+def _if_enough(measure: Callable[[pl.DataFrame], T], table: pl.DataFrame | None) -> T | None:
+    """Return what is measured in a table; null without the table, or where it says too little."""
+    try:
+        return None if table is None else measure(table)
+    except InsufficientDataError:
+        return None
+
+
+def _files(folder: Path | None, pattern: str) -> list[Path]:
+    return [] if folder is None else sorted(folder.glob(pattern))
+
+
+def _of_files(paths: Sequence[Path]) -> pl.DataFrame:
+    """Return the timed production jobs of task files; scouts and merge jobs are left out."""
+    records = sources.of_invex(paths, "walltime").records.filter(~pl.col("is_scout"))
+    times = []
+    for path in paths:
+        batches = {batch.table: batch.frame for batch in read(path, detect(path))}
+        times.append(
+            batches["jobs"].select(
+                pl.col("pandaid").cast(pl.Int64, strict=False),
+                cpu_s=pl.col("cpuconsumptiontime").cast(pl.Float64, strict=False),
+            )
+        )
+    cpu = pl.concat(times).unique("pandaid", keep="first", maintain_order=True)
+    return _timed(records.join(cpu, on="pandaid", how="left", maintain_order="left"))
+
+
+def _of_archive(archive: Archive | None) -> pl.DataFrame | None:
+    """Return the timed jobs of the tasks of an archive that ran at most queues; null where no job is timed."""
+    if archive is None:
+        return None
+    try:
+        records = sources.of_archive(archive, "walltime").records
+    except InsufficientDataError:
+        return None
+    ended = records.filter(~pl.col("is_scout"), ~pl.col("censored"))
+    wide = ended.group_by("jeditaskid").agg(pl.col("queue").n_unique(), pl.len())
+    wide = wide.sort("queue", "len", "jeditaskid", descending=[True, True, False]).head(MOST_TASKS)
+    cpu = archive.scan("jobs").select(
+        "pandaid", cpu_s=pl.col("cpuconsumptiontime").cast(pl.Float64)
+    )
+    chosen = ended.join(wide.select("jeditaskid"), on="jeditaskid", how="semi")
+    return _timed(chosen.lazy().join(cpu, on="pandaid", how="left").collect())
+
+
+def _timed(joined: pl.DataFrame) -> pl.DataFrame:
+    return joined.filter(pl.col("queue").is_not_null()).select(
+        "jeditaskid", "queue", "corepower", "cores", "events", "wall_s", "cpu_s"
+    )
+
+
+def _nodes(paths: Sequence[Path]) -> pl.DataFrame | None:
+    wanted = {"jobslots": pl.Int64, "hs06": pl.Float64}
+    frames = [pl.read_csv(path, columns=list(wanted), schema_overrides=wanted) for path in paths]
+    return pl.concat(frames) if frames else None
+
+
+def _usage(paths: Sequence[Path]) -> pl.DataFrame | None:
+    columns = {
+        "site": pl.col("Site"),
+        "month": pl.date("Year", "Month", 1),
+        "wall_s": pl.col("WallDuration"),
+        "normalised_hs06s": pl.col("NormalisedWallDuration"),
+    }
+    return _selected(paths, columns)
+
+
+def _cpu_times(paths: Sequence[Path]) -> pl.DataFrame | None:
+    columns = {
+        "queue": pl.col("SITE"),
+        "cpu_s": pl.col("CPU_CONSUMPTION_TIME").cast(pl.Float64),
+    }
+    return _selected(paths, columns)
+
+
+def _selected(paths: Sequence[Path], columns: Mapping[str, pl.Expr]) -> pl.DataFrame | None:
+    """Return the columns of all files; null without a file."""
+    frames = []
+    for path in paths:
+        try:
+            frames.append(pl.read_parquet(path).select(**columns))
+        except pl.exceptions.ColumnNotFoundError as why:
+            raise DataError(
+                f"{path}: lacks a column ({why}); leave the file out of the folder"
+            ) from why
+    return pl.concat(frames) if frames else None

@@ -1,0 +1,102 @@
+"""Batch logs of a folder: what is read of them, strata by hand, and the worst day of a user."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import polars as pl
+import pytest
+
+from brokerlab.estimators.walltime.logs import (
+    BOUND,
+    EXPERIENCE,
+    MEDIAN,
+    WORST_USER,
+    Log,
+    compare_logs,
+    read_logs,
+)
+from tests.unit.estimators.test_walltime import drawn
+
+
+def swf_lines(n, *, wait=100, requested=1000):
+    """Jobs of two users, one after the other."""
+    rows = [
+        f"{i + 1} {1000 * i} {wait} {100 + i} 1 -1 -1 1 {requested} -1 1 {i % 2 + 1} -1 -1 -1 -1 -1 -1"
+        for i in range(n)
+    ]
+    return "\n".join(rows) + "\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "swf-logs").mkdir()
+    for name, text in (
+        ("plain", swf_lines(20)),
+        ("no_waits", swf_lines(20, wait=-1)),
+        ("no_requests", swf_lines(20, requested=-1)),
+    ):
+        with gzip.open(tmp_path / "swf-logs" / f"{name}.swf.gz", "wt") as file:
+            file.write(text)
+    return tmp_path
+
+
+def test_logs_are_read_or_left_out_with_a_reason(folder):
+    logs, left_out = read_logs(folder, max_jobs=15)
+    assert list(logs) == ["no_waits", "plain"]
+    assert (logs["plain"].knows_waits, logs["no_waits"].knows_waits) == (True, False)
+    assert (logs["plain"].jobs.height, logs["plain"].n_read) == (15, 20)
+    assert logs["no_waits"].jobs["wait_s"].to_list() == [0.0] * 15
+    assert list(left_out) == ["no_requests"]
+    assert "none of 15 has a user" in left_out["no_requests"]
+
+
+def log_of(jobs):
+    return Log(name="toy", jobs=jobs, n_read=jobs.height, knows_waits=True)
+
+
+def test_a_log_is_summed_up_by_what_is_known_of_users():
+    compared = compare_logs({"toy": log_of(drawn(400))}, n_boot=50, seed=1)
+    by_experience = compared.strata.filter(pl.col("user").is_null())
+    assert by_experience["jobs"].sum() == 200
+    assert set(by_experience["stratum"]) <= set(EXPERIENCE)
+    bound = compared.row("toy", BOUND)
+    missed = (by_experience["under"] * by_experience["jobs"]).sum() / 200
+    assert bound["under"] == pytest.approx(missed)
+    best = compared.row("toy", bound["best_peer"])
+    assert best["ratio"] == 1.0
+    ours = compared.each(MEDIAN).row(0, named=True)
+    assert ours["ratio"] == pytest.approx(ours["mae_s"] / best["mae_s"])
+    assert (bound["users"], bound["jobs"]) == (5, 200)
+
+
+def test_the_user_and_the_day_with_most_misses_are_found():
+    """User 9 runs 10 s for long, then 900 s for one day: the bound learnt from the past is missed."""
+    n = 600
+    run = np.full(n, 10.0)
+    run[500:520] = 900.0
+    submit = np.arange(n) * 1000.0
+    submit[500:] = 86400.0 * 7 + np.arange(n - 500) * 1.0
+    jobs = pl.DataFrame(
+        {
+            "submit_s": submit,
+            "wait_s": 0.0,
+            "run_s": run,
+            "requested_s": 1000.0,
+            "hosts_requested": 1,
+            "user": [9] * n,
+        }
+    )
+    compared = compare_logs({"toy": log_of(jobs)}, n_boot=20, seed=1)
+    day = compared.campaigns.row(0, named=True)
+    assert (day["user"], day["jobs"], day["largest"]) == (9, 100, 20)
+    assert day["missed"] >= day["largest"]
+    worst = compared.strata.filter(stratum=WORST_USER).row(0, named=True)
+    assert (worst["user"], worst["jobs"]) == (9, 300)
+    assert worst["under"] == pytest.approx(day["missed"] / 300)
+
+
+def test_a_user_of_few_jobs_is_not_singled_out():
+    compared = compare_logs({"toy": log_of(drawn(150))}, n_boot=20)
+    assert compared.strata["user"].is_null().all()
