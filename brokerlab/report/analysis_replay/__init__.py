@@ -1,9 +1,8 @@
 """The report "which user tasks are held back, where would the others go, and is it fair?".
 
-`check` refuses wrong parameters, `inputs` rebuilds what the analysis brokerage saw, `study` replays it; `brokerages`,
-`held`, `loops`, `stabilizer`, `weights` and `fairness` sum up one question each, :mod:`brokerlab.report.replays` what
-other reports ask as well; `sentences`, `tables`, `tables_users` and `pictures` show it, `assemble` puts the page together
-and writes the files of a run. The notebook of the same name only calls these.
+`check` refuses wrong parameters, `inputs` rebuilds what the analysis brokerage saw, `study` replays it with
+:mod:`brokerlab.brokerage.user_tasks` and :mod:`brokerlab.report.replays`; `sentences`, `tables`, `tables_users` and
+`pictures` show it, `assemble` puts the page together and writes the files of a run.
 """
 
 from brokerlab.report.analysis_replay import pictures

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
+from brokerlab.brokerage.user_tasks import lorenz_curves
+from brokerlab.brokerage.user_tasks.outcomes import CLASS_ORDER, FAMILIES, PASSED, RULES
+from brokerlab.brokerage.user_tasks.weights import CLASSES
 from brokerlab.charts import analysis as charts
 from brokerlab.charts import brokerage as shared_charts
 from brokerlab.report.analysis_replay import sentences as say
-from brokerlab.report.analysis_replay.brokerages import CLASS_ORDER, FAMILIES, GO, RULES
 from brokerlab.report.analysis_replay.sentences import BEYOND, FIRST, SECOND
 from brokerlab.report.analysis_replay.study import Study
-from brokerlab.report.analysis_replay.weights import CLASSES
 from brokerlab.report.content import Picture
 from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.period import grain
@@ -88,13 +88,13 @@ def held_units(study: Study) -> Drawn | None:
     there = [rule for rule in RULES if rows[rule].sum()]
     shares = rows.with_columns(
         (pl.col(name) / pl.col("brokerages")).alias(name) for name in there
-    ).with_columns((1 - pl.col("share")).alias(GO))
-    table = shares.select("unit", *there, GO).unpivot(
+    ).with_columns((1 - pl.col("share")).alias(PASSED))
+    table = shares.select("unit", *there, PASSED).unpivot(
         index="unit", variable_name="check", value_name="share"
     )
     places = (
         rows.select("unit").with_row_index("y"),
-        pl.DataFrame({"check": [*there, GO]}).with_row_index("x"),
+        pl.DataFrame({"check": [*there, PASSED]}).with_row_index("x"),
     )
     shown = table.join(places[0], on="unit").join(places[1], on="check").sort("y", "x")
     top = rows.row(0, named=True)
@@ -176,7 +176,7 @@ def weights(study: Study) -> Drawn | None:
     places = study.weights.places
     if places.is_empty():
         return None
-    there = [name for name in ("all", *CLASS_ORDER) if (places["task_class"] == name).any()]
+    there = [name for name in CLASS_ORDER if (places["task_class"] == name).any()]
     levels = pl.DataFrame({"task_class": there}).with_row_index("y")
     parts = pl.DataFrame({"part": CLASSES}).with_row_index("x")
     shown = places.join(levels, on="task_class").join(parts, on="part").sort("x", "y", "weight")
@@ -212,28 +212,14 @@ def gains(study: Study) -> Drawn | None:
     return chart, finding
 
 
-def lorenz(users: pl.DataFrame) -> pl.DataFrame:
-    """Return how much the least users have together: ``quantity, users, part``; quantities of nothing are left out."""
+def fairness(study: Study) -> Drawn | None:
+    """Draw how unevenly jobs and core hours are divided among users."""
     words = {
         "asked": "jobs asked for",
         "placed": "jobs that find a queue",
         "core_h": "core hours that ran",
     }
-    parts = []
-    for name, word in words.items():
-        values = np.sort(users[name].to_numpy().astype(np.float64))
-        if len(values) and values.sum() > 0:
-            sums = np.concatenate([[0.0], np.cumsum(values)])
-            frame = {"users": np.linspace(0, 1, len(sums)), "part": sums / sums[-1]}
-            parts.append(
-                pl.DataFrame(frame).select(pl.lit(word).alias("quantity"), "users", "part")
-            )
-    return pl.concat(parts) if parts else pl.DataFrame()
-
-
-def fairness(study: Study) -> Drawn | None:
-    """Draw how unevenly jobs and core hours are divided among users."""
-    curves = lorenz(study.users)
+    curves = lorenz_curves(study.users).with_columns(pl.col("quantity").replace(words))
     if curves.is_empty():
         return None
     finding = thin(
@@ -246,7 +232,7 @@ def fairness(study: Study) -> Drawn | None:
 def waits(study: Study) -> Drawn | None:
     """Draw how long jobs really waited, by class of task."""
     rows = study.waits.filter(pl.col("part") == "wait_h")
-    order = [name for name in ("all", *CLASS_ORDER) if (rows["task_class"] == name).any()]
+    order = [name for name in CLASS_ORDER if (rows["task_class"] == name).any()]
     if len(order) < 2:
         return None
     place = pl.DataFrame({"task_class": order}).with_row_index("y")

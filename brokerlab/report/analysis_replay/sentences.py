@@ -6,10 +6,10 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage.user_tasks.outcomes import PASSED
+from brokerlab.brokerage.user_tasks.weights import NOTICED
 from brokerlab.calibrate.verdict import days_of
-from brokerlab.report.analysis_replay.brokerages import GO
 from brokerlab.report.analysis_replay.study import Study
-from brokerlab.report.analysis_replay.weights import FELT
 from brokerlab.report.content import Verdict
 from brokerlab.report.replays import sentences as shared
 from brokerlab.report.replays.kinds import ANALYSIS
@@ -53,20 +53,20 @@ def verdict(study: Study) -> Verdict:
 
 
 def _nothing(study: Study) -> str:
-    rules = study.rows.filter(pl.col("rule") != GO)["rule"].unique().sort().to_list()
+    rules = study.rows.filter(pl.col("rule") != PASSED)["rule"].unique().sort().to_list()
     why = f"they were held back by {listed(rules)}" if rules else "there was none to look at"
     return f"none of the {study.n_brokerages} brokerages came to look at a queue; {why}."
 
 
 def held_share(study: Study) -> str:
     """Show the share of brokerages held back with its interval."""
-    row = study.by_rule.filter(pl.col("part") == GO).row(0, named=True)
+    row = study.by_rule.filter(pl.col("part") == PASSED).row(0, named=True)
     low, high = (None if row[end] is None else 1 - row[end] for end in ("hi", "lo"))
     return percent(1 - row["share"], low, high)
 
 
 def _held(study: Study) -> str:
-    top = largest(study.by_rule, NAMED - 1, (GO,))
+    top = largest(study.by_rule, NAMED - 1, (PASSED,))
     n = f"{study.n_brokerages:,} brokerages of user tasks"
     if not top:
         return f"No rule holds any of {n} back."
@@ -100,7 +100,7 @@ def held(study: Study) -> Verdict:
     """Say who is held back and why."""
     if study.rows.is_empty():
         return Verdict(kind="no_answer", subject="Throttle", sentence="No answer: no brokerage.")
-    top = largest(study.by_rule, NAMED, (GO,))
+    top = largest(study.by_rule, NAMED, (PASSED,))
     if not top:
         return Verdict(
             kind="finding", subject="Throttle", sentence=thin(f"{_held(study)}{_nearest(study)}")
@@ -216,7 +216,7 @@ def _felt(study: Study) -> str:
         return ""
     return (
         f" As waiting jobs over the to-running rate tell, {of(felt, 'sooner')} of {felt['n_users'][0]} users would wait less "
-        f"by {100 * FELT:g} % or more, {of(felt, 'later')} longer by as much."
+        f"by {100 * NOTICED:g} % or more, {of(felt, 'later')} longer by as much."
     )
 
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from brokerlab.brokerage import user_tasks
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, decide
-from brokerlab.report.analysis_replay import fairness, held, loops, stabilizer, weights
-from brokerlab.report.analysis_replay.brokerages import brokerages
+from brokerlab.brokerage.user_tasks.outcomes import FAMILIES, PASSED
+from brokerlab.report.analysis_replay import shapes
 from brokerlab.report.analysis_replay.inputs import Inputs
-from brokerlab.report.analysis_replay.weights import Weights
+from brokerlab.report.analysis_replay.shapes import Weights
 from brokerlab.report.replays import history, removal, rulesets
 from brokerlab.report.replays.odd import noted
 from brokerlab.report.replays.period import grain
@@ -28,8 +29,8 @@ class Study:
     Attributes:
         inputs: What it was made from.
         decisions: Of the analysis brokerage, under the rule set asked for.
-        rows: One row per brokerage, see `brokerages.brokerages`.
-        by_rule, by_class, by_gshare, by_time: Shares of brokerages held back; see `held`.
+        rows: One row per brokerage, see `user_tasks.outcomes`.
+        by_rule, by_class, by_gshare, by_time: Shares of brokerages held back.
         margins: How near the limits are.
         units: Users and groups, and what holds them back.
         order: Every check in the order of removal, candidates last.
@@ -135,36 +136,43 @@ def _study(
     replay = inputs.replay
     dice = {"n_boot": n_boot, "seed": seed}
     decisions = decide(replay.for_analysis(), rules=inputs.rules, config=replay.config)
-    rows = brokerages(decisions)
+    rows = user_tasks.outcomes(decisions)
     order = removal.order(decisions)
-    seen = stabilizer.state(decisions, rows)
+    state = user_tasks.stabilizer_state(decisions, rows)
     best = removal.best_of_queue(decisions, replay.tables["queues"])
     placed = history.placed(inputs.ran, replay.tasks, best)
-    ran = fairness.rated(inputs.ran, replay.tasks, rows)
-    users = fairness.of_users(rows, ran)
+    ran = user_tasks.jobs_with_users(inputs.ran, replay.tasks, rows)
+    users = user_tasks.totals_by_user(rows, ran)
     counts = removal.counted(decisions, replay.tasks)
+    families = {name: name for name in (*FAMILIES, PASSED)}
+    by_class, by_gshare = (
+        shapes.long(user_tasks.held_by(rows, name, **dice), [name], families, "brokerages")
+        for name in ("task_class", "gshare")
+    )
+    waits = user_tasks.mean_waits(ran, **dice)
+    indices = user_tasks.jain_indices(users, **dice).drop("resampled")
     return Study(
         inputs=inputs,
         decisions=decisions,
         rows=rows,
-        by_rule=held.by_rule(rows, **dice),
-        by_class=held.by(rows, "task_class", **dice),
-        by_gshare=held.by(rows, "gshare", **dice),
-        by_time=held.over_time(rows, grain(inputs.window), **dice),
-        margins=held.margins(decisions),
-        units=held.of_users(rows),
+        by_rule=shapes.parts(user_tasks.held_by_rule(rows, **dice)),
+        by_class=by_class,
+        by_gshare=by_gshare,
+        by_time=shapes.parts(user_tasks.held_over_time(rows, grain(inputs.window), **dice)),
+        margins=user_tasks.limit_margins(decisions),
+        units=user_tasks.held_by_unit(rows),
         order=order,
-        by_loop=loops.by_loop(loops.pairs(decisions), order, **dice),
+        by_loop=shapes.parts(user_tasks.removed_by_loop(decisions, **dice)),
         by_check=removal.by_check(counts, order, **dice),
-        routes=loops.routes(rows, **dice),
+        routes=shapes.parts(user_tasks.loop_routes(rows, **dice)),
         stuck=removal.stuck(decisions, replay.tasks, [], **dice),
         stuck_by_gshare=removal.stuck(decisions, replay.tasks, ["gshare"], **dice),
-        limits=stabilizer.totals(seen, **dice),
-        limits_by_queue=stabilizer.by_queue(seen),
-        weights=weights.studied(decisions, rows, **dice),
+        limits=shapes.parts(user_tasks.stabilizer_shares(state, **dice)),
+        limits_by_queue=user_tasks.stabilizer_by_queue(state),
+        weights=shapes.weights(user_tasks.compare_basic_weights(decisions, rows, **dice)),
         users=users,
-        indices=fairness.indices(users, **dice),
-        waits=fairness.waits(ran, **dice),
+        indices=indices.rename({"index_lo": "lo", "index_hi": "hi", "n_units": "n_users"}),
+        waits=shapes.long(waits, ["task_class"], {n: n for n in ("wait_h", "core_h")}, "n_jobs"),
         agreement=history.agreement(placed, **dice),
         against=history.against(placed, **dice),
         rule_sets=rulesets.studied(replay, decisions, sample=switch_sample, **dice),

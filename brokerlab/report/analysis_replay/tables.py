@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage.user_tasks.outcomes import CLASS_ORDER, FAMILIES, PASSED, RULES
 from brokerlab.brokerage.view import view
-from brokerlab.report.analysis_replay.brokerages import CLASS_ORDER, FAMILIES, GO, RULES
 from brokerlab.report.analysis_replay.sentences import FIRST, SECOND
 from brokerlab.report.analysis_replay.study import Study
 from brokerlab.report.content import Column, Num, Row, Table
@@ -84,11 +84,11 @@ def levels(study: Study, frame: pl.DataFrame, column: str, name: str, caption: s
         Row(
             cells={
                 "level": level,
-                "users": count(found[level, GO]["n_users"]),
-                "brokerages": count(found[level, GO]["whole"]),
+                "users": count(found[level, PASSED]["n_users"]),
+                "brokerages": count(found[level, PASSED]["whole"]),
                 "jobs": count(jobs.get(level)),
                 **{family: row_pct(found[level, family]) for family in shown},
-                "passed": row_pct(found[level, GO]),
+                "passed": row_pct(found[level, PASSED]),
             }
         )
         for level in order

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.report.analysis_replay.brokerages import CLASS_ORDER
+from brokerlab.brokerage.user_tasks.outcomes import CLASS_ORDER
+from brokerlab.brokerage.user_tasks.weights import CLASSES, NOTICED
 from brokerlab.report.analysis_replay.study import Study
 from brokerlab.report.analysis_replay.tables import OVER_USERS
-from brokerlab.report.analysis_replay.weights import CLASSES, FELT
 from brokerlab.report.content import Column, Num, Row, Table
 from brokerlab.report.replays.cells import count, pct, row_pct
 from brokerlab.words import number
@@ -134,7 +134,7 @@ def users(study: Study) -> Table | None:
         rows=tuple(rows),
         footnote=(
             "Expected wait of a queue: waiting jobs of the share over its to-running rate at that instant, weighted by the "
-            f"expected jobs; {_mean(wait)} A change is felt from {100 * FELT:g} % on."
+            f"expected jobs; {_mean(wait)} A change is felt from {100 * NOTICED:g} % on."
         ),
     )  # fmt: skip
 
@@ -177,7 +177,7 @@ def fairness(study: Study) -> Table:
 def waits(study: Study) -> Table | None:
     """Lay out how long jobs really waited, by class of task; none where no job ran."""
     found = {(row["task_class"], row["part"]): row for row in study.waits.to_dicts()}
-    order = [name for name in ("all", *CLASS_ORDER) if (name, "wait_h") in found]
+    order = [name for name in CLASS_ORDER if (name, "wait_h") in found]
     if not order:
         return None
     rows = [

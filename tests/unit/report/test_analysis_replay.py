@@ -1,32 +1,19 @@
-"""What the report on user tasks sums up, on toy worlds whose answers are known."""
+"""What the reports of replayed brokerages share, asked of user tasks."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
 from types import SimpleNamespace
 
-import numpy as np
 import polars as pl
 import pytest
 
 from brokerlab.brokerage.analysis_jobs import AnalysisRules, decide
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
-from brokerlab.report.analysis_replay import (
-    brokerages,
-    fairness,
-    held,
-    loops,
-    pictures,
-    stabilizer,
-    weights,
-)
-from brokerlab.report.analysis_replay.brokerages import GO, RULES
 from brokerlab.report.analysis_replay.check import USUAL_KEYS
 from brokerlab.report.replays import removal, rulesets, settings
 from brokerlab.report.replays.kinds import ANALYSIS, PRODUCTION, kind_of
-from brokerlab.report.replays.shares import USER, shares
 from tests.brokerage_toys import World as ProductionWorld
-from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, TASK, World
+from tests.unit.brokerage.analysis_jobs.toys import SHARE, TASK, World
 
 DICE = {"n_boot": 50, "seed": 1}
 
@@ -56,81 +43,6 @@ def totals(frame, *where):
 
 
 @pytest.fixture(scope="module")
-def crowd():
-    """Four users: one passes, one has too many jobs, a group is of class C, one lacks input."""
-    made = World(n_jobs_to_submit=10).queue("Q1")
-    made.add("tasks", **(TASK | {"jeditaskid": 2, "username": "bob", "n_jobs_to_submit": 5}))
-    group = {"jeditaskid": 3, "username": "carol", "workinggroup": "phys", "n_jobs_to_submit": 7}
-    made.add("tasks", **(TASK | group))
-    made.add("tasks", **(TASK | {"jeditaskid": 4, "username": "dave", "n_jobs_to_submit": 1}))
-    made.add("datasets", jeditaskid=4, datasetname="d4", type="input", is_master=True)
-    made.add("files", jeditaskid=4, datasetname="d4", lfn="f", fsize=1)
-    for user, jobs in (("alice", 10), ("bob", 60)):
-        counts = {"nqueuedjobs": 0, "nruncores": 0, "nqueuedcores": 0}
-        made.add("user_totals", origusername=user, nrunjobs=jobs, **counts)
-    for number, cls in ((1, 1), (2, 1), (3, -1)):
-        made.add("task_class", jeditaskid=number, **{"class": cls})
-    made.add("gshare_usage", gshare=SHARE, usage_perc=0.93)
-    return decided(made, pandaserver__prio_mgr__CAP_RUNNING_USER_JOBS=50)
-
-
-def test_brokerages_tell_whose_and_what(crowd):
-    rows = brokerages.brokerages(crowd)
-    columns = ["unit", "task_class", "rule", "family", "route", "jobs"]
-    assert rows.select(columns).rows() == [
-        ("alice", "A", GO, GO, "first", 10),
-        ("bob", "A", "cap_running_jobs", "caps", "held", 5),
-        ("phys", "C", "gshare_class_c", "classes", "held", 7),
-        ("dave", "unrated", "input_incomplete", "input", "held", 1),
-    ]
-    assert rows["user"].to_list() == ["alice", "bob", "carol", "dave"]
-
-
-def test_rules_families_and_units(crowd):
-    rows = brokerages.brokerages(crowd)
-    by_rule = held.by_rule(rows, **DICE)
-    assert by_rule["part"].to_list() == [*RULES, GO]
-    assert totals(by_rule) == {
-        "cap_running_jobs": 1, "gshare_class_c": 1, "input_incomplete": 1, GO: 1
-    }  # fmt: skip
-    assert dict(by_rule.select("part", "jobs").iter_rows())["gshare_class_c"] == 7
-    assert by_rule["n_users"].unique().to_list() == [4]
-    of_a = held.by(rows, "task_class", **DICE).filter(pl.col("task_class") == "A")
-    assert totals(of_a) == {"caps": 1, GO: 1}
-    days = held.over_time(rows, "1d", **DICE)
-    assert days.select("time", "part", "share").rows() == [
-        (datetime(2026, 6, 1), name, 0.25) for name in ("caps", "classes", "input")
-    ]
-    units = held.of_users(rows)
-    assert units.select("unit", "held", "jobs_held").rows() == [
-        ("phys", 1, 7), ("bob", 1, 5), ("dave", 1, 1), ("alice", 0, 0)
-    ]  # fmt: skip
-
-
-def test_how_near_the_limits_are(crowd):
-    rows = {row["rule"]: row for row in held.margins(crowd).to_dicts()}
-    caps = rows["cap_running_jobs"]
-    assert (caps["limited"], caps["median"], caps["largest"]) == (2, 0.7, 1.2)
-    assert rows["gshare_class_c"]["largest"] == pytest.approx(93 / 90)
-    assert rows["gshare_class_a"]["largest"] == pytest.approx(0.93 * 0.5)  # nothing known: half
-    assert rows["cap_running_cores"]["largest"] is None
-
-
-def test_a_target_of_nothing_has_no_parts():
-    world = World().queue("A").add("task_class", jeditaskid=1, **{"class": -1})
-    found = decided(world.add("gshare_usage", gshare=SHARE, usage_perc=999_999.0))
-    assert found.tasks["throttle"].to_list() == ["gshare_class_c"]
-    assert held.margins(found)["limited"].to_list() == [0] * 7
-
-
-def test_intervals_may_be_over_users():
-    frame = pl.DataFrame({"user": ["a", "a", "b"], "hit": [1, 0, 1], "all": [1, 1, 1]})
-    row = shares(frame, ["hit"], "all", unit=USER, **DICE).row(0, named=True)
-    assert (row["share"], row["n_users"]) == (pytest.approx(2 / 3), 2)
-    assert "n_tasks" not in row
-
-
-@pytest.fixture(scope="module")
 def two_loops():
     """Task 1 finds a queue at its data; that of task 2 has no memory; task 3 is urgent."""
     made = World(ramcount=1000)
@@ -143,18 +55,6 @@ def two_loops():
         made.add("files", **own, lfn="f", fsize=1)
         made.add("replicas", **own, ddm_endpoint_name="HERE_DISK", found=1, total=1)
     return decided(made)
-
-
-def test_both_loops_and_the_way_through_them(two_loops):
-    rows = brokerages.brokerages(two_loops)
-    assert rows["route"].to_list() == ["first", "then_second", "second_only"]
-    order = removal.order(two_loops)
-    table = loops.by_loop(loops.pairs(two_loops), order, **DICE)
-    first, second = (table.filter(pl.col("loop") == loop) for loop in (1, 2))
-    assert totals(first) == {"data_locality": 2, "lowmemory": 1, "candidate": 1}
-    assert totals(second) == {"lowmemory": 1, "candidate": 3}
-    assert first["left"][-2] == pytest.approx(0.25)
-    assert totals(loops.routes(rows, **DICE)) == dict.fromkeys(("first", "then_second", "second_only"), 1)  # fmt: skip
 
 
 def test_checks_that_removed_are_counted_as_for_production(two_loops):
@@ -181,29 +81,6 @@ def busy(**more):
     return made
 
 
-def test_state_of_the_stabilizer():
-    made = decided(busy(), jedi__anal_jobbroker__OVERLOAD_RATIO_OFFSET=100.0)
-    seen = stabilizer.state(made, brokerages.brokerages(made))
-    row = seen.row(0, named=True)
-    assert row["queue"] == "BUSY"
-    shown = ("nq", "nr", "nq_max", "user_share", "max_q_len", "u_queued", "looked_at", "user_queue")
-    assert [row[name] for name in shown] == [110, 60, 120, 0.5, 60, 65, 1, 1]
-    assert (row["base"], row["running"], row["percentage"]) == (0, 1, 1)
-    found = stabilizer.totals(seen, **DICE)
-    assert totals(found) == {
-        "looked_at": 1, "user_queue": 1, "base": 1, "running": 1, "percentage": 2
-    }  # fmt: skip
-    queues = stabilizer.by_queue(seen)
-    assert queues.select("queue", "marked", "throttled").rows() == [("BUSY", 1, 1), ("IDLE", 0, 0)]
-    crowded = decided(busy().jobs("BUSY", "activated", 900))
-    left = stabilizer.state(crowded, brokerages.brokerages(crowded))
-    assert left["queue"].to_list() == ["IDLE"]  # removed by cap_rt before
-    long = {"jedi__anal_jobbroker__STATIC_MAX_QUEUE_RUNNING_RATIO": 5.0}
-    longer = decided(busy(), jedi__anal_jobbroker__OVERLOAD_RATIO_OFFSET=100.0, **long)
-    again = stabilizer.state(longer, brokerages.brokerages(longer)).row(0, named=True)
-    assert (again["nq_max"], again["running"], again["user_queue"]) == (300, 1, 0)
-
-
 def two_classes():
     """Two queues, one hi and one mid; the first is slower by the old weight."""
     made = World(n_jobs_to_submit=8).queue("FAST").queue("SLOW")
@@ -215,107 +92,6 @@ def two_classes():
     for name, rate in (("FAST", 40.0), ("SLOW", 1.0)):
         made.add("to_run_rate", computingsite=name, jobs_per_hour=rate)
     return made
-
-
-@pytest.mark.parametrize("rules", ["document", "production"])
-def test_old_and_new_weight(rules):
-    world = two_classes()
-    made = decided(world, rules)
-    old, new = weights.both(made)
-    assert (old.world.rules.basic_weight, new.world.rules.basic_weight) == ("original", "new")
-    assert old.world.rules.new_weight == new.world.rules.new_weight
-    rows = brokerages.brokerages(made)
-    found = weights.studied(made, rows, **DICE)
-    before = {r["panda_queue"]: r["weight"] for r in old.weighed.to_dicts()}
-    after = {r["panda_queue"]: r["weight"] for r in new.weighed.to_dicts()}
-    share = [side["FAST"] / (side["FAST"] + side["SLOW"]) for side in (before, after)]
-    assert share[1] > share[0]
-    assert found.moved["share"][0] == pytest.approx(share[1] - share[0])
-    hi = found.changes.filter(pl.col("task_class") == "all", pl.col("part") == "hi")
-    assert hi["share"][0] == pytest.approx(share[1] - share[0])
-    assert found.places.filter(pl.col("task_class") == "A").group_by("weight").agg(
-        pl.col("share").sum()
-    )["share"].to_list() == pytest.approx([1, 1])
-    assert found.queues["queue"].to_list() == ["FAST", "SLOW"]
-    assert found.queues["old"].sum() == pytest.approx(8)
-    assert found.gains["share"].sum() == pytest.approx(0)
-    user = found.users.row(0, named=True)
-    assert user["old_h"] == pytest.approx(share[0] * 20 / 40 + (1 - share[0]) * 10)
-    assert user["new_h"] < user["old_h"]
-    assert totals(found.felt) == {"sooner": 1}
-    assert found.known == pytest.approx(1)
-
-
-def test_a_wait_that_nobody_knows_is_left_out():
-    world = two_classes()
-    world.rows["to_run_rate"] = [{"computingsite": "FAST", "jobs_per_hour": 40.0}]
-    found = weights.studied(decided(world), brokerages.brokerages(decided(world)), **DICE)
-    assert 0 < found.known < 1
-    assert found.users.row(0, named=True)["new_h"] == pytest.approx(0.5)  # 20 jobs, 40 an hour
-
-
-def test_a_least_weight_may_leave_nothing():
-    made = decided(two_classes(), jedi__jobbroker__MIN_WEIGHT_user=0.6)
-    found = weights.studied(made, brokerages.brokerages(made), **DICE)
-    assert totals(found.ends) == {"kept": 1}
-    assert found.lost_by == ""
-    slow = two_classes()  # a task of class C, and no queue for it
-    slow.rows["task_class"][0]["class"] = -1
-    strict = decided(slow, jedi__jobbroker__MIN_WEIGHT_user=1.0)
-    found = weights.studied(strict, brokerages.brokerages(strict), **DICE)
-    assert totals(found.ends) == {"lost": 1}
-    assert found.lost_by == "below_min_weight"
-
-
-def test_nothing_to_weigh():
-    made = decided(World())
-    rows = brokerages.brokerages(made)
-    found = weights.studied(made, rows, **DICE)
-    assert (found.n_brokerages, found.known) == (0, None)
-    for name in ("moved", "places", "changes", "queues", "gains", "users", "felt", "wait"):
-        assert getattr(found, name).is_empty(), name
-    assert stabilizer.totals(stabilizer.state(made, rows), **DICE).is_empty()
-
-
-def test_what_users_asked_for_and_got(crowd):
-    rows = brokerages.brokerages(crowd)
-    ran = pl.DataFrame(
-        {"jeditaskid": [1, 1, 2], "computingsite": ["Q1"] * 3, "resource_type": [""] * 3,
-         "made": [AT + timedelta(minutes=1), AT - timedelta(minutes=1), AT + timedelta(hours=2)],
-         "n_jobs": [10, 3, 5], "wait_h": [20.0, 1.0, 40.0], "core_h": [5.0, 1.0, 15.0]}
-    )  # fmt: skip
-    rated = fairness.rated(ran, replay_of(crowd).tasks, rows)  # made before the brokerage: left out
-    assert rated.select("user", "task_class", "n_jobs").rows() == [("alice", "A", 10), ("bob", "A", 5)]  # fmt: skip
-    users = fairness.of_users(rows, rated)
-    assert users.rows() == [
-        ("alice", 10, 10, 10, 5), ("bob", 5, 0, 0, 15), ("carol", 7, 0, 0, 0), ("dave", 1, 0, 0, 0)
-    ]  # fmt: skip
-    waits = fairness.waits(rated, **DICE).filter(pl.col("part") == "wait_h")
-    assert waits.select("task_class", "share").rows() == [("A", 4), ("all", 4)]
-    found = {row["quantity"]: row for row in fairness.indices(users, **DICE).to_dicts()}
-    assert found["asked"]["index"] == pytest.approx(23**2 / (4 * 175))
-    assert found["placed"]["index"] == pytest.approx(0.25)
-    assert found["checks"]["index"] == 0
-    assert found["throttle"]["index"] == pytest.approx(0.25 - 23**2 / 700)
-    assert found["asked"]["lo"] < found["asked"]["index"] < found["asked"]["hi"]
-
-
-def test_jain_of_nothing_and_of_one():
-    nobody = pl.DataFrame(schema={"user": pl.String, **dict.fromkeys(fairness.QUANTITIES, pl.Float64)})  # fmt: skip
-    assert fairness.indices(nobody, **DICE)["index"].to_list() == [None] * 6
-    one = pl.DataFrame({"user": ["a"], **dict.fromkeys(fairness.QUANTITIES, 3.0)})
-    assert fairness.indices(one, **DICE).row(0) == ("asked", 1.0, None, None, 1)
-    same = pl.DataFrame({"user": ["a", "b"], **{name: [2.0, 2.0] for name in fairness.QUANTITIES}})
-    ends = fairness.indices(same, **DICE).row(0, named=True)
-    assert (ends["lo"], ends["hi"]) == (1, 1)
-
-
-def test_lorenz_curve():
-    users = pl.DataFrame({"asked": [3.0, 1.0], "placed": [0.0, 0.0], "core_h": [1.0, 1.0]})
-    curves = pictures.lorenz(users)
-    assert curves.filter(pl.col("quantity") == "jobs asked for")["part"].to_list() == [0, 0.25, 1]
-    assert curves["quantity"].n_unique() == 2  # nobody got a queue
-    assert pictures.lorenz(users.clear()).is_empty()
 
 
 def test_rule_sets_of_either_brokerage(monkeypatch):
@@ -348,11 +124,3 @@ def test_keys_of_user_tasks():
     settings.check_keys(USUAL_KEYS, ANALYSIS)
     with pytest.raises(ConfigError, match="is no key of the analysis brokerage"):
         settings.check_keys(["NQUEUED_SAT_CAP"], ANALYSIS)
-
-
-def test_indices_are_drawn_together():
-    rng = np.random.default_rng(1)
-    asked = rng.lognormal(0, 1, 30)
-    users = pl.DataFrame({"user": [f"u{n:02}" for n in range(30)], **dict.fromkeys(fairness.QUANTITIES, asked)})  # fmt: skip
-    found = {row["quantity"]: row for row in fairness.indices(users, **DICE).to_dicts()}
-    assert (found["throttle"]["lo"], found["throttle"]["hi"]) == (0, 0)  # the same users in both

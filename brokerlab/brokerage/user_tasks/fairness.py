@@ -1,0 +1,182 @@
+"""Fairness between users and between classes of tasks: Jain's index, Lorenz curves, and who waits how long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.user_tasks.outcomes import NO_USER, UNRATED, USER, in_order
+from brokerlab.brokerage.view import TASK
+from brokerlab.intervals import N_BOOT, Formula, Sums, clustered, summed
+from brokerlab.numerics import FloatArray
+
+QUANTITIES = ("asked", "let_through", "placed", "core_h")
+"""What is divided among users: jobs asked for, those that the throttle lets through, those that find a queue, and the
+core hours that really ran."""
+STEPS = {"throttle": ("asked", "let_through"), "checks": ("let_through", "placed")}
+"""What changes the first of these quantities into the second."""
+
+
+def totals_by_user(rows: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
+    """Return what each user asked for and got.
+
+    Args:
+        rows: From `outcomes`.
+        jobs: From `jobs_with_users`.
+
+    Returns:
+        One row per user, sorted: ``user``, ``asked``, ``let_through``, ``placed`` [jobs], ``core_h``.
+    """
+    n = pl.col("jobs")
+    asked = rows.group_by(USER).agg(
+        asked=n.sum(),
+        let_through=n.filter(pl.col("route") != "held").sum(),
+        placed=n.filter(pl.col("outcome") == "candidates").sum(),
+    )
+    used = summed(jobs, [USER], ["core_h"])
+    joined = asked.join(used, on=USER, how="left")
+    return joined.with_columns(pl.col("core_h").fill_null(0.0)).sort(USER)
+
+
+def jain_indices(users: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:
+    """Return Jain's index of what users asked for and got, with intervals over users.
+
+    The index is 1 where all have the same and 1/n where one of n has all.
+
+    Args:
+        users: From `totals_by_user`.
+        n_boot: Bootstrap replicates over users.
+        seed: Of the bootstrap.
+
+    Returns:
+        One row per quantity of `QUANTITIES` and per step of `STEPS`: ``quantity``, ``index, index_lo, index_hi`` (null
+        ends with fewer than two users; null where nobody has anything), ``resampled``, ``n_units``; a step is the
+        index of the later less that of the earlier, of the same draws.
+
+    Source: R. Jain, D. Chiu, W. Hawe, DEC-TR-301 (1984), equation 3.
+
+    Example:
+        >>> users = pl.DataFrame({"user": ["a", "b"], **dict.fromkeys(QUANTITIES, [0.0, 4.0])})
+        >>> jain_indices(users, n_boot=50)["index"].to_list()
+        [0.5, 0.5, 0.5, 0.5, 0.0, 0.0]
+    """
+    squares = [(pl.col(name) ** 2).alias(_square(name)) for name in QUANTITIES]
+    formulas: dict[str, Formula] = {name: partial(_jain, name) for name in QUANTITIES}
+    formulas |= {step: partial(_jain_step, *ends) for step, ends in STEPS.items()}
+    row = clustered(
+        users.with_columns(*squares, one=pl.lit(1)),
+        formulas,
+        unit=USER,
+        measures=["one", *QUANTITIES, *map(_square, QUANTITIES)],
+        n_boot=n_boot,
+        seed=seed,
+    ).row(0, named=True)
+    values: list[dict[str, Any]] = [
+        {"quantity": name}
+        | {f"index{end}": row[f"{name}{end}"] for end in ("", "_lo", "_hi")}
+        | {key: row[key] for key in ("resampled", "n_units")}
+        for name in formulas
+    ]
+    floats = dict.fromkeys(("index", "index_lo", "index_hi"), pl.Float64)
+    schema = {"quantity": pl.String, **floats, "resampled": pl.String, "n_units": pl.Int64}
+    return pl.DataFrame(values, schema=schema)
+
+
+def _square(quantity: str) -> str:
+    return f"{quantity}_squared"
+
+
+def _jain(quantity: str, sums: Sums) -> FloatArray:
+    return sums[quantity] ** 2 / (sums["one"] * sums[_square(quantity)])
+
+
+def _jain_step(first: str, last: str, sums: Sums) -> FloatArray:
+    return _jain(last, sums) - _jain(first, sums)
+
+
+def lorenz_curves(
+    users: pl.DataFrame, quantities: Sequence[str] = ("asked", "placed", "core_h")
+) -> pl.DataFrame:
+    """Return how much the users with least have together.
+
+    Args:
+        users: From `totals_by_user`.
+        quantities: Columns of it.
+
+    Returns:
+        ``quantity``, ``users`` (share of them, those with least first) and ``part`` (of the whole) [1]; a quantity of
+        which nobody has anything is left out.
+
+    Example:
+        >>> lorenz_curves(pl.DataFrame({"asked": [3.0, 1.0]}), ["asked"])["part"].to_list()
+        [0.0, 0.25, 1.0]
+    """
+    schema = {"quantity": pl.String, "users": pl.Float64, "part": pl.Float64}
+    curves = [pl.DataFrame(schema=schema)]
+    for name in quantities:
+        values = np.sort(users[name].to_numpy().astype(np.float64))
+        if values.sum() > 0:
+            sums = np.concatenate([[0.0], np.cumsum(values)])
+            frame = {"users": np.linspace(0, 1, len(sums)), "part": sums / sums[-1]}
+            curves.append(
+                pl.DataFrame(frame).select(pl.lit(name).alias("quantity"), "users", "part")
+            )
+    return pl.concat(curves)
+
+
+def jobs_with_users(jobs: pl.DataFrame, tasks: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return whose the jobs that really ran are, and of which class their task was when they were made.
+
+    Args:
+        jobs: ``jeditaskid``, ``made``, further columns.
+        tasks: Of the replay: ``jeditaskid, snapshot, brokerage_time``.
+        rows: From `outcomes`.
+
+    Returns:
+        ``jobs`` with ``snapshot``, ``user`` and ``task_class`` of the last brokerage of their task before; jobs made
+        before the first one are left out.
+    """
+    times = tasks.select(*TASK, "brokerage_time").sort("brokerage_time")
+    brokered = jobs.sort("made").join_asof(
+        times,
+        left_on="made",
+        right_on="brokerage_time",
+        by="jeditaskid",
+        strategy="backward",
+        check_sortedness=False,
+    )
+    about = rows.select(*TASK, USER, "task_class")
+    return (
+        brokered.drop_nulls("snapshot")
+        .join(about, on=TASK, how="left")
+        .with_columns(pl.col(USER).fill_null(NO_USER), pl.col("task_class").fill_null(UNRATED))
+    )
+
+
+def mean_waits(jobs: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:
+    """Return the mean wait of the jobs that really ran, from being made to their start, in all and by class.
+
+    Args:
+        jobs: From `jobs_with_users`, with ``n_jobs`` and the sums ``wait_h``, ``core_h`` over them.
+        n_boot: Bootstrap replicates over users.
+        seed: Of the bootstrap.
+
+    Returns:
+        One row per ``task_class`` (all, or one): ``n_jobs``; ``wait_h`` and ``core_h`` of a job on average, with ends;
+        ``resampled``, ``n_units``.
+    """
+    every = pl.concat([jobs.with_columns(task_class=pl.lit("all")), jobs])
+    waits = clustered(
+        every,
+        {"wait_h": ("wait_h", "n_jobs"), "core_h": ("core_h", "n_jobs")},
+        unit=USER,
+        by=["task_class"],
+        n_boot=n_boot,
+        seed=seed,
+    )
+    counts = every.group_by("task_class").agg(pl.col("n_jobs").sum().cast(pl.Int64))
+    return in_order(counts.join(waits, on="task_class"), "task_class", "n_jobs")

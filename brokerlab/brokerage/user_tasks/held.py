@@ -1,0 +1,168 @@
+"""Who is held back and why: by rule, over time, by user, group, share and class; and how near the limits are."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
+from brokerlab.brokerage.analysis_jobs.throttle import (
+    LIMITED_SHARE,
+    NO_TARGET_PCT,
+    USAGE_A,
+    USAGE_B,
+    USAGE_C,
+)
+from brokerlab.brokerage.user_tasks.outcomes import (
+    FAMILIES,
+    PASSED,
+    RULES,
+    USER,
+    in_order,
+    with_flags,
+)
+from brokerlab.brokerage.view import TASK
+from brokerlab.intervals import N_BOOT, clustered, shares
+
+
+def held_by_rule(rows: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:
+    """Return the share of brokerages that each rule holds back.
+
+    Args:
+        rows: From `outcomes`.
+        n_boot: Bootstrap replicates over users.
+        seed: Of the bootstrap.
+
+    Returns:
+        `intervals.shares` over users, parts `RULES` and `PASSED`; with ``jobs`` of these brokerages, ``tasks`` and
+        ``units`` (users or groups) that each meets.
+    """
+    parts = (*RULES, PASSED)
+    flags = with_flags(rows, "rule", parts)
+    held = shares(flags, parts, "one", unit=USER, n_boot=n_boot, seed=seed)
+    met = rows.group_by(part="rule").agg(
+        jobs=pl.col("jobs").sum(),
+        tasks=pl.col("jeditaskid").n_unique().cast(pl.Int64),
+        units=pl.col("unit").n_unique().cast(pl.Int64),
+    )
+    joined = held.join(met, on="part", how="left", maintain_order="left")
+    return joined.with_columns(pl.col("jobs", "tasks", "units").fill_null(0))
+
+
+def held_by(
+    rows: pl.DataFrame, column: str, *, n_boot: int = N_BOOT, seed: int = 1
+) -> pl.DataFrame:
+    """Return the share of brokerages of each level of a column that each family of rules holds back.
+
+    Args:
+        rows: From `outcomes`.
+        column: Such as ``task_class``, ``gshare``, ``unit``.
+        n_boot: Bootstrap replicates over users.
+        seed: Of the bootstrap.
+
+    Returns:
+        One row per level, see `in_order`: the column, ``brokerages``, ``jobs`` (asked for); of
+        each of `FAMILIES`, of ``held`` (any of them) and `PASSED` the share of the brokerages with its ends (``caps,
+        caps_lo, caps_hi``); ``resampled``, ``n_units``.
+    """
+    parts = (*FAMILIES, PASSED)
+    flags = with_flags(rows, "family", parts).with_columns(held=1 - pl.col(PASSED))
+    held = clustered(
+        flags,
+        {name: (name, "one") for name in (*FAMILIES, "held", PASSED)},
+        unit=USER,
+        by=[column],
+        n_boot=n_boot,
+        seed=seed,
+    )
+    counts = rows.group_by(column).agg(
+        brokerages=pl.len().cast(pl.Int64), jobs=pl.col("jobs").sum()
+    )
+    return in_order(counts.join(held, on=column), column, "brokerages")
+
+
+def held_over_time(
+    rows: pl.DataFrame, step: str, *, n_boot: int = N_BOOT, seed: int = 1
+) -> pl.DataFrame:
+    """Return the share of brokerages that each family of rules holds back, by day or week.
+
+    Args:
+        rows: From `outcomes`.
+        step: ``1d`` or ``1w``.
+        n_boot: Bootstrap replicates over users.
+        seed: Of the bootstrap.
+
+    Returns:
+        `intervals.shares` over users by ``time``, of families that hold anything back at all.
+    """
+    timed = rows.with_columns(time=pl.col("at").dt.truncate(step))
+    families = [name for name in FAMILIES if (rows["family"] == name).any()]
+    flags = with_flags(timed, "family", families)
+    return shares(flags, families, "one", by=["time"], unit=USER, n_boot=n_boot, seed=seed)
+
+
+def held_by_unit(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return how often each user or group is held back.
+
+    Args:
+        rows: From `outcomes`.
+
+    Returns:
+        One row per unit, those with most jobs held back first: ``unit``, ``brokerages``, ``held``, ``share`` of them
+        held, ``jobs`` asked for, ``jobs_held``, and one column per rule of `RULES` [brokerages].
+    """
+    held = pl.col("rule") != PASSED
+    return (
+        rows.group_by("unit")
+        .agg(
+            brokerages=pl.len().cast(pl.Int64),
+            held=held.sum().cast(pl.Int64),
+            share=held.mean(),
+            jobs=pl.col("jobs").sum(),
+            jobs_held=pl.col("jobs").filter(held).sum(),
+            **{rule: (pl.col("rule") == rule).sum().cast(pl.Int64) for rule in RULES},
+        )
+        .sort("jobs_held", "held", "unit", descending=[True, True, False])
+    )
+
+
+def limit_margins(decisions: AnalysisDecisions) -> pl.DataFrame:
+    """Return how near tasks come to each limit of the throttle.
+
+    Args:
+        decisions: Of the analysis brokerage.
+
+    Returns:
+        One row per rule T1 to T7, in order: ``rule``, ``limited`` (brokerages for which the limit exists and the number
+        is known; no target of 0), ``median`` and ``largest`` of the number over its limit [1]; null where there is none.
+    """
+    asked = decisions.world.tables["tasks"].select(
+        "jeditaskid", pl.col("snapshot").fill_null(0), "gshare"
+    )
+    frame = decisions.world.throttle.join(asked, on=TASK, how="left")
+    rows = [
+        frame.select(
+            rule=pl.lit(name),
+            limited=ratio.count().cast(pl.Int64),
+            median=ratio.median().cast(pl.Float64),
+            largest=ratio.max().cast(pl.Float64),
+        )
+        for name, ratio in _over_limit().items()
+    ]
+    return pl.concat(rows)
+
+
+def _over_limit() -> dict[str, pl.Expr]:
+    """Return, for rules T1 to T7, the number that is compared over its limit; null where there is none."""
+    usage = pl.col("usage_pct")
+    usage = pl.when(usage < NO_TARGET_PCT).then(usage)  # no part of a target of 0
+    mine, its_class = pl.col("gshare") == LIMITED_SHARE, pl.col("class")
+    used = usage * pl.col("used_fraction")
+    return {
+        "cap_running_jobs": pl.col("nrunjobs") / pl.col("cap_jobs"),
+        "cap_queued_jobs": pl.col("nqueuedjobs") / (2 * pl.col("cap_jobs")),
+        "cap_running_cores": pl.col("nruncores") / pl.col("cap_cores"),
+        "cap_queued_cores": pl.col("nqueuedcores") / (2 * pl.col("cap_cores")),
+        "gshare_class_c": pl.when(mine & (its_class == -1)).then(usage / USAGE_C),
+        "gshare_class_b": pl.when(mine & (its_class == 0)).then(usage / USAGE_B),
+        "gshare_class_a": pl.when(mine & (its_class == 1)).then(used / USAGE_A),
+    }

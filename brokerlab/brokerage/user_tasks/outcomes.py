@@ -1,0 +1,111 @@
+"""One row per brokerage of a user task: whose it is, what class it has, what held it back, which loop decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
+from brokerlab.brokerage.analysis_jobs.facts import INCOMPLETE
+from brokerlab.brokerage.analysis_jobs.throttle import OUTCOMES
+from brokerlab.brokerage.view import TASK
+
+USER = "user"
+"""Column of the unit of chance of most intervals: what one user sends rises and falls together."""
+TASK_CLASSES = {2: "S", 1: "A", 0: "B", -1: "C"}
+UNRATED = "unrated"
+"""Class of tasks of which nothing is known; weights take them for A, no class holds them back."""
+CLASS_ORDER = ("all", *TASK_CLASSES.values(), UNRATED)
+"""How classes of tasks are sorted, those of all tasks together first."""
+NO_USER = NO_SHARE = "(none)"
+PASSED = "passed"
+"""What a brokerage is called that nothing holds back."""
+RULES = (*OUTCOMES, INCOMPLETE)
+"""What may hold a task back, in order: rules T1 to T10, and incomplete input."""
+FAMILIES = {
+    "caps": ("cap_running_jobs", "cap_queued_jobs", "cap_running_cores", "cap_queued_cores"),
+    "classes": ("gshare_class_c", "gshare_class_b", "gshare_class_a"),
+    "quota": ("global_quota", "near_global_quota", "quota_unavailable"),
+    "input": (INCOMPLETE,),
+}
+"""Rules of one kind."""
+ROUTES = ("first", "then_second", "second_only", "held")
+"""Ways through the locality loops: only the one with locality, both, only the one without (a relaxation), none."""
+
+
+def outcomes(decisions: AnalysisDecisions) -> pl.DataFrame:
+    """Return whose each brokerage is and how it went.
+
+    Args:
+        decisions: Of the analysis brokerage.
+
+    Returns:
+        One row per brokerage, sorted: ``jeditaskid, snapshot, at, gshare, user`` (who is accounted, without group),
+        ``unit`` (the working group where the task has one, else the user), ``task_class`` (S, A, B, C or `UNRATED`), ``merging``,
+        ``jobs`` (that the chunk splits into), ``rule`` (of `RULES` that holds it back, else `PASSED`), ``family`` (of
+        `FAMILIES`, else `PASSED`), ``outcome``, ``route`` of `ROUTES`; ``one`` (1).
+    """
+    given = decisions.world.tables["tasks"].select(
+        "jeditaskid",
+        pl.col("snapshot").fill_null(0),
+        pl.col("gshare").fill_null(NO_SHARE),
+        user=pl.coalesce("origusername", "username", pl.lit(NO_USER)),
+        unit=pl.coalesce("workinggroup", "origusername", "username", pl.lit(NO_USER)),
+        merging=pl.col("is_merging").fill_null(value=False),
+        jobs=pl.col("n_jobs_to_submit").fill_null(0).cast(pl.Float64),
+    )
+    task_class = pl.col("class").replace_strict(
+        TASK_CLASSES, default=UNRATED, return_dtype=pl.String
+    )
+    rated = decisions.world.throttle.select(*TASK, task_class=task_class)
+    again = decisions.first_loop.select(TASK).unique().with_columns(again=pl.lit(value=True))
+    ended = decisions.tasks.select(
+        *TASK, "at", "outcome", "loop", rule=pl.col("throttle").fill_null(PASSED)
+    )
+    families = {rule: name for name, rules in FAMILIES.items() for rule in rules}
+    second = pl.col("loop") == 2
+    return (
+        ended.join(given, on=TASK, how="left")
+        .join(rated, on=TASK, how="left")
+        .join(again, on=TASK, how="left")
+        .with_columns(
+            pl.col("task_class").fill_null(UNRATED),
+            family=pl.col("rule").replace_strict(families, default=PASSED, return_dtype=pl.String),
+            route=pl.when(pl.col("rule") != PASSED)
+            .then(pl.lit("held"))
+            .when(second & pl.col("again").fill_null(value=False))
+            .then(pl.lit("then_second"))
+            .when(second)
+            .then(pl.lit("second_only"))
+            .otherwise(pl.lit("first")),
+            one=pl.lit(1),
+        )
+        .drop("loop", "again")
+        .sort(TASK)
+    )
+
+
+def with_flags(frame: pl.DataFrame, column: str, values: Sequence[str]) -> pl.DataFrame:
+    """Return the rows with one column of 0 and 1 per value of a column.
+
+    Example:
+        >>> with_flags(pl.DataFrame({"way": ["up", "down"]}), "way", ["up"])["up"].to_list()
+        [1, 0]
+    """
+    return frame.with_columns(
+        (pl.col(column) == value).cast(pl.Int64).alias(value) for value in values
+    )
+
+
+def in_order(frame: pl.DataFrame, column: str, size: str) -> pl.DataFrame:
+    """Sort rows by the levels of a column: classes of tasks by `CLASS_ORDER`, others the largest first.
+
+    Example:
+        >>> levels = pl.DataFrame({"task_class": ["B", "all"], "n": [9, 9]})
+        >>> in_order(levels, "task_class", "n")["task_class"].to_list()
+        ['all', 'B']
+    """
+    if column == "task_class":
+        return frame.sort(pl.col(column).cast(pl.Enum(CLASS_ORDER)))
+    return frame.sort(size, column, descending=[True, False])

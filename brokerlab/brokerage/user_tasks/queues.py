@@ -1,0 +1,172 @@
+"""What takes queues from user tasks: checks in both locality loops, and the Analysis Stabilizer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
+from brokerlab.brokerage.user_tasks.outcomes import ROUTES, USER, with_flags
+from brokerlab.brokerage.view import TASK, view
+from brokerlab.intervals import N_BOOT, shares
+
+CANDIDATE = "candidate"
+"""What a pair is called that no check removed."""
+WITH_LOCALITY, WITHOUT_LOCALITY = 1, 2
+"""Locality loops."""
+MARKS = ("user_queue", "bad_jobs", "no_running")
+"""Why the stabilizer marks a queue, which then drops from the final list."""
+BOUNDS = ("base", "running", "rate")
+"""What sets nQ_max: the base length, running jobs, the to-running rate."""
+LIMITS = ("base_user", "ratio", "percentage")
+"""What sets max_q_len: the base length per user, running jobs of the queue, the user's part of nQ_max."""
+
+
+def removed_by_loop(
+    decisions: AnalysisDecisions, *, n_boot: int = N_BOOT, seed: int = 1
+) -> pl.DataFrame:
+    """Return the share of the pairs of either locality loop that each check removes, in order.
+
+    Args:
+        decisions: Of the analysis brokerage.
+        n_boot: Bootstrap replicates over tasks.
+        seed: Of the bootstrap.
+
+    Returns:
+        `intervals.shares` over tasks by ``loop``; parts are the checks in order of removal and, last, `CANDIDATE`
+        (not removed); ``left`` is the share of pairs left after the check.
+    """
+    order = [*view(decisions).steps["check"].cast(pl.String), CANDIDATE]
+    check = pl.col("check").cast(pl.String).fill_null(CANDIDATE)
+    pairs = pl.concat(
+        frame.select("jeditaskid", pl.col("loop").cast(pl.Int64), check)
+        for frame in (decisions.queues, decisions.first_loop)
+    )
+    counts = pairs.group_by("jeditaskid", "loop", "check").len("n")
+    n = pl.col("n")
+    by_task = counts.group_by("jeditaskid", "loop").agg(
+        *(n.filter(pl.col("check") == name).sum().alias(name) for name in order), looked_at=n.sum()
+    )
+    removed = shares(
+        by_task, order, "looked_at", by=["loop"], unit="jeditaskid", n_boot=n_boot, seed=seed
+    )
+    return removed.with_columns(left=(1 - pl.col("share").cum_sum().over("loop")))
+
+
+def loop_routes(rows: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:
+    """Return the share of brokerages by their way through the locality loops.
+
+    Args:
+        rows: From `outcomes`.
+        n_boot: Bootstrap replicates over users.
+        seed: Of the bootstrap.
+
+    Returns:
+        `intervals.shares` over users, parts `outcomes.ROUTES`.
+    """
+    flags = with_flags(rows, "route", ROUTES)
+    return shares(flags, ROUTES, "one", unit=USER, n_boot=n_boot, seed=seed)
+
+
+def stabilizer_state(decisions: AnalysisDecisions, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the state of the stabilizer at every (task, unified queue) that no check removed before.
+
+    Args:
+        decisions: Of the analysis brokerage.
+        rows: From `outcomes`.
+
+    Returns:
+        ``jeditaskid, snapshot, queue``; ``user, gshare, merging``; ``nq, nr`` (waiting and running jobs of the share),
+        ``trr`` [jobs/h], ``nq_max``, ``user_share`` (the percentage, 0 to 1), ``max_q_len``, ``u_queued`` (the user's
+        jobs waiting); ``looked_at`` (it can be throttled), `MARKS`, `BOUNDS` and `LIMITS` as 0 or 1, ``one``.
+    """
+    settings = decisions.world.settings
+    longest, own = pl.col("nq_max"), pl.col("max_q_len")
+    bound = (
+        pl.when(longest == settings.base_queue_length)
+        .then(pl.lit("base"))
+        .when(longest == settings.max_expected_wait_h * pl.col("trr"))
+        .then(pl.lit("rate"))
+        .otherwise(pl.lit("running"))
+    )
+    limit = (
+        pl.when(own == settings.base_queue_length_user)
+        .then(pl.lit("base_user"))
+        .when(own == longest * pl.col("user_share"))
+        .then(pl.lit("percentage"))
+        .otherwise(pl.lit("ratio"))
+    )
+    frame = (
+        decisions.weighed.filter(longest.is_not_null())
+        .with_columns(pl.col("panda_queue").cast(pl.String))
+        .join(unified_queues(decisions), on="panda_queue", how="left")
+        .sort(*TASK, "queue", "panda_queue")
+        .unique([*TASK, "queue"], keep="first", maintain_order=True)
+        .join(rows.select(*TASK, "user", "gshare", "merging"), on=TASK, how="left")
+        .with_columns(bound=bound, limit=limit)
+    )
+    marked = ("looked_at", *MARKS)
+    return frame.select(
+        *(*TASK, "queue", "user", "gshare", "merging"),
+        *(pl.col("x_nq").alias("nq"), pl.col("x_nr").alias("nr")),
+        *("trr", "nq_max", "user_share", "max_q_len", "u_queued"),
+        *(pl.col(name).fill_null(value=False).cast(pl.Int64) for name in marked),
+        *((pl.col("bound") == name).cast(pl.Int64).alias(name) for name in BOUNDS),
+        *((pl.col("limit") == name).cast(pl.Int64).alias(name) for name in LIMITS),
+        one=pl.lit(1),
+    )
+
+
+def unified_queues(decisions: AnalysisDecisions) -> pl.DataFrame:
+    """Return ``panda_queue`` and ``queue``, the unified queue of pseudo-queues, else its own name."""
+    names = decisions.world.facts.queues.select("panda_queue", "parent").unique(
+        "panda_queue", keep="first", maintain_order=True
+    )
+    return names.select("panda_queue", queue=pl.coalesce("parent", "panda_queue"))
+
+
+def stabilizer_shares(state: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:
+    """Return the share of pairs where the stabilizer may act, that it marks, and by what its limits are set.
+
+    Args:
+        state: From `stabilizer_state`.
+        n_boot: Bootstrap replicates over users.
+        seed: Of the bootstrap.
+
+    Returns:
+        `intervals.shares` over users, parts ``looked_at``, `MARKS`, `BOUNDS` and `LIMITS`.
+    """
+    parts: Sequence[str] = ("looked_at", *MARKS, *BOUNDS, *LIMITS)
+    return shares(state, parts, "one", unit=USER, n_boot=n_boot, seed=seed)
+
+
+def stabilizer_by_queue(state: pl.DataFrame) -> pl.DataFrame:
+    """Return the state of the stabilizer queue by queue.
+
+    Args:
+        state: From `stabilizer_state`.
+
+    Returns:
+        One row per queue, those that the stabilizer takes most often first: ``queue``, ``pairs``, ``throttled`` (share
+        where it can be), ``marked`` [pairs] and ``marked_share``; medians ``nq, nr, trr, nq_max, user_share,
+        max_q_len``, ``max_q_len_lo`` and ``max_q_len_hi`` (1st and 9th decile), ``u_queued_hi`` (9th decile).
+    """
+    names = ("nq", "nr", "trr", "nq_max", "user_share", "max_q_len")
+    deciles = {"max_q_len_lo": ("max_q_len", 0.1), "max_q_len_hi": ("max_q_len", 0.9)}
+    deciles["u_queued_hi"] = ("u_queued", 0.9)
+    return (
+        state.group_by("queue")
+        .agg(
+            pl.len().cast(pl.Int64).alias("pairs"),
+            pl.col("looked_at").mean().alias("throttled"),
+            pl.col("user_queue").sum().alias("marked"),
+            pl.col("user_queue").mean().alias("marked_share"),
+            *(pl.col(name).median() for name in names),
+            *(
+                pl.col(column).quantile(level, interpolation="linear").alias(name)
+                for name, (column, level) in deciles.items()
+            ),
+        )
+        .sort("marked", "throttled", "pairs", "queue", descending=[True, True, True, False])
+    )

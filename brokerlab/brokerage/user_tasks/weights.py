@@ -1,0 +1,353 @@
+"""The original basic weight against the new one: which jobs would go elsewhere, to which queues, whose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
+from brokerlab.brokerage.comparison import compare
+from brokerlab.brokerage.user_tasks.outcomes import USER, in_order, with_flags
+from brokerlab.brokerage.user_tasks.queues import unified_queues
+from brokerlab.brokerage.view import TASK, view
+from brokerlab.intervals import N_BOOT, clustered, shares, summed
+
+QUEUE_CLASSES = {1: "hi", 0: "mid", -1: "lo"}
+CLASSES = tuple(QUEUE_CLASSES.values())
+NOTICED = 0.1
+"""A user notices a change of the expected wait by this part of the longer one."""
+ORIGINAL, NEW = "original", "new"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightComparison:
+    """What the new basic weight would change; intervals are over users.
+
+    Attributes:
+        n_brokerages: Brokerages with candidates under both weights; all else but ``ends`` is of these.
+        ends: One row, shares of the brokerages with candidates under one or both: ``kept`` (both), ``lost`` (the
+            original only), ``won`` (the new one only), with ends; ``n_kept, n_lost, n_won``.
+        lost_by: The check that takes most candidates of the lost ones; empty: none are lost.
+        by_class: One row per ``task_class`` (all first): ``n_brokerages``, ``jobs`` expected; as shares of the jobs,
+            with ends, ``moved`` (go to another queue), ``change_hi, change_mid, change_lo`` (at queues of this class,
+            new less original).
+        by_gshare: The same by ``gshare``.
+        places: `intervals.shares` of the expected jobs at `CLASSES` of queues, by ``weight`` and ``task_class``.
+        queues: Expected jobs at each queue, the largest gain first: ``queue, queue_class`` (the one that most of its
+            pairs see under the original weight), ``original, new`` [jobs], ``change`` (new less original, as a share of
+            all expected jobs) with ends.
+        users: Expected wait of each user's jobs, the largest loss first: ``user``, ``jobs``, ``known`` (share of them
+            at queues whose wait is known, under both), ``original_h, new_h``, ``change_h``, ``change`` (relative; null
+            where nothing was waited for), ``noticed`` (sooner, later, same; see `NOTICED`).
+        noticed: One row, shares of the users: ``sooner, later, same``, with ends.
+        wait: One row, mean expected wait of a job [h]: ``original_h, new_h, change_h``, with ends.
+        known: Share of the expected jobs, under both weights, at queues whose wait is known; null: no jobs.
+    """
+
+    n_brokerages: int
+    ends: pl.DataFrame
+    lost_by: str
+    by_class: pl.DataFrame
+    by_gshare: pl.DataFrame
+    places: pl.DataFrame
+    queues: pl.DataFrame
+    users: pl.DataFrame
+    noticed: pl.DataFrame
+    wait: pl.DataFrame
+    known: float | None
+
+
+def compare_basic_weights(
+    decisions: AnalysisDecisions, rows: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1
+) -> WeightComparison:
+    """Decide with the other basic weight too, and compare.
+
+    Args:
+        decisions: Of the analysis brokerage.
+        rows: Its `outcomes`.
+        n_boot: Bootstrap replicates over users.
+        seed: Of the bootstrap.
+    """
+    original, new = decide_both_weights(decisions)
+    before, after = (expected_jobs(each, rows) for each in (original, new))
+    common = before.select(TASK).unique().join(after.select(TASK).unique(), on=TASK)
+    before, after = (frame.join(common, on=TASK, how="semi") for frame in (before, after))
+    shifts = compare(original, new).tasks.select(*TASK, "shift")
+    by_brokerage = _by_brokerage(before, after, rows, shifts)
+    users = _by_user(before, after)
+    every = pl.concat([by_brokerage.with_columns(task_class=pl.lit("all")), by_brokerage])
+    return WeightComparison(
+        n_brokerages=common.height,
+        ends=_ends(original, new, rows, n_boot=n_boot, seed=seed),
+        lost_by=_lost_by(original, new),
+        by_class=_moved_by(every, "task_class", n_boot=n_boot, seed=seed),
+        by_gshare=_moved_by(by_brokerage, "gshare", n_boot=n_boot, seed=seed),
+        places=_places(every, n_boot=n_boot, seed=seed),
+        queues=_by_queue(before, after, n_boot=n_boot, seed=seed),
+        users=users,
+        noticed=_noticed(users, n_boot=n_boot, seed=seed),
+        wait=_mean_wait(before, after, n_boot=n_boot, seed=seed),
+        known=_known(pl.concat([before, after])),
+    )
+
+
+def decide_both_weights(
+    decisions: AnalysisDecisions,
+) -> tuple[AnalysisDecisions, AnalysisDecisions]:
+    """Return the decisions under the original basic weight and under the new one, all other rules as they are."""
+    rules = decisions.world.rules
+    switches = {name: getattr(rules, name) for name in AnalysisRules.SWITCHES}
+    other = NEW if rules.basic_weight == ORIGINAL else ORIGINAL
+    others = decide(
+        decisions.world.tables,
+        rules=AnalysisRules(rules.rules, **(switches | {"basic_weight": other})),
+        matching=decisions.world.matching,
+        config=decisions.world.config,
+    )
+    return (decisions, others) if other == NEW else (others, decisions)
+
+
+def expected_jobs(decisions: AnalysisDecisions, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return where the jobs of every brokerage are expected.
+
+    Jobs are drawn in proportion to the weights, so a candidate expects that share of the jobs that the chunk splits
+    into. The expected wait of a queue is its waiting jobs of the share over its to-running rate, as the stabilizer
+    counts both: 0 where none wait, unknown where some wait and none start.
+
+    Args:
+        decisions: Of the analysis brokerage.
+        rows: From `outcomes`.
+
+    Returns:
+        One row per candidate: ``jeditaskid, snapshot, queue, queue_class, user``, ``jobs`` expected, ``wait_h`` (null:
+        unknown).
+    """
+    text = pl.col("panda_queue").cast(pl.String)
+    wait = (
+        pl.when(pl.col("x_nq") == 0)
+        .then(0.0)
+        .when(pl.col("trr") > 0)
+        .then(pl.col("x_nq") / pl.col("trr"))
+    )
+    queue_class = pl.col("s_class").replace_strict(
+        QUEUE_CLASSES, default="mid", return_dtype=pl.String
+    )
+    state = decisions.weighed.select(*TASK, text, wait_h=wait, queue_class=queue_class)
+    return (
+        view(decisions)
+        .shares.select(*TASK, text, "share")
+        .join(state, on=[*TASK, "panda_queue"], how="left")
+        .join(unified_queues(decisions), on="panda_queue", how="left")
+        .join(rows.select(*TASK, USER, "jobs"), on=TASK)
+        .with_columns(jobs=pl.col("share") * pl.col("jobs"))
+        .select(*TASK, "queue", "queue_class", USER, "jobs", "wait_h")
+        .sort(*TASK, "queue")
+    )
+
+
+def _ends(
+    original: AnalysisDecisions,
+    new: AnalysisDecisions,
+    rows: pl.DataFrame,
+    *,
+    n_boot: int,
+    seed: int,
+) -> pl.DataFrame:
+    """Return the shares of brokerages that keep, lose and win candidates."""
+    before, after = pl.col("before"), pl.col("after")
+    some = (
+        _with_candidates(original)
+        .with_columns(before=True)
+        .join(_with_candidates(new).with_columns(after=True), on=TASK, how="full", coalesce=True)
+        .with_columns(before.fill_null(value=False), after.fill_null(value=False))
+        .join(rows.select(*TASK, USER, "one"), on=TASK)
+    )
+    flags = some.with_columns(
+        n_kept=(before & after).cast(pl.Int64),
+        n_lost=(before & ~after).cast(pl.Int64),
+        n_won=(~before & after).cast(pl.Int64),
+    )
+    parts = ("kept", "lost", "won")
+    ends = clustered(
+        flags, {name: (f"n_{name}", "one") for name in parts}, unit=USER, n_boot=n_boot, seed=seed
+    )
+    return ends.with_columns(**{f"n_{name}": pl.lit(flags[f"n_{name}"].sum()) for name in parts})
+
+
+def _with_candidates(decisions: AnalysisDecisions) -> pl.DataFrame:
+    return decisions.tasks.filter(pl.col("outcome") == "candidates").select(TASK)
+
+
+def _lost_by(original: AnalysisDecisions, new: AnalysisDecisions) -> str:
+    """Return the check that takes most candidates of brokerages that lose them all."""
+    lost = _with_candidates(original).join(_with_candidates(new), on=TASK, how="anti")
+    place = pl.col("panda_queue").cast(pl.String)
+    candidates = original.queues.filter(pl.col("check").is_null()).select(*TASK, place)
+    checks = new.queues.select(*TASK, place, pl.col("check").cast(pl.String))
+    removed = candidates.join(lost, on=TASK, how="semi").join(checks, on=[*TASK, "panda_queue"])
+    counts = removed["check"].drop_nulls().value_counts()
+    return str(counts.sort("count", "check", descending=[True, False])["check"].first() or "")
+
+
+def _by_brokerage(
+    before: pl.DataFrame, after: pl.DataFrame, rows: pl.DataFrame, shifts: pl.DataFrame
+) -> pl.DataFrame:
+    """Return one row per brokerage: its jobs, those that move, those at each class of queues under either weight."""
+    jobs, columns = pl.col("jobs"), ["task_class", "gshare", "jobs"]
+    wide = rows.select(*TASK, USER, *columns).join(before.select(TASK).unique(), on=TASK)
+    for weight, frame in ((ORIGINAL, before), (NEW, after)):
+        at = frame.group_by(TASK).agg(
+            jobs.filter(pl.col("queue_class") == name).sum().alias(_at(name, weight))
+            for name in CLASSES
+        )
+        wide = wide.join(at, on=TASK)
+    moved = pl.col("shift").fill_null(0.0) * jobs
+    return wide.join(shifts, on=TASK, how="left").with_columns(moved=moved).sort(TASK)
+
+
+def _at(queue_class: str, weight: str) -> str:
+    return f"{queue_class}_{weight}"
+
+
+def _moved_by(by_brokerage: pl.DataFrame, column: str, *, n_boot: int, seed: int) -> pl.DataFrame:
+    """Return the shares of the jobs that move, and that classes of queues gain, by level of a column."""
+    changes = {
+        f"change_{name}": pl.col(_at(name, NEW)) - pl.col(_at(name, ORIGINAL)) for name in CLASSES
+    }
+    frame = by_brokerage.with_columns(**changes)
+    moved = clustered(
+        frame,
+        {name: (name, "jobs") for name in ("moved", *changes)},
+        unit=USER,
+        by=[column],
+        n_boot=n_boot,
+        seed=seed,
+    )
+    counts = frame.group_by(column).agg(
+        n_brokerages=pl.len().cast(pl.Int64), jobs=pl.col("jobs").sum()
+    )
+    return in_order(counts.join(moved, on=column), column, "jobs")
+
+
+def _places(by_brokerage: pl.DataFrame, *, n_boot: int, seed: int) -> pl.DataFrame:
+    """Return the shares of the expected jobs at each class of queues, under either weight."""
+    sides = [
+        by_brokerage.select(
+            USER,
+            "task_class",
+            "jobs",
+            *(pl.col(_at(name, weight)).alias(name) for name in CLASSES),
+            weight=pl.lit(weight),
+        )
+        for weight in (ORIGINAL, NEW)
+    ]
+    by = ["weight", "task_class"]
+    return shares(pl.concat(sides), CLASSES, "jobs", by=by, unit=USER, n_boot=n_boot, seed=seed)
+
+
+def _by_queue(before: pl.DataFrame, after: pl.DataFrame, *, n_boot: int, seed: int) -> pl.DataFrame:
+    """Return the expected jobs of every queue under both weights, and the change as a share of all jobs."""
+    sides = [
+        summed(frame, [USER, "queue"], ["jobs"]).rename({"jobs": weight})
+        for frame, weight in ((before, ORIGINAL), (after, NEW))
+    ]
+    by_user = sides[0].join(sides[1], on=[USER, "queue"], how="full", coalesce=True).fill_null(0.0)
+    totals = summed(by_user, ["queue"], [ORIGINAL, NEW])
+    names = totals["queue"].to_list()
+    change = pl.col(NEW) - pl.col(ORIGINAL)
+    wide = by_user.group_by(USER).agg(
+        *(change.filter(pl.col("queue") == name).sum().alias(name) for name in names),
+        pl.col(ORIGINAL).sum().alias("jobs of all queues"),
+    )
+    changes = shares(wide, names, "jobs of all queues", unit=USER, n_boot=n_boot, seed=seed)
+    most = pl.col("queue_class").mode().sort().first()
+    classes = [frame.group_by("queue").agg(most) for frame in (before, after)]
+    names_of_changes = {f"share{end}": f"change{end}" for end in ("", "_lo", "_hi")}
+    return (
+        totals.join(
+            pl.concat(classes).unique("queue", keep="first", maintain_order=True), on="queue"
+        )
+        .join(changes.rename(names_of_changes), left_on="queue", right_on="part")
+        .drop("total", "whole")
+        .sort("change", "queue", descending=[True, False])
+    )
+
+
+def _compared_waits(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
+    """Return brokerages of which some wait is known under both weights.
+
+    Returns:
+        ``jeditaskid, snapshot, user``, ``jobs``, ``known_original, known_new`` [jobs at queues whose wait is known],
+        ``original, new, change``: mean wait there times the jobs [h].
+    """
+    sides = []
+    for weight, frame in ((ORIGINAL, before), (NEW, after)):
+        jobs, wait = pl.col("jobs"), pl.col("wait_h")
+        parts = frame.with_columns(
+            hours=(jobs * wait).fill_null(0.0),
+            known=pl.when(wait.is_not_null()).then(jobs).otherwise(0.0),
+        )
+        sums = summed(parts, [*TASK, USER], ["hours", "known", "jobs"]).filter(pl.col("known") > 0)
+        sides.append(sums.rename({"known": f"known_{weight}"}))
+    joined = sides[0].join(sides[1], on=[*TASK, USER], suffix=f"_{NEW}").sort(TASK)
+    hours = {
+        weight: pl.col(column) / pl.col(f"known_{weight}") * pl.col("jobs")
+        for weight, column in ((ORIGINAL, "hours"), (NEW, f"hours_{NEW}"))
+    }
+    return joined.select(
+        *TASK, USER, "jobs", f"known_{ORIGINAL}", f"known_{NEW}", **hours
+    ).with_columns(change=pl.col(NEW) - pl.col(ORIGINAL))
+
+
+def _mean_wait(
+    before: pl.DataFrame, after: pl.DataFrame, *, n_boot: int, seed: int
+) -> pl.DataFrame:
+    """Return the mean expected wait of a job under both weights, and the change [h]."""
+    formulas = {f"{name}_h": (name, "jobs") for name in (ORIGINAL, NEW, "change")}
+    waits = _compared_waits(before, after)
+    return clustered(waits, formulas, unit=USER, n_boot=n_boot, seed=seed)
+
+
+def _by_user(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
+    """Return the expected wait of each user's jobs under both weights."""
+    known = [f"known_{ORIGINAL}", f"known_{NEW}"]
+    columns = ["jobs", *known, ORIGINAL, NEW]
+    sums = summed(_compared_waits(before, after), [USER], columns).filter(pl.col("jobs") > 0)
+    jobs, original, new = pl.col("jobs"), pl.col("original_h"), pl.col("new_h")
+    step = pl.col("change_h")
+    notice = step.abs() >= NOTICED * pl.max_horizontal(original, new)
+    return (
+        sums.select(
+            USER,
+            "jobs",
+            known=pl.min_horizontal(known) / jobs,
+            original_h=pl.col(ORIGINAL) / jobs,
+            new_h=pl.col(NEW) / jobs,
+        )
+        .with_columns(change_h=new - original)
+        .with_columns(
+            change=pl.when(original > 0).then(new / original - 1),
+            noticed=pl.when(notice & (step < 0))
+            .then(pl.lit("sooner"))
+            .when(notice & (step > 0))
+            .then(pl.lit("later"))
+            .otherwise(pl.lit("same")),
+        )
+        .sort("change_h", USER, descending=[True, False])
+    )
+
+
+def _known(expected: pl.DataFrame) -> float | None:
+    """Return the share of the expected jobs at queues whose wait is known; null: there are no jobs."""
+    total = float(expected["jobs"].sum())
+    known = float(expected.filter(pl.col("wait_h").is_not_null())["jobs"].sum())
+    return known / total if total else None
+
+
+def _noticed(users: pl.DataFrame, *, n_boot: int, seed: int) -> pl.DataFrame:
+    """Return the share of users whose jobs would wait longer, shorter, or much as before; each user counts once."""
+    parts = ("sooner", "later", "same")
+    flags = with_flags(users, "noticed", parts).with_columns(one=pl.lit(1))
+    formulas = {name: (name, "one") for name in parts}
+    return clustered(flags, formulas, unit=USER, n_boot=n_boot, seed=seed)
