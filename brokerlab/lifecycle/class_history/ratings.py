@@ -1,0 +1,305 @@
+"""The class of every queue at every instant of a period: how long it lasts, and the slots and jobs that it concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from brokerlab.intervals import N_BOOT, Formula, clustered
+from brokerlab.lifecycle import classes
+from brokerlab.lifecycle.class_history.period import KEYS, Period
+from brokerlab.lifecycle.classes import ClassRules, SiteClasses
+
+CLASSES = ("hi", "mid", "lo")
+NONE = "none"
+"""A queue without class; the brokerage takes it for mid."""
+PARTS = (*CLASSES, NONE)
+RANK = {"hi": 0, "mid": 1, "lo": 2}
+_DEFAULT = "mid"
+STATISTICS = (
+    "half_life_hours",
+    "sample_status",
+    "wait_time",
+    "long_q_status",
+    "effective_n",
+    "empty_long_queue",
+)
+"""Switches that alter the statistics of the waits."""
+COARSER = (1, 2, 3, 4, 6, 8, 12, 24, 48, 96, 192)
+"""Instants that a chart may join."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueRatings:
+    """Classes of the queues of a period under one rule set.
+
+    Attributes:
+        period: What they were made from.
+        rules: The rule set.
+        stats: Statistics of the waits, see :func:`brokerlab.lifecycle.classes.wait_stats`.
+        found: Classes and percentiles.
+        cells: One row per instant and queue, sorted: ``snapshot, queue, at, day``, ``slots`` (analysis slots that run
+            there then), ``jobs`` (analysis jobs made until the next instant, without merge jobs and probes),
+            ``class_name`` (hi, mid, lo, none), ``used`` (as the brokerage takes it: none is mid), ``reason`` (why there is
+            none: ``no_sample``, ``no_statistics``, ``no_resource_type``, ``stale``), ``n`` (jobs of the sample),
+            ``sum_of_weights, w_mean, w_cl95upp, long_q_mean, ranking`` [s], ``long_q_n``, ``starts`` (analysis jobs
+            started in 24 h).
+    """
+
+    period: Period = field(repr=False)
+    rules: ClassRules
+    stats: pl.DataFrame
+    found: SiteClasses
+    cells: pl.DataFrame
+
+    @property
+    def n_rated(self) -> int:
+        """Cells with a class."""
+        return self.cells.filter(pl.col("class_name") != NONE).height
+
+    def under(self, rules: ClassRules) -> QueueRatings:
+        """Rate the same queues under other rules; statistics that these leave alone are not made again."""
+        if rules == self.rules:
+            return self
+        same = all(getattr(rules, name) == getattr(self.rules, name) for name in STATISTICS)
+        bare = self.cells.select(*KEYS, "at", "day", "slots", "jobs")
+        return _rated(self.period, rules, self.stats if same else None, bare)
+
+
+def rate_queues(period: Period, rules: ClassRules | None = None) -> QueueRatings:
+    """Rate the queues at every instant.
+
+    Args:
+        period: From :func:`read_period`.
+        rules: The rule set; null = that of the period.
+
+    Source: site-task-classification.md 1 to 3.
+    """
+    return _rated(period, rules or period.rules, None, _cells(period))
+
+
+def _rated(
+    period: Period, rules: ClassRules, stats: pl.DataFrame | None, cells: pl.DataFrame
+) -> QueueRatings:
+    stats = period.wait_stats(rules) if stats is None else stats
+    found = classes.site_classes(stats, period.queues, period.activity, rules=rules)
+    rated = found.classes.select(
+        "snapshot",
+        *["computingsite", "class_name", "reason"],
+        *["w_cl95upp", "long_q_n", "long_q_mean", "ranking"],
+        starts="analysis_starts_1d",
+    )
+    numbers = stats.select("snapshot", "computingsite", "n", "sum_of_weights", "w_mean")
+    both = rated.join(numbers, on=["snapshot", "computingsite"], how="left")
+    joined = cells.join(both.rename({"computingsite": "queue"}), on=KEYS, how="left").sort(KEYS)
+    known = pl.col("class_name").is_in(CLASSES).fill_null(value=False)
+    named = joined.with_columns(
+        reason=pl.when(~known).then(pl.col("reason").fill_null("no_sample")),
+        class_name=pl.when(known).then("class_name").otherwise(pl.lit(NONE)),
+        used=pl.when(known).then("class_name").otherwise(pl.lit(_DEFAULT)),
+    )
+    return QueueRatings(period=period, rules=rules, stats=stats, found=found, cells=named)
+
+
+def _cells(period: Period) -> pl.DataFrame:
+    """Lay out every queue at every instant, and what its class concerns."""
+    slots = period.user_slots.group_by("snapshot", queue="computingsite").agg(
+        slots=pl.col("slotsrunning").sum()
+    )
+    jobs = period.jobs.filter(~pl.col("is_sampled")).group_by(KEYS).agg(jobs=pl.len())
+    every = period.instants.join(period.queues.select(queue="panda_queue"), how="cross")
+    numbers = ["slots", "jobs"]
+    return (
+        every.join(slots, on=KEYS, how="left")
+        .join(jobs, on=KEYS, how="left")
+        .with_columns(pl.col(numbers).fill_null(0).cast(pl.Int64), day=pl.col("at").dt.date())
+        .select(*KEYS, "at", "day", *numbers)
+        .sort(KEYS)
+    )
+
+
+def mark_changes(cells: pl.DataFrame) -> pl.DataFrame:
+    """Mark, in every cell, its class, and whether it changed since the instant before.
+
+    Args:
+        cells: ``snapshot, queue, class_name, used``.
+
+    Returns:
+        The cells, sorted, with ``hi, mid, lo, none`` (0 or 1), ``modal`` (the class that the queue has most of the time;
+        ties: the better), ``in_modal``, ``change, up, down, jump`` (between hi and lo), ``cell`` (always 1) and
+        ``watched`` (1; 0 at the first instant, before which no change can be seen).
+    """
+    rank = pl.col("used").replace_strict(RANK, return_dtype=pl.Int64)
+    modal = (
+        cells.group_by("queue", "used")
+        .len("n")
+        .sort("queue", "n", rank, descending=[False, True, False])
+        .group_by("queue", maintain_order=True)
+        .agg(modal=pl.col("used").first())
+    )
+    before = rank.shift(1).over("queue", order_by="snapshot")
+    step = (rank - before).fill_null(0)
+    flags = {name: pl.col("class_name") == name for name in PARTS}
+    flags |= {"in_modal": pl.col("used") == pl.col("modal"), "watched": before.is_not_null()}
+    flags |= {"change": step != 0, "up": step < 0, "down": step > 0, "jump": step.abs() == 2}
+    marked = cells.join(modal, on="queue", how="left")
+    return marked.with_columns(
+        *(flag.cast(pl.Int64).alias(name) for name, flag in flags.items()), cell=pl.lit(1)
+    ).sort(KEYS)
+
+
+def class_shares(
+    marked: pl.DataFrame, *, unit: str = "day", n_boot: int = N_BOOT, seed: int = 1
+) -> pl.DataFrame:
+    """Divide cells, slots and jobs among the classes.
+
+    Args:
+        marked: From :func:`mark_changes`.
+        unit: What is resampled: ``day``, or ``queue``.
+        n_boot: Bootstrap replicates.
+        seed: Of the bootstrap.
+
+    Returns:
+        One row per class, hi, mid, lo, none: ``class_name``; ``cells, slots, jobs`` (shares [1] of the cells, and of the
+        slots and jobs at them) with ``_lo, _hi``; ``resampled, n_units``.
+    """
+    long = pl.concat(
+        marked.select(
+            unit,
+            *("cell", "slots", "jobs"),
+            class_name=pl.lit(name),
+            in_class=pl.col(name),
+            slots_in=pl.col("slots") * pl.col(name),
+            jobs_in=pl.col("jobs") * pl.col(name),
+        )
+        for name in PARTS
+    )
+    formulas = {
+        "cells": ("in_class", "cell"),
+        "slots": ("slots_in", "slots"),
+        "jobs": ("jobs_in", "jobs"),
+    }
+    shares = clustered(long, formulas, unit=unit, by=["class_name"], n_boot=n_boot, seed=seed)
+    return pl.DataFrame({"class_name": PARTS}).join(shares, on="class_name", maintain_order="left")
+
+
+def stability(
+    marked: pl.DataFrame,
+    step_days: float,
+    *,
+    unit: str = "day",
+    by: Sequence[str] = (),
+    n_boot: int = N_BOOT,
+    seed: int = 1,
+) -> pl.DataFrame:
+    """Say how long queues keep their class.
+
+    Args:
+        marked: From :func:`mark_changes`.
+        step_days: Step of the instants [d].
+        unit: What is resampled: ``day``, or ``queue``.
+        by: Columns of groups, such as ``queue``.
+        n_boot: Bootstrap replicates.
+        seed: Of the bootstrap.
+
+    Returns:
+        One row per group: ``hi, mid, lo, none, in_modal`` (shares [1] of the cells), ``per_day`` (changes per queue and
+        day), ``up, down, jump`` (shares [1] of the changes), each with ``_lo, _hi``; ``resampled, n_units``.
+    """
+    formulas: dict[str, Formula] = {name: (name, "cell") for name in (*PARTS, "in_modal")}
+    formulas |= {"per_day": ("change", "days")}
+    formulas |= {name: (name, "change") for name in ("up", "down", "jump")}
+    table = marked.with_columns(days=pl.col("watched") * step_days)
+    return clustered(table, formulas, unit=unit, by=by, n_boot=n_boot, seed=seed)
+
+
+def usual_classes(marked: pl.DataFrame) -> pl.DataFrame:
+    """Return the class that each queue has most of the time, and what it concerns: ``queue, modal, jobs``."""
+    return marked.group_by("queue").agg(pl.col("modal").first(), pl.col("jobs").sum()).sort("queue")
+
+
+def busiest_queues(marked: pl.DataFrame, most: int) -> list[str]:
+    """Return the queues that most analysis jobs were made for, the quickest class first."""
+    totals = marked.group_by("queue").agg(pl.col("jobs", *CLASSES).sum())
+    busy = totals.sort("jobs", "queue", descending=[True, False]).head(most)
+    score = pl.col("hi") - pl.col("lo")
+    ordered = busy.sort(score, "hi", "mid", "queue", descending=[True, True, True, False])
+    return ordered["queue"].to_list()
+
+
+def class_spells(cells: pl.DataFrame, queues: Sequence[str], *, most: int = 4500) -> pl.DataFrame:
+    """Return from when to when queues had which class, on a grid coarse enough for a chart.
+
+    Args:
+        cells: Rated cells.
+        queues: Which, in order.
+        most: Spells at most; with more the commonest class of 2, 3, 4, ... instants stands for all of them.
+
+    Returns:
+        ``queue, class_name, start, end``, sorted by the order of the queues, then by time; ``instants`` per step.
+    """
+    times = cells["at"].unique().sort()
+    step = times[1] - times[0] if len(times) > 1 else None
+    shown = cells.filter(pl.col("queue").is_in(queues))
+    for size in (*COARSER, len(times)):
+        spells = _spells(shown, size)
+        if spells.height <= most:
+            break
+    ended = spells.with_columns(end=pl.col("end") + step) if step is not None else spells
+    places = pl.DataFrame({"queue": queues}, schema={"queue": pl.String}).with_row_index("row")
+    return (
+        ended.join(places, on="queue")
+        .sort("row", "start")
+        .select("queue", "class_name", "start", "end", instants=pl.lit(size))
+    )
+
+
+def _spells(cells: pl.DataFrame, size: int) -> pl.DataFrame:
+    """Join neighbouring steps of ``size`` instants that have the same commonest class."""
+    steps = (
+        cells.group_by("queue", (pl.col("snapshot") // size).alias("place"))
+        .agg(
+            pl.col("class_name").sort().mode().sort().first(),
+            start=pl.col("at").min(),
+            last=pl.col("at").max(),
+        )
+        .sort("queue", "place")
+        .with_columns(run=pl.col("class_name").rle_id().over("queue"))
+    )
+    return steps.group_by("queue", "run", "class_name").agg(
+        start=pl.col("start").min(), end=pl.col("last").max()
+    )
+
+
+def slots_over_time(cells: pl.DataFrame, step: str) -> pl.DataFrame:
+    """Return the analysis slots that run at queues of each class: ``time, class_name, slots`` (mean over the instants).
+
+    Args:
+        cells: Rated cells.
+        step: Length of a step.
+    """
+    timed = cells.with_columns(time=pl.col("at").dt.truncate(step))
+    instants = timed.group_by("time").agg(instants=pl.col("snapshot").n_unique())
+    kinds = pl.DataFrame({"class_name": PARTS})
+    sums = timed.group_by("time", "class_name").agg(pl.col("slots").sum())
+    every = instants.join(kinds, how="cross").join(sums, on=["time", "class_name"], how="left")
+    mean = pl.col("slots").fill_null(0) / pl.col("instants")
+    return every.select("time", "class_name", slots=mean).sort("time", "class_name")
+
+
+def missing_classes(cells: pl.DataFrame) -> pl.DataFrame:
+    """Say why queues have no class.
+
+    Returns:
+        One row per reason, the commonest first: ``reason``, ``share`` (of all cells [1]), ``cells``, ``queues`` (with
+        such a cell), ``jobs`` (analysis jobs made there then).
+    """
+    return (
+        cells.filter(pl.col("class_name") == NONE)
+        .group_by("reason")
+        .agg(cells=pl.len(), queues=pl.col("queue").n_unique(), jobs=pl.col("jobs").sum())
+        .with_columns(share=pl.col("cells") / max(cells.height, 1))
+        .sort("cells", "reason", descending=[True, False])
+    )
