@@ -5,8 +5,8 @@ Both sides have the same jobs at the same queues, so that what differs is the si
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -18,6 +18,16 @@ from brokerlab.calibrate.simulate.queues import run
 from brokerlab.errors import ConfigError, InsufficientDataError
 
 _HOUR = 3600.0
+LIMITS = {
+    "placement": "placement",
+    "waiting": "wasserstein_h",
+    "shape": "ks",
+    "timing": "correlation",
+    "unexplained": "delay_h",
+    "utilisation": "utilisation",
+    "kills": "kills",
+}
+"""What is beyond its limit in ``fails``, and the limit it is held to."""
 
 
 @dataclass(frozen=True)
@@ -55,17 +65,83 @@ class Validation:
     limits: Limits
     left_out: pl.DataFrame
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the verdict and its numbers."""
-        judged = self.queues.filter(pl.col("judged"))
         return {
             "ok": self.ok,
             "sentence": self.sentence,
             "passed_share": self.passed_share,
-            "queues_judged": judged.height,
-            "queues_passed": judged.filter(pl.col("fails") == "").height,
+            "queues_judged": self.n_judged,
+            "queues_passed": self.n_passed,
             "limits": dict(vars(self.limits)),
         }
+
+    @property
+    def n_judged(self) -> int:
+        """Queues with enough jobs."""
+        return self.queues.filter("judged").height
+
+    @property
+    def n_passed(self) -> int:
+        """Those of them that are within all limits."""
+        return self.queues.filter(pl.col("judged") & (pl.col("fails") == "")).height
+
+    @property
+    def n_undecided(self) -> int:
+        """Judged queues where the limit of the waits lies inside the interval of the distance."""
+        held = self.limits
+        limit = pl.max_horizontal(
+            pl.lit(held.wasserstein_h), pl.col("mean_observed_h") * held.relative
+        )
+        inside = (pl.col("wasserstein_low_h") <= limit) & (pl.col("wasserstein_high_h") > limit)
+        return self.queues.filter("judged", inside).height
+
+    def broken_limits(self) -> pl.DataFrame:
+        """Return at how many queues each limit is broken.
+
+        Returns:
+            One row per limit of :data:`LIMITS`, most often broken first: ``limit``, ``value`` (of :class:`.limits.Limits`),
+            ``n_queues``, ``n_jobs`` of these queues.
+        """
+        rows = []
+        for name, entry in LIMITS.items():
+            broken = self.queues.filter(pl.col("fails").str.split(", ").list.contains(name))
+            n_jobs = int(broken["n_jobs"].sum())
+            rows.append((name, float(getattr(self.limits, entry)), broken.height, n_jobs))
+        schema = {"limit": pl.String, "value": pl.Float64, "n_queues": pl.Int64, "n_jobs": pl.Int64}
+        return pl.DataFrame(rows, schema=schema, orient="row").sort(
+            "n_queues", "limit", descending=[True, False]
+        )
+
+    def waits(self, ranks: Sequence[float] = (50.0, 90.0)) -> pl.DataFrame:
+        """Return percentiles of the waits of every queue that has simulated jobs.
+
+        Returns:
+            One row per rank and queue: ``rank``, ``panda_queue``, ``observed_h``, ``simulated_h`` [h], ``state`` (within
+            limits, beyond a limit, too few jobs).
+        """
+        state = (
+            pl.when(~pl.col("judged"))
+            .then(pl.lit("too few jobs"))
+            .when(pl.col("fails") == "")
+            .then(pl.lit("within limits"))
+            .otherwise(pl.lit("beyond a limit"))
+        )
+        states = self.queues.select("panda_queue", state=state)
+        return (
+            self.by_queue.filter(pl.col("rank").is_in(ranks))
+            .rename({"computingsite": "panda_queue"})
+            .join(states, on="panda_queue", maintain_order="left")
+            .select(
+                "rank",
+                "panda_queue",
+                observed_h=pl.col("observed_s") / _HOUR,
+                simulated_h=pl.col("simulated_s") / _HOUR,
+                state="state",
+            )
+            .drop_nulls("simulated_h")
+            .sort("rank", "panda_queue")
+        )
 
 
 def validate(

@@ -8,11 +8,12 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.calibrate.simulate.archive_check import SEEDS
 from brokerlab.calibrate.simulate.grid.recorded import NOTE
 from brokerlab.report.content import Block, Fact, Made, Page, Part, Verdict
 from brokerlab.report.outputs import archive_fact, listed_rows, write_results, write_tables
 from brokerlab.report.simulation_validation import pictures, tables
-from brokerlab.report.simulation_validation.study import SEEDS, Study
+from brokerlab.report.simulation_validation.study import Study
 from brokerlab.words import listed, thin
 
 REPORT = "simulation-validation"
@@ -121,13 +122,9 @@ def _read(study: Study) -> str:
 
 
 def _certainty(study: Study) -> str:
-    judged = study.validation.queues.filter(pl.col("judged"))
-    held = study.validation.limits
-    limit = pl.max_horizontal(pl.lit(held.wasserstein_h), pl.col("mean_observed_h") * held.relative)
-    inside = pl.col("wasserstein_low_h") <= limit
-    open_ = judged.filter(inside & (pl.col("wasserstein_high_h") > limit)).height
+    validation = study.validation
     return (
-        f"At {open_} of {judged.height} judged queues the limit of the waiting times lies inside the 95 % interval of the "
+        f"At {validation.n_undecided} of {validation.n_judged} judged queues the limit of the waiting times lies inside the 95 % interval of the "
         "distance: for these, pass or fail could have come out otherwise with other tasks. The intervals draw whole tasks "
         "again; they do not hold the uncertainty of the slots and delays read from the archive."
     )

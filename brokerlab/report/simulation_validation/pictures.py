@@ -38,28 +38,13 @@ def sample(study: Study) -> str:
 def waits(study: Study) -> Drawn | None:
     """Draw simulated against observed percentiles by queue."""
     queues = study.validation.queues
-    state = (
-        pl.when(~pl.col("judged"))
-        .then(pl.lit("too few jobs"))
-        .when(pl.col("fails") == "")
-        .then(pl.lit("within limits"))
-        .otherwise(pl.lit("beyond a limit"))
+    shown = study.validation.waits(tuple(PANELS)).select(
+        "state",
+        "observed_h",
+        "simulated_h",
+        panel=pl.col("rank").replace_strict(PANELS, return_dtype=pl.String),
+        queue="panda_queue",
     )
-    parts = [
-        study.validation.by_queue.filter(pl.col("rank") == rank)
-        .join(queues.select(computingsite="panda_queue", state=state), on="computingsite")
-        .select(
-            "state",
-            panel=pl.lit(name),
-            queue="computingsite",
-            observed_h=pl.col("observed_s") / 3600,
-            simulated_h=pl.col("simulated_s") / 3600,
-        )
-        for rank, name in PANELS.items()
-    ]
-    shown = pl.concat(parts).drop_nulls(
-        "simulated_h"
-    )  # queues without a simulated job have no point
     judged = queues.filter(pl.col("judged"))
     beyond = judged.filter(pl.col("fails") != "").height
     finding = f"{beyond} of {judged.height} queues with enough jobs are beyond a limit"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from brokerlab.archive.store import Archive, open_archive
@@ -15,20 +15,16 @@ from brokerlab.calibrate.simulate import (
     Limits,
     QueueRules,
     Validation,
-    grid,
-    of_archive,
-    validate,
 )
+from brokerlab.calibrate.simulate.archive_check import Brokerage, check_archive
 from brokerlab.calibrate.simulate.grid import GridWorld
 from brokerlab.calibrate.simulate.options import Fit
-from brokerlab.errors import ConfigError, DataError, nearest
+from brokerlab.errors import ConfigError, nearest
 from brokerlab.report.scout_percentiles.check import FEWEST_REPLICATES, problems
 from brokerlab.times import duration_us
 
 BROKERAGES = ("seen", "replayed")
 """Where jobs go: where they were, or where the brokerage's rules send them."""
-SEEDS = 4
-"""Runs that are compared together where the brokerage is replayed."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +114,7 @@ def study(
     quantile: float = 1.0,
     n_boot: int = 100,
     seed: int = 1,
-    brokerage: str = "seen",
+    brokerage: Brokerage = "seen",
     cycle: str = "1h",
 ) -> Study:
     """Simulate a period and compare.
@@ -139,28 +135,24 @@ def study(
 
     Raises:
         ConfigError: Parameters that make no sense.
-        DataError: The archive has no jobs.
         InsufficientDataError: No job of the period has run.
     """
     opened = open_archive(archive)
-    if not opened.has("jobs") or not opened.has("queues") or opened.manifest.window is None:
-        raise DataError(f"{opened.path}: lacks jobs or queues; ingest a source that holds them")
-    first, last = (datetime.fromisoformat(text) for text in opened.manifest.window)
-    begin = time_of(start or None, "start") or first + (last - first) / 2
-    until = time_of(end or None, "end") or last
     estimation = Estimation(
         window=timedelta(microseconds=duration_us(window, "window")), quantile=quantile
     )
-    inputs = of_archive(opened, begin, until, estimation=estimation)
-    held = limits_of(limits or {})
-    if brokerage == "seen":
-        rules = QueueRules(fit=fit, attempts=1)
-        found = validate(inputs, limits=held, rules=rules, repeats=n_boot, seed=seed)
-        return Study(opened, inputs, estimation, rules, found, n_boot, seed)
-    rules = QueueRules(fit=fit, retry="brokerage")
-    world = grid.of_archive(
-        opened, start=begin, end=until, cycle=cycle, drain="0h", estimation=estimation, rules=rules
+    made = check_archive(
+        opened,
+        start=time_of(start or None, "start"),
+        end=time_of(end or None, "end"),
+        brokerage=brokerage,
+        cycle=cycle,
+        fit=fit,
+        estimation=estimation,
+        limits=limits_of(limits or {}),
+        n_boot=n_boot,
+        seed=seed,
     )
-    seeds = tuple(range(seed, seed + SEEDS))
-    compared = grid.validate(world, limits=held, seeds=seeds, repeats=n_boot, seed=seed)
-    return Study(opened, inputs, estimation, rules, compared, n_boot, seed, world)
+    return Study(
+        opened, made.inputs, estimation, made.rules, made.validation, n_boot, seed, made.world
+    )

@@ -25,15 +25,8 @@ MEANING = {
 
 def reasons(study: Study) -> pl.DataFrame:
     """Return the limits that are broken, most often first: ``reason``, ``queues``, ``jobs``."""
-    rows = [
-        (name, part.height, int(part["n_jobs"].sum()))
-        for name in MEANING
-        if (part := study.validation.queues.filter(pl.col("fails").str.contains(name))).height
-    ]
-    schema = {"reason": pl.String, "queues": pl.Int64, "jobs": pl.Int64}
-    return pl.DataFrame(rows, schema=schema, orient="row").sort(
-        "queues", "reason", descending=[True, False]
-    )
+    broken = study.validation.broken_limits().filter(pl.col("n_queues") > 0)
+    return broken.select(reason="limit", queues="n_queues", jobs="n_jobs")
 
 
 def limits(study: Study) -> Table:

@@ -169,6 +169,43 @@ def test_what_is_missing_is_counted_or_refused(truth, inputs):
     assert "nothing can be judged" in none.sentence
 
 
+def test_broken_limits_add_up(inputs):
+    strict = Limits(least_jobs=100, ks=0.001, wasserstein_h=0.0, relative=0.0)
+    found = validate(inputs, repeats=2, limits=strict)
+    broken = found.broken_limits()
+    assert set(broken["limit"]) == {"placement", "waiting", "shape", "timing", "unexplained", "utilisation", "kills"}  # fmt: skip
+    assert broken["n_queues"].is_sorted(descending=True)
+    rows = {row["limit"]: row for row in broken.to_dicts()}
+    judged = found.queues.filter("judged")
+    assert rows["shape"] == {
+        "limit": "shape",
+        "value": 0.001,
+        "n_queues": judged.height,
+        "n_jobs": judged["n_jobs"].sum(),
+    }
+    assert rows["placement"]["n_queues"] == 0  # asked only where the brokerage is replayed
+    assert (found.n_judged, found.n_passed) == (judged.height, 0)
+    assert (
+        found.n_undecided == 0
+    )  # a distance above 0 is beyond a limit of 0 with its whole interval
+    wide = float(judged["wasserstein_high_h"].max()) - 1e-9
+    between = validate(inputs, repeats=2, limits=replace(strict, wasserstein_h=wide))
+    assert between.n_undecided >= 1
+
+
+def test_waits_by_queue_are_in_hours_and_know_the_verdict(inputs):
+    found = validate(inputs, repeats=2, limits=Limits(least_jobs=1000))
+    waits = found.waits()
+    assert waits.columns == ["rank", "panda_queue", "observed_h", "simulated_h", "state"]
+    assert waits["rank"].unique().sort().to_list() == [50.0, 90.0]
+    states = dict(waits.select("panda_queue", "state").rows())
+    few = found.queues.filter(~pl.col("judged"))["panda_queue"].to_list()
+    assert few
+    assert {states[name] for name in few} == {"too few jobs"}
+    seconds = found.by_queue.filter(rank=90.0, computingsite="BUSY")["observed_s"].item()
+    assert waits.filter(rank=90.0, panda_queue="BUSY")["observed_h"].item() == seconds / 3600
+
+
 @pytest.mark.parametrize("ties", [False, True])
 def test_distances_are_those_of_scipy(ties):
     rng = np.random.default_rng(ties)
