@@ -64,13 +64,13 @@ report.check(
 inputs = report.load(
     archive, start=start, end=end, rules=rules, scales=scales, soon_h=soon_h, unit=unit
 )
-inputs.archive.summary()
+inputs.waiting.archive.summary()
 
 # %% [markdown]
 # The rules and their limits:
 
 # %%
-decision_table(rules=inputs.rules, config=inputs.config)
+decision_table(rules=inputs.waiting.rules, config=inputs.waiting.config)
 
 # %% [markdown]
 # ## Judge the waiting

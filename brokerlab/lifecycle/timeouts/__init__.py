@@ -2,7 +2,8 @@
 
 :func:`decide` judges the live jobs of an instant, :func:`fast_rebrokerage` the queues of a share (``_at``: at many instants),
 :func:`would_fire` the histories of an archive; :func:`histories` reads them once to be asked again and again.
-:func:`decision_table` shows the rules, :func:`wasted_waiting` and :func:`other_limits` say what limits cost. Every rule is a value (:class:`TimeoutRule`); the two rule sets are :class:`TimeoutRules`.
+:func:`decision_table` shows the rules; what limits cost says :mod:`brokerlab.lifecycle.waiting`. Every rule is a value
+(:class:`TimeoutRule`); the two rule sets are :class:`TimeoutRules`.
 """
 
 from brokerlab.lifecycle.timeouts.decide import Timeouts, decide
@@ -15,7 +16,6 @@ from brokerlab.lifecycle.timeouts.histories import Histories, histories
 from brokerlab.lifecycle.timeouts.history import would_fire
 from brokerlab.lifecycle.timeouts.rule import TimeoutRule
 from brokerlab.lifecycle.timeouts.rules import TimeoutRules
-from brokerlab.lifecycle.timeouts.sensitivity import other_limits, wasted_waiting
 from brokerlab.lifecycle.timeouts.table import decision_table
 
 __all__ = [
@@ -29,7 +29,5 @@ __all__ = [
     "fast_rebrokerage",
     "fast_rebrokerage_at",
     "histories",
-    "other_limits",
-    "wasted_waiting",
     "would_fire",
 ]

@@ -1,7 +1,6 @@
 """The report "which waiting rules fire, how much waiting do they end, would other limits have ended more of it?".
 
-`check` refuses wrong parameters, `inputs` reads the histories, `study` judges them; `firing`, `limits`, `fast` and
-`rulesets` answer one question each with the intervals of `sums`; `sentences`, `caveats`, `tables` and `pictures` show it,
+`check` refuses wrong parameters, `inputs` reads the histories, `study` has :mod:`brokerlab.lifecycle.waiting` judge them; `sentences`, `caveats`, `tables` and `pictures` show it,
 `assemble` puts the page together and writes the files of a run. The notebook of the same name only calls these.
 """
 

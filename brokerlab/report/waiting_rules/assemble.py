@@ -7,12 +7,12 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.lifecycle.waiting.firings import HOUR_US
 from brokerlab.report.content import Block, Fact, Made, Page, Part, blocks
 from brokerlab.report.outputs import digests_of, facts_of, listed_rows, write_results, write_tables
 from brokerlab.report.waiting_rules import pictures, tables
 from brokerlab.report.waiting_rules import sentences as say
 from brokerlab.report.waiting_rules.caveats import cannot_tell
-from brokerlab.report.waiting_rules.inputs import HOUR_US, beating
 from brokerlab.report.waiting_rules.study import Study
 
 REPORT = "waiting-rules"
@@ -37,7 +37,7 @@ def write(study: Study, out_dir: str | Path) -> dict[str, Any]:
         large["fast_shares_at"] = study.fast.shares
     write_tables(folder / "tables", frames(study), large)
     inputs = study.inputs
-    digests = digests_of(inputs.archive, inputs.config, inputs.rules)
+    digests = digests_of(inputs.waiting.archive, inputs.waiting.config, inputs.waiting.rules)
     return write_results(folder, page, numbers(study), digests)
 
 
@@ -57,9 +57,9 @@ def assemble(study: Study, charts: Path) -> Page:
         parts=(_firing(study, shown), _waste(study, shown), _limits(study, shown),
                _exceptions(study), _fast(study, shown), _rules(study, shown)),
         cannot_tell=cannot_tell(study),
-        archive=inputs.archive.path.as_posix(),
+        archive=inputs.waiting.archive.path.as_posix(),
         window=f"rules that fire {say.days(study)} (UTC)",
-        synthetic=inputs.archive.synthetic,
+        synthetic=inputs.waiting.archive.synthetic,
         made=Made(facts=_facts(study)),
     )  # fmt: skip
 
@@ -142,7 +142,7 @@ def _rules(study: Study, shown: dict[str, Block]) -> Part:
     inputs = study.inputs
     return Part(
         name="rules",
-        title=f"{inputs.rules.rules.capitalize()} against {inputs.other.rules} rules",
+        title=f"{inputs.waiting.rules.rules.capitalize()} against {inputs.waiting.other.rules} rules",
         verdict=say.rules(study),
         picture=blocks(shown.get("rule_sets")),
         before_after=blocks(tables.rule_sets(study)),
@@ -154,10 +154,12 @@ def _rules(study: Study, shown: dict[str, Block]) -> Part:
 def _facts(study: Study) -> tuple[Fact, ...]:
     """Return what the report knows about how it was made; the runner adds the rest."""
     inputs = study.inputs
-    unit = "queues" if inputs.unit == "queue" else "tasks"
-    window = f"rules that fire from {inputs.window[0]} on, before {inputs.window[1]}, UTC; histories to {inputs.until}"
+    unit = "queues" if inputs.waiting.unit == "queue" else "tasks"
+    window = f"rules that fire from {inputs.window[0]} on, before {inputs.window[1]}, UTC; histories to {inputs.waiting.until}"
     return (
-        *facts_of(inputs.archive, inputs.config, inputs.rules, window=window),
+        *facts_of(
+            inputs.waiting.archive, inputs.waiting.config, inputs.waiting.rules, window=window
+        ),
         Fact(
             label="Intervals",
             value=f"95 %, bootstrap over {study.n_units} {unit} with jobs in the period, expanded percentiles",
@@ -169,36 +171,36 @@ def numbers(study: Study) -> dict[str, Any]:
     """Return every number of the page under a stable name."""
     inputs, sets = study.inputs, study.rule_sets
     return {
-        "n_jobs": inputs.n_jobs,
+        "n_jobs": inputs.waiting.total("n_jobs"),
         "n_fired": study.n_fired,
         "n_units": study.n_units,
-        "n_unlogged": inputs.n_unlogged,
-        "n_live": inputs.n_live,
-        "n_beating": beating(inputs),
+        "n_unlogged": inputs.waiting.n_unlogged,
+        "n_live": inputs.waiting.n_live,
+        "n_beating": inputs.waiting.n_beating,
         "n_silent": study.n_silent,
         "n_spared": study.n_spared,
-        "n_ran": int(inputs.units["n_ran"].sum()),
-        "n_lost": int(inputs.units["n_lost"].sum()),
-        "lost_h": float(inputs.units["lost_us"].sum()) / HOUR_US,
-        "waited_h": inputs.waited_h,
-        "fresh_h": inputs.fresh_h,
+        "n_ran": int(inputs.waiting.units["n_ran"].sum()),
+        "n_lost": int(inputs.waiting.units["n_lost"].sum()),
+        "lost_h": float(inputs.waiting.units["lost_us"].sum()) / HOUR_US,
+        "waited_h": inputs.waiting.waited_h,
+        "fresh_h": inputs.waiting.fresh_h,
         "total": study.total,
         **listed_rows(frames(study)),
         "rule_sets": {
-            "current": inputs.rules.rules,
-            "other": inputs.other.rules,
+            "current": inputs.waiting.rules.rules,
+            "other": inputs.waiting.other.rules,
             "n_any": sets.n_any,
             "n_different": sets.n_different,
         },
         "fast": None
         if study.fast is None
         else {
-            "n_instants": study.fast.instants.height,
+            "n_instants": study.fast.n_instants,
             "n_places": study.fast.places.height,
-            "queued": study.fast.waiting,
+            "queued": study.fast.queued,
             "dry_run": study.fast.dry_run,
-            "n_places_as_set": study.fast.as_set[0],
-            "moved_as_set": study.fast.as_set[1],
+            "n_places_as_set": study.fast.n_places_as_set,
+            "moved_as_set": study.fast.moved_as_set,
         },
     }
 
@@ -208,7 +210,6 @@ def frames(study: Study) -> dict[str, pl.DataFrame]:
     names = ("by_rule", "by_time", "by_queue", "by_gshare", "by_label", "by_priority", "exempted", "quiet",
              "limits", "cut_off")  # fmt: skip
     found: dict[str, pl.DataFrame] = {name: getattr(study, name) for name in names}
-    found["quiet"] = study.quiet.with_columns(pl.col("statuses").list.join(" "))
     sets = study.rule_sets
     found |= {
         "rule_kinds": sets.kinds,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.lifecycle.timeouts import decision_table
-from brokerlab.report.waiting_rules.inputs import LOST, Inputs, beating
+from brokerlab.lifecycle.waiting.period import LOST_HEARTBEAT
+from brokerlab.report.waiting_rules.inputs import Inputs
 from brokerlab.report.waiting_rules.study import Study
 from brokerlab.report.waiting_rules.words import limit
 from brokerlab.units import HOUR_S
@@ -16,7 +16,7 @@ def cannot_tell(study: Study) -> tuple[str, ...]:
     """Collect what cannot be told, most consequential first."""
     inputs = study.inputs
     told = []
-    if inputs.archive.synthetic:
+    if inputs.waiting.archive.synthetic:
         told.append(
             "The archive is synthetic: how long jobs wait, where they get stuck and which workers fall silent is the "
             "generator's choice, not a real system's."
@@ -59,17 +59,17 @@ def _ends(study: Study) -> list[str]:
     if waiting:
         open_end = int(total["undecided"] or 0)
         share = (
-            f", and for {open_end:,} of them nobody knows whether they go on within {limit(inputs.soon_h)}: they are left out "
+            f", and for {open_end:,} of them nobody knows whether they go on within {limit(inputs.waiting.soon_h)}: they are left out "
             "of that share"
             if open_end
-            else f"; all of them had waited on for more than {limit(inputs.soon_h)}, so none was interrupted for nothing by "
+            else f"; all of them had waited on for more than {limit(inputs.waiting.soon_h)}, so none was interrupted for nothing by "
             "that measure"
         )
         told.append(
             f"The end of the archive: {waiting:,} of {study.n_fired:,} jobs still wait there; their hours are the least they "
             f"wait{share}."
         )
-    if not inputs.n_live:
+    if not inputs.waiting.n_live:
         told.append(
             "The archive holds no job that is still alive at its end: waits that outlived it are not in it at all, so that "
             "long ones are too few, the more so the nearer the end."
@@ -95,12 +95,7 @@ def _too_long(study: Study) -> list[str]:
     inputs = study.inputs
     start, end = inputs.window
     length_h = (end - start).total_seconds() / HOUR_S
-    table = decision_table(rules=inputs.rules, config=inputs.config)
-    own = study.limits.filter(pl.col("scale") == 1).select("rule", "action", own="limit_h")
-    limits = table.join(own, on=["rule", "action"], how="left", maintain_order="left").with_columns(
-        limit_h=pl.coalesce("own", "limit_h")
-    )
-    long = limits.filter(2 * pl.col("limit_h") > length_h / 2).unique("rule", maintain_order=True)
+    long = inputs.waiting.late_rules(study.limits.rename({"scale": "value"}))
     return [
         f"{name} ({limit(hours)} of {length_h / 24:.0f} d)"
         for name, hours in long.select("rule", "limit_h").iter_rows()
@@ -125,16 +120,16 @@ def _system(study: Study) -> list[str]:
 def _seen(inputs: Inputs) -> list[str]:
     """Tell which statuses and signs the archive lacks."""
     told = []
-    if inputs.n_unlogged:
+    if inputs.waiting.n_unlogged:
         told.append(
-            f"Statuses: {inputs.n_unlogged:,} jobs have no status log and are read from their times: assigned stands for "
+            f"Statuses: {inputs.waiting.n_unlogged:,} jobs have no status log and are read from their times: assigned stands for "
             "everything before activation, activated for sent and starting too, and nothing is known of holding and "
             "transferring."
         )
-    over = int(inputs.units["n_ran"].sum())
+    over = int(inputs.waiting.units["n_ran"].sum())
     told.append(
-        f"Silent workers: the archive keeps no signs of life. Heartbeat rules judge the {beating(inputs):,} live jobs at its "
-        f"end alone; of {over:,} jobs that ran and are over only those failed with jobdispatchererrorcode {LOST} (lost "
+        f"Silent workers: the archive keeps no signs of life. Heartbeat rules judge the {inputs.waiting.n_beating:,} live jobs at its "
+        f"end alone; of {over:,} jobs that ran and are over only those failed with jobdispatchererrorcode {LOST_HEARTBEAT} (lost "
         "heartbeat) are known to have been silent, not since when, nor who fell silent and came back."
     )
     return told

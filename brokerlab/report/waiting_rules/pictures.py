@@ -9,12 +9,12 @@ import altair as alt
 import polars as pl
 
 from brokerlab.charts import waiting as charts
+from brokerlab.lifecycle.waiting import ALL_RULES as ALL
 from brokerlab.report.content import Picture
 from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.period import grain
 from brokerlab.report.waiting_rules import sentences as say
 from brokerlab.report.waiting_rules.inputs import ALWAYS
-from brokerlab.report.waiting_rules.limits import ALL
 from brokerlab.report.waiting_rules.study import Study
 from brokerlab.report.waiting_rules.words import hours, jobs, labelled, limit, signed
 from brokerlab.words import number, percent, thin
@@ -113,7 +113,7 @@ def outcomes(study: Study) -> Drawn | None:
     total = study.total
     soon = percent(total["soon_share"], total["soon_share_lo"], total["soon_share_hi"])
     finding = thin(
-        f"{soon} of the jobs would have gone on within {limit(study.inputs.soon_h)} after the rule"
+        f"{soon} of the jobs would have gone on within {limit(study.inputs.waiting.soon_h)} after the rule"
     )
     sample = f"{say.sample(study)}. Orange: interrupted for nothing."
     return charts.outcomes_chart(shown, finding=finding, sample=sample), finding
@@ -190,7 +190,7 @@ def fast(study: Study) -> Drawn | None:
         if found.dry_run
         else "10 is taken for shares without a threshold"
     )
-    sample = f"{say.days(study)}: {found.instants.height} instants, {found.places.height} pairs of queue and share; {dry}"
+    sample = f"{say.days(study)}: {found.n_instants} instants, {found.places.height} pairs of queue and share; {dry}"
     return charts.instants_chart(
         found.by_time.select("at", "to_move"), finding=finding, sample=sample
     ), finding  # fmt: skip
@@ -217,7 +217,7 @@ def fast_keys(study: Study) -> Drawn | None:
         "intervals from drawing queues again."
     )
     return charts.keys_chart(
-        found.keys.with_columns(unit=kind), finding=finding, sample=sample
+        found.keys.with_columns(unit=kind, current=pl.col("value").filter("is_current").first().over("key")), finding=finding, sample=sample
     ), finding  # fmt: skip
 
 
@@ -240,7 +240,7 @@ def rule_sets(study: Study) -> Drawn | None:
     )
     inputs = study.inputs
     chart = charts.firing_chart(
-        frame, finding=finding, sample=f"{say.sample(study)}. {inputs.rules.rules} → {inputs.other.rules} rules.",
+        frame, finding=finding, sample=f"{say.sample(study)}. {inputs.waiting.rules.rules} → {inputs.waiting.other.rules} rules.",
         jobs_title="fare differently [jobs]",
     )  # fmt: skip
     return chart, finding

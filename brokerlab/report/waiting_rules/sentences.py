@@ -8,16 +8,13 @@ from typing import Any
 import polars as pl
 
 from brokerlab.calibrate.verdict import days_of
-from brokerlab.lifecycle.timeouts.facts import queue_facts
+from brokerlab.lifecycle.waiting import ALL_RULES as ALL
+from brokerlab.lifecycle.waiting.firings import HOUR_US
 from brokerlab.report.content import Verdict
-from brokerlab.report.waiting_rules.inputs import HOUR_US, beating
-from brokerlab.report.waiting_rules.limits import ALL
 from brokerlab.report.waiting_rules.study import Study
 from brokerlab.report.waiting_rules.words import hours, jobs, labelled, limit, signed
 from brokerlab.words import listed, measured, number, percent, plural, thin
 
-BEFORE_START = range(1, 9)
-"""Numbers of the rules about jobs that have not started, ``pending`` to ``sent``."""
 NAMED = 3
 """Rules named in a sentence."""
 KIND_WORDS = {
@@ -39,9 +36,9 @@ def days(study: Study) -> str:
 def sample(study: Study) -> str:
     """Say what a chart is made from."""
     inputs = study.inputs
-    word = "queues" if inputs.unit == "queue" else "tasks"
+    word = "queues" if inputs.waiting.unit == "queue" else "tasks"
     return (
-        f"{days(study)}: {number(inputs.n_jobs)} jobs, {number(study.n_fired)} timed out; bars and bands: 95 % intervals "
+        f"{days(study)}: {number(inputs.waiting.total('n_jobs'))} jobs, {number(study.n_fired)} timed out; bars and bands: 95 % intervals "
         f"from drawing {number(study.n_units)} {word} again"
     )
 
@@ -62,15 +59,15 @@ def verdict(study: Study) -> Verdict:
     inputs = study.inputs
     if not study.n_fired:
         half = _more(study, 0.5)
-        sentence = f"No waiting rule fires for any of {inputs.n_jobs:,} jobs under {inputs.rules.rules} rules. {half}"
+        sentence = f"No waiting rule fires for any of {inputs.waiting.total('n_jobs'):,} jobs under {inputs.waiting.rules.rules} rules. {half}"
         return Verdict(kind="finding", sentence=thin(sentence.strip()))
     total = study.total
-    share = study.n_fired / inputs.n_jobs
+    share = study.n_fired / inputs.waiting.total("n_jobs")
     least = "at least " if (total["still"] or 0) + (total["undecided"] or 0) else ""
     sentence = (
-        f"Waiting rules fire for {study.n_fired:,} of {inputs.n_jobs:,} jobs ({percent(share)}), most by {_top(study)}. "
+        f"Waiting rules fire for {study.n_fired:,} of {inputs.waiting.total('n_jobs'):,} jobs ({percent(share)}), most by {_top(study)}. "
         f"Until then these jobs wait {hours(total, 'waited_h')}; left alone they would have waited {least}"
-        f"{hours(total, 'after_h')} more, yet {_soon(total)} would have gone on within {limit(inputs.soon_h)}: interrupted "
+        f"{hours(total, 'after_h')} more, yet {_soon(total)} would have gone on within {limit(inputs.waiting.soon_h)}: interrupted "
         f"for nothing. {_more(study, 0.5)} {_more(study, 2.0)}"
     )
     return Verdict(kind="finding", sentence=thin(sentence.strip()))
@@ -78,12 +75,8 @@ def verdict(study: Study) -> Verdict:
 
 def _of_all(study: Study) -> str:
     """Set the waiting before a start in proportion to all of it."""
-    whole = study.inputs.waited_h
-    queued = study.fired.filter("first", pl.col("number").is_in(BEFORE_START))
-    # as all waiting: what of it is in the period
-    since = pl.max_horizontal("since", pl.lit(study.inputs.window[0]))
-    inside = queued.select((pl.col("fires") - since).dt.total_microseconds().sum()).item()
-    waited = float(inside) / HOUR_US
+    waiting = study.inputs.waiting
+    whole, waited = waiting.waited_h, waiting.waited_before_start_h(study.fired)
     if not whole or not waited:
         return ""
     return f" Before a start it is {waited:,.0f} h, {percent(waited / whole)} of what all jobs wait for one."
@@ -174,7 +167,7 @@ def waste(study: Study) -> Verdict:
             sentence="No answer: no rule fires, nothing is wasted.",
         )
     inputs = study.inputs
-    fresh = inputs.fresh_h
+    fresh = inputs.waiting.fresh_h
     again = (
         f" A job that starts anew waits {number(fresh, 1)} h in the mean from its creation to its start, which is to be "
         "set against what a reassigned one is spared."
@@ -182,7 +175,7 @@ def waste(study: Study) -> Verdict:
         else ""
     )
     sentence = (
-        f"Of {study.n_fired:,} jobs, {jobs(total, 'soon')} went on by themselves within {limit(inputs.soon_h)}, "
+        f"Of {study.n_fired:,} jobs, {jobs(total, 'soon')} went on by themselves within {limit(inputs.waiting.soon_h)}, "
         f"{jobs(total, 'later')} did later, {jobs(total, 'ended')} came to nothing and "
         f"{number((total['still'] or 0) + (total['undecided'] or 0))} still wait at the end of the archive. "
         f"Rules end {hours(total, 'after_h')} of waiting at least, after {hours(total, 'waited_h')} of it.{_of_all(study)}{again}"
@@ -215,28 +208,23 @@ def limits(study: Study) -> Verdict:
 
 def exceptions(study: Study) -> Verdict:
     """Say what priorities, exempt queues and silence do."""
-    queues = study.inputs.read.places.height
+    queues = study.inputs.waiting.histories.places.height
     urgent = float(study.by_priority.filter(pl.col("priority") == "urgent")["jobs"].sum())
     every = float(study.by_priority["jobs"].sum())
     share = f" {percent(urgent / every)} of the firings are of priority 800 and more." if every else ""  # fmt: skip
     sentence = (
-        f"{_n_exempt(study)} of {queues:,} queues are paused or have disableReassign, which spares {study.n_spared:,} "
+        f"{study.inputs.waiting.n_exempt_queues} of {queues:,} queues are paused or have disableReassign, which spares {study.n_spared:,} "
         f"{plural(study.n_spared, 'job')}.{share} {silence(study)}"
     )
     return Verdict(kind="finding", subject="Exceptions", sentence=thin(sentence))
 
 
-def _n_exempt(study: Study) -> int:
-    flags = queue_facts(study.inputs.read.places)
-    return int(flags.select((pl.col("queue_paused") | pl.col("queue_stays")).sum()).item() or 0)
-
-
 def silence(study: Study) -> str:
     """Say what is known of silent workers."""
     inputs = study.inputs
-    alive = beating(inputs)
-    lost, ran = int(inputs.units["n_lost"].sum()), int(inputs.units["n_ran"].sum())
-    hours_lost = float(inputs.units["lost_us"].sum()) / HOUR_US
+    alive = inputs.waiting.n_beating
+    lost, ran = int(inputs.waiting.units["n_lost"].sum()), int(inputs.waiting.units["n_ran"].sum())
+    hours_lost = float(inputs.waiting.units["lost_us"].sum()) / HOUR_US
     now = (
         f"Of {alive:,} live jobs that should give signs of life, {study.n_silent:,} had been silent for longer than their limit at "
         "the end of the archive."
@@ -260,9 +248,9 @@ def fast(study: Study) -> Verdict:
             sentence="No answer: no queue and share has a job at any instant.",
         )
     row = found.totals.row(0, named=True)
-    n = found.instants.height
+    n = found.n_instants
     busy = int((found.by_time["n_places"] > 0).sum())
-    n_ever, (n_set, moved) = found.places.height, found.as_set
+    n_ever, n_set, moved = found.places.height, found.n_places_as_set, found.moved_as_set
     head = (
         "No share has a threshold, so nothing moves as things are set; with the 10 jobs of the dry run "
         if found.dry_run
@@ -281,7 +269,7 @@ def fast(study: Study) -> Verdict:
     )
     sentence = (
         f"{head}{n_ever} {plural(n_ever, 'pair')} of queue and share ever trigger, some at {percent(busy / n)} of {n} instants; in the mean "
-        f"{_mean(row, 'to_move')} of {found.waiting:,.0f} queued jobs would move at an instant.{most}"
+        f"{_mean(row, 'to_move')} of {found.queued:,.0f} queued jobs would move at an instant.{most}"
     )
     return Verdict(kind="finding", subject="Fast rebrokerage", sentence=thin(sentence))
 
@@ -307,7 +295,7 @@ def rules(study: Study) -> Verdict:
         row = switches.sort("explained", "switch", descending=[True, False]).row(0, named=True)
         single = f" One difference, {row['switch']}, makes {percent(row['explained'])} of it alone."
     differ = (
-        f"{found.n_different:,} of {found.n_any:,} jobs that {inputs.rules.rules} or {inputs.other.rules} rules time out "
+        f"{found.n_different:,} of {found.n_any:,} jobs that {inputs.waiting.rules.rules} or {inputs.waiting.other.rules} rules time out "
         f"fare differently: {listed(parts)}.{single}"
         if found.n_different
         else f"Both rule sets do the same to all {found.n_any:,} jobs."
@@ -317,4 +305,6 @@ def rules(study: Study) -> Verdict:
 
 def _kind(study: Study, kind: str) -> str:
     inputs = study.inputs
-    return KIND_WORDS[kind].format(current=inputs.rules.rules, other=inputs.other.rules)
+    return KIND_WORDS[kind].format(
+        current=inputs.waiting.rules.rules, other=inputs.waiting.other.rules
+    )

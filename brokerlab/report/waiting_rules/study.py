@@ -7,13 +7,12 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.lifecycle.timeouts import decision_table
+from brokerlab.lifecycle import waiting as judge
+from brokerlab.lifecycle.waiting.fast import FastOver, instants_of
+from brokerlab.lifecycle.waiting.firings import RULE, wait_of_jobs
+from brokerlab.lifecycle.waiting.rule_sets import RuleSetComparison
 from brokerlab.report.replays.period import grain
-from brokerlab.report.waiting_rules import fast, firing, limits, rulesets
-from brokerlab.report.waiting_rules.fast import Fast
 from brokerlab.report.waiting_rules.inputs import Inputs
-from brokerlab.report.waiting_rules.rulesets import RuleSets
-from brokerlab.report.waiting_rules.sums import Draws
 
 N_BOOT = 1000
 """Bootstrap replicates."""
@@ -25,8 +24,8 @@ class Study:
 
     Attributes:
         inputs: What it was made from.
-        fired: One row per firing of the period, see :func:`firing.prepared`.
-        total: All firings, every job once by its first rule, quantities of `firing.HOURS`.
+        fired: One row per firing of the period.
+        total: All firings, every job once by its first rule.
         by_rule: The quantities by rule, with intervals, and what single jobs waited.
         by_time: Jobs by rule and day or week.
         by_queue, by_gshare, by_label, by_priority: The quantities by rule and level.
@@ -35,10 +34,10 @@ class Study:
         n_silent: Live jobs that had been silent for longer than their limit at the end of the archive, whatever the period.
         quiet: Rules of the set that never fire: ``number, rule, statuses, limit_h``, ``seen`` (whether the archive
             tells of any of their statuses).
-        limits: From `limits.studied`.
-        cut_off: From `limits.cut_off`.
+        limits: See `other_limits`.
+        cut_off: See `undecided_by_end`.
         fast: Fast rebrokerage; null where the archive cannot tell.
-        rule_sets: From `rulesets.studied`.
+        rule_sets: The other rule set.
     """
 
     inputs: Inputs
@@ -56,13 +55,13 @@ class Study:
     quiet: pl.DataFrame
     limits: pl.DataFrame
     cut_off: pl.DataFrame
-    fast: Fast | None
-    rule_sets: RuleSets
+    fast: FastOver | None
+    rule_sets: RuleSetComparison
 
     @property
     def n_units(self) -> int:
         """Units that the bootstrap draws from."""
-        return self.inputs.units.height
+        return self.inputs.waiting.units.height
 
     @property
     def n_fired(self) -> int:
@@ -82,39 +81,37 @@ def study(inputs: Inputs, *, every: str = "6h", n_boot: int = N_BOOT, seed: int 
     Returns:
         The study.
     """
-    draws = Draws(inputs.units["unit"], n_boot, seed)
-    by_scale = limits.judged(inputs)
+    waiting = inputs.waiting
+    again: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
+    draws: dict[str, Any] = {"units": waiting.units["unit"], **again}
+    by_scale = {scale: waiting.firings(scale) for scale in inputs.scales}
     fired = by_scale[1.0]
-    own = None if inputs.unit == "queue" else draws
-    rule = list(firing.RULE)
-    by_rule = firing.by(fired, rule, draws).join(firing.medians(fired), on=rule, how="left")
-    spared = firing.exempted(inputs, fired)
-    queues = fired.with_columns(pl.col("computingsite").fill_null("none"))
-    named = fired.with_columns(pl.col("gshare", "prodsourcelabel").fill_null("none"))
+
+    def by(column: str, **how: Any) -> pl.DataFrame:
+        named = fired.with_columns(pl.col(column).fill_null("none"))
+        return judge.wasted_waiting(named, by=[column, *RULE], **how)
+
+    spared = waiting.exempted(fired)
+    instants = instants_of(waiting.start, waiting.end, every)
+    by_rule = judge.wasted_waiting(fired, **draws)
     return Study(
         inputs=inputs,
         fired=fired,
-        total=firing.total(fired, draws),
-        by_rule=by_rule.sort(rule),
-        by_time=firing.over_time(fired, inputs, grain(inputs.window), draws),
-        by_queue=firing.by(queues, ["computingsite", *rule], own),
-        by_gshare=firing.by(named, ["gshare", *rule], draws),
-        by_label=firing.by(named, ["prodsourcelabel", *rule], draws),
-        by_priority=firing.by(named, ["priority", *rule], draws),
-        exempted=firing.by(spared, rule, draws),
+        total=judge.wasted_waiting(fired.filter("first"), by=(), **draws).row(0, named=True),
+        by_rule=by_rule.join(wait_of_jobs(fired), on=list(RULE), how="left").sort(RULE),
+        by_time=judge.firings_over_time(
+            fired, every=grain(inputs.window), start=waiting.start, end=waiting.end, **draws
+        ),
+        by_queue=by("computingsite", **({} if waiting.unit == "queue" else draws)),
+        by_gshare=by("gshare", **draws),
+        by_label=by("prodsourcelabel", **draws),
+        by_priority=by("priority", **draws),
+        exempted=judge.wasted_waiting(spared, **draws),
         n_spared=spared["pandaid"].n_unique(),
-        n_silent=firing.silent(inputs),
-        quiet=_quiet(inputs, fired),
-        limits=limits.studied(by_scale, draws),
-        cut_off=limits.cut_off(by_scale),
-        fast=fast.studied(inputs, every=every, draws=draws),
-        rule_sets=rulesets.studied(inputs, fired, draws),
+        n_silent=waiting.n_silent(),
+        quiet=waiting.quiet_rules(fired),
+        limits=judge.other_limits(by_scale, **draws).rename({"value": "scale"}),
+        cut_off=judge.undecided_by_end(by_scale).rename({"value": "scale"}),
+        fast=judge.fast_rebrokerage_over(waiting, inputs.counts(instants), instants, **again),
+        rule_sets=judge.compare_rule_sets(waiting, fired, **again),
     )
-
-
-def _quiet(inputs: Inputs, fired: pl.DataFrame) -> pl.DataFrame:
-    """Return the rules that never fire, and whether the archive has any job in their statuses."""
-    table = decision_table(rules=inputs.rules, config=inputs.config)
-    rest = table.join(fired.select("rule", "action").unique(), on=["rule", "action"], how="anti")
-    seen = [bool(inputs.seen.intersection(statuses)) for statuses in rest["statuses"]]
-    return rest.select("number", "rule", "action", "statuses", "limit_h", seen=pl.Series(seen, dtype=pl.Boolean))  # fmt: skip

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.lifecycle.timeouts import decision_table
+from brokerlab.lifecycle.waiting import ALL_RULES as ALL
 from brokerlab.report.content import Column, Num, Row, Table
 from brokerlab.report.replays.cells import count, pct
-from brokerlab.report.waiting_rules.limits import ALL
 from brokerlab.report.waiting_rules.sentences import KIND_WORDS, quiet
 from brokerlab.report.waiting_rules.study import Study
 from brokerlab.report.waiting_rules.words import cell, labelled, limit
@@ -20,13 +20,13 @@ NOTHING = "For nothing"
 
 def intervals(study: Study) -> str:
     """Say what is in brackets."""
-    word = "queues" if study.inputs.unit == "queue" else "tasks"
+    word = "queues" if study.inputs.waiting.unit == "queue" else "tasks"
     return f"In brackets: 95 % intervals from drawing {word} again."
 
 
 def rules(study: Study) -> Table:
     """Lay out every rule that fires."""
-    about = decision_table(rules=study.inputs.rules, config=study.inputs.config)
+    about = decision_table(rules=study.inputs.waiting.rules, config=study.inputs.waiting.config)
     keys = about.filter(pl.col("keys").list.len() > 0).unique("rule", maintain_order=True)
     set_by = "; ".join(f"{r['rule']} {', '.join(r['keys'])}" for r in keys.to_dicts())
     rows = [
@@ -90,7 +90,7 @@ def levels(
         for place, row in enumerate(shown.head(SHOWN).to_dicts())
     ]
     rest = shown.height - len(rows)
-    single = column == "computingsite" and study.inputs.unit == "queue"
+    single = column == "computingsite" and study.inputs.waiting.unit == "queue"
     foot = "No intervals: what is drawn again are whole queues." if single else intervals(study)
     return Table(
         name=name,
@@ -126,7 +126,7 @@ def outcomes(study: Study) -> Table:
         )
         for row in labelled(study.by_rule).to_dicts()
     ]
-    soon = limit(study.inputs.soon_h)
+    soon = limit(study.inputs.waiting.soon_h)
     return Table(
         name="outcomes",
         caption="What became of the jobs after a rule would have fired",
@@ -242,7 +242,7 @@ def fast_places(study: Study) -> Table | None:
             cells={
                 "queue": row["computingsite"],
                 "gshare": row["gshare"],
-                "instants": pct(row["n_instants"] / found.instants.height),
+                "instants": pct(row["met_share"]),
                 "onsets": count(row["n_onsets"]),
                 "jobs": count(row["onset_jobs"]),
                 "mean": Num(value=row["mean_jobs"], decimals=1),
@@ -309,7 +309,7 @@ def rule_sets(study: Study) -> Table | None:
     if not found.n_any:
         return None
     words = {
-        kind: text.format(current=inputs.rules.rules, other=inputs.other.rules)
+        kind: text.format(current=inputs.waiting.rules.rules, other=inputs.waiting.other.rules)
         for kind, text in KIND_WORDS.items()
     }
     kinds = [
@@ -328,9 +328,11 @@ def rule_sets(study: Study) -> Table | None:
     ]
     return Table(
         name="rule_sets",
-        caption=f"How {number(found.n_any)} jobs fare under {inputs.rules.rules} → {inputs.other.rules} rules",
+        caption=f"How {number(found.n_any)} jobs fare under {inputs.waiting.rules.rules} → {inputs.waiting.other.rules} rules",
         columns=(
-            Column(key="what", label=f"{inputs.rules.rules} → {inputs.other.rules}"),
+            Column(
+                key="what", label=f"{inputs.waiting.rules.rules} → {inputs.waiting.other.rules}"
+            ),
             Column(key="jobs", label="Jobs"),
             Column(key="share", label="Share", unit="%"),
         ),
@@ -349,7 +351,7 @@ def switches(study: Study) -> Table | None:
         Row(
             cells={
                 "switch": row["switch"],
-                "about": row["about"],
+                "about": row["row"],
                 "changed": count(row["n_changed"]),
                 "explained": pct(row["explained"]),
             }

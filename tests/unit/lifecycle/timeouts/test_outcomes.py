@@ -1,20 +1,12 @@
-"""What other limits would do."""
+"""What became of jobs after a rule would have fired, and histories asked otherwise."""
 
 from __future__ import annotations
 
 import polars as pl
-import pytest
 from polars.testing import assert_frame_equal
 
-from brokerlab.errors import ConfigError
-from brokerlab.lifecycle.timeouts import (
-    TimeoutRules,
-    histories,
-    other_limits,
-    wasted_waiting,
-    would_fire,
-)
-from tests.unit.lifecycle.timeouts.test_history import END, SCHEMA, TIMES, at, job
+from brokerlab.lifecycle.timeouts import TimeoutRules, histories, would_fire
+from tests.unit.lifecycle.timeouts.test_history import END, SCHEMA, at, job
 
 
 def table() -> pl.DataFrame:
@@ -26,39 +18,6 @@ def table() -> pl.DataFrame:
     live = job(9, status="activated", activatedtime=0, statechangetime=0, modificationtime=0)
     rows = [*ended, {**live, "computingsite": "P"}]
     return pl.DataFrame([{name: row.get(name) for name in SCHEMA} for row in rows], schema=SCHEMA)
-
-
-def test_shorter_and_longer_limits() -> None:
-    found = other_limits(table(), at=END, scales=[2, 0.5, 1, 0.5])
-    assert found.select("scale", "rule", "jobs", "waited_h", "soon", "stuck").rows() == [
-        (0.5, "activated", 4, 96.0, 0, 1),
-        (1.0, "activated", 3, 144.0, 1, 1),
-        (2.0, "activated", 2, 192.0, 0, 1),
-    ]
-    assert found["after_h"].to_list() == [6 + 25 + 76 + 936, 1 + 52 + 912, 4 + 864]
-
-
-def test_the_scale_one_is_what_would_fire() -> None:
-    fired = would_fire(table(), at=END, rules=TimeoutRules("production"))
-    once = other_limits(
-        table(), at=END, scales=[1], rules=TimeoutRules("production"), by=["computingsite"]
-    )
-    assert_frame_equal(once.drop("scale"), wasted_waiting(fired, by=["computingsite"]))
-    assert set(once["computingsite"]) == {"P", "Q"}  # fmt: skip
-
-
-def test_scaled_heartbeats_wait_for_the_second_look_along() -> None:
-    live = job(status="running", starttime=1, statechangetime=1, modificationtime=9)
-    jobs = pl.DataFrame([{name: live.get(name) for name in SCHEMA}], schema=SCHEMA)
-    found = other_limits(jobs, at=END, scales=[0.5, 3], rules=TimeoutRules("production"))
-    beats = found.filter(rule="heartbeat")
-    assert beats["waited_h"].to_list() == [1.0, 6.0]
-
-
-def test_bad_scales_are_refused() -> None:
-    for scales in ([], [1, 0], [-1]):
-        with pytest.raises(ConfigError, match="scales="):
-            other_limits(table(), at=END, scales=scales)
 
 
 def outcomes(jobs: list[dict[str, object]], **context: object) -> list[tuple[object, ...]]:
@@ -93,17 +52,6 @@ def test_silence_ends_with_the_next_sign_of_life() -> None:
     signs = pl.DataFrame({"pandaid": [1, 1], "modificationtime": [at(2), at(6)]})
     silent = outcomes([done], rule="heartbeat", heartbeats=signs)
     assert silent == [(1, "went_on", 2)]  # from 4 to 6, though it ran for 44 hours more
-
-
-def test_jobs_that_still_wait_at_the_end_of_the_history_are_undecided_for_a_while() -> None:
-    live = [
-        job(n, "activated", **dict.fromkeys(TIMES[1:2] + TIMES[4:], start))
-        for n, start in enumerate((40 * 24 - 48.5, 40 * 24 - 60))
-    ]
-    table = pl.DataFrame([{n: row.get(n) for n in SCHEMA} for row in live], schema=SCHEMA)
-    found = wasted_waiting(would_fire(table, at=END).filter(rule="activated"))
-    columns = ("rule", "jobs", "soon", "ended", "stuck", "undecided", "after_h")
-    assert found.select(columns).rows() == [("activated", 2, 0, 0, 2, 1, 12.5)]
 
 
 def test_histories_are_asked_for_other_rule_sets_and_without_exemptions() -> None:

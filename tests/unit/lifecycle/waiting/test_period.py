@@ -1,0 +1,130 @@
+"""What is read of a period, and which of its rules fire."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from brokerlab.archive.store import Archive
+from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.lifecycle.waiting import (
+    Waiting,
+    firings_over_time,
+    other_limits,
+    read_waiting,
+    wasted_waiting,
+)
+from tests.unit.lifecycle.waiting.toys import JOBS, QUEUES, at, started, waiting, write
+
+
+def test_what_fires_and_what_became_of_it(period: Waiting) -> None:
+    fired = period.firings()
+    by_rule = wasted_waiting(fired)
+    names = ("rule", "jobs", "waited_h", "after_h", "soon", "later", "ended", "still", "undecided")
+    assert by_rule.select(names).rows() == [
+        ("activated", 6, 288, 0.5 + 12 + 2 + 0.25 + 52 + 1, 1, 1, 1, 1, 2),
+        ("heartbeat", 1, 2, 3, 0, 0, 0, 1, 0),
+    ]
+    assert by_rule["soon_share"].to_list() == [1 / 4, 0]  # two of six are undecided
+    total = wasted_waiting(fired.filter("first"), by=())
+    assert total["jobs"].to_list() == [fired["pandaid"].n_unique()] == [7]
+    by_queue = wasted_waiting(fired, by=["computingsite", "rule"])
+    rows = by_queue.select("computingsite", "rule", "jobs").rows()
+    assert rows == [("A", "activated", 2), ("B", "activated", 4), ("B", "heartbeat", 1)]
+    assert set(fired["priority"]) == {"other"}
+    days = firings_over_time(fired, every="1d", start=period.start, end=period.end)
+    activated = days.filter(rule="activated")
+    assert activated.filter(jobs=activated["jobs"].max())["time"].to_list() == [datetime(2026, 3, 3)]  # fmt: skip
+    assert activated["jobs"].sum() == 6
+
+
+def test_intervals_draw_every_unit_of_the_period(period: Waiting) -> None:
+    assert period.units["unit"].to_list() == ["A", "B", "P"]
+    found = wasted_waiting(period.firings(), units=period.units["unit"], n_boot=400)
+    (activated, _) = found.to_dicts()
+    assert activated["n_units"] == 3
+    assert activated["jobs_lo"] == 0 < activated["jobs"] < activated["jobs_hi"]
+    assert wasted_waiting(period.firings())["jobs_lo"].null_count() == 2
+
+
+def test_exempt_queues_and_rules_that_never_fire(period: Waiting) -> None:
+    fired = period.firings()
+    spared = wasted_waiting(period.exempted(fired))
+    assert spared.select("rule", "jobs", "after_h").rows() == [("activated", 1, 12)]
+    assert period.n_exempt_queues == 1
+    seen = dict(period.quiet_rules(fired).select("rule", "seen").iter_rows())
+    assert seen["running"]
+    assert not seen["holding_lo"]
+    assert "activated" not in seen
+    assert (period.n_live, period.n_beating, period.n_silent()) == (5, 1, 1)
+    assert (period.total("n_ran"), period.total("n_lost")) == (5, 1)
+    assert period.total("lost_us") == 3 * 3_600_000_000
+    late = period.late_rules(other_limits({1.0: fired}))
+    assert late["rule"].to_list() == ["throttled", "running", "transferring_lo"]  # of 16.7 days
+
+
+def test_the_period_bounds_what_fires(archive: Archive) -> None:
+    short = read_waiting(archive, start=at(48), end=at(49), unit="task")
+    fired = short.firings()
+    assert sorted(fired["pandaid"]) == [1, 2, 5]  # after 48 h, at midnight
+    assert fired["unit"].to_list() == ["1", "0", "1"]
+    assert short.total("n_jobs") == 3  # job 3 had started and finished by then
+    assert short.units["unit"].to_list() == ["0", "1"]
+    assert short.waited_h == pytest.approx(0.5 + 1 + 1)
+    assert short.waited_before_start_h(fired) == 0  # they fire as the period begins
+    with pytest.raises(ConfigError, match="the period is empty"):
+        read_waiting(archive, start=at(96), end=at(96))
+    with pytest.raises(InsufficientDataError, match="no job in the period"):
+        read_waiting(archive, start=datetime(2030, 1, 1), end=datetime(2030, 1, 2))
+
+
+def test_a_period_ends_with_the_archive(archive: Archive, period: Waiting) -> None:
+    wide = read_waiting(archive, start=datetime(2025, 1, 1), end=datetime(2027, 1, 1))
+    assert (wide.start, wide.end) == (period.start, period.end)
+    assert wide.waited_h == period.waited_h
+    assert wide.waited_before_start_h(wide.firings()) == 288
+    early = read_waiting(archive, end=at(396))  # job 11 has not failed yet
+    assert (early.total("n_ran"), early.total("n_lost")) == (4, 0)
+    late = read_waiting(archive, start=at(399.5))
+    assert "heartbeat" not in late.firings()["rule"]
+    assert late.n_silent() == 1  # it fell silent before the period
+    with pytest.raises(InsufficientDataError, match="no job in the period"):
+        read_waiting(archive, start=datetime(2025, 1, 1), end=datetime(2025, 2, 1))
+
+
+def test_no_day_is_left_out_at_the_end(tmp_path: Path) -> None:
+    rows = [started(n, "A", 20, creationtime=5, activatedtime=5) for n in range(1, 31)]
+    rows += [started(40, "B", 44), started(41, "B", 52.5, creationtime=4, activatedtime=4)]
+    rows += [waiting(42, "B", 98, creationtime=49, activatedtime=49)]
+    short = read_waiting(write(tmp_path / "short", rows, QUEUES), start=at(5))
+    assert (short.start, short.until) == (at(5), at(98))
+    fired = short.firings()
+    assert fired.select("pandaid", "fires").rows() == [(41, at(52)), (42, at(97))]
+    days = firings_over_time(fired, every="1d", start=short.start, end=short.end)
+    assert days["time"].to_list() == [at(24 * day) for day in range(5)]
+    assert days["jobs"].to_list() == [0, 0, 1, 0, 1]
+
+
+def test_an_archive_with_too_little(tmp_path: Path) -> None:
+    with pytest.raises(InsufficientDataError, match="has no jobs"):
+        read_waiting(write(tmp_path / "none", [], QUEUES))
+    alone = read_waiting(write(tmp_path / "few", JOBS[:2]))
+    assert (alone.n_live, alone.n_exempt_queues) == (0, 0)
+    found = wasted_waiting(alone.firings(), by=["rule"], units=alone.units["unit"], n_boot=50)
+    assert found.select("jobs", "jobs_lo").rows() == [(2, None)]
+    undated = [{**JOBS[0], "creationtime": None}]
+    with pytest.raises(InsufficientDataError, match="no job has a time of creation"):
+        read_waiting(write(tmp_path / "undated", undated))
+
+
+def test_where_no_rule_fires(period: Waiting) -> None:
+    none = period.firings(1e6)
+    units = period.units["unit"]
+    assert wasted_waiting(none, units=units, n_boot=50).is_empty()
+    (total,) = wasted_waiting(none, by=(), units=units, n_boot=50).to_dicts()
+    assert (total["jobs"], total["jobs_hi"], total["soon_share"]) == (0, 0, None)
+    assert firings_over_time(none, every="1d", start=period.start, end=period.end).is_empty()
+    assert other_limits({1.0: none}, units=units, n_boot=50).is_empty()
+    assert period.waited_before_start_h(none) == 0
