@@ -108,9 +108,18 @@ def held_by_unit(rows: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         One row per unit, those with most jobs held back first: ``unit``, ``brokerages``, ``held``, ``share`` of them
-        held, ``jobs`` asked for, ``jobs_held``, and one column per rule of `RULES` [brokerages].
+        held, ``jobs`` asked for, ``jobs_held``, ``most_by`` (the rule that holds most of its brokerages; null: none), and
+        one column per rule of `RULES` [brokerages].
     """
     held = pl.col("rule") != PASSED
+    most = (
+        rows.filter(held)
+        .group_by("unit", most_by="rule")
+        .len()
+        .sort("len", "most_by", descending=[True, False])
+        .unique("unit", keep="first", maintain_order=True)
+        .drop("len")
+    )
     return (
         rows.group_by("unit")
         .agg(
@@ -121,6 +130,7 @@ def held_by_unit(rows: pl.DataFrame) -> pl.DataFrame:
             jobs_held=pl.col("jobs").filter(held).sum(),
             **{rule: (pl.col("rule") == rule).sum().cast(pl.Int64) for rule in RULES},
         )
+        .join(most, on="unit", how="left")
         .sort("jobs_held", "held", "unit", descending=[True, True, False])
     )
 

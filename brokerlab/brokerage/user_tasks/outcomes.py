@@ -10,10 +10,10 @@ from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.facts import INCOMPLETE
 from brokerlab.brokerage.analysis_jobs.throttle import OUTCOMES
 from brokerlab.brokerage.view import TASK
+from brokerlab.lifecycle.classes.task_classes import NAMES as TASK_CLASSES
 
 USER = "user"
 """Column of the unit of chance of most intervals: what one user sends rises and falls together."""
-TASK_CLASSES = {2: "S", 1: "A", 0: "B", -1: "C"}
 UNRATED = "unrated"
 """Class of tasks of which nothing is known; weights take them for A, no class holds them back."""
 CLASS_ORDER = ("all", *TASK_CLASSES.values(), UNRATED)

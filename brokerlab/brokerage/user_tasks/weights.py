@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
+from brokerlab.brokerage.analysis_jobs.weights import SITE_CLASSES
 from brokerlab.brokerage.comparison import compare
 from brokerlab.brokerage.user_tasks.outcomes import USER, in_order, with_flags
 from brokerlab.brokerage.user_tasks.queues import unified_queues
 from brokerlab.brokerage.view import TASK, view
 from brokerlab.intervals import N_BOOT, clustered, shares, summed
 
-QUEUE_CLASSES = {1: "hi", 0: "mid", -1: "lo"}
-CLASSES = tuple(QUEUE_CLASSES.values())
+CLASSES = tuple(SITE_CLASSES.values())
 NOTICED = 0.1
 """A user notices a change of the expected wait by this part of the longer one."""
 ORIGINAL, NEW = "original", "new"
@@ -131,7 +131,7 @@ def expected_jobs(decisions: AnalysisDecisions, rows: pl.DataFrame) -> pl.DataFr
         .then(pl.col("x_nq") / pl.col("trr"))
     )
     queue_class = pl.col("s_class").replace_strict(
-        QUEUE_CLASSES, default="mid", return_dtype=pl.String
+        SITE_CLASSES, default="mid", return_dtype=pl.String
     )
     state = decisions.weighed.select(*TASK, text, wait_h=wait, queue_class=queue_class)
     return (

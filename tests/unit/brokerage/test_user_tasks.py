@@ -92,8 +92,9 @@ def test_rules_families_and_units(crowd):
         (datetime(2026, 6, 1), name, 0.25) for name in ("caps", "classes", "input")
     ]
     units = user_tasks.held_by_unit(rows)
-    assert units.select("unit", "held", "jobs_held").rows() == [
-        ("phys", 1, 7), ("bob", 1, 5), ("dave", 1, 1), ("alice", 0, 0)
+    assert units.select("unit", "held", "jobs_held", "most_by").rows() == [
+        ("phys", 1, 7, "gshare_class_c"), ("bob", 1, 5, "cap_running_jobs"),
+        ("dave", 1, 1, "input_incomplete"), ("alice", 0, 0, None),
     ]  # fmt: skip
 
 
