@@ -2,10 +2,19 @@
 
 ``translate`` scores an estimator's allocations, the best member of the family that the deployed system has, and the
 current setting on the same jobs by the same loss; what lies between the first two is lost by having to set a rule.
+``translate_trial`` does so for an estimator of memory as it was tested on the later tasks of an archive.
 """
 
+from brokerlab.calibrate.nearest_setting.of_trial import translate_trial
 from brokerlab.calibrate.nearest_setting.prices import stated_prices
 from brokerlab.calibrate.nearest_setting.translate import Given, translate
 from brokerlab.calibrate.nearest_setting.translation import FamilySetting, Translation
 
-__all__ = ["FamilySetting", "Given", "Translation", "stated_prices", "translate"]
+__all__ = [
+    "FamilySetting",
+    "Given",
+    "Translation",
+    "stated_prices",
+    "translate",
+    "translate_trial",
+]

@@ -9,7 +9,9 @@ from typing import Any
 import polars as pl
 
 from brokerlab.calibrate.nearest_setting import Translation
+from brokerlab.estimators.memory_tasks import OURS, SENT
 from brokerlab.estimators.saving import Trained
+from brokerlab.estimators.sizing.protocols import TraceStudy
 from brokerlab.estimators.sizing.store import digest
 from brokerlab.estimators.tested import save_tested
 from brokerlab.report.content import Block, Fact, Made, Page, Part, Table, Verdict, blocks
@@ -19,9 +21,8 @@ from brokerlab.report.memory_estimator import jobs_tables as job_tables
 from brokerlab.report.memory_estimator import pictures, settings_page
 from brokerlab.report.memory_estimator import traces_sentences as of_traces
 from brokerlab.report.memory_estimator import traces_tables as trace_tables
-from brokerlab.report.memory_estimator.jobs import OURS, SENT, JobStudy
+from brokerlab.report.memory_estimator.jobs import JobStudy
 from brokerlab.report.memory_estimator.study import Study
-from brokerlab.report.memory_estimator.traces import TraceStudy
 from brokerlab.report.outputs import listed_rows, write_results, write_tables
 from brokerlab.words import thin
 
@@ -112,7 +113,7 @@ def numbers(study: Study) -> dict[str, Any]:
         found["traces"] = {
             name: {
                 key: getattr(protocol, key)
-                for key in ("ratio", "lo", "hi", "failures", "failures_peer")
+                for key in ("ratio", "ratio_lo", "ratio_hi", "failures", "failures_peer")
             }
             for name, protocol in study.traces.protocols.items()
         }
@@ -128,7 +129,7 @@ def _job_numbers(part: JobStudy) -> dict[str, Any]:
     """Return counts, and what could be at best at the exceed rate of the rule."""
     return {
         "counts": part.main.comparison.counts,
-        "division": part.division,
+        "division": part.division.to_dicts(),
         "clocks": {
             at: {
                 "deployed": trial.deployed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from brokerlab.errors import ConfigError
-from brokerlab.report.memory_estimator.jobs import models as known_models
+from brokerlab.estimators.learners import learners
 
 FEWEST_REPLICATES = 100
 MOST_SEEDS = 50
@@ -36,7 +36,7 @@ def check(
         if not ok
     ]
     try:
-        known_models(*models)
+        learners("memory", *models)
     except ConfigError as problem:
         told.append(str(problem))
     if told:

@@ -6,12 +6,13 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.estimators.memory_tasks import OURS, SENT
 from brokerlab.estimators.sources.source import At
 from brokerlab.estimators.trial import Trial
 from brokerlab.report.content import Verdict
 from brokerlab.report.estimates import CLOCKS
 from brokerlab.report.estimates.tables import stratum_name
-from brokerlab.report.memory_estimator.jobs import OURS, SENT, JobStudy
+from brokerlab.report.memory_estimator.jobs import JobStudy
 from brokerlab.words import number, percent, thin
 
 SAVED = 0.3
@@ -287,7 +288,8 @@ def certainty(study: JobStudy) -> str:
             "latest third); what its own jobs used is seen as they end, never earlier. Rules learn nothing from other tasks."
         )
     else:
-        parts = [f"{name} {n} tasks ({jobs:,} jobs)" for name, (n, jobs) in study.division.items()]
+        rows = study.division.iter_rows()
+        parts = [f"{name} {n} tasks ({jobs:,} jobs)" for name, n, jobs in rows]
         made = f"In the order of their first decisions: {', '.join(parts)}; jobs that ended after the first tested decision teach nothing."
     few = (
         f"{tasks} tasks are too few for an interval: in brackets is the range when any one of them is left out."

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from brokerlab.estimators.memory_tasks import OURS
 from brokerlab.report.content import Column, Num, Row, Table
-from brokerlab.report.memory_estimator.jobs import OURS, JobStudy
+from brokerlab.report.memory_estimator.jobs import JobStudy
 
 
 def speeds(study: JobStudy) -> Table | None:

@@ -10,13 +10,14 @@ import polars as pl
 from brokerlab.charts import estimators as shared_charts
 from brokerlab.charts import memory as charts
 from brokerlab.estimators.allocation.priced import PRICE
+from brokerlab.estimators.learners import MODEL
+from brokerlab.estimators.memory_tasks import OTHER_MARGINS, OURS
 from brokerlab.estimators.trial import Trial
 from brokerlab.report.content import Picture
 from brokerlab.report.estimates import CLOCKS
 from brokerlab.report.memory_estimator import jobs_sentences, traces_sentences
-from brokerlab.report.memory_estimator.jobs import MODEL, OTHER_MARGINS, OURS, JobStudy
+from brokerlab.report.memory_estimator.jobs import JobStudy
 from brokerlab.report.memory_estimator.study import Study
-from brokerlab.report.memory_estimator.traces import LADDER, TARGET, TraceStudy
 from brokerlab.report.page import together
 from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.pictures import Drawn
@@ -54,33 +55,14 @@ def ratios(study: Study) -> Drawn | None:
     if found is None:
         return None
     finding = traces_sentences.finding(found)
+    frame = found.ratios.rename({"ratio_lo": "lo", "ratio_hi": "hi"})
     chart = charts.ratios_chart(
-        _ratios(found), target=TARGET, finding=finding, sample=traces_sentences.sample(found)
+        frame,
+        target=traces_sentences.TARGET,
+        finding=finding,
+        sample=traces_sentences.sample(found),
     )
     return chart, finding
-
-
-def _ratios(found: TraceStudy) -> pl.DataFrame:
-    """Return one row per trace and method, and one for ours had it known all other runs."""
-    summary = found.main.comparison.summary
-    role = pl.when(pl.col("method") == LADDER).then(pl.lit("ours")).otherwise(pl.lit("peer"))
-    ends = (
-        pl.when(pl.col("method") == LADDER).then(pl.col(f"ratio_{end}")).alias(end)
-        for end in ("lo", "hi")
-    )
-    columns = ("trace", "role", "method", "ratio", "lo", "hi")
-    every = summary.with_columns(role.alias("role"), *ends).select(columns)
-    nothing = pl.lit(None, dtype=pl.Float64)
-    ours = every.filter(role="ours").select("trace", ours="ratio")
-    knowing = found.limits.join(ours, on="trace", maintain_order="left").select(
-        "trace",
-        role=pl.lit("knowing"),
-        method=pl.lit(LADDER),
-        ratio=pl.col("ours") * pl.col("knowing_gbh") / pl.col("ours_gbh"),
-        lo=nothing,
-        hi=nothing,
-    )
-    return pl.concat([every, knowing])
 
 
 def frontier(study: JobStudy | None) -> Drawn | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from brokerlab.calibrate.nearest_setting import Translation
+from brokerlab.estimators.learners import MODEL
 from brokerlab.estimators.scoring.measures import FEW_TASKS
 from brokerlab.report.content import Column, Num, Part, Row, Table, Verdict, blocks
 from brokerlab.report.estimates import saved
-from brokerlab.report.memory_estimator.jobs import MODEL
 from brokerlab.report.memory_estimator.study import Study
 from brokerlab.words import percent, thin
 

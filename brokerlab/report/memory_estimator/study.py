@@ -7,23 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from brokerlab.calibrate.nearest_setting import Translation
-from brokerlab.errors import InsufficientDataError
+from brokerlab.archive.store import Archive
+from brokerlab.calibrate.nearest_setting import Translation, translate_trial
+from brokerlab.errors import BrokerlabError, InsufficientDataError
 from brokerlab.estimators.card import Card
+from brokerlab.estimators.learners import MODEL, learners
+from brokerlab.estimators.memory_tasks import OURS, evaluate_later, evaluate_left_out
 from brokerlab.estimators.sizing import Method, Store
 from brokerlab.estimators.sizing.peers import all_peers, peers
+from brokerlab.estimators.sizing.protocols import TraceStudy, study_traces
 from brokerlab.estimators.tested import card_of
 from brokerlab.report.estimates.trust import sentences
 from brokerlab.report.memory_estimator.inputs import Inputs
-from brokerlab.report.memory_estimator.jobs import (
-    MODEL,
-    JobStudy,
-    models,
-    study_archive,
-    study_tasks,
-)
-from brokerlab.report.memory_estimator.settings import translated
-from brokerlab.report.memory_estimator.traces import TraceStudy, study_traces
+from brokerlab.report.memory_estimator.jobs import JobStudy
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,7 +78,7 @@ def study(
         n_boot: Replicates of the bootstrap.
         seed: Of the bootstrap.
     """
-    makes = models(*names)
+    makes = learners("memory", *names)
     dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
     kept = Store(Path(store), fills=slow) if store else None
 
@@ -93,21 +89,21 @@ def study(
     tasks = archive = None
     if inputs.tasks:
         try:
-            tasks = study_tasks(
+            left_out = evaluate_left_out(
                 inputs.tasks, speeds=inputs.speeds, makes=makes, level=level, **dice
             )
+            tasks = JobStudy(kind="tasks", called="real tasks", **vars(left_out))
         except InsufficientDataError as problem:
             told.append(f"Real tasks: {problem}.")
     if inputs.archive:
         try:
-            archive = study_archive(
-                inputs.archive, called=_called(inputs), makes=makes, level=level, **dice
-            )
+            later = evaluate_later(inputs.archive, makes=makes, level=level, **dice)
+            archive = JobStudy(kind="archive", called=_called(inputs), **vars(later))
         except InsufficientDataError as problem:
             told.append(f"Archive: {problem}.")
     settings = None
     if archive is not None and inputs.opened is not None:
-        settings = translated(archive, inputs.opened, **dice)
+        settings = _translated(archive, inputs.opened, dice)
     return Study(
         inputs=inputs,
         traces=study_traces(inputs.traces, peers=methods, seeds=seeds, store=kept, **dice) if inputs.traces else None,
@@ -119,6 +115,16 @@ def study(
         level=level,
         dice=dice,
     )  # fmt: skip
+
+
+def _translated(part: JobStudy, archive: Archive, dice: dict[str, Any]) -> Translation | str:
+    """Return what the cheapest allocations mean for settings, or why that cannot be told."""
+    try:
+        return translate_trial(
+            part.main, archive, model=MODEL, name=OURS, learnt=part.learnt, **dice
+        )
+    except BrokerlabError as problem:
+        return str(problem)
 
 
 def _called(inputs: Inputs) -> str:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
+from brokerlab.estimators.sizing.protocols import LADDER, SUBMITTED, TraceStudy
 from brokerlab.report.content import Verdict
-from brokerlab.report.memory_estimator.traces import LADDER, SUBMITTED, TARGET, TraceStudy
 from brokerlab.words import listed, measured, number, thin
+
+TARGET = 0.7
+"""Geometric mean of the ratios to the best peer of each trace that is asked for, at most."""
 
 
 def verdict(study: TraceStudy) -> Verdict:
@@ -18,7 +21,7 @@ def headline(study: TraceStudy) -> str:
     """Say in one sentence what the ladder of least expected cost does on traces."""
     main = study.main
     return (
-        f"On {len(study.traces)} workflow traces the ladder of least expected cost wastes {ratio(main.ratio, main.lo, main.hi)} "
+        f"On {len(study.traces)} workflow traces the ladder of least expected cost wastes {ratio(main.ratio, main.ratio_lo, main.ratio_hi)} "
         f"times what the best of {len(study.peers)} peers of each trace wastes, with {number(main.failures)} killed attempts per "
         f"order against {number(main.failures_peer)} (geometric mean over {_count(len(study.seeds), 'random order')}; 95 % "
         "interval over task types)."
@@ -36,7 +39,7 @@ def _targets(study: TraceStudy) -> str:
         said.append(f"above 1: {listed(behind)}")
     if more:
         said.append(f"more kills: {listed(more)}")
-    return f"{'; '.join(said)}. In the order of submission the ratio is {ratio(late.ratio, late.lo, late.hi)}."
+    return f"{'; '.join(said)}. In the order of submission the ratio is {ratio(late.ratio, late.ratio_lo, late.ratio_hi)}."
 
 
 def finding(study: TraceStudy) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.estimators.sizing.peers import slow as slow_methods
+from brokerlab.estimators.sizing.protocols import DRAWN, LADDER, PUBLISHED, SUBMITTED, TraceStudy
 from brokerlab.report.content import Column, Num, Row, Table
-from brokerlab.report.memory_estimator.traces import DRAWN, LADDER, PUBLISHED, SUBMITTED, TraceStudy
 from brokerlab.words import listed, number
 
 INTERVALS = "In brackets: 95 % intervals, task types of each trace drawn again."
@@ -23,7 +23,7 @@ def by_trace(study: TraceStudy) -> Table:
     main = study.main
     rows = []
     for row in main.ours.iter_rows(named=True):
-        best = main.best(row["trace"]).row(0, named=True)
+        best = {"waste_gbh": row["best_gbh"], "failures": row["best_failures"]}
         rows.append(
             Row(
                 cells={
@@ -43,7 +43,7 @@ def by_trace(study: TraceStudy) -> Table:
         cells={
             **dict.fromkeys(("peer", "best", "ours", "spread", "won")),
             "trace": "all (geometric mean)",
-            "ratio": Num(value=main.ratio, lo=main.lo, hi=main.hi, decimals=2),
+            "ratio": Num(value=main.ratio, lo=main.ratio_lo, hi=main.ratio_hi, decimals=2),
             "failures_best": Num(value=main.failures_peer, decimals=0),
             "failures": Num(value=main.failures, decimals=0),
         },
@@ -127,7 +127,7 @@ def by_protocol(study: TraceStudy) -> Table:
         rows.append(Row(cells=cells))
     overall: dict[str, Num | str | None] = {"trace": "all (geometric mean)"}
     for name, found in protocols.items():
-        overall[name] = Num(value=found.ratio, lo=found.lo, hi=found.hi, decimals=2)
+        overall[name] = Num(value=found.ratio, lo=found.ratio_lo, hi=found.ratio_hi, decimals=2)
         overall[f"{name}_kills"] = f"{number(found.failures)} / {number(found.failures_peer)}"
     return Table(
         name="protocols",

@@ -15,11 +15,6 @@ from brokerlab.estimators.trial import POLICY
 from tests.unit.estimators.trial_toys import tried_on, whole_tasks
 
 
-@pytest.fixture(scope="module")
-def tried():
-    return tried_on(whole_tasks())
-
-
 class Remembering:
     """Remembers which tasks it was given."""
 

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
+from brokerlab.estimators.memory_tasks import OURS
 from brokerlab.report.memory_estimator import jobs_sentences as say
 from brokerlab.report.memory_estimator import traces_sentences
-from brokerlab.report.memory_estimator.jobs import OURS
 
 ROW = {"estimator": OURS, "level": None, "measure": "waste_per_usage", "value": 0.2, "reference": 0.25, "ratio": 0.8,
        "ratio_lo": 0.7, "ratio_hi": 0.9, "without_lo": 0.76, "without_hi": 0.84, "few_tasks": False}  # fmt: skip
@@ -97,6 +97,6 @@ def test_settings_chosen_on_other_tasks_are_those_that_kept_the_rate():
 )  # fmt: skip
 def test_the_target_on_traces(ratio, over, said):
     ours = pl.DataFrame({"trace": ["mag"], "ratio": [ratio], "failures_over": [over]})
-    one = SimpleNamespace(ours=ours, ratio=ratio, lo=ratio, hi=ratio)
+    one = SimpleNamespace(ours=ours, ratio=ratio, ratio_lo=ratio, ratio_hi=ratio)
     study = SimpleNamespace(main=one, protocols={"submitted": one})
     assert said in traces_sentences._targets(study)

@@ -1,0 +1,100 @@
+"""The nearest setting to what an estimator of memory would have allocated in a trial on an archive."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+import polars as pl
+
+from brokerlab.archive.store import Archive
+from brokerlab.calibrate.nearest_setting.history import Span
+from brokerlab.calibrate.nearest_setting.prices import stated_prices
+from brokerlab.calibrate.nearest_setting.translate import translate
+from brokerlab.calibrate.nearest_setting.translation import Translation
+from brokerlab.estimators.allocation import amount_per_unit, cheapest
+from brokerlab.estimators.trial import Trial
+from brokerlab.numerics import FloatArray
+from brokerlab.units import HOUR_S
+
+
+def translate_trial(
+    trial: Trial,
+    archive: Archive,
+    *,
+    model: str,
+    name: str,
+    learnt: pl.DataFrame,
+    n_boot: int = 2000,
+    seed: int = 0,
+) -> Translation:
+    """Translate the allocations that cost least of the stated loss into rank, margin and minimum of the scouts' rule.
+
+    The tasks of the trial are divided in two by the time of their first decision: the setting is chosen on the earlier ones
+    and proven on the later ones.
+
+    Args:
+        trial: Of memory, on later tasks of the archive.
+        archive: The archive.
+        model: Name of the model in the trial.
+        name: What the allocations are called.
+        learnt: The records that the model learnt from: how long jobs usually take.
+        n_boot: Replicates of the bootstrap over tasks.
+        seed: Of the bootstrap.
+
+    Raises:
+        BrokerlabError: See :func:`translate`.
+    """
+    calibration, proof = _halves(trial.records)
+    allocated = allocate_by_stated_loss(trial, model, learnt)
+    return translate(
+        archive,
+        pl.DataFrame({"pandaid": trial.records["pandaid"], "allocated": allocated}),
+        parameter="ramcount",
+        name=name,
+        calibration=calibration,
+        proof=proof,
+        n_boot=n_boot,
+        seed=seed,
+    )
+
+
+def allocate_by_stated_loss(trial: Trial, model: str, learnt: pl.DataFrame) -> FloatArray:
+    """Return the first allocations that cost least of the stated loss [MB]; infinite where nothing is known.
+
+    A job is expected to take as long as the median of its kind among the jobs learnt from.
+    """
+    records, predicted = trial.records, trial.predicted[model]
+    usual = learnt.group_by("kind").agg(usual=pl.col("wall_s").median())
+    seconds = records.join(usual, on="kind", how="left", nulls_equal=True, maintain_order="left")
+    wall_s = seconds["usual"].fill_null(learnt["wall_s"].median()).to_numpy()
+    cores = records["cores"].cast(pl.Float64).to_numpy()
+    ladder, prices = stated_prices("ramcount")
+    known = np.isfinite(predicted.bounds[:, 0])
+    first = np.full(known.size, np.inf)
+    first[known] = cheapest(
+        predicted.bounds[known],
+        levels=predicted.levels,
+        ladder=ladder,
+        prices=prices,
+        amount=amount_per_unit("memory", wall_s=wall_s[known]),
+        cores=cores[known],
+        core_hours=(cores * wall_s / HOUR_S)[known],
+    ).first
+    return first
+
+
+def _halves(records: pl.DataFrame) -> tuple[Span, Span]:
+    """Return when the earlier and the later half of the tasks are decided first."""
+    tasks = records["jeditaskid"].unique(maintain_order=True)
+    starts = records.group_by("jeditaskid").agg(pl.col("decided_s").min())
+    first = dict(starts.iter_rows())
+    bounds = [first[tasks[place]] for place in (0, len(tasks) // 2)]
+    last = float(records["decided_s"].max()) + 1  # type: ignore[arg-type]
+    early, middle, late = (_instant(each) for each in (*bounds, last))
+    return (early, middle), (middle, late)
+
+
+def _instant(seconds: float) -> datetime:
+    """Return seconds since 1970 as UTC without zone, whole seconds."""
+    return datetime.fromtimestamp(int(seconds), tz=UTC).replace(tzinfo=None)

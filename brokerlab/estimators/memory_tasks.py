@@ -1,0 +1,215 @@
+"""Estimators of memory tested on whole tasks: each one left out in turn, or the later ones of an archive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.estimators.allocation.priced import PRICE, allocate_at_prices, level_of
+from brokerlab.estimators.deployed import Rule, ScoutMemory, rules
+from brokerlab.estimators.doubts import Doubts, check_model
+from brokerlab.estimators.estimator import Predicted
+from brokerlab.estimators.hierarchy import Hierarchy
+from brokerlab.estimators.holdout import divide_in_time, fit_and_calibrate, replay_left_out
+from brokerlab.estimators.learners import MODEL, Make, learners
+from brokerlab.estimators.records import checked
+from brokerlab.estimators.scoring.frontier import Setting, score_settings
+from brokerlab.estimators.sources.source import At, Source
+from brokerlab.estimators.trial import POLICY, Trial, run_trial, trial_levels
+from brokerlab.numerics import FloatArray
+
+OURS = POLICY.format(MODEL)
+SENT = "as sent"
+MARGINS = (0.0, 2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 20.0, 30.0)
+OTHER_MARGINS = "PanDA scouts, other margins"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evaluation:
+    """What the jobs of one source showed.
+
+    Attributes:
+        trials: What all estimators did, by clock; the first is the one that the deployed system has.
+        doubts: Where the model is not to be trusted, by the first clock.
+        learnt: The records that the saved model has learnt from.
+        model: That model.
+        alike: Estimators that said the same as another one, which alone is in the trials.
+        speeds: Of tasks without times of day: one row per speed and estimator: ``ids_per_s`` and the columns of
+            `frontier.score_settings`; no row where times were recorded.
+        division: Of an archive: ``part`` (fitted, calibrated, tested), ``tasks, jobs``; no row where tasks were left out.
+    """
+
+    trials: Mapping[At, Trial]
+    doubts: Doubts
+    learnt: pl.DataFrame
+    model: Hierarchy
+    alike: Mapping[str, str] = field(default_factory=dict)
+    speeds: pl.DataFrame = field(default_factory=pl.DataFrame)
+    division: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+    @property
+    def main(self) -> Trial:
+        """The trial by the clock of the deployed system."""
+        return next(iter(self.trials.values()))
+
+
+def evaluate_left_out(
+    sources: Mapping[At, Source],
+    *,
+    speeds: Mapping[float, Source],
+    makes: Mapping[str, Make],
+    level: float = 0.95,
+    n_boot: int = 2000,
+    seed: int = 0,
+) -> Evaluation:
+    """Test every estimator on each task, fitted on the other tasks.
+
+    Args:
+        sources: Records of whole tasks by clock.
+        speeds: Records by the first clock under some speeds of numbering jobs [1/s].
+        makes: Of `learners.learners`.
+        level: Of the bounds that are held against their promise.
+        n_boot: Replicates of the bootstrap over tasks.
+        seed: Of the bootstrap.
+
+    Raises:
+        InsufficientDataError: There is only one task.
+    """
+    trials: dict[At, Trial] = {}
+    alike: dict[str, str] = {}
+    levels = trial_levels(level)
+    for at, source in sources.items():
+        records = checked(source.records)
+        predicted = _replay_rules(records, levels)
+        for name, make in makes.items():
+            predicted[name] = replay_left_out(make, records, levels=levels)
+        predicted, alike = _leave_out_repeats(predicted, list(makes))
+        trials[at] = _trial(records, predicted, at=at, level=level, n_boot=n_boot, seed=seed)
+    main = next(iter(trials.values()))
+    records = main.records
+
+    def others(task: int | None) -> pl.DataFrame:
+        return records.filter(pl.col("jeditaskid") != task)
+
+    return Evaluation(
+        trials=trials,
+        doubts=check_model(main, MODEL, others, by_task=True),
+        learnt=records,
+        model=fit_and_calibrate(Hierarchy("memory"), records),
+        alike=alike,
+        speeds=_by_speed(speeds, makes[MODEL], level),
+    )
+
+
+def evaluate_later(
+    sources: Mapping[At, Source],
+    *,
+    makes: Mapping[str, Make],
+    level: float = 0.95,
+    n_boot: int = 2000,
+    seed: int = 0,
+) -> Evaluation:
+    """Fit on the earlier tasks of an archive, calibrate on the next ones, test on the latest.
+
+    Args:
+        sources: Records of the archive by clock.
+        makes: Of `learners.learners`.
+        level: Of the bounds that are held against their promise.
+        n_boot: Replicates of the bootstrap over tasks.
+        seed: Of the bootstrap.
+
+    Raises:
+        InsufficientDataError: Fewer than six tasks: see `holdout.divide_in_time`.
+    """
+    parts = {at: divide_in_time(checked(source.records)) for at, source in sources.items()}
+    levels = trial_levels(level)
+    trials: dict[At, Trial] = {}
+    for at, (fitting, calibrating, testing) in parts.items():
+        predicted = _replay_rules(testing, levels)
+        for name, make in makes.items():
+            fitted = make().fit(fitting).conformalize(calibrating)
+            predicted[name] = fitted.replay(testing, levels=levels)
+        trials[at] = _trial(testing, predicted, at=at, level=level, n_boot=n_boot, seed=seed)
+    main = next(iter(trials.values()))
+    fitting, calibrating, testing = parts[main.at]
+    learnt = pl.concat([fitting, calibrating])
+    division = zip(("fitted", "calibrated", "tested"), parts[main.at], strict=True)
+    return Evaluation(
+        trials=trials,
+        doubts=check_model(main, MODEL, lambda _: learnt, by_task=False),
+        learnt=learnt,
+        model=Hierarchy("memory").fit(fitting).conformalize(calibrating),
+        division=pl.DataFrame(
+            {"part": name, "tasks": part["jeditaskid"].n_unique(), "jobs": part.height}
+            for name, part in division
+        ),
+    )
+
+
+def _replay_rules(records: pl.DataFrame, levels: tuple[float, ...]) -> dict[str, Predicted]:
+    return {each.name: each.replay(records, levels=levels) for each in rules("memory")}
+
+
+def _leave_out_repeats(
+    predicted: Mapping[str, Predicted], names: list[str]
+) -> tuple[dict[str, Predicted], dict[str, str]]:
+    """Leave out estimators that learn and said the same as an earlier one; return what they repeat."""
+    shown, alike = dict(predicted), {}
+    for place, name in enumerate(names):
+        for other in names[:place]:
+            same = np.array_equal(predicted[name].bounds, predicted[other].bounds)
+            if same and other in shown:
+                alike[name] = other
+                shown.pop(name, None)
+    return shown, alike
+
+
+def _trial(
+    records: pl.DataFrame, predicted: Mapping[str, Predicted], *, at: At, level: float, **asked: Any
+) -> Trial:
+    return run_trial(
+        records,
+        predicted,
+        at=at,
+        quantity="memory",
+        level=level,
+        models=tuple(name for name in learners("memory") if name in predicted),
+        policies=(MODEL,),
+        more=_other_margins(records),
+        **asked,
+    )
+
+
+def _other_margins(records: pl.DataFrame) -> dict[Setting, FloatArray]:
+    """Return what the deployed rule gives with other margins."""
+    deployed = rules("memory")[0].formula
+    allocations: dict[Setting, FloatArray] = {}
+    if not isinstance(deployed, ScoutMemory):
+        return allocations
+    for margin in MARGINS:
+        rule = Rule(OTHER_MARGINS, replace(deployed, margin_pct=margin))
+        allocations[OTHER_MARGINS, margin] = rule.replay(records, levels=(0.5,)).point
+    return allocations
+
+
+def _by_speed(sources: Mapping[float, Source], make: Make, level: float) -> pl.DataFrame:
+    """Judge the deployed rule and the hierarchy under clocks of other speeds."""
+    frames = []
+    levels = trial_levels(level)
+    for speed, source in sources.items():
+        records = checked(source.records)
+        rule = rules("memory")[0]
+        predicted = replay_left_out(make, records, levels=levels)
+        priced = allocate_at_prices(predicted, prices=(PRICE,))
+        allocations: dict[Setting, FloatArray] = {
+            (rule.name, None): rule.replay(records, levels=levels).point,
+            (MODEL, None): predicted.at(level),
+            (OURS, None): priced.at(level_of(PRICE)),
+        }
+        scores = score_settings(records, allocations, "memory")
+        frames.append(scores.select(pl.lit(speed).alias("ids_per_s"), pl.all()))
+    return pl.concat(frames) if frames else pl.DataFrame()

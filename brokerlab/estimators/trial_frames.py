@@ -1,0 +1,244 @@
+"""What a trial showed, frame by frame: every estimator, at equal exceed rates, task by task, by what was known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from brokerlab.estimators.allocation.priced import PRICE
+from brokerlab.estimators.scoring.frontier import ENOUGH
+from brokerlab.estimators.scoring.levels import OTHERS
+from brokerlab.estimators.scoring.measures import FEW_TASKS
+from brokerlab.estimators.sources.source import At
+from brokerlab.estimators.trial import Trial, with_range
+
+LEAST_REFERENCE = 1e-3
+"""Of use: an over-allocation that is smaller than that has no change in per cent."""
+LIMIT = "best per group, in hindsight"
+"""Name of the limit among the estimators: one allocation per task, queue and number of cores that knows the uses."""
+
+
+def role(trial: Trial) -> pl.Expr:
+    """Say what an estimator is: ``current`` (the deployed rule), ``proposed`` (a cheapest allocation), ``model`` or ``rule``."""
+    roles = {
+        **dict.fromkeys(trial.models, "model"),
+        **dict.fromkeys(trial.policies, "proposed"),
+        trial.comparison.reference: "current",
+    }
+    return pl.col("estimator").replace_strict(roles, default="rule", return_dtype=pl.String)
+
+
+def mark(trial: Trial) -> pl.Expr:
+    """Keep of `role` what marks a row of a table: ``current`` and ``proposed``."""
+    return pl.when(role(trial).is_in(["current", "proposed"])).then(role(trial))
+
+
+def every_estimator(trial: Trial) -> pl.DataFrame:
+    """Return how often jobs exceed each estimator, what it over-allocates, and what retries cost.
+
+    Returns:
+        One row per (estimator, level) in the order of the comparison: ``estimator, level`` (null: it has none), ``mark``,
+        ``jobs, share_without`` (of the jobs, without an answer), ``exceed_task_mean, exceed`` (share of jobs),
+        ``over_allocation_task_mean, over_allocation`` (of use), ``change, change_lo, change_hi`` (of the mean of tasks against
+        the deployed rule on the same jobs, [1]; the interval over tasks, with few tasks the range without one of them; null
+        where the rule over-allocates less than 0.1 %), ``waste_per_usage``.
+    """
+    paired = with_range(trial.comparison.paired).filter(
+        pl.col("measure") == "over_allocation_task_mean", pl.col("reference") >= LEAST_REFERENCE
+    )
+    change = paired.select(
+        "estimator",
+        "level",
+        *((pl.col(f"ratio{end}") - 1).alias(f"change{end}") for end in ("", "_lo", "_hi")),
+    )
+    return trial.comparison.table.join(
+        change, on=["estimator", "level"], how="left", nulls_equal=True, maintain_order="left"
+    ).select(
+        *("estimator", "level"),
+        mark(trial).alias("mark"),
+        *("jobs", "share_without", "exceed_task_mean", "exceed"),
+        *("over_allocation_task_mean", "over_allocation", "change", "change_lo", "change_hi"),
+        "waste_per_usage",
+    )
+
+
+def at_equal_exceed(trial: Trial, estimator: str | None = None) -> pl.DataFrame:
+    """Return every estimator at the setting that exceeds no more often than one rule does, means over tasks.
+
+    The setting is chosen with hindsight, for every estimator alike.
+
+    Args:
+        trial: The trial.
+        estimator: The rule; None: the deployed one.
+
+    Returns:
+        ``estimator, role, setting`` (a level, a price, a margin; null: it has none, or none exceeds as rarely), ``exceed,
+        over_allocation`` (null: none exceeds as rarely), ``change`` (against the rule [1]); the least first, `LIMIT` with role
+        ``limit`` among them.
+    """
+    rule = trial.comparison.row(estimator or trial.comparison.reference)
+    exceed, over = rule["exceed_task_mean"], rule["over_allocation_task_mean"]
+    matched = trial.matched(exceed).select(
+        "estimator",
+        "setting",
+        exceed="exceed_task_mean",
+        over_allocation="over_allocation_task_mean",
+    )
+    names = trial.curves.select(pl.col("estimator").unique(maintain_order=True))
+    rows = names.join(matched, on="estimator", how="left", maintain_order="left").with_columns(
+        role(trial).alias("role")
+    )
+    limit = pl.DataFrame(
+        {
+            "estimator": [LIMIT],
+            "role": ["limit"],
+            "exceed": [exceed],
+            "over_allocation": [trial.limit(exceed)],
+        },
+        schema_overrides={"exceed": pl.Float64, "over_allocation": pl.Float64},
+    )
+    enough = over is not None and over >= LEAST_REFERENCE
+    change = pl.col("over_allocation") / over - 1 if enough else pl.lit(None, dtype=pl.Float64)
+    every = pl.concat([rows, limit], how="diagonal").sort("over_allocation", nulls_last=True)
+    return every.select(
+        *("estimator", "role", "setting", "exceed", "over_allocation"), change.alias("change")
+    )
+
+
+def chosen_elsewhere(trial: Trial, *, average: str = "tasks") -> pl.DataFrame:
+    """Return models at settings that exceed no more often than the deployed rule, chosen for each task on all other tasks.
+
+    Args:
+        trial: The trial.
+        average: ``tasks``: means over tasks; ``jobs``: over all jobs.
+
+    Returns:
+        Rows of ``trial.at_deployed``; the ends of ``ratio`` are null with fewer than 8 tasks.
+    """
+    rows = trial.at_deployed.filter(average=average, chosen_on=OTHERS)
+    enough = pl.col("tasks") >= FEW_TASKS
+    ends = (pl.when(enough).then(f"ratio_{end}").alias(f"ratio_{end}") for end in ("lo", "hi"))
+    return rows.with_columns(*ends)
+
+
+def task_by_task(trial: Trial, ours: str) -> pl.DataFrame:
+    """Return each task under the deployed rule and under another estimator; the largest loss first.
+
+    Returns:
+        ``jeditaskid, jobs``; ``exceed, over_allocation, waste_per_usage`` of the rule, with ``our_`` in front of the other;
+        ``difference`` (of waste per usage, null where one cannot be told), ``mark`` (``worst`` for the largest loss).
+    """
+    measures = ("exceed", "over_allocation", "waste_per_usage")
+    tasks = trial.comparison.tasks.filter(trial.compared)
+    mine = tasks.filter(estimator=ours).select(
+        "jeditaskid", *(pl.col(name).alias(f"our_{name}") for name in measures)
+    )
+    difference = pl.col("our_waste_per_usage") - pl.col("waste_per_usage")
+    both = (
+        tasks.filter(estimator=trial.comparison.reference)
+        .select("jeditaskid", "jobs", *measures)
+        .join(mine, on="jeditaskid")
+        .with_columns(difference=difference)
+        .sort("difference", "jeditaskid", descending=[True, False], nulls_last=True)
+    )
+    worst = (pl.int_range(pl.len()) == 0) & (pl.col("difference") > 0)
+    return both.with_columns(mark=pl.when(worst).then(pl.lit("worst")))
+
+
+def by_known(trial: Trial) -> pl.DataFrame:
+    """Return coverage by how many finished jobs of the task were known, of the deployed rule, models and cheapest allocations.
+
+    Returns:
+        ``estimator, mark, known`` (such as ``1-4``), ``known_least, tasks, jobs, coverage, coverage_lo, coverage_hi`` (interval
+        over tasks), ``over_allocation``.
+    """
+    names = [trial.comparison.reference, *trial.models, *trial.policies]
+    rows = trial.comparison.by_scouts.filter(trial.compared, pl.col("estimator").is_in(names))
+    return rows.sort("known_least", maintain_order=True).select(
+        "estimator",
+        mark(trial).alias("mark"),
+        *("known", "known_least", "tasks", "jobs", "coverage"),
+        pl.col("cluster_lo").alias("coverage_lo"),
+        pl.col("cluster_hi").alias("coverage_hi"),
+        "over_allocation",
+    )
+
+
+def coverage_by_clock(trials: Mapping[At, Trial], model: str) -> pl.DataFrame:
+    """Hold the bound of a model to its level, over all jobs and in every stratum of 200 jobs or more, clock by clock.
+
+    Returns:
+        ``at, level, jobs, coverage, coverage_lo, coverage_hi`` (interval over tasks; null with fewer than 8), ``strata``, of
+        which ``inside`` what chance allows, ``too_often`` and ``too_rarely`` missed.
+    """
+    rows = []
+    for at, trial in trials.items():
+        row = trial.comparison.row(model)
+        few = trial.comparison.counts["tasks"] < FEW_TASKS
+        strata = trial.comparison.strata.filter(
+            pl.col("estimator") == model,
+            pl.col("level") == trial.comparison.level,
+            pl.col("stratum_by") != "all",
+        )
+        rows.append(
+            {
+                "at": at,
+                "level": trial.comparison.level,
+                "jobs": row["jobs"],
+                "coverage": row["coverage"],
+                "coverage_lo": None if few else row["cluster_lo"],
+                "coverage_hi": None if few else row["cluster_hi"],
+                "strata": strata.height,
+                "inside": strata.filter("inside").height,
+                "too_often": strata.filter(verdict="misses too often").height,
+                "too_rarely": strata.filter(verdict="misses too rarely").height,
+            }
+        )
+    ends = dict.fromkeys(("coverage", "coverage_lo", "coverage_hi"), pl.Float64)
+    return pl.DataFrame(rows, schema_overrides=ends)
+
+
+def frontier_points(
+    trial: Trial, *, averaged: bool = True, answered: float = ENOUGH, farthest: float = 3.0
+) -> pl.DataFrame:
+    """Return every setting as a point of a line: how often jobs exceed against what is over-allocated; and the limit.
+
+    Args:
+        trial: The trial.
+        averaged: Means over tasks, else over all jobs.
+        answered: Share of the jobs that a setting must give an answer for.
+        farthest: Settings that over-allocate more times what the deployed rule does are left out.
+
+    Returns:
+        ``estimator, role`` (as `role`, or ``limit``), ``setting, exceed, over_allocation, named`` (the one point of a line that
+        stands for it: a rule itself, a model at the compared level, an allocation at the usual price).
+    """
+    end = "_task_mean" if averaged else ""
+    most = trial.deployed[f"over_allocation{end}"]
+    points = trial.curves.filter(pl.col("answered") >= answered).select(
+        "estimator",
+        role(trial).alias("role"),
+        "setting",
+        exceed=f"exceed{end}",
+        over_allocation=f"over_allocation{end}",
+    )
+    if most is not None:
+        points = points.filter(pl.col("over_allocation") <= farthest * most)
+    at = {"proposed": PRICE, "model": trial.comparison.level}
+    chosen = pl.col("setting") == pl.col("role").replace_strict(at, default=None)
+    limits = trial.limits if averaged else trial.limits_pooled
+    limit = limits.select(
+        pl.lit(LIMIT).alias("estimator"),
+        pl.lit("limit").alias("role"),
+        pl.lit(None, dtype=pl.Float64).alias("setting"),
+        "exceed",
+        "over_allocation",
+    )
+    named = pl.col("setting").is_null() | chosen.fill_null(value=False)
+    return pl.concat(
+        [
+            points.with_columns(named=named),
+            limit.with_columns(named=pl.int_range(pl.len()) == 0),
+        ]
+    )

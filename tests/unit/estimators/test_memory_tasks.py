@@ -1,0 +1,58 @@
+"""Estimators of memory on whole tasks: nothing learns from what it is tested on."""
+
+import polars as pl
+import pytest
+
+from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.estimators.learners import MODEL, learners
+from brokerlab.estimators.memory_tasks import OURS, evaluate_later, evaluate_left_out
+from brokerlab.estimators.sources import Source
+from tests.unit.estimators.trial_toys import whole_tasks
+
+MAKES = learners("memory", MODEL)
+
+
+def source(frame):
+    counts = pl.DataFrame({"reason": ["kept"], "rows": [frame.height]})
+    return Source("memory", frame, counts, ())
+
+
+def test_learners_are_asked_for_by_name():
+    assert next(iter(learners("walltime"))) == MODEL
+    assert list(learners("memory", MODEL)) == [MODEL]
+    with pytest.raises(ConfigError, match="models: 'boost'"):
+        learners("memory", "boost")
+
+
+def test_tasks_that_are_left_out_teach_the_saved_model():
+    frame = whole_tasks(3)
+    result = evaluate_left_out(
+        {"submit": source(frame)}, speeds={10.0: source(frame)}, makes=MAKES, n_boot=50
+    )
+    assert result.learnt["jeditaskid"].n_unique() == 3
+    assert result.main.comparison.counts["jobs"] == 90
+    assert set(result.doubts.support["jeditaskid"]) == {0, 1, 2}
+    speeds = result.speeds.filter(estimator=OURS).row(0, named=True)
+    ours = result.main.comparison.row(OURS)
+    assert speeds["over_allocation"] == pytest.approx(ours["over_allocation"])
+    assert result.division.is_empty()
+
+
+def test_estimators_that_say_the_same_are_shown_once():
+    twins = dict(MAKES) | {"twin": MAKES[MODEL]}
+    result = evaluate_left_out(
+        {"submit": source(whole_tasks(3))}, speeds={}, makes=twins, n_boot=50
+    )
+    assert result.alike == {"twin": MODEL}
+    assert "twin" not in result.main.predicted
+
+
+def test_an_archive_is_tested_on_its_later_tasks():
+    frame = whole_tasks(6)
+    result = evaluate_later({"submit": source(frame)}, makes=MAKES, n_boot=50)
+    assert result.division.rows() == [("fitted", 3, 120), ("calibrated", 1, 40), ("tested", 2, 80)]
+    assert set(result.main.records["jeditaskid"]) == {4, 5}
+    assert set(result.learnt["jeditaskid"]) == {0, 1, 2, 3}
+    assert result.speeds.is_empty()
+    with pytest.raises(InsufficientDataError, match="2 tasks, 6 are needed"):
+        evaluate_later({"submit": source(whole_tasks(2))}, makes=MAKES)

@@ -1,0 +1,91 @@
+"""Frames of a trial: the same numbers as in its comparison, rows in a stated order, nothing relative to almost nothing."""
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from brokerlab.estimators import trial_frames
+from brokerlab.estimators.trial import POLICY
+
+OURS = POLICY.format("hierarchy")
+
+
+def test_every_estimator_is_held_against_the_deployed_rule(tried):
+    rows = trial_frames.every_estimator(tried)
+    table = tried.comparison.table
+    assert rows.select("estimator", "level").equals(table.select("estimator", "level"))
+    marks = dict(rows.drop_nulls("mark").select("mark", "estimator").rows())
+    assert marks == {"current": tried.comparison.reference, "proposed": OURS}
+    ours = rows.filter(estimator=OURS).row(0, named=True)
+    paired = tried.against_deployed(OURS, "over_allocation_task_mean")
+    assert ours["change"] == pytest.approx(paired["ratio"] - 1)
+    assert ours["change_lo"] == pytest.approx(paired["ratio_lo"] - 1)
+    assert rows.filter(mark="current")["change"].to_list() == [None]
+
+
+def test_nothing_is_relative_to_almost_nothing(tried):
+    paired = tried.comparison.paired.with_columns(reference=pl.lit(1e-9), ratio=pl.lit(1e9))
+    small = replace(tried, comparison=replace(tried.comparison, paired=paired))
+    assert trial_frames.every_estimator(small)["change"].null_count() == len(tried.comparison.table)
+    table = tried.comparison.table.with_columns(over_allocation_task_mean=pl.lit(1e-9))
+    small = replace(tried, comparison=replace(tried.comparison, table=table))
+    assert trial_frames.at_equal_exceed(small)["change"].null_count() == len(
+        trial_frames.at_equal_exceed(small)
+    )
+
+
+def test_at_equal_exceed_rates_the_limit_is_least(tried):
+    rows = trial_frames.at_equal_exceed(tried)
+    assert rows.row(0, named=True)["role"] == "limit"
+    assert set(rows["estimator"]) == {*tried.curves["estimator"], trial_frames.LIMIT}
+    told = rows.drop_nulls("over_allocation")
+    assert told["over_allocation"].is_sorted()
+    assert told["exceed"].max() <= tried.deployed["exceed_task_mean"] + 1e-9
+    deployed = rows.filter(role="current").row(0, named=True)
+    assert deployed["change"] == pytest.approx(0.0)
+
+
+def test_a_rule_without_an_answer_is_matched_by_nobody(tried):
+    table = tried.comparison.table.with_columns(
+        exceed_task_mean=pl.lit(None, dtype=pl.Float64),
+        over_allocation_task_mean=pl.lit(None, dtype=pl.Float64),
+    )
+    silent = replace(tried, comparison=replace(tried.comparison, table=table))
+    rows = trial_frames.at_equal_exceed(silent)
+    assert rows["over_allocation"].null_count() == rows.height
+    assert trial_frames.frontier_points(silent).height > 0
+
+
+def test_tasks_are_sorted_by_what_they_lose(tried):
+    rows = trial_frames.task_by_task(tried, OURS)
+    assert rows.height == 4
+    assert rows["difference"].is_sorted(descending=True)
+    difference = rows["our_waste_per_usage"] - rows["waste_per_usage"]
+    assert rows["difference"].to_list() == pytest.approx(difference.to_list())
+    assert rows["mark"].drop_nulls().to_list() == ["worst"] * (rows["difference"][0] > 0)
+
+
+def test_few_tasks_have_no_interval(tried):
+    assert trial_frames.chosen_elsewhere(tried)["ratio_lo"].null_count() == 2
+    clocks = trial_frames.coverage_by_clock({"submit": tried}, "hierarchy")
+    row = clocks.row(0, named=True)
+    assert (row["coverage_lo"], row["coverage_hi"]) == (None, None)
+    assert row["coverage"] == tried.comparison.row("hierarchy")["coverage"]
+    assert row["inside"] + row["too_often"] + row["too_rarely"] == row["strata"]
+
+
+def test_coverage_by_what_was_known_goes_up_in_steps(tried):
+    rows = trial_frames.by_known(tried)
+    assert rows["known_least"].is_sorted()
+    assert set(rows["estimator"]) == {tried.comparison.reference, "hierarchy", OURS}
+    assert rows.filter(pl.col("coverage_lo") > pl.col("coverage")).is_empty()
+
+
+def test_each_line_of_the_frontier_has_one_name(tried):
+    points = trial_frames.frontier_points(tried)
+    named = points.filter("named")
+    assert named["estimator"].is_unique().all()
+    assert {"current", "proposed", "model", "limit"} <= set(named["role"])
+    far = 3.0 * tried.deployed["over_allocation_task_mean"]
+    assert points.filter(pl.col("role") != "limit")["over_allocation"].max() <= far
