@@ -244,6 +244,8 @@ CONFIDENCE = 0.95
 """Nominal level of every interval that is not asked for another one."""
 N_BOOT = 2000
 """Replicates where nothing else is asked for."""
+CELLS = 4_000_000
+"""Sums by unit, or replicate, and group and measure that are drawn again at once."""
 Sums = Mapping[str, FloatArray]
 """Sums by measure, one entry per group, or per replicate and group."""
 Formula = str | tuple[str, str] | Callable[[Sums], FloatArray]
@@ -292,16 +294,25 @@ def clustered(
     ]
     names = list(dict.fromkeys([*named, *measures]))
     per_unit = summed(frame, [*by, unit], names)
+    groups = _groups(per_unit, by)
     if units is None:
-        groups = [(key, g[unit], g) for key, g in _groups(per_unit, by)]
+        drawn = [([group], group[1][unit]) for group in groups]
     else:
+        # groups that have all units in common are drawn together, as many as fit in memory
         every = pl.Series(unit, units, dtype=per_unit.schema[unit])
-        groups = [(key, every, g) for key, g in _groups(per_unit, by)]
-    rows = [
-        dict(zip(by, key, strict=True))
-        | _estimates(group, unit, members, names, formulas, n_boot, seed, confidence)
-        for key, members, group in groups
-    ]
+        step = max(1, CELLS // max(max(len(every), n_boot) * len(names), 1))
+        drawn = [(groups[i : i + step], every) for i in range(0, len(groups), step)]
+    rows = []
+    for some, members in drawn:
+        cells = _cells([group for _, group in some], unit, members, names)
+        totals = cells.sum(axis=0).reshape(len(some), len(names))
+        enough = n_boot and len(members) > 1
+        again = bootstrap_totals(cells, n_boot=n_boot, seed=seed) if enough else None
+        for place, (key, _) in enumerate(some):
+            own = None if again is None else again[:, place * len(names) : (place + 1) * len(names)]
+            found = _estimates(totals[place], own, len(members), names, formulas, confidence)
+            about = dict(zip(by, key, strict=True)) | {"resampled": unit, "n_units": len(members)}
+            rows.append(about | found)
     ends = [f"{name}{end}" for name in formulas for end in ("", "_lo", "_hi")]
     schema: dict[str, Any] = {name: frame.schema[name] for name in by} | dict.fromkeys(
         ends, pl.Float64
@@ -395,26 +406,28 @@ def _groups(
     )
 
 
+def _cells(
+    groups: Sequence[pl.DataFrame], unit: str, members: pl.Series, names: Sequence[str]
+) -> FloatArray:
+    """Return (n_units, n_groups times n_names) sums of groups with the same units, 0 where a unit has no row."""
+    row = {member: place for place, member in enumerate(members)}
+    cells = np.zeros((len(members), len(groups) * len(names)))
+    for place, group in enumerate(groups):
+        columns = slice(place * len(names), (place + 1) * len(names))
+        cells[[row[one] for one in group[unit]], columns] = group.select(names).to_numpy()
+    return cells
+
+
 def _estimates(
-    group: pl.DataFrame,
-    unit: str,
-    members: pl.Series,
+    totals: FloatArray,
+    again: FloatArray | None,
+    n_units: int,
     names: Sequence[str],
     formulas: Mapping[str, Formula],
-    n_boot: int,
-    seed: int,
     confidence: float,
-) -> dict[str, Any]:
-    """Return every formula of one group with its ends."""
-    row = {member: place for place, member in enumerate(members)}
-    cells = np.zeros((len(members), len(names)))
-    if group.height:
-        cells[[row[one] for one in group[unit]]] = group.select(names).to_numpy()
-    totals = cells.sum(axis=0)
-    again = (
-        bootstrap_totals(cells, n_boot=n_boot, seed=seed) if n_boot and len(members) > 1 else None
-    )
-    found: dict[str, Any] = {"resampled": unit, "n_units": len(members)}
+) -> dict[str, float | None]:
+    """Return every formula of one group with its ends, from its totals and those of the replicates."""
+    found: dict[str, float | None] = {}
     with np.errstate(invalid="ignore", divide="ignore"):
         for name, formula in formulas.items():
             value = float(_applied(formula, dict(zip(names, totals, strict=True))))
@@ -422,7 +435,7 @@ def _estimates(
             if again is not None and np.isfinite(value):
                 drawn = _applied(formula, dict(zip(names, again.T, strict=True)))
                 drawn = np.where(np.isfinite(drawn), drawn, np.nan)[:, None]
-                ends = percentile_interval(drawn, confidence, n_tasks=len(members))
+                ends = percentile_interval(drawn, confidence, n_tasks=n_units)
                 low, high = float(ends[0][0]), float(ends[1][0])
             for key, number in ((name, value), (f"{name}_lo", low), (f"{name}_hi", high)):
                 found[key] = number if np.isfinite(number) else None

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
 from brokerlab.intervals import bootstrap_totals, clustered, percentile_interval, shares
 from brokerlab.rulesets import RuleSet, Switch, changed_outcomes, single_switches, switch_by_switch
@@ -96,3 +97,14 @@ def test_each_switch_is_told_alone() -> None:
         ("floor", "T1", 1),
     ]
     assert table["explained"].to_list() == pytest.approx([2 / 3, 1 / 3])
+
+
+def test_groups_drawn_together_are_those_drawn_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"task": [1, 2, 3, 1, 4], "share": ["a", "a", "a", "b", "c"], "jobs": [3, 1, 2, 7, 5]}
+    frame = pl.DataFrame(rows)
+    asked: dict[str, Any] = {"unit": "task", "units": [1, 2, 3, 4], "n_boot": 200}
+    together = clustered(frame, {"jobs": "jobs"}, by=["share"], **asked)
+    alone = [clustered(frame.filter(share=name), {"jobs": "jobs"}, **asked) for name in "abc"]
+    assert_frame_equal(together.drop("share"), pl.concat(alone))
+    monkeypatch.setattr("brokerlab.intervals.CELLS", 500)  # two groups at once, then one
+    assert_frame_equal(clustered(frame, {"jobs": "jobs"}, by=["share"], **asked), together)
