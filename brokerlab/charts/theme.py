@@ -43,6 +43,53 @@ SETTINGS = {
 """Colour and shape of every value of a column ``setting``."""
 
 
+PALETTE = (
+    "#33475b",
+    "#d98c00",
+    "#00856a",
+    "#4aa3df",
+    "#7a5aa6",
+    "#8a6d3b",
+    "#5e8c31",
+    "#b5588f",
+    "#98a2ad",
+)
+"""Colours of everything that has no fixed one; none is red, and their lightness differs."""
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+DASHES = ([1, 0], [6, 3], [2, 2], [9, 3, 2, 3])
+
+
+def colours(names: Iterable[str]) -> dict[str, str]:
+    """Return a colour for each name: current grey, proposed blue, all others by their order.
+
+    Example:
+        >>> colours(["b", "proposed", "current"]) == {"current": CURRENT, "proposed": PROPOSED, "b": PALETTE[0]}
+        True
+    """
+    fixed, others = _ordered(names)
+    found = {name: SETTINGS[name][0] for name in fixed}
+    return found | {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(others)}
+
+
+def shapes(names: Iterable[str]) -> dict[str, str]:
+    """Return a shape for each name: current a circle, proposed a diamond, all others by their order."""
+    fixed, others = _ordered(names)
+    found = {name: SETTINGS[name][1] for name in fixed}
+    return found | {name: SHAPES[i % len(SHAPES)] for i, name in enumerate(others)}
+
+
+def dashes(names: Iterable[str]) -> dict[str, list[int]]:
+    """Return a dash for each line: current dashed, proposed solid, all others by their order."""
+    fixed, others = _ordered(names)
+    found = {name: [5, 3] if name == "current" else [1, 0] for name in fixed}
+    return found | {name: DASHES[i // len(PALETTE) % len(DASHES)] for i, name in enumerate(others)}
+
+
+def _ordered(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    known = list(dict.fromkeys(names))
+    return [n for n in SETTINGS if n in known], [n for n in known if n not in SETTINGS]
+
+
 NAME = "brokerlab"
 """Name of the theme for ``alt.theme.enable``."""
 
@@ -67,7 +114,14 @@ def brokerlab() -> alt.theme.ThemeConfig:
         "font": FONT,
         "view": {"stroke": None},
         "axis": axis,
-        "legend": {"labelFontSize": 12, "titleFontSize": 12, "orient": "top", "offset": 4},
+        "legend": {
+            "labelFontSize": 12,
+            "titleFontSize": 12,
+            "orient": "top",
+            "offset": 4,
+            "columns": 5,
+            "labelLimit": 240,
+        },
         "header": {"labelFontSize": 12, "titleFontSize": 13, "labelFontWeight": "bold"},
         "title": {
             "anchor": "start",

@@ -48,15 +48,17 @@ def report(
 ) -> None:
     """Run a report into <out>/<name>/<run id>/ and print the path of its page."""
     from brokerlab.report import find
-    from brokerlab.report.parameters import RESERVED, declared
+    from brokerlab.report.parameters import model
+    from brokerlab.report.results import RESERVED
 
     if not name:
         typer.echo("\n".join(find.names()))
         return
     if describe:
-        for entry in declared(find.notebook(name)).values():
-            if entry.name != RESERVED:
-                typer.echo(f"{entry.name}: {entry.kind} = {entry.default!r}  # {entry.meaning}")
+        from brokerlab.report.kit import parameters_cell
+
+        lines = parameters_cell(model(find.notebook(name), ours=True)).splitlines()
+        typer.echo("\n".join(line for line in lines if not line.startswith(f"{RESERVED}:")))
         return
     _tell(name, parameter or (), out, run_id, as_json=as_json, exit_code=exit_code)
 

@@ -78,11 +78,7 @@ class Link:
 
     label: str
     href: str
-
-    @property
-    def folder(self) -> str:
-        """Folder of the file, empty beside the page."""
-        return self.href.rpartition("/")[0]
+    folder: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from brokerlab.report.content import KIND_WORDS, Page
-from brokerlab.report.page import environment
+from brokerlab.report.rendering import environment
+from brokerlab.report.results import KIND_WORDS
 from brokerlab.words import instant
 
 RUN_TIME = re.compile(r"^(\d{8}T\d{6}Z)-")
@@ -34,7 +34,12 @@ def rebuild(out_root: str | Path) -> Path:
     html = (
         environment()
         .get_template("index.html.j2")
-        .render(runs=runs, reports=sorted({run["report"] for run in runs}), kinds=kinds)
+        .render(
+            runs=runs,
+            reports=sorted({run["report"] for run in runs}),
+            kinds=kinds,
+            trends=trends(runs),
+        )
     )
     text = json.dumps({"runs": runs}, indent=1, ensure_ascii=False, allow_nan=False)
     _replace(root / "index.json", text + "\n")
@@ -50,7 +55,8 @@ def entries(root: Path) -> list[dict[str, Any]]:
     Returns:
         Dictionaries with report, run_id, page (relative path, null if there is none), question,
         kind, kinds, verdict, others, window, archive, synthetic, date (ISO 8601, UTC, or null),
-        shown_date and state (finished, failed or damaged).
+        shown_date, state (finished, failed or damaged), thumbnail (relative path of a chart, or null)
+        and number (the main one: label, value, text; or null).
     """
     folders = [
         run
@@ -69,27 +75,71 @@ def _entry(folder: Path, root: Path) -> dict[str, Any]:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
         started = datetime.fromisoformat(manifest["started"])
-        content = Page.from_json(results["page"])
-        state = str(manifest["state"])
+        page = results["page"]
+        headline, parts = page["verdict"], page["parts"]
+        verdicts = [part["verdict"] for part in parts]
+        kinds = sorted({verdict["kind"] for verdict in (headline, *verdicts)})
+        found = {
+            "question": page["question"],
+            "kind": headline["kind"],
+            "kinds": kinds,
+            "verdict": headline["sentence"],
+            "others": [
+                {"subject": v["subject"], "kind": v["kind"], "word": KIND_WORDS[v["kind"]]}
+                for v in verdicts
+            ],
+            "window": page["window"],
+            "archive": page["archive"],
+            "synthetic": page["synthetic"],
+            "state": str(manifest["state"]),
+            "number": _main_number([page, *parts]),
+            "thumbnail": _thumbnail([page, *parts], folder, root),
+        }
     except Exception as error:  # noqa: BLE001 - one broken run must not take the index down
         return _damaged(folder, root, error)
-    verdicts = [part.verdict for part in content.parts]
-    return {
-        **_place(folder, root),
-        "question": content.question,
-        "kind": content.verdict.kind,
-        "kinds": sorted({content.verdict.kind, *(verdict.kind for verdict in verdicts)}),
-        "verdict": content.verdict.sentence,
-        "others": [
-            {"subject": v.subject, "kind": v.kind, "word": KIND_WORDS[v.kind]} for v in verdicts
-        ],
-        "window": content.window,
-        "archive": content.archive,
-        "synthetic": content.synthetic,
-        "date": started.astimezone(UTC).isoformat(timespec="seconds"),
-        "shown_date": instant(started),
-        "state": state,
-    }
+    date = started.astimezone(UTC).isoformat(timespec="seconds")
+    return {**_place(folder, root), **found, "date": date, "shown_date": instant(started)}
+
+
+def _main_number(owners: list[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return the first number of a page."""
+    for owner in owners:
+        for number in owner.get("numbers", ()):
+            return {name: number[name] for name in ("label", "value", "text")}
+    return None
+
+
+def _thumbnail(owners: list[Mapping[str, Any]], folder: Path, root: Path) -> str | None:
+    """Return where the first chart of a page is, relative to the index."""
+    names = [owner["chart"]["chart"] for owner in owners if owner.get("chart")]
+    paths = [folder / "charts" / f"{name}.svg" for name in names]
+    return next((path.relative_to(root).as_posix() for path in paths if path.exists()), None)
+
+
+def trends(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return how the main number of each report went over its runs, where it has been told twice at least.
+
+    Args:
+        runs: From `entries`, newest first.
+
+    Returns:
+        Dictionaries with report, label, text (the newest) and points, the line through a box of 100 x 20.
+    """
+    found = []
+    for report in sorted({run["report"] for run in runs}):
+        told = [run["number"] for run in runs if run["report"] == report and run["number"]]
+        same = [n for n in told if n["label"] == told[0]["label"] and n["value"] is not None]
+        values = [number["value"] for number in reversed(same)]
+        if len(values) > 1:
+            low, high = min(values), max(values)
+            span = (high - low) or 1.0
+            points = " ".join(
+                f"{100 * i / (len(values) - 1):.1f},{18 - 16 * (value - low) / span:.1f}"
+                for i, value in enumerate(values)
+            )
+            newest = {"label": same[0]["label"], "text": same[0]["text"], "n": len(values)}
+            found.append({"report": report, **newest, "points": points})
+    return found
 
 
 def _damaged(folder: Path, root: Path, error: Exception) -> dict[str, Any]:
@@ -112,6 +162,8 @@ def _damaged(folder: Path, root: Path, error: Exception) -> dict[str, Any]:
         "date": None if date is None else date.isoformat(timespec="seconds"),
         "shown_date": instant(date),
         "state": "damaged",
+        "number": None,
+        "thumbnail": None,
     }
 
 

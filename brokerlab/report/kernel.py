@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from brokerlab import errors
-from brokerlab.report.parameters import RESERVED, papermill
+from brokerlab.report.parameters import papermill
+from brokerlab.report.results import RESERVED
 
 KERNEL_START_S = 120
 """Patience for a kernel to answer [s]; a loaded batch node takes longer than papermill's 60 s."""
@@ -28,14 +29,34 @@ SOCKET_PATH_BYTES = 90
 class Failure:
     """Why a notebook stopped: the cell (1 is the first code cell), the error, its trace.
 
-    The exit code is that of one of our own errors where it was one (a wrong parameter, an archive that cannot be
-    read), else that of a failed report.
+    Where it was one of our own errors (a wrong parameter, an archive that cannot be read), that is the answer, with its
+    exit code; else the report failed.
     """
 
     cell: int | None
     error: str
     trace: str = ""
-    exit_code: int = errors.ReportError.exit_code
+    kind: type[errors.BrokerlabError] = errors.ReportError
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of the command."""
+        return self.kind.exit_code
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether a report failed, which is our fault; else the input was refused."""
+        return issubclass(self.kind, errors.ReportError)
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether there was too little data, which is an answer."""
+        return issubclass(self.kind, errors.InsufficientDataError)
+
+    @property
+    def reason(self) -> str:
+        """The error without the name of its kind."""
+        return self.error.partition(": ")[2] or self.error
 
     @property
     def line(self) -> str:
@@ -66,18 +87,18 @@ def execute(source: Path, folder: Path, given: Mapping[str, Any]) -> Failure | N
             cell=error.exec_count,
             error=f"{error.ename}: {error.evalue}",
             trace=trace,
-            exit_code=_code_of(error.ename),
+            kind=kind_of(error.ename),
         )
     except Exception as error:  # noqa: BLE001 - a kernel that dies or never starts is a failed run
         return Failure(cell=None, error=f"{type(error).__name__}: {error}")
     return None
 
 
-def _code_of(name: str) -> int:
-    """Return the exit code of one of our errors by its name; of all others that of a failed report."""
+def kind_of(name: str) -> type[errors.BrokerlabError]:
+    """Return one of our errors by its name; all others are those of a failed report."""
     kind = getattr(errors, name, None)
     ours = isinstance(kind, type) and issubclass(kind, errors.BrokerlabError)
-    return kind.exit_code if ours and kind else errors.ReportError.exit_code
+    return kind if ours and kind else errors.ReportError
 
 
 @contextmanager

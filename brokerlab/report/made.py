@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from brokerlab import __version__
-from brokerlab.report.content import jsonable
+from brokerlab.report.results import jsonable
 from brokerlab.words import THIN, duration, instant, number
 
 PACKAGES = ("polars", "duckdb", "narwhals", "numpy", "scipy", "altair", "papermill")
@@ -115,15 +115,11 @@ def complete(
     section = dict(page.get("made", {}))
     started = datetime.fromisoformat(str(manifest["started"]))
     values = manifest["parameters"]
-    facts = [
-        *section.get("facts", []),
-        _fact("Parameters", ", ".join(f"{key} = {_shown(value)}" for key, value in values.items())),
-        _fact("Seed", "none" if manifest["seed"] is None else str(manifest["seed"])),
-        _fact(
-            "Run", f"{manifest['run_id']}, {instant(started)}, {duration(manifest['duration_s'])}"
-        ),
-        _fact("Notebook", f"{manifest['notebook']}, digest {manifest['notebook_digest'][:12]}"),
-        _fact("Versions", ", ".join(f"{k} {v}" for k, v in manifest["versions"].items())),
+    old = "sections" not in page
+    facts = section.get("facts", []) + [
+        fact
+        for fact in _facts(manifest, values, started)
+        if old or fact["label"] in ("Run", "Notebook")
     ]
     section.update(
         facts=facts,
@@ -134,12 +130,26 @@ def complete(
     return {**results, "page": page, "run_id": manifest["run_id"], "state": manifest["state"]}
 
 
+def _facts(
+    manifest: Mapping[str, Any], values: Mapping[str, Any], started: datetime
+) -> list[dict[str, str]]:
+    return [
+        _fact("Parameters", ", ".join(f"{key} = {_shown(value)}" for key, value in values.items())),
+        _fact("Seed", "none" if manifest["seed"] is None else str(manifest["seed"])),
+        _fact(
+            "Run", f"{manifest['run_id']}, {instant(started)}, {duration(manifest['duration_s'])}"
+        ),
+        _fact("Notebook", f"{manifest['notebook']}, digest {manifest['notebook_digest'][:12]}"),
+        _fact("Versions", ", ".join(f"{k} {v}" for k, v in manifest["versions"].items())),
+    ]
+
+
 def links(folder: Path) -> list[dict[str, str]]:
     """Return a link for every file of a run worth opening, in a stable order."""
-    found = [{"label": "results.json (every number of this page)", "href": "results.json"}]
-    found.append({"label": "manifest.json", "href": "manifest.json"})
+    found = [_named("results.json (every number of this page)", "results.json")]
+    found.append(_named("manifest.json", "manifest.json"))
     if (folder / "notebook.ipynb").exists():
-        found.append({"label": "executed notebook", "href": "notebook.ipynb"})
+        found.append(_named("executed notebook", "notebook.ipynb"))
     return found + [_link(folder, path) for path in _files(folder)]
 
 
@@ -152,7 +162,11 @@ def _files(folder: Path) -> Iterator[Path]:
 def _link(folder: Path, path: Path) -> dict[str, str]:
     size_kb = path.stat().st_size / 1024
     href = path.relative_to(folder).as_posix()
-    return {"label": f"{href} ({number(max(size_kb, 1))}{THIN}kB)", "href": href}
+    return _named(f"{href} ({number(max(size_kb, 1))}{THIN}kB)", href)
+
+
+def _named(label: str, href: str) -> dict[str, str]:
+    return {"label": label, "href": href, "folder": href.rpartition("/")[0]}
 
 
 def _fact(label: str, value: str) -> dict[str, str]:

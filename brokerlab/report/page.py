@@ -34,7 +34,7 @@ def render(results: Mapping[str, Any], folder: Path) -> str:
         ReportError: The content is incomplete or a chart it names is not there.
     """
     content = Page.from_json(results["page"])
-    template = environment().get_template("page.html.j2")
+    template = environment().get_template("old-page.html.j2")
     charts = {picture.chart: inline_svg(folder, picture) for picture in _pictures(content)}
     return template.render(page=content, charts=charts, error=results.get("error"))
 

@@ -4,6 +4,8 @@ A run is written to a hidden folder and renamed when it is complete: a run that 
 nothing, a run that failed leaves a page that says so. No finished run is ever overwritten.
 """
 
+from __future__ import annotations
+
 import json
 import shlex
 import shutil
@@ -12,13 +14,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from brokerlab.errors import ReportError
+from brokerlab.errors import ConfigError, ReportError
 from brokerlab.report import find, index, made, page, runs
-from brokerlab.report.content import Page, Verdict, jsonable
+from brokerlab.report.content import Page
 from brokerlab.report.kernel import Failure, execute
-from brokerlab.report.parameters import RESERVED, Parameter, declared, resolve
+from brokerlab.report.results import RESERVED, write_json
+
+if TYPE_CHECKING:
+    from brokerlab.report.kit import Bare
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +55,8 @@ class Run:
         """What to raise for a run that failed, with the exit code of its cause; null = it did not."""
         if self.failure is None:
             return None
-        error = ReportError(f"{self.report} failed: {self.failure.line} | page: {self.page}")
+        verb = "failed" if self.failure.is_ours else "refused"
+        error = ReportError(f"{self.report} {verb}: {self.failure.line} | page: {self.page}")
         error.exit_code = self.failure.exit_code
         return error
 
@@ -102,18 +108,20 @@ def attempt(
 ) -> Run:
     """As :func:`run`, but return also a run whose notebook failed, with its ``error``."""
     started = at or datetime.now(UTC)
+    from brokerlab.report.parameters import model
+
     source = find.notebook(report_name, None if notebooks is None else Path(notebooks))
     job = _Job(
         name=source.stem.replace("_", "-"),
         source=source,
         out_root=Path(out_root),
-        known=(known := declared(source)),
-        given=resolve(parameters or {}, known),
+        params=_checked(model(source, ours=notebooks is None), parameters or {}),
+        names=tuple(parameters or ()),
         started=started,
         run_id=None if run_id is None else runs.checked_id(run_id),
     )
     job.home.mkdir(parents=True, exist_ok=True)
-    inputs = None if run_id is None else runs.inputs_of(known, job.values, source)
+    inputs = None if run_id is None else runs.inputs_of(job.meanings, job.values, source)
     name = job.run_id or runs.free_id(job.home, started, job.given)
     if inputs is not None and runs.finished(job.home / name, inputs):
         return job.done(name, reused=True)
@@ -133,8 +141,8 @@ class _Job:
     name: str
     source: Path
     out_root: Path
-    known: Mapping[str, Parameter]
-    given: Mapping[str, Any]
+    params: Bare
+    names: tuple[str, ...]
     started: datetime
     run_id: str | None
 
@@ -145,7 +153,18 @@ class _Job:
     @property
     def values(self) -> dict[str, Any]:
         """Every parameter with the value used, in the order of the notebook."""
-        return {n: self.given.get(n, p.default) for n, p in self.known.items() if n != RESERVED}
+        return self.params.model_dump(mode="json", exclude={RESERVED})
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The parameters that were given, as the notebook takes them."""
+        return {name: self.values[name] for name in self.names}
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """Description of every parameter."""
+        fields = type(self.params).model_fields
+        return {name: field.description or "" for name, field in fields.items()}
 
     def done(self, run_id: str, *, reused: bool = False, failure: Failure | None = None) -> Run:
         folder = self.home / run_id
@@ -170,8 +189,7 @@ def _make(job: _Job, run_id: str, folder: Path, inputs: Mapping[str, str] | None
     clock = time.monotonic()
     try:
         failure = execute(job.source, folder, job.given)
-        archive = str(job.values.get("archive", ""))
-        results, failure = _collect(job.name, folder, failure, archive)
+        results, failure = _collect(job.params, folder, failure)
         manifest = made.manifest(
             report=job.name,
             run_id=run_id,
@@ -212,43 +230,62 @@ def command(name: str, given: Mapping[str, Any], out_root: str | Path = "reports
     return shlex.join(words)
 
 
+def _checked(params: type[Bare], given: Mapping[str, Any]) -> Bare:
+    """Return the parameters of a run; the folder is the runner's."""
+    problems = []
+    if RESERVED in given:
+        problems.append(
+            f"parameter {RESERVED!r} is set by the runner; use --out for another folder"
+        )
+    try:
+        checked = params.checked({n: value for n, value in given.items() if n != RESERVED})
+    except ConfigError as error:
+        problems.append(str(error))
+    if problems:
+        raise ConfigError("; ".join(problems))
+    return checked
+
+
 def _collect(
-    name: str, folder: Path, failure: Failure | None, archive: str
+    params: Bare, folder: Path, failure: Failure | None
 ) -> tuple[dict[str, Any], Failure | None]:
     """Read what the notebook wrote; a missing or broken `results.json` is a failure too.
 
-    The page of a failed run names the archive it was asked about, if it was.
+    Too little data is an answer, not a failure; the page of refused input says what was wrong with it.
     """
     path = folder / "results.json"
-    if failure is None:
+    if failure is None or (failure.is_answer and path.exists()):
         try:
             results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            Page.from_json(results["page"])
+            if "sections" not in results["page"]:
+                Page.from_json(results["page"])
         except FileNotFoundError:
             failure = Failure(cell=None, error="the notebook wrote no results.json to out_dir")
         except (ValueError, KeyError, TypeError, ReportError) as error:
             failure = Failure(cell=None, error=f"results.json is not usable: {error}")
         else:
             return results, None
-    broken = Page(
-        report=name,
-        question=name.replace("-", " ").capitalize(),
-        verdict=Verdict(kind="failed", sentence=f"Failed: {failure.line}"),
-        archive=archive,
-        cannot_tell=("Anything: the run stopped before it had an answer.",),
-    )
-    return {
-        "report": name,
-        "page": broken.to_json(),
-        "numbers": {},
-        "error": {"line": failure.line, "message": failure.error, "trace": failure.trace},
-    }, failure
+    return _refusal(params, failure), None if failure.is_answer else failure
+
+
+def _refusal(params: Bare, failure: Failure) -> dict[str, Any]:
+    """Return the results of a run without an answer of its own: refused input, or a fault of ours."""
+    from brokerlab.report import kit, publishing
+
+    if not failure.is_ours:
+        page = kit.no_answer(failure.reason)
+        return publishing.results_of(page, params)
+    verdict = kit.Verdict(kind="failed", sentence=f"The run stopped: {failure.line}")
+    told = {"line": failure.line, "message": failure.error, "trace": failure.trace}
+    return {**publishing.results_of(kit.Page(verdict=verdict), params), "error": told}
 
 
 def _write(folder: Path, results: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
     """Write results, page and manifest of a run."""
-    for name, plain in (("results.json", results), ("manifest.json", manifest)):
-        text = json.dumps(jsonable(plain), indent=1, ensure_ascii=False, allow_nan=False)
-        (folder / name).write_text(text + "\n", encoding="utf-8")
+    from brokerlab.report import rendering
+
+    write_json(folder / "results.json", results)
+    write_json(folder / "manifest.json", manifest)
     stored = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    (folder / "index.html").write_text(page.render(stored, folder), encoding="utf-8")
+    render = rendering.render if "sections" in stored["page"] else page.render
+    (folder / "index.html").write_text(render(stored, folder), encoding="utf-8")

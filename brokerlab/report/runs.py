@@ -17,8 +17,7 @@ from typing import Any
 
 from brokerlab import __version__
 from brokerlab.errors import BrokerlabError, ConfigError, ReportError
-from brokerlab.report.content import jsonable
-from brokerlab.report.parameters import RESERVED, Parameter
+from brokerlab.report.results import RESERVED, jsonable
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+=-]{0,99}")
 """Names that a folder and a link can have; Airflow's run ids are among them."""
@@ -58,12 +57,12 @@ def checked_id(run_id: str) -> str:
 
 
 def inputs_of(
-    known: Mapping[str, Parameter], values: Mapping[str, Any], notebook: Path
+    meanings: Mapping[str, str], values: Mapping[str, Any], notebook: Path
 ) -> dict[str, str]:
     """Return everything that decides what a run finds, by name: equal inputs, equal answer.
 
     Args:
-        known: The declared parameters.
+        meanings: Description of every parameter.
         values: Every parameter with the value used.
         notebook: The notebook.
 
@@ -74,7 +73,7 @@ def inputs_of(
     found = {"brokerlab": __version__, "notebook": _digest_of_file(notebook)}
     for name, value in values.items():
         found[name] = json.dumps(jsonable(value), sort_keys=True)
-        meaning = known[name].meaning.strip()
+        meaning = meanings[name].strip()
         if name != RESERVED and value and meaning.endswith((UNIT_PATH, UNIT_REPORTS)):
             only = PROPOSALS if meaning.endswith(UNIT_REPORTS) else "*"
             found[f"content of {name}"] = _content(Path(str(value)), only)

@@ -8,7 +8,8 @@ import nbformat
 import pytest
 
 from brokerlab.report import find
-from brokerlab.report.parameters import declared
+from brokerlab.report.kit import Params, parameters_cell
+from brokerlab.report.parameters import model
 
 NOTEBOOKS = sorted(find.REPOSITORY.glob("*.ipynb"))
 
@@ -42,10 +43,16 @@ def test_every_line_of_the_parameters_cell_is_understood(notebook):
     cells = nbformat.read(notebook, as_version=4).cells
     (tagged,) = [c for c in cells if "parameters" in c.metadata.get("tags", [])]
     lines = ast.parse(tagged.source).body
-    known = declared(notebook)
-    assert [line.target.id for line in lines if isinstance(line, ast.AnnAssign)] == list(known)
-    assert len(lines) == len(known)
-    assert all(entry.meaning for entry in known.values())
+    known = model(notebook, ours=True)
+    assert [line.target.id for line in lines if isinstance(line, ast.AnnAssign)] == list(
+        known.model_fields
+    )
+    assert len(lines) == len(known.model_fields)
+    assert all(entry.description for entry in known.model_fields.values())
+    if issubclass(known, Params):
+        assert tagged.source == parameters_cell(known)
+        assert known.report == notebook.stem.replace("_", "-")
+        assert known.question
 
 
 def test_thin(notebook):

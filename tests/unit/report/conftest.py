@@ -5,9 +5,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from brokerlab import errors
 from brokerlab.report import runner
-from brokerlab.report.kernel import Failure
+from brokerlab.report.kernel import Failure, kind_of
 
 PARAMETERS = """\
 archive: str = "data/none"  # the archive [path]
@@ -21,44 +20,44 @@ out_dir: str = "out"  # where everything goes [path]
 """
 
 BODY = """\
-import json, sys
-from pathlib import Path
-from brokerlab.errors import ConfigError
-from brokerlab.report.content import *
+import altair as alt, polars as pl, sys
+from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.report import kit, publishing
+from brokerlab.report.kit import *
 
+class Asked(Bare):
+    report: ClassVar[str] = "toy"
+    question: ClassVar[str] = "Which rank?"
+    archive: str
+    rank: int
+    share: float
+    ranks: list[int]
+    seed: int
+    out_dir: str
+
+p = Asked(archive=archive, rank=rank, share=share, ranks=ranks, seed=seed, out_dir=out_dir)
 if share > 1:
     raise ConfigError(f"share={share}: must be at most 1")
 if strict:
     raise ValueError(f"rank {rank} is too strict\\nsecond line")
-out = Path(out_dir)
-(out / "charts").mkdir()
-(out / "charts" / "curve.svg").write_text(
-    '<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10">'
-    '<clipPath id="clip0"><rect/></clipPath><g clip-path="url(#clip0)"/></svg>'
-)
+if rank < 2:
+    raise InsufficientDataError("9 tasks, about 60 are needed; ingest more days")
 kind = "change" if rank > 75 else "keep"
-verdict = Verdict(kind=kind, sentence=f"{kind.title()} SCOUT_RAMCOUNT_RANK = {rank}.", subject="ramCount")
-table = Table(
-    name="before_after",
-    caption="Before and after",
-    columns=(Column(key="what", label="Quantity"), Column(key="diff", label="Difference", unit="%")),
-    rows=(Row(cells={"what": "memory <reserved>", "diff": Num(value=-4.12, lo=-5.04, hi=-3.21)}, note="worst"),),
-)
-part = Part(
-    name="ramcount", title="ramCount", verdict=verdict,
-    picture=(Picture(chart="curve", alt='waste falls & "exceeds" rise', caption="n = 12"),),
-    before_after=(table,), certainty=("Sure enough.",),
-)
+frame = pl.DataFrame({"what": ["memory <reserved>"], "diff": [-0.0412], "diff_lo": [-0.0504], "diff_hi": [-0.0321], "mark": ["worst"]})
+def curve_chart(frame):
+    return alt.Chart(frame).mark_line(clip=True).encode(x="diff:Q", y="diff_lo:Q")
 page = Page(
-    report="toy", question="Which rank?", verdict=verdict, parts=(part,), synthetic=True,
-    archive=archive, window="1 to 2 March 2026", cannot_tell=("Killed jobs: the archive has none.",),
+    verdict=Verdict(kind=kind, sentence=f"{kind.title()} SCOUT_RAMCOUNT_RANK = {rank}.", subject="ramCount"),
+    numbers=[Number.of(frame.row(0, named=True), "diff", label="reserved", unit="%")],
+    chart=Chart(draw=curve_chart, frame=frame, finding='waste falls & "exceeds" rise', sample="n = 12"),
+    sections={BEFORE_AFTER: [Table(name="before_after", frame=frame, caption="Before and after",
+                             columns={"what": "Quantity", "diff": "Difference [%]"}, mark="mark")],
+              CERTAINTY: ["Sure enough."]},
+    caveats=[Caveat(n=1, text="Killed jobs: the archive has none."), Caveat(n=0, text="Never said.")],
+    window="1 to 2 March 2026", synthetic=True, digests={"archive": "abc"},
+    values={"rank": rank, "share": share, "ranks": ranks, "python": sys.executable},
 )
-results = {
-    "report": "toy", "page": page.to_json(),
-    "numbers": {"rank": rank, "share": share, "ranks": ranks, "python": sys.executable},
-    "digests": {"archive": "abc"},
-}
-(out / "results.json").write_text(json.dumps(results))
+publishing.publish(page, p)
 """
 
 
@@ -94,8 +93,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 exec(cell.source, names)  # noqa: S102 - our own toy
             except Exception as error:  # noqa: BLE001 - as a kernel does
                 name = type(error).__name__
-                kind = getattr(errors, name, errors.ReportError)
-                return Failure(cell=2, error=f"{name}: {error}", exit_code=kind.exit_code)
+                return Failure(cell=2, error=f"{name}: {error}", kind=kind_of(name))
             if "parameters" in cell.metadata.get("tags", []):
                 names |= {**given, "out_dir": str(folder)}
         return None

@@ -59,11 +59,16 @@ def test_one_line_of_json(call, in_process):
     (line,) = result.stdout.splitlines()
     told = json.loads(line)
     assert told["verdict"] == {"kind": "change", "sentence": "Change SCOUT_RAMCOUNT_RANK = 80."}
-    assert told["verdicts"] == [{"name": "ramcount", "kind": "change"}]
+    assert told["verdicts"] == []  # a page with several parts has theirs
     assert (told["report"], told["run_id"], told["state"]) == ("toy", "march", "finished")
     assert (told["exit_code"], told["exit_reason"], told["error"]) == (0, "done", None)
     assert told["page"] == "reports/toy/march/index.html"
-    assert told["outputs"] == ["index.html", "results.json", "manifest.json", "charts/curve.svg"]
+    assert told["outputs"][:4] == [
+        "index.html",
+        "results.json",
+        "manifest.json",
+        "charts/curve.json",
+    ]
     assert told["digests"] == {"archive": "abc"}
     assert told["parameters"]["rank"] == 80
     assert told["duration_s"] >= 0
@@ -96,7 +101,7 @@ def test_bad_input_in_the_notebook_keeps_its_exit_code(call, in_process):
     assert result.exit_code == ConfigError.exit_code
     told = json.loads(result.stdout)
     assert (told["state"], told["exit_reason"]) == ("failed", "config_error")
-    assert result.stderr.splitlines()[-1].startswith("ReportError: toy failed: ")
+    assert result.stderr.splitlines()[-1].startswith("ReportError: toy refused: ")
 
 
 def test_a_refusal_has_the_same_shape(call, in_process):

@@ -1,67 +1,106 @@
 """Text from a command line becomes the declared type, or a sentence saying what was expected."""
 
+from datetime import datetime
+from typing import ClassVar, Literal
+
 import pytest
+from pydantic import Field
 
-from brokerlab.errors import ConfigError
-from brokerlab.report.parameters import convert, declared, resolve
+from brokerlab.errors import ConfigError, ReportError
+from brokerlab.report.kit import Params, Share, parameters_cell
+from brokerlab.report.parameters import model
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "value"),
-    [
-        ("3", "int", 3),
-        (3.0, "int", 3),
-        ("2", "float", 2.0),
-        (2, "float", 2.0),
-        ("TRUE", "bool", True),
-        ("0", "bool", False),
-        ("50,99", "list[int]", [50, 99]),
-        ("[0.5, 1]", "list[float]", [0.5, 1.0]),
-        ("", "list[str]", []),
-        ("a, b", "list[str]", ["a", "b"]),
-        ("1,x", "list", [1, "x"]),
-        (range(3), "list[int]", [0, 1, 2]),
-        ('{"waste": 1}', "dict", {"waste": 1}),
-        ("data/demo", "str", "data/demo"),
-    ],
-)
-def test_convert(text, kind, value):
-    assert convert(text, kind) == value
-    assert type(convert(text, kind)) is type(value)
+class Toy(Params):
+    report: ClassVar[str] = "toy"
+    rank: int = Field(75, ge=1, le=100, description="percentile rank [%]")
+    alpha: Share = Field(0.02, description="limit [1]")
+    strict: bool = Field(False, description="whether to be strict")
+    ranks: tuple[int, int] = Field((50, 99), description="first and last rank [%]")
+    names: list[str] = Field([], description="names")
+    loss: dict[str, float] = Field({}, description="weights [core h]")
+    limit_on: Literal["upper", "point"] = Field("upper", description="what must stay below")
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "message"),
+    ("name", "text", "value"),
     [
-        ("2.5", "int", "whole number"),
-        (True, "int", "whole number"),
-        ("many", "float", "must be a number"),
-        (True, "float", "must be a number"),
-        ("perhaps", "bool", "true or false"),
-        (7, "str", "must be text"),
-        ("50,x", "list[int]", "whole number"),
-        ("[1, 2", "list[int]", "must be a list"),
-        (7, "list[int]", "must be a list"),
-        ("[1]", "dict", "JSON object"),
-        ("{", "dict", "JSON object"),
+        ("rank", "3", 3),
+        ("rank", 3.0, 3),
+        ("alpha", "1", 1.0),
+        ("strict", "TRUE", True),
+        ("strict", "0", False),
+        ("ranks", "60,90", (60, 90)),
+        ("ranks", [60, 90], (60, 90)),
+        ("ranks", "[60, 90]", (60, 90)),
+        ("names", "", []),
+        ("names", "a, b", ["a", "b"]),
+        ("loss", '{"waste": 1}', {"waste": 1.0}),
+        ("archive", "data/demo", "data/demo"),
+        ("start", "", None),
+        ("start", "2026-03-01", datetime(2026, 3, 1)),
     ],
 )
-def test_convert_refuses(text, kind, message):
-    with pytest.raises(ValueError, match=message):
-        convert(text, kind)
+def test_text_becomes_the_declared_type(name, text, value):
+    found = getattr(Toy.checked({name: text}), name)
+    assert found == value
+    assert type(found) is type(value)
 
 
-def test_declared_reads_type_default_and_meaning(notebooks):
-    known = declared(notebooks / "toy.ipynb")
-    names = ["archive", "rank", "share", "ranks", "strict", "seed", "reports", "out_dir"]
-    assert list(known) == names
-    assert (known["rank"].kind, known["rank"].default) == ("int", 75)
-    assert known["ranks"].kind == "list[int]"
-    assert known["ranks"].default == [50, 99]
-    assert known["share"].meaning == "limit [1]"
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("rank", "2.5", "rank='2.5': must be a valid integer"),
+        ("rank", 0, "rank=0: must be greater than or equal to 1"),
+        ("alpha", 2, "alpha=2: must be less than or equal to 1"),
+        ("alpha", "many", "must be a valid number"),
+        ("strict", "perhaps", "must be a valid boolean"),
+        ("ranks", "50,x", r"ranks\[1\]='x': must be a valid integer"),
+        ("ranks", "50", r"ranks\[1\].*Field required"),
+        ("loss", "{", "must be a valid dictionary"),
+        ("limit_on", "lower", "must be 'upper' or 'point'"),
+        ("start", "yesterday", "must be a valid datetime"),
+        ("start", "2026-03-01T00:00+01:00", "times are UTC, leave the zone out"),
+        ("rnak", 1, "unknown parameter 'rnak': did you mean 'rank'"),
+    ],
+)
+def test_wrong_values_are_refused_with_what_is_allowed(name, text, message):
+    with pytest.raises(ConfigError, match=message):
+        Toy.checked({name: text})
 
 
-def test_every_problem_at_once(notebooks):
+def test_every_problem_at_once():
     with pytest.raises(ConfigError) as caught:
-        resolve({"a": 1, "b": 2, "rank": "x"}, declared(notebooks / "toy.ipynb"))
+        Toy.checked({"a": 1, "b": 2, "rank": "x"})
     assert str(caught.value).count(";") == 2
+
+
+def test_the_cell_of_a_notebook_says_the_same_as_the_parameters():
+    names: dict[str, object] = {}
+    cell = parameters_cell(Toy)
+    exec(cell, names)  # noqa: S102 - our own cell
+    assert Toy.of(names) == Toy()
+    assert "ranks: list = [50, 99]  # first and last rank [%]" in cell
+    assert 'end: str = ""  # only before this instant' in cell
+
+
+def test_a_default_one_folder_up_is_found(tmp_path, monkeypatch):
+    (tmp_path / "data" / "demo").mkdir(parents=True)
+    (tmp_path / "notebooks").mkdir()
+    monkeypatch.chdir(tmp_path / "notebooks")
+    assert Toy.of({"archive": "data/demo"}).archive == "../data/demo"
+    assert Toy.of({"archive": "data/none"}).archive == "data/none"
+    assert Toy.checked({"archive": "data/demo"}).archive == "data/demo"
+
+
+def test_a_notebook_of_ones_own_declares_its_parameters(notebooks):
+    declared = model(notebooks / "toy.ipynb", ours=False)
+    fields = declared.model_fields
+    expected = ["archive", "rank", "share", "ranks", "strict", "seed", "reports", "out_dir"]
+    assert list(fields) == expected
+    assert (fields["ranks"].default, fields["share"].description) == ([50, 99], "limit [1]")
+    assert declared.checked({"rank": "80", "ranks": "1,2"}).model_dump()["ranks"] == [1, 2]
+    with pytest.raises(ConfigError, match="did you mean 'rank'"):
+        declared.checked({"rnak": 1})
+    with pytest.raises(ReportError, match="no cell tagged 'parameters'"):
+        model(notebooks / "bare.ipynb", ours=False)

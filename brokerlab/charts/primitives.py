@@ -1,0 +1,678 @@
+"""Eight charts from which all others are made: each takes an aggregated frame and names of columns.
+
+A title ends in its unit in brackets; where that begins with ``%`` and the column's name does not end in ``_pct``, the
+column holds shares [1] and is drawn times 100. Intervals are drawn wherever the frame has ``x_lo`` and ``x_hi`` beside
+``x``. Grey is current, blue proposed, red the limit; every other value of a colour column takes the next colour of one
+palette that colour-blind readers can tell apart. A click on a legend's entry dims the others. No chart sets a title: the
+page writes the finding, `theme.title` makes one for a chart that stands alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from brokerlab.charts.theme import CURRENT, INK, LIMIT, OTHER, SOFT, WIDTH, colours, dashes, shapes
+from brokerlab.errors import SchemaError
+
+MAX_ROWS = 5000
+"""Rows a chart may carry; more belongs into a table."""
+PANEL_HEIGHT = 150
+"""Of each of several panels with numbers on both axes [px]."""
+ROW = 24
+"""Of a row with a label [px]."""
+Chart = alt.LayerChart | alt.FacetChart | alt.VConcatChart
+"""What every primitive returns."""
+
+
+def line(
+    frame: pl.DataFrame,
+    x: str,
+    y: str,
+    *,
+    x_title: str,
+    y_title: str,
+    colour: str | None = None,
+    step: bool = False,
+    points: bool = False,
+    references: Mapping[str, float] | None = None,
+    x_log: bool = False,
+    y_log: bool = False,
+    panels: str | None = None,
+    marks: pl.DataFrame | None = None,
+    height: int = 280,
+) -> Chart:
+    """Draw numbers along an axis, with a band where there are intervals.
+
+    Args:
+        frame: ``x`` (number or time), ``y`` and perhaps ``y_lo, y_hi``, ``colour``, ``panels``.
+        x: Column of the x axis.
+        y: Column of the y axis.
+        x_title: With its unit in brackets.
+        y_title: With its unit in brackets.
+        colour: Column of the lines' names.
+        step: Numbers hold until the next one.
+        points: A dot at each number.
+        references: Name to a value on the y axis, in its unit; a name that begins with "limit" is red.
+        x_log: Logarithmic x axis.
+        y_log: Logarithmic y axis.
+        panels: Column; one panel per value.
+        marks: ``x``, ``y`` and ``label``: named points.
+        height: Of the chart, or of all panels together at least [px].
+
+    Raises:
+        SchemaError: A column is missing, or there are too many rows.
+    """
+    shown = _prepared(frame, [x, y, *_given(colour, panels)], {x: x_title, y: y_title})
+    marked = None if marks is None else _prepared(marks, [x, y, "label"], {x: x_title, y: y_title})
+    across = _axis(shown, x, x_title, log=x_log)
+    up = _quantity(y, y_title, log=y_log)
+    interpolate: Any = "step-after" if step else "linear"
+
+    def panel(part: pl.DataFrame) -> Any:
+        base = alt.Chart(part).encode(
+            x=across, color=_colour(shown, colour), opacity=_dimmed(colour, panels)
+        )
+        layers: list[Any] = _references(references, vertical=False)
+        if f"{y}_lo" in part.columns:
+            band = base.mark_area(interpolate=interpolate)
+            low = _end(y, "_lo", y_title, y_log)
+            layers.append(band.encode(y=low, y2=f"{y}_hi:Q", opacity=alt.value(0.18)))
+        mark = base.mark_line(strokeWidth=2, interpolate=interpolate)
+        tips = _tips(part, [x, y], {x: x_title, y: y_title}, [colour])
+        layers.append(mark.encode(y=up, strokeDash=_dash(shown, colour)))
+        dots = base.mark_point(filled=True, size=45 if points else 90)
+        dots = dots.encode(y=up, tooltip=tips)
+        layers.append(dots if points else dots.encode(opacity=alt.value(0)))
+        if marked is not None:
+            layers += _named_points(marked, across, up, x, y)
+        return _layered(layers)
+
+    return _stacked(shown, panels, panel, height, colour)
+
+
+def dots(
+    frame: pl.DataFrame,
+    value: str,
+    label: str,
+    *,
+    title: str,
+    colour: str | None = None,
+    references: Mapping[str, float] | None = None,
+    log: bool = False,
+    panels: str | None = None,
+) -> Chart:
+    """Draw one row per label: dots with their intervals.
+
+    Args:
+        frame: ``label`` (text, in the order of the rows), ``value`` and perhaps ``value_lo, value_hi``, ``colour``
+            (several dots beside each other in a row), ``panels``.
+        value: Column of the dots.
+        label: Column of the rows' names.
+        title: Of the axis, with its unit in brackets.
+        colour: Column of the dots' names.
+        references: Name to a value on the axis, in its unit; a name that begins with "limit" is red.
+        log: Logarithmic axis.
+        panels: Column; one panel per value.
+
+    Raises:
+        SchemaError: A column is missing, or there are too many rows.
+    """
+    shown = _prepared(frame, [value, label, *_given(colour, panels)], {value: title})
+    across = _quantity(value, title, log=log, axis="x")
+    tips = _tips(shown, [label, value], {value: title}, [colour, panels])
+
+    def panel(part: pl.DataFrame) -> Any:
+        names = part[label].unique(maintain_order=True).to_list()
+        base = alt.Chart(part).encode(
+            y=alt.Y(f"{label}:N", title=None, sort=names, axis=alt.Axis(grid=False)),
+            color=_colour(shown, colour),
+            opacity=_dimmed(colour, panels),
+            tooltip=tips,
+        )
+        if colour and part.select(label).is_duplicated().any():
+            base = base.encode(yOffset=alt.YOffset(f"{colour}:N", sort=_order(shown, colour)))
+        layers: list[Any] = _references(references, vertical=True)
+        if f"{value}_lo" in part.columns:
+            low = _end(value, "_lo", title, log, axis="x")
+            layers.append(base.mark_rule(strokeWidth=2).encode(x=low, x2=f"{value}_hi:Q"))
+        marks = base.mark_point(filled=True, size=75).encode(x=across, shape=_shape(shown, colour))
+        several = part[colour].n_unique() if colour and part.height > len(names) else 1
+        return _layered([*layers, marks]).properties(
+            height=max(2 * ROW, int(ROW * len(names) * (1 + 0.25 * (several - 1))))
+        )
+
+    return _stacked(shown, panels, panel, None, colour)
+
+
+def bars(
+    frame: pl.DataFrame,
+    value: str,
+    label: str,
+    *,
+    title: str,
+    label_title: str | None = None,
+    colour: str | None = None,
+    references: Mapping[str, float] | None = None,
+    log: bool = False,
+    panels: str | None = None,
+    vertical: bool = False,
+    height: int = 280,
+) -> Chart:
+    """Draw bars, stacked where a colour divides them.
+
+    Args:
+        frame: ``label`` (text in the order of the rows; upright bars also a time or number), ``value`` and perhaps
+            ``value_lo, value_hi`` (drawn on bars that are not stacked), ``colour``, ``panels``.
+        value: Column of the lengths.
+        label: Column of the bars' names.
+        title: Of the axis of lengths, with its unit in brackets.
+        label_title: Of the other axis.
+        colour: Column of the parts.
+        references: Name to a value on the axis of lengths, in its unit; a name that begins with "limit" is red.
+        log: Logarithmic axis of lengths.
+        panels: Column; one panel per value.
+        vertical: Upright bars.
+        height: Of upright bars, or of all panels together at least [px].
+
+    Raises:
+        SchemaError: A column is missing, or there are too many rows.
+    """
+    shown = _prepared(frame, [value, label, *_given(colour, panels)], {value: title})
+    tips = _tips(shown, [label, value], {value: title}, [colour, panels])
+    stacked = bool(colour) and shown.select(label, *_given(panels)).is_duplicated().any()
+    axis = "y" if vertical else "x"
+    other = "x" if vertical else "y"
+    lengths = _quantity(value, title, log=log, axis=axis, zero=True)
+
+    def panel(part: pl.DataFrame) -> Any:
+        names = part[label].unique(maintain_order=True).to_list()
+        place = _place(part, label, label_title, other, names)
+        base = alt.Chart(part).encode(**{other: place, "tooltip": tips})
+        layers: list[Any] = _references(references, vertical=not vertical)
+        fill = _colour(shown, colour) if colour else alt.value(SOFT)
+        order = {"order": alt.Order("_order:Q")} if stacked else {}
+        size: Any = {"width": {"band": 0.9}} if vertical else {}
+        mark = base.mark_bar(**size).encode(
+            **{axis: lengths, "color": fill, "opacity": _dimmed(colour, panels), **order}
+        )
+        layers.insert(0, mark)
+        if f"{value}_lo" in part.columns and not stacked:
+            low = _end(value, "_lo", title, log, axis=axis)
+            rule = base.mark_rule(strokeWidth=1.5, color=INK)
+            layers.append(rule.encode(**{axis: low, f"{axis}2": f"{value}_hi:Q"}))
+        made = _layered(layers)
+        return made if vertical else made.properties(height=max(2 * ROW, ROW * len(names)))
+
+    if stacked and colour:
+        order = {name: place for place, name in enumerate(_order(shown, colour))}
+        texts = pl.col(colour).cast(pl.String)
+        shown = shown.with_columns(_order=texts.replace_strict(order, return_dtype=pl.Int64))
+    return _stacked(shown, panels, panel, height if vertical else None, colour)
+
+
+def histogram(
+    frame: pl.DataFrame,
+    lower: str,
+    upper: str,
+    count: str,
+    *,
+    x_title: str,
+    y_title: str,
+    colour: str | None = None,
+    references: Mapping[str, float] | None = None,
+    x_log: bool = False,
+) -> Chart:
+    """Draw counts of bins that are made already.
+
+    Args:
+        frame: ``lower, upper`` (ends of the bins), ``count``, perhaps ``colour`` (drawn over one another).
+        lower: Column of the bins' lower ends.
+        upper: Column of their upper ends.
+        count: Column of the counts, or shares.
+        x_title: With its unit in brackets.
+        y_title: With its unit in brackets.
+        colour: Column of the distributions' names.
+        references: Name to a value on the x axis, in its unit; a name that begins with "limit" is red.
+        x_log: Logarithmic x axis.
+
+    Raises:
+        SchemaError: A column is missing, or there are too many rows.
+    """
+    titles = {lower: x_title, upper: x_title, count: y_title}
+    shown = _prepared(frame, [lower, upper, count, *_given(colour)], titles)
+    base = alt.Chart(shown).mark_bar(binSpacing=0, stroke="white", strokeWidth=0.5)
+    made = base.encode(
+        x=_quantity(lower, x_title, log=x_log, axis="x"),
+        x2=f"{upper}:Q",
+        y=_quantity(count, y_title, zero=True).stack(None),
+        y2=alt.datum(0),
+        color=_colour(shown, colour) if colour else alt.value(SOFT),
+        opacity=alt.value(0.6 if colour else 1.0),
+        tooltip=_tips(shown, [lower, upper, count], titles, [colour]),
+    )
+    layers = [made, *_references(references, vertical=True)]
+    return alt.layer(*layers).properties(width=WIDTH, height=260)
+
+
+def strips(
+    frame: pl.DataFrame,
+    start: str,
+    end: str,
+    label: str,
+    colour: str,
+    *,
+    title: str = "time (UTC)",
+    states: Mapping[str, str] | None = None,
+) -> Chart:
+    """Draw the states of rows over time as coloured spans.
+
+    Args:
+        frame: ``start, end`` (times), ``label`` (rows, in their order), ``colour`` (the state).
+        start: Column of the spans' beginnings.
+        end: Column of their ends.
+        label: Column of the rows' names.
+        colour: Column of the states.
+        title: Of the axis of time.
+        states: State to its colour; null: the palette.
+
+    Raises:
+        SchemaError: A column is missing, or there are too many rows.
+    """
+    shown = _prepared(frame, [start, end, label, colour], {})
+    names = shown[label].unique(maintain_order=True).to_list()
+    fill = _colour(shown, colour)
+    if states:
+        domain = [name for name in states if name in set(shown[colour])]
+        scale = alt.Scale(domain=domain, range=[states[name] for name in domain])
+        fill = alt.Color(f"{colour}:N", scale=scale, legend=alt.Legend(title=None))
+    made = (
+        alt.Chart(shown)
+        .mark_bar(height={"band": 0.8})
+        .encode(
+            x=alt.X(f"{start}:{_kind(shown, start)}", title=title),
+            x2=f"{end}:{_kind(shown, end)}",
+            y=alt.Y(f"{label}:N", title=None, sort=names),
+            color=fill,
+            opacity=_dimmed(colour),
+            tooltip=_tips(shown, [label, start, end], {}, [colour]),
+        )
+    )
+    height = max(2 * ROW, 20 * len(names))
+    strip: Chart = _layered([made]).properties(height=height).add_params(_highlight(colour))
+    return strip
+
+
+def scatter(
+    frame: pl.DataFrame,
+    x: str,
+    y: str,
+    *,
+    x_title: str,
+    y_title: str,
+    colour: str | None = None,
+    diagonal: bool = False,
+    log: bool = False,
+    label: str | None = None,
+    references: Mapping[str, float] | None = None,
+    panels: str | None = None,
+) -> Chart:
+    """Draw one number against another, with the line on which they are equal where that is the question.
+
+    Args:
+        frame: ``x``, ``y``, perhaps ``x_lo, x_hi, y_lo, y_hi``, ``colour``, ``label`` (text beside a dot; null: none),
+            ``panels``.
+        x: Column of the x axis.
+        y: Column of the y axis.
+        x_title: With its unit in brackets.
+        y_title: With its unit in brackets.
+        colour: Column of the dots' names.
+        diagonal: Draw the line on which both are equal.
+        log: Logarithmic axes.
+        label: Column of texts.
+        references: Name to a value on the y axis, in its unit; a name that begins with "limit" is red.
+        panels: Column; one panel per value.
+
+    Raises:
+        SchemaError: A column is missing, or there are too many rows.
+    """
+    titles = {x: x_title, y: y_title}
+    shown = _prepared(frame, [x, y, *_given(colour, panels, label)], titles)
+    if log:
+        shown = shown.filter((pl.col(x) > 0) & (pl.col(y) > 0))
+    across = _quantity(x, x_title, log=log, axis="x")
+    up = _quantity(y, y_title, log=log)
+    tips = _tips(shown, [*_given(label), x, y], titles, [colour, panels])
+
+    def panel(part: pl.DataFrame) -> Any:
+        base = alt.Chart(part).encode(color=_colour(shown, colour), opacity=_dimmed(colour, panels))
+        layers: list[Any] = _references(references, vertical=False)
+        if diagonal and part.height:
+            both = pl.concat([part[x].cast(pl.Float64), part[y].cast(pl.Float64)]).drop_nulls()
+            ends = pl.DataFrame({x: [both.min(), both.max()], y: [both.min(), both.max()]})
+            same = alt.Chart(ends).mark_line(color=SOFT, strokeDash=[5, 4], strokeWidth=1.5)
+            layers.append(same.encode(x=across, y=up))
+        for name, axis, kind in ((x, "x", x_title), (y, "y", y_title)):
+            if f"{name}_lo" in part.columns:
+                low = _end(name, "_lo", kind, log, axis=axis)
+                here = {"x": across} if axis == "y" else {"y": up}
+                rule = base.mark_rule(strokeWidth=1.2)
+                layers.append(rule.encode(**{axis: low, f"{axis}2": f"{name}_hi:Q", **here}))
+        points = base.mark_point(filled=True, size=60)
+        layers.append(points.encode(x=across, y=up, tooltip=tips, shape=_shape(shown, colour)))
+        if label:
+            named = alt.Chart(part.drop_nulls(label)).mark_text(align="left", dx=7, dy=-6)
+            layers.append(named.encode(x=across, y=up, text=f"{label}:N"))
+        return _layered(layers)
+
+    return _stacked(shown, panels, panel, 340, colour)
+
+
+def gantt(
+    frame: pl.DataFrame,
+    start: str,
+    end: str,
+    label: str,
+    *,
+    title: str,
+    colour: str | None = None,
+    panels: str | None = None,
+) -> Chart:
+    """Draw when each of several things ran.
+
+    Args:
+        frame: ``start, end`` (numbers in the title's unit, or times), ``label`` (rows, in their order), perhaps
+            ``colour``, ``panels``.
+        start: Column of the beginnings.
+        end: Column of the ends.
+        label: Column of the rows' names.
+        title: Of the axis of time, with its unit in brackets.
+        colour: Column of the bars' names.
+        panels: Column; one panel per value.
+
+    Raises:
+        SchemaError: A column is missing, or there are too many rows.
+    """
+    shown = _prepared(frame, [start, end, label, *_given(colour, panels)], {})
+    tips = _tips(shown, [label, start, end], {start: title, end: title}, [colour, panels])
+
+    def panel(part: pl.DataFrame) -> Any:
+        names = part[label].unique(maintain_order=True).to_list()
+        base = (
+            alt.Chart(part)
+            .mark_bar(height={"band": 0.8})
+            .encode(
+                x=alt.X(f"{start}:{_kind(part, start)}", title=title),
+                x2=f"{end}:{_kind(part, end)}",
+                y=alt.Y(
+                    f"{label}:N", title=None, sort=names, axis=alt.Axis(labels=len(names) <= 40)
+                ),
+                color=_colour(shown, colour) if colour else alt.value(SOFT),
+                opacity=_dimmed(colour, panels),
+                tooltip=tips,
+            )
+        )
+        return _layered([base]).properties(height=min(420, max(2 * ROW, 16 * len(names))))
+
+    return _stacked(shown, panels, panel, None, colour)
+
+
+def frontier(
+    frame: pl.DataFrame,
+    x: str,
+    y: str,
+    *,
+    x_title: str,
+    y_title: str,
+    named: str = "setting",
+    label: str = "label",
+    limit: float | None = None,
+) -> Chart:
+    """Draw what every setting costs against how often it fails, the edge that no other beats, and the named settings.
+
+    Args:
+        frame: ``x, y`` (less is better) and perhaps ``y_lo, y_hi``; ``named`` (current, proposed, ...; null: one of the
+            others), ``label`` (text of the named ones).
+        x: Column of the cost.
+        y: Column of what is limited.
+        x_title: With its unit in brackets.
+        y_title: With its unit in brackets.
+        named: Column of the settings' roles.
+        label: Column of their names.
+        limit: Of y, in the unit of its title.
+
+    Returns:
+        The chart; settings far above limit and named settings are outside the picture.
+
+    Raises:
+        SchemaError: A column is missing, or there are too many rows.
+    """
+    titles = {x: x_title, y: y_title}
+    shown = _prepared(frame, [x, y, named, label], titles).sort(x, y)
+    best = pl.col(y).cum_min().shift(1)
+    shown = shown.with_columns(_edge=best.is_null() | (pl.col(y) < best))
+    marked = shown.filter(pl.col(named).is_not_null())
+    ends = marked[f"{y}_hi" if f"{y}_hi" in shown.columns else y].drop_nulls().to_list()
+    highest = max([limit or 0.0, *ends], default=0.0) * 1.6 or float(shown[y].max() or 1.0)  # type: ignore[arg-type]
+    shown = shown.filter((pl.col(y) <= highest) | pl.col(named).is_not_null())
+    across = alt.X(f"{x}:Q", title=x_title, scale=alt.Scale(zero=False))
+    up = alt.Y(f"{y}:Q", title=y_title, scale=alt.Scale(domain=[0, highest], clamp=True))
+    tips = _tips(shown, [label, x, y], titles, [])
+    others = alt.Chart(shown.filter(pl.col(named).is_null())).mark_circle(size=22, color=OTHER)
+    edge = alt.Chart(shown.filter("_edge")).mark_line(color=INK, strokeWidth=1)
+    points = alt.Chart(marked).encode(x=across, color=_colour(marked, named))
+    layers: list[Any] = [
+        others.encode(x=across, y=up, tooltip=tips, opacity=alt.value(0.7)),
+        edge.encode(x=across, y=up, order=f"{x}:Q"),
+        *_references({} if limit is None else {f"limit {limit:g} %": limit}, vertical=False),
+    ]
+    if f"{y}_lo" in shown.columns:
+        layers.append(points.mark_rule(strokeWidth=2).encode(y=f"{y}_lo:Q", y2=f"{y}_hi:Q"))
+    dot = points.mark_point(filled=True, size=130, opacity=1)
+    layers.append(dot.encode(y=up, shape=_shape(marked, named), tooltip=tips))
+    layers.append(_text(points.encode(y=up, text=f"{label}:N"), align="left", dx=10, dy=-9))
+    return alt.layer(*layers).properties(width=WIDTH, height=320)
+
+
+# --- pieces -----------------------------------------------------------------------------------------------------------
+
+
+def _given(*names: str | None) -> list[str]:
+    return [name for name in names if name]
+
+
+def _prepared(
+    frame: pl.DataFrame, columns: Sequence[str], titles: Mapping[str, str]
+) -> pl.DataFrame:
+    """Check the frame, and bring shares to per cent where the title says so."""
+    missing = [name for name in columns if name not in frame.columns]
+    if missing:
+        raise SchemaError(f"chart data lack {', '.join(missing)}; found {', '.join(frame.columns)}")
+    if frame.height > MAX_ROWS:
+        raise SchemaError(
+            f"chart data have {frame.height} rows, at most {MAX_ROWS}: aggregate first"
+        )
+    kept = [
+        name
+        for name in frame.columns
+        if name in columns or name.removesuffix("_lo").removesuffix("_hi") in columns
+    ]
+    scaled = [
+        name
+        for name in kept
+        if "[%" in titles.get(name.removesuffix("_lo").removesuffix("_hi"), "")
+        and not name.removesuffix("_lo").removesuffix("_hi").endswith("_pct")
+    ]
+    return frame.select(kept).with_columns(pl.col(scaled).cast(pl.Float64) * 100)
+
+
+def _kind(frame: pl.DataFrame, column: str) -> str:
+    kind = frame.schema[column]
+    return "T" if kind.is_temporal() else "Q" if kind.is_numeric() else "N"
+
+
+def _quantity(
+    column: str, title: str, *, log: bool = False, axis: str = "y", zero: bool = False
+) -> Any:
+    scale = alt.Scale(type="log") if log else alt.Scale(zero=zero)
+    return (alt.X if axis == "x" else alt.Y)(f"{column}:Q", title=title, scale=scale)
+
+
+def _end(column: str, end: str, title: str, log: bool, axis: str = "y") -> Any:  # noqa: FBT001
+    return _quantity(f"{column}{end}", title, log=log, axis=axis)
+
+
+def _axis(frame: pl.DataFrame, x: str, title: str, *, log: bool) -> alt.X:
+    kind = _kind(frame, x)
+    if kind == "N":
+        order = frame[x].unique(maintain_order=True).to_list()
+        return alt.X(f"{x}:N", title=title, sort=order, axis=alt.Axis(labelAngle=0))
+    scale = alt.Scale(type="log") if log else alt.Scale(zero=False)
+    return (
+        alt.X(f"{x}:T", title=title) if kind == "T" else alt.X(f"{x}:Q", title=title, scale=scale)
+    )
+
+
+def _place(frame: pl.DataFrame, label: str, title: str | None, axis: str, names: list[Any]) -> Any:
+    """Return the axis of the bars' names."""
+    make = alt.X if axis == "x" else alt.Y
+    if frame.schema[label].is_temporal():
+        return make(
+            f"{label}:O",
+            title=title,
+            timeUnit="yearmonthdate",
+            axis=alt.Axis(labelOverlap=True, format="%d %b", labelAngle=0),
+        )
+    if frame.schema[label].is_numeric():
+        return make(f"{label}:O", title=title, axis=alt.Axis(labelAngle=0, labelOverlap=True))
+    labels = alt.Axis(grid=False, labelAngle=0) if axis == "x" else alt.Axis(grid=False)
+    return make(f"{label}:N", title=title, sort=names, axis=labels)
+
+
+def _order(frame: pl.DataFrame, colour: str) -> list[str]:
+    """Return the names of a colour column: those with a fixed colour first, then by appearance."""
+    return list(colours(frame[colour].drop_nulls().cast(pl.String).unique(maintain_order=True)))
+
+
+def _colour(frame: pl.DataFrame, colour: str | None) -> Any:
+    if colour is None:
+        return alt.value(INK)
+    fixed = colours(frame[colour].drop_nulls().cast(pl.String).unique(maintain_order=True))
+    scale = alt.Scale(domain=list(fixed), range=list(fixed.values()))
+    return alt.Color(
+        f"{colour}:N", scale=scale, legend=alt.Legend(title=None) if len(fixed) > 1 else None
+    )
+
+
+def _shape(frame: pl.DataFrame, colour: str | None) -> Any:
+    if colour is None:
+        return alt.value("circle")
+    fixed = shapes(_order(frame, colour))
+    scale = alt.Scale(domain=list(fixed), range=list(fixed.values()))
+    return alt.Shape(
+        f"{colour}:N", scale=scale, legend=alt.Legend(title=None) if len(fixed) > 1 else None
+    )
+
+
+def _dash(frame: pl.DataFrame, colour: str | None) -> Any:
+    if colour is None:
+        return alt.value([1, 0])
+    fixed = dashes(_order(frame, colour))
+    scale = alt.Scale(domain=list(fixed), range=list(fixed.values()))
+    return alt.StrokeDash(f"{colour}:N", scale=scale, legend=None)
+
+
+def _highlight(colour: str) -> alt.Parameter:
+    return alt.selection_point(fields=[colour], bind="legend", name=f"shown_{colour}")
+
+
+def _dimmed(colour: str | None, panels: str | None = None) -> Any:
+    """Dim what is not chosen in the legend of a single panel."""
+    if colour is None or panels is not None:
+        return alt.value(1)
+    return alt.condition(_highlight(colour), alt.value(1), alt.value(0.15))
+
+
+def _layered(layers: Sequence[Any]) -> Any:
+    return alt.layer(*layers).properties(width=WIDTH)
+
+
+def _stacked(
+    shown: pl.DataFrame, panels: str | None, panel: Any, height: int | None, colour: str | None
+) -> Chart:
+    """Draw one panel, or several below one another with shared scales."""
+    if panels is None:
+        made = panel(shown)
+        made = made.add_params(_highlight(colour)) if colour else made
+        single: alt.LayerChart = made.properties(height=height) if height else made
+        return single
+    names = shown[panels].unique(maintain_order=True).to_list()
+    each = None if height is None else max(PANEL_HEIGHT, height // max(len(names), 1))
+    drawn = []
+    for name in names:
+        part = panel(shown.filter(pl.col(panels) == name))
+        part = part.properties(title=alt.Title(str(name), fontSize=12, offset=2))
+        drawn.append(part.properties(height=each) if each else part)
+    together: alt.VConcatChart = alt.vconcat(*drawn, spacing=10)
+    shared: Chart = together.resolve_scale(x="shared", color="shared")
+    return shared
+
+
+def _tips(
+    frame: pl.DataFrame,
+    fields: Sequence[str],
+    titles: Mapping[str, str],
+    more: Sequence[str | None],
+) -> list[alt.Tooltip]:
+    """Return what is shown when the pointer rests on a mark: names, numbers and the ends of intervals."""
+    wanted = [*_given(*more), *fields]
+    wanted += [f"{name}{end}" for name in fields for end in ("_lo", "_hi")]
+    tips = []
+    for name in dict.fromkeys(wanted):
+        if name in frame.columns:
+            base = name.removesuffix("_lo").removesuffix("_hi")
+            end = {"_lo": ", from", "_hi": ", to"}.get(name[len(base) :], "")
+            kind = _kind(frame, name)
+            form = {"Q": ",.4~g", "T": "%Y-%m-%d %H:%M"}.get(kind, alt.Undefined)
+            shown = f"{titles.get(base, base.replace('_', ' '))}{end}"
+            tips.append(alt.Tooltip(f"{name}:{kind}", title=shown, format=form))
+    return tips
+
+
+def _references(references: Mapping[str, float] | None, *, vertical: bool) -> list[Any]:
+    """Return dashed lines with their names, red for a limit."""
+    made: list[Any] = []
+    for name, value in (references or {}).items():
+        colour = (
+            LIMIT if name.startswith("limit") else CURRENT if name.startswith("current") else SOFT
+        )
+        data = alt.Chart(pl.DataFrame({"value": [float(value)], "words": [name]}))
+        rule = data.mark_rule(color=colour, strokeDash=[6, 3], strokeWidth=1.5)
+        if vertical:
+            place = data.encode(x="value:Q", y=alt.value(8), text="words:N")
+            made += [rule.encode(x="value:Q"), _text(place, align="left", dx=5, colour=colour)]
+        else:
+            place = data.encode(x=alt.value("width"), y="value:Q", text="words:N")
+            made += [
+                rule.encode(y="value:Q"),
+                _text(place, align="right", dx=-2, dy=-7, colour=colour),
+            ]
+    return made
+
+
+def _named_points(marks: pl.DataFrame, across: Any, up: Any, x: str, y: str) -> list[Any]:
+    base = alt.Chart(marks).encode(x=across, y=up, color=_colour(marks, "label"))
+    dot = base.mark_point(filled=True, size=110, opacity=1)
+    named = _text(base.encode(text="label:N"), align="left", dx=9, dy=-8)
+    return [dot.encode(tooltip=_tips(marks, ["label", x, y], {}, [])), named]
+
+
+def _text(placed: alt.Chart, *, align: str, dx: int, dy: int = 0, colour: str | None = None) -> Any:
+    """Write bold text on a white edge, readable over dots and lines."""
+    mark: Any = {"fontWeight": "bold", "align": align, "dx": dx, "dy": dy}
+    edge = placed.mark_text(**mark, stroke="white", strokeWidth=4, strokeJoin="round")
+    text = placed.mark_text(**mark)
+    if colour:
+        text = text.encode(color=alt.value(colour))
+    return alt.layer(edge.encode(color=alt.value("white")), text)

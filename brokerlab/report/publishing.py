@@ -1,0 +1,288 @@
+"""The one writer of a run: charts, tables, proposals, `results.json`, and the page that is rendered from it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from brokerlab.charts import theme
+from brokerlab.report import rendering
+from brokerlab.report.kit import (
+    Bare,
+    Block,
+    Chart,
+    Listing,
+    Number,
+    Page,
+    Params,
+    Part,
+    Sections,
+    Table,
+    unit_of,
+)
+from brokerlab.report.made import versions
+from brokerlab.report.results import RESERVED, jsonable, write_json
+
+ROWS_IN_RESULTS = 2000
+"""Tables with at most so many rows are also written as CSV, and stand in `results.json`."""
+FORMULA = r"^[=+\-@\t\r]"
+"""Texts that a spreadsheet would take for a formula."""
+
+
+def publish(page: Page, params: Params) -> dict[str, Any]:
+    """Write everything of a run into ``params.out_dir``.
+
+    Args:
+        page: The page as data.
+        params: The parameters it was made with.
+
+    Returns:
+        What `results.json` holds: ``report``, ``page`` (what is shown), ``numbers`` (rows of every frame by name),
+        ``values``, ``digests``, ``parameters``.
+    """
+    folder = Path(params.out_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    frames = _frames(page)
+    write_tables(folder / "tables", frames)
+    for part, chart in _charts(page):
+        titled = chart.drawn().properties(title=theme.title(chart.finding, chart.sample))
+        theme.save(titled, folder / "charts", _name(part, chart.stem))
+    for name, proposal in page.proposals.items():
+        path = folder / f"proposal{f'-{name}' if name else ''}.json"
+        path.write_text(proposal.to_json(), encoding="utf-8")
+    results = results_of(page, params, frames)
+    write_json(folder / "results.json", results)
+    (folder / "index.html").write_text(rendering.render(results, folder), encoding="utf-8")
+    return results
+
+
+def results_of(
+    page: Page, params: Bare, frames: Mapping[str, pl.DataFrame] | None = None
+) -> dict[str, Any]:
+    """Return what `results.json` holds of a page."""
+    frames = frames or {}
+    results: dict[str, Any] = jsonable(
+        {
+            "report": params.report,
+            "page": _shown(page, params),
+            "numbers": {n: f.to_dicts() for n, f in frames.items() if f.height <= ROWS_IN_RESULTS},
+            "values": page.values,
+            "digests": _digests(page),
+            "parameters": _values(params),
+        }
+    )
+    return results
+
+
+def write_tables(folder: Path, frames: Mapping[str, pl.DataFrame]) -> None:
+    """Write tables as Parquet, small ones as CSV too, in which no text is taken for a formula."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, frame in frames.items():
+        frame.write_parquet(folder / f"{name}.parquet")
+        if frame.height <= ROWS_IN_RESULTS:
+            _flat(frame).write_csv(folder / f"{name}.csv")
+
+
+def _flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the frame as CSV can hold it: nested columns as JSON, formulas behind an apostrophe."""
+    nested = [name for name, kind in frame.schema.items() if kind.is_nested()]
+    columns = [
+        pl.Series(
+            name, [json.dumps(jsonable(v), ensure_ascii=False) for v in frame[name].to_list()]
+        )
+        for name in nested
+    ]
+    texts = pl.col(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
+    quoted = pl.when(texts.str.contains(FORMULA)).then("'" + texts).otherwise(texts)
+    return frame.with_columns(columns).with_columns(quoted.name.keep())
+
+
+# --- what is in a page ------------------------------------------------------------------------------------------------
+
+
+def _blocks(page: Page) -> Iterator[tuple[str, Block]]:
+    """Return every block with the name of its part."""
+    if page.chart:
+        yield "", page.chart
+    if page.overview:
+        yield "", page.overview
+    owners: list[tuple[str, Chart | None, Sections]] = [("", None, page.sections)]
+    owners += [(part.name, part.chart, part.sections) for part in page.parts]
+    for name, chart, sections in owners:
+        if chart:
+            yield name, chart
+        yield from ((name, block) for blocks in sections.values() for block in blocks if block)
+
+
+def _charts(page: Page) -> Iterator[tuple[str, Chart]]:
+    seen: set[str] = set()
+    for part, block in _blocks(page):
+        if isinstance(block, Chart) and _name(part, block.stem) not in seen:
+            seen.add(_name(part, block.stem))
+            yield part, block
+
+
+def _frames(page: Page) -> dict[str, pl.DataFrame]:
+    """Return every frame by name: tables, charts whose frame is in no table, and what is only written."""
+    frames = {_name(part, b.name): b.frame for part, b in _blocks(page) if isinstance(b, Table)}
+    shown = {id(frame) for frame in frames.values()}
+    for part, chart in _charts(page):
+        if id(chart.frame) not in shown:
+            frames[_name(part, f"{chart.stem}_chart")] = chart.frame
+    return frames | dict(page.also)
+
+
+def _name(part: str, name: str) -> str:
+    return f"{part}_{name}" if part else name
+
+
+def _digests(page: Page) -> dict[str, str]:
+    known = {"archive": page.archive, "gdpconfig": page.config, "rules": page.rules}
+    return {name: thing.digest for name, thing in known.items() if thing} | dict(page.digests)
+
+
+# --- what the template needs: texts, cells and names of charts; no frames ---------------------------------------------
+
+
+def _shown(page: Page, params: Bare) -> dict[str, Any]:
+    archive = page.archive
+    synthetic = (
+        page.synthetic if page.synthetic is not None else bool(archive and archive.synthetic)
+    )
+    return {
+        "report": params.report,
+        "question": params.question,
+        "verdict": vars(page.verdict),
+        "numbers": [_number(each) for each in page.numbers],
+        "chart": _chart("", page.chart),
+        "overview": _table("", page.overview) if page.overview else None,
+        "sections": _sections("", page.sections),
+        "parts": [_part(part) for part in page.parts],
+        "cannot_tell": [caveat.text for caveat in page.caveats if caveat.n],
+        "archive": archive.path.as_posix() if archive else "",
+        "window": page.window,
+        "synthetic": synthetic,
+        "made": {"facts": _facts(page, params), "command": command(params), "links": []},
+    }
+
+
+def _part(part: Part) -> dict[str, Any]:
+    return {
+        "name": part.name,
+        "title": part.title,
+        "verdict": vars(part.verdict),
+        "numbers": [_number(each) for each in part.numbers],
+        "chart": _chart(part.name, part.chart),
+        "sections": _sections(part.name, part.sections),
+    }
+
+
+def _number(number: Number) -> dict[str, Any]:
+    return vars(number) | {"text": number.text}
+
+
+def _sections(part: str, sections: Sections) -> list[dict[str, Any]]:
+    found = [
+        {"title": title, "blocks": [_block(part, block) for block in blocks if block]}
+        for title, blocks in sections.items()
+    ]
+    return [section for section in found if section["blocks"]]
+
+
+def _block(part: str, block: Block) -> dict[str, Any]:
+    if isinstance(block, str):
+        return {"kind": "text", "text": block}
+    if isinstance(block, Listing):
+        return {"kind": "listing", **vars(block)}
+    if isinstance(block, Chart):
+        return _chart(part, block) or {}
+    return _table(part, block)
+
+
+def _chart(part: str, chart: Chart | None) -> dict[str, Any] | None:
+    if chart is None:
+        return None
+    told = {"finding": chart.finding, "sample": chart.sample, "note": chart.note}
+    return {"kind": "chart", "chart": _name(part, chart.stem), **told}
+
+
+def _table(part: str, table: Table) -> dict[str, Any]:
+    rows = table.frame.head(table.most).to_dicts()
+    marks = [row[table.mark] or "" for row in rows] if table.mark else [""] * len(rows)
+    hrefs = [{key: row[source] for key, source in table.links.items()} for row in rows]
+    kinds = [
+        "text" if isinstance(_first(table.frame, key), str) else "num" for key in table.columns
+    ]
+    return {
+        "kind": "table",
+        "name": _name(part, table.name),
+        "caption": table.caption,
+        "columns": [
+            {"key": key, "label": label.partition(" [")[0], "unit": unit_of(label), "kind": kind}
+            for (key, label), kind in zip(table.columns.items(), kinds, strict=True)
+        ],
+        "rows": [
+            {
+                "mark": mark,
+                "cells": [
+                    {"text": text, "sort": jsonable(row[key]), "href": links.get(key)}
+                    for key, text in zip(table.columns, cells, strict=True)
+                ],
+            }
+            for row, cells, mark, links in zip(rows, table.cells(), marks, hrefs, strict=True)
+        ],
+        "note": table.note,
+        "more": max(0, table.frame.height - table.most),
+    }
+
+
+def _first(frame: pl.DataFrame, column: str) -> Any:
+    known = frame[column].drop_nulls()
+    return known[0] if len(known) else None
+
+
+# --- how it was made --------------------------------------------------------------------------------------------------
+
+
+def _facts(page: Page, params: Bare) -> list[dict[str, str]]:
+    """Return the lines of the last section; the runner adds the run itself."""
+    archive, facts = page.archive, dict[str, str]()
+    if archive:
+        facts["Archive"] = f"{archive.path.as_posix()}, digest {archive.digest}"
+    facts |= {"Window": page.window, "Filter": page.filters or "none"}
+    if page.rules:
+        facts["Rule set"] = ", ".join(f"{k} {v}" for k, v in page.rules.to_dict().items())
+    if page.config:
+        facts["gdpconfig"] = f"digest {page.config.digest}"
+    values = _values(params)
+    facts |= dict(page.facts)
+    facts["Parameters"] = ", ".join(f"{name} = {_typed(value)}" for name, value in values.items())
+    facts["Versions"] = ", ".join(f"{name} {number}" for name, number in versions().items())
+    return [{"label": label, "value": value} for label, value in facts.items() if value]
+
+
+def _values(params: Bare) -> dict[str, Any]:
+    return params.model_dump(mode="json", exclude={RESERVED})
+
+
+def command(params: Bare) -> str:
+    """Return the command line that asks for the same: the parameters that differ from their defaults."""
+    changed = params.model_dump(mode="json", exclude_defaults=True, exclude={RESERVED})
+    words = ["brokerlab", "report", params.report]
+    for name, value in changed.items():
+        words += ["-p", f"{name}={_typed(value)}"]
+    return shlex.join(words)
+
+
+def _typed(value: Any) -> str:
+    """Show a parameter as it would be typed."""
+    if isinstance(value, str) or value is None:
+        return value or ""
+    if isinstance(value, list) and all(isinstance(item, int | float | str) for item in value):
+        return ",".join(map(str, value))
+    return json.dumps(value)

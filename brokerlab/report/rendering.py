@@ -1,0 +1,171 @@
+"""Render a run's `results.json` as one self-contained HTML page.
+
+Nothing is loaded from elsewhere: style, charts and the script that makes them interactive are inside; links go to the
+files beside the page. Without scripts the SVG charts stay.
+"""
+
+import functools
+import json
+import re
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from brokerlab.errors import ReportError
+from brokerlab.report.results import KIND_WORDS
+from brokerlab.words import THIN
+
+ID_ATTRIBUTE = re.compile(r'\bid="([^"]+)"')
+ID_REFERENCE = re.compile(r'(url\(#|href="#)')
+SETTING = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Za-z0-9]+)+\b")
+PAGE_BYTES = 2_900_000
+"""Largest page; charts beyond it stay pictures."""
+CONTENTS_FROM = 4
+"""A page with more sections has a table of contents."""
+
+
+def render(results: Mapping[str, Any], folder: Path) -> str:
+    """Render the page of a run.
+
+    Args:
+        results: What `results.json` holds.
+        folder: The run's folder; charts are read from its `charts/`.
+
+    Returns:
+        The HTML text, below 3 MB.
+
+    Raises:
+        ReportError: A chart that the page names is not there.
+    """
+    page = results["page"]
+    charts = {chart["chart"]: chart for chart in _charts(page)}
+    svgs = {name: inline_svg(folder, name, chart["finding"]) for name, chart in charts.items()}
+    left = PAGE_BYTES - sum(map(len, svgs.values())) - len(json.dumps(page))
+    specs, script = _interactive(folder, list(charts), left)
+    template = environment().get_template("page.html.j2")
+    return template.render(
+        page=page,
+        charts=svgs,
+        specs=specs,
+        script=script,
+        error=results.get("error"),
+        contents=_contents(page),
+    )
+
+
+@functools.cache
+def environment() -> Environment:
+    """Return the template environment: everything is escaped, a missing name is an error."""
+    made = Environment(
+        loader=PackageLoader("brokerlab.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals["kind_words"] = KIND_WORDS
+    made.filters["prose"] = prose
+    made.filters["slug"] = slug
+    return made
+
+
+def prose(text: str) -> Markup:
+    """Escape a sentence and keep its numbers, units and setting names together on a line.
+
+    A setting such as ``SCOUT_RAMCOUNT_RANK`` is set as code; it may break at its underscores.
+
+    Example:
+        >>> str(prose("Keep SCOUT_RANK = 75 & more"))
+        'Keep <code>SCOUT_<wbr>RANK</code> = 75 &amp; more'
+    """
+    together = text.replace(" %", f"{THIN}%").replace(" h]", "\u00a0h]")
+    safe = str(escape(together))
+    return Markup(SETTING.sub(lambda m: f"<code>{m[0].replace('_', '_<wbr>')}</code>", safe))  # noqa: S704
+
+
+def slug(text: str) -> str:
+    """Return a heading as part of an address.
+
+    Example:
+        >>> slug("Who gains, who loses")
+        'who-gains-who-loses'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def inline_svg(folder: Path, name: str, finding: str) -> Markup:
+    """Return a chart as inline SVG that a screen reader announces as one picture with its finding.
+
+    Identifiers inside are made unique: two charts that both have a ``clip0`` would else clip each
+    other.
+
+    Raises:
+        ReportError: The file is missing or is not SVG.
+    """
+    path = folder / "charts" / f"{name}.svg"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ReportError(f"the page names the chart {name!r}; {path} is missing") from None
+    start = text.find("<svg")
+    if start < 0:
+        raise ReportError(f"{path} is not SVG")
+    svg = ID_ATTRIBUTE.sub(rf'id="{name}-\1"', text[start:].strip())
+    svg = ID_REFERENCE.sub(rf"\1{name}-", svg)
+    label = f'<svg role="img" aria-label="{escape(finding)}"'
+    return Markup(svg.replace("<svg", label, 1))  # noqa: S704 - our own charts, alt text escaped
+
+
+def _interactive(folder: Path, names: list[str], left: int) -> tuple[dict[str, Markup], Markup]:
+    """Return the specifications of charts that the page has room for, in its order, and the script that draws them."""
+    specs: dict[str, Markup] = {}
+    if not names:
+        return specs, Markup()
+    script = _bundle()
+    left -= len(script)
+    for name in names:
+        path = folder / "charts" / f"{name}.json"
+        text = json.dumps(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else ""
+        safe = text.replace("<", "\\u003c")
+        if text and len(safe) <= left:
+            left -= len(safe)
+            specs[name] = Markup(safe)  # noqa: S704 - JSON without an opening bracket
+    return specs, script if specs else Markup()
+
+
+@functools.cache
+def _bundle() -> Markup:
+    """Return Vega, Vega-Lite, Vega-Embed and what draws the charts of a page, as one script."""
+    import vl_convert
+
+    ours = resources.files("brokerlab.report").joinpath("templates/charts.js").read_text("utf-8")
+    bundle: str = vl_convert.javascript_bundle(ours)
+    return Markup(bundle.replace("</script", "<\\/script"))  # noqa: S704 - a library's own code
+
+
+def _owners(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [page, *page["parts"]]
+
+
+def _charts(page: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield every chart in the order of the page."""
+    for owner in _owners(page):
+        if owner["chart"]:
+            yield owner["chart"]
+        for section in owner["sections"]:
+            yield from (block for block in section["blocks"] if block["kind"] == "chart")
+
+
+def _contents(page: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the lines of the table of contents; none on a short page."""
+    found = [{"id": slug(s["title"]), "title": s["title"]} for s in page["sections"]]
+    found += [{"id": part["name"], "title": part["title"]} for part in page["parts"]]
+    found += (
+        [{"id": "cannot-tell", "title": "What this cannot tell"}] if page["cannot_tell"] else []
+    )
+    found.append({"id": "made", "title": "How it was made"})
+    return found if len(found) > CONTENTS_FROM else []
