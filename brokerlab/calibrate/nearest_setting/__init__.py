@@ -2,10 +2,11 @@
 
 ``translate`` scores an estimator's allocations, the best member of the family that the deployed system has, and the
 current setting on the same jobs by the same loss; what lies between the first two is lost by having to set a rule.
-``translate_trial`` does so for an estimator of memory as it was tested on the later tasks of an archive.
+``translate_trial`` does so for an estimator of memory as it was tested on the later tasks of an archive, ``translate_bound``
+for the bound of one of walltime.
 """
 
-from brokerlab.calibrate.nearest_setting.of_trial import translate_trial
+from brokerlab.calibrate.nearest_setting.of_trial import translate_bound, translate_trial
 from brokerlab.calibrate.nearest_setting.prices import stated_prices
 from brokerlab.calibrate.nearest_setting.translate import Given, translate
 from brokerlab.calibrate.nearest_setting.translation import FamilySetting, Translation
@@ -16,5 +17,6 @@ __all__ = [
     "Translation",
     "stated_prices",
     "translate",
+    "translate_bound",
     "translate_trial",
 ]

@@ -1,8 +1,8 @@
-"""The nearest setting to what an estimator of memory would have allocated in a trial on an archive."""
+"""The nearest setting to what an estimator would have allocated in a trial: of memory, and of walltime."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import polars as pl
@@ -59,6 +59,47 @@ def translate_trial(
     )
 
 
+def translate_bound(
+    trial: Trial,
+    archive: Archive | None,
+    *,
+    model: str,
+    level: float = 0.98,
+    n_boot: int = 2000,
+    seed: int = 0,
+) -> Translation:
+    """Translate a bound of walltime given at submission into rank and margin of the scouts' rule.
+
+    The limit of the setting is the share of jobs that the bound lets through: 1 - ``level``. With an archive the judged tasks
+    are divided in two by the time of their creation: the setting is chosen on the earlier ones and proven on the later ones.
+
+    Args:
+        trial: Of walltime at submission.
+        archive: Whose tasks were judged; None, or one without tasks: the jobs of the trial answer alone, without periods.
+        model: Name of the model in the trial.
+        level: Of its bound, one of `trial.trial_levels`.
+        n_boot: Draws of tasks.
+        seed: Of the draws.
+
+    Raises:
+        BrokerlabError: See :func:`translate`.
+    """
+    predicted = trial.predicted[model]
+    stored = archive if archive is not None and archive.has("tasks") else None
+    calibration, proof = (None, None) if stored is None else _created_halves(stored, trial.records)
+    return translate(
+        trial.records if stored is None else stored,
+        pl.DataFrame({"pandaid": predicted.pandaid, "allocated": predicted.at(level)}),
+        parameter="cputime",
+        name=f"{model}, bound {100 * level:g} %",
+        calibration=calibration,
+        proof=proof,
+        max_exceed=round(1 - level, 9),
+        n_boot=n_boot,
+        seed=seed,
+    )
+
+
 def allocate_by_stated_loss(trial: Trial, model: str, learnt: pl.DataFrame) -> FloatArray:
     """Return the first allocations that cost least of the stated loss [MB]; infinite where nothing is known.
 
@@ -98,3 +139,16 @@ def _halves(records: pl.DataFrame) -> tuple[Span, Span]:
 def _instant(seconds: float) -> datetime:
     """Return seconds since 1970 as UTC without zone, whole seconds."""
     return datetime.fromtimestamp(int(seconds), tz=UTC).replace(tzinfo=None)
+
+
+def _created_halves(
+    archive: Archive, records: pl.DataFrame
+) -> tuple[Span, Span] | tuple[None, None]:
+    """Return when the earlier and the later half of the judged tasks were created; null where all were at once."""
+    created = archive.scan("tasks").select("jeditaskid", "creationdate").collect()
+    dates = created.join(records.select("jeditaskid").unique(), on="jeditaskid", how="semi")
+    order = dates["creationdate"].drop_nulls().sort()
+    if len(order) < 2 or order[0] == order[-1]:
+        return None, None
+    middle, end = order[len(order) // 2], order[-1] + timedelta(microseconds=1)
+    return (order[0], middle), (middle, end)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from brokerlab.errors import ConfigError, nearest
-from brokerlab.report.walltime_estimator.tasks import OURS, models
+from brokerlab.estimators.learners import learners
+from brokerlab.report.walltime_estimator.tasks import OURS, QUANTITY
 
 FEWEST_JOBS, FEWEST_REPLICATES = 100, 100
 
@@ -23,7 +24,7 @@ def check(
         Traceback (most recent call last):
         brokerlab.errors.ConfigError: max_jobs=1: must be 100 or more; seed=-1: must be 0 or more
     """
-    known = list(models(0))
+    known = list(learners(QUANTITY))
     told = [f"estimators: {name!r}, {nearest(name, known)}" for name in estimators if name not in known]  # fmt: skip
     if estimators and OURS not in estimators:
         told.append(f"estimators: {OURS!r} must be one of them")

@@ -48,7 +48,7 @@ def brief(study: TaskStudy) -> str:
     kind = "Generated tasks" if study.inputs.synthetic else "Grid tasks"
     return (
         f"{kind} ({counts['jobs']:,} jobs of {counts['tasks']}, decided {CLOCKS[at]}): the hierarchy's guess is off by {number(100 * ours['error'])} % of the "
-        f"time run, {measured(ours['ratio'], ours['lo'], ours['hi'], 2)} times the error of the best rule, and limits of least expected cost from "
+        f"time run, {measured(ours['ratio'], ours['ratio_lo'], ours['ratio_hi'], 2)} times the error of the best rule, and limits of least expected cost from "
         f"it waste {ratio_of(paired(found, CHEAPEST, 'waste_per_usage'))} times what the deployed rule wastes, {percent(limits['exceed'])} of the jobs "
         f"beyond them against {percent(found.deployed['exceed'])} ({_sure(study)})."
     )
@@ -91,7 +91,7 @@ def guesses(study: TaskStudy) -> str:
     for at in study.trials:
         ours = row_of(study.points, at, OURS)
         said.append(
-            f"{CLOCKS[at]} {number(100 * ours['error'])} % of the time run, {measured(ours['ratio'], ours['lo'], ours['hi'], 2)} times that of "
+            f"{CLOCKS[at]} {number(100 * ours['error'])} % of the time run, {measured(ours['ratio'], ours['ratio_lo'], ours['ratio_hi'], 2)} times that of "
             f"the best rule ({ours['best_rule']})"
         )
     return thin(f"As a single guess the hierarchy is off by {'; '.join(said)} (means over tasks).")

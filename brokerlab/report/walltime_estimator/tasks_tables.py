@@ -17,7 +17,7 @@ def points(study: TaskStudy, at: At) -> Table:
             cells={
                 "estimator": row["estimator"],
                 "error": Num(value=100 * row["error"], decimals=0),
-                "ratio": Num(value=row["ratio"], lo=row["lo"], hi=row["hi"], decimals=2),
+                "ratio": Num(value=row["ratio"], lo=row["ratio_lo"], hi=row["ratio_hi"], decimals=2),
                 "mae": Num(value=row["mae_s"] / 60, decimals=1),
                 "median": Num(value=row["median_s"] / 60, decimals=1),
                 "accuracy": Num(value=100 * row["accuracy"], decimals=1),

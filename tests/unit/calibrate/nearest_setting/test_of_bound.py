@@ -1,0 +1,50 @@
+"""A bound of walltime translated: with the tasks of an archive in two periods, with jobs alone in none."""
+
+from __future__ import annotations
+
+import pytest
+
+from brokerlab.archive import ArchiveWriter
+from brokerlab.archive.store import open_archive
+from brokerlab.archive.synthetic import synthesise
+from brokerlab.calibrate.nearest_setting import translate_bound
+from brokerlab.estimators.learners import MODEL, learners
+from brokerlab.estimators.sources import of_archive
+from brokerlab.estimators.walltime.tasks import evaluate_tasks
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("archives") / "small"
+    synthesise(folder, jobs=3_000, days=14, seed=3)
+    return open_archive(folder)
+
+
+@pytest.fixture(scope="module")
+def trial(archive):
+    sources = {"submit": of_archive(archive, "walltime")}
+    return evaluate_tasks(sources, learners("walltime", MODEL), left_out=False, n_boot=50).main
+
+
+def test_the_limit_of_the_setting_is_what_the_bound_lets_through(trial, archive):
+    found = translate_bound(trial, archive, model=MODEL, level=0.95, n_boot=50)
+    assert found.parameter.name == "cputime"
+    assert found.estimator == "hierarchy, bound 95 %"
+    assert found.choice.max_exceed == pytest.approx(0.05)
+    assert found.periods is not None
+    judged = trial.records.select("jeditaskid").unique()
+    dates = archive.scan("tasks").collect().join(judged, on="jeditaskid")["creationdate"].sort()
+    created = found.periods.early["creationdate"], found.periods.late["creationdate"]
+    assert dates[0] <= created[0].min()
+    assert created[0].max() < dates[len(dates) // 2] <= created[1].min()
+
+
+def test_jobs_alone_are_translated_without_periods(trial, archive, tmp_path):
+    with ArchiveWriter(tmp_path / "jobs", synthetic=True) as writer:
+        writer.write("jobs", archive.scan("jobs").collect())
+        writer.commit()
+    for without in (None, open_archive(tmp_path / "jobs")):
+        found = translate_bound(trial, without, model=MODEL, n_boot=50)
+        assert found.scored_on == "all"
+        assert found.proposal is None
+        assert found.verdict.kind == "no_answer"
