@@ -96,6 +96,20 @@ def fft(points: int, *, runtime: float) -> Dag:
     return _even(f"FFT {points}", edges, runtime)
 
 
+def usual(stretch: float = 1.0) -> dict[str, Dag]:
+    """Return workflows by name for where no recorded ones are at hand.
+
+    Args:
+        stretch: Factor on the run times of tasks.
+    """
+    made = (
+        fork_join(40, runtime=900 * stretch),
+        pipelines(20, 3, runtime=1200 * stretch),
+        gaussian(10, runtime=600 * stretch),
+    )
+    return {dag.name: dag for dag in made}
+
+
 def _even(name: str, edges: Iterable[tuple[str, str]], runtime: float) -> Dag:
     pairs = list(edges)
     ids = list(dict.fromkeys(name for pair in pairs for name in pair))

@@ -62,14 +62,7 @@ def timelines(study: Study) -> dict[str, pl.DataFrame]:
     """Return jobs, tasks and decisions of the example, all strategies together."""
     if study.example is None:
         return {}
-    found = {}
-    for name in ("jobs", "tasks", "decisions"):
-        parts = [
-            getattr(done, f"{name}_frame")().select(pl.lit(label).alias("strategy"), pl.all())
-            for label, done in study.example.runs.items()
-        ]
-        found[f"example_{name}"] = pl.concat(parts)
-    return found
+    return {f"example_{name}": frame for name, frame in study.example.timelines().items()}
 
 
 def assemble(study: Study, charts: Path) -> Page:

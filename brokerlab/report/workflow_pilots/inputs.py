@@ -9,22 +9,22 @@ from pathlib import Path
 
 import polars as pl
 
+from brokerlab.archive.store import open_archive
 from brokerlab.errors import DataError
-from brokerlab.report.workflow_pilots.machines import Machines, archived, generated, recorded
+from brokerlab.words import number
 from brokerlab.workflows import shapes
 from brokerlab.workflows.compare import BatchSystem
 from brokerlab.workflows.dag import Dag
-from brokerlab.workflows.readers import read_workflow
+from brokerlab.workflows.machines import (
+    Machines,
+    archived_machine,
+    generated_machines,
+    recorded_machines,
+)
+from brokerlab.workflows.readers import describe_workflows, read_workflows
+from brokerlab.workflows.readers.collection import USUAL
 
 VARIABLE = "BROKERLAB_DATA"
-USUAL = (
-    "pegasus/soykb/soykb-chameleon-10fastq-20ch-001.json.gz",
-    "pegasus/srasearch/srasearch-chameleon-50a-002.json.gz",
-    "makeflow/blast/blast-chameleon-large-001.json.gz",
-    "pegasus/montage/montage-chameleon-dss-075d-001.json.gz",
-    "nextflow/airrflow-dirt02-001.json.gz",
-)
-"""Recorded workflows: wide and long, short, as wide as a machine, many short tasks, long and narrow."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,19 +49,7 @@ class Inputs:
 
     def summary(self) -> pl.DataFrame:
         """Return one row per workflow: ``workflow, tasks, levels, width`` [hosts], ``work`` [host s], ``longest_path`` [s]."""
-        return pl.DataFrame(
-            [
-                {
-                    "workflow": name,
-                    "tasks": len(dag),
-                    "levels": len(dag.levels),
-                    "width": max(dag.widths),
-                    "work": dag.work,
-                    "longest_path": dag.longest_path,
-                }
-                for name, dag in self.workflows.items()
-            ]
-        )
+        return describe_workflows(self.workflows)
 
 
 def load(
@@ -95,20 +83,27 @@ def load(
     folder = _folder(data)
     logs = None if folder is None else folder / "swf-logs"
     found = (
-        generated(policies, seed=seed)
+        generated_machines(policies, seed=seed)
         if logs is None or not logs.is_dir()
-        else recorded(logs, policies, load=load)
+        else recorded_machines(logs, policies, load=load)
     )
+    digests = {}
     if archive:
-        found = _joined(found, archived(archive, policies[0], load=load))
-    flows, made = _workflows(folder, workflows, stretch)
-    caveats = list(found.caveats)
+        opened = open_archive(archive)
+        found = found.join(archived_machine(opened, policies[0], load=load))
+        digests = {"Archive": f"{opened.path.as_posix()}, digest {opened.digest}"}
+    home = None if folder is None else folder / "wfinstances"
+    made = not workflows and (home is None or not home.is_dir())
+    flows = (
+        shapes.usual(stretch) if made else read_workflows(home, workflows or USUAL, stretch=stretch)
+    )
+    caveats = _caveats(found)
     if made:
         caveats.append(
             "The workflows are generated, of published shapes: no recorded ones were given."
         )
     odd = [f"{name}: {told}" for name, dag in flows.items() for told in dag.findings]
-    facts = dict(found.facts) | {"Workflows": ", ".join(f"{n} ({len(d)} tasks)" for n, d in flows.items())}  # fmt: skip
+    facts = _facts(found) | digests | {"Workflows": ", ".join(f"{n} ({len(d)} tasks)" for n, d in flows.items())}  # fmt: skip
     if odd:
         facts["Odd in the files"] = "; ".join(odd)
     if stretch != 1:
@@ -116,9 +111,9 @@ def load(
             f"Run times of tasks are stretched by {stretch:g}: no recorded execution has them."
         )
     return Inputs(
-        systems=found.systems,
+        systems=dict(found.systems),
         workflows=flows,
-        source=found.source,
+        source=", ".join(found.sources["source"]),
         synthetic=made or found.synthetic,
         caveats=tuple(caveats),
         facts=facts,
@@ -136,40 +131,41 @@ def _folder(data: str) -> Path | None:
     return Path(usual) if usual and Path(usual).is_dir() else None
 
 
-def _workflows(
-    folder: Path | None, files: Sequence[str], stretch: float
-) -> tuple[dict[str, Dag], bool]:
-    """Return workflows by name, and whether they were generated."""
-    home = None if folder is None else folder / "wfinstances"
-    if not files and (home is None or not home.is_dir()):
-        made = (
-            shapes.fork_join(40, runtime=900 * stretch),
-            shapes.pipelines(20, 3, runtime=1200 * stretch),
-            shapes.gaussian(10, runtime=600 * stretch),
+def _caveats(found: Machines) -> list[str]:
+    """Say what of the machines limits what can be told."""
+    told = []
+    for row in (
+        found.describe().unique("cluster", keep="first", maintain_order=True).iter_rows(named=True)
+    ):
+        if row["origin"] == "generated":
+            told.append(
+                "The background load is generated: no log was at hand. How users ask and come is made up, so that the "
+                "page shows what it would say of a log, and nothing about real queues."
+            )
+        if not row["hosts_known"]:
+            told.append(
+                f"{row['system']}: its source does not say how many hosts it has; {number(row['hosts'])} make a load of "
+                f"{number(row['load'], 2)}. Its jobs take up to {number(row['widest'])}, and its log spans "
+                f"{number(row['days'])} days: instants share queues."
+                + (" Its jobs are generated: the archive is synthetic." if row["synthetic"] else "")
+            )
+    if "log" in found.sources["origin"]:
+        told.append(
+            "Background jobs come when the log says, and are scheduled anew: the real queue had its own policy, priorities "
+            "and reservations, so that waits are those of the simulated machine."
         )
-        return {dag.name: dag for dag in made}, True
-    found = {}
-    for name in files or USUAL:
-        place = Path(name) if home is None or Path(name).is_file() else home / name
-        dag = read_workflow(place, stretch=stretch)
-        short = _short(dag.name) or dag.name
-        if short in found:
-            raise DataError(f"workflows: two are called {short!r} on the page; give each once")
-        found[short] = dag
-    return found, False
+    return told
 
 
-def _short(name: str) -> str:
-    """Leave out of a name where it was recorded and which execution it was."""
-    words = [w for w in name.split("-") if w not in {"chameleon", "dirt02", "001"}]
-    return " ".join(words)
-
-
-def _joined(one: Machines, other: Machines) -> Machines:
-    return Machines(
-        systems=one.systems | other.systems,
-        source=f"{one.source}; {other.source}",
-        synthetic=one.synthetic or other.synthetic,
-        caveats=(*one.caveats, *other.caveats),
-        facts=one.facts | other.facts,
-    )
+def _facts(found: Machines) -> dict[str, str]:
+    """Say what rule R did to a log."""
+    facts = {}
+    for row in found.sources.iter_rows(named=True):
+        touched = [
+            f"{c['rule']} {c['n_rows']} ({c['effect']})"
+            for c in found.changes.filter(cluster=row["cluster"]).iter_rows(named=True)
+        ]
+        facts[f"{row['cluster']} load"] = (
+            f"{row['source']}: {row['jobs']} of {row['rows']} rows; {', '.join(touched) or 'none touched'}"
+        )
+    return facts

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -13,9 +14,9 @@ from brokerlab.report.content import Picture
 from brokerlab.report.replays import pictures as shared
 from brokerlab.report.replays.pictures import Drawn
 from brokerlab.report.workflow_pilots import sentences as say
-from brokerlab.report.workflow_pilots.examples import bars
 from brokerlab.report.workflow_pilots.study import NOTES, PAPER, Study
 from brokerlab.words import listed, number, percent, thin
+from brokerlab.workflows.compare import ratios
 
 HOUR = 3600.0
 MUCH = 3.0
@@ -74,13 +75,16 @@ def where(study: Study) -> Drawn | None:
     return charts.where_chart(shown, finding=finding, sample=said), finding
 
 
-def _mode(row: dict[str, float]) -> str:
+def _mode(row: dict[str, Any]) -> str:
     """Say how most runs of a place went."""
-    if row["one_job"] > 0.5:
-        return f"one job {percent(row['one_job']).split('.')[0]} %"
-    if row["task_by_task"] > 0.5:
-        return f"single {percent(row['task_by_task']).split('.')[0]} %"
-    return "pilots" if row["one_job"] + row["task_by_task"] < 0.5 else "mixed"
+    shares = {
+        "one job": ("one job", row["one_job"]),
+        "task by task": ("single", row["task_by_task"]),
+    }
+    if row["became"] not in shares:
+        return str(row["became"])
+    word, share = shares[row["became"]]
+    return f"{word} {percent(share).split('.')[0]} %"
 
 
 def turnarounds(study: Study, system: str) -> Drawn | None:
@@ -136,12 +140,10 @@ def rules(study: Study) -> Drawn | None:
 
 def _rule_ratios(study: Study) -> pl.DataFrame:
     """Return the ratio of turnarounds, notes over paper, by place."""
-    from brokerlab.report.workflow_pilots.study import ratios_to
-
     both = study.runs.filter(pl.col("strategy").is_in([NOTES, PAPER]))
-    found = ratios_to(both, PAPER, ("system", "workflow"), study.dice)
+    found = ratios(both, reference=PAPER, **study.dice)
     return found.select(
-        "ratio", "lo", "hi", place=pl.format("{}, {}", "workflow", "system")
+        "ratio", lo="ratio_lo", hi="ratio_hi", place=pl.format("{}, {}", "workflow", "system")
     ).sort("ratio", "place", descending=[True, False])  # fmt: skip
 
 
@@ -151,12 +153,10 @@ def waits(study: Study) -> Drawn | None:
         return None
     shown = study.waits.select(
         panel="system",
-        size=pl.col("size"),
+        size="size",
         run_h=pl.col("run_s") / HOUR,
         **{name: pl.col(name) / HOUR for name in ("p50", "p75")},
     )
-    sizes = {"1 host": "1 host"} | {w: w for w in ("a tenth", "half", "all")}
-    shown = shown.with_columns(size=pl.col("size").str.replace(r" \(\d+\)$", "").replace(sizes))
     grows = [name for name in study.inputs.systems if _grows(*say.hour_waits(study, name))]
     rest = [name for name in study.inputs.systems if name not in grows]
     told = (("grow with hosts at", grows), ("hardly do at", rest))
@@ -180,19 +180,15 @@ def gantt(study: Study) -> Drawn | None:
     found = study.example
     if found is None:
         return None
-    parts = [
-        bars(done).select(
-            "line",
-            "phase",
-            strategy=pl.lit(say.name_of(name)),
-            begin_h=pl.col("begin_s") / HOUR,
-            end_h=pl.col("end_s") / HOUR,
-            end_all_h=pl.lit(done.metrics["turnaround"] / HOUR),
-        )
-        for name, done in sorted(
-            found.runs.items(), key=lambda kv: (kv[1].metrics["turnaround"], kv[0])
-        )
-    ]
+    ends = {name: done.metrics["turnaround"] / HOUR for name, done in found.runs.items()}
+    shown = found.bars().select(
+        "phase",
+        line=_lines(),
+        strategy=pl.col("strategy").replace(dict(say.NAMES)),
+        begin_h=pl.col("begin_s") / HOUR,
+        end_h=pl.col("end_s") / HOUR,
+        end_all_h=pl.col("strategy").replace_strict(ends, return_dtype=pl.Float64),
+    )
     finding = thin(
         f"One instant: {found.workflow} at {found.system}, strategies from the first to end to the last"
     )
@@ -200,4 +196,19 @@ def gantt(study: Study) -> Drawn | None:
         "A line per pilot, or per level of single tasks (from the first submission to the last end). Upright line: the "
         "workflow is done. Red: ran into its walltime with tasks left."
     )
-    return charts.gantt_chart(pl.concat(parts), finding=finding, sample=said), finding
+    return charts.gantt_chart(shown, finding=finding, sample=said), finding
+
+
+def _lines() -> pl.Expr:
+    """Name a pilot, or the single tasks of a level."""
+    first, last = pl.col("first_level"), pl.col("last_level")
+    levels = (
+        pl.when(first == last)
+        .then(pl.format("level {}", first))
+        .otherwise(pl.format("levels {} to {}", first, last))
+    )
+    hosts = pl.when(pl.col("hosts") > 1).then(pl.lit("hosts")).otherwise(pl.lit("host"))
+    tasks = pl.when(pl.col("n_jobs") > 1).then(pl.lit("tasks")).otherwise(pl.lit("task"))
+    pilot = pl.format("{}: {}, {} {}", "job", levels, "hosts", hosts)
+    single = pl.format("level {}: {} single {}", first, "n_jobs", tasks)
+    return pl.when(pl.col("job").is_null()).then(single).otherwise(pilot)

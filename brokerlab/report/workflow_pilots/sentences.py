@@ -9,7 +9,6 @@ import polars as pl
 
 from brokerlab.report.content import Verdict
 from brokerlab.report.workflow_pilots.study import (
-    LEAST_S,
     NOTES,
     ONE_JOB,
     PAPER,
@@ -17,6 +16,8 @@ from brokerlab.report.workflow_pilots.study import (
     Study,
 )
 from brokerlab.words import listed, measured, number, percent, thin
+from brokerlab.workflows.compare import costs
+from brokerlab.workflows.compare import hour_waits as estimated_hour
 
 NAMES: Mapping[str, str] = {
     NOTES: "grouping (notes)",
@@ -47,13 +48,13 @@ def times(row: Mapping[str, Any] | None) -> str:
     """Write a ratio with its interval.
 
     Example:
-        >>> times({"ratio": 1.52, "lo": 1.31, "hi": 1.76})
+        >>> times({"ratio": 1.52, "ratio_lo": 1.31, "ratio_hi": 1.76})
         '1.52 (1.31 to 1.76)'
     """
     if row is None:
         return "an unknown number of"
     places = 2 if row["ratio"] < 20 else 0
-    return measured(row["ratio"], row["lo"], row["hi"], places)
+    return measured(row["ratio"], row["ratio_lo"], row["ratio_hi"], places)
 
 
 def ratio_of(frame: pl.DataFrame, strategy: str, reference: str) -> dict[str, Any] | None:
@@ -85,8 +86,8 @@ def _advice(study: Study) -> str:
     rows = found.sort("ratio", "system", descending=[True, False]).to_dicts()
     if not rows:
         return "The two rules of grouping could not be compared."
-    longer = [row["lo"] is not None and row["lo"] > 1 for row in rows]
-    shorter = [row["hi"] is not None and row["hi"] < 1 for row in rows]
+    longer = [row["ratio_lo"] is not None and row["ratio_lo"] > 1 for row in rows]
+    shorter = [row["ratio_hi"] is not None and row["ratio_hi"] < 1 for row in rows]
     lead = {
         (True, True): "Which rule of grouping is right hangs on the queue",
         (True, False): "Group by the paper's rule",
@@ -132,8 +133,7 @@ def strategies(study: Study) -> Verdict:
 
 def _best(study: Study) -> str:
     """Name the strategy with the shortest turnarounds over all queues."""
-    logs = study.runs.group_by("strategy").agg(pl.col("turnaround").clip(LEAST_S).log().mean())
-    best = logs.sort("turnaround", "strategy")["strategy"][0]
+    best = costs(study.runs)["strategy"][0]
     if best == PAPER:
         return "No strategy is shorter over all queues than grouping by the paper's rules."
     ratios = study.by_queue.filter(pl.col("strategy") == best)["ratio"].to_list()
@@ -187,8 +187,8 @@ def waits(study: Study) -> Verdict:
 
 def hour_waits(study: Study, system: str) -> tuple[float, float]:
     """Return the median estimated wait of an hour on one host and on all hosts of a machine [h]."""
-    rows = study.waits.filter(pl.col("system") == system, pl.col("run_s") == 3600).sort("hosts")
-    return float(rows["p50"][0]) / 3600, float(rows["p50"][-1]) / 3600
+    row = estimated_hour(study.waits).filter(pl.col("system") == system).row(0, named=True)
+    return row["one_host_h"], row["all_hosts_h"]
 
 
 def example(study: Study) -> Verdict | None:
@@ -225,9 +225,8 @@ def published(study: Study) -> Verdict:
 
 def _wins(study: Study, rules: str) -> dict[str, int]:
     rows = study.ratios.filter(pl.col("rules") == rules)
-    sooner = rows.filter(pl.col("hi") < 1).height
-    later = rows.filter(pl.col("lo") > 1).height
-    return {"sooner": sooner, "later": later, "same": rows.height - sooner - later}
+    counts = dict.fromkeys(("sooner", "later", "same"), 0)
+    return counts | dict(rows.group_by("outcome").len().rows())
 
 
 def degenerate(study: Study) -> str:

@@ -6,27 +6,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from brokerlab.errors import InsufficientDataError
-from brokerlab.report.workflow_pilots.examples import Example, example
 from brokerlab.report.workflow_pilots.inputs import Inputs
-from brokerlab.report.workflow_pilots.predictions import scored
-from brokerlab.workflows import batch
-from brokerlab.workflows.compare import Comparison, compare, differences, means, shape_checks
-from brokerlab.workflows.compare.plan import BESIDE, BatchSystem
+from brokerlab.workflows.compare import (
+    Comparison,
+    Example,
+    against_better,
+    against_each,
+    compare,
+    estimated_waits,
+    example,
+    means,
+    ratios,
+    score_predictions,
+    shape_checks,
+    shapes_by_place,
+)
+from brokerlab.workflows.compare.summaries import NOTES, ONE_JOB, PAPER, PER_TASK
 
-NOTES, PAPER = BESIDE
-ONE_JOB, PER_TASK = "one_job", "one_job_per_task"
+__all__ = ["NOTES", "ONE_JOB", "PAPER", "PER_TASK", "Study", "study"]
 USUAL = (NOTES, PAPER, "pilot_levels:paper_serial", ONE_JOB, "one_job_best", PER_TASK, "level", "level_overlap")  # fmt: skip
 """Strategies that are compared where nothing else is said."""
 NEEDED = (NOTES, PAPER, ONE_JOB, PER_TASK)
 """Strategies that the page speaks of."""
-LEAST_S = 1.0
-"""A shorter turnaround counts as this long where turnarounds are divided."""
-RUN_H = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-"""Run times whose waits are asked for [h]."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -115,7 +119,6 @@ def study(
         seed=seed,
         workers=workers,
         store=store or None,
-        cell=max(1, -(-times // (2 * workers))),
     )
     if found.done.is_empty():
         why = found.runs["problem"].drop_nulls().unique().sort().to_list()[:3]
@@ -126,100 +129,14 @@ def study(
         inputs=inputs,
         comparison=found,
         means=means(runs, "turnaround", **dice),
-        ratios=_ratios(runs, dice),
-        by_queue=ratios_to(runs, PAPER, ("system",), dice),
-        against=_against(runs, dice),
+        ratios=against_better(runs, **dice),
+        by_queue=ratios(runs, reference=PAPER, by=("system",), **dice),
+        against=against_each(runs, **dice),
         rules=found.rules_difference(**dice),
-        modes=_modes(runs),
+        modes=shapes_by_place(runs),
         published=shape_checks(found, **dice),
-        waits=pl.concat(waits(n, s, found.plan.times[n]) for n, s in inputs.systems.items()),
-        predictions=scored(inputs.systems),
+        waits=estimated_waits(inputs.systems, found.plan.times),
+        predictions=score_predictions(inputs.systems),
         example=example(found),
         dice=dice,
-    )
-
-
-def ratios_to(
-    runs: pl.DataFrame, reference: str, by: Sequence[str], dice: dict[str, Any]
-) -> pl.DataFrame:
-    """Return the geometric mean of turnaround ratios at the same instants.
-
-    Returns:
-        One row per ``by`` and other strategy: ``strategy, reference, n``, ``ratio, lo, hi`` (95 % interval).
-    """
-    logs = runs.with_columns(log=pl.col("turnaround").clip(LEAST_S).log())
-    found = differences(logs, "log", reference=reference, by=by, **dice)
-    ratios = (pl.col(c).exp().alias(n) for c, n in (("diff", "ratio"), ("lo", "lo"), ("hi", "hi")))
-    return found.select(*by, "strategy", "reference", "n", *ratios)
-
-
-def _against(runs: pl.DataFrame, dice: dict[str, Any]) -> pl.DataFrame:
-    """Hold grouping by the paper's rules against one job, and against one job per task."""
-    bases = (ONE_JOB, PER_TASK)
-    return pl.concat(ratios_to(_only(runs, PAPER, base), base, (), dice) for base in bases)
-
-
-def _ratios(runs: pl.DataFrame, dice: dict[str, Any]) -> pl.DataFrame:
-    """Hold both rule sets against the better of one job and one job per task, place by place."""
-    rows = []
-    for (system, workflow), part in runs.group_by("system", "workflow", maintain_order=True):
-        mean = dict(part.group_by("strategy").agg(pl.col("turnaround").clip(LEAST_S).log().mean()).rows())  # fmt: skip
-        best = min((ONE_JOB, PER_TASK), key=lambda name: mean.get(name, np.inf))
-        for rules, name in (("notes", NOTES), ("paper", PAPER)):
-            ratio = ratios_to(_only(part, name, best), best, (), dice)
-            shapes = part.filter(pl.col("strategy") == name)["shape"]
-            if ratio.height:
-                rows.append(
-                    {"system": system, "workflow": workflow, "rules": rules, "against": best}
-                    | {key: ratio[key][0] for key in ("n", "ratio", "lo", "hi")}
-                    | {"one_job": _share(shapes == "one job"), "task_by_task": _share(shapes == "task by task")}
-                )  # fmt: skip
-    numbers = dict.fromkeys(("ratio", "lo", "hi", "one_job", "task_by_task"), pl.Float64)
-    words = dict.fromkeys(("system", "workflow", "rules", "against"), pl.String)
-    return pl.DataFrame(rows, schema={**words, "n": pl.Int64, **numbers})
-
-
-def _share(hits: pl.Series) -> float:
-    return float(hits.mean() or 0.0)  # type: ignore[arg-type]
-
-
-def _only(runs: pl.DataFrame, *strategies: str) -> pl.DataFrame:
-    return runs.filter(pl.col("strategy").is_in(strategies))
-
-
-def _modes(runs: pl.DataFrame) -> pl.DataFrame:
-    """Return the share of every way that runs of grouping went, by machine, workflow and rule set."""
-    grouped = runs.filter(pl.col("strategy").str.starts_with("pilot_levels"))
-    key = ["system", "workflow", "strategy"]
-    counts = grouped.group_by(*key, "shape").agg(n=pl.len())
-    return counts.with_columns(share=pl.col("n") / pl.col("n").sum().over(key)).sort(*key, "shape")
-
-
-def waits(name: str, system: BatchSystem, times: Sequence[float]) -> pl.DataFrame:
-    """Ask at some instants how long requests of several sizes would wait.
-
-    Returns:
-        One row per number of hosts and run time: ``system, hosts, size`` (in words), ``run_s``, ``p25, p50, p75`` of the
-        estimated wait over the instants [s].
-    """
-    shares = {"1 host": 1, "a tenth": max(1, system.hosts // 10), "half": max(1, system.hosts // 2), "all": system.hosts}  # fmt: skip
-    sizes = {hosts: f"{word} ({hosts})" if hosts > 1 else word for word, hosts in reversed(shares.items())}  # fmt: skip
-    grid = [(hosts, run * 3600) for hosts in sorted(sizes) for run in RUN_H]
-    sim = batch.start(system.background, hosts=system.hosts, policy=system.policy)
-    asked = []
-    for at in times:
-        batch.advance(sim, at)
-        starts = batch.estimate_starts(sim, [n for n, _ in grid], [run for _, run in grid])
-        asked.append(np.maximum(starts - at, 0.0))
-    low, middle, high = np.percentile(np.array(asked), [25, 50, 75], axis=0)
-    return pl.DataFrame(
-        {
-            "system": name,
-            "hosts": [n for n, _ in grid],
-            "size": [sizes[n] for n, _ in grid],
-            "run_s": [run for _, run in grid],
-            "p25": low,
-            "p50": middle,
-            "p75": high,
-        }
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.report.content import Column, Num, Row, Table
-from brokerlab.report.workflow_pilots.predictions import BOUND, CARRIED, MIDDLE, NEAREST
 from brokerlab.report.workflow_pilots.sentences import name_of, times
 from brokerlab.report.workflow_pilots.study import NOTES, PAPER, Study
 from brokerlab.words import number, percent
+from brokerlab.workflows.compare import costs, shapes_by_rules
 
 INTERVALS = "In brackets: 95 % intervals from resampling instants."
 HOUR = 3600.0
@@ -16,12 +16,6 @@ HOUR = 3600.0
 
 def by_strategy(study: Study) -> Table:
     """Lay out, for every strategy, its turnaround against grouping by the paper's rules, and what it costs."""
-    grouped = study.runs.group_by("strategy").agg(
-        jobs=pl.col("jobs_submitted").mean(),
-        expired=pl.col("expirations").mean(),
-        waste=pl.col("wasted").sum() / pl.col("useful").sum(),
-        middle=pl.col("turnaround").clip(1.0).log().mean(),
-    )
     ratios = {(row["strategy"], row["system"]): row for row in study.by_queue.iter_rows(named=True)}
     rows = [
         Row(
@@ -32,12 +26,12 @@ def by_strategy(study: Study) -> Table:
                     for system in study.inputs.systems
                 },
                 "jobs": Num(value=row["jobs"], decimals=1),
-                "expired": Num(value=row["expired"], decimals=2),
+                "expired": Num(value=row["expirations"], decimals=2),
                 "waste": Num(value=100 * row["waste"], decimals=0),
             },
             note="reference" if row["strategy"] == PAPER else "",
         )
-        for row in grouped.sort("middle", "strategy").iter_rows(named=True)
+        for row in costs(study.runs).iter_rows(named=True)
     ]  # fmt: skip
     return Table(
         name="strategies",
@@ -98,32 +92,28 @@ def by_place(study: Study) -> Table:
 
 def rules(study: Study) -> Table:
     """Lay out how runs of grouping went, by rule set."""
-    grouped = study.runs.filter(pl.col("strategy").str.starts_with("pilot_levels"))
-    shapes = ("one job", "pilots", "pilots, then task by task", "task by task")
-    counts = {(s, h): n for s, h, n in grouped.group_by("strategy", "shape").len().rows()}
-    totals = dict(grouped.group_by("strategy").len().rows())
-    stats = {
-        row["strategy"]: row
-        for row in grouped.group_by("strategy")
-        .agg(pl.col("expirations").mean())
-        .iter_rows(named=True)
+    shapes = {
+        "one_job": "One job",
+        "pilots": "Pilots",
+        "pilots_then_tasks": "Pilots, then task by task",
+        "task_by_task": "Task by task",
     }
     rows = [
         Row(
             cells={
-                "rules": name_of(name),
-                **{s: Num(value=100 * counts.get((name, s), 0) / n, decimals=0) for s in shapes},
-                "expired": Num(value=stats[name]["expirations"], decimals=2),
+                "rules": name_of(row["strategy"]),
+                **{s: Num(value=100 * row[s], decimals=0) for s in shapes},
+                "expired": Num(value=row["expirations"], decimals=2),
             }
         )
-        for name, n in sorted(totals.items())
+        for row in shapes_by_rules(study.runs).iter_rows(named=True)
     ]
     return Table(
         name="rules",
         caption="How runs of grouping went",
         columns=(
             Column(key="rules", label="Rules"),
-            *(Column(key=s, label=s.capitalize(), unit="% of runs") for s in shapes),
+            *(Column(key=s, label=label, unit="% of runs") for s, label in shapes.items()),
             Column(key="expired", label="Expired pilots", unit="per run"),
         ),
         rows=tuple(rows),
@@ -169,10 +159,10 @@ def machines(study: Study) -> Table:
 def predictions(study: Study) -> Table:
     """Lay out how well waits are told at submission."""
     names = {
-        CARRIED: "queue carried forward",
-        BOUND: "bound of the 95 % quantile",
-        MIDDLE: "bound of the median",
-        NEAREST: "median of the 50 nearest",
+        "carried forward": "queue carried forward",
+        "bound_95": "bound of the 95 % quantile",
+        "bound_50": "bound of the median",
+        "nearest": "median of the 50 nearest",
     }
     rows = [
         Row(
@@ -243,7 +233,6 @@ def example(study: Study) -> Table | None:
     """Lay out the example, strategy by strategy."""
     if study.example is None:
         return None
-    runs = sorted(study.example.runs.items(), key=lambda kv: (kv[1].metrics["turnaround"], kv[0]))
     rows = [
         Row(
             cells={
@@ -255,7 +244,7 @@ def example(study: Study) -> Table | None:
                 "waste": Num(value=done.metrics["wasted"] / HOUR, decimals=1),
             }
         )
-        for name, done in runs
+        for name, done in study.example.runs.items()
     ]
     return Table(
         name="example",

@@ -2,20 +2,42 @@
 
 * ``plan``: what is compared, cut into cells; ``cells``: the runs of one cell; ``workers``: cells in processes; ``store``: cells
   on disk, so that a comparison goes on where it was broken off;
-* ``comparison``: the whole; ``paired``: differences with intervals; ``published``: the shapes of the published results.
+* ``comparison``: the whole; ``paired``: differences and ratios with intervals; ``summaries``: grouping against the simple
+  ways, costs, how runs went; ``waits``: estimated waits, and how well they are predicted; ``examples``: one instant closely;
+  ``published``: the shapes of the published results.
 """
 
 from brokerlab.workflows.compare.comparison import Comparison, compare
-from brokerlab.workflows.compare.paired import differences, means
+from brokerlab.workflows.compare.examples import Example, example
+from brokerlab.workflows.compare.paired import differences, means, ratios
 from brokerlab.workflows.compare.plan import BatchSystem, instants
 from brokerlab.workflows.compare.published import shape_checks
+from brokerlab.workflows.compare.summaries import (
+    against_better,
+    against_each,
+    costs,
+    shapes_by_place,
+    shapes_by_rules,
+)
+from brokerlab.workflows.compare.waits import estimated_waits, hour_waits, score_predictions
 
 __all__ = [
     "BatchSystem",
     "Comparison",
+    "Example",
+    "against_better",
+    "against_each",
     "compare",
+    "costs",
     "differences",
+    "estimated_waits",
+    "example",
+    "hour_waits",
     "instants",
     "means",
+    "ratios",
+    "score_predictions",
     "shape_checks",
+    "shapes_by_place",
+    "shapes_by_rules",
 ]

@@ -101,7 +101,7 @@ def compare(
     seed: int = 1,
     workers: int = 2,
     store: str | Path | None = None,
-    cell: int = 10,
+    cell: int | None = None,
     partition_levels: int = 5,
     progress: bool = False,
 ) -> Comparison:
@@ -116,7 +116,7 @@ def compare(
         seed: Of the random instants; machines with the same load get the same ones.
         workers: Processes; 1 runs everything here.
         store: Folder where finished cells are kept and found again; None keeps nothing.
-        cell: Instants of a cell.
+        cell: Instants of a cell; None: so many that every process gets two cells of a machine.
         partition_levels: Levels of a workflow whose partitions are tried at most (``best_partition``).
         progress: Show a progress bar.
 
@@ -128,8 +128,10 @@ def compare(
 
     Source: workflow-batch-scheduling.md 10, 11.
     """
-    _refuse(workflows, systems, strategies, workers=workers, cell=cell)
+    _refuse(workflows, systems, strategies, workers=workers, cell=1 if cell is None else cell)
     given = _times(systems, times, seed)
+    most = max(len(found) for found in given.values())
+    size = max(1, -(-most // (2 * workers))) if cell is None else cell
     plan = Plan(
         workflows=workflows,
         systems=systems,
@@ -137,7 +139,7 @@ def compare(
         times={name: tuple(sorted(found)) for name, found in given.items()},
         partition_levels=partition_levels,
     )
-    kept, cells = Store(store), plan.cells(cell)
+    kept, cells = Store(store), plan.cells(size)
     known = {part: kept.load(plan.key(part)) for part in cells}
     left = [part for part, frame in known.items() if frame is None]
     with _Bar(len(left), shown=progress) as bar:

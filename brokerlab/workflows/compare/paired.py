@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from brokerlab.intervals import CONFIDENCE
 from brokerlab.numerics import FloatArray
 
 PLACE = ("system", "workflow")
-CONFIDENCE = 0.95
+LEAST_S = 1.0
+"""A shorter turnaround counts as this long where turnarounds are divided [s]."""
 
 
 def differences(
@@ -37,7 +39,7 @@ def differences(
 
     Returns:
         One row per ``by`` and other strategy: ``strategy, reference, n`` (instants), ``mean, reference_mean, median,
-        diff`` (mean difference), ``lo, hi`` (its 95 % interval; null with a single instant), ``better, worse`` (shares of
+        diff`` (mean difference), ``diff_lo, diff_hi`` (its 95 % interval; null with a single instant), ``better, worse`` (shares of
         the instants where the metric is smaller, larger); sorted.
 
     Source: workflow-batch-scheduling.md 10.
@@ -63,13 +65,45 @@ def differences(
                 "reference_mean": float(base_value.mean()),
                 "median": float(np.median(gap)),
                 "diff": float(gap.mean()),
-                "lo": low,
-                "hi": high,
+                "diff_lo": low,
+                "diff_hi": high,
                 "better": float((gap < 0).mean()),
                 "worse": float((gap > 0).mean()),
             }
         )
     return pl.DataFrame(rows, schema=_schema(group)).sort(group)
+
+
+def ratios(
+    runs: pl.DataFrame,
+    *,
+    reference: str,
+    by: Sequence[str] = PLACE,
+    n_boot: int = 1000,
+    seed: int = 1,
+) -> pl.DataFrame:
+    """Return the geometric mean of the ratio of turnarounds to those of one strategy, instant by instant.
+
+    Args:
+        runs: As for :func:`differences`.
+        reference: The strategy that the others are held against.
+        by: See :func:`differences`.
+        n_boot: Replicates of the bootstrap over instants.
+        seed: Of the bootstrap.
+
+    Returns:
+        One row per ``by`` and other strategy: ``strategy, reference, n`` (instants), ``ratio, ratio_lo, ratio_hi``
+        (95 % interval; null with a single instant); sorted.
+    """
+    logs = runs.with_columns(log=log_turnaround())
+    found = differences(logs, "log", reference=reference, by=by, n_boot=n_boot, seed=seed)
+    ends = {f"ratio{end}": pl.col(f"diff{end}").exp() for end in ("", "_lo", "_hi")}
+    return found.select(*by, "strategy", "reference", "n", **ends)
+
+
+def log_turnaround() -> pl.Expr:
+    """Return ln of the turnaround [s], of which geometric means are made."""
+    return pl.col("turnaround").clip(LEAST_S).log()
 
 
 def means(
@@ -78,7 +112,7 @@ def means(
     """Return mean and median of a metric with a 95 % interval of the mean.
 
     Returns:
-        One row per ``by`` and strategy: ``strategy, n, mean, lo, hi, median``; sorted.
+        One row per ``by`` and strategy: ``strategy, n, mean, mean_lo, mean_hi, median``; sorted.
     """
     group = [*by, "strategy"]
     rows: list[dict[str, Any]] = []
@@ -91,12 +125,12 @@ def means(
             | {
                 "n": len(value),
                 "mean": float(value.mean()),
-                "lo": low,
-                "hi": high,
+                "mean_lo": low,
+                "mean_hi": high,
                 "median": float(np.median(value)),
             }
         )
-    numbers = {"n": pl.Int64, **dict.fromkeys(("mean", "lo", "hi", "median"), pl.Float64)}
+    numbers = {"n": pl.Int64, **dict.fromkeys(("mean", "mean_lo", "mean_hi", "median"), pl.Float64)}
     return pl.DataFrame(rows, schema={**dict.fromkeys(group, pl.String), **numbers}).sort(group)
 
 
@@ -160,7 +194,7 @@ def dependence(values: FloatArray) -> float:
 
 
 def _schema(group: Sequence[str]) -> dict[str, Any]:
-    numbers = ("mean", "reference_mean", "median", "diff", "lo", "hi", "better", "worse")
+    numbers = ("mean", "reference_mean", "median", "diff", "diff_lo", "diff_hi", "better", "worse")
     return {
         **dict.fromkeys((*group, "reference"), pl.String),
         "n": pl.Int64,

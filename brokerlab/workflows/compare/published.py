@@ -113,7 +113,9 @@ def _least(sight: _Sight) -> Answer:
             pl.col("strategy").is_in([HYBRID, best]),
         )
         gap = differences(rows, "wait_seen", reference=best, **sight.dice).row(0, named=True)
-        low, high = (gap["diff"] if gap[name] is None else gap[name] for name in ("lo", "hi"))
+        low, high = (
+            gap["diff"] if gap[name] is None else gap[name] for name in ("diff_lo", "diff_hi")
+        )
         counts["least" if high < 0 else "larger" if low > 0 else "equal"] += 1
     told = ", ".join(f"{word} at {n}" for word, n in counts.items())
     return _answer(counts["larger"] == 0, f"{told} of {len(sight.places)} places")
@@ -210,7 +212,7 @@ def _overlap(sight: _Sight) -> Answer:
     best = min((INDIVIDUAL, GIANT), key=lambda name: sums[name])
     rows = sight.runs.filter(pl.col("strategy").is_in([HYBRID, best]))
     gap = differences(rows, "wait_seen", reference=best, by=(), **sight.dice).row(0, named=True)
-    if not (gap["diff"] < 0 and (gap["hi"] is None or gap["hi"] < 0)):
+    if not (gap["diff"] < 0 and (gap["diff_hi"] is None or gap["diff_hi"] < 0)):
         return Answer(outcome=UNTESTED, found="grouping gains nothing that can be told from 0 over the better of the two")  # fmt: skip
     left = (sums[best] - sums[SERIAL]) / (sums[best] - sums[HYBRID])
     return _answer(left < 1 - LARGELY, f"{100 * left:.0f} % of the gain is left without overlap")

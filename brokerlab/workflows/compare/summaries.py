@@ -1,0 +1,137 @@
+"""Sum up a comparison: grouping against the simple ways, what strategies cost, how runs of grouping went."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from brokerlab.workflows.compare.paired import PLACE, log_turnaround, ratios
+from brokerlab.workflows.compare.plan import BESIDE
+
+NOTES, PAPER = BESIDE
+ONE_JOB, PER_TASK = "one_job", "one_job_per_task"
+SIMPLE = (ONE_JOB, PER_TASK)
+"""What grouping is held against."""
+RULE_SETS = {"notes": NOTES, "paper": PAPER}
+SHAPES = ("one job", "pilots", "pilots, then task by task", "task by task")
+"""How a run of grouping can go."""
+MOST = 0.5
+"""A way that more than this share of the runs went is what became of them [1]."""
+
+
+def against_each(runs: pl.DataFrame, *, n_boot: int = 1000, seed: int = 1) -> pl.DataFrame:
+    """Hold grouping by the paper's rules against one job, and against one job per task, everything together.
+
+    Returns:
+        `ratios`, one row per simple way (``reference``).
+    """
+    parts = [
+        ratios(_only(runs, PAPER, base), reference=base, by=(), n_boot=n_boot, seed=seed)
+        for base in SIMPLE
+    ]
+    return pl.concat(parts)
+
+
+def against_better(runs: pl.DataFrame, *, n_boot: int = 1000, seed: int = 1) -> pl.DataFrame:
+    """Hold grouping by either rule set against the better of one job and one job per task, place by place.
+
+    Returns:
+        One row per ``system, workflow, rules`` (notes, paper): ``against`` (the simple way with the shorter geometric
+        mean turnaround), ``n`` (instants), ``ratio, ratio_lo, ratio_hi`` (below 1: grouping ends sooner), ``outcome``
+        (sooner, later, same: the interval includes 1 or is unknown), ``one_job, task_by_task`` (shares of the runs
+        that became a single job, that went task by task from the start), ``became`` (one job, task by task: most runs;
+        pilots: most of them; mixed).
+    """
+    rows = []
+    for (system, workflow), part in runs.group_by(PLACE, maintain_order=True):
+        mean = dict(part.group_by("strategy").agg(log_turnaround().mean()).rows())
+        best = min(SIMPLE, key=lambda name: mean.get(name, np.inf))
+        for rules, name in RULE_SETS.items():
+            ratio = ratios(_only(part, name, best), reference=best, by=(), n_boot=n_boot, seed=seed)
+            shapes = part.filter(pl.col("strategy") == name)["shape"]
+            if ratio.height:
+                rows.append(
+                    {"system": system, "workflow": workflow, "rules": rules, "against": best}
+                    | ratio.select("n", "ratio", "ratio_lo", "ratio_hi").row(0, named=True)
+                    | {"one_job": _share(shapes, "one job"), "task_by_task": _share(shapes, "task by task")}
+                )  # fmt: skip
+    words = dict.fromkeys(("system", "workflow", "rules", "against"), pl.String)
+    numbers = ("ratio", "ratio_lo", "ratio_hi", "one_job", "task_by_task")
+    schema = {**words, "n": pl.Int64, **dict.fromkeys(numbers, pl.Float64)}
+    return pl.DataFrame(rows, schema=schema).with_columns(outcome=_outcome(), became=_became())
+
+
+def costs(runs: pl.DataFrame) -> pl.DataFrame:
+    """Return what every strategy takes, over all machines and workflows.
+
+    Returns:
+        One row per ``strategy``, the shortest first: ``turnaround`` (geometric mean [s]), ``jobs``, ``expirations``
+        (mean per run), ``waste`` (host time idle or lost over useful host time [1]).
+    """
+    return (
+        runs.group_by("strategy")
+        .agg(
+            turnaround=log_turnaround().mean().exp(),
+            jobs=pl.col("jobs_submitted").mean(),
+            expirations=pl.col("expirations").mean(),
+            waste=pl.col("wasted").sum() / pl.col("useful").sum(),
+        )
+        .sort("turnaround", "strategy")
+    )
+
+
+def shapes_by_place(runs: pl.DataFrame) -> pl.DataFrame:
+    """Return how runs of grouping went.
+
+    Returns:
+        One row per ``system, workflow, strategy, shape``: ``n``, ``share`` of the runs [1]; sorted.
+    """
+    key = [*PLACE, "strategy"]
+    counts = _grouping(runs).group_by(*key, "shape").agg(n=pl.len())
+    return counts.with_columns(share=pl.col("n") / pl.col("n").sum().over(key)).sort(*key, "shape")
+
+
+def shapes_by_rules(runs: pl.DataFrame) -> pl.DataFrame:
+    """Return how runs of grouping went, over all machines and workflows.
+
+    Returns:
+        One row per ``strategy``: ``n`` (runs), ``one_job, pilots, pilots_then_tasks, task_by_task`` (shares [1]),
+        ``expirations`` (mean per run); sorted.
+    """
+    names = ("one_job", "pilots", "pilots_then_tasks", "task_by_task")
+    shares = {
+        name: (pl.col("shape") == shape).mean() for name, shape in zip(names, SHAPES, strict=True)
+    }
+    expired = pl.col("expirations").mean()
+    grouped = _grouping(runs).group_by("strategy")
+    return grouped.agg(n=pl.len(), **shares, expirations=expired).sort("strategy")
+
+
+def _grouping(runs: pl.DataFrame) -> pl.DataFrame:
+    return runs.filter(pl.col("strategy").str.starts_with("pilot_levels"))
+
+
+def _only(runs: pl.DataFrame, *strategies: str) -> pl.DataFrame:
+    return runs.filter(pl.col("strategy").is_in(strategies))
+
+
+def _share(shapes: pl.Series, shape: str) -> float:
+    return float((shapes == shape).mean() or 0.0)  # type: ignore[arg-type]
+
+
+def _outcome() -> pl.Expr:
+    sooner, later = pl.col("ratio_hi") < 1, pl.col("ratio_lo") > 1
+    return pl.when(sooner).then(pl.lit("sooner")).when(later).then(pl.lit("later")).otherwise(pl.lit("same"))  # fmt: skip
+
+
+def _became() -> pl.Expr:
+    one, alone = pl.col("one_job"), pl.col("task_by_task")
+    return (
+        pl.when(one > MOST)
+        .then(pl.lit("one job"))
+        .when(alone > MOST)
+        .then(pl.lit("task by task"))
+        .when(one + alone < MOST)
+        .then(pl.lit("pilots"))
+        .otherwise(pl.lit("mixed"))
+    )
