@@ -5,7 +5,9 @@ what to do; everything wrong at once.
 """
 
 import difflib
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 DOES_NOT_HOLD, CANNOT_BE_CHECKED, CHANGE_PROPOSED = 8, 9, 10
 """Exit codes of answers, beside those of errors: of a drift check, and of a report with ``--exit-code``."""
@@ -51,6 +53,10 @@ class MissingTableError(DataError, InsufficientDataError):
     """Raised when an archive lacks a table: reports answer "No answer", naming it; elsewhere it is a `DataError`."""
 
 
+class EmptyPeriodError(DataError, InsufficientDataError):
+    """Raised when nothing that was asked for happened in the period: reports answer "No answer"."""
+
+
 class ReportError(BrokerlabError):
     """Raised when a report's notebook failed; the page is written and marked failed."""
 
@@ -59,6 +65,24 @@ class ReportError(BrokerlabError):
 
 class BrokerlabWarning(UserWarning):
     """Issued for findings that the real system would tolerate; errors with ``strict=True``."""
+
+
+@contextmanager
+def collect_warnings() -> Iterator[list[str]]:
+    """Keep what brokerlab warns of, each message once, and pass on all other warnings.
+
+    Yields:
+        The messages; filled when the block ends without an error.
+    """
+    messages: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", BrokerlabWarning)
+        yield messages
+    for one in caught:
+        if not issubclass(one.category, BrokerlabWarning):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        elif str(one.message) not in messages:
+            messages.append(str(one.message))
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ refusing and describing them is done here once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -125,7 +125,13 @@ def changed_outcomes(here: pl.DataFrame, there: pl.DataFrame, keys: Sequence[str
 
 
 def switch_by_switch(
-    outcomes: Callable[[R], pl.DataFrame], rules: R, other: R, *, keys: Sequence[str]
+    outcomes: Callable[[R], pl.DataFrame],
+    rules: R,
+    other: R,
+    *,
+    keys: Sequence[str],
+    only: Collection[str] | None = None,
+    also: Mapping[str, tuple[str, pl.DataFrame]] | None = None,
 ) -> pl.DataFrame:
     """Compare two rule sets, and say how much of the difference each switch makes alone.
 
@@ -134,6 +140,9 @@ def switch_by_switch(
         rules: The set that is looked at.
         other: The one it is compared with.
         keys: Columns that name a row.
+        only: Switches to try; null: all on which the sets differ.
+        also: Differences that are no switch of the sets but follow their name: name to the row of the chapter and the
+            outcomes of the first set with that difference alone.
 
     Returns:
         One row per switch on which the sets differ, the one that explains most first: ``switch``, ``row`` (of the
@@ -143,20 +152,22 @@ def switch_by_switch(
     here = outcomes(rules)
     together = changed_outcomes(here, outcomes(other), keys)
     rows = []
-    for name, alone in single_switches(rules, other).items():
-        moved = changed_outcomes(here, outcomes(alone), keys)
+
+    def add(name: str, row: str, values: tuple[object, object], alone: pl.DataFrame) -> None:
+        moved = changed_outcomes(here, alone, keys)
         same = moved.join(together, on=together.columns, how="semi", nulls_equal=True).height
-        rows.append(
-            {
-                "switch": name,
-                "row": type(rules).SWITCHES[name].row,
-                "here": str(getattr(rules, name)),
-                "there": str(getattr(other, name)),
-                "n_changed": moved.height,
-                "explained": same / together.height if together.height else 0.0,
-            }
-        )
+        explained = same / together.height if together.height else 0.0
+        rows.append((name, row, *map(str, values), moved.height, explained))
+
+    for name, alone in single_switches(rules, other).items():
+        if only is None or name in only:
+            values = getattr(rules, name), getattr(other, name)
+            add(name, type(rules).SWITCHES[name].row, values, outcomes(alone))
+    for name, (row, frame) in (also or {}).items():
+        add(name, row, (rules.rules, other.rules), frame)
     texts = dict.fromkeys(("switch", "row", "here", "there"), pl.String)
     schema: dict[str, Any] = texts | {"n_changed": pl.Int64, "explained": pl.Float64}
     order = ["explained", "n_changed", "switch"]
-    return pl.DataFrame(rows, schema=schema).sort(order, descending=[True, True, False])
+    return pl.DataFrame(rows, schema=schema, orient="row").sort(
+        order, descending=[True, True, False]
+    )

@@ -108,3 +108,15 @@ def test_groups_drawn_together_are_those_drawn_alone(monkeypatch: pytest.MonkeyP
     assert_frame_equal(together.drop("share"), pl.concat(alone))
     monkeypatch.setattr("brokerlab.intervals.CELLS", 500)  # two groups at once, then one
     assert_frame_equal(clustered(frame, {"jobs": "jobs"}, by=["share"], **asked), together)
+
+
+def test_differences_that_are_no_switch_are_tried_too() -> None:
+    document, production = Toy(), Toy("production")
+    also = {"texts": ("H", passed(document).with_columns(passes=pl.lit(value=True)))}
+    table = switch_by_switch(passed, document, production, keys=["n"], only=["odd"], also=also)
+    columns = ["switch", "row", "here", "there", "n_changed"]
+    assert table.select(columns).rows() == [
+        ("odd", "T2", "False", "True", 2),
+        ("texts", "H", "document", "production", 2),
+    ]
+    assert table["explained"].to_list() == pytest.approx([2 / 3, 1 / 3])

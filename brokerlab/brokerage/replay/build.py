@@ -16,7 +16,7 @@ from brokerlab.brokerage.production_tasks import contracts as task_contracts
 from brokerlab.brokerage.replay import plan, schedule
 from brokerlab.brokerage.replay.maker import Maker
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.errors import ConfigError, DataError, nearest
+from brokerlab.errors import ConfigError, MissingTableError, nearest
 from brokerlab.gdpconfig import Config
 
 if TYPE_CHECKING:
@@ -161,7 +161,8 @@ def build(
 
     Raises:
         ConfigError: An argument that cannot be.
-        DataError: The archive lacks ``jobs``, ``tasks`` or ``queues``, or no task is brokered in the period.
+        MissingTableError: The archive lacks ``jobs``, ``tasks`` or ``queues``.
+        EmptyPeriodError: No task is brokered in the period. (Both are a `DataError`.)
 
     Source:
         production-job-brokerage.md section 1; production-task-brokerage.md section 1; analysis-job-brokerage.md
@@ -220,8 +221,8 @@ def _check(archive: Archive, stage: str) -> None:
         raise ConfigError(f"stage={stage!r}: {nearest(stage, STAGES)}")
     missing = [name for name in ("jobs", "tasks", "queues") if not archive.has(name)]
     if missing:
-        raise DataError(
-            f"{archive.path}: a replay needs {', '.join(missing)}; ingest a source that holds them"
+        raise MissingTableError(
+            f"a replay needs {', '.join(missing)}; ingest a source that holds them ({archive.path})"
         )
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from brokerlab.brokerage.replay import schedule
 from brokerlab.brokerage.replay.clock import instants
-from brokerlab.errors import ConfigError, DataError, SchemaError
+from brokerlab.errors import ConfigError, EmptyPeriodError, SchemaError
 from brokerlab.times import rounded
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def planned(
         perhaps ``is_merging, use_scout, n_jobs``; and the instants, ``snapshot, at``.
 
     Raises:
-        DataError: Nothing is brokered in the period.
+        EmptyPeriodError: Nothing is brokered in the period.
     """
     found = _brokerages(archive, asked)
     if "is_merging" in found.columns:
@@ -93,9 +93,9 @@ def planned(
     if asked.end is not None:
         found = found.filter(pl.col("at") < asked.end)
     if found.is_empty():
-        raise DataError(
-            f"{archive.path}: no task is brokered (start={asked.start}, end={asked.end}, at={asked.at}, "
-            f"label={asked.label}, merging={asked.merging}); widen the period, or name other tasks"
+        raise EmptyPeriodError(
+            f"no task is brokered in the period; widen it, or name other tasks ({archive.path}, start={asked.start}, "
+            f"end={asked.end}, at={asked.at}, label={asked.label}, merging={asked.merging})"
         )
     grid = None if asked.at is not None else every
     numbered = instants(found, every=grid)

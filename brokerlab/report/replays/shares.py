@@ -79,6 +79,12 @@ def shares(
     )
 
 
+def as_before(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return shares of :func:`brokerlab.intervals.shares` over tasks with the columns of `shares`."""
+    names = {"share_lo": "lo", "share_hi": "hi", "n_units": COUNTS[TASK]}
+    return frame.rename(names).drop("resampled")
+
+
 def summed(frame: pl.DataFrame, keys: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
     """Sum columns by group, bit for bit the same in any order of the rows.
 

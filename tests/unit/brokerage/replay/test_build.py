@@ -17,7 +17,7 @@ from brokerlab.brokerage import contracts as job_contracts
 from brokerlab.brokerage import replay
 from brokerlab.brokerage.production_tasks import contracts as task_contracts
 from brokerlab.brokerage.replay import Replay
-from brokerlab.errors import ConfigError, DataError, SchemaError
+from brokerlab.errors import ConfigError, DataError, EmptyPeriodError, SchemaError
 from brokerlab.frames import prepared
 from tests.unit.brokerage.replay.toys import counted
 
@@ -142,7 +142,7 @@ def test_merge_chunks_are_replayed_apart(archive: Archive) -> None:
     ("arguments", "error", "said"),
     [
         ({"stage": "job"}, ConfigError, "did you mean 'jobs'"),
-        ({"start": "2030-01-01"}, DataError, "no task is brokered"),
+        ({"start": "2030-01-01"}, EmptyPeriodError, "no task is brokered"),
         ({"at": "2026-03-01T12:00", "stage": "tasks"}, ConfigError, "which tasks"),
         ({"tasks": pl.DataFrame({"task": [1]})}, SchemaError, "jeditaskid"),
         ({"every": "ten"}, ConfigError, "every='ten'"),

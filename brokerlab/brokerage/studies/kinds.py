@@ -1,0 +1,97 @@
+"""The job brokerages that can be replayed over a period, and where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
+from brokerlab.brokerage.analysis_jobs import decide as decide_analysis
+from brokerlab.brokerage.analysis_jobs.late import TABLE_KEYS
+from brokerlab.brokerage.analysis_jobs.rules import SWITCHES as ANALYSIS_SWITCHES
+from brokerlab.brokerage.production_jobs.decide import decide as decide_production
+from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.late import MIN_WEIGHT_KEY
+from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage.replay.build import LABELS
+from brokerlab.brokerage.rules import SWITCHES as PRODUCTION_SWITCHES
+from brokerlab.brokerage.rules import ProductionRules
+
+JobDecisions: TypeAlias = Decisions | AnalysisDecisions
+"""What a job brokerage decided."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """One of the job brokerages.
+
+    Attributes:
+        name: production or analysis.
+        stage: Stage of a replay.
+        label: ``prodsourcelabel`` of its jobs.
+        decide: Decide on tables.
+        tables: Tables of a replay that it reads.
+        rules: Its rule sets, by name and with switches.
+        switches: Switches that it can see.
+        components: Components of gdpconfig whose keys it reads, those of its own first.
+        borrowed: Keys of other components that it reads too, as the catalogue writes them.
+        table_keys: Keys on which its tables depend, so that a replay makes them again.
+        beyond: The reason of queues beyond the best ten.
+        stuck: Outcomes of brokerages that leave their task without a queue.
+    """
+
+    name: str
+    stage: str
+    label: str
+    decide: Callable[..., JobDecisions]
+    tables: Callable[[Replay], Mapping[str, Any]]
+    rules: Callable[..., Any]
+    switches: tuple[str, ...]
+    components: tuple[str, ...]
+    beyond: str
+    stuck: tuple[str, ...]
+    borrowed: frozenset[str] = frozenset()
+    table_keys: frozenset[str] = frozenset()
+
+
+PRODUCTION = Kind(
+    name="production",
+    stage="jobs",
+    label=LABELS["jobs"],
+    decide=decide_production,
+    tables=lambda replay: replay.for_jobs(),
+    rules=ProductionRules,
+    switches=tuple(
+        name
+        for name, switch in PRODUCTION_SWITCHES.items()
+        if switch.row.startswith(("J", "D", "F"))
+    ),
+    components=("jobbroker", "taskbrokerage", "core"),
+    beyond="rank",
+    stuck=("no_candidates", "input_incomplete", "unknown_nucleus"),
+)
+ANALYSIS = Kind(
+    name="analysis",
+    stage="analysis",
+    label=LABELS["analysis"],
+    decide=decide_analysis,
+    tables=lambda replay: replay.for_analysis(),
+    rules=AnalysisRules,
+    switches=tuple(ANALYSIS_SWITCHES),
+    components=("anal_jobbroker", "prio_mgr", "analy_eval"),
+    borrowed=frozenset({"STORAGE_MIN_FREE_SIZE", "MAX_DISKIO_DEFAULT", MIN_WEIGHT_KEY}),
+    table_keys=frozenset(TABLE_KEYS),
+    beyond="low_weight",
+    stuck=("throttled_waiting", "temporary_error", "fatal"),
+)
+
+
+def kind_of(decisions: JobDecisions) -> Kind:
+    """Return the brokerage that decided.
+
+    Example:
+        >>> kind_of(decide_analysis({})).name
+        'analysis'
+    """
+    return ANALYSIS if isinstance(decisions, AnalysisDecisions) else PRODUCTION

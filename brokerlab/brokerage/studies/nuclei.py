@@ -1,0 +1,134 @@
+"""The choice of the nucleus: what removes nuclei, what waives locality, what the weight is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from brokerlab.brokerage import production_tasks
+from brokerlab.brokerage.hints import hint_queues
+from brokerlab.brokerage.production_tasks import TaskDecisions
+from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.brokerage.studies.removal import CANDIDATE, removal_shares
+from brokerlab.brokerage.studies.weight_spread import divide_spread, factor_shares
+from brokerlab.brokerage.view import NOT_REACHED, TASK
+from brokerlab.intervals import N_BOOT, shares
+
+FACTORS = ("work", "data", "tape", "space_fraction", "space_amount")
+"""Factors of the weight of a nucleus (production-task-brokerage.md 5)."""
+OUTCOMES = (
+    "nucleus",
+    "no_candidates",
+    "no_queue_at_all",
+    "input_not_readable",
+    "parent_missing",
+    "abort",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NucleusChoice:
+    """What the replay says of the choice of the nucleus.
+
+    Attributes:
+        decisions: The decisions.
+        checks: See `removal.removal_shares`, of (task, nucleus) pairs; `NOT_REACHED` are those of tasks that ended before.
+        outcomes: See :func:`brokerlab.intervals.shares`, as all below: tasks by outcome.
+        locality: Tasks whose check of locality was ``waived``, ended by its period (``off_period``) or ``held``, among
+            those with input that came to it.
+        factors: The factors' shares in the spread of the log weight.
+        history: Tasks whose nucleus of history ``passed``, would be ``drawn`` (mean probability), and would be drawn
+            ``by_chance``.
+    """
+
+    decisions: TaskDecisions
+    checks: pl.DataFrame
+    outcomes: pl.DataFrame
+    locality: pl.DataFrame
+    factors: pl.DataFrame
+    history: pl.DataFrame
+
+
+def choose_nuclei(
+    replay: Replay,
+    tasks: pl.DataFrame,
+    *,
+    rules: ProductionRules,
+    n_boot: int = N_BOOT,
+    seed: int = 1,
+) -> NucleusChoice:
+    """Choose nuclei and sum up why.
+
+    Args:
+        replay: What the choice of the nucleus saw.
+        tasks: ``jeditaskid``, ``nucleus`` of history.
+        rules: Rule set.
+        n_boot: Replicates over tasks.
+        seed: Of the draws and of the replicates.
+    """
+    hints = hint_queues(replay.for_jobs(), rules=rules, config=replay.config)
+    decisions = production_tasks.decide(
+        replay.for_tasks(), rules=rules, config=replay.config, hint_queues=hints, seed=seed
+    )
+    passed = decisions.nuclei.filter("passed", *(pl.col(name) > 0 for name in FACTORS))
+    spread = divide_spread(passed, FACTORS, "nucleus")
+    return NucleusChoice(
+        decisions=decisions,
+        checks=_check_shares(decisions, n_boot=n_boot, seed=seed),
+        outcomes=_outcome_shares(decisions, n_boot=n_boot, seed=seed),
+        locality=_locality_shares(decisions, n_boot=n_boot, seed=seed),
+        factors=factor_shares(spread, FACTORS, n_boot=n_boot, seed=seed),
+        history=_history_shares(decisions, tasks, n_boot=n_boot, seed=seed),
+    )
+
+
+def _check_shares(decisions: TaskDecisions, *, n_boot: int, seed: int) -> pl.DataFrame:
+    """Return the share of (task, nucleus) pairs that each check removes, in order."""
+    names = [check.name for check in production_tasks.checks(decisions.rules)]
+    reason = (
+        pl.when("passed")
+        .then(pl.lit(CANDIDATE))
+        .otherwise(pl.col("skip_reason").fill_null(NOT_REACHED))
+    )
+    counts = decisions.nuclei.group_by(*TASK, check=reason).len("n")
+    return removal_shares(counts, [*names, NOT_REACHED, CANDIDATE], n_boot=n_boot, seed=seed)
+
+
+def _outcome_shares(decisions: TaskDecisions, *, n_boot: int, seed: int) -> pl.DataFrame:
+    """Return the share of tasks with each outcome."""
+    flags = [(pl.col("outcome") == name).cast(pl.Int64).alias(name) for name in OUTCOMES]
+    table = decisions.tasks.select("jeditaskid", *flags, tasks=pl.lit(1))
+    return shares(table, OUTCOMES, "tasks", unit="jeditaskid", n_boot=n_boot, seed=seed)
+
+
+def _locality_shares(decisions: TaskDecisions, *, n_boot: int, seed: int) -> pl.DataFrame:
+    """Return how the check of locality ended for tasks that had input and were looked at."""
+    asked = decisions.tasks.filter(pl.col("tot_size_gb") > 0, pl.col("n_nuclei") > 0)
+    how = pl.col("locality").fill_null("held")
+    ways = ("held", "waived", "off_period")
+    flags = [(how == name).cast(pl.Int64).alias(name) for name in ways]
+    table = asked.select("jeditaskid", *flags, tasks=pl.lit(1))
+    return shares(table, ways, "tasks", unit="jeditaskid", n_boot=n_boot, seed=seed)
+
+
+def _history_shares(
+    decisions: TaskDecisions, tasks: pl.DataFrame, *, n_boot: int, seed: int
+) -> pl.DataFrame:
+    """Return how often the nucleus of history passed, and how likely it was to be drawn."""
+    real = tasks.select("jeditaskid", real="nucleus").drop_nulls()
+    chance = pl.when("passed").then(pl.col("probability")).otherwise(0.0).fill_null(0.0)
+    is_real = pl.col("nucleus") == pl.col("real")
+    table = (
+        decisions.nuclei.join(real, on="jeditaskid")
+        .group_by(TASK)
+        .agg(
+            passed=(is_real & pl.col("passed")).sum().cast(pl.Float64),
+            drawn=chance.filter(is_real).sum(),
+            by_chance=pl.col("passed").mean(),
+            tasks=pl.lit(1),
+        )
+    )
+    parts = ["passed", "drawn", "by_chance"]
+    return shares(table, parts, "tasks", unit="jeditaskid", n_boot=n_boot, seed=seed)

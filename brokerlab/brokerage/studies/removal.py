@@ -1,0 +1,125 @@
+"""What each check removes, and which brokerages leave their task without a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from brokerlab.brokerage.studies.kinds import JobDecisions, kind_of
+from brokerlab.brokerage.view import TASK, view
+from brokerlab.intervals import N_BOOT, shares
+
+CANDIDATE = "candidate"
+"""Stands for the check of a pair that no check removed."""
+NO_SHARE = "(none)"
+"""Name of tasks without gshare."""
+
+
+def count_removals(decisions: JobDecisions, tasks: pl.DataFrame) -> pl.DataFrame:
+    """Count the pairs of task and queue that each check removed, brokerage by brokerage.
+
+    Args:
+        decisions: Of a job brokerage.
+        tasks: Of the replay: ``jeditaskid, snapshot, at, gshare``.
+
+    Returns:
+        One row per brokerage and check that removed something: ``jeditaskid, snapshot, check`` (`CANDIDATE`: not
+        removed), ``n`` [pairs], ``at``, ``gshare``; sorted.
+    """
+    facts = tasks.select(*TASK, "at", pl.col("gshare").fill_null(NO_SHARE))
+    check = pl.col("check").cast(pl.String).fill_null(CANDIDATE)
+    counts = decisions.queues.group_by(*TASK, "check").len("n").with_columns(check)
+    return counts.join(facts, on=TASK).sort(*TASK, "check")
+
+
+def removal_order(decisions: JobDecisions) -> list[str]:
+    """Return every check in the order in which queues are removed, candidates last."""
+    return [*view(decisions).steps["check"].cast(pl.String), CANDIDATE]
+
+
+def removal_shares(
+    counts: pl.DataFrame,
+    checks: Sequence[str],
+    *,
+    by: Sequence[str] = (),
+    n_boot: int = N_BOOT,
+    seed: int = 1,
+) -> pl.DataFrame:
+    """Return the share of pairs that each check removes, and what is left after it.
+
+    Args:
+        counts: ``jeditaskid, snapshot, check, n`` [pairs] and the columns of ``by``, such as :func:`count_removals`.
+        checks: In the order of removal; all of ``counts``, or ``left`` is too large.
+        by: Groups.
+        n_boot: Replicates over tasks.
+        seed: Of the replicates.
+
+    Returns:
+        See :func:`brokerlab.intervals.shares`, one row per group and check: ``by, part`` (the check), ``total, whole``
+        [pairs], ``share, share_lo, share_hi`` [1], ``resampled, n_units``; and ``left`` [1], the share of pairs that neither
+        it nor an earlier check removes.
+    """
+    per_check = [pl.col("n").filter(pl.col("check") == name).sum().alias(name) for name in checks]
+    table = counts.group_by(*TASK, *by).agg(*per_check, looked_at=pl.col("n").sum())
+    result = shares(table, checks, "looked_at", unit=TASK[0], by=by, n_boot=n_boot, seed=seed)
+    removed = pl.col("share").cum_sum()
+    return result.with_columns(left=1 - (removed.over(by) if by else removed))
+
+
+def shares_without_queue(
+    decisions: JobDecisions,
+    tasks: pl.DataFrame,
+    *,
+    by: Sequence[str] = (),
+    n_boot: int = N_BOOT,
+    seed: int = 1,
+) -> pl.DataFrame:
+    """Return the share of brokerages that leave their task without a queue, by outcome.
+
+    Args:
+        decisions: Of a job brokerage.
+        tasks: Of the replay: ``jeditaskid, snapshot, gshare``.
+        by: ``gshare``, or nothing.
+        n_boot: Replicates over tasks.
+        seed: Of the replicates.
+
+    Returns:
+        See :func:`brokerlab.intervals.shares`; parts are the outcomes of `Kind.stuck`, and ``stuck``, any of them.
+    """
+    names = kind_of(decisions).stuck
+    facts = tasks.select(*TASK, pl.col("gshare").fill_null(NO_SHARE))
+    table = decisions.tasks.join(facts, on=TASK).with_columns(
+        *((pl.col("outcome") == name).cast(pl.Int64).alias(name) for name in names),
+        stuck=(pl.col("outcome") != "candidates").cast(pl.Int64),
+        brokerages=pl.lit(1),
+    )
+    parts = [*names, "stuck"]
+    return shares(table, parts, "brokerages", unit=TASK[0], by=by, n_boot=n_boot, seed=seed)
+
+
+def best_pseudo_queues(decisions: JobDecisions, queues: pl.DataFrame) -> pl.DataFrame:
+    """Say what became of each stored queue at each brokerage, by that of its pseudo-queues which came furthest.
+
+    Args:
+        decisions: Of a job brokerage.
+        queues: Of the replay: ``panda_queue, unified_name``.
+
+    Returns:
+        One row per brokerage and stored queue: ``jeditaskid, snapshot, queue``, ``place`` (name of that pseudo-queue,
+        or the queue itself), ``check`` (`CANDIDATE`: not removed), ``rank`` (null: not ranked), ``n`` (1).
+    """
+    steps = pl.DataFrame({"check": removal_order(decisions)}).with_row_index("step")
+    parents = queues.select("panda_queue", "unified_name").unique("panda_queue")
+    rank = pl.col("rank").fill_null(99)
+    return (
+        decisions.queues.select(*TASK, pl.col("panda_queue", "check").cast(pl.String), "rank")
+        .with_columns(pl.col("check").fill_null(CANDIDATE))
+        .join(steps, on="check")
+        .join(parents, on="panda_queue", how="left")
+        .with_columns(queue=pl.coalesce("unified_name", "panda_queue"))
+        .sort("step", rank, "panda_queue", descending=[True, False, False])
+        .unique([*TASK, "queue"], keep="first", maintain_order=True)
+        .select(*TASK, "queue", "check", "rank", place="panda_queue", n=pl.lit(1, pl.Int64))
+        .sort(*TASK, "queue")
+    )

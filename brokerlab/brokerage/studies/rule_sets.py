@@ -1,0 +1,237 @@
+"""Document and production rules side by side, and which single difference makes most of what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.comparison import Comparison, compare
+from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage.studies.kinds import JobDecisions, Kind, kind_of
+from brokerlab.brokerage.studies.removal import CANDIDATE
+from brokerlab.brokerage.view import TASK
+from brokerlab.intervals import N_BOOT, shares
+from brokerlab.matching.rules import MatchingRules
+from brokerlab.rulesets import RuleSet, changed_outcomes, single_switches, switch_by_switch
+
+TEXT_RULES = "matching"
+"""Stands for all switches of the text rules together."""
+TEXT_RULES_ROW = "H"
+"""Rows of the text rules in the chapter software-hardware-matching."""
+PAIR = [*TASK, "panda_queue"]
+NOT_LOOKED_AT = "not looked at"
+"""What `compare` says of a pair that one side does not have."""
+CHANGES = ("gained", "lost", "other_reason")
+MOST_MOVES = 10
+"""Changes of one check into another that are counted apart."""
+_SWITCHES: dict[str, Any] = {
+    **dict.fromkeys(("switch", "row", "here", "there"), pl.String),
+    "n_changed": pl.Int64,
+    **dict.fromkeys(("explained", "shift"), pl.Float64),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleSetComparison:
+    """What differs between a rule set and the other one.
+
+    Attributes:
+        current: Name of the rule set looked at.
+        other: Name of the other one.
+        comparison: Decisions of both.
+        totals: See :func:`brokerlab.intervals.shares`, of the pairs: decided differently (``pairs``), candidates under
+            the other set only (``gained``), under this one only (``lost``), skipped for another reason
+            (``other_reason``).
+        moves: The same of the most frequent changes ``check → check``, the most frequent first.
+        brokerages: The same of brokerages that differ in anything (``any``), in their ``outcome``, in their ``best``
+            queue.
+        switches: One row per switch tried alone on a sample, the one that explains most first: ``switch``, ``row`` (of
+            the chapters), ``here, there`` (its values), ``n_changed`` [pairs], ``explained`` [1] (part of the sample's
+            differences that it makes alone), ``shift`` [1] (mean share of a task's expected jobs that it alone sends
+            elsewhere).
+        n_sample: Brokerages in that sample.
+        n_sample_pairs: Pairs that differ between the rule sets there.
+    """
+
+    current: str
+    other: str
+    comparison: Comparison
+    totals: pl.DataFrame
+    moves: pl.DataFrame
+    brokerages: pl.DataFrame
+    switches: pl.DataFrame
+    n_sample: int
+    n_sample_pairs: int
+
+
+def compare_rule_sets(
+    replay: Replay,
+    decisions: JobDecisions,
+    *,
+    sample: int = 60,
+    n_boot: int = N_BOOT,
+    seed: int = 1,
+) -> RuleSetComparison:
+    """Decide under the other rule set and compare; try every difference alone on a sample.
+
+    Args:
+        replay: What the brokerage saw.
+        decisions: Under the rule set looked at.
+        sample: Brokerages on which single switches are tried; 0: none are.
+        n_boot: Replicates over tasks.
+        seed: Of the sample and of the replicates.
+    """
+    kind = kind_of(decisions)
+    rules = decisions.world.rules
+    other = kind.rules("production" if rules.rules == "document" else "document")
+    there = kind.decide(kind.tables(replay), rules=other, config=replay.config)
+    comparison = compare(decisions, there)
+    switches, n_sample, n_sample_pairs = _try_switches(
+        kind, replay, rules, other, sample=sample, seed=seed
+    )
+    return RuleSetComparison(
+        current=rules.rules,
+        other=other.rules,
+        comparison=comparison,
+        totals=_totals(comparison, decisions, n_boot=n_boot, seed=seed),
+        moves=_moves(comparison, decisions, n_boot=n_boot, seed=seed),
+        brokerages=_brokerages(comparison, decisions, n_boot=n_boot, seed=seed),
+        switches=switches,
+        n_sample=n_sample,
+        n_sample_pairs=n_sample_pairs,
+    )
+
+
+def sample_brokerages(
+    tables: Mapping[str, pl.DataFrame], sample: int, *, seed: int
+) -> dict[str, pl.DataFrame]:
+    """Return the tables of a job brokerage for some brokerages, drawn at random, at most one per task.
+
+    Args:
+        tables: What the brokerage saw.
+        sample: How many at most.
+        seed: Of the draw.
+    """
+    tasks = tables["tasks"].sort(TASK)
+    mixed = tasks.with_columns(draw=pl.Series(np.random.default_rng(seed).random(tasks.height)))
+    once = mixed.sort("draw").unique("jeditaskid", keep="first", maintain_order=True).head(sample)
+    chosen = once.drop("draw").sort(TASK)
+    instants, ids = chosen["snapshot"].unique().implode(), chosen["jeditaskid"].implode()
+    at_instant = pl.col("snapshot").is_null() | pl.col("snapshot").is_in(instants)
+    of_task = pl.col("jeditaskid").is_null() | pl.col("jeditaskid").is_in(ids)
+    result = {}
+    for name, table in tables.items():
+        part = table.filter(at_instant) if "snapshot" in table.columns else table
+        by_task = "jeditaskid" in table.columns and name != "parent_tasks"
+        result[name] = part.filter(of_task) if by_task else part
+    return result | {"tasks": chosen}
+
+
+def _totals(
+    comparison: Comparison, decisions: JobDecisions, *, n_boot: int, seed: int
+) -> pl.DataFrame:
+    """Return the shares of pairs decided differently, in all and by kind of change."""
+    kinds = [(pl.col("change") == change).sum().alias(change) for change in CHANGES]
+    counts = comparison.pairs.group_by("jeditaskid").agg(*kinds, pairs=pl.len())
+    table = _beside_pairs(counts, comparison, decisions)
+    parts = ["pairs", *CHANGES]
+    return shares(table, parts, "looked_at", unit="jeditaskid", n_boot=n_boot, seed=seed)
+
+
+def _moves(
+    comparison: Comparison, decisions: JobDecisions, *, n_boot: int, seed: int
+) -> pl.DataFrame:
+    """Return the shares of pairs by what became of what, the most frequent changes first."""
+    checks = [pl.col(f"check_{side}").fill_null(CANDIDATE) for side in "ab"]
+    named = comparison.pairs.with_columns(move=pl.format("{} → {}", *checks))
+    frequent = named["move"].value_counts().sort("count", "move", descending=[True, False])
+    moves = frequent["move"].head(MOST_MOVES).to_list()
+    counts = named.group_by("jeditaskid").agg(
+        *((pl.col("move") == move).sum().alias(move) for move in moves), n=pl.len()
+    )
+    table = _beside_pairs(counts, comparison, decisions)
+    return shares(table, moves, "looked_at", unit="jeditaskid", n_boot=n_boot, seed=seed)
+
+
+def _brokerages(
+    comparison: Comparison, decisions: JobDecisions, *, n_boot: int, seed: int
+) -> pl.DataFrame:
+    """Return the shares of brokerages that end differently, have another best queue, or differ in anything."""
+    changed = pl.concat([comparison.pairs.select(TASK), comparison.tasks.select(TASK)]).unique()
+    flags = comparison.tasks.select(
+        *TASK,
+        outcome=pl.col("outcome_a") != pl.col("outcome_b"),
+        best=pl.col("best_a").ne_missing(pl.col("best_b")),
+    )
+    parts = ["any", "outcome", "best"]
+    table = (
+        decisions.tasks.select(*TASK, brokerages=pl.lit(1))
+        .join(changed.with_columns(any=pl.lit(value=True)), on=TASK, how="left")
+        .join(flags, on=TASK, how="left")
+        .with_columns(pl.col(parts).fill_null(value=False).cast(pl.Int64))
+    )
+    return shares(table, parts, "brokerages", unit="jeditaskid", n_boot=n_boot, seed=seed)
+
+
+def _beside_pairs(
+    counts: pl.DataFrame, comparison: Comparison, decisions: JobDecisions
+) -> pl.DataFrame:
+    """Join counts by task to the pairs looked at, under either rule set."""
+    only_there = comparison.pairs.filter(pl.col("check_a") == NOT_LOOKED_AT).select("jeditaskid")
+    looked_at = pl.concat([decisions.queues.select("jeditaskid"), only_there])
+    pairs = looked_at.group_by("jeditaskid").agg(looked_at=pl.len())
+    return pairs.join(counts, on="jeditaskid", how="left").fill_null(0)
+
+
+def _try_switches(
+    kind: Kind, replay: Replay, rules: RuleSet, other: RuleSet, *, sample: int, seed: int
+) -> tuple[pl.DataFrame, int, int]:
+    """Try every switch on which the sets differ alone, and all text rules together.
+
+    Returns:
+        The switches, the brokerages tried and the pairs that differ between the sets there.
+    """
+    if not sample:
+        return pl.DataFrame(schema=_SWITCHES), 0, 0
+    tables = sample_brokerages(kind.tables(replay), sample, seed=seed)
+    decided: dict[RuleSet, JobDecisions] = {}
+
+    def decide(rule_set: RuleSet, text_rules: str) -> JobDecisions:
+        matching = MatchingRules(text_rules)
+        return kind.decide(tables, rules=rule_set, matching=matching, config=replay.config)
+
+    def checks_under(rule_set: RuleSet) -> pl.DataFrame:
+        decided[rule_set] = decide(rule_set, rule_set.rules)
+        return _checks(decided[rule_set])
+
+    text_rules = decide(rules, other.rules)
+    table = switch_by_switch(
+        checks_under,
+        rules,
+        other,
+        keys=PAIR,
+        only=kind.switches,
+        also={TEXT_RULES: (TEXT_RULES_ROW, _checks(text_rules))},
+    )
+    before = decided[rules]
+    n_pairs = changed_outcomes(_checks(before), _checks(decided[other]), PAIR).height
+    alone = {
+        name: decided[one] for name, one in single_switches(rules, other).items() if one in decided
+    }
+    alone[TEXT_RULES] = text_rules
+    shifts = [compare(before, alone[name]).weight_shift or 0.0 for name in table["switch"]]
+    order = ["explained", "n_changed", "shift", "switch"]
+    result = table.with_columns(shift=pl.Series(shifts, dtype=pl.Float64)).sort(
+        order, descending=[True, True, True, False]
+    )
+    return result, tables["tasks"].height, n_pairs
+
+
+def _checks(decisions: JobDecisions) -> pl.DataFrame:
+    """Return the check of every pair, as text."""
+    check = pl.col("check").cast(pl.String).fill_null(CANDIDATE)
+    return decisions.queues.select(*TASK, pl.col("panda_queue").cast(pl.String), check=check)

@@ -1,0 +1,123 @@
+"""What each check removes, and whether jobs ran where the replay would send them, on toy worlds."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import polars as pl
+import pytest
+
+from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.studies import history, removal
+from brokerlab.brokerage.studies.stranded import explain_stranded
+from tests.brokerage_toys import AT, SHARE, TASK, World
+from tests.unit.brokerage.studies.toys import DICE, replay_of
+
+
+@pytest.fixture(scope="module")
+def decisions() -> Decisions:
+    """Two tasks; of three queues one is offline, one has too few cores for task 1, one takes everything."""
+    made = World().task(2, corecount=1, gshare="Express", currentpriority=1200)
+    made.queue("GOOD_X").queue("OFF_Y", status="offline").queue("SMALL_Z", corecount=1)
+    return made.decided()
+
+
+def test_every_pair_is_counted_once(decisions: Decisions) -> None:
+    counts = removal.count_removals(decisions, replay_of(decisions).tasks)
+    order = removal.removal_order(decisions)
+    table = removal.removal_shares(counts, order, **DICE)
+    totals = dict(table.select("part", "total").iter_rows())
+    assert sum(totals.values()) == decisions.queues.height == 6
+    assert totals["status_offline"] == 2
+    assert totals["core_count"] == 2
+    assert totals["candidate"] == 2
+    assert table["left"].to_list()[-2:] == pytest.approx([1 / 3, 0])
+    by_share = removal.removal_shares(counts, order, by=["gshare"], **DICE)
+    assert set(by_share["gshare"]) == {SHARE, "Express"}
+    last = by_share.group_by("gshare").agg(pl.col("left").last())
+    assert last["left"].to_list() == pytest.approx([0, 0])
+    timed = counts.with_columns(time=pl.col("at").dt.truncate("1d"))
+    day = removal.removal_shares(timed, ["core_count"], by=["time"], **DICE)
+    assert day.select("time", "share").rows() == [(datetime(2026, 6, 1), pytest.approx(1 / 3))]
+
+
+def test_tasks_without_a_queue() -> None:
+    none = World().queue("OFF_Y", status="offline").task(2, nucleus="NOWHERE").decided()
+    table = removal.shares_without_queue(none, replay_of(none).tasks, **DICE)
+    assert dict(table.select("part", "share").iter_rows()) == {
+        "no_candidates": 0.5,
+        "input_incomplete": 0,
+        "unknown_nucleus": 0.5,
+        "stuck": 1,
+    }
+
+
+def unified(resource_type: str = "SCORE", cores: int = 1) -> World:
+    """A unified queue with a slot of one core and one of eight."""
+    made = World(corecount=cores, resource_type=resource_type)
+    made.queue("SITE_U/SCORE", site="SITE", corecount=1, unified_name="SITE_U")
+    made.queue("SITE_U/MCORE", site="SITE", unified_name="SITE_U")
+    made.activity("SITE_U").jobs("SITE_U", running=10)
+    for direction in ("input", "output"):
+        disk = {"ddm_endpoint_name": "SITE_DATADISK", "is_default": True}
+        made.add("queue_endpoints", panda_queue="SITE_U", direction=direction, **disk)
+    return made.add("queue_storage_site", panda_queue="SITE_U", site_name="SITE")
+
+
+def test_a_unified_queue_counts_by_its_best_pseudo_queue() -> None:
+    decisions = unified().decided()
+    best = removal.best_pseudo_queues(decisions, replay_of(decisions).tables["queues"])
+    assert best.select("queue", "place", "check", "rank", "n").rows() == [
+        ("SITE_U", "SITE_U/SCORE", "candidate", 1, 1)
+    ]
+    order = removal.removal_order(decisions)
+    by_queue = removal.removal_shares(best, order, by=["queue"], **DICE)
+    assert by_queue.filter(part="candidate")["share"].to_list() == [1.0]
+
+
+def test_jobs_belong_to_the_brokerage_before_them(decisions: Decisions) -> None:
+    replay = replay_of(decisions)
+    best = removal.best_pseudo_queues(decisions, replay.tables["queues"])
+    ran = pl.DataFrame(
+        {
+            "jeditaskid": [TASK, TASK, TASK, 2],
+            "computingsite": ["GOOD_X", "OFF_Y", "ELSEWHERE", "SMALL_Z"],
+            "made": [AT + timedelta(minutes=1)] * 3 + [AT - timedelta(hours=1)],
+            "n_jobs": [10, 5, 1, 100],
+        }
+    )
+    # task 2 ran before it was brokered: left out
+    matched = history.match_jobs(ran, replay.tasks, best)
+    assert matched.select("queue", "check", "n_jobs").rows() == [
+        ("ELSEWHERE", history.NOT_LOOKED_AT, 1),
+        ("GOOD_X", "candidate", 10),
+        ("OFF_Y", "status_offline", 5),
+    ]
+    agreement = history.agreement_shares(matched, **DICE)
+    assert dict(agreement.select("part", "share").iter_rows()) == {
+        "candidate": 10 / 16,
+        "best_three": 10 / 16,
+        "first": 10 / 16,
+        "by_chance": pytest.approx(1 / 3),
+    }
+    against = history.disagreement_shares(matched, **DICE)
+    assert against.select("part", "total").rows() == [("status_offline", 5), ("not looked at", 1)]
+
+
+def test_tasks_left_without_a_queue_are_explained_by_what_ran() -> None:
+    decisions = World(corecount=8).queue("BUSY_X", corecount=1).decided()
+    replay = replay_of(decisions)
+    best = removal.best_pseudo_queues(decisions, replay.tables["queues"])
+    ran = pl.DataFrame(
+        {
+            "jeditaskid": [TASK],
+            "computingsite": ["BUSY_X"],
+            "made": [AT + timedelta(minutes=1)],
+            "n_jobs": [7],
+        }
+    )
+    matched = history.match_jobs(ran, replay.tasks, best)
+    row = explain_stranded(decisions, matched).row(0, named=True)
+    assert (row["jeditaskid"], row["queue"], row["n_jobs"]) == (TASK, "BUSY_X", 7)
+    assert "(check core_count)" in row["why"]
+    assert row["help"] == "without core_count, 1 queue"
