@@ -12,10 +12,31 @@ NOT_LOOKED_AT = "not looked at"
 """The queue was no candidate to begin with, or the brokerage ended before any queue was looked at."""
 
 
+def brokerages_of_jobs(ran: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
+    """Return the jobs that ran with the last brokerage of their task before they were made.
+
+    Args:
+        ran: ``jeditaskid``, ``made`` and further columns, see `period.jobs_that_ran`.
+        tasks: Of the replay: ``jeditaskid, snapshot, brokerage_time``.
+
+    Returns:
+        ``ran`` with ``snapshot``, sorted by ``made``; jobs made before the first brokerage are left out.
+    """
+    times = tasks.select(*TASK, "brokerage_time").sort("brokerage_time")
+    jobs = ran.sort("made").join_asof(
+        times,
+        left_on="made",
+        right_on="brokerage_time",
+        by="jeditaskid",
+        strategy="backward",
+        check_sortedness=False,
+    )
+    return jobs.drop_nulls("snapshot").drop("brokerage_time")
+
+
 def match_jobs(ran: pl.DataFrame, tasks: pl.DataFrame, best: pl.DataFrame) -> pl.DataFrame:
     """Say what the replay decided on the queue of every job that ran.
 
-    A job belongs to the last brokerage of its task before it was made; jobs made before the first one are left out.
     Jobs of a unified queue count for that of its pseudo-queues which came furthest.
 
     Args:
@@ -27,17 +48,8 @@ def match_jobs(ran: pl.DataFrame, tasks: pl.DataFrame, best: pl.DataFrame) -> pl
         One row per brokerage and queue with jobs: ``jeditaskid, snapshot, queue, n_jobs``, ``check`` (`CANDIDATE`,
         `NOT_LOOKED_AT`), ``rank, place`` and ``by_chance`` [1], the share of the brokerage's queues that are candidates.
     """
-    times = tasks.select(*TASK, "brokerage_time").sort("brokerage_time")
-    jobs = ran.sort("made").join_asof(
-        times,
-        left_on="made",
-        right_on="brokerage_time",
-        by="jeditaskid",
-        strategy="backward",
-        check_sortedness=False,
-    )
     grouped = (
-        jobs.drop_nulls("snapshot")
+        brokerages_of_jobs(ran, tasks)
         .group_by(*TASK, queue="computingsite")
         .agg(n_jobs=pl.col("n_jobs").sum())
     )

@@ -1,7 +1,7 @@
 """The report "which user tasks are held back, where would the others go, and is it fair?".
 
 `check` refuses wrong parameters, `inputs` rebuilds what the analysis brokerage saw, `study` replays it with
-:mod:`brokerlab.brokerage.user_tasks` and :mod:`brokerlab.report.replays`; `sentences`, `tables`, `tables_users` and
+:mod:`brokerlab.brokerage.studies.user_tasks` and :mod:`brokerlab.report.replays`; `sentences`, `tables`, `tables_users` and
 `pictures` show it, `assemble` puts the page together and writes the files of a run.
 """
 

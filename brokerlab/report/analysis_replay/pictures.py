@@ -7,9 +7,9 @@ from pathlib import Path
 
 import polars as pl
 
-from brokerlab.brokerage.user_tasks import lorenz_curves
-from brokerlab.brokerage.user_tasks.outcomes import CLASS_ORDER, FAMILIES, PASSED, RULES
-from brokerlab.brokerage.user_tasks.weights import CLASSES
+from brokerlab.brokerage.studies.user_tasks import lorenz_curves
+from brokerlab.brokerage.studies.user_tasks.outcomes import CLASS_ORDER, FAMILIES, PASSED, RULES
+from brokerlab.brokerage.studies.user_tasks.weights import CLASSES
 from brokerlab.charts import analysis as charts
 from brokerlab.charts import brokerage as shared_charts
 from brokerlab.report.analysis_replay import sentences as say

@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.user_tasks.outcomes import PASSED
-from brokerlab.brokerage.user_tasks.weights import NOTICED
+from brokerlab.brokerage.studies.user_tasks.outcomes import PASSED
+from brokerlab.brokerage.studies.user_tasks.weights import NOTICED
 from brokerlab.calibrate.verdict import days_of
 from brokerlab.report.analysis_replay.study import Study
 from brokerlab.report.content import Verdict

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from brokerlab.brokerage.user_tasks.weights import CLASSES, WeightComparison
+from brokerlab.brokerage.studies.user_tasks.weights import CLASSES, WeightComparison
 
 SIDES = {"original": "old", "new": "new"}
 SHOWN = 14

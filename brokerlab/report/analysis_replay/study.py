@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from brokerlab.brokerage import user_tasks
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, decide
-from brokerlab.brokerage.user_tasks.outcomes import FAMILIES, PASSED
+from brokerlab.brokerage.studies import user_tasks
+from brokerlab.brokerage.studies.user_tasks.outcomes import FAMILIES, PASSED
 from brokerlab.report.analysis_replay import shapes
 from brokerlab.report.analysis_replay.inputs import Inputs
 from brokerlab.report.analysis_replay.shapes import Weights

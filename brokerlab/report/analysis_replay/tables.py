@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.user_tasks.outcomes import CLASS_ORDER, FAMILIES, PASSED, RULES
+from brokerlab.brokerage.studies.user_tasks.outcomes import CLASS_ORDER, FAMILIES, PASSED, RULES
 from brokerlab.brokerage.view import view
 from brokerlab.report.analysis_replay.sentences import FIRST, SECOND
 from brokerlab.report.analysis_replay.study import Study

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.brokerage.user_tasks.outcomes import CLASS_ORDER
-from brokerlab.brokerage.user_tasks.weights import CLASSES, NOTICED
+from brokerlab.brokerage.studies.user_tasks.outcomes import CLASS_ORDER
+from brokerlab.brokerage.studies.user_tasks.weights import CLASSES, NOTICED
 from brokerlab.report.analysis_replay.study import Study
 from brokerlab.report.analysis_replay.tables import OVER_USERS
 from brokerlab.report.content import Column, Num, Row, Table

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
-from brokerlab.brokerage.user_tasks.outcomes import ROUTES, USER, with_flags
-from brokerlab.brokerage.view import TASK, view
+from brokerlab.brokerage.studies.removal import CANDIDATE, removal_order, removal_shares
+from brokerlab.brokerage.studies.user_tasks.outcomes import ROUTES, USER, with_flags
+from brokerlab.brokerage.view import TASK
 from brokerlab.intervals import N_BOOT, shares
 
-CANDIDATE = "candidate"
-"""What a pair is called that no check removed."""
 WITH_LOCALITY, WITHOUT_LOCALITY = 1, 2
 """Locality loops."""
 MARKS = ("user_queue", "bad_jobs", "no_running")
@@ -34,24 +33,16 @@ def removed_by_loop(
         seed: Of the bootstrap.
 
     Returns:
-        `intervals.shares` over tasks by ``loop``; parts are the checks in order of removal and, last, `CANDIDATE`
-        (not removed); ``left`` is the share of pairs left after the check.
+        `removal_shares` by ``loop``; parts are the checks in order of removal and, last, `CANDIDATE` (not removed).
     """
-    order = [*view(decisions).steps["check"].cast(pl.String), CANDIDATE]
     check = pl.col("check").cast(pl.String).fill_null(CANDIDATE)
     pairs = pl.concat(
-        frame.select("jeditaskid", pl.col("loop").cast(pl.Int64), check)
+        frame.select(*TASK, pl.col("loop").cast(pl.Int64), check)
         for frame in (decisions.queues, decisions.first_loop)
     )
-    counts = pairs.group_by("jeditaskid", "loop", "check").len("n")
-    n = pl.col("n")
-    by_task = counts.group_by("jeditaskid", "loop").agg(
-        *(n.filter(pl.col("check") == name).sum().alias(name) for name in order), looked_at=n.sum()
-    )
-    removed = shares(
-        by_task, order, "looked_at", by=["loop"], unit="jeditaskid", n_boot=n_boot, seed=seed
-    )
-    return removed.with_columns(left=(1 - pl.col("share").cum_sum().over("loop")))
+    counts = pairs.group_by(*TASK, "loop", "check").len("n")
+    order = removal_order(decisions)
+    return removal_shares(counts, order, by=["loop"], n_boot=n_boot, seed=seed)
 
 
 def loop_routes(rows: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:

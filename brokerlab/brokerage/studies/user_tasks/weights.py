@@ -9,8 +9,8 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
 from brokerlab.brokerage.analysis_jobs.weights import SITE_CLASSES
 from brokerlab.brokerage.comparison import compare
-from brokerlab.brokerage.user_tasks.outcomes import USER, in_order, with_flags
-from brokerlab.brokerage.user_tasks.queues import unified_queues
+from brokerlab.brokerage.studies.user_tasks.outcomes import USER, in_order, with_flags
+from brokerlab.brokerage.studies.user_tasks.queues import unified_queues
 from brokerlab.brokerage.view import TASK, view
 from brokerlab.intervals import N_BOOT, clustered, shares, summed
 

@@ -9,6 +9,7 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.facts import INCOMPLETE
 from brokerlab.brokerage.analysis_jobs.throttle import OUTCOMES
+from brokerlab.brokerage.studies.removal import NO_SHARE
 from brokerlab.brokerage.view import TASK
 from brokerlab.lifecycle.classes.task_classes import NAMES as TASK_CLASSES
 
@@ -18,7 +19,7 @@ UNRATED = "unrated"
 """Class of tasks of which nothing is known; weights take them for A, no class holds them back."""
 CLASS_ORDER = ("all", *TASK_CLASSES.values(), UNRATED)
 """How classes of tasks are sorted, those of all tasks together first."""
-NO_USER = NO_SHARE = "(none)"
+NO_USER = "(none)"
 PASSED = "passed"
 """What a brokerage is called that nothing holds back."""
 RULES = (*OUTCOMES, INCOMPLETE)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.user_tasks.outcomes import NO_USER, UNRATED, USER, in_order
+from brokerlab.brokerage.studies.history import brokerages_of_jobs
+from brokerlab.brokerage.studies.user_tasks.outcomes import NO_USER, UNRATED, USER, in_order
 from brokerlab.brokerage.view import TASK
 from brokerlab.intervals import N_BOOT, Formula, Sums, clustered, summed
 from brokerlab.numerics import FloatArray
@@ -140,18 +141,9 @@ def jobs_with_users(jobs: pl.DataFrame, tasks: pl.DataFrame, rows: pl.DataFrame)
         ``jobs`` with ``snapshot``, ``user`` and ``task_class`` of the last brokerage of their task before; jobs made
         before the first one are left out.
     """
-    times = tasks.select(*TASK, "brokerage_time").sort("brokerage_time")
-    brokered = jobs.sort("made").join_asof(
-        times,
-        left_on="made",
-        right_on="brokerage_time",
-        by="jeditaskid",
-        strategy="backward",
-        check_sortedness=False,
-    )
     about = rows.select(*TASK, USER, "task_class")
     return (
-        brokered.drop_nulls("snapshot")
+        brokerages_of_jobs(jobs, tasks)
         .join(about, on=TASK, how="left")
         .with_columns(pl.col(USER).fill_null(NO_USER), pl.col("task_class").fill_null(UNRATED))
     )

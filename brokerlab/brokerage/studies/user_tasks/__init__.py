@@ -5,29 +5,29 @@ and the Analysis Stabilizer, `weights` the original against the new basic weight
 gets. Frames in, frames out; intervals are over users, who rise and fall with all their tasks, or over tasks.
 """
 
-from brokerlab.brokerage.user_tasks.fairness import (
+from brokerlab.brokerage.studies.user_tasks.fairness import (
     jain_indices,
     jobs_with_users,
     lorenz_curves,
     mean_waits,
     totals_by_user,
 )
-from brokerlab.brokerage.user_tasks.held import (
+from brokerlab.brokerage.studies.user_tasks.held import (
     held_by,
     held_by_rule,
     held_by_unit,
     held_over_time,
     limit_margins,
 )
-from brokerlab.brokerage.user_tasks.outcomes import outcomes
-from brokerlab.brokerage.user_tasks.queues import (
+from brokerlab.brokerage.studies.user_tasks.outcomes import outcomes
+from brokerlab.brokerage.studies.user_tasks.queues import (
     loop_routes,
     removed_by_loop,
     stabilizer_by_queue,
     stabilizer_shares,
     stabilizer_state,
 )
-from brokerlab.brokerage.user_tasks.weights import WeightComparison, compare_basic_weights
+from brokerlab.brokerage.studies.user_tasks.weights import WeightComparison, compare_basic_weights
 
 __all__ = [
     "WeightComparison",

@@ -1,20 +1,18 @@
 """What is summed up of user tasks, on toy worlds whose answers are known."""
 
 from datetime import datetime, timedelta
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.brokerage import user_tasks
 from brokerlab.brokerage.analysis_jobs import AnalysisRules, decide
-from brokerlab.brokerage.user_tasks import fairness, weights
-from brokerlab.brokerage.user_tasks.outcomes import FAMILIES, PASSED, RULES
+from brokerlab.brokerage.studies import user_tasks
+from brokerlab.brokerage.studies.user_tasks import fairness, weights
+from brokerlab.brokerage.studies.user_tasks.outcomes import FAMILIES, PASSED, RULES
 from brokerlab.gdpconfig import Config
 from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, TASK, World
-
-DICE = {"n_boot": 50, "seed": 1}
+from tests.unit.brokerage.studies.toys import DICE, replay_of, totals
 
 
 def frames(world):
@@ -24,21 +22,6 @@ def frames(world):
 def decided(world, rules="document", **keys):
     config = Config.empty().with_values({name.replace("__", "/"): v for name, v in keys.items()})
     return decide(frames(world), rules=AnalysisRules(rules), config=config)
-
-
-def replay_of(decisions):
-    """Stand in for a replay: the tables that were decided on."""
-    tables = decisions.world.tables
-    tasks = tables["tasks"].with_columns(
-        pl.col("snapshot").fill_null(0), brokerage_time=pl.col("at")
-    )
-    return SimpleNamespace(
-        tables=tables, tasks=tasks, for_analysis=lambda: tables, config=decisions.world.config
-    )
-
-
-def totals(frame, *where):
-    return {row["part"]: row["total"] for row in frame.filter(*where).to_dicts() if row["total"]}
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from brokerlab.brokerage.analysis_jobs.throttle import (
     USAGE_B,
     USAGE_C,
 )
-from brokerlab.brokerage.user_tasks.outcomes import (
+from brokerlab.brokerage.studies.user_tasks.outcomes import (
     FAMILIES,
     PASSED,
     RULES,
