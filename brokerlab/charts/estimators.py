@@ -7,10 +7,10 @@ import math
 import altair as alt
 import polars as pl
 
+from brokerlab.charts import primitives
 from brokerlab.charts.frames import need, percent
 from brokerlab.charts.theme import CURRENT, INK, LIMIT, PROPOSED, WIDTH, title
 
-__all__ = ["ROLES", "coverage_chart", "frontier_chart"]
 ROLES = {
     "deployed": CURRENT,
     "ours": PROPOSED,
@@ -25,6 +25,50 @@ SYMLOG = 0.5
 LETTER = 5.8
 """Width of a letter of a name [px]."""
 DASHES = {"deployed": [5, 3], "ours": [1, 0], "model": [2, 2], "rule": [1, 0], "limit": [7, 3]}
+
+
+def exceed_frontier(
+    points: pl.DataFrame,
+    *,
+    over_title: str = "over-allocated [% of use]",
+    exceed_title: str = "jobs above their allocation [%]",
+) -> primitives.Chart:
+    """Draw how often jobs exceed against what is over-allocated, a line per estimator, its settings along it.
+
+    Args:
+        points: ``line`` (``current``, ``proposed`` or an estimator's name), ``exceed, over_allocation`` [1], ``named`` (points
+            of ``current`` and ``proposed`` that are marked).
+        over_title: Of the x axis.
+        exceed_title: Of the y axis.
+    """
+    marked = points.filter(pl.col("named") & pl.col("line").is_in(["current", "proposed"]))
+    return primitives.line(
+        points,
+        "over_allocation",
+        "exceed",
+        x_title=over_title,
+        y_title=exceed_title,
+        colour="line",
+        marks=marked.with_columns(label="line"),
+        height=320,
+    )
+
+
+def coverage_by_known(coverage: pl.DataFrame, *, level: float) -> primitives.Chart:
+    """Draw how many jobs stay within their bound by how many finished jobs of their task were known.
+
+    Args:
+        coverage: ``known`` (in words, in order), ``estimator``, ``coverage, coverage_lo, coverage_hi`` [1].
+        level: What the bound promises [1].
+    """
+    return primitives.dots(
+        coverage,
+        "coverage",
+        "known",
+        title="jobs within their bound [%]",
+        colour="estimator",
+        references={f"asked for: {100 * level:g} %": 100 * level},
+    )
 
 
 def frontier_chart(

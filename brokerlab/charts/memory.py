@@ -5,12 +5,30 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
+from brokerlab.charts import primitives
 from brokerlab.charts.frames import need
 from brokerlab.charts.theme import GRID, INK, LIMIT, PROPOSED, WIDTH, title
 
-__all__ = ["ratios_chart"]
 PEER = "#8a98a6"
 """Methods that ours is held against."""
+
+
+def waste_ratios(ratios: pl.DataFrame, *, target: float) -> primitives.Chart:
+    """Draw what every method wastes over the best peer, a row per trace.
+
+    Args:
+        ratios: ``trace, role, ratio`` (above 0) and ``ratio_lo, ratio_hi`` (null: none), traces in their order.
+        target: Highest ratio that is asked for.
+    """
+    return primitives.dots(
+        ratios,
+        "ratio",
+        "trace",
+        title="waste over that of the best peer [ratio]",
+        colour="role",
+        references={"best peer": 1.0, f"target {target:g}": target},
+        log=True,
+    )
 
 
 def ratios_chart(

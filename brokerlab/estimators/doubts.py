@@ -11,6 +11,9 @@ from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators import trust
 from brokerlab.estimators.trial import Trial
 
+NEEDED = ("queue", "cores", "kind", "events", "input_mb", "corepower", "requested")
+"""Features by which jobs can be unlike those learnt from."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Doubts:
@@ -41,6 +44,56 @@ class Doubts:
         return both.with_columns(missed_share=pl.col("missed") / pl.col("n")).sort(
             "log10_largest", "jeditaskid", descending=[True, False]
         )
+
+    @property
+    def failures(self) -> pl.DataFrame:
+        """One row per check that failed somewhere.
+
+        ``check``: ``strata`` (missed more often than chance allows), ``drift`` (misses come in runs), ``bets`` (unlike the
+        expected distribution), ``scouts`` (unlike the rest of their task), ``outside`` (of what was learnt, by ``feature``);
+        ``failed`` and ``of``: strata, tasks or jobs; ``worst``: the worst of them, null: not told.
+        """
+        parts = self.strata.filter(pl.col("stratum_by") != "all")
+        missed = parts.filter(verdict="misses too often").sort("coverage", "stratum")
+        drift = self.tasks.filter(verdict="misses too often").sort("p", "jeditaskid")
+        bets = self.tasks.filter(bet="not as expected").sort(
+            "log10_largest", "jeditaskid", descending=[True, False]
+        )
+        scouts = self.scouts.filter(pl.col("verdict") != "alike").sort("p_adjusted", "jeditaskid")
+        rows = [
+            ("strata", None, missed.height, parts.height, _first(missed, "stratum")),
+            ("drift", None, drift.height, self.tasks.height, _first(drift, "jeditaskid")),
+            ("bets", None, bets.height, self.tasks.height, _first(bets, "jeditaskid")),
+            ("scouts", None, scouts.height, self.scouts.height, _first(scouts, "jeditaskid")),
+            *self._outside(),
+        ]
+        return pl.DataFrame(rows, schema=_FAILURES, orient="row").filter(pl.col("failed") > 0)
+
+    def _outside(self) -> list[tuple[str, str, int, int, str | None]]:
+        """Count the jobs outside of what was learnt, feature by feature, the largest share first."""
+        needed = self.support.filter(pl.col("feature").is_in(NEEDED))
+        unlike = needed.filter(pl.col("verdict") != "learnt")
+        jobs = unlike.group_by("feature").agg(pl.col("outside").sum())
+        counts = needed.group_by("feature").agg(pl.col("n").sum()).join(jobs, on="feature")
+        share = pl.col("outside") / pl.col("n")
+        ordered = counts.sort(share, "feature", descending=[True, False])
+        return [
+            ("outside", feature, outside, n, None)
+            for feature, n, outside in ordered.select("feature", "n", "outside").iter_rows()
+        ]
+
+
+_FAILURES = {
+    "check": pl.String,
+    "feature": pl.String,
+    "failed": pl.Int64,
+    "of": pl.Int64,
+    "worst": pl.String,
+}
+
+
+def _first(frame: pl.DataFrame, column: str) -> str | None:
+    return str(frame[column][0]) if frame.height else None
 
 
 def check_model(

@@ -27,6 +27,7 @@ from brokerlab.estimators.scoring.frontier import (
     over_allocation_at,
     score_settings,
 )
+from brokerlab.estimators.scoring.measures import FEW_TASKS
 from brokerlab.estimators.sources.source import At
 from brokerlab.numerics import FloatArray
 
@@ -84,6 +85,11 @@ class Trial:
     def production(self) -> pl.DataFrame:
         """The jobs that are judged: all but the scouts."""
         return self.records.filter(~pl.col("is_scout"))
+
+    @property
+    def few_tasks(self) -> bool:
+        """Whether an interval over tasks would rest on hardly anything: fewer than 8."""
+        return self.comparison.counts["tasks"] < FEW_TASKS
 
     @property
     def compared(self) -> pl.Expr:

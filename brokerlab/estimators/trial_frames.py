@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -175,7 +175,6 @@ def coverage_by_clock(trials: Mapping[At, Trial], model: str) -> pl.DataFrame:
     rows = []
     for at, trial in trials.items():
         row = trial.comparison.row(model)
-        few = trial.comparison.counts["tasks"] < FEW_TASKS
         strata = trial.comparison.strata.filter(
             pl.col("estimator") == model,
             pl.col("level") == trial.comparison.level,
@@ -187,8 +186,8 @@ def coverage_by_clock(trials: Mapping[At, Trial], model: str) -> pl.DataFrame:
                 "level": trial.comparison.level,
                 "jobs": row["jobs"],
                 "coverage": row["coverage"],
-                "coverage_lo": None if few else row["cluster_lo"],
-                "coverage_hi": None if few else row["cluster_hi"],
+                "coverage_lo": None if trial.few_tasks else row["cluster_lo"],
+                "coverage_hi": None if trial.few_tasks else row["cluster_hi"],
                 "strata": strata.height,
                 "inside": strata.filter("inside").height,
                 "too_often": strata.filter(verdict="misses too often").height,
@@ -200,12 +199,18 @@ def coverage_by_clock(trials: Mapping[At, Trial], model: str) -> pl.DataFrame:
 
 
 def frontier_points(
-    trial: Trial, *, averaged: bool = True, answered: float = ENOUGH, farthest: float = 3.0
+    trial: Trial,
+    *,
+    variants: Sequence[str] = (),
+    averaged: bool = True,
+    answered: float = ENOUGH,
+    farthest: float = 3.0,
 ) -> pl.DataFrame:
     """Return every setting as a point of a line: how often jobs exceed against what is over-allocated; and the limit.
 
     Args:
         trial: The trial.
+        variants: Estimators that are the deployed rule with other settings: they take its role.
         averaged: Means over tasks, else over all jobs.
         answered: Share of the jobs that a setting must give an answer for.
         farthest: Settings that over-allocate more times what the deployed rule does are left out.
@@ -218,7 +223,10 @@ def frontier_points(
     most = trial.deployed[f"over_allocation{end}"]
     points = trial.curves.filter(pl.col("answered") >= answered).select(
         "estimator",
-        role(trial).alias("role"),
+        pl.when(pl.col("estimator").is_in(list(variants)))
+        .then(pl.lit("current"))
+        .otherwise(role(trial))
+        .alias("role"),
         "setting",
         exceed=f"exceed{end}",
         over_allocation=f"over_allocation{end}",

@@ -154,7 +154,7 @@ def test_page_shows_tables_and_pictures(done, results):
 
 
 def test_without_real_data_the_archive_answers(small, monkeypatch):
-    monkeypatch.setattr("brokerlab.report.estimates.places.USUAL", "none")
+    monkeypatch.setattr("brokerlab.report.estimates.USUAL", "none")
     monkeypatch.delenv("BROKERLAB_DATA", raising=False)
     inputs = load(archive=small)
     assert inputs.synthetic
@@ -172,6 +172,6 @@ def test_wrong_parameters_are_told_at_once(tmp_path, monkeypatch):
         check(estimators=["hierarch"], max_jobs=1, ids_per_s=0, level=1, n_boot=1, seed=-1)
     with pytest.raises(DataError, match="no such folder"):
         load(data="nowhere")
-    monkeypatch.setattr("brokerlab.report.estimates.places.DEMO", "none")
+    monkeypatch.setattr("brokerlab.report.estimates.DEMO", "none")
     with pytest.raises(InsufficientDataError, match="neither logs nor tasks"):
         load(data=str(tmp_path))

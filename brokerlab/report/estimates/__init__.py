@@ -1,11 +1,391 @@
-"""What the reports on estimators share: where real data lie, tables of a comparison, trust, saved models."""
+"""What the pages of both estimator reports share: where real data lie, and blocks over the frames of a trial."""
 
+from __future__ import annotations
+
+import os
 from collections.abc import Mapping
+from pathlib import Path
 
-from brokerlab.estimators.sources.source import At
-from brokerlab.report.estimates.places import archive_at, data_folder
+import polars as pl
 
+from brokerlab.archive import Archive
+from brokerlab.archive.store import open_archive
+from brokerlab.charts import estimators as charts
+from brokerlab.errors import DataError
+from brokerlab.estimators import trial_frames
+from brokerlab.estimators.card import Card
+from brokerlab.estimators.doubts import Doubts
+from brokerlab.estimators.sources.source import KEPT, At, Source
+from brokerlab.estimators.trial import Trial
+from brokerlab.report.kit import Block, Chart, Listing, Table, say
+from brokerlab.words import listed
+
+VARIABLE, USUAL, DEMO = "BROKERLAB_DATA", "../shared/data", "data/demo"
+MODEL_FOLDER = "model"
+"""Folder of the saved model beside the page."""
 CLOCKS: Mapping[At, str] = {"submit": "at submission", "start": "at the start"}
 """When a job is decided, in words."""
+CHECKS = {
+    "strata": "Strata of 200 jobs or more whose bound is missed more often than chance allows",
+    "drift": "Tasks in which misses come in runs",
+    "bets": "Tasks in which bets against the expected distribution win",
+    "scouts": "Tasks whose scouts are unlike the rest, per core",
+    "outside": "Jobs outside what was learnt, by {feature}",
+}
+UNTRIED = "Jobs of queues, kinds and sizes that nobody ran so far: nothing here was tested on them."
+LARGEST_SHOWN = 2.0
+"""Exceed rates above so many times those of the named points are not drawn."""
 
-__all__ = ["CLOCKS", "archive_at", "data_folder"]
+
+def data_folder(data: str = "") -> Path | None:
+    """Return the folder of real data.
+
+    Args:
+        data: The folder; empty: that of the variable ``BROKERLAB_DATA``, or, where it is not set, ``../shared/data``.
+
+    Returns:
+        The folder; None where none was named and the usual one is not there.
+
+    Raises:
+        DataError: A folder was named and is not there.
+    """
+    if data:
+        folder = Path(data)
+        if not folder.is_dir():
+            raise DataError(
+                f"data={data!r}: no such folder; leave it empty to do without real data"
+            )
+        return folder
+    usual = Path(os.environ.get(VARIABLE, "") or USUAL)
+    return usual if usual.is_dir() else None
+
+
+def archive_at(archive: str = DEMO) -> Archive | None:
+    """Open an archive; None where none is named, or the usual one is not there.
+
+    Raises:
+        DataError: A folder was named and is none.
+    """
+    absent = archive in ("", DEMO) and not Path(DEMO).is_dir()
+    return None if absent else open_archive(archive or DEMO)
+
+
+def counted(source: Source) -> str:
+    """Say what became of every row that was read."""
+    counts = dict(source.counts.iter_rows())
+    kept = counts.pop(KEPT)
+    left_out = "; left out: " if counts else ""
+    return f"{kept} jobs kept{left_out}{', '.join(f'{why}: {n}' for why, n in counts.items())}"
+
+
+def intervals(trial: Trial) -> str:
+    """Say what the brackets of a trial's tables are."""
+    if trial.few_tasks:
+        n = trial.comparison.counts["tasks"]
+        return f"In brackets: least and most when one of the {n} tasks is left out; they are too few for an interval."
+    return "In brackets: 95 % intervals over tasks."
+
+
+def frontier(
+    trial: Trial, finding: str, points: pl.DataFrame, *, over: str = "over-allocated [% of use]"
+) -> Chart:
+    """Return the chart of exceed rates against over-allocation.
+
+    Args:
+        trial: The trial.
+        finding: What it shows.
+        points: Of `trial_frames.frontier_points`.
+        over: Title of the axis of over-allocation.
+    """
+    lines = points.filter(pl.col("role") != "rule").with_columns(
+        pl.when(pl.col("role").is_in(["current", "proposed"]))
+        .then("role")
+        .otherwise("estimator")
+        .alias("line")
+    )
+    marked = lines.filter(pl.col("named") & pl.col("line").is_in(["current", "proposed"]))
+    highest = max([0.05, *(LARGEST_SHOWN * each for each in marked["exceed"].drop_nulls())])
+    proposed = listed([f"{name} by the price of a failed attempt" for name in trial.policies])
+    return Chart(
+        draw=charts.exceed_frontier,
+        name="frontier",
+        frame=lines.filter(pl.col("exceed") <= highest),
+        finding=finding,
+        options={"over_title": over},
+        sample=say(
+            "n = {jobs} jobs of {tasks} tasks, scouts not counted.", trial.comparison.counts
+        ),
+        note=f"Current: the scouts' rule by its margin. Proposed: {proposed}. Models by the level of their bound. "
+        f"{trial_frames.LIMIT.capitalize()}: one allocation per task, queue and number of cores that knows the uses.",
+    )
+
+
+def estimator_table(trials: Mapping[At, Trial], caption: str) -> Table:
+    """Return every estimator, decided at either clock."""
+    first, *others = trials.values()
+    frame = trial_frames.every_estimator(first)
+    columns = {
+        "estimator": "Estimator",
+        "level": "Bound [%]",
+        "exceed_task_mean": "Jobs above it, mean of tasks [%]",
+        "exceed": "All jobs [%]",
+        "over_allocation_task_mean": "Over-allocated, mean of tasks [% of use]",
+        "change": "Against the deployed rule [%]",
+        "over_allocation": "Over-allocated, all jobs [% of use]",
+        "waste_per_usage": "Waste with retries [% of use]",
+    }
+    for trial in others:
+        later = trial_frames.every_estimator(trial).select(
+            "estimator", "level", pl.col("waste_per_usage").alias(f"{trial.at}_waste_per_usage")
+        )
+        keys = ["estimator", "level"]
+        frame = frame.join(later, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        columns[f"{trial.at}_waste_per_usage"] = f"The same, decided {CLOCKS[trial.at]} [% of use]"
+    return Table(
+        name="estimators",
+        frame=frame,
+        caption=f"{caption}, decided {CLOCKS[first.at]}",
+        columns=columns,
+        mark="mark",
+        note="A rule has no bound. With retries, over all jobs: a killed attempt is lost for as long as the job ran, the next one "
+        f"gets the largest use seen of its task, or twice as much. {intervals(first)}",
+    )
+
+
+def matched_table(trial: Trial, caption: str) -> Table:
+    """Return every estimator at the exceed rate of the deployed rule."""
+    return Table(
+        name="matched",
+        frame=trial_frames.at_equal_exceed(trial),
+        caption=caption,
+        columns={
+            "estimator": "Estimator",
+            "setting": "Setting",
+            "exceed": "Jobs above it [%]",
+            "over_allocation": "Over-allocated [% of use]",
+            "change": "Against the deployed rule [%]",
+        },
+        mark="role",
+        note="Means of tasks. The setting (level of a bound, price of a failed attempt in uses of the job, margin) is chosen with "
+        "hindsight, for all alike; – where none exceeds as rarely, or a rule has none.",
+    )
+
+
+def chosen_table(trials: Mapping[At, Trial], *, average: str = "tasks") -> Table:
+    """Return models at settings chosen on other tasks, so that they exceed no more often than the deployed rule."""
+    frames = [
+        trial_frames.chosen_elsewhere(trial, average=average).select(
+            pl.lit(CLOCKS[at]).alias("decided"), pl.all()
+        )
+        for at, trial in trials.items()
+    ]
+    return Table(
+        name="chosen",
+        frame=pl.concat(frames),
+        caption="Settings of each task chosen on the other tasks",
+        columns={
+            "estimator": "Estimator",
+            "decided": "Decided",
+            "level": "Level or price",
+            "exceed": "Jobs above it [%]",
+            "exceed_reference": "Above the deployed rule [%]",
+            "no_higher": "No more often",
+            "ratio": "Over-allocation over that of the rule [ratio]",
+        },
+        note="As one who runs the system could choose; that it exceeds no more often is then not certain.",
+    )
+
+
+def task_table(trial: Trial, ours: str, *, most: int = 10) -> Table:
+    """Return the tasks that lose most, the largest loss first."""
+    frame = trial_frames.task_by_task(trial, ours).with_columns(
+        pl.col("jeditaskid").cast(pl.String)
+    )
+    lost = frame.filter(pl.col("difference") > 0).height
+    return Table(
+        name="tasks",
+        frame=frame,
+        caption=say(
+            "{lost} of {n} tasks waste more with {ours}", lost=lost, n=frame.height, ours=ours
+        ),
+        columns={
+            "jeditaskid": "Task",
+            "jobs": "Jobs",
+            "exceed": "Above: deployed [%]",
+            "our_exceed": "ours [%]",
+            "over_allocation": "Over-allocated: deployed [% of use]",
+            "our_over_allocation": "ours [% of use]",
+            "waste_per_usage": "With retries: deployed [% of use]",
+            "our_waste_per_usage": "ours [% of use]",
+        },
+        mark="mark",
+        most=most,
+        note=f"Decided {CLOCKS[trial.at]}; the largest loss first.",
+    )
+
+
+def known_chart(trial: Trial, model: str) -> Chart | None:
+    """Return coverage by how many jobs of a task were known; None with few tasks."""
+    rows = trial_frames.by_known(trial).filter(pl.col("estimator").is_in(trial.models))
+    mine = rows.filter(estimator=model).sort("coverage")
+    if trial.few_tasks or mine.is_empty():
+        return None
+    level = trial.comparison.level
+    return Chart(
+        draw=charts.coverage_by_known,
+        name="known",
+        frame=rows,
+        options={"level": level},
+        finding=say(
+            "With {known} jobs of the task known, {coverage:%} stay within the bound: the least",
+            mine.row(0, named=True),
+        ),
+        sample=say(
+            "n = {jobs} jobs of {tasks} tasks, decided {when}; by finished jobs of the task that were known. Bars: 95 % "
+            "intervals over tasks.",
+            trial.comparison.counts,
+            when=CLOCKS[trial.at],
+        ),
+    )
+
+
+def coverage_table(trials: Mapping[At, Trial], model: str) -> Table:
+    """Return whether the bound of a model is kept, by either clock."""
+    frame = trial_frames.coverage_by_clock(trials, model)
+    return Table(
+        name="coverage",
+        frame=frame.with_columns(pl.col("at").replace_strict(dict(CLOCKS)).alias("decided")),
+        caption=say("Is the bound of {model} kept?", model=model),
+        columns={
+            "decided": "Decided",
+            "level": "Asked for [%]",
+            "coverage": "Within it [% of jobs]",
+            "strata": "Strata",
+            "inside": "As chance allows",
+            "too_often": "Missed too often",
+            "too_rarely": "Missed too rarely",
+        },
+        note="Strata: tasks, queues, cores and all three, of 200 jobs or more. Chance: binomial, jobs independent; jobs of a task "
+        "err together, so that even a right model leaves it more often.",
+    )
+
+
+def strata_table(doubts: Doubts, *, most: int = 8) -> Table:
+    """Return the strata whose bound is missed, the lowest coverage first."""
+    parts = doubts.strata.filter(pl.col("stratum_by") != "all").sort(
+        "inside", "coverage", "stratum"
+    )
+    return Table(
+        name="strata",
+        frame=parts.with_columns(mark=pl.when(~pl.col("inside")).then(pl.lit("outside"))),
+        caption=say("Strata with the lowest coverage by {model}", model=doubts.model),
+        columns={
+            "stratum_by": "Stratum of",
+            "stratum": "Stratum",
+            "n": "Jobs",
+            "coverage": "Within the bound [%]",
+            "lo": "Chance allows from [%]",
+            "hi": "to [%]",
+        },
+        mark="mark",
+        most=most,
+    )
+
+
+def doubt_table(doubts: Doubts, *, most: int = 8) -> Table:
+    """Return the tasks in which misses or the expected distribution went wrong, the clearest first."""
+    frame = doubts.by_task.with_columns(
+        pl.col("jeditaskid").cast(pl.String),
+        mark=pl.when(bet="not as expected").then(pl.lit("not as expected")),
+    )
+    return Table(
+        name="doubts",
+        frame=frame,
+        caption=say("Is {model} right about its own uncertainty?", model=doubts.model),
+        columns={
+            "jeditaskid": "Task",
+            "n": "Jobs",
+            "missed_share": "Above the bound [%]",
+            "verdict": "Misses over time",
+            "log10_largest": "Won by betting against it [log10 of the stake]",
+            "scouts": "Scouts, per core",
+            "exceeds": "Others above scouts [% of pairs]",
+        },
+        mark="mark",
+        most=most,
+        note="Winning 20 times the stake (1.3) has a chance of at most 1 in 20 if the model is right. Scouts: Brunner and Munzel's "
+        "test, corrected for the number of tasks.",
+    )
+
+
+def doubt_sentences(doubts: Doubts) -> list[str]:
+    """Say where a model should not be trusted; never nothing, for what was not seen is never safe."""
+    told = [
+        say(
+            f"{CHECKS[row['check']].format(feature=row['feature'])}: {{failed}} of {{of}}{{worst}}.",
+            row,
+            worst=f", such as {row['worst']}" if row["worst"] else "",
+        )
+        for row in doubts.failures.iter_rows(named=True)
+    ]
+    return [*told, UNTRIED]
+
+
+def model_blocks(card: Card, doubts: Doubts, *, level: float) -> list[Block]:
+    """Return what was measured of the saved model, where it should not be trusted, and how to predict with it."""
+    measured = pl.DataFrame([vars(each) for each in card.measured])
+    frame = doubts.failures.with_columns(
+        pl.struct("check", "feature")
+        .map_elements(lambda row: CHECKS[row["check"]].format(feature=row["feature"]), pl.String)
+        .alias("doubt")
+    )
+    options = f"--seen finished.parquet --level {level:g} --out bounds.parquet"
+    return [
+        Table(
+            name="measured",
+            frame=measured,
+            caption=card.title,
+            columns={
+                "level": "Bound [%]",
+                "jobs": "Jobs",
+                "coverage": "Within it [%]",
+                "over_allocation": "Over-allocated [% of use]",
+            },
+            note=f"On tasks that it had not seen. {' '.join(card.trained_on)} The whole card is {MODEL_FOLDER}/model_card.md.",
+        ),
+        Table(
+            name="not_to_trust",
+            frame=frame,
+            caption="Where not to trust it",
+            columns={"doubt": "Check", "failed": "Failed", "of": "Of", "worst": "Such as"},
+            note=UNTRIED,
+        ),
+        Listing(
+            caption="Predict with it:",
+            text=f"brokerlab predict {MODEL_FOLDER} jobs.parquet {options}",
+        ),
+    ]
+
+
+def frames(name: str, trials: Mapping[At, Trial], doubts: Doubts) -> dict[str, pl.DataFrame]:
+    """Return the frames behind the blocks of a part, to be written beside them.
+
+    Args:
+        name: Of the part.
+        trials: By clock.
+        doubts: Of the model.
+    """
+    written: dict[str, pl.DataFrame] = {}
+    for at, trial in trials.items():
+        compared = trial.comparison
+        written |= {
+            f"{name}_{at}_estimators": compared.table,
+            f"{name}_{at}_by_task": compared.tasks,
+            f"{name}_{at}_by_scouts": compared.by_scouts,
+            f"{name}_{at}_paired": compared.paired,
+            f"{name}_{at}_at_deployed": trial.at_deployed,
+            f"{name}_{at}_strata": compared.strata,
+            f"{name}_{at}_curves": trial.curves,
+            f"{name}_{at}_limits": trial.limits,
+        }
+    return written | {f"{name}_scouts": doubts.scouts, f"{name}_support": doubts.support}

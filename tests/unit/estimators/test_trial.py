@@ -156,3 +156,14 @@ def test_without_marked_scouts_nothing_is_said_of_them():
     result = doubts.check_model(tried_on(frame), "hierarchy", lambda _: frame, by_task=False)
     assert result.scouts.is_empty()
     assert result.by_task["scouts"].null_count() == result.tasks.height
+
+
+def test_failures_are_counted_by_check(tried):
+    learnt = tried.records.filter(pl.col("queue") == "A")
+    result = doubts.check_model(tried, "hierarchy", lambda _: learnt, by_task=False)
+    outside = result.failures.filter(check="outside").row(0, named=True)
+    in_b = tried.production.filter(pl.col("queue") == "B").height
+    assert (outside["feature"], outside["failed"], outside["of"]) == ("queue", in_b, 120)
+    bets = result.tasks.filter(bet="not as expected")
+    assert result.failures.filter(check="bets")["failed"].sum() == bets.height
+    assert (result.failures["failed"] > 0).all()
