@@ -46,7 +46,8 @@ def explain(
 ) -> None:
     """Explain why a task was, or was not, sent to a queue (or given to a nucleus), with the numbers compared.
 
-    Tasks of production and of users alike; of the latter also which rule holds them back.
+    Tasks of production and of users alike; of the latter also which rule holds them back. The answer ends with where
+    the task's jobs really ran.
     """
     from brokerlab.archive.store import open_archive
     from brokerlab.brokerage.rules import ProductionRules
@@ -80,6 +81,7 @@ def _of_queue(
     from brokerlab.brokerage.production_jobs.decide import decide
     from brokerlab.brokerage.production_jobs.decisions import Decisions
     from brokerlab.brokerage.replay.build import LABELS
+    from brokerlab.brokerage.studies.period import jobs_that_ran
 
     stage = "analysis" if _label(opened, task) == LABELS["analysis"] else "jobs"
     replay = _replayed(opened, task, rules, at, stage=stage)
@@ -89,9 +91,10 @@ def _of_queue(
         decisions = decide_analysis(replay.for_analysis(), rules=own, config=replay.config)
     else:
         decisions = decide(replay.for_jobs(), rules=rules, config=replay.config)
+    ran = jobs_that_ran(opened, LABELS[stage], replay.tasks)
     if not queue:
-        return explain_task(decisions, jeditaskid=task)
-    return explained(decisions, jeditaskid=task, panda_queue=queue)
+        return explain_task(decisions, jeditaskid=task, ran=ran)
+    return explained(decisions, jeditaskid=task, panda_queue=queue, ran=ran)
 
 
 def _of_nucleus(

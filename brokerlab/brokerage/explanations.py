@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import overload
+
+import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.explaining.analysis import explain_user_queue
 from brokerlab.brokerage.explaining.answer import Explanation, TaskExplanation
 from brokerlab.brokerage.explaining.nuclei import explain_nucleus
 from brokerlab.brokerage.explaining.queues import explain_queue
+from brokerlab.brokerage.explaining.ran import where_jobs_ran
 from brokerlab.brokerage.explaining.tasks import explain_one_task
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
@@ -25,6 +29,7 @@ def explain(
     jeditaskid: int,
     panda_queue: str,
     snapshot: int | None = None,
+    ran: pl.DataFrame | None = None,
 ) -> Explanation: ...
 @overload
 def explain(
@@ -37,11 +42,13 @@ def explain(
     panda_queue: str | None = None,
     nucleus: str | None = None,
     snapshot: int | None = None,
+    ran: pl.DataFrame | None = None,
 ) -> Explanation:
     """Answer why a task was, or was not, sent to a queue (given to a nucleus), with the numbers compared.
 
     What else stands in the way is told as well, and what the queue would be without it: weights, caps and ranks are
-    computed again for that one task. Of a candidate: rank, weight, its factors and what ranks better.
+    computed again for that one task. Of a candidate: rank, weight, its factors and what ranks better. Jobs for a unified queue are
+    brokered to its pseudo-queues: that of them which came furthest answers for it.
 
     Args:
         decisions: Of the job brokerage or of the analysis brokerage (``panda_queue``), or of the task brokerage
@@ -50,6 +57,8 @@ def explain(
         panda_queue: Name of a queue.
         nucleus: Name of a nucleus.
         snapshot: The instant; null = the last one of the task.
+        ran: Jobs that really started: ``jeditaskid, computingsite, made, n_jobs``
+            (:func:`.studies.period.jobs_that_ran`); of a queue the answer then ends with where the task's jobs ran.
 
     Returns:
         The answer; ``str()`` of it is the text.
@@ -69,12 +78,21 @@ def explain(
     if isinstance(decisions, TaskDecisions):
         return explain_nucleus(decisions, jeditaskid, place, snapshot)
     if isinstance(decisions, AnalysisDecisions):
-        return explain_user_queue(decisions, jeditaskid, place, snapshot)
-    return explain_queue(decisions, jeditaskid, place, snapshot)
+        answer = explain_user_queue(decisions, jeditaskid, place, snapshot)
+    else:
+        answer = explain_queue(decisions, jeditaskid, place, snapshot)
+    if ran is None or answer.outcome == "unknown":
+        return answer
+    jobs = where_jobs_ran(decisions, ran, jeditaskid, snapshot)
+    return replace(answer, sentences=(*answer.sentences, jobs))
 
 
 def explain_task(
-    decisions: AnyDecisions, *, jeditaskid: int, snapshot: int | None = None
+    decisions: AnyDecisions,
+    *,
+    jeditaskid: int,
+    snapshot: int | None = None,
+    ran: pl.DataFrame | None = None,
 ) -> TaskExplanation:
     """Answer what became of a task: its outcome, what each check removed, and which single checks stand in the way.
 
@@ -82,6 +100,7 @@ def explain_task(
         decisions: Of any brokerage.
         jeditaskid: The task.
         snapshot: The instant; null = the last one of the task.
+        ran: See :func:`explain`; not of the task brokerage.
 
     Returns:
         The answer; ``str()`` of it is the text.
@@ -89,4 +108,8 @@ def explain_task(
     Raises:
         DataError: There is no such task.
     """
-    return explain_one_task(decisions, jeditaskid, snapshot)
+    answer = explain_one_task(decisions, jeditaskid, snapshot)
+    if ran is None or isinstance(decisions, TaskDecisions):
+        return answer
+    jobs = where_jobs_ran(decisions, ran, jeditaskid, snapshot)
+    return replace(answer, sentences=(*answer.sentences, jobs))

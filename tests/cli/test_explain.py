@@ -36,7 +36,9 @@ def test_a_queue(folder, job, rules):
     result = run(folder, task, "--queue", queue, "--rules", rules)
     assert result.exit_code == 0
     assert result.stdout.startswith(f"Task {task} ")
-    assert queue in result.stdout.splitlines()[0]
+    lines = result.stdout.splitlines()
+    assert queue in lines[0]
+    assert lines[-1].startswith("Of its jobs that were made after this brokerage, ")
 
 
 def test_a_task_a_nucleus_and_an_instant(folder, job):
@@ -81,6 +83,7 @@ def test_a_task_of_a_user(folder):
     first = result.stdout.splitlines()[0]
     assert first.startswith(f"Task {task} ")
     assert queue in first
+    assert "jobs that were made after this brokerage" in result.stdout.splitlines()[-1]
 
 
 def test_a_task_of_a_user_has_no_nucleus(folder):

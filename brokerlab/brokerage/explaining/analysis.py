@@ -43,17 +43,18 @@ def explain_user_queue(
     if held is not None:
         return case.answer(
             "task_ended",
-            f"{case.who.text} was sent nowhere, to {case.name} neither: it is held back, because {held.text}.",
+            f"{case.who.text} was sent nowhere, to {case.shown} neither: it is held back, because {held.text}.",
             "No queue was looked at.",
             *clock(case.who.row["outcome"]),
             *until(case.who.row["pending_until"]),
             *case.who.again(),
             obstacles=(held,),
         )
+    case = case.furthest()
     task, rows = case.asked()
     check = case.decided()
     if check == NOT_LOOKED_AT:
-        head = f"{case.who.text} was not sent to {case.name}:"
+        head = f"{case.who.text} was not sent to {case.shown}:"
         said = case.not_there(rows, "analysis", "q_candidate")
         return said or case.not_a_candidate(
             f"{head} it is not among the queues looked at for this task."
@@ -70,7 +71,7 @@ def _skipped(
     pair = Pair(replace(world, facts=_in_loop(case, task)), found.t, found.q, found.late, place_of)
     obstacles = pair.obstacles(_reasons(case, found))
     first = obstacles[0]
-    says = [f"{case.who.text} was not sent to {case.name}: {first.text}."]
+    says = [f"{case.who.text} was not sent to {case.shown}: {first.text}."]
     if first.check in MARKS:
         says.append("That marks the queue as problematic, and the final list drops it (badsite).")
     if first.kind == "temporary":
@@ -124,7 +125,7 @@ def _candidate(case: _Case, found: WaivedInLoop, task: dict[str, Any]) -> Explan
     share = row["weight"] / total if total else 1 / order.height
     says = [
         (
-            f"{case.who.text} may go to {case.name}: it ranks {row['rank']} of {counted(order.height, 'candidate')} with "
+            f"{case.who.text} may go to {case.shown}: it ranks {row['rank']} of {counted(order.height, 'candidate')} with "
             f"weight {number(row['weight'])} and can expect {share * 100:.0f} % of the jobs."
         ),
         *weights.factors(row, world.rules, task["t_user"]),
@@ -174,6 +175,6 @@ def _loops(case: _Case, task: dict[str, Any]) -> list[str]:
     return [
         (
             "The second locality loop decided, which does not ask for the input at the queue: the first one left none of "
-            f"{counted(first.height, 'queue')}, {case.name} was skipped there by {here[0]}."
+            f"{counted(first.height, 'queue')}, {case.shown} was skipped there by {here[0]}."
         )
     ]

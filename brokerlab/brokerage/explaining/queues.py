@@ -52,6 +52,7 @@ def explain_queue(
         return case.unknown()
     if case.who.row["outcome"] in ENDED:
         return _ended(case)
+    case = case.furthest()
     task, rows = case.asked()
     check = case.decided()
     if check == NOT_LOOKED_AT:
@@ -71,7 +72,7 @@ def _ended(case: _Case) -> Explanation:
     detail = f": {row['detail']}" if row["detail"] else ""
     return case.answer(
         "task_ended",
-        f"{case.who.text} was sent nowhere, to {case.name} neither: {ENDED[outcome]} ({outcome}){detail}.",
+        f"{case.who.text} was sent nowhere, to {case.shown} neither: {ENDED[outcome]} ({outcome}){detail}.",
         "No queue was looked at.",
         *case.who.again(),
     )
@@ -81,7 +82,7 @@ def _not_a_candidate(case: _Case, task: dict[str, Any], rows: pl.DataFrame) -> E
     said = case.not_there(rows, "production", "q_production")
     if said is not None:
         return said
-    head = f"{case.who.text} was not sent to {case.name}:"
+    head = f"{case.who.text} was not sent to {case.shown}:"
     given = case.who.rows(case.decisions.world.tables["tasks"]).row(0, named=True)
     if given["preassigned_site"]:
         return case.not_a_candidate(
@@ -100,7 +101,7 @@ def _skipped(case: _Case, found: Waived) -> Explanation:
     pair = Pair(world, found.t, found.q, found.late)
     obstacles = pair.obstacles([reasons[name] for name in found.checks])
     first = obstacles[0]
-    sentences = [f"{case.who.text} {case.not_sent} {case.name}: {first.text}."]
+    sentences = [f"{case.who.text} {case.not_sent} {case.shown}: {first.text}."]
     if first.kind == "temporary":
         sentences.append("This is a temporary problem: it may be gone at the next brokerage.")
     sentences += others(obstacles[1:])
@@ -127,7 +128,7 @@ def _then(found: Waived) -> str:
 
 def _candidate(case: _Case, found: Waived) -> Explanation:
     """Tell the rank, the factors of the weight, and what ranks better."""
-    head = f"{case.who.text} {case.may} {case.name}"
+    head = f"{case.who.text} {case.may} {case.shown}"
     if case.decisions.world.hint:
         return case.answer("candidate", f"{head}: no check skips it.", *case.who.again())
     order = weights.ranked(found.late_of_task)

@@ -149,7 +149,7 @@ def test_a_weight_of_ones_own_is_no_product() -> None:
 
 
 def test_a_queue_that_is_no_candidate_says_why() -> None:
-    made = World().queue("GOOD_X").queue("ANALY", type="analysis")
+    made = World(site="GOOD_X").queue("GOOD_X").queue("ANALY", type="analysis")
     made.queue("PARENT", is_unified=True, capability="ucore")
     made.queue("PARENT/SCORE", unified_name="PARENT", corecount=1, site="PARENT")
     made.queue("PARENT/MCORE", unified_name="PARENT", site="PARENT")
@@ -161,10 +161,70 @@ def test_a_queue_that_is_no_candidate_says_why() -> None:
         return answer.text
 
     assert text("ANALY").startswith("Task 1 was not sent to ANALY: it runs no production (type an")
-    assert "Its pseudo-queues are PARENT/MCORE and PARENT/SCORE: ask about one" in text("PARENT")
-    assert "  PARENT/SCORE: skipped by core_count\n" in text("PARENT") + "\n"
+    names = "Its pseudo-queues are PARENT/MCORE and PARENT/SCORE, and none was looked at"
+    assert names in text("PARENT")
     assert text("GOOD_Y") == "There is no queue GOOD_Y; did you mean GOOD_X?"
     assert text("?") == "There is no queue ?; 5 queues are known."
+
+
+def unified(**columns: object) -> World:
+    """A good queue, and a unified queue with a slot of one core and one of eight."""
+    made = World().queue("GOOD_X", running=5)
+    made.queue("PARENT", is_unified=True, capability="ucore")
+    made.queue("PARENT/SCORE", unified_name="PARENT", corecount=1, site="PARENT", **columns)
+    return made.queue("PARENT/MCORE", unified_name="PARENT", site="PARENT", **columns)
+
+
+def test_a_unified_queue_is_a_candidate_where_one_of_its_pseudo_queues_is() -> None:
+    answer = ask(unified(), "PARENT")
+    assert (answer.outcome, answer.check, answer.place) == ("candidate", None, "PARENT")
+    assert answer.sentences[0].startswith(
+        "Task 1 may go to PARENT (pseudo-queue PARENT/MCORE): it ranks "
+    )
+    assert answer.sentences[-2:] == (
+        "Its other pseudo-queues:",
+        "  PARENT/SCORE: skipped by core_count",
+    )
+    own = ask(unified(), "PARENT/MCORE")
+    assert own.numbers == answer.numbers
+    assert own.sentences[0].startswith("Task 1 may go to PARENT/MCORE: it ranks ")
+
+
+def test_a_unified_queue_is_skipped_for_the_reason_of_the_pseudo_queue_that_came_furthest() -> None:
+    answer = ask(unified(maxrss=1.0), "PARENT")
+    assert (answer.outcome, answer.check, answer.place) == ("skipped", "memory_max", "PARENT")
+    assert answer.sentences[0].startswith(
+        "Task 1 was not sent to PARENT (pseudo-queue PARENT/MCORE): the job needs "
+    )
+    assert answer.sentences[-1] == "  PARENT/SCORE: skipped by core_count"
+
+
+def ran(*rows: tuple[str, int, int]) -> pl.DataFrame:
+    """Jobs of task 1: queue, hours after its first brokerage, number."""
+    columns = ["computingsite", "hours", "n_jobs"]
+    made = AT + pl.duration(hours=pl.col("hours"))
+    return pl.DataFrame(rows, schema=columns, orient="row").with_columns(made=made, jeditaskid=1)
+
+
+def test_answers_end_with_where_the_jobs_ran() -> None:
+    two = World().queue("A").queue("B").task(1, snapshot=1, at=AT.replace(hour=AT.hour + 1))
+    decisions = two.decided()
+    jobs = ran(("A", -1, 7), ("A", 0, 1200), ("B", 0, 3), ("B", 1, 5), ("B", 2, 4))
+
+    def last(queue: str, snapshot: int, some: pl.DataFrame) -> str:
+        answer = explain(decisions, jeditaskid=1, panda_queue=queue, snapshot=snapshot, ran=some)
+        return answer.sentences[-1]
+
+    when = "that were made after this brokerage"
+    assert last("A", 0, jobs) == (
+        f"Of its jobs {when} and before the next one, 1,203 started: 1,200 at A and 3 at B."
+    )
+    assert last("A", 1, jobs) == f"Of its jobs {when}, 9 started, all at B."
+    assert last("B", 1, jobs.head(2)) == f"None of its jobs {when} has started."
+    unknown = explain(decisions, jeditaskid=1, panda_queue="?", ran=jobs)
+    assert unknown.sentences == ("There is no queue ?; 2 queues are known.",)
+    whole = explain_task(decisions, jeditaskid=1, ran=jobs)
+    assert whole.sentences[-1] == f"Of its jobs {when}, 9 started, all at B."
 
 
 def test_a_pre_assigned_task_names_its_queues() -> None:

@@ -295,7 +295,10 @@ def test_queues_that_are_not_looked_at() -> None:
     assert ask(made, "PROD").sentences[0].endswith(
         "it runs no analysis (type production, no grandly_unified in catchall)."
     )  # fmt: skip
-    assert "  U/SCORE: candidate" in ask(made, "U").sentences
+    other = World().queue("U", is_unified=True).queue("A")
+    other.queue("U/SCORE", unified_name="U", type="production")
+    names = "Its pseudo-queues are U/SCORE, and none was looked at: ask about one of them."
+    assert names in ask(other, "U").sentences
     assert ask(made, "UU").outcome == "unknown"
     with pytest.raises(DataError, match="no decision about jeditaskid 9"):
         explain(made.decided(), jeditaskid=9, panda_queue="A")
@@ -334,3 +337,15 @@ def test_other_rules_are_compared() -> None:
     found = compare(batch("document"), batch("production"))
     assert found.n_changed() > 0
     assert found.n_tasks == 30
+
+
+def test_a_unified_queue_is_a_candidate_where_one_of_its_pseudo_queues_is() -> None:
+    made = World(ramcount=3000).queue("UP", is_unified=True)
+    made.queue("UP/SCORE", unified_name="UP", maxrss=2000.0)
+    made.queue("UP/SCORE_HIMEM", unified_name="UP", maxrss=8000.0)
+    answer = ask(made, "UP")
+    assert (answer.outcome, answer.place) == ("candidate", "UP")
+    assert answer.sentences[0].startswith(
+        "Task 1 may go to UP (pseudo-queue UP/SCORE_HIMEM): it ranks"
+    )
+    assert answer.sentences[-1] == "  UP/SCORE: skipped by lowmemory"
