@@ -216,3 +216,23 @@ def plural(n: int, word: str) -> str:
         ('task', 'jobs')
     """
     return word if n == 1 else word + "s"
+
+
+def days_of(first: datetime, last: datetime) -> str:
+    """Write a span of days.
+
+    Example:
+        >>> days_of(datetime(2026, 3, 11), datetime(2026, 3, 24))
+        '11 to 24 March 2026'
+        >>> days_of(datetime(2026, 2, 27), datetime(2026, 3, 1))
+        '27 February to 1 March 2026'
+    """
+    end = f"{last.day} {last:%B} {last.year}"
+    if first.date() == last.date():
+        return end
+    start = f"{first.day}"
+    if (first.year, first.month) != (last.year, last.month):
+        start += f" {first:%B}"
+    if first.year != last.year:
+        start += f" {first.year}"
+    return f"{start} to {end}"

@@ -87,7 +87,7 @@ def load(
             *([filters] if filters else []),
         ]
         narrow = f" among those asked for ({', '.join(asked)})" if asked else ""
-        raise InsufficientDataError(f"{opened.path}: no task with finished jobs{narrow}")
+        raise InsufficientDataError(f"no task with finished jobs{narrow}")
     kept = quantities.join(tasks.select("jeditaskid"), on="jeditaskid", how="semi")
     periods = split_periods(tasks, kept, fraction=early_share)
     return Inputs(

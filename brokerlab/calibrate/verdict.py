@@ -19,7 +19,7 @@ from brokerlab.calibrate.replay import Setting
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Affected, Effect, Evidence, Proposal, Window
-from brokerlab.words import short_percent
+from brokerlab.words import days_of, short_percent
 
 Kind = Literal["change", "keep", "no_answer"]
 
@@ -251,26 +251,6 @@ def _where(proof: Proof, periods: Periods) -> str:
     days = "the late period" if periods.late_window is None else days_of(*periods.late_window)
     beyond_doubt = proof.quantity("exceed_rate")["after_hi"] <= proof.max_exceed
     return f"{'proven' if beyond_doubt else 'held'} on {days}, {proof.n_tasks:,} tasks"
-
-
-def days_of(first: datetime, last: datetime) -> str:
-    """Write a span of days.
-
-    Example:
-        >>> days_of(datetime(2026, 3, 11), datetime(2026, 3, 24))
-        '11 to 24 March 2026'
-        >>> days_of(datetime(2026, 2, 27), datetime(2026, 3, 1))
-        '27 February to 1 March 2026'
-    """
-    end = f"{last.day} {last:%B} {last.year}"
-    if first.date() == last.date():
-        return end
-    start = f"{first.day}"
-    if (first.year, first.month) != (last.year, last.month):
-        start += f" {first:%B}"
-    if first.year != last.year:
-        start += f" {first.year}"
-    return f"{start} to {end}"
 
 
 def _evidence(

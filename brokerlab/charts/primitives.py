@@ -472,7 +472,7 @@ def frontier(
     dot = points.mark_point(filled=True, size=130, opacity=1)
     layers.append(dot.encode(y=up, shape=_shape(marked, named), tooltip=tips))
     layers.append(_text(points.encode(y=up, text=f"{label}:N"), align="left", dx=10, dy=-9))
-    return alt.layer(*layers).properties(width=WIDTH, height=320)
+    return alt.layer(*layers).properties(width=WIDTH, height=290)
 
 
 # --- pieces -----------------------------------------------------------------------------------------------------------
@@ -515,7 +515,7 @@ def _kind(frame: pl.DataFrame, column: str) -> str:
 def _quantity(
     column: str, title: str, *, log: bool = False, axis: str = "y", zero: bool = False
 ) -> Any:
-    scale = alt.Scale(type="log") if log else alt.Scale(zero=zero)
+    scale = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=zero)
     return (alt.X if axis == "x" else alt.Y)(f"{column}:Q", title=title, scale=scale)
 
 
@@ -528,7 +528,7 @@ def _axis(frame: pl.DataFrame, x: str, title: str, *, log: bool) -> alt.X:
     if kind == "N":
         order = frame[x].unique(maintain_order=True).to_list()
         return alt.X(f"{x}:N", title=title, sort=order, axis=alt.Axis(labelAngle=0))
-    scale = alt.Scale(type="log") if log else alt.Scale(zero=False)
+    scale = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=False)
     return (
         alt.X(f"{x}:T", title=title) if kind == "T" else alt.X(f"{x}:Q", title=title, scale=scale)
     )
@@ -580,7 +580,8 @@ def _dash(frame: pl.DataFrame, colour: str | None) -> Any:
         return alt.value([1, 0])
     fixed = dashes(_order(frame, colour))
     scale = alt.Scale(domain=list(fixed), range=list(fixed.values()))
-    return alt.StrokeDash(f"{colour}:N", scale=scale, legend=None)
+    legend = alt.Legend(title=None) if len(fixed) > 1 else None
+    return alt.StrokeDash(f"{colour}:N", scale=scale, legend=legend)
 
 
 def _highlight(colour: str) -> alt.Parameter:

@@ -25,7 +25,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails
 
 from brokerlab import words
-from brokerlab.errors import ConfigError, InsufficientDataError, MissingTableError, nearest
+from brokerlab.errors import (
+    ConfigError,
+    InsufficientDataError,
+    MissingTableError,
+    nearest,
+)
 from brokerlab.report.results import RESERVED, Kind
 from brokerlab.rulesets import RuleSet, RuleSetName
 
@@ -268,9 +273,11 @@ class Number:
     def of(
         cls, row: Mapping[str, Any], name: str, *, label: str, unit: str = "", note: str = ""
     ) -> Number:
-        """Take ``name, name_lo, name_hi`` of a row."""
-        ends = (row.get(f"{name}_lo"), row.get(f"{name}_hi"))
-        return cls(label, row[name], *ends, unit=unit, note=note)
+        """Take ``name, name_lo, name_hi`` of a row; a name that ends in ``_pct`` holds per cent already."""
+        times = 0.01 if name.endswith("_pct") and unit == "%" else 1
+        ends = [row.get(f"{name}{end}") for end in ("", "_lo", "_hi")]
+        value, lo, hi = (None if end is None else times * end for end in ends)
+        return cls(label, value, lo, hi, unit=unit, note=note)
 
     @property
     def text(self) -> str:

@@ -2,21 +2,23 @@
 
 import json
 import os
-import re
+from datetime import datetime
 from pathlib import Path
 
+import papermill
 import polars as pl
 import pytest
 
+from brokerlab import archive as archives
 from brokerlab.archive.ingestion import ingest
-from brokerlab.errors import ConfigError, InsufficientDataError, ReportError
+from brokerlab.calibrate.inputs import load
+from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Proposal
-from brokerlab.report import run
-from brokerlab.report.page import render
-from brokerlab.report.scout_percentiles import load
+from brokerlab.report import find, run
+from brokerlab.report import scout_percentiles as report
 from brokerlab.scouts import ScoutRules
-from brokerlab.words import THIN
+from tests.notebooks.pages import check_page
 
 KINDS = {"change", "keep", "no_answer"}
 
@@ -28,12 +30,18 @@ def done(archive, tmp_path_factory):
     return run("scout-percentiles", {"archive": str(archive), "n_boot": "300"}, out_root=root)
 
 
-def numbers_of(done, parameter):
-    return json.loads((done.folder / "results.json").read_text())["numbers"][parameter]
+@pytest.fixture(scope="module")
+def stored(done):
+    return check_page(done.folder)
 
 
-def test_every_parameter_has_an_answer(done):
-    page = done.results["page"]
+def row_of(rows, **wanted):
+    (row,) = [r for r in rows if all(r[name] == value for name, value in wanted.items())]
+    return row
+
+
+def test_every_parameter_has_an_answer(stored):
+    page = stored["page"]
     assert {part["name"] for part in page["parts"]} == {"ramcount", "cputime", "outdiskcount"}
     assert {part["verdict"]["kind"] for part in page["parts"]} <= KINDS
     assert page["verdict"] == page["parts"][0]["verdict"]
@@ -41,94 +49,42 @@ def test_every_parameter_has_an_answer(done):
     assert page["cannot_tell"][0].startswith("The archive is synthetic")
 
 
-def test_numbers_agree_with_each_other(done):
-    ram = numbers_of(done, "ramcount")
-    assert ram["settings"]["current"] == {"rank": 75, "margin_pct": 10}
-    before = ram["backtest"]["proof"]["current"]
-    line = ram["proof"]["quantities"]
+def test_numbers_agree_with_each_other(stored):
+    numbers = stored["numbers"]
+    settings = stored["values"]["ramcount"]["settings"]
+    assert settings["current"] == [75, 10]
+    before = row_of(numbers["ramcount_proof_settings"], rank=75, margin_pct=10)
+    line = {row["quantity"]: row for row in numbers["ramcount_proof"]}
     assert line["exceed_rate"]["before"] == pytest.approx(before["n_exceed"] / before["n_scored"])
     parts = [line[f"{name}_gbh"]["before"] for name in ("used", "over", "waste")]
     assert line["reserved_gbh"]["before"] == pytest.approx(sum(parts))
-    by_type = [row for row in ram["strata"] if row["stratum"] == "processingtype"]
+    by_type = [r for r in numbers["ramcount_strata"] if r["stratum"] == "processingtype"]
     assert sum(row["n_scored"] for row in by_type) == before["n_scored"]
     kills = sum(row["before"] * row["n_scored"] for row in by_type)
     assert kills == pytest.approx(before["n_exceed"])
 
 
-def test_page_shows_the_numbers_of_the_results(done):
-    html = done.page.read_text()
-    stored = json.loads((done.folder / "results.json").read_text())
-    assert html == render(stored, done.folder)
-    ram = next(part for part in stored["page"]["parts"] if part["name"] == "ramcount")
-    (kills,) = [
-        row["cells"]
-        for row in ram["before_after"][0]["rows"]
-        if row["cells"]["quantity"].startswith("First attempts killed")
-    ]
-    before = numbers_of(done, "ramcount")["proof"]["quantities"]["exceed_rate"]["before"]
-    assert kills["before"]["value"] == pytest.approx(100 * before)
-    assert f"{100 * before:.1f}" in html
-
-
-def test_one_interval_for_one_number(done):
+def test_one_interval_for_one_number(stored):
     """The loss on the proof period reads the same before and after and side by side."""
-    for part in done.results["page"]["parts"]:
-        if not part["certainty"]:
-            continue
-        (periods,) = [
-            b
-            for b in part["certainty"]
-            if isinstance(b, dict) and b.get("name", "").endswith("_periods")
-        ]
-        shown = periods["rows"][-1]["cells"]["loss"]
-        line = numbers_of(done, part["name"])["proof"]["quantities"]["loss"]
-        assert [shown[key] for key in ("value", "lo", "hi")] == pytest.approx(
-            [line[key] for key in ("diff", "diff_lo", "diff_hi")]
-        )
+    for part in stored["page"]["parts"]:
+        name = part["name"]
+        periods = row_of(stored["numbers"][f"{name}_periods"], period="proof")
+        line = row_of(stored["numbers"][f"{name}_before_after"], quantity="loss")
+        for end in ("", "_lo", "_hi"):
+            assert periods[f"loss_diff{end}"] == pytest.approx(line[f"diff{end}"])
 
 
-def test_the_proof_is_asked_of_the_point_as_the_choice_was_of_the_bound(done):
-    for name, numbers in json.loads((done.folder / "results.json").read_text())["numbers"].items():
-        assert numbers["proof"]["limit_on"] == "point", name
-
-
-def test_recorded_kills_overlap_and_rules_are_in_the_results(done):
-    stored = json.loads((done.folder / "results.json").read_text())
-    part = next(part for part in stored["page"]["parts"] if part["name"] == "ramcount")
-    (row,) = [
-        row["cells"]
-        for row in part["before_after"][0]["rows"]
-        if row["cells"]["quantity"].endswith("as recorded [jobs]")
-    ]
-    counts = stored["numbers"]["ramcount"]["counts"]["proof"]
-    assert (row["before"]["value"], row["after"]) == (counts["n_kills"], None)
+def test_recorded_kills_overlap_and_rules_are_in_the_results(stored):
+    counts = stored["values"]["ramcount"]["counts"]["proof"]
+    html = json.dumps(stored["page"], ensure_ascii=False)
+    assert f"Recorded: {counts['n_kills']} attempts" in html
     assert stored["digests"]["rules"] == ScoutRules().digest
-    n = stored["periods"]["n_overlapping"]
+    n = stored["values"]["periods"]["n_overlapping"]
     assert n > 0
-    text = " ".join(stored["page"]["cannot_tell"]).replace(THIN, "")
-    assert f"{n} jobs of the calibration's tasks ended" in text
-    assert {row["n_scouts"] for row in stored["numbers"]["ramcount"]["promise"]} >= set(
-        range(5, 11)
-    )
-
-
-def test_page_is_whole_and_offline(done):
-    html = done.page.read_text()
-    resources = re.findall(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="([^"]*)"', html)
-    assert resources == []
-    links = re.findall(r'<a [^>]*href="([^"#]+)"', html)
-    assert [link for link in links if "://" in link] == []
-    missing = [link for link in links if not (done.folder / link).exists()]
-    assert missing == []
-    assert html.count('role="img" aria-label="') == html.count("<svg")
-    assert html.count('aria-label=""') == 0
-    ids = re.findall(r'\bid="([^"]+)"', html)
-    assert len(ids) == len(set(ids))
-    assert '<html lang="en">' in html
-    for heading in ("Verdict", "What this cannot tell", "How it was made"):
-        assert f'aria-label="{heading}"' in html
-    assert html.count("<caption>") == html.count("<table")
-    assert "brokerlab report scout-percentiles -p archive=" in html
+    assert f"{n} jobs of the calibration's tasks ended" in " ".join(
+        stored["page"]["cannot_tell"]
+    ).replace("\u202f", "")
+    assert {row["n_scouts"] for row in stored["numbers"]["ramcount_promise"]} >= set(range(5, 11))
 
 
 def test_tables_and_charts(done):
@@ -136,14 +92,13 @@ def test_tables_and_charts(done):
     assert settings.height == 50 * 31
     assert (done.folder / "tables" / "ramcount_settings.csv").exists()
     names = {path.stem for path in (done.folder / "charts").glob("*.svg")}
-    for chart in ("frontier", "strata", "coverage", "spread", "gap"):
-        assert f"ramcount_{chart}" in names
+    assert {"frontier", "ramcount_strata", "ramcount_coverage", "ramcount_gap"} <= names | {
+        name.replace("cputime", "ramcount").replace("outdiskcount", "ramcount") for name in names
+    }
     assert {path.stem for path in (done.folder / "charts").glob("*.json")} == names
 
 
 def test_proposals_fit_the_configuration_of_the_archive(done, archive):
-    from brokerlab import archive as archives
-
     config = Config.from_frame(archives.open(archive).gdpconfig)
     for part in done.results["page"]["parts"]:
         path = done.folder / f"proposal-{part['name']}.json"
@@ -157,38 +112,59 @@ def test_proposals_fit_the_configuration_of_the_archive(done, archive):
             assert proposal.digests.rules == ScoutRules().digest
 
 
-def test_same_parameters_same_numbers(done, archive):
-    again = run(
-        "scout-percentiles",
-        {"archive": str(archive), "n_boot": 300, "parameter": "ramcount"},
-        out_root=done.folder.parents[1],
+def test_papermill_alone_writes_the_same_page(stored, archive, tmp_path):
+    papermill.execute_notebook(
+        find.notebook("scout-percentiles"),
+        tmp_path / "out.ipynb",
+        parameters={
+            "archive": str(archive),
+            "n_boot": 300,
+            "parameter": "ramcount",
+            "out_dir": str(tmp_path / "out"),
+        },
+        progress_bar=False,
+        kernel_name="python3",
     )
-    assert numbers_of(again, "ramcount") == numbers_of(done, "ramcount")
-    assert len(again.results["page"]["parts"]) == 1
+    again = check_page(tmp_path / "out")
+    assert len(again["page"]["parts"]) == 1
+    for name in ("ramcount_settings", "ramcount_proof", "ramcount_strata"):
+        assert again["numbers"][name] == stored["numbers"][name]
 
 
-def test_filters_and_too_little_data_give_no_answer(done, archive):
-    some = run(
-        "scout-percentiles",
-        {"archive": str(archive), "processingtype": "merge", "parameter": "ramcount"},
-        out_root=done.folder.parents[1],
+def test_filters_and_too_little_data_give_no_answer(archive, tmp_path):
+    asked = {"processingtype": "merge", "parameter": "ramcount"}
+    report.run(report.Params(archive=str(archive), out_dir=str(tmp_path), **asked))
+    page = check_page(tmp_path)["page"]
+    assert page["verdict"]["kind"] == "no_answer"
+    assert {"label": "Filter", "value": "processing type merge"} in page["made"]["facts"]
+
+
+def test_wrong_parameters_are_refused_before_anything_runs(tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        run(
+            "scout-percentiles",
+            {"gshares": "x", "alpha": 2, "ranks": "99,50", "loss": '{"ovr": 1}'},
+            out_root=tmp_path,
+        )
+    for message in (
+        "unknown parameter 'gshares': did you mean 'gshare'",
+        "alpha=2: must be less",
+        "ranks=",
+        "'ovr'",
+    ):
+        assert message in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_filter_that_leaves_nothing_is_said(archive, tmp_path):
+    with pytest.raises(InsufficientDataError) as caught:
+        load(archive, gshare="Nope", start=datetime(2026, 1, 1))
+    assert str(caught.value) == (
+        "no task with finished jobs among those asked for (created from 2026-01-01 00:00:00, gshare Nope)"
     )
-    assert {part["verdict"]["kind"] for part in some.results["page"]["parts"]} == {"no_answer"}
-    html = some.page.read_text()
-    assert "processing type merge" in html
-
-
-def test_wrong_parameters_and_failing_cells(archive, tmp_path):
-    with pytest.raises(ConfigError, match="unknown parameter 'gshares': did you mean 'gshare'"):
-        run("scout-percentiles", {"gshares": "x"}, out_root=tmp_path)
-    with pytest.raises(ConfigError, match="alpha='much': must be a number"):
-        run("scout-percentiles", {"alpha": "much"}, out_root=tmp_path)
-    bad = {"archive": str(archive), "parameter": "ramcuont"}
-    with pytest.raises(ReportError, match=r"parameter='ramcuont': did you mean 'ramcount'\?"):
-        run("scout-percentiles", bad, out_root=tmp_path)
-    (entry,) = json.loads((tmp_path / "index.json").read_text())["runs"]
-    assert (entry["state"], entry["kind"]) == ("failed", "failed")
-    assert "ramcuont" in (tmp_path / entry["page"]).read_text()
+    with pytest.raises(InsufficientDataError):
+        report.run(report.Params(archive=str(archive), gshare="Nope", out_dir=str(tmp_path)))
+    assert check_page(tmp_path)["page"]["verdict"]["kind"] == "no_answer"
 
 
 REAL = (
@@ -202,21 +178,13 @@ REAL = (
 def test_real_tasks_are_described_and_prove_nothing(tmp_path):
     """Four tasks: what happened in each is shown, and no answer is claimed."""
     ingest(sorted(REAL.glob("*.csv.gz")), tmp_path / "real")
-    done = run("scout-percentiles", {"archive": str(tmp_path / "real")}, out_root=tmp_path)
-    parts = {part["name"]: part for part in done.results["page"]["parts"]}
-    assert {part["verdict"]["kind"] for part in parts.values()} == {"no_answer"}
-    assert done.results["page"]["synthetic"] is False
-    table = next(b for b in parts["ramcount"]["gains"] if b["name"] == "ramcount_tasks")
-    rows = {row["cells"]["task"]: row["cells"] for row in table["rows"]}
-    assert sorted(rows) == ["13332803", "13776794", "14287024", "15350577"]
-    assert rows["15350577"]["jobs"]["value"] == 10_558
-    assert list(done.folder.glob("proposal*.json")) == []
-    assert "Only 4 tasks can be scored" in done.page.read_text()
-
-
-def test_a_filter_that_leaves_nothing_is_said(archive):
-    with pytest.raises(InsufficientDataError) as caught:
-        load(archive, gshare="Nope", window_start="2026-01-01")
-    assert str(caught.value) == (
-        f"{archive}: no task with finished jobs among those asked for (created from 2026-01-01, gshare Nope)"
-    )
+    report.run(report.Params(archive=str(tmp_path / "real"), out_dir=str(tmp_path / "out")))
+    stored = check_page(tmp_path / "out")
+    kinds = {part["verdict"]["kind"] for part in stored["page"]["parts"]}
+    assert kinds == {"no_answer"}
+    assert stored["page"]["synthetic"] is False
+    rows = {row["jeditaskid"]: row for row in stored["numbers"]["ramcount_tasks"]}
+    assert sorted(rows) == [13332803, 13776794, 14287024, 15350577]
+    assert rows[15350577]["n_scored"] == 10_558
+    assert list((tmp_path / "out").glob("proposal*.json")) == []
+    assert any("Only 4 tasks can be scored" in text for text in stored["page"]["cannot_tell"])

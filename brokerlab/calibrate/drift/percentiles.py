@@ -26,13 +26,13 @@ from brokerlab.calibrate.loss import COMPONENTS, LossWeights
 from brokerlab.calibrate.parameters import PARAMETERS, Parameter
 from brokerlab.calibrate.proof import Proof, prove, quantities_of
 from brokerlab.calibrate.replay import Setting
-from brokerlab.calibrate.verdict import current_setting, days_of
+from brokerlab.calibrate.verdict import current_setting
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Change, Proposal
 from brokerlab.rulesets import NAMES
 from brokerlab.scouts import ScoutRules
-from brokerlab.words import short_percent
+from brokerlab.words import days_of, short_percent
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,10 @@ from brokerlab.calibrate.thresholds.proof import prove
 from brokerlab.calibrate.thresholds.runs import Runs
 from brokerlab.calibrate.thresholds.settings import Key, Setting, Space
 from brokerlab.calibrate.thresholds.sweep import Sweep
-from brokerlab.calibrate.verdict import days_of
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Proposal
+from brokerlab.words import days_of
 
 LATER = 2_000_000
 """Seeds lie so far from those of the choice; those of the proof lie between."""

@@ -14,9 +14,9 @@ import polars as pl
 
 from brokerlab.brokerage.inputs.frames import Schema, read
 from brokerlab.calibrate.network_curve.evidence import Evidence, Span, of_periods
-from brokerlab.calibrate.verdict import days_of
 from brokerlab.errors import InsufficientDataError
 from brokerlab.units import MB
+from brokerlab.words import days_of
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame

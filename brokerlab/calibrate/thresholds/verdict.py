@@ -13,8 +13,8 @@ from brokerlab.calibrate.thresholds.intervals import Draw
 from brokerlab.calibrate.thresholds.outcomes import QUANTITIES, Period
 from brokerlab.calibrate.thresholds.proof import Proof
 from brokerlab.calibrate.thresholds.settings import Setting, Space, shown
-from brokerlab.calibrate.verdict import days_of
 from brokerlab.gdpconfig.proposal import Affected, Effect, Evidence, Proposal, Window
+from brokerlab.words import days_of
 
 Kind = Literal["change", "keep", "no_answer"]
 RULES = "document"

@@ -8,14 +8,13 @@ import polars as pl
 
 from brokerlab.brokerage.studies.user_tasks.outcomes import PASSED
 from brokerlab.brokerage.studies.user_tasks.weights import NOTICED
-from brokerlab.calibrate.verdict import days_of
 from brokerlab.report.analysis_replay.study import Study
 from brokerlab.report.content import Verdict
 from brokerlab.report.replays import sentences as shared
 from brokerlab.report.replays.kinds import ANALYSIS
 from brokerlab.report.replays.removal import CANDIDATE
 from brokerlab.report.replays.words import largest, named, of, value_of
-from brokerlab.words import listed, measured, number, percent, plural, thin
+from brokerlab.words import days_of, listed, measured, number, percent, plural, thin
 
 BEYOND = ANALYSIS.beyond
 """The reason of queues beyond the best ten."""

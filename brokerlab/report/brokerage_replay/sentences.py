@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from brokerlab.brokerage.production_jobs.decisions import TEMPORARY
-from brokerlab.calibrate.verdict import days_of
 from brokerlab.report.brokerage_replay.nuclei import Nuclei
 from brokerlab.report.brokerage_replay.study import Study
 from brokerlab.report.content import Verdict
 from brokerlab.report.replays import sentences as shared
 from brokerlab.report.replays.removal import CANDIDATE
 from brokerlab.report.replays.words import largest, named, of, value_of
-from brokerlab.words import listed, number, percent, plural, thin
+from brokerlab.words import days_of, listed, number, percent, plural, thin
 
 RANK = "rank"
 """The reason of queues beyond the best ten."""

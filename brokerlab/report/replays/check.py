@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from brokerlab.brokerage.replay.plan import time_of
 from brokerlab.errors import ConfigError
+from brokerlab.report.checks import FEWEST_REPLICATES, problems
 from brokerlab.report.replays.kinds import Kind
 from brokerlab.report.replays.settings import check_keys
-from brokerlab.report.scout_percentiles.check import FEWEST_REPLICATES, problems
 from brokerlab.times import duration_us
 
 LEAST = {

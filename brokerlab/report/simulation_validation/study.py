@@ -20,7 +20,7 @@ from brokerlab.calibrate.simulate.archive_check import Brokerage, check_archive
 from brokerlab.calibrate.simulate.grid import GridWorld
 from brokerlab.calibrate.simulate.options import Fit
 from brokerlab.errors import ConfigError, nearest
-from brokerlab.report.scout_percentiles.check import FEWEST_REPLICATES, problems
+from brokerlab.report.checks import FEWEST_REPLICATES, problems
 from brokerlab.times import duration_us
 
 BROKERAGES = ("seen", "replayed")

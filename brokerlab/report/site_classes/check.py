@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from brokerlab.brokerage.replay.plan import time_of
 from brokerlab.errors import ConfigError
 from brokerlab.lifecycle.classes import ClassRules
-from brokerlab.report.scout_percentiles.check import FEWEST_REPLICATES, problems
+from brokerlab.report.checks import FEWEST_REPLICATES, problems
 from brokerlab.times import duration_us
 
 NUMBERS = {

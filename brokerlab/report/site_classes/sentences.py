@@ -6,7 +6,6 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.calibrate.verdict import days_of
 from brokerlab.lifecycle.classes.wait_stats import PROBE_USER
 from brokerlab.lifecycle.classes.weighted import LARGEST_S
 from brokerlab.report.content import Verdict
@@ -17,7 +16,7 @@ from brokerlab.report.site_classes.study import Study
 from brokerlab.report.site_classes.tasks import TASK_CLASSES
 from brokerlab.report.site_classes.waits import STEERED
 from brokerlab.report.site_classes.words import NAMES, REASONS, setting, share_of, time
-from brokerlab.words import listed, measured, number, percent, plural, thin
+from brokerlab.words import days_of, listed, measured, number, percent, plural, thin
 
 USUAL = 0.5
 """A queue is usually of a class that it has at more than this part of the instants."""

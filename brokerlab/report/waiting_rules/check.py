@@ -8,7 +8,7 @@ from brokerlab.brokerage.replay.plan import time_of
 from brokerlab.errors import ConfigError
 from brokerlab.lifecycle.timeouts import TimeoutRules
 from brokerlab.lifecycle.waiting.period import UNIT_COLUMNS as UNITS
-from brokerlab.report.scout_percentiles.check import FEWEST_REPLICATES, problems
+from brokerlab.report.checks import FEWEST_REPLICATES, problems
 from brokerlab.times import duration_us
 
 MOST_SCALES = 12

@@ -7,13 +7,12 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.calibrate.verdict import days_of
 from brokerlab.lifecycle.waiting import ALL_RULES as ALL
 from brokerlab.lifecycle.waiting.firings import HOUR_US
 from brokerlab.report.content import Verdict
 from brokerlab.report.waiting_rules.study import Study
 from brokerlab.report.waiting_rules.words import hours, jobs, labelled, limit, signed
-from brokerlab.words import listed, measured, number, percent, plural, thin
+from brokerlab.words import days_of, listed, measured, number, percent, plural, thin
 
 NAMED = 3
 """Rules named in a sentence."""

@@ -15,11 +15,10 @@ from brokerlab.calibrate.percentiles import (
     prove,
     split_periods,
 )
-from brokerlab.calibrate.verdict import days_of
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules
-from brokerlab.words import short_percent
+from brokerlab.words import days_of, short_percent
 from tests.unit.calibrate import toys
 
 NOW = datetime(2026, 11, 21)

@@ -10,15 +10,14 @@ import polars as pl
 
 from brokerlab.calibrate.backtest import Assumptions, Backtest, Setting, backtest
 from brokerlab.calibrate.choice import Choice, LimitOn, choose
+from brokerlab.calibrate.inputs import Inputs
 from brokerlab.calibrate.loss import LossWeights
-from brokerlab.calibrate.parameters import PARAMETERS, Parameter, parameter_named
+from brokerlab.calibrate.parameters import Parameter, parameter_named
 from brokerlab.calibrate.periods import exchangeability
 from brokerlab.calibrate.proof import Proof, prove
-from brokerlab.calibrate.verdict import Verdict, current_setting, propose
-from brokerlab.errors import ConfigError, InsufficientDataError, nearest
-from brokerlab.report.scout_percentiles.inputs import Inputs
+from brokerlab.calibrate.verdict import Kind, Verdict, current_setting, propose
+from brokerlab.errors import InsufficientDataError
 
-ALL = "all"
 CONFORMAL_COVERAGES = (75, 90, 95, 98)
 """Promised coverages tried with the conformal rule [%]."""
 
@@ -65,9 +64,16 @@ class Study:
         return self.verdict is not None
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> Kind:
         """The answer: change, keep or no_answer."""
         return self.verdict.kind if self.verdict else "no_answer"
+
+    @property
+    def other_role(self) -> str:
+        """What the second setting is: proposed, not_proven (chosen, not borne out) or runner_up."""
+        if self.kind == "change":
+            return "proposed"
+        return "not_proven" if self.chosen else "runner_up"
 
     @property
     def chosen(self) -> Setting | None:
@@ -122,42 +128,6 @@ class _Replay:
         return tried.by_setting.filter(pl.col("rank").is_in(CONFORMAL_COVERAGES))
 
 
-def parameters_named(name: str) -> list[str]:
-    """Return the parameters to study: one by name, or every one.
-
-    Raises:
-        ConfigError: No such parameter.
-    """
-    if name == ALL:
-        return list(PARAMETERS)
-    if name not in PARAMETERS:
-        raise ConfigError(f"parameter={name!r}: {nearest(name, [*PARAMETERS, ALL])}")
-    return [name]
-
-
-def grid(bounds: Iterable[int], *, name: str, most: int | None = None) -> range:
-    """Return the whole numbers from the first to the last bound.
-
-    Args:
-        bounds: First and last.
-        name: Of the parameter.
-        most: Largest number allowed; None: any.
-
-    Raises:
-        ConfigError: Not two numbers in order, or outside 0 to ``most``.
-
-    Example:
-        >>> grid([50, 99], name="ranks")
-        range(50, 100)
-    """
-    numbers = list(bounds)
-    if len(numbers) != 2 or numbers[0] > numbers[1]:
-        raise ConfigError(f"{name}={numbers}: must be the first and the last, such as 50,99")
-    if most is not None and not 0 <= numbers[0] <= numbers[1] <= most:
-        raise ConfigError(f"{name}={numbers}: must be whole numbers from 0 to {most}")
-    return range(numbers[0], numbers[1] + 1)
-
-
 def study(
     inputs: Inputs,
     name: str,
@@ -206,8 +176,6 @@ def study(
         other = choice.setting if changed else _runner_up(choice)
         later = replay.pair(late, other)
         alike = exchangeability(tried, later, n_boot=n_boot, seed=seed) if divided else None
-        # the bound was asked of the choice; asking it again would refuse half of all sound choices, but
-        # what was chosen on tasks unlike the later ones says nothing of the bound on these
         # the bound was asked of the choice; asked again it refuses half of all sound choices
         proof = prove(later, other, max_exceed=max_exceed, n_boot=n_boot, seed=seed)
         return Study(
@@ -232,8 +200,8 @@ def study(
         return Unanswered(parameter=parameter, reason=str(error))
 
 
-def differ(alike: pl.DataFrame | None) -> bool:
-    """Tell whether the two periods differ beyond doubt in kills or in how scouts differ from the rest.
+def periods_differ(alike: pl.DataFrame | None) -> bool:
+    """Tell whether the two periods differ, by intervals that exclude no difference, in kills or in how scouts differ from the rest.
 
     Args:
         alike: Of ``calibrate.periods.exchangeability``; None or null (too few tasks): nothing speaks

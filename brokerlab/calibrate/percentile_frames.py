@@ -1,0 +1,329 @@
+"""What came of a study of a scout parameter, as frames: for tables and charts, without words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from brokerlab.calibrate.backtest import Backtest, Setting
+from brokerlab.calibrate.finite_sample import conformal_rank, percentile_coverage
+from brokerlab.calibrate.gap import gap_summary
+from brokerlab.calibrate.parameters import Parameter
+from brokerlab.calibrate.percentile_study import Study
+
+SPLITS = ("processingtype", "gshare", "cores")
+"""Strata of which two may be the same split of the tasks under two names."""
+STRATA = (*SPLITS, "n_scouts")
+MIN_LEVEL_TASKS = 5
+"""Levels with fewer tasks are not called the worst."""
+NO_LEVEL = "(none)"
+RANKS_PROMISED = (50, 75, 90, 95, 100)
+SCOUTS_PROMISED = range(5, 11)
+"""Scouts that the deployed first trigger finds: half of ten at least, all of them at most."""
+_KILLS = {"exceed_rate": "kills", "exceed_lo": "kills_lo", "exceed_hi": "kills_hi"}
+
+
+def at_setting(frame: pl.DataFrame, setting: Setting) -> pl.DataFrame:
+    """Keep the rows of one setting."""
+    return frame.filter((pl.col("rank") == setting[0]) & (pl.col("margin_pct") == setting[1]))
+
+
+def setting_name(parameter: Parameter, setting: Setting) -> str:
+    """Name a setting.
+
+    Example:
+        >>> from brokerlab.calibrate.parameters import parameter_named
+        >>> setting_name(parameter_named("ramcount"), (75, 10))
+        'rank 75, margin 10 %'
+    """
+    rank, margin = setting
+    return f"rank {rank}" if parameter.margin_key is None else f"rank {rank}, margin {margin} %"
+
+
+def before_after(study: Study) -> pl.DataFrame:
+    """Return one row per quantity of the proof, both settings and their difference.
+
+    Returns:
+        As ``Proof.table``, without quantities that are not known: ``label``, ``unit`` (``%`` for shares), ``before``,
+        ``after``, ``diff``, ``diff_pct`` [% of before; null where nothing changes or there was next to nothing],
+        each with ``_lo, _hi``; ``limit`` (the limited quantity: "limit", else null).
+    """
+    table = study.proof.table.drop_nulls(["before", "after"])
+    moved = pl.col("diff_hi") > pl.col("diff_lo")
+    known = moved & (pl.col("before").abs() > 1e-9)
+    relative = [f"diff_pct{end}" for end in ("", "_lo", "_hi")]
+    limited = pl.col("quantity") == "exceed_rate"
+    ends = [f"{side}{end}" for side in ("before", "after") for end in ("_lo", "_hi")]
+    share = pl.col("unit").str.starts_with("share")
+    unit = pl.col("unit").str.replace("share of", "% of").str.replace("share", "%")
+    return table.with_columns(
+        *(pl.when(known).then(name).alias(name) for name in relative),
+        *(pl.when(limited).then(name).alias(name) for name in ends if name in table.columns),
+        label=pl.col("label").str.replace(" - ", " − ", literal=True),
+        unit=pl.when(share).then(unit).otherwise("unit"),
+        limit=pl.when(limited).then(pl.lit("limit")),
+    )
+
+
+def by_level(study: Study) -> pl.DataFrame:
+    """Join what the proof says of each level with the kills of both settings.
+
+    Returns:
+        ``stratum, level, n_tasks, n_scored``, ``before``, ``after`` (kills, share of jobs) with ``_lo, _hi``,
+        ``loss_diff, loss_diff_lo, loss_diff_hi`` [core h per core h of work], ``verdict`` (gains, loses, open, no change),
+        ``mark`` (worst: most kills under the second setting, of levels with enough tasks; else null); most kills first
+        in each stratum. Strata that divide the tasks as an earlier one does are left out.
+    """
+    keys = ["stratum", "level"]
+    joined = study.proof.by_stratum.select(
+        *keys, "n_tasks", "n_scored", "loss_diff", "loss_diff_lo", "loss_diff_hi", "verdict"
+    )
+    for name, setting in (("before", study.proof.current), ("after", study.other)):
+        names = {old: new.replace("kills", name) for old, new in _KILLS.items()}
+        side = at_setting(study.late.by_stratum, setting).select(*keys, *names).rename(names)
+        joined = joined.join(side, on=keys)
+    place = {name: order for order, name in enumerate(STRATA)}
+    rows = (
+        joined.filter(~pl.col("stratum").is_in(list(repeated_strata(study.late.by_task))))
+        .with_columns(place=pl.col("stratum").replace_strict(place, return_dtype=pl.Int64))
+        .sort("place", "after", "n_scored", "level", descending=[False, True, True, False])
+        .drop("place")
+    )
+    unchanged = pl.col("loss_diff").round(4) == 0
+    verdict = pl.when(unchanged).then(pl.lit("no change")).otherwise("verdict")
+    worst = worst_level(rows)
+    here = pl.lit(value=False)
+    if worst is not None:
+        here = (pl.col("stratum") == worst["stratum"]) & (pl.col("level") == worst["level"])
+    return rows.with_columns(verdict=verdict, mark=pl.when(here).then(pl.lit("worst")))
+
+
+def worst_level(levels: pl.DataFrame) -> dict[str, Any] | None:
+    """Return the level with most kills under the second setting; null if all have too few tasks."""
+    large = (pl.col("n_tasks") >= MIN_LEVEL_TASKS) & (pl.col("stratum") != "n_scouts")
+    rows = levels.filter(large).sort("after", "n_scored", descending=True, maintain_order=True)
+    return rows.row(0, named=True) if rows.height else None
+
+
+def repeated_strata(by_task: pl.DataFrame) -> dict[str, str]:
+    """Return the strata that divide the tasks exactly as an earlier one does, with that one.
+
+    Args:
+        by_task: Of a back-test.
+    """
+    tasks, repeated = by_task.unique("jeditaskid"), dict[str, str]()
+    for place, later in enumerate(SPLITS):
+        for earlier in SPLITS[:place]:
+            pairs = tasks.select(earlier, later).unique().height
+            if pairs == tasks[earlier].n_unique() == tasks[later].n_unique():
+                repeated.setdefault(later, earlier)
+    return repeated
+
+
+def frontier(study: Study) -> pl.DataFrame:
+    """Return what every setting tried on the calibration period costs, and how often it kills.
+
+    Returns:
+        ``rank, margin_pct, label``, ``waste`` (reserved and not used, killed attempts included, over used [1]), ``kills,
+        kills_lo, kills_hi`` (share of jobs), ``setting`` (current, proposed: the chosen one, proven or not; null).
+    """
+    amount = study.parameter.amount
+    wasted = pl.col(f"over_{amount}") + pl.col(f"waste_{amount}")
+    rows = study.early.by_setting.select(
+        "rank",
+        "margin_pct",
+        waste=wasted / pl.col(f"used_{amount}"),
+        **{new: old for old, new in _KILLS.items()},
+    ).sort("rank", "margin_pct")
+    pairs = rows.select("rank", "margin_pct").rows()
+    roles = {study.chosen: "proposed", study.proof.current: "current"}
+    names = [setting_name(study.parameter, pair) for pair in pairs]
+    return rows.with_columns(
+        label=pl.Series(names, dtype=pl.String),
+        setting=pl.Series([roles.get(pair) for pair in pairs], dtype=pl.String),
+    )
+
+
+def promises(study: Study) -> pl.DataFrame:
+    """Return what so few scouts can promise, for deployed and observed numbers of scouts.
+
+    Returns:
+        One row per number of scouts: ``n_scouts``, ``n_tasks`` (of the proof), for each rank r of `RANKS_PROMISED`
+        ``rank_r, rank_r_lo, rank_r_hi`` (share of the jobs that it promises on average, without margin, between the
+        scouts below and above it), ``needed`` (rank that keeps the limit; null: none does); no row where the limit is 0
+        or 1.
+    """
+    limit = study.choice.max_exceed
+    used = at_setting(study.late.by_task, study.late.current)["n_scouts"].value_counts()
+    tasks = {int(n): int(count) for n, count in used.iter_rows()}
+    most = sorted(tasks, key=lambda n: (-tasks[n], n))
+    others = [n for n in most if n not in SCOUTS_PROMISED][:6]
+    rows = []
+    for n in sorted({*SCOUTS_PROMISED, *others}) if 0 < limit < 1 else []:
+        row: dict[str, float | None] = {"n_scouts": n, "n_tasks": tasks.get(n, 0)}
+        for rank in RANKS_PROMISED:
+            low, middle, high = percentile_coverage(n, rank)
+            row |= {f"rank_{rank}": middle, f"rank_{rank}_lo": low, f"rank_{rank}_hi": high}
+        rows.append(row | {"needed": conformal_rank(n, limit)})
+    ends = [f"rank_{r}{end}" for r in RANKS_PROMISED for end in ("", "_lo", "_hi")]
+    floats = dict.fromkeys([*ends, "needed"], pl.Float64)
+    return pl.DataFrame(rows, schema={"n_scouts": pl.Int64, "n_tasks": pl.Int64, **floats})
+
+
+def coverage(study: Study) -> pl.DataFrame:
+    """Return, by number of scouts, the share of jobs within their request.
+
+    Returns:
+        ``n_scouts, n_tasks``, ``setting`` (promised: the current rank without margin, for scouts like the rest; current,
+        proposed), ``kept, kept_lo, kept_hi`` (share of jobs).
+    """
+    rank, _ = study.proof.current
+    levels = study.late.by_stratum.filter(pl.col("stratum") == "n_scouts").with_columns(
+        n_scouts=pl.col("level").cast(pl.Int64)
+    )
+    large = levels.filter(pl.col("n_tasks") >= MIN_LEVEL_TASKS)
+    levels = large if large.height else levels
+    settings = {"current": study.proof.current}
+    settings |= {"proposed": study.chosen} if study.chosen else {}
+    parts = [
+        at_setting(levels, pair).select(
+            "n_scouts",
+            "n_tasks",
+            setting=pl.lit(name),
+            kept=1 - pl.col("exceed_rate"),
+            kept_lo=1 - pl.col("exceed_hi"),
+            kept_hi=1 - pl.col("exceed_lo"),
+        )
+        for name, pair in settings.items()
+    ]
+    promised = parts[0].with_columns(setting=pl.lit("promised"))
+    ends = [percentile_coverage(n, rank) for n in promised["n_scouts"]]
+    columns = (
+        dict(zip(("kept_lo", "kept", "kept_hi"), zip(*ends, strict=True), strict=True))
+        if ends
+        else {}
+    )
+    promised = promised.with_columns(
+        pl.Series(name, list(values)) for name, values in columns.items()
+    )
+    return pl.concat([promised, *parts]).sort("n_scouts", maintain_order=True)
+
+
+def gap_by_type(late: Backtest, *, most: int = 8) -> pl.DataFrame:
+    """Return how scouts differ from the rest of their task, over all tasks and by processing type.
+
+    Args:
+        late: A back-test.
+        most: Processing types, those with most tasks.
+
+    Returns:
+        ``level``, ``n_tasks``, ``gap, gap_lo, gap_hi``: geometric mean over tasks of the ratio of medians, minus one [1].
+    """
+    types = late.by_task.select("jeditaskid", "processingtype").unique("jeditaskid")
+    joined = late.gap.join(types, on="jeditaskid").with_columns(
+        pl.col("processingtype").fill_null(NO_LEVEL)
+    )
+    largest = joined["processingtype"].value_counts()
+    names = largest.sort("count", "processingtype", descending=[True, False])[
+        "processingtype"
+    ].head(most)
+    groups = {"all tasks": late.gap}
+    groups |= {name: joined.filter(pl.col("processingtype") == name) for name in names}
+    rows = []
+    for level, tasks in groups.items():
+        row = gap_summary(tasks).filter(pl.col("measure") == "ratio_median").row(0, named=True)
+        ends = {"gap": row["ratio"], "gap_lo": row["lo"], "gap_hi": row["hi"]}
+        shifted = {name: None if value is None else value - 1 for name, value in ends.items()}
+        rows.append({"level": level, "n_tasks": row["n_tasks"], **shifted})
+    floats = dict.fromkeys(("gap", "gap_lo", "gap_hi"), pl.Float64)
+    return pl.DataFrame(rows, schema={"level": pl.String, "n_tasks": pl.Int64, **floats})
+
+
+def by_task(study: Study) -> pl.DataFrame:
+    """Return what happened in each task.
+
+    Returns:
+        ``jeditaskid, n_scouts, n_scored``, ``gap`` (medians of scouts over those of the rest, minus one [1]),
+        ``estimate_before, estimate_after`` [the parameter's unit], ``before, after`` (kills, share of jobs).
+    """
+    tasks = at_setting(study.late.by_task, study.proof.current).select(
+        "jeditaskid", "n_scouts", "n_scored"
+    )
+    gap = study.late.gap.select("jeditaskid", gap=pl.col("ratio_median") - 1)
+    tasks = tasks.join(gap, on="jeditaskid", how="left")
+    for name, setting in (("before", study.proof.current), ("after", study.other)):
+        killed = (pl.col("n_exceed") / pl.col("n_scored")).alias(name)
+        side = at_setting(study.late.by_task, setting)
+        side = side.select("jeditaskid", pl.col("estimate").alias(f"estimate_{name}"), killed)
+        tasks = tasks.join(side, on="jeditaskid", how="left")
+    return tasks.sort("jeditaskid")
+
+
+def by_period(study: Study) -> pl.DataFrame:
+    """Return both periods side by side.
+
+    Returns:
+        ``period`` (calibration, proof; all where the tasks could not be divided), ``n_tasks, n_scored``, ``before,
+        after`` (kills, share of jobs) and ``loss_diff`` [core h per core h of work], each with ``_lo, _hi``: linearised
+        on the calibration period, the proof's bootstrap on the proof period.
+    """
+    line = study.proof.quantity("loss")
+    sides = (
+        {"calibration": study.early, "proof": study.late} if study.divided else {"all": study.late}
+    )
+    rows = []
+    for name, tried in sides.items():
+        now, then = tried.setting(*study.proof.current), tried.setting(*study.other)
+        row = {"period": name, "n_tasks": tried.n_tasks, "n_scored": tried.counts["n_scored"]}
+        for side, values in (("before", now), ("after", then)):
+            row |= {new.replace("kills", side): values[old] for old, new in _KILLS.items()}
+        source = {f"loss_{key}": line[key] for key in ("diff", "diff_lo", "diff_hi")}
+        source = source if tried is study.late else then
+        rows.append(
+            row | {key: source[key] for key in ("loss_diff", "loss_diff_lo", "loss_diff_hi")}
+        )
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def rules_beside(study: Study) -> pl.DataFrame:
+    """Return the percentile rule and the conformal rule on the calibration period.
+
+    Returns:
+        ``rule`` (current, other, conformal), ``rank`` (or promised coverage [%]), ``margin_pct``, ``kills`` (share of
+        jobs), ``loss`` [core h per core h of work], each with ``_lo, _hi``; ``n_fallback`` (tasks with too few scouts for
+        that coverage: the largest is taken; null for percentiles).
+    """
+    columns = ["rank", "margin_pct", *_KILLS, "loss", "loss_lo", "loss_hi"]
+    pairs = dict.fromkeys([study.proof.current, study.other])
+    names = dict(zip(pairs, ("current", "other"), strict=False))
+    percentile = [
+        at_setting(study.early.by_setting, pair).select(
+            pl.lit(name).alias("rule"), *columns, n_fallback=pl.lit(None, pl.Int64)
+        )
+        for pair, name in names.items()
+    ]
+    conformal = study.conformal.sort("margin_pct", "rank").select(
+        pl.lit("conformal").alias("rule"), *columns, pl.col("n_fallback").cast(pl.Int64)
+    )
+    return pl.concat([*percentile, conformal], how="vertical_relaxed").rename(_KILLS)
+
+
+def weights_moved(study: Study) -> pl.DataFrame:
+    """Return the stated loss, and what would be chosen with one of its weights halved or doubled.
+
+    Returns:
+        ``weight``, ``value`` [core h per unit], ``halved``, ``doubled`` (the setting's name), ``why``.
+    """
+    moved: dict[tuple[str, float], str] = {
+        (row["weight"], row["factor"]): setting_name(
+            study.parameter, (row["rank"], row["margin_pct"])
+        )
+        for row in study.choice.sensitivity.iter_rows(named=True)
+    }
+    why = study.choice.weights.why(study.parameter.name)
+    rows = [
+        {"weight": n, "value": v, "halved": moved[n, 0.5], "doubled": moved[n, 2.0], "why": why[n]}
+        for n, v in study.choice.weights.to_dict().items()
+    ]
+    return pl.DataFrame(rows)

@@ -1,0 +1,526 @@
+"""Which percentile ranks and margins should the scouts use?
+
+Chosen on the earlier tasks of an archive, proven on the later ones; one part per parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import polars as pl
+from pydantic import Field, field_validator
+
+from brokerlab.calibrate import inputs
+from brokerlab.calibrate import percentile_frames as frames
+from brokerlab.calibrate.choice import LimitOn
+from brokerlab.calibrate.loss import LossWeights
+from brokerlab.calibrate.parameters import PARAMETERS
+from brokerlab.calibrate.percentile_study import Study, Unanswered, periods_differ
+from brokerlab.calibrate.percentile_study import study as study_one
+from brokerlab.charts import scouts as charts
+from brokerlab.errors import ConfigError
+from brokerlab.report import kit
+from brokerlab.report.kit import (
+    BEFORE_AFTER,
+    CERTAINTY,
+    GAINS,
+    Caveat,
+    Chart,
+    Number,
+    Page,
+    Part,
+    Share,
+    Table,
+    Verdict,
+    say,
+)
+from brokerlab.words import days_of
+
+NAMES = {"ramcount": "ramCount", "cputime": "cpuTime", "outdiskcount": "outDiskCount"}
+"""The parameters as the documents write them."""
+ROLES = {"proposed": "proposed", "not_proven": "chosen, not proven", "runner_up": "best other"}
+STRATA = {
+    "processingtype": "processing type",
+    "gshare": "gshare",
+    "cores": "cores",
+    "n_scouts": "scouts used",
+}
+KILLED_FOR = {"ramcount": "memory", "cputime": "walltime"}
+"""What a job that outgrows its request is killed for, where it is recorded."""
+FEW_TASKS = 12
+"""Up to so many tasks are shown one by one."""
+
+
+Named = Literal["all", "ramcount", "cputime", "outdiskcount"]
+Rank = Annotated[int, Field(ge=0, le=100)]
+Margin = Annotated[int, Field(ge=0, le=1000)]
+
+
+class Params(kit.Params):
+    """What may be asked."""
+
+    report: ClassVar[str] = "scout-percentiles"
+    question: ClassVar[str] = "Which percentile ranks and margins should the scouts use?"
+
+    gshare: str = Field("", description="only this global share, empty for all [name]")
+    processingtype: str = Field("", description="only this processing type, empty for all [name]")
+    parameter: Named = Field("all", description="ramcount, cputime, outdiskcount or all [name]")
+    ranks: tuple[Rank, Rank] = Field((50, 99), description="first and last rank tried [%]")
+    margins: tuple[Margin, Margin] = Field((0, 30), description="margins tried for ramcount [%]")
+    loss: dict[str, float] = Field({}, description="weights of the loss that are not the defaults")
+    alpha: Share = Field(0.02, description="largest accepted share of first attempts killed [1]")
+    limit_on: LimitOn = Field("upper", description="what alpha limits: upper (end) or point [name]")
+    early_share: float = Field(0.5, gt=0, lt=1, description="share of tasks to choose on [1]")
+
+    @field_validator("ranks", "margins")
+    @classmethod
+    def _in_order(cls, ends: tuple[int, int]) -> tuple[int, int]:
+        if ends[0] > ends[1]:
+            raise ValueError("must be the first and the last, such as 50,99")
+        return ends
+
+    @field_validator("loss")
+    @classmethod
+    def _known(cls, loss: dict[str, float]) -> dict[str, float]:
+        try:
+            LossWeights.default("ramcount", **loss)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return loss
+
+
+class Studies(NamedTuple):
+    """One study per parameter, the most consequential first."""
+
+    answered: list[Study]
+    unanswered: list[Unanswered]
+
+
+@kit.answers
+def load(p: Params) -> inputs.Inputs:
+    """Read the tasks of the window and what their finished jobs say."""
+    chosen: dict[str, Any] = {"gshare": p.gshare, "processingtype": p.processingtype}
+    return inputs.load(
+        p.archive, start=p.start, end=p.end, rules=p.rules, early_share=p.early_share, **chosen
+    )
+
+
+@kit.answers
+def study(data: inputs.Inputs, p: Params) -> Studies:
+    """Back-test every parameter, choose on the early tasks and prove on the later ones."""
+    found = [
+        study_one(
+            data,
+            name,
+            created_at=datetime.now(UTC).replace(tzinfo=None, microsecond=0),
+            ranks=range(p.ranks[0], p.ranks[1] + 1),
+            margins=range(p.margins[0], p.margins[1] + 1),
+            loss=p.loss,
+            max_exceed=p.alpha,
+            limit_on=p.limit_on,
+            n_boot=p.n_boot,
+            seed=p.seed,
+        )
+        for name in (PARAMETERS if p.parameter == "all" else [p.parameter])
+    ]
+    answered = [one for one in found if isinstance(one, Study)]
+    answered.sort(key=lambda s: (s.kind != "change", -abs(s.proof.quantity("loss")["diff"] or 0)))
+    return Studies(answered, [one for one in found if isinstance(one, Unanswered)])
+
+
+def page(data: inputs.Inputs, studies: Studies, p: Params) -> Page:
+    """Put the parameters together."""
+    parts = [part(one, p) for one in studies.answered]
+    parts += [unanswered(one) for one in studies.unanswered]
+    first = parts[0]
+    return Page(
+        verdict=first.verdict,
+        numbers=first.numbers,
+        chart=first.chart,
+        parts=[Part(**{**vars(first), "chart": None, "numbers": ()}), *parts[1:]],
+        caveats=caveats(data, studies),
+        facts=facts(data, studies),
+        archive=data.archive,
+        config=data.config,
+        rules=data.rules,
+        window=f"tasks created {days_of(*data.window)} (UTC)",
+        filters=data.filters,
+        proposals={
+            one.parameter.name: one.verdict.proposal
+            for one in studies.answered
+            if one.verdict and one.verdict.proposal
+        },
+        also=also(studies),
+        values=values(data, studies),
+    )
+
+
+def facts(data: inputs.Inputs, studies: Studies) -> dict[str, str]:
+    """Say how the tasks were divided and what was taken for granted."""
+    early, late = data.periods.early_window, data.periods.late_window
+    told = {}
+    if early and late:
+        told["Periods"] = f"choice on {days_of(*early)}, proof on {days_of(*late)}"
+    for one in studies.answered[:1]:
+        assumed = one.early.assumptions.to_dict().items()
+        told["Assumptions"] = ", ".join(f"{k} {v}" for k, v in assumed if k != "rules")
+    return told
+
+
+# --- one parameter ----------------------------------------------------------------------------------------------------
+
+
+def unanswered(one: Unanswered) -> Part:
+    """Say why there is too little data for a parameter."""
+    name = NAMES[one.parameter.name]
+    reason = kit.no_answer(one.reason)
+    verdict = Verdict(kind="no_answer", subject=name, sentence=reason.verdict.sentence)
+    return Part(name=one.parameter.name, title=name, verdict=verdict, sections=reason.sections)
+
+
+def part(s: Study, p: Params) -> Part:
+    """Lay out one parameter."""
+    parameter, limit = s.parameter, f"{100 * p.alpha:g} %"
+    table = frames.before_after(s)
+    rows = {row["quantity"]: row for row in table.iter_rows(named=True)}
+    kills, reserved = rows["exceed_rate"], rows.get(f"reserved_{parameter.amount}")
+    note = f"limit {limit}"
+    numbers = [Number.of(kills, "before", label="Killed, current", unit="%", note=note)]
+    if s.chosen and reserved:
+        label = f"Killed, {ROLES[s.other_role]}"
+        numbers.append(Number.of(kills, "after", label=label, unit="%", note=note))
+        label = f"{parameter.thing.capitalize()} reserved"
+        numbers.append(Number.of(reserved, "diff_pct", label=label, unit="%"))
+    return Part(
+        name=parameter.name,
+        title=f"{NAMES[parameter.name]}: {parameter.thing}",
+        verdict=Verdict(kind=s.kind, subject=NAMES[parameter.name], sentence=headline(s, p)),
+        numbers=numbers,
+        chart=frontier(s, p),
+        sections={
+            BEFORE_AFTER: before_after(s, table),
+            GAINS: gains(s, p),
+            CERTAINTY: certainty(s, p),
+        },
+    )
+
+
+HEADLINES = {
+    "undivided": "{n} tasks are too few to prove anything; now {before:%} of jobs are killed.",
+    "change": "Set {chosen}: {amount:%} {less} {thing} reserved, {after:%} of jobs killed (limit {limit}).",
+    "refuted": "Keep {current}: {chosen}, chosen on the earlier tasks, is not borne out later.",
+    "keep": "Keep {current}: no setting within the limit of {limit} costs clearly less.",
+    "few": "{n} tasks are too few to choose on.",
+    "none": "No setting keeps kills within {limit}; now {before:%} of jobs are killed.",
+    "breach": "The current setting kills {before:%} (limit {limit}); {chosen} is not borne out later.",
+}
+
+
+def headline(s: Study, p: Params) -> str:
+    """Say what to do, with the number that matters."""
+    exceed, parameter = s.proof.quantity("exceed_rate"), s.parameter
+    moved = s.proof.quantity(f"reserved_{parameter.amount}")["diff_pct"] or 0.0
+    if not s.divided:
+        case = "undivided"
+    elif s.kind == "keep":
+        case = "refuted" if s.chosen else "keep"
+    elif s.kind == "no_answer" and s.choice.status == "no_answer":
+        case = "few" if s.choice.candidates["meets_limit"].any() else "none"
+    else:
+        case = "change" if s.kind == "change" else "breach"
+    return say(
+        HEADLINES[case],
+        {"before": exceed["before"], "after": exceed["after"], "amount": abs(moved) / 100},
+        n=s.early.n_tasks,
+        limit=f"{100 * p.alpha:g} %",
+        current=frames.setting_name(parameter, s.proof.current),
+        chosen=frames.setting_name(parameter, s.other),
+        less="less" if moved < 0 else "more",
+        thing=parameter.thing,
+    )
+
+
+def frontier(s: Study, p: Params) -> Chart:
+    """Show what every setting costs against how often it kills."""
+    now = s.early.setting(*s.proof.current)
+    told = {"now": now["exceed_rate"], "limit": f"{100 * p.alpha:g} %"}
+    told |= {"current": frames.setting_name(s.parameter, s.proof.current)}
+    finding = "No setting within the limit of {limit} costs clearly less than {current}"
+    if s.chosen:
+        told["then"] = s.early.setting(*s.other)["exceed_rate"]
+        told["chosen"] = frames.setting_name(s.parameter, s.other).capitalize()
+        finding = "{chosen} kills {then:%} of jobs, {current} {now:%}; limit {limit}"
+    elif not s.choice.candidates["meets_limit"].any():
+        finding = "No setting keeps the upper bound of kills within {limit} of jobs"
+    period = "calibration period" if s.divided else "all tasks"
+    return Chart(
+        draw=charts.frontier_chart,
+        frame=frames.frontier(s),
+        options={"limit": 100 * p.alpha, "thing": s.parameter.thing},
+        finding=say(finding, told),
+        sample=say(
+            "{n} tasks, {jobs} jobs of the {period}; bars: 95 % intervals over tasks; line: no other setting is better in both.",
+            n=s.early.n_tasks,
+            jobs=s.early.counts["n_scored"],
+            period=period,
+        ),
+    )
+
+
+def before_after(s: Study, table: pl.DataFrame) -> list[kit.Block | None]:
+    """Lay out both settings on the proof period."""
+    recorded = s.parameter.name in KILLED_FOR and s.late.counts["failures_known"]
+    note = say(
+        "In brackets: 95 % intervals from resampling tasks. Recorded: {n} attempts of these tasks killed for {thing} "
+        "under the requests they really had; not every queue enforces the request.",
+        n=s.late.counts["n_kills"],
+        thing=KILLED_FOR.get(s.parameter.name, ""),
+    )
+    return [
+        Table(
+            name="before_after",
+            frame=table,
+            caption=say(
+                "{period}: {n} tasks, {jobs} jobs",
+                period="Proof period" if s.divided else "All tasks",
+                n=s.late.n_tasks,
+                jobs=s.late.counts["n_scored"],
+            ),
+            columns={
+                "label": "Quantity",
+                "before": f"Current, {frames.setting_name(s.parameter, s.proof.current)}",
+                "after": f"{ROLES[s.other_role].capitalize()}, {frames.setting_name(s.parameter, s.other)}",
+                "diff": "Difference",
+                "diff_pct": "Relative [%]",
+            },
+            unit="unit",
+            mark="limit",
+            note=note if recorded else note.partition(" Recorded")[0],
+        )
+    ]
+
+
+def gains(s: Study, p: Params) -> list[kit.Block | None]:
+    """Show who gains and who loses."""
+    levels = frames.by_level(s).with_columns(
+        name=pl.format("{}: {}", pl.col("stratum").replace(STRATA), "level")
+    )
+    worst = levels.filter(pl.col("mark") == "worst").to_dicts()
+    side = "after" if s.chosen else "before"
+    finding = "No level has enough tasks to be called the worst"
+    if worst:
+        ends = {f"x{e}": worst[0][f"{side}{e}"] for e in ("", "_lo", "_hi")}
+        finding = say("Worst: {name}, {x:%} of its jobs are killed", ends, name=worst[0]["name"])
+    other = ROLES[s.other_role]
+    few = Table(
+        name="tasks",
+        frame=frames.by_task(s),
+        caption="Task by task",
+        columns={
+            "jeditaskid": "Task",
+            "n_scouts": "Scouts",
+            "n_scored": "Other jobs",
+            "gap": "Scouts against the rest [%]",
+            "estimate_before": f"Estimate, current [{s.parameter.value_unit}]",
+            "before": "Kills, current [% of jobs]",
+            "estimate_after": f"Estimate, {other} [{s.parameter.value_unit}]",
+            "after": f"Kills, {other} [% of jobs]",
+        },
+    )
+    table = Table(
+        name="strata",
+        frame=levels,
+        caption="Kills and stated loss by stratum",
+        columns={
+            "name": "Stratum",
+            "n_tasks": "Tasks",
+            "before": "Kills, current [% of jobs]",
+            "after": f"Kills, {other} [% of jobs]",
+            "loss_diff": "Loss, difference [core h per core h]",
+            "verdict": "Verdict",
+        },
+        mark="mark",
+        most=25,
+        note="Gains, loses: the 95 % interval of the loss excludes 0; open: it does not, or there are fewer than ten tasks. "
+        "Each at 95 %, not corrected for their number: where nothing changes, about one in 20 gains or loses by chance.",
+    )
+    chart = Chart(
+        draw=charts.strata_chart,
+        frame=charts.by_setting(levels, proposed=bool(s.chosen)),
+        options={"limit": 100 * p.alpha},
+        finding=finding,
+        sample="Levels of at least five tasks; bars: 95 % intervals over tasks.",
+    )
+    return [few if s.late.n_tasks <= FEW_TASKS else None, chart, table]
+
+
+def certainty(s: Study, p: Params) -> list[kit.Block | None]:
+    """Show how sure it is."""
+    other = ROLES[s.other_role]
+    alike = None
+    if s.alike is not None:
+        alike = Table(
+            name="exchangeability",
+            frame=s.alike,
+            caption=f"The two periods are {'not alike' if periods_differ(s.alike) else 'alike'} under the current setting",
+            columns={
+                "quantity": "Quantity",
+                "level": "Level",
+                "n_early": "Tasks, calibration",
+                "n_late": "Tasks, proof",
+                "difference": "Change",
+                "alike": "Alike",
+            },
+            note="exceed_rate: kills, mean over tasks [share of jobs]; log_gap: logarithm of scouts over the rest.",
+        )
+    promised = frames.promises(s)
+    rank, _ = s.proof.current
+    now = s.late.setting(*s.proof.current)["exceed_rate"]
+    gap = frames.gap_by_type(s.late)
+    overall = gap.row(0, named=True)
+    stable = "leaves the choice as it is" if s.choice.stable else "can change the choice"
+    return [
+        Table(
+            name="periods",
+            frame=frames.by_period(s),
+            caption="Calibration and proof period side by side" if s.divided else "All tasks",
+            columns={
+                "period": "Period",
+                "n_tasks": "Tasks",
+                "n_scored": "Jobs",
+                "before": "Kills, current [% of jobs]",
+                "after": f"Kills, {other} [% of jobs]",
+                "loss_diff": "Loss, difference [core h per core h]",
+            },
+        ),
+        alike,
+        Chart(
+            draw=charts.coverage_chart,
+            frame=frames.coverage(s),
+            options={"limit": 100 * p.alpha},
+            finding=say("{kept:%} of jobs stay within their current request", kept=1 - now),
+            sample=f"Promised: rank {rank} without margin, for scouts that are like the rest of their task.",
+        ),
+        Table(
+            name="promise",
+            frame=promised,
+            caption="Share of the jobs that a rank of so few scouts promises on average, without margin",
+            columns={
+                "n_scouts": "Scouts",
+                "n_tasks": "Tasks here",
+                **{f"rank_{r}": f"Rank {r} [%]" for r in frames.RANKS_PROMISED},
+                "needed": f"Rank that promises {100 * (1 - p.alpha):g} %",
+            },
+            note="For scouts that are like the rest of their task. Two ends: the rank lies between two scouts. A dash: not "
+            "even the largest scout promises so much.",
+        )
+        if promised.height
+        else None,
+        Chart(
+            draw=charts.gap_chart,
+            frame=gap,
+            finding=say(
+                "Scouts differ by {gap:%} from the rest of their task at the median", overall
+            )
+            if overall["gap"] is not None
+            else "Scouts cannot be compared with the rest of their tasks",
+            sample="Geometric mean over tasks of the ratio of medians; bars: 95 % intervals.",
+        ),
+        Table(
+            name="weights",
+            frame=frames.weights_moved(s),
+            caption=f"Halving or doubling a weight of the stated loss {stable}",
+            columns={
+                "weight": "Weight",
+                "value": "Value [core h]",
+                "halved": "Halved",
+                "doubled": "Doubled",
+                "why": "Why",
+            },
+        ),
+    ]
+
+
+# --- what it cannot tell, and what is only written ----------------------------------------------------------------------
+
+
+def caveats(data: inputs.Inputs, studies: Studies) -> list[Caveat]:
+    """Collect what the studies cannot tell; what is true of one parameter only says which."""
+    told: dict[str, list[str]] = {}
+    for one in studies.answered:
+        sentences = list(one.late.caveats)
+        if one.choice.status != "no_answer":
+            sentences += one.choice.caveats
+        if periods_differ(one.alike):
+            sentences.append(
+                "The two periods differ: what was learnt on the first holds less surely later."
+            )
+        if one.verdict and one.verdict.information_only:
+            sentences.append("The rank is fixed in the code: this is for its developers.")
+        for sentence in sentences:
+            told.setdefault(sentence, []).append(NAMES[one.parameter.name])
+    every = len(studies.answered)
+    found = [
+        Caveat(n=1, text=text if len(who) == every else f"{', '.join(who)}: {text}")
+        for text, who in told.items()
+    ]
+    n = data.periods.n_overlapping
+    overlap = say(
+        "{n} jobs of the calibration's tasks ended in the proof period: a choice made then could not know them.",
+        n=n,
+    )
+    waiting = "Waiting: a back-test replays requests, not queues."
+    return [*found, Caveat(n=n, text=overlap), Caveat(n=every, text=waiting)]
+
+
+def also(studies: Studies) -> dict[str, pl.DataFrame]:
+    """Return the frames that are written and not shown."""
+    written: dict[str, Callable[[Study], pl.DataFrame]] = {
+        "settings": lambda s: s.choice.candidates,
+        "proof_settings": lambda s: s.late.by_setting,
+        "proof": lambda s: s.proof.table,
+        "proof_strata": lambda s: s.proof.by_stratum,
+        "by_task": lambda s: s.late.by_task,
+        "gap": lambda s: s.late.gap,
+        "gap_summary": lambda s: s.late.gap_summary,
+        "sensitivity": lambda s: s.choice.sensitivity,
+        "conformal": frames.rules_beside,
+        "conformal_settings": lambda s: s.conformal,
+    }
+    return {
+        f"{s.parameter.name}_{name}": frame(s)
+        for s in studies.answered
+        for name, frame in written.items()
+    }
+
+
+def values(data: inputs.Inputs, studies: Studies) -> dict[str, Any]:
+    """Return the numbers that stand in no table."""
+    periods = data.periods
+    return {
+        "periods": {
+            "at": periods.at,
+            "calibration": periods.early_window,
+            "proof": periods.late_window,
+            "n_overlapping": periods.n_overlapping,
+        },
+        **{one.parameter.name: {"reason": one.reason} for one in studies.unanswered},
+        **{
+            s.parameter.name: {
+                "verdict": s.verdict.sentence if s.verdict else "",
+                "divided": s.divided,
+                "settings": {"current": s.proof.current, "other": s.other},
+                "counts": {"calibration": s.early.counts, "proof": s.late.counts},
+                "choice": s.choice.to_dict(),
+            }
+            for s in studies.answered
+        },
+    }
+
+
+def run(p: Params) -> dict[str, Any]:
+    """Load, study and publish; the notebook does the same step by step."""
+    data = load(p)
+    return kit.publish(page(data, study(data, p), p), p)

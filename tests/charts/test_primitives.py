@@ -1,0 +1,144 @@
+"""Every primitive: fields exist in its data, axes say their unit, it renders; wrong data are refused; red is the limit."""
+
+import json
+from datetime import datetime, timedelta
+
+import altair as alt
+import polars as pl
+import pytest
+
+from brokerlab.charts import primitives, theme
+from brokerlab.errors import SchemaError
+
+N = 12
+NUMBERS = pl.DataFrame(
+    {
+        "x": [float(i + 1) for i in range(N)],
+        "y": [0.1 + 0.05 * i for i in range(N)],
+        "y_lo": [0.05 + 0.05 * i for i in range(N)],
+        "y_hi": [0.2 + 0.05 * i for i in range(N)],
+        "setting": ["current", "proposed"] * (N // 2),
+        "name": [f"level {i // 2}" for i in range(N)],
+        "site": ["A", "B", "C"] * (N // 3),
+    }
+)
+DAYS = [datetime(2026, 3, 1) + timedelta(days=i // 3) for i in range(N)]
+SPANS = NUMBERS.with_columns(
+    start=pl.Series(DAYS), end=pl.Series([day + timedelta(hours=8) for day in DAYS])
+)
+SHARE, HOURS, LIMIT = "jobs killed [% of jobs]", "wait [h]", {"limit 20 %": 20.0}
+FRONTIER = NUMBERS.with_columns(
+    setting=pl.when(pl.col("x") <= 2).then("setting"), label=pl.col("name")
+)
+
+CHARTS = {
+    "line": lambda: primitives.line(
+        NUMBERS, "x", "y", x_title=HOURS, y_title=SHARE, colour="setting", references=LIMIT
+    ),
+    "line panels": lambda: primitives.line(
+        NUMBERS, "x", "y", x_title=HOURS, y_title=SHARE, colour="setting", panels="site", step=True,
+        marks=NUMBERS.head(1).with_columns(label=pl.lit("current")),
+    ),
+    "dots": lambda: primitives.dots(NUMBERS, "y", "name", title=SHARE, colour="setting", references=LIMIT),
+    "dots panels": lambda: primitives.dots(NUMBERS, "y", "name", title=SHARE, panels="site"),
+    "bars": lambda: primitives.bars(NUMBERS.unique("name"), "y", "name", title=SHARE),
+    "bars stacked": lambda: primitives.bars(
+        SPANS, "y", "start", title=SHARE, label_title="day (UTC)", colour="site", vertical=True
+    ),
+    "histogram": lambda: primitives.histogram(
+        NUMBERS.with_columns(top=pl.col("x") + 1), "x", "top", "y", x_title=HOURS, y_title=SHARE,
+        references={"limit": 3.0},
+    ),
+    "strips": lambda: primitives.strips(SPANS, "start", "end", "site", "setting"),
+    "scatter": lambda: primitives.scatter(
+        NUMBERS, "x", "y", x_title=HOURS, y_title=SHARE, diagonal=True, label="name", colour="site"
+    ),
+    "gantt": lambda: primitives.gantt(NUMBERS.with_columns(e=pl.col("x") + 2), "x", "e", "name", title=HOURS),
+    "frontier": lambda: primitives.frontier(
+        FRONTIER, "x", "y", x_title="reserved [GB h]", y_title=SHARE, limit=20.0
+    ),
+}  # fmt: skip
+
+
+def encodings(node):
+    if isinstance(node, dict):
+        for channel, entry in node.get("encoding", {}).items():
+            yield from ((channel, e) for e in (entry if isinstance(entry, list) else [entry]))
+        for value in node.values():
+            yield from encodings(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from encodings(value)
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_fields_exist_axes_have_units_and_it_renders(name, tmp_path):
+    chart = CHARTS[name]()
+    spec = chart.to_dict()
+    columns = {c for rows in spec["datasets"].values() for row in rows for c in row}
+    fields = {e["field"] for _, e in encodings(spec) if isinstance(e, dict) and "field" in e}
+    assert fields <= columns
+    places = [(c, e) for c, e in encodings(spec) if c in ("x", "y") and isinstance(e, dict)]
+    titles = [e["title"] for _, e in places if e.get("title") and e.get("type") != "nominal"]
+    assert titles
+    assert all("[" in title or "(UTC)" in title for title in titles)
+    assert any(channel == "tooltip" for channel, _ in encodings(spec))
+    titled = chart.properties(title=theme.title("It falls", "n = 12 tasks"))
+    svg = theme.save(titled, tmp_path, "chart").read_text()
+    assert "It falls" in svg
+
+
+@pytest.mark.parametrize("name", ["line", "dots", "frontier", "histogram"])
+def test_red_is_the_limit_and_nothing_else(name):
+    spec = CHARTS[name]().to_dict()
+    red = [text for text in json.dumps(spec).split('"') if text.lower() == theme.LIMIT]
+    assert red
+    without = {
+        "line": {"references": None},
+        "dots": {"references": None},
+        "frontier": {"limit": None},
+    }
+    if name in without:
+        call = {"line": primitives.line, "dots": primitives.dots, "frontier": primitives.frontier}[
+            name
+        ]
+        plain = {
+            "line": lambda **k: call(
+                NUMBERS, "x", "y", x_title=HOURS, y_title=SHARE, colour="setting", **k
+            ),
+            "dots": lambda **k: call(NUMBERS, "y", "name", title=SHARE, colour="setting", **k),
+            "frontier": lambda **k: call(FRONTIER, "x", "y", x_title=HOURS, y_title=SHARE, **k),
+        }[name](**without[name])
+        assert theme.LIMIT not in json.dumps(plain.to_dict()).lower()
+
+
+def test_shares_are_drawn_as_per_cent_and_percentages_as_they_are():
+    def drawn(column):
+        frame = NUMBERS.rename({"y": column, "y_lo": f"{column}_lo", "y_hi": f"{column}_hi"})
+        spec = primitives.dots(frame, column, "name", title="change [%]").to_dict()
+        rows = next(rows for rows in spec["datasets"].values() if column in rows[0])
+        return rows[0][column], rows[0][f"{column}_lo"]
+
+    assert drawn("y") == pytest.approx((10, 5))
+    assert drawn("y_pct") == pytest.approx((0.1, 0.05))
+
+
+def test_current_is_grey_proposed_blue_and_others_are_never_red():
+    found = theme.colours([*(f"name {i}" for i in range(20)), "proposed", "current"])
+    assert (found["current"], found["proposed"]) == (theme.CURRENT, theme.PROPOSED)
+    assert theme.LIMIT not in found.values()
+
+
+def test_missing_columns_and_too_many_rows_are_refused():
+    with pytest.raises(SchemaError, match="chart data lack z; found x, y"):
+        primitives.scatter(NUMBERS, "x", "z", x_title=HOURS, y_title=SHARE)
+    many = pl.DataFrame({"x": range(primitives.MAX_ROWS + 1)}).with_columns(y="x")
+    with pytest.raises(SchemaError, match="5001 rows, at most 5000: aggregate first"):
+        primitives.scatter(many, "x", "y", x_title=HOURS, y_title=HOURS)
+
+
+def test_panels_share_their_axis_and_one_chart_has_no_title():
+    chart = CHARTS["line panels"]()
+    assert isinstance(chart, alt.VConcatChart)
+    assert len(chart.vconcat) == 3
+    assert "title" not in CHARTS["dots"]().to_dict()
