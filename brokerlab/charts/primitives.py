@@ -13,7 +13,18 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from brokerlab.charts.theme import CURRENT, INK, LIMIT, OTHER, SOFT, WIDTH, colours, dashes, shapes
+from brokerlab.charts.theme import (
+    CURRENT,
+    INK,
+    LIMIT,
+    OTHER,
+    PROPOSED,
+    SOFT,
+    WIDTH,
+    colours,
+    dashes,
+    shapes,
+)
 from brokerlab.errors import SchemaError
 
 MAX_ROWS = 5000
@@ -642,28 +653,29 @@ def _tips(
 
 
 def _references(references: Mapping[str, float] | None, *, vertical: bool) -> list[Any]:
-    """Return dashed lines with their names, red for a limit."""
+    """Return dashed lines with their names, red for a limit; names in turn above and below, or lower and lower."""
     made: list[Any] = []
-    for name, value in (references or {}).items():
-        colour = (
-            LIMIT if name.startswith("limit") else CURRENT if name.startswith("current") else SOFT
-        )
+    for i, (name, value) in enumerate((references or {}).items()):
+        fixed = {"limit": LIMIT, "current": CURRENT, "proposed": PROPOSED}
+        colour = fixed.get(name.partition(" ")[0], SOFT)
         data = alt.Chart(pl.DataFrame({"value": [float(value)], "words": [name]}))
         rule = data.mark_rule(color=colour, strokeDash=[6, 3], strokeWidth=1.5)
         if vertical:
-            place = data.encode(x="value:Q", y=alt.value(8), text="words:N")
+            place = data.encode(x="value:Q", y=alt.value(8 + 15 * i), text="words:N")
             made += [rule.encode(x="value:Q"), _text(place, align="left", dx=5, colour=colour)]
         else:
             place = data.encode(x=alt.value("width"), y="value:Q", text="words:N")
-            made += [
-                rule.encode(y="value:Q"),
-                _text(place, align="right", dx=-2, dy=-7, colour=colour),
-            ]
+            text = _text(place, align="right", dx=-2, dy=12 if i % 2 else -7, colour=colour)
+            made += [rule.encode(y="value:Q"), text]
     return made
 
 
 def _named_points(marks: pl.DataFrame, across: Any, up: Any, x: str, y: str) -> list[Any]:
-    base = alt.Chart(marks).encode(x=across, y=up, color=_colour(marks, "label"))
+    """Return named points, each in its own colour: grey current, blue proposed, others as text."""
+    fixed = {"current": CURRENT, "proposed": PROPOSED}
+    colour = pl.col("label").replace_strict(fixed, default=INK, return_dtype=pl.String)
+    base = alt.Chart(marks.with_columns(_colour=colour)).encode(x=across, y=up)
+    base = base.encode(color=alt.Color("_colour:N", scale=None))
     dot = base.mark_point(filled=True, size=110, opacity=1)
     named = _text(base.encode(text="label:N"), align="left", dx=9, dy=-8)
     return [dot.encode(tooltip=_tips(marks, ["label", x, y], {}, [])), named]

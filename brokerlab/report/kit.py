@@ -110,7 +110,7 @@ class Bare(BaseModel):
         return cls.checked(values)
 
 
-class Params(Bare):
+class Common(Bare):
     """Parameters that every report has; a report adds its own as fields with a description.
 
     The notebook's tagged cell is `parameters_cell`, ``brokerlab report NAME --parameters`` lists the fields, text is
@@ -119,16 +119,26 @@ class Params(Bare):
     """
 
     archive: str = Field("data/demo", description="archive folder [path]")
+    n_boot: int = Field(2000, ge=20, description="bootstrap replicates [1]")
+    seed: int = Field(1, ge=0, description="seed of the bootstrap")
+    out_dir: str = Field("out", description="where everything goes [path]")
+
+
+class Dated(Common):
+    """Those of a report that can look at a part of the archive's time."""
+
     start: Instant = Field(
         None, description="only from this instant on, empty for all [ISO 8601, UTC]"
     )
     end: Instant = Field(
         None, description="only before this instant, empty for all [ISO 8601, UTC]"
     )
+
+
+class Params(Dated):
+    """Those of a report that also re-decides under a rule set."""
+
     rules: RuleSetName = Field("document", description="rule set, document or production [name]")
-    n_boot: int = Field(2000, ge=20, description="bootstrap replicates [1]")
-    seed: int = Field(1, ge=0, description="seed of the bootstrap")
-    out_dir: str = Field("out", description="where everything goes [path]")
 
 
 def _read(text: str, annotation: Any) -> Any:
@@ -171,7 +181,7 @@ def parameters_cell(params: type[Bare]) -> str:
     """Return the tagged cell of a report's notebook: ``name: type = default  # description``.
 
     Example:
-        >>> parameters_cell(Params).splitlines()[1]
+        >>> parameters_cell(Params).splitlines()[4]
         'start: str = ""  # only from this instant on, empty for all [ISO 8601, UTC]'
     """
     lines = []
@@ -526,14 +536,14 @@ def answers(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **kwargs)
         except InsufficientDataError as error:
             for given in (*args, *kwargs.values()):
-                if isinstance(given, Params):
+                if isinstance(given, Common):
                     publish(no_answer(str(error)), given)
             raise
 
     return step
 
 
-def publish(page: Page, params: Params) -> dict[str, Any]:
+def publish(page: Page, params: Common) -> dict[str, Any]:
     """Write charts, tables, proposals, `results.json` and the page into ``params.out_dir``.
 
     Returns:

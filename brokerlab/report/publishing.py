@@ -16,10 +16,10 @@ from brokerlab.report.kit import (
     Bare,
     Block,
     Chart,
+    Common,
     Listing,
     Number,
     Page,
-    Params,
     Part,
     Sections,
     Table,
@@ -34,7 +34,7 @@ FORMULA = r"^[=+\-@\t\r]"
 """Texts that a spreadsheet would take for a formula."""
 
 
-def publish(page: Page, params: Params) -> dict[str, Any]:
+def publish(page: Page, params: Common) -> dict[str, Any]:
     """Write everything of a run into ``params.out_dir``.
 
     Args:
@@ -130,7 +130,7 @@ def _charts(page: Page) -> Iterator[tuple[str, Chart]]:
 def _frames(page: Page) -> dict[str, pl.DataFrame]:
     """Return every frame by name: tables, charts whose frame is in no table, and what is only written."""
     frames = {_name(part, b.name): b.frame for part, b in _blocks(page) if isinstance(b, Table)}
-    shown = {id(frame) for frame in frames.values()}
+    shown = {id(frame) for frame in (*frames.values(), *page.also.values())}
     for part, chart in _charts(page):
         if id(chart.frame) not in shown:
             frames[_name(part, f"{chart.stem}_chart")] = chart.frame

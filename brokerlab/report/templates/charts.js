@@ -36,7 +36,7 @@ function fit(original, available, natural) {
     const views = spec.hconcat || spec.concat;
     for (const view of views) if (view.width) view.width = Math.max(140, view.width - over / views.length);
   } else if (!spec.facet) {
-    spec.width = "container";
+    spec.width = available;
     spec.autosize = { type: "fit-x", contains: "padding" };
   }
   return spec;
