@@ -25,70 +25,59 @@
 
 # %% tags=["parameters"]
 archive: str = "data/demo"  # archive folder, or file of metrics or transfers as dumped [path]
-transfers: str = ""  # more transfers: file, folder or archive; empty for none [path]
-start: str = ""  # first metric and first window of transfers, empty for no bound [ISO 8601, UTC]
-end: str = ""  # metrics from here on and windows that end later are left out, empty for no bound [ISO 8601, UTC]
+n_boot: int = 500  # bootstrap replicates over links [1]
+seed: int = 1  # seed of the bootstrap
+out_dir: str = "out"  # where everything goes [path]
+start: str = ""  # only from this instant on, empty for all [ISO 8601, UTC]
+end: str = ""  # only before this instant, empty for all [ISO 8601, UTC]
+transfers: str = ""  # more transfers: file, folder or archive, empty for none [path]
 steps: int = 8  # steps of the throughput curve at most [1]
 unseen_share: float = 0.5  # share of the links that no fit sees, for the proof [1]
-n_boot: int = 500  # bootstrap replicates over links [1]
-seed: int = 1  # seed of the division of links and of the bootstrap
-out_dir: str = "out/network-curve"  # where everything goes [path]
-
-# %% [markdown]
-# ## Load and check
 
 # %%
-from datetime import UTC, datetime
-
 import altair as alt
 
+from brokerlab.charts import network as charts
 from brokerlab.charts import theme
+from brokerlab.report import kit, results
 from brokerlab.report import network_curve as report
 
 alt.renderers.enable("svg")
 alt.theme.enable(theme.NAME)
-report.check(
-    archive=archive,
-    transfers=transfers,
-    start=start,
-    end=end,
-    steps=steps,
-    unseen_share=unseen_share,
-    n_boot=n_boot,
-    seed=seed,
-)
-
-# %%
-inputs = report.load(archive, transfers=transfers, start=start, end=end)
-{name: dict(found.facts) for name, found in inputs.evidence.items()} | inputs.refused
+p = report.Params.of(globals())
 
 # %% [markdown]
+# ## What is in the archive
 # What the weight saw, and what the links delivered later:
 
 # %%
-for found in inputs.evidence.values():
-    display(found.rows.select("stage", "mbps", "outcome", "closeness").describe())
+data = report.load(p)
+{name: dict(evidence.facts) for name, evidence in data.evidence.items()} | dict(data.refused)
+
+# %%
+for evidence in data.evidence.values():
+    display(evidence.rows.select("stage", "mbps", "outcome", "closeness").describe())
 
 # %% [markdown]
 # ## Fit, choose, prove
+# How well every weight ranks links that no fit has seen, by what they delivered later:
 
 # %%
-study = report.study(inputs, steps=steps, unseen_share=unseen_share, n_boot=n_boot, seed=seed)
+study = report.study(data, p)
+for found in study.answers().values():
+    display(found.scores.by_weight())
 
 # %% [markdown]
-# ## Write page content, charts, tables and proposal
-
-# %%
-results = report.write(
-    study, out_dir, created_at=datetime.now(UTC).replace(tzinfo=None, microsecond=0)
-)
-for part in results["page"]["parts"]:
-    print(f"{part['verdict']['subject']}: {part['verdict']['sentence']}")
-
-# %% [markdown]
-# ## The pictures behind the answers
+# One chart to edit: what the links of each step later deliver.
 
 # %%
 for found in study.curves.values():
-    if isinstance(found, report.Curve):
-        display(report.pictures.curves(found)[0])
+    if isinstance(found, report.CurveStudy):
+        display(charts.later_by_step(report.later_by_step(found)))
+
+# %% [markdown]
+# ## The page
+
+# %%
+written = kit.publish(report.page(data, study, p), p)
+print(results.verdict_line(written["page"]["verdict"]))

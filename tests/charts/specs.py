@@ -20,9 +20,11 @@ def axis_titles(spec, *, may_be_empty=False):
     for encoding, data in units(spec):
         rows = spec["datasets"][data]
         fields = set().union(*(row.keys() for row in rows))
-        for channel, definition in encoding.items():
-            if "field" in definition and (rows or not may_be_empty):
-                assert definition["field"] in fields, (channel, definition)
-            if definition.get("type") == "quantitative" and definition.get("title"):
-                titles.append(definition["title"])
+        for channel, one_or_more in encoding.items():
+            several = isinstance(one_or_more, list)  # lines of a tooltip
+            for definition in one_or_more if several else [one_or_more]:
+                if "field" in definition and (rows or not may_be_empty):
+                    assert definition["field"] in fields, (channel, definition)
+                if not several and definition.get("type") == "quantitative":
+                    titles += [definition["title"]] if definition.get("title") else []
     return titles

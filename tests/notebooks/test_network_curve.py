@@ -1,19 +1,20 @@
 """The network curve report on a small synthetic archive: its numbers, page, tables and failures."""
 
-import json
-from datetime import datetime
+from dataclasses import replace
 
 import polars as pl
 import pytest
 
+from brokerlab.archive import ArchiveWriter
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.brokerage.curves import ThroughputCurve
 from brokerlab.brokerage.network_weight import links
+from brokerlab.calibrate.network_curve import Judgement, read_links
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.gdpconfig.proposal import read
+from brokerlab.report import network_curve as report
 from brokerlab.report import run
-from brokerlab.report.network_curve import Unanswered, check, load, study, write
-from brokerlab.report.page import render
+from tests.notebooks.pages import check_page
 from tests.unit.calibrate import network_toys as toys
 
 QUICK = {"n_boot": 60}
@@ -29,39 +30,54 @@ def done(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def numbers(done):
-    return json.loads((done.folder / "results.json").read_text())["numbers"]
+def stored(done):
+    return check_page(done.folder)
 
 
-def test_every_part_has_an_answer(done):
-    page = done.results["page"]
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """Links that answer everything, and what was found in them."""
+    source = tmp_path_factory.mktemp("links") / "network_matrix.parquet"
+    toys.snapshots(links=240).write_parquet(source)
+    p = report.Params(archive=str(source), n_boot=20, out_dir=str(source.parent / "out"))
+    data = report.load(p)
+    return data, report.study(data, p), p
+
+
+def test_every_subject_has_an_answer(stored):
+    page = stored["page"]
     assert {part["name"] for part in page["parts"]} == {"metrics", "fallback", "exchange"}
     kinds = [part["verdict"]["kind"] for part in page["parts"]]
     assert kinds == sorted(kinds, key=["change", "keep", "no_answer"].index)
     assert page["verdict"] == page["parts"][0]["verdict"]
+    assert len(page["numbers"]) == 3
     assert page["synthetic"] is True
-    assert page["cannot_tell"][0].startswith("The archive is synthetic")
-    assert any("names of the sites" in str(part) for part in page["parts"])
+    assert any("no throughput when the weight is taken" in text for text in page["cannot_tell"])
+    assert (
+        any("NW_ACTIVE" in text for text in page["cannot_tell"])
+        != read_links(stored["parameters"]["archive"]).active
+    )
 
 
-def test_the_verdict_follows_from_the_later_scores(done, numbers):
-    part = next(p for p in done.results["page"]["parts"] if p["name"] == "metrics")
-    judged = numbers["metrics"]["judgement"]
+def test_the_verdict_follows_from_the_later_scores(stored):
+    part = next(p for p in stored["page"]["parts"] if p["name"] == "metrics")
+    judged = stored["values"]["metrics"]["judgement"]
     proven = judged["outcome"] == "better"
     assert part["verdict"]["kind"] == ("change" if proven else "keep")
     assert (judged["diff_lo"] > 0) == proven
-    rows = {(r["measure"], r["name"]): r for r in numbers["scores_metrics"]}
-    fitted = rows["spearman", "fitted"]
+    rows = {row["name"]: row for row in stored["numbers"]["metrics_scores"]}
+    fitted, document = rows["fitted"], rows["document"]
     assert judged["diff"] == fitted["diff"]
-    assert fitted["diff"] == pytest.approx(fitted["value"] - rows["spearman", "document"]["value"])
-    assert rows["spearman", "production"]["diff"] == 0  # one height differs: the order does not
-    assert numbers["checks_metrics"][0]["diff"] == judged["diff"]
+    assert fitted["diff"] == pytest.approx(fitted["spearman"] - document["spearman"])
+    assert (fitted["mark"] == "better") == proven
+    assert document["mark"] == "current"
+    assert stored["numbers"]["metrics_checks"][0]["diff"] == judged["diff"]
 
 
-def test_the_curve_is_data_that_the_network_weight_takes(done, numbers):
+def test_the_curve_is_data_that_the_network_weight_takes(done, stored):
     frame = pl.read_parquet(done.folder / "tables" / "curve_metrics.parquet")
     curve = ThroughputCurve.from_frame(frame)
-    assert curve.to_frame().to_dicts() == numbers["metrics"]["curve"]
+    assert curve.to_frame().to_dicts() == stored["numbers"]["curve_metrics"]
     weights = [curve.lowest, *curve.weight]
     assert weights == sorted(weights)
     assert (weights[0], weights[-1]) == (1.0, 2.0)
@@ -69,89 +85,116 @@ def test_the_curve_is_data_that_the_network_weight_takes(done, numbers):
     assert set(known.drop_nulls("mbps")["throughput_weight"]) <= set(weights)
 
 
-def test_no_link_is_on_both_sides(done, numbers):
-    rows = pl.read_parquet(done.folder / "tables" / "links_metrics.parquet")
-    sides = numbers["metrics"]["n_links"] + numbers["metrics"]["n_links_proof"]
-    assert sides <= rows["group"].n_unique()
+def test_no_link_is_on_both_sides(done, stored):
+    rows = pl.read_parquet(done.folder / "tables" / "metrics_links.parquet")
+    found = stored["values"]["metrics"]
+    assert found["n_links"] + found["n_links_proof"] <= rows["group"].n_unique()
     assert rows["src"].ne(rows["dst"]).all()
 
 
-def test_the_proposal_is_about_the_importance(done, numbers):
+def test_the_proposal_is_about_the_importance(done, stored):
     proposal = read(done.folder / "proposal.json")
-    exchange = numbers["exchange"]
-    assert proposal.kind == ("keep" if exchange["proposed"] is None else "change")
+    proposed = stored["values"]["exchange"]["proposed"]
+    assert proposal.kind == ("keep" if proposed is None else "change")
     assert proposal.changes[0].key == "NW_QUEUE_IMPORTANCE"
     assert proposal.evidence.synthetic
+    assert proposal.digests.archive == stored["digests"]["archive"]
 
 
-def test_page_shows_tables_and_pictures(done):
-    page = render(json.loads((done.folder / "results.json").read_text()), done.folder)
-    for name in ("metrics_curve", "metrics_scores", "metrics_resolution", "fallback", "exchange"):
-        assert (done.folder / "charts" / f"{name}.svg").is_file()
-    assert "names of the sites alone" in page
-    assert "no throughput when the weight is taken" in page
-    assert "NaN" not in page
+def judged(outcome: str) -> Judgement:
+    return Judgement(outcome, diff=0.1, diff_lo=0.04, diff_hi=0.16, value=0.7, reference=0.6)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind", "words"),
+    [
+        ("better", "change", "rises by 0.10 (0.04 to 0.16)"),
+        ("not_proven", "keep", "gains 0.10 (0.04 to 0.16) in rank correlation, not proven"),
+        ("worse", "keep", "changes the rank correlation by 0.10"),
+        ("worse_at_top", "keep", "ranks the fastest tenth worse (NDCG"),
+        ("demand", "no_answer", "rates show demand, not capacity"),
+    ],
+)
+def test_every_outcome_has_its_sentence(small, outcome, kind, words):
+    data, study, _ = small
+    found = replace(study.curves["metrics"], judgement=judged(outcome))
+    verdict = report.curve("metrics", found, data).verdict
+    assert (verdict.kind, words in verdict.sentence) == (kind, True), verdict.sentence
+    assert len(verdict.sentence.split()) <= 20
+    if outcome != "demand":
+        verdict = report.fallback(replace(study.fallback, judgement=judged(outcome))).verdict
+        assert verdict.kind == kind
+        assert len(verdict.sentence.split()) <= 20
+
+
+@pytest.mark.parametrize(
+    ("outcome", "later", "proposed", "words"),
+    [
+        ("better", True, 0.75, "Set NW_QUEUE_IMPORTANCE from 0.5 to 0.75: rank correlation rises"),
+        ("better", True, None, "but with one part alone"),
+        ("better", False, None, "one snapshot cannot prove a gain"),
+        ("not_proven", True, None, "not proven"),
+        ("worse", True, None, "changes rank correlation by"),
+        ("worse_at_top", True, None, "ranks the top tenth worse"),
+    ],
+)
+def test_the_exchange_is_set_only_where_it_is_proven(small, outcome, later, proposed, words):
+    data, study, _ = small
+    found = replace(study.exchange, judgement=judged(outcome), later=later, proposed=proposed)
+    verdict = report.exchange(found, data).verdict
+    assert verdict.kind == ("keep" if proposed is None else "change")
+    assert words in verdict.sentence
+    assert len(verdict.sentence.split()) <= 20
 
 
 def test_transfers_alone_answer_one_question(tmp_path):
     source = tmp_path / "transfers.parquet"
-    table = toys.windows(links=400)
-    for name in ("from_date", "to_date"):
-        table = table.with_columns(pl.col(name).cast(pl.String).str.slice(0, 19).str.replace(" ", "T"))  # fmt: skip
-    days = {28: "28days", 14: "14days", 7: "week"}
-    length = (pl.col("to_date").str.to_datetime() - pl.col("from_date").str.to_datetime()).dt.total_days()  # fmt: skip
-    table.with_columns(
-        window=length.replace_strict(days), interval_min=length * 1440, files_xs=pl.lit(1), errors_xs=pl.lit(0)
-    ).write_parquet(source)  # fmt: skip
-    inputs = load("", transfers=str(source))
-    found = study(inputs, **QUICK)
-    assert isinstance(found.fallback, Unanswered)
-    results = write(found, tmp_path / "out", created_at=datetime(2026, 4, 1))
-    kinds = {p["name"]: p["verdict"]["kind"] for p in results["page"]["parts"]}
+    toys.dumped_windows(links=400).write_parquet(source)
+    p = report.Params(archive="", transfers=str(source), out_dir=str(tmp_path / "out"), **QUICK)
+    report.run(p)
+    stored = check_page(tmp_path / "out")
+    kinds = {part["name"]: part["verdict"]["kind"] for part in stored["page"]["parts"]}
     assert kinds["fallback"] == kinds["exchange"] == "no_answer"
     assert kinds["transfers"] in ("change", "keep", "no_answer")
+    assert any("demand" in text for text in stored["page"]["cannot_tell"])
     assert not (tmp_path / "out" / "proposal.json").exists()
 
 
-def test_too_few_links_give_no_answer(tmp_path):
+@pytest.mark.parametrize(
+    ("toy", "words"),
+    [({"links": 30}, "links have a throughput"), ({"days": 2}, "snapshots at")],
+)
+def test_too_few_links_give_no_answer(tmp_path, toy, words):
     source = tmp_path / "network_matrix.parquet"
-    toys.snapshots(links=30).write_parquet(source)
-    found = study(load(str(source)), **QUICK)
-    assert "links have a throughput" in found.curves["metrics"].reason
-    results = write(found, tmp_path / "out", created_at=datetime(2026, 4, 1))
-    assert results["page"]["verdict"]["kind"] == "no_answer"
-
-
-def test_a_single_window_gives_no_answer(tmp_path):
-    source = tmp_path / "network_matrix.parquet"
-    toys.snapshots(days=2).write_parquet(source)
-    inputs = load(str(source))
-    assert "snapshots at" in inputs.refused["metrics"]
-    assert study(inputs, **QUICK).curves["metrics"].reason == inputs.refused["metrics"]
+    toys.snapshots(**toy).write_parquet(source)
+    with pytest.raises(InsufficientDataError, match=words):
+        report.run(report.Params(archive=str(source), out_dir=str(tmp_path / "out"), **QUICK))
+    assert check_page(tmp_path / "out")["page"]["verdict"]["kind"] == "no_answer"
 
 
 def test_wrong_parameters_are_told_at_once(tmp_path):
-    with pytest.raises(
-        ConfigError, match=r"(?s)start=.*steps=0.*unseen_share=1.*n_boot=3.*seed=-1"
-    ):
-        check(archive="a", transfers="", start="soon", end="", steps=0, unseen_share=1, n_boot=3, seed=-1)  # fmt: skip
+    wrong = {
+        "archive": "a",
+        "start": "soon",
+        "steps": 0,
+        "unseen_share": 1,
+        "n_boot": 3,
+        "seed": -1,
+    }
+    with pytest.raises(ConfigError) as caught:
+        report.Params.checked(wrong)
+    assert all(f"{name}={wrong[name]!r}" in str(caught.value) for name in list(wrong)[1:])
+    with pytest.raises(ConfigError, match="or give transfers"):
+        report.Params.checked({"archive": ""})
     with pytest.raises(DataError, match="no such archive"):
-        load(str(tmp_path / "nowhere"))
+        report.load(report.Params(archive=str(tmp_path / "nowhere")))
 
 
-def test_an_archive_without_links_is_refused(tmp_path, make_empty):
+def test_an_archive_without_links_has_no_answer(tmp_path):
+    with ArchiveWriter(tmp_path / "archive") as writer:
+        writer.write("resource_types", pl.DataFrame({"resource_name": ["SCORE"]}))
+        writer.commit()
+    p = report.Params(archive=str(tmp_path / "archive"), out_dir=str(tmp_path / "out"))
     with pytest.raises(InsufficientDataError, match="neither metrics of links"):
-        load(str(make_empty(tmp_path / "archive")))
-
-
-@pytest.fixture
-def make_empty():
-    from brokerlab.archive import ArchiveWriter
-
-    def make(folder):
-        with ArchiveWriter(folder) as writer:
-            writer.write("resource_types", pl.DataFrame({"resource_name": ["SCORE"]}))
-            writer.commit()
-        return folder
-
-    return make
+        report.run(p)
+    assert check_page(tmp_path / "out")["page"]["verdict"]["kind"] == "no_answer"

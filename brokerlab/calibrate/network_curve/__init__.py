@@ -27,22 +27,26 @@ from brokerlab.calibrate.network_curve.resolution import (
     bounds_of,
     corners,
     resolution,
-    throughput_histogram,
     told_apart,
 )
 from brokerlab.calibrate.network_curve.scores import Judgement, Scores, compare, judge
 from brokerlab.calibrate.network_curve.sources import Links, read_links
-from brokerlab.calibrate.network_curve.steps import StepFit, fit_steps
+from brokerlab.calibrate.network_curve.steps import LEAST, StepFit, fit_steps
 from brokerlab.calibrate.network_curve.study import (
+    Answer,
     CurveStudy,
     ExchangeStudy,
     FallbackStudy,
+    LinkStudy,
     study_curve,
     study_exchange,
     study_fallback,
+    study_links,
 )
 
 __all__ = [
+    "LEAST",
+    "Answer",
     "CurveStudy",
     "Evidence",
     "ExchangeFit",
@@ -50,6 +54,7 @@ __all__ = [
     "FallbackFit",
     "FallbackStudy",
     "Judgement",
+    "LinkStudy",
     "Links",
     "Scores",
     "StepFit",
@@ -75,7 +80,7 @@ __all__ = [
     "study_curve",
     "study_exchange",
     "study_fallback",
-    "throughput_histogram",
+    "study_links",
     "told_apart",
     "unseen",
 ]

@@ -65,8 +65,8 @@ class Evidence:
         stages: Stage -> the label of its time: days, or windows of one snapshot.
         spans: Stage -> from when to when; empty where the stages are windows of one snapshot.
         later_queues: Whether the rate behind ``wait_h`` was measured after the queue.
-        facts: Counts and shares found on the way, among them what was left out: ``n_local`` links from a site to
-            itself, ``n_other_time`` metrics measured at another time than the snapshot, ``n_negative`` links of
+        facts: Counts and shares found on the way: ``n_links``, ``n_with_mbps``, ``n_silent`` (without throughput), those
+            of :func:`slow_and_fast` and :func:`mirrored`; what was left out: ``n_local`` links from a site to itself, ``n_other_time`` metrics measured at another time than the snapshot, ``n_negative`` links of
             transfers that moved less in a window than in a part of it.
     """
 
@@ -145,6 +145,7 @@ def _counts(links: pl.DataFrame, periods: list[str]) -> dict[str, float]:
     return {
         "n_links": links.height,
         "n_with_mbps": links[periods[-2]].count(),
+        "n_silent": links[periods[-2]].null_count(),
         **slow_and_fast(links[periods[-2]]),
         **mirrored(links.filter(pl.any_horizontal(pl.col(periods).is_not_null()))),
     }

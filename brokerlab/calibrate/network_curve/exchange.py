@@ -33,8 +33,9 @@ class ExchangeFit:
     """How queue and throughput trade against each other.
 
     Attributes:
-        table: One row per value tried: ``files``, ``score``: rank correlation of the weight with how soon the
-            files that wait are delivered; ``score_lo, score_hi``.
+        table: One row per value tried, and one for the current exchange (``is_current``) where it lies among them:
+            ``files``, ``score``: rank correlation of the weight with how soon the files that wait are delivered;
+            ``score_lo, score_hi``.
         files: The best value [files per unit of throughput weight].
         files_lo: Lower end of its interval.
         files_hi: Upper end.
@@ -154,31 +155,41 @@ def fit_exchange(
     n = int(codes[-1]) + 1
     blocks = [np.ones((1, n)), *bootstrap_weights(n, n_boot=n_boot, seed=seed)]
     counts = np.concatenate(blocks)[:, codes]
-    outcome = kept["outcome"].to_numpy()
-    one = np.zeros(len(outcome), dtype=np.int64)
-    scores = np.column_stack(
-        [
-            np.concatenate(
-                [
-                    weighted_spearman(outcome, _weight(kept, files), one, counts[i : i + BLOCK])
-                    for i in range(0, len(counts), BLOCK)
-                ]
-            )
-            for files in GRID
-        ]
-    )
+    current = files_per_unit(settings)
+    shown = [current] if GRID[0] <= current <= GRID[-1] else []
+    tried = np.array(sorted({*GRID, *shown}))
+    scores = np.column_stack([_scores(kept, files, counts) for files in tried])
     low, high = percentile_interval(scores[1:], CONFIDENCE, n_tasks=n)
-    best = np.array(GRID)[scores.argmax(axis=1)]
+    best = np.array(GRID)[scores[:, np.isin(tried, GRID)].argmax(axis=1)]
     ends = np.quantile(best[1:], [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], method="nearest")
     return ExchangeFit(
-        pl.DataFrame({"files": GRID, "score": scores[0], "score_lo": low, "score_hi": high}),
+        pl.DataFrame(
+            {
+                "files": tried,
+                "is_current": tried == current,
+                "score": scores[0],
+                "score_lo": low,
+                "score_hi": high,
+            }
+        ),
         files=float(best[0]),
         files_lo=float(ends[0]),
         files_hi=float(ends[1]),
         at_edge=float(best[0]) in (GRID[0], GRID[-1]),
-        current=files_per_unit(settings),
+        current=current,
         n_links=n,
     )
+
+
+def _scores(kept: pl.DataFrame, files: float, counts: FloatArray) -> FloatArray:
+    """Return the rank correlation of the sample and of every replicate."""
+    outcome, weight = kept["outcome"].to_numpy(), _weight(kept, files)
+    one = np.zeros(len(outcome), dtype=np.int64)
+    parts = [
+        weighted_spearman(outcome, weight, one, counts[i : i + BLOCK])
+        for i in range(0, len(counts), BLOCK)
+    ]
+    return np.concatenate(parts)
 
 
 def _weight(kept: pl.DataFrame, files: float) -> FloatArray:

@@ -130,6 +130,7 @@ def of_series(network_matrix: IntoFrame, instants: list[datetime]) -> Evidence:
         facts={
             "n_links": links,
             "n_with_mbps": active.height,
+            "n_silent": links - active.height,
             "n_instants": len(instants),
             **slow_and_fast(active["mbps_long"]),
             **mirrored(active),
@@ -176,7 +177,11 @@ def of_snapshot(network_matrix: IntoFrame, *, at: datetime) -> Evidence:
     grouped = made.rows.unique(["src", "dst"], keep="first", maintain_order=True)
     queues = _queues_now(fresh, wide, grouped.select("src", "dst", "group"))
     week = wide.filter(pl.col("src") != pl.col("dst"))["mbps_1w"]
-    known = {"n_with_mbps": week.count(), **slow_and_fast(week)}
+    known = {
+        "n_with_mbps": week.count(),
+        "n_silent": made.facts["n_links"] - week.count(),
+        **slow_and_fast(week),
+    }
     return replace(made, queues=queues, facts={**made.facts, **known})
 
 
@@ -189,7 +194,8 @@ def additivity(wide: pl.DataFrame) -> dict[str, float]:
         wide: ``mbps_1w, mbps_1d, mbps_1h`` [MB/s], one row per link and instant.
 
     Returns:
-        ``n_volume_pairs`` compared, ``n_above_volume`` that are larger than the volume allows.
+        ``n_volume_pairs`` compared, ``n_above_volume`` that are larger than the volume allows, ``n_as_volume``: all that
+        were compared if none is larger, else 0.
     """
     pairs = above = 0
     for long, short in (("mbps_1w", "mbps_1d"), ("mbps_1d", "mbps_1h")):
@@ -198,7 +204,11 @@ def additivity(wide: pl.DataFrame) -> dict[str, float]:
         pairs += both.height
         most = ratio * (pl.col(long) + ROUNDING) + ROUNDING
         above += both.filter(pl.col(short) > most).height
-    return {"n_volume_pairs": pairs, "n_above_volume": above}
+    return {
+        "n_volume_pairs": pairs,
+        "n_above_volume": above,
+        "n_as_volume": 0 if above else pairs,
+    }
 
 
 def nested_gain(wide: pl.DataFrame) -> dict[str, float]:

@@ -9,7 +9,6 @@ from brokerlab.brokerage.curves import ThroughputCurve
 from brokerlab.calibrate.network_curve.steps import LEAST
 from brokerlab.numerics import FloatArray
 
-BINS_PER_DECADE = 4
 FACTOR = 10.0
 """Links of one step whose later throughputs differ by more are named [1]."""
 
@@ -138,28 +137,4 @@ def corners(curve: ThroughputCurve, low: float, high: float) -> pl.DataFrame:
     at = np.array([low, *inside, high])
     return pl.DataFrame(
         {"mbps": at, "weight": curve.weights(np.append(np.nextafter(at[:-1], np.inf), high))}
-    )
-
-
-def throughput_histogram(mbps: pl.Series, low: float, high: float) -> pl.DataFrame:
-    """Count throughputs in bins of equal width on the logarithm.
-
-    Args:
-        mbps: Throughputs [MB/s]; null = none, left out; those below the smallest that the metrics can show count as it.
-        low: Lower edge of the first bin [MB/s].
-        high: Upper edge of the last bin [MB/s].
-
-    Returns:
-        One row per bin: ``mbps_from, mbps_to`` [MB/s], ``n``, ``share`` [1].
-    """
-    known = np.maximum(mbps.drop_nulls().to_numpy(), LEAST)
-    edges = np.geomspace(low, high, round(BINS_PER_DECADE * np.log10(high / low)) + 1)
-    counts, _ = np.histogram(known, edges)
-    return pl.DataFrame(
-        {
-            "mbps_from": edges[:-1],
-            "mbps_to": edges[1:],
-            "n": counts,
-            "share": counts / max(len(known), 1),
-        }
     )

@@ -43,6 +43,7 @@ class Links:
         sources: Paths that were read.
         digests: Of what was read, in the same order.
         synthetic: Whether any of it was generated.
+        archive: The first path, where it is an archive folder; null: files.
     """
 
     evidence: Mapping[str, Evidence]
@@ -51,6 +52,7 @@ class Links:
     sources: tuple[str, ...]
     digests: tuple[str, ...]
     synthetic: bool
+    archive: Archive | None = None
 
     @property
     def settings(self) -> NetworkSettings:
@@ -92,6 +94,7 @@ def read_links(
         sources=tuple(found.sources),
         digests=tuple(found.digests),
         synthetic=found.synthetic,
+        archive=found.archive,
     )
 
 
@@ -105,12 +108,15 @@ class _Reading:
     sources: list[str] = field(default_factory=list)
     digests: list[str] = field(default_factory=list)
     synthetic: bool = False
+    archive: Archive | None = None
 
 
 def _read(path: Path, bounds: Bounds, found: _Reading) -> None:
     """Read an archive; files go through the archive's own readers into a folder that is thrown away."""
     if (path / MANIFEST).is_file():
-        _use(open_archive(path), path, bounds, found)
+        opened = open_archive(path)
+        found.archive = found.archive or (None if found.sources else opened)
+        _use(opened, path, bounds, found)
         return
     if not path.exists():
         raise DataError(f"{path}: there is no such archive, file or folder")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -23,10 +24,12 @@ from brokerlab.calibrate.network_curve.exchange import (
 from brokerlab.calibrate.network_curve.fallback import FallbackFit, fit_fallback, prove_fallback
 from brokerlab.calibrate.network_curve.resolution import resolution, reweighted, told_apart
 from brokerlab.calibrate.network_curve.scores import Judgement, Scores, compare, judge
+from brokerlab.calibrate.network_curve.sources import Links
 from brokerlab.calibrate.network_curve.steps import MOST_STEPS, StepFit, fit_steps, usable
 from brokerlab.errors import InsufficientDataError
 from brokerlab.numerics import FloatArray
 
+T = TypeVar("T")
 DOCUMENT, FITTED, SITES = "document", "fitted", "sites"
 LOWEST_MBPS = 1.0
 """The lowest edge of the document's curve [MB/s]."""
@@ -91,6 +94,86 @@ class ExchangeStudy:
     facts: Mapping[str, float]
     later: bool
     proposed: float | None
+
+
+Answer = CurveStudy | FallbackStudy | ExchangeStudy
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkStudy:
+    """What links say about every curve, or why they say nothing.
+
+    Attributes:
+        curves: Source -> its throughput curve.
+        fallback: Of link metrics.
+        exchange: Of link metrics.
+    """
+
+    curves: Mapping[str, CurveStudy | InsufficientDataError]
+    fallback: FallbackStudy | InsufficientDataError
+    exchange: ExchangeStudy | InsufficientDataError
+
+    def answers(self) -> dict[str, Answer]:
+        """Return the subjects that have an answer: the names of sources, ``fallback``, ``exchange``."""
+        return {
+            k: one for k, one in self._all().items() if not isinstance(one, InsufficientDataError)
+        }
+
+    def refusals(self) -> dict[str, InsufficientDataError]:
+        """Return the subjects without an answer, and why."""
+        return {k: one for k, one in self._all().items() if isinstance(one, InsufficientDataError)}
+
+    def _all(self) -> dict[str, Answer | InsufficientDataError]:
+        return {**self.curves, "fallback": self.fallback, "exchange": self.exchange}
+
+
+def study_links(
+    links: Links,
+    *,
+    most_steps: int = MOST_STEPS,
+    unseen_share: float = 0.5,
+    n_boot: int = 500,
+    seed: int = 1,
+) -> LinkStudy:
+    """Fit and prove every curve that the links can tell something about.
+
+    Args:
+        links: What was read.
+        most_steps: See :func:`study_curve`.
+        unseen_share: See :func:`study_curve`.
+        n_boot: Bootstrap replicates over links.
+        seed: Of the division of links and of the bootstrap.
+
+    Raises:
+        InsufficientDataError: They tell nothing about any.
+    """
+    draws: dict[str, Any] = {"unseen_share": unseen_share, "n_boot": n_boot, "seed": seed}
+    refused = {name: InsufficientDataError(reason) for name, reason in links.refused.items()}
+    nothing = InsufficientDataError("transfers tell neither closeness nor files waiting")
+    metrics = links.evidence.get("metrics", refused.get("metrics", nothing))
+    found = LinkStudy(
+        curves=refused
+        | {
+            name: _attempt(lambda e: study_curve(e, most_steps=most_steps, **draws), evidence)
+            for name, evidence in links.evidence.items()
+        },
+        fallback=_attempt(lambda e: study_fallback(e, **draws), metrics),
+        exchange=_attempt(lambda e: study_exchange(e, links.settings, **draws), metrics),
+    )
+    if not found.answers():
+        raise next(iter(found.refusals().values()))
+    return found
+
+
+def _attempt(
+    work: Callable[[Evidence], T], evidence: Evidence | InsufficientDataError
+) -> T | InsufficientDataError:
+    if isinstance(evidence, InsufficientDataError):
+        return evidence
+    try:
+        return work(evidence)
+    except InsufficientDataError as error:
+        return error
 
 
 def study_curve(

@@ -92,3 +92,16 @@ def windows(links: int = 100, *, spans: tuple[int, ...] = (28, 14, 7), seed: int
         for i in range(links)
     ]
     return pl.DataFrame(rows)
+
+
+def dumped_windows(links: int = 100) -> pl.DataFrame:
+    """Return `windows` as they are dumped: times as text, named windows."""
+    length = (pl.col("to_date") - pl.col("from_date")).dt.total_days()
+    days = {28: "28days", 14: "14days", 7: "week"}
+    named = windows(links=links).with_columns(
+        window=length.replace_strict(days),
+        interval_min=length * 1440,
+        files_xs=pl.lit(1),
+        errors_xs=pl.lit(0),
+    )
+    return named.with_columns(pl.col("from_date", "to_date").dt.strftime("%Y-%m-%dT%H:%M:%S"))

@@ -17,7 +17,6 @@ from brokerlab.calibrate.network_curve import (
     study_curve,
     study_exchange,
     study_fallback,
-    throughput_histogram,
 )
 from brokerlab.calibrate.network_curve.study import proposed_importance
 from brokerlab.errors import DataError, InsufficientDataError
@@ -131,12 +130,10 @@ def test_the_fallback_is_judged_like_the_curve(links):
     assert found.scores.of("nothing_hidden")["value"] >= found.scores.of("line")["value"]
 
 
-def test_curves_and_links_for_drawing(curve):
+def test_curves_for_drawing(curve):
     mbps = pl.Series([0.02, 3.0, None, 40.0])
     low, high = bounds_of(mbps)
     assert (low, high) == pytest.approx((0.01, 1000))
-    bins = throughput_histogram(mbps, low, high)
-    assert (bins["n"].sum(), bins["share"].sum()) == (3, 1)
     drawn = corners(curve.fit.curve, low, high)
     assert drawn["mbps"].is_sorted()
     assert drawn["weight"].is_sorted()
@@ -162,11 +159,7 @@ def test_links_are_read_within_bounds_and_sources_that_are_not_there_are_refused
 
 def test_transfers_alone_have_no_other_facts(tmp_path):
     source = tmp_path / "transfers.parquet"
-    length = (pl.col("to_date") - pl.col("from_date")).dt.total_days()
-    days = {28: "28days", 14: "14days", 7: "week"}
-    toys.windows(links=400).with_columns(
-        window=length.replace_strict(days), interval_min=length * 1440, files_xs=pl.lit(1), errors_xs=pl.lit(0)
-    ).with_columns(pl.col("from_date", "to_date").dt.strftime("%Y-%m-%dT%H:%M:%S")).write_parquet(source)  # fmt: skip
+    toys.dumped_windows(links=400).write_parquet(source)
     found = read_links(source)
     assert set(found.evidence) == {"transfers"}
     evidence = found.evidence["transfers"]

@@ -1,0 +1,589 @@
+"""Which curves should turn throughput, closeness and waiting files into the network weight?
+
+Each is fitted on some links and proven later on links that the fit has not seen: the step curve of throughput on every
+source, the weight of links without throughput, and how many waiting files weigh as much as one unit of throughput weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Self
+
+import polars as pl
+from pydantic import Field, model_validator
+
+from brokerlab.brokerage.network_weight import throughput_curve
+from brokerlab.calibrate import network_curve as links
+from brokerlab.calibrate.network_curve import (
+    Answer,
+    CurveStudy,
+    Evidence,
+    ExchangeStudy,
+    FallbackStudy,
+    LinkStudy,
+)
+from brokerlab.charts import network as charts
+from brokerlab.errors import InsufficientDataError
+from brokerlab.report import kit
+from brokerlab.report.kit import (
+    BEFORE_AFTER,
+    CERTAINTY,
+    GAINS,
+    Caveat,
+    Chart,
+    Number,
+    Page,
+    Part,
+    Table,
+    Verdict,
+    say,
+)
+from brokerlab.report.results import Kind
+from brokerlab.words import listed
+
+TITLES = {
+    "metrics": "Throughput curve, link metrics",
+    "transfers": "Throughput curve, transfers",
+    "fallback": "Links without throughput",
+    "exchange": "Waiting files against throughput",
+}
+KINDS: Mapping[str, Kind] = {"better": "change", "demand": "no_answer"}
+"""Outcome of a judgement to the kind of the answer; all others keep what is."""
+ORDER = ("change", "keep", "no_answer")
+CURVE = {
+    "better": "Take a fitted curve of {steps} steps: rank correlation with later deliveries rises by {diff}.",
+    "demand": "The sites' names rank unseen links as well ({sites} against {value}): rates show demand, not capacity.",
+    "worse_at_top": "Keep the document's curve: a fitted one ranks the fastest tenth worse (NDCG {top}).",
+    "worse": "Keep the document's curve: a fitted one changes the rank correlation by {diff}.",
+    "not_proven": "Keep the document's curve: a fitted one gains {diff} in rank correlation, not proven.",
+}
+FALLBACK = {
+    "better": "Replace the closeness line: rank correlation rises by {diff} where throughputs are hidden.",
+    "worse_at_top": "Keep the closeness line: fitted weights rank the fastest tenth worse (NDCG {top}).",
+    "worse": "Keep the closeness line: fitted weights change the rank correlation by {diff}.",
+    "not_proven": "Keep the closeness line: fitted weights gain {diff} in rank correlation, not proven.",
+}
+EXCHANGE = {
+    "change": "Set NW_QUEUE_IMPORTANCE from {now} to {new}: rank correlation rises by {diff}.",
+    "better": "Keep NW_QUEUE_IMPORTANCE = {now}: {diff} more rank correlation, but with one part alone.",
+    "snapshot": "Keep NW_QUEUE_IMPORTANCE = {now}: one snapshot cannot prove a gain of {diff}.",
+    "worse_at_top": "Keep NW_QUEUE_IMPORTANCE = {now}: the best exchange ranks the top tenth worse (NDCG {top}).",
+    "worse": "Keep NW_QUEUE_IMPORTANCE = {now}: the best exchange changes rank correlation by {diff}.",
+    "not_proven": "Keep NW_QUEUE_IMPORTANCE = {now}: the best exchange gains {diff} in rank correlation, not proven.",
+}
+SOURCE = {
+    "n_silent": "{n} of {n_links} links have no throughput when the weight is taken; no curve concerns them.",
+    "n_mirrored": "{n} of {n_active} links repeat another one's numbers (common storage, or chance); they count once.",
+    "n_as_volume": "what links could carry: in all {n} pairs of windows the metric is volume over time, so it is demand.",
+    "n_above_volume": "{n} of {n_volume_pairs} pairs of windows exceed the longer one's volume: no volume over time.",
+    "n_periods": "what links could carry: bytes over {n} periods are demand; a link that nobody used looks slow.",
+    "spearman_hour_after": "one snapshot: its last hour (rank correlation with the 23 hours before {n}) stands for later.",
+    "n_local": "{n} links from a site to itself are left out.",
+    "n_other_time": "{n} values measured at another time than the snapshot are left out.",
+    "n_negative": "{n} links moved less in a window than in a part of it; taken as nothing.",
+}
+"""Fact of a source, said if it is there and not 0, to what it leaves open."""
+WEIGHTS = {
+    "document": "document's curve",
+    "production": "production's curve",
+    "isotonic": "finest rising curve",
+    "log_throughput": "log throughput",
+    "log_throughput_long": "log throughput, longest window",
+    "closeness": "closeness alone",
+    "sites": "names of the sites alone",
+    "line": "document's line",
+    "lowest": "lowest weight for all",
+    "nothing_hidden": "nothing hidden",
+    "current": "current exchange",
+    "queue_only": "waiting files alone",
+    "throughput_only": "throughput weight alone",
+    "log_ratio": "log throughput − log files",
+}
+SIDES = {
+    "proof": "later, unseen links (the proof)",
+    "proof_by_source": "the same, sources resampled",
+    "proof_by_destination": "the same, destinations resampled",
+    "silent_as_0": "the same, links that delivered nothing as 0",
+    "above_1_mbps": "the same, only links above 1 MB/s",
+    "later_seen": "later, seen links",
+    "earlier_unseen": "earlier, unseen links",
+    "earlier_seen": "earlier, seen links (where it was fitted)",
+}
+DEVELOPERS = "Fixed in the code: for its developers, there is no key to set."
+RANKS = "Rank correlation (Spearman): 1 if links stand in the order of what they later deliver, 0 without relation."
+BLUNT, FEW_ROWS, NEARLY, TOGETHER = 0.6, 20, 0.9, 0.3
+"""Share of pairs below which an edge hardly separates; rows below which a step's height is not tested; part of the gain of
+the best number of steps; rank correlation of queue and delivery above which long queues stand where much is delivered."""
+
+
+class Params(kit.Dated):
+    """What may be asked."""
+
+    report: ClassVar[str] = "network-curve"
+    question: ClassVar[str] = (
+        "Which curves should turn throughput, closeness and waiting files into the network weight?"
+    )
+
+    archive: str = Field(
+        "data/demo", description="archive folder, or file of metrics or transfers as dumped [path]"
+    )
+    n_boot: int = Field(500, ge=20, description="bootstrap replicates over links [1]")
+    transfers: str = Field(
+        "", description="more transfers: file, folder or archive, empty for none [path]"
+    )
+    steps: int = Field(8, ge=1, le=30, description="steps of the throughput curve at most [1]")
+    unseen_share: float = Field(
+        0.5, ge=0.1, le=0.9, description="share of the links that no fit sees, for the proof [1]"
+    )
+
+    @model_validator(mode="after")
+    def _has_a_source(self) -> Self:
+        if not (self.archive or self.transfers):
+            raise ValueError("archive='': must be an archive or a file, or give transfers")
+        return self
+
+
+@kit.answers
+def load(p: Params) -> links.Links:
+    """Read what links showed and what they delivered later."""
+    return links.read_links(*filter(None, (p.archive, p.transfers)), start=p.start, end=p.end)
+
+
+@kit.answers
+def study(data: links.Links, p: Params) -> LinkStudy:
+    """Fit on some links and prove later on others."""
+    return links.study_links(
+        data, most_steps=p.steps, unseen_share=p.unseen_share, n_boot=p.n_boot, seed=p.seed
+    )
+
+
+def page(data: links.Links, s: LinkStudy, p: Params) -> Page:
+    """Put the subjects together, answers that change something first."""
+    parts = [curve(name, found, data) for name, found in s.curves.items()]
+    parts += [fallback(s.fallback), exchange(s.exchange, data)]
+    parts.sort(key=lambda part: ORDER.index(part.verdict.kind))
+    first = parts[0]
+    gains = [gain(name, found) for name, found in s.answers().items()]
+    return Page(
+        verdict=first.verdict,
+        numbers=gains[:3],
+        chart=first.chart and replace(first.chart, note=f"{RANKS} {first.chart.note}"),
+        parts=[replace(first, chart=None), *parts[1:]],
+        caveats=caveats(data, s),
+        facts={"Sources": ", ".join(data.sources)},
+        archive=data.archive,
+        config=data.config,
+        window="; ".join(
+            f"{name}: choice {e.stages['choice']}, proof {e.stages['proof']}"
+            for name, e in data.evidence.items()
+        ),
+        digests={"archive": " ".join(data.digests)},
+        proposals=proposals(data, s, p),
+        also=also(data, s),
+        values=values(data, s),
+        synthetic=data.synthetic,
+    )
+
+
+def gain(name: str, found: Answer) -> Number:
+    """Return what the fitted weight of a subject gains."""
+    judged = vars(found.judgement)
+    note = say("rank correlation {reference} to {value}, {n} links", judged, n=found.scores.n_links)
+    return Number.of(judged, "diff", label=TITLES[name], note=note)
+
+
+def verdict(name: str, found: Answer, kind: Kind, sentence: str, **told: Any) -> Verdict:
+    """Fill the sentence of a subject."""
+    top = found.scores.of("fitted", "ndcg_top")
+    told |= vars(found.judgement) | {f"top{end}": top[f"diff{end}"] for end in ("", "_lo", "_hi")}
+    return Verdict(kind=kind, subject=TITLES[name], sentence=say(sentence, told))
+
+
+def unanswered(name: str, error: InsufficientDataError) -> Part:
+    """Say why there is too little data for a subject."""
+    reason = kit.no_answer(str(error))
+    verdict = Verdict(kind="no_answer", subject=TITLES[name], sentence=reason.verdict.sentence)
+    return Part(name=name, title=TITLES[name], verdict=verdict, sections=reason.sections)
+
+
+def ranking(scores: links.Scores, caption: str, gain: str) -> Table:
+    """Lay out how well every weight ranks links, and its difference from the reference."""
+    better = pl.when(pl.col("diff_lo") > 0).then(pl.lit("better"))
+    current = pl.col("name") == scores.reference
+    return Table(
+        name="scores",
+        frame=scores.by_weight().with_columns(
+            weight=pl.col("name").replace(WEIGHTS),
+            mark=pl.when(current).then(pl.lit("current")).otherwise(better),
+        ),
+        caption=caption,
+        columns={
+            "weight": "Weight",
+            "spearman": "Rank correlation",
+            "diff": "Difference from current",
+            "spearman_within": "Within destinations",
+            "ndcg_top": "NDCG, top tenth",
+        },
+        mark="mark",
+        note="Within destinations: links to one destination compared. NDCG: what the tenth ranked first delivers, over the "
+        f"best possible, gain {gain}. Better: the 95 % interval (in brackets, from resampling links) is above 0.",
+    )
+
+
+# --- throughput curve ---------------------------------------------------------------------------------------------------
+
+
+def curve(name: str, found: CurveStudy | InsufficientDataError, data: links.Links) -> Part:
+    """Lay out the throughput curve on one source."""
+    if isinstance(found, InsufficientDataError):
+        return unanswered(name, found)
+    evidence, outcome = data.evidence[name], found.judgement.outcome
+    told = {"steps": len(found.fit.curve.mbps_above), "sites": found.scores.of("sites")["value"]}
+    better = found.scores.table.filter(pl.col("measure") == "spearman", pl.col("diff_lo") > 0)
+    n = better.filter(pl.col("name") != "fitted").height
+    caption = say("{n} plain weights rank links better than the document's curve", n=n)
+    return Part(
+        name=name,
+        title=TITLES[name],
+        verdict=verdict(name, found, KINDS.get(outcome, "keep"), CURVE[outcome], **told),
+        chart=curve_chart(found, evidence),
+        sections={
+            "Against the document and plain weights": [
+                ranking(found.scores, caption, "ln(1 + MB/s)")
+            ],
+            "What the curve tells apart": tells_apart(found),
+            CERTAINTY: curve_certainty(found, evidence),
+        },
+    )
+
+
+def curve_chart(found: CurveStudy, evidence: Evidence) -> Chart:
+    """Show both step curves over the throughputs that occur."""
+    low, high = links.bounds_of(evidence.rows["mbps"])
+    fitted = "proposed" if found.judgement.outcome == "better" else "fitted"
+    document = links.corners(throughput_curve(), low, high)
+    band, edges = found.fit.band.filter(pl.col("mbps") >= low), found.fit.curve.mbps_above
+    finding = "{share_at_most_1:%} of links share the document's lowest step; fitted edges: {first} to {last} MB/s"
+    return Chart(
+        draw=charts.weight_curves,
+        frame=pl.concat(
+            [
+                document.with_columns(curve=pl.lit("current")),
+                band.with_columns(curve=pl.lit(fitted)),
+            ],
+            how="diagonal",
+        ),
+        finding=say(finding, evidence.facts, first=f"{edges[0]:g}", last=f"{edges[-1]:g}"),
+        sample=say(
+            "Fitted on {n} links, {days}; band: 95 % interval.",
+            n=found.fit.n_links,
+            days=evidence.stages["choice"],
+        ),
+        note=DEVELOPERS,
+    )
+
+
+def tells_apart(found: CurveStudy) -> list[kit.Block | None]:
+    """Show which links a curve can and cannot tell apart."""
+    blunt = pl.when(pl.col("beats_below") < BLUNT).then(pl.lit("hardly separates"))
+    steps = found.steps.with_columns(edge=edge(), mark=blunt)
+    document, now = steps.filter(curve="document"), found.pairs.row(0, named=True)
+    edges = "{n} of the document's edges hardly separate the links on their two sides"
+    return [
+        Table(
+            name="pairs",
+            frame=found.pairs,
+            caption=say(
+                "The document's curve gives {tied:%} of all pairs of links one weight", now
+            ),
+            columns={
+                "curve": "Curve",
+                "n_used": "Steps with links",
+                "largest": "Links in the largest step [%]",
+                "tied": "Pairs of one weight [%]",
+                "tied_far": "Of these, ten times apart later [%]",
+                "right": "Other pairs in order [%]",
+            },
+        ),
+        Table(
+            name="steps",
+            frame=document,
+            caption=say(edges, n=document["mark"].count()),
+            columns={
+                "edge": "Throughput [MB/s]",
+                "share": "Links [%]",
+                "beats_below": "Delivers more than the step below [% of pairs]",
+                "weight": "Weight, document",
+                "fitted": "Weight, fitted: mean (least to largest)",
+            },
+            mark="mark",
+            note="50 % of pairs: the edge tells nothing; hardly separates: below 60 %. Links of the proof, unseen by the fit.",
+        ),
+        Chart(
+            draw=charts.later_by_step,
+            frame=later_by_step(found),
+            finding=say("{right:%} of the pairs that the document tells apart are in order", now),
+            sample="Median later throughput by step; bars: 10 to 90 % of the links.",
+        ),
+    ]
+
+
+def later_by_step(found: CurveStudy) -> pl.DataFrame:
+    """Return the median later throughput of each step, with the middle 80 % of its links."""
+    ends = {"later": "q50", "later_lo": "q10", "later_hi": "q90"}
+    later = {name: pl.col(q).clip(links.LEAST) for name, q in ends.items()}
+    return found.steps.drop_nulls("q50").select("curve", step=edge(), **later)
+
+
+def edge() -> pl.Expr:
+    """Name a step by its lower edge [MB/s]."""
+    lowest = pl.col("mbps_above").is_null()
+    return (
+        pl.when(lowest).then(pl.lit("lowest")).otherwise(pl.format("above {}", text("mbps_above")))
+    )
+
+
+def text(column: str) -> pl.Expr:
+    """Return a round number as a label."""
+    return pl.col(column).cast(pl.String).str.strip_suffix(".0")
+
+
+def curve_certainty(found: CurveStudy, evidence: Evidence) -> list[kit.Block | None]:
+    """Show how sure the curve is."""
+    fit = found.fit
+    chosen = fit.by_size.filter("chosen").select("n_steps", "error", label=pl.lit("chosen"))
+    few = (
+        "{chosen} steps are chosen; {few} already bring nine tenths of the gain of the best number"
+    )
+    told = {"chosen": chosen["n_steps"][0], "few": fit.steps_for(NEARLY)}
+    return [
+        Table(
+            name="checks",
+            frame=found.checks.with_columns(name=pl.col("side").replace(SIDES)),
+            caption="Rank correlation on other sides of the data",
+            columns={
+                "name": "Side",
+                "n_rows": "Rows",
+                "n_units": "Resampled units",
+                "document": "Document",
+                "fitted": "Fitted",
+                "diff": "Difference",
+            },
+        ),
+        Chart(
+            draw=charts.error_by_size,
+            frame=fit.by_size,
+            options={"chosen": chosen},
+            finding=say(few, told)
+            if fit.useful
+            else "No number of steps predicts better than none",
+            sample="Error in five folds of links; band: standard error of the difference from the least.",
+        ),
+        Table(
+            name="fitted_steps",
+            frame=fit.steps.with_columns(edge=edge()),
+            caption=say(
+                "The fitted curve: {n} links, {days}", n=fit.n_links, days=evidence.stages["choice"]
+            ),
+            columns={
+                "edge": "Throughput [MB/s]",
+                "mbps_above_lo": "Edge, from [MB/s]",
+                "mbps_above_hi": "to [MB/s]",
+                "weight": "Weight",
+                "expected_mbps": "Expected later [MB/s]",
+                "n_links": "Links",
+            },
+            note="From, to: 95 % interval of the edge. The lowest step weighs 1, the highest 2, as in the document; between "
+            "them the weight follows the expected ln(MB/s).",
+        ),
+    ]
+
+
+# --- links without throughput, waiting files ----------------------------------------------------------------------------
+
+
+def fallback(found: FallbackStudy | InsufficientDataError) -> Part:
+    """Lay out the weight of links without throughput."""
+    if isinstance(found, InsufficientDataError):
+        return unanswered("fallback", found)
+    levels = found.fit.table.with_columns(level=text("closeness").fill_null("missing"))
+    now = levels.select("level", setting=pl.lit("current"), weight="line")
+    ends = ("weight", "weight_lo", "weight_hi")
+    over = (
+        "At {n} of {all} values of closeness the document's line stands above what such links earn"
+    )
+    outcome = found.judgement.outcome
+    return Part(
+        name="fallback",
+        title=TITLES["fallback"],
+        verdict=verdict("fallback", found, KINDS.get(outcome, "keep"), FALLBACK[outcome]),
+        chart=Chart(
+            draw=charts.weights_by_closeness,
+            frame=pl.concat(
+                [now, levels.select("level", pl.lit("proposed").alias("setting"), *ends)],
+                how="diagonal",
+            ),
+            finding=say(
+                over,
+                n=levels.filter(pl.col("line") > pl.col("weight_hi")).height,
+                all=levels.height,
+            ),
+            sample=say("{n} links; bars: 95 % intervals.", n=int(levels["n_links"].sum())),
+            note=DEVELOPERS,
+        ),
+        sections={
+            BEFORE_AFTER: [
+                ranking(found.scores, "All links, half of their throughputs hidden", "ln(1 + MB/s)")
+            ],
+            GAINS: [
+                Table(
+                    name="levels",
+                    frame=levels,
+                    caption="By closeness",
+                    columns={
+                        "level": "Closeness",
+                        "line": "Weight, document",
+                        "weight": "What such links earn",
+                        "q50": "Later, median [MB/s]",
+                        "n_links": "Links",
+                        "share_known": "Of all such links with throughput [%]",
+                    },
+                    note="Closeness: 0 the nearest, 11 the farthest. Earn: the mean weight that their later throughput gets "
+                    "from the document's curve, falling with closeness (neighbours that would rise share one mean).",
+                )
+            ],
+        },
+    )
+
+
+def exchange(found: ExchangeStudy | InsufficientDataError, data: links.Links) -> Part:
+    """Lay out how many waiting files weigh as much as one unit of throughput weight."""
+    if isinstance(found, InsufficientDataError):
+        return unanswered("exchange", found)
+    settings, fit, outcome = data.settings, found.fit, found.judgement.outcome
+    changes = found.proposed is not None
+    if outcome == "better":
+        sentence = EXCHANGE["change" if changes else "better" if found.later else "snapshot"]
+    else:
+        sentence = EXCHANGE[outcome]
+    best = pl.when(pl.col("files") == fit.files).then(pl.lit("proposed" if changes else "best"))
+    label = pl.when("is_current").then(pl.lit("current")).otherwise(best)
+    told = {"now": f"{settings.queue_importance:g}", "new": f"{found.proposed or 0:g}"}
+    caption = f"By how soon queues are delivered, unseen links, {'later' if found.later else 'at the same time'}"
+    return Part(
+        name="exchange",
+        title=TITLES["exchange"],
+        verdict=verdict("exchange", found, "change" if changes else "keep", sentence, **told),
+        chart=Chart(
+            draw=charts.score_by_exchange,
+            frame=fit.table,
+            options={"marks": fit.table.select("files", "score", label=label).drop_nulls("label")},
+            finding=say(
+                "Links rank best where {files} waiting files weigh 1 of throughput weight; now {current:.0f}",
+                vars(fit),
+            ),
+            sample=say("{n} links with files waiting; band: 95 % interval.", n=fit.n_links),
+        ),
+        sections={
+            BEFORE_AFTER: [ranking(found.scores, caption, "1 / (1 + hours)")],
+            "What that means in the keys": [
+                Table(
+                    name="keys",
+                    frame=links.exchange_keys(fit, settings),
+                    caption="One exchange, two ways to set it",
+                    columns={
+                        "exchange": "Exchange",
+                        "files": "Files that weigh 1 of throughput weight [files]",
+                        "importance": f"NW_QUEUE_IMPORTANCE at a cap of {settings.link_cap:g}",
+                        "cap": f"NQUEUED_SAT_CAP at an importance of {settings.queue_importance:g} [files]",
+                    },
+                    note="The order of links depends on these files only: both keys give the same. NQUEUED_SAT_CAP is the "
+                    "limit of the backlog check, too; so only the importance is ever proposed here.",
+                )
+            ],
+        },
+    )
+
+
+# --- what it cannot tell, and what is only written ----------------------------------------------------------------------
+
+
+def caveats(data: links.Links, s: LinkStudy) -> list[Caveat]:
+    """Collect what the data leave open."""
+    told = [
+        Caveat(n=1, text=say(f"{TITLES[name]}: {text}", e.facts, n=e.facts[fact]))
+        for name, e in data.evidence.items()
+        for fact, text in SOURCE.items()
+        if e.facts.get(fact)
+    ]
+    for name, found in s.curves.items():
+        if isinstance(found, CurveStudy):
+            silent = f"{TITLES[name]}: {{x:%}} of the rows delivered nothing later and are left out of the scores."
+            few = found.steps.filter(pl.col("curve") == "document", pl.col("n_rows") < FEW_ROWS)
+            edges = listed(few.select(edge()).to_series().to_list()) if few.height else ""
+            told += [
+                Caveat(n=found.silent > 0, text=say(silent, x=found.silent)),
+                Caveat(
+                    n=few.height,
+                    text=f"{TITLES[name]}: few links, height not tested: {edges} MB/s.",
+                ),
+            ]
+    if isinstance(s.fallback, FallbackStudy):
+        hidden = "Links without throughput: proven on {n} busier ones whose throughput was hidden; silent ones are unknown."
+        told.append(Caveat(n=1, text=say(hidden, n=s.fallback.scores.n_links)))
+    if isinstance(s.exchange, ExchangeStudy):
+        facts = {"at_cap": 0, "spearman_rate": 0, **s.exchange.facts}
+        removed = "{at_cap:%} of {n_queues} queues are at the cap, where the backlog check removes them anyway."
+        long = "Long queues stand where much is delivered (rank correlation {spearman_rate}): alone they show no slow link."
+        together = abs(facts["spearman_rate"] or 0) > TOGETHER
+        told += [
+            Caveat(n=(facts["at_cap"] or 0) > 0, text=say(removed, facts)),
+            Caveat(n=together, text=say(long, facts)),
+        ]
+    inactive = "Any effect at once: NW_ACTIVE is false here, so production does not use the network weight."
+    return [*told, Caveat(n=not data.active, text=inactive)]
+
+
+def proposals(data: links.Links, s: LinkStudy, p: Params) -> dict[str, Any]:
+    """Return the proposal on the importance; none without an answer."""
+    if isinstance(s.exchange, InsufficientDataError):
+        return {}
+    made: dict[str, Any] = {"n_boot": p.n_boot, "seed": p.seed}
+    created_at = datetime.now(UTC).replace(tzinfo=None, microsecond=0)
+    return {"": links.propose_importance(s.exchange, data, created_at=created_at, **made)}
+
+
+def also(data: links.Links, s: LinkStudy) -> dict[str, pl.DataFrame]:
+    """Return the frames that are written and not shown; the curves as `ThroughputCurve.from_frame` reads them."""
+    written = {"curve_document": throughput_curve().to_frame()}
+    for name, found in s.answers().items():
+        written[f"{name}_all_scores"] = found.scores.table
+        if isinstance(found, CurveStudy):
+            written[f"curve_{name}"] = found.fit.curve.to_frame()
+            written[f"{name}_all_steps"] = found.steps
+    for name, evidence in data.evidence.items():
+        written |= {f"{name}_links": evidence.rows, f"{name}_queues": evidence.queues}
+    return written
+
+
+def values(data: links.Links, s: LinkStudy) -> dict[str, Any]:
+    """Return the numbers that stand in no table."""
+    found: dict[str, dict[str, Any]] = {
+        name: {"reason": str(error)} for name, error in s.refusals().items()
+    }
+    for name, one in s.answers().items():
+        found[name] = {"judgement": one.judgement, "n_links_proof": one.scores.n_links}
+        if isinstance(one, CurveStudy):
+            ahead = {"ahead_of_sites": one.ahead_of_sites, "silent": one.silent}
+            found[name] |= {"n_links": one.fit.n_links, "facts": data.evidence[name].facts, **ahead}
+        if isinstance(one, ExchangeStudy):
+            found[name] |= {"later": one.later, "proposed": one.proposed, "facts": one.facts}
+    return found
+
+
+def run(p: Params) -> dict[str, Any]:
+    """Load, study and publish; the notebook does the same step by step."""
+    data = load(p)
+    return kit.publish(page(data, study(data, p), p), p)
