@@ -1,0 +1,93 @@
+"""Every report on archives that hold too little: a page with an answer, or "No answer" and what is missing."""
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from brokerlab import archive as archives
+from brokerlab.archive.contracts import contract
+from brokerlab.archive.synthetic import synthesise
+from brokerlab.archive.writer import ArchiveWriter
+from brokerlab.errors import InsufficientDataError
+from brokerlab.report import find
+from tests.notebooks.pages import check_page
+
+Change = Callable[[str, pl.DataFrame], pl.DataFrame | None]
+
+
+def _only(table: str) -> Change:
+    return lambda name, frame: frame if name == table else None
+
+
+def _without(table: str) -> Change:
+    return lambda name, frame: None if name == table else frame
+
+
+def _one_task(task: int) -> Change:
+    mine = pl.col("jeditaskid") == task
+    return lambda _, frame: frame.filter(mine) if "jeditaskid" in frame.columns else frame
+
+
+def _failed(name: str, frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(jobstatus=pl.lit("failed")) if name == "jobs" else frame
+
+
+def _nulls(name: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """Leave nothing in a table but what its contract asks for."""
+    if name not in ("jobs", "tasks", "queues"):
+        return frame
+    columns = contract(name).columns()
+    free = [c for c in frame.columns if c in columns and columns[c].nullable]
+    free = [c for c in free if not columns[c].primary_key]
+    return frame.with_columns(pl.lit(None, dtype=frame.schema[c]).alias(c) for c in free)
+
+
+@pytest.fixture(scope="module")
+def poor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with seven archives made from one of 3000 jobs, and that one."""
+    root = tmp_path_factory.mktemp("poor")
+    synthesise(root / "whole", jobs=3_000, days=7, seed=5)
+    whole = archives.open(root / "whole")
+    counts = whole.sql("select jeditaskid, count(*) as n from jobs group by all order by n desc, 1")
+    changes: dict[str, Change] = {
+        "no_jobs": _without("jobs"),
+        "jobs_only": _only("jobs"),
+        "tasks_only": _only("tasks"),
+        "one_task": _one_task(counts.pl()["jeditaskid"][0]),
+        "all_failed": _failed,
+        "all_null": _nulls,
+        "no_gdpconfig": _without("gdpconfig"),
+    }
+    for name, change in changes.items():
+        with ArchiveWriter(root / name, synthetic=True) as writer:
+            for table in whole.tables:
+                changed = change(table, whole.scan(table).collect())
+                if changed is not None:
+                    writer.write(table, changed)
+            writer.commit()
+    return root
+
+
+NAMES = ("no_jobs", "jobs_only", "tasks_only", "one_task", "all_failed", "all_null", "no_gdpconfig")
+
+
+@pytest.mark.parametrize("archive", NAMES)
+@pytest.mark.parametrize("name", find.names())
+def test_too_little_is_an_answer(name: str, archive: str, poor: Path, tmp_path: Path) -> None:
+    report = import_module(f"brokerlab.report.{name.replace('-', '_')}")
+    asked = {"archive": str(poor / archive), "out_dir": str(tmp_path), "n_boot": 20}
+    known = report.Params.model_fields
+    params = report.Params.checked({n: value for n, value in asked.items() if n in known})
+    answered = True
+    try:
+        report.run(params)
+    except InsufficientDataError:
+        answered = False
+    page = check_page(tmp_path)["page"]
+    assert page["verdict"]["kind"] != "failed"
+    if not answered:
+        assert page["verdict"]["kind"] == "no_answer"
+        assert page["sections"][0]["title"] == "What is missing"
