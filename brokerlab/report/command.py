@@ -75,6 +75,7 @@ def _tell(
     """Run a report, print what came out, and leave with the exit code."""
     from brokerlab.report import attempt
     from brokerlab.report.exits import of_report
+    from brokerlab.report.results import verdict_line
     from brokerlab.report.summary import of_refusal, of_run
 
     try:
@@ -91,7 +92,7 @@ def _tell(
     if as_json:
         typer.echo(json.dumps(of_run(done, code), ensure_ascii=False))
     elif not done.error:
-        typer.echo(verdict["sentence"])
+        typer.echo(verdict_line(verdict))
         typer.echo(str(done.page))
     if done.error:
         raise done.error

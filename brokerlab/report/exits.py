@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from brokerlab import errors
 from brokerlab.errors import CANNOT_BE_CHECKED, CHANGE_PROPOSED, DOES_NOT_HOLD
-from brokerlab.report.content import Kind
 from brokerlab.report.kernel import TERMINATED
+from brokerlab.report.results import Kind
 
 
 class Exit(NamedTuple):
@@ -45,6 +45,7 @@ OF_VERDICT: Mapping[Kind, int] = MappingProxyType(
         "keep": 0,
         "finding": 0,
         "change": CHANGE_PROPOSED,
+        "improve": CHANGE_PROPOSED,
         "no_answer": NO_ANSWER,
         "failed": errors.ReportError.exit_code,
     }

@@ -110,7 +110,7 @@ class Bare(BaseModel):
         return cls.checked(values)
 
 
-class Common(Bare):
+class Basic(Bare):
     """Parameters that every report has; a report adds its own as fields with a description.
 
     The notebook's tagged cell is `parameters_cell`, ``brokerlab report NAME --parameters`` lists the fields, text is
@@ -119,9 +119,14 @@ class Common(Bare):
     """
 
     archive: str = Field("data/demo", description="archive folder [path]")
+    out_dir: str = Field("out", description="where everything goes [path]")
+
+
+class Common(Basic):
+    """Those of a report with intervals by bootstrap."""
+
     n_boot: int = Field(2000, ge=20, description="bootstrap replicates [1]")
     seed: int = Field(1, ge=0, description="seed of the bootstrap")
-    out_dir: str = Field("out", description="where everything goes [path]")
 
 
 class Dated(Common):
@@ -536,14 +541,14 @@ def answers(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **kwargs)
         except InsufficientDataError as error:
             for given in (*args, *kwargs.values()):
-                if isinstance(given, Common):
+                if isinstance(given, Basic):
                     publish(no_answer(str(error)), given)
             raise
 
     return step
 
 
-def publish(page: Page, params: Common) -> dict[str, Any]:
+def publish(page: Page, params: Basic) -> dict[str, Any]:
     """Write charts, tables, proposals, `results.json` and the page into ``params.out_dir``.
 
     Returns:

@@ -14,9 +14,9 @@ from brokerlab.charts import theme
 from brokerlab.report import rendering
 from brokerlab.report.kit import (
     Bare,
+    Basic,
     Block,
     Chart,
-    Common,
     Listing,
     Number,
     Page,
@@ -34,7 +34,7 @@ FORMULA = r"^[=+\-@\t\r]"
 """Texts that a spreadsheet would take for a formula."""
 
 
-def publish(page: Page, params: Common) -> dict[str, Any]:
+def publish(page: Page, params: Basic) -> dict[str, Any]:
     """Write everything of a run into ``params.out_dir``.
 
     Args:

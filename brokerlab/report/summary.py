@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from brokerlab.errors import BrokerlabError
-from brokerlab.report.content import jsonable
 from brokerlab.report.exits import NAMES
+from brokerlab.report.results import jsonable
 from brokerlab.report.runner import Run
 
 FILES = ("index.html", "results.json", "manifest.json", "notebook.ipynb")

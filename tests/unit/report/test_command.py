@@ -29,7 +29,7 @@ def test_last_line_is_the_page(call, in_process, tmp_path):
     result = call("toy", "-p", "rank=80", "--out", "shelf")
     assert result.exit_code == 0
     verdict, page = result.stdout.splitlines()
-    assert verdict == "Change SCOUT_RAMCOUNT_RANK = 80."
+    assert verdict == "Change: Change SCOUT_RAMCOUNT_RANK = 80."
     assert page.startswith("shelf/toy/")
     assert (tmp_path / page).exists()
 

@@ -1,9 +1,12 @@
 """The index is rebuilt from the runs, lists damaged ones, and works without JavaScript."""
 
 import json
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 
-from brokerlab.report import index
+import pytest
+
+from brokerlab.report import index, run
 from brokerlab.report.content import Page, Part, Verdict
 
 VOID = {"meta", "br", "wbr", "link", "input", "img", "hr"}
@@ -94,3 +97,23 @@ def test_empty_and_offline(tmp_path):
     html = index.rebuild(tmp_path).read_text()
     assert "No report has been run yet" in html
     assert not [link for link in parse(html).links if "://" in link]
+
+
+@pytest.mark.usefixtures("in_process")
+def test_cards_show_the_chart_and_the_main_number_over_the_runs(notebooks, tmp_path):
+    for day in (1, 2, 3):
+        at = datetime(2026, 3, day, tzinfo=UTC)
+        run("toy", {"rank": 70 + day}, out_root=tmp_path, notebooks=notebooks, at=at)
+    entries = index.entries(tmp_path)
+    assert entries[0]["number"] == {
+        "label": "reserved",
+        "value": -0.0412,
+        "text": "−4.1 % (−5.0 to −3.2)".replace(" %", "\u202f%"),
+    }
+    assert (tmp_path / entries[0]["thumbnail"]).name == "curve.svg"
+    (trend,) = index.trends(entries)
+    assert (trend["report"], trend["n"], len(trend["points"].split())) == ("toy", 3, 3)
+    html = (tmp_path / "index.html").read_text()
+    assert html.count("<img ") == 3
+    assert "<polyline" in html
+    assert index.trends(entries[:1]) == []
