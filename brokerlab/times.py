@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
 import polars as pl
 
 from brokerlab.errors import ConfigError
 
+STEPS = {
+    **{f"{n}h": timedelta(hours=n) for n in (1, 3, 6, 12)},
+    **{f"{n}d": timedelta(days=n) for n in (1, 2, 7)},
+    "1w": timedelta(weeks=1),
+}
+"""Steps of charts over time, as `polars` truncates to them."""
+FINE = ("1h", "3h", "6h", "12h", "1d", "2d", "7d")
+"""Steps finer than days, and days, for charts of a line."""
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -41,3 +52,22 @@ def rounded(at: pl.Expr, every: str | None) -> pl.Expr:
         return at
     step = duration_us(every)
     return (at.cast(pl.Int64) // step * step).cast(pl.Datetime("us"))
+
+
+def grain(
+    window: tuple[datetime, datetime], steps: Sequence[str] = ("1d", "1w"), most: int = 62
+) -> str:
+    """Return the finest step of a chart over time that divides a window into at most so many.
+
+    Args:
+        window: First and last instant.
+        steps: Of `STEPS`, the finest first; the last one where each is too fine.
+        most: Steps at most.
+
+    Example:
+        >>> window = datetime(2026, 3, 1), datetime(2026, 3, 28)
+        >>> grain(window), grain(window, FINE, 130)
+        ('1d', '6h')
+    """
+    length = window[1] - window[0]
+    return next((step for step in steps if length <= most * STEPS[step]), steps[-1])

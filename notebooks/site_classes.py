@@ -25,40 +25,19 @@
 
 # %% tags=["parameters"]
 archive: str = "data/demo"  # archive folder [path]
-start: str = ""  # first instant, empty: 4 days after the first merge job or probe [ISO 8601, UTC]
-end: str = ""  # last instant, empty for when the last merge job or probe was made [ISO 8601, UTC]
-every: str = "1h"  # step of the instants [duration]
-rules: str = "document"  # rule set, document or production; compared with the other [name]
-low_ranks: list[float] = [
-    0.1,
-    0.2,
-    0.25,
-    0.33,
-    0.4,
-    0.5,
-]  # ranks of the lower percentile to try [1]
-high_ranks: list[float] = [
-    0.5,
-    0.6,
-    0.67,
-    0.75,
-    0.8,
-    0.9,
-]  # ranks of the upper percentile to try [1]
-hi_hours: list[float] = [0, 0.5, 1, 2, 4, 8]  # least limits of hi to try [h]
-lo_hours: list[float] = [0, 1, 3, 6, 12, 24]  # least limits of lo to try [h]
-long_jobs: list[float] = [
-    0,
-    1,
-    2,
-    3,
-    5,
-    10,
-]  # jobs that queue for long at a queue that is not hi, to try [jobs]
-queues_shown: int = 30  # queues in the chart of classes over time [1]
 n_boot: int = 1000  # bootstrap replicates over days [1]
 seed: int = 1  # seed of the bootstrap
-out_dir: str = "out/site-classes"  # where everything goes [path]
+out_dir: str = "out"  # where everything goes [path]
+start: str = ""  # first instant, empty: 4 days after the first merge job or probe [ISO 8601, UTC]
+end: str = ""  # last instant, empty: when the last merge job or probe was made [ISO 8601, UTC]
+rules: str = "document"  # rule set, document or production [name]
+every: str = "1h"  # step of the instants [duration]
+low_ranks: list = [0.1, 0.2, 0.25, 0.33, 0.4, 0.5]  # ranks of the lower percentile to try [1]
+high_ranks: list = [0.5, 0.6, 0.67, 0.75, 0.8, 0.9]  # ranks of the upper percentile to try [1]
+hi_hours: list = [0, 0.5, 1, 2, 4, 8]  # least limits of hi to try [h]
+lo_hours: list = [0, 1, 3, 6, 12, 24]  # least limits of lo to try [h]
+long_jobs: list = [0, 1, 2, 3, 5, 10]  # long-queued jobs from which a queue is not hi [jobs]
+queues_shown: int = 16  # queues in the chart of classes over time [1]
 
 # %% [markdown]
 # ## Load and check
@@ -67,58 +46,38 @@ out_dir: str = "out/site-classes"  # where everything goes [path]
 import altair as alt
 
 from brokerlab.charts import theme
+from brokerlab.report import kit
 from brokerlab.report import site_classes as report
 
 alt.renderers.enable("svg")
 alt.theme.enable(theme.NAME)
-grids = {
-    "low_ranks": low_ranks,
-    "high_ranks": high_ranks,
-    "hi_hours": hi_hours,
-    "lo_hours": lo_hours,
-    "long_jobs": long_jobs,
-}
-report.check(
-    grids=grids,
-    rules=rules,
-    every=every,
-    queues_shown=queues_shown,
-    n_boot=n_boot,
-    seed=seed,
-    start=start,
-    end=end,
-)
-
-# %%
-inputs = report.load(archive, start=start, end=end, every=every, rules=rules)
-inputs.archive.summary()
+p = report.Params.of(globals())
+period = report.load(p)
+period.archive.summary()
 
 # %% [markdown]
 # ## Rate queues and tasks
 
 # %%
-study = report.study(inputs, grids=grids, queues_shown=queues_shown, n_boot=n_boot, seed=seed)
-study.rows.group_by("class_name").len().sort("class_name")
+study = report.study(period, p)
+study.frames["queues"]
 
 # %% [markdown]
 # What other numbers of the rules would move:
 
 # %%
-study.what_if.curves
+study.frames["values"]
 
 # %% [markdown]
-# ## Write page content, charts and tables
+# ## Write the page, its numbers, tables and charts
 
 # %%
-results = report.write(study, out_dir)
-for part in results["page"]["parts"]:
-    print(f"{part['verdict']['subject']}: {part['verdict']['sentence']}")
+page = report.page(period, study)
+results = kit.publish(page, p)
+page.verdict.sentence
 
 # %% [markdown]
-# ## The pictures behind the answers
+# ## The chart behind the answer
 
 # %%
-for drawer in (report.pictures.strip, report.pictures.what_if, report.pictures.waits):
-    drawn = drawer(study)
-    if drawn is not None:
-        display(drawn[0])
+page.chart.drawn()

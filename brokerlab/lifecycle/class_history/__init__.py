@@ -12,7 +12,7 @@ from brokerlab.lifecycle.class_history.alternatives import (
     binding_limits,
     compare_rule_sets,
     compare_values,
-    limits_over_time,
+    next_to_current,
 )
 from brokerlab.lifecycle.class_history.period import Period, read_period
 from brokerlab.lifecycle.class_history.ratings import (
@@ -45,6 +45,7 @@ from brokerlab.lifecycle.class_history.tasks import (
 from brokerlab.lifecycle.class_history.waits import (
     SAMPLED,
     STEERED,
+    compare_medians,
     jobs_at_classes,
     limits_by_queue,
     limits_by_weight,
@@ -70,14 +71,15 @@ __all__ = [
     "changed_tasks",
     "class_shares",
     "class_spells",
+    "compare_medians",
     "compare_rule_sets",
     "compare_values",
     "jobs_at_classes",
     "limits_by_queue",
     "limits_by_weight",
-    "limits_over_time",
     "mark_changes",
     "missing_classes",
+    "next_to_current",
     "rate_queues",
     "rate_tasks",
     "read_period",

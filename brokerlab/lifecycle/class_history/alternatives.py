@@ -11,7 +11,7 @@ import polars as pl
 
 from brokerlab.intervals import N_BOOT, Formula, clustered
 from brokerlab.lifecycle.class_history.period import KEYS
-from brokerlab.lifecycle.class_history.ratings import RANK, STATISTICS, QueueRatings
+from brokerlab.lifecycle.class_history.ratings import PARTS, RANK, STATISTICS, QueueRatings
 from brokerlab.lifecycle.classes import ClassRules
 from brokerlab.lifecycle.classes.weighted import LARGEST_S
 from brokerlab.rulesets import single_switches, switch_by_switch
@@ -81,13 +81,21 @@ def compare_values(
     return pl.DataFrame(about).join(moved, on=by, maintain_order="left").drop("place")
 
 
+def next_to_current(values: pl.DataFrame) -> pl.DataFrame:
+    """Return, of :func:`compare_values`, the rows of the values next below and next above the current ones."""
+    place = pl.int_range(pl.len()).over("key")
+    current = place.filter("is_current").first().over("key")
+    return values.filter((place - current).abs() == 1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class RuleSetComparison:
     """How two rule sets class the same queues.
 
     Attributes:
         here: Ratings under the set that is looked at, `there` under the other one.
-        matrix: ``here, there`` (classes under either, none included), ``cells``, ``share`` [1].
+        matrix: One row per class by the set that is looked at: ``here``; ``hi, mid, lo, none``: the shares [1] of all cells
+            that have this class by the other one.
         totals: One row as of :func:`compare_values` without values: what the other set moves.
         switches: One row per switch on which the sets differ about queues, see
             :func:`brokerlab.rulesets.switch_by_switch`, with ``share, share_lo, share_hi`` [1] of the cells that it alone
@@ -114,18 +122,24 @@ def compare_rule_sets(
     """
     other = replace(other, wait_time=ratings.rules.wait_time)
     there = ratings.under(other)
-    both = pl.DataFrame({"here": ratings.cells["class_name"], "there": there.cells["class_name"]})
-    matrix = both.group_by("here", "there").len("cells").sort("here", "there")
     totals = clustered(
         _daily(ratings.cells, there.cells), _MOVED, unit="day", n_boot=n_boot, seed=seed
     )
     return RuleSetComparison(
         here=ratings,
         there=there,
-        matrix=matrix.with_columns(share=pl.col("cells") / max(both.height, 1)),
+        matrix=_matrix(ratings.cells, there.cells),
         totals=totals,
         switches=_by_switch(ratings, other, n_boot=n_boot, seed=seed),
     )
+
+
+def _matrix(here: pl.DataFrame, there: pl.DataFrame) -> pl.DataFrame:
+    both = pl.DataFrame({"here": here["class_name"], "there": there["class_name"]})
+    shares = {name: (pl.col("there") == name).sum() / max(both.height, 1) for name in PARTS}
+    rows = both.group_by("here").agg(**shares)
+    every = pl.DataFrame({"here": PARTS})
+    return every.join(rows, on="here", how="left", maintain_order="left").fill_null(0.0)
 
 
 def _by_switch(ratings: QueueRatings, other: ClassRules, *, n_boot: int, seed: int) -> pl.DataFrame:
@@ -226,17 +240,6 @@ def binding_limits(ratings: QueueRatings, *, n_boot: int = N_BOOT, seed: int = 1
     )
     return rows.join(medians, on="limit", maintain_order="left").join(
         shares, on="limit", maintain_order="left"
-    )
-
-
-def limits_over_time(ratings: QueueRatings, step: str) -> pl.DataFrame:
-    """Return the percentiles that limits come from: ``time, limit`` (hi, lo), ``percentile_s`` (median of a step [s])."""
-    timed = _limits(ratings).group_by("limit", time=pl.col("at").dt.truncate(step))
-    medians = timed.agg(pl.col("percentile_s").median())
-    return (
-        medians.drop_nulls("percentile_s")
-        .select("time", "limit", "percentile_s")
-        .sort("limit", "time")
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.archive.store import Archive
-from brokerlab.errors import DataError, InsufficientDataError
+from brokerlab.errors import DataError, EmptyPeriodError
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle import classes
 from brokerlab.lifecycle.classes import ClassRules
@@ -112,7 +112,7 @@ def read_period(
     Raises:
         ConfigError: The step is not readable.
         DataError: The archive cannot be read, or has no table of jobs.
-        InsufficientDataError: There is no analysis job, or no instant lies in the period.
+        EmptyPeriodError: There is no analysis job, or no instant lies in the period.
     """
     rules = ClassRules() if rules is None else rules
     first, last, n_sampled = _span(archive)
@@ -166,7 +166,7 @@ def _span(archive: Archive) -> tuple[datetime, datetime, int]:
         .row(0, named=True)
     )
     if row["first"] is None:
-        raise InsufficientDataError(
+        raise EmptyPeriodError(
             f"no analysis job; {archive.path} has none with a creation time "
             f"(jobs.prodsourcelabel = '{USER}')"
         )
@@ -183,7 +183,7 @@ def _instants(
     on_grid = pl.select(at=rounded(pl.lit(begin).cast(pl.Datetime("us")), every)).item()
     on_grid += step if on_grid < begin else timedelta(0)
     if on_grid > until:
-        raise InsufficientDataError(
+        raise EmptyPeriodError(
             f"no instant from {begin} to {until} in steps of {every}; jobs that queues are rated "
             f"by were made from {first} to {last}: choose start, end and every within"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import polars as pl
 
@@ -150,25 +151,22 @@ def mark_changes(cells: pl.DataFrame) -> pl.DataFrame:
     ).sort(KEYS)
 
 
-def class_shares(
-    marked: pl.DataFrame, *, unit: str = "day", n_boot: int = N_BOOT, seed: int = 1
-) -> pl.DataFrame:
+def class_shares(marked: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:
     """Divide cells, slots and jobs among the classes.
 
     Args:
         marked: From :func:`mark_changes`.
-        unit: What is resampled: ``day``, or ``queue``.
         n_boot: Bootstrap replicates.
         seed: Of the bootstrap.
 
     Returns:
         One row per class, hi, mid, lo, none: ``class_name``; ``cells, slots, jobs`` (shares [1] of the cells, and of the
-        slots and jobs at them) with ``_lo, _hi``; ``resampled, n_units``.
+        slots and jobs at them) with ``_lo, _hi`` over days; ``over_queues``: the cells with ``_lo, _hi`` over queues;
+        ``resampled, n_units`` (of the first).
     """
     long = pl.concat(
         marked.select(
-            unit,
-            *("cell", "slots", "jobs"),
+            *("day", "queue", "cell", "slots", "jobs"),
             class_name=pl.lit(name),
             in_class=pl.col(name),
             slots_in=pl.col("slots") * pl.col(name),
@@ -176,13 +174,20 @@ def class_shares(
         )
         for name in PARTS
     )
-    formulas = {
+    formulas: dict[str, Formula] = {
         "cells": ("in_class", "cell"),
         "slots": ("slots_in", "slots"),
         "jobs": ("jobs_in", "jobs"),
     }
-    shares = clustered(long, formulas, unit=unit, by=["class_name"], n_boot=n_boot, seed=seed)
-    return pl.DataFrame({"class_name": PARTS}).join(shares, on="class_name", maintain_order="left")
+    dice: dict[str, Any] = {"by": ["class_name"], "n_boot": n_boot, "seed": seed}
+    shares = clustered(long, formulas, unit="day", **dice)
+    queues = clustered(long, {"over_queues": ("in_class", "cell")}, unit="queue", **dice)
+    ends = queues.select("class_name", "^over_queues.*$")
+    return (
+        pl.DataFrame({"class_name": PARTS})
+        .join(shares, on="class_name", maintain_order="left")
+        .join(ends, on="class_name", maintain_order="left")
+    )
 
 
 def stability(
@@ -286,7 +291,8 @@ def slots_over_time(cells: pl.DataFrame, step: str) -> pl.DataFrame:
     sums = timed.group_by("time", "class_name").agg(pl.col("slots").sum())
     every = instants.join(kinds, how="cross").join(sums, on=["time", "class_name"], how="left")
     mean = pl.col("slots").fill_null(0) / pl.col("instants")
-    return every.select("time", "class_name", slots=mean).sort("time", "class_name")
+    order = pl.col("class_name").cast(pl.Enum(PARTS))
+    return every.select("time", "class_name", slots=mean).sort("time", order)
 
 
 def missing_classes(cells: pl.DataFrame) -> pl.DataFrame:

@@ -16,6 +16,8 @@ TASK_CLASSES = ("S", "A", "B", "C")
 NOT_RATED = "not_rated"
 NO_NAME = "(none)"
 """Name of tasks without share or user."""
+ALL = "(all)"
+"""Stands for all shares, or users."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,32 +78,28 @@ def rate_tasks(ratings: QueueRatings) -> TaskRatings | None:
 
 
 def task_classes_by(
-    tasks: TaskRatings, by: str | None = None, *, n_boot: int = N_BOOT, seed: int = 1
+    tasks: TaskRatings, by: str, *, n_boot: int = N_BOOT, seed: int = 1
 ) -> pl.DataFrame:
     """Divide tasks among the classes, over the instants at which they were active.
 
     Args:
         tasks: From :func:`rate_tasks`.
-        by: ``gshare`` or ``user``; null: all tasks.
+        by: ``gshare`` or ``user``.
         n_boot: Bootstrap replicates over days.
         seed: Of the bootstrap.
 
     Returns:
-        One row per group: ``by``, ``n_tasks``, ``S, A, B, C, not_rated`` (shares [1] of the cells) with ``_lo, _hi``,
-        ``resampled, n_units``.
+        One row for `ALL` tasks, then one per group: ``by``, ``n_tasks``, ``S, A, B, C, not_rated`` (shares [1] of the
+        cells) with ``_lo, _hi``, ``resampled, n_units``.
     """
     names = (*TASK_CLASSES, NOT_RATED)
     flags = {name: (pl.col("class_name") == name).cast(pl.Int64) for name in names}
     marked = tasks.cells.with_columns(**flags, cell=pl.lit(1))
     formulas: dict[str, Formula] = {name: (name, "cell") for name in names}
-    groups = [] if by is None else [by]
-    shares = clustered(marked, formulas, unit="day", by=groups, n_boot=n_boot, seed=seed)
-    if by is None:
-        return shares.select(pl.lit(tasks.n_tasks).alias("n_tasks"), pl.all())
-    counts = tasks.cells.group_by(by).agg(n_tasks=pl.col("jeditaskid").n_unique())
-    return counts.join(shares, on=by, maintain_order="right").select(
-        by, "n_tasks", *shares.columns[1:]
-    )
+    groups = pl.concat([marked.with_columns(pl.lit(ALL).alias(by)), marked])
+    shares = clustered(groups, formulas, unit="day", by=[by], n_boot=n_boot, seed=seed)
+    counts = groups.group_by(by).agg(n_tasks=pl.col("jeditaskid").n_unique().cast(pl.Int64))
+    return counts.join(shares, on=by).sort(pl.col(by) != ALL, by)
 
 
 def changed_tasks(
@@ -140,7 +138,7 @@ def slots_of_users(tasks: TaskRatings, *, n_boot: int = N_BOOT, seed: int = 1) -
             instants=pl.len(),
         )
     )
-    by_user = task_classes_by(tasks, "user", n_boot=n_boot, seed=seed)
+    by_user = task_classes_by(tasks, "user", n_boot=n_boot, seed=seed).filter(pl.col("user") != ALL)
     numbers = pl.col(*means, "peak_a", "peak_b", "n_tasks", "instants")
     joined = slots.join(by_user, on="user", how="full", coalesce=True)
     return joined.with_columns(numbers.fill_null(0)).sort(

@@ -121,6 +121,30 @@ def _quantile(names: list[str], points: FloatArray, rank: float, sums: Sums) -> 
     return np.asarray(points[(below >= rank * below[..., -1:]).argmax(axis=-1)])
 
 
+def compare_medians(waits: pl.DataFrame) -> pl.DataFrame:
+    """Say whether steered jobs waited as their classes promise: at hi queues for less long than at mid ones, and so on.
+
+    Args:
+        waits: From :func:`waits_by_class`.
+
+    Returns:
+        One row per pair of neighbouring classes whose medians have intervals: ``quick, slow``, ``order``: ``right`` (the
+        interval of the slower class lies above), ``wrong`` (it lies below) or ``unclear`` (they overlap).
+    """
+    rows = {row["class_name"]: row for row in waits.filter(kind=STEERED).to_dicts()}
+    pairs = []
+    for quick, slow in (("hi", "mid"), ("mid", "lo")):
+        low, high = rows.get(quick), rows.get(slow)
+        if low and high and low["median_s_lo"] is not None and high["median_s_lo"] is not None:
+            order = "unclear"
+            if high["median_s_lo"] > low["median_s_hi"]:
+                order = "right"
+            elif low["median_s_lo"] > high["median_s_hi"]:
+                order = "wrong"
+            pairs.append({"quick": quick, "slow": slow, "order": order})
+    return pl.DataFrame(pairs, schema=dict.fromkeys(("quick", "slow", "order"), pl.String))
+
+
 def still_waiting(jobs: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:
     """Return the share of the steered jobs that waited beyond some time.
 
@@ -144,7 +168,7 @@ def still_waiting(jobs: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) ->
     return (
         curves.join(parts, on="part")
         .select("class_name", "time_s", "share", "share_lo", "share_hi", "n_units")
-        .sort("class_name", "time_s")
+        .sort(pl.col("class_name").cast(pl.Enum(PARTS)), "time_s")
     )
 
 
@@ -231,6 +255,15 @@ def band_name(low: float, high: float) -> str:
 
 
 def limits_by_queue(cells: pl.DataFrame) -> pl.DataFrame:
-    """Return medians over the instants: ``queue, w_mean, w_cl95upp`` [s], ``sum_of_weights, n`` [jobs]; sorted."""
-    numbers = pl.col("w_mean", "w_cl95upp", "sum_of_weights", "n")
-    return _with_limit(cells).group_by("queue").agg(numbers.median()).sort("queue")
+    """Return medians over the instants, by queue.
+
+    Args:
+        cells: Rated cells.
+
+    Returns:
+        One row per queue with a limit, sorted: ``queue``; ``mean_s`` (weighted mean wait), ``limit_s`` (upper limit of one
+        wait) [s]; ``sum_of_weights, n`` [jobs].
+    """
+    named = _with_limit(cells).rename({"w_mean": "mean_s", "w_cl95upp": "limit_s"})
+    numbers = pl.col("mean_s", "limit_s", "sum_of_weights", "n")
+    return named.group_by("queue").agg(numbers.median()).sort("queue")

@@ -9,7 +9,7 @@ import pytest
 
 from brokerlab.archive.store import open_archive
 from brokerlab.archive.writer import ArchiveWriter
-from brokerlab.errors import InsufficientDataError, MissingTableError
+from brokerlab.errors import EmptyPeriodError, MissingTableError
 from brokerlab.lifecycle import class_history as history
 from brokerlab.lifecycle.class_history.waits import band
 from brokerlab.lifecycle.classes import ClassRules
@@ -93,11 +93,14 @@ def test_cells_count_jobs_and_slots(period, ratings):
 
 
 def test_shares_of_the_classes(ratings):
-    shares = history.class_shares(history.mark_changes(ratings.cells), unit="queue", **DICE)
+    shares = history.class_shares(history.mark_changes(ratings.cells), **DICE)
     assert shares["class_name"].to_list() == ["hi", "mid", "lo", "none"]
     assert shares["cells"].to_list() == pytest.approx([0.2, 0.2, 0.2, 0.4])
     assert shares["jobs"].to_list() == pytest.approx([0.25] * 4)
-    assert set(shares["n_units"]) == {5}
+    assert shares["over_queues"].to_list() == pytest.approx([0.2, 0.2, 0.2, 0.4])
+    # days are alike, queues are not
+    assert shares.select("cells_lo", "cells_hi").row(0) == pytest.approx((0.2, 0.2))
+    assert shares["over_queues_lo"][0] < 0.2 < shares["over_queues_hi"][0]
 
 
 @pytest.mark.parametrize(
@@ -131,6 +134,17 @@ def test_values_are_in_order_and_hold_the_current_one(moved):
     assert moved.filter(key="lo_limit_hours")["value"].is_sorted()
 
 
+def test_values_next_to_the_current_ones(moved):
+    near = history.next_to_current(moved)
+    assert near.select("key", "value").rows() == [
+        ("percentile_low", 1.0),
+        ("hi_limit_hours", 4.0),
+        ("lo_limit_hours", 0.0),
+        ("lo_limit_hours", 12.0),
+        ("short_queue_jobs", 0.0),
+    ]
+
+
 def test_what_sets_the_limits(ratings):
     rows = history.binding_limits(ratings, **DICE)
     columns = ["limit", "rank", "hours_s", "by_percentile", "cut"]
@@ -140,8 +154,6 @@ def test_what_sets_the_limits(ratings):
     ]
     assert 2 * HOUR_S > rows["percentile_s"][0] > HOUR_S
     assert rows["in_class"].to_list() == pytest.approx([1 / 3, 1 / 3])
-    over_time = history.limits_over_time(ratings, "1d")
-    assert over_time["limit"].unique(maintain_order=True).to_list() == ["hi", "lo"]
 
 
 def test_jobs_waited_as_their_queue_is_rated(ratings):
@@ -159,12 +171,34 @@ def test_jobs_waited_as_their_queue_is_rated(ratings):
     assert still.filter(pl.col("time_s") > 121)["share"].unique().to_list() == [0]
 
 
+def test_classes_the_wrong_way_round_are_named(ratings):
+    waits = history.waits_by_class(history.jobs_at_classes(ratings), **DICE)
+
+    def order(**medians):
+        name = pl.col("class_name")
+        ends = {
+            f"median_s_{end}": pl.coalesce(
+                *(pl.when(name == n).then(pl.lit(v[i])) for n, v in medians.items()),
+                pl.col(f"median_s_{end}"),
+            )
+            for i, end in enumerate(("lo", "hi"))
+        }
+        return history.compare_medians(waits.with_columns(**ends)).rows()
+
+    apart = ("mid", "lo", "right")
+    assert order(hi=(100.0, 200.0)) == [("hi", "mid", "right"), apart]
+    assert order(hi=(100.0, 8000.0)) == [("hi", "mid", "unclear"), apart]
+    assert order(hi=(9000.0, 9100.0)) == [("hi", "mid", "wrong"), apart]
+    of_one_day = waits.with_columns(pl.lit(None, pl.Float64).alias("median_s_lo"))
+    assert history.compare_medians(of_one_day).is_empty()
+
+
 def test_rule_sets_agree_on_what_is_clear(ratings):
     compared = history.compare_rule_sets(ratings, ClassRules("production"), **DICE)
     assert compared.there.rules.wait_time == "recorded"
-    pairs = set(compared.matrix.select("here", "there").iter_rows())
-    assert pairs == {("hi", "hi"), ("mid", "mid"), ("lo", "lo"), ("none", "none")}
-    assert compared.matrix["share"].sum() == pytest.approx(1)
+    assert compared.matrix["here"].to_list() == ["hi", "mid", "lo", "none"]
+    shares = compared.matrix.select("hi", "mid", "lo", "none").to_numpy()
+    assert shares == pytest.approx(np.diag([0.2, 0.2, 0.2, 0.4]))
     assert compared.totals["differs"].item() == 0
     assert set(compared.switches["share"]) == {0}
     assert {"half_life_hours", "hi_test"} < set(compared.switches["switch"])
@@ -233,10 +267,9 @@ def tasks(classes):
 def test_tasks_by_share_and_user():
     rated = tasks(["S", "A", "B", "S", "not_rated"])
     assert (rated.n_tasks, rated.thresholds) == (3, (20.0, 40.0))
-    every = history.task_classes_by(rated, **DICE)
-    assert every.select("n_tasks", "S", "A", "B", "C", "not_rated").row(0) == (3, 0.4, 0.2, 0.2, 0, 0.2)  # fmt: skip
     by_share = history.task_classes_by(rated, "gshare", **DICE)
-    assert by_share.select("gshare", "n_tasks", "S", "n_units").rows() == [
+    assert by_share.select("n_tasks", "S", "A", "B", "C", "not_rated").row(0) == (3, 0.4, 0.2, 0.2, 0, 0.2)  # fmt: skip
+    assert by_share[1:].select("gshare", "n_tasks", "S", "n_units").rows() == [
         ("Express Analysis", 1, 1.0, 2),
         ("User Analysis", 2, 0.0, 2),
     ]
@@ -271,7 +304,6 @@ def test_nothing_to_rate_by_gives_every_queue_none(tmp_path):
     assert (period.n_sampled, bare.n_rated) == (0, 0)
     assert set(bare.cells["class_name"]) == {"none"}
     assert history.binding_limits(bare, **DICE).is_empty()
-    assert history.limits_over_time(bare, "1d").is_empty()
     assert (
         history.compare_rule_sets(bare, ClassRules("production"), **DICE).totals["differs"][0] == 0
     )
@@ -279,9 +311,9 @@ def test_nothing_to_rate_by_gives_every_queue_none(tmp_path):
 
 def test_no_jobs_and_no_instant_are_refused(archive, tmp_path):
     managed = jobs().with_columns(prodsourcelabel=pl.lit("managed"))
-    with pytest.raises(InsufficientDataError, match="no analysis job"):
+    with pytest.raises(EmptyPeriodError, match="no analysis job"):
         history.read_period(open_archive(write_jobs(tmp_path / "managed", managed)))
-    with pytest.raises(InsufficientDataError, match="no instant from 2027-01-01"):
+    with pytest.raises(EmptyPeriodError, match="no instant from 2027-01-01"):
         history.read_period(archive, start=datetime(2027, 1, 1))
 
 
