@@ -13,9 +13,16 @@ from brokerlab.lifecycle.waiting.firings import (
     firings_over_time,
     label_outcomes,
     usual_limits,
+    wait_of_jobs,
     wasted_waiting,
 )
-from brokerlab.lifecycle.waiting.limits import ALL_RULES, SCALES, other_limits, undecided_by_end
+from brokerlab.lifecycle.waiting.limits import (
+    ALL_RULES,
+    SCALES,
+    limit_changes,
+    other_limits,
+    undecided_by_end,
+)
 from brokerlab.lifecycle.waiting.period import Waiting, read_waiting
 from brokerlab.lifecycle.waiting.rule_sets import RuleSetComparison, compare_rule_sets
 
@@ -31,9 +38,11 @@ __all__ = [
     "fast_rebrokerage_over",
     "firings_over_time",
     "label_outcomes",
+    "limit_changes",
     "other_limits",
     "read_waiting",
     "undecided_by_end",
     "usual_limits",
+    "wait_of_jobs",
     "wasted_waiting",
 ]

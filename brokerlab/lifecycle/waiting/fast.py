@@ -37,8 +37,8 @@ class FastOver:
         totals: One row of means over the instants, with ``_lo`` and ``_hi`` over queues: ``n_met`` (queues and shares),
             ``to_move`` (jobs); ``resampled``, ``n_units``.
         by_share: The same by ``gshare``, with its ``threshold``, ``dry_run`` and mean ``queued`` jobs; most to move first.
-        keys: The same by ``key`` and ``value``, one key at a time, with ``is_current``; of the threshold ``value`` is that
-            of the median share, those of the others rise and fall with it.
+        keys: The same by ``key`` and ``value``, one key at a time, with ``is_current`` and ``times`` (value over the current
+            one); of the threshold ``value`` is that of the median share, those of the others rise and fall with it.
         n_slots: Queues that are left out for slots set by hand.
         queued: Mean queued jobs at an instant, at all queues that count.
     """
@@ -130,7 +130,12 @@ def fast_rebrokerage_over(
     parts = []
     for key, value, current, config in _settings(waiting.config, shares, points):
         told = means.of(_judged(waiting, tables, config))
-        about = {"key": key, "value": float(value), "is_current": value == current}
+        about = {
+            "key": key,
+            "value": float(value),
+            "is_current": value == current,
+            "times": value / current,
+        }
         parts.append(told.select(*(pl.lit(v).alias(name) for name, v in about.items()), pl.all()))
     about_share = shares.group_by("gshare").agg(
         pl.col("dry_run", "threshold").first(), queued=pl.col("nq").sum() / instants.height

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -125,3 +125,19 @@ def undecided_by_end(by_scale: Mapping[float, pl.DataFrame]) -> pl.DataFrame:
         counted = left.group_by("number", "rule").agg(n_waiting=pl.len().cast(pl.Int64))
         parts.append(counted.select("number", "rule", pl.lit(float(scale)).alias("value"), "n_waiting"))  # fmt: skip
     return pl.concat(parts).sort("number", "rule", "value")
+
+
+def limit_changes(limits: pl.DataFrame, scales: Sequence[float] = (0.5, 2.0)) -> pl.DataFrame:
+    """Return the rules whose own limits, made so many times as long, would change something.
+
+    Args:
+        limits: Result of :func:`other_limits`.
+        scales: Scales to look at.
+
+    Returns:
+        The rows of these rules at these scales, the rule with the largest change of ``after_h`` first.
+    """
+    tried = limits.filter(pl.col("value").is_in(list(scales)), pl.col("rule") != ALL_RULES)
+    changing = tried.filter((pl.col("more_jobs") != 0).any().over(RULE))
+    largest = pl.col("more_after_h").abs().max().over(RULE)
+    return changing.sort(largest, *RULE, "value", descending=[True, *[False] * 4])

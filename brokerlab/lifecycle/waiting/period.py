@@ -12,13 +12,20 @@ import polars as pl
 
 from brokerlab.archive.store import Archive
 from brokerlab.engines import INT, TEXT, TIME, Types, collect, microseconds, narrow
-from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.errors import ConfigError, EmptyPeriodError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import Histories, TimeoutRules, decision_table, histories
 from brokerlab.lifecycle.timeouts.facts import microseconds_of, queue_facts
 from brokerlab.lifecycle.timeouts.spans import BEATING
 from brokerlab.lifecycle.timeouts.statuses import LIVE
-from brokerlab.lifecycle.waiting.firings import HOUR_US, RULE, label_outcomes
+from brokerlab.lifecycle.waiting.firings import (
+    HOUR_US,
+    RULE,
+    label_outcomes,
+    usual_limits,
+    wait_of_jobs,
+    wasted_waiting,
+)
 from brokerlab.rulesets import single_switches
 from brokerlab.units import HOUR_S
 
@@ -134,7 +141,91 @@ class Waiting:
         Args:
             firings: Those of the period, as things are.
         """
-        return self.firings(exempt=False).join(firings, on=["pandaid", "rule", "action"], how="anti")  # fmt: skip
+        every = self.firings(exempt=False)
+        return every.join(firings, on=["pandaid", "rule", "action"], how="anti")
+
+    def by_rule(self, firings: pl.DataFrame, *, n_boot: int = 0, seed: int = 1) -> pl.DataFrame:
+        """Add firings up by rule, those that never fire among them.
+
+        Args:
+            firings: Those of the period.
+            n_boot: Bootstrap replicates over the units of the period; 0: no intervals.
+            seed: Of the bootstrap.
+
+        Returns:
+            One row per rule of the set, in order: the columns of :func:`brokerlab.lifecycle.waiting.wasted_waiting` and of
+            :func:`brokerlab.lifecycle.waiting.wait_of_jobs`, ``limit_h`` (of most jobs where queues differ). Of a rule that
+            never fires ``jobs`` is 0, null where the archive has no job in its statuses; all else is null.
+        """
+        rule = list(RULE)
+        told = wasted_waiting(firings, units=self.units["unit"], n_boot=n_boot, seed=seed)
+        told = told.join(wait_of_jobs(firings), on=rule).join(usual_limits(firings), on=rule)
+        none = pl.when("seen").then(0.0)
+        quiet = self.quiet_rules(firings).select(*RULE, "limit_h", jobs=none)
+        return pl.concat([told, quiet], how="diagonal").sort(rule)
+
+    def by_level(
+        self,
+        firings: pl.DataFrame,
+        strata: Mapping[str, str],
+        *,
+        n_boot: int = 0,
+        seed: int = 1,
+    ) -> pl.DataFrame:
+        """Add firings up by rule and each of several columns.
+
+        Args:
+            firings: Those of the period.
+            strata: Column to the name it gets.
+            n_boot: Bootstrap replicates over the units of the period, but for the column that names these; 0: no intervals.
+            seed: Of the bootstrap.
+
+        Returns:
+            ``stratum`` (the name, in the given order), ``level`` (``none`` where null), and the columns of
+            :func:`brokerlab.lifecycle.waiting.wasted_waiting`; within a stratum most jobs first.
+        """
+        parts = []
+        for column, name in strata.items():
+            found = wasted_waiting(
+                firings.with_columns(level=pl.col(column).fill_null("none")),
+                by=["level", *RULE],
+                units=self.units["unit"],
+                n_boot=0 if column == UNIT_COLUMNS[self.unit] else n_boot,
+                seed=seed,
+            )
+            ordered = found.sort("jobs", "level", "number", descending=[True, False, False])
+            parts.append(ordered.select(pl.lit(name).alias("stratum"), pl.all()))
+        return pl.concat(parts)
+
+    def numbers(self, firings: pl.DataFrame) -> dict[str, float | None]:
+        """Return the single numbers of the period by name.
+
+        Args:
+            firings: Those of the period.
+
+        Returns:
+            ``n_jobs``, ``n_fired`` (jobs that any rule times out), ``n_units``, ``n_queues``, ``n_exempt_queues``, ``n_spared``
+            (jobs that the exemption of queues spares from some rule), ``n_unlogged``, ``n_live``, ``n_beating``, ``n_silent``,
+            ``n_ran``, ``n_lost``, ``lost_h``, ``waited_h``, ``waited_before_start_h`` (of it, until a rule fired), ``fresh_h``.
+        """
+        return {
+            "n_jobs": self.total("n_jobs"),
+            "n_fired": firings["pandaid"].n_unique(),
+            "n_units": self.units.height,
+            "n_queues": self.histories.places.height,
+            "n_exempt_queues": self.n_exempt_queues,
+            "n_spared": self.exempted(firings)["pandaid"].n_unique(),
+            "n_unlogged": self.n_unlogged,
+            "n_live": self.n_live,
+            "n_beating": self.n_beating,
+            "n_silent": self.n_silent(),
+            "n_ran": self.total("n_ran"),
+            "n_lost": self.total("n_lost"),
+            "lost_h": self.total("lost_us") / HOUR_US,
+            "waited_h": self.waited_h,
+            "waited_before_start_h": self.waited_before_start_h(firings),
+            "fresh_h": self.fresh_h,
+        }
 
     def n_silent(self) -> int:
         """Count the live jobs silent for longer than their limit at the end of the archive, whatever the period."""
@@ -211,7 +302,8 @@ def read_waiting(
 
     Raises:
         ConfigError: ``start`` is not before ``end``, or the rule set is unknown.
-        InsufficientDataError: The archive has no jobs, or none in the period.
+        InsufficientDataError: The archive has no jobs, or none with a time of creation.
+        EmptyPeriodError: It has none in the period.
     """
     if not archive.has("jobs") or archive.manifest.window is None:
         raise InsufficientDataError("the archive has no jobs; ingest a source that holds them")
@@ -265,9 +357,7 @@ def _window(
     if start is not None and end is not None and start >= end:
         raise ConfigError(f"start={start}, end={end}: the period is empty")
     if first > until or last <= made:
-        raise InsufficientDataError(
-            f"no job in the period; the archive has jobs from {made} to {until}"
-        )
+        raise EmptyPeriodError(f"no job in the period; the archive has jobs from {made} to {until}")
     return max(first, made), min(last, over)
 
 
@@ -303,7 +393,7 @@ def _units(jobs: nw.LazyFrame[Any], start: datetime, end: datetime, column: str)
     )
     sums = collect(counted.group_by("unit").agg(nw.col(name).sum() for name in COUNTS))
     if sums.is_empty():
-        raise InsufficientDataError(f"no job in the period; it is {start} to {end}")
+        raise EmptyPeriodError(f"no job in the period; it is {start} to {end}")
     whole = pl.col(COUNTS).cast(pl.Int64)
     return sums.with_columns(pl.col("unit").fill_null("none"), whole).sort("unit")
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from brokerlab.archive.store import Archive
 from brokerlab.brokerage.studies.period import CYCLE, draw_tasks
 from brokerlab.brokerage.studies.period import jobs_that_ran as ran
+from brokerlab.times import grain
 
-__all__ = ["CYCLE", "ran"]
+__all__ = ["CYCLE", "grain", "ran"]
 
 
 def drawn(
@@ -22,13 +23,3 @@ def drawn(
 ) -> tuple[list[int] | None, int]:
     """Draw the tasks to replay."""
     return draw_tasks(opened, first, last, label=label, most=most, seed=seed)
-
-
-def grain(window: tuple[datetime, datetime]) -> str:
-    """Return the step of charts over time: days, weeks beyond two months.
-
-    Example:
-        >>> grain((datetime(2026, 3, 1), datetime(2026, 3, 28)))
-        '1d'
-    """
-    return "1d" if window[1] - window[0] <= timedelta(days=62) else "1w"

@@ -1,95 +1,124 @@
-"""What the waiting rules report sums up, on an archive of a few jobs whose numbers are known by heart."""
+"""The page of waiting rules, on archives of a few jobs whose numbers are known by heart."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from brokerlab.errors import ConfigError
-from brokerlab.lifecycle.waiting import wasted_waiting
+from brokerlab.archive.store import Archive
+from brokerlab.errors import ConfigError, EmptyPeriodError, InsufficientDataError
 from brokerlab.report import waiting_rules as report
-from brokerlab.report.waiting_rules import pictures
-from brokerlab.report.waiting_rules import sentences as say
-from brokerlab.report.waiting_rules.words import cell, limit, signed
 from brokerlab.words import THIN
-from tests.unit.lifecycle.waiting.toys import JOBS, QUEUES, write
+from tests.unit.lifecycle.waiting.toys import BACKLOG, JOBS, QUEUES, started, write
+
+
+def page_of(archive: Archive, out: Path, **asked: Any) -> dict[str, Any]:
+    """Run the report and return its results, thin spaces made plain."""
+    asked = {"every": "12h", "n_boot": 50, **asked}
+    report.run(report.Params(archive=str(archive.path), out_dir=str(out), **asked))
+    text = (out / "results.json").read_text(encoding="utf-8")
+    stored: dict[str, Any] = json.loads(text.replace(THIN, ""))
+    return stored
 
 
 @pytest.fixture(scope="module")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write(tmp_path_factory.mktemp("waiting") / "toy", JOBS, QUEUES).path
+def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("waiting")
+    return page_of(write(folder / "toy", JOBS, QUEUES), folder / "out")
 
 
-@pytest.fixture(scope="module")
-def study(archive: Path) -> report.Study:
-    return report.study(report.load(archive), every="12h", n_boot=50)
+def sections_of(stored: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    return {section["title"]: section["blocks"] for section in stored["page"]["sections"]}
 
 
-def test_exempt_queues_and_rules_that_never_fire(study: report.Study) -> None:
-    assert study.exempted.select("rule", "jobs", "after_h").rows() == [("activated", 1, 12)]
-    seen = dict(study.quiet.select("rule", "seen").iter_rows())
-    assert seen["running"]
-    assert not seen["holding_lo"]
-    assert "Not to be judged" in say.quiet(study)
-    told = say.exceptions(study).sentence
-    assert told.startswith("1 of 3 queues are paused or have disableReassign, which spares 1 job.")
-    assert "Of 1 live jobs that should give signs of life, 1 had been silent" in told
-    assert "1 job (20.0 % of those that ran) failed for a lost heartbeat, after 3 h of" in told
+def test_the_headline_says_how_many_are_timed_out_needlessly(stored: dict[str, Any]) -> None:
+    verdict = stored["page"]["verdict"]
+    assert verdict["kind"] == "finding"
+    assert verdict["sentence"].startswith("20.0 % (0.0 to ")  # of five that are decided
+    assert verdict["sentence"].endswith(
+        " of 7 timed-out jobs would have gone on by themselves within 1 h."
+    )
+    timed_out, ended, wait = stored["page"]["numbers"]
+    assert (timed_out["value"], timed_out["note"]) == (7, "63.6 % of 11 jobs")
+    assert ended["value"] == 67.75 + 3
+    assert ended["note"] == "after 290 h of it"
+    assert wait["value"] == stored["values"]["fresh_h"]
+    chart = stored["page"]["chart"]
+    assert chart["finding"] == (
+        "Halved limits: 222 h of waiting ended, 0 jobs interrupted needlessly; now 71 h and 1"
+    )
 
 
-def test_where_no_rule_fires(study: report.Study, tmp_path: Path) -> None:
-    none = study.inputs.waiting.firings(1e6)
-    total = wasted_waiting(none, by=()).row(0, named=True)
-    frames = {name: getattr(study, name).clear() for name in ("by_rule", "by_time", "by_queue", "by_gshare", "by_label", "by_priority", "exempted", "limits", "cut_off")}  # fmt: skip
-    nothing = replace(
-        study, fired=none, total=total, fast=None,
-        rule_sets=replace(study.rule_sets, kinds=study.rule_sets.kinds.clear(), pairs=study.rule_sets.pairs.clear()),
-        **frames,
-    )  # fmt: skip
-    page = report.assemble(nothing, tmp_path)
-    assert page.verdict.sentence.startswith("No waiting rule fires for any of ")
-    kinds = {part.name: part.verdict.kind for part in page.parts}
-    assert kinds == {"firing": "finding", "waste": "no_answer", "limits": "no_answer",
-                     "exceptions": "finding", "fast": "no_answer", "rules": "finding"}  # fmt: skip
-    assert list(tmp_path.iterdir()) == []  # nothing to draw
+def test_sections_and_their_numbers(stored: dict[str, Any]) -> None:
+    sections = sections_of(stored)
+    assert list(sections) == [
+        "Rule by rule", "Other limits", "Where and when", "Fast rebrokerage", "Document against production rules"
+    ]  # fmt: skip
+    rules = sections["Rule by rule"][0]
+    assert rules["caption"] == "2 of 15 rules fire"
+    rows = {row["rule"]: row for row in stored["numbers"]["rules"]}
+    assert (rows["activated"]["jobs"], rows["activated"]["spared"]) == (6, 1)
+    assert (rows["running"]["jobs"], rows["holding_lo"]["jobs"]) == (0, None)  # never, not seen
+    assert "1 of 3 queues that are paused" in rules["note"]
+    changes = stored["numbers"]["limit_changes"]
+    assert [row["limits"] for row in changes[:2]] == ["halved", "doubled"]
+    assert changes[0]["set_by"] == "the code"
+    levels = sections["Where and when"][0]
+    assert levels["caption"] == "Most firings at a queue: 4 of activated at B, of 2 queues with any"
+    assert sections["Fast rebrokerage"] == [
+        {"kind": "text", "text": "No queue meets its conditions for any share at any of 34 instants."}
+    ]  # fmt: skip
+    kinds = sections["Document against production rules"][0]
+    assert kinds["caption"] == "2 of 8 jobs that either set times out fare differently"
+    assert kinds["rows"][1]["cells"][0]["text"] == "timed out under document rules only"
 
 
-def test_words() -> None:
-    row = {"n": 12.0, "n_lo": 3.0, "n_hi": 30.0}
-    assert signed(row, "n") == "+12 (3 to 30)"
-    assert signed({"n": -2.25}, "n", "h") == "−2.2 h"
-    assert cell(row, "n").lo == 3
-    assert [limit(hours) for hours in (0.5, 252, 126.5)] == ["30 min", "10.5 d", "126.5 h"]
+def test_what_it_cannot_tell(stored: dict[str, Any]) -> None:
+    told = stored["page"]["cannot_tell"]
+    assert any(text.startswith("4 of 7 jobs still wait at the end") for text in told)
+    assert any(text.startswith("2 jobs were timed out less than 1 h") for text in told)
+    assert any(text.startswith("2 waits last to the end") for text in told)
+    assert any("throttled, running, transferring_lo" in text for text in told)
+    assert any("1 live jobs at its end alone, of which 1 were" in text for text in told)
+    assert not any("No job is alive" in text or "slots" in text for text in told)
 
 
-def test_points_that_lie_together_share_their_text(study: report.Study) -> None:
-    drawn = pictures.limits(study)
-    assert drawn is not None
-    texts = {
-        row["limit"]
-        for rows in drawn[0].to_dict()["datasets"].values()
-        for row in rows
-        if row.get("limit")
-    }
-    assert "×0.5" in texts
-    assert any(", " in text for text in texts) or len(texts) > 6
+def test_fast_rebrokerage_of_a_backlog(tmp_path: Path) -> None:
+    stored = page_of(write(tmp_path / "backlog", BACKLOG, QUEUES), tmp_path / "out", every="6h")
+    blocks = sections_of(stored)["Fast rebrokerage"]
+    assert [block["kind"] for block in blocks] == ["chart", "chart", "table", "table"]
+    assert blocks[0]["finding"] == "At most 20 jobs would move at an instant, on 01 March"
+    assert blocks[2]["caption"].startswith("1 pairs of queue and share ever trigger; as things are set 0 do")  # fmt: skip
+    assert any("No job is alive" in text for text in stored["page"]["cannot_tell"])
+
+
+def test_where_no_rule_fires(tmp_path: Path) -> None:
+    quick = write(tmp_path / "quick", [started(1, "A", 10), started(2, "B", 4)], QUEUES)
+    stored = page_of(quick, tmp_path / "out")
+    assert stored["page"]["verdict"]["sentence"] == "No waiting rule fires for any of 2 jobs under document rules."  # fmt: skip
+    assert stored["page"]["numbers"] == []
+    assert stored["page"]["chart"] is None
+    assert list(sections_of(stored)) == ["Rule by rule", "Fast rebrokerage"]
+
+
+def test_without_jobs_there_is_no_answer(tmp_path: Path) -> None:
+    with pytest.raises(InsufficientDataError, match="has no jobs"):
+        page_of(write(tmp_path / "none", [], QUEUES), tmp_path / "out")
+    stored = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert stored["page"]["verdict"]["kind"] == "no_answer"
+    few = write(tmp_path / "few", JOBS, QUEUES)
+    with pytest.raises(EmptyPeriodError, match="no job in the period"):
+        page_of(few, tmp_path / "late", start="2030-01-01")
+    assert "No job in the period." in (tmp_path / "late" / "index.html").read_text()
 
 
 def test_bad_parameters_are_refused_together() -> None:
+    wrong = {"rules": "x", "scales": "0,1", "soon_h": 0, "every": "soon", "unit": "job", "n_boot": 1, "seed": -1, "end": "x"}  # fmt: skip
     with pytest.raises(ConfigError) as caught:
-        report.check(rules="x", scales=[], soon_h=0, every="soon", unit="job", n_boot=1, seed=-1, end="x")  # fmt: skip
-    for name in ("rules", "scales", "soon_h", "every", "unit", "n_boot", "seed", "end"):
-        assert f"{name}=" in str(caught.value)
-    report.check(rules="production", scales=[1], soon_h=1, every="6h", unit="task", n_boot=100, seed=0)  # fmt: skip
-
-
-def test_the_verdict_tells_numbers_and_certainty(study: report.Study) -> None:
-    told = say.verdict(study).sentence.replace(THIN, "")
-    assert told.startswith(
-        "Waiting rules fire for 7 of 11 jobs (63.6 %), most by activated (6) and"
-    )
-    assert "left alone they would have waited at least 71 h (" in told
-    assert "Halved limits would end " in told
-    assert "Doubled limits would leave " in told
+        report.Params.checked(wrong)
+    for name in wrong:
+        assert f"{name}=" in str(caught.value) or f"{name}[" in str(caught.value)
+    assert report.Params.checked({"scales": "0.5,1"}).scales == [0.5, 1]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from brokerlab.archive.store import Archive
-from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.errors import ConfigError, EmptyPeriodError, InsufficientDataError
 from brokerlab.lifecycle.waiting import (
     Waiting,
     firings_over_time,
@@ -76,7 +76,7 @@ def test_the_period_bounds_what_fires(archive: Archive) -> None:
     assert short.waited_before_start_h(fired) == 0  # they fire as the period begins
     with pytest.raises(ConfigError, match="the period is empty"):
         read_waiting(archive, start=at(96), end=at(96))
-    with pytest.raises(InsufficientDataError, match="no job in the period"):
+    with pytest.raises(EmptyPeriodError, match="no job in the period"):
         read_waiting(archive, start=datetime(2030, 1, 1), end=datetime(2030, 1, 2))
 
 
@@ -90,7 +90,7 @@ def test_a_period_ends_with_the_archive(archive: Archive, period: Waiting) -> No
     late = read_waiting(archive, start=at(399.5))
     assert "heartbeat" not in late.firings()["rule"]
     assert late.n_silent() == 1  # it fell silent before the period
-    with pytest.raises(InsufficientDataError, match="no job in the period"):
+    with pytest.raises(EmptyPeriodError, match="no job in the period"):
         read_waiting(archive, start=datetime(2025, 1, 1), end=datetime(2025, 2, 1))
 
 
