@@ -572,7 +572,9 @@ def _colour(frame: pl.DataFrame, colour: str | None) -> Any:
     fixed = colours(frame[colour].drop_nulls().cast(pl.String).unique(maintain_order=True))
     scale = alt.Scale(domain=list(fixed), range=list(fixed.values()))
     return alt.Color(
-        f"{colour}:N", scale=scale, legend=alt.Legend(title=None) if len(fixed) > 1 else None
+        f"{colour}:N",
+        scale=scale,
+        legend=alt.Legend(title=None, symbolOpacity=1) if len(fixed) > 1 else None,
     )
 
 
@@ -582,7 +584,9 @@ def _shape(frame: pl.DataFrame, colour: str | None) -> Any:
     fixed = shapes(_order(frame, colour))
     scale = alt.Scale(domain=list(fixed), range=list(fixed.values()))
     return alt.Shape(
-        f"{colour}:N", scale=scale, legend=alt.Legend(title=None) if len(fixed) > 1 else None
+        f"{colour}:N",
+        scale=scale,
+        legend=alt.Legend(title=None, symbolOpacity=1) if len(fixed) > 1 else None,
     )
 
 
@@ -591,7 +595,7 @@ def _dash(frame: pl.DataFrame, colour: str | None) -> Any:
         return alt.value([1, 0])
     fixed = dashes(_order(frame, colour))
     scale = alt.Scale(domain=list(fixed), range=list(fixed.values()))
-    legend = alt.Legend(title=None) if len(fixed) > 1 else None
+    legend = alt.Legend(title=None, symbolOpacity=1) if len(fixed) > 1 else None
     return alt.StrokeDash(f"{colour}:N", scale=scale, legend=legend)
 
 

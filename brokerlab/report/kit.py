@@ -256,9 +256,10 @@ def _worded(known: Mapping[str, Any], name: str) -> Any:
 
 
 def _count(value: float | None) -> str:
-    """Write a number without interval: whole ones as they are."""
+    """Write a number without interval: whole ones as they are, others with three digits that count."""
     whole = value is not None and float(value).is_integer() and abs(value) < 1e15
-    return words.number(value) if whole else words.measured(value)
+    text = words.number(value) if whole else words.measured(value)
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 # --- blocks -----------------------------------------------------------------------------------------------------------
@@ -364,8 +365,8 @@ def cell(value: Any, lo: float | None = None, hi: float | None = None, unit: str
     """Return the text of a cell; digits are those that the interval supports.
 
     Example:
-        >>> cell(0.0412, 0.0321, 0.0504, "%"), cell(None), cell(True), cell(1234).replace(words.THIN, " ")
-        ('4.1 (3.2 to 5.0)', '–', 'yes', '1 234')
+        >>> cell(0.0412, 0.0321, 0.0504, "%"), cell(None), cell(True), cell(1234).replace(words.THIN, " "), cell(0.5)
+        ('4.1 (3.2 to 5.0)', '–', 'yes', '1 234', '0.5')
     """
     if value is None or isinstance(value, str):
         return value or words.MISSING
