@@ -25,86 +25,75 @@
 
 # %% tags=["parameters"]
 archive: str = "data/demo"  # archive folder [path]
-start: str = ""  # first brokerage, empty for no bound [ISO 8601, UTC]
-end: str = ""  # brokerages from here on are left out, empty for no bound [ISO 8601, UTC]
-rules: str = "document"  # rule set, document or production; compared with the other [name]
-max_tasks: int = 0  # replay at most so many tasks, drawn at random; 0 for all [tasks]
-every: str = "1h"  # grid to which instants are rounded down, empty for none [duration]
-keys: list[str] = []  # gdpconfig keys to vary, empty for the usual ten [name]
-points: int = 5  # values tried per key over its range, besides its own, half and double [1]
-switch_sample: int = 30  # brokerages to try single rule differences on, 0 for none [1]
-n_boot: int = 1000  # bootstrap replicates over users or tasks [1]
-seed: int = 1  # seed of the sample, the draws and the bootstrap
-out_dir: str = "out/analysis-replay"  # where everything goes [path]
+n_boot: int = 1000  # bootstrap replicates [1]
+seed: int = 1  # seed of the bootstrap
+out_dir: str = "out"  # where everything goes [path]
+start: str = ""  # only from this instant on, empty for all [ISO 8601, UTC]
+end: str = ""  # only before this instant, empty for all [ISO 8601, UTC]
+rules: str = "document"  # rule set, document or production [name]
+max_tasks: int = 0  # tasks replayed, drawn at random; 0: all [tasks]
+every: str = "1h"  # grid of the instants, empty for none [duration]
+keys: list = []  # gdpconfig keys to vary, empty: the usual [name]
+points: int = 5  # values per key, beside its half and double [1]
+switch_sample: int = 30  # brokerages to try single rule differences on, 0: none [1]
 
 # %% [markdown]
-# ## Load and check
+# ## Load
 
 # %%
 import altair as alt
 
+from brokerlab.charts import analysis as charts
 from brokerlab.charts import theme
 from brokerlab.report import analysis_replay as report
+from brokerlab.report import kit
 
 alt.renderers.enable("svg")
 alt.theme.enable(theme.NAME)
-keys = keys or list(report.USUAL_KEYS)
-report.check(
-    keys=keys,
-    rules=rules,
-    every=every,
-    max_tasks=max_tasks,
-    points=points,
-    switch_sample=switch_sample,
-    n_boot=n_boot,
-    seed=seed,
-    start=start,
-    end=end,
-)
+p = report.Params.of(globals())
 
 # %%
-inputs = report.load(
-    archive, start=start, end=end, rules=rules, max_tasks=max_tasks, every=every, seed=seed
-)
-inputs.archive.summary()
+period = report.load(p)
+period.archive.summary()
 
 # %% [markdown]
 # What the brokerage of user tasks saw, table by table:
 
 # %%
-inputs.replay.to_dict()
+period.replay.to_dict()
 
 # %% [markdown]
 # ## Decide again
 
 # %%
-study = report.study(
-    inputs, keys=keys, points=points, switch_sample=switch_sample, n_boot=n_boot, seed=seed
-)
-study.decisions.tasks.group_by("outcome", "throttle").len().sort("outcome", "throttle")
+study = report.study(period, p)
+study.tasks.decisions.tasks.group_by("outcome", "throttle").len().sort("outcome", "throttle")
 
 # %% [markdown]
 # What each rule of the throttle holds back, and the funnel of queues in either loop:
 
 # %%
-study.by_rule
+study.tasks.held_by_rule
 
 # %%
-study.by_loop
+study.tasks.removed_by_loop
 
 # %% [markdown]
-# ## Write page content, charts and tables
+# ## Write page, charts and tables
 
 # %%
-results = report.write(study, out_dir)
-for part in results["page"]["parts"]:
-    print(f"{part['verdict']['subject']}: {part['verdict']['sentence']}")
+page = report.page(period, study)
+results = kit.publish(page, p)
+page.verdict.sentence
 
 # %% [markdown]
 # ## The pictures behind the answers
 
 # %%
-for drawer in (report.pictures.held, report.pictures.loops, report.pictures.weights):
-    drawn = drawer(study)
-    if drawn is not None:
-        display(drawn[0])
+charts.held_over_time(study.tasks.held_over_time)
+
+# %%
+charts.removed_by_loop(study.tasks.removed_by_loop)
+
+# %%
+charts.places_by_weight(study.tasks.weights.places, current=period.rules.basic_weight)

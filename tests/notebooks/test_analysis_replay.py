@@ -7,13 +7,21 @@ import polars as pl
 import pytest
 
 from brokerlab.archive.synthetic import synthesise
-from brokerlab.errors import ConfigError, DataError, ReportError
-from brokerlab.report import run
-from brokerlab.report.analysis_replay import load
-from brokerlab.report.page import render
+from brokerlab.errors import ConfigError, EmptyPeriodError
+from brokerlab.report import analysis_replay, run
 
 QUICK = {"n_boot": 100, "points": 3, "switch_sample": 0}
 KEYS = ["CAP_RUNNING_USER_JOBS", "IO_INTENSITY_CUTOFF_USER", "BASE_QUEUE_LENGTH_PER_PQ"]
+SECTIONS = [
+    "Who is held back",
+    "What removes queues",
+    "Against what really ran",
+    "The Analysis Stabilizer",
+    "Original against new basic weight",
+    "Fairness between users",
+    "Document against production rules",
+    "Which settings matter",
+]
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +41,13 @@ def done(week, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def numbers(done):
-    return json.loads((done.folder / "results.json").read_text())["numbers"]
+def results(done):
+    return json.loads((done.folder / "results.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def numbers(results):
+    return results["numbers"]
 
 
 def part_of(rows, name, **where):
@@ -42,68 +55,70 @@ def part_of(rows, name, **where):
     return next(row for row in found if all(row[k] == v for k, v in where.items()))
 
 
-def test_every_part_has_an_answer(done):
-    page = done.results["page"]
-    names = ["held", "checks", "stabilizer", "weights", "fairness", "rules", "settings"]
-    assert [part["name"] for part in page["parts"]] == names
-    assert {part["verdict"]["kind"] for part in page["parts"]} == {"finding"}
+def test_every_section_has_an_answer(results):
+    page = results["page"]
+    assert [section["title"] for section in page["sections"]] == SECTIONS
+    assert all(section["blocks"] for section in page["sections"])
     assert page["verdict"]["kind"] == "finding"
-    assert "brokerages of user tasks" in page["verdict"]["sentence"]
+    assert "of user tasks are held back, most by" in page["verdict"]["sentence"]
     assert page["synthetic"] is True
     assert page["cannot_tell"][0].startswith("The archive is synthetic")
 
 
-def test_every_brokerage_is_held_by_one_rule_or_passes(numbers):
-    rules = numbers["by_rule"]
-    assert sum(row["total"] for row in rules) == numbers["n_brokerages"]
-    for name in ("by_class", "by_gshare"):
-        assert sum(row["total"] for row in numbers[name]) == numbers["n_brokerages"]
-    held = numbers["n_brokerages"] - part_of(rules, "passed")["total"]
-    assert sum(row["held"] for row in numbers["units"]) == held > 0
+def test_every_brokerage_is_held_by_one_rule_or_passes(results, numbers):
+    n, rules = results["values"]["n_brokerages"], numbers["held_rules"]
+    held, passed = (part_of(rules, name)["total"] for name in ("held", "passed"))
+    assert sum(row["total"] for row in rules) == n + held
+    assert held + passed == n
+    for column in ("task_class", "gshare"):
+        levels = [row for row in numbers["held_levels"] if row["column"] == column]
+        assert sum(row["brokerages"] for row in levels) == n
+        assert sum(row["held"] * row["brokerages"] for row in levels) == pytest.approx(held)
+    assert sum(row["held"] for row in numbers["held_units"]) == held > 0
     assert part_of(numbers["routes"], "held")["total"] == held
-    assert sum(row["total"] for row in numbers["routes"]) == numbers["n_brokerages"]
+    assert sum(row["total"] for row in numbers["routes"]) == n
 
 
-def test_funnels_sum_to_the_pairs_looked_at(done, numbers):
-    assert sum(row["total"] for row in numbers["by_check"]) == numbers["n_pairs"]
+def test_funnels_sum_to_the_pairs_looked_at(done, results, numbers):
+    n_pairs = results["values"]["n_pairs"]
+    assert sum(row["total"] for row in numbers["removed"]) == n_pairs
     tables = {
         name: pl.read_parquet(done.folder / "tables" / f"decided_{name}.parquet")
         for name in ("queues", "first_loop")
     }
-    assert tables["queues"].height == numbers["n_pairs"]
-    pairs = sum(row["total"] for row in numbers["by_loop"])
-    assert pairs == numbers["n_pairs"] + tables["first_loop"].height
-    left = [row["left"] for row in numbers["by_loop"] if row["part"] == "candidate"]
+    assert tables["queues"].height == n_pairs
+    pairs = sum(row["total"] for row in numbers["removed_by_loop"])
+    assert pairs == n_pairs + tables["first_loop"].height
+    left = [row["left"] for row in numbers["removed_by_loop"] if row["part"] == "candidate"]
     assert left == pytest.approx([0] * len(left), abs=1e-9)
 
 
 @pytest.mark.parametrize(
-    "name", ["by_rule", "by_class", "by_time", "by_loop", "routes", "limits", "weight_places"]
+    "name", ["held_rules", "removed", "removed_by_loop", "routes", "stabilizer", "agreement"]
 )
 def test_shares_and_their_intervals(numbers, name):
+    assert numbers[name]
     for row in numbers[name]:
         assert 0 <= row["share"] <= 1
-        if row["lo"] is not None:
-            assert row["lo"] - 1e-9 <= row["share"] <= row["hi"] + 1e-9
+        if row["share_lo"] is not None:
+            assert row["share_lo"] - 1e-9 <= row["share"] <= row["share_hi"] + 1e-9
 
 
 def test_jobs_that_move_go_somewhere(numbers):
-    all_moved = numbers["weight_moved"][0]
-    by_class = numbers["weight_moved_by_class"]
-    assert sum(row["total"] for row in by_class) == pytest.approx(all_moved["total"])
-    for side in ("old", "new"):
-        expected = sum(row[side] for row in numbers["weight_queues"])
-        assert expected == pytest.approx(all_moved["whole"])
-    changes = [row["share"] for row in numbers["weight_changes"] if row["task_class"] == "all"]
+    every, *classes = numbers["weight_classes"]
+    moved = sum(row["moved"] * row["jobs"] for row in classes)
+    assert every["task_class"] == "all"
+    assert moved == pytest.approx(every["moved"] * every["jobs"])
+    for side in ("original", "new"):
+        assert sum(row[side] for row in numbers["weight_queues"]) == pytest.approx(every["jobs"])
+    changes = [every[f"change_{name}"] for name in ("hi", "mid", "lo")]
     assert sum(changes) == pytest.approx(0, abs=1e-9)
     gained = sum(max(row["change"], 0) for row in numbers["weight_queues"])
-    assert (
-        gained <= all_moved["total"] + 1e-6
-    )  # what leaves a queue for another at one brokerage may return
+    assert 0 < gained <= every["moved"] + 1e-9  # what leaves a queue at one brokerage may return
 
 
-def test_indices_are_between_one_user_and_all(numbers):
-    n = numbers["n_users"]
+def test_indices_are_between_one_user_and_all(results, numbers):
+    n = results["values"]["n_users"]
     for row in numbers["indices"]:
         if row["quantity"] not in ("throttle", "checks") and row["index"] is not None:
             assert 1 / n - 1e-9 <= row["index"] <= 1
@@ -112,47 +127,49 @@ def test_indices_are_between_one_user_and_all(numbers):
 
 
 def test_the_current_value_changes_nothing(numbers):
-    current = [row for row in numbers["curves"] if row["is_current"]]
+    current = [row for row in numbers["key_curves"] if row["is_current"]]
     assert current
     for row in current:
         assert [row[name] for name in ("shift", "pairs", "without")] == [0, 0, 0]
-    assert {row["key"] for row in numbers["settings"]} == set(KEYS)
-    assert max(row["shift"] for row in numbers["curves"]) > 0
+    assert {row["key"] for row in numbers["keys"]} == set(KEYS)
+    assert max(row["shift"] for row in numbers["key_curves"]) > 0
 
 
-def test_rule_sets(numbers):
-    found = numbers["rule_sets"]
-    assert (found["current"], found["other"]) == ("document", "production")
-    kinds = [part_of(numbers["rule_totals"], name)["total"] for name in ("gained", "lost", "other_reason")]  # fmt: skip
-    assert sum(kinds) == part_of(numbers["rule_totals"], "pairs")["total"] == found["n_changed"]
-    assert numbers["rule_switches"] == []
+def test_rule_sets(results, numbers):
+    kinds = [part_of(numbers["rule_sets"], name)["total"] for name in ("gained", "lost", "other_reason")]  # fmt: skip
+    changed = part_of(numbers["rule_sets"], "pairs")["total"]
+    assert sum(kinds) == changed == results["values"]["n_pairs_other_rules"] > 0
+    assert "switches" not in numbers  # none was tried
 
 
-def test_page_is_whole_and_offline(done):
-    html = done.page.read_text()
-    stored = json.loads((done.folder / "results.json").read_text())
-    assert html == render(stored, done.folder)
+def test_page_is_whole_and_short(done):
+    html = re.sub(r"(<script[^>]*>).*?(</script>)", r"\1\2", done.page.read_text(), flags=re.DOTALL)
     assert re.findall(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="([^"]*)"', html) == []
     links = [link for link in re.findall(r'<a [^>]*href="([^"#]+)"', html) if "://" not in link]
-    assert [link for link in links if not (done.folder / link).exists()] == []
-    assert html.count('role="img" aria-label="') == html.count("<svg") > 7
+    assert [link for link in links if ".." not in link and not (done.folder / link).exists()] == []
     ids = re.findall(r'\bid="([^"]+)"', html)
     assert len(ids) == len(set(ids))
-    assert html.count("<caption>") == html.count("<table")
     assert "brokerlab report analysis-replay -p archive=" in html
     assert "NaN" not in html
+    aside = r"<(script|style|svg|table|pre|dl)\b.*?</\1>|<ul class=\"links\">.*?</ul>"
+    texts = re.sub(r"<[^>]+>", " ", re.sub(aside, " ", html, flags=re.DOTALL))
+    assert len(texts.split()) < 1000
 
 
-def test_wrong_parameters(week, tmp_path):
+def test_wrong_parameters_are_refused_all_at_once(week, tmp_path):
     with pytest.raises(ConfigError, match="unknown parameter 'rule': did you mean 'rules'"):
         run("analysis-replay", {"rule": "x"}, out_root=tmp_path)
     bad = {"archive": str(week), "keys": "NQUEUED_SAT_CAP", "every": "soon", "points": 1}
-    with pytest.raises(ReportError, match="no key of the analysis brokerage") as caught:
+    with pytest.raises(ConfigError, match="no key of the analysis brokerage") as caught:
         run("analysis-replay", bad, out_root=tmp_path)
     assert "every='soon'" in str(caught.value)
-    assert "points=1: must be 3 or more" in str(caught.value)
+    assert "points=1" in str(caught.value)
 
 
-def test_a_period_without_brokerages_is_said(week):
-    with pytest.raises(DataError, match="no task is brokered"):
-        load(week, start="2020-01-01", end="2020-01-02")
+def test_a_period_without_brokerages_is_no_answer(week, tmp_path):
+    given = {"archive": str(week), "start": "2020-01-01", "end": "2020-01-02"}
+    p = analysis_replay.Params.checked(given | {"out_dir": str(tmp_path)})
+    with pytest.raises(EmptyPeriodError, match="no task is brokered"):
+        analysis_replay.run(p)
+    page = json.loads((tmp_path / "results.json").read_text())["page"]
+    assert page["verdict"]["kind"] == "no_answer"

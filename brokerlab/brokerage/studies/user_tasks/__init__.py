@@ -1,6 +1,6 @@
 """What the analysis brokerage does to users: who is held back, what removes queues, whom weights serve, is it fair.
 
-`outcomes` says of each brokerage whose it is and how it went; `held` sums up the throttle, `queues` both locality loops
+`study_user_tasks` answers all at once. `outcomes` says of each brokerage whose it is and how it went; `held` sums up the throttle, `queues` both locality loops
 and the Analysis Stabilizer, `weights` the original against the new basic weight, `fairness` what each user asks for and
 gets. Frames in, frames out; intervals are over users, who rise and fall with all their tasks, or over tasks.
 """
@@ -13,7 +13,7 @@ from brokerlab.brokerage.studies.user_tasks.fairness import (
     totals_by_user,
 )
 from brokerlab.brokerage.studies.user_tasks.held import (
-    held_by,
+    held_by_level,
     held_by_rule,
     held_by_unit,
     held_over_time,
@@ -27,12 +27,14 @@ from brokerlab.brokerage.studies.user_tasks.queues import (
     stabilizer_shares,
     stabilizer_state,
 )
+from brokerlab.brokerage.studies.user_tasks.study import UserTasks, study_user_tasks
 from brokerlab.brokerage.studies.user_tasks.weights import WeightComparison, compare_basic_weights
 
 __all__ = [
+    "UserTasks",
     "WeightComparison",
     "compare_basic_weights",
-    "held_by",
+    "held_by_level",
     "held_by_rule",
     "held_by_unit",
     "held_over_time",
@@ -47,5 +49,6 @@ __all__ = [
     "stabilizer_by_queue",
     "stabilizer_shares",
     "stabilizer_state",
+    "study_user_tasks",
     "totals_by_user",
 ]

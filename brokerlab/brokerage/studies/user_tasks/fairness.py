@@ -109,15 +109,14 @@ def lorenz_curves(
         quantities: Columns of it.
 
     Returns:
-        ``quantity``, ``users`` (share of them, those with least first) and ``part`` (of the whole) [1]; a quantity of
-        which nobody has anything is left out.
+        ``quantity``, ``users`` (share of them, those with least first) and ``part`` (of the whole) [1]; last the line of
+        the quantity ``equal``, where all have the same. A quantity of which nobody has anything is left out.
 
     Example:
         >>> lorenz_curves(pl.DataFrame({"asked": [3.0, 1.0]}), ["asked"])["part"].to_list()
-        [0.0, 0.25, 1.0]
+        [0.0, 0.25, 1.0, 0.0, 1.0]
     """
-    schema = {"quantity": pl.String, "users": pl.Float64, "part": pl.Float64}
-    curves = [pl.DataFrame(schema=schema)]
+    curves = []
     for name in quantities:
         values = np.sort(users[name].to_numpy().astype(np.float64))
         if values.sum() > 0:
@@ -126,7 +125,8 @@ def lorenz_curves(
             curves.append(
                 pl.DataFrame(frame).select(pl.lit(name).alias("quantity"), "users", "part")
             )
-    return pl.concat(curves)
+    equal = {"quantity": "equal", "users": [0.0, 1.0], "part": [0.0, 1.0]}
+    return pl.concat([*curves, pl.DataFrame(equal)])
 
 
 def jobs_with_users(jobs: pl.DataFrame, tasks: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:

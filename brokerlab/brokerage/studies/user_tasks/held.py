@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
@@ -14,6 +16,7 @@ from brokerlab.brokerage.analysis_jobs.throttle import (
 )
 from brokerlab.brokerage.studies.user_tasks.outcomes import (
     FAMILIES,
+    HELD,
     PASSED,
     RULES,
     USER,
@@ -33,51 +36,59 @@ def held_by_rule(rows: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> 
         seed: Of the bootstrap.
 
     Returns:
-        `intervals.shares` over users, parts `RULES` and `PASSED`; with ``jobs`` of these brokerages, ``tasks`` and
-        ``units`` (users or groups) that each meets.
+        `intervals.shares` over users, parts `RULES`, `HELD` (by any of them) and `PASSED`; with ``jobs`` of these
+        brokerages, ``tasks`` and ``units`` (users or groups) that each meets.
     """
-    parts = (*RULES, PASSED)
-    flags = with_flags(rows, "rule", parts)
+    parts = (*RULES, HELD, PASSED)
+    flags = with_flags(rows, "rule", parts).with_columns((1 - pl.col(PASSED)).alias(HELD))
     held = shares(flags, parts, "one", unit=USER, n_boot=n_boot, seed=seed)
-    met = rows.group_by(part="rule").agg(
-        jobs=pl.col("jobs").sum(),
-        tasks=pl.col("jeditaskid").n_unique().cast(pl.Int64),
-        units=pl.col("unit").n_unique().cast(pl.Int64),
+    any_rule = rows.filter(pl.col("rule") != PASSED).with_columns(rule=pl.lit(HELD))
+    met = (
+        pl.concat([rows, any_rule])
+        .group_by(part="rule")
+        .agg(
+            jobs=pl.col("jobs").sum(),
+            tasks=pl.col("jeditaskid").n_unique().cast(pl.Int64),
+            units=pl.col("unit").n_unique().cast(pl.Int64),
+        )
     )
     joined = held.join(met, on="part", how="left", maintain_order="left")
     return joined.with_columns(pl.col("jobs", "tasks", "units").fill_null(0))
 
 
-def held_by(
-    rows: pl.DataFrame, column: str, *, n_boot: int = N_BOOT, seed: int = 1
+def held_by_level(
+    rows: pl.DataFrame,
+    columns: Sequence[str] = ("task_class", "gshare"),
+    *,
+    n_boot: int = N_BOOT,
+    seed: int = 1,
 ) -> pl.DataFrame:
-    """Return the share of brokerages of each level of a column that each family of rules holds back.
+    """Return the share of brokerages that each family of rules holds back, by level of some columns.
 
     Args:
         rows: From `outcomes`.
-        column: Such as ``task_class``, ``gshare``, ``unit``.
+        columns: Such as ``task_class``, ``gshare``, ``unit``.
         n_boot: Bootstrap replicates over users.
         seed: Of the bootstrap.
 
     Returns:
-        One row per level, see `in_order`: the column, ``brokerages``, ``jobs`` (asked for); of
-        each of `FAMILIES`, of ``held`` (any of them) and `PASSED` the share of the brokerages with its ends (``caps,
+        One row per column and level, see `in_order`: ``column``, ``level``, ``brokerages``, ``jobs`` (asked for); of
+        each of `FAMILIES`, of `HELD` (any of them) and `PASSED` the share of the brokerages with its ends (``caps,
         caps_lo, caps_hi``); ``resampled``, ``n_units``.
     """
-    parts = (*FAMILIES, PASSED)
-    flags = with_flags(rows, "family", parts).with_columns(held=1 - pl.col(PASSED))
-    held = clustered(
-        flags,
-        {name: (name, "one") for name in (*FAMILIES, "held", PASSED)},
-        unit=USER,
-        by=[column],
-        n_boot=n_boot,
-        seed=seed,
-    )
-    counts = rows.group_by(column).agg(
-        brokerages=pl.len().cast(pl.Int64), jobs=pl.col("jobs").sum()
-    )
-    return in_order(counts.join(held, on=column), column, "brokerages")
+    flags = with_flags(rows, "family", (*FAMILIES, PASSED))
+    flags = flags.with_columns((1 - pl.col(PASSED)).alias(HELD))
+    formulas = {name: (name, "one") for name in (*FAMILIES, HELD, PASSED)}
+    parts = []
+    for column in columns:
+        held = clustered(flags, formulas, unit=USER, by=[column], n_boot=n_boot, seed=seed)
+        counts = rows.group_by(column).agg(
+            brokerages=pl.len().cast(pl.Int64), jobs=pl.col("jobs").sum()
+        )
+        levels = in_order(counts.join(held, on=column), column, "brokerages")
+        names = levels.rename({column: "level"}).insert_column(0, pl.lit(column).alias("column"))
+        parts.append(names)
+    return pl.concat(parts)
 
 
 def held_over_time(

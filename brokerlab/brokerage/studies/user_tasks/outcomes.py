@@ -20,8 +20,8 @@ UNRATED = "unrated"
 CLASS_ORDER = ("all", *TASK_CLASSES.values(), UNRATED)
 """How classes of tasks are sorted, those of all tasks together first."""
 NO_USER = "(none)"
-PASSED = "passed"
-"""What a brokerage is called that nothing holds back."""
+HELD, PASSED = "held", "passed"
+"""What a brokerage is called that some rule holds back, or none."""
 RULES = (*OUTCOMES, INCOMPLETE)
 """What may hold a task back, in order: rules T1 to T10, and incomplete input."""
 FAMILIES = {
@@ -31,7 +31,7 @@ FAMILIES = {
     "input": (INCOMPLETE,),
 }
 """Rules of one kind."""
-ROUTES = ("first", "then_second", "second_only", "held")
+ROUTES = ("first", "then_second", "second_only", HELD)
 """Ways through the locality loops: only the one with locality, both, only the one without (a relaxation), none."""
 
 
@@ -74,7 +74,7 @@ def outcomes(decisions: AnalysisDecisions) -> pl.DataFrame:
             pl.col("task_class").fill_null(UNRATED),
             family=pl.col("rule").replace_strict(families, default=PASSED, return_dtype=pl.String),
             route=pl.when(pl.col("rule") != PASSED)
-            .then(pl.lit("held"))
+            .then(pl.lit(HELD))
             .when(second & pl.col("again").fill_null(value=False))
             .then(pl.lit("then_second"))
             .when(second)

@@ -141,11 +141,10 @@ def stabilizer_by_queue(state: pl.DataFrame) -> pl.DataFrame:
     Returns:
         One row per queue, those that the stabilizer takes most often first: ``queue``, ``pairs``, ``throttled`` (share
         where it can be), ``marked`` [pairs] and ``marked_share``; medians ``nq, nr, trr, nq_max, user_share,
-        max_q_len``, ``max_q_len_lo`` and ``max_q_len_hi`` (1st and 9th decile), ``u_queued_hi`` (9th decile).
+        max_q_len``; first and ninth deciles ``max_q_len_d1, max_q_len_d9, u_queued_d9``.
     """
     names = ("nq", "nr", "trr", "nq_max", "user_share", "max_q_len")
-    deciles = {"max_q_len_lo": ("max_q_len", 0.1), "max_q_len_hi": ("max_q_len", 0.9)}
-    deciles["u_queued_hi"] = ("u_queued", 0.9)
+    deciles = [("max_q_len", 1), ("max_q_len", 9), ("u_queued", 9)]
     return (
         state.group_by("queue")
         .agg(
@@ -155,8 +154,8 @@ def stabilizer_by_queue(state: pl.DataFrame) -> pl.DataFrame:
             pl.col("user_queue").mean().alias("marked_share"),
             *(pl.col(name).median() for name in names),
             *(
-                pl.col(column).quantile(level, interpolation="linear").alias(name)
-                for name, (column, level) in deciles.items()
+                pl.col(name).quantile(n / 10, interpolation="linear").alias(f"{name}_d{n}")
+                for name, n in deciles
             ),
         )
         .sort("marked", "throttled", "pairs", "queue", descending=[True, True, True, False])

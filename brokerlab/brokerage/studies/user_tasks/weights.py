@@ -33,7 +33,8 @@ class WeightComparison:
             with ends, ``moved`` (go to another queue), ``change_hi, change_mid, change_lo`` (at queues of this class,
             new less original).
         by_gshare: The same by ``gshare``.
-        places: `intervals.shares` of the expected jobs at `CLASSES` of queues, by ``weight`` and ``task_class``.
+        places: `intervals.shares` of the expected jobs at `CLASSES` of queues, by ``weight`` (original first) and
+            ``task_class`` (all first).
         queues: Expected jobs at each queue, the largest gain first: ``queue, queue_class`` (the one that most of its
             pairs see under the original weight), ``original, new`` [jobs], ``change`` (new less original, as a share of
             all expected jobs) with ends.
@@ -243,7 +244,10 @@ def _places(by_brokerage: pl.DataFrame, *, n_boot: int, seed: int) -> pl.DataFra
         for weight in (ORIGINAL, NEW)
     ]
     by = ["weight", "task_class"]
-    return shares(pl.concat(sides), CLASSES, "jobs", by=by, unit=USER, n_boot=n_boot, seed=seed)
+    places = shares(pl.concat(sides), CLASSES, "jobs", by=by, unit=USER, n_boot=n_boot, seed=seed)
+    return in_order(places, "task_class", "whole").sort(
+        "weight", descending=True, maintain_order=True
+    )
 
 
 def _by_queue(before: pl.DataFrame, after: pl.DataFrame, *, n_boot: int, seed: int) -> pl.DataFrame:

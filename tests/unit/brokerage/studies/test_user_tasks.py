@@ -9,7 +9,7 @@ import pytest
 from brokerlab.brokerage.analysis_jobs import AnalysisRules, decide
 from brokerlab.brokerage.studies import user_tasks
 from brokerlab.brokerage.studies.user_tasks import fairness, weights
-from brokerlab.brokerage.studies.user_tasks.outcomes import FAMILIES, PASSED, RULES
+from brokerlab.brokerage.studies.user_tasks.outcomes import FAMILIES, HELD, PASSED, RULES
 from brokerlab.gdpconfig import Config
 from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, TASK, World
 from tests.unit.brokerage.studies.toys import DICE, replay_of, totals
@@ -58,14 +58,18 @@ def test_brokerages_tell_whose_and_what(crowd):
 def test_rules_families_and_units(crowd):
     rows = user_tasks.outcomes(crowd)
     by_rule = user_tasks.held_by_rule(rows, **DICE)
-    assert by_rule["part"].to_list() == [*RULES, PASSED]
+    assert by_rule["part"].to_list() == [*RULES, HELD, PASSED]
     assert totals(by_rule) == {
-        "cap_running_jobs": 1, "gshare_class_c": 1, "input_incomplete": 1, PASSED: 1
+        "cap_running_jobs": 1, "gshare_class_c": 1, "input_incomplete": 1, HELD: 3, PASSED: 1
     }  # fmt: skip
     assert dict(by_rule.select("part", "jobs").iter_rows())["gshare_class_c"] == 7
     assert by_rule["n_units"].unique().to_list() == [4]
-    classes = user_tasks.held_by(rows, "task_class", **DICE)
-    assert classes["task_class"].to_list() == ["A", "C", "unrated"]
+    held = by_rule.filter(pl.col("part") == HELD).row(0, named=True)
+    assert [held[name] for name in ("jobs", "tasks", "units")] == [13, 3, 3]
+    classes = user_tasks.held_by_level(rows, **DICE)
+    assert classes.select("column", "level").rows() == [
+        ("task_class", "A"), ("task_class", "C"), ("task_class", "unrated"), ("gshare", SHARE)
+    ]  # fmt: skip
     of_a = classes.row(0, named=True)
     assert [of_a[name] for name in ("brokerages", "jobs", "n_units")] == [2, 15, 2]
     assert [of_a[name] for name in (*FAMILIES, "held", PASSED)] == [0.5, 0, 0, 0, 0.5, 0.5]
@@ -280,8 +284,8 @@ def test_lorenz_curve():
     users = pl.DataFrame({"asked": [3.0, 1.0], "placed": [0.0, 0.0], "core_h": [1.0, 1.0]})
     curves = user_tasks.lorenz_curves(users)
     assert curves.filter(pl.col("quantity") == "asked")["part"].to_list() == [0, 0.25, 1]
-    assert curves["quantity"].n_unique() == 2  # nobody got a queue
-    assert user_tasks.lorenz_curves(users.clear()).is_empty()
+    assert curves["quantity"].unique().sort().to_list() == ["asked", "core_h", "equal"]
+    assert user_tasks.lorenz_curves(users.clear())["quantity"].unique().to_list() == ["equal"]
 
 
 def test_indices_are_drawn_together():
