@@ -68,9 +68,20 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.globals["kind_words"] = KIND_WORDS
+    made.filters["together"] = together
     made.filters["prose"] = prose
     made.filters["slug"] = slug
     return made
+
+
+def together(text: str) -> str:
+    """Keep a unit with its number and a product of units on one line.
+
+    Example:
+        >>> together("margin 10 % [GB h]").replace(THIN, "_").replace("\u00a0", "~")
+        'margin 10_% [GB~h]'
+    """
+    return text.replace(" %", f"{THIN}%").replace(" h]", "\u00a0h]")
 
 
 def prose(text: str) -> Markup:
@@ -82,8 +93,7 @@ def prose(text: str) -> Markup:
         >>> str(prose("Keep SCOUT_RANK = 75 & more"))
         'Keep <code>SCOUT_<wbr>RANK</code> = 75 &amp; more'
     """
-    together = text.replace(" %", f"{THIN}%").replace(" h]", "\u00a0h]")
-    safe = str(escape(together))
+    safe = str(escape(together(text)))
     return Markup(SETTING.sub(lambda m: f"<code>{m[0].replace('_', '_<wbr>')}</code>", safe))  # noqa: S704
 
 
