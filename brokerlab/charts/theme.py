@@ -44,9 +44,9 @@ SETTINGS = {
 
 
 PALETTE = (
-    "#33475b",
     "#d98c00",
     "#00856a",
+    "#33475b",
     "#4aa3df",
     "#7a5aa6",
     "#8a6d3b",
@@ -114,6 +114,7 @@ def brokerlab() -> alt.theme.ThemeConfig:
         "font": FONT,
         "view": {"stroke": None},
         "axis": axis,
+        "axisX": {"labelOverlap": "greedy", "labelSeparation": 8},
         "legend": {
             "labelFontSize": 12,
             "titleFontSize": 12,

@@ -25,7 +25,7 @@ function fit(original, available, natural) {
   const spec = structuredClone(original), small = available < NARROW, over = natural - available;
   delete spec.title;
   spec.background = "transparent";
-  spec.config.axis = { ...spec.config.axis, labelLimit: small ? 120 : 260, labelOverlap: "greedy" };
+  spec.config.axis = { ...spec.config.axis, labelLimit: small ? 120 : 260 };
   spec.config.legend = { ...spec.config.legend, columns: small ? 2 : 4, labelLimit: small ? 120 : 240 };
   wrapTitles(spec, small ? 38 : 90);
   const rows = spec.vconcat || (small && (spec.hconcat || spec.concat));
