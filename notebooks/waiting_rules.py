@@ -29,8 +29,8 @@ start: str = ""  # only from this instant on, empty for all [ISO 8601, UTC]
 end: str = ""  # only before this instant, empty for all [ISO 8601, UTC]
 rules: str = "document"  # rule set, document or production [name]
 scales: list = [0.25, 0.5, 0.75, 1, 1.5, 2]  # limits, so many times as long [1]
-soon_h: float = 1.0  # who goes on within this was interrupted needlessly [h]
-every: str = "6h"  # step at which fast rebrokerage is looked at, such as 6h [duration]
+soon_h: float = 1.0  # who goes on within this is timed out needlessly [h]
+every: str = "6h"  # step of fast rebrokerage [duration]
 unit: str = "queue"  # what the bootstrap draws, queue or task [name]
 
 # %%

@@ -56,11 +56,12 @@ KIND_NAMES = {
 
 
 RULES_NOTE = """\
-Needless: the job went on by itself within {soon_h} h. Each rule is judged as if the others were not there; a job that is sent \
+Each rule is judged as if the others were not there; a job that is sent \
 back waits again elsewhere, so hours are the most it can gain. Limit: that of most jobs where queues differ. Spared: timed out \
 but for the {n_exempt_queues} of {n_queues} queues that are paused or have disableReassign. –: none, or the archive has no job \
 in the rule's statuses."""
 ENDS = ("", "_lo", "_hi")
+DURATION = r"^[1-9]\d*[smhd]$"
 FAST_NUMBERS = ("queued", "n_slots", "n_places_as_set", "moved_as_set")
 
 
@@ -79,15 +80,9 @@ class Params(kit.Params):
         description="limits, so many times as long [1]",
     )
     soon_h: float = Field(
-        1.0,
-        gt=0,
-        description="who goes on within this was interrupted needlessly [h]",
+        1.0, gt=0, description="who goes on within this is timed out needlessly [h]"
     )
-    every: str = Field(
-        "6h",
-        pattern=r"^[1-9]\d*[smhd]$",
-        description="step at which fast rebrokerage is looked at, such as 6h [duration]",
-    )
+    every: str = Field("6h", pattern=DURATION, description="step of fast rebrokerage [duration]")
     unit: Unit = Field("queue", description="what the bootstrap draws, queue or task [name]")
     n_boot: int = Field(1000, ge=20, description="bootstrap replicates [1]")
 
@@ -146,26 +141,28 @@ def study(data: Data, p: Params) -> Study:
     draws: dict[str, Any] = {"units": waiting.units["unit"], **again}
     by_scale = {scale: waiting.firings(scale) for scale in sorted({*p.scales, 1.0, *CHANGED})}
     fired = by_scale[1.0]
-    rule_sets = judge.compare_rule_sets(waiting, fired, **again)
+    comparison = judge.compare_rule_sets(waiting, fired, **again)
     fast = judge.fast_rebrokerage_over(waiting, data.counts, data.instants, **again)
-    numbers = waiting.numbers(fired) | {
+    spared = waiting.exempted(fired)
+    numbers = judge.numbers_of(waiting, fired) | {
+        "n_spared": spared["pandaid"].n_unique(),
         "n_instants": data.instants.height,
-        **{name: getattr(rule_sets, name) for name in ("n_any", "n_different")},
+        **{name: getattr(comparison, name) for name in ("n_any", "n_different")},
         **({name: getattr(fast, name) for name in FAST_NUMBERS} if fast else {}),
     }
     return Study(
         fired=fired,
         total=judge.wasted_waiting(fired.filter("first"), by=(), **draws).row(0, named=True),
-        rules=waiting.by_rule(fired, **again),
+        rules=judge.by_rule(waiting, fired, **again),
         by_time=judge.firings_over_time(
             fired, every=step_of(waiting), start=waiting.start, end=waiting.end, **draws
         ),
-        levels=waiting.by_level(fired, STRATA, **again),
-        exempted=judge.wasted_waiting(waiting.exempted(fired), **draws),
+        levels=judge.by_level(waiting, fired, STRATA, **again),
+        exempted=judge.wasted_waiting(spared, **draws),
         limits=judge.other_limits(by_scale, **draws),
         undecided=judge.undecided_by_end(by_scale),
         fast=fast,
-        rule_sets=rule_sets,
+        rule_sets=comparison,
         numbers=numbers,
     )
 
@@ -178,7 +175,7 @@ def page(data: Data, s: Study, p: Params) -> Page:
         numbers=first_numbers(s),
         chart=all_limits(data, s),
         sections={
-            "Rule by rule": rule_by_rule(s, p),
+            "Rule by rule": rule_by_rule(s),
             "Other limits": other_limits(data, s),
             "Where and when": where_and_when(data, s),
             "Fast rebrokerage": fast_rebrokerage(data, s),
@@ -246,9 +243,10 @@ def all_limits(data: Data, s: Study) -> Chart | None:
     if every.is_empty():
         return None
     now, ends = pl.col("is_current"), pl.col("value").is_in([*CHANGED, every["value"].min()])
+    scale = pl.col("value").cast(pl.String).str.strip_suffix(".0")
     frame = every.with_columns(
         setting=pl.when(now).then(pl.lit("current")).otherwise(pl.lit("other limits")),
-        label=pl.when(now).then(pl.lit("current")).when(ends).then(pl.format("× {}", "value")),
+        label=pl.when(now).then(pl.lit("current")).when(ends).then(pl.format("× {}", scale)),
     )
     counted = say("{days}: {n_jobs} jobs, {n_fired} timed out", s.numbers, days=days(data))
     text = "Halved limits: {after_h:.0f} h of waiting ended, {soon:.0f} jobs interrupted needlessly; now {now_h:.0f} h and {now:.0f}"
@@ -269,7 +267,7 @@ def all_limits(data: Data, s: Study) -> Chart | None:
 # --- sections ---------------------------------------------------------------------------------------------------------
 
 
-def rule_by_rule(s: Study, p: Params) -> list[Block | None]:
+def rule_by_rule(s: Study) -> list[Block | None]:
     """Show every rule of the set, and what became of the jobs."""
     firing = ranked(s)
     spared = s.exempted.select(*RULE, *(pl.col(f"jobs{end}").alias(f"spared{end}") for end in ENDS))
@@ -282,13 +280,12 @@ def rule_by_rule(s: Study, p: Params) -> list[Block | None]:
             "action": "Action",
             "limit_h": "Limit [h]",
             "jobs": "Timed out [jobs]",
-            "waited_h": "Waited until then [h]",
             "after_h": "Waited on, at least [h]",
             "soon_share": "Needless [% of jobs]",
             "spared": "Spared [jobs]",
         },
         most=30,
-        note=say(RULES_NOTE, s.numbers, soon_h=p.soon_h),
+        note=say(RULES_NOTE, s.numbers),
     )
     if firing.is_empty():
         return [table]
@@ -387,7 +384,7 @@ def where_and_when(data: Data, s: Study) -> list[Block | None]:
             rule=most["rule"],
             part=most["jobs"] / rows["jobs"].sum(),
             step=step,
-            date=f"{most['time']:%d %B}",
+            date=days_of(most["time"], most["time"]),
         ),
         sample=over_units(data),
     )
@@ -401,7 +398,7 @@ def fast_rebrokerage(data: Data, s: Study) -> list[Block | None]:
         return [say("No queue meets its conditions for any share at any of {n} instants.", n=n)]
     instants = say("{days}: {n} instants", days=days(data), n=n)
     most = fast.by_time.sort("to_move", "at", descending=[True, False]).row(0, named=True)
-    date = f"{most['at']:%d %B}"
+    date = days_of(most["at"], most["at"])
     over_time = Chart(
         draw=charts.fast_over_time_chart,
         frame=fast.by_time,
@@ -477,7 +474,7 @@ def rule_sets(data: Data, s: Study) -> list[Block | None]:
         most=6,
     )
     changing = found.switches.filter(pl.col("n_changed") > 0)
-    text = "Shares need not add up: a job may need two differences, or follow from either. {n} others change nothing."
+    text = "Shares need not add up: a job may need two differences, or follow from either."
     switches = Table(
         name="rule_switches",
         frame=found.switches,
@@ -489,7 +486,7 @@ def rule_sets(data: Data, s: Study) -> list[Block | None]:
             "n_changed": "Changes [jobs]",
             "explained": "Of all changes [%]",
         },
-        note=say(text, n=found.switches.height - changing.height),
+        note=text,
     )
     return [kinds, pairs if pairs.frame.height else None, switches if changing.height else None]
 
@@ -513,7 +510,7 @@ CAVEATS = {
 
 def caveats(data: Data, s: Study, p: Params) -> list[Caveat]:
     """Say what the end of the archive, its missing log and the system's own doing hide."""
-    late = data.waiting.late_rules(s.limits)["rule"].to_list()
+    late = judge.late_rules(data.waiting, s.limits)["rule"].to_list()
     told: dict[str, Any] = {"n_slots": 0, "soon_h": p.soon_h} | s.numbers
     told |= {name: int(s.total[name]) for name in OUTCOMES}
     told |= {

@@ -1,7 +1,7 @@
 """What waiting costs in a period: which timeouts fire, what became of the jobs, other limits, the other rule set.
 
 :func:`read_waiting` reads the histories of an archive's period once; :meth:`Waiting.firings` asks them for the rules that
-fire. :func:`wasted_waiting` adds firings up, :func:`other_limits` judges the same waits with shorter and longer limits,
+fire. :func:`by_rule`, :func:`by_level` and :func:`wasted_waiting` add firings up, :func:`other_limits` judges the same waits with shorter and longer limits,
 :func:`compare_rule_sets` with the rules of the other set, and :func:`fast_rebrokerage_over` looks at the queues of a share
 at many instants. All give frames with 95 % intervals from drawing queues or tasks again.
 """
@@ -23,6 +23,13 @@ from brokerlab.lifecycle.waiting.limits import (
     other_limits,
     undecided_by_end,
 )
+from brokerlab.lifecycle.waiting.overview import (
+    by_level,
+    by_rule,
+    late_rules,
+    numbers_of,
+    quiet_rules,
+)
 from brokerlab.lifecycle.waiting.period import Waiting, read_waiting
 from brokerlab.lifecycle.waiting.rule_sets import RuleSetComparison, compare_rule_sets
 
@@ -34,12 +41,17 @@ __all__ = [
     "FastOver",
     "RuleSetComparison",
     "Waiting",
+    "by_level",
+    "by_rule",
     "compare_rule_sets",
     "fast_rebrokerage_over",
     "firings_over_time",
     "label_outcomes",
+    "late_rules",
     "limit_changes",
+    "numbers_of",
     "other_limits",
+    "quiet_rules",
     "read_waiting",
     "undecided_by_end",
     "usual_limits",

@@ -90,7 +90,7 @@ def test_fast_rebrokerage_of_a_backlog(tmp_path: Path) -> None:
     stored = page_of(write(tmp_path / "backlog", BACKLOG, QUEUES), tmp_path / "out", every="6h")
     blocks = sections_of(stored)["Fast rebrokerage"]
     assert [block["kind"] for block in blocks] == ["chart", "chart", "table", "table"]
-    assert blocks[0]["finding"] == "At most 20 jobs would move at an instant, on 01 March"
+    assert blocks[0]["finding"] == "At most 20 jobs would move at an instant, on 1 March 2026"
     assert blocks[2]["caption"].startswith("1 pairs of queue and share ever trigger; as things are set 0 do")  # fmt: skip
     assert any("No job is alive" in text for text in stored["page"]["cannot_tell"])
 

@@ -5,17 +5,24 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from brokerlab.archive.store import Archive
 from brokerlab.errors import ConfigError, EmptyPeriodError, InsufficientDataError
 from brokerlab.lifecycle.waiting import (
     Waiting,
+    by_level,
+    by_rule,
     firings_over_time,
+    late_rules,
+    numbers_of,
     other_limits,
+    quiet_rules,
     read_waiting,
     wasted_waiting,
 )
+from brokerlab.lifecycle.waiting.overview import n_silent, waited_before_start_h
 from tests.unit.lifecycle.waiting.toys import JOBS, QUEUES, at, started, waiting, write
 
 
@@ -54,14 +61,14 @@ def test_exempt_queues_and_rules_that_never_fire(period: Waiting) -> None:
     spared = wasted_waiting(period.exempted(fired))
     assert spared.select("rule", "jobs", "after_h").rows() == [("activated", 1, 12)]
     assert period.n_exempt_queues == 1
-    seen = dict(period.quiet_rules(fired).select("rule", "seen").iter_rows())
+    seen = dict(quiet_rules(period, fired).select("rule", "seen").iter_rows())
     assert seen["running"]
     assert not seen["holding_lo"]
     assert "activated" not in seen
-    assert (period.n_live, period.n_beating, period.n_silent()) == (5, 1, 1)
+    assert (period.n_live, period.n_beating, n_silent(period)) == (5, 1, 1)
     assert (period.total("n_ran"), period.total("n_lost")) == (5, 1)
     assert period.total("lost_us") == 3 * 3_600_000_000
-    late = period.late_rules(other_limits({1.0: fired}))
+    late = late_rules(period, other_limits({1.0: fired}))
     assert late["rule"].to_list() == ["throttled", "running", "transferring_lo"]  # of 16.7 days
 
 
@@ -73,7 +80,7 @@ def test_the_period_bounds_what_fires(archive: Archive) -> None:
     assert short.total("n_jobs") == 3  # job 3 had started and finished by then
     assert short.units["unit"].to_list() == ["0", "1"]
     assert short.waited_h == pytest.approx(0.5 + 1 + 1)
-    assert short.waited_before_start_h(fired) == 0  # they fire as the period begins
+    assert waited_before_start_h(short, fired) == 0  # they fire as the period begins
     with pytest.raises(ConfigError, match="the period is empty"):
         read_waiting(archive, start=at(96), end=at(96))
     with pytest.raises(EmptyPeriodError, match="no job in the period"):
@@ -84,12 +91,12 @@ def test_a_period_ends_with_the_archive(archive: Archive, period: Waiting) -> No
     wide = read_waiting(archive, start=datetime(2025, 1, 1), end=datetime(2027, 1, 1))
     assert (wide.start, wide.end) == (period.start, period.end)
     assert wide.waited_h == period.waited_h
-    assert wide.waited_before_start_h(wide.firings()) == 288
+    assert waited_before_start_h(wide, wide.firings()) == 288
     early = read_waiting(archive, end=at(396))  # job 11 has not failed yet
     assert (early.total("n_ran"), early.total("n_lost")) == (4, 0)
     late = read_waiting(archive, start=at(399.5))
     assert "heartbeat" not in late.firings()["rule"]
-    assert late.n_silent() == 1  # it fell silent before the period
+    assert n_silent(late) == 1  # it fell silent before the period
     with pytest.raises(EmptyPeriodError, match="no job in the period"):
         read_waiting(archive, start=datetime(2025, 1, 1), end=datetime(2025, 2, 1))
 
@@ -127,4 +134,35 @@ def test_where_no_rule_fires(period: Waiting) -> None:
     assert (total["jobs"], total["jobs_hi"], total["soon_share"]) == (0, 0, None)
     assert firings_over_time(none, every="1d", start=period.start, end=period.end).is_empty()
     assert other_limits({1.0: none}, units=units, n_boot=50).is_empty()
-    assert period.waited_before_start_h(none) == 0
+    assert waited_before_start_h(period, none) == 0
+
+
+def test_every_rule_of_the_set_at_a_glance(period: Waiting) -> None:
+    rows = {row["rule"]: row for row in by_rule(period, period.firings(), n_boot=50).to_dicts()}
+    assert len(rows) == 15
+    assert (rows["activated"]["jobs"], rows["activated"]["limit_h"]) == (6, 48)
+    assert (rows["activated"]["waited_median_h"], rows["activated"]["waited_max_h"]) == (48, 48)
+    assert (rows["running"]["jobs"], rows["running"]["limit_h"]) == (0, 504)  # never
+    assert (rows["sent"]["jobs"], rows["sent"]["waited_h"]) == (None, None)  # no job was ever sent
+
+
+def test_levels_of_several_columns(period: Waiting) -> None:
+    strata = {"gshare": "share", "computingsite": "queue"}
+    found = by_level(period, period.firings(), strata, n_boot=50)
+    rows = found.select("stratum", "level", "rule", "jobs").rows()
+    assert rows == [
+        ("share", "MC", "activated", 6), ("share", "MC", "heartbeat", 1),
+        ("queue", "B", "activated", 4), ("queue", "A", "activated", 2), ("queue", "B", "heartbeat", 1),
+    ]  # fmt: skip
+    drawn = dict(found.group_by("stratum").agg(pl.col("jobs_lo").is_not_null().all()).iter_rows())
+    assert drawn == {
+        "share": True,
+        "queue": False,
+    }  # whole queues are drawn: one alone has no interval
+
+
+def test_single_numbers(period: Waiting) -> None:
+    numbers = numbers_of(period, period.firings())
+    assert (numbers["n_jobs"], numbers["n_fired"], numbers["n_units"]) == (11, 7, 3)
+    assert (numbers["n_queues"], numbers["n_exempt_queues"], numbers["n_silent"]) == (3, 1, 1)
+    assert (numbers["lost_h"], numbers["waited_before_start_h"]) == (3, 288)
