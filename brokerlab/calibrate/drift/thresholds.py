@@ -28,7 +28,7 @@ from brokerlab.calibrate.thresholds import (
     threshold_of,
 )
 from brokerlab.calibrate.thresholds.calibration import Validated
-from brokerlab.calibrate.thresholds.choice import RELATIVE
+from brokerlab.calibrate.thresholds.choice import LEAST, RELATIVE
 from brokerlab.calibrate.thresholds.intervals import Draw
 from brokerlab.calibrate.thresholds.proof import prove
 from brokerlab.calibrate.thresholds.runs import Runs
@@ -37,6 +37,7 @@ from brokerlab.calibrate.thresholds.sweep import Sweep
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Proposal
+from brokerlab.numerics import percent_of
 from brokerlab.words import days_of
 
 LATER = 2_000_000
@@ -182,8 +183,10 @@ def _broken(proof: Proof, limits: Limits) -> bool:
     """Whether a limit is passed by the whole interval."""
     for name, value in limits.values().items():
         row = proof.quantity(RELATIVE.get(name, name))
-        unit = row["before"] / 100 if name in RELATIVE else 1.0
-        if row["lo"] is not None and unit > 0 and row["lo"] / unit > value:
+        relative = name in RELATIVE
+        if row["lo"] is None or (relative and row["before"] <= LEAST[row["quantity"]]):
+            continue
+        if row["lo"] > (value * row["before"] / 100 if relative else value):
             return True
     return False
 
@@ -197,16 +200,14 @@ def _effects(proposal: Proposal, proof: Proof) -> pl.DataFrame:
         if line is None or effect.difference is None or proof.table.is_empty():
             continue
         found = proof.quantity(line.name)
-        if found["diff"] is None or (line.total and not (effect.current and found["before"])):
+        told: list[float | None] = [effect.difference, effect.low, effect.high]
+        here: list[float | None] = [found[name] for name in ("diff", "lo", "hi")]
+        unit = effect.unit
+        if line.total:
+            told = [percent_of(end, effect.current, least=line.least) for end in told]
+            here = [percent_of(end, found["before"], least=line.least) for end in here]
+            unit = "% of before"
+        if told[0] is None or here[0] is None:
             continue
-        told_unit = 100 / effect.current if line.total and effect.current else 1.0
-        found_unit = 100 / found["before"] if line.total else 1.0
-        told = [_times(end, told_unit) for end in (effect.difference, effect.low, effect.high)]
-        here = [_times(found[name], found_unit) for name in ("diff", "lo", "hi")]
-        unit = "% of before" if line.total else effect.unit
         rows.append((effect.quantity, unit, *told, *here, apart(*told[1:], *here[1:])))
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
-
-
-def _times(value: float | None, factor: float) -> float | None:
-    return None if value is None else factor * value

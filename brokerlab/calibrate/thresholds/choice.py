@@ -19,6 +19,8 @@ TINY = 1e-9
 """Rounding."""
 RELATIVE = {"moved_pct": "moved_tb", "lost_pct": "lost_core_h"}
 """Limits in per cent of the current value, and the quantity they are on; the others are on their own quantity."""
+LEAST = {quantity.name: quantity.least for quantity in QUANTITIES}
+"""Quantity to the smallest value that can be told from nothing."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Limits:
         """Return by how much a comparison passes each limit, in the limit's unit; not above 0: it is kept.
 
         A quantity that the simulation does not know breaks none; one without an interval breaks its limit if the upper
-        end is asked for; where there is nothing now (0), relative limits allow nothing.
+        end is asked for; where there is almost nothing now, relative limits allow nothing more.
 
         Args:
             found: See :func:`.intervals.compared`.
@@ -67,13 +69,14 @@ class Limits:
             if row["diff"] is None:
                 continue
             bound = row["hi"] if self.on == "upper" else row["diff"]
-            unit = row["before"] / 100 if name in RELATIVE else 1.0
             if bound is None:
                 told[name] = inf
-            elif unit > 0:
-                told[name] = bound / unit - value
+            elif name not in RELATIVE:
+                told[name] = bound - value
+            elif row["before"] > LEAST[row["quantity"]]:
+                told[name] = bound / (row["before"] / 100) - value
             else:
-                told[name] = 0.0 if bound <= 0 else inf
+                told[name] = 0.0 if bound <= LEAST[row["quantity"]] else inf
         return told
 
     def broken(self, found: pl.DataFrame) -> list[str]:

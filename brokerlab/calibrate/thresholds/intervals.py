@@ -16,7 +16,7 @@ import polars as pl
 from brokerlab.calibrate.thresholds.outcomes import OF_TASKS, QUANTITIES, Outcome, Quantity
 from brokerlab.errors import DataError
 from brokerlab.intervals import bootstrap_totals, percentile_interval, t_factor
-from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.numerics import FloatArray, IntArray, percent_of
 
 MIN_TASKS = 10
 """Fewer tasks have no spread to speak of."""
@@ -131,7 +131,7 @@ def compared(pair: Pair, draw: Draw, *, spans: bool = True) -> pl.DataFrame:
     Returns:
         One row per quantity of `QUANTITIES`: ``quantity, label, unit, before, after, diff, lo, hi`` (interval of the
         difference; null below `MIN_TASKS` tasks or two replications), ``pct, pct_lo, pct_hi`` (of ``before``; null where
-        that is 0), ``half_tasks`` and ``half_runs`` (half widths that the draw of tasks, and that of simulations, would
+        that is almost nothing, see :attr:`.outcomes.Quantity.least`), ``half_tasks`` and ``half_runs`` (half widths that the draw of tasks, and that of simulations, would
         give alone), ``wider`` (tasks, spans, runs: what was drawn).
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), section 13.3; batches of time: Schmeiser,
@@ -193,10 +193,12 @@ class _Drawn:
 
 def _of_tasks(drawn: _Drawn, draw: Draw) -> list[tuple[object, ...]]:
     """Compare what tasks have."""
-    found = [_bounds(*replicates, draw) for replicates in drawn.replicates]
+    quantities = [q for q in QUANTITIES if q.name in OF_TASKS]
+    n = len(drawn.means[0])
+    least = np.array([q.least / n if q.total and n else q.least for q in quantities])
+    found = [_bounds(*replicates, draw, least=least) for replicates in drawn.replicates]
     rows = []
-    for place, quantity in enumerate(q for q in QUANTITIES if q.name in OF_TASKS):
-        n = len(drawn.means[0])
+    for place, quantity in enumerate(quantities):
         times = n if quantity.total else 1
         before, after = (float(side[:, place].mean()) * times if n else 0.0 for side in drawn.means)
         one = [bounds[place] for bounds in found]
@@ -254,10 +256,10 @@ def _half_runs(shifts: FloatArray, draw: Draw) -> float:
 
 
 def _bounds(
-    diffs: FloatArray, currents: FloatArray, n: int, name: str, draw: Draw
+    diffs: FloatArray, currents: FloatArray, n: int, name: str, draw: Draw, *, least: FloatArray
 ) -> list[_Bounds]:
-    """Return the interval of every quantity's difference, in its unit and in per cent."""
-    known = np.atleast_1d((currents > 0).all(axis=0))
+    """Return the interval of every quantity's difference, in its unit and in per cent of what is there in every replicate."""
+    known = np.atleast_1d((currents > least).all(axis=0))
     parts = 100 * diffs / np.where(known, currents, 1.0)
     k = diffs.shape[1]
     low, high = percentile_interval(np.column_stack([diffs, parts]), draw.confidence, n_tasks=n)
@@ -316,7 +318,7 @@ def _row(
     """Return a row; bounds are per task and are multiplied for totals."""
     diff = after - before
     about = (quantity.name, quantity.label, quantity.unit, before, after, diff)
-    pct = 100 * diff / before if before else None
+    pct = percent_of(diff, before, least=quantity.least)
     if found is None:
         return *about, None, None, pct, *[None] * 5
     half = runs * times

@@ -28,22 +28,26 @@ class Quantity:
         name: Column of the tasks, or ``unfairness``.
         label: In words.
         unit: Of the value as shown.
+        least: Smallest value that can be told from nothing [unit]: no change is given in per cent of less.
         total: Shown as the sum over tasks, else as the mean per task.
     """
 
     name: str
     label: str
     unit: str
+    least: float
     total: bool = False
 
 
+SECOND_H = 1 / 3600
+"""A second [h]."""
 QUANTITIES: tuple[Quantity, ...] = (
-    Quantity("turnaround_h", "Mean turnaround of a task", "h"),
-    Quantity("waiting_h", "Mean wait of a task's jobs", "h"),
-    Quantity("moved_tb", "Bytes moved", "TB", total=True),
-    Quantity("lost_core_h", "Lost core-hours (killed attempts)", "core h", total=True),
-    Quantity("unfinished", "Tasks not over at the end", "share of tasks"),
-    Quantity("unfairness", "Unfairness between shares (1 - Jain)", "1"),
+    Quantity("turnaround_h", "Mean turnaround of a task", "h", SECOND_H),
+    Quantity("waiting_h", "Mean wait of a task's jobs", "h", SECOND_H),
+    Quantity("moved_tb", "Bytes moved", "TB", 1e-6, total=True),
+    Quantity("lost_core_h", "Lost core-hours (killed attempts)", "core h", SECOND_H, total=True),
+    Quantity("unfinished", "Tasks not over at the end", "share of tasks", 1e-6),
+    Quantity("unfairness", "Unfairness between shares (1 - Jain)", "1", 1e-6),
 )
 """What every setting is judged by, in order."""
 OF_TASKS = tuple(quantity.name for quantity in QUANTITIES if quantity.name != "unfairness")

@@ -287,6 +287,30 @@ def test_differences_are_exact_and_pairs_are_checked():
         Outcome.of(type("Wrong", (), {"tasks": pl.DataFrame({"seed": [1], "jeditaskid": [1]})}))
 
 
+def test_a_change_of_almost_nothing_has_no_percentage():
+    config, period = Config.empty(), Period(*EARLY)
+    outcome = Outcome.of(Toy()(config, (1, 2), period))
+
+    def with_lost(core_h: float, unfairness: float) -> Outcome:
+        tasks = outcome.tasks.with_columns(lost_core_h=pl.lit(core_h))
+        return Outcome(tasks, outcome.queues, outcome.system.with_columns(unfairness=pl.lit(unfairness)))  # fmt: skip
+
+    dust, much = with_lost(1e-13, 1e-16), with_lost(0.5, 0.02)
+    rows = {row["quantity"]: row for row in compared(Pair.of(dust, much), Draw(n_boot=200)).to_dicts()}  # fmt: skip
+    for name, change in (("lost_core_h", 30.0), ("unfairness", 0.02)):
+        assert rows[name]["diff"] == pytest.approx(change)
+        assert [rows[name][end] for end in ("pct", "pct_lo", "pct_hi")] == [None] * 3
+    assert rows["turnaround_h"]["pct"] == 0
+    table = compared(Pair.of(dust, much), Draw(n_boot=200))
+    assert set(thresholds.Limits().broken(table)) == {
+        "lost_pct"
+    }  # something is lost where nothing was
+    less = compared(Pair.of(dust, with_lost(2e-13, 2e-16)), Draw(n_boot=200))
+    assert thresholds.Limits().broken(less) == []  # twice almost nothing is almost nothing
+    back = {row["quantity"]: row for row in compared(Pair.of(much, dust), Draw(n_boot=200)).to_dicts()}  # fmt: skip
+    assert back["lost_core_h"]["pct"] == pytest.approx(-100)
+
+
 def test_the_front_is_what_nothing_beats():
     rng = np.random.default_rng(3)
     values = rng.integers(0, 4, size=(40, 3)).astype(float)
