@@ -11,7 +11,7 @@ import brokerlab.archive
 from brokerlab.archive import Archive
 from brokerlab.calibrate import thresholds
 from brokerlab.calibrate.simulate import grid
-from brokerlab.calibrate.thresholds import Calibration, Limits, Period, Replications
+from brokerlab.calibrate.thresholds import Calibration, Period
 from brokerlab.calibrate.thresholds.grid import GridWhatIf, of_archive
 from brokerlab.gdpconfig import Config
 from tests.planted_grids import BEGIN, PLANTED, Plan, settings_table, write
@@ -21,7 +21,7 @@ DAYS = 14
 CALIBRATION = Period(BEGIN + DAY, BEGIN + 7 * DAY)
 PROOF = Period(BEGIN + 7 * DAY, BEGIN + DAYS * DAY)
 GRID: dict[str, Any] = {"cycle": "4h", "warm_up": "1d"}
-FEW = Replications(first=8, most=8, precision=0.03)
+FEW: dict[str, Any] = {"replications": 8, "most_replications": 8, "precision": 0.03}
 VALUES = {
     "NQUEUELIMITSITE_MC 16 simul": (1, 5, 20, 100, 500),
     "NQUEUED_SAT_CAP": (10, 30, 60, 100, 400, 1000),
@@ -39,7 +39,7 @@ RIGHT = {
 }
 """Best values of the planted grids."""
 ALPHA = 0.05
-ANY_COST = Limits(moved_pct=None, lost_pct=None, unfairness=None)
+ANY_COST: dict[str, float | None] = {"moved_pct": None, "lost_pct": None, "unfairness": None}
 """The truth is judged by turnaround alone, hence the choice, too."""
 RUNS = tuple(range(1, 41))
 """Of the validation: a grid of few jobs differs more from run to run, and ten queues are asked six questions each."""
@@ -101,20 +101,16 @@ def recovered(folder: Path, key: str, planted: int, *, seed: int) -> Recovery:
     values = VALUES[key]
     base, seen = history(folder, plan, seed=seed)
     what_if = of_archive(seen, (CALIBRATION, PROOF), capacity=plan.capacity, **GRID)
+    options = thresholds.Options(
+        keys=[key], limits=ANY_COST, trials=0, rounds=0, alpha=ALPHA, n_boot=500, seed=seed, workers=1, **FEW
+    )  # fmt: skip
     result = thresholds.calibrate(
         seen,
-        keys=[key],
+        options,
         calibration=CALIBRATION,
         proof=PROOF,
         created_at=datetime(2026, 4, 1),
         grids={key: sorted({planted, *values})},
-        limits=ANY_COST,
-        replications=FEW,
-        trials=0,
-        rounds=0,
-        alpha=ALPHA,
-        n_boot=500,
-        seed=seed,
         what_if=what_if,
         validation=lambda: what_if.validate(CALIBRATION, seeds=RUNS),
         screening=False,

@@ -14,11 +14,19 @@ from brokerlab.calibrate.thresholds.runs import Runs
 from brokerlab.calibrate.thresholds.settings import Setting, space_of
 from brokerlab.calibrate.thresholds.sweep import Replications, Sweep
 from brokerlab.gdpconfig import Config
-from tests.unit.calibrate.threshold_toys import CAP, CREATED, CUTOFF, EARLY, LATE, Toy
+from tests.unit.calibrate.threshold_toys import CAP, CUTOFF, EARLY, LATE, Toy, calibrate_toy
 
 pytestmark = pytest.mark.slow
 CONFIG = Config.empty()
-QUICK = {"n_boot": 100, "trials": 0, "rounds": 2, "replications": Replications(3, 3, 1)}
+QUICK = {
+    "n_boot": 100,
+    "trials": 0,
+    "rounds": 2,
+    "replications": 3,
+    "most_replications": 3,
+    "points": 9,
+    "workers": 1,
+}
 IMPORTANCE, LIMIT, NUCLEUS = (
     "NW_QUEUE_IMPORTANCE",
     "NQUEUELIMITSITE_Express",
@@ -32,8 +40,7 @@ def at_most(seen: int, n: int, rate: float) -> bool:
 
 
 def calibrated(toy: Toy, seed: int, **more):
-    what = {"keys": list(toy.best), "what_if": toy, "config": CONFIG, "seed": seed, **QUICK, **more}
-    return thresholds.calibrate(None, calibration=EARLY, proof=LATE, created_at=CREATED, **what)
+    return calibrate_toy(toy, **{"keys": list(toy.best), "seed": seed, **QUICK, **more})
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@
 * ``calibration``: `calibrate`, whose steps are ``study`` (in order), ``sweep`` (a grid against the current setting),
   ``refine`` (the keys that matter together), ``pareto``, ``choice`` and ``proof``, ``verdict``; ``result`` holds what came out;
 * ``outcomes``: what a simulation must say; ``grid``: the grid simulator as one;
+* ``options``: what may be asked for;
 * inside: ``settings`` (keys with values), ``intervals`` (paired differences), ``runs`` and ``store`` (simulations made once,
   whatever fails), ``check``.
 """
@@ -11,6 +12,7 @@
 from brokerlab.calibrate.thresholds.calibration import calibrate
 from brokerlab.calibrate.thresholds.choice import Choice, Limits
 from brokerlab.calibrate.thresholds.keys import KEYS, THRESHOLDS, Threshold, threshold_of
+from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import (
     OBJECTIVES,
     QUANTITIES,
@@ -32,6 +34,7 @@ __all__ = [
     "Calibration",
     "Choice",
     "Limits",
+    "Options",
     "Outcome",
     "Period",
     "Proof",

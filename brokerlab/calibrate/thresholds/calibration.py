@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
 from brokerlab.calibrate.thresholds import check
-from brokerlab.calibrate.thresholds.choice import Limits
-from brokerlab.calibrate.thresholds.keys import HOLDS, POINTS
+from brokerlab.calibrate.thresholds.check import Given
+from brokerlab.calibrate.thresholds.keys import HOLDS, KEYS
+from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import Period, WhatIf
 from brokerlab.calibrate.thresholds.result import Calibration
 from brokerlab.calibrate.thresholds.runs import Runs
 from brokerlab.calibrate.thresholds.screening import screen
 from brokerlab.calibrate.thresholds.store import Store
-from brokerlab.calibrate.thresholds.study import Study
-from brokerlab.calibrate.thresholds.sweep import Replications
+from brokerlab.calibrate.thresholds.study import Propose, Study
+from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 
 if TYPE_CHECKING:
     from brokerlab.archive import Archive
-
-Propose = Literal["together", "each"]
 
 
 class Validated(Protocol):
@@ -41,33 +40,21 @@ class Validated(Protocol):
 
 def calibrate(
     archive: Archive | None,
+    options: Options,
     *,
-    keys: Sequence[str],
-    calibration: tuple[datetime | str, datetime | str],
-    proof: tuple[datetime | str, datetime | str],
+    calibration: Given,
+    proof: Given,
     created_at: datetime,
     config: Config | None = None,
     grids: Mapping[str, Iterable[Any]] | None = None,
-    points: int = POINTS,
-    objective: str = "turnaround_h",
-    limits: Limits | None = None,
-    relevant: float = 0.01,
-    alpha: float = 0.05,
-    replications: Replications | None = None,
-    trials: int = 12,
-    rounds: int = 3,
-    most_keys: int = 3,
+    shares: Sequence[str] | None = None,
     propose: Propose = "together",
-    n_boot: int = 2000,
-    seed: int = 0,
     store: str | Path | None = None,
-    workers: int = 1,
     what_if: WhatIf | None = None,
     validation: Validated | Callable[[], Validated] | None = None,
     validate: bool = True,
     screened: pl.DataFrame | None = None,
     screening: bool = True,
-    shares: Sequence[str] | None = None,
 ) -> Calibration:
     """Find better values of some keys on history, prove them on a later period, or say that there are none.
 
@@ -76,65 +63,62 @@ def calibrate(
 
     Args:
         archive: An archive; null: ``what_if`` and ``config`` are needed, and nothing is screened.
-        keys: Keys of :data:`.keys.KEYS` (patterns are set for every share that occurs), or exact keys.
+        options: Keys (patterns are set for every share that occurs; none: all thresholds), objective, limits, simulations.
         calibration: Period of the choice, from and before, UTC without zone.
         proof: A later period.
         created_at: Time of the proposal, UTC without zone.
         config: The configuration that acts; null: the archive's at the end of the calibration period.
         grids: Values to try, by key; others have the default grid.
-        points: Values of a default grid.
-        objective: Quantity to lower, of :data:`.outcomes.QUANTITIES`.
-        limits: What may get worse, and by how much.
-        relevant: Smallest reduction that is worth a change, as a part of the current value.
-        alpha: Rate of false proposals that is put up with; intervals have confidence 1 - alpha.
-        replications: How often settings are simulated.
-        trials: Of the search over the keys that matter, together; 0: none.
-        rounds: How often the steps beside the best setting are halved after it.
-        most_keys: Keys of that search at most.
+        shares: Global shares for patterns; null: those of the archive.
         propose: ``together``: one proposal for all keys; ``each``: one per key, proven together (Holm).
-        n_boot: Bootstrap replicates.
-        seed: Of simulations, intervals and search.
         store: Folder where results are kept: an interrupted study goes on where it was; null: nowhere.
-        workers: Processes at most; others are started only where that pays.
         what_if: A simulation instead of the grid simulator of production jobs, such as ``grid.of_archive(archive, periods,
             stage="analysis")``; its attribute ``stages``, if it has one, says of which stages it holds keys.
         validation: Whether the simulation is to be believed, or what finds that out; null: the grid simulator's own check.
         validate: False: the caller vouches for it; allowed with ``what_if`` only.
         screened: A screen that was made already.
         screening: Leave out keys that change no decision.
-        shares: Global shares for patterns; null: those of the archive.
 
     Returns:
         What was found, with verdict and proposal.
 
     Raises:
-        ConfigError: Unknown keys, values out of the guard rails, grids of one value and other arguments that cannot be, all
-            at once.
+        ConfigError: Unknown keys, values out of the guard rails, grids of one value and other arguments that cannot be.
         InsufficientDataError: The archive is too short for the periods, or the present settings cannot be simulated.
 
     Source: design.md, idea 6; gdpconfig.md, Calibration.
     """
-    asked = check.Asked(
-        keys=tuple(keys), points=points, grids={name: list(values) for name, values in (grids or {}).items()},
-        calibration=calibration, proof=proof, objective=objective, limits=limits or Limits(), relevant=relevant,
-        alpha=alpha, replications=replications or Replications(), trials=trials, rounds=rounds, most_keys=most_keys, propose=propose,
-        n_boot=n_boot, seed=seed, workers=workers, config=config, shares=shares,
-    )  # fmt: skip
-    periods, space = check.checked(archive, asked, what_if=what_if, validate=validate)
+    if archive is None and (what_if is None or config is None):
+        raise ConfigError("without an archive, what_if and config are needed")
+    if what_if is None and not validate:
+        raise ConfigError("validate=False: only for a simulation of your own (what_if)")
+    keys = options.keys or KEYS["key"].to_list()
+    periods, space = check.checked(
+        archive,
+        keys,
+        calibration=calibration,
+        proof=proof,
+        config=config,
+        grids=grids,
+        points=options.points,
+        shares=shares,
+    )
     if screened is None and screening and archive is not None:
         screened = screen(
-            archive, asked.keys, period=periods[0], config=space.config,
+            archive, keys, period=periods[0], config=space.config,
             grids={key.name: key.grid for key in space.keys},
             stages=getattr(what_if, "stages", HOLDS["jobs"]),
         )  # fmt: skip
-    study = Study(asked, periods, space, screened, created_at, archive)
+    study = Study(options, propose, periods, space, screened, created_at, archive)
     if not study.open_keys:
         return study.unsimulated()
     simulation, told = _simulation(archive, what_if, periods, validation, validate=validate)
     if told is not None and not told.ok:
         return study.refused(told.sentence)
     held = Store.at(store, check.digest_of(simulation)) if store is not None else None
-    return study.simulated(Runs(simulation, held, workers), None if told is None else told.sentence)
+    return study.simulated(
+        Runs(simulation, held, options.workers), None if told is None else told.sentence
+    )
 
 
 def _simulation(

@@ -2,136 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from brokerlab.brokerage.replay.plan import time_of
-from brokerlab.calibrate.thresholds.choice import Limits
 from brokerlab.calibrate.thresholds.intervals import MIN_TASKS
-from brokerlab.calibrate.thresholds.outcomes import QUANTITIES, Period, WhatIf
-from brokerlab.calibrate.thresholds.settings import FEWEST_VALUES, Space, space_of
-from brokerlab.calibrate.thresholds.sweep import Replications
-from brokerlab.errors import ConfigError, InsufficientDataError, nearest
+from brokerlab.calibrate.thresholds.outcomes import Period, WhatIf
+from brokerlab.calibrate.thresholds.settings import Space, space_of
+from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 
 if TYPE_CHECKING:
     from brokerlab.archive import Archive
 
-FEWEST_REPLICATES = 100
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What a calibration is asked for; see :func:`.calibration.calibrate`."""
-
-    keys: tuple[str, ...]
-    points: int
-    grids: Mapping[str, Sequence[Any]]
-    calibration: tuple[datetime | str, datetime | str]
-    proof: tuple[datetime | str, datetime | str]
-    objective: str
-    limits: Limits
-    relevant: float
-    alpha: float
-    replications: Replications
-    trials: int
-    rounds: int
-    most_keys: int
-    propose: str
-    n_boot: int
-    seed: int
-    workers: int
-    config: Config | None
-    shares: Sequence[str] | None
+Given = tuple[datetime | str, datetime | str]
+"""A period as it is given: from, and before; UTC without zone."""
 
 
 def checked(
-    archive: Archive | None, asked: Asked, *, what_if: WhatIf | None, validate: bool
+    archive: Archive | None,
+    keys: Sequence[str],
+    *,
+    calibration: Given,
+    proof: Given,
+    config: Config | None,
+    grids: Mapping[str, Iterable[Any]] | None,
+    points: int,
+    shares: Sequence[str] | None,
 ) -> tuple[tuple[Period, Period], Space]:
-    """Return the periods and the keys with their values.
+    """Return the periods, and the keys with the values to try.
 
     Raises:
         ConfigError: Everything that cannot be.
         InsufficientDataError: Nothing but that the archive is too short for the periods.
     """
-    told = [*_arguments(asked), *asked.limits.problems(), *asked.replications.problems()]
-    if archive is None and (what_if is None or asked.config is None):
-        told.append("without an archive, what_if and config are needed")
-    if what_if is None and not validate:
-        told.append("validate=False: only for a simulation of your own (what_if)")
-    periods, problems = _periods(asked)
-    told += problems
+    periods, problems = _periods(calibration, proof)
+    acting = _config(archive, config, periods[0].end if len(periods) == 2 else None)
+    names = _shares(archive) if shares is None else sorted(set(shares))
     space = None
     try:
-        space = space_of(
-            _config(archive, asked, periods), asked.keys, shares=_shares(archive, asked), grids=asked.grids, points=asked.points
-        )  # fmt: skip
+        space = space_of(acting, keys, shares=names, grids=grids, points=points)
     except ConfigError as problem:
-        told.append(str(problem))
-    short = [] if archive is None or periods is None else too_short(archive, periods)
-    if told or periods is None or space is None:
-        raise ConfigError("; ".join([*told, *short]))
-    if short:
+        problems.append(str(problem))
+    if problems or space is None:
+        raise ConfigError("; ".join(problems))
+    both = (periods[0], periods[1])
+    if archive is not None and (short := too_short(archive, both)):
         raise InsufficientDataError("; ".join(short))
-    return periods, space
+    return both, space
 
 
-def _arguments(asked: Asked) -> list[str]:
-    """Say which numbers and names cannot be."""
-    names = [quantity.name for quantity in QUANTITIES]
-    rules = (
-        ("objective", asked.objective, asked.objective in names, nearest(asked.objective, names)),
-        ("relevant", asked.relevant, 0 <= asked.relevant < 1, "a part of the current value from 0, below 1"),
-        ("alpha", asked.alpha, 0 < asked.alpha < 1, "a rate between 0 and 1"),
-        ("points", asked.points, asked.points >= FEWEST_VALUES, f"{FEWEST_VALUES} or more"),
-        ("trials", asked.trials, asked.trials >= 0, "0 or more"),
-        ("rounds", asked.rounds, asked.rounds >= 0, "0 or more"),
-        ("most_keys", asked.most_keys, asked.most_keys >= 1, "1 or more"),
-        ("propose", asked.propose, asked.propose in ("together", "each"), "together or each"),
-        ("n_boot", asked.n_boot, asked.n_boot >= FEWEST_REPLICATES, f"{FEWEST_REPLICATES} or more"),
-        ("seed", asked.seed, asked.seed >= 0, "0 or more"),
-        ("workers", asked.workers, asked.workers >= 1, "1 or more"),
-    )  # fmt: skip
-    return [f"{name}={value!r}: {allowed}" for name, value, ok, allowed in rules if not ok]
-
-
-def _periods(asked: Asked) -> tuple[tuple[Period, Period] | None, list[str]]:
+def _periods(calibration: Given, proof: Given) -> tuple[list[Period], list[str]]:
     """Return both periods, or what is wrong with them."""
-    told, found = [], []
-    for name, given in (("calibration", asked.calibration), ("proof", asked.proof)):
+    problems, periods = [], []
+    for name, given in (("calibration", calibration), ("proof", proof)):
         try:
             start, end = (time_of(at, name) for at in given)
         except (ConfigError, ValueError) as problem:
-            told.append(str(problem))
+            problems.append(str(problem))
             continue
         if start is None or end is None or start >= end:
-            told.append(f"{name}: from {start} to {end} is no period: end it after its start")
+            problems.append(f"{name}: from {start} to {end} is no period: end it after its start")
         else:
-            found.append(Period(start, end))
-    if len(found) < 2:
-        return None, told
-    if found[1].start < found[0].end:
-        told.append(f"proof: begins {found[1].start}, before the calibration period ends ({found[0].end}): prove on what was not looked at")  # fmt: skip
-    return (found[0], found[1]), told
+            periods.append(Period(start, end))
+    if len(periods) == 2 and periods[1].start < periods[0].end:
+        problems.append(
+            f"proof: begins {periods[1].start}, before the calibration period ends ({periods[0].end}): prove on what was "
+            "not looked at"
+        )
+    return periods, problems
 
 
-def _config(archive: Archive | None, asked: Asked, periods: tuple[Period, Period] | None) -> Config:
-    """Return the configuration that acts at the end of the calibration period."""
-    config = asked.config
-    if config is None:
-        known = archive is not None and archive.has("gdpconfig")
-        config = Config.from_frame(archive.scan("gdpconfig").collect()) if archive is not None and known else Config.empty()  # fmt: skip
-    return config.at(periods[0].end) if periods is not None and config.has_history else config
+def _config(archive: Archive | None, config: Config | None, at: datetime | None) -> Config:
+    """Return the configuration that acts at a time; null: the archive's."""
+    if config is None and archive is not None and archive.has("gdpconfig"):
+        config = Config.from_frame(archive.scan("gdpconfig").collect())
+    acting = config or Config.empty()
+    return acting.at(at) if at is not None and acting.has_history else acting
 
 
-def _shares(archive: Archive | None, asked: Asked) -> list[str]:
+def _shares(archive: Archive | None) -> list[str]:
     """Return the global shares that patterns stand for."""
-    if asked.shares is not None:
-        return sorted(set(asked.shares))
     if archive is None or not archive.has("tasks"):
         return []
     tasks = archive.scan("tasks")
@@ -178,4 +132,4 @@ def digest_of(what_if: WhatIf) -> str:
     return found
 
 
-__all__ = ["Asked", "checked", "digest_of", "too_short"]
+__all__ = ["checked", "digest_of", "too_short"]

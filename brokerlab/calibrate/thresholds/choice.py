@@ -41,13 +41,6 @@ class Limits:
     unfinished: float | None = 0.01
     on: On = "upper"
 
-    def problems(self) -> list[str]:
-        """Say what makes no sense."""
-        told = [f"limits: {name}={value}: 0 or more, or none" for name, value in self.values().items() if not value >= 0]  # fmt: skip
-        if self.on not in ("upper", "point"):
-            told.append(f"limits: on={self.on!r}: upper or point")
-        return told
-
     def values(self) -> dict[str, float]:
         """Return the limits that there are."""
         named = {name: getattr(self, name) for name in ("moved_pct", "lost_pct", "unfairness", "unfinished")}  # fmt: skip

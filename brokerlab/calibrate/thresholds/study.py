@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from brokerlab.calibrate.thresholds.check import Asked
 from brokerlab.calibrate.thresholds.choice import Choice, choose
-from brokerlab.calibrate.thresholds.intervals import Draw
+from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import Period
 from brokerlab.calibrate.thresholds.pareto import front
 from brokerlab.calibrate.thresholds.proof import Proof, prove
@@ -25,6 +24,7 @@ from brokerlab.calibrate.thresholds.verdict import Case, Verdict, judged, refuse
 if TYPE_CHECKING:
     from brokerlab.archive import Archive
 
+Propose = Literal["together", "each"]
 LATER = 1_000_000
 """Seeds of the proof lie so far from those of the choice."""
 
@@ -34,7 +34,8 @@ class Study:
     """A calibration under way.
 
     Attributes:
-        asked: What was asked for.
+        options: What was asked for.
+        propose: One proposal for all keys ``together``, or one for ``each``.
         periods: Calibration and proof.
         space: The keys, the configuration and the values to try.
         screened: See :func:`.screening.screen`; null: not screened, every key is open.
@@ -42,17 +43,13 @@ class Study:
         archive: Null: there is none.
     """
 
-    asked: Asked
+    options: Options
+    propose: Propose
     periods: tuple[Period, Period]
     space: Space
     screened: pl.DataFrame | None
     created_at: datetime
     archive: Archive | None
-
-    @property
-    def draw(self) -> Draw:
-        """How intervals are made."""
-        return Draw(self.asked.alpha, self.asked.n_boot, self.asked.seed)
 
     @property
     def open_keys(self) -> tuple[str, ...]:
@@ -85,11 +82,11 @@ class Study:
             runs: The simulations.
             why: What the validation said; null: there was none.
         """
-        sweep = self._sweep(runs, self.periods[0], self.asked.seed)
+        sweep = self._sweep(runs, self.periods[0], self.options.seed)
         for name in self.open_keys:
             sweep.try_all(self.space.single(name))
         boxes = that_matter(
-            sweep, self.asked.limits, most=self.asked.most_keys, relevant=self.asked.relevant
+            sweep, self.options.allowed, most=self.options.most_keys, relevant=self.options.relevant
         )
         folder = None if runs.store is None else runs.store.folder / "searches"
         n_trials = self._refined(sweep, boxes, folder)
@@ -107,38 +104,49 @@ class Study:
 
     def _sweep(self, runs: Runs, period: Period, seed: int) -> Sweep:
         return Sweep(
-            self.space, runs, period, self.asked.objective, self.asked.replications, self.draw, seed
+            self.space,
+            runs,
+            period,
+            self.options.objective,
+            self.options.repeats,
+            self.options.draw,
+            seed,
         )
 
     def _refined(self, sweep: Sweep, boxes: list[Any], folder: Path | None) -> int:
         """Search: the keys that matter together, or each alone."""
-        together = self.asked.propose == "together"
+        together = self.propose == "together"
         n_trials = 0
         for group in [boxes] if together else [[box] for box in boxes]:
             n_trials += refine(
-                sweep, group, self.asked.limits,
-                trials=self.asked.trials, seed=self.asked.seed, folder=folder,
+                sweep, group, self.options.allowed,
+                trials=self.options.trials, seed=self.options.seed, folder=folder,
             )  # fmt: skip
-            polish(sweep, group, self.asked.limits, rounds=self.asked.rounds)
+            polish(sweep, group, self.options.allowed, rounds=self.options.rounds)
         return n_trials
 
     def _choices(self, sweep: Sweep) -> list[tuple[tuple[str, ...], Choice]]:
         """Choose once for all keys, or once for each."""
-        if self.asked.propose == "together":
+        if self.propose == "together":
             return [(self.open_keys, self._fewest(sweep))]
         return [
-            ((name,), choose(sweep.only(name), self.asked.limits, relevant=self.asked.relevant))
+            (
+                (name,),
+                choose(sweep.only(name), self.options.allowed, relevant=self.options.relevant),
+            )
             for name in self.open_keys
         ]
 
     def _fewest(self, sweep: Sweep) -> Choice:
         """Choose for all keys; a key whose change lowers nothing beyond doubt is left as it is, one after the other."""
-        choice = choose(sweep, self.asked.limits, relevant=self.asked.relevant)
+        choice = choose(sweep, self.options.allowed, relevant=self.options.relevant)
         while len(choice.setting.values) > 1:
             fewer = self._without_idle(sweep, choice.setting)
             if fewer is None:
                 break
-            again = choose(sweep, self.asked.limits, relevant=self.asked.relevant, prefer=fewer)
+            again = choose(
+                sweep, self.options.allowed, relevant=self.options.relevant, prefer=fewer
+            )
             if again.setting != fewer:
                 break
             choice = again
@@ -154,16 +162,16 @@ class Study:
             one: float(row["diff"])
             for one, row in told.items()
             if row is not None
-            and (row["lo"] is None or row["lo"] <= 0 or row["diff"] < self.asked.relevant / 2 * row["before"])
+            and (row["lo"] is None or row["lo"] <= 0 or row["diff"] < self.options.relevant / 2 * row["before"])
         }  # fmt: skip
         return min(idle, key=lambda one: idle[one], default=None)
 
     def _proofs(self, runs: Runs, choices: list[Choice]) -> dict[Setting, Proof]:
         if not choices:
             return {}
-        later = self._sweep(runs, self.periods[1], self.asked.seed + LATER)
+        later = self._sweep(runs, self.periods[1], self.options.seed + LATER)
         settings = [one.setting for one in choices]
-        found = prove(later, settings, self.asked.limits, relevant=self.asked.relevant)
+        found = prove(later, settings, self.options.allowed, relevant=self.options.relevant)
         return dict(zip(settings, found, strict=True))
 
     def _case(self, names: tuple[str, ...], why: str) -> Case:
@@ -171,11 +179,11 @@ class Study:
             space=self.space,
             keys=names,
             periods=self.periods,
-            limits=self.asked.limits,
-            draw=self.draw,
-            objective=self.asked.objective,
-            relevant=self.asked.relevant,
-            seed=self.asked.seed,
+            limits=self.options.allowed,
+            draw=self.options.draw,
+            objective=self.options.objective,
+            relevant=self.options.relevant,
+            seed=self.options.seed,
             created_at=self.created_at,
             archive_digest=None if self.archive is None else self.archive.digest,
             synthetic=self.archive is not None and self.archive.synthetic,
@@ -196,11 +204,11 @@ class Study:
             space=self.space,
             calibration=self.periods[0],
             proof_period=self.periods[1],
-            objective=self.asked.objective,
-            limits=self.asked.limits,
-            draw=self.draw,
-            relevant=self.asked.relevant,
-            replications=self.asked.replications,
+            objective=self.options.objective,
+            limits=self.options.allowed,
+            draw=self.options.draw,
+            relevant=self.options.relevant,
+            replications=self.options.repeats,
             screened=pl.DataFrame() if self.screened is None else self.screened,
             tried=pl.DataFrame() if sweep is None else sweep.table(),
             pareto=pl.DataFrame() if sweep is None else front(sweep),
@@ -211,7 +219,7 @@ class Study:
             n_simulated=0 if runs is None else runs.n_simulated,
             n_kept=0 if runs is None else runs.n_kept,
             seconds=0.0 if runs is None else runs.seconds,
-            seed=self.asked.seed,
+            seed=self.options.seed,
             **told,
         )
 

@@ -35,19 +35,6 @@ class Replications:
     step: int = 4
     precision: float = 0.01
 
-    def problems(self) -> list[str]:
-        """Say what makes no sense."""
-        told = []
-        if not 2 <= self.first <= self.most:
-            told.append(
-                f"replications: first={self.first}, most={self.most}: 2 <= first <= most is needed"
-            )
-        if self.step < 1:
-            told.append(f"replications: step={self.step}: 1 or more is needed")
-        if not self.precision > 0:
-            told.append(f"replications: precision={self.precision}: a part above 0 is needed")
-        return told
-
 
 @dataclass
 class Sweep:

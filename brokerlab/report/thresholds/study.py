@@ -18,8 +18,8 @@ from brokerlab.calibrate.thresholds import (
     QUANTITIES,
     Calibration,
     Limits,
+    Options,
     Period,
-    Replications,
     WhatIf,
     calibrate,
     screen_by_value,
@@ -153,9 +153,8 @@ def limits_of(given: Mapping[str, float | str]) -> Limits:
         name: None if value == "none" else value for name, value in given.items()
     }
     words = [f"limits: {name}={value!r}: a number, or none" for name, value in values.items() if name != "on" and isinstance(value, str)]  # fmt: skip
-    problems = words or Limits(**values).problems()
-    if problems:
-        raise ConfigError("; ".join(problems))
+    if words:
+        raise ConfigError("; ".join(words))
     return Limits(**values)
 
 
@@ -226,15 +225,18 @@ def study(
         raise InsufficientDataError("; ".join(short))
     shown = Period(max(early.start, early.end - timedelta(days=screen_days)), early.end)
     names = list(keys) or KEYS["key"].to_list()
+    options = Options(
+        keys=names, points=points, objective=objective, limits={n: v for n, v in vars(held).items() if n != "on"},
+        limit_on=held.on, relevant=relevant, alpha=alpha, replications=replications, most_replications=most_replications,
+        trials=trials, n_boot=n_boot, seed=seed, workers=workers,
+    )  # fmt: skip
     simulation = what_if or of_archive(opened, (early, late), stage=stage)
     with noted() as odd:
         space, curves, reasons = screen_by_value(opened, names, period=shown, points=points)
         found = calibrate(
-            opened, keys=names, calibration=early, proof=late, created_at=created_at, config=space.config,
-            points=points, objective=objective, limits=held, relevant=relevant, alpha=alpha,
-            replications=Replications(replications, most_replications), trials=trials, n_boot=n_boot, seed=seed,
-            store=store or None, workers=workers, what_if=simulation,
-            validation=validation or (lambda: believed(opened, early, simulation)), screened=summed(space, curves, reasons, HOLDS[stage]),
+            opened, options, calibration=early, proof=late, created_at=created_at, config=space.config, store=store or None,
+            what_if=simulation, validation=validation or (lambda: believed(opened, early, simulation)),
+            screened=summed(space, curves, reasons, HOLDS[stage]),
         )  # fmt: skip
     return Study(opened, found, space, curves, shown, n_boot, tuple(dict.fromkeys(odd)), stage)
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from brokerlab.calibrate.drift import Drift, is_of_exchange, is_of_thresholds, thresholds_drift
-from brokerlab.calibrate.thresholds import Period, Replications, calibrate
+from brokerlab.calibrate.thresholds import Period
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Proposal, dumps, loads
-from tests.unit.calibrate.threshold_toys import CAP, CREATED, EARLY, LATE, Toy
+from tests.unit.calibrate.threshold_toys import CAP, CREATED, Toy, calibrate_toy
 
 LATER = Period(datetime(2026, 4, 1), datetime(2026, 4, 11))
 
@@ -21,9 +21,9 @@ LATER = Period(datetime(2026, 4, 1), datetime(2026, 4, 11))
 @pytest.fixture(scope="module")
 def proposal() -> Proposal:
     """Made where the best cap is 800 and 150 acts."""
-    found = calibrate(
-        None, keys=[CAP], calibration=EARLY, proof=LATE, created_at=CREATED, config=Config.empty(), what_if=Toy(),
-        grids={CAP: [150, 400, 800]}, replications=Replications(6, 6), trials=0, rounds=0, n_boot=200, validate=False,
+    found = calibrate_toy(
+        Toy(), keys=[CAP], grids={CAP: [150, 400, 800]}, replications=6, most_replications=6, trials=0, rounds=0,
+        n_boot=200, seed=0, workers=1, validate=False,
     )  # fmt: skip
     assert found.proposal is not None
     assert found.proposal.kind == "change", found.verdict.sentence

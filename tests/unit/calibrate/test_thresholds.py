@@ -1,11 +1,11 @@
 """Threshold calibration on a simulation in closed form: keys, bad input, choice and limits, proof, what interrupts it."""
 
 import os
-from datetime import datetime
 
 import numpy as np
 import polars as pl
 import pytest
+from pydantic import ValidationError
 
 from brokerlab.calibrate import thresholds
 from brokerlab.calibrate.thresholds.choice import choose
@@ -20,15 +20,13 @@ from brokerlab.calibrate.thresholds.sweep import Replications, Sweep
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError, SchemaError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import loads
-from tests.unit.calibrate.threshold_toys import CAP, CREATED, CUTOFF, EARLY, LATE, Toy
+from tests.unit.calibrate.threshold_toys import CAP, CUTOFF, EARLY, LATE, Toy, calibrate_toy
 
-QUICK = {"n_boot": 200, "trials": 3, "rounds": 2, "points": 5}
-SMALL = {**QUICK, "replications": Replications(3, 6, 3)}
+SMALL = {"n_boot": 200, "trials": 3, "rounds": 2, "replications": 3, "most_replications": 6, "seed": 0, "workers": 1}  # fmt: skip
 
 
 def calibrated(toy=None, **more):
-    what = {"keys": [CAP], "what_if": toy or Toy(), "config": Config.empty(), **SMALL, **more}
-    return thresholds.calibrate(None, calibration=EARLY, proof=LATE, created_at=CREATED, **what)
+    return calibrate_toy(toy or Toy(), **{"keys": [CAP], **SMALL, **more})
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +91,7 @@ def test_a_limit_is_kept_and_the_best_within_it_is_found():
     value = dict(limited.verdict.setting.values)[CAP]
     assert 150 < value <= 192  # 5 % more bytes are moved at 192
     assert limited.proof.quantity("moved_tb")["pct"] <= 5
-    free = calibrated(toy, limits=thresholds.Limits(moved_pct=None))
+    free = calibrated(toy, limits={"moved_pct": None})
     assert dict(free.verdict.setting.values)[CAP] > 500
     assert not limited.choices[0].stable
 
@@ -132,26 +130,26 @@ def test_a_simulation_that_is_wrong_is_not_used():
 
 
 def test_everything_wrong_is_told_at_once():
-    with pytest.raises(ConfigError) as caught:
-        calibrated(
-            keys=[CAP, CAP, "NQUEUED_SAT_CUP", CUTOFF], grids={CUTOFF: [5], CAP: [1, 20]}, objective="turnaround", alpha=0,
-            relevant=1, trials=-1, workers=0, propose="all", n_boot=1, points=1, validate=True,
-            limits=thresholds.Limits(moved_pct=-1, on="lower"), replications=Replications(1, 0, 0, 0),
+    with pytest.raises(ValidationError) as caught:
+        thresholds.Options(
+            keys=[CAP, CAP, "NQUEUED_SAT_CUP"], objective="turnaround", alpha=0, relevant=1, trials=-1, workers=0, n_boot=1,
+            points=1, limits={"moved_pct": -1, "moved": 1}, limit_on="lower", replications=1, precision=0, seed=-1,
         )  # fmt: skip
     for said in (
-        "is given twice", "did you mean 'NQUEUED_SAT_CAP'", "a grid of 1 value", "outside the guard rails 10 to 10000",
-        "objective='turnaround': did you mean", "alpha=0", "relevant=1", "trials=-1", "workers=0", "propose='all'",
-        "n_boot=1", "points=1", "moved_pct=-1", "on='lower'", "first=1", "step=0", "precision=0",
+        "is given twice", "did you mean 'NQUEUED_SAT_CAP'", "did you mean 'turnaround_h'", "moved_pct=-1", "unknown 'moved'",
+        "alpha", "relevant", "trials", "workers", "n_boot", "points", "limit_on", "replications", "precision", "seed",
     ):  # fmt: skip
         assert said in str(caught.value), said
-    with pytest.raises(
-        ConfigError, match=r"proof: begins 2026-03-05.*prove on what was not looked at"
-    ):
-        thresholds.calibrate(None, keys=[CAP], calibration=EARLY, proof=("2026-03-05", "2026-03-09"), created_at=CREATED, what_if=Toy(), config=Config.empty())  # fmt: skip
-    with pytest.raises(
-        ConfigError, match=r"without an archive.*only for a simulation of your own.*no period"
-    ):
-        thresholds.calibrate(None, keys=[CAP], calibration=EARLY, proof=(LATE[1], LATE[0]), created_at=CREATED, validate=False)  # fmt: skip
+    with pytest.raises(ValidationError, match="replications=6 is more than most_replications=5"):
+        thresholds.Options(replications=6, most_replications=5)
+    with pytest.raises(ConfigError) as refused:
+        calibrated(keys=[CAP, CUTOFF], grids={CUTOFF: [5], CAP: [1, 20]}, proof=(LATE[1], LATE[0]))
+    for said in ("a grid of 1 value", "outside the guard rails 10 to 10000", "no period"):
+        assert said in str(refused.value), said
+    with pytest.raises(ConfigError, match=r"proof: begins 2026-03-05.*prove on what was not looked at"):  # fmt: skip
+        calibrated(proof=("2026-03-05", "2026-03-09"))
+    with pytest.raises(ConfigError, match="without an archive, what_if and config are needed"):
+        calibrated(config=None)
 
 
 def test_too_few_tasks_give_no_answer():
@@ -323,4 +321,4 @@ def test_the_front_is_what_nothing_beats():
 
 def test_times_with_a_zone_are_refused():
     with pytest.raises(ConfigError, match="has a zone"):
-        thresholds.calibrate(None, keys=[CAP], calibration=("2026-03-01T00:00+01:00", EARLY[1]), proof=LATE, created_at=datetime(2026, 4, 1), what_if=Toy(), config=Config.empty())  # fmt: skip
+        calibrated(calibration=("2026-03-01T00:00+01:00", EARLY[1]))

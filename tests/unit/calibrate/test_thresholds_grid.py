@@ -7,7 +7,7 @@ import pytest
 import brokerlab.archive
 from brokerlab.calibrate import thresholds
 from brokerlab.calibrate.simulate import grid
-from brokerlab.calibrate.thresholds import Limits, Period, Replications
+from brokerlab.calibrate.thresholds import Period
 from brokerlab.calibrate.thresholds.grid import of_archive
 from brokerlab.errors import ConfigError
 from tests.planted_grids import BEGIN, Plan, write
@@ -40,10 +40,13 @@ def seen(plan, tmp_path_factory):
 @pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
 def test_a_wrong_value_is_found_on_an_archive_that_the_simulator_made(seen, plan, tmp_path):
     what_if = of_archive(seen, PERIODS, capacity=plan.capacity, **GRID)
+    options = thresholds.Options(
+        keys=[KEY], limits={"moved_pct": None, "unfinished": None}, most_replications=4, trials=0, rounds=0, n_boot=200, seed=0,
+        workers=1,
+    )  # fmt: skip
     found = thresholds.calibrate(
-        seen, keys=[KEY], calibration=PERIODS[0], proof=PERIODS[1], created_at=datetime(2026, 4, 1), grids={KEY: [WRONG, 1000]},
-        limits=Limits(moved_pct=None, unfinished=None), replications=Replications(4, 4, 1), trials=0, rounds=0, n_boot=200, what_if=what_if,
-        validation=what_if.validate(PERIODS[0], seeds=range(6), repeats=10), store=tmp_path,
+        seen, options, calibration=PERIODS[0], proof=PERIODS[1], created_at=datetime(2026, 4, 1), grids={KEY: [WRONG, 1000]},
+        what_if=what_if, validation=what_if.validate(PERIODS[0], seeds=range(6), repeats=10), store=tmp_path,
     )  # fmt: skip
     assert found.valid, found.why
     assert found.screened["state"].to_list() == ["changes decisions"]

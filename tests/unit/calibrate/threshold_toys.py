@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import polars as pl
 
+from brokerlab.calibrate.thresholds import Options, calibrate
 from brokerlab.errors import DataError
 from brokerlab.gdpconfig import Config
 
@@ -109,3 +110,10 @@ class Toy:
     def other(self, world: int) -> Toy:
         """Return the same curve with other tasks."""
         return replace(self, world=world)
+
+
+def calibrate_toy(toy: Toy, **what):
+    """Calibrate without an archive: fields of `Options`, and arguments of `calibrate` that differ from these."""
+    options = {name: what.pop(name) for name in list(what) if name in Options.model_fields}
+    given = {"calibration": EARLY, "proof": LATE, "created_at": CREATED, "config": Config.empty()}
+    return calibrate(None, Options(**options), what_if=toy, **{**given, **what})
