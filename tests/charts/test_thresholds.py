@@ -1,4 +1,4 @@
-"""Every chart of the thresholds report: fields exist in its data, axes say their unit, it renders, nothing included."""
+"""Charts of thresholds: fields exist in their data, axes say their unit, red is for limits alone, they render."""
 
 import polars as pl
 import pytest
@@ -7,60 +7,67 @@ from brokerlab.charts import theme, thresholds
 from brokerlab.errors import SchemaError
 from tests.charts.specs import axis_titles
 
-WORDS = {"finding": "Turnaround falls", "sample": "n = 12 tasks"}
 
-
-def effects():
+def values():
     rows = [
-        ("NQUEUED_SAT_CAP", "files", 10.0, 150.0, "log", 0.4, "tried"),
-        ("NQUEUED_SAT_CAP", "files", 800.0, 150.0, "log", -0.1, "chosen"),
-        ("SIZE_CUTOFF_TO_MOVE_INPUT", "GB", 0.0, 10.0, "log", 2.4, "tried"),
-        ("NW_QUEUE_IMPORTANCE", "fraction", 0.2, None, "linear", 0.01, "tried"),
+        ("NQUEUED_SAT_CAP [files]", "150", "current", 0.0),
+        ("NQUEUED_SAT_CAP [files]", "800", "proposed", -10.0),
+        ("NW_QUEUE_IMPORTANCE [fraction]", "0.2", "tried", 1.0),
     ]
-    names = ["key", "unit", "value", "current", "scale", "effect", "state"]
-    frame = pl.DataFrame(rows, schema=names, orient="row")
-    return frame.with_columns(lo=pl.col("effect") - 0.02, hi=pl.col("effect") + 0.02)
+    frame = pl.DataFrame(rows, schema=["key", "label", "setting", "diff_pct"], orient="row")
+    return frame.with_columns(
+        diff_pct_lo=pl.col("diff_pct") - 2, diff_pct_hi=pl.col("diff_pct") + 2
+    )
 
 
 def settings():
-    return pl.DataFrame(
-        {"x": [1.0, 2.0, 3.0, 2.5], "y": [4.0, 3.0, 2.0, 5.0], "state": list(thresholds.STATES), "limit": 2.8}
+    frame = pl.DataFrame(
+        {"role": ["current", "proposed", "on the front", "tried"], "a_pct": [0.0, -8.0, -5.0, 3.0], "b_pct": [0.0, 2.0, 1.0, 6.0]}
     )  # fmt: skip
+    return frame.with_columns(
+        pl.col(name).add(step).alias(f"{name}{end}")
+        for name in ("a_pct", "b_pct")
+        for end, step in (("_lo", -1.0), ("_hi", 1.0))
+    )
 
 
-def screened():
-    return pl.DataFrame(
-        {"key": ["A", "B"], "share": [0.4, 0.01], "judge": list(thresholds.JUDGES), "words": ["40 %", "1 %"]}
+def keys():
+    return pl.DataFrame({"key": ["A", "B"], "most_shift": [0.4, 0.01], "follows": ["simulate", "screened"]})  # fmt: skip
+
+
+def front(frame, limits):
+    return thresholds.front_chart(
+        frame, x="a_pct", y="b_pct", x_title="turnaround [% of now]", y_title="moved [% of now]", limits=limits
     )  # fmt: skip
 
 
 CHARTS = {
-    "effects": (effects, lambda frame: thresholds.effects_chart(frame, effect_title="change [% of now]", **WORDS)),
-    "pareto": (settings, lambda frame: thresholds.pareto_chart(frame, x_title="moved [TB]", y_title="turnaround [h]", **WORDS)),
-    "screen": (screened, lambda frame: thresholds.screen_chart(frame, **WORDS)),
-}  # fmt: skip
+    "values": (values, thresholds.value_effects_chart),
+    "front": (settings, lambda frame: front(frame, {"limit +5 %": 5.0})),
+    "screen": (keys, thresholds.screen_chart),
+}
 
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_encoded_fields_exist_and_axes_have_units(name):
     frame, draw = CHARTS[name]
-    spec = draw(frame()).to_dict()
-    titles = axis_titles(spec)
+    titles = axis_titles(draw(frame()).to_dict())
     assert titles
-    assert all(title.endswith("]") and "[" in title for title in titles)
+    assert all("[" in title and "]" in title for title in titles)
 
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_renders_or_refuses(name, tmp_path):
     frame, draw = CHARTS[name]
     svg = theme.save(draw(frame()), tmp_path, name).read_text()
-    assert "Turnaround falls" in svg
     assert "NaN" not in svg
+    assert (theme.LIMIT in svg) == (name == "front")
     with pytest.raises(SchemaError, match="chart data lack"):
-        draw(frame().drop(frame().columns[-1]))
+        draw(frame().drop("key" if name != "front" else "a_pct"))
 
 
-def test_a_pareto_without_a_limit_has_no_line(tmp_path):
-    draw = CHARTS["pareto"][1]
-    frame = settings().with_columns(limit=pl.lit(None, pl.Float64))
-    assert theme.LIMIT not in theme.save(draw(frame), tmp_path, "free").read_text()
+def test_only_the_proposed_setting_has_bars():
+    drawn = front(settings(), {}).to_dict()
+    rows = max(drawn["datasets"].values(), key=lambda rows: len(rows[0]))
+    assert [row["a_pct_lo"] for row in rows] == [None, -9.0, None, None]
+    assert [row["name"] for row in rows] == ["current", "proposed", None, None]

@@ -61,7 +61,7 @@ def test_intervals_hold_the_true_difference(n_tasks, n_seeds, noise):
             )
         )
         row = compared(pair, Draw(alpha=0.1, n_boot=200)).row(0, named=True)
-        missed += not row["lo"] <= 0 <= row["hi"]
+        missed += not row["diff_lo"] <= 0 <= row["diff_hi"]
     assert at_most(missed, n, 0.1)
 
 

@@ -171,7 +171,7 @@ def _status(proof: Proof, asked: _Asked) -> Status:
         return "holds"
     if proof.table.is_empty() or proof.status == "no_answer":
         return "cannot_tell"
-    worse = proof.quantity(asked.objective)["lo"]
+    worse = proof.quantity(asked.objective)["diff_lo"]
     return (
         "does_not_hold"
         if (worse is not None and worse > 0) or _broken(proof, asked.limits)
@@ -184,9 +184,9 @@ def _broken(proof: Proof, limits: Limits) -> bool:
     for name, value in limits.values().items():
         row = proof.quantity(RELATIVE.get(name, name))
         relative = name in RELATIVE
-        if row["lo"] is None or (relative and row["before"] <= LEAST[row["quantity"]]):
+        if row["diff_lo"] is None or (relative and row["before"] <= LEAST[row["quantity"]]):
             continue
-        if row["lo"] > (value * row["before"] / 100 if relative else value):
+        if row["diff_lo"] > (value * row["before"] / 100 if relative else value):
             return True
     return False
 
@@ -201,7 +201,7 @@ def _effects(proposal: Proposal, proof: Proof) -> pl.DataFrame:
             continue
         found = proof.quantity(line.name)
         told: list[float | None] = [effect.difference, effect.low, effect.high]
-        here: list[float | None] = [found[name] for name in ("diff", "lo", "hi")]
+        here: list[float | None] = [found[name] for name in ("diff", "diff_lo", "diff_hi")]
         unit = effect.unit
         if line.total:
             told = [percent_of(end, effect.current, least=line.least) for end in told]

@@ -4,11 +4,12 @@
 * ``calibration``: `calibrate`, whose steps are ``study`` (in order), ``sweep`` (a grid against the current setting),
   ``refine`` (the keys that matter together), ``pareto``, ``choice`` and ``proof``, ``verdict``; ``result`` holds what came out;
 * ``outcomes``: what a simulation must say; ``grid``: the grid simulator as one;
-* ``options``: what may be asked for;
+* ``options``: what may be asked for; ``archive_study``: all of it on an archive, in one call; ``frames``: its result as frames;
 * inside: ``settings`` (keys with values), ``intervals`` (paired differences), ``runs`` and ``store`` (simulations made once,
   whatever fails), ``check``.
 """
 
+from brokerlab.calibrate.thresholds.archive_study import ArchiveStudy, study_archive
 from brokerlab.calibrate.thresholds.calibration import calibrate
 from brokerlab.calibrate.thresholds.choice import Choice, Limits
 from brokerlab.calibrate.thresholds.keys import KEYS, THRESHOLDS, Threshold, threshold_of
@@ -31,6 +32,7 @@ __all__ = [
     "OBJECTIVES",
     "QUANTITIES",
     "THRESHOLDS",
+    "ArchiveStudy",
     "Calibration",
     "Choice",
     "Limits",
@@ -45,5 +47,6 @@ __all__ = [
     "calibrate",
     "screen",
     "screen_by_value",
+    "study_archive",
     "threshold_of",
 ]

@@ -111,8 +111,8 @@ def too_short(archive: Archive, periods: tuple[Period, Period]) -> list[str]:
         n = int(made.is_between(*period, closed="left").sum())
         if n < MIN_TASKS:
             told.append(
-                f"{archive.path}: {n} tasks begin in the {name} period ({period.start} to {period.end}), {MIN_TASKS} are "
-                f"needed; the archive has jobs from {window[0]} to {window[1]}"
+                f"{n} tasks begin in the {name} period, {MIN_TASKS} are needed; it is {period.start} to {period.end}, and "
+                f"{archive.path} has jobs from {window[0]} to {window[1]}"
             )
     return told
 

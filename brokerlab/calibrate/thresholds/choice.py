@@ -9,7 +9,7 @@ from typing import Any, Literal
 import polars as pl
 
 from brokerlab.calibrate.thresholds.intervals import MIN_TASKS
-from brokerlab.calibrate.thresholds.outcomes import QUANTITIES
+from brokerlab.calibrate.thresholds.outcomes import QUANTITIES, quantity_of
 from brokerlab.calibrate.thresholds.settings import Setting
 from brokerlab.calibrate.thresholds.sweep import Sweep
 
@@ -61,7 +61,7 @@ class Limits:
             row = rows[RELATIVE.get(name, name)]
             if row["diff"] is None:
                 continue
-            bound = row["hi"] if self.on == "upper" else row["diff"]
+            bound = row["diff_hi"] if self.on == "upper" else row["diff"]
             if bound is None:
                 told[name] = inf
             elif name not in RELATIVE:
@@ -89,7 +89,7 @@ class Choice:
         status: ``change``, ``keep`` or ``no_answer``.
         setting: The setting chosen; the current one unless ``change``.
         reason: One sentence with numbers.
-        candidates: One row per setting tried: ``setting``, ``n_keys``, ``diff, lo, hi, pct`` of the objective, ``broken``
+        candidates: One row per setting tried: ``setting``, ``n_keys``, ``diff, diff_lo, diff_hi, diff_pct`` of the objective, ``broken``
             (limits, comma list), ``lowers`` (beyond doubt and by enough); best first.
         sensitivity: The choice again with each limit halved and doubled: ``limit, factor, setting``.
     """
@@ -142,9 +142,9 @@ def _candidates(sweep: Sweep, limits: Limits, relevant: float) -> pl.DataFrame:
             {
                 "setting": one.name,
                 "n_keys": len(one.values),
-                **{name: row[name] for name in ("before", "after", "diff", "lo", "hi", "pct", "pct_lo", "pct_hi")},
+                **{name: row[name] for name in ("before", "after", "diff", "diff_lo", "diff_hi", "diff_pct", "diff_pct_lo", "diff_pct_hi")},
                 "broken": ", ".join(limits.broken(found)),
-                "lowers": row["hi"] is not None and row["hi"] < 0 and worth,
+                "lowers": row["diff_hi"] is not None and row["diff_hi"] < 0 and worth,
             }
         )  # fmt: skip
     return pl.DataFrame(rows, schema=_SCHEMA).sort("diff", "n_keys", "setting")
@@ -153,7 +153,10 @@ def _candidates(sweep: Sweep, limits: Limits, relevant: float) -> pl.DataFrame:
 _SCHEMA = {
     "setting": pl.String,
     "n_keys": pl.Int64,
-    **dict.fromkeys(("before", "after", "diff", "lo", "hi", "pct", "pct_lo", "pct_hi"), pl.Float64),
+    **dict.fromkeys(
+        ("before", "after", "diff", "diff_lo", "diff_hi", "diff_pct", "diff_pct_lo", "diff_pct_hi"),
+        pl.Float64,
+    ),
     "broken": pl.String,
     "lowers": pl.Boolean,
 }
@@ -169,7 +172,7 @@ def _picked(
         return "no_answer", Setting(), "No other setting could be simulated."
     within = frame.filter(pl.col("broken") == "")
     pool = within.filter("lowers")
-    label = next(q.label.lower() for q in QUANTITIES if q.name == sweep.objective)
+    label = quantity_of(sweep.objective).label.lower()
     if pool.is_empty():
         return "keep", Setting(), _nothing(frame, within, label, relevant)
     spare = 0.5 * relevant * abs(pool["before"][0])
@@ -183,9 +186,9 @@ def _picked(
 
 def _change(row: dict[str, Any]) -> str:
     """Say by how much a setting changes the objective."""
-    if row["pct"] is None or row["pct_lo"] is None:
+    if row["diff_pct"] is None or row["diff_pct_lo"] is None:
         return f"changes by {row['diff']:+.3g}"
-    return f"changes by {row['pct']:+.1f} % ({row['pct_lo']:+.1f} to {row['pct_hi']:+.1f})"
+    return f"changes by {row['diff_pct']:+.1f} % ({row['diff_pct_lo']:+.1f} to {row['diff_pct_hi']:+.1f})"
 
 
 def _nothing(frame: pl.DataFrame, within: pl.DataFrame, label: str, relevant: float) -> str:

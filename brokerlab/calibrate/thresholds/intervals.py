@@ -129,8 +129,8 @@ def compared(pair: Pair, draw: Draw, *, spans: bool = True) -> pl.DataFrame:
         spans: Spans of time are drawn too; the wider interval counts.
 
     Returns:
-        One row per quantity of `QUANTITIES`: ``quantity, label, unit, before, after, diff, lo, hi`` (interval of the
-        difference; null below `MIN_TASKS` tasks or two replications), ``pct, pct_lo, pct_hi`` (of ``before``; null where
+        One row per quantity of `QUANTITIES`: ``quantity, label, unit, before, after, diff, diff_lo, diff_hi`` (interval of the
+        difference; null below `MIN_TASKS` tasks or two replications), ``diff_pct, diff_pct_lo, diff_pct_hi`` (of ``before``; null where
         that is almost nothing, see :attr:`.outcomes.Quantity.least`), ``half_tasks`` and ``half_runs`` (half widths that the draw of tasks, and that of simulations, would
         give alone), ``wider`` (tasks, spans, runs: what was drawn).
 
@@ -144,7 +144,10 @@ def compared(pair: Pair, draw: Draw, *, spans: bool = True) -> pl.DataFrame:
 
 _SCHEMA = {
     **dict.fromkeys(("quantity", "label", "unit"), pl.String),
-    **dict.fromkeys(("before", "after", "diff", "lo", "hi", "pct", "pct_lo", "pct_hi"), pl.Float64),
+    **dict.fromkeys(
+        ("before", "after", "diff", "diff_lo", "diff_hi", "diff_pct", "diff_pct_lo", "diff_pct_hi"),
+        pl.Float64,
+    ),
     **dict.fromkeys(("half_tasks", "half_runs"), pl.Float64),
     "wider": pl.String,
 }
@@ -289,7 +292,7 @@ def p_value(pair: Pair, quantity: str, draw: Draw) -> float | None:
 
     def ends(alpha: float) -> tuple[float | None, float | None]:
         table = _table(pair, drawn, replace(draw, alpha=alpha))
-        low, high = table.filter(pl.col("quantity") == quantity).select("lo", "hi").row(0)
+        low, high = table.filter(pl.col("quantity") == quantity).select("diff_lo", "diff_hi").row(0)
         return low, high
 
     def apart(alpha: float) -> bool:

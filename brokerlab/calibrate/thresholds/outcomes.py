@@ -50,6 +50,18 @@ QUANTITIES: tuple[Quantity, ...] = (
     Quantity("unfairness", "Unfairness between shares (1 - Jain)", "1", 1e-6),
 )
 """What every setting is judged by, in order."""
+
+
+def quantity_of(name: str) -> Quantity:
+    """Return a quantity by its name.
+
+    Example:
+        >>> quantity_of("moved_tb").unit
+        'TB'
+    """
+    return next(quantity for quantity in QUANTITIES if quantity.name == name)
+
+
 OF_TASKS = tuple(quantity.name for quantity in QUANTITIES if quantity.name != "unfairness")
 """Quantities that every task has."""
 OBJECTIVES = ("turnaround_h", "moved_tb", "lost_core_h", "unfairness")

@@ -18,7 +18,7 @@ from brokerlab.calibrate.thresholds.intervals import (
     compared,
     p_value,
 )
-from brokerlab.calibrate.thresholds.outcomes import QUANTITIES, Outcome, Period
+from brokerlab.calibrate.thresholds.outcomes import Outcome, Period, quantity_of
 from brokerlab.calibrate.thresholds.settings import Setting
 from brokerlab.calibrate.thresholds.sweep import Sweep
 from brokerlab.intervals import t_factor
@@ -37,10 +37,10 @@ class Proof:
         status: ``proven``, ``not_proven`` or ``no_answer``.
         reason: One sentence.
         table: One row per quantity, see :func:`.intervals.compared`.
-        strata: One row per ``stratum`` and ``level``: ``n_tasks, before, after, diff, lo, hi, pct`` of the objective and
+        strata: One row per ``stratum`` and ``level``: ``n_tasks, before, after, diff, diff_lo, diff_hi, diff_pct`` of the objective and
             ``verdict`` (gains, loses, open).
         queues: One row per queue: ``panda_queue, n_jobs_before, n_jobs_after`` (mean over replications),
-            ``used_before, used_after`` (part of the slots), ``diff, lo, hi`` (draw of simulations) and ``verdict``
+            ``used_before, used_after`` (part of the slots), ``diff, diff_lo, diff_hi`` (draw of simulations) and ``verdict``
             (fuller, emptier, open).
         p: Two-sided, of no difference in the objective; null without an interval.
         p_holm: The same, for all settings proven together.
@@ -163,15 +163,17 @@ def _judged(
     relevant: float,
 ) -> tuple[ProofStatus, str]:
     """Say whether the proof holds, and why."""
-    if row["lo"] is None or p_holm is None:
+    if row["diff_lo"] is None or p_holm is None:
         few = f"The proof period has {sweep.n_tasks} tasks and {MIN_TASKS} are needed"
         return "no_answer", f"{few}: no interval follows from them."
-    label = next(q.label.lower() for q in QUANTITIES if q.name == sweep.objective)
-    change = f"{label} {row['diff']:+.3g} {row['unit']} ({row['lo']:+.3g} to {row['hi']:+.3g})"
+    label = quantity_of(sweep.objective).label.lower()
+    change = (
+        f"{label} {row['diff']:+.3g} {row['unit']} ({row['diff_lo']:+.3g} to {row['diff_hi']:+.3g})"
+    )
     broken = limits.broken(sweep.found[setting])
     if broken:
         return "not_proven", f"On the proof period the limits {', '.join(broken)} are broken; {change}."  # fmt: skip
-    if row["hi"] >= 0:
+    if row["diff_hi"] >= 0:
         return "not_proven", f"On the proof period it is not lower beyond doubt: {change}."
     if p_holm > sweep.draw.alpha:
         return "not_proven", (
@@ -198,12 +200,16 @@ def by_stratum(pair: Pair, objective: str, draw: Draw) -> pl.DataFrame:
         for level in named.unique().sort():
             places = np.flatnonzero((named == level).to_numpy()).astype(np.int64)
             row = compared(pair.some(places), draw, spans=False).row(by_predicate=pl.col("quantity") == objective, named=True)  # fmt: skip
-            numbers = [row[name] for name in ("before", "after", "diff", "lo", "hi", "pct")]
-            rows.append((stratum, level, len(places), *numbers, _who(row["lo"], row["hi"])))
+            numbers = [
+                row[name] for name in ("before", "after", "diff", "diff_lo", "diff_hi", "diff_pct")
+            ]
+            rows.append(
+                (stratum, level, len(places), *numbers, _who(row["diff_lo"], row["diff_hi"]))
+            )
     schema = {
         **dict.fromkeys(("stratum", "level"), pl.String),
         "n_tasks": pl.Int64,
-        **dict.fromkeys(("before", "after", "diff", "lo", "hi", "pct"), pl.Float64),
+        **dict.fromkeys(("before", "after", "diff", "diff_lo", "diff_hi", "diff_pct"), pl.Float64),
         "verdict": pl.String,
     }
     return pl.DataFrame(rows, schema=schema, orient="row")
@@ -245,7 +251,7 @@ def by_queue(current: Outcome, other: Outcome, draw: Draw) -> pl.DataFrame:
         .otherwise(pl.lit("open"))
     )
     return (
-        found.with_columns(lo=low, hi=high, verdict=verdict)
+        found.with_columns(diff_lo=low, diff_hi=high, verdict=verdict)
         .drop("half")
         .select("panda_queue", pl.exclude("panda_queue", "verdict"), "verdict")
         .sort(pl.col("diff").abs(), "panda_queue", descending=[True, False])

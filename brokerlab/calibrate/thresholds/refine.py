@@ -79,7 +79,7 @@ def that_matter(sweep: Sweep, limits: Limits, *, most: int, relevant: float) -> 
 def _changes(found: pl.DataFrame, relevant: float) -> bool:
     """Tell whether a setting changes any objective beyond doubt."""
     told = found.filter(pl.col("quantity").is_in(OBJECTIVES))
-    sure = (pl.col("lo") > 0) | (pl.col("hi") < 0)
+    sure = (pl.col("diff_lo") > 0) | (pl.col("diff_hi") < 0)
     worth = pl.col("diff").abs() >= relevant * pl.col("before").abs()
     return not told.filter((sure & worth).fill_null(value=False)).is_empty()
 
@@ -213,7 +213,7 @@ def _scores(sweep: Sweep, setting: Setting, limits: Limits) -> tuple[list[float]
         return [0.0 if unchanged else FAR] * len(OBJECTIVES), {}
     found = sweep.found[setting]
     rows = {row["quantity"]: row for row in found.iter_rows(named=True)}
-    scores = [float(rows[n]["diff"] if rows[n]["pct"] is None else rows[n]["pct"]) if rows[n]["diff"] is not None else 0.0 for n in OBJECTIVES]  # fmt: skip
+    scores = [float(rows[n]["diff"] if rows[n]["diff_pct"] is None else rows[n]["diff_pct"]) if rows[n]["diff"] is not None else 0.0 for n in OBJECTIVES]  # fmt: skip
     excess = limits.excess(found)
     return scores, {name: min(excess.get(name, 0.0), FAR) for name in limits.values()}
 

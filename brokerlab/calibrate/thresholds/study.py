@@ -162,7 +162,7 @@ class Study:
             one: float(row["diff"])
             for one, row in told.items()
             if row is not None
-            and (row["lo"] is None or row["lo"] <= 0 or row["diff"] < self.options.relevant / 2 * row["before"])
+            and (row["diff_lo"] is None or row["diff_lo"] <= 0 or row["diff"] < self.options.relevant / 2 * row["before"])
         }  # fmt: skip
         return min(idle, key=lambda one: idle[one], default=None)
 

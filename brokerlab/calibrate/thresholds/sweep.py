@@ -107,7 +107,9 @@ class Sweep:
         """Return the settings that need more replications, and remember why the others do not."""
         known = [one for one in asked if one in self.found]
         rows = {one: self.row(one, self.objective) for one in known}
-        best = min((row["hi"] for row in rows.values() if row["hi"] is not None), default=None)
+        best = min(
+            (row["diff_hi"] for row in rows.values() if row["diff_hi"] is not None), default=None
+        )
         missing = {gone.config for gone in self.runs.missing}
         left = []
         for one, row in rows.items():
@@ -122,13 +124,13 @@ class Sweep:
 
     def _enough(self, row: dict[str, Any], best: float | None, n: int) -> str | None:
         """Say why a setting needs no more replications; null if it does."""
-        if row["lo"] is None or best is None:
+        if row["diff_lo"] is None or best is None:
             return "tasks" if self.n_tasks < MIN_TASKS else "limit"
-        if row["hi"] - row["lo"] <= 2 * self.replications.precision * abs(row["before"]):
+        if row["diff_hi"] - row["diff_lo"] <= 2 * self.replications.precision * abs(row["before"]):
             return "sharp"
-        if row["lo"] > max(best, 0.0):
+        if row["diff_lo"] > max(best, 0.0):
             return "beaten"
-        if row["half_runs"] < SMALL * (row["hi"] - row["lo"]) / 2:
+        if row["half_runs"] < SMALL * (row["diff_hi"] - row["diff_lo"]) / 2:
             return "tasks"
         return "limit" if n >= self.replications.most else None
 

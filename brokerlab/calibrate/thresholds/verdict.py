@@ -10,7 +10,7 @@ import polars as pl
 
 from brokerlab.calibrate.thresholds.choice import RELATIVE, Choice, Limits
 from brokerlab.calibrate.thresholds.intervals import Draw
-from brokerlab.calibrate.thresholds.outcomes import QUANTITIES, Period
+from brokerlab.calibrate.thresholds.outcomes import Period, quantity_of
 from brokerlab.calibrate.thresholds.proof import Proof
 from brokerlab.calibrate.thresholds.settings import Setting, Space, shown
 from brokerlab.gdpconfig.proposal import Affected, Effect, Evidence, Proposal, Window
@@ -163,11 +163,11 @@ def action(space: Space, setting: Setting) -> str:
 def effects(case: Case, proof: Proof) -> str:
     """Say what changes: the objective, what the limits are on, and where it was proven."""
     row = proof.quantity(case.objective)
-    label = _small(next(q.label for q in QUANTITIES if q.name == case.objective))
-    if row["pct"] is not None and row["pct_lo"] is not None:
-        gain = f"{label} {-row['pct']:.1f} % less ({-row['pct_hi']:.1f} to {-row['pct_lo']:.1f}; {row['before']:.3g} to {row['after']:.3g} {row['unit']})"
+    label = _small(quantity_of(case.objective).label)
+    if row["diff_pct"] is not None and row["diff_pct_lo"] is not None:
+        gain = f"{label} {-row['diff_pct']:.1f} % less ({-row['diff_pct_hi']:.1f} to {-row['diff_pct_lo']:.1f}; {row['before']:.3g} to {row['after']:.3g} {row['unit']})"
     else:
-        gain = f"{label} {row['diff']:+.3g} {row['unit']} ({row['lo']:+.3g} to {row['hi']:+.3g})"
+        gain = f"{label} {row['diff']:+.3g} {row['unit']} ({row['diff_lo']:+.3g} to {row['diff_hi']:+.3g})"
     parts = [gain, *(_within(proof, name, value) for name, value in case.limits.values().items())]
     where = f"proven on {days(proof.period)}, {proof.n_tasks:,} tasks, {proof.replications} simulations of each"
     return ", ".join([part for part in parts if part] + [where])
@@ -179,8 +179,8 @@ def _within(proof: Proof, name: str, limit: float) -> str:
     if row["diff"] is None or not row["diff"]:
         return ""
     label = _small(row["label"])
-    if name in RELATIVE and row["pct"] is not None:
-        return f"{label} {row['pct']:+.1f} % (limit +{limit:g} %)"
+    if name in RELATIVE and row["diff_pct"] is not None:
+        return f"{label} {row['diff_pct']:+.1f} % (limit +{limit:g} %)"
     return f"{label} {row['diff']:+.3g} (limit +{limit:g})"
 
 
@@ -194,9 +194,9 @@ def _evidence(case: Case, sentence: str, choice: Choice, proof: Proof | None) ->
             current=row["before"],
             proposed=row["after"],
             difference=row["diff"],
-            low=row["lo"],
-            high=row["hi"],
-            level=None if row["lo"] is None else case.draw.confidence,
+            low=row["diff_lo"],
+            high=row["diff_hi"],
+            level=None if row["diff_lo"] is None else case.draw.confidence,
         )
         for row in table.iter_rows(named=True)
         if row["before"] is not None
@@ -233,7 +233,7 @@ def affected(proof: Proof | None, verdicts: tuple[str, str]) -> tuple[Affected, 
     levels = [
         Affected(
             f"{row['stratum']} {row['level']}",
-            f"{row['diff']:+.3g} ({row['lo']:+.3g} to {row['hi']:+.3g}), {row['n_tasks']} tasks",
+            f"{row['diff']:+.3g} ({row['diff_lo']:+.3g} to {row['diff_hi']:+.3g}), {row['n_tasks']} tasks",
         )
         for row in proof.strata.filter(pl.col("verdict") == verdicts[0]).iter_rows(named=True)
     ]

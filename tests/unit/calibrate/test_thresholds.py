@@ -59,7 +59,7 @@ def test_the_planted_value_is_found_and_proven(found):
     value = dict(found.verdict.setting.values)[CAP]
     assert Toy().excess(Config.empty().with_values({CAP: value})) < 0.05
     assert found.verdict.sentence.startswith(f"Raise {CAP} from 150 to {value}: mean turnaround")
-    assert found.proof.quantity("turnaround_h")["hi"] < 0
+    assert found.proof.quantity("turnaround_h")["diff_hi"] < 0
     assert found.proof.p_holm == found.proof.p <= 0.05
     assert found.valid is None
 
@@ -90,7 +90,7 @@ def test_a_limit_is_kept_and_the_best_within_it_is_found():
     limited = calibrated(toy, rounds=4)
     value = dict(limited.verdict.setting.values)[CAP]
     assert 150 < value <= 192  # 5 % more bytes are moved at 192
-    assert limited.proof.quantity("moved_tb")["pct"] <= 5
+    assert limited.proof.quantity("moved_tb")["diff_pct"] <= 5
     free = calibrated(toy, limits={"moved_pct": None})
     assert dict(free.verdict.setting.values)[CAP] > 500
     assert not limited.choices[0].stable
@@ -273,14 +273,14 @@ def test_differences_are_exact_and_pairs_are_checked():
     assert row["diff"] == pytest.approx(
         other.tasks["turnaround_h"].mean() - one.tasks["turnaround_h"].mean()
     )
-    assert row["lo"] < row["diff"] < row["hi"] < 0
-    assert row["pct"] == pytest.approx(100 * row["diff"] / row["before"])
+    assert row["diff_lo"] < row["diff"] < row["diff_hi"] < 0
+    assert row["diff_pct"] == pytest.approx(100 * row["diff"] / row["before"])
     moved = table.row(by_predicate=pl.col("quantity") == "moved_tb", named=True)
-    assert (moved["diff"], moved["lo"], moved["hi"]) == (0, 0, 0)
+    assert (moved["diff"], moved["diff_lo"], moved["diff_hi"]) == (0, 0, 0)
     with pytest.raises(DataError, match="cannot be paired"):
         Pair.of(one, Outcome.of(Toy(n_tasks=11)(config, (1, 2), period)))
     single = compared(Pair.of(one.of_seed(1), other.of_seed(1)), Draw(n_boot=200))
-    assert single["lo"].null_count() == single.height
+    assert single["diff_lo"].null_count() == single.height
     with pytest.raises(SchemaError, match=r"tasks\.turnaround_s"):
         Outcome.of(type("Wrong", (), {"tasks": pl.DataFrame({"seed": [1], "jeditaskid": [1]})}))
 
@@ -297,8 +297,8 @@ def test_a_change_of_almost_nothing_has_no_percentage():
     rows = {row["quantity"]: row for row in compared(Pair.of(dust, much), Draw(n_boot=200)).to_dicts()}  # fmt: skip
     for name, change in (("lost_core_h", 30.0), ("unfairness", 0.02)):
         assert rows[name]["diff"] == pytest.approx(change)
-        assert [rows[name][end] for end in ("pct", "pct_lo", "pct_hi")] == [None] * 3
-    assert rows["turnaround_h"]["pct"] == 0
+        assert [rows[name][end] for end in ("diff_pct", "diff_pct_lo", "diff_pct_hi")] == [None] * 3
+    assert rows["turnaround_h"]["diff_pct"] == 0
     table = compared(Pair.of(dust, much), Draw(n_boot=200))
     assert set(thresholds.Limits().broken(table)) == {
         "lost_pct"
@@ -306,7 +306,7 @@ def test_a_change_of_almost_nothing_has_no_percentage():
     less = compared(Pair.of(dust, with_lost(2e-13, 2e-16)), Draw(n_boot=200))
     assert thresholds.Limits().broken(less) == []  # twice almost nothing is almost nothing
     back = {row["quantity"]: row for row in compared(Pair.of(much, dust), Draw(n_boot=200)).to_dicts()}  # fmt: skip
-    assert back["lost_core_h"]["pct"] == pytest.approx(-100)
+    assert back["lost_core_h"]["diff_pct"] == pytest.approx(-100)
 
 
 def test_the_front_is_what_nothing_beats():

@@ -52,7 +52,7 @@ def test_a_wrong_value_is_found_on_an_archive_that_the_simulator_made(seen, plan
     assert found.screened["state"].to_list() == ["changes decisions"]
     assert found.verdict.kind == "change", found.verdict.sentence
     assert dict(found.verdict.setting.values) == {KEY: 1000}
-    assert found.proof.quantity("turnaround_h")["hi"] < 0
+    assert found.proof.quantity("turnaround_h")["diff_hi"] < 0
     assert found.proof.strata["verdict"].to_list() == ["gains"]
     for period in PERIODS:  # nothing after a period is looked at
         assert what_if.worlds[period].until <= period.end

@@ -1,0 +1,175 @@
+"""Thresholds of an archive in one call: screen the keys, ask whether the simulation is right, calibrate if it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+
+from brokerlab.archive.store import Archive
+from brokerlab.calibrate import simulate
+from brokerlab.calibrate.thresholds.calibration import Validated, calibrate
+from brokerlab.calibrate.thresholds.check import too_short
+from brokerlab.calibrate.thresholds.grid import GridWhatIf, of_archive
+from brokerlab.calibrate.thresholds.keys import HOLDS, KEYS
+from brokerlab.calibrate.thresholds.options import Options
+from brokerlab.calibrate.thresholds.outcomes import Period, WhatIf
+from brokerlab.calibrate.thresholds.result import Calibration
+from brokerlab.calibrate.thresholds.screening import screen_by_value, summed
+from brokerlab.calibrate.thresholds.settings import Space
+from brokerlab.errors import ConfigError, InsufficientDataError, collect_warnings
+
+LEAST_PERIOD = timedelta(days=2)
+"""Of choice and proof each: tasks of the last day are not judged, they may end in it."""
+FEWEST_DAYS = 6
+"""Both periods, the day before them, and the last day, which may not be whole."""
+
+
+@dataclass(frozen=True)
+class ArchiveStudy:
+    """What an archive says about thresholds.
+
+    Attributes:
+        calibration: Screen, simulations, choice, proof.
+        space: All keys that were screened, with their values.
+        curves: The screen value by value, see :func:`.screening.screen_by_value`.
+        screened: Period of the screen.
+        warnings: What was odd in the settings, each said once.
+    """
+
+    calibration: Calibration
+    space: Space
+    curves: pl.DataFrame
+    screened: Period
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Believed:
+    """What two checks of the simulation say: of the queues alone, and of queues and brokerage together.
+
+    Attributes:
+        ok: Both passed.
+        sentence: The one that failed, or the last.
+    """
+
+    ok: bool
+    sentence: str
+
+
+def study_archive(
+    archive: Archive,
+    options: Options,
+    *,
+    created_at: datetime,
+    start: datetime | None = None,
+    proof_start: datetime | None = None,
+    end: datetime | None = None,
+    screen_days: float = 4.0,
+    stage: str = "jobs",
+    store: str | Path | None = None,
+    what_if: WhatIf | None = None,
+    validation: Validated | None = None,
+) -> ArchiveStudy:
+    """Screen, validate and calibrate.
+
+    Args:
+        archive: The archive.
+        options: Keys, objective, limits, simulations.
+        created_at: Time of the proposal, UTC without zone.
+        start: The choice is made from here on; null: from the first day that has a day before it, to fill the queues.
+        proof_start: The choice ends and the proof begins; null: half way to the end.
+        end: The proof ends; null: with the archive's last whole day.
+        screen_days: Days at the end of the choice that are screened [days].
+        stage: What is simulated: ``jobs`` (production) or ``analysis``.
+        store: Folder for results of simulations; null: none.
+        what_if: Another simulation; null: the grid simulator.
+        validation: Whether it is to be believed; null: it is found out.
+
+    Raises:
+        ConfigError: Periods that do not follow each other.
+        MissingTableError: The archive lacks jobs, tasks or queues.
+        InsufficientDataError: It is too short for the periods.
+    """
+    early, late = split_periods(archive, start=start, proof_start=proof_start, end=end)
+    for table in ("tasks", "queues"):
+        archive.scan(table)  # refused before anything is computed
+    if short := too_short(archive, (early, late)):
+        raise InsufficientDataError("; ".join(short))
+    screened = Period(max(early.start, early.end - timedelta(days=screen_days)), early.end)
+    simulation = what_if or of_archive(archive, (early, late), stage=stage)
+    with collect_warnings() as warnings:
+        space, curves, reasons = screen_by_value(
+            archive,
+            options.keys or KEYS["key"].to_list(),
+            period=screened,
+            points=options.points,
+        )
+        calibration = calibrate(
+            archive,
+            options,
+            calibration=early,
+            proof=late,
+            created_at=created_at,
+            config=space.config,
+            store=store,
+            what_if=simulation,
+            validation=validation or (lambda: believe(archive, early, simulation)),
+            screened=summed(space, curves, reasons, HOLDS[stage]),
+        )
+    return ArchiveStudy(calibration, space, curves, screened, tuple(warnings))
+
+
+def split_periods(
+    archive: Archive,
+    *,
+    start: datetime | None = None,
+    proof_start: datetime | None = None,
+    end: datetime | None = None,
+) -> tuple[Period, Period]:
+    """Return the periods asked for, or both halves of the archive, its first day left to fill the queues.
+
+    Raises:
+        ConfigError: What was asked for is empty or in the wrong order.
+        InsufficientDataError: The archive has too few days, or no times.
+    """
+    made = pl.col("creationtime")
+    first, last = archive.scan("jobs").select(made.min(), last=made.max()).collect().row(0)
+    if first is None:
+        raise InsufficientDataError("no job has a creation time")
+    begin = start or _day(first) + timedelta(days=1)
+    until = end or _day(last)
+    middle = proof_start or _day(begin + (until - begin) / 2)
+    given = start is not None or proof_start is not None or end is not None
+    if not given and until - begin < 2 * LEAST_PERIOD:
+        raise InsufficientDataError(
+            f"the archive has too few days, {FEWEST_DAYS} are needed; its jobs were made from {first} to {last}"
+        )
+    if not begin < middle < until:
+        raise ConfigError(
+            f"start={begin}, proof_start={middle}, end={until}: must follow each other; the archive has jobs made from "
+            f"{first} to {last}"
+        )
+    return Period(begin, middle), Period(middle, until)
+
+
+def _day(at: datetime) -> datetime:
+    """Return midnight before a time."""
+    return at.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def believe(archive: Archive, period: Period, simulation: WhatIf) -> Believed:
+    """Ask whether the simulation gives back a period: first with every job at its own queue, which is cheap.
+
+    Args:
+        archive: The archive.
+        period: Of the choice.
+        simulation: The grid simulator; of any other only its queues are asked.
+    """
+    queues = simulate.validate(simulate.of_archive(archive, *period))
+    if not queues.ok or not isinstance(simulation, GridWhatIf):
+        return Believed(ok=queues.ok, sentence=queues.sentence)
+    both = simulation.validate(period)
+    return Believed(ok=both.ok, sentence=both.sentence)

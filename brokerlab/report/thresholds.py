@@ -1,0 +1,553 @@
+"""Which thresholds of the brokerage should be changed, and to what: screen, simulate, choose, prove."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import polars as pl
+from pydantic import Field
+
+from brokerlab import archive as archives
+from brokerlab import words
+from brokerlab.archive import Archive
+from brokerlab.calibrate.thresholds import ArchiveStudy, Calibration, Options, WhatIf, study_archive
+from brokerlab.calibrate.thresholds import frames as made
+from brokerlab.calibrate.thresholds.calibration import Validated
+from brokerlab.calibrate.thresholds.choice import RELATIVE
+from brokerlab.calibrate.thresholds.keys import STAGES
+from brokerlab.calibrate.thresholds.outcomes import quantity_of
+from brokerlab.calibrate.thresholds.screening import CHANGES, NOT_READ, NOTHING, UNTOLD
+from brokerlab.calibrate.thresholds.verdict import action, as_is, days
+from brokerlab.charts import thresholds as charts
+from brokerlab.report import kit
+from brokerlab.report.kit import (
+    BEFORE_AFTER,
+    CERTAINTY,
+    GAINS,
+    Caveat,
+    Chart,
+    Number,
+    Page,
+    Table,
+    Verdict,
+    say,
+)
+
+KEYS_DRAWN, BARS = 3, 12
+"""Keys whose values are drawn, those that change the objective most; bars of the screen."""
+
+
+class Params(Options, kit.Dated):
+    """What may be asked."""
+
+    report: ClassVar = "thresholds"
+    question: ClassVar = "Which thresholds of the brokerage should be changed, and to what?"
+
+    start: kit.Instant = Field(
+        None, description="choice from here on, empty: archive's second day [ISO 8601, UTC]"
+    )
+    end: kit.Instant = Field(
+        None, description="proof ends, empty for the archive's last day [ISO 8601, UTC]"
+    )
+    out_dir: str = Field("out/thresholds", description="where everything goes [path]")
+    proof_start: kit.Instant = Field(
+        None, description="choice ends and proof begins, empty for half way [ISO 8601, UTC]"
+    )
+    screen_days: float = Field(
+        4.0, gt=0, description="days at the end of the choice that are screened [days]"
+    )
+    stage: Literal["jobs", "analysis"] = Field(
+        "jobs", description="what is simulated, jobs (production) or analysis [name]"
+    )
+    store: str = Field("", description="folder that keeps simulations for later runs [folder]")
+
+
+# --- compute: library calls only, no words ----------------------------------------------------------------------------
+
+
+class Study(NamedTuple):
+    """What came out: the record, and frames of it."""
+
+    found: ArchiveStudy
+    keys: pl.DataFrame
+    values: pl.DataFrame
+    front: pl.DataFrame
+    proof: pl.DataFrame
+
+    @property
+    def calibration(self) -> Calibration:
+        """Choice, proof and verdict."""
+        return self.found.calibration
+
+
+@kit.answers
+def load(p: Params) -> Archive:
+    """Open the archive."""
+    archive = archives.open(p.archive)
+    kit.need(archive, "jobs", "tasks", "queues")
+    return archive
+
+
+@kit.answers
+def study(
+    archive: Archive,
+    p: Params,
+    *,
+    what_if: WhatIf | None = None,
+    validation: Validated | None = None,
+) -> Study:
+    """Screen the keys, validate the simulation, calibrate; another simulation may be given."""
+    found = study_archive(
+        archive,
+        p,
+        created_at=datetime.now(UTC).replace(tzinfo=None, microsecond=0),
+        start=p.start,
+        proof_start=p.proof_start,
+        end=p.end,
+        screen_days=p.screen_days,
+        stage=p.stage,
+        store=p.store or None,
+        what_if=what_if,
+        validation=validation,
+    )
+    calibration = found.calibration
+    return Study(
+        found,
+        made.keys_frame(found),
+        made.values_frame(calibration),
+        made.front_frame(calibration),
+        made.proof_frame(calibration),
+    )
+
+
+# --- show: frames and templates ---------------------------------------------------------------------------------------
+
+
+def page(archive: Archive, s: Study, p: Params) -> Page:
+    """Lay out the answer: from simulations where there are any, else from the screen."""
+    found = s.calibration
+    simulated = found.tried.height > 0
+    return Page(
+        verdict=headline(s),
+        numbers=proof_numbers(s) or screen_numbers(s),
+        chart=front_chart(s) or values_chart(s) if simulated else screen_chart(s),
+        sections=simulated_sections(s) if simulated else screened_sections(s),
+        caveats=caveats(archive, s),
+        facts=facts(s, p),
+        archive=archive,
+        config=s.found.space.config,
+        window=f"choice {days(found.calibration)}, proof {days(found.proof_period)} (UTC)",
+        proposals={} if found.proposal is None else {"": found.proposal},
+        also={
+            "screen_values": s.found.curves,
+            "tried": found.tried,
+            "values": s.values,
+            "stops": made.stops_frame(found),
+            "sensitivity": found.choices[0].sensitivity if found.choices else pl.DataFrame(),
+        },
+        values=found.to_dict(),
+    )
+
+
+def headline(s: Study) -> Verdict:
+    """Say the answer in a sentence."""
+    found, verdict = s.calibration, s.calibration.verdict
+    counts = {"all": s.keys.height, "changing": s.keys.filter(state=CHANGES).height}
+    keep = f"Keep {as_is(found.space, [key.name for key in found.space.keys])}"
+    chosen = found.choices[0] if found.choices else None
+    if verdict.kind == "change":
+        row = s.proof.filter(quantity=found.objective).row(0, named=True)
+        fall = (
+            say("{part:%}", part=-row["diff_pct"] / 100)
+            if row["diff_pct"]
+            else say("{n}", n=-row["diff"])
+        )
+        one = len(verdict.setting.keys) == 1
+        what = action(found.space, verdict.setting) if one else f"Set {verdict.setting.name}"
+        sentence = f"{what}: {small(row['label'])} falls by {fall}."
+    elif chosen is not None and chosen.status == "keep" and chosen.candidates.is_empty():
+        sentence = f"{keep}: no value tried changes any decision."
+    elif chosen is not None and chosen.status == "keep":
+        n = chosen.candidates.height
+        sentence = say(
+            "{keep}: none of {n} settings is provably better within the limits.", keep=keep, n=n
+        )
+    elif verdict.kind == "keep" and chosen is not None:
+        sentence = f"{keep}: {chosen.setting.name}, the early choice, is not proven."
+    elif found.valid is False:
+        sentence = say(
+            "The simulation does not reproduce what was seen; {changing} of {all} keys change decisions.",
+            counts,
+        )
+    elif found.tried.is_empty():
+        sentence = say("None of {all} keys both changes decisions and can be simulated.", counts)
+    else:
+        sentence = words.thin(verdict.sentence.removeprefix("No answer: "))
+    return Verdict(kind=verdict.kind, sentence=sentence[:1].upper() + sentence[1:])
+
+
+def proof_numbers(s: Study) -> list[Number]:
+    """Return what the proof says of the objective and of the bytes moved; nothing without a proof."""
+    proof = s.calibration.proof
+    if proof is None or s.proof.is_empty():
+        return []
+    wanted = s.proof.filter(
+        pl.col("quantity").is_in([s.calibration.objective, "moved_tb"]),
+        pl.col("diff_pct").is_not_null(),
+    )
+    changes = []
+    for row in wanted.iter_rows(named=True):
+        limit = "" if row["limit"] is None else say(", limit +{limit} %", row)
+        changes.append(
+            Number.of(row, "diff_pct", label=row["label"], unit="%", note=f"of now{limit}")
+        )
+    return [*changes, Number("Tasks of the proof", proof.n_tasks)]
+
+
+def screen_numbers(s: Study) -> list[Number]:
+    """Return what the screen says."""
+    changing = s.keys.filter(state=CHANGES)
+    none = s.keys.filter(pl.col("state").is_in([NOTHING, NOT_READ]))
+    top = changing.drop_nulls("most_shift").sort("most_shift", descending=True).head(1)
+    return [
+        Number("Keys that change decisions", changing.height, note=f"of {s.keys.height}"),
+        Number("Keys that change none", none.height, note="keep them as they are"),
+        *(
+            Number(
+                "Most expected jobs sent elsewhere", row["most_shift"], unit="%", note=row["key"]
+            )
+            for row in top.to_dicts()
+        ),
+    ]
+
+
+def front_chart(s: Study) -> Chart | None:
+    """Draw settings by the objective and the bytes moved, or the turnaround where bytes are the objective."""
+    found = s.calibration
+    x, y = found.objective, "turnaround_h" if found.objective == "moved_tb" else "moved_tb"
+    if (
+        f"{x}_pct" not in s.front.columns
+        or s.front[f"{x}_pct", f"{y}_pct"].null_count().sum_horizontal().item()
+    ):
+        return None
+    limit = found.limits.moved_pct if y == "moved_tb" else None
+    return Chart(
+        draw=charts.front_chart,
+        frame=s.front,
+        finding=say(
+            "{n} of {all} settings are beaten by no other in every respect",
+            n=s.front.filter("on_front").height,
+            all=s.front.height,
+        ),
+        sample=f"Simulated on {days(found.calibration)}, by four objectives of which two are drawn; bars: intervals of the "
+        "proposed setting",
+        options={
+            "x": f"{x}_pct",
+            "y": f"{y}_pct",
+            "x_title": f"{small(quantity_of(x).label)}, change [% of now]",
+            "y_title": f"{small(quantity_of(y).label)}, change [% of now]",
+            "limits": {} if limit is None else {f"limit +{limit:g} %": limit},
+        },
+    )
+
+
+def values_chart(s: Study) -> Chart | None:
+    """Draw what each value of the keys that matter most does to the objective."""
+    tried = s.values.filter(~pl.col("is_current")).drop_nulls("diff_pct")
+    if tried.is_empty():
+        return None
+    names = tried["key"].unique(maintain_order=True).head(KEYS_DRAWN)
+    best = tried.sort("diff_pct").row(0, named=True)
+    shown = s.values.filter(pl.col("key").is_in(names.implode())).select(
+        key=pl.format("{} [{}]", "key", "unit"),
+        label="label",
+        setting=pl.col("setting").fill_null("tried"),
+        diff_pct=pl.when("is_current").then(0.0).otherwise("diff_pct"),
+        diff_pct_lo="diff_pct_lo",
+        diff_pct_hi="diff_pct_hi",
+    )
+    return Chart(
+        draw=charts.value_effects_chart,
+        frame=shown,
+        finding=say(
+            "{key} = {label} alone changes the {quantity} by {part:%}",
+            best,
+            part=best["diff_pct"] / 100,
+            quantity=small(quantity_of(s.calibration.objective).label),
+        ),
+        sample=f"{days(s.calibration.calibration)}, each key alone; bars: "
+        f"{100 * s.calibration.draw.confidence:g} % intervals",
+    )
+
+
+def screen_chart(s: Study) -> Chart | None:
+    """Draw how much each key could change."""
+    shown = s.keys.filter(pl.col("state") == CHANGES, pl.col("most_shift") > 0)
+    if shown.is_empty():
+        return None
+    ranked = shown.sort("most_shift", "key", descending=[True, False]).head(BARS)
+    top = ranked.row(0, named=True)
+    return Chart(
+        draw=charts.screen_chart,
+        frame=ranked.select("key", "most_shift", "follows"),
+        finding=say(
+            "{key} can send most jobs elsewhere: {most_shift:%} of them at one of its values", top
+        ),
+        sample=f"One key at a time, brokerages of {days(s.found.screened)}",
+    )
+
+
+def screened_sections(s: Study) -> kit.Sections:
+    """Show the screen where nothing was simulated."""
+    return {
+        "The screen": [screened_table(s)],
+        "What the keys trade": [trades_table(s)],
+        CERTAINTY: [words.thin(s.calibration.why) or None],
+    }
+
+
+def simulated_sections(s: Study) -> kit.Sections:
+    """Show simulations, choice and proof."""
+    found = s.calibration
+    stable = all(choice.stable for choice in found.choices)
+    values = values_chart(s) if front_chart(s) else None  # else it stands on the first screen
+    return {
+        BEFORE_AFTER: [filled(proof_table(s)), values, filled(candidates_table(s))],
+        GAINS: [filled(strata_table(s)), filled(queues_table(s)), trades_table(s)],
+        CERTAINTY: [
+            words.thin(found.why) or None,
+            p_sentence(s),
+            None
+            if stable
+            else "The choice depends on the limits: halved or doubled, another setting is chosen.",
+            screen_chart(s),
+            screened_table(s),
+        ],
+    }
+
+
+def filled(table: Table) -> Table | None:
+    """Return a table that has rows."""
+    return table if table.frame.height else None
+
+
+def proof_table(s: Study) -> Table:
+    """Lay out every quantity before and after."""
+    found = s.calibration
+    return Table(
+        name="proof",
+        frame=s.proof,
+        caption=f"Now, and {found.verdict.setting.name}, on the proof of {days(found.proof_period)}",
+        columns={
+            "label": "Quantity",
+            "before": "Now",
+            "after": "Then",
+            "diff": "Difference",
+            "diff_pct": "Difference [% of now]",
+            "limit": "Limit, at most +",
+            "limit_unit": "of",
+        },
+        unit="unit",
+        mark="role",
+        note="In brackets: intervals; tasks are drawn again, or ten spans of time as wholes where that is wider, and the "
+        "spread between simulations is added; of unfairness that spread alone. Jain's index: 1 when all shares are "
+        "served alike.",
+    )
+
+
+def candidates_table(s: Study) -> Table:
+    """Lay out the settings tried."""
+    quantity = quantity_of(s.calibration.objective)
+    frame = made.candidates_frame(s.calibration)
+    return Table(
+        name="candidates",
+        frame=frame,
+        caption=say("The best of {n} settings, simulated on the choice's days", n=frame.height),
+        columns={
+            "setting": "Setting",
+            "after": f"{quantity.label} [{quantity.unit}]",
+            "diff_pct": "Difference [% of now]",
+            "broken": "Limits broken",
+            "lowers": "Provably lower",
+        },
+        mark="role",
+        most=10,
+        note="The best of many was lucky, too: a key is changed only if that lowers the objective in simulations that nothing "
+        "was chosen on. The same jobs are sent whatever is set; a queue that was never full counts as large as it was seen.",
+    )
+
+
+def strata_table(s: Study) -> Table:
+    """Lay out who gains and who loses."""
+    quantity = quantity_of(s.calibration.objective)
+    return Table(
+        name="strata",
+        frame=made.strata_frame(s.calibration),
+        caption=f"{quantity.label} by who it is, worst first",
+        columns={
+            "stratum": "By",
+            "level": "Who",
+            "n_tasks": "Tasks",
+            "before": f"Now [{quantity.unit}]",
+            "diff": f"Difference [{quantity.unit}]",
+            "verdict": "Verdict",
+        },
+        mark="role",
+        most=12,
+        note="Gains, loses: the interval excludes 0; of many levels some do by chance.",
+    )
+
+
+def queues_table(s: Study) -> Table:
+    """Lay out which queues get fuller and emptier."""
+    proof = s.calibration.proof
+    return Table(
+        name="queues",
+        frame=pl.DataFrame() if proof is None else proof.queues,
+        caption="Queues whose use changes most",
+        columns={
+            "panda_queue": "Queue",
+            "n_jobs_before": "Jobs now",
+            "n_jobs_after": "Jobs then",
+            "used_before": "Slots used now [%]",
+            "diff": "Difference [% points]",
+            "verdict": "Verdict",
+        },
+        most=12,
+        note="In brackets: intervals over simulations.",
+    )
+
+
+def p_sentence(s: Study) -> str | None:
+    """Say how likely the proof is by chance."""
+    proof, draw = s.calibration.proof, s.calibration.draw
+    if proof is None or proof.p_holm is None:
+        return None
+    least = proof.p is not None and proof.p <= 2 / draw.n_boot  # nothing less can be told
+    tail = f"p {'at most' if least else '='} {proof.p_holm:.3g} of no difference, {draw.alpha:g} asked."
+    return words.thin(f"{proof.reason} {tail}")
+
+
+def trades_table(s: Study) -> Table:
+    """Lay out what the keys that change decisions trade."""
+    columns = {
+        "key": "Key",
+        "grows": "Raised, it lets grow",
+        "shrinks": "and shrink",
+        "minimum": "Guard rails, from",
+        "maximum": "to",
+        "unit": "Unit",
+    }
+    frame = s.keys.filter(state=CHANGES).select(list(columns))
+    return Table(
+        name="trades", frame=frame, caption="What each key trades", columns=columns, most=8
+    )
+
+
+def screened_table(s: Study) -> Table:
+    """Lay out the screen."""
+    return Table(
+        name="screened",
+        frame=s.keys,
+        caption=f"Does any value of a key change any decision? Brokerages of {days(s.found.screened)}",
+        columns={
+            "key": "Key",
+            "now": "Now",
+            "unit": "Unit",
+            "shift": "Jobs elsewhere [%]",
+            "at": "at",
+            "n_tasks": "Tasks decided differently",
+            "n_jobs": "Jobs given back otherwise",
+            "follows": "What follows",
+        },
+        note="At the value that changes most brokerages, one by one, with queues as they were: what follows from other decisions "
+        "is not in it. Jobs given back: by the fast rebrokerage. Keep: no value tried changes a decision; not read: these "
+        "settings switch off what reads it.",
+    )
+
+
+def caveats(archive: Archive, s: Study) -> list[Caveat]:
+    """Collect what cannot be told, and how much makes it so."""
+    found = s.calibration
+    simulated = found.tried.height > 0
+    only = s.keys.filter(pl.col("state") == CHANGES, ~pl.col("simulate"))
+    stages = [STAGES[stage] for stage in only["stage"].unique(maintain_order=True)]
+    untold = s.keys.filter(state=UNTOLD)
+    reasons = untold["told"].str.strip_prefix("no answer: ").unique(maintain_order=True)
+    unknown = [small(label) for label in made.unknown_quantities(found)]
+    left = made.unfinished_share(found)
+    mixed = [key.name for key in s.found.space.keys if key.mixed]
+    missing = list(dict.fromkeys(one.reason for one in found.missing))
+    users = found.proof is not None and "user_class" not in found.proof.strata["stratum"]
+    first = (*s.found.warnings, "")[0]
+    why = "; ".join(missing[:3])
+    notes = [
+        (
+            archive.synthetic and found.valid is False,
+            "The generator of this archive draws waits and knows no slots: a simulation of slots does not give them back.",
+        ),
+        (
+            simulated and found.valid is None,
+            "Whether the simulation gives back what was seen: whoever ran this vouched for it.",
+        ),
+        (
+            only.height,
+            f"{only.height} keys of {', '.join(stages)} change decisions that this simulation does not make again.",
+        ),
+        (untold.height, f"Not screened: {', '.join(untold['key'])} ({'; '.join(reasons)})."),
+        (len(unknown), f"Not known to the simulation, hence without limit: {', '.join(unknown)}."),
+        (
+            users,
+            "Which class of users gains or loses: the simulation does not say whose tasks are.",
+        ),
+        (
+            left > 0,
+            say(
+                "{left:%} of the tasks are not over at the end: they count with what they took until then.",
+                left=left,
+            ),
+        ),
+        (len(found.missing), f"Settings are left out whose simulations are missing ({why})."),
+        (
+            len(mixed),
+            f"{', '.join(mixed)}: differs between shares now; one value for all is tried.",
+        ),
+        (
+            len(s.found.warnings),
+            f"Odd in the input, of {len(s.found.warnings)} findings the first: {first}",
+        ),
+    ]
+    return [Caveat(n=n, text=words.thin(text)) for n, text in notes]
+
+
+def facts(s: Study, p: Params) -> dict[str, str]:
+    """Return what the report knows about how it was made; the kit adds the rest."""
+    found = s.calibration
+    units = {name: " % of now" if name in RELATIVE else "" for name in found.limits.values()}
+    limits = [f"{name} +{value:g}{units[name]}" for name, value in found.limits.values().items()]
+    simulations = say(
+        "{n} settings, {trials} of them from a search; {new} simulations in {time}, {kept} from an earlier run",
+        n=found.tried["setting"].n_unique() if found.tried.height else 0,
+        trials=found.n_trials,
+        new=found.n_simulated,
+        kept=found.n_kept,
+        time=words.duration(found.seconds),
+    )
+    return {
+        "Screen": days(s.found.screened),
+        "Limits": f"{', '.join(limits) or 'none'}; of the {p.limit_on} end on the choice, of the point on the proof",
+        "Decides": f"{STAGES[p.stage]} as documented",
+        "Simulations": simulations,
+    }
+
+
+def small(text: str) -> str:
+    """Let a label go on in the middle of a sentence."""
+    return text[:1].lower() + text[1:]
+
+
+def run(p: Params) -> dict[str, Any]:
+    """Load, study, publish; the notebook does the same in three cells."""
+    archive = load(p)
+    return kit.publish(page(archive, study(archive, p), p), p)

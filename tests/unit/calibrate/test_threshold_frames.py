@@ -1,0 +1,120 @@
+"""A calibration as frames: values of keys, the front, the proof against its limits; and the periods of an archive."""
+
+from datetime import datetime
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+from brokerlab.calibrate.thresholds import frames
+from brokerlab.calibrate.thresholds.archive_study import split_periods
+from brokerlab.calibrate.thresholds.outcomes import OBJECTIVES
+from brokerlab.errors import ConfigError, InsufficientDataError
+from tests.unit.calibrate.threshold_toys import CAP, CUTOFF, Toy, calibrate_toy
+
+QUICK = {"n_boot": 200, "replications": 3, "most_replications": 3, "trials": 3, "rounds": 0}
+
+
+@pytest.fixture(scope="module")
+def found():
+    toy = Toy(best={CAP: 800.0, CUTOFF: 3000.0}, moved=0.01, fails=(10,))
+    grids = {CAP: [10, 400, 800], CUTOFF: [100, 3000]}
+    return calibrate_toy(toy, keys=[CAP, CUTOFF], grids=grids, seed=0, workers=1, **QUICK)
+
+
+@pytest.fixture(scope="module")
+def kept():
+    return calibrate_toy(Toy(best={CAP: 150.0}), keys=[CAP], grids={CAP: [100, 150]}, **QUICK)
+
+
+def test_values_stand_beside_what_is_now(found):
+    values = frames.values_frame(found)
+    assert values["key"].unique(maintain_order=True).to_list()[0] in (CAP, CUTOFF)
+    cap = values.filter(key=CAP)
+    assert cap["value"].is_sorted()
+    assert 10.0 not in cap["value"].to_list()  # its simulation failed
+    now = cap.filter("is_current").to_dicts()
+    assert [(row["value"], row["setting"], row["label"]) for row in now] == [(150.0, "current", "150")]  # fmt: skip
+    tried = cap.filter(~pl.col("is_current"))
+    assert (tried["diff_pct_lo"] <= tried["diff_pct"]).all()
+    assert (tried["diff_pct"] <= tried["diff_pct_hi"]).all()
+    least = values.group_by("key", maintain_order=True).agg(pl.col("diff").min())["diff"]
+    assert least.is_sorted()
+
+
+def test_a_value_that_is_proposed_is_named(found):
+    proposed = dict(found.verdict.setting.values)
+    named = frames.values_frame(found).filter(setting="proposed")
+    assert set(named["key"]) <= set(proposed)
+    assert all(proposed[row["key"]] == row["value"] for row in named.to_dicts())
+
+
+def test_the_front_has_roles_and_changes(found):
+    front = frames.front_frame(found)
+    assert front.row(0, named=True)["role"] == "current"
+    assert front.row(1, named=True)["setting"] == found.verdict.setting.name
+    assert front["role"][1] == "proposed"
+    assert set(front["role"]) <= {"current", "proposed", "on the front", "tried"}
+    assert front.row(0, named=True)["turnaround_h_pct"] == 0
+    row = front.row(1, named=True)
+    told = found.tried.filter(setting=row["setting"], quantity="turnaround_h").row(0, named=True)
+    assert [row[f"turnaround_h_pct{end}"] for end in ("", "_lo", "_hi")] == [
+        told[f"diff_pct{end}"] for end in ("", "_lo", "_hi")
+    ]
+    assert (
+        front["lost_core_h_pct"].null_count() == front.height
+    )  # nothing is lost: no part of nothing
+    assert {f"{name}_pct" for name in OBJECTIVES} <= set(front.columns)
+
+
+def test_the_proof_stands_against_its_limits(found):
+    rows = {row["quantity"]: row for row in frames.proof_frame(found).to_dicts()}
+    assert rows["turnaround_h"]["role"] == "objective"
+    assert (rows["moved_tb"]["limit"], rows["moved_tb"]["limit_unit"]) == (5.0, "% of now")
+    assert (rows["unfairness"]["limit"], rows["unfairness"]["limit_unit"]) == (0.02, "1")
+    assert rows["waiting_h"]["limit"] is None
+    assert frames.strata_frame(found)["role"].drop_nulls().to_list() == ["worst"]
+    assert frames.candidates_frame(found)["role"].drop_nulls().to_list() == ["chosen"]
+    stops = frames.stops_frame(found)
+    assert stops["n_settings"].sum() == found.tried["setting"].n_unique()
+
+
+def test_a_limit_that_the_proof_breaks_is_marked():
+    beyond = calibrate_toy(
+        Toy(moved=0.2), keys=[CAP], grids={CAP: [150, 800]}, limits={"moved_pct": None}, seed=0, workers=1, **QUICK
+    )  # fmt: skip
+    assert beyond.verdict.kind == "change"
+    object.__setattr__(beyond, "limits", type(beyond.limits)())  # as if 5 % had been asked
+    rows = {row["quantity"]: row["role"] for row in frames.proof_frame(beyond).to_dicts()}
+    assert rows["moved_tb"] == "beyond its limit"
+
+
+def test_nothing_proven_gives_empty_frames(kept):
+    assert kept.verdict.kind == "keep"
+    assert frames.proof_frame(kept).is_empty()
+    assert frames.strata_frame(kept).is_empty()
+    assert frames.values_frame(kept)["setting"].drop_nulls().to_list() == ["current"]
+    assert frames.unknown_quantities(kept) == []
+    assert frames.unfinished_share(kept) == 0
+
+
+def archive_of(*made: datetime | None) -> SimpleNamespace:
+    jobs = pl.DataFrame({"creationtime": list(made)}, schema={"creationtime": pl.Datetime("us")})
+    return SimpleNamespace(scan=lambda _: jobs.lazy())
+
+
+def test_an_archive_is_halved_its_first_day_left_out():
+    early, late = split_periods(archive_of(datetime(2026, 3, 1, 7), datetime(2026, 3, 12, 5)))
+    assert early == (datetime(2026, 3, 2), datetime(2026, 3, 7))
+    assert late == (datetime(2026, 3, 7), datetime(2026, 3, 12))
+    asked = split_periods(archive_of(datetime(2026, 3, 1), datetime(2026, 3, 12)), proof_start=datetime(2026, 3, 4))  # fmt: skip
+    assert asked[1].start == datetime(2026, 3, 4)
+
+
+def test_too_few_days_are_too_few_data_and_wrong_ones_wrong_parameters():
+    with pytest.raises(InsufficientDataError, match="too few days, 6 are needed"):
+        split_periods(archive_of(datetime(2026, 3, 1), datetime(2026, 3, 5)))
+    with pytest.raises(InsufficientDataError, match="no job has a creation time"):
+        split_periods(archive_of(None))
+    with pytest.raises(ConfigError, match="must follow each other"):
+        split_periods(archive_of(datetime(2026, 3, 1), datetime(2026, 3, 30)), proof_start=datetime(2027, 3, 1))  # fmt: skip
