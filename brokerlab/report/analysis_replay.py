@@ -25,6 +25,7 @@ from brokerlab.errors import collect_warnings
 from brokerlab.report import kit
 from brokerlab.report import replay_blocks as shared
 from brokerlab.report.kit import Block, Caveat, Chart, Number, Page, Table, Verdict, say
+from brokerlab.times import grain
 from brokerlab.words import days_of
 
 SMALL = 0.005
@@ -133,7 +134,7 @@ def page(period: Period, s: Study) -> Page:
         ],
         chart=_held_chart(period, t),
         sections={
-            "Who is held back": _held_blocks(t),
+            "Who is held back": _held_blocks(period, t),
             "What removes queues": _queue_blocks(t),
             "Against what really ran": shared.history_blocks(t.agreement, t.disagreement),
             "The Analysis Stabilizer": _stabilizer_blocks(t),
@@ -218,7 +219,7 @@ def _held_chart(period: Period, t: UserTasks) -> Chart | None:
             part=held["jobs"] / asked if asked else None,
         ),
         sample=say(
-            "{tasks} tasks of {users} users, {n} brokerages; 95 % intervals over users.",
+            "{n} brokerages, each for the next jobs of a task: {tasks} tasks of {users} users; 95 % intervals over users.",
             tasks=period.n_replayed,
             users=t.users.height,
             n=t.rows.height,
@@ -229,7 +230,7 @@ def _held_chart(period: Period, t: UserTasks) -> Chart | None:
 # --- sections ---------------------------------------------------------------------------------------------------------
 
 
-def _held_blocks(t: UserTasks) -> list[Block | None]:
+def _held_blocks(period: Period, t: UserTasks) -> list[Block | None]:
     families = {name: f"By {name} [%]" for name in FAMILIES if t.held_by_level[name].sum() > 0}
     most = t.held_over_time.sort("share", "part").tail(1).to_dicts()
     return [
@@ -250,14 +251,19 @@ def _held_blocks(t: UserTasks) -> list[Block | None]:
             note=(
                 f"{OVER_USERS} A brokerage counts for the first rule that holds. Per cent of limit: what the rule "
                 "compares, over its limit. cap: running or queued jobs or cores of the user or group. gshare_class: the "
-                "share User Analysis uses more of its target than leaves room for tasks of this class. quota: of disks. "
+                "share User Analysis uses more of its target than tasks of this class may. quota: of disks. "
                 "input_incomplete: an input dataset is complete nowhere."
             ),
         ),
         Chart(
             draw=charts.held_over_time,
             frame=t.held_over_time,
-            finding=say("By {part} at most: {share:%} of the brokerages from {time} on", most[0]),
+            finding=say(
+                "Most {when} {day}: {part} hold back {share:%} of the brokerages",
+                most[0],
+                when="on" if grain(period.window) == "1d" else "in the week from",
+                day=most[0]["time"].date(),
+            ),
             sample="95 % intervals over users; none where all are of one user.",
         )
         if most
@@ -305,7 +311,7 @@ def _queue_blocks(t: UserTasks) -> list[Block | None]:
             draw=charts.removed_by_loop,
             frame=t.removed_by_loop.filter(large),
             finding=say(
-                "{failed:%} of the pairs of task and queue fail a check, most {part} ({share:%})",
+                "{failed:%} of the pairs of task and queue fail a check, {share:%} fail {part}",
                 checks.sort("share", descending=True).row(0, named=True),
                 failed=checks["share"].sum(),
             ),

@@ -193,7 +193,7 @@ def rule_set_blocks(comparison: RuleSetComparison) -> list[Block | None]:
             caption=f"Single differences of the rule sets, tried alone on {comparison.n_sample} brokerages",
             columns={
                 "switch": "Difference",
-                "row": "Row of the chapter",
+                "row": "Row",
                 "n_changed": "Changes [pairs]",
                 "explained": "Of the whole difference [%]",
                 "shift": "Elsewhere [% of a task's jobs]",
@@ -267,7 +267,6 @@ def key_blocks(effects: KeyEffects, *, note: str = "") -> list[Block | None]:
                 "most": "To",
                 "at": "At",
                 "shift": "Elsewhere [% of jobs]",
-                "pairs": "Decided otherwise [% of pairs]",
                 "without": "Without a queue [% points]",
                 "reachable": "Slots in reach [% points]",
             },
