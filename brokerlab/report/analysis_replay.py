@@ -232,7 +232,8 @@ def _held_chart(period: Period, t: UserTasks) -> Chart | None:
 
 def _held_blocks(period: Period, t: UserTasks) -> list[Block | None]:
     families = {name: f"By {name} [%]" for name in FAMILIES if t.held_by_level[name].sum() > 0}
-    most = t.held_over_time.sort("share", "part").tail(1).to_dicts()
+    several_users = pl.col("share_lo").is_not_null()  # a day of one user says little
+    most = t.held_over_time.sort(several_users, "share", "part").tail(1).to_dicts()
     return [
         Table(
             name="held_rules",

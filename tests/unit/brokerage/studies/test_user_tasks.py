@@ -194,6 +194,9 @@ def test_old_and_new_weight(rules):
     assert found.places.filter(pl.col("task_class") == "A").group_by("weight").agg(
         pl.col("share").sum()
     )["share"].to_list() == pytest.approx([1, 1])
+    assert found.places.select("weight", "task_class").unique(maintain_order=True).rows() == [
+        (weight, level) for weight in ("original", "new") for level in ("all", "A")
+    ]
     assert found.queues["queue"].to_list() == ["FAST", "SLOW"]
     assert found.queues["original"].sum() == pytest.approx(8)
     assert found.queues["change"].sum() == pytest.approx(0)
