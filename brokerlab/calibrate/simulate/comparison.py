@@ -43,7 +43,7 @@ class Sides:
 
         Returns:
             ``by, n_jobs, n_simulated`` (per run), ``mean_observed_h, mean_simulated_h, wasserstein_h`` with
-            ``wasserstein_low_h, wasserstein_high_h``, ``ks, correlation, kills_observed, kills_simulated``; what needs
+            ``wasserstein_h_lo, wasserstein_h_hi``, ``ks, correlation, kills_observed, kills_simulated``; what needs
             simulated jobs is null where there are none. And how far the runs are from one another, at most (0 for one
             run): ``wasserstein_spread_h, ks_spread, kills_spread, n_spread`` (part of the jobs); ``correlation_lowest`` of a
             run with the others (1 for one run).
@@ -68,7 +68,7 @@ class Sides:
             "mean_observed_h": float(observed.mean()),
             "kills_observed": float(one["killed"].to_numpy().mean()),
         }
-        empty = ["mean_simulated_h", "wasserstein_h", "wasserstein_low_h", "wasserstein_high_h"]
+        empty = ["mean_simulated_h", "wasserstein_h", "wasserstein_h_lo", "wasserstein_h_hi"]
         if other.is_empty():
             nothing = [*empty, "ks", "correlation", "kills_simulated"]
             far = dict.fromkeys(SPREADS, 0.0) | {"correlation_lowest": 1.0}

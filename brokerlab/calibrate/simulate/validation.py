@@ -28,6 +28,14 @@ LIMITS = {
     "kills": "kills",
 }
 """What is beyond its limit in ``fails``, and the limit it is held to."""
+STATES = (
+    "within limits",
+    "waits agree, not by slots",
+    "waits differ",
+    "use or kills differ",
+    "too few jobs",
+)
+"""Of a queue; the second: other jobs wait than waited, or fitted delays and not slots make the waits."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +47,8 @@ class Validation:
         sentence: The verdict in words, with numbers.
         passed_share: Part of the jobs of judged queues that are at queues within all limits.
         queues: One row per queue, sorted: ``panda_queue``, ``n_jobs``, ``n_simulated`` (mean over runs),
-            ``mean_observed_h``, ``mean_simulated_h`` (waiting), ``wasserstein_h`` with ``wasserstein_low_h`` and
-            ``wasserstein_high_h`` (95 %, bootstrap over tasks), ``ks``, ``correlation`` (Spearman, job by job, or of the
+            ``mean_observed_h``, ``mean_simulated_h`` (waiting), ``wasserstein_h`` with ``wasserstein_h_lo`` and
+            ``wasserstein_h_hi`` (95 %, bootstrap over tasks), ``ks``, ``correlation`` (Spearman, job by job, or of the
             means of 24 parts of the period where the brokerage chose the queues; null where one side is constant),
             ``mean_delay_h`` (fitted start-up), ``utilisation_observed``, ``utilisation_simulated``, ``kills_observed``,
             ``kills_simulated`` (parts of the jobs). How far runs are from one another: ``wasserstein_spread_h``,
@@ -93,8 +101,13 @@ class Validation:
         limit = pl.max_horizontal(
             pl.lit(held.wasserstein_h), pl.col("mean_observed_h") * held.relative
         )
-        inside = (pl.col("wasserstein_low_h") <= limit) & (pl.col("wasserstein_high_h") > limit)
+        inside = (pl.col("wasserstein_h_lo") <= limit) & (pl.col("wasserstein_h_hi") > limit)
         return self.queues.filter("judged", inside).height
+
+    @property
+    def fitted(self) -> pl.DataFrame:
+        """Queues where delays are too long to be a start-up, or other jobs wait than waited: another load says nothing."""
+        return self.queues.filter(pl.col("fails").str.contains("unexplained|timing"))
 
     def broken_limits(self) -> pl.DataFrame:
         """Return at how many queues each limit is broken.
@@ -117,15 +130,20 @@ class Validation:
         """Return percentiles of the waits of every queue that has simulated jobs.
 
         Returns:
-            One row per rank and queue: ``rank``, ``panda_queue``, ``observed_h``, ``simulated_h`` [h], ``state`` (within
-            limits, beyond a limit, too few jobs).
+            One row per rank and queue, sorted by rank, state and queue: ``rank``, ``panda_queue``, ``observed_h``,
+            ``simulated_h`` [h], ``state`` (of `STATES`).
         """
+        fails = pl.col("fails")
         state = (
             pl.when(~pl.col("judged"))
-            .then(pl.lit("too few jobs"))
-            .when(pl.col("fails") == "")
-            .then(pl.lit("within limits"))
-            .otherwise(pl.lit("beyond a limit"))
+            .then(pl.lit(STATES[4]))
+            .when(fails == "")
+            .then(pl.lit(STATES[0]))
+            .when(fails.str.contains("placement|waiting|shape"))
+            .then(pl.lit(STATES[2]))
+            .when(fails.str.contains("timing|unexplained"))
+            .then(pl.lit(STATES[1]))
+            .otherwise(pl.lit(STATES[3]))
         )
         states = self.queues.select("panda_queue", state=state)
         return (
@@ -140,7 +158,7 @@ class Validation:
                 state="state",
             )
             .drop_nulls("simulated_h")
-            .sort("rank", "panda_queue")
+            .sort("rank", pl.col("state").cast(pl.Enum(STATES)), "panda_queue")
         )
 
 

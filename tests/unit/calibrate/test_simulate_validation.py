@@ -20,6 +20,7 @@ from brokerlab.calibrate.simulate import (
     validate,
 )
 from brokerlab.calibrate.simulate.distances import Steps
+from brokerlab.calibrate.simulate.validation import STATES
 from brokerlab.errors import ConfigError, InsufficientDataError
 
 T0 = datetime(2026, 3, 1)
@@ -100,7 +101,7 @@ def test_a_queueing_archive_is_reproduced(inputs):
     busy = found.queues.filter(pl.col("panda_queue") == "BUSY").row(0, named=True)
     assert busy["mean_observed_h"] > 0.3
     assert busy["correlation"] > 0.9
-    assert busy["wasserstein_low_h"] <= busy["wasserstein_h"] * 1.5
+    assert busy["wasserstein_h_lo"] <= busy["wasserstein_h"] * 1.5
     assert 0 < busy["kills_observed"] == pytest.approx(busy["kills_simulated"], abs=0.01)
     assert busy["utilisation_observed"] == pytest.approx(busy["utilisation_simulated"], abs=0.02)
     assert found.quantiles.columns == [
@@ -188,7 +189,7 @@ def test_broken_limits_add_up(inputs):
     assert (
         found.n_undecided == 0
     )  # a distance above 0 is beyond a limit of 0 with its whole interval
-    wide = float(judged["wasserstein_high_h"].max()) - 1e-9
+    wide = float(judged["wasserstein_h_hi"].max()) - 1e-9
     between = validate(inputs, repeats=2, limits=replace(strict, wasserstein_h=wide))
     assert between.n_undecided >= 1
 
@@ -199,6 +200,15 @@ def test_waits_by_queue_are_in_hours_and_know_the_verdict(inputs):
     assert waits.columns == ["rank", "panda_queue", "observed_h", "simulated_h", "state"]
     assert waits["rank"].unique().sort().to_list() == [50.0, 90.0]
     states = dict(waits.select("panda_queue", "state").rows())
+    assert set(states.values()) <= set(STATES)
+    strict = validate(inputs, repeats=2, limits=Limits(least_jobs=100, ks=0.0, correlation=2.0))
+    assert set(strict.waits()["state"]) <= {
+        "waits differ",
+        "too few jobs",
+    }  # though other limits are broken, too
+    timing = validate(inputs, repeats=2, limits=Limits(least_jobs=100, correlation=2.0, wasserstein_h=0.1))  # fmt: skip
+    assert timing.waits().filter(panda_queue="BUSY")["state"][0] == "waits agree, not by slots"
+    assert "BUSY" in timing.fitted["panda_queue"].to_list()
     few = found.queues.filter(~pl.col("judged"))["panda_queue"].to_list()
     assert few
     assert {states[name] for name in few} == {"too few jobs"}
