@@ -24,90 +24,60 @@
 
 # %% tags=["parameters"]
 archive: str = ""  # archive whose busiest queue is one more machine, empty for none [path]
+n_boot: int = 1000  # bootstrap replicates over instants [1]
+seed: int = 1  # seed of the bootstrap
+out_dir: str = "out"  # where everything goes [path]
 data: str = ""  # folder with swf-logs and wfinstances, empty for $BROKERLAB_DATA [path]
-workflows: list[str] = []  # files of workflows below data, empty for the usual five [path]
-policies: list[str] = ["easy", "conservative", "fcfs"]  # of one log, others the first [name]
-strategies: list[str] = []  # compared besides the four needed, empty for the usual [name]
+workflows: list = []  # files of workflows below data, empty for the usual five [path]
+policies: list = ["easy", "conservative", "fcfs"]  # of one log, others the first [name]
+strategies: list = []  # compared besides the four needed, empty for the usual [name]
 times: int = 30  # random instants at which workflows are submitted, per machine [1]
 stretch: float = 1.0  # factor on the run times of tasks [1]
-load: float = 0.7  # load of machines whose number of hosts is not known: sets it [1]
+load: float = 0.7  # load of machines whose number of hosts is not known [1]
 workers: int = 2  # processes [1]
 store: str = ""  # folder where finished parts are kept and found again, empty for none [path]
-n_boot: int = 1000  # bootstrap replicates over instants [1]
-seed: int = 1  # seed of the instants, of what is generated and of the bootstrap [1]
-out_dir: str = "out/workflow-pilots"  # where everything goes [path]
-
-# %% [markdown]
-# ## Load and check
 
 # %%
 import altair as alt
 
 from brokerlab.charts import theme
+from brokerlab.charts import workflows as charts
+from brokerlab.report import kit, results
 from brokerlab.report import workflow_pilots as report
 
 alt.renderers.enable("svg")
 alt.theme.enable(theme.NAME)
-report.check(
-    policies=policies,
-    strategies=strategies,
-    times=times,
-    stretch=stretch,
-    load=load,
-    workers=workers,
-    n_boot=n_boot,
-    seed=seed,
-)
+p = report.Params.of(globals())
+
+# %% [markdown]
+# ## What is compared
+# Machines with their background load, and workflows:
 
 # %%
-inputs = report.load(
-    data=data,
-    archive=archive,
-    workflows=workflows,
-    policies=policies,
-    stretch=stretch,
-    load=load,
-    seed=seed,
-)
-inputs.facts
+inputs = report.load(p)
+inputs.machines.describe()
 
 # %%
-inputs.summary()
+report.describe_workflows(inputs.workflows)
 
 # %% [markdown]
 # ## Compare
+# How many times as long every strategy takes as grouping by the paper's rules, queue by queue:
 
 # %%
-study = report.study(
-    inputs,
-    **({"strategies": strategies} if strategies else {}),
-    times=times,
-    workers=workers,
-    store=store,
-    n_boot=n_boot,
-    seed=seed,
-)
+study = report.study(inputs, p)
 study.by_queue
 
 # %% [markdown]
-# What the two rule sets do, workflow by workflow:
+# One chart to edit: what the rules of the notes do against those of the paper.
 
 # %%
-study.rules
+notes = study.by_queue.filter(strategy=report.NOTES).with_columns(label="system")
+charts.turnaround_ratios(notes, of="notes' rule over paper's")
 
 # %% [markdown]
-# ## Write page content, charts and tables
+# ## The page
 
 # %%
-results = report.write(study, out_dir)
-for part in results["page"]["parts"]:
-    print(f"{part['verdict']['subject']}: {part['verdict']['sentence']}")
-
-# %% [markdown]
-# ## The pictures behind the answers
-
-# %%
-for drawer in (report.pictures.where, report.pictures.gantt, report.pictures.waits):
-    drawn = drawer(study)
-    if drawn is not None:
-        display(drawn[0])
+written = kit.publish(report.page(inputs, study, p), p)
+print(results.verdict_line(written["page"]["verdict"]))

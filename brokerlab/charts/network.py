@@ -46,14 +46,15 @@ def error_by_size(sizes: pl.DataFrame, *, chosen: pl.DataFrame) -> Chart:
         sizes: ``n_steps``, ``error, error_lo, error_hi`` [(ln MB/s)²].
         chosen: ``n_steps, error, label``: named points.
     """
+    count = pl.col("n_steps").cast(pl.String)
     return primitives.line(
-        sizes,
+        sizes.with_columns(count),
         "n_steps",
         "error",
         x_title="steps [edges]",
         y_title="error on unseen links [(ln MB/s)²]",
         points=True,
-        marks=chosen,
+        marks=chosen.with_columns(count),
     )
 
 

@@ -57,7 +57,7 @@ def score_predictions(systems: Mapping[str, BatchSystem]) -> pl.DataFrame:
 
     Returns:
         One row per ``system, method`` (carried forward; bound_95, bound_50: bounds of quantiles with 95 % confidence;
-        nearest: median of the 50 nearest): ``n_jobs``, and of all jobs and (``_waited``) of those that waited
+        nearest: median of the 50 nearest): ``n_jobs``, and of all jobs and (``waited_...``) of those that waited
         ``n_predicted, coverage_pct, tightness, within_two_pct`` as `brokerlab.workflows.predictors.score` has them.
 
     Source: workflow-batch-scheduling.md 4.1, 4.2.
@@ -107,6 +107,8 @@ def _scores(name: str, system: BatchSystem) -> pl.DataFrame:
     )
     found = score(pl.concat([carried.filter(pl.col("submit_s") >= later), fitted]))
     every = found.filter(pl.col("jobs") == "all").select("method", "n_jobs", *SCORES)
-    waited = found.filter(pl.col("jobs") == "that waited").select("method", *SCORES)
-    both = every.join(waited, on="method", how="left", suffix="_waited", maintain_order="left")
+    waited = found.filter(pl.col("jobs") == "that waited").select(
+        "method", *(pl.col(name).alias(f"waited_{name}") for name in SCORES)
+    )
+    both = every.join(waited, on="method", how="left", maintain_order="left")
     return both.select(pl.lit(name).alias("system"), pl.all())

@@ -103,7 +103,7 @@ def test_waits_are_scored_on_later_jobs_of_every_load_once():
     carried = found.row(2, named=True)
     later = jobs.filter(pl.col("submit_s") >= jobs["submit_s"].median()).height
     assert carried["n_jobs"] == carried["n_predicted"] == later
-    assert 0 < carried["n_predicted_waited"] <= later
+    assert 0 < carried["waited_n_predicted"] <= later
     assert found.filter(pl.col("method") == "bound_95")["coverage_pct"][0] > 50
 
 
