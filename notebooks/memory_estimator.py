@@ -22,65 +22,79 @@
 # and the page says so.
 
 # %% tags=["parameters"]
-data: str = ""  # folder of real data, empty for $BROKERLAB_DATA or ../shared/data [path]
-archive: str = ""  # archive of hundreds of tasks, empty for data/demo where it is there [path]
-seeds: list[int] = [1, 2, 3, 4, 5, 1996]  # random orders in which runs of traces arrive [1]
-slow: bool = False  # run the published methods that take their time on traces, too
-store: str = ""  # folder where their results are kept and found again, empty for none [path]
-models: list[str] = []  # that learn, tested beside the hierarchy on jobs, empty for all [name]
-level: float = 0.95  # of the upper bounds that are held against their promise [1]
+archive: str = "data/demo"  # archive folder [path]
+out_dir: str = "out"  # where everything goes [path]
 n_boot: int = 2000  # bootstrap replicates [1]
 seed: int = 1  # seed of the bootstrap
-out_dir: str = "out/memory-estimator"  # where everything goes [path]
-
-# %% [markdown]
-# ## Load and check
+start: str = ""  # only from this instant on, empty for all [ISO 8601, UTC]
+end: str = ""  # only before this instant, empty for all [ISO 8601, UTC]
+rules: str = "document"  # rule set, document or production [name]
+data: str = ""  # folder of real data, empty for $BROKERLAB_DATA or ../shared/data [path]
+seeds: list = [1, 2, 3, 4, 5, 1996]  # random orders in which runs of traces arrive [1]
+slow: bool = False  # run the published methods that take their time on traces, too
+store: str = ""  # folder where their results are kept and found again, empty for none [path]
+models: list = []  # that learn, tested beside the hierarchy on jobs, empty for all [name]
+level: float = 0.95  # of the upper bounds that are held to it [1]
 
 # %%
 import altair as alt
 
-from brokerlab.charts import theme
+from brokerlab.charts import primitives, theme
+from brokerlab.estimators import trial_frames
+from brokerlab.report import kit, results
 from brokerlab.report import memory_estimator as report
 
 alt.renderers.enable("svg")
 alt.theme.enable(theme.NAME)
-report.check(seeds=seeds, level=level, n_boot=n_boot, seed=seed, models=models)
+p = report.Params.of(globals())
+
+# %% [markdown]
+# ## What there is to estimate
+# Records of jobs, decided at submission: what was known of each, and what it used.
 
 # %%
-inputs = report.load(data=data, archive=archive)
-inputs.facts
+inputs = report.load(p)
+for source in (inputs.tasks, inputs.later):
+    if source:
+        display(source["submit"].records.describe())
 
 # %% [markdown]
 # ## Estimate
+# Every estimator on the same jobs: how often they exceed it, what it over-allocates, what retries cost.
 
 # %%
-study = report.study(
-    inputs,
-    seeds=seeds,
-    slow=slow,
-    store=store,
-    names=models,
-    level=level,
-    n_boot=n_boot,
-    seed=seed,
-)
+study = report.study(inputs, p)
+for part in study.jobs.values():
+    display(trial_frames.every_estimator(part.main))
 
 # %% [markdown]
-# ## Write page content, charts and tables
+# One chart to edit: every setting of every estimator.
 
 # %%
-results = report.write(study, out_dir)
-for part in results["page"]["parts"]:
-    print(f"{part['verdict']['subject']}: {part['verdict']['sentence']}")
+for part in list(study.jobs.values())[:1]:
+    points = trial_frames.frontier_points(part.main)
+    chart = primitives.line(
+        points.filter(points["exceed"] < 0.05),
+        "over_allocation",
+        "exceed",
+        x_title="over-allocated [% of use]",
+        y_title="jobs above their allocation [%]",
+        colour="estimator",
+        points=True,
+    )
+    display(chart)
 
 # %% [markdown]
-# ## The pictures behind the answers
+# What every sizer wastes on traces of workflow runs over the best of its peers:
 
 # %%
-for drawn in (
-    report.pictures.frontier(study.tasks),
-    report.pictures.ratios(study),
-    report.pictures.frontier(study.archive),
-):
-    if drawn is not None:
-        display(drawn[0])
+if study.traces:
+    display(study.traces.main.by_trace, study.traces.main.by_method)
+
+# %% [markdown]
+# ## The page, and the model beside it
+
+# %%
+report.save_model(study, p)
+written = kit.publish(report.page(inputs, study, p), p)
+print(results.verdict_line(written["page"]["verdict"]))

@@ -30,18 +30,18 @@ DASHES = {"deployed": [5, 3], "ours": [1, 0], "model": [2, 2], "rule": [1, 0], "
 def exceed_frontier(
     points: pl.DataFrame,
     *,
+    marks: pl.DataFrame,
     over_title: str = "over-allocated [% of use]",
     exceed_title: str = "jobs above their allocation [%]",
 ) -> primitives.Chart:
     """Draw how often jobs exceed against what is over-allocated, a line per estimator, its settings along it.
 
     Args:
-        points: ``line`` (``current``, ``proposed`` or an estimator's name), ``exceed, over_allocation`` [1], ``named`` (points
-            of ``current`` and ``proposed`` that are marked).
+        points: ``line`` (``current``, ``proposed`` or an estimator's name), ``exceed, over_allocation`` [1].
+        marks: The same numbers of points that are named, and their ``label``.
         over_title: Of the x axis.
         exceed_title: Of the y axis.
     """
-    marked = points.filter(pl.col("named") & pl.col("line").is_in(["current", "proposed"]))
     return primitives.line(
         points,
         "over_allocation",
@@ -49,8 +49,8 @@ def exceed_frontier(
         x_title=over_title,
         y_title=exceed_title,
         colour="line",
-        marks=marked.with_columns(label="line"),
-        height=320,
+        marks=marks,
+        height=260,
     )
 
 

@@ -80,7 +80,7 @@ def divide_in_time(records: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, p
     tasks = records["jeditaskid"].unique(maintain_order=True)  # in the order of decisions
     if len(tasks) < FEWEST_TASKS:
         raise InsufficientDataError(
-            f"{len(tasks)} tasks, {FEWEST_TASKS} are needed to fit, to calibrate and to test on"
+            f"{len(tasks)} task{'s' * (len(tasks) != 1)}, {FEWEST_TASKS} are needed to fit, to calibrate and to test on"
         )
     n_fit, n_calibrate = int(len(tasks) * FITTED), max(1, int(len(tasks) * CALIBRATED))
     later = tasks[n_fit + n_calibrate :]

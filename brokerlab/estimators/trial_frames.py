@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -32,6 +33,27 @@ def role(trial: Trial) -> pl.Expr:
 def mark(trial: Trial) -> pl.Expr:
     """Keep of `role` what marks a row of a table: ``current`` and ``proposed``."""
     return pl.when(role(trial).is_in(["current", "proposed"])).then(role(trial))
+
+
+def change_of(trial: Trial, estimator: str, measure: str) -> dict[str, Any] | None:
+    """Return how an estimator changes an over-allocation or a waste of the deployed rule.
+
+    Args:
+        trial: The trial.
+        estimator: Its name; a model is taken at the level that is compared.
+        measure: One of :data:`scoring.tables.PAIRED`.
+
+    Returns:
+        As :meth:`Trial.against_deployed`, with ``change, change_lo, change_hi`` (ratio - 1); None where they cannot be compared,
+        or the rule has less than 0.1 % of use.
+    """
+    row = trial.against_deployed(estimator, measure)
+    if row is None or row["reference"] < LEAST_REFERENCE:
+        return None
+    ends = ("", "_lo", "_hi")
+    ratios = (row[f"ratio{end}"] for end in ends)
+    changes = (None if ratio is None else ratio - 1 for ratio in ratios)
+    return row | {f"change{end}": each for end, each in zip(ends, changes, strict=True)}
 
 
 def every_estimator(trial: Trial) -> pl.DataFrame:

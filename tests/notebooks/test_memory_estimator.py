@@ -2,17 +2,21 @@
 
 import json
 import math
+from datetime import UTC, datetime
 
 import numpy as np
 import polars as pl
 import pytest
 
+from brokerlab.archive.store import open_archive
 from brokerlab.archive.synthetic import synthesise
+from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
+from brokerlab.estimators.learners import learners
 from brokerlab.estimators.saving import load as load_model
 from brokerlab.report import memory_estimator as report
 from brokerlab.report import run
-from brokerlab.report.page import render
+from tests.notebooks.pages import check_page
 from tests.unit.estimators.toys import drawn
 
 QUICK = {"seeds": [1, 2], "n_boot": 100, "models": ["hierarchy"]}
@@ -89,101 +93,171 @@ def done(data, archive, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def results(done):
-    return json.loads((done.folder / "results.json").read_text())
+    return check_page(done.folder)
+
+
+def texts(results):
+    """Everything that is said on a page, tables too."""
+    return json.dumps(results["page"], ensure_ascii=False)
 
 
 def test_every_part_has_an_answer(results):
     page = results["page"]
     assert [p["name"] for p in page["parts"]] == ["tasks", "traces", "archive", "settings", "model"]
     assert page["synthetic"] is False
-    assert all(part["verdict"]["sentence"] for part in page["parts"])
-    assert any("The archive is generated" in told for told in page["cannot_tell"])
+    assert page["chart"]["chart"] == "frontier"
+    assert [line["part"] for line in results["numbers"]["overview"]] == [
+        "Real tasks", "The generated archive", "Workflow traces",
+    ]  # fmt: skip
+    for verdict in (page["verdict"], *(part["verdict"] for part in page["parts"])):
+        assert 0 < len(verdict["sentence"].split()) <= 25, verdict["sentence"]  # 20 and signs
+    assert any("The archive is generated" in sentence for sentence in page["cannot_tell"])
+    assert any("that of survivors" in sentence for sentence in page["cannot_tell"])
 
 
 def test_the_ratio_is_the_geometric_mean_over_traces(results):
     numbers = results["numbers"]
     ours = [r for r in numbers["traces_drawn"] if r["method"] == "cheapest attempts"]
     ratio = math.exp(sum(math.log(r["ratio"]) for r in ours) / len(ours))
-    found = numbers["traces"]["drawn"]
-    assert found["ratio"] == pytest.approx(ratio)
-    assert found["ratio_lo"] <= ratio <= found["ratio_hi"]
-    assert set(numbers["traces"]) == {"drawn", "submitted", "published"}
+    overall = numbers["traces_protocols"][-1]
+    assert overall["drawn"] == pytest.approx(ratio)
+    assert overall["drawn_lo"] <= ratio <= overall["drawn_hi"]
+    assert numbers["overview"][-1]["ratio"] == overall["drawn"]
     assert {r["order"] for r in numbers["traces_drawn_orders"]} == {"1", "2"}
 
 
 def test_real_scouts_are_seen_and_not_judged(results):
-    assert results["numbers"]["tasks"]["counts"] == {"jobs": 120, "left_out": 20, "killed": 0, "tasks": 2}  # fmt: skip
-    rows = {(r["estimator"], r["level"]): r for r in results["numbers"]["tasks_submit_estimators"]}
+    counts = {"jobs": 120, "left_out": 20, "killed": 0, "tasks": 2}
+    assert counts.items() <= results["values"]["tasks"].items()
+    rows = {(r["estimator"], r["level"]): r for r in results["numbers"]["tasks_estimators"]}
     assert rows[DEPLOYED, None]["over_allocation"] > 0
+    assert rows[DEPLOYED, None]["mark"] == "current"
     assert ("hierarchy", 0.95) in rows
     assert rows[OURS, None]["jobs"] == 120
+    assert rows[OURS, None]["start_waste_per_usage"] > 0
+
+
+def test_one_number_for_one_thing(results):
+    """The waste of the first screen is that of the pairs of estimators, and of the overview."""
+    numbers = results["numbers"]
+    (pair,) = [
+        row
+        for row in numbers["tasks_submit_paired"]
+        if (row["estimator"], row["measure"]) == (OURS, "waste_per_usage")
+    ]
+    shown = results["page"]["numbers"][0]
+    assert shown["value"] == pytest.approx(pair["ratio"] - 1)
+    assert shown["lo"] == pytest.approx(pair["without_lo"] - 1)  # two tasks have no interval
+    assert numbers["overview"][0]["ratio"] == pair["ratio"]
 
 
 def test_the_bound_is_held_to_its_promise(results):
-    told = next(p for p in results["page"]["parts"] if p["name"] == "archive")["certainty"]
-    said = next(block for block in told if isinstance(block, str) and "every stratum" in block)
-    for clock, words in (("submit", "at submission"), ("start", "at the start")):
-        rows = results["numbers"][f"archive_{clock}_strata"]
-        parts = [r for r in rows if r["stratum_by"] != "all"]
-        inside = sum(r["inside"] for r in parts)
-        assert f"decided {words} {inside} of {len(parts)} are inside" in said
+    numbers = results["numbers"]
+    for row in numbers["archive_coverage"]:
+        strata = [r for r in numbers[f"archive_{row['at']}_strata"] if r["stratum_by"] != "all"]
+        assert row["strata"] == len(strata)
+        assert row["inside"] == sum(r["inside"] for r in strata)
 
 
 def test_nothing_lies_below_the_limit(results):
     for part in ("tasks", "archive"):
-        for clock in results["numbers"][part]["clocks"].values():
-            best = min(r["over_allocation_task_mean"] for r in clock["matched"])
-            assert clock["limit"] <= best
+        rows = results["numbers"][f"{part}_matched"]
+        assert rows[0]["mark"] == "limit"
+        assert rows[0]["over_allocation"] == min(row["over_allocation"] for row in rows)
 
 
 def test_the_archive_is_divided_in_time(results):
-    division = results["numbers"]["archive"]["division"]
-    assert [part["part"] for part in division] == ["fitted", "calibrated", "tested"]
-    tested_tasks, tested_jobs = division[-1]["tasks"], division[-1]["jobs"]
-    counts = results["numbers"]["archive"]["counts"]
-    assert counts["jobs"] + counts["left_out"] == tested_jobs
-    assert counts["tasks"] <= tested_tasks  # a task of scouts only is not judged
+    counts = results["values"]["archive"]
+    fitted, calibrated, tested = counts["division"]
+    assert [part["part"] for part in counts["division"]] == ["fitted", "calibrated", "tested"]
+    assert tested["jobs"] == counts["jobs"] + counts["left_out"]
+    (fact,) = [f for f in results["page"]["made"]["facts"] if f["label"] == "Tasks of the archive"]
+    assert fact["value"].startswith(f"{fitted['tasks']} fitted ({fitted['jobs']} jobs)")
+    assert calibrated["tasks"] > 0
 
 
 def test_the_model_can_be_loaded(done, results):
     saved = load_model(done.folder / "model")
     assert saved.manifest["trained"]["jobs"] == 140
     assert saved.estimator.name == "hierarchy"
-    assert "Where not to trust it" in (done.folder / "model" / "model_card.md").read_text()
+    card = (done.folder / "model" / "model_card.md").read_text()
+    assert "Where not to trust it" in card
+    measured = results["numbers"]["model_measured"]
+    assert saved.manifest["coverage"] == {f"{r['level']:g}": r["coverage"] for r in measured}
 
 
-def test_what_it_was_made_of_can_be_told_again(results):
+def test_what_it_was_made_of_can_be_found_again(results):
     assert set(results["digests"]) == {"trace toy", "tasks submit", "tasks start", "archive"}
     assert all(results["digests"].values())
 
 
-def test_the_page_shows_tables_and_pictures(done, results):
-    page = render(results, done.folder)
-    for name in ("ratios", "frontier_tasks", "frontier_archive", "known_archive"):
+def test_the_page_shows_tables_and_charts(done, results):
+    for name in ("frontier", "traces_ratios", "archive_frontier"):
         assert (done.folder / "charts" / f"{name}.svg").is_file()
-    assert "NaN" not in page
-    assert f"{results['numbers']['traces']['drawn']['ratio']:.2f}" in page
+    assert not any(word in texts(results) for word in ("for nothing", "beyond doubt"))
 
 
-def test_wrong_parameters_are_told_at_once():
+def test_wrong_parameters_are_named_at_once():
     with pytest.raises(
-        ConfigError, match=r"seeds=\[\]: .*; level=1: .*; n_boot=1: .*; models: 'boost'"
+        ConfigError, match=r"seeds=\['1', '1'\]: .*; models\[0\]='boost': .*; level=1"
     ):
-        report.check(seeds=[], level=1, n_boot=1, seed=0, models=["boost"])
+        report.Params.checked({"seeds": "1,1", "level": 1, "models": "boost"})
     with pytest.raises(DataError, match="no such folder"):
-        report.load(data="nowhere")
+        report.load(report.Params(data="nowhere"))
+    names = report.Params.model_fields["models"].annotation.__args__[0].__args__
+    assert list(names) == list(learners("memory"))
 
 
-def test_without_anything_there_is_no_report(monkeypatch, tmp_path):
-    monkeypatch.setenv("BROKERLAB_DATA", str(tmp_path))
+def test_without_anything_there_is_a_page_that_says_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("BROKERLAB_DATA", str(tmp_path / "none"))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InsufficientDataError, match="brokerlab synthesise"):
-        report.load()
+        report.run(report.Params())
+    page = json.loads((tmp_path / "out" / "results.json").read_text())["page"]
+    assert page["verdict"]["kind"] == "no_answer"
+    assert page["verdict"]["sentence"] == "Neither real data nor an archive."
 
 
 def test_an_archive_alone_is_said_to_be_synthetic(archive, monkeypatch, tmp_path):
-    monkeypatch.setenv("BROKERLAB_DATA", str(tmp_path))
-    inputs = report.load(archive=str(archive))
-    assert (inputs.traces, inputs.tasks) == ((), {})
-    assert inputs.synthetic
-    assert inputs.caveats[0].startswith("No real data were found")
+    monkeypatch.setenv("BROKERLAB_DATA", str(tmp_path / "none"))
+    params = report.Params.checked({"archive": str(archive), "out_dir": str(tmp_path), **QUICK})
+    page = report.run(params)["page"]
+    assert page["synthetic"] is True
+    assert [part["name"] for part in page["parts"]] == ["archive", "settings", "model"]
+    assert "No real data were found" in page["cannot_tell"][0]
+
+
+def jobs_alone(archive, folder, jobs):
+    """An archive that holds some jobs and nothing else."""
+    with ArchiveWriter(folder) as writer:
+        writer.write("jobs", jobs)
+        writer.commit()
+    return {"archive": str(folder), "out_dir": str(folder / "page"), **QUICK}
+
+
+def test_a_rule_without_an_answer_is_no_reference(archive, monkeypatch, tmp_path):
+    """Three jobs a task and no requests: the deployed rule says nothing of any job."""
+    monkeypatch.setenv("BROKERLAB_DATA", str(tmp_path / "none"))
+    jobs = open_archive(archive).scan("jobs").filter(pl.col("jobstatus") == "finished").collect()
+    few = jobs.sort("pandaid").group_by("jeditaskid", maintain_order=True).head(3)
+    few = few.with_columns(minramcount=pl.lit(None, dtype=jobs.schema["minramcount"]))
+    asked = jobs_alone(archive, tmp_path / "few", few)
+    page = report.run(report.Params.checked(asked))["page"]
+    assert page["verdict"]["kind"] == "no_answer"
+    assert "too few answers" in page["verdict"]["sentence"]
+    assert "None" not in json.dumps(page, ensure_ascii=False)
+
+
+def test_a_window_keeps_whole_tasks(archive, monkeypatch, tmp_path):
+    monkeypatch.setenv("BROKERLAB_DATA", str(tmp_path / "none"))
+    every = report.load(report.Params(archive=str(archive))).later["submit"].records
+    first = every.group_by("jeditaskid").agg(pl.col("decided_s").min())
+    start = pl.from_epoch(pl.Series([first["decided_s"].median()]), time_unit="s")[0]
+    some = report.load(report.Params(archive=str(archive), start=start)).later["submit"]
+    late = first.filter(pl.col("decided_s") >= start.replace(tzinfo=UTC).timestamp())
+    assert set(some.records["jeditaskid"]) == set(late["jeditaskid"])
+    assert some.counts["rows"].sum() >= every.height
+    with pytest.raises(InsufficientDataError, match="no task begins in the window"):
+        report.load(
+            report.Params(archive=str(archive), end=datetime(2000, 1, 1), out_dir=str(tmp_path))
+        )

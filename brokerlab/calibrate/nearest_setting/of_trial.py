@@ -15,6 +15,8 @@ from brokerlab.calibrate.nearest_setting.translation import Translation
 from brokerlab.estimators.allocation import amount_per_unit, cheapest
 from brokerlab.estimators.trial import Trial
 from brokerlab.numerics import FloatArray
+from brokerlab.rulesets import RuleSetName
+from brokerlab.scouts import ScoutRules
 from brokerlab.units import HOUR_S
 
 
@@ -25,6 +27,7 @@ def translate_trial(
     model: str,
     name: str,
     learnt: pl.DataFrame,
+    rules: RuleSetName = "document",
     n_boot: int = 2000,
     seed: int = 0,
 ) -> Translation:
@@ -39,6 +42,7 @@ def translate_trial(
         model: Name of the model in the trial.
         name: What the allocations are called.
         learnt: The records that the model learnt from: how long jobs usually take.
+        rules: By which scouts set the memory of their task.
         n_boot: Replicates of the bootstrap over tasks.
         seed: Of the bootstrap.
 
@@ -54,6 +58,7 @@ def translate_trial(
         name=name,
         calibration=calibration,
         proof=proof,
+        rules=ScoutRules(rules),
         n_boot=n_boot,
         seed=seed,
     )

@@ -54,6 +54,7 @@ def translate(
     max_exceed: float = 0.02,
     limit_on: LimitOn = "upper",
     assumptions: Assumptions | None = None,
+    rules: ScoutRules | None = None,
     n_boot: int = 2000,
     seed: int = 0,
 ) -> Translation:
@@ -87,6 +88,7 @@ def translate(
         limit_on: What of it must meet the limit in the choice.
         assumptions: Of the back-test; None: the defaults with the minimum that is set. Its minimum must be the
             one that is set.
+        rules: Of the estimate, where no assumptions are given; None: as the documents say.
         n_boot: Bootstrap replicates over tasks.
         seed: Of the bootstrap.
 
@@ -106,10 +108,10 @@ def translate(
         raise ConfigError(
             "parameter='outdiskcount': estimators are of ramcount (memory) or cputime"
         )
-    rules = (assumptions or Assumptions()).rules
-    history = _history(source, chosen.name, rules, calibration, proof)
+    acts_by = assumptions.rules if assumptions else rules or ScoutRules()
+    history = _history(source, chosen.name, acts_by, calibration, proof)
     acting = history.config.get(MINIMUM_KEY) if chosen.name == "ramcount" else None
-    made = assumptions or Assumptions(rules=rules, ram_min_mb=acting)
+    made = assumptions or Assumptions(rules=acts_by, ram_min_mb=acting)
     if made.ram_min_mb != acting:
         raise ConfigError(
             f"assumptions.ram_min_mb={made.ram_min_mb}: {MINIMUM_KEY} acts as {acting}"

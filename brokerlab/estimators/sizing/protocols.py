@@ -119,6 +119,22 @@ class TraceStudy:
         return self.protocols[DRAWN]
 
     @property
+    def n_runs(self) -> int:
+        """Runs that arrive in one order, of all traces."""
+        runs = (
+            self.main.comparison.table.filter(method=LADDER)
+            .group_by("trace")
+            .agg(pl.col("runs").first())
+        )
+        return int(runs["runs"].sum())
+
+    def meets(self, target: float) -> bool:
+        """Tell whether the ratio is at most the target, on no trace 1 or more, and without more kills than the best peer."""
+        ours = self.main.ours
+        behind = ours.filter((pl.col("failures_over") > 0) | (pl.col("ratio") >= 1))
+        return self.main.ratio <= target and behind.is_empty()
+
+    @property
     def by_protocol(self) -> pl.DataFrame:
         """One row per trace, and one over all.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Literal, get_args
 
 import polars as pl
@@ -33,6 +34,35 @@ class Source:
     records: pl.DataFrame
     counts: pl.DataFrame
     notes: tuple[str, ...]
+
+    def between(self, start: datetime | None, end: datetime | None) -> Source:
+        """Keep the tasks whose first job is decided in a window.
+
+        Args:
+            start: First instant, UTC without zone; None: no bound.
+            end: The instant after the last one.
+
+        Raises:
+            InsufficientDataError: No task is in the window.
+        """
+        if start is None and end is None:
+            return self
+        low, high = (
+            each.replace(tzinfo=UTC).timestamp() if each else None for each in (start, end)
+        )
+        first = pl.col("decided_s").min().over("jeditaskid")
+        inside = pl.lit(value=True) if low is None else first >= low
+        records = self.records.filter(inside if high is None else inside & (first < high))
+        if records.is_empty():
+            raise InsufficientDataError(
+                f"no task begins in the window; all {self.records['jeditaskid'].n_unique()} begin outside"
+            )
+        outside = {"reason": ["task begins outside the window"]}
+        left_out = pl.DataFrame({**outside, "rows": [self.records.height - records.height]})
+        kept = pl.DataFrame({"reason": [KEPT], "rows": [records.height]}, schema=_COUNTS)
+        others = pl.concat([self.counts.filter(pl.col("reason") != KEPT), left_out])
+        others = others.sort("rows", "reason", descending=[True, False])
+        return replace(self, records=records, counts=pl.concat([kept, others]))
 
 
 def check_choices(quantity: str, at: str) -> None:
@@ -93,9 +123,9 @@ def sifted(
     )
     others = pl.concat([counted, unread]).sort("rows", "reason", descending=[True, False])
     if kept.is_empty():
-        why = "; ".join(f"{reason}: {n}" for reason, n in others.iter_rows())
+        why = ", ".join(f"{reason}: {n}" for reason, n in others.iter_rows())
         raise InsufficientDataError(
-            f"records of {quantity}: none of {others['rows'].sum()} rows can be used ({why or 'no row'})"
+            f"records of {quantity}: none of {others['rows'].sum()} rows can be used; left out: {why or 'no row'}"
         )
     first = pl.DataFrame({"reason": [KEPT], "rows": [kept.height]}, schema=_COUNTS)
     return Source(quantity, checked(kept), pl.concat([first, others]), notes)

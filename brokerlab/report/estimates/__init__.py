@@ -111,7 +111,7 @@ def frontier(
         name="frontier",
         frame=lines.filter(pl.col("exceed") <= highest),
         finding=finding,
-        options={"over_title": over},
+        options={"over_title": over, "marks": marked.with_columns(label="line")},
         sample=say(
             "n = {jobs} jobs of {tasks} tasks, scouts not counted.", trial.comparison.counts
         ),
@@ -134,6 +134,8 @@ def estimator_table(trials: Mapping[At, Trial], caption: str) -> Table:
         "over_allocation": "Over-allocated, all jobs [% of use]",
         "waste_per_usage": "Waste with retries [% of use]",
     }
+    if frame["share_without"].max():
+        columns["share_without"] = "Without an answer [% of jobs]"
     for trial in others:
         later = trial_frames.every_estimator(trial).select(
             "estimator", "level", pl.col("waste_per_usage").alias(f"{trial.at}_waste_per_usage")
@@ -153,10 +155,13 @@ def estimator_table(trials: Mapping[At, Trial], caption: str) -> Table:
 
 
 def matched_table(trial: Trial, caption: str) -> Table:
-    """Return every estimator at the exceed rate of the deployed rule."""
+    """Return the estimators that have a setting which exceeds no more often than the deployed rule."""
+    every = trial_frames.at_equal_exceed(trial)
+    frame = every.drop_nulls("over_allocation")
+    marks = pl.when(pl.col("role").is_in(["current", "proposed", "limit"])).then("role")
     return Table(
         name="matched",
-        frame=trial_frames.at_equal_exceed(trial),
+        frame=frame.with_columns(marks.alias("mark")),
         caption=caption,
         columns={
             "estimator": "Estimator",
@@ -165,9 +170,12 @@ def matched_table(trial: Trial, caption: str) -> Table:
             "over_allocation": "Over-allocated [% of use]",
             "change": "Against the deployed rule [%]",
         },
-        mark="role",
-        note="Means of tasks. The setting (level of a bound, price of a failed attempt in uses of the job, margin) is chosen with "
-        "hindsight, for all alike; – where none exceeds as rarely, or a rule has none.",
+        mark="mark",
+        note=say(
+            "Means of tasks. The setting (level of a bound, price of a failed attempt in uses of the job, margin) is chosen with "
+            "hindsight, for all alike; a rule has none. {n} estimators exceed more often at every setting.",
+            n=every.height - frame.height,
+        ),
     )
 
 
@@ -271,14 +279,13 @@ def coverage_table(trials: Mapping[At, Trial], model: str) -> Table:
 
 
 def strata_table(doubts: Doubts, *, most: int = 8) -> Table:
-    """Return the strata whose bound is missed, the lowest coverage first."""
-    parts = doubts.strata.filter(pl.col("stratum_by") != "all").sort(
-        "inside", "coverage", "stratum"
-    )
+    """Return the tasks, queues and numbers of cores whose bound is missed, the lowest coverage first."""
+    single = ~pl.col("stratum_by").is_in(["all"]) & ~pl.col("stratum_by").str.contains("/")
+    parts = doubts.strata.filter(single).sort("inside", "coverage", "stratum")
     return Table(
         name="strata",
-        frame=parts.with_columns(mark=pl.when(~pl.col("inside")).then(pl.lit("outside"))),
-        caption=say("Strata with the lowest coverage by {model}", model=doubts.model),
+        frame=parts.with_columns(pl.col("stratum_by").replace("jeditaskid", "task")),
+        caption=say("Tasks, queues and cores by the coverage of {model}", model=doubts.model),
         columns={
             "stratum_by": "Stratum of",
             "stratum": "Stratum",
@@ -286,21 +293,17 @@ def strata_table(doubts: Doubts, *, most: int = 8) -> Table:
             "coverage": "Within the bound [%]",
             "lo": "Chance allows from [%]",
             "hi": "to [%]",
+            "verdict": "Verdict",
         },
-        mark="mark",
         most=most,
     )
 
 
 def doubt_table(doubts: Doubts, *, most: int = 8) -> Table:
     """Return the tasks in which misses or the expected distribution went wrong, the clearest first."""
-    frame = doubts.by_task.with_columns(
-        pl.col("jeditaskid").cast(pl.String),
-        mark=pl.when(bet="not as expected").then(pl.lit("not as expected")),
-    )
     return Table(
         name="doubts",
-        frame=frame,
+        frame=doubts.by_task.with_columns(pl.col("jeditaskid").cast(pl.String)),
         caption=say("Is {model} right about its own uncertainty?", model=doubts.model),
         columns={
             "jeditaskid": "Task",
@@ -308,10 +311,10 @@ def doubt_table(doubts: Doubts, *, most: int = 8) -> Table:
             "missed_share": "Above the bound [%]",
             "verdict": "Misses over time",
             "log10_largest": "Won by betting against it [log10 of the stake]",
+            "bet": "Distribution",
             "scouts": "Scouts, per core",
             "exceeds": "Others above scouts [% of pairs]",
         },
-        mark="mark",
         most=most,
         note="Winning 20 times the stake (1.3) has a chance of at most 1 in 20 if the model is right. Scouts: Brunner and Munzel's "
         "test, corrected for the number of tasks.",

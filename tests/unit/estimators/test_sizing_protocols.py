@@ -1,6 +1,7 @@
 """Traces under three protocols: ratios to the best peer, what is left to gain, where ours loses."""
 
 import math
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -46,6 +47,26 @@ def test_the_last_row_is_of_all_traces(study):
     assert study.by_protocol.row(-1, named=True)["submitted"] == study.protocols["submitted"].ratio
 
 
+@pytest.mark.parametrize(
+    ("ratio", "over", "met"),
+    [(0.5, -1.0, True), (0.8, -1.0, False), (0.5, 2.0, False), (1.2, -1.0, False)],
+)
+def test_the_target_is_met_by_every_trace_without_more_kills(study, ratio, over, met):
+    mine = pl.col("method") == LADDER
+    summary = study.main.comparison.summary.with_columns(
+        ratio=pl.when(mine).then(ratio).otherwise("ratio"),
+        failures_over=pl.when(mine).then(over).otherwise("failures_over"),
+    )
+    main = replace(
+        study.main, ratio=ratio, comparison=replace(study.main.comparison, summary=summary)
+    )
+    assert replace(study, protocols=study.protocols | {"drawn": main}).meets(0.7) is met
+
+
+def test_runs_are_counted_once(study):
+    assert study.n_runs == 168  # 70 % of four types of 60 runs
+
+
 def test_every_method_is_in_the_table_once(study):
     rows = study.main.by_method
     assert set(rows["method"]) == {*QUICK, LADDER}
@@ -56,8 +77,6 @@ def test_every_method_is_in_the_table_once(study):
 
 
 def test_a_method_that_lacks_a_trace_has_no_mean_ratio(study):
-    from dataclasses import replace
-
     summary = study.main.comparison.summary
     lacking = summary.filter(~((pl.col("trace") == "two") & (pl.col("method") == "max seen")))
     main = replace(study.main, comparison=replace(study.main.comparison, summary=lacking))
