@@ -55,7 +55,7 @@ def over_time_chart(frame: pl.DataFrame, *, rules: Sequence[str], step: str) -> 
         rules: Those to draw, in order.
         step: Length of a step, in a word.
     """
-    drawn = frame.filter(pl.col("rule").is_in(rules))
+    drawn = _closed(frame.filter(pl.col("rule").is_in(rules)), "time")
     return primitives.line(
         drawn.sort(pl.col("rule").cast(pl.Enum(rules)), "time"),
         "time",
@@ -74,7 +74,7 @@ def fast_over_time_chart(frame: pl.DataFrame) -> Chart:
         frame: ``at``, ``to_move`` [jobs].
     """
     return primitives.line(
-        frame,
+        _closed(frame, "at"),
         "at",
         "to_move",
         x_title="time (UTC)",
@@ -101,3 +101,12 @@ def fast_keys_chart(frame: pl.DataFrame) -> Chart:
         x_log=True,
         points=True,
     )
+
+
+def _closed(frame: pl.DataFrame, time: str) -> pl.DataFrame:
+    """Repeat the last step of a frame over time one step later, so that it is drawn as wide as the others."""
+    times = frame[time].unique().sort()
+    if len(times) < 2:
+        return frame
+    later = pl.col(time) + (times[-1] - times[-2])
+    return pl.concat([frame, frame.filter(pl.col(time) == times[-1]).with_columns(later)])

@@ -60,6 +60,7 @@ Each rule is judged as if the others were not there; a job that is sent \
 back waits again elsewhere, so hours are the most it can gain. Limit: that of most jobs where queues differ. Spared: timed out \
 but for the {n_exempt_queues} of {n_queues} queues that are paused or have disableReassign. –: none, or the archive has no job \
 in the rule's statuses."""
+ENDED_NOTE = "Came to nothing: failed, cancelled or closed where it waited, by the system's own timeouts too."
 ENDS = ("", "_lo", "_hi")
 DURATION = r"^[1-9]\d*[smhd]$"
 FAST_NUMBERS = ("queued", "n_slots", "n_places_as_set", "moved_as_set")
@@ -303,7 +304,7 @@ def rule_by_rule(s: Study) -> list[Block | None]:
         draw=charts.outcomes_chart,
         frame=shares,
         finding=say(text, {name: s.total[name] for name in OUTCOMES}, waiting=waiting),
-        note="Came to nothing: failed, cancelled or closed where it waited, by the system's own timeouts too.",
+        note=ENDED_NOTE if s.total["ended"] else "",
     )
     return [table, chart]
 
@@ -369,7 +370,7 @@ def where_and_when(data: Data, s: Study) -> list[Block | None]:
         },
         mark="mark",
         most=levels.filter(pl.col("place") < LEVELS_SHOWN).height,
-        note=f"Urgent: priority 800 and more. Whole {data.waiting.unit}s are drawn again: a single one has no interval.",
+        note="Urgent: priority 800 and more. No interval: whole ones of these are drawn again.",
     )
     names = ranked(s)["rule"].unique(maintain_order=True).head(RULES_DRAWN).to_list()
     rows = s.by_time.filter(rule=names[0])

@@ -89,3 +89,10 @@ def test_rules_that_are_asked_for_are_drawn_in_their_order():
 
 def test_values_far_from_the_current_one_are_not_drawn():
     assert {row["times"] for row in rows_of(waiting.fast_keys_chart(KEYS))} == {0.5, 1.0}
+
+
+def test_the_last_step_is_as_wide_as_the_others():
+    for name in ("over_time", "fast_over_time"):
+        draw, frame, options = CHARTS[name]
+        times = [row.get("time", row.get("at")) for row in rows_of(draw(frame, **options))]
+        assert max(times).startswith("2026-03-05")
