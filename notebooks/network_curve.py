@@ -25,9 +25,9 @@
 
 # %% tags=["parameters"]
 archive: str = "data/demo"  # archive folder, or file of metrics or transfers as dumped [path]
+out_dir: str = "out"  # where everything goes [path]
 n_boot: int = 500  # bootstrap replicates over links [1]
 seed: int = 1  # seed of the bootstrap
-out_dir: str = "out"  # where everything goes [path]
 start: str = ""  # only from this instant on, empty for all [ISO 8601, UTC]
 end: str = ""  # only before this instant, empty for all [ISO 8601, UTC]
 transfers: str = ""  # more transfers: file, folder or archive, empty for none [path]

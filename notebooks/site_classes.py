@@ -25,9 +25,9 @@
 
 # %% tags=["parameters"]
 archive: str = "data/demo"  # archive folder [path]
+out_dir: str = "out"  # where everything goes [path]
 n_boot: int = 1000  # bootstrap replicates over days [1]
 seed: int = 1  # seed of the bootstrap
-out_dir: str = "out"  # where everything goes [path]
 start: str = ""  # first instant, empty: 4 days after the first merge job or probe [ISO 8601, UTC]
 end: str = ""  # last instant, empty: when the last merge job or probe was made [ISO 8601, UTC]
 rules: str = "document"  # rule set, document or production [name]

@@ -24,9 +24,9 @@
 
 # %% tags=["parameters"]
 archive: str = ""  # archive whose busiest queue is one more machine, empty for none [path]
+out_dir: str = "out"  # where everything goes [path]
 n_boot: int = 1000  # bootstrap replicates over instants [1]
 seed: int = 1  # seed of the bootstrap
-out_dir: str = "out"  # where everything goes [path]
 data: str = ""  # folder with swf-logs and wfinstances, empty for $BROKERLAB_DATA [path]
 workflows: list = []  # files of workflows below data, empty for the usual five [path]
 policies: list = ["easy", "conservative", "fcfs"]  # of one log, others the first [name]

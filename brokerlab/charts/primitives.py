@@ -88,7 +88,7 @@ def line(
         layers: list[Any] = _references(references, vertical=False)
         if f"{y}_lo" in part.columns:
             band = base.mark_area(interpolate=interpolate)
-            low = _end(y, "_lo", y_title, y_log)
+            low = _end(y, "_lo", y_title, log=y_log)
             layers.append(band.encode(y=low, y2=f"{y}_hi:Q", opacity=alt.value(0.18)))
         mark = base.mark_line(strokeWidth=2, interpolate=interpolate)
         tips = _tips(part, [x, y], {x: x_title, y: y_title}, [colour])
@@ -146,7 +146,7 @@ def dots(
             base = base.encode(yOffset=alt.YOffset(f"{colour}:N", sort=_order(shown, colour)))
         layers: list[Any] = _references(references, vertical=True)
         if f"{value}_lo" in part.columns:
-            low = _end(value, "_lo", title, log, axis="x")
+            low = _end(value, "_lo", title, log=log, axis="x")
             layers.append(base.mark_rule(strokeWidth=2).encode(x=low, x2=f"{value}_hi:Q"))
         marks = base.mark_point(filled=True, size=75).encode(x=across, shape=_shape(shown, colour))
         several = part[colour].n_unique() if colour and part.height > len(names) else 1
@@ -210,7 +210,7 @@ def bars(
         )
         layers.insert(0, mark)
         if f"{value}_lo" in part.columns and not stacked:
-            low = _end(value, "_lo", title, log, axis=axis)
+            low = _end(value, "_lo", title, log=log, axis=axis, zero=True)
             rule = base.mark_rule(strokeWidth=1.5, color=INK)
             layers.append(rule.encode(**{axis: low, f"{axis}2": f"{value}_hi:Q"}))
         made = _layered(layers)
@@ -366,7 +366,7 @@ def scatter(
             layers.append(same.encode(x=across, y=up))
         for name, axis, kind in ((x, "x", x_title), (y, "y", y_title)):
             if f"{name}_lo" in part.columns:
-                low = _end(name, "_lo", kind, log, axis=axis)
+                low = _end(name, "_lo", kind, log=log, axis=axis)
                 here = {"x": across} if axis == "y" else {"y": up}
                 rule = base.mark_rule(strokeWidth=1.2)
                 layers.append(rule.encode(**{axis: low, f"{axis}2": f"{name}_hi:Q", **here}))
@@ -530,8 +530,10 @@ def _quantity(
     return (alt.X if axis == "x" else alt.Y)(f"{column}:Q", title=title, scale=scale)
 
 
-def _end(column: str, end: str, title: str, log: bool, axis: str = "y") -> Any:  # noqa: FBT001
-    return _quantity(f"{column}{end}", title, log=log, axis=axis)
+def _end(
+    column: str, end: str, title: str, *, log: bool, axis: str = "y", zero: bool = False
+) -> Any:
+    return _quantity(f"{column}{end}", title, log=log, axis=axis, zero=zero)
 
 
 def _axis(frame: pl.DataFrame, x: str, title: str, *, log: bool) -> alt.X:
