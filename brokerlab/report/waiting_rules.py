@@ -315,7 +315,7 @@ def other_limits(data: Data, s: Study) -> list[Block | None]:
     if changes.is_empty():
         return []
     rules = decision_table(rules=data.waiting.rules, config=data.waiting.config)
-    keys = rules.select(*RULE, set_by=pl.col("keys").list.join(", ").replace("", "the code"))
+    keys = rules.select(*RULE, set_by=pl.col("keys").list.join(", ").replace("", None))
     limits = pl.col("value").replace_strict(CHANGED, return_dtype=pl.String)
     rows = named(changes).with_columns(limits=limits)
     rows = rows.join(keys, on=list(RULE), how="left", maintain_order="left")
@@ -337,7 +337,7 @@ def other_limits(data: Data, s: Study) -> list[Block | None]:
             "more_jobs": "More timed out [jobs]",
             "more_soon": "More needlessly [jobs]",
             "more_after_h": "More waiting ended [h]",
-            "set_by": "Set by",
+            "set_by": "gdpconfig key",
         },
         most=12,
         note="Largest changes first. inactive_queue keeps its 2 h without a start at every limit.",

@@ -65,7 +65,7 @@ def test_sections_and_their_numbers(stored: dict[str, Any]) -> None:
     assert "1 of 3 queues that are paused" in rules["note"]
     changes = stored["numbers"]["limit_changes"]
     assert [row["limits"] for row in changes[:2]] == ["halved", "doubled"]
-    assert changes[0]["set_by"] == "the code"
+    assert changes[0]["set_by"] is None  # no key sets the limit of activated
     levels = sections["Where and when"][0]
     assert levels["caption"] == "Most firings at a queue: 4 of activated at B, of 2 queues with any"
     assert sections["Fast rebrokerage"] == [
