@@ -218,6 +218,7 @@ def study(data: Data, p: Params) -> Study:
         example=runs.example(found),
         also={
             "means": runs.means(done, "turnaround", **draws),
+            "costs_by_strategy": runs.costs(done),
             "rules_difference": found.rules_difference(**draws),
             "shapes": runs.shapes_by_place(done),
             "published": runs.shape_checks(found, **draws),
@@ -284,7 +285,7 @@ def page(data: Data, s: Study, p: Params) -> Page:
 
 
 def rounded(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return ratios as a page shows them, with two decimals; the files of `also` have them all."""
+    """Return ratios and hours with two decimals, as a page shows them; the frames of `also` have them all."""
     return frame.with_columns(pl.col(pl.Float64).round(2))
 
 
@@ -374,32 +375,38 @@ def places(s: Study) -> Table:
 
 def strategies(data: Data, s: Study) -> list[kit.Block | None]:
     """Lay out every strategy's turnaround against grouping by the paper's rules, and what it costs."""
-    frame = runs.costs(s.comparison.done)
+    reference = pl.when(pl.col("strategy") == PAPER).then(pl.lit("reference"))
+    frame = rounded(runs.costs(s.comparison.done)).with_columns(
+        name=pl.col("strategy").replace(dict(NAMES)), mark=reference
+    )
     columns = {"name": "Strategy"}
     for place, system in enumerate(data.machines.systems):
         ends = {f"ratio_{place}{end}": f"ratio{end}" for end in ("", "_lo", "_hi")}
         ratios = rounded(s.by_queue.filter(system=system)).select("strategy", **ends)
         frame = frame.join(ratios, on="strategy", how="left", maintain_order="left")
         columns[f"ratio_{place}"] = f"{system} [ratio]"
-    best = frame["strategy"][0]
     return [
         Table(
             name="strategies",
-            frame=frame.with_columns(
-                name=pl.col("strategy").replace(dict(NAMES)),
-                mark=pl.when(pl.col("strategy") == PAPER).then(pl.lit("reference")),
-            ),
-            caption=f"Shortest over all queues: {NAMES.get(best, best)}",
-            columns=columns
-            | {
-                "jobs": "Jobs [per run]",
-                "expirations": "Expired [per run]",
-                "waste": "Idle or lost [% of useful host time]",
-            },
+            frame=frame,
+            caption=f"Shortest over all queues: {frame['name'][0]}",
+            columns=columns,
             mark="mark",
             note="Turnaround over that of grouping by the paper's rule: geometric means over the workflows at the same "
             f"instants. {INSTANTS}",
-        )
+        ),
+        Table(
+            name="costs",
+            frame=frame,
+            caption="What the strategies cost, over all queues",
+            columns={
+                "name": "Strategy",
+                "jobs": "Jobs [per run]",
+                "expirations": "Expired [per run]",
+                "waste": "Host time idle or lost [% of useful]",
+            },
+            mark="mark",
+        ),
     ]
 
 
@@ -514,8 +521,10 @@ def example(data: Data, s: Study) -> list[kit.Block | None]:
     found = s.example
     if found is None:
         return []
-    frame = found.summary().with_columns(
-        pl.col("turnaround", "wasted") / HOUR, name=pl.col("strategy").replace(dict(NAMES))
+    frame = rounded(
+        found.summary().with_columns(
+            pl.col("turnaround", "wasted") / HOUR, name=pl.col("strategy").replace(dict(NAMES))
+        )
     )
     first, last = frame.row(0, named=True), frame.row(-1, named=True)
     told = {
@@ -665,6 +674,8 @@ def also(s: Study) -> dict[str, pl.DataFrame]:
     }
     frames = {"by_queue": s.by_queue, "against": s.against, "ratios": s.places, "waits": s.waits}
     written = found | frames | {"runs": s.comparison.runs}
+    if s.example:
+        written["example_metrics"] = s.example.summary()
     return written | {f"example_{name}": frame for name, frame in timelines.items()}
 
 
