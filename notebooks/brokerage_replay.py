@@ -24,83 +24,82 @@
 
 # %% tags=["parameters"]
 archive: str = "data/demo"  # archive folder [path]
-start: str = ""  # first brokerage, empty for no bound [ISO 8601, UTC]
-end: str = ""  # brokerages from here on are left out, empty for no bound [ISO 8601, UTC]
-rules: str = "document"  # rule set, document or production; compared with the other [name]
-max_tasks: int = 0  # replay at most so many tasks, drawn at random; 0 for all [tasks]
-every: str = "1h"  # grid to which instants are rounded down, empty for none [duration]
-keys: list[str] = []  # gdpconfig keys to vary, empty for the usual ten [name]
-points: int = 5  # values tried per key over its range, besides its own, half and double [1]
-switch_sample: int = 60  # brokerages to try single rule differences on, 0 for none [1]
-n_boot: int = 1000  # bootstrap replicates over tasks [1]
-seed: int = 1  # seed of the sample, the draws and the bootstrap
-out_dir: str = "out/brokerage-replay"  # where everything goes [path]
-
-# %% [markdown]
-# ## Load and check
+out_dir: str = "out"  # where everything goes [path]
+n_boot: int = 1000  # bootstrap replicates [1]
+seed: int = 1  # seed of the bootstrap
+start: str = ""  # only from this instant on, empty for all [ISO 8601, UTC]
+end: str = ""  # only before this instant, empty for all [ISO 8601, UTC]
+rules: str = "document"  # rule set, document or production [name]
+max_tasks: int = 0  # tasks replayed, drawn at random; 0: all [tasks]
+every: str = "1h"  # grid of the instants, empty for none [duration]
+keys: list = []  # gdpconfig keys to vary, empty: the usual [name]
+points: int = 5  # values per key, beside its half and double [1]
+switch_sample: int = 60  # brokerages to try single rule differences on, 0: none [1]
 
 # %%
 import altair as alt
+import polars as pl
 
-from brokerlab.charts import theme
+from brokerlab import brokerage
+from brokerlab.charts import primitives, theme
 from brokerlab.report import brokerage_replay as report
+from brokerlab.report import kit, results
 
 alt.renderers.enable("svg")
 alt.theme.enable(theme.NAME)
-keys = keys or list(report.USUAL_KEYS)
-report.check(
-    keys=keys,
-    rules=rules,
-    every=every,
-    max_tasks=max_tasks,
-    points=points,
-    switch_sample=switch_sample,
-    n_boot=n_boot,
-    seed=seed,
-    start=start,
-    end=end,
-)
-
-# %%
-inputs = report.load(
-    archive, start=start, end=end, rules=rules, max_tasks=max_tasks, every=every, seed=seed
-)
-inputs.archive.summary()
+p = report.Params.of(globals())
 
 # %% [markdown]
-# What the job brokerage saw, table by table:
+# ## What the job brokerage saw
+# Its input tables, rebuilt at every instant:
 
 # %%
-inputs.jobs.to_dict()
+data = report.load(p)
+data.period.replay.to_dict()
 
 # %% [markdown]
 # ## Decide again
 
 # %%
-study = report.study(
-    inputs, keys=keys, points=points, switch_sample=switch_sample, n_boot=n_boot, seed=seed
+study = report.study(data, p)
+decisions = study.tasks.decisions
+decisions.tasks.group_by("outcome").len().sort("outcome")
+
+# %% [markdown]
+# ## By hand
+# The funnel by resource type, and why one task was, or was not, sent to a queue:
+
+# %%
+brokerage.funnel(decisions, by=["resource_type"]).filter(pl.col("n_pairs") > 0)
+
+# %%
+pair = decisions.queues.row(0, named=True)
+brokerage.explain(
+    decisions,
+    jeditaskid=pair["jeditaskid"],
+    panda_queue=pair["panda_queue"],
+    snapshot=pair["snapshot"],
+    ran=data.period.ran,
 )
-study.decisions.tasks.group_by("outcome").len().sort("outcome")
 
 # %% [markdown]
-# The funnel: what each check removed, in order.
+# One chart to edit: what other values of the key that matters most would send elsewhere.
 
 # %%
-study.by_check
+curve = study.keys.curves.join(study.keys.keys.head(1), on="key", how="semi")
+primitives.line(
+    curve,
+    "value",
+    "shift",
+    x_title="value of the key",
+    y_title="jobs that go elsewhere [%]",
+    colour="key",
+    points=True,
+)
 
 # %% [markdown]
-# ## Write page content, charts and tables
+# ## The page
 
 # %%
-results = report.write(study, out_dir)
-for part in results["page"]["parts"]:
-    print(f"{part['verdict']['subject']}: {part['verdict']['sentence']}")
-
-# %% [markdown]
-# ## The pictures behind the answers
-
-# %%
-for drawer in (report.pictures.funnel, report.pictures.settings):
-    drawn = drawer(study)
-    if drawn is not None:
-        display(drawn[0])
+written = kit.publish(report.page(data, study), p)
+print(results.verdict_line(written["page"]["verdict"]))

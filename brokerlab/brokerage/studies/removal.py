@@ -6,12 +6,17 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from brokerlab.brokerage.check_table import checks_table
+from brokerlab.brokerage.reach import BEYOND_THE_BEST
+from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.studies.kinds import JobDecisions, kind_of
 from brokerlab.brokerage.view import TASK, view
 from brokerlab.intervals import N_BOOT, shares
 
 CANDIDATE = "candidate"
 """Stands for the check of a pair that no check removed."""
+OTHER = "other checks"
+"""Stands for checks that are not named."""
 NO_SHARE = "(none)"
 """Name of tasks without gshare."""
 
@@ -65,6 +70,85 @@ def removal_shares(
     result = shares(table, checks, "looked_at", unit=TASK[0], by=by, n_boot=n_boot, seed=seed)
     removed = pl.col("share").cum_sum()
     return result.with_columns(left=1 - (removed.over(by) if by else removed))
+
+
+def rank_checks(removed: pl.DataFrame) -> pl.DataFrame:
+    """Return the checks that removed something, the one that removed most first.
+
+    Args:
+        removed: From :func:`removal_shares`, in all. Candidates, and being beyond the best ten, are no checks.
+    """
+    checks = removed.filter(
+        ~pl.col("part").is_in([CANDIDATE, *BEYOND_THE_BEST]), pl.col("total") > 0
+    )
+    return checks.sort("share", "part", descending=[True, False])
+
+
+def sum_other_checks(removed: pl.DataFrame, named: Sequence[str], by: str) -> pl.DataFrame:
+    """Sum the shares of checks that are not named, group by group.
+
+    Args:
+        removed: From :func:`removal_shares` by one column.
+        named: Checks that stay, in the order of removal.
+        by: That column.
+
+    Returns:
+        ``by``, ``whole`` [pairs], ``part`` (those named, `OTHER`, `CANDIDATE`, in this order), ``share`` [1], of each
+        group; groups with most pairs first.
+    """
+    order = pl.Enum([*(name for name in named if name != CANDIDATE), OTHER, CANDIDATE])
+    part = pl.when(pl.col("part").is_in(order.categories)).then("part").otherwise(pl.lit(OTHER))
+    sums = removed.group_by(by, "whole", part.cast(order)).agg(pl.col("share").sum())
+    return sums.sort("whole", by, "part", descending=[True, False, False])
+
+
+def sum_up_levels(
+    removed: pl.DataFrame, by: str, *, without_queue: pl.DataFrame | None = None, most: int = 3
+) -> pl.DataFrame:
+    """Return what becomes of the pairs of each group, one row each.
+
+    Args:
+        removed: From :func:`removal_shares` by one column.
+        by: That column.
+        without_queue: From :func:`shares_without_queue` by that column.
+        most: Checks that are named.
+
+    Returns:
+        ``by``, ``whole`` [pairs], ``candidates, candidates_lo, candidates_hi`` [1], ``reasons`` (the checks that remove
+        most, as a list), and with ``without_queue`` also ``n_tasks, n_brokerages, stuck, stuck_lo, stuck_hi`` [1]; those
+        without a queue most often first, or those that are candidates least often.
+    """
+
+    def shares_of(frame: pl.DataFrame, part: str, name: str) -> pl.DataFrame:
+        ends = {f"{name}{end}": f"share{end}" for end in ("", "_lo", "_hi")}
+        return frame.filter(part=part).select(by, "whole", "n_units", **ends)
+
+    checks = removed.filter(pl.col("part") != CANDIDATE, pl.col("total") > 0)
+    reasons = (
+        checks.sort("share", "part", descending=[True, False])
+        .group_by(by, maintain_order=True)
+        .agg(reasons=pl.col("part").head(most))
+    )
+    passed = shares_of(removed, CANDIDATE, "candidates").drop("n_units")
+    levels = passed.join(reasons, on=by, how="left").sort("candidates", by)
+    if without_queue is None:
+        return levels
+    names = {"whole": "n_brokerages", "n_units": "n_tasks"}
+    stuck = shares_of(without_queue, "stuck", "stuck").rename(names)
+    return stuck.join(levels, on=by, how="left").sort("stuck", by, descending=[True, False])
+
+
+def describe_checks(removed: pl.DataFrame, rules: ProductionRules, stage: str) -> pl.DataFrame:
+    """Join the ``kind`` of each check, and the gdpconfig ``keys`` that it reads as text.
+
+    Args:
+        removed: With the check as ``part``.
+        rules: Rule set of the production brokerage.
+        stage: ``jobs`` or ``tasks``, see :func:`~brokerlab.brokerage.check_table.checks_table`.
+    """
+    table = checks_table(rules, stage=stage).unique("check", keep="first")
+    about = table.select("kind", part="check", keys=pl.col("keys").list.join(", "))
+    return removed.join(about, on="part", how="left", maintain_order="left")
 
 
 def shares_without_queue(

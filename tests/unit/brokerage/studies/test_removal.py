@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
 
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.studies import history, removal
+from brokerlab.brokerage.studies.production import study_production_tasks
 from brokerlab.brokerage.studies.stranded import explain_stranded
+from brokerlab.errors import InsufficientDataError
 from tests.brokerage_toys import AT, SHARE, TASK, World
 from tests.unit.brokerage.studies.toys import DICE, replay_of
 
@@ -39,6 +43,37 @@ def test_every_pair_is_counted_once(decisions: Decisions) -> None:
     timed = counts.with_columns(time=pl.col("at").dt.truncate("1d"))
     day = removal.removal_shares(timed, ["core_count"], by=["time"], **DICE)
     assert day.select("time", "share").rows() == [(datetime(2026, 6, 1), pytest.approx(1 / 3))]
+
+
+def test_levels_are_summed_up(decisions: Decisions) -> None:
+    tasks = replay_of(decisions).tasks
+    counts, order = removal.count_removals(decisions, tasks), removal.removal_order(decisions)
+    removed = removal.removal_shares(counts, order, **DICE)
+    assert removal.rank_checks(removed)["part"].to_list() == ["core_count", "status_offline"]
+    described = removal.describe_checks(removed, decisions.world.rules, "jobs")
+    assert described.height == removed.height
+    assert described.filter(part="core_count")["kind"].item() == "persistent"
+    assert described.filter(part="link_backlog")["keys"].item().startswith("NQUEUED_")
+    by_gshare = removal.removal_shares(counts, order, by=["gshare"], **DICE)
+    lumped = removal.sum_other_checks(by_gshare, ["core_count"], "gshare")
+    assert lumped.filter(gshare="Express").select("part", "share").rows() == [
+        ("core_count", pytest.approx(1 / 3)),
+        ("other checks", pytest.approx(1 / 3)),
+        ("candidate", pytest.approx(1 / 3)),
+    ]
+    stuck = removal.shares_without_queue(decisions, tasks, by=["gshare"], **DICE)
+    levels = removal.sum_up_levels(by_gshare, "gshare", without_queue=stuck, most=1)
+    row = levels.filter(gshare="Express").row(0, named=True)
+    assert [row[name] for name in ("whole", "n_tasks", "n_brokerages", "stuck")] == [3, 1, 1, 0]
+    assert (row["candidates"], row["reasons"]) == (pytest.approx(1 / 3), ["core_count"])
+
+
+def test_nothing_to_look_at_is_too_little() -> None:
+    decisions = World(nucleus="NOWHERE").queue("A").decided()
+    rules = decisions.world.rules
+    period: Any = SimpleNamespace(replay=replay_of(decisions), rules=rules, ran=None)
+    with pytest.raises(InsufficientDataError, match="None of 1 brokerages looks at a queue; they"):
+        study_production_tasks(period)
 
 
 def test_tasks_without_a_queue() -> None:

@@ -1,0 +1,512 @@
+"""What decides where work goes in a period, and which settings matter?
+
+The brokerages of production are replayed: what checks remove, what orders the queues that are left, which keys and which
+differences of the rule sets the outcome hangs on, and the choice of the nucleus. It proposes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import polars as pl
+
+from brokerlab.brokerage.production_jobs.decisions import TEMPORARY
+from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage.studies import removal
+from brokerlab.brokerage.studies.key_effects import KeyEffects, which_keys_matter
+from brokerlab.brokerage.studies.kinds import PRODUCTION, Kind
+from brokerlab.brokerage.studies.nuclei import NucleusChoice
+from brokerlab.brokerage.studies.period import Period, replay_nuclei
+from brokerlab.brokerage.studies.production import ProductionTasks, study_production_tasks
+from brokerlab.brokerage.studies.removal import CANDIDATE
+from brokerlab.brokerage.studies.rule_sets import RuleSetComparison, compare_rule_sets
+from brokerlab.charts.primitives import bars, dots, line
+from brokerlab.errors import collect_warnings
+from brokerlab.report import kit, replay_blocks
+from brokerlab.report.kit import Block, Chart, Number, Page, Table, Verdict, say
+from brokerlab.report.replay_blocks import history_blocks, key_blocks, rule_set_blocks
+from brokerlab.words import days_of, thin
+
+CHECKS_DRAWN = 12
+"""Checks in the first chart, those that remove most."""
+CHECKS_OVER_TIME = 5
+CHECKS_BY_GSHARE = 6
+SMALL = 0.005
+"""Checks that remove a smaller share of the pairs are left to the files [1]."""
+FACTORS = {
+    "work": "running against waiting work",
+    "data": "input already there",
+    "network": "the link to the nucleus",
+    "t1": "being a T1",
+    "preference": "the preference of the task",
+}
+NUCLEUS_FACTORS = {
+    "work": "work left at the nucleus",
+    "data": "input already there",
+    "tape": "input on tape only",
+    "space_fraction": "the free share of the storage",
+    "space_amount": "the free amount of storage",
+}
+NUCLEUS_TASKS = {
+    "nucleus": "the task gets a nucleus",
+    "no_candidates": "no nucleus passes all checks",
+    "no_queue_at_all": "no queue could run it",
+    "input_not_readable": "its input is not readable",
+    "parent_missing": "its parent task is missing",
+    "abort": "it is aborted",
+    "held": "data locality is checked",
+    "waived": "data locality is waived",
+    "off_period": "data locality is off: it waited too long",
+    "passed": "the nucleus of history is a candidate",
+    "drawn": "mean chance of the nucleus of history in the draw",
+    "by_chance": "a nucleus drawn at random is a candidate",
+}
+SPREAD = (
+    "Share: covariance of the factor's log with the log weight within each brokerage, over its variance; the shares add "
+    "up to 100 %, below 0 a factor works against the others."
+)
+
+
+class Params(replay_blocks.Params):
+    """What may be asked."""
+
+    report: ClassVar[str] = "brokerage-replay"
+    question: ClassVar[str] = (
+        "What decides where work goes in this period, and which settings matter?"
+    )
+    kind: ClassVar[Kind] = PRODUCTION
+    usual_keys: ClassVar[tuple[str, ...]] = (
+        "NQUEUED_SAT_CAP",
+        "NQUEUED_NUC_CAP_FOR_JOBS",
+        "IO_INTENSITY_CUTOFF",
+        "SIZE_CUTOFF_TO_MOVE_INPUT",
+        "STORAGE_MIN_FREE_SIZE",
+        "MAX_DISKIO_DEFAULT",
+        "NW_QUEUE_IMPORTANCE",
+        "MIN_WEIGHT_managed",
+        "DISK_THRESHOLD",
+        "INPUT_SIZE_FRACTION",
+    )
+    """Links, nuclei, input, storage, disk traffic, weight, the choice of the nucleus."""
+
+
+class Data(NamedTuple):
+    """What the brokerages saw; ``nuclei`` is null where the archive cannot tell, ``no_nuclei`` says why."""
+
+    period: Period
+    nuclei: Replay | None
+    no_nuclei: str
+
+
+class Study(NamedTuple):
+    """What the replay says of the production tasks of a period."""
+
+    tasks: ProductionTasks
+    rule_sets: RuleSetComparison
+    keys: KeyEffects
+    odd: list[str]
+
+
+@kit.answers
+def load(p: Params) -> Data:
+    """Rebuild what both brokerages saw over the period."""
+    period = p.replayed()
+    return Data(period, *replay_nuclei(period, start=p.start, end=p.end))
+
+
+@kit.answers
+def study(data: Data, p: Params) -> Study:
+    """Decide again: what removes queues, what orders the others, which rules and keys matter."""
+    dice: dict[str, Any] = {"n_boot": p.n_boot, "seed": p.seed}
+    with collect_warnings() as odd:
+        tasks = study_production_tasks(data.period, data.nuclei, **dice)
+        rule_sets = compare_rule_sets(
+            data.period.replay, tasks.decisions, sample=p.switch_sample, **dice
+        )
+        keys = which_keys_matter(
+            tasks.decisions, p.keys or p.usual_keys, nuclei=data.nuclei, points=p.points, **dice
+        )
+    return Study(tasks, rule_sets, keys, odd)
+
+
+def page(data: Data, s: Study) -> Page:
+    """Lay out the answer, then one section per question."""
+    t, period = s.tasks, data.period
+    top = t.factors.sort("share", descending=True).head(1).to_dicts()
+    return Page(
+        verdict=Verdict(kind="finding", sentence=_headline(s)),
+        numbers=[
+            Number.of(
+                _row(t.removed, CANDIDATE),
+                "share",
+                label="Pairs that become candidates",
+                unit="%",
+            ),
+            Number.of(
+                _row(t.without_queue, "stuck"),
+                "share",
+                label="Brokerages without a queue",
+                unit="%",
+            ),
+            *(
+                Number.of(
+                    row, "share", label=f"Spread of weights by {FACTORS[row['part']]}", unit="%"
+                )
+                for row in top
+            ),
+        ],
+        chart=_funnel(period, t),
+        sections={
+            "What removes queues": _check_blocks(t),
+            "By gshare and by queue": _level_blocks(t),
+            "Against what really ran": [
+                *history_blocks(t.agreement, t.disagreement),
+                _stranded_table(t),
+            ],
+            "What orders the queues that are left": _weight_blocks(t),
+            "Which settings matter": key_blocks(
+                s.keys,
+                note=" Of DISK_THRESHOLD and other keys of the task brokerage: a task's chance of another nucleus.",
+            ),
+            f"{s.rule_sets.current.capitalize()} against {s.rule_sets.other} rules": rule_set_blocks(
+                s.rule_sets
+            ),
+            "The choice of the nucleus": _nucleus_blocks(t.nuclei, data.no_nuclei),
+        },
+        caveats=replay_blocks.caveats(period, s.keys, s.odd),
+        archive=period.archive,
+        config=period.replay.config,
+        rules=period.rules,
+        window=f"brokerages {days_of(*period.window)} (UTC)",
+        facts=_facts(data),
+        also=_also(s),
+        values={
+            "n_tasks": period.n_replayed,
+            "n_tasks_in_period": period.n_tasks,
+            "n_brokerages": t.decisions.tasks.height,
+            "n_pairs": t.decisions.queues.height,
+            "n_weighed": t.n_weighed,
+            "n_pairs_other_rules": s.rule_sets.comparison.n_changed(),
+            "n_sample_pairs": s.rule_sets.n_sample_pairs,
+        },
+    )
+
+
+def _facts(data: Data) -> dict[str, str]:
+    notes = [] if data.nuclei is None else data.nuclei.notes
+    own = [note for note in notes if note not in data.period.replay.notes]
+    return replay_blocks.facts(data.period) | {"Approximated, nuclei": "; ".join(own) or "nothing"}
+
+
+def run(p: Params) -> dict[str, Any]:
+    """Load, study, publish."""
+    data = load(p)
+    return kit.publish(page(data, study(data, p)), p)
+
+
+# --- first screen -----------------------------------------------------------------------------------------------------
+
+
+def _row(shares: pl.DataFrame, part: str) -> dict[str, Any]:
+    return shares.row(by_predicate=pl.col("part") == part, named=True)
+
+
+def _headline(s: Study) -> str:
+    checks = removal.rank_checks(s.tasks.removed)
+    if checks.is_empty():
+        return "No check removes a queue."
+    keys = s.keys.keys
+    return say(
+        "Checks remove {failed:%} of pairs, most {part} ({share:%}); {worth} of {tried} settings are worth calibrating.",
+        checks.row(0, named=True) | {"share_lo": None, "share_hi": None},
+        failed=checks["share"].sum(),
+        worth=keys["worth"].sum(),
+        tried=keys.height,
+    )
+
+
+def _funnel(period: Period, t: ProductionTasks) -> Chart:
+    largest = removal.rank_checks(t.removed)["part"].head(CHECKS_DRAWN).to_list()
+    drawn = [*largest, PRODUCTION.beyond, CANDIDATE]
+    return Chart(
+        draw=bars,
+        frame=t.removed.filter(pl.col("part").is_in(drawn), pl.col("total") > 0),
+        name="removed",
+        options={"value": "share", "label": "part", "title": "removed [% of pairs]"},
+        finding=say(
+            "{failed:%} of the pairs fail a check, {beyond:%} are not among the best ten, {candidates:%} become candidates",
+            failed=removal.rank_checks(t.removed)["share"].sum(),
+            beyond=_row(t.removed, PRODUCTION.beyond)["share"],
+            candidates=_row(t.removed, CANDIDATE)["share"],
+        ),
+        sample=say(
+            "{tasks} tasks, {n} brokerages, {pairs} pairs of task and queue; 95 % intervals over tasks.",
+            tasks=period.n_replayed,
+            n=t.decisions.tasks.height,
+            pairs=t.decisions.queues.height,
+        ),
+        note="The checks that remove most, in the order of removal. rank: not among the best ten.",
+    )
+
+
+# --- sections ---------------------------------------------------------------------------------------------------------
+
+
+def _check_blocks(t: ProductionTasks) -> list[Block | None]:
+    large = t.removed.filter((pl.col("share") >= SMALL) | (pl.col("part") == CANDIDATE))
+    left = pl.when(pl.col("part") != CANDIDATE).then("left")
+    n_small = t.removed.filter(pl.col("total") > 0, pl.col("share") < SMALL).height
+    last = t.last_stages["stage"].head(1).replace(TEMPORARY, "temporary problems").to_list()
+    return [
+        Table(
+            name="checks",
+            frame=removal.describe_checks(
+                large.with_columns(left=left), t.decisions.world.rules, "jobs"
+            ),
+            caption=say(
+                "{share:%} of the brokerages leave their task without a queue{often}",
+                _row(t.without_queue, "stuck"),
+                often=f", most often because of {last[0]}" if last else "",
+            ),
+            columns={
+                "part": "Check",
+                "share": "Removed [% of pairs]",
+                "left": "Left after it [% of pairs]",
+                "kind": "Kind",
+                "keys": "Keys it reads",
+            },
+            note=(
+                f"In brackets, here and below: 95 % intervals over tasks. A pair counts for the first check that it fails, "
+                f"of temporary problems for the last. {n_small} checks that remove less than "
+                "0.5 % are in the files."
+            ),
+        ),
+        _over_time(t),
+    ]
+
+
+def _over_time(t: ProductionTasks) -> Chart | None:
+    top = removal.rank_checks(t.removed).select("part").head(CHECKS_OVER_TIME)
+    frame = top.join(t.removed_over_time, on="part", maintain_order="left_right")
+    sure = frame.drop_nulls("share_lo")  # a day with one task says little of the day
+    if sure.is_empty():
+        return None
+    spread = sure.group_by("part").agg(low=pl.col("share").min(), high=pl.col("share").max())
+    most = spread.sort(pl.col("high") - pl.col("low"), "part", descending=[True, False])
+    return Chart(
+        draw=line,
+        frame=frame,
+        name="removed_over_time",
+        options={
+            "x": "time",
+            "y": "share",
+            "colour": "part",
+            "x_title": "brokerage (UTC)",
+            "y_title": "removed [% of pairs]",
+        },
+        finding=say(
+            "{part} changes most over time: from {low:%} to {high:%} of the pairs",
+            most.row(0, named=True),
+        ),
+        sample="Bands: 95 % intervals over tasks; none where all pairs are of one task.",
+    )
+
+
+def _level_blocks(t: ProductionTasks) -> list[Block | None]:
+    gshares = removal.sum_up_levels(
+        t.removed_by_gshare, "gshare", without_queue=t.without_queue_by_gshare
+    )
+    queues = removal.sum_up_levels(t.removed_by_queue, "queue")
+    reasons, first = pl.col("reasons").list.join(", "), pl.int_range(pl.len()) == 0
+    return [
+        _gshare_chart(t, gshares),
+        Table(
+            name="gshares",
+            frame=gshares.with_columns(
+                reasons, mark=pl.when(first).then(pl.lit("most often without a queue"))
+            ),
+            caption="By gshare, those most often without a queue first",
+            columns={
+                "gshare": "gshare",
+                "n_tasks": "Tasks",
+                "n_brokerages": "Brokerages",
+                "stuck": "Without a queue [% of brokerages]",
+                "candidates": "Candidates [% of pairs]",
+                "reasons": "Most removed by",
+            },
+            mark="mark",
+        ),
+        Table(
+            name="queues",
+            frame=queues.with_columns(
+                reasons, mark=pl.when(first).then(pl.lit("least often a candidate"))
+            ),
+            caption="The queues where most jobs ran, those least often a candidate first",
+            columns={
+                "queue": "Queue",
+                "whole": "Brokerages",
+                "candidates": "Candidate [% of brokerages]",
+                "reasons": "Most removed by",
+            },
+            mark="mark",
+            note="A unified queue counts once per brokerage, by that of its pseudo-queues which came furthest.",
+        )
+        if queues.height
+        else None,
+    ]
+
+
+def _gshare_chart(t: ProductionTasks, gshares: pl.DataFrame) -> Chart:
+    largest = removal.rank_checks(t.removed)["part"].head(CHECKS_BY_GSHARE).to_list()
+    named = [name for name in t.removed["part"] if name in {*largest, PRODUCTION.beyond}]
+    ends = gshares.drop_nulls("candidates").sort("candidates", "gshare")
+    return Chart(
+        draw=bars,
+        frame=removal.sum_other_checks(t.removed_by_gshare, named, "gshare"),
+        name="gshare",
+        options={
+            "value": "share",
+            "label": "gshare",
+            "colour": "part",
+            "title": "share [% of pairs]",
+        },
+        finding=say(
+            "Candidates are {low:%} of the pairs of {least}, {high:%} of those of {most}",
+            least=ends["gshare"][0],
+            low=ends["candidates"][0],
+            most=ends["gshare"][-1],
+            high=ends["candidates"][-1],
+        ),
+    )
+
+
+def _stranded_table(t: ProductionTasks) -> Table | None:
+    if t.stranded.is_empty():
+        return None
+    return Table(
+        name="stranded",
+        frame=t.stranded.with_columns(
+            pl.col("jeditaskid").cast(pl.String),
+            pl.col("why", "help").map_elements(thin, return_dtype=pl.String),
+        ),
+        caption="Tasks without a queue in the replay whose jobs ran all the same",
+        columns={
+            "jeditaskid": "Task",
+            "at": "At (UTC)",
+            "n_jobs": "Jobs that ran",
+            "queue": "Most of them at",
+            "why": "Why not there",
+            "help": "What would give it a queue",
+        },
+    )
+
+
+def _weight_blocks(t: ProductionTasks) -> list[Block | None]:
+    if t.factors.is_empty():
+        return ["Nowhere two queues compete by weight."]
+    every = t.factors.select(pl.lit("all").alias("gshare"), pl.all())
+    levels = pl.concat([every, t.factors_by_gshare])
+    order = t.factors.sort("share", descending=True)["part"].to_list()
+    names = pl.format("{} ({} tasks)", "gshare", "n_units")
+    return [
+        Chart(
+            draw=dots,
+            frame=levels.with_columns(level=names),
+            name="factors_by_gshare",
+            options={
+                "value": "share",
+                "label": "level",
+                "colour": "part",
+                "title": "share [% of the variance]",
+            },
+            finding=say(
+                "{factor} makes {share:%} of the spread of the weight",
+                _row(t.factors, order[0]),
+                factor=f"{FACTORS[order[0]][:1].upper()}{FACTORS[order[0]][1:]}",
+            ),
+            sample=say(
+                "{n} brokerages with two or more competing queues; 95 % intervals over tasks.",
+                n=t.n_weighed,
+            ),
+        ),
+        _factor_table(
+            t.factors, "factors", "What the weights of queues are made of", FACTORS, SPREAD
+        ),
+    ]
+
+
+def _factor_table(
+    shares: pl.DataFrame, name: str, caption: str, factors: Mapping[str, str], note: str = ""
+) -> Table:
+    return Table(
+        name=name,
+        frame=shares.with_columns(meaning=pl.col("part").replace_strict(factors)),
+        caption=caption,
+        columns={
+            "part": "Factor",
+            "meaning": "It stands for",
+            "share": "Share [% of the variance]",
+        },
+        note=note,
+    )
+
+
+def _nucleus_blocks(nuclei: NucleusChoice | None, why: str) -> list[Block | None]:
+    if nuclei is None:
+        return [f"No answer: {why}."]
+    checks = nuclei.checks.filter((pl.col("total") > 0) | (pl.col("part") == CANDIDATE))
+    tasks = pl.concat(
+        [nuclei.outcomes.filter(pl.col("total") > 0), nuclei.locality, nuclei.history]
+    )
+    none = 1 - (_row(nuclei.outcomes, "nucleus")["share"] or 0.0)
+    return [
+        Table(
+            name="nucleus_checks",
+            frame=removal.describe_checks(checks, nuclei.decisions.rules, "tasks"),
+            caption=say(
+                "Why nuclei were skipped; {none:%} of {n} tasks get none",
+                none=none,
+                n=nuclei.decisions.tasks.height,
+            ),
+            columns={"part": "Check", "share": "Removed [% of pairs]", "keys": "Keys it reads"},
+            note="Pairs of task and nucleus.",
+        ),
+        _factor_table(
+            nuclei.factors,
+            "nucleus_factors",
+            "What the weights of nuclei are made of",
+            NUCLEUS_FACTORS,
+        )
+        if nuclei.factors.height
+        else None,
+        Table(
+            name="nucleus_tasks",
+            frame=tasks.with_columns(what=pl.col("part").replace_strict(NUCLEUS_TASKS)),
+            caption="Tasks and their nucleus",
+            columns={"what": "What", "whole": "Of tasks", "share": "Share [%]"},
+            note="Data locality: of tasks with input that came to the checks.",
+        ),
+    ]
+
+
+def _also(s: Study) -> dict[str, pl.DataFrame]:
+    """Return the frames behind the page that no block shows whole."""
+    t, rules = s.tasks, s.rule_sets
+    frames = {
+        "removed": t.removed,
+        "removed_over_time": t.removed_over_time,
+        "removed_by_gshare": t.removed_by_gshare,
+        "removed_by_queue": t.removed_by_queue,
+        "without_queue": t.without_queue,
+        "without_queue_by_gshare": t.without_queue_by_gshare,
+        "disagreement": t.disagreement,
+        "curves": s.keys.curves,
+        "rule_brokerages": rules.brokerages,
+        "rule_switches": rules.switches,
+        "decided_queues": t.decisions.queues,
+        "decided_tasks": t.decisions.tasks,
+    }
+    if t.nuclei is not None:
+        frames["decided_nuclei"] = t.nuclei.decisions.nuclei
+    return frames
