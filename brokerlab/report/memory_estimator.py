@@ -311,7 +311,7 @@ def _overview(study: Study) -> Table:
     """Return one line per subject: what ours wastes over what it is held against."""
     ends, rows = ("ratio", "ratio_lo", "ratio_hi"), []
     for name, part in study.jobs.items():
-        row = part.main.against_deployed(OURS, "waste_per_usage") or {}
+        row = _waste(part) or {}
         rule = {"reference": part.main.comparison.reference}
         counts = part.main.comparison.counts
         named = {"part": _title(name, study), "href": f"#{name}"}
