@@ -161,11 +161,11 @@ def study(data: links.Links, p: Params) -> LinkStudy:
 
 def page(data: links.Links, s: LinkStudy, p: Params) -> Page:
     """Put the subjects together, answers that change something first."""
-    parts = [curve(name, found, data) for name, found in s.curves.items()]
+    parts = [curve(name, result, data) for name, result in s.curves.items()]
     parts += [fallback(s.fallback), exchange(s.exchange, data)]
     parts.sort(key=lambda part: ORDER.index(part.verdict.kind))
     first = parts[0]
-    gains = [gain(name, found) for name, found in s.answers().items()]
+    gains = [gain(name, result) for name, result in s.answers().items()]
     return Page(
         verdict=first.verdict,
         numbers=gains[:3],
@@ -187,18 +187,20 @@ def page(data: links.Links, s: LinkStudy, p: Params) -> Page:
     )
 
 
-def gain(name: str, found: Answer) -> Number:
+def gain(name: str, result: Answer) -> Number:
     """Return what the fitted weight of a subject gains."""
-    judged = vars(found.judgement)
-    note = say("rank correlation {reference} to {value}, {n} links", judged, n=found.scores.n_links)
+    judged = vars(result.judgement)
+    note = say(
+        "rank correlation {reference} to {value}, {n} links", judged, n=result.scores.n_links
+    )
     return Number.of(judged, "diff", label=TITLES[name], note=note)
 
 
-def verdict(name: str, found: Answer, kind: Kind, sentence: str, **told: Any) -> Verdict:
+def verdict(name: str, result: Answer, kind: Kind, sentence: str, **terms: Any) -> Verdict:
     """Fill the sentence of a subject."""
-    top = found.scores.of("fitted", "ndcg_top")
-    told |= vars(found.judgement) | {f"top{end}": top[f"diff{end}"] for end in ("", "_lo", "_hi")}
-    return Verdict(kind=kind, subject=TITLES[name], sentence=say(sentence, told))
+    top = result.scores.of("fitted", "ndcg_top")
+    terms |= vars(result.judgement) | {f"top{end}": top[f"diff{end}"] for end in ("", "_lo", "_hi")}
+    return Verdict(kind=kind, subject=TITLES[name], sentence=say(sentence, terms))
 
 
 def unanswered(name: str, error: InsufficientDataError) -> Part:
@@ -235,36 +237,36 @@ def ranking(scores: links.Scores, caption: str, gain: str) -> Table:
 # --- throughput curve ---------------------------------------------------------------------------------------------------
 
 
-def curve(name: str, found: CurveStudy | InsufficientDataError, data: links.Links) -> Part:
+def curve(name: str, result: CurveStudy | InsufficientDataError, data: links.Links) -> Part:
     """Lay out the throughput curve on one source."""
-    if isinstance(found, InsufficientDataError):
-        return unanswered(name, found)
-    evidence, outcome = data.evidence[name], found.judgement.outcome
-    told = {"steps": len(found.fit.curve.mbps_above), "sites": found.scores.of("sites")["value"]}
-    better = found.scores.table.filter(pl.col("measure") == "spearman", pl.col("diff_lo") > 0)
+    if isinstance(result, InsufficientDataError):
+        return unanswered(name, result)
+    evidence, outcome = data.evidence[name], result.judgement.outcome
+    terms = {"steps": len(result.fit.curve.mbps_above), "sites": result.scores.of("sites")["value"]}
+    better = result.scores.table.filter(pl.col("measure") == "spearman", pl.col("diff_lo") > 0)
     n = better.filter(pl.col("name") != "fitted").height
     caption = say("{n} plain weights rank links better than the document's curve", n=n)
     return Part(
         name=name,
         title=TITLES[name],
-        verdict=verdict(name, found, KINDS.get(outcome, "keep"), CURVE[outcome], **told),
-        chart=curve_chart(found, evidence),
+        verdict=verdict(name, result, KINDS.get(outcome, "keep"), CURVE[outcome], **terms),
+        chart=curve_chart(result, evidence),
         sections={
             "Against the document and plain weights": [
-                ranking(found.scores, caption, "ln(1 + MB/s)")
+                ranking(result.scores, caption, "ln(1 + MB/s)")
             ],
-            "What the curve tells apart": tells_apart(found),
-            CERTAINTY: curve_certainty(found, evidence),
+            "What the curve tells apart": tells_apart(result),
+            CERTAINTY: curve_certainty(result, evidence),
         },
     )
 
 
-def curve_chart(found: CurveStudy, evidence: Evidence) -> Chart:
+def curve_chart(result: CurveStudy, evidence: Evidence) -> Chart:
     """Show both step curves over the throughputs that occur."""
     low, high = links.bounds_of(evidence.rows["mbps"])
-    fitted = "proposed" if found.judgement.outcome == "better" else "fitted"
+    fitted = "proposed" if result.judgement.outcome == "better" else "fitted"
     document = links.corners(throughput_curve(), low, high)
-    band, edges = found.fit.band.filter(pl.col("mbps") >= low), found.fit.curve.mbps_above
+    band, edges = result.fit.band.filter(pl.col("mbps") >= low), result.fit.curve.mbps_above
     finding = "{share_at_most_1:%} of links share the document's lowest step; fitted edges: {first} to {last} MB/s"
     return Chart(
         draw=charts.weight_curves,
@@ -278,23 +280,23 @@ def curve_chart(found: CurveStudy, evidence: Evidence) -> Chart:
         finding=say(finding, evidence.facts, first=f"{edges[0]:g}", last=f"{edges[-1]:g}"),
         sample=say(
             "Fitted on {n} links, {days}; band: 95 % interval.",
-            n=found.fit.n_links,
+            n=result.fit.n_links,
             days=evidence.stages["choice"],
         ),
         note=DEVELOPERS,
     )
 
 
-def tells_apart(found: CurveStudy) -> list[kit.Block | None]:
+def tells_apart(result: CurveStudy) -> list[kit.Block | None]:
     """Show which links a curve can and cannot tell apart."""
     blunt = pl.when(pl.col("beats_below") < BLUNT).then(pl.lit("hardly separates"))
-    steps = found.steps.with_columns(edge=edge(), mark=blunt)
-    document, now = steps.filter(curve="document"), found.pairs.row(0, named=True)
+    steps = result.steps.with_columns(edge=edge(), mark=blunt)
+    document, now = steps.filter(curve="document"), result.pairs.row(0, named=True)
     edges = "{n} of the document's edges hardly separate the links on their two sides"
     return [
         Table(
             name="pairs",
-            frame=found.pairs,
+            frame=result.pairs,
             caption=say(
                 "The document's curve gives {tied:%} of all pairs of links one weight", now
             ),
@@ -323,18 +325,18 @@ def tells_apart(found: CurveStudy) -> list[kit.Block | None]:
         ),
         Chart(
             draw=charts.later_by_step,
-            frame=later_by_step(found),
+            frame=later_by_step(result),
             finding=say("{right:%} of the pairs that the document tells apart are in order", now),
             sample="Median later throughput by step; bars: 10 to 90 % of the links.",
         ),
     ]
 
 
-def later_by_step(found: CurveStudy) -> pl.DataFrame:
+def later_by_step(result: CurveStudy) -> pl.DataFrame:
     """Return the median later throughput of each step, with the middle 80 % of its links."""
     ends = {"later": "q50", "later_lo": "q10", "later_hi": "q90"}
     later = {name: pl.col(q).clip(links.LEAST) for name, q in ends.items()}
-    return found.steps.drop_nulls("q50").select("curve", step=edge(), **later)
+    return result.steps.drop_nulls("q50").select("curve", step=edge(), **later)
 
 
 def edge() -> pl.Expr:
@@ -350,18 +352,18 @@ def text(column: str) -> pl.Expr:
     return pl.col(column).cast(pl.String).str.strip_suffix(".0")
 
 
-def curve_certainty(found: CurveStudy, evidence: Evidence) -> list[kit.Block | None]:
+def curve_certainty(result: CurveStudy, evidence: Evidence) -> list[kit.Block | None]:
     """Show how sure the curve is."""
-    fit = found.fit
+    fit = result.fit
     chosen = fit.by_size.filter("chosen").select("n_steps", "error", label=pl.lit("chosen"))
     few = (
         "{chosen} steps are chosen; {few} already bring nine tenths of the gain of the best number"
     )
-    told = {"chosen": chosen["n_steps"][0], "few": fit.steps_for(NEARLY)}
+    terms = {"chosen": chosen["n_steps"][0], "few": fit.steps_for(NEARLY)}
     return [
         Table(
             name="checks",
-            frame=found.checks.with_columns(name=pl.col("side").replace(SIDES)),
+            frame=result.checks.with_columns(name=pl.col("side").replace(SIDES)),
             caption="Rank correlation on other sides of the data",
             columns={
                 "name": "Side",
@@ -376,7 +378,7 @@ def curve_certainty(found: CurveStudy, evidence: Evidence) -> list[kit.Block | N
             draw=charts.error_by_size,
             frame=fit.by_size,
             options={"chosen": chosen},
-            finding=say(few, told)
+            finding=say(few, terms)
             if fit.useful
             else "No number of steps predicts better than none",
             sample="Error in five folds of links; band: standard error of the difference from the least.",
@@ -404,21 +406,21 @@ def curve_certainty(found: CurveStudy, evidence: Evidence) -> list[kit.Block | N
 # --- links without throughput, waiting files ----------------------------------------------------------------------------
 
 
-def fallback(found: FallbackStudy | InsufficientDataError) -> Part:
+def fallback(result: FallbackStudy | InsufficientDataError) -> Part:
     """Lay out the weight of links without throughput."""
-    if isinstance(found, InsufficientDataError):
-        return unanswered("fallback", found)
-    levels = found.fit.table.with_columns(level=text("closeness").fill_null("missing"))
+    if isinstance(result, InsufficientDataError):
+        return unanswered("fallback", result)
+    levels = result.fit.table.with_columns(level=text("closeness").fill_null("missing"))
     now = levels.select("level", setting=pl.lit("current"), weight="line")
     ends = ("weight", "weight_lo", "weight_hi")
     over = (
         "At {n} of {all} values of closeness the document's line stands above what such links earn"
     )
-    outcome = found.judgement.outcome
+    outcome = result.judgement.outcome
     return Part(
         name="fallback",
         title=TITLES["fallback"],
-        verdict=verdict("fallback", found, KINDS.get(outcome, "keep"), FALLBACK[outcome]),
+        verdict=verdict("fallback", result, KINDS.get(outcome, "keep"), FALLBACK[outcome]),
         chart=Chart(
             draw=charts.weights_by_closeness,
             frame=pl.concat(
@@ -435,7 +437,9 @@ def fallback(found: FallbackStudy | InsufficientDataError) -> Part:
         ),
         sections={
             BEFORE_AFTER: [
-                ranking(found.scores, "All links, half of their throughputs hidden", "ln(1 + MB/s)")
+                ranking(
+                    result.scores, "All links, half of their throughputs hidden", "ln(1 + MB/s)"
+                )
             ],
             GAINS: [
                 Table(
@@ -458,24 +462,24 @@ def fallback(found: FallbackStudy | InsufficientDataError) -> Part:
     )
 
 
-def exchange(found: ExchangeStudy | InsufficientDataError, data: links.Links) -> Part:
+def exchange(result: ExchangeStudy | InsufficientDataError, data: links.Links) -> Part:
     """Lay out how many waiting files weigh as much as one unit of throughput weight."""
-    if isinstance(found, InsufficientDataError):
-        return unanswered("exchange", found)
-    settings, fit, outcome = data.settings, found.fit, found.judgement.outcome
-    changes = found.proposed is not None
+    if isinstance(result, InsufficientDataError):
+        return unanswered("exchange", result)
+    settings, fit, outcome = data.settings, result.fit, result.judgement.outcome
+    changes = result.proposed is not None
     if outcome == "better":
-        sentence = EXCHANGE["change" if changes else "better" if found.later else "snapshot"]
+        sentence = EXCHANGE["change" if changes else "better" if result.later else "snapshot"]
     else:
         sentence = EXCHANGE[outcome]
     best = pl.when(pl.col("files") == fit.files).then(pl.lit("proposed" if changes else "best"))
     label = pl.when("is_current").then(pl.lit("current")).otherwise(best)
-    told = {"now": f"{settings.queue_importance:g}", "new": f"{found.proposed or 0:g}"}
-    caption = f"By how soon queues are delivered, unseen links, {'later' if found.later else 'at the same time'}"
+    terms = {"now": f"{settings.queue_importance:g}", "new": f"{result.proposed or 0:g}"}
+    caption = f"By how soon queues are delivered, unseen links, {'later' if result.later else 'at the same time'}"
     return Part(
         name="exchange",
         title=TITLES["exchange"],
-        verdict=verdict("exchange", found, "change" if changes else "keep", sentence, **told),
+        verdict=verdict("exchange", result, "change" if changes else "keep", sentence, **terms),
         chart=Chart(
             draw=charts.score_by_exchange,
             frame=fit.table,
@@ -487,7 +491,7 @@ def exchange(found: ExchangeStudy | InsufficientDataError, data: links.Links) ->
             sample=say("{n} links with files waiting; band: 95 % interval.", n=fit.n_links),
         ),
         sections={
-            BEFORE_AFTER: [ranking(found.scores, caption, "1 / (1 + hours)")],
+            BEFORE_AFTER: [ranking(result.scores, caption, "1 / (1 + hours)")],
             "What that means in the keys": [
                 Table(
                     name="keys",
@@ -512,19 +516,19 @@ def exchange(found: ExchangeStudy | InsufficientDataError, data: links.Links) ->
 
 def caveats(data: links.Links, s: LinkStudy) -> list[Caveat]:
     """Collect what the data leave open."""
-    told = [
+    unknown = [
         Caveat(n=1, text=say(f"{TITLES[name]}: {text}", e.facts, n=e.facts[fact]))
         for name, e in data.evidence.items()
         for fact, text in SOURCE.items()
         if e.facts.get(fact)
     ]
-    for name, found in s.curves.items():
-        if isinstance(found, CurveStudy):
+    for name, result in s.curves.items():
+        if isinstance(result, CurveStudy):
             silent = f"{TITLES[name]}: {{x:%}} of the rows delivered nothing later and are left out of the scores."
-            few = found.steps.filter(pl.col("curve") == "document", pl.col("n_rows") < FEW_ROWS)
+            few = result.steps.filter(pl.col("curve") == "document", pl.col("n_rows") < FEW_ROWS)
             edges = listed(few.select(edge()).to_series().to_list()) if few.height else ""
-            told += [
-                Caveat(n=found.silent > 0, text=say(silent, x=found.silent)),
+            unknown += [
+                Caveat(n=result.silent > 0, text=say(silent, x=result.silent)),
                 Caveat(
                     n=few.height,
                     text=f"{TITLES[name]}: few links, height not tested: {edges} MB/s.",
@@ -532,18 +536,18 @@ def caveats(data: links.Links, s: LinkStudy) -> list[Caveat]:
             ]
     if isinstance(s.fallback, FallbackStudy):
         hidden = "Links without throughput: proven on {n} busier ones whose throughput was hidden; silent ones are unknown."
-        told.append(Caveat(n=1, text=say(hidden, n=s.fallback.scores.n_links)))
+        unknown.append(Caveat(n=1, text=say(hidden, n=s.fallback.scores.n_links)))
     if isinstance(s.exchange, ExchangeStudy):
         facts = {"at_cap": 0, "spearman_rate": 0, **s.exchange.facts}
         removed = "{at_cap:%} of {n_queues} queues are at the cap, where the backlog check removes them anyway."
         long = "Long queues stand where much is delivered (rank correlation {spearman_rate}): alone they show no slow link."
         together = abs(facts["spearman_rate"] or 0) > TOGETHER
-        told += [
+        unknown += [
             Caveat(n=(facts["at_cap"] or 0) > 0, text=say(removed, facts)),
             Caveat(n=together, text=say(long, facts)),
         ]
     inactive = "Any effect at once: NW_ACTIVE is false here, so production does not use the network weight."
-    return [*told, Caveat(n=not data.active, text=inactive)]
+    return [*unknown, Caveat(n=not data.active, text=inactive)]
 
 
 def proposals(data: links.Links, s: LinkStudy, p: Params) -> dict[str, Any]:
@@ -558,11 +562,11 @@ def proposals(data: links.Links, s: LinkStudy, p: Params) -> dict[str, Any]:
 def also(data: links.Links, s: LinkStudy) -> dict[str, pl.DataFrame]:
     """Return the frames that are written and not shown; the curves as `ThroughputCurve.from_frame` reads them."""
     written = {"curve_document": throughput_curve().to_frame()}
-    for name, found in s.answers().items():
-        written[f"{name}_all_scores"] = found.scores.table
-        if isinstance(found, CurveStudy):
-            written[f"curve_{name}"] = found.fit.curve.to_frame()
-            written[f"{name}_all_steps"] = found.steps
+    for name, result in s.answers().items():
+        written[f"{name}_all_scores"] = result.scores.table
+        if isinstance(result, CurveStudy):
+            written[f"curve_{name}"] = result.fit.curve.to_frame()
+            written[f"{name}_all_steps"] = result.steps
     for name, evidence in data.evidence.items():
         written |= {f"{name}_links": evidence.rows, f"{name}_queues": evidence.queues}
     return written
@@ -570,17 +574,21 @@ def also(data: links.Links, s: LinkStudy) -> dict[str, pl.DataFrame]:
 
 def values(data: links.Links, s: LinkStudy) -> dict[str, Any]:
     """Return the numbers that stand in no table."""
-    found: dict[str, dict[str, Any]] = {
+    numbers: dict[str, dict[str, Any]] = {
         name: {"reason": str(error)} for name, error in s.refusals().items()
     }
     for name, one in s.answers().items():
-        found[name] = {"judgement": one.judgement, "n_links_proof": one.scores.n_links}
+        numbers[name] = {"judgement": one.judgement, "n_links_proof": one.scores.n_links}
         if isinstance(one, CurveStudy):
             ahead = {"ahead_of_sites": one.ahead_of_sites, "silent": one.silent}
-            found[name] |= {"n_links": one.fit.n_links, "facts": data.evidence[name].facts, **ahead}
+            numbers[name] |= {
+                "n_links": one.fit.n_links,
+                "facts": data.evidence[name].facts,
+                **ahead,
+            }
         if isinstance(one, ExchangeStudy):
-            found[name] |= {"later": one.later, "proposed": one.proposed, "facts": one.facts}
-    return found
+            numbers[name] |= {"later": one.later, "proposed": one.proposed, "facts": one.facts}
+    return numbers
 
 
 def run(p: Params) -> dict[str, Any]:

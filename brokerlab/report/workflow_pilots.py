@@ -167,13 +167,13 @@ def load(p: Params) -> Data:
     if p.data and folder is None:
         raise DataError(f"data={p.data!r}: no such folder; leave it empty to generate a load")
     if folder and (folder / "swf-logs").is_dir():
-        found = machines.recorded_machines(folder / "swf-logs", p.policies, load=p.load)
+        result = machines.recorded_machines(folder / "swf-logs", p.policies, load=p.load)
     else:
-        found = machines.generated_machines(p.policies, seed=p.seed)
+        result = machines.generated_machines(p.policies, seed=p.seed)
     opened, refused = open_archive(p.archive) if p.archive else None, ""
     if opened:
         try:
-            found = found.join(machines.archived_machine(opened, p.policies[0], load=p.load))
+            result = result.join(machines.archived_machine(opened, p.policies[0], load=p.load))
         except InsufficientDataError as error:
             refused = str(error)
     home = folder / "wfinstances" if folder and (folder / "wfinstances").is_dir() else None
@@ -183,14 +183,14 @@ def load(p: Params) -> Data:
         if recorded
         else shapes.usual(p.stretch)
     )
-    return Data(found, flows, recorded, opened, refused)
+    return Data(result, flows, recorded, opened, refused)
 
 
 @kit.answers
 def study(data: Data, p: Params) -> Study:
     """Run every strategy from the same states of the queues, and sum up."""
     systems = data.machines.systems
-    found = runs.compare(
+    result = runs.compare(
         data.workflows,
         systems,
         strategies=list(dict.fromkeys((*(p.strategies or COMPARED), *NEEDED))),
@@ -199,29 +199,29 @@ def study(data: Data, p: Params) -> Study:
         workers=p.workers,
         store=p.store or None,
     )
-    done = found.done
+    done = result.done
     draws: dict[str, Any] = {"n_boot": p.n_boot, "seed": p.seed}
     if done.is_empty():
-        reasons = found.runs["problem"].drop_nulls().unique().sort().to_list()[:3]
+        reasons = result.runs["problem"].drop_nulls().unique().sort().to_list()[:3]
         raise InsufficientDataError(
-            f"no run came to its end; {'; '.join([*reasons, *found.missing.values()])}"
+            f"no run came to its end; {'; '.join([*reasons, *result.missing.values()])}"
         )
     both = done.filter(pl.col("strategy").is_in([NOTES, PAPER]))
-    waits = runs.estimated_waits(systems, found.plan.times)
+    waits = runs.estimated_waits(systems, result.plan.times)
     return Study(
-        comparison=found,
+        comparison=result,
         by_queue=runs.ratios(done, reference=PAPER, by=("system",), **draws),
         by_place=runs.ratios(both, reference=PAPER, **draws),
         against=runs.against_each(done, **draws),
         places=runs.against_better(done, **draws),
         waits=waits,
-        example=runs.example(found),
+        example=runs.example(result),
         also={
             "means": runs.means(done, "turnaround", **draws),
             "costs_by_strategy": runs.costs(done),
-            "rules_difference": found.rules_difference(**draws),
+            "rules_difference": result.rules_difference(**draws),
             "shapes": runs.shapes_by_place(done),
-            "published": runs.shape_checks(found, **draws),
+            "published": runs.shape_checks(result, **draws),
             "predictions": runs.score_predictions(systems),
         },
     )
@@ -229,9 +229,7 @@ def study(data: Data, p: Params) -> Study:
 
 def page(data: Data, s: Study, p: Params) -> Page:
     """Put the page together."""
-    notes = rounded(s.by_queue.filter(strategy=NOTES)).sort(
-        "ratio", "system", descending=[True, False]
-    )
+    notes = s.by_queue.filter(strategy=NOTES).sort("ratio", "system", descending=[True, False])
     systems, flows = data.machines.systems, data.workflows
     digests = {f"queue {name}": system.digest for name, system in systems.items()}
     digests |= {f"workflow {name}": dag.digest for name, dag in flows.items()}
@@ -242,7 +240,7 @@ def page(data: Data, s: Study, p: Params) -> Page:
                 Number.of(
                     row, "ratio", label=f"Turnaround, notes' over paper's rule, {row['system']}"
                 )
-                for row in notes.head(1).to_dicts()
+                for row in rounded(decisive(notes)).to_dicts()
             ),
             *(
                 Number.of(row, "ratio", label=f"Paper's rule over {NAMES[row['reference']]}")
@@ -256,7 +254,7 @@ def page(data: Data, s: Study, p: Params) -> Page:
             options={"of": "notes' rule over paper's"},
             finding=say(
                 "The notes' rule takes longer at {longer} and shorter at {shorter} of {n} queues",
-                told_apart(notes),
+                longer_and_shorter(notes),
             ),
             sample=sample(data, p),
             note="Both group levels of tasks into pilot jobs. Notes: the rule as noted (rules=notes, the default); paper: as "
@@ -289,20 +287,25 @@ def rounded(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col(pl.Float64).round(2))
 
 
-def told_apart(ratios: pl.DataFrame) -> dict[str, int]:
+def longer_and_shorter(ratios: pl.DataFrame) -> dict[str, int]:
     """Count rows whose interval lies above 1, and below."""
     longer, shorter = ratios.filter(pl.col("ratio_lo") > 1), ratios.filter(pl.col("ratio_hi") < 1)
     return {"longer": longer.height, "shorter": shorter.height, "n": ratios.height}
+
+
+def decisive(notes: pl.DataFrame) -> pl.DataFrame:
+    """Return the queue that the headline names: where the interval excludes 1, the longest first."""
+    longer, shorter = notes.filter(pl.col("ratio_lo") > 1), notes.filter(pl.col("ratio_hi") < 1)
+    return longer.head(1) if longer.height else shorter.tail(1) if shorter.height else notes.head(1)
 
 
 def headline(notes: pl.DataFrame) -> str:
     """Say which rule set groups better, with the queue where it matters most."""
     if notes.is_empty():
         return "The two rules of grouping could not be compared."
-    apart = told_apart(notes)
-    key = (apart["longer"] > 0, apart["shorter"] > 0)
-    row = notes.row(-1 if key == (False, True) else 0, named=True)
-    return say(HEADLINES[key], row)
+    apart = longer_and_shorter(notes)
+    template = HEADLINES[apart["longer"] > 0, apart["shorter"] > 0]
+    return say(template, decisive(notes).row(0, named=True))
 
 
 def sample(data: Data, p: Params) -> str:
@@ -415,13 +418,13 @@ def rule_sets(s: Study) -> list[kit.Block | None]:
     shapes_of = runs.shapes_by_rules(s.comparison.done)
     by_place = s.by_place.sort("ratio", "workflow", "system", descending=[True, False, False])
     rows = {row["strategy"]: row for row in shapes_of.to_dicts()}
-    told = {"one": rows[NOTES]["one_job"], "alone": rows[PAPER]["task_by_task"]} if rows else {}
+    terms = {"one": rows[NOTES]["one_job"], "alone": rows[PAPER]["task_by_task"]} if rows else {}
     return [
         Table(
             name="rules",
             frame=shapes_of.with_columns(name=pl.col("strategy").replace(dict(NAMES))),
             caption=say(
-                "Notes: {one:%} of the runs become one job; paper: {alone:%} go task by task", told
+                "Notes: {one:%} of the runs become one job; paper: {alone:%} go task by task", terms
             ),
             columns={
                 "name": "Rules",
@@ -441,7 +444,7 @@ def rule_sets(s: Study) -> list[kit.Block | None]:
             options={"of": "notes' rule over paper's"},
             finding=say(
                 "The notes' rule takes longer at {longer} and shorter at {shorter} of {n} places",
-                told_apart(by_place),
+                longer_and_shorter(by_place),
             ),
             sample="Geometric means at the same instants; bars: 95 % intervals; dashed: the same.",
         ),
@@ -518,16 +521,16 @@ def waits(data: Data, s: Study) -> list[kit.Block | None]:
 
 def example(data: Data, s: Study) -> list[kit.Block | None]:
     """Show one instant closely."""
-    found = s.example
-    if found is None:
+    result = s.example
+    if result is None:
         return []
     frame = rounded(
-        found.summary().with_columns(
+        result.summary().with_columns(
             pl.col("turnaround", "wasted") / HOUR, name=pl.col("strategy").replace(dict(NAMES))
         )
     )
     first, last = frame.row(0, named=True), frame.row(-1, named=True)
-    told = {
+    terms = {
         "first": first["name"],
         "last": last["name"],
         "x": first["turnaround"],
@@ -536,19 +539,19 @@ def example(data: Data, s: Study) -> list[kit.Block | None]:
     return [
         Chart(
             draw=charts.job_phases,
-            frame=found.bars().select(
+            frame=result.bars().select(
                 "phase",
                 line=lines(),
                 strategy=pl.col("strategy").replace(dict(NAMES)),
                 begin_h=pl.col("begin_s") / HOUR,
                 end_h=pl.col("end_s") / HOUR,
             ),
-            finding=say("First: {first} ({x:h}); last: {last} ({y:h})", told),
+            finding=say("First: {first} ({x:h}); last: {last} ({y:h})", terms),
             sample=say(
                 "{flow} at {system}, day {day:.1f} of the load. A line per pilot, or per level of single tasks.",
-                flow=found.workflow,
-                system=found.system,
-                day=found.submit_time / DAY,
+                flow=result.workflow,
+                system=result.system,
+                day=result.submit_time / DAY,
             ),
             note="One instant proves nothing; it shows what the strategies do. Expires: runs into its walltime with tasks left.",
         ),
@@ -557,7 +560,7 @@ def example(data: Data, s: Study) -> list[kit.Block | None]:
             frame=frame,
             caption=say(
                 "Useful in every case: {work:.1f} host h",
-                work=data.workflows[found.workflow].work / HOUR,
+                work=data.workflows[result.workflow].work / HOUR,
             ),
             columns={
                 "name": "Strategy",
@@ -612,7 +615,7 @@ def caveats(data: Data, s: Study, p: Params) -> list[Caveat]:
     loads = data.machines.describe().unique("cluster", keep="first", maintain_order=True)
     origins = loads["origin"].to_list()
     assumed = "{system}: its {hosts} hosts are assumed, for a load of {load:.2f}; {jobs} jobs over {days:.0f} days."
-    told = [
+    unknown = [
         Caveat(
             n=origins.count("generated"),
             text="The background load is generated: it shows nothing about real queues.",
@@ -626,14 +629,14 @@ def caveats(data: Data, s: Study, p: Params) -> list[Caveat]:
         ),
         Caveat(n=p.stretch != 1, text=say("Run times of tasks are stretched by {x}.", x=p.stretch)),
     ]
-    told += [
+    unknown += [
         Caveat(n=1, text=f"Runs are missing: {name}, {why}.")
         for name, why in s.comparison.missing.items()
     ]
     problems = (
         s.comparison.runs.drop_nulls("problem").group_by("problem", maintain_order=True).len()
     )
-    told += [
+    unknown += [
         Caveat(n=n, text=say("{n} runs were not possible: {why}.", n=n, why=why))
         for why, n in problems.rows()
     ]
@@ -641,7 +644,7 @@ def caveats(data: Data, s: Study, p: Params) -> list[Caveat]:
     saturated = (
         "{system}: an hour on one host waits {one_host_h:h} in the median; no site would run so."
     )
-    told += [Caveat(n=1, text=say(saturated, row)) for row in full.to_dicts()]
+    unknown += [Caveat(n=1, text=say(saturated, row)) for row in full.to_dicts()]
     easy = [name for name, system in data.machines.systems.items() if system.policy == "easy"]
     bound = (
         f"Estimated starts under EASY are no bounds, later jobs may pass: {listed(easy)}."
@@ -650,30 +653,30 @@ def caveats(data: Data, s: Study, p: Params) -> list[Caveat]:
     )
     known = "Run times are known to the scheduler, transfers cost nothing, and other users do not react ({n} runs)."
     n = s.comparison.done.height
-    return [*told, Caveat(n=len(easy), text=bound), Caveat(n=n, text=say(known, n=n))]
+    return [*unknown, Caveat(n=len(easy), text=bound), Caveat(n=n, text=say(known, n=n))]
 
 
 def facts(data: Data) -> dict[str, str]:
     """Say what was read, and what rule R did to it."""
-    found = {}
+    result = {}
     changes = data.machines.changes
     for row in data.machines.sources.to_dicts():
         mine = changes.filter(cluster=row["cluster"]).to_dicts()
         touched = [say("{rule} {n_rows} ({effect})", one) for one in mine]
         text = say("{source}: {jobs} of {rows} rows", row)
-        found[f"Load, {row['cluster']}"] = "; ".join([text, *touched])
+        result[f"Load, {row['cluster']}"] = "; ".join([text, *touched])
     odd = [f"{name}: {text}" for name, dag in data.workflows.items() for text in dag.findings]
-    return found | {"Workflows": ", ".join(data.workflows), "Odd in the files": "; ".join(odd)}
+    return result | {"Workflows": ", ".join(data.workflows), "Odd in the files": "; ".join(odd)}
 
 
 def also(s: Study) -> dict[str, pl.DataFrame]:
     """Return the frames that are written and not shown."""
     timelines = s.example.timelines() if s.example else {}
-    found = {
+    result = {
         name: frame for name, frame in s.also.items() if name not in ("published", "predictions")
     }
     frames = {"by_queue": s.by_queue, "against": s.against, "ratios": s.places, "waits": s.waits}
-    written = found | frames | {"runs": s.comparison.runs}
+    written = result | frames | {"runs": s.comparison.runs}
     if s.example:
         written["example_metrics"] = s.example.summary()
     return written | {f"example_{name}": frame for name, frame in timelines.items()}

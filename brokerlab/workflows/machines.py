@@ -104,10 +104,10 @@ def recorded_machines(folder: str | Path, policies: Sequence[str], *, load: floa
         DataError: None of the logs is there.
     """
     folder = Path(folder)
-    found: Machines | None = None
+    result: Machines | None = None
     if (folder / KTH).is_file():
         kth = loads.of_swf(swf.read(folder / KTH))
-        found = _machines("KTH", "KTH", kth, kth.hosts, policies, origin="log", source=KTH)
+        result = _machines("KTH", "KTH", kth, kth.hosts, policies, origin="log", source=KTH)
     if (folder / LCG).is_file():
         log = swf.read(folder / LCG)
         site, one = _site(log, folder / LCG, load)
@@ -115,10 +115,10 @@ def recorded_machines(folder: str | Path, policies: Sequence[str], *, load: floa
         lcg = _machines(
             "LCG", name, one, one.hosts, policies[:1], origin="log", source=LCG, hosts_known=False
         )
-        found = lcg if found is None else found.join(lcg)
-    if found is None:
+        result = lcg if result is None else result.join(lcg)
+    if result is None:
         raise DataError(f"{folder}: neither {KTH} nor {LCG} is there")
-    return found
+    return result
 
 
 def archived_machine(archive: Archive, policy: str, *, load: float) -> Machines:
@@ -137,9 +137,9 @@ def archived_machine(archive: Archive, policy: str, *, load: float) -> Machines:
     if counts.is_empty():
         raise InsufficientDataError("no job ran at any queue of the archive")
     queue = str(counts.sort("len", "computingsite", descending=[True, False])["computingsite"][0])
-    found = loads.of_archive(archive, queue, hosts=ANY_HOSTS)
+    jobs = loads.of_archive(archive, queue, hosts=ANY_HOSTS)
     return _machines(
-        queue, queue, found, hosts_for(found.jobs, load), [policy],
+        queue, queue, jobs, hosts_for(jobs.jobs, load), [policy],
         origin="archive", source=archive.path.as_posix(), hosts_known=False, synthetic=archive.synthetic,
     )  # fmt: skip
 
@@ -184,7 +184,7 @@ def _widest(jobs: pl.DataFrame) -> int:
 def _machines(
     cluster: str,
     name: str,
-    found: Load,
+    load: Load,
     hosts: int,
     policies: Sequence[str],
     *,
@@ -194,18 +194,18 @@ def _machines(
     synthetic: bool = False,
 ) -> Machines:
     """Put a load under every policy."""
-    jobs = found.jobs.select(JOBS)
+    jobs = load.jobs.select(JOBS)
     row = {
         "cluster": cluster,
         "origin": origin,
         "source": source,
         "hosts_known": hosts_known,
-        "rows": found.rows,
+        "rows": load.rows,
         "jobs": jobs.height,
         "widest": _widest(jobs),
         "synthetic": synthetic,
     }
-    changes = found.counts.filter(pl.col("n_rows") > 0).with_columns(cluster=pl.lit(cluster))
+    changes = load.counts.filter(pl.col("n_rows") > 0).with_columns(cluster=pl.lit(cluster))
     return Machines(
         systems={
             f"{name}, {policy}": BatchSystem(jobs, hosts, policy, cluster) for policy in policies

@@ -105,9 +105,9 @@ def _scores(name: str, system: BatchSystem) -> pl.DataFrame:
         },
         since_s=later,
     )
-    found = score(pl.concat([carried.filter(pl.col("submit_s") >= later), fitted]))
-    every = found.filter(pl.col("jobs") == "all").select("method", "n_jobs", *SCORES)
-    waited = found.filter(pl.col("jobs") == "that waited").select(
+    result = score(pl.concat([carried.filter(pl.col("submit_s") >= later), fitted]))
+    every = result.filter(pl.col("jobs") == "all").select("method", "n_jobs", *SCORES)
+    waited = result.filter(pl.col("jobs") == "that waited").select(
         "method", *(pl.col(name).alias(f"waited_{name}") for name in SCORES)
     )
     both = every.join(waited, on="method", how="left", maintain_order="left")
