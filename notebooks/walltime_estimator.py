@@ -17,65 +17,82 @@
 # A job that runs into its limit is lost; one that is given too much keeps its slot from others and waits longer for it. This
 # notebook holds estimators of wall time against the rules that systems deploy: on batch logs, on whole tasks with the scouts
 # they really had, and on an archive; and it measures what the core power of queues says of run times. It writes a page, its
-# numbers, tables and charts to `out_dir`.
+# numbers, tables, charts and a model to `out_dir`.
 #
 # Run it here, or as `brokerlab report walltime-estimator -p data=../shared/data`. Without real data the archive alone answers,
 # and the page says so.
 
 # %% tags=["parameters"]
+archive: str = "data/demo"  # archive of hundreds of tasks, where it is there [path]
+out_dir: str = "out"  # where everything goes [path]
+n_boot: int = 2000  # bootstrap replicates [1]
+seed: int = 1  # seed of the bootstrap
+start: str = ""  # only from this instant on, empty for all [ISO 8601, UTC]
+end: str = ""  # only before this instant, empty for all [ISO 8601, UTC]
+rules: str = "document"  # rule set, document or production [name]
 data: str = ""  # folder of real data, empty for $BROKERLAB_DATA or ../shared/data [path]
-archive: str = ""  # archive, empty for data/demo where it is there [path]
-estimators: list[str] = []  # models tried on grid tasks, hierarchy among them, empty for all [name]
+models: list = []  # that learn, tested beside the hierarchy on tasks, empty for all [name]
 max_jobs: int = 30000  # jobs taken of a batch log, the first by submission [1]
 ids_per_s: float = 10.0  # jobs that the whole system creates: clock of tasks without times [1/s]
-level: float = 0.95  # of the upper bounds that are held against their promise [1]
-n_boot: int = 2000  # bootstrap replicates [1]
-seed: int = 1  # seed of models and bootstrap
-out_dir: str = "out/walltime-estimator"  # where everything goes [path]
-
-# %% [markdown]
-# ## Load and check
+level: float = 0.95  # of the upper bounds that are held to it [1]
 
 # %%
 import altair as alt
 
-from brokerlab.charts import theme
+from brokerlab.charts import primitives, theme
+from brokerlab.report import estimates, kit, results
 from brokerlab.report import walltime_estimator as report
 
 alt.renderers.enable("svg")
 alt.theme.enable(theme.NAME)
-report.check(
-    estimators=estimators,
-    max_jobs=max_jobs,
-    ids_per_s=ids_per_s,
-    level=level,
-    n_boot=n_boot,
-    seed=seed,
-)
+p = report.Params.of(globals())
+
+# %% [markdown]
+# ## Whose run times
+# Records of jobs by the clock of the decision, and batch logs; what was left out, and why:
 
 # %%
-inputs = report.load(data=data, archive=archive, max_jobs=max_jobs, ids_per_s=ids_per_s)
-inputs.facts
+data = report.load(p)
+for sources in data.sources.values():
+    display(sources["submit"].counts)
+    display(sources["submit"].records.select("used", "cores", "events", "corepower").describe())
 
 # %% [markdown]
 # ## Estimate
 
 # %%
-study = report.study(inputs, estimators=estimators, level=level, n_boot=n_boot, seed=seed)
+study = report.study(data, p)
+for part in study.jobs.values():
+    display(part.guesses)
 
 # %% [markdown]
-# ## Write page content, charts and tables
+# ## By hand
+# Every setting of every estimator: how often jobs run into their limit, and what limits leave unused.
 
 # %%
-results = report.write(study, out_dir)
-for part in results["page"]["parts"]:
-    print(f"{part['verdict']['subject']}: {part['verdict']['sentence']}")
+for part in study.jobs.values():
+    best = part.main.curves.filter(answered=1.0).group_by("estimator", maintain_order=True)
+    display(best.agg("setting", "exceed", "over_allocation"))
 
 # %% [markdown]
-# ## The pictures behind the answers
+# One chart to edit: how far every method on batch logs is off, over the best simple rule.
 
 # %%
-for drawer in (report.pictures.frontier, report.pictures.errors, report.pictures.power):
-    drawn = drawer(study)
-    if drawn is not None:
-        display(drawn[0])
+if study.logs is not None:
+    chart = primitives.dots(
+        study.logs.methods.sort("ratio"),
+        "ratio",
+        "method",
+        title="mean error over that of the best simple rule [ratio]",
+        panels="log",
+        log=True,
+    )
+    display(chart)
+
+# %% [markdown]
+# ## The page, and the model
+
+# %%
+estimates.save_model(study.jobs, p.out_dir, level=p.level)
+written = kit.publish(report.page(data, study, p), p)
+print(results.verdict_line(written["page"]["verdict"]))

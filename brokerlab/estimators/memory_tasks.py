@@ -11,8 +11,9 @@ import polars as pl
 
 from brokerlab.estimators.allocation.priced import PRICE, allocate_at_prices, level_of
 from brokerlab.estimators.deployed import Rule, ScoutMemory, rules
-from brokerlab.estimators.doubts import Doubts, check_model
+from brokerlab.estimators.doubts import check_model
 from brokerlab.estimators.estimator import Predicted
+from brokerlab.estimators.evaluation import Evaluation
 from brokerlab.estimators.hierarchy import Hierarchy
 from brokerlab.estimators.holdout import divide_in_time, fit_and_calibrate, replay_left_out
 from brokerlab.estimators.learners import MODEL, Make, learners
@@ -29,32 +30,19 @@ OTHER_MARGINS = "PanDA scouts, other margins"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Evaluation:
-    """What the jobs of one source showed.
+class MemoryEvaluation(Evaluation):
+    """What the jobs of one source showed of memory.
 
     Attributes:
-        trials: What all estimators did, by clock; the first is the one that the deployed system has.
-        doubts: Where the model is not to be trusted, by the first clock.
-        learnt: The records that the saved model has learnt from.
-        model: That model.
         alike: Estimators that said the same as another one, which alone is in the trials.
         speeds: Of tasks without times of day: one row per speed and estimator: ``ids_per_s`` and the columns of
             `frontier.score_settings`; no row where times were recorded.
         division: Of an archive: ``part`` (fitted, calibrated, tested), ``tasks, jobs``; no row where tasks were left out.
     """
 
-    trials: Mapping[At, Trial]
-    doubts: Doubts
-    learnt: pl.DataFrame
-    model: Hierarchy
     alike: Mapping[str, str] = field(default_factory=dict)
     speeds: pl.DataFrame = field(default_factory=pl.DataFrame)
     division: pl.DataFrame = field(default_factory=pl.DataFrame)
-
-    @property
-    def main(self) -> Trial:
-        """The trial by the clock of the deployed system."""
-        return next(iter(self.trials.values()))
 
 
 def evaluate_left_out(
@@ -65,7 +53,7 @@ def evaluate_left_out(
     level: float = 0.95,
     n_boot: int = 2000,
     seed: int = 0,
-) -> Evaluation:
+) -> MemoryEvaluation:
     """Test every estimator on each task, fitted on the other tasks.
 
     Args:
@@ -95,7 +83,7 @@ def evaluate_left_out(
     def others(task: int | None) -> pl.DataFrame:
         return records.filter(pl.col("jeditaskid") != task)
 
-    return Evaluation(
+    return MemoryEvaluation(
         trials=trials,
         doubts=check_model(main, MODEL, others, by_task=True),
         learnt=records,
@@ -112,7 +100,7 @@ def evaluate_later(
     level: float = 0.95,
     n_boot: int = 2000,
     seed: int = 0,
-) -> Evaluation:
+) -> MemoryEvaluation:
     """Fit on the earlier tasks of an archive, calibrate on the next ones, test on the latest.
 
     Args:
@@ -138,7 +126,7 @@ def evaluate_later(
     fitting, calibrating, testing = parts[main.at]
     learnt = pl.concat([fitting, calibrating])
     division = zip(("fitted", "calibrated", "tested"), parts[main.at], strict=True)
-    return Evaluation(
+    return MemoryEvaluation(
         trials=trials,
         doubts=check_model(main, MODEL, lambda _: learnt, by_task=False),
         learnt=learnt,

@@ -19,12 +19,11 @@ from brokerlab.archive import Archive
 from brokerlab.calibrate.nearest_setting import Translation, translate_trial
 from brokerlab.errors import BrokerlabError, InsufficientDataError
 from brokerlab.estimators import trial_frames
-from brokerlab.estimators.card import Card
 from brokerlab.estimators.learners import MODEL, learners
 from brokerlab.estimators.memory_tasks import (
     OTHER_MARGINS,
     OURS,
-    Evaluation,
+    MemoryEvaluation,
     evaluate_later,
     evaluate_left_out,
 )
@@ -35,7 +34,6 @@ from brokerlab.estimators.sizing.protocols import TraceStudy, study_traces
 from brokerlab.estimators.sizing.store import digest
 from brokerlab.estimators.sources import Source, of_archive, of_invex
 from brokerlab.estimators.sources.source import At
-from brokerlab.estimators.tested import card_of, save_tested
 from brokerlab.estimators.trial import Trial
 from brokerlab.report import estimates, kit
 from brokerlab.report.kit import (
@@ -65,10 +63,6 @@ SAVED = 0.3
 """Part of the over-allocated memory that is to be saved at the deployed rule's exceed rate."""
 CLOCK_MATTERS = 1.1
 """Times the least over-allocation among those speeds from which the clock is a caveat."""
-SOURCES = {
-    "tasks": "real ATLAS tasks with the scouts they really had",
-    "archive": "jobs of the archive",
-}
 
 
 class Params(kit.Params):
@@ -121,7 +115,7 @@ class Data(NamedTuple):
 class Study(NamedTuple):
     """What was found; `problems`: why a part is missing that there were data for."""
 
-    jobs: Mapping[str, Evaluation]  # tasks (real ones), archive (its later ones)
+    jobs: Mapping[str, MemoryEvaluation]  # tasks (real ones), archive (its later ones)
     traces: TraceStudy | None
     settings: Translation | None
     problems: Mapping[str, str]
@@ -170,7 +164,7 @@ def study(data: Data, p: Params) -> Study:
     """Run all estimators on everything there is."""
     draws: dict[str, Any] = {"n_boot": p.n_boot, "seed": p.seed}
     asked = {"makes": learners("memory", *p.models), "level": p.level, **draws}
-    jobs: dict[str, Evaluation] = {}
+    jobs: dict[str, MemoryEvaluation] = {}
     problems = dict(data.problems)
     if data.tasks:
         with _noted(problems, "tasks"):
@@ -219,8 +213,9 @@ def page(data: Data, study: Study, p: Params) -> Page:
     if study.traces is not None:
         parts.insert(1, traces_part(study.traces))
     if study.settings is not None:
-        parts.append(_settings_part(study.settings))
-    first, *others = [*parts, *_model_part(study, p)]
+        title = "What it means for the setting"
+        parts.append(estimates.settings_part({"archive": study.settings}, title))
+    first, *others = [*parts, *estimates.model_part(study.jobs, level=p.level)]
     proposal = study.settings.proposal if study.settings else None
     return Page(
         verdict=_verdict(study),
@@ -246,15 +241,8 @@ def run(p: Params) -> dict[str, Any]:
     """Load, study, publish, and save the model beside the page."""
     data = load(p)
     result = study(data, p)
-    save_model(result, p)
+    estimates.save_model(result.jobs, p.out_dir, level=p.level)
     return kit.publish(page(data, result, p), p)
-
-
-def save_model(study: Study, p: Params) -> None:
-    """Save the model with its card: of real tasks where there are any; without whole tasks there is none."""
-    for part in list(study.jobs.values())[:1]:
-        folder = Path(p.out_dir) / estimates.MODEL_FOLDER
-        save_tested(part.model, folder, _card(study), part.learnt, level=p.level)
 
 
 # --- the first screen -------------------------------------------------------------------------------------------------
@@ -285,7 +273,7 @@ def _title(name: str, study: Study) -> str:
     return {"tasks": "Real tasks", "archive": archive}[name]
 
 
-def _waste(part: Evaluation) -> dict[str, Any] | None:
+def _waste(part: MemoryEvaluation) -> dict[str, Any] | None:
     return trial_frames.change_of(part.main, OURS, "waste_per_usage")
 
 
@@ -341,7 +329,7 @@ def _overview(study: Study) -> Table:
 # --- whole tasks ------------------------------------------------------------------------------------------------------
 
 
-def _jobs_part(name: str, title: str, part: Evaluation) -> Part:
+def _jobs_part(name: str, title: str, part: MemoryEvaluation) -> Part:
     trial, trials = part.main, part.trials
     matched = trial_frames.at_equal_exceed(trial)
     return Part(
@@ -365,7 +353,7 @@ def _jobs_part(name: str, title: str, part: Evaluation) -> Part:
     )
 
 
-def _frontier(part: Evaluation) -> Chart:
+def _frontier(part: MemoryEvaluation) -> Chart:
     trial = part.main
     row = trial_frames.change_of(trial, OURS, "over_allocation_task_mean")
     finding = "How often jobs exceed, and what is over-allocated"
@@ -417,66 +405,6 @@ def _target(deployed: Mapping[str, Any], matched: pl.DataFrame) -> str:
     return say(template, deployed, saved=100 * SAVED, met=met)
 
 
-# --- the setting, and the model ---------------------------------------------------------------------------------------
-
-
-def _settings_part(found: Translation) -> Part:
-    ends = {"exceed_lo": "exceed_rate_lo", "exceed_hi": "exceed_rate_hi"}
-    sides = found.table.filter(period=found.scored_on).rename(ends)
-    marks = pl.when(pl.col("who") == "current").then(pl.lit("current"))
-    table = Table(
-        name="settings",
-        frame=sides.with_columns(marks.alias("mark")),
-        caption="The estimator, the best settings and the current one on the same jobs, by the same loss and retries",
-        columns={
-            "who": "Who",
-            "label": "Allocations",
-            "loss": "Stated loss [core h per core h]",
-            "exceed_rate": "First attempts killed [%]",
-            "over_allocation": "Over-allocated [% of use]",
-            "n_tasks": "Tasks",
-        },
-        mark="mark",
-        note="Cheapest: of all settings, whatever they kill; nearest: of those that keep the limit on the earlier tasks. In "
-        "brackets: 95 % intervals over tasks.",
-    )
-    setting = found.current if found.verdict.kind == "keep" else found.nearest
-    template = {
-        "change": "Set rank {rank} and margin {margin} %: {exceed_rate:%} of first attempts killed, proven on later tasks.",
-        "keep": "Keep rank {rank} and margin {margin} %: no other setting is proven better.",
-        "no_answer": "Rank {rank} with margin {margin} % is nearest, not proven: {exceed_rate:%} of first attempts killed, limit {limit:%}.",
-    }[found.verdict.kind]
-    nearest = sides.filter(who="nearest").row(0, named=True)
-    limit = found.choice.max_exceed
-    sentence = say(template, nearest, rank=setting.rank, margin=setting.margin_pct, limit=limit)
-    verdict = Verdict(kind=found.verdict.kind, sentence=sentence, subject=found.verdict.subject)
-    title = "What it means for the setting"
-    return Part(name="settings", title=title, verdict=verdict, sections={"Side by side": [table]})
-
-
-def _card(study: Study) -> Card:
-    name, part = next(iter(study.jobs.items()))
-    doubts = estimates.doubt_sentences(part.doubts)
-    return card_of(part.main, MODEL, part.learnt, source=SOURCES[name], doubts=doubts)
-
-
-def _model_part(study: Study, p: Params) -> list[Part]:
-    template = "Made without the tasks it was tested on, its bound of {level:%} held for {coverage:%} of jobs."
-    parts = []
-    for part in list(study.jobs.values())[:1]:
-        kept = trial_frames.coverage_by_clock(part.trials, MODEL).row(0, named=True)
-        blocks = estimates.model_blocks(_card(study), part.doubts, level=p.level)
-        parts.append(
-            Part(
-                name="model",
-                title="The model and its card",
-                verdict=Verdict(kind="finding", sentence=say(template, kept)),
-                sections={"Its card": blocks},
-            )
-        )
-    return parts
-
-
 # --- what it cannot tell, and what is written beside -------------------------------------------------------------------
 
 
@@ -498,7 +426,7 @@ def _caveats(data: Data, study: Study) -> list[Caveat]:
     ]
 
 
-def _task_caveats(part: Evaluation) -> list[Caveat]:
+def _task_caveats(part: MemoryEvaluation) -> list[Caveat]:
     trial, counts = part.main, part.main.comparison.counts
     largest = trial.production.group_by("jeditaskid").len().sort("len").row(-1)
     share = largest[1] / counts["jobs"]

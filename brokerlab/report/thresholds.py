@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import polars as pl
 from pydantic import Field
@@ -11,11 +11,10 @@ from pydantic import Field
 from brokerlab import archive as archives
 from brokerlab import words
 from brokerlab.archive import Archive
-from brokerlab.calibrate.thresholds import Options, WhatIf, study_archive
+from brokerlab.calibrate.thresholds import ArchiveStudy, Calibration, Options, WhatIf, study_archive
 from brokerlab.calibrate.thresholds import frames as made
 from brokerlab.calibrate.thresholds.calibration import Validated
 from brokerlab.calibrate.thresholds.choice import RELATIVE
-from brokerlab.calibrate.thresholds.frames import StudyFrames
 from brokerlab.calibrate.thresholds.keys import STAGES
 from brokerlab.calibrate.thresholds.outcomes import quantity_of
 from brokerlab.calibrate.thresholds.screening import CHANGES, NOT_READ, NOTHING, UNTOLD
@@ -67,6 +66,21 @@ class Params(Options, kit.Dated):
 # --- compute: library calls only, no words ----------------------------------------------------------------------------
 
 
+class Study(NamedTuple):
+    """What came out: the record, and frames of it."""
+
+    found: ArchiveStudy
+    keys: pl.DataFrame
+    values: pl.DataFrame
+    front: pl.DataFrame
+    proof: pl.DataFrame
+
+    @property
+    def calibration(self) -> Calibration:
+        """Choice, proof and verdict."""
+        return self.found.calibration
+
+
 @kit.answers
 def load(p: Params) -> Archive:
     """Open the archive."""
@@ -82,7 +96,7 @@ def study(
     *,
     what_if: WhatIf | None = None,
     validation: Validated | None = None,
-) -> StudyFrames:
+) -> Study:
     """Screen the keys, validate the simulation, calibrate; another simulation may be given."""
     found = study_archive(
         archive,
@@ -97,13 +111,20 @@ def study(
         what_if=what_if,
         validation=validation,
     )
-    return StudyFrames.of(found)
+    calibration = found.calibration
+    return Study(
+        found,
+        made.keys_frame(found),
+        made.values_frame(calibration),
+        made.front_frame(calibration),
+        made.proof_frame(calibration),
+    )
 
 
 # --- show: frames and templates ---------------------------------------------------------------------------------------
 
 
-def page(archive: Archive, s: StudyFrames, p: Params) -> Page:
+def page(archive: Archive, s: Study, p: Params) -> Page:
     """Lay out the answer: from simulations where there are any, else from the screen."""
     found = s.calibration
     simulated = found.tried.height > 0
@@ -129,7 +150,7 @@ def page(archive: Archive, s: StudyFrames, p: Params) -> Page:
     )
 
 
-def headline(s: StudyFrames) -> Verdict:
+def headline(s: Study) -> Verdict:
     """Say the answer in a sentence."""
     found, verdict = s.calibration, s.calibration.verdict
     counts = {"all": s.keys.height, "changing": s.keys.filter(state=CHANGES).height}
@@ -148,7 +169,7 @@ def headline(s: StudyFrames) -> Verdict:
     elif chosen is not None and chosen.status == "keep" and chosen.candidates.is_empty():
         sentence = f"{keep}: no value tried changes any decision."
     elif chosen is not None and chosen.status == "keep":
-        n = s.candidates.height
+        n = chosen.candidates.height
         sentence = say(
             "{keep}: none of {n} settings is provably better within the limits.", keep=keep, n=n
         )
@@ -166,7 +187,7 @@ def headline(s: StudyFrames) -> Verdict:
     return Verdict(kind=verdict.kind, sentence=sentence[:1].upper() + sentence[1:])
 
 
-def proof_numbers(s: StudyFrames) -> list[Number]:
+def proof_numbers(s: Study) -> list[Number]:
     """Return what the proof says of the objective and of the bytes moved; nothing without a proof."""
     proof = s.calibration.proof
     if proof is None or s.proof.is_empty():
@@ -184,7 +205,7 @@ def proof_numbers(s: StudyFrames) -> list[Number]:
     return [*changes, Number("Tasks of the proof", proof.n_tasks)]
 
 
-def screen_numbers(s: StudyFrames) -> list[Number]:
+def screen_numbers(s: Study) -> list[Number]:
     """Return what the screen says."""
     changing = s.keys.filter(state=CHANGES)
     none = s.keys.filter(pl.col("state").is_in([NOTHING, NOT_READ]))
@@ -201,7 +222,7 @@ def screen_numbers(s: StudyFrames) -> list[Number]:
     ]
 
 
-def front_chart(s: StudyFrames) -> Chart | None:
+def front_chart(s: Study) -> Chart | None:
     """Draw settings by the objective and the bytes moved, or the turnaround where bytes are the objective."""
     found = s.calibration
     x, y = found.objective, "turnaround_h" if found.objective == "moved_tb" else "moved_tb"
@@ -231,7 +252,7 @@ def front_chart(s: StudyFrames) -> Chart | None:
     )
 
 
-def values_chart(s: StudyFrames) -> Chart | None:
+def values_chart(s: Study) -> Chart | None:
     """Draw what each value of the keys that matter most does to the objective."""
     tried = s.values.filter(~pl.col("is_current")).drop_nulls("diff_pct")
     if tried.is_empty():
@@ -260,7 +281,7 @@ def values_chart(s: StudyFrames) -> Chart | None:
     )
 
 
-def screen_chart(s: StudyFrames) -> Chart | None:
+def screen_chart(s: Study) -> Chart | None:
     """Draw how much each key could change."""
     shown = s.keys.filter(pl.col("state") == CHANGES, pl.col("most_shift") > 0)
     if shown.is_empty():
@@ -277,7 +298,7 @@ def screen_chart(s: StudyFrames) -> Chart | None:
     )
 
 
-def screened_sections(s: StudyFrames) -> kit.Sections:
+def screened_sections(s: Study) -> kit.Sections:
     """Show the screen where nothing was simulated."""
     return {
         "The screen": [screened_table(s)],
@@ -286,7 +307,7 @@ def screened_sections(s: StudyFrames) -> kit.Sections:
     }
 
 
-def simulated_sections(s: StudyFrames) -> kit.Sections:
+def simulated_sections(s: Study) -> kit.Sections:
     """Show simulations, choice and proof."""
     found = s.calibration
     stable = all(choice.stable for choice in found.choices)
@@ -311,7 +332,7 @@ def filled(table: Table) -> Table | None:
     return table if table.frame.height else None
 
 
-def proof_table(s: StudyFrames) -> Table:
+def proof_table(s: Study) -> Table:
     """Lay out every quantity before and after."""
     found = s.calibration
     return Table(
@@ -335,15 +356,14 @@ def proof_table(s: StudyFrames) -> Table:
     )
 
 
-def candidates_table(s: StudyFrames) -> Table:
+def candidates_table(s: Study) -> Table:
     """Lay out the settings tried."""
     quantity = quantity_of(s.calibration.objective)
+    frame = made.candidates_frame(s.calibration)
     return Table(
         name="candidates",
-        frame=s.candidates,
-        caption=say(
-            "The best of {n} settings, simulated on the choice's days", n=s.candidates.height
-        ),
+        frame=frame,
+        caption=say("The best of {n} settings, simulated on the choice's days", n=frame.height),
         columns={
             "setting": "Setting",
             "after": f"{quantity.label} [{quantity.unit}]",
@@ -358,12 +378,12 @@ def candidates_table(s: StudyFrames) -> Table:
     )
 
 
-def strata_table(s: StudyFrames) -> Table:
+def strata_table(s: Study) -> Table:
     """Lay out who gains and who loses."""
     quantity = quantity_of(s.calibration.objective)
     return Table(
         name="strata",
-        frame=s.strata,
+        frame=made.strata_frame(s.calibration),
         caption=f"{quantity.label} by who it is, worst first",
         columns={
             "stratum": "By",
@@ -379,7 +399,7 @@ def strata_table(s: StudyFrames) -> Table:
     )
 
 
-def queues_table(s: StudyFrames) -> Table:
+def queues_table(s: Study) -> Table:
     """Lay out which queues get fuller and emptier."""
     proof = s.calibration.proof
     return Table(
@@ -399,7 +419,7 @@ def queues_table(s: StudyFrames) -> Table:
     )
 
 
-def p_sentence(s: StudyFrames) -> str | None:
+def p_sentence(s: Study) -> str | None:
     """Say how likely the proof is by chance."""
     proof, draw = s.calibration.proof, s.calibration.draw
     if proof is None or proof.p_holm is None:
@@ -409,7 +429,7 @@ def p_sentence(s: StudyFrames) -> str | None:
     return words.thin(f"{proof.reason} {tail}")
 
 
-def trades_table(s: StudyFrames) -> Table:
+def trades_table(s: Study) -> Table:
     """Lay out what the keys that change decisions trade."""
     columns = {
         "key": "Key",
@@ -425,7 +445,7 @@ def trades_table(s: StudyFrames) -> Table:
     )
 
 
-def screened_table(s: StudyFrames) -> Table:
+def screened_table(s: Study) -> Table:
     """Lay out the screen."""
     return Table(
         name="screened",
@@ -447,7 +467,7 @@ def screened_table(s: StudyFrames) -> Table:
     )
 
 
-def caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
+def caveats(archive: Archive, s: Study) -> list[Caveat]:
     """Collect what cannot be told, and how much makes it so."""
     found = s.calibration
     simulated = found.tried.height > 0
@@ -501,7 +521,7 @@ def caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
     return [Caveat(n=n, text=words.thin(text)) for n, text in notes]
 
 
-def facts(s: StudyFrames, p: Params) -> dict[str, str]:
+def facts(s: Study, p: Params) -> dict[str, str]:
     """Return what the report knows about how it was made; the kit adds the rest."""
     found = s.calibration
     units = {name: " % of now" if name in RELATIVE else "" for name in found.limits.values()}

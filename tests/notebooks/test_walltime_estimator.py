@@ -1,21 +1,23 @@
 """The walltime-estimator report on small inputs laid out as the real ones: its numbers, page, model and failures."""
 
 import gzip
-import json
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
 
+from brokerlab.archive import ArchiveWriter
+from brokerlab.archive.store import open_archive
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.estimators import saving
+from brokerlab.estimators.walltime.logs import BOUND, MEDIAN, LogComparison
 from brokerlab.report import run
-from brokerlab.report.page import render
-from brokerlab.report.walltime_estimator import check, load
-from brokerlab.report.walltime_estimator.tasks import CHEAPEST
+from brokerlab.report import walltime_estimator as report
+from tests.notebooks.pages import check_page
 
-QUICK = {"n_boot": 100, "max_jobs": 300, "estimators": ["hierarchy"]}
+QUICK = {"n_boot": 100, "max_jobs": 300, "models": ["hierarchy"]}
 
 
 def swf(n, *, waits):
@@ -103,7 +105,7 @@ def done(data, small, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def results(done):
-    return json.loads((done.folder / "results.json").read_text())
+    return check_page(done.folder)
 
 
 def test_every_part_has_an_answer(results):
@@ -111,29 +113,37 @@ def test_every_part_has_an_answer(results):
     names = [part["name"] for part in page["parts"]]
     assert names == ["tasks", "archive", "logs", "power", "settings", "model"]
     assert page["synthetic"] is False
-    assert "Batch logs" in page["verdict"]["sentence"]
+    assert page["verdict"]["sentence"].startswith("On real tasks, hierarchy + cheapest allocation")
     said = " ".join(page["cannot_tell"])
-    assert "no_waits does not say how long jobs waited" in said
-    assert "first 300 of 320 jobs" in said
+    assert "no_waits without waits" in said
+    assert "300 of 320 of toy" in said
+    assert "The archive is generated" in said
+    assert "jobs behind the slopes" not in said  # these are of the real tasks
 
 
 def test_planted_core_power_is_found(results):
-    rows = [row for row in results["numbers"]["power_slopes"] if row["slope"] is not None]
+    rows = [row for row in results["numbers"]["power_all_slopes"] if row["slope"] is not None]
     assert {row["jeditaskid"] for row in rows} == {1400000, 1500000, 1600000}
     assert all(row["slope_lo"] < -1 < row["slope_hi"] for row in rows)
-    assert results["numbers"]["power"]["drift"]["moved"] == 0.5
+    sites = {
+        (row["source"], row["quantity"]): row["x"] for row in results["numbers"]["power_sites"]
+    }
+    assert sites["drift", "moved"] == 0.5
     scaled = [row for row in results["numbers"]["power_gain"] if row["way"] == "slope -1"]
+    assert len(scaled) == 6
     assert all(row["ratio"] < 1 for row in scaled)
 
 
 def test_every_estimator_stands_in_the_tables(results):
     for at in ("submit", "start"):
-        rows = results["numbers"][f"tasks_{at}"]
+        rows = results["numbers"][f"tasks_{at}_estimators"]
         names = {row["estimator"] for row in rows}
-        assert {"PanDA scouts p95 x 1.5", "last two", "hierarchy", CHEAPEST} <= names
+        assert {"PanDA scouts p95 x 1.5", "last two", "hierarchy", report.OURS} <= names
         assert all(row["jobs"] == 180 for row in rows)
-    logs = {(row["log"], row["method"]) for row in results["numbers"]["logs"]}
+    logs = {(row["log"], row["method"]) for row in results["numbers"]["logs_all_methods"]}
     assert len(logs) == 2 * 11
+    settings = {(row["on"], row["who"]) for row in results["numbers"]["settings_settings"]}
+    assert len(settings) == 2 * 4
 
 
 def test_the_model_can_be_used_again(done):
@@ -143,35 +153,136 @@ def test_the_model_can_be_used_again(done):
     assert "Where not to trust it" in (done.folder / "model" / "model_card.md").read_text()
 
 
-def test_page_shows_tables_and_pictures(done, results):
-    page = render(results, done.folder)
-    for name in ("frontier_tasks", "errors", "misses", "power"):
+def test_the_charts_are_there(done):
+    for name in ("frontier", "archive_frontier", "logs_errors", "power_slopes"):
         assert (done.folder / "charts" / f"{name}.svg").is_file()
-    tables = [block["name"] for part in results["page"]["parts"] for key in ("before_after", "gains", "certainty")
-              for block in part[key] if isinstance(block, dict) and "name" in block]  # fmt: skip
-    assert len(set(tables)) == len(tables) > 10
-    assert "NaN" not in page
 
 
-def test_without_real_data_the_archive_answers(small, monkeypatch):
+@pytest.fixture
+def no_data(monkeypatch):
     monkeypatch.setattr("brokerlab.report.estimates.USUAL", "none")
     monkeypatch.delenv("BROKERLAB_DATA", raising=False)
-    inputs = load(archive=small)
-    assert inputs.synthetic
-    assert list(inputs.tasks) == ["archive"]
-    assert not inputs.logs
-    assert inputs.power.synthetic
-    assert "No folder of real data" in inputs.caveats[0]
 
 
-def test_wrong_parameters_are_told_at_once(tmp_path, monkeypatch):
-    with pytest.raises(
-        ConfigError,
-        match=r"estimators: 'hierarch'.*must be one.*max_jobs=1.*ids_per_s=0.*level=1.*n_boot=1.*seed=-1",
-    ):
-        check(estimators=["hierarch"], max_jobs=1, ids_per_s=0, level=1, n_boot=1, seed=-1)
+def asked(archive, out_dir, **more):
+    return report.Params(archive=str(archive), out_dir=str(out_dir), **QUICK, **more)
+
+
+def test_without_real_data_the_archive_answers(small, no_data, tmp_path):
+    results = report.run(asked(small, tmp_path / "out"))
+    page = results["page"]
+    assert [part["name"] for part in page["parts"]] == ["archive", "power", "settings", "model"]
+    assert page["synthetic"] is True
+    assert "No real data were found: set BROKERLAB_DATA to their folder." in page["cannot_tell"]
+    check_page(tmp_path / "out")
+
+
+def copied(source, folder, *, synthetic, without=(), **changed):
+    """Copy tables of an archive, jobs changed."""
+    opened = open_archive(source)
+    with ArchiveWriter(folder, synthetic=synthetic) as writer:
+        for table in opened.tables:
+            if table not in without:
+                frame = opened.scan(table).collect()
+                writer.write(table, frame.with_columns(**changed) if table == "jobs" else frame)
+        writer.commit()
+    return folder
+
+
+def test_jobs_of_a_real_archive_are_not_called_generated(small, no_data, tmp_path):
+    real = copied(small, tmp_path / "real", synthetic=False)
+    page = report.run(asked(real, tmp_path / "out"))["page"]
+    assert page["synthetic"] is False
+    assert "generated" not in " ".join(page["cannot_tell"])
+
+
+def test_an_archive_of_jobs_only_has_an_answer(small, no_data, tmp_path):
+    tables = [name for name in open_archive(small).tables if name != "jobs"]
+    alone = copied(small, tmp_path / "alone", synthetic=True, without=tables)
+    page = report.run(asked(alone, tmp_path / "out"))["page"]
+    assert {"archive", "settings", "model"} <= {part["name"] for part in page["parts"]}
+    check_page(tmp_path / "out")
+
+
+def test_jobs_of_which_no_rule_can_say_anything_have_no_answer(small, no_data, tmp_path):
+    """Without tasks nothing is requested; jobs that all start before the first one ended know of no other."""
+    tables = [name for name in open_archive(small).tables if name != "jobs"]
+    at_once = {
+        "creationtime": pl.col("creationtime").min(),
+        "starttime": pl.col("creationtime").min(),
+        "endtime": pl.col("creationtime").min() + (pl.col("endtime") - pl.col("starttime")),
+    }
+    alone = copied(small, tmp_path / "alone", synthetic=True, without=tables, **at_once)
+    with pytest.raises(InsufficientDataError, match="has no limit for any of"):
+        report.run(asked(alone, tmp_path / "out"))
+    assert "PanDA scouts" in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_only_tasks_of_the_window_are_judged(small, no_data, tmp_path):
+    with pytest.raises(InsufficientDataError, match="no task begins in the window"):
+        report.run(asked(small, tmp_path / "out", start="2001-01-01", end="2001-01-02"))
+
+
+def test_wrong_parameters_are_told_at_once(tmp_path, no_data, monkeypatch):
+    wrong = {
+        "models": ["hierarch"],
+        "max_jobs": 1,
+        "ids_per_s": 0,
+        "level": 1,
+        "n_boot": 1,
+        "seed": -1,
+    }
+    with pytest.raises(ConfigError) as told:
+        report.Params.checked(wrong)
+    assert all(name in str(told.value) for name in wrong)
+    assert "hierarchy" in str(told.value)
     with pytest.raises(DataError, match="no such folder"):
-        load(data="nowhere")
+        report.load(report.Params(data="nowhere"))
     monkeypatch.setattr("brokerlab.report.estimates.DEMO", "none")
     with pytest.raises(InsufficientDataError, match="neither logs nor tasks"):
-        load(data=str(tmp_path))
+        report.load(
+            report.Params(data=str(tmp_path), archive="none", out_dir=str(tmp_path / "out"))
+        )
+
+
+def slopes(**changed):
+    row = {"jeditaskid": 7, "time": "cpu", "jobs": 10, "queues": 9, "slope": 0.4, "slope_lo": 0.1, "slope_hi": 0.7, "missing": None}  # fmt: skip
+    return pl.DataFrame([row | changed], infer_schema_length=None)
+
+
+def test_a_slope_that_rises_is_not_said_to_fall():
+    chart = report._slope_chart(slopes())
+    assert "lies in 0 of 1 intervals, 0 in 0" in chart.finding
+    assert "fall" not in chart.finding + chart.note + chart.sample
+    assert report._slope_chart(slopes(slope=None, slope_lo=None, slope_hi=None)) is None
+
+
+def log_comparison(under, *, largest=1, ratio_hi=0.95):
+    """One log: ours, the bound, the best rule."""
+    row = {"log": "kth", "users": 5, "jobs": 1000, "best_peer": "last two", "ratio_lo": 0.8}
+    methods = pl.DataFrame(
+        [
+            {**row, "method": MEDIAN, "under": 0.5, "ratio": 0.9, "ratio_hi": ratio_hi},
+            {**row, "method": BOUND, "under": under, "ratio": 1.1, "ratio_hi": 1.2},
+            {**row, "method": "last two", "under": 0.5, "ratio": 1.0, "ratio_hi": 1.0},
+        ]
+    )
+    campaigns = pl.DataFrame({"log": ["kth"], "missed": [50], "largest": [largest]})
+    return LogComparison(methods=methods, strata=pl.DataFrame(), campaigns=campaigns)
+
+
+@pytest.mark.parametrize(("under", "kept"), [(0.052, 1), (0.083, 0)])
+def test_a_bound_is_kept_or_not(under, kept):
+    said = report._log_sentence(log_comparison(under))
+    assert (
+        said == f"Like jobs err 0.9 times as much as the best rule; bound kept on {kept} of 1 logs."
+    )
+
+
+def test_doubt_and_campaigns_are_named():
+    assert "excludes 1 on 0" in report._errors_chart(log_comparison(0.05, ratio_hi=1.1)).finding
+    read = {"kth": SimpleNamespace(knows_waits=False, jobs=pl.DataFrame({"a": [1]}), n_read=2)}
+    for largest, n in ((40, 1), (1, 0)):
+        caveats = report._log_caveats(log_comparison(0.05, largest=largest), read)
+        (campaign,) = [each for each in caveats if "one user on one day" in each.text]
+        assert campaign.n == n

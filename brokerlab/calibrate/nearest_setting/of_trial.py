@@ -70,6 +70,7 @@ def translate_bound(
     *,
     model: str,
     level: float = 0.98,
+    rules: RuleSetName = "document",
     n_boot: int = 2000,
     seed: int = 0,
 ) -> Translation:
@@ -83,6 +84,7 @@ def translate_bound(
         archive: Whose tasks were judged; None, or one without tasks: the jobs of the trial answer alone, without periods.
         model: Name of the model in the trial.
         level: Of its bound, one of `trial.trial_levels`.
+        rules: By which scouts set the time of their task.
         n_boot: Draws of tasks.
         seed: Of the draws.
 
@@ -100,6 +102,7 @@ def translate_bound(
         calibration=calibration,
         proof=proof,
         max_exceed=round(1 - level, 9),
+        rules=ScoutRules(rules),
         n_boot=n_boot,
         seed=seed,
     )

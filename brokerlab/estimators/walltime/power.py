@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -67,6 +67,42 @@ class PowerStudy:
     drift: corepower.Drift | None
     analysis: dict[str, float] | None
     synthetic: bool
+
+    @property
+    def sites(self) -> pl.DataFrame:
+        """Return what single numbers say of sites: ``source`` (inside, drift, analysis), ``quantity``, ``x, x_lo, x_hi``.
+
+        Quantities are the attributes of :class:`corepower.Inside`, keys of :func:`spread.between_queues`, and of the drift
+        ``sites`` (seen in two months or more), ``months, moved, ln_sd, at_default`` (sites that report 12 throughout),
+        ``left_out``.
+        """
+        numbers = {
+            "inside": {} if self.inside is None else asdict(self.inside),
+            "drift": {} if self.drift is None else _drift_numbers(self.drift),
+            "analysis": self.analysis or {},
+        }
+        rows = [
+            (source, name, float(x), found.get(f"{name}_lo"), found.get(f"{name}_hi"))
+            for source, found in numbers.items()
+            for name, x in found.items()
+            if not name.endswith(("_lo", "_hi"))
+        ]
+        ends = dict.fromkeys(("x", "x_lo", "x_hi"), pl.Float64)
+        schema = {"source": pl.String, "quantity": pl.String, **ends}
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _drift_numbers(drift: corepower.Drift) -> dict[str, float]:
+    return {
+        "sites": drift.by_site.filter(pl.col("months") > 1).height,
+        "months": drift.months["month"].n_unique(),
+        "moved": drift.moved,
+        "moved_lo": drift.moved_lo,
+        "moved_hi": drift.moved_hi,
+        "ln_sd": drift.ln_sd,
+        "at_default": int(drift.by_site["is_default"].sum()),
+        "left_out": drift.left_out,
+    }
 
 
 def read_power(folder: Path | None, archive: Archive | None) -> PowerData:

@@ -12,6 +12,8 @@ from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators import deployed
 from brokerlab.estimators.doubts import Doubts, check_model
 from brokerlab.estimators.estimator import Predicted
+from brokerlab.estimators.evaluation import Evaluation
+from brokerlab.estimators.hierarchy import Hierarchy
 from brokerlab.estimators.holdout import fit_and_calibrate, replay_left_out
 from brokerlab.estimators.learners import MODEL, Make
 from brokerlab.estimators.sources.source import At, Source
@@ -25,25 +27,14 @@ FEWEST_TASKS = 3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TaskEvaluation:
-    """What all estimators did on the jobs of whole tasks.
+class WalltimeEvaluation(Evaluation):
+    """What the jobs of one source showed of run times.
 
     Attributes:
-        trials: By clock.
         guesses: Errors of single guesses, by clock and estimator: :func:`guesses.guess_errors`.
-        doubts: Where the hierarchy should not be trusted, by clock.
-        learnt: All jobs that there are to learn from, decided at submission.
     """
 
-    trials: Mapping[At, Trial]
     guesses: pl.DataFrame
-    doubts: Mapping[At, Doubts]
-    learnt: pl.DataFrame
-
-    @property
-    def main(self) -> Trial:
-        """The trial by the clock of the deployed system."""
-        return next(iter(self.trials.values()))
 
 
 def evaluate_tasks(
@@ -54,7 +45,7 @@ def evaluate_tasks(
     level: float = 0.95,
     n_boot: int = 2000,
     seed: int = 0,
-) -> TaskEvaluation:
+) -> WalltimeEvaluation:
     """Try all estimators on the same jobs, by every clock.
 
     Args:
@@ -70,7 +61,7 @@ def evaluate_tasks(
         InsufficientDataError: Fewer than three tasks, or the deployed rule answers for no job.
     """
     trials: dict[At, Trial] = {}
-    doubts, guesses = {}, []
+    guesses = []
     for at, source in sources.items():
         learnt, judged = _divided(source.records, left_out=left_out)
         levels = trial_levels(level)
@@ -92,13 +83,15 @@ def evaluate_tasks(
             n_boot=n_boot,
             seed=seed,
         )
-        doubts[at] = _check(trials[at], learnt, left_out=left_out)
         guesses.append(guess_errors(trials[at], n_boot=n_boot, seed=seed))
-    return TaskEvaluation(
+    main, every = next(iter(trials.values())), next(iter(sources.values())).records
+    taught, _ = _divided(every, left_out=left_out)
+    return WalltimeEvaluation(
         trials=trials,
+        doubts=_check(main, taught, left_out=left_out),
+        learnt=every,
+        model=fit_and_calibrate(Hierarchy("walltime"), every),
         guesses=pl.concat(guesses),
-        doubts=doubts,
-        learnt=sources["submit"].records,
     )
 
 

@@ -10,14 +10,18 @@ import polars as pl
 
 from brokerlab.archive import Archive
 from brokerlab.archive.store import open_archive
+from brokerlab.calibrate.nearest_setting import Translation
 from brokerlab.charts import estimators as charts
 from brokerlab.errors import DataError
 from brokerlab.estimators import trial_frames
 from brokerlab.estimators.card import Card
 from brokerlab.estimators.doubts import Doubts
+from brokerlab.estimators.evaluation import Evaluation
+from brokerlab.estimators.learners import MODEL
 from brokerlab.estimators.sources.source import KEPT, At, Source
+from brokerlab.estimators.tested import card_of, save_tested
 from brokerlab.estimators.trial import Trial
-from brokerlab.report.kit import Block, Chart, Listing, Table, say
+from brokerlab.report.kit import Chart, Listing, Part, Table, Verdict, say
 from brokerlab.words import listed
 
 VARIABLE, USUAL, DEMO = "BROKERLAB_DATA", "../shared/data", "data/demo"
@@ -25,6 +29,17 @@ MODEL_FOLDER = "model"
 """Folder of the saved model beside the page."""
 CLOCKS: Mapping[At, str] = {"submit": "at submission", "start": "at the start"}
 """When a job is decided, in words."""
+TITLES = {"tasks": "Real tasks", "archive": "The archive"}
+"""Whose jobs estimators are tested on, by the name of the part."""
+SOURCES = {
+    "tasks": "real ATLAS tasks with the scouts they really had",
+    "archive": "jobs of the archive",
+}
+SETTINGS = {
+    "change": "Set rank {rank} and margin {margin} %: {exceed_rate:%} of first attempts killed, proven on later tasks.",
+    "keep": "Keep rank {rank} and margin {margin} %: no other setting is proven better.",
+    "no_answer": "Rank {rank} with margin {margin} % is nearest, not proven: {exceed_rate:%} of first attempts killed, limit {limit:%}.",
+}
 CHECKS = {
     "strata": "Strata of 200 jobs or more whose bound is missed more often than chance allows",
     "drift": "Tasks in which misses come in runs",
@@ -334,40 +349,111 @@ def doubt_sentences(doubts: Doubts) -> list[str]:
     return [*told, UNTRIED]
 
 
-def model_blocks(card: Card, doubts: Doubts, *, level: float) -> list[Block]:
+def settings_part(settings: Mapping[str, Translation], title: str, note: str = "") -> Part:
+    """Return what allocations mean for the setting that the deployed system has; the last translation answers.
+
+    Args:
+        settings: By the names of `TITLES`.
+        title: Of the part.
+        note: What the estimator's allocations are.
+    """
+    ends = {"exceed_lo": "exceed_rate_lo", "exceed_hi": "exceed_rate_hi"}
+    sides = [
+        each.table.filter(period=each.scored_on)
+        .rename(ends)
+        .select(pl.lit(TITLES[name]).alias("on"), pl.all())
+        for name, each in settings.items()
+    ]
+    several = {"on": "On"} if len(sides) > 1 else {}
+    table = Table(
+        name="settings",
+        frame=pl.concat(sides).with_columns(
+            mark=pl.when(who="current").then(pl.lit("current")),
+            killed_share=pl.col("killed_coreh") / pl.col("work_coreh"),
+        ),
+        caption="The estimator, the best settings and the current one on the same jobs, by the same loss and retries",
+        columns={
+            **several,
+            "who": "Who",
+            "label": "Allocations",
+            "loss": "Stated loss [core h per core h]",
+            "exceed_rate": "First attempts killed [%]",
+            "killed_share": "Killed work [% of work]",
+            "over_allocation": "Over-allocated [% of use]",
+            "n_tasks": "Tasks",
+        },
+        mark="mark",
+        note=f"{note}Cheapest: of all settings, whatever they kill; nearest: of those that keep the limit on the earlier tasks. In "
+        "brackets: 95 % intervals over tasks.",
+    )
+    found = list(settings.values())[-1]
+    setting = found.current if found.verdict.kind == "keep" else found.nearest
+    nearest = sides[-1].filter(who="nearest").row(0, named=True)
+    sentence = say(
+        SETTINGS[found.verdict.kind],
+        nearest,
+        rank=setting.rank,
+        margin=setting.margin_pct,
+        limit=found.choice.max_exceed,
+    )
+    verdict = Verdict(kind=found.verdict.kind, sentence=sentence, subject=found.verdict.subject)
+    return Part(name="settings", title=title, verdict=verdict, sections={"Side by side": [table]})
+
+
+def card(name: str, part: Evaluation) -> Card:
+    """Return the card of the model that has learnt from the jobs of a part."""
+    doubts = doubt_sentences(part.doubts)
+    return card_of(part.main, MODEL, part.learnt, source=SOURCES[name], doubts=doubts)
+
+
+def save_model(jobs: Mapping[str, Evaluation], out_dir: str, *, level: float) -> None:
+    """Save the model of the first part below a run, with its card; without a part there is none."""
+    for name, part in list(jobs.items())[:1]:
+        folder = Path(out_dir) / MODEL_FOLDER
+        save_tested(part.model, folder, card(name, part), part.learnt, level=level)
+
+
+def model_part(jobs: Mapping[str, Evaluation], *, level: float) -> list[Part]:
     """Return what was measured of the saved model, where it should not be trusted, and how to predict with it."""
-    measured = pl.DataFrame([vars(each) for each in card.measured])
-    frame = doubts.failures.with_columns(
-        pl.struct("check", "feature")
-        .map_elements(lambda row: CHECKS[row["check"]].format(feature=row["feature"]), pl.String)
-        .alias("doubt")
+    return [_model_part(card(name, part), part, level) for name, part in list(jobs.items())[:1]]
+
+
+def _model_part(shown: Card, part: Evaluation, level: float) -> Part:
+    kept = trial_frames.coverage_by_clock(part.trials, MODEL).row(0, named=True)
+    template = "Made without the tasks it was tested on, its bound of {level:%} held for {coverage:%} of jobs."
+    doubt = pl.struct("check", "feature").map_elements(
+        lambda row: CHECKS[row["check"]].format(feature=row["feature"]), pl.String
+    )
+    measured = Table(
+        name="measured",
+        frame=pl.DataFrame([vars(each) for each in shown.measured]),
+        caption=shown.title,
+        columns={
+            "level": "Bound [%]",
+            "jobs": "Jobs",
+            "coverage": "Within it [%]",
+            "over_allocation": "Over-allocated [% of use]",
+        },
+        note=f"On tasks that it had not seen. {' '.join(shown.trained_on)} The whole card is {MODEL_FOLDER}/model_card.md.",
+    )
+    not_to_trust = Table(
+        name="not_to_trust",
+        frame=part.doubts.failures.with_columns(doubt.alias("doubt")),
+        caption="Where not to trust it",
+        columns={"doubt": "Check", "failed": "Failed", "of": "Of", "worst": "Such as"},
+        note=UNTRIED,
     )
     options = f"--seen finished.parquet --level {level:g} --out bounds.parquet"
-    return [
-        Table(
-            name="measured",
-            frame=measured,
-            caption=card.title,
-            columns={
-                "level": "Bound [%]",
-                "jobs": "Jobs",
-                "coverage": "Within it [%]",
-                "over_allocation": "Over-allocated [% of use]",
-            },
-            note=f"On tasks that it had not seen. {' '.join(card.trained_on)} The whole card is {MODEL_FOLDER}/model_card.md.",
-        ),
-        Table(
-            name="not_to_trust",
-            frame=frame,
-            caption="Where not to trust it",
-            columns={"doubt": "Check", "failed": "Failed", "of": "Of", "worst": "Such as"},
-            note=UNTRIED,
-        ),
-        Listing(
-            caption="Predict with it:",
-            text=f"brokerlab predict {MODEL_FOLDER} jobs.parquet {options}",
-        ),
-    ]
+    predict = Listing(
+        caption="Predict with it:",
+        text=f"brokerlab predict {MODEL_FOLDER} jobs.parquet {options}",
+    )
+    return Part(
+        name="model",
+        title="The model and its card",
+        verdict=Verdict(kind="finding", sentence=say(template, kept)),
+        sections={"Its card": [measured, not_to_trust, predict]},
+    )
 
 
 def frames(name: str, trials: Mapping[At, Trial], doubts: Doubts) -> dict[str, pl.DataFrame]:

@@ -81,3 +81,32 @@ def test_tables_of_the_folder_are_read_or_refused(tmp_path):
     pl.DataFrame(months).write_parquet(usage / "b.parquet")
     with pytest.raises(DataError, match=r"b\.parquet: lacks a column"):
         read_power(tmp_path, None)
+
+
+def test_what_is_said_of_sites_stands_in_one_frame(tmp_path):
+    nodes = tmp_path / "gridka-node-benchmarks-2000"
+    nodes.mkdir()
+    pl.DataFrame({"jobslots": [10, 20], "hs06": [100.0, 300.0]}).write_csv(nodes / "nodes.csv")
+    usage = tmp_path / "osg-apel-monthly"
+    usage.mkdir()
+    for month in (1, 2):
+        pl.DataFrame(
+            {
+                "Site": ["A", "B"],
+                "Year": [2015] * 2,
+                "Month": [month] * 2,
+                "WallDuration": [10**6] * 2,
+                "NormalisedWallDuration": [10**7 * month, 12 * 10**6],
+            }
+        ).write_parquet(usage / f"{month}.parquet")
+    data = read_power(tmp_path, archive(tmp_path / "a", jobs()))
+    study = study_power(data, n_boot=20)
+    assert study is not None
+    numbers = {(s, q): (x, lo, hi) for s, q, x, lo, hi in study.sites.rows()}
+    assert numbers["inside", "least"] == (10.0, None, None)
+    assert numbers["inside", "most"] == (15.0, None, None)
+    assert numbers["drift", "sites"][0] == 2
+    assert numbers["drift", "at_default"][0] == 1
+    moved, low, high = numbers["drift", "moved"]
+    assert low < moved == 0.5 < high
+    assert not [source for source, _ in numbers if source == "analysis"]

@@ -46,8 +46,8 @@ def test_tasks_left_out_are_all_judged_and_later_ones_only_are(left_out):
     judged = later.main.records["jeditaskid"].unique().sort().to_list()
     assert judged == [6, 7, 8]
     assert later.learnt["jeditaskid"].n_unique() == 9
-    assert later.doubts["submit"].support["jeditaskid"].is_null().all()
-    assert left_out.doubts["submit"].support["jeditaskid"].n_unique() == 4
+    assert later.doubts.support["jeditaskid"].is_null().all()
+    assert left_out.doubts.support["jeditaskid"].n_unique() == 4
 
 
 def test_errors_of_guesses_by_hand(left_out):

@@ -7,7 +7,9 @@ import pytest
 
 from brokerlab.errors import DataError
 from brokerlab.estimators.doubts import check_model
-from brokerlab.estimators.tested import card_of
+from brokerlab.estimators.evaluation import Evaluation
+from brokerlab.estimators.hierarchy import Hierarchy
+from brokerlab.estimators.holdout import fit_and_calibrate
 from brokerlab.estimators.trial import POLICY
 from brokerlab.estimators.trial_frames import frontier_points
 from brokerlab.report import estimates
@@ -90,15 +92,16 @@ def test_a_model_is_never_without_doubts(tried, doubts):
 
 
 def test_a_model_says_how_to_predict_with_it(tried, doubts):
-    card = card_of(
-        tried, "hierarchy", tried.records, source="toys", doubts=estimates.doubt_sentences(doubts)
-    )
-    measured, failed, listing = estimates.model_blocks(card, doubts, level=0.9)
+    model = fit_and_calibrate(Hierarchy("memory"), tried.records)
+    part = Evaluation(trials={"submit": tried}, doubts=doubts, learnt=tried.records, model=model)
+    (shown,) = estimates.model_part({"tasks": part}, level=0.9)
+    ((measured, failed, listing),) = shown.sections.values()
     assert isinstance(measured, Table)
     assert measured.frame["level"].to_list() == [0.9, 0.95, 0.99]
     assert failed.frame.height == doubts.failures.height
     assert isinstance(listing, Listing)
     assert "--level 0.9 " in listing.text
+    assert estimates.model_part({}, level=0.9) == []
 
 
 def test_data_are_looked_for_where_they_were_named(tmp_path, monkeypatch):
