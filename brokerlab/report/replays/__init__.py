@@ -1,1 +1,0 @@
-"""How pages of before draw their charts; goes with the last of them."""
