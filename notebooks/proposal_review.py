@@ -19,64 +19,52 @@
 # promises and how sure that is, who gains and who loses, what excludes what, whether the proofs still hold
 # on a later archive, and the statements that put a decision in and take it back. Nothing to decide is a right result.
 #
-# Run it here (paths then count from this folder: `../reports`), or as
+# It writes a page, its numbers and tables, and the files to apply to `out_dir`, whoever runs it: here, or as
 # `brokerlab report proposal-review -p archive=data/demo`.
 
 # %% tags=["parameters"]
-proposals: str = "reports"  # folder of reports or of proposals, or one proposal [path of reports]
 archive: str = "data/demo"  # archive whose gdpconfig acts where no config is given [path]
-config: str = ""  # gdpconfig that acts now (CSV, JSON, archive), empty for the archive's [path]
-at: str = ""  # time at which a gdpconfig with a history is looked at, empty for now [ISO 8601, UTC]
-later: str = ""  # archive to ask whether the proposals still hold, empty for none [path]
-only_newest: bool = True  # whether to leave out what a later run of the same report has replaced
 out_dir: str = "out/proposal-review"  # where everything goes [path]
-
-# %% [markdown]
-# ## Find the proposals and the configuration that acts
+proposals: str = "reports"  # folder of reports or of proposals, or one proposal [path of reports]
+config: str = ""  # gdpconfig that acts now (CSV, JSON, archive), empty: archive's [path]
+at: str = ""  # time of a gdpconfig with a history, empty for now [ISO 8601, UTC]
+later: str = ""  # archive to ask whether the proposals still hold, empty for none [path]
+only_newest: bool = True  # leave out what a later run of the same report has replaced
 
 # %%
-from datetime import UTC, datetime
-
 import altair as alt
 
 from brokerlab.charts import theme
-from brokerlab.gdpconfig.proposal import overview
+from brokerlab.gdpconfig.proposal import in_words, overview
 from brokerlab.report import proposal_review as report
+from brokerlab.report import results
 
 alt.renderers.enable("svg")
 alt.theme.enable(theme.NAME)
-report.check(proposals=proposals, archive=archive, config=config, at=at, later=later)
-created_at = datetime.now(UTC).replace(tzinfo=None, microsecond=0)
-
-# %%
-inputs = report.load(
-    proposals,
-    archive=archive,
-    config=config,
-    at=at,
-    only_newest=only_newest,
-    created_at=created_at,
-)
-overview([*inputs.filed, *inputs.broken], inputs.config)
+p = report.Params.of(globals())
 
 # %% [markdown]
-# ## Sort, compare, merge, ask
+# ## Find, sort, compare, merge, ask
 
 # %%
-study = report.study(inputs, created_at=created_at, later=later)
-[str(conflict) for conflict in study.conflicts]
+config = report.load(p)
+study = report.study(config, p)
+overview([item.filed for item in study.review.items], config)
+
+# %%
+[str(conflict) for conflict in study.review.conflicts]
 
 # %% [markdown]
-# ## Write page content, chart, tables and statements
+# ## By hand
+# One proposal in words.
 
 # %%
-results = report.write(study, out_dir)
-print(results["page"]["verdict"]["sentence"])
+for item in study.review.items[:1]:
+    print(in_words(item.filed, config))
 
 # %% [markdown]
-# ## What the proposals promise
+# ## The page
 
 # %%
-drawn = report.pictures.effects(study)
-if drawn is not None:
-    display(drawn[0])
+written = report.publish(config, study, p)
+print(results.verdict_line(written["page"]["verdict"]))

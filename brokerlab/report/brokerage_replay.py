@@ -66,6 +66,9 @@ SPREAD = (
     "Share: covariance of the factor's log with the log weight within each brokerage, over its variance; the shares add "
     "up to 100 %, below 0 a factor works against the others."
 )
+OF_NUCLEI = (
+    " Of DISK_THRESHOLD and other keys of the task brokerage: a task's chance of another nucleus."
+)
 
 
 class Params(replay_blocks.Params):
@@ -133,43 +136,25 @@ def study(data: Data, p: Params) -> Study:
 def page(data: Data, s: Study) -> Page:
     """Lay out the answer, then one section per question."""
     t, period = s.tasks, data.period
-    top = t.factors.sort("share", descending=True).head(1).to_dicts()
+    candidates, stuck = _row(t.removed, CANDIDATE), _row(t.without_queue, "stuck")
+    numbers = [
+        Number.of(candidates, "share", label="Pairs that become candidates", unit="%"),
+        Number.of(stuck, "share", label="Brokerages without a queue", unit="%"),
+    ]
+    for row in t.factors.sort("share", descending=True).head(1).iter_rows(named=True):
+        label = f"Spread of weights by {FACTORS[row['part']]}"
+        numbers.append(Number.of(row, "share", label=label, unit="%"))
     return Page(
         verdict=Verdict(kind="finding", sentence=_headline(s)),
-        numbers=[
-            Number.of(
-                _row(t.removed, CANDIDATE),
-                "share",
-                label="Pairs that become candidates",
-                unit="%",
-            ),
-            Number.of(
-                _row(t.without_queue, "stuck"),
-                "share",
-                label="Brokerages without a queue",
-                unit="%",
-            ),
-            *(
-                Number.of(
-                    row, "share", label=f"Spread of weights by {FACTORS[row['part']]}", unit="%"
-                )
-                for row in top
-            ),
-        ],
+        numbers=numbers,
         chart=_funnel(period, t),
         sections={
             "What removes queues": _check_blocks(t),
             "By gshare and by queue": _level_blocks(t),
-            "Against what really ran": [
-                *history_blocks(t.agreement, t.disagreement),
-                _stranded_table(t),
-            ],
+            "Against what really ran": _history_blocks(t),
             "What orders the queues that are left": _weight_blocks(t),
-            "Which settings matter": key_blocks(
-                s.keys,
-                note=" Of DISK_THRESHOLD and other keys of the task brokerage: a task's chance of another nucleus.",
-            ),
-            f"{s.rule_sets.current.capitalize()} against {s.rule_sets.other} rules": rule_set_blocks(
+            "Which settings matter": key_blocks(s.keys, note=OF_NUCLEI),
+            f"{s.rule_sets.current} against {s.rule_sets.other} rules".capitalize(): rule_set_blocks(
                 s.rule_sets
             ),
             "The choice of the nucleus": _nucleus_blocks(t.nuclei, data.no_nuclei),
@@ -218,7 +203,7 @@ def _headline(s: Study) -> str:
         return "No check removes a queue."
     keys = s.keys.keys
     return say(
-        "Checks remove {failed:%} of pairs, most {part} ({share:%}); {worth} of {tried} settings are worth calibrating.",
+        "Checks remove {failed:%} of pairs, most {part} ({share:%}); worth calibrating: {worth} of {tried} settings.",
         checks.row(0, named=True) | {"share_lo": None, "share_hi": None},
         failed=checks["share"].sum(),
         worth=keys["worth"].sum(),
@@ -381,15 +366,11 @@ def _gshare_chart(t: ProductionTasks, gshares: pl.DataFrame) -> Chart:
     )
 
 
-def _stranded_table(t: ProductionTasks) -> Table | None:
-    if t.stranded.is_empty():
-        return None
-    return Table(
+def _history_blocks(t: ProductionTasks) -> list[Block | None]:
+    texts = pl.col("why", "help").map_elements(thin, return_dtype=pl.String)
+    stranded = Table(
         name="stranded",
-        frame=t.stranded.with_columns(
-            pl.col("jeditaskid").cast(pl.String),
-            pl.col("why", "help").map_elements(thin, return_dtype=pl.String),
-        ),
+        frame=t.stranded.with_columns(pl.col("jeditaskid").cast(pl.String), texts),
         caption="Tasks without a queue in the replay whose jobs ran all the same",
         columns={
             "jeditaskid": "Task",
@@ -400,6 +381,8 @@ def _stranded_table(t: ProductionTasks) -> Table | None:
             "help": "What would give it a queue",
         },
     )
+    blocks = history_blocks(t.agreement, t.disagreement)
+    return [*blocks, stranded if t.stranded.height else None]
 
 
 def _weight_blocks(t: ProductionTasks) -> list[Block | None]:
@@ -492,18 +475,15 @@ def _nucleus_blocks(nuclei: NucleusChoice | None, why: str) -> list[Block | None
 
 def _also(s: Study) -> dict[str, pl.DataFrame]:
     """Return the frames behind the page that no block shows whole."""
-    t, rules = s.tasks, s.rule_sets
-    frames = {
-        "removed": t.removed,
-        "removed_over_time": t.removed_over_time,
-        "removed_by_gshare": t.removed_by_gshare,
-        "removed_by_queue": t.removed_by_queue,
-        "without_queue": t.without_queue,
-        "without_queue_by_gshare": t.without_queue_by_gshare,
-        "disagreement": t.disagreement,
+    t = s.tasks
+    names = (
+        *("removed", "removed_over_time", "removed_by_gshare", "removed_by_queue"),
+        *("without_queue", "without_queue_by_gshare", "disagreement"),
+    )
+    frames = {name: getattr(t, name) for name in names} | {
         "curves": s.keys.curves,
-        "rule_brokerages": rules.brokerages,
-        "rule_switches": rules.switches,
+        "rule_brokerages": s.rule_sets.brokerages,
+        "rule_switches": s.rule_sets.switches,
         "decided_queues": t.decisions.queues,
         "decided_tasks": t.decisions.tasks,
     }

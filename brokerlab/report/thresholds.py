@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import polars as pl
 from pydantic import Field
@@ -11,10 +11,11 @@ from pydantic import Field
 from brokerlab import archive as archives
 from brokerlab import words
 from brokerlab.archive import Archive
-from brokerlab.calibrate.thresholds import ArchiveStudy, Calibration, Options, WhatIf, study_archive
+from brokerlab.calibrate.thresholds import Options, WhatIf, study_archive
 from brokerlab.calibrate.thresholds import frames as made
 from brokerlab.calibrate.thresholds.calibration import Validated
 from brokerlab.calibrate.thresholds.choice import RELATIVE
+from brokerlab.calibrate.thresholds.frames import StudyFrames
 from brokerlab.calibrate.thresholds.keys import STAGES
 from brokerlab.calibrate.thresholds.outcomes import quantity_of
 from brokerlab.calibrate.thresholds.screening import CHANGES, NOT_READ, NOTHING, UNTOLD
@@ -66,21 +67,6 @@ class Params(Options, kit.Dated):
 # --- compute: library calls only, no words ----------------------------------------------------------------------------
 
 
-class Study(NamedTuple):
-    """What came out: the record, and frames of it."""
-
-    found: ArchiveStudy
-    keys: pl.DataFrame
-    values: pl.DataFrame
-    front: pl.DataFrame
-    proof: pl.DataFrame
-
-    @property
-    def calibration(self) -> Calibration:
-        """Choice, proof and verdict."""
-        return self.found.calibration
-
-
 @kit.answers
 def load(p: Params) -> Archive:
     """Open the archive."""
@@ -96,7 +82,7 @@ def study(
     *,
     what_if: WhatIf | None = None,
     validation: Validated | None = None,
-) -> Study:
+) -> StudyFrames:
     """Screen the keys, validate the simulation, calibrate; another simulation may be given."""
     found = study_archive(
         archive,
@@ -111,20 +97,13 @@ def study(
         what_if=what_if,
         validation=validation,
     )
-    calibration = found.calibration
-    return Study(
-        found,
-        made.keys_frame(found),
-        made.values_frame(calibration),
-        made.front_frame(calibration),
-        made.proof_frame(calibration),
-    )
+    return StudyFrames.of(found)
 
 
 # --- show: frames and templates ---------------------------------------------------------------------------------------
 
 
-def page(archive: Archive, s: Study, p: Params) -> Page:
+def page(archive: Archive, s: StudyFrames, p: Params) -> Page:
     """Lay out the answer: from simulations where there are any, else from the screen."""
     found = s.calibration
     simulated = found.tried.height > 0
@@ -150,7 +129,7 @@ def page(archive: Archive, s: Study, p: Params) -> Page:
     )
 
 
-def headline(s: Study) -> Verdict:
+def headline(s: StudyFrames) -> Verdict:
     """Say the answer in a sentence."""
     found, verdict = s.calibration, s.calibration.verdict
     counts = {"all": s.keys.height, "changing": s.keys.filter(state=CHANGES).height}
@@ -169,7 +148,7 @@ def headline(s: Study) -> Verdict:
     elif chosen is not None and chosen.status == "keep" and chosen.candidates.is_empty():
         sentence = f"{keep}: no value tried changes any decision."
     elif chosen is not None and chosen.status == "keep":
-        n = chosen.candidates.height
+        n = s.candidates.height
         sentence = say(
             "{keep}: none of {n} settings is provably better within the limits.", keep=keep, n=n
         )
@@ -187,7 +166,7 @@ def headline(s: Study) -> Verdict:
     return Verdict(kind=verdict.kind, sentence=sentence[:1].upper() + sentence[1:])
 
 
-def proof_numbers(s: Study) -> list[Number]:
+def proof_numbers(s: StudyFrames) -> list[Number]:
     """Return what the proof says of the objective and of the bytes moved; nothing without a proof."""
     proof = s.calibration.proof
     if proof is None or s.proof.is_empty():
@@ -205,7 +184,7 @@ def proof_numbers(s: Study) -> list[Number]:
     return [*changes, Number("Tasks of the proof", proof.n_tasks)]
 
 
-def screen_numbers(s: Study) -> list[Number]:
+def screen_numbers(s: StudyFrames) -> list[Number]:
     """Return what the screen says."""
     changing = s.keys.filter(state=CHANGES)
     none = s.keys.filter(pl.col("state").is_in([NOTHING, NOT_READ]))
@@ -222,7 +201,7 @@ def screen_numbers(s: Study) -> list[Number]:
     ]
 
 
-def front_chart(s: Study) -> Chart | None:
+def front_chart(s: StudyFrames) -> Chart | None:
     """Draw settings by the objective and the bytes moved, or the turnaround where bytes are the objective."""
     found = s.calibration
     x, y = found.objective, "turnaround_h" if found.objective == "moved_tb" else "moved_tb"
@@ -252,7 +231,7 @@ def front_chart(s: Study) -> Chart | None:
     )
 
 
-def values_chart(s: Study) -> Chart | None:
+def values_chart(s: StudyFrames) -> Chart | None:
     """Draw what each value of the keys that matter most does to the objective."""
     tried = s.values.filter(~pl.col("is_current")).drop_nulls("diff_pct")
     if tried.is_empty():
@@ -281,7 +260,7 @@ def values_chart(s: Study) -> Chart | None:
     )
 
 
-def screen_chart(s: Study) -> Chart | None:
+def screen_chart(s: StudyFrames) -> Chart | None:
     """Draw how much each key could change."""
     shown = s.keys.filter(pl.col("state") == CHANGES, pl.col("most_shift") > 0)
     if shown.is_empty():
@@ -298,7 +277,7 @@ def screen_chart(s: Study) -> Chart | None:
     )
 
 
-def screened_sections(s: Study) -> kit.Sections:
+def screened_sections(s: StudyFrames) -> kit.Sections:
     """Show the screen where nothing was simulated."""
     return {
         "The screen": [screened_table(s)],
@@ -307,7 +286,7 @@ def screened_sections(s: Study) -> kit.Sections:
     }
 
 
-def simulated_sections(s: Study) -> kit.Sections:
+def simulated_sections(s: StudyFrames) -> kit.Sections:
     """Show simulations, choice and proof."""
     found = s.calibration
     stable = all(choice.stable for choice in found.choices)
@@ -332,7 +311,7 @@ def filled(table: Table) -> Table | None:
     return table if table.frame.height else None
 
 
-def proof_table(s: Study) -> Table:
+def proof_table(s: StudyFrames) -> Table:
     """Lay out every quantity before and after."""
     found = s.calibration
     return Table(
@@ -356,14 +335,15 @@ def proof_table(s: Study) -> Table:
     )
 
 
-def candidates_table(s: Study) -> Table:
+def candidates_table(s: StudyFrames) -> Table:
     """Lay out the settings tried."""
     quantity = quantity_of(s.calibration.objective)
-    frame = made.candidates_frame(s.calibration)
     return Table(
         name="candidates",
-        frame=frame,
-        caption=say("The best of {n} settings, simulated on the choice's days", n=frame.height),
+        frame=s.candidates,
+        caption=say(
+            "The best of {n} settings, simulated on the choice's days", n=s.candidates.height
+        ),
         columns={
             "setting": "Setting",
             "after": f"{quantity.label} [{quantity.unit}]",
@@ -378,12 +358,12 @@ def candidates_table(s: Study) -> Table:
     )
 
 
-def strata_table(s: Study) -> Table:
+def strata_table(s: StudyFrames) -> Table:
     """Lay out who gains and who loses."""
     quantity = quantity_of(s.calibration.objective)
     return Table(
         name="strata",
-        frame=made.strata_frame(s.calibration),
+        frame=s.strata,
         caption=f"{quantity.label} by who it is, worst first",
         columns={
             "stratum": "By",
@@ -399,7 +379,7 @@ def strata_table(s: Study) -> Table:
     )
 
 
-def queues_table(s: Study) -> Table:
+def queues_table(s: StudyFrames) -> Table:
     """Lay out which queues get fuller and emptier."""
     proof = s.calibration.proof
     return Table(
@@ -419,7 +399,7 @@ def queues_table(s: Study) -> Table:
     )
 
 
-def p_sentence(s: Study) -> str | None:
+def p_sentence(s: StudyFrames) -> str | None:
     """Say how likely the proof is by chance."""
     proof, draw = s.calibration.proof, s.calibration.draw
     if proof is None or proof.p_holm is None:
@@ -429,7 +409,7 @@ def p_sentence(s: Study) -> str | None:
     return words.thin(f"{proof.reason} {tail}")
 
 
-def trades_table(s: Study) -> Table:
+def trades_table(s: StudyFrames) -> Table:
     """Lay out what the keys that change decisions trade."""
     columns = {
         "key": "Key",
@@ -445,7 +425,7 @@ def trades_table(s: Study) -> Table:
     )
 
 
-def screened_table(s: Study) -> Table:
+def screened_table(s: StudyFrames) -> Table:
     """Lay out the screen."""
     return Table(
         name="screened",
@@ -467,7 +447,7 @@ def screened_table(s: Study) -> Table:
     )
 
 
-def caveats(archive: Archive, s: Study) -> list[Caveat]:
+def caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
     """Collect what cannot be told, and how much makes it so."""
     found = s.calibration
     simulated = found.tried.height > 0
@@ -521,7 +501,7 @@ def caveats(archive: Archive, s: Study) -> list[Caveat]:
     return [Caveat(n=n, text=words.thin(text)) for n, text in notes]
 
 
-def facts(s: Study, p: Params) -> dict[str, str]:
+def facts(s: StudyFrames, p: Params) -> dict[str, str]:
     """Return what the report knows about how it was made; the kit adds the rest."""
     found = s.calibration
     units = {name: " % of now" if name in RELATIVE else "" for name in found.limits.values()}

@@ -56,21 +56,12 @@ METHODS = {
     "nearest": "median of the 50 nearest",
 }
 HEADLINES = {
-    (
-        True,
-        True,
-    ): "Which rule groups better depends on the queue: the notes' takes {ratio} times as long at {system}.",
-    (True, False): "Group by the paper's rule: the notes' takes {ratio} times as long at {system}.",
-    (
-        False,
-        True,
-    ): "Keep the notes' rule: it takes {ratio} times as long as the paper's at {system}.",
-    (
-        False,
-        False,
-    ): "The two rules of grouping cannot be told apart: {ratio} times as long at {system}.",
+    "both": "Which rule groups better depends on the queue: the notes' takes {ratio} times as long at {system}.",
+    "longer": "Group by the paper's rule: the notes' takes {ratio} times as long at {system}.",
+    "shorter": "Keep the notes' rule: it takes {ratio} times as long as the paper's at {system}.",
+    "same": "The two rules of grouping cannot be told apart: {ratio} times as long at {system}.",
 }
-"""Whether the notes' rules take longer, and shorter, at some queue, to the headline."""
+"""Whether the notes' rules take longer, shorter or both at some queue, to the headline."""
 INSTANTS = "In brackets: 95 % intervals from resampling instants; below 1: ends sooner."
 HOUR, DAY = 3600.0, 86400.0
 LONG_H, MUCH = 24.0, 3.0
@@ -303,9 +294,9 @@ def headline(notes: pl.DataFrame) -> str:
     """Say which rule set groups better, with the queue where it matters most."""
     if notes.is_empty():
         return "The two rules of grouping could not be compared."
-    apart = longer_and_shorter(notes)
-    template = HEADLINES[apart["longer"] > 0, apart["shorter"] > 0]
-    return say(template, decisive(notes).row(0, named=True))
+    apart = [name for name in ("longer", "shorter") if longer_and_shorter(notes)[name]]
+    key = "both" if len(apart) == 2 else (apart or ["same"])[0]
+    return say(HEADLINES[key], decisive(notes).row(0, named=True))
 
 
 def sample(data: Data, p: Params) -> str:

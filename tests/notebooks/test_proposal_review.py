@@ -1,12 +1,11 @@
 """The review notebook as it is run: on the proposals of two reports, its page, and wrong parameters."""
 
-import json
-
 import pytest
 
 from brokerlab.archive import ArchiveWriter
 from brokerlab.gdpconfig.proposal import find
 from brokerlab.report import run
+from tests.notebooks.pages import check_page
 from tests.unit.gdpconfig import proposal_toys as toys
 
 
@@ -29,13 +28,13 @@ def done(root):
 
 
 def test_the_agenda_and_its_statements(done):
-    assert done.results["page"]["verdict"]["kind"] == "change"
-    numbers = json.loads((done.folder / "results.json").read_text())["numbers"]
-    assert numbers["n"] == {
-        "decide": 2, "kept": 0, "applied": 0, "outdated": 0, "made_up": 0, "broken": 0, "replaced": 0, "copies": 0,
+    stored = check_page(done.folder)
+    assert stored["page"]["verdict"]["kind"] == "change"
+    assert stored["values"]["n"] == {
+        "decide": 2, "kept": 0, "applied": 0, "outdated": 0, "synthetic": 0, "broken": 0, "replaced": 0, "copies": 0,
         "conflicts": 0,
     }  # fmt: skip
-    assert [one["label"] for one in numbers["proposals"]] == ["1", "2"]
+    assert [row["label"] for row in stored["numbers"]["proposals"]] == ["1", "2"]
     assert (done.folder / "apply" / "together.sql").is_file()
     assert done.manifest["digests"]["proposals"].count("sha256:") == 2
 

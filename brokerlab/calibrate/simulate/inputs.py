@@ -118,7 +118,7 @@ def of_tables(
     rows, left_out = _jobs(jobs, end)
     if rows.filter(pl.col("readytime") >= start).is_empty():
         raise InsufficientDataError(
-            f"jobs: none became ready from {start} to {end} and has run: choose a period of the archive"
+            f"no job of the period has run; none became ready from {start} to {end}: choose a period of the archive"
         )
     use = in_use(rows)
     first = min(begin, cast("datetime", rows["starttime"].min()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import polars as pl
 
@@ -23,6 +24,37 @@ FOLLOWS = {
 }
 """What follows from the screen, by state and whether the simulator can judge."""
 _DIFF = ("diff", "diff_lo", "diff_hi", "diff_pct", "diff_pct_lo", "diff_pct_hi")
+
+
+class StudyFrames(NamedTuple):
+    """A study with its frames; see the function of each."""
+
+    found: ArchiveStudy
+    keys: pl.DataFrame
+    values: pl.DataFrame
+    front: pl.DataFrame
+    proof: pl.DataFrame
+    candidates: pl.DataFrame
+    strata: pl.DataFrame
+
+    @classmethod
+    def of(cls, found: ArchiveStudy) -> StudyFrames:
+        """Make the frames of a study."""
+        made = found.calibration
+        return cls(
+            found,
+            keys_frame(found),
+            values_frame(made),
+            front_frame(made),
+            proof_frame(made),
+            candidates_frame(made),
+            strata_frame(made),
+        )
+
+    @property
+    def calibration(self) -> Calibration:
+        """Choice, proof and verdict."""
+        return self.found.calibration
 
 
 def keys_frame(study: ArchiveStudy) -> pl.DataFrame:

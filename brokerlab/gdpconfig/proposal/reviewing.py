@@ -6,11 +6,12 @@ Source: design, idea 6; report-page.md.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import polars as pl
 
@@ -19,7 +20,14 @@ from brokerlab.gdpconfig import keys as catalogue
 from brokerlab.gdpconfig.config import Config
 from brokerlab.gdpconfig.proposal.conflict import Conflict, conflicts
 from brokerlab.gdpconfig.proposal.document import Proposal
-from brokerlab.gdpconfig.proposal.filed import MANIFEST, Broken, Filed, find, newest
+from brokerlab.gdpconfig.proposal.filed import (
+    MANIFEST,
+    PAGE,
+    Broken,
+    Filed,
+    find,
+    newest,
+)
 from brokerlab.gdpconfig.proposal.listing import State, set_value, state_of
 from brokerlab.gdpconfig.proposal.merging import merge
 from brokerlab.gdpconfig.proposal.parts import Change
@@ -27,7 +35,7 @@ from brokerlab.gdpconfig.proposal.words import ranked
 from brokerlab.numerics import percent_of
 
 Group = Literal["decide", "kept", "applied", "outdated", "synthetic"]
-APPLICABLE = ("applicable", "applicable, other keys changed")
+GROUPS: tuple[Group, ...] = get_args(Group)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +107,12 @@ class Review:
     def of(self, *groups: Group) -> tuple[Item, ...]:
         """Return the proposals of some groups."""
         return tuple(item for item in self.items if item.group in groups)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many proposals there are of each group, what was left out, and conflicts."""
+        groups: dict[str, int] = {group: len(self.of(group)) for group in GROUPS}
+        left = {"broken": len(self.broken), "replaced": len(self.replaced), "copies": self.n_copies}
+        return {**groups, **left, "conflicts": len(self.conflicts)}
 
     @property
     def synthetic(self) -> bool:
@@ -226,12 +240,17 @@ def _merged(decide: Sequence[Item], config: Config, created_at: datetime) -> Pro
         return None  # the conflicts say why
 
 
-def proposals_frame(items: Sequence[Item]) -> pl.DataFrame:
-    """Return one row per proposal.
+def proposals_frame(made: Review, *, seen_from: str | Path = ".") -> pl.DataFrame:
+    """Return one row per proposal, and per file that is no sound one.
+
+    Args:
+        made: The review.
+        seen_from: Folder that links are relative to.
 
     Returns:
-        ``group, label, report, run, file, digest, state, why`` (what differs from the base; null: nothing), ``title,
-        verdict, not_again, synthetic``.
+        ``group`` (of :class:`Item`, or broken), ``label, report, run, href`` (of the page that proves it; null: none),
+        ``file, digest, keys, state, why`` (what differs from the base, or is broken; null: nothing), ``title, verdict,
+        not_again, synthetic``.
     """
     rows = [
         {
@@ -239,8 +258,10 @@ def proposals_frame(items: Sequence[Item]) -> pl.DataFrame:
             "label": item.label,
             "report": item.filed.report,
             "run": item.filed.run,
+            "href": _href(item.filed, Path(seen_from)),
             "file": item.filed.name,
             "digest": item.proposal.digest,
+            "keys": ", ".join(change.key for change in item.changes),
             "state": item.state.word,
             "why": "; ".join(item.state.why) or None,
             "title": item.proposal.title,
@@ -248,10 +269,24 @@ def proposals_frame(items: Sequence[Item]) -> pl.DataFrame:
             "not_again": item.not_again,
             "synthetic": item.proposal.evidence.synthetic,
         }
-        for item in items
+        for item in made.items
     ]
-    names = ("group", "label", "report", "run", "file", "digest", "state", "why", "title", "verdict", "not_again")  # fmt: skip
+    rows += [
+        {"group": "broken", "report": one.report, "run": one.run, "file": one.name, "why": one.problem}
+        for one in made.broken
+    ]  # fmt: skip
+    names = (
+        *("group", "label", "report", "run", "href", "file", "digest", "keys"),
+        *("state", "why", "title", "verdict", "not_again"),
+    )
     return pl.DataFrame(rows, schema={**dict.fromkeys(names, pl.String), "synthetic": pl.Boolean})
+
+
+def _href(filed: Filed, seen_from: Path) -> str | None:
+    """Return where the page of a run lies, as seen from a folder."""
+    if filed.folder is None or filed.page is None:
+        return None
+    return Path(os.path.relpath(filed.folder / PAGE, seen_from.resolve())).as_posix()
 
 
 def changes_frame(items: Sequence[Item]) -> pl.DataFrame:
@@ -281,6 +316,11 @@ def changes_frame(items: Sequence[Item]) -> pl.DataFrame:
     rails = dict.fromkeys(("minimum", "maximum"), pl.Float64)
     schema = {**dict.fromkeys(text, pl.String), **rails, "effect": pl.String}
     return pl.DataFrame(rows, schema=schema)
+
+
+def count_keys(items: Sequence[Item]) -> int:
+    """Return how many entries proposals change, or keep."""
+    return len({(change.place, change.vo) for item in items for change in item.changes})
 
 
 def effects_frame(items: Sequence[Item]) -> pl.DataFrame:

@@ -51,7 +51,7 @@ def test_nothing_to_decide(root: Path) -> None:
     made = reviewed(root)
     assert made.items == ()
     assert made.merged is None
-    assert proposals_frame(made.items).is_empty()
+    assert proposals_frame(made).is_empty()
     assert not made.synthetic
     with pytest.raises(ProposalError, match="there is no such folder"):
         reviewed(root / "none")
@@ -82,7 +82,9 @@ def test_what_is_to_be_decided_stands_in_frames(root: Path) -> None:
     people = people_frame(made.items)
     assert people.filter(label="2").height == 9
     assert people.filter(label="1", side="loses")["who"].to_list() == ["gshare Express"]
-    assert proposals_frame(made.items)["report"].to_list() == ["scouts", "thresholds"]
+    proposals = proposals_frame(made, seen_from=root / "review" / "1")
+    assert proposals["report"].to_list() == ["scouts", "thresholds"]
+    assert proposals["href"][0] == "../../scouts/20261120T090000Z-1/index.html"
 
 
 def test_a_change_of_almost_nothing_has_no_percentage(root: Path) -> None:
@@ -160,10 +162,13 @@ def test_applied_kept_outdated_and_broken_ones_are_not_decided(root: Path) -> No
     toys.lay(root, "crashed", {"IO_INTENSITY_CUTOFF": 300}, state="failed")
     made = reviewed(root, read(applied).applied_to(toys.BASE))
     assert groups(made) == [("decide", "1"), ("kept", ""), ("applied", ""), ("outdated", "")]
+    counts = made.counts()
+    assert [counts[name] for name in ("decide", "kept", "applied", "outdated", "broken")] == [1, 1, 1, 1, 2]  # fmt: skip
     problems = " ".join(one.problem for one in made.broken)
     assert "is no proper JSON" in problems
     assert "the run that wrote it failed afterwards" in problems
-    states = dict(proposals_frame(made.items).select("group", "why").rows())
+    assert proposals_frame(made).filter(group="broken").height == 2
+    states = dict(proposals_frame(made).select("group", "why").rows())
     assert "made for 85 (update), found 90 from an entry" in states["outdated"]
     assert "jedi/jobbroker/" in states["decide"]  # another key has changed since
 

@@ -1,0 +1,536 @@
+"""Which proposed settings are to be decided, and what would each of them do? A page for a meeting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import polars as pl
+from pydantic import Field, field_validator
+
+from brokerlab import archive as archives
+from brokerlab import words
+from brokerlab.charts import proposals as charts
+from brokerlab.gdpconfig import Config
+from brokerlab.gdpconfig.present import present
+from brokerlab.gdpconfig.proposal import (
+    ApplyFiles,
+    Item,
+    Proposal,
+    Review,
+    apply_files,
+    review,
+    write_apply_files,
+)
+from brokerlab.gdpconfig.proposal import reviewing as frames
+from brokerlab.gdpconfig.proposal.listing import old_to_new
+from brokerlab.gdpconfig.proposal.words import both, untold
+from brokerlab.report import kit
+from brokerlab.report.kit import (
+    GAINS,
+    Caveat,
+    Chart,
+    Listing,
+    Number,
+    Page,
+    Part,
+    Table,
+    Verdict,
+    say,
+)
+
+if TYPE_CHECKING:
+    from brokerlab.calibrate.drift import Drift  # takes as long as the whole report without it
+
+FOLDER, TOGETHER = "apply", "together"
+"""Folder of the files to apply; what those of all proposals as one are called."""
+EFFECTS_DRAWN = 16
+"""Of all proposals together, the first ones of each document."""
+LEFT = {
+    "kept": "kept as it is",
+    "applied": "applied already",
+    "outdated": "made for another configuration",
+    "synthetic": "from a synthetic archive",
+    "broken": "no sound proposal",
+}
+"""Why something is not to be decided."""
+
+
+class Params(kit.Basic):
+    """What may be asked."""
+
+    report: ClassVar = "proposal-review"
+    question: ClassVar = (
+        "Which proposed settings are to be decided, and what would each of them do?"
+    )
+
+    archive: str = Field(
+        "data/demo", description="archive whose gdpconfig acts where no config is given [path]"
+    )
+    out_dir: str = Field("out/proposal-review", description="where everything goes [path]")
+    proposals: str = Field(
+        "reports",
+        min_length=1,
+        description="folder of reports or of proposals, or one proposal [path of reports]",
+    )
+    config: str = Field(
+        "", description="gdpconfig that acts now (CSV, JSON, archive), empty: archive's [path]"
+    )
+    at: kit.Instant = Field(
+        None, description="time of a gdpconfig with a history, empty for now [ISO 8601, UTC]"
+    )
+    later: str = Field(
+        "", description="archive to ask whether the proposals still hold, empty for none [path]"
+    )
+    only_newest: bool = Field(
+        default=True, description="leave out what a later run of the same report has replaced"
+    )
+
+    @field_validator("proposals", "config", "later")
+    @classmethod
+    def _is_there(cls, path: str) -> str:
+        if path and not Path(path).exists():
+            raise ValueError("there is no such file or folder")
+        return path
+
+
+# --- compute: library calls only, no words ----------------------------------------------------------------------------
+
+
+class Study(NamedTuple):
+    """The proposals sorted, whether they still hold, and what applies them.
+
+    Attributes:
+        review: The proposals.
+        drifts: Digest of a proposal to what a later archive says; empty where none was asked.
+        files: What applies each proposal that is to be decided, and all of them together.
+    """
+
+    review: Review
+    drifts: Mapping[str, Drift]
+    files: Mapping[str, ApplyFiles]
+
+    @property
+    def decide(self) -> tuple[Item, ...]:
+        """The proposals to be decided."""
+        return self.review.of("decide")
+
+
+def load(p: Params) -> Config:
+    """Read the configuration that acts; every key has its default where none is given or known."""
+    source = p.config or p.archive
+    if not source or (not p.config and not archives.open(source).has("gdpconfig")):
+        return Config.empty()
+    config = present(source)
+    return config.at(p.at or now()) if config.has_history else config
+
+
+def study(config: Config, p: Params, *, ask: Callable[[Proposal], Drift] | None = None) -> Study:
+    """Find and sort the proposals, and ask those that fit whether they still hold."""
+    found = review(p.proposals, config=config, created_at=now(), only_newest=p.only_newest)
+    drifts = {}
+    if p.later:
+        if ask is None:
+            from brokerlab.calibrate.drift import later_archive
+
+            ask = later_archive(p.later, reports=p.proposals).ask
+        fitting = [item.proposal for item in found.items if item.group != "outdated"]
+        drifts = {proposal.digest: ask(proposal) for proposal in fitting}
+    documents = {item.label: item.proposal for item in found.of("decide")}
+    if found.merged is not None:
+        documents[TOGETHER] = found.merged
+    files = {name: apply_files(name, document, config) for name, document in documents.items()}
+    return Study(found, drifts, files)
+
+
+def now() -> datetime:
+    """Return the time of the review, UTC without zone."""
+    return datetime.now(UTC).replace(tzinfo=None, microsecond=0)
+
+
+# --- show: frames and templates ---------------------------------------------------------------------------------------
+
+
+def page(config: Config, s: Study, p: Params) -> Page:
+    """Lay out the agenda, a part per proposal, and the rest."""
+    found = s.review
+    proposals = frames.proposals_frame(found, seen_from=p.out_dir)
+    effects = frames.effects_frame(s.decide)
+    return Page(
+        verdict=headline(s),
+        numbers=numbers(s, effects),
+        chart=promises(effects),
+        overview=agenda(s, proposals) if s.decide else None,
+        sections={
+            GAINS: [people(s)],
+            "Do they fit together, do they still hold": [
+                conflicts(s),
+                drift(s, proposals),
+                *listing(s, TOGETHER, "All of them as one, after a decision for all"),
+            ],
+            "What is not to be decided": [rest(proposals)],
+        },
+        parts=[part(s, item) for item in s.decide],
+        caveats=caveats(s),
+        facts=facts(s, p),
+        config=config,
+        window="" if p.at is None else f"as of {words.instant(p.at)}",
+        digests={"proposals": " ".join(sorted(item.proposal.digest for item in found.items))},
+        also={
+            "proposals": proposals,
+            "changes": frames.changes_frame(found.items),
+            "effects": effects,
+        },
+        values={
+            "n": found.counts(),
+            "merged": None if found.merged is None else found.merged.digest,
+            "drift": {digest: answer.to_dict() for digest, answer in s.drifts.items()},
+        },
+        synthetic=found.synthetic,
+    )
+
+
+def headline(s: Study) -> Verdict:
+    """Say what is to be done."""
+    n = s.review.counts()
+    if n["decide"]:
+        clash = f"; {counted(n['conflicts'], 'conflict')} to settle first" if n["conflicts"] else ""
+        made_up = "; synthetic, not to be set" if s.review.synthetic else ""
+        what = f"{counted(n['decide'], 'proposal')} to change {counted(frames.count_keys(s.decide), 'key')}"
+        return Verdict(kind="change", sentence=f"Decide on {what}{clash}{made_up}.")
+    if n["outdated"]:
+        again = sorted({item.origin for item in s.review.of("outdated")})[:2]
+        what = f"{counted(n['outdated'], 'proposal')} made for another configuration than the present one"
+        return Verdict(kind="no_answer", sentence=f"{what}: run {words.listed(again)} again.")
+    if n["broken"]:
+        what = f"{counted(n['broken'], 'file')} named like a proposal, no sound one among them."
+        return Verdict(kind="no_answer", sentence=what)
+    if n["kept"] or n["applied"]:
+        keys = counted(frames.count_keys(s.review.of("kept")), "key")
+        kept = [f"{counted(n['kept'], 'proposal')} to keep {keys}"] if n["kept"] else []
+        kept += [f"{counted(n['applied'], 'change')} applied already"] if n["applied"] else []
+        return Verdict(kind="keep", sentence=f"Nothing to decide: {words.listed(kept)}.")
+    where = s.review.folder.as_posix()
+    return Verdict(kind="finding", sentence=f"Nothing to decide: there is no proposal in {where}.")
+
+
+def numbers(s: Study, effects: pl.DataFrame) -> list[Number]:
+    """Return the numbers of the first screen; none where there is nothing to decide."""
+    changing = effects.filter(pl.col("interval") != "unchanged")
+    sure = changing.filter(interval="excludes 0").height
+    clash = "settle them first" if s.review.conflicts else "together they were not measured"
+    shown = [
+        Number(
+            "Keys to change",
+            frames.count_keys(s.decide),
+            note=f"by {counted(len(s.decide), 'proposal')}",
+        ),
+        Number("Effects whose interval excludes 0", sure, note=f"of {changing.height}"),
+        Number("Conflicts", len(s.review.conflicts), note=clash),
+    ]
+    return shown[: 3 if len(s.decide) > 1 else 2 if s.decide else 0]
+
+
+def promises(effects: pl.DataFrame) -> Chart | None:
+    """Draw what the proposals promise, in per cent of what is now."""
+    known = effects.drop_nulls("change_pct").filter(pl.col("interval") != "unchanged")
+    if known.is_empty():
+        return None
+    each = max(2, EFFECTS_DRAWN // known["label"].n_unique())
+    drawn = known.group_by("label", maintain_order=True).head(each)
+    return Chart(
+        draw=charts.promises_chart,
+        frame=drawn.with_columns(proposal=pl.format("{}. {}", "label", "origin")),
+        finding=say(
+            "{sure} of {n} effects differ from nothing beyond their interval",
+            sure=known.filter(interval="excludes 0").height,
+            n=known.height,
+        ),
+        sample=f"As measured on the proof periods, each proposal alone; {effects.height - drawn.height} more in the tables",
+    )
+
+
+def agenda(s: Study, proposals: pl.DataFrame) -> Table:
+    """Lay out what is to be decided: a line per key."""
+    proofs = proposals.filter(group="decide").select(
+        "label",
+        "href",
+        "digest",
+        proof=pl.concat_str("report", "run", separator=", ").fill_null("no report beside the file"),
+    )
+    frame = frames.changes_frame(s.decide).join(proofs, on="label", maintain_order="left")
+    return Table(
+        name="agenda",
+        frame=frame.join(answers(s), on="digest", how="left", maintain_order="left"),
+        caption="What is proposed, and which report proves it",
+        columns={
+            "label": "No.",
+            "key": "Key",
+            "old": "Now",
+            "new": "Proposed",
+            "unit": "Unit",
+            "vo": "VO",
+            "minimum": "Guard rails, from",
+            "maximum": "to",
+            "proof": "Proof",
+            **({"status": "Still holds"} if s.drifts else {}),
+        },
+        links={"proof": "href"},
+        note="VO –: for all of them." if frame["vo"].null_count() else "",
+    )
+
+
+def answers(s: Study) -> pl.DataFrame:
+    """Return what a later archive says of each proposal."""
+    rows = [
+        (
+            digest,
+            one.status.replace("_", " "),
+            one.sentence,
+            "look again" if one.status == "does_not_hold" else None,
+        )
+        for digest, one in s.drifts.items()
+    ]
+    names = ("digest", "status", "sentence", "role")
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+
+
+def part(s: Study, item: Item) -> Part:
+    """Lay out one proposal."""
+    effects = frames.effects_frame([item])
+    changing = effects.filter(pl.col("interval") != "unchanged")
+    first, others = item.changes[0], len(item.changes) - 1
+    arrow = old_to_new(first).replace("->", "→")
+    more = f" and {counted(others, 'other key')}" if others else ""
+    sure = (
+        f"{changing.filter(interval='excludes 0').height} of {counted(changing.height, 'effect')}"
+    )
+    return Part(
+        name=f"proposal-{item.label}",
+        title=f"{item.label}. {item.origin}",
+        verdict=Verdict(
+            kind="change",
+            sentence=f"{first.key} {arrow}{more}: {sure} beyond the interval.",
+        ),
+        sections={
+            "What is proposed": [
+                words.thin(item.proposal.evidence.verdict),
+                since(item),
+                filled(effects_table(effects)),
+                Table(
+                    name="keys",
+                    frame=frames.changes_frame([item]),
+                    caption="What the keys do",
+                    columns={"key": "Key", "place": "App and component", "effect": "Effect"},
+                ),
+            ],
+            "How to apply it, and how to take it back": listing(
+                s, item.label, "To be run by a person, after the decision"
+            ),
+        },
+    )
+
+
+def since(item: Item) -> str | None:
+    """Say what has changed since the proposal was made."""
+    changed = [line.partition(": ")[0] for line in item.state.why]
+    others = (
+        f"{', '.join(changed[:3])}{f' and {len(changed) - 3} more' if len(changed) > 3 else ''}"
+    )
+    sentences = [
+        f"Other keys have changed since ({others}): what it was measured with does not act any more."
+        if changed
+        else "",
+        f"Run {item.not_again} of the report, later and with the same parameters, did not propose it again: read that first."
+        if item.not_again
+        else "",
+    ]
+    return " ".join(filter(None, sentences)) or None
+
+
+def effects_table(effects: pl.DataFrame) -> Table:
+    """Lay out everything that a proposal promises."""
+    levels = effects["level"].drop_nulls().unique()
+    level = f"; intervals at {100 * levels[0]:g} %" if len(levels) == 1 else ""
+    return Table(
+        name="effects",
+        frame=effects,
+        caption="Before and after, as measured on the proof period",
+        columns={
+            "quantity": "Quantity",
+            "current": "Now",
+            "proposed": "Proposed",
+            "difference": "Difference",
+            "interval": "Its interval",
+        },
+        unit="unit",
+        note=f"Includes 0: it may be no effect at all{level}.",
+    )
+
+
+def listing(s: Study, name: str, caption: str) -> list[kit.Block | None]:
+    """Show the statements of a proposal, and the files that hold them in every form."""
+    files = s.files.get(name)
+    if files is None:
+        return []
+    rows = [(f"{FOLDER}/{file}", "yes" if "-take-back." in file else "no") for file in files.files]
+    table = Table(
+        name=f"files_{name}",
+        frame=pl.DataFrame(rows, schema=["file", "takes_back"], orient="row"),
+        caption="Files beside this page; nothing was set",
+        columns={"file": "File", "takes_back": "Takes it back"},
+        links={"file": "file"},
+        note=f"patch.json: JSON Patch of {FOLDER}/base.json, the present configuration; json: statements with parameters.",
+    )
+    if files.sql is None:
+        return [f"{caption}: {files.refused}", table]
+    return [Listing(caption=caption, text=files.sql.rstrip("\n")), table]
+
+
+def filled(table: Table) -> Table | None:
+    """Return a table that has rows."""
+    return table if table.frame.height else None
+
+
+def people(s: Study) -> Table | None:
+    """Lay out who gains and who loses by each proposal."""
+    columns = {"who": "Who", "side": "Gains or loses", "label": "By no.", "how": "How"}
+    thin = pl.col("how").map_elements(words.thin, return_dtype=pl.String)
+    frame = frames.people_frame(s.decide).with_columns(thin)
+    return filled(
+        Table(name="people", frame=frame, caption="As the documents say", columns=columns, most=12)
+    )
+
+
+def conflicts(s: Study) -> Table | None:
+    """Lay out what keeps proposals from being put in together."""
+    columns = {"place": "Where", "kind": "Kind", "first": "Between", "second": "and", "why": "Why"}
+    frame = frames.conflicts_frame(s.review.conflicts)
+    caption = "Conflicts: settle each of them before anything is applied"
+    return filled(Table(name="conflicts", frame=frame, caption=caption, columns=columns))
+
+
+def drift(s: Study, proposals: pl.DataFrame) -> Table | None:
+    """Lay out whether the proposals still hold on a later archive."""
+    table = Table(
+        name="drift",
+        frame=proposals.join(answers(s), on="digest", maintain_order="left"),
+        caption="Do they still hold on the later archive?",
+        columns={
+            "report": "Report",
+            "keys": "Keys",
+            "status": "Answer",
+            "sentence": "What came out",
+        },
+        mark="role",
+    )
+    return filled(table)
+
+
+def rest(proposals: pl.DataFrame) -> Table | None:
+    """Lay out what is not to be decided, with the reason."""
+    left = proposals.filter(pl.col("group") != "decide").with_columns(
+        reason=pl.col("group").replace_strict(LEFT, default=None),
+        keys=pl.col("keys").fill_null(pl.col("file")),
+        detail=pl.when(pl.col("group").is_in(["outdated", "broken"]))
+        .then("why")
+        .otherwise("verdict"),
+    )
+    table = Table(
+        name="rest",
+        frame=left,
+        caption="Everything else that was found",
+        columns={
+            "reason": "Not to be decided",
+            "keys": "Keys",
+            "detail": "What is said",
+            "run": "Proof",
+        },
+        links={"run": "href"},
+    )
+    return filled(table)
+
+
+def caveats(s: Study) -> list[Caveat]:
+    """Collect what cannot be told, and how much makes it so."""
+    found, decide = s.review, s.decide
+    n = found.counts()
+    bare = [
+        item.name
+        for item in decide
+        if not any(e.interval == "excludes 0" for e in item.proposal.evidence.effects)
+    ]
+    lost = [item.name for item in decide if item.filed.page is None]
+    notes = [
+        (
+            found.synthetic,
+            "Anything about a real system: every proposal here was made from a synthetic archive.",
+        ),
+        (
+            len(decide) > 1,
+            "What the changes do together: each was measured with its own keys alone, against the settings before.",
+        ),
+        *((len(gains(item)), f"{item.name}: {gains(item)}") for item in decide),
+        (
+            len(bare),
+            f"Whether {', '.join(bare)} changes anything: no interval of its effects excludes 0.",
+        ),
+        (
+            len(lost),
+            f"What proves {', '.join(lost)}: the file lies beside no report, ask who sent it.",
+        ),
+        (
+            len(decide) if not s.drifts else 0,
+            "Whether the proofs still hold: no later archive was asked (parameter later).",
+        ),
+        (
+            n["synthetic"],
+            f"Changes from synthetic archives, {n['synthetic']}, are listed and not to be decided.",
+        ),
+        (
+            n["replaced"],
+            f"Older proposals, {n['replaced']}, were not looked at: a later run of the same report wrote others in their place.",
+        ),
+    ]
+    return [Caveat(n=n, text=text) for n, text in notes]
+
+
+def gains(item: Item) -> str:
+    """Say which groups a document is silent about, and who gains by one thing and loses by another."""
+    evidence = item.proposal.evidence
+    if not evidence.helps and not evidence.hurts:
+        return "the document names nobody who gains or loses."
+    silent, torn = untold(evidence), both(evidence)
+    nothing = f"nothing is said of {words.listed(silent, 'or')}." if silent else ""
+    return f"{nothing} {f'{words.listed(torn)} gain by one thing and lose by another.' if torn else ''}".strip()
+
+
+def facts(s: Study, p: Params) -> dict[str, str]:
+    """Return what the report knows about how it was made; the kit adds the rest."""
+    n = s.review.counts()
+    files = len(s.review.items) + n["copies"] + n["replaced"] + n["broken"]
+    acting = p.config or p.archive if s.review.config.entries else "the defaults of the catalogue"
+    return {
+        "Proposals": f"{counted(files, 'file')} in {s.review.folder.as_posix()}, {n['copies']} of them copies",
+        "Configuration": acting,
+        "Later archive": p.later,
+    }
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{words.number(n)} {words.plural(n, noun)}"
+
+
+def publish(config: Config, s: Study, p: Params) -> dict[str, Any]:
+    """Write the files to apply, and the page that links them."""
+    write_apply_files(s.files.values(), config, Path(p.out_dir) / FOLDER)
+    return kit.publish(page(config, s, p), p)
+
+
+def run(p: Params) -> dict[str, Any]:
+    """Load, study, publish; the notebook does the same in three cells."""
+    config = load(p)
+    return publish(config, study(config, p), p)

@@ -1,0 +1,66 @@
+"""Which tasks of a period are replayed, and which of their jobs ran."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import brokerlab.archive
+from brokerlab.archive import Archive
+from brokerlab.archive.synthetic import synthesise
+from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION, Kind
+from brokerlab.brokerage.studies.period import draw_tasks, replay_nuclei, replay_period
+from brokerlab.errors import EmptyPeriodError
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
+    folder: Path = tmp_path_factory.mktemp("archives") / "days"
+    synthesise(folder, jobs=2_000, days=3, seed=3)
+    return brokerlab.archive.open(folder)
+
+
+def test_tasks_are_drawn_from_those_brokered_in_the_period(archive: Archive) -> None:
+    def draw(most: int, seed: int = 1) -> tuple[list[int] | None, int]:
+        return draw_tasks(archive, None, None, label="managed", most=most, seed=seed)
+
+    assert draw(0) == (None, 0)
+    n_tasks = draw(10**6)[1]
+    assert draw(10**6) == (None, n_tasks)
+    tasks = draw(3)[0]
+    assert tasks == sorted(tasks or [])
+    assert draw(3) == (tasks, n_tasks)
+    assert draw(3, seed=2)[0] != tasks
+    late = draw_tasks(archive, datetime(2100, 1, 1), None, label="managed", most=3, seed=1)
+    assert late == (None, 0)
+
+
+@pytest.mark.parametrize("kind", [PRODUCTION, ANALYSIS], ids=lambda kind: kind.name)
+def test_a_period_holds_a_sample_and_its_jobs(archive: Archive, kind: Kind) -> None:
+    period = replay_period(archive, kind, max_tasks=2)
+    assert (period.n_replayed, period.is_sample) == (2, True)
+    assert period.replay.stage == kind.stage
+    assert period.window[0] <= period.window[1]
+    ids = period.replay.tasks["jeditaskid"].unique().sort().to_list()
+    mine = pl.col("jeditaskid").is_in(ids), pl.col("prodsourcelabel") == kind.label
+    jobs = archive.scan("jobs").filter(*mine, pl.col("starttime").is_not_null()).collect()
+    ordinary = jobs.filter(pl.col("processingtype").ne_missing("pmerge"))
+    assert period.ran["n_jobs"].sum() == ordinary.height
+    waits = (ordinary["starttime"] - ordinary["creationtime"]).dt.total_microseconds().sum()
+    assert period.ran["wait_h"].sum() == pytest.approx(waits / 3.6e9)
+
+
+def test_the_choice_of_nuclei_is_of_the_same_tasks(archive: Archive) -> None:
+    period = replay_period(archive, PRODUCTION, max_tasks=2)
+    nuclei, why = replay_nuclei(period)
+    assert why == ""
+    assert nuclei is not None
+    assert set(nuclei.tasks["jeditaskid"]) == set(period.replay.tasks["jeditaskid"])
+
+
+def test_a_period_without_brokerages_is_named(archive: Archive) -> None:
+    with pytest.raises(EmptyPeriodError, match="no task is brokered in the period"):
+        replay_period(archive, PRODUCTION, end=datetime(2000, 1, 1))
