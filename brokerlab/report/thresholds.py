@@ -160,7 +160,7 @@ def headline(s: StudyFrames) -> Verdict:
             counts,
         )
     elif found.tried.is_empty():
-        sentence = say("None of {all} keys both changes decisions and can be simulated.", counts)
+        sentence = say("Of {all} keys none both changes decisions and can be simulated.", counts)
     else:
         sentence = words.thin(verdict.sentence.removeprefix("No answer: "))
     return Verdict(kind=verdict.kind, sentence=sentence[:1].upper() + sentence[1:])
@@ -168,7 +168,7 @@ def headline(s: StudyFrames) -> Verdict:
 
 def proof_numbers(s: StudyFrames) -> list[Number]:
     """Return what the proof says of the objective and of the bytes moved; nothing without a proof."""
-    proof = s.calibration.proof
+    proof = s.calibration.tested
     if proof is None or s.proof.is_empty():
         return []
     wanted = s.proof.filter(
@@ -296,6 +296,7 @@ def simulated_sections(s: StudyFrames) -> kit.Sections:
         GAINS: [filled(strata_table(s)), filled(queues_table(s)), trades_table(s)],
         CERTAINTY: [
             words.thin(found.why) or None,
+            words.thin(found.choices[0].reason) if found.choices else None,
             p_sentence(s),
             None
             if stable
@@ -314,10 +315,11 @@ def filled(table: Table) -> Table | None:
 def proof_table(s: StudyFrames) -> Table:
     """Lay out every quantity before and after."""
     found = s.calibration
+    setting = "" if found.tested is None else found.tested.setting.name
     return Table(
         name="proof",
         frame=s.proof,
-        caption=f"Now, and {found.verdict.setting.name}, on the proof of {days(found.proof_period)}",
+        caption=f"Now, and {setting}, on the proof of {days(found.proof_period)}",
         columns={
             "label": "Quantity",
             "before": "Now",
@@ -381,7 +383,7 @@ def strata_table(s: StudyFrames) -> Table:
 
 def queues_table(s: StudyFrames) -> Table:
     """Lay out which queues get fuller and emptier."""
-    proof = s.calibration.proof
+    proof = s.calibration.tested
     return Table(
         name="queues",
         frame=pl.DataFrame() if proof is None else proof.queues,
@@ -401,7 +403,7 @@ def queues_table(s: StudyFrames) -> Table:
 
 def p_sentence(s: StudyFrames) -> str | None:
     """Say how likely the proof is by chance."""
-    proof, draw = s.calibration.proof, s.calibration.draw
+    proof, draw = s.calibration.tested, s.calibration.draw
     if proof is None or proof.p_holm is None:
         return None
     least = proof.p is not None and proof.p <= 2 / draw.n_boot  # nothing less can be told
@@ -459,7 +461,7 @@ def caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
     left = made.unfinished_share(found)
     mixed = [key.name for key in s.found.space.keys if key.mixed]
     missing = list(dict.fromkeys(one.reason for one in found.missing))
-    users = found.proof is not None and "user_class" not in found.proof.strata["stratum"]
+    users = found.tested is not None and "user_class" not in s.strata["stratum"]
     first = (*s.found.warnings, "")[0]
     why = "; ".join(missing[:3])
     notes = [

@@ -179,3 +179,24 @@ def test_too_few_tasks_are_a_page_without_an_answer(archive, tmp_path):
 def test_the_default_is_all_thresholds():
     assert report.Params().keys == []
     assert ALL.height > 20
+
+
+class Fickle(Toy):
+    """What is best in the choice is not best in the proof."""
+
+    def __call__(self, config, seeds, period):
+        best = {CAP: 800.0 if period[0].day < 10 else 60.0}
+        return Toy(**{**vars(self), "best": best})(config, seeds, period)
+
+
+def test_a_choice_that_is_not_proven_is_a_keep(archive, tmp_path):
+    study, stored = publish(archive, tmp_path, Fickle(), keys=[CAP])
+    assert study.calibration.choices[0].status == "change"
+    verdict = stored["page"]["verdict"]
+    assert verdict["kind"] == "keep"
+    chosen = study.calibration.choices[0].setting.name
+    assert verdict["sentence"] == f"Keep {CAP} = 150: {chosen}, the early choice, is not proven."
+    assert not any(row["role"] == "proposed" for row in stored["numbers"]["front_chart"])
+    assert stored["numbers"]["proof"][0]["diff"] > 0  # the proof that failed is shown all the same
+    texts = [block.get("text", "") for section in stored["page"]["sections"] for block in section["blocks"]]  # fmt: skip
+    assert any("its interval includes 0" in text or "limits" in text for text in texts)

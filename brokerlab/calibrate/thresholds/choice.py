@@ -90,7 +90,7 @@ class Choice:
         setting: The setting chosen; the current one unless ``change``.
         reason: One sentence with numbers.
         candidates: One row per setting tried: ``setting``, ``n_keys``, ``diff, diff_lo, diff_hi, diff_pct`` of the objective, ``broken``
-            (limits, comma list), ``lowers`` (beyond doubt and by enough); best first.
+            (limits, comma list), ``lowers`` (by its whole interval, and by enough); best first.
         sensitivity: The choice again with each limit halved and doubled: ``limit, factor, setting``.
     """
 
@@ -199,9 +199,9 @@ def _nothing(frame: pl.DataFrame, within: pl.DataFrame, label: str, relevant: fl
         row = beyond.row(0, named=True)
         more = f" Beyond the limits the {label} would fall: with {row['setting']} it {_change(row)}, which breaks {row['broken']}."
     if within.is_empty():
-        return f"None of {frame.height} settings keeps the limits.{more}"
+        return f"Of {frame.height} settings none keeps the limits.{more}"
     best = within.row(0, named=True)
     return (
-        f"None of {frame.height} settings that were tried lowers the {label} beyond its own uncertainty, by "
+        f"Of {frame.height} settings tried none lowers the {label} by more than its own uncertainty, by "
         f"{100 * relevant:g} % or more and within the limits; the best within them, {best['setting']}, {_change(best)}.{more}"
     )

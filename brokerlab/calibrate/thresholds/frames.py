@@ -197,7 +197,7 @@ def proof_frame(calibration: Calibration) -> pl.DataFrame:
         The columns of :func:`.intervals.compared`; ``limit`` (null: none), ``limit_unit`` (% of now, or the quantity's),
         ``role`` (objective, beyond its limit; null: neither). Empty without a proof.
     """
-    proof = calibration.proof
+    proof = calibration.tested
     if proof is None or proof.table.is_empty():
         return pl.DataFrame()
     limits = {RELATIVE.get(name, name): (name, value) for name, value in calibration.limits.values().items()}  # fmt: skip
@@ -225,9 +225,10 @@ def candidates_frame(calibration: Calibration) -> pl.DataFrame:
 
 def strata_frame(calibration: Calibration) -> pl.DataFrame:
     """Return :attr:`.proof.Proof.strata`, worst first, with ``role`` (worst; null: not); empty without a proof."""
-    if calibration.proof is None or calibration.proof.strata.is_empty():
+    proof = calibration.tested
+    if proof is None or proof.strata.is_empty():
         return pl.DataFrame()
-    worst = calibration.proof.strata.sort("diff_pct", descending=True, nulls_last=True)
+    worst = proof.strata.sort("diff_pct", descending=True, nulls_last=True)
     first = pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("worst"))
     return worst.with_columns(role=first)
 

@@ -174,7 +174,7 @@ def _judged(
     if broken:
         return "not_proven", f"On the proof period the limits {', '.join(broken)} are broken; {change}."  # fmt: skip
     if row["diff_hi"] >= 0:
-        return "not_proven", f"On the proof period it is not lower beyond doubt: {change}."
+        return "not_proven", f"On the proof period its interval includes 0: {change}."
     if p_holm > sweep.draw.alpha:
         return "not_proven", (
             f"On the proof period it is lower, but of several settings proven together one would be by chance (p = "

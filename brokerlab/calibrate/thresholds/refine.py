@@ -49,7 +49,7 @@ class Box:
 
 
 def that_matter(sweep: Sweep, limits: Limits, *, most: int, relevant: float) -> list[Box]:
-    """Return the keys whose values change an objective beyond doubt, those that lower the objective most first.
+    """Return the keys whose values change an objective by its whole interval, those that lower the objective most first.
 
     Args:
         sweep: Every key alone.
@@ -77,7 +77,7 @@ def that_matter(sweep: Sweep, limits: Limits, *, most: int, relevant: float) -> 
 
 
 def _changes(found: pl.DataFrame, relevant: float) -> bool:
-    """Tell whether a setting changes any objective beyond doubt."""
+    """Tell whether a setting changes any objective by its whole interval."""
     told = found.filter(pl.col("quantity").is_in(OBJECTIVES))
     sure = (pl.col("diff_lo") > 0) | (pl.col("diff_hi") < 0)
     worth = pl.col("diff").abs() >= relevant * pl.col("before").abs()

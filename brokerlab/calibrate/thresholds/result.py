@@ -91,6 +91,11 @@ class Calibration:
         """The proof of the verdict; null if nothing was chosen."""
         return next((one for one in self.proofs if one.setting == self.verdict.setting), None)
 
+    @property
+    def tested(self) -> Proof | None:
+        """The proof of the verdict, else of the first choice that was not proven; null if nothing was chosen."""
+        return self.proof or next(iter(self.proofs), None)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the facts that are not tables."""
         return {

@@ -138,7 +138,7 @@ class Study:
         ]
 
     def _fewest(self, sweep: Sweep) -> Choice:
-        """Choose for all keys; a key whose change lowers nothing beyond doubt is left as it is, one after the other."""
+        """Choose for all keys; a key whose change does not lower the objective by its whole interval is left as it is, one after the other."""
         choice = choose(sweep, self.options.allowed, relevant=self.options.relevant)
         while len(choice.setting.values) > 1:
             fewer = self._without_idle(sweep, choice.setting)

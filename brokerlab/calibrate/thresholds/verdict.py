@@ -227,7 +227,7 @@ def _evidence(case: Case, sentence: str, choice: Choice, proof: Proof | None) ->
 
 
 def affected(proof: Proof | None, verdicts: tuple[str, str]) -> tuple[Affected, ...]:
-    """Name the levels whose objective falls, or rises, beyond doubt, and the queues that get emptier, or fuller."""
+    """Name the levels whose objective falls, or rises, by its whole interval, and the queues that get emptier, or fuller."""
     if proof is None or proof.strata.is_empty():
         return ()
     levels = [
