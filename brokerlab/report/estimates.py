@@ -338,7 +338,7 @@ def doubt_table(doubts: Doubts, *, most: int = 8) -> Table:
 
 def doubt_sentences(doubts: Doubts) -> list[str]:
     """Say where a model should not be trusted; never nothing, for what was not seen is never safe."""
-    told = [
+    sentences = [
         say(
             f"{CHECKS[row['check']].format(feature=row['feature'])}: {{failed}} of {{of}}{{worst}}.",
             row,
@@ -346,7 +346,7 @@ def doubt_sentences(doubts: Doubts) -> list[str]:
         )
         for row in doubts.failures.iter_rows(named=True)
     ]
-    return [*told, UNTRIED]
+    return [*sentences, UNTRIED]
 
 
 def settings_part(settings: Mapping[str, Translation], title: str, note: str = "") -> Part:
@@ -386,17 +386,17 @@ def settings_part(settings: Mapping[str, Translation], title: str, note: str = "
         note=f"{note}Cheapest: of all settings, whatever they kill; nearest: of those that keep the limit on the earlier tasks. In "
         "brackets: 95 % intervals over tasks.",
     )
-    found = list(settings.values())[-1]
-    setting = found.current if found.verdict.kind == "keep" else found.nearest
+    answer = list(settings.values())[-1]
+    setting = answer.current if answer.verdict.kind == "keep" else answer.nearest
     nearest = sides[-1].filter(who="nearest").row(0, named=True)
     sentence = say(
-        SETTINGS[found.verdict.kind],
+        SETTINGS[answer.verdict.kind],
         nearest,
         rank=setting.rank,
         margin=setting.margin_pct,
-        limit=found.choice.max_exceed,
+        limit=answer.choice.max_exceed,
     )
-    verdict = Verdict(kind=found.verdict.kind, sentence=sentence, subject=found.verdict.subject)
+    verdict = Verdict(kind=answer.verdict.kind, sentence=sentence, subject=answer.verdict.subject)
     return Part(name="settings", title=title, verdict=verdict, sections={"Side by side": [table]})
 
 
