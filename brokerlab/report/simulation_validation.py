@@ -321,8 +321,9 @@ def caveats(archive: Archive, s: ArchiveCheck) -> list[Caveat]:
 def facts(s: ArchiveCheck, p: Params) -> dict[str, str]:
     """Return what the report knows about how it was made; the kit adds the rest."""
     slots = say(
-        "largest use in windows of {window}, from the period itself: a queue that was never full seems smaller than it is",
+        "quantile {q:g} of the cores in use in windows of {window}, from the period itself: a queue that was never full seems smaller",
         window=p.window,
+        q=p.quantile,
     )
     known = {
         "Slots": slots,
