@@ -1,4 +1,4 @@
-"""Charts: one function per chart, each takes an aggregated frame and returns an Altair chart.
+"""Charts: eight primitives, and named functions of a few lines on top; each takes an aggregated frame.
 
-`theme` has the look and `save`; `scouts` the charts of a scout calibration.
+`theme` has the look and `save`; one module per room has its named charts.
 """

@@ -19,8 +19,6 @@ LIMIT = "#b3261e"
 """A limit that must not be passed."""
 OTHER = "#b9c4cf"
 """Everything else: settings looked at and not chosen."""
-SHARE_RANGE = ("#f3f5f7", "#33475b")
-"""Colours of a share, from none to all, in a table of shares."""
 INK = "#1b1f23"
 SOFT = "#57606a"
 GRID = "#e3e7eb"
@@ -32,13 +30,9 @@ WIDTH = 600
 TITLE_COLUMNS = 82
 """Characters of a title or subtitle per line."""
 
-BARE = "#98a2ad"
-"""The current rank without its margin, where that is looked at."""
-
 SETTINGS = {
     "current": (CURRENT, "circle"),
     "proposed": (PROPOSED, "diamond"),
-    "no margin": (BARE, "triangle-up"),
 }
 """Colour and shape of every value of a column ``setting``."""
 
@@ -158,34 +152,13 @@ def _wrapped(text: str, columns: int) -> list[str]:
     return textwrap.wrap(text, columns) or [""]
 
 
-def setting_colour(settings: Iterable[str] = SETTINGS) -> alt.Color:
-    """Return the colour channel of a column ``setting``: grey current, blue proposed.
-
-    Args:
-        settings: Those present, so that a legend does not list what is not drawn.
-    """
-    shown = [name for name in SETTINGS if name in set(settings)]
-    scale = alt.Scale(domain=shown, range=[SETTINGS[name][0] for name in shown])
-    return alt.Color("setting:N", scale=scale, legend=alt.Legend(title=None))
-
-
-def setting_shape(settings: Iterable[str] = SETTINGS) -> alt.Shape:
-    """Return the shape channel of a column ``setting``: circle current, diamond proposed."""
-    shown = [name for name in SETTINGS if name in set(settings)]
-    scale = alt.Scale(domain=shown, range=[SETTINGS[name][1] for name in shown])
-    return alt.Shape("setting:N", scale=scale, legend=alt.Legend(title=None))
-
-
-def save(
-    chart: alt.TopLevelMixin, folder: str | Path, name: str, *, interactive: bool = False
-) -> Path:
+def save(chart: alt.TopLevelMixin, folder: str | Path, name: str) -> Path:
     """Write a chart as SVG and as its JSON specification, data inside.
 
     Args:
         chart: The chart.
         folder: Where; made if it is not there.
         name: File name without ending.
-        interactive: Also write one HTML file that works without network, about 0.9 MB.
 
     Returns:
         The path of the SVG.
@@ -196,6 +169,4 @@ def save(
     with alt.theme.enable(NAME):
         chart.save(str(path))
         chart.save(str(target / f"{name}.json"))
-        if interactive:
-            chart.save(str(target / f"{name}.html"), inline=True)
     return path

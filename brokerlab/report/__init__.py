@@ -1,7 +1,8 @@
-"""Reports: run a notebook with papermill, render its page, keep the index.
+"""Reports: one file each, on a kit; run as notebooks, written as a page.
 
-`run` is the whole interface (`attempt` returns also what failed); `content` has the values a notebook fills in, `format` the way numbers
-look. Loading this package loads neither papermill nor the chart libraries.
+`run` is the whole interface of the runner (`attempt` returns also what failed). A report is `Params`, `load`, `study` and
+`page` in one file (`kit`); `publishing` writes what a page shows, `rendering` makes the HTML from `results.json`, `index`
+lists all runs. Loading this package loads neither papermill nor the chart libraries.
 """
 
 from brokerlab.report.runner import Run, attempt, run

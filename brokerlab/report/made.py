@@ -114,34 +114,16 @@ def complete(
     page = dict(results["page"])
     section = dict(page.get("made", {}))
     started = datetime.fromisoformat(str(manifest["started"]))
-    values = manifest["parameters"]
-    old = "sections" not in page
-    facts = section.get("facts", []) + [
-        fact
-        for fact in _facts(manifest, values, started)
-        if old or fact["label"] in ("Run", "Notebook")
-    ]
+    run = f"{manifest['run_id']}, {instant(started)}, {duration(manifest['duration_s'])}"
+    notebook = f"{manifest['notebook']}, digest {manifest['notebook_digest'][:12]}"
+    facts = [_fact("Run", run), _fact("Notebook", notebook)]
     section.update(
-        facts=facts,
+        facts=[*section.get("facts", []), *facts],
         command=manifest["command"],
         links=[*section.get("links", []), *links(folder)],
     )
     page["made"] = section
     return {**results, "page": page, "run_id": manifest["run_id"], "state": manifest["state"]}
-
-
-def _facts(
-    manifest: Mapping[str, Any], values: Mapping[str, Any], started: datetime
-) -> list[dict[str, str]]:
-    return [
-        _fact("Parameters", ", ".join(f"{key} = {_shown(value)}" for key, value in values.items())),
-        _fact("Seed", "none" if manifest["seed"] is None else str(manifest["seed"])),
-        _fact(
-            "Run", f"{manifest['run_id']}, {instant(started)}, {duration(manifest['duration_s'])}"
-        ),
-        _fact("Notebook", f"{manifest['notebook']}, digest {manifest['notebook_digest'][:12]}"),
-        _fact("Versions", ", ".join(f"{k} {v}" for k, v in manifest["versions"].items())),
-    ]
 
 
 def links(folder: Path) -> list[dict[str, str]]:
@@ -171,13 +153,6 @@ def _named(label: str, href: str) -> dict[str, str]:
 
 def _fact(label: str, value: str) -> dict[str, str]:
     return {"label": label, "value": value}
-
-
-def _shown(value: Any) -> str:
-    """Show a parameter as it would be typed."""
-    if value in ("", [], None):
-        return "(none)"
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _digest(content: bytes) -> str:

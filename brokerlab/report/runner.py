@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from brokerlab.errors import ConfigError, ReportError
-from brokerlab.report import find, index, made, page, runs
-from brokerlab.report.content import Page
+from brokerlab.report import find, index, made, runs
 from brokerlab.report.kernel import Failure, execute
 from brokerlab.report.results import RESERVED, write_json
 
@@ -257,11 +256,10 @@ def _collect(
     if failure is None or (failure.is_answer and path.exists()):
         try:
             results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            if "sections" not in results["page"]:
-                Page.from_json(results["page"])
+            _ = results["page"]["verdict"]["sentence"], results["page"]["sections"]
         except FileNotFoundError:
             failure = Failure(cell=None, error="the notebook wrote no results.json to out_dir")
-        except (ValueError, KeyError, TypeError, ReportError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             failure = Failure(cell=None, error=f"results.json is not usable: {error}")
         else:
             return results, None
@@ -287,5 +285,4 @@ def _write(folder: Path, results: Mapping[str, Any], manifest: Mapping[str, Any]
     write_json(folder / "results.json", results)
     write_json(folder / "manifest.json", manifest)
     stored = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    render = rendering.render if "sections" in stored["page"] else page.render
-    (folder / "index.html").write_text(render(stored, folder), encoding="utf-8")
+    (folder / "index.html").write_text(rendering.render(stored, folder), encoding="utf-8")

@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 import pytest
 
 from brokerlab.report import index, run
-from brokerlab.report.content import Page, Part, Verdict
 
 VOID = {"meta", "br", "wbr", "link", "input", "img", "hr"}
 
@@ -15,19 +14,12 @@ VOID = {"meta", "br", "wbr", "link", "input", "img", "hr"}
 def put_run(root, report, run_id, kind="keep", started="2026-03-01T10:00:00+00:00", **page):
     folder = root / report / run_id
     folder.mkdir(parents=True)
-    verdict = Verdict(kind=kind, sentence=f"{kind} <it> & go", subject="ramCount")
-    other = Verdict(kind="no_answer", sentence="No answer.", subject="cpuTime")
-    content = Page(
-        report=report,
-        question="Which rank?",
-        verdict=verdict,
-        parts=(
-            Part(name="a", title="A", verdict=verdict),
-            Part(name="b", title="B", verdict=other),
-        ),
-        **page,
-    )
-    (folder / "results.json").write_text(json.dumps({"page": content.to_json()}))
+    verdict = {"kind": kind, "sentence": f"{kind} <it> & go", "subject": "ramCount"}
+    other = {"kind": "no_answer", "sentence": "9 tasks.", "subject": "cpuTime"}
+    parts = [{"name": "a", "verdict": verdict}, {"name": "b", "verdict": other}]
+    content = {"question": "Which rank?", "verdict": verdict, "parts": parts}
+    content |= {"archive": "", "window": "", "synthetic": False} | page
+    (folder / "results.json").write_text(json.dumps({"page": content}))
     (folder / "manifest.json").write_text(json.dumps({"state": "finished", "started": started}))
     (folder / "index.html").write_text("page")
     return folder
