@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -12,7 +13,7 @@ from brokerlab.archive import Archive
 from brokerlab.archive.store import open_archive
 from brokerlab.calibrate.nearest_setting import Translation
 from brokerlab.charts import estimators as charts
-from brokerlab.errors import DataError
+from brokerlab.errors import BrokerlabError, DataError, InsufficientDataError
 from brokerlab.estimators import trial_frames
 from brokerlab.estimators.card import Card
 from brokerlab.estimators.doubts import Doubts
@@ -85,6 +86,23 @@ def archive_at(archive: str = DEMO) -> Archive | None:
     return None if absent else open_archive(archive or DEMO)
 
 
+@contextmanager
+def noted(
+    problems: dict[str, str], part: str, error: type[BrokerlabError] = InsufficientDataError
+) -> Iterator[None]:
+    """Leave a part out of which nothing can be said, and keep why.
+
+    Args:
+        problems: Reasons by part; one is added.
+        part: Name of the part.
+        error: What is kept; all others go on.
+    """
+    try:
+        yield
+    except error as problem:
+        problems[part] = str(problem)
+
+
 def counted(source: Source) -> str:
     """Say what became of every row that was read."""
     counts = dict(source.counts.iter_rows())
@@ -120,6 +138,7 @@ def frontier(
     )
     marked = lines.filter(pl.col("named") & pl.col("line").is_in(["current", "proposed"]))
     highest = max([0.05, *(LARGEST_SHOWN * each for each in marked["exceed"].drop_nulls())])
+    margins = " by its margin" if lines.filter(role="current").height > 1 else ""
     proposed = listed([f"{name} by the price of a failed attempt" for name in trial.policies])
     return Chart(
         draw=charts.exceed_frontier,
@@ -130,13 +149,14 @@ def frontier(
         sample=say(
             "n = {jobs} jobs of {tasks} tasks, scouts not counted.", trial.comparison.counts
         ),
-        note=f"Current: the scouts' rule by its margin. Proposed: {proposed}. Models by the level of their bound. "
+        note=f"Current: the scouts' rule{margins}. Proposed: {proposed}. Models by the level of their bound; the hierarchy starts "
+        "from other tasks and learns as jobs of the task finish. "
         f"{trial_frames.LIMIT.capitalize()}: one allocation per task, queue and number of cores that knows the uses.",
     )
 
 
 def estimator_table(trials: Mapping[At, Trial], caption: str) -> Table:
-    """Return every estimator, decided at either clock."""
+    """Return every estimator, decided at either clock; models at the compared level first, other levels are in the files."""
     first, *others = trials.values()
     frame = trial_frames.every_estimator(first)
     columns = {
@@ -160,7 +180,8 @@ def estimator_table(trials: Mapping[At, Trial], caption: str) -> Table:
         columns[f"{trial.at}_waste_per_usage"] = f"The same, decided {CLOCKS[trial.at]} [% of use]"
     return Table(
         name="estimators",
-        frame=frame,
+        frame=frame.sort(~first.compared, maintain_order=True),
+        most=frame.filter(first.compared).height,
         caption=f"{caption}, decided {CLOCKS[first.at]}",
         columns=columns,
         mark="mark",
@@ -439,7 +460,7 @@ def _model_part(shown: Card, part: Evaluation, level: float) -> Part:
     not_to_trust = Table(
         name="not_to_trust",
         frame=part.doubts.failures.with_columns(doubt.alias("doubt")),
-        caption="Where not to trust it",
+        caption="Checks on tasks that it had not seen",
         columns={"doubt": "Check", "failed": "Failed", "of": "Of", "worst": "Such as"},
         note=UNTRIED,
     )
@@ -452,7 +473,7 @@ def _model_part(shown: Card, part: Evaluation, level: float) -> Part:
         name="model",
         title="The model and its card",
         verdict=Verdict(kind="finding", sentence=say(template, kept)),
-        sections={"Its card": [measured, not_to_trust, predict]},
+        sections={"Where not to trust it": [not_to_trust], "Its card": [measured, predict]},
     )
 
 

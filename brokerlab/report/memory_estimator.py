@@ -6,8 +6,7 @@ workflow runs, and on the later tasks of an archive, where what they gain is tra
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -134,7 +133,7 @@ def load(p: Params) -> Data:
     problems: dict[str, str] = {}
     later = {}
     if archive is not None:
-        with _noted(problems, "archive"):
+        with estimates.noted(problems, "archive"):
             later = _records(archive, p)
     if not (files or real or later):
         raise InsufficientDataError(
@@ -167,10 +166,10 @@ def study(data: Data, p: Params) -> Study:
     jobs: dict[str, MemoryEvaluation] = {}
     problems = dict(data.problems)
     if data.tasks:
-        with _noted(problems, "tasks"):
+        with estimates.noted(problems, "tasks"):
             jobs["tasks"] = evaluate_left_out(data.tasks, speeds=data.speeds, **asked)
     if data.later:
-        with _noted(problems, "archive"):
+        with estimates.noted(problems, "archive"):
             jobs["archive"] = evaluate_later(data.later, **asked)
     if not (jobs or data.traces):
         raise InsufficientDataError("; ".join(problems.values()))
@@ -178,22 +177,11 @@ def study(data: Data, p: Params) -> Study:
     if "archive" in jobs and data.archive is not None:
         part = jobs["archive"]
         named = {"model": MODEL, "name": OURS, "rules": p.rules, **draws}
-        with _noted(problems, "setting", BrokerlabError):
+        with estimates.noted(problems, "setting", BrokerlabError):
             settings = translate_trial(part.main, data.archive, learnt=part.learnt, **named)
     traces = _size_traces(data.traces, p) if data.traces else None
     generated = data.archive is not None and data.archive.synthetic
     return Study(jobs, traces, settings, problems, generated)
-
-
-@contextmanager
-def _noted(
-    problems: dict[str, str], part: str, error: type[BrokerlabError] = InsufficientDataError
-) -> Iterator[None]:
-    """Leave a part out that cannot be told, and keep why."""
-    try:
-        yield
-    except error as problem:
-        problems[part] = str(problem)
 
 
 def _size_traces(traces: tuple[Trace, ...], p: Params) -> TraceStudy:

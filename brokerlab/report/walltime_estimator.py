@@ -7,8 +7,7 @@ tasks of an archive and on batch logs; what their bounds mean for a setting; and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import polars as pl
 from pydantic import Field, field_validator
@@ -40,7 +39,7 @@ from brokerlab.estimators.walltime.power import (
     read_power,
     study_power,
 )
-from brokerlab.estimators.walltime.sites import OWN, RULE
+from brokerlab.estimators.walltime.sites import NO_POWER, OWN, RULE
 from brokerlab.estimators.walltime.tasks import WalltimeEvaluation, evaluate_tasks
 from brokerlab.report import estimates, kit
 from brokerlab.report.estimates import CLOCKS, TITLES
@@ -62,7 +61,10 @@ from brokerlab.words import listed
 OURS = POLICY.format(MODEL)
 SETTING_LEVEL = 0.98
 """Level of the bound that is translated into a setting: settings are held to 2 % of killed first attempts."""
-BOUND_NOTE = "The estimator: its bound of 98 %. "
+BOUND_NOTE = (
+    f"The estimator: its bound of {100 * SETTING_LEVEL:g} %. The loss weighs killed work, a new try and slots out of reach; "
+    "unused time counts little. "
+)
 NEAR = 0.01
 """A bound holds whose misses are so near what was asked for [share of jobs]."""
 ANSWERED = 0.9
@@ -132,43 +134,24 @@ class Params(kit.Params):
         return models
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Data:
-    """Whose run times are estimated.
+class Data(NamedTuple):
+    """Whose run times are estimated."""
 
-    Attributes:
-        sources: Records by clock, of ``tasks`` (whole real ones) and ``archive``; what is not there is left out.
-        logs: Batch logs by name.
-        unusable: Why a log, or the archive, cannot be used, by name.
-        power: What is known of queues and sites.
-        archive: The archive; None without one.
-        real: There is a folder of real data.
-    """
-
-    sources: Mapping[str, Mapping[At, Source]]
+    sources: Mapping[str, Mapping[At, Source]]  # tasks (whole real ones), archive; each by clock
     logs: Mapping[str, Log]
-    unusable: Mapping[str, str]
+    problems: Mapping[str, str]  # why a log, or the archive, cannot be used
     power: PowerData
     archive: Archive | None
-    real: bool
+    real: bool  # there is a folder of real data
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Study:
-    """What was found.
+class Study(NamedTuple):
+    """What was found; `problems`: why something is missing that there were data for."""
 
-    Attributes:
-        jobs: What whole tasks showed, by the names of their sources.
-        logs: What batch logs showed; None without any.
-        power: What core power explains; None without timed jobs.
-        settings: What the bounds on whole tasks mean for a setting.
-        problems: Why something is missing that there were data for, by its name.
-    """
-
-    jobs: Mapping[str, WalltimeEvaluation]
+    jobs: Mapping[str, WalltimeEvaluation]  # by the names of the sources
     logs: LogComparison | None
     power: PowerStudy | None
-    settings: Mapping[str, Translation]
+    settings: Mapping[str, Translation]  # what the bounds on jobs mean for a setting
     problems: Mapping[str, str]
 
 
@@ -176,7 +159,7 @@ class Study:
 def load(p: Params) -> Data:
     """Find and read whose run times are estimated."""
     folder, archive = estimates.data_folder(p.data), estimates.archive_at(p.archive)
-    logs, unusable = ({}, {}) if folder is None else read_logs(folder, max_jobs=p.max_jobs)
+    logs, problems = ({}, {}) if folder is None else read_logs(folder, max_jobs=p.max_jobs)
     files = [] if folder is None else sorted(folder.glob(TASK_FILES))
     sources: dict[str, Mapping[At, Source]] = {}
     if files:
@@ -184,22 +167,20 @@ def load(p: Params) -> Data:
             at: of_invex(files, "walltime", at=at, ids_per_s=p.ids_per_s) for at in CLOCKS
         }
     if archive is not None:
-        try:
+        with estimates.noted(problems, "archive"):
             kit.need(archive, "jobs")
             sources["archive"] = {
                 at: of_archive(archive, "walltime", at=at).between(p.start, p.end) for at in CLOCKS
             }
-        except InsufficientDataError as problem:
-            unusable["archive"] = str(problem)
     if not (logs or sources):
         raise InsufficientDataError(
-            unusable.get("archive")
+            problems.get("archive")
             or "neither logs nor tasks nor an archive; name a folder with data=..., or an archive with archive=..."
         )
     return Data(
         sources=sources,
         logs=logs,
-        unusable=unusable,
+        problems=problems,
         power=read_power(folder, archive if "archive" in sources else None),
         archive=archive,
         real=folder is not None,
@@ -213,21 +194,16 @@ def study(data: Data, p: Params) -> Study:
     makes = learners("walltime", *p.models, seed=p.seed)
     jobs: dict[str, WalltimeEvaluation] = {}
     settings: dict[str, Translation] = {}
-    problems = dict(data.unusable)
+    problems = dict(data.problems)
     for name, sources in data.sources.items():
         real = name == "tasks"
-        try:
+        with estimates.noted(problems, name):
             jobs[name] = evaluate_tasks(sources, makes, left_out=real, level=p.level, **drawn)
-            settings[name] = translate_bound(
-                jobs[name].main,
-                None if real else data.archive,
-                model=MODEL,
-                level=SETTING_LEVEL,
-                rules=p.rules,
-                **drawn,
-            )
-        except BrokerlabError as problem:
-            problems[f"setting of {TITLES[name].lower()}" if name in jobs else name] = str(problem)
+        if name in jobs:
+            archive = None if real else data.archive
+            bound = {"model": MODEL, "level": SETTING_LEVEL, "rules": p.rules, **drawn}
+            with estimates.noted(problems, f"setting of {TITLES[name].lower()}", BrokerlabError):
+                settings[name] = translate_bound(jobs[name].main, archive, **bound)
     if not (jobs or data.logs):
         raise InsufficientDataError("; ".join(problems.values()))
     return Study(
@@ -241,7 +217,10 @@ def study(data: Data, p: Params) -> Study:
 
 def page(data: Data, study: Study, p: Params) -> Page:
     """Lay out how far estimators are off on tasks, an archive and logs, and what core power explains."""
-    parts = [_jobs_part(name, part) for name, part in study.jobs.items()]
+    parts = [
+        _jobs_part(name, part, first=not place)
+        for place, (name, part) in enumerate(study.jobs.items())
+    ]
     if study.logs is not None:
         parts.append(_logs_part(study.logs))
     if study.power is not None:
@@ -338,7 +317,8 @@ def _frontier(trial: Trial) -> Chart:
 # --- whole tasks ------------------------------------------------------------------------------------------------------
 
 
-def _jobs_part(name: str, part: WalltimeEvaluation) -> Part:
+def _jobs_part(name: str, part: WalltimeEvaluation, *, first: bool) -> Part:
+    """Lay out the jobs of one source; the frontier of the first is on the first screen."""
     trial, trials = part.main, part.trials
     within = [
         say("{coverage:%} {when}", coverage=each.comparison.row(MODEL)["coverage"], when=CLOCKS[at])
@@ -348,7 +328,7 @@ def _jobs_part(name: str, part: WalltimeEvaluation) -> Part:
     sections: Sections = {
         "Estimator by estimator": [estimates.estimator_table(trials, "Every estimator")],
         "At equal exceed rates, and as single guesses": [
-            _frontier(trial) if name != next(iter(TITLES)) else None,
+            None if first else _frontier(trial),
             estimates.matched_table(
                 trial,
                 say("At the scouts' rule's exceed rate, {exceed_task_mean:%}", trial.deployed),
@@ -460,13 +440,13 @@ def _excludes_1() -> pl.Expr:
 
 def _method_table(logs: LogComparison) -> Table:
     method = pl.col("method")
-    shown = method.is_in([MEDIAN, BOUND, "requested"]) | (method == pl.col("best_peer"))
+    shown = method.is_in([MEDIAN, BOUND]) | (method == pl.col("best_peer"))
     return Table(
         name="methods",
         frame=logs.methods.filter(shown).with_columns(
             mark=pl.when(method.is_in([MEDIAN, BOUND])).then(pl.lit("proposed"))
         ),
-        caption="Run times predicted at submission: ours, the request and the best simple rule",
+        caption="Run times predicted at submission, by like jobs and by the best simple rule",
         columns={
             "log": "Log",
             "method": "Method",
@@ -522,7 +502,7 @@ def _power_part(power: PowerStudy) -> Part:
     )
     gain_table = Table(
         name="gain",
-        frame=gain.with_columns(excludes_1=_excludes_1()),
+        frame=gain.filter(pl.col("way") != NO_POWER).with_columns(excludes_1=_excludes_1()),
         caption="Times at a queue predicted from the other queues of the task",
         columns={
             "jeditaskid": "Task",
@@ -726,7 +706,11 @@ def _also(study: Study) -> dict[str, pl.DataFrame]:
     if study.logs is not None:
         frames |= {"logs_all_methods": study.logs.methods, "logs_campaigns": study.logs.campaigns}
     if study.power is not None:
-        frames |= {"power_all_slopes": study.power.slopes, "power_all_queues": study.power.queues}
+        frames |= {
+            "power_all_slopes": study.power.slopes,
+            "power_all_queues": study.power.queues,
+            "power_all_gain": study.power.gain,
+        }
         if study.power.drift is not None:
             frames["power_drift"] = study.power.drift.by_site
     return frames

@@ -19,6 +19,7 @@ from brokerlab.estimators.learners import MODEL, Make
 from brokerlab.estimators.sources.source import At, Source
 from brokerlab.estimators.trial import Trial, run_trial, trial_levels
 from brokerlab.estimators.walltime.guesses import guess_errors
+from brokerlab.words import plural
 
 LEARNT = 2 / 3
 """Share of the tasks, the earliest, that models learn from where tasks are divided in time; the later ones are judged."""
@@ -100,7 +101,7 @@ def _divided(records: pl.DataFrame, *, left_out: bool) -> tuple[pl.DataFrame, pl
     tasks = records["jeditaskid"].unique(maintain_order=True)  # in the order of decisions
     if len(tasks) < FEWEST_TASKS:
         raise InsufficientDataError(
-            f"{len(tasks)} tasks to learn from and to judge, {FEWEST_TASKS} are needed"
+            f"{len(tasks)} {plural(len(tasks), 'task')} to learn from and to judge, {FEWEST_TASKS} are needed"
         )
     if left_out:
         return records, records

@@ -95,7 +95,7 @@ def test_a_model_says_how_to_predict_with_it(tried, doubts):
     model = fit_and_calibrate(Hierarchy("memory"), tried.records)
     part = Evaluation(trials={"submit": tried}, doubts=doubts, learnt=tried.records, model=model)
     (shown,) = estimates.model_part({"tasks": part}, level=0.9)
-    ((measured, failed, listing),) = shown.sections.values()
+    (failed,), (measured, listing) = shown.sections.values()
     assert isinstance(measured, Table)
     assert measured.frame["level"].to_list() == [0.9, 0.95, 0.99]
     assert failed.frame.height == doubts.failures.height
