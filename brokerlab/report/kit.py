@@ -103,7 +103,7 @@ class Bare(BaseModel):
         values = {name: names[name] for name in cls.model_fields if name in names}
         for name, entry in cls.model_fields.items():
             value = values.get(name)
-            if name != RESERVED and (entry.description or "").endswith("[path]") and value:
+            if name != RESERVED and "[path" in (entry.description or "") and value:
                 above = Path("..") / str(value)
                 if not Path(str(value)).exists() and above.exists():
                     values[name] = above.as_posix()
@@ -299,11 +299,9 @@ class Number:
     def text(self) -> str:
         """The number with its unit, then its interval."""
         text = cell(self.value, self.lo, self.hi, self.unit)
-        return (
-            text
-            if text == words.MISSING
-            else words.with_unit(text, self.unit).replace(" %", f"{words.THIN}%")
-        )
+        if text == words.MISSING or not self.unit:
+            return text
+        return words.with_unit(text, self.unit).replace(" %", f"{words.THIN}%")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,7 +316,8 @@ class Table:
             begins with ``%`` shows shares times 100, unless the column's name ends in ``_pct``.
         note: Below the table: what its words mean.
         mark: Column with the word that marks a row (worst, limit, current).
-        unit: Column with the unit of each row, where rows are quantities; the first column then names it.
+        unit: Column with the unit of each row, where rows are quantities: the first column names it, and it is that of
+            the other columns without a unit of their own that hold no whole numbers.
         most: Rows shown; the files have all.
         links: Column to the column with its hrefs, relative to the page.
     """
@@ -345,7 +344,9 @@ class Table:
         if isinstance(value, str):
             of_row = row[self.unit] if self.unit and key == next(iter(self.columns)) else None
             return f"{value} [{of_row}]" if of_row else value
-        unit = str(row[self.unit] or "") if self.unit and "[" not in label else unit_of(label)
+        unit = unit_of(label)
+        if self.unit and not unit and self.frame.schema[key].is_float():  # counts have no unit
+            unit = str(row[self.unit] or "")
         if key.endswith("_pct"):
             unit = unit.replace("%", "per cent")
         return cell(value, row.get(f"{key}_lo"), row.get(f"{key}_hi"), unit)
@@ -385,7 +386,8 @@ def cell(value: Any, lo: float | None = None, hi: float | None = None, unit: str
     if lo is None or hi is None or lo == hi == value:
         return _count(value)
     places = words.decimals_for(value, lo, hi, fewest=0)
-    return words.measured(value, lo, hi, max(places, 1) if unit.startswith("%") else places)
+    small = unit.startswith("%") and abs(value) < 100  # limits are stated with one decimal
+    return words.measured(value, lo, hi, max(places, 1) if small else places)
 
 
 @dataclass(frozen=True, kw_only=True)

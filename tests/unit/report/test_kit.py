@@ -1,0 +1,184 @@
+"""Blocks, numbers in text, the writer: what every report relies on."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar
+
+import altair as alt
+import polars as pl
+import pytest
+
+from brokerlab.archive.store import open_archive
+from brokerlab.archive.writer import ArchiveWriter
+from brokerlab.errors import DataError, InsufficientDataError, MissingTableError
+from brokerlab.report import kit, publishing
+from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
+from brokerlab.words import THIN
+
+ROW = {"kills": 0.012, "kills_lo": 0.009, "kills_hi": 0.016, "n": 1234, "at": datetime(2026, 3, 1)}
+
+
+class Toy(kit.Basic):
+    report: ClassVar[str] = "toy"
+    question: ClassVar[str] = "Which?"
+
+
+def plain(text: str) -> str:
+    return text.replace(THIN, "_")
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("{kills:%}", "1.20 % (0.90 to 1.60)"),
+        ("{kills}", "0.0120 (0.0090 to 0.0160)"),
+        ("{n} jobs", "1_234 jobs"),
+        ("{n:jobs}", "1_234 jobs"),
+        ("{kills:.3f}", "0.012"),
+        ("{name} at {at}", "A at 2026-03-01 00:00 UTC"),
+        ("{none:%}", "unknown"),
+    ],
+)
+def test_templates_write_numbers_with_their_intervals(template, expected):
+    assert plain(say(template, ROW, name="A", none=None)) == expected
+
+
+def test_a_name_that_is_not_known_is_an_error():
+    with pytest.raises(KeyError, match="kils"):
+        say("{kils}", ROW)
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        ((0.0412, 0.0321, 0.0504, "%"), "4.1 (3.2 to 5.0)"),
+        ((4.12, 3.21, 5.04, "% of jobs"), "412 (321 to 504)"),
+        ((0.5,), "0.5"),
+        ((True,), "yes"),
+        ((None,), "–"),
+        ((float("nan"),), "–"),
+        ((3657964404.359, None, None, "%"), ">_9_999"),
+        ((-3657964404.359, None, None, "%"), "<_−9_999"),
+        (([1, "a"],), "1, a"),
+        ((datetime(2026, 3, 1, 4),), "2026-03-01 04:00 UTC"),
+    ],
+)
+def test_cells(args, text):
+    assert plain(kit.cell(*args)) == text
+
+
+def test_shares_are_shown_times_100_unless_the_column_says_pct():
+    frame = pl.DataFrame({"name": ["a"], "x": [0.25], "x_pct": [0.25], "n": [8]})
+    columns = {"name": "Name", "x": "Share [%]", "x_pct": "Change [%]", "n": "Jobs"}
+    (row,) = Table(name="t", frame=frame, caption="", columns=columns).cells()
+    assert row == ["a", "25", "0.25", "8"]
+
+
+def test_a_row_has_its_own_unit_and_counts_have_none():
+    frame = pl.DataFrame(
+        {
+            "label": ["Killed", "Reserved"],
+            "unit": ["% of jobs", "GB h"],
+            "before": [0.02, 7.5],
+            "n": [8, 9],
+        }
+    )
+    columns = {"label": "Quantity", "before": "Current", "n": "Tasks"}
+    rows = Table(name="t", frame=frame, caption="", columns=columns, unit="unit").cells()
+    assert rows == [["Killed [% of jobs]", "2", "8"], ["Reserved [GB h]", "7.5", "9"]]
+
+
+def test_numbers_of_the_first_screen():
+    assert plain(Number.of(ROW, "kills", label="Killed", unit="%").text) == "1.20_% (0.90 to 1.60)"
+    changes = {"diff_pct": -4.1, "diff_pct_lo": -5.0, "diff_pct_hi": -3.2}
+    assert (
+        plain(Number.of(changes, "diff_pct", label="Reserved", unit="%").text)
+        == "−4.1_% (−5.0 to −3.2)"
+    )
+    assert (Number("Tasks", 12).text, Number("Tasks", None, unit="%").text) == ("12", "–")
+
+
+def curve_chart(frame: pl.DataFrame) -> alt.Chart:
+    return alt.Chart(frame).mark_line().encode(x="x:Q", y="y:Q")
+
+
+def page() -> Page:
+    frame = pl.DataFrame({"x": [1.0, 2.0], "y": [float("nan"), 3.0]})
+    texts = pl.DataFrame({"queue": ["=1+1", "+A", "SITE", None], "list": [[1], [2], [], None]})
+    return Page(
+        verdict=Verdict(kind="keep", sentence="Keep it."),
+        chart=Chart(draw=curve_chart, frame=frame.clone(), finding="It rises", sample="n = 2"),
+        sections={"First": [Table(name="queues", frame=texts, caption="Queues", columns={"queue": "Queue"}), None], "Empty": [None]},
+        parts=[Part(name="part", title="A part", verdict=Verdict(kind="finding", sentence="So."),
+                    sections={"More": [Table(name="queues", frame=frame, caption="c", columns={"x": "X"}, most=1)]})],
+        caveats=[Caveat(n=0, text="never"), Caveat(n=2, text="twice")],
+        also={"large": pl.DataFrame({"n": range(publishing.ROWS_IN_RESULTS + 1)})},
+        values={"at": datetime(2026, 3, 1), "odd": float("inf")},
+        synthetic=True,
+    )  # fmt: skip
+
+
+def test_everything_is_written_under_its_name(tmp_path: Path):
+    results = kit.publish(page(), Toy(out_dir=str(tmp_path)))
+    assert json.loads((tmp_path / "results.json").read_text()) == results
+    assert set(results["numbers"]) == {"queues", "part_queues", "curve_chart"}
+    assert results["numbers"]["part_queues"][0] == {"x": 1.0, "y": None}
+    assert results["values"] == {"at": "2026-03-01T00:00:00", "odd": None}
+    shown = results["page"]
+    assert [section["title"] for section in shown["sections"]] == ["First"]
+    assert shown["cannot_tell"] == ["twice"]
+    assert shown["parts"][0]["sections"][0]["blocks"][0]["more"] == 1
+    files = {path.name for path in (tmp_path / "tables").iterdir()}
+    assert {"queues.csv", "part_queues.parquet", "curve_chart.csv", "large.parquet"} <= files
+    assert "large.csv" not in files
+    html = (tmp_path / "index.html").read_text()
+    assert "<summary><h3>" not in html  # the first section of a part is open
+    assert "brokerlab report toy" in html
+    assert "synthetic data" in html
+
+
+def test_no_text_of_a_csv_is_a_formula(tmp_path: Path):
+    kit.publish(page(), Toy(out_dir=str(tmp_path)))
+    rows = (tmp_path / "tables" / "queues.csv").read_text().splitlines()
+    assert [row.split(",")[0] for row in rows] == ["queue", "'=1+1", "'+A", "SITE", ""]
+    assert pl.read_parquet(tmp_path / "tables" / "queues.parquet")["queue"][0] == "=1+1"
+
+
+def test_too_little_data_writes_its_page_and_goes_on(tmp_path: Path):
+    @kit.answers
+    def load(p: Toy) -> None:
+        raise InsufficientDataError("9 tasks, about 60 are needed; ingest more days")
+
+    with pytest.raises(InsufficientDataError):
+        load(Toy(out_dir=str(tmp_path)))
+    shown = json.loads((tmp_path / "results.json").read_text())["page"]
+    assert shown["verdict"] == {
+        "kind": "no_answer",
+        "sentence": "9 tasks, about 60 are needed.",
+        "subject": "",
+    }
+    (block,) = shown["sections"][0]["blocks"]
+    assert block["text"].endswith("ingest more days.")
+    long = kit.no_answer("word " * 30)
+    assert len(long.verdict.sentence.split()) <= kit.HEADLINE_WORDS
+
+
+def test_tables_that_are_missing_are_named_all_at_once(tmp_path: Path):
+    with ArchiveWriter(tmp_path) as writer:
+        writer.write("resource_types", pl.DataFrame({"resource_name": ["SCORE"]}))
+        writer.commit()
+    archive = open_archive(tmp_path)
+    with pytest.raises(
+        MissingTableError, match="no jobs and tasks; its tables: resource_types"
+    ) as caught:
+        kit.need(archive, "jobs", "resource_types", "tasks")
+    assert isinstance(caught.value, DataError)
+    assert isinstance(caught.value, InsufficientDataError)
+    for ask in (
+        lambda: archive.jobs,
+        lambda: archive.sql("select * from tasks"),
+        lambda: archive.scan("files"),
+    ):
+        with pytest.raises(MissingTableError, match="has no table"):
+            ask()
