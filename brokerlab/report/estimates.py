@@ -236,7 +236,8 @@ def chosen_table(trials: Mapping[At, Trial], *, average: str = "tasks") -> Table
             "no_higher": "No more often",
             "ratio": "Over-allocation over that of the rule [ratio]",
         },
-        note="As one who runs the system could choose; that it exceeds no more often is then not certain.",
+        note=f"{'All jobs alike' if average == 'jobs' else 'Means of tasks'}. As one who runs the system could choose; that it "
+        "exceeds no more often is then not certain.",
     )
 
 

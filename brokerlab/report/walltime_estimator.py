@@ -458,7 +458,7 @@ def _method_table(logs: LogComparison) -> Table:
             "over_allocation": "Predicted, not used [% of time run]",
         },
         mark="mark",
-        note=f"Conformal: scaled so that the level was kept before. {ACCURACY} In brackets: 95 % intervals over users.",
+        note=f"{ACCURACY} In brackets: 95 % intervals over users. Conformal: scaled so that the level was kept before.",
     )
 
 
