@@ -11,8 +11,10 @@ QUANTITIES = {
     "placed": "jobs that find a queue",
     "core_h": "core hours that really ran",
     "equal": "all the same",
+    "throttle": "change by the throttle",
+    "checks": "change by the checks",
 }
-"""What is divided among users, in words."""
+"""What is divided among users, and what changes its index, in words."""
 
 
 def held_by_rule(held: pl.DataFrame) -> Chart:

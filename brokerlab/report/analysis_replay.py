@@ -25,33 +25,10 @@ from brokerlab.errors import collect_warnings
 from brokerlab.report import kit
 from brokerlab.report import replay_blocks as shared
 from brokerlab.report.kit import Block, Caveat, Chart, Number, Page, Table, Verdict, say
-from brokerlab.times import grain
 from brokerlab.words import days_of
 
 SMALL = 0.005
 """Checks that remove a smaller share of the pairs in both loops are left to the files."""
-ROUTES = {
-    "first": "only the one with locality",
-    "then_second": "both, as the first left no queue",
-    "second_only": "only the one without: a relaxation",
-    "held": "none, held back",
-}
-STABILIZER = {
-    "looked_at": "can be throttled",
-    "user_queue": "marked: too many jobs of the user wait",
-    "bad_jobs": "marked: too many jobs of the task failed there",
-    "no_running": "marked: jobs of the share wait, none runs",
-    "base": "nQ_max is BASE_QUEUE_LENGTH_PER_PQ",
-    "running": "nQ_max follows the running jobs",
-    "rate": "nQ_max follows the to-running rate",
-    "base_user": "max_q_len is BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER",
-    "ratio": "max_q_len follows BASE_QUEUE_RATIO_ON_PQ",
-    "percentage": "max_q_len is the user's part of nQ_max",
-}
-QUANTITIES = charts.QUANTITIES | {
-    "throttle": "change by the throttle",
-    "checks": "change by the checks",
-}
 OVER_USERS = "In brackets: 95 % intervals over users."
 
 
@@ -111,13 +88,7 @@ def page(period: Period, s: Study) -> Page:
     return Page(
         verdict=Verdict(kind="finding", sentence=_headline(t)),
         numbers=[
-            Number.of(
-                _row(t.held_by_rule, HELD),
-                "share",
-                label="Held back",
-                unit="%",
-                note="of the brokerages",
-            ),
+            Number.of(_row(t.held_by_rule, HELD), "share", label="Brokerages held back", unit="%"),
             Number.of(
                 _row(t.without_queue, "stuck"),
                 "share",
@@ -126,7 +97,7 @@ def page(period: Period, s: Study) -> Page:
                 note="of the brokerages, those held back included",
             ),
             Number.of(
-                _index(t, "placed"),
+                _row(t.indices, "placed", "quantity"),
                 "index",
                 label="Jain's index of the jobs that find a queue",
                 note="1: all users have the same",
@@ -134,7 +105,7 @@ def page(period: Period, s: Study) -> Page:
         ],
         chart=_held_chart(period, t),
         sections={
-            "Who is held back": _held_blocks(period, t),
+            "Who is held back": _held_blocks(t),
             "What removes queues": _queue_blocks(t),
             "Against what really ran": shared.history_blocks(t.agreement, t.disagreement),
             "The Analysis Stabilizer": _stabilizer_blocks(t),
@@ -177,18 +148,18 @@ def run(p: Params) -> dict[str, Any]:
 # --- first screen -----------------------------------------------------------------------------------------------------
 
 
-def _row(shares: pl.DataFrame, part: str) -> dict[str, Any]:
-    return shares.row(by_predicate=pl.col("part") == part, named=True)
+def _row(frame: pl.DataFrame, name: str, column: str = "part") -> dict[str, Any]:
+    return frame.row(by_predicate=pl.col(column) == name, named=True)
 
 
-def _index(t: UserTasks, quantity: str) -> dict[str, Any]:
-    return t.indices.row(by_predicate=pl.col("quantity") == quantity, named=True)
+def _holding(t: UserTasks) -> pl.DataFrame:
+    return t.held_by_rule.filter(~pl.col("part").is_in([HELD, PASSED]), pl.col("total") > 0)
 
 
 def _headline(t: UserTasks) -> str:
-    rules = t.held_by_rule.filter(~pl.col("part").is_in([HELD, PASSED]))
-    held, top = _row(t.held_by_rule, HELD), rules.sort("share", descending=True).row(0, named=True)
+    held = _row(t.held_by_rule, HELD)
     if held["total"]:
+        top = _holding(t).sort("share", descending=True).row(0, named=True)
         return say(
             "{share:%} of the brokerages of user tasks are held back, most by {rule}.",
             held,
@@ -204,7 +175,7 @@ def _headline(t: UserTasks) -> str:
 
 
 def _held_chart(period: Period, t: UserTasks) -> Chart | None:
-    rules = t.held_by_rule.filter(~pl.col("part").is_in([HELD, PASSED]), pl.col("total") > 0)
+    rules = _holding(t)
     if rules.is_empty():
         return None
     held, passed = _row(t.held_by_rule, HELD), _row(t.held_by_rule, PASSED)
@@ -230,10 +201,8 @@ def _held_chart(period: Period, t: UserTasks) -> Chart | None:
 # --- sections ---------------------------------------------------------------------------------------------------------
 
 
-def _held_blocks(period: Period, t: UserTasks) -> list[Block | None]:
+def _held_blocks(t: UserTasks) -> list[Block | None]:
     families = {name: f"By {name} [%]" for name in FAMILIES if t.held_by_level[name].sum() > 0}
-    several_users = pl.col("share_lo").is_not_null()  # a day of one user says little
-    most = t.held_over_time.sort(several_users, "share", "part").tail(1).to_dicts()
     return [
         Table(
             name="held_rules",
@@ -256,19 +225,6 @@ def _held_blocks(period: Period, t: UserTasks) -> list[Block | None]:
                 "input_incomplete: an input dataset is complete nowhere."
             ),
         ),
-        Chart(
-            draw=charts.held_over_time,
-            frame=t.held_over_time,
-            finding=say(
-                "Most {when} {day}: {part} hold back {share:%} of the brokerages",
-                most[0],
-                when="on" if grain(period.window) == "1d" else "in the week from",
-                day=most[0]["time"].date(),
-            ),
-            sample="95 % intervals over users; none where all are of one user.",
-        )
-        if most
-        else None,
         Table(
             name="held_levels",
             frame=t.held_by_level,
@@ -322,55 +278,22 @@ def _queue_blocks(t: UserTasks) -> list[Block | None]:
                 "it fails, candidates stand last. Checks below 0.5 % in both loops are left out."
             ),
         ),
-        Table(
-            name="routes",
-            frame=t.routes.with_columns(way=pl.col("part").replace_strict(ROUTES)),
-            caption="Ways through the locality loops",
-            columns={"way": "Loops", "total": "Brokerages", "share": "Share [%]"},
-            note=OVER_USERS,
-        ),
-        Table(
-            name="without_queue",
-            frame=shared.wide(t.without_queue_by_gshare, "gshare"),
-            caption="How brokerages end without a queue, by gshare",
-            columns={
-                "gshare": "gshare",
-                "n_units": "Tasks",
-                "whole": "Brokerages",
-                "throttled_waiting": "Held back [%]",
-                "temporary_error": "Temporary error [%]",
-                "fatal": "Fatal [%]",
-                "stuck": "In all [%]",
-            },
-            note=f"{shared.OVER_TASKS} Temporary: tried again later. Fatal: the task ends.",
-        ),
     ]
 
 
 def _stabilizer_blocks(t: UserTasks) -> list[Block | None]:
     if t.stabilizer.is_empty():
         return ["No queue reaches the stabilizer: checks before it remove all."]
-    marked = t.stabilizer_queues.filter(pl.col("marked") > 0).height
     return [
-        Table(
-            name="stabilizer",
-            frame=t.stabilizer.with_columns(state=pl.col("part").replace_strict(STABILIZER)),
-            caption=say(
-                "The stabilizer marks {share:%} of the pairs of task and queue that reach it, at {marked} of {n} queues",
-                _row(t.stabilizer, "user_queue"),
-                marked=marked,
-                n=t.stabilizer_queues.height,
-            ),
-            columns={"state": "State", "total": "Pairs", "share": "Share [%]"},
-            note=(
-                f"{OVER_USERS} The Analysis Stabilizer takes a queue from a task where more jobs of its user wait "
-                "than max_q_len, the user's part of nQ_max, the longest queue that is sensible there."
-            ),
-        ),
         Table(
             name="stabilizer_queues",
             frame=t.stabilizer_queues,
-            caption="The stabilizer by queue, those that it takes most often first",
+            caption=say(
+                "The stabilizer marks {share:%} of the pairs of task and queue that reach it, at {marked} of {n} queues",
+                _row(t.stabilizer, "user_queue"),
+                marked=t.stabilizer_queues.filter(pl.col("marked") > 0).height,
+                n=t.stabilizer_queues.height,
+            ),
             columns={
                 "queue": "Queue",
                 "pairs": "Pairs",
@@ -385,7 +308,11 @@ def _stabilizer_blocks(t: UserTasks) -> list[Block | None]:
                 "u_queued_d9": "User's waiting jobs, 9th decile [jobs]",
             },
             most=15,
-            note="Numbers of the task's share, medians over pairs if nothing else is said.",
+            note=(
+                "The Analysis Stabilizer takes a queue from a task where more jobs of its user wait than max_q_len, the "
+                "user's part of nQ_max, the longest queue that is sensible there. Numbers of the task's share, medians "
+                "over pairs if nothing else is said."
+            ),
         ),
     ]
 
@@ -401,8 +328,6 @@ def _weight_blocks(weights: WeightComparison, period: Period) -> list[Block | No
         if ends["n_lost"]
         else ""
     )
-    step = pl.col("change_h").abs()
-    change = pl.col("change").abs()
     return [
         Chart(
             draw=charts.places_by_weight,
@@ -417,45 +342,17 @@ def _weight_blocks(weights: WeightComparison, period: Period) -> list[Block | No
                 "{n} brokerages with candidates under both; 95 % intervals over users.",
                 n=weights.n_brokerages,
             ),
-            note=f"current: the {own} weight of the {period.rules.rules} rules. Queues are hi, mid or lo by how soon they start jobs.",
-        ),
-        Table(
-            name="weight_classes",
-            frame=weights.by_class,
-            caption="What the new basic weight would move, by class of the task",
-            columns={
-                "task_class": "Class",
-                "n_units": "Users",
-                "jobs": "Expected jobs",
-                "moved": "Elsewhere [% of jobs]",
-                "change_hi": "At hi queues [% points]",
-                "change_mid": "At mid queues [% points]",
-                "change_lo": "At lo queues [% points]",
-            },
-            note=(
-                f"{OVER_USERS} Points: new less original. "
-                + say(
-                    "Left out: {n_lost} brokerages with candidates by the original weight only, {n_won} by the new one only.",
-                    ends,
-                )
+            note=say(
+                "current: the {own} weight of the {rules} rules. Queues are hi, mid or lo by how soon they start jobs. Left "
+                "out: {n_lost} brokerages with candidates by the original weight only, {n_won} by the new one only.",
+                ends,
+                own=own,
+                rules=period.rules.rules,
             ),
         ),
         Table(
-            name="weight_queues",
-            frame=weights.queues.sort(change, "queue", descending=[True, False]),
-            caption="Queues whose expected jobs change most",
-            columns={
-                "queue": "Queue",
-                "queue_class": "Class",
-                "original": "Original weight [jobs]",
-                "new": "New weight [jobs]",
-                "change": "Change [% of all jobs]",
-            },
-            most=12,
-        ),
-        Table(
             name="weight_users",
-            frame=weights.users.sort(step, "user", descending=[True, False]),
+            frame=weights.users.sort(pl.col("change_h").abs(), "user", descending=[True, False]),
             caption=say(
                 "Expected wait of a job goes from {original_h:h} to {new_h:h}; it falls for {sooner:%} of the users and grows for {later:%}",
                 weights.wait.row(0, named=True) | weights.noticed.row(0, named=True),
@@ -480,43 +377,24 @@ def _weight_blocks(weights: WeightComparison, period: Period) -> list[Block | No
 
 
 def _fairness_blocks(t: UserTasks) -> list[Block | None]:
-    ends = {
-        f"{name}{end}": _index(t, name)[f"index{end}"]
-        for name in ("asked", "placed")
-        for end in ("", "_lo", "_hi")
-    }
     return [
         Chart(
             draw=charts.lorenz,
             frame=lorenz_curves(t.users),
             finding=say(
-                "Jain's index is {asked} for jobs asked for and {placed} for jobs that find a queue",
-                ends,
+                "Jain's index is {index} for jobs that find a queue, and {asked} for jobs asked for",
+                _row(t.indices, "placed", "quantity"),
+                asked=_row(t.indices, "asked", "quantity")["index"],
             ),
             sample=say("{n} users.", n=t.users.height),
         ),
         Table(
             name="indices",
-            frame=t.indices.with_columns(what=pl.col("quantity").replace_strict(QUANTITIES)),
+            frame=t.indices.with_columns(what=pl.col("quantity").replace_strict(charts.QUANTITIES)),
             caption="How evenly users are served: Jain's index",
             columns={"what": "What is divided", "index": "Index [1]"},
             note=f"{OVER_USERS} Jain's index is 1 where all users have the same, and 1/n where one of n has all.",
         ),
-        Table(
-            name="waits",
-            frame=t.waits,
-            caption="Jobs that really ran, by the class of their task when they were made",
-            columns={
-                "task_class": "Class",
-                "n_units": "Users",
-                "n_jobs": "Jobs",
-                "wait_h": "Mean wait [h]",
-                "core_h": "Mean core hours [h]",
-            },
-            note=f"{OVER_USERS} Wait: from being made to the start. Merge jobs are left out.",
-        )
-        if t.waits.height
-        else None,
     ]
 
 
@@ -545,12 +423,19 @@ def _also(s: Study) -> dict[str, pl.DataFrame]:
     """Return the frames that are written and not shown."""
     t = s.tasks
     return {
+        "held_over_time": t.held_over_time,
         "removed": t.removed,
         "removed_by_loop": t.removed_by_loop,
+        "routes": t.routes,
         "ended_without_queue": t.without_queue,
+        "without_queue": shared.wide(t.without_queue_by_gshare, "gshare"),
+        "stabilizer": t.stabilizer,
         "disagreement": t.disagreement,
         "users": t.users,
+        "waits": t.waits,
         "weight_gshares": t.weights.by_gshare,
+        "weight_classes": t.weights.by_class,
+        "weight_queues": t.weights.queues,
         "weight_ends": t.weights.ends,
         "weight_noticed": t.weights.noticed,
         "weight_wait": t.weights.wait,
