@@ -14,7 +14,13 @@ from brokerlab.calibrate.percentile_study import Study
 
 SPLITS = ("processingtype", "gshare", "cores")
 """Strata of which two may be the same split of the tasks under two names."""
-STRATA = (*SPLITS, "n_scouts")
+STRATA = {
+    "processingtype": "processing type",
+    "gshare": "gshare",
+    "cores": "cores",
+    "n_scouts": "scouts used",
+}
+"""What tasks are divided by, in the order of tables and in words."""
 MIN_LEVEL_TASKS = 5
 """Levels with fewer tasks are not called the worst."""
 NO_LEVEL = "(none)"
@@ -70,7 +76,7 @@ def by_level(study: Study) -> pl.DataFrame:
     """Join what the proof says of each level with the kills of both settings.
 
     Returns:
-        ``stratum, level, n_tasks, n_scored``, ``before``, ``after`` (kills, share of jobs) with ``_lo, _hi``,
+        ``stratum, level, name`` (both in words), ``n_tasks, n_scored``, ``before``, ``after`` (kills, share of jobs) with ``_lo, _hi``,
         ``loss_diff, loss_diff_lo, loss_diff_hi`` [core h per core h of work], ``verdict`` (gains, loses, open, no change),
         ``mark`` (worst: most kills under the second setting, of levels with enough tasks; else null); most kills first
         in each stratum. Strata that divide the tasks as an earlier one does are left out.
@@ -96,7 +102,11 @@ def by_level(study: Study) -> pl.DataFrame:
     here = pl.lit(value=False)
     if worst is not None:
         here = (pl.col("stratum") == worst["stratum"]) & (pl.col("level") == worst["level"])
-    return rows.with_columns(verdict=verdict, mark=pl.when(here).then(pl.lit("worst")))
+    return rows.with_columns(
+        name=pl.format("{}: {}", pl.col("stratum").replace(STRATA), "level"),
+        verdict=verdict,
+        mark=pl.when(here).then(pl.lit("worst")),
+    )
 
 
 def worst_level(levels: pl.DataFrame) -> dict[str, Any] | None:
@@ -327,3 +337,20 @@ def weights_moved(study: Study) -> pl.DataFrame:
         for n, v in study.choice.weights.to_dict().items()
     ]
     return pl.DataFrame(rows)
+
+
+def written(study: Study) -> dict[str, pl.DataFrame]:
+    """Return what a study was read from and the frames beside it, by the names they are written under."""
+    return {
+        "settings": study.choice.candidates,
+        "proof_settings": study.late.by_setting,
+        "proof": study.proof.table,
+        "proof_strata": study.proof.by_stratum,
+        "by_task": study.late.by_task,
+        "gap": study.late.gap,
+        "gap_summary": study.late.gap_summary,
+        "sensitivity": study.choice.sensitivity,
+        "conformal": rules_beside(study),
+        "conformal_settings": study.conformal,
+        "promise": promises(study),
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 
 import polars as pl
 
@@ -20,6 +21,16 @@ from brokerlab.errors import InsufficientDataError
 
 CONFORMAL_COVERAGES = (75, 90, 95, 98)
 """Promised coverages tried with the conformal rule [%]."""
+DIFFERENT_PERIODS = "The two periods differ: what was learnt on the first holds less surely later."
+FIXED_RANK = "The rank is fixed in the code: this is for its developers."
+NO_QUEUES = "Waiting: a back-test replays requests, not queues."
+Case = Literal["undivided", "change", "refuted", "keep", "few", "none", "breach"]
+"""Why an answer is what it is.
+
+undivided: the tasks are too few for two periods; change: a choice was proven; refuted: a choice was not, and the current
+setting keeps the limit; keep: no setting within the limit costs clearly less; few: too few tasks to choose on; none: no
+setting keeps the limit; breach: a choice was not proven, and the current setting breaks the limit.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +90,29 @@ class Study:
     def chosen(self) -> Setting | None:
         """The setting that the calibration period speaks for, proven or not; None: the current one."""
         return self.other if self.divided and self.choice.status == "change" else None
+
+    @property
+    def case(self) -> Case:
+        """Why the answer is what it is, see `Case`."""
+        if not self.divided:
+            return "undivided"
+        if self.kind == "keep":
+            return "refuted" if self.chosen else "keep"
+        if self.kind == "no_answer" and self.choice.status == "no_answer":
+            return "few" if self.choice.candidates["meets_limit"].any() else "none"
+        return "change" if self.kind == "change" else "breach"
+
+    @property
+    def caveats(self) -> list[str]:
+        """What the study cannot tell, in sentences."""
+        sentences = list(self.late.caveats)
+        if self.choice.status != "no_answer":
+            sentences += self.choice.caveats
+        if periods_differ(self.alike):
+            sentences.append(DIFFERENT_PERIODS)
+        if self.verdict and self.verdict.information_only:
+            sentences.append(FIXED_RANK)
+        return [*sentences, NO_QUEUES]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,52 +21,6 @@ def frontier_chart(settings: pl.DataFrame, *, limit: float, thing: str) -> Chart
     return frontier(settings, "waste", "kills", x_title=title, y_title=KILLS, limit=limit)
 
 
-def by_setting(
-    levels: pl.DataFrame, *, proposed: bool, least: int = 5, most: int = 24
-) -> pl.DataFrame:
-    """Return the kills of each level one row per setting, for `strata_chart`.
-
-    Args:
-        levels: ``stratum``, ``name``, ``n_tasks``, ``before``, ``after`` with ``_lo, _hi``.
-        proposed: Whether the second setting is drawn.
-        least: Tasks of a level that is drawn, where any has so many.
-        most: Levels drawn, those with most tasks.
-    """
-    large = levels.filter(pl.col("n_tasks") >= least)
-    shown = large if large.height else levels
-    kept = shown.with_row_index("place").sort("n_tasks", descending=True).head(most).sort("place")
-    sides = {"current": "before"} | ({"proposed": "after"} if proposed else {})
-    parts = [
-        kept.select(
-            "place",
-            name=pl.format("{}  ({} tasks)", "name", "n_tasks"),
-            setting=pl.lit(setting),
-            kills=side,
-            kills_lo=f"{side}_lo",
-            kills_hi=f"{side}_hi",
-        )
-        for setting, side in sides.items()
-    ]
-    return pl.concat(parts).sort("place", "setting").drop("place")
-
-
-def strata_chart(levels: pl.DataFrame, *, limit: float) -> Chart:
-    """Draw the kills of every stratum with their intervals, current beside proposed.
-
-    Args:
-        levels: From `by_setting`.
-        limit: Of the kills [%].
-    """
-    return dots(
-        levels,
-        "kills",
-        "name",
-        title=KILLS,
-        colour="setting",
-        references={f"limit {limit:g} %": limit},
-    )
-
-
 def coverage_chart(coverage: pl.DataFrame, *, limit: float) -> Chart:
     """Draw, by number of scouts, the share of jobs within their request, promised and observed.
 

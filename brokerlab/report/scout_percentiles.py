@@ -5,7 +5,6 @@ Chosen on the earlier tasks of an archive, proven on the later ones; one part pe
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -41,17 +40,10 @@ from brokerlab.words import days_of
 NAMES = {"ramcount": "ramCount", "cputime": "cpuTime", "outdiskcount": "outDiskCount"}
 """The parameters as the documents write them."""
 ROLES = {"proposed": "proposed", "not_proven": "chosen, not proven", "runner_up": "best other"}
-STRATA = {
-    "processingtype": "processing type",
-    "gshare": "gshare",
-    "cores": "cores",
-    "n_scouts": "scouts used",
-}
 KILLED_FOR = {"ramcount": "memory", "cputime": "walltime"}
 """What a job that outgrows its request is killed for, where it is recorded."""
 FEW_TASKS = 12
 """Up to so many tasks are shown one by one."""
-
 
 Named = Literal["all", "ramcount", "cputime", "outdiskcount"]
 Rank = Annotated[int, Field(ge=0, le=100)]
@@ -152,7 +144,11 @@ def page(data: inputs.Inputs, studies: Studies, p: Params) -> Page:
             for one in studies.answered
             if one.verdict and one.verdict.proposal
         },
-        also=also(studies),
+        also={
+            f"{one.parameter.name}_{name}": frame
+            for one in studies.answered
+            for name, frame in frames.written(one).items()
+        },
         values=values(data, studies),
     )
 
@@ -182,11 +178,10 @@ def unanswered(one: Unanswered) -> Part:
 
 def part(s: Study, p: Params) -> Part:
     """Lay out one parameter."""
-    parameter, limit = s.parameter, f"{100 * p.alpha:g} %"
+    parameter, note = s.parameter, f"limit {100 * p.alpha:g} %"
     table = frames.before_after(s)
     rows = {row["quantity"]: row for row in table.iter_rows(named=True)}
     kills, reserved = rows["exceed_rate"], rows.get(f"reserved_{parameter.amount}")
-    note = f"limit {limit}"
     numbers = [Number.of(kills, "before", label="Killed, current", unit="%", note=note)]
     if s.chosen and reserved:
         label = f"Killed, {ROLES[s.other_role]}"
@@ -200,8 +195,8 @@ def part(s: Study, p: Params) -> Part:
         numbers=numbers,
         chart=frontier(s, p),
         sections={
-            BEFORE_AFTER: before_after(s, table),
-            GAINS: gains(s, p),
+            BEFORE_AFTER: [before_after(s, table)],
+            GAINS: gains(s),
             CERTAINTY: certainty(s, p),
         },
     )
@@ -222,16 +217,8 @@ def headline(s: Study, p: Params) -> str:
     """Say what to do, with the number that matters."""
     exceed, parameter = s.proof.quantity("exceed_rate"), s.parameter
     moved = s.proof.quantity(f"reserved_{parameter.amount}")["diff_pct"] or 0.0
-    if not s.divided:
-        case = "undivided"
-    elif s.kind == "keep":
-        case = "refuted" if s.chosen else "keep"
-    elif s.kind == "no_answer" and s.choice.status == "no_answer":
-        case = "few" if s.choice.candidates["meets_limit"].any() else "none"
-    else:
-        case = "change" if s.kind == "change" else "breach"
     return say(
-        HEADLINES[case],
+        HEADLINES[s.case],
         {"before": exceed["before"], "after": exceed["after"], "amount": abs(moved) / 100},
         n=s.early.n_tasks,
         limit=f"{100 * p.alpha:g} %",
@@ -244,9 +231,9 @@ def headline(s: Study, p: Params) -> str:
 
 def frontier(s: Study, p: Params) -> Chart:
     """Show what every setting costs against how often it kills."""
-    now = s.early.setting(*s.proof.current)
-    told = {"now": now["exceed_rate"], "limit": f"{100 * p.alpha:g} %"}
-    told |= {"current": frames.setting_name(s.parameter, s.proof.current)}
+    now, limit = s.early.setting(*s.proof.current)["exceed_rate"], f"{100 * p.alpha:g} %"
+    current = frames.setting_name(s.parameter, s.proof.current)
+    told = {"now": now, "limit": limit, "current": current}
     finding = "No setting within the limit of {limit} costs clearly less than {current}"
     if s.chosen:
         told["then"] = s.early.setting(*s.other)["exceed_rate"]
@@ -269,51 +256,41 @@ def frontier(s: Study, p: Params) -> Chart:
     )
 
 
-def before_after(s: Study, table: pl.DataFrame) -> list[kit.Block | None]:
+def before_after(s: Study, table: pl.DataFrame) -> Table:
     """Lay out both settings on the proof period."""
-    recorded = s.parameter.name in KILLED_FOR and s.late.counts["failures_known"]
-    note = say(
-        "In brackets: 95 % intervals from resampling tasks. Recorded: {n} attempts of these tasks killed for {thing} "
-        "under the requests they really had; not every queue enforces the request.",
-        n=s.late.counts["n_kills"],
-        thing=KILLED_FOR.get(s.parameter.name, ""),
+    note = "In brackets: 95 % intervals from resampling tasks."
+    if s.parameter.name in KILLED_FOR and s.late.counts["failures_known"]:
+        recorded = " Recorded: {n} attempts killed for {thing} under their real requests; not every queue enforces them."
+        note += say(recorded, n=s.late.counts["n_kills"], thing=KILLED_FOR[s.parameter.name])
+    return Table(
+        name="before_after",
+        frame=table,
+        caption=say(
+            "{period}: {n} tasks, {jobs} jobs",
+            period="Proof period" if s.divided else "All tasks",
+            n=s.late.n_tasks,
+            jobs=s.late.counts["n_scored"],
+        ),
+        columns={
+            "label": "Quantity",
+            "before": f"Current, {frames.setting_name(s.parameter, s.proof.current)}",
+            "after": f"{ROLES[s.other_role].capitalize()}, {frames.setting_name(s.parameter, s.other)}",
+            "diff": "Difference",
+            "diff_pct": "Relative [%]",
+        },
+        unit="unit",
+        mark="limit",
+        note=note,
     )
-    return [
-        Table(
-            name="before_after",
-            frame=table,
-            caption=say(
-                "{period}: {n} tasks, {jobs} jobs",
-                period="Proof period" if s.divided else "All tasks",
-                n=s.late.n_tasks,
-                jobs=s.late.counts["n_scored"],
-            ),
-            columns={
-                "label": "Quantity",
-                "before": f"Current, {frames.setting_name(s.parameter, s.proof.current)}",
-                "after": f"{ROLES[s.other_role].capitalize()}, {frames.setting_name(s.parameter, s.other)}",
-                "diff": "Difference",
-                "diff_pct": "Relative [%]",
-            },
-            unit="unit",
-            mark="limit",
-            note=note if recorded else note.partition(" Recorded")[0],
-        )
-    ]
 
 
-def gains(s: Study, p: Params) -> list[kit.Block | None]:
+def gains(s: Study) -> list[kit.Block | None]:
     """Show who gains and who loses."""
-    levels = frames.by_level(s).with_columns(
-        name=pl.format("{}: {}", pl.col("stratum").replace(STRATA), "level")
-    )
-    worst = levels.filter(pl.col("mark") == "worst").to_dicts()
-    side = "after" if s.chosen else "before"
+    levels, other = frames.by_level(s), ROLES[s.other_role]
     finding = "No level has enough tasks to be called the worst"
-    if worst:
-        ends = {f"x{e}": worst[0][f"{side}{e}"] for e in ("", "_lo", "_hi")}
-        finding = say("Worst: {name}, {x:%} of its jobs are killed", ends, name=worst[0]["name"])
-    other = ROLES[s.other_role]
+    for worst in levels.filter(mark="worst").iter_rows(named=True):
+        side = "after" if s.chosen else "before"
+        finding = say(f"Worst: {{name}}, {{{side}:%}} of its jobs are killed", worst)
     few = Table(
         name="tasks",
         frame=frames.by_task(s),
@@ -332,7 +309,7 @@ def gains(s: Study, p: Params) -> list[kit.Block | None]:
     table = Table(
         name="strata",
         frame=levels,
-        caption="Kills and stated loss by stratum",
+        caption=finding,
         columns={
             "name": "Stratum",
             "n_tasks": "Tasks",
@@ -346,37 +323,13 @@ def gains(s: Study, p: Params) -> list[kit.Block | None]:
         note="Gains, loses: the 95 % interval of the loss excludes 0; open: it does not, or there are fewer than ten tasks. "
         "Each at 95 %, not corrected for their number: where nothing changes, about one in 20 gains or loses by chance.",
     )
-    chart = Chart(
-        draw=charts.strata_chart,
-        frame=charts.by_setting(levels, proposed=bool(s.chosen)),
-        options={"limit": 100 * p.alpha},
-        finding=finding,
-        sample="Levels of at least five tasks; bars: 95 % intervals over tasks.",
-    )
-    return [few if s.late.n_tasks <= FEW_TASKS else None, chart, table]
+    return [few if s.late.n_tasks <= FEW_TASKS else None, table]
 
 
 def certainty(s: Study, p: Params) -> list[kit.Block | None]:
     """Show how sure it is."""
     other = ROLES[s.other_role]
-    alike = None
-    if s.alike is not None:
-        alike = Table(
-            name="exchangeability",
-            frame=s.alike,
-            caption=f"The two periods are {'not alike' if periods_differ(s.alike) else 'alike'} under the current setting",
-            columns={
-                "quantity": "Quantity",
-                "level": "Level",
-                "n_early": "Tasks, calibration",
-                "n_late": "Tasks, proof",
-                "difference": "Change",
-                "alike": "Alike",
-            },
-            note="exceed_rate: kills, mean over tasks [share of jobs]; log_gap: logarithm of scouts over the rest.",
-        )
-    promised = frames.promises(s)
-    rank, _ = s.proof.current
+    rank, differ = s.proof.current[0], "not alike" if periods_differ(s.alike) else "alike"
     now = s.late.setting(*s.proof.current)["exceed_rate"]
     gap = frames.gap_by_type(s.late)
     overall = gap.row(0, named=True)
@@ -395,7 +348,22 @@ def certainty(s: Study, p: Params) -> list[kit.Block | None]:
                 "loss_diff": "Loss, difference [core h per core h]",
             },
         ),
-        alike,
+        Table(
+            name="exchangeability",
+            frame=s.alike,
+            caption=f"The two periods are {differ} under the current setting",
+            columns={
+                "quantity": "Quantity",
+                "level": "Level",
+                "n_early": "Tasks, calibration",
+                "n_late": "Tasks, proof",
+                "difference": "Change",
+                "alike": "Alike",
+            },
+            note="exceed_rate: kills, mean over tasks [share of jobs]; log_gap: logarithm of scouts over the rest.",
+        )
+        if s.alike is not None
+        else None,
         Chart(
             draw=charts.coverage_chart,
             frame=frames.coverage(s),
@@ -403,21 +371,6 @@ def certainty(s: Study, p: Params) -> list[kit.Block | None]:
             finding=say("{kept:%} of jobs stay within their current request", kept=1 - now),
             sample=f"Promised: rank {rank} without margin, for scouts that are like the rest of their task.",
         ),
-        Table(
-            name="promise",
-            frame=promised,
-            caption="Share of the jobs that a rank of so few scouts promises on average, without margin",
-            columns={
-                "n_scouts": "Scouts",
-                "n_tasks": "Tasks here",
-                **{f"rank_{r}": f"Rank {r} [%]" for r in frames.RANKS_PROMISED},
-                "needed": f"Rank that promises {100 * (1 - p.alpha):g} %",
-            },
-            note="For scouts that are like the rest of their task. Two ends: the rank lies between two scouts. A dash: not "
-            "even the largest scout promises so much.",
-        )
-        if promised.height
-        else None,
         Chart(
             draw=charts.gap_chart,
             frame=gap,
@@ -443,23 +396,14 @@ def certainty(s: Study, p: Params) -> list[kit.Block | None]:
     ]
 
 
-# --- what it cannot tell, and what is only written ----------------------------------------------------------------------
+# --- what it cannot tell, and further numbers ----------------------------------------------------------------------------
 
 
 def caveats(data: inputs.Inputs, studies: Studies) -> list[Caveat]:
     """Collect what the studies cannot tell; what is true of one parameter only says which."""
     told: dict[str, list[str]] = {}
     for one in studies.answered:
-        sentences = list(one.late.caveats)
-        if one.choice.status != "no_answer":
-            sentences += one.choice.caveats
-        if periods_differ(one.alike):
-            sentences.append(
-                "The two periods differ: what was learnt on the first holds less surely later."
-            )
-        if one.verdict and one.verdict.information_only:
-            sentences.append("The rank is fixed in the code: this is for its developers.")
-        for sentence in sentences:
+        for sentence in one.caveats:
             told.setdefault(sentence, []).append(NAMES[one.parameter.name])
     every = len(studies.answered)
     found = [
@@ -471,29 +415,7 @@ def caveats(data: inputs.Inputs, studies: Studies) -> list[Caveat]:
         "{n} jobs of the calibration's tasks ended in the proof period: a choice made then could not know them.",
         n=n,
     )
-    waiting = "Waiting: a back-test replays requests, not queues."
-    return [*found, Caveat(n=n, text=overlap), Caveat(n=every, text=waiting)]
-
-
-def also(studies: Studies) -> dict[str, pl.DataFrame]:
-    """Return the frames that are written and not shown."""
-    written: dict[str, Callable[[Study], pl.DataFrame]] = {
-        "settings": lambda s: s.choice.candidates,
-        "proof_settings": lambda s: s.late.by_setting,
-        "proof": lambda s: s.proof.table,
-        "proof_strata": lambda s: s.proof.by_stratum,
-        "by_task": lambda s: s.late.by_task,
-        "gap": lambda s: s.late.gap,
-        "gap_summary": lambda s: s.late.gap_summary,
-        "sensitivity": lambda s: s.choice.sensitivity,
-        "conformal": frames.rules_beside,
-        "conformal_settings": lambda s: s.conformal,
-    }
-    return {
-        f"{s.parameter.name}_{name}": frame(s)
-        for s in studies.answered
-        for name, frame in written.items()
-    }
+    return [*found, Caveat(n=n, text=overlap)]
 
 
 def values(data: inputs.Inputs, studies: Studies) -> dict[str, Any]:

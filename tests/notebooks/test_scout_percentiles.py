@@ -92,7 +92,7 @@ def test_tables_and_charts(done):
     assert settings.height == 50 * 31
     assert (done.folder / "tables" / "ramcount_settings.csv").exists()
     names = {path.stem for path in (done.folder / "charts").glob("*.svg")}
-    assert {"frontier", "ramcount_strata", "ramcount_coverage", "ramcount_gap"} <= names | {
+    assert {"frontier", "ramcount_coverage", "ramcount_gap"} <= names | {
         name.replace("cputime", "ramcount").replace("outdiskcount", "ramcount") for name in names
     }
     assert {path.stem for path in (done.folder / "charts").glob("*.json")} == names

@@ -7,7 +7,13 @@ import pytest
 
 from brokerlab.calibrate import percentile_frames as frames
 from brokerlab.calibrate.parameters import PARAMETERS
-from brokerlab.calibrate.percentile_study import periods_differ
+from brokerlab.calibrate.percentile_study import (
+    DIFFERENT_PERIODS,
+    FIXED_RANK,
+    NO_QUEUES,
+    Study,
+    periods_differ,
+)
 
 
 @pytest.mark.parametrize(
@@ -20,6 +26,45 @@ def test_periods_differ_if_either_quantity_does(alike, expected):
     )
     assert periods_differ(rows) is expected
     assert periods_differ(None) is False
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "within", "expected"),
+    [
+        (None, "change", True, "undivided"),
+        ("change", "change", True, "change"),
+        ("keep", "change", True, "refuted"),
+        ("keep", "keep", True, "keep"),
+        ("no_answer", "no_answer", True, "few"),
+        ("no_answer", "no_answer", False, "none"),
+        ("no_answer", "change", True, "breach"),
+    ],
+)
+def test_why_the_answer_is_what_it_is(kind, status, within, expected):
+    assert answered(kind, status, within=within).case == expected
+
+
+def answered(kind, status, *, within=True, **verdict):
+    """A study of which only the answer and its caveats are known."""
+    candidates = pl.DataFrame({"meets_limit": [False, within]})
+    return Study(
+        parameter=PARAMETERS["ramcount"],
+        early=None,
+        late=SimpleNamespace(caveats=("of the proof",)),
+        choice=SimpleNamespace(status=status, candidates=candidates, caveats=("of the choice",)),
+        proof=None,
+        other=(80, 10),
+        verdict=kind and SimpleNamespace(**{"kind": kind, "information_only": False} | verdict),
+        alike=pl.DataFrame({"level": ["all"], "alike": [kind != "change"]}),
+        conformal=None,
+    )
+
+
+def test_caveats_are_those_that_apply():
+    assert answered("keep", "keep").caveats == ["of the proof", "of the choice", NO_QUEUES]
+    assert answered("no_answer", "no_answer").caveats == ["of the proof", NO_QUEUES]
+    fixed = answered("change", "change", information_only=True).caveats
+    assert fixed[2:] == [DIFFERENT_PERIODS, FIXED_RANK, NO_QUEUES]
 
 
 def scouts(counts, rank=75, limit=0.02):
