@@ -5,6 +5,8 @@
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3 (ipykernel)
 #     language: python
@@ -45,6 +47,7 @@ queues_shown: int = 16  # queues in the chart of classes over time [1]
 # %%
 import altair as alt
 
+from brokerlab.charts import classes as charts
 from brokerlab.charts import theme
 from brokerlab.report import kit
 from brokerlab.report import site_classes as report
@@ -67,6 +70,12 @@ study.frames["queues"]
 
 # %%
 study.frames["values"]
+
+# %% [markdown]
+# One chart to edit: how many jobs still wait, by the class of their queue.
+
+# %%
+charts.still_waiting(study.also["still_waiting"])
 
 # %% [markdown]
 # ## Write the page, its numbers, tables and charts

@@ -1,6 +1,4 @@
-"""Charts of the classes of queues, tasks and shares."""
-
-from collections.abc import Sequence
+"""Charts of the classes of queues."""
 
 import polars as pl
 
@@ -35,45 +33,4 @@ def still_waiting(curves: pl.DataFrame) -> Chart:
         x_title="time since activation [h]",
         y_title="jobs that still wait [%]",
         x_log=True,
-    )
-
-
-def slots_over_time(slots: pl.DataFrame) -> Chart:
-    """Draw the slots at queues of each class: ``time, class_name, slots``."""
-    return line(
-        slots,
-        "time",
-        "slots",
-        colour="class_name",
-        x_title="time (UTC)",
-        y_title="running [slots]",
-        step=True,
-    )
-
-
-def tasks_over_time(tasks: pl.DataFrame) -> Chart:
-    """Draw the active tasks of each class, a panel per share: ``time, gshare, class_name, tasks``."""
-    return line(
-        tasks,
-        "time",
-        "tasks",
-        colour="class_name",
-        panels="gshare",
-        x_title="time (UTC)",
-        y_title="active [tasks]",
-        step=True,
-    )
-
-
-def shares_over_time(usage: pl.DataFrame, *, shares: Sequence[str]) -> Chart:
-    """Draw what runs over its target, a panel for each of some shares: ``time, gshare, usage`` [1]."""
-    return line(
-        pl.concat(usage.filter(gshare=name) for name in shares),
-        "time",
-        "usage",
-        panels="gshare",
-        x_title="time (UTC)",
-        y_title="running [% of target]",
-        references={"target": 100.0},
-        step=True,
     )

@@ -6,7 +6,6 @@ their users occupy. All is rated anew at every instant of a period; nothing is p
 
 from __future__ import annotations
 
-import re
 from typing import Any, ClassVar, NamedTuple
 
 import polars as pl
@@ -32,8 +31,6 @@ NUMBERS = {
 """Number of the rules: parameter with values to try, what it is, its unit."""
 KEYS = {parameter: key for key, (parameter, _, _) in NUMBERS.items()}
 OTHER = {"document": "production", "production": "document"}
-USUAL = 0.5
-"""A queue is usually of a class that it has at more than this part of the instants."""
 ROWS = 12
 DAYS = "95 % intervals from resampling days"
 
@@ -90,11 +87,12 @@ class Params(kit.Params):
 
 
 class Study(NamedTuple):
-    """Ratings, and frames of `brokerlab.lifecycle.class_history` by name."""
+    """Ratings, and frames of `brokerlab.lifecycle.class_history` by name; `also`: those that are not shown."""
 
     ratings: history.QueueRatings
     compared: history.RuleSetComparison
     tasks: history.TaskRatings | None
+    also: dict[str, pl.DataFrame]
     frames: dict[str, pl.DataFrame]
 
     @property
@@ -104,7 +102,7 @@ class Study(NamedTuple):
 
     def row(self, name: str, **where: str) -> dict[str, Any]:
         """Return the one row of a frame, or the one that is asked for."""
-        return self.frames[name].filter(**where).row(0, named=True)
+        return (self.frames | self.also)[name].filter(**where).row(0, named=True)
 
 
 @kit.answers
@@ -129,47 +127,49 @@ def study(period: history.Period, p: Params) -> Study:
     dice: dict[str, Any] = {"n_boot": p.n_boot, "seed": p.seed}
     step = grain(period.window, FINE, most=130)
     marked = history.mark_changes(ratings.cells)
-    by_queue = history.stability(marked, period.step_days, by=["queue"], **dice)
-    queues = by_queue.join(history.usual_classes(marked), on="queue").join(
-        history.limits_by_queue(ratings.cells), on="queue", how="left"
-    )
     jobs = history.jobs_at_classes(ratings)
     tried = {key: getattr(p, parameter) for parameter, key in KEYS.items()}
     compared = history.compare_rule_sets(ratings, ClassRules(OTHER[p.rules]), **dice)
     busiest = history.busiest_queues(marked, p.queues_shown)
-    frames = {
+    also = {
+        "rated": ratings.cells,
+        "percentiles": ratings.found.percentiles,
         "changes": history.stability(marked, period.step_days, **dice),
-        "classes": history.class_shares(marked, **dice),
-        "queues": queues.sort("jobs", "queue", descending=[True, False]),
-        "spells": history.class_spells(ratings.cells, busiest),
-        "slots": history.slots_over_time(ratings.cells, step),
+        "slots_over_time": history.slots_over_time(ratings.cells, step),
         "missing": history.missing_classes(ratings.cells),
-        "limits": history.binding_limits(ratings, **dice),
-        "values": _named(history.compare_values(ratings, tried, **dice)),
-        "waits": history.waits_by_class(jobs, **dice),
         "still_waiting": history.still_waiting(jobs, **dice),
         "weights": history.limits_by_weight(ratings, jobs, **dice),
         "rule_totals": compared.totals,
+        "rule_matrix": compared.matrix,
+    }
+    frames = {
+        "classes": history.class_shares(marked, **dice),
+        "queues": history.describe_queues(marked, period.step_days, **dice),
+        "spells": history.class_spells(ratings.cells, busiest),
+        "limits": history.binding_limits(ratings, **dice),
+        "values": _named(history.compare_values(ratings, tried, **dice)),
+        "waits": history.waits_by_class(jobs, **dice),
     }
     tasks, there = history.rate_tasks(ratings), history.rate_tasks(compared.there)
     if tasks and there:
-        frames |= {
-            "task_classes": history.task_classes_by(tasks, "gshare", **dice),
+        frames["task_classes"] = history.task_classes_by(tasks, "gshare", **dice)
+        also |= {
+            "rated_tasks": tasks.cells,
             "task_changes": history.changed_tasks(tasks, there, **dice),
             "tasks_over_time": history.tasks_over_time(tasks, period.instants, step),
             "users": history.slots_of_users(tasks, **dice),
         }
     if period.share_usage is not None:
         frames["shares"] = history.shares_against_targets(period.share_usage, **dice)
-        frames["shares_over_time"] = history.shares_over_time(period.share_usage, step)
-    return Study(ratings, compared, tasks, frames)
+        also["shares_over_time"] = history.shares_over_time(period.share_usage, step)
+    return Study(ratings, compared, tasks, also, frames)
 
 
 def page(period: history.Period, s: Study) -> Page:
     """Lay out what the classes of the period say."""
     changes, unclassed = s.row("changes"), s.row("classes", class_name="none")
     near = history.next_to_current(s.frames["values"]).sort("differs", descending=True).to_dicts()
-    counts = _usual(s.frames["queues"])
+    counts = history.count_usual(s.frames["queues"])
     values: dict[str, Any] = {
         "n_instants": period.instants.height,
         "n_cells": s.ratings.cells.height,
@@ -181,8 +181,6 @@ def page(period: history.Period, s: Study) -> Page:
     size = "; {n_queues} queues at {n_instants} instants, every {every}"
     window = days_of(*period.window) + say(size, values | counts, every=period.every)
     headline = "{usually_hi} of {n_queues} queues are usually hi; a queue changes class {per_day} times a day."
-    also = ("changes", "rule_totals", "task_changes")
-    large = {"rated": s.ratings.cells, "percentiles": s.ratings.found.percentiles}
     return Page(
         verdict=Verdict(kind="finding", sentence=say(headline, changes | counts)),
         numbers=[
@@ -196,7 +194,7 @@ def page(period: history.Period, s: Study) -> Page:
             "What the percentiles and the hours do": _limits(s, near),
             "What a class says about the next jobs": _waits(s),
             f"The {s.other} rules": _rules(s),
-            "Classes of tasks, and what users occupy": _tasks(s),
+            "Classes of tasks": _tasks(s),
             "Shares against their targets": _shares(s),
         },
         caveats=_caveats(period, s),
@@ -204,26 +202,13 @@ def page(period: history.Period, s: Study) -> Page:
         config=period.config,
         rules=s.ratings.rules,
         window=window,
-        also={name: s.frames[name] for name in also if name in s.frames}
-        | large
-        | ({"rated_tasks": s.tasks.cells} if s.tasks else {}),
+        also=s.also,
         values=values | counts,
     )
 
 
 def _effect(row: dict[str, Any], name: str, label: str) -> Number:
     return Number.of(row, name, label=label, unit="%", note="of all queues and instants")
-
-
-def _usual(queues: pl.DataFrame) -> dict[str, int]:
-    """Count the queues: all, those usually in each class, those in none of them usually, those never in one."""
-    counts = {name: queues.filter(pl.col(name) > USUAL).height for name in history.PARTS}
-    return {
-        "n_queues": queues.height,
-        **{f"usually_{name}": n for name, n in counts.items()},
-        "changing": queues.height - sum(counts.values()),
-        "never": queues.filter(pl.col("none") == 1).height,
-    }
 
 
 def _named(values: pl.DataFrame) -> pl.DataFrame:
@@ -233,19 +218,6 @@ def _named(values: pl.DataFrame) -> pl.DataFrame:
         _, name, unit = NUMBERS[key]
         names.append(f"{name} {kit.cell(value, unit=unit)} {unit}")
     return values.with_columns(pl.Series("what", names, dtype=pl.String))
-
-
-def _by_name(frame: pl.DataFrame, names: str, column: str) -> dict[str, Any]:
-    """Return one column, and its ends, by the names in another one."""
-    ends = [end for end in ("", "_lo", "_hi") if f"{column}{end}" in frame.columns]
-    return {f"{row[names]}{end}": row[f"{column}{end}"] for row in frame.to_dicts() for end in ends}
-
-
-def _in_minutes(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return times in minutes: ``x_s, x_s_lo, x_s_hi`` become ``x_min, ...``."""
-    names = {name: re.sub(r"_s(_lo|_hi)?$", r"_min\1", name) for name in frame.columns}
-    times = [old for old, new in names.items() if old != new]
-    return frame.with_columns(pl.col(times) / 60).rename(names)
 
 
 def _classes_over_time(s: Study, window: str) -> Chart:
@@ -258,7 +230,7 @@ def _classes_over_time(s: Study, window: str) -> Chart:
         frame=spells,
         finding=say(
             "Of the {n_queues} busiest queues {usually_hi} are usually hi, {usually_mid} mid and {usually_lo} lo",
-            _usual(shown),
+            history.count_usual(shown),
         ),
         sample=f"{window}{joined}",
         note="hi, mid, lo: from short to long waits; none: no class for want of data.",
@@ -266,14 +238,12 @@ def _classes_over_time(s: Study, window: str) -> Chart:
 
 
 def _queues(s: Study, counts: dict[str, Any]) -> list[Block | None]:
-    classes, missing = s.frames["classes"], s.frames["missing"]
     kept = "At {in_modal:%} of the instants a queue is in its commonest class; {jump:%} of the changes jump between hi and lo"
     usual = "{usually_hi} queues are usually hi, {usually_mid} mid, {usually_lo} lo, {usually_none} without class; {changing} change too often"
-    slots = "{hi:%} of the analysis slots run at hi queues, {lo:%} at lo ones"
     return [
         Table(
             name="classes",
-            frame=classes,
+            frame=s.frames["classes"],
             caption=say(kept, s.row("changes")),
             columns={
                 "class_name": "Class",
@@ -286,7 +256,7 @@ def _queues(s: Study, counts: dict[str, Any]) -> list[Block | None]:
         ),
         Table(
             name="queues",
-            frame=_in_minutes(s.frames["queues"]),
+            frame=history.in_minutes(s.frames["queues"]),
             caption=say(usual, counts),
             columns={
                 "queue": "Queue",
@@ -300,35 +270,12 @@ def _queues(s: Study, counts: dict[str, Any]) -> list[Block | None]:
             note="The busiest first. Waits: medians over the instants; the upper limit is to hold 95 % of them.",
             most=ROWS,
         ),
-        Table(
-            name="missing",
-            frame=missing.with_columns(pl.col("reason").str.replace_all("_", " ")),
-            caption=say(
-                "{never} of {n_queues} queues never have a class, and count as mid", counts
-            ),
-            columns={
-                "reason": "Why there is no class",
-                "share": "Queues and instants [%]",
-                "queues": "Queues",
-                "jobs": "Analysis jobs made there then",
-            },
-            note="No sample: no merge job or probe finished there in four days. No statistics: all waits are equal.",
-        )
-        if missing.height
-        else None,
-        Chart(
-            draw=charts.slots_over_time,
-            frame=s.frames["slots"],
-            finding=say(slots, _by_name(classes, "class_name", "slots")),
-            sample="Means of the instants of a step.",
-        ),
     ]
 
 
 def _limits(s: Study, near: list[dict[str, Any]]) -> list[Block | None]:
-    limits = _in_minutes(s.frames["limits"])
     most = "Of the values next to the current ones, {what} moves most: {differs:%}"
-    binding = "The percentile sets the limit of hi at {hi:%} of the instants and that of lo at {lo:%}, else the hours do"
+    binding = "The percentile sets the limit of hi at {by_percentile:%} of the instants, else the hours do"
     return [
         Chart(
             draw=charts.moved_queues,
@@ -341,8 +288,8 @@ def _limits(s: Study, near: list[dict[str, Any]]) -> list[Block | None]:
         ),
         Table(
             name="limits",
-            frame=limits,
-            caption=say(binding, _by_name(limits, "limit", "by_percentile")),
+            frame=history.in_minutes(s.frames["limits"]),
+            caption=say(binding, s.row("limits", limit="hi")),
             columns={
                 "limit": "Limit of",
                 "rank": "Rank [%]",
@@ -359,22 +306,12 @@ def _limits(s: Study, near: list[dict[str, Any]]) -> list[Block | None]:
 
 
 def _waits(s: Study) -> list[Block | None]:
-    waits = _in_minutes(s.frames["waits"].filter(pl.col("n") > 0))
-    steered = waits.filter(pl.col("kind") == "steered", pl.col("class_name") != "none").to_dicts()
-    medians = listed([say("{median_min:min} at {class_name}", row) for row in steered] or [""])
-    weights = s.frames["weights"]
-    few = weights.filter(band="below 1").to_dicts()
-    thin = "; below 1 the limit is {ratio} times the mean: few jobs alone can keep a queue from being hi"
-    beyond = "{steered:%} of the analysis jobs waited beyond the upper limit, which is to hold 95 % of them"
+    waits = history.in_minutes(s.frames["waits"].filter(pl.col("n") > 0))
+    note = (
+        "Sampled: merge jobs and probes, whose waits make the classes; steered: the other analysis jobs, of which "
+        "{steered:%} waited beyond the upper limit of their queue, which is to hold 95 % of them."
+    )
     return [
-        Chart(
-            draw=charts.still_waiting,
-            frame=s.frames["still_waiting"],
-            finding=f"Half of the analysis jobs waited longer than {medians} queues",
-            sample=f"By the class of the queue when the job was made. {DAYS}.",
-        )
-        if steered
-        else None,
         Table(
             name="waits",
             frame=waits,
@@ -387,21 +324,7 @@ def _waits(s: Study) -> list[Block | None]:
                 "p90_min": "90th percentile [min]",
                 "mean_min": "Mean [min]",
             },
-            note="Sampled: merge jobs and probes, whose waits make the classes; steered: the other analysis jobs.",
-        ),
-        Table(
-            name="weights",
-            frame=weights,
-            caption=say(beyond, s.row("weights", band="all")),
-            columns={
-                "band": "Jobs that count",
-                "share": "Queues and instants with a class [%]",
-                "ratio": "Limit over mean, median",
-                "cut": "Limit cut [%]",
-                "steered": "Beyond it, steered jobs [%]",
-                "sampled": "Beyond it, sampled jobs [%]",
-            },
-            note=f"Jobs that count: the sum of their weights{say(thin, few[0]) if few else ''}.",
+            note=f"{DAYS}. {say(note, s.row('weights', band='all'))}",
         ),
     ]
 
@@ -420,26 +343,18 @@ def _order(waits: pl.DataFrame) -> str:
 
 def _rules(s: Study) -> list[Block | None]:
     here, there = s.ratings.rules.rules, s.other
-    switches, totals = s.compared.switches, s.compared.totals.row(0, named=True) | {"there": there}
-    moved = (
-        "The {there} rules class {differs:%} of the queues and instants otherwise, {better:%} better and {worse:%} "
-        "worse, where {jobs:%} of the analysis jobs are made"
-    )
-    alone = "One difference, {switch} ({here} → {there}), alone brings {explained:%} of them about"
-    differ = totals["differs"] > 0
+    totals = s.row("rule_totals") | {"there": there}
+    moved = "The {there} rules class every queue alike"
+    if totals["differs"] > 0:
+        moved = (
+            "The {there} rules class {differs:%} of the queues and instants otherwise, {better:%} better and {worse:%} "
+            "worse, where {jobs:%} of the analysis jobs are made"
+        )
     return [
         Table(
-            name="rule_matrix",
-            frame=s.compared.matrix,
-            caption=say(moved, totals) if differ else f"The {there} rules class every queue alike",
-            columns={"here": f"By {here} rules"}
-            | {name: f"{name} by {there} rules [%]" for name in history.PARTS},
-            note="Per cent of all queues and instants.",
-        ),
-        Table(
             name="rule_switches",
-            frame=switches,
-            caption=say(alone, switches.row(0, named=True)) if differ else "Each difference alone",
+            frame=s.compared.switches,
+            caption=say(moved, totals),
             columns={
                 "switch": "Switch",
                 "row": "Row of the chapter",
@@ -456,48 +371,17 @@ def _rules(s: Study) -> list[Block | None]:
 def _tasks(s: Study) -> list[Block | None]:
     if s.tasks is None:
         return []
-    users, classes = s.frames["users"], s.frames["task_classes"]
-    a, b = s.tasks.thresholds or (None, None)
-    over = (
-        users.filter((pl.col("peak_a") > a) | (pl.col("peak_b") > b)).height
-        if s.tasks.thresholds
-        else 0
-    )
-    parts = "Active tasks of users are S {S:%}, A {A:%}, B {B:%} and C {C:%}"
     otherwise = "The {there} rules rate {differs:%} of the tasks and instants otherwise"
-    exceed = "{over} of {n} users exceed A, {a} slots at hi queues, or B, {b} at hi and mid ones, at times"
     return [
-        Chart(
-            draw=charts.tasks_over_time,
-            frame=s.frames["tasks_over_time"],
-            finding=say(parts, classes.row(0, named=True)),
-            sample=say("{n} tasks; means of the instants of a step.", n=s.tasks.n_tasks),
-            note="S: nearly done, or express; A, B, C: by the slots that the user occupies.",
-        ),
         Table(
             name="task_classes",
-            frame=classes,
+            frame=s.frames["task_classes"],
             caption=say(otherwise, s.row("task_changes"), there=s.other),
             columns={"gshare": "gshare", "n_tasks": "Tasks"}
             | {name: f"{name} [%]" for name in history.TASK_CLASSES}
             | {"not_rated": "Not rated [%]"},
-            note="Over the instants at which a task was active. Progress: of a file the last job alone is known.",
-        ),
-        Table(
-            name="users",
-            frame=users,
-            caption=say(exceed, over=over, n=users.height, a=a, b=b),
-            columns={
-                "user": "User",
-                "n_tasks": "Tasks",
-                "slots_hi": "At hi, mean [slots]",
-                "slots_mid": "At mid, mean [slots]",
-                "slots_lo": "At lo, mean [slots]",
-                "peak_a": "At hi, most [slots]",
-                "peak_b": "At hi and mid, most [slots]",
-            },
-            note="Slots at GRID queues with a class, in User and Express Analysis; means while the user has active jobs.",
-            most=ROWS,
+            note="S: nearly done, or express; A, B, C: by the slots that the user occupies. Over the instants at which a "
+            "task was active. Progress: of a file the last job alone is known.",
         ),
     ]
 
@@ -505,17 +389,13 @@ def _tasks(s: Study) -> list[Block | None]:
 def _shares(s: Study) -> list[Block | None]:
     if "shares" not in s.frames:
         return []
-    leaves = s.frames["shares"].sort("usage", "gshare", descending=[True, False], nulls_last=True)
-    known = leaves.drop_nulls("usage")
-    off_target = "{off} of {n} leaf shares are off target by more than their interval"
-    off = known.filter((pl.col("usage_lo") > 1) | (pl.col("usage_hi") < 1)).height
-    largest = known.sort("target_hs", "gshare", descending=[True, False]).head(4)
-    drawn = largest.sort("usage", descending=True)["gshare"].to_list()
+    leaves = s.frames["shares"]
+    n_off, n = leaves["off_target"].sum(), leaves["usage"].count()
     return [
         Table(
             name="shares",
             frame=leaves,
-            caption=say(off_target, off=off, n=known.height),
+            caption=f"{n_off} of {n} leaf shares are off target by more than their interval",
             columns={
                 "gshare": "gshare",
                 "target_hs": "Target, mean [HS06]",
@@ -526,30 +406,19 @@ def _shares(s: Study) -> list[Block | None]:
             },
             note="Targets share out what runs: they follow it.",
         ),
-        Chart(
-            draw=charts.shares_over_time,
-            frame=s.frames["shares_over_time"],
-            finding=f"Of the largest shares {drawn[0]} runs most of its target, {drawn[-1]} least",
-            sample="Means of the instants of a step.",
-            options={"shares": drawn},
-        )
-        if known.height
-        else None,
     ]
 
 
 def _caveats(period: history.Period, s: Study) -> list[Caveat]:
     recorded = period.rules.wait_time == "recorded"
     lacking = [name for name in period.lacking if name != "task_status_log"]
-    counts = {
+    told: dict[str, Any] = {
         "sampled": period.n_sampled if recorded else 0,
         "idle": int(s.frames["waits"]["n_not_started"].sum()),
         "unlogged": s.tasks.n_tasks if s.tasks and "task_status_log" in period.lacking else 0,
         "stuck": s.tasks.n_tasks if s.tasks and lacking else 0,
         "no_tasks": int(s.tasks is None),
         "no_tree": int("shares" not in s.frames),
-    }
-    facts = {
         "logged": period.n_logged or 0,
         "tables": ", ".join(lacking),
         "why": period.share_problem or "the archive has no tree of them",
@@ -563,7 +432,7 @@ def _caveats(period: history.Period, s: Study) -> list[Caveat]:
         "no_tasks": "No task of a user has a status that is rated.",
         "no_tree": "No share is held against a target: {why}.",
     }
-    return [Caveat(n=counts[name], text=say(text, counts | facts)) for name, text in texts.items()]
+    return [Caveat(n=told[name], text=say(text, told)) for name, text in texts.items()]
 
 
 def run(p: Params) -> dict[str, Any]:

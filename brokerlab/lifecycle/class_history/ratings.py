@@ -28,6 +28,8 @@ STATISTICS = (
     "empty_long_queue",
 )
 """Switches that alter the statistics of the waits."""
+USUAL = 0.5
+"""A queue is usually of a class that it has at more than this part of the instants."""
 COARSER = (1, 2, 3, 4, 6, 8, 12, 24, 48, 96, 192)
 """Instants that a chart may join."""
 
@@ -223,6 +225,31 @@ def stability(
 def usual_classes(marked: pl.DataFrame) -> pl.DataFrame:
     """Return the class that each queue has most of the time, and what it concerns: ``queue, modal, jobs``."""
     return marked.group_by("queue").agg(pl.col("modal").first(), pl.col("jobs").sum()).sort("queue")
+
+
+def count_usual(queues: pl.DataFrame) -> dict[str, int]:
+    """Count queues by the class that they usually have.
+
+    Args:
+        queues: From :func:`stability` by queue: ``hi, mid, lo, none`` [1].
+
+    Returns:
+        ``n_queues``; ``usually_hi, usually_mid, usually_lo, usually_none``: at more than half of the instants; ``changing``:
+        none of these; ``never``: without class at every instant.
+
+    Example:
+        >>> shares = {"hi": [0.9, 0.5], "mid": [0.1, 0.5], "lo": [0.0, 0.0], "none": [0.0, 0.0]}
+        >>> counts = count_usual(pl.DataFrame(shares))
+        >>> counts["n_queues"], counts["usually_hi"], counts["changing"], counts["never"]
+        (2, 1, 1, 0)
+    """
+    usually = {f"usually_{name}": queues.filter(pl.col(name) > USUAL).height for name in PARTS}
+    return {
+        "n_queues": queues.height,
+        **usually,
+        "changing": queues.height - sum(usually.values()),
+        "never": queues.filter(pl.col(NONE) == 1).height,
+    }
 
 
 def busiest_queues(marked: pl.DataFrame, most: int) -> list[str]:

@@ -179,9 +179,10 @@ def shares_against_targets(
         seed: Of the bootstrap.
 
     Returns:
-        One row per leaf, sorted: ``gshare``; ``usage`` (HS06 running over target, summed over the instants [1]; null
-        without a target) and ``above`` (share [1] of the instants above the target) with ``_lo, _hi``; ``running_hs,
-        target_hs, queuing_hs`` (means [HS06]); ``resampled, n_units``.
+        One row per leaf, the largest ``usage`` first: ``gshare``; ``usage`` (HS06 running over target, summed over the
+        instants [1]; null without a target) and ``above`` (share [1] of the instants above the target) with ``_lo, _hi``;
+        ``running_hs, target_hs, queuing_hs`` (means [HS06]); ``off_target`` (the interval of ``usage`` is without 1; null
+        without an interval); ``resampled, n_units``.
 
     Source: site-task-classification.md 7.
     """
@@ -197,7 +198,9 @@ def shares_against_targets(
     }
     held = clustered(leaves, formulas, unit="day", by=["gshare"], n_boot=n_boot, seed=seed)
     means = leaves.group_by("gshare").agg(pl.col(hs).mean())
-    return held.join(means, on="gshare", maintain_order="left")
+    off_target = (pl.col("usage_lo") > 1) | (pl.col("usage_hi") < 1)
+    known = held.join(means, on="gshare").with_columns(off_target=off_target)
+    return known.sort("usage", "gshare", descending=[True, False], nulls_last=True)
 
 
 def shares_over_time(usage: pl.DataFrame, step: str) -> pl.DataFrame:

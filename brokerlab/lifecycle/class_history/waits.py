@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import numpy as np
@@ -9,7 +10,7 @@ import polars as pl
 
 from brokerlab.intervals import N_BOOT, Sums, clustered, shares
 from brokerlab.lifecycle.class_history.period import KEYS
-from brokerlab.lifecycle.class_history.ratings import PARTS, QueueRatings
+from brokerlab.lifecycle.class_history.ratings import PARTS, QueueRatings, stability, usual_classes
 from brokerlab.lifecycle.classes.weighted import LARGEST_S
 from brokerlab.numerics import FloatArray
 
@@ -267,3 +268,36 @@ def limits_by_queue(cells: pl.DataFrame) -> pl.DataFrame:
     named = _with_limit(cells).rename({"w_mean": "mean_s", "w_cl95upp": "limit_s"})
     numbers = pl.col("mean_s", "limit_s", "sum_of_weights", "n")
     return named.group_by("queue").agg(numbers.median()).sort("queue")
+
+
+def describe_queues(
+    marked: pl.DataFrame, step_days: float, *, n_boot: int = N_BOOT, seed: int = 1
+) -> pl.DataFrame:
+    """Say of each queue how long it keeps its class, which it usually has, and how long jobs wait.
+
+    Args:
+        marked: From :func:`mark_changes` of rated cells.
+        step_days: Step of the instants [d].
+        n_boot: Bootstrap replicates over days.
+        seed: Of the bootstrap.
+
+    Returns:
+        One row per queue, most jobs first: the columns of :func:`stability`, :func:`usual_classes` and
+        :func:`limits_by_queue`; those of the last are null without a limit.
+    """
+    kept = stability(marked, step_days, by=["queue"], n_boot=n_boot, seed=seed)
+    usual = kept.join(usual_classes(marked), on="queue")
+    known = usual.join(limits_by_queue(marked), on="queue", how="left")
+    return known.sort("jobs", "queue", descending=[True, False])
+
+
+def in_minutes(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return all times and their ends in minutes instead of seconds: ``x_s, x_s_lo, x_s_hi`` become ``x_min, ...``.
+
+    Example:
+        >>> in_minutes(pl.DataFrame({"n": [3], "mean_s": [90.0], "mean_s_lo": [60.0]})).to_dicts()
+        [{'n': 3, 'mean_min': 1.5, 'mean_min_lo': 1.0}]
+    """
+    names = {name: re.sub(r"_s(_lo|_hi)?$", r"_min\1", name) for name in frame.columns}
+    times = [old for old, new in names.items() if old != new]
+    return frame.with_columns(pl.col(times) / 60).rename(names)

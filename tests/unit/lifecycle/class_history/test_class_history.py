@@ -73,6 +73,12 @@ def test_queues_keep_the_class_that_their_waits_give_them(ratings, period):
     slow = history.stability(marked, period.step_days, by=["queue"], **DICE).filter(queue="SLOW")
     parts = ["hi", "mid", "lo", "none", "in_modal", "per_day"]
     assert slow.select(parts).row(0) == (0, 0, 1, 0, 1, 0)
+    each = history.describe_queues(marked, period.step_days, **DICE)
+    assert each["jobs"].is_sorted(descending=True)
+    assert each.filter(queue="SLOW").select(*parts, "modal").row(0) == (0, 0, 1, 0, 1, 0, "lo")
+    assert each.filter(queue="NEVER").select("jobs", "limit_s").row(0) == (0, None)
+    counts = {"usually_hi": 1, "usually_mid": 1, "usually_lo": 1, "usually_none": 2}
+    assert history.count_usual(each) == {"n_queues": 5, **counts, "changing": 0, "never": 2}
     empty = ratings.cells.filter(queue="EMPTY")
     assert empty["reason"].unique().to_list() == ["no_sample"]
     assert empty["used"].unique().to_list() == ["mid"]
@@ -222,10 +228,10 @@ def test_the_difference_that_moves_queues_is_named(ratings):
 def test_shares_against_targets(period):
     leaves = history.shares_against_targets(period.share_usage, **DICE)
     # it runs alone, its target is a quarter
-    assert dict(leaves.select("gshare", "usage").iter_rows()) == {
-        "User Analysis": pytest.approx(4),
-        "Rest": 0,
-    }
+    assert leaves.select("gshare", "usage", "off_target").rows() == [
+        ("User Analysis", pytest.approx(4), True),
+        ("Rest", 0, True),
+    ]
     assert history.shares_over_time(period.share_usage, "1d")["usage"].max() == pytest.approx(4)
 
 
