@@ -121,6 +121,22 @@ def recorded_machines(folder: str | Path, policies: Sequence[str], *, load: floa
     return result
 
 
+def usual_machines(
+    folder: str | Path | None, policies: Sequence[str], *, load: float, seed: int
+) -> Machines:
+    """Return the machines of the logs, or a generated one where there is no folder of logs.
+
+    Args:
+        folder: Of the logs, or none.
+        policies: Names of policies.
+        load: See `recorded_machines`.
+        seed: See `generated_machines`.
+    """
+    if folder is None:
+        return generated_machines(policies, seed=seed)
+    return recorded_machines(folder, policies, load=load)
+
+
 def archived_machine(archive: Archive, policy: str, *, load: float) -> Machines:
     """Return the busiest queue of an archive, on as many hosts of one core as make the load.
 

@@ -197,10 +197,19 @@ _PLANS: Mapping[str, _Plan] = {
     "level": (_level, "end", ()),
     "level_overlap": (_level_overlap, "start", ()),
 }
-NAMES = (
-    *("pilot_levels:notes", "pilot_levels:paper", "pilot_levels:paper_idle"),
-    *("pilot_levels:paper_serial", "pilot_levels:peer"),
-    *_PLANS,
-    "best_partition",
-)
+WORDS = {
+    "pilot_levels:notes": "grouping (notes)",
+    "pilot_levels:paper": "grouping (paper)",
+    "pilot_levels:paper_idle": "grouping (paper), idle cancelled",
+    "pilot_levels:paper_serial": "grouping (paper) without overlap",
+    "pilot_levels:peer": "grouping (peer)",
+    "one_job": "one job",
+    "one_job_best": "one job, best width",
+    "one_job_per_task": "one job per task",
+    "level": "one job per level",
+    "level_overlap": "job per level, overlapping",
+    "best_partition": "best partition (hindsight)",
+}
+"""What each is called on a page."""
+NAMES = tuple(WORDS)
 """What can be compared; ``best_partition`` is a search, see `brokerlab.workflows.partitions`."""

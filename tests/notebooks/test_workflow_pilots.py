@@ -62,15 +62,22 @@ def test_the_two_rule_sets_stand_beside_each_other(stored):
     assert (chart["label"], chart["ratio"]) == ("generated, easy", notes["ratio"])
 
 
-def test_places_and_strategies_agree_with_the_ratios(stored):
+def test_charts_and_tables_agree_with_the_ratios(stored):
     numbers = stored["numbers"]
-    ratios = {(row["workflow"], row["rules"]): row for row in numbers["ratios"]}
-    assert len(numbers["places"]) == 3
-    for row in numbers["places"]:
-        assert row["paper"] == round(ratios[row["workflow"], "paper"]["ratio"], 2)
-        assert row["notes_became"] == ratios[row["workflow"], "notes"]["became"]
+    drawn = {
+        (row["label"], row["rules"]): row["ratio"] for row in numbers["grouping_by_place_chart"]
+    }
+    assert drawn == {(row["workflow"], row["rules"]): row["ratio"] for row in numbers["ratios"]}
+    ratios = {row["strategy"]: round(row["ratio"], 2) for row in numbers["by_queue"]}
+    table = {row["strategy"]: row["ratio_0"] for row in numbers["strategies"]}
+    assert table == ratios | {PAPER: None}
     turnarounds = [row["turnaround"] for row in numbers["strategies"]]
     assert turnarounds == sorted(turnarounds)
+
+
+def test_what_is_not_shown_is_written(stored):
+    also = {"rules_by_place", "predictions", "machines", "workflows", "example_metrics"}
+    assert also <= set(stored["numbers"])
 
 
 def test_the_example_is_written_down(done):

@@ -54,6 +54,12 @@ class Comparison:
         return self.runs.filter(pl.col("problem").is_null())
 
     @property
+    def problems(self) -> dict[str, int]:
+        """Why runs were not possible, in words, and how many; sorted."""
+        counts = self.runs.drop_nulls("problem").group_by("problem").len()
+        return dict(counts.sort("problem").rows())
+
+    @property
     def complete(self) -> bool:
         """Whether every cell came to its end."""
         return not self.missing

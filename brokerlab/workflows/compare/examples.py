@@ -110,7 +110,7 @@ def bars(done: Run) -> pl.DataFrame:
     Returns:
         One row per phase, in the order of the jobs: ``job`` (of a pilot; null: the single tasks of a level),
         ``first_level, last_level`` (from 1), ``hosts`` (null for single tasks), ``n_jobs``, ``phase`` (waits, runs,
-        expires, cancelled), ``begin_s, end_s`` [s since the submission].
+        expires, cancelled), ``begin_s, end_s`` [s since the submission], ``line`` (the pilot, or the level, in words).
     """
     jobs = done.jobs_frame().with_columns(
         pl.col("submit", "start", "end") - done.submit_time, pl.col("first_level", "last_level") + 1
@@ -123,7 +123,18 @@ def bars(done: Run) -> pl.DataFrame:
         .sort("first_level")
     )
     rows = pl.concat([pilots, levels], how="diagonal_relaxed").iter_rows(named=True)
-    return pl.DataFrame([phase for row in rows for phase in _phases(row)], schema=BARS)
+    phases = pl.DataFrame([phase for row in rows for phase in _phases(row)], schema=BARS)
+    return phases.with_columns(line=_line())
+
+
+def _line() -> pl.Expr:
+    """Name a pilot, or the single tasks of a level."""
+    first, last = pl.col("first_level"), pl.col("last_level")
+    several = pl.format("levels {} to {}", first, last)
+    levels = pl.when(first == last).then(pl.format("level {}", first)).otherwise(several)
+    pilot = pl.format("{}: {}, hosts: {}", "job", levels, "hosts")
+    single = pl.format("level {}, single tasks: {}", first, "n_jobs")
+    return pl.when(pl.col("job").is_null()).then(single).otherwise(pilot)
 
 
 def _phases(row: Mapping[str, object]) -> list[dict[str, object]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import polars as pl
 
@@ -17,6 +19,13 @@ SHAPES = ("one job", "pilots", "pilots, then task by task", "task by task")
 """How a run of grouping can go."""
 MOST = 0.5
 """A way that more than this share of the runs went is what became of them [1]."""
+
+
+class CostsByQueue(NamedTuple):
+    """What strategies take, and which column holds the ratios at a machine."""
+
+    frame: pl.DataFrame
+    columns: dict[str, str]
 
 
 def against_each(runs: pl.DataFrame, *, n_boot: int = 1000, seed: int = 1) -> pl.DataFrame:
@@ -78,6 +87,51 @@ def costs(runs: pl.DataFrame) -> pl.DataFrame:
         )
         .sort("turnaround", "strategy")
     )
+
+
+def costs_by_queue(runs: pl.DataFrame, by_queue: pl.DataFrame) -> CostsByQueue:
+    """Return `costs`, with the ratio of turnarounds at every machine beside them.
+
+    Args:
+        runs: Of a `Comparison`, those that there are.
+        by_queue: `ratios` by ``system``.
+
+    Returns:
+        `costs` and ``ratio_0, ratio_0_lo, ratio_0_hi, ratio_1, ...`` (null: the strategy is the reference, or has no run
+        there); the columns by machine, in the order of the runs.
+    """
+    frame, columns = costs(runs), {}
+    for place, system in enumerate(runs["system"].unique(maintain_order=True)):
+        columns[system] = f"ratio_{place}"
+        ends = {f"ratio_{place}{end}": f"ratio{end}" for end in ("", "_lo", "_hi")}
+        mine = by_queue.filter(system=system).select("strategy", **ends)
+        frame = frame.join(mine, on="strategy", how="left", maintain_order="left")
+    return CostsByQueue(frame, columns)
+
+
+def longer_and_shorter(ratios: pl.DataFrame) -> dict[str, int]:
+    """Count the rows of `ratios` whose interval lies above 1 (``longer``), below 1 (``shorter``), and all (``n``)."""
+    longer, shorter = _apart(ratios)
+    return {"longer": longer.height, "shorter": shorter.height, "n": ratios.height}
+
+
+def decisive(ratios: pl.DataFrame) -> pl.DataFrame:
+    """Return the row that decides: of those whose interval lies above 1 the first, else of those below 1 the last.
+
+    Args:
+        ratios: `ratios`, the longest first.
+
+    Returns:
+        One row, the first where every interval holds 1 or is unknown; none where there is none.
+    """
+    longer, shorter = _apart(ratios)
+    return (
+        longer.head(1) if longer.height else shorter.tail(1) if shorter.height else ratios.head(1)
+    )
+
+
+def _apart(ratios: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    return ratios.filter(pl.col("ratio_lo") > 1), ratios.filter(pl.col("ratio_hi") < 1)
 
 
 def shapes_by_place(runs: pl.DataFrame) -> pl.DataFrame:

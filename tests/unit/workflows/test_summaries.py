@@ -10,9 +10,12 @@ from brokerlab.workflows.compare import (
     against_each,
     compare,
     costs,
+    costs_by_queue,
+    decisive,
     estimated_waits,
     example,
     hour_waits,
+    longer_and_shorter,
     ratios,
     score_predictions,
     shapes_by_place,
@@ -93,6 +96,37 @@ def test_costs_begin_with_the_shortest():
     assert found["expirations"].unique().to_list() == [0.5]
 
 
+def test_costs_stand_beside_the_ratios_of_every_queue():
+    """The second queue has no run of one job."""
+    both = pl.concat(
+        [runs(SECONDS), runs({PAPER: 50.0, NOTES: 25.0}).with_columns(system=pl.lit("R"))]
+    )
+    by_queue = ratios(both, reference=PAPER, by=("system",), **DICE)
+    frame, columns = costs_by_queue(both, by_queue)
+    assert columns == {"S": "ratio_0", "R": "ratio_1"}
+    assert frame.select(costs(both).columns).equals(costs(both))
+    rows = {row["strategy"]: row for row in frame.to_dicts()}
+    assert (rows[NOTES]["ratio_0"], rows[NOTES]["ratio_1"]) == pytest.approx((8, 0.5))
+    assert (rows[PAPER]["ratio_0"], rows[ONE_JOB]["ratio_1"]) == (None, None)
+    assert rows[ONE_JOB]["ratio_0_lo"] == pytest.approx(4)
+
+
+@pytest.mark.parametrize(
+    ("rows", "counts", "system"),
+    [
+        ([("A", 9.0, 0.5, 20.0), ("B", 5.0, 4.0, 6.0), ("C", 0.5, 0.4, 0.6)], (1, 1, 3), "B"),
+        ([("A", 0.9, 0.6, 1.4), ("B", 0.5, 0.4, 0.6), ("C", 0.3, 0.2, 0.4)], (0, 2, 3), "C"),
+        ([("A", 1.1, 0.9, 1.3), ("B", 1.0, None, None)], (0, 0, 2), "A"),
+    ],
+)
+def test_the_row_that_decides_has_an_interval_beside_1(rows, counts, system):
+    schema = {"system": pl.String, **dict.fromkeys(("ratio", "ratio_lo", "ratio_hi"), pl.Float64)}
+    found = pl.DataFrame(rows, schema=schema, orient="row")
+    assert tuple(longer_and_shorter(found).values()) == counts
+    assert decisive(found)["system"].to_list() == [system]
+    assert decisive(found.clear()).is_empty()
+
+
 def test_waits_are_scored_on_later_jobs_of_every_load_once():
     """KTH under three policies is one load; of the later half of its jobs every one is told by the queue itself."""
     jobs = synthetic.background(days=4, hosts=8, seed=3)
@@ -152,3 +186,6 @@ def test_bars_cover_every_job_from_submission_to_end(comparison):
     single = bars.filter(strategy=PER_TASK, phase="runs")
     assert single["job"].null_count() == single.height == 5  # a line per level
     assert single["n_jobs"].to_list() == [1, 12, 1, 12, 1]
+    assert single["line"][1] == "level 2, single tasks: 12"
+    (pilot,) = bars.filter(strategy=ONE_JOB, phase="runs")["line"]
+    assert pilot.endswith(": levels 1 to 5, hosts: 12")
