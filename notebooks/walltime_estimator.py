@@ -23,7 +23,7 @@
 # and the page says so.
 
 # %% tags=["parameters"]
-archive: str = "data/demo"  # archive of hundreds of tasks, where it is there [path]
+archive: str = "data/demo"  # archive folder [path]
 out_dir: str = "out"  # where everything goes [path]
 n_boot: int = 2000  # bootstrap replicates [1]
 seed: int = 1  # seed of the bootstrap
@@ -33,7 +33,7 @@ rules: str = "document"  # rule set, document or production [name]
 data: str = ""  # folder of real data, empty for $BROKERLAB_DATA or ../shared/data [path]
 models: list = []  # that learn, tested beside the hierarchy on tasks, empty for all [name]
 max_jobs: int = 30000  # jobs taken of a batch log, the first by submission [1]
-ids_per_s: float = 10.0  # jobs that the whole system creates: clock of tasks without times [1/s]
+ids_per_s: float = 10.0  # jobs that the system creates: times of real tasks [1/s]
 level: float = 0.95  # of the upper bounds that are held to it [1]
 
 # %%

@@ -1,6 +1,7 @@
 """The walltime-estimator report on small inputs laid out as the real ones: its numbers, page, model and failures."""
 
 import gzip
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ from brokerlab.archive.synthetic import synthesise
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.estimators import saving
 from brokerlab.estimators.walltime.logs import BOUND, MEDIAN, LogComparison
+from brokerlab.estimators.walltime.power import PowerStudy
 from brokerlab.report import run
 from brokerlab.report import walltime_estimator as report
 from tests.notebooks.pages import check_page
@@ -116,19 +118,16 @@ def test_every_part_has_an_answer(results):
     assert page["verdict"]["sentence"].startswith("On real tasks, hierarchy + cheapest allocation")
     said = " ".join(page["cannot_tell"])
     assert "no_waits without waits" in said
-    assert "300 of 320 of toy" in said
+    assert "Only the first jobs are taken of no_waits, toy" in said
     assert "The archive is generated" in said
-    assert "jobs behind the slopes" not in said  # these are of the real tasks
 
 
 def test_planted_core_power_is_found(results):
     rows = [row for row in results["numbers"]["power_all_slopes"] if row["slope"] is not None]
     assert {row["jeditaskid"] for row in rows} == {1400000, 1500000, 1600000}
     assert all(row["slope_lo"] < -1 < row["slope_hi"] for row in rows)
-    sites = {
-        (row["source"], row["quantity"]): row["x"] for row in results["numbers"]["power_sites"]
-    }
-    assert sites["drift", "moved"] == 0.5
+    sites = {row["name"]: row["x"] for row in results["numbers"]["power_all_sites"]}
+    assert sites["drift moved"] == 0.5
     scaled = [row for row in results["numbers"]["power_gain"] if row["way"] == "slope -1"]
     assert len(scaled) == 6
     assert all(row["ratio"] < 1 for row in scaled)
@@ -154,7 +153,7 @@ def test_the_model_can_be_used_again(done):
 
 
 def test_the_charts_are_there(done):
-    for name in ("frontier", "archive_frontier", "logs_errors", "power_slopes"):
+    for name in ("frontier", "logs_errors", "power_slopes"):
         assert (done.folder / "charts" / f"{name}.svg").is_file()
 
 
@@ -245,16 +244,32 @@ def test_wrong_parameters_are_told_at_once(tmp_path, no_data, monkeypatch):
         )
 
 
-def slopes(**changed):
-    row = {"jeditaskid": 7, "time": "cpu", "jobs": 10, "queues": 9, "slope": 0.4, "slope_lo": 0.1, "slope_hi": 0.7, "missing": None}  # fmt: skip
-    return pl.DataFrame([row | changed], infer_schema_length=None)
-
-
 def test_a_slope_that_rises_is_not_said_to_fall():
-    chart = report._slope_chart(slopes())
-    assert "lies in 0 of 1 intervals, 0 in 0" in chart.finding
-    assert "fall" not in chart.finding + chart.note + chart.sample
-    assert report._slope_chart(slopes(slope=None, slope_lo=None, slope_hi=None)) is None
+    row = {
+        "jeditaskid": 7,
+        "time": "cpu",
+        "queues": 9,
+        "slope": 0.4,
+        "slope_lo": 0.1,
+        "slope_hi": 0.7,
+    }
+    gain = {"jeditaskid": 7, "time": "wall", "way": "slope -1", "ratio_lo": 0.9, "ratio_hi": 1.2}
+    power = PowerStudy(
+        slopes=pl.DataFrame([row]),
+        shares=pl.DataFrame(),
+        gain=pl.DataFrame([gain]),
+        queues=pl.DataFrame(),
+        inside=None,
+        drift=None,
+        analysis=None,
+        synthetic=False,
+    )
+    part = report._power_part(power)
+    assert "lies in 0 of 1 intervals, 0 in 0" in part.chart.finding
+    assert "fall" not in part.chart.finding + part.chart.note + part.verdict.sentence
+    none = replace(power, gain=power.gain.clear(), slopes=power.slopes.clear())
+    assert report._power_part(none).verdict.kind == "no_answer"
+    assert report._power_part(none).chart is None
 
 
 def log_comparison(under, *, largest=1, ratio_hi=0.95):
@@ -280,7 +295,11 @@ def test_a_bound_is_kept_or_not(under, kept):
 
 
 def test_doubt_and_campaigns_are_named():
-    assert "excludes 1 on 0" in report._errors_chart(log_comparison(0.05, ratio_hi=1.1)).finding
+    comparison = log_comparison(0.05, ratio_hi=1.1)
+    comparison = replace(comparison, strata=pl.DataFrame({"ratio": [0.9, 1.1]}))
+    part = report._logs_part(comparison)
+    assert "on 0 of 1 logs" in part.chart.finding
+    assert "In 1 of 2 groups" in part.sections["Whose jobs"][0].caption
     read = {"kth": SimpleNamespace(knows_waits=False, jobs=pl.DataFrame({"a": [1]}), n_read=2)}
     for largest, n in ((40, 1), (1, 0)):
         caveats = report._log_caveats(log_comparison(0.05, largest=largest), read)

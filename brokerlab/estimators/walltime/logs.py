@@ -31,6 +31,8 @@ MANY_JOBS = 100
 EXPERIENCE = {"1 to 5": (0, 5), "6 to 50": (5, 50), "51 or more": (50, None)}
 """Which job of its user a job is: earlier ones from, to below."""
 WORST_USER = "worst user"
+NEAR = 0.01
+"""A bound is kept whose misses are so near what was asked for [share of jobs]."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,6 +76,19 @@ class LogComparison:
     def each(self, method: str) -> pl.DataFrame:
         """Return the rows of a method, log by log."""
         return self.methods.filter(method=method)
+
+    @property
+    def kept(self) -> pl.DataFrame:
+        """The rows of the bound of like jobs on logs where its misses are within a hundredth of what was asked for."""
+        return self.each(BOUND).filter((pl.col("under") - (1 - LEVEL)).abs() <= NEAR)
+
+    @property
+    def guesses(self) -> pl.DataFrame:
+        """``methods`` that are no bounds, the least ``ratio`` first, with their ``role``: ``proposed`` (like jobs), ``simple rule``."""
+        method = pl.col("method")
+        rows = self.methods.filter(method != BOUND, ~method.str.contains("conformal"))
+        role = pl.when(method == MEDIAN).then(pl.lit("proposed")).otherwise(pl.lit("simple rule"))
+        return rows.sort("ratio", "method").with_columns(role=role)
 
 
 def read_logs(folder: Path, *, max_jobs: int) -> tuple[dict[str, Log], dict[str, str]]:

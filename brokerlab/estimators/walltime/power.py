@@ -70,9 +70,9 @@ class PowerStudy:
 
     @property
     def sites(self) -> pl.DataFrame:
-        """Return what single numbers say of sites: ``source`` (inside, drift, analysis), ``quantity``, ``x, x_lo, x_hi``.
+        """Return what single numbers say of sites: ``name`` (such as ``drift moved``), ``x, x_lo, x_hi``.
 
-        Quantities are the attributes of :class:`corepower.Inside`, keys of :func:`spread.between_queues`, and of the drift
+        After ``inside``, ``drift`` and ``analysis`` stand the attributes of :class:`corepower.Inside`, keys of :func:`spread.between_queues`, and of the drift
         ``sites`` (seen in two months or more), ``months, moved, ln_sd, at_default`` (sites that report 12 throughout),
         ``left_out``.
         """
@@ -82,14 +82,36 @@ class PowerStudy:
             "analysis": self.analysis or {},
         }
         rows = [
-            (source, name, float(x), found.get(f"{name}_lo"), found.get(f"{name}_hi"))
+            (f"{source} {name}", float(x), found.get(f"{name}_lo"), found.get(f"{name}_hi"))
             for source, found in numbers.items()
             for name, x in found.items()
             if not name.endswith(("_lo", "_hi"))
         ]
         ends = dict.fromkeys(("x", "x_lo", "x_hi"), pl.Float64)
-        schema = {"source": pl.String, "quantity": pl.String, **ends}
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        return pl.DataFrame(rows, schema={"name": pl.String, **ends}, orient="row")
+
+    @property
+    def scaling(self) -> dict[str, int]:
+        """Return counts of tasks and slopes; empty without a task at enough queues.
+
+        ``tasks`` whose wall times are told from other queues: scaling by core power ``helps`` or ``harms``, the jobs of the queue
+        itself help (``own``), where the interval of the ratio excludes 1. ``slopes`` of CPU time, with the rule's -1
+        (``with_rule``) and 0 (``with_none``) in their intervals.
+        """
+        wall = self.gain.filter(time="wall")
+        scaled, own = wall.filter(way=sites.RULE), wall.filter(way=sites.OWN)
+        cpu = self.slopes.filter(time="cpu").drop_nulls("slope")
+        low, high = pl.col("slope_lo"), pl.col("slope_hi")
+        counts = {
+            "tasks": scaled.height,
+            "helps": scaled.filter(pl.col("ratio_hi") < 1).height,
+            "harms": scaled.filter(pl.col("ratio_lo") > 1).height,
+            "own": own.filter(pl.col("ratio_hi") < 1).height,
+            "slopes": cpu.height,
+            "with_rule": cpu.filter(low <= -1, high >= -1).height,
+            "with_none": cpu.filter(low <= 0, high >= 0).height,
+        }
+        return counts if scaled.height else {}
 
 
 def _drift_numbers(drift: corepower.Drift) -> dict[str, float]:

@@ -69,6 +69,9 @@ def test_a_log_is_summed_up_by_what_is_known_of_users():
     ours = compared.each(MEDIAN).row(0, named=True)
     assert ours["ratio"] == pytest.approx(ours["mae_s"] / best["mae_s"])
     assert (bound["users"], bound["jobs"]) == (5, 200)
+    assert compared.guesses["ratio"].is_sorted()
+    assert compared.guesses.filter(role="proposed")["method"].to_list() == [MEDIAN]
+    assert BOUND not in compared.guesses["method"]
 
 
 def test_the_user_and_the_day_with_most_misses_are_found():

@@ -8,8 +8,9 @@ import pytest
 from brokerlab.archive import ArchiveWriter
 from brokerlab.archive.store import open_archive
 from brokerlab.errors import DataError
-from brokerlab.estimators.walltime.power import read_power, study_power
+from brokerlab.estimators.walltime.power import PowerData, read_power, study_power
 from tests.unit.estimators.sources.test_archived import jobs, tasks
+from tests.unit.estimators.test_walltime_sites import planted
 
 
 def archive(folder, rows, *, synthetic=False):
@@ -102,11 +103,29 @@ def test_what_is_said_of_sites_stands_in_one_frame(tmp_path):
     data = read_power(tmp_path, archive(tmp_path / "a", jobs()))
     study = study_power(data, n_boot=20)
     assert study is not None
-    numbers = {(s, q): (x, lo, hi) for s, q, x, lo, hi in study.sites.rows()}
-    assert numbers["inside", "least"] == (10.0, None, None)
-    assert numbers["inside", "most"] == (15.0, None, None)
+    numbers = {tuple(name.split(" ")): ends for name, *ends in study.sites.rows()}
+    assert numbers["inside", "least"] == [10.0, None, None]
+    assert numbers["inside", "most"] == [15.0, None, None]
     assert numbers["drift", "sites"][0] == 2
     assert numbers["drift", "at_default"][0] == 1
     moved, low, high = numbers["drift", "moved"]
     assert low < moved == 0.5 < high
     assert not [source for source, _ in numbers if source == "analysis"]
+    assert study.scaling == {}
+
+
+def test_tasks_that_scaling_helps_and_harms_are_counted():
+    scales = planted(-1.0).with_columns(jeditaskid=pl.lit(1, pl.Int64))
+    not_so = planted(0.0).with_columns(jeditaskid=pl.lit(2, pl.Int64))
+    data = PowerData(
+        timed=pl.concat([scales, not_so]),
+        nodes=None,
+        usage=None,
+        cpu_times=None,
+        from_archive=False,
+        synthetic=False,
+    )
+    study = study_power(data, n_boot=200)
+    assert study is not None
+    counts = {"tasks": 2, "helps": 1, "harms": 1, "own": 2}
+    assert study.scaling == counts | {"slopes": 2, "with_rule": 1, "with_none": 1}
