@@ -73,7 +73,7 @@ for found in study.answers().values():
 # %%
 for found in study.curves.values():
     if isinstance(found, report.CurveStudy):
-        display(charts.later_by_step(report.later_by_step(found)))
+        display(charts.later_by_step(report.links.later_by_step(found.steps)))
 
 # %% [markdown]
 # ## The page

@@ -27,21 +27,8 @@ from brokerlab.calibrate.network_curve import (
 from brokerlab.charts import network as charts
 from brokerlab.errors import InsufficientDataError
 from brokerlab.report import kit
-from brokerlab.report.kit import (
-    BEFORE_AFTER,
-    CERTAINTY,
-    GAINS,
-    Caveat,
-    Chart,
-    Number,
-    Page,
-    Part,
-    Table,
-    Verdict,
-    say,
-)
+from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
 from brokerlab.report.results import Kind
-from brokerlab.words import listed
 
 TITLES = {
     "metrics": "Throughput curve, link metrics",
@@ -85,32 +72,6 @@ SOURCE = {
     "n_negative": "{n} links moved less in a window than in a part of it; taken as nothing.",
 }
 """Fact of a source, said if it is there and not 0, to what it leaves open."""
-WEIGHTS = {
-    "document": "document's curve",
-    "production": "production's curve",
-    "isotonic": "finest rising curve",
-    "log_throughput": "log throughput",
-    "log_throughput_long": "log throughput, longest window",
-    "closeness": "closeness alone",
-    "sites": "names of the sites alone",
-    "line": "document's line",
-    "lowest": "lowest weight for all",
-    "nothing_hidden": "nothing hidden",
-    "current": "current exchange",
-    "queue_only": "waiting files alone",
-    "throughput_only": "throughput weight alone",
-    "log_ratio": "log throughput − log files",
-}
-SIDES = {
-    "proof": "later, unseen links (the proof)",
-    "proof_by_source": "the same, sources resampled",
-    "proof_by_destination": "the same, destinations resampled",
-    "silent_as_0": "the same, links that delivered nothing as 0",
-    "above_1_mbps": "the same, only links above 1 MB/s",
-    "later_seen": "later, seen links",
-    "earlier_unseen": "earlier, unseen links",
-    "earlier_seen": "earlier, seen links (where it was fitted)",
-}
 DEVELOPERS = "Fixed in the code: for its developers, there is no key to set."
 RANKS = "Rank correlation (Spearman): 1 if links stand in the order of what they later deliver, 0 without relation."
 BLUNT, FEW_ROWS, NEARLY, TOGETHER = 0.6, 20, 0.9, 0.3
@@ -212,14 +173,9 @@ def unanswered(name: str, error: InsufficientDataError) -> Part:
 
 def ranking(scores: links.Scores, caption: str, gain: str) -> Table:
     """Lay out how well every weight ranks links, and its difference from the reference."""
-    better = pl.when(pl.col("diff_lo") > 0).then(pl.lit("better"))
-    current = pl.col("name") == scores.reference
     return Table(
         name="scores",
-        frame=scores.by_weight().with_columns(
-            weight=pl.col("name").replace(WEIGHTS),
-            mark=pl.when(current).then(pl.lit("current")).otherwise(better),
-        ),
+        frame=scores.by_weight(),
         caption=caption,
         columns={
             "weight": "Weight",
@@ -246,43 +202,31 @@ def curve(name: str, result: CurveStudy | InsufficientDataError, data: links.Lin
     better = result.scores.table.filter(pl.col("measure") == "spearman", pl.col("diff_lo") > 0)
     n = better.filter(pl.col("name") != "fitted").height
     caption = say("{n} plain weights rank links better than the document's curve", n=n)
+    ranked = ranking(result.scores, caption, "ln(1 + MB/s)")
     return Part(
         name=name,
         title=TITLES[name],
         verdict=verdict(name, result, KINDS.get(outcome, "keep"), CURVE[outcome], **terms),
         chart=curve_chart(result, evidence),
         sections={
-            "Against the document and plain weights": [
-                ranking(result.scores, caption, "ln(1 + MB/s)")
-            ],
+            "Against the document and plain weights": [ranked],
             "What the curve tells apart": tells_apart(result),
-            CERTAINTY: curve_certainty(result, evidence),
+            kit.CERTAINTY: curve_certainty(result.fit, result.checks),
         },
     )
 
 
 def curve_chart(result: CurveStudy, evidence: Evidence) -> Chart:
     """Show both step curves over the throughputs that occur."""
-    low, high = links.bounds_of(evidence.rows["mbps"])
     fitted = "proposed" if result.judgement.outcome == "better" else "fitted"
-    document = links.corners(throughput_curve(), low, high)
-    band, edges = result.fit.band.filter(pl.col("mbps") >= low), result.fit.curve.mbps_above
+    edges = result.fit.curve.mbps_above
     finding = "{share_at_most_1:%} of links share the document's lowest step; fitted edges: {first} to {last} MB/s"
+    sample = "Fitted on {n} links, {days}; band: 95 % interval."
     return Chart(
         draw=charts.weight_curves,
-        frame=pl.concat(
-            [
-                document.with_columns(curve=pl.lit("current")),
-                band.with_columns(curve=pl.lit(fitted)),
-            ],
-            how="diagonal",
-        ),
+        frame=links.beside_document(result.fit, evidence.rows["mbps"], fitted=fitted),
         finding=say(finding, evidence.facts, first=f"{edges[0]:g}", last=f"{edges[-1]:g}"),
-        sample=say(
-            "Fitted on {n} links, {days}; band: 95 % interval.",
-            n=result.fit.n_links,
-            days=evidence.stages["choice"],
-        ),
+        sample=say(sample, n=result.fit.n_links, days=evidence.stages["choice"]),
         note=DEVELOPERS,
     )
 
@@ -290,16 +234,14 @@ def curve_chart(result: CurveStudy, evidence: Evidence) -> Chart:
 def tells_apart(result: CurveStudy) -> list[kit.Block | None]:
     """Show which links a curve can and cannot tell apart."""
     blunt = pl.when(pl.col("beats_below") < BLUNT).then(pl.lit("hardly separates"))
-    steps = result.steps.with_columns(edge=edge(), mark=blunt)
-    document, now = steps.filter(curve="document"), result.pairs.row(0, named=True)
+    steps = result.steps.filter(curve="document").with_columns(mark=blunt)
     edges = "{n} of the document's edges hardly separate the links on their two sides"
+    apart = "The document's curve gives {tied:%} of all pairs of links one weight; {right:%} of the others are in order"
     return [
         Table(
             name="pairs",
             frame=result.pairs,
-            caption=say(
-                "The document's curve gives {tied:%} of all pairs of links one weight", now
-            ),
+            caption=say(apart, result.pairs.row(0, named=True)),
             columns={
                 "curve": "Curve",
                 "n_used": "Steps with links",
@@ -311,8 +253,8 @@ def tells_apart(result: CurveStudy) -> list[kit.Block | None]:
         ),
         Table(
             name="steps",
-            frame=document,
-            caption=say(edges, n=document["mark"].count()),
+            frame=steps,
+            caption=say(edges, n=steps["mark"].count()),
             columns={
                 "edge": "Throughput [MB/s]",
                 "share": "Links [%]",
@@ -323,47 +265,18 @@ def tells_apart(result: CurveStudy) -> list[kit.Block | None]:
             mark="mark",
             note="50 % of pairs: the edge tells nothing; hardly separates: below 60 %. Links of the proof, unseen by the fit.",
         ),
-        Chart(
-            draw=charts.later_by_step,
-            frame=later_by_step(result),
-            finding=say("{right:%} of the pairs that the document tells apart are in order", now),
-            sample="Median later throughput by step; bars: 10 to 90 % of the links.",
-        ),
     ]
 
 
-def later_by_step(result: CurveStudy) -> pl.DataFrame:
-    """Return the median later throughput of each step, with the middle 80 % of its links."""
-    ends = {"later": "q50", "later_lo": "q10", "later_hi": "q90"}
-    later = {name: pl.col(q).clip(links.LEAST) for name, q in ends.items()}
-    return result.steps.drop_nulls("q50").select("curve", step=edge(), **later)
-
-
-def edge() -> pl.Expr:
-    """Name a step by its lower edge [MB/s]."""
-    lowest = pl.col("mbps_above").is_null()
-    return (
-        pl.when(lowest).then(pl.lit("lowest")).otherwise(pl.format("above {}", text("mbps_above")))
-    )
-
-
-def text(column: str) -> pl.Expr:
-    """Return a round number as a label."""
-    return pl.col(column).cast(pl.String).str.strip_suffix(".0")
-
-
-def curve_certainty(result: CurveStudy, evidence: Evidence) -> list[kit.Block | None]:
+def curve_certainty(fit: links.StepFit, checks: pl.DataFrame) -> list[kit.Block | None]:
     """Show how sure the curve is."""
-    fit = result.fit
-    chosen = fit.by_size.filter("chosen").select("n_steps", "error", label=pl.lit("chosen"))
-    few = (
-        "{chosen} steps are chosen; {few} already bring nine tenths of the gain of the best number"
-    )
-    terms = {"chosen": chosen["n_steps"][0], "few": fit.steps_for(NEARLY)}
+    chosen = fit.by_size.filter("chosen")["n_steps"][0]
+    terms = {"chosen": chosen, "few": fit.steps_for(NEARLY)}
+    few = "{chosen} steps are chosen; {few} bring nine tenths of the gain of the best number"
     return [
         Table(
             name="checks",
-            frame=result.checks.with_columns(name=pl.col("side").replace(SIDES)),
+            frame=checks,
             caption="Rank correlation on other sides of the data",
             columns={
                 "name": "Side",
@@ -374,32 +287,7 @@ def curve_certainty(result: CurveStudy, evidence: Evidence) -> list[kit.Block | 
                 "diff": "Difference",
             },
         ),
-        Chart(
-            draw=charts.error_by_size,
-            frame=fit.by_size,
-            options={"chosen": chosen},
-            finding=say(few, terms)
-            if fit.useful
-            else "No number of steps predicts better than none",
-            sample="Error in five folds of links; band: standard error of the difference from the least.",
-        ),
-        Table(
-            name="fitted_steps",
-            frame=fit.steps.with_columns(edge=edge()),
-            caption=say(
-                "The fitted curve: {n} links, {days}", n=fit.n_links, days=evidence.stages["choice"]
-            ),
-            columns={
-                "edge": "Throughput [MB/s]",
-                "mbps_above_lo": "Edge, from [MB/s]",
-                "mbps_above_hi": "to [MB/s]",
-                "weight": "Weight",
-                "expected_mbps": "Expected later [MB/s]",
-                "n_links": "Links",
-            },
-            note="From, to: 95 % interval of the edge. The lowest step weighs 1, the highest 2, as in the document; between "
-            "them the weight follows the expected ln(MB/s).",
-        ),
+        say(few, terms) if fit.useful else "No number of steps predicts better than none.",
     ]
 
 
@@ -410,12 +298,10 @@ def fallback(result: FallbackStudy | InsufficientDataError) -> Part:
     """Lay out the weight of links without throughput."""
     if isinstance(result, InsufficientDataError):
         return unanswered("fallback", result)
-    levels = result.fit.table.with_columns(level=text("closeness").fill_null("missing"))
-    now = levels.select("level", setting=pl.lit("current"), weight="line")
-    ends = ("weight", "weight_lo", "weight_hi")
-    over = (
-        "At {n} of {all} values of closeness the document's line stands above what such links earn"
-    )
+    levels = result.fit.table
+    above = levels.filter(pl.col("line") > pl.col("weight_hi")).height
+    over = "At {n} of {all} values of closeness the document's line is above what they earn"
+    caption = "All links, half of their throughputs hidden"
     outcome = result.judgement.outcome
     return Part(
         name="fallback",
@@ -423,42 +309,13 @@ def fallback(result: FallbackStudy | InsufficientDataError) -> Part:
         verdict=verdict("fallback", result, KINDS.get(outcome, "keep"), FALLBACK[outcome]),
         chart=Chart(
             draw=charts.weights_by_closeness,
-            frame=pl.concat(
-                [now, levels.select("level", pl.lit("proposed").alias("setting"), *ends)],
-                how="diagonal",
-            ),
-            finding=say(
-                over,
-                n=levels.filter(pl.col("line") > pl.col("weight_hi")).height,
-                all=levels.height,
-            ),
+            frame=result.fit.by_setting(),
+            finding=say(over, n=above, all=levels.height),
             sample=say("{n} links; bars: 95 % intervals.", n=int(levels["n_links"].sum())),
-            note=DEVELOPERS,
+            note=f"{DEVELOPERS} Closeness: 0 the nearest, 11 the farthest. Earn: the mean weight that their later throughput gets "
+            "from the document's curve, falling with closeness.",
         ),
-        sections={
-            BEFORE_AFTER: [
-                ranking(
-                    result.scores, "All links, half of their throughputs hidden", "ln(1 + MB/s)"
-                )
-            ],
-            GAINS: [
-                Table(
-                    name="levels",
-                    frame=levels,
-                    caption="By closeness",
-                    columns={
-                        "level": "Closeness",
-                        "line": "Weight, document",
-                        "weight": "What such links earn",
-                        "q50": "Later, median [MB/s]",
-                        "n_links": "Links",
-                        "share_known": "Of all such links with throughput [%]",
-                    },
-                    note="Closeness: 0 the nearest, 11 the farthest. Earn: the mean weight that their later throughput gets "
-                    "from the document's curve, falling with closeness (neighbours that would rise share one mean).",
-                )
-            ],
-        },
+        sections={kit.BEFORE_AFTER: [ranking(result.scores, caption, "ln(1 + MB/s)")]},
     )
 
 
@@ -466,24 +323,19 @@ def exchange(result: ExchangeStudy | InsufficientDataError, data: links.Links) -
     """Lay out how many waiting files weigh as much as one unit of throughput weight."""
     if isinstance(result, InsufficientDataError):
         return unanswered("exchange", result)
-    settings, fit, outcome = data.settings, result.fit, result.judgement.outcome
-    changes = result.proposed is not None
-    if outcome == "better":
-        sentence = EXCHANGE["change" if changes else "better" if result.later else "snapshot"]
-    else:
-        sentence = EXCHANGE[outcome]
-    best = pl.when(pl.col("files") == fit.files).then(pl.lit("proposed" if changes else "best"))
-    label = pl.when("is_current").then(pl.lit("current")).otherwise(best)
+    settings, fit = data.settings, result.fit
+    kind: Kind = "keep" if result.proposed is None else "change"
+    best = "best" if result.proposed is None else "proposed"
     terms = {"now": f"{settings.queue_importance:g}", "new": f"{result.proposed or 0:g}"}
     caption = f"By how soon queues are delivered, unseen links, {'later' if result.later else 'at the same time'}"
     return Part(
         name="exchange",
         title=TITLES["exchange"],
-        verdict=verdict("exchange", result, "change" if changes else "keep", sentence, **terms),
+        verdict=verdict("exchange", result, kind, EXCHANGE[result.answer], **terms),
         chart=Chart(
             draw=charts.score_by_exchange,
             frame=fit.table,
-            options={"marks": fit.table.select("files", "score", label=label).drop_nulls("label")},
+            options={"marks": links.marks(fit, best)},
             finding=say(
                 "Links rank best where {files} waiting files weigh 1 of throughput weight; now {current:.0f}",
                 vars(fit),
@@ -491,7 +343,7 @@ def exchange(result: ExchangeStudy | InsufficientDataError, data: links.Links) -
             sample=say("{n} links with files waiting; band: 95 % interval.", n=fit.n_links),
         ),
         sections={
-            BEFORE_AFTER: [ranking(result.scores, caption, "1 / (1 + hours)")],
+            kit.BEFORE_AFTER: [ranking(result.scores, caption, "1 / (1 + hours)")],
             "What that means in the keys": [
                 Table(
                     name="keys",
@@ -525,14 +377,12 @@ def caveats(data: links.Links, s: LinkStudy) -> list[Caveat]:
     for name, result in s.curves.items():
         if isinstance(result, CurveStudy):
             silent = f"{TITLES[name]}: {{x:%}} of the rows delivered nothing later and are left out of the scores."
-            few = result.steps.filter(pl.col("curve") == "document", pl.col("n_rows") < FEW_ROWS)
-            edges = listed(few.select(edge()).to_series().to_list()) if few.height else ""
+            document = result.steps.filter(curve="document")
+            few = document.filter(pl.col("n_rows") < FEW_ROWS)["edge"].to_list()
+            height = f"{TITLES[name]}: few links, height not tested: {'; '.join(few)} MB/s."
             unknown += [
                 Caveat(n=result.silent > 0, text=say(silent, x=result.silent)),
-                Caveat(
-                    n=few.height,
-                    text=f"{TITLES[name]}: few links, height not tested: {edges} MB/s.",
-                ),
+                Caveat(n=len(few), text=height),
             ]
     if isinstance(s.fallback, FallbackStudy):
         hidden = "Links without throughput: proven on {n} busier ones whose throughput was hidden; silent ones are unknown."
@@ -567,6 +417,11 @@ def also(data: links.Links, s: LinkStudy) -> dict[str, pl.DataFrame]:
         if isinstance(result, CurveStudy):
             written[f"curve_{name}"] = result.fit.curve.to_frame()
             written[f"{name}_all_steps"] = result.steps
+            written[f"{name}_fitted_steps"] = result.fit.steps
+            written[f"{name}_error_by_size"] = result.fit.by_size
+            written[f"{name}_later_by_step"] = links.later_by_step(result.steps)
+        if isinstance(result, FallbackStudy):
+            written["fallback_levels"] = result.fit.table
     for name, evidence in data.evidence.items():
         written |= {f"{name}_links": evidence.rows, f"{name}_queues": evidence.queues}
     return written
@@ -574,18 +429,14 @@ def also(data: links.Links, s: LinkStudy) -> dict[str, pl.DataFrame]:
 
 def values(data: links.Links, s: LinkStudy) -> dict[str, Any]:
     """Return the numbers that stand in no table."""
-    numbers: dict[str, dict[str, Any]] = {
-        name: {"reason": str(error)} for name, error in s.refusals().items()
-    }
+    refused = {name: {"reason": str(error)} for name, error in s.refusals().items()}
+    numbers: dict[str, dict[str, Any]] = {**refused}
     for name, one in s.answers().items():
         numbers[name] = {"judgement": one.judgement, "n_links_proof": one.scores.n_links}
         if isinstance(one, CurveStudy):
             ahead = {"ahead_of_sites": one.ahead_of_sites, "silent": one.silent}
-            numbers[name] |= {
-                "n_links": one.fit.n_links,
-                "facts": data.evidence[name].facts,
-                **ahead,
-            }
+            numbers[name] |= {"n_links": one.fit.n_links, **ahead}
+            numbers[name]["facts"] = data.evidence[name].facts
         if isinstance(one, ExchangeStudy):
             numbers[name] |= {"later": one.later, "proposed": one.proposed, "facts": one.facts}
     return numbers

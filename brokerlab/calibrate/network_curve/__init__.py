@@ -17,6 +17,7 @@ from brokerlab.calibrate.network_curve.exchange import (
     files_per_unit,
     fit_exchange,
     importance,
+    marks,
     prove_exchange,
 )
 from brokerlab.calibrate.network_curve.fallback import FallbackFit, fit_fallback, prove_fallback
@@ -24,8 +25,10 @@ from brokerlab.calibrate.network_curve.metrics import from_metrics
 from brokerlab.calibrate.network_curve.periods import from_transfers
 from brokerlab.calibrate.network_curve.proposal import propose_importance
 from brokerlab.calibrate.network_curve.resolution import (
+    beside_document,
     bounds_of,
     corners,
+    later_by_step,
     resolution,
     told_apart,
 )
@@ -59,6 +62,7 @@ __all__ = [
     "Scores",
     "StepFit",
     "alternatives",
+    "beside_document",
     "bounds_of",
     "compare",
     "corners",
@@ -71,6 +75,8 @@ __all__ = [
     "from_transfers",
     "importance",
     "judge",
+    "later_by_step",
+    "marks",
     "mirror_groups",
     "propose_importance",
     "prove_exchange",

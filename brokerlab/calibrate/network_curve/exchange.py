@@ -53,6 +53,18 @@ class ExchangeFit:
     n_links: int
 
 
+def marks(fit: ExchangeFit, best: str) -> pl.DataFrame:
+    """Return the exchanges that are named in a chart: ``files, score, label`` of the current one and the best.
+
+    Args:
+        fit: What was tried.
+        best: What the best one is called, unless it is the current one.
+    """
+    chosen = pl.when(pl.col("files") == fit.files).then(pl.lit(best))
+    label = pl.when("is_current").then(pl.lit("current")).otherwise(chosen)
+    return fit.table.select("files", "score", label=label).drop_nulls("label")
+
+
 def files_per_unit(settings: NetworkSettings) -> float:
     """Return how many waiting files weigh as much as one unit of throughput weight.
 

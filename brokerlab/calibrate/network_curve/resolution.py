@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.curves import ThroughputCurve
-from brokerlab.calibrate.network_curve.steps import LEAST
+from brokerlab.brokerage.network_weight import throughput_curve
+from brokerlab.calibrate.network_curve.steps import LEAST, StepFit, edge_in_words
 from brokerlab.numerics import FloatArray
 
 FACTOR = 10.0
@@ -21,7 +22,7 @@ def resolution(rows: pl.DataFrame, curve: ThroughputCurve) -> pl.DataFrame:
         curve: The steps.
 
     Returns:
-        One row per step, the lowest first: ``step``, ``mbps_above`` (null: the lowest), ``weight``, ``n_rows``,
+        One row per step, the lowest first: ``step``, ``mbps_above`` (null: the lowest), ``edge`` (in words), ``weight``, ``n_rows``,
         ``share`` of the links [1], ``q10, q50, q90`` of ``outcome`` [MB/s] (null without links),
         ``beats_below``: how often a link of this step delivers more later than one of the next step below
         that has links [1]; 0.5 = the edge tells nothing.
@@ -45,7 +46,22 @@ def resolution(rows: pl.DataFrame, curve: ThroughputCurve) -> pl.DataFrame:
             }
         )
         below = here if len(here) else below
-    return pl.DataFrame(found, infer_schema_length=None)
+    return pl.DataFrame(found, infer_schema_length=None).with_columns(edge_in_words())
+
+
+def later_by_step(steps: pl.DataFrame) -> pl.DataFrame:
+    """Return what the links of each step delivered later, for drawing on a logarithmic axis.
+
+    Args:
+        steps: `resolution`, perhaps of several curves, with ``curve``.
+
+    Returns:
+        One row per step with links: ``curve``, ``step`` (its edge in words), ``later, later_lo, later_hi``: median and the middle
+        80 % of the links [MB/s], at least what the metrics can show.
+    """
+    ends = {"later": "q50", "later_lo": "q10", "later_hi": "q90"}
+    later = {name: pl.col(quantile).clip(LEAST) for name, quantile in ends.items()}
+    return steps.drop_nulls("q50").select("curve", step="edge", **later)
 
 
 def _beats(above: FloatArray, below: FloatArray | None) -> float | None:
@@ -125,6 +141,23 @@ def bounds_of(mbps: pl.Series) -> tuple[float, float]:
     known = np.maximum(mbps.drop_nulls().to_numpy(), LEAST)
     low = 10 ** np.floor(np.log10(known.min()))
     return float(low), max(float(10 ** np.ceil(np.log10(known.max()))), 1000.0)
+
+
+def beside_document(fit: StepFit, mbps: pl.Series, *, fitted: str) -> pl.DataFrame:
+    """Return the document's curve and a fitted one with its interval, for drawing over the throughputs that occur.
+
+    Args:
+        fit: The fitted curve.
+        mbps: Throughputs [MB/s].
+        fitted: What the fitted curve is called.
+
+    Returns:
+        ``mbps`` [MB/s], ``weight, weight_lo, weight_hi`` (ends of the fitted one), ``curve`` (current, and as called).
+    """
+    low, high = bounds_of(mbps)
+    document = corners(throughput_curve(), low, high).with_columns(curve=pl.lit("current"))
+    band = fit.band.filter(pl.col("mbps") >= low).with_columns(curve=pl.lit(fitted))
+    return pl.concat([document, band], how="diagonal")
 
 
 def corners(curve: ThroughputCurve, low: float, high: float) -> pl.DataFrame:

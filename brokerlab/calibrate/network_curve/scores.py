@@ -26,6 +26,23 @@ SMALLEST_QUERY = 5
 """Links that a destination needs to count within destinations."""
 BLOCK = 100
 MEASURES = ("spearman", "spearman_within", "ndcg_top")
+WEIGHTS = {
+    "document": "document's curve",
+    "production": "production's curve",
+    "isotonic": "finest rising curve",
+    "log_throughput": "log throughput",
+    "log_throughput_long": "log throughput, longest window",
+    "closeness": "closeness alone",
+    "sites": "names of the sites alone",
+    "line": "document's line",
+    "lowest": "lowest weight for all",
+    "nothing_hidden": "nothing hidden",
+    "current": "current exchange",
+    "queue_only": "waiting files alone",
+    "throughput_only": "throughput weight alone",
+    "log_ratio": "log throughput − log files",
+}
+"""What each weight is called on a page."""
 Outcome = Literal["better", "not_proven", "worse", "worse_at_top", "demand"]
 
 
@@ -53,7 +70,12 @@ class Scores:
         return self.table.filter(name=name, measure=measure).row(0, named=True)
 
     def by_weight(self) -> pl.DataFrame:
-        """Return one row per weight: ``name``, every measure with its interval, ``diff, diff_lo, diff_hi`` of the first."""
+        """Return one row per weight.
+
+        Returns:
+            ``name``, every measure with its interval, ``diff, diff_lo, diff_hi`` of the first; ``weight`` (the name in
+            words), ``mark`` (current: the reference; better: the interval of ``diff`` is above 0; else null).
+        """
         measures = self.table["measure"].unique(maintain_order=True).to_list()
         ends = ("", "_lo", "_hi")
         parts = [
@@ -67,7 +89,11 @@ class Scores:
         )
         for part in parts:
             found = found.join(part, on="name", maintain_order="left")
-        return found
+        current = pl.when(name=self.reference).then(pl.lit("current"))
+        better = pl.when(pl.col("diff_lo") > 0).then(pl.lit("better"))
+        return found.with_columns(
+            weight=pl.col("name").replace(WEIGHTS), mark=current.otherwise(better)
+        )
 
 
 def compare(

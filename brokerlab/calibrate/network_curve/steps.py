@@ -41,7 +41,7 @@ class StepFit:
         curve: Edges with two digits, weights with two decimals.
         steps: One row per step: ``step`` (0 the lowest), ``mbps_above, mbps_above_lo, mbps_above_hi`` [MB/s],
             ``weight, weight_lo, weight_hi``, ``expected_mbps`` (geometric mean of what came later),
-            ``n_rows``, ``n_links``.
+            ``n_rows``, ``n_links``, ``edge`` (in words).
         by_size: One row per number of steps tried, 0 = no curve: ``n_steps``, ``error`` (mean squared error
             of ln(MB/s) on unseen links), ``error_lo, error_hi`` (one standard error of ``above_best`` either way),
             ``above_best, above_best_se`` (error less the least one), ``chosen``.
@@ -80,6 +80,13 @@ class _Tree:
         if span <= 0:
             return np.full(np.shape(x), LOW)
         return np.asarray(LOW + (HIGH - LOW) * (self.at(x) - self.heights[0]) / span)
+
+
+def edge_in_words() -> pl.Expr:
+    """Name a step by its lower edge ``mbps_above`` [MB/s], such as ``lowest``, ``above 2``."""
+    at = pl.col("mbps_above").cast(pl.String).str.strip_suffix(".0")
+    named = pl.when(pl.col("mbps_above").is_null()).then(pl.lit("lowest"))
+    return named.otherwise(pl.format("above {}", at)).alias("edge")
 
 
 def logged(mbps: FloatArray) -> FloatArray:
@@ -260,7 +267,7 @@ def _steps(
         }
     )
     return frame.join(counted, on="step", how="left", maintain_order="left").with_columns(
-        pl.col("n_rows", "n_links").fill_null(0)
+        pl.col("n_rows", "n_links").fill_null(0), edge_in_words()
     )
 
 

@@ -34,6 +34,17 @@ DOCUMENT, FITTED, SITES = "document", "fitted", "sites"
 LOWEST_MBPS = 1.0
 """The lowest edge of the document's curve [MB/s]."""
 IMPORTANCE_DECIMALS = 2
+SIDES = {
+    "proof": "later, unseen links (the proof)",
+    "proof_by_source": "the same, sources resampled",
+    "proof_by_destination": "the same, destinations resampled",
+    "silent_as_0": "the same, links that delivered nothing as 0",
+    "above_1_mbps": "the same, only links above 1 MB/s",
+    "later_seen": "later, seen links",
+    "earlier_unseen": "earlier, unseen links",
+    "earlier_seen": "earlier, seen links (where it was fitted)",
+}
+"""What each side of the data is called on a page."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +57,7 @@ class CurveStudy:
             alternatives ``isotonic`` (any number of steps), ``log_throughput``, ``log_throughput_long`` (longest
             window, where it differs), ``closeness`` (where it is known), ``sites`` (their names alone).
         checks: The same difference on other sides of the data: ``side`` (see :func:`other_sides`), ``n_rows``,
-            ``resampled`` (group of links, src, dst), ``n_units``, ``document``, ``fitted``, ``diff, diff_lo, diff_hi``.
+            ``name`` (in words), ``resampled`` (group of links, src, dst), ``n_units``, ``document``, ``fitted``, ``diff, diff_lo, diff_hi``.
         steps: What each step of each curve tells: `resolution` with ``curve``; for the document's steps also
             ``fitted, fitted_lo, fitted_hi``, what its links would weigh.
         pairs: `told_apart`, one row per ``curve``.
@@ -94,6 +105,14 @@ class ExchangeStudy:
     facts: Mapping[str, float]
     later: bool
     proposed: float | None
+
+    @property
+    def answer(self) -> str:
+        """What follows: ``change``; or the outcome, where that is better: ``snapshot`` if nothing came later."""
+        if self.proposed is not None:
+            return "change"
+        outcome = self.judgement.outcome
+        return "snapshot" if outcome == "better" and not self.later else outcome
 
 
 Answer = CurveStudy | FallbackStudy | ExchangeStudy
@@ -376,6 +395,7 @@ def other_sides(
         rows.append(
             {
                 "side": side,
+                "name": SIDES[side],
                 "n_rows": kept.height,
                 "resampled": unit,
                 "n_units": scores.n_links,

@@ -9,9 +9,12 @@ import pytest
 from brokerlab.brokerage.network_weight import NetworkSettings
 from brokerlab.calibrate.network_curve import (
     Judgement,
+    beside_document,
     bounds_of,
     corners,
     exchange_keys,
+    later_by_step,
+    marks,
     propose_importance,
     read_links,
     study_curve,
@@ -166,3 +169,48 @@ def test_transfers_alone_have_no_other_facts(tmp_path):
     assert evidence.spans["proof"] == (datetime(2026, 3, 15), datetime(2026, 3, 29))
     assert (evidence.facts["n_periods"], evidence.facts["n_local"]) == (3, 0)
     assert study_curve(evidence, **QUICK).judgement.outcome in {"better", "demand", "not_proven"}
+
+
+def test_frames_for_charts_hold_what_was_found(links, curve):
+    rows = links.evidence["metrics"].rows
+    both = beside_document(curve.fit, rows["mbps"], fitted="proposed")
+    assert set(both["curve"]) == {"current", "proposed"}
+    assert (
+        both.filter(curve="current")["weight_lo"].null_count()
+        == both.filter(curve="current").height
+    )
+    later = later_by_step(curve.steps)
+    assert later.height == curve.steps["q50"].count()
+    assert (later["later_lo"] <= later["later_hi"]).all()
+    assert later["step"][0] == "lowest"
+    assert set(later["step"][1:]) >= {"above 1"}
+
+
+def test_words_of_scores_say_what_is_current_and_what_is_better(curve):
+    rows = {row["name"]: row for row in curve.scores.by_weight().to_dicts()}
+    assert (rows["document"]["weight"], rows["document"]["mark"]) == ("document's curve", "current")
+    for name in rows.keys() - {"document"}:
+        assert (rows[name]["mark"] == "better") == (rows[name]["diff_lo"] > 0)
+    assert curve.checks["name"][0] == "later, unseen links (the proof)"
+
+
+def test_the_closeness_line_stands_above_the_fitted_weights(links):
+    fit = study_fallback(links.evidence["metrics"], **QUICK).fit
+    drawn = fit.by_setting()
+    assert drawn["setting"].unique(maintain_order=True).to_list() == ["current", "proposed"]
+    assert drawn.filter(setting="current")["weight"].to_list() == fit.table["line"].to_list()
+    assert (
+        drawn.filter(setting="proposed")["weight_lo"].to_list() == fit.table["weight_lo"].to_list()
+    )
+    assert not drawn["level"].null_count()
+
+
+def test_the_answer_and_the_marks_of_an_exchange(exchange):
+    found = {row["label"]: row["files"] for row in marks(exchange.fit, "best").to_dicts()}
+    assert found["current"] == exchange.fit.current
+    assert found.get("best", exchange.fit.current) == exchange.fit.files
+    better = replace(exchange, judgement=judged("better"), proposed=None)
+    assert replace(better, proposed=0.7).answer == "change"
+    assert replace(better, later=True).answer == "better"
+    assert replace(better, later=False).answer == "snapshot"
+    assert replace(better, judgement=judged("worse")).answer == "worse"
