@@ -26,7 +26,7 @@ from brokerlab.gdpconfig.proposal import (
 )
 from brokerlab.gdpconfig.proposal import reviewing as frames
 from brokerlab.gdpconfig.proposal.listing import old_to_new
-from brokerlab.gdpconfig.proposal.words import both, untold
+from brokerlab.gdpconfig.proposal.words import silence
 from brokerlab.report import kit
 from brokerlab.report.kit import (
     GAINS,
@@ -48,14 +48,6 @@ FOLDER, TOGETHER = "apply", "together"
 """Folder of the files to apply; what those of all proposals as one are called."""
 EFFECTS_DRAWN = 16
 """Of all proposals together, the first ones of each document."""
-LEFT = {
-    "kept": "kept as it is",
-    "applied": "applied already",
-    "outdated": "made for another configuration",
-    "synthetic": "from a synthetic archive",
-    "broken": "no sound proposal",
-}
-"""Why something is not to be decided."""
 
 
 class Params(kit.Basic):
@@ -222,11 +214,7 @@ def numbers(s: Study, effects: pl.DataFrame) -> list[Number]:
     sure = changing.filter(interval="excludes 0").height
     clash = "settle them first" if s.review.conflicts else "together they were not measured"
     shown = [
-        Number(
-            "Keys to change",
-            frames.count_keys(s.decide),
-            note=f"by {counted(len(s.decide), 'proposal')}",
-        ),
+        Number("Keys to change", frames.count_keys(s.decide)),
         Number("Effects whose interval excludes 0", sure, note=f"of {changing.height}"),
         Number("Conflicts", len(s.review.conflicts), note=clash),
     ]
@@ -235,14 +223,13 @@ def numbers(s: Study, effects: pl.DataFrame) -> list[Number]:
 
 def promises(effects: pl.DataFrame) -> Chart | None:
     """Draw what the proposals promise, in per cent of what is now."""
-    known = effects.drop_nulls("change_pct").filter(pl.col("interval") != "unchanged")
-    if known.is_empty():
+    drawn = frames.promises_frame(effects, EFFECTS_DRAWN)
+    if drawn.is_empty():
         return None
-    each = max(2, EFFECTS_DRAWN // known["label"].n_unique())
-    drawn = known.group_by("label", maintain_order=True).head(each)
+    known = effects.drop_nulls("change_pct").filter(pl.col("interval") != "unchanged")
     return Chart(
         draw=charts.promises_chart,
-        frame=drawn.with_columns(proposal=pl.format("{}. {}", "label", "origin")),
+        frame=drawn,
         finding=say(
             "{sure} of {n} effects differ from nothing beyond their interval",
             sure=known.filter(interval="excludes 0").height,
@@ -254,16 +241,10 @@ def promises(effects: pl.DataFrame) -> Chart | None:
 
 def agenda(s: Study, proposals: pl.DataFrame) -> Table:
     """Lay out what is to be decided: a line per key."""
-    proofs = proposals.filter(group="decide").select(
-        "label",
-        "href",
-        "digest",
-        proof=pl.concat_str("report", "run", separator=", ").fill_null("no report beside the file"),
-    )
-    frame = frames.changes_frame(s.decide).join(proofs, on="label", maintain_order="left")
+    frame = frames.agenda_frame(s.review, proposals, frames.answers_frame(s.drifts))
     return Table(
         name="agenda",
-        frame=frame.join(answers(s), on="digest", how="left", maintain_order="left"),
+        frame=frame,
         caption="What is proposed, and which report proves it",
         columns={
             "label": "No.",
@@ -282,21 +263,6 @@ def agenda(s: Study, proposals: pl.DataFrame) -> Table:
     )
 
 
-def answers(s: Study) -> pl.DataFrame:
-    """Return what a later archive says of each proposal."""
-    rows = [
-        (
-            digest,
-            one.status.replace("_", " "),
-            one.sentence,
-            "look again" if one.status == "does_not_hold" else None,
-        )
-        for digest, one in s.drifts.items()
-    ]
-    names = ("digest", "status", "sentence", "role")
-    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
-
-
 def part(s: Study, item: Item) -> Part:
     """Lay out one proposal."""
     effects = frames.effects_frame([item])
@@ -304,20 +270,19 @@ def part(s: Study, item: Item) -> Part:
     first, others = item.changes[0], len(item.changes) - 1
     arrow = old_to_new(first).replace("->", "→")
     more = f" and {counted(others, 'other key')}" if others else ""
-    sure = (
-        f"{changing.filter(interval='excludes 0').height} of {counted(changing.height, 'effect')}"
-    )
+    sure = changing.filter(interval="excludes 0").height
+    of_all = counted(changing.height, "effect")
     return Part(
         name=f"proposal-{item.label}",
         title=f"{item.label}. {item.origin}",
         verdict=Verdict(
             kind="change",
-            sentence=f"{first.key} {arrow}{more}: {sure} beyond the interval.",
+            sentence=f"{first.key} {arrow}{more}: {sure} of {of_all} beyond the interval.",
         ),
         sections={
             "What is proposed": [
                 words.thin(item.proposal.evidence.verdict),
-                since(item),
+                frames.since(item) or None,
                 filled(effects_table(effects)),
                 Table(
                     name="keys",
@@ -327,27 +292,10 @@ def part(s: Study, item: Item) -> Part:
                 ),
             ],
             "How to apply it, and how to take it back": listing(
-                s, item.label, "To be run by a person, after the decision"
+                s, item.label, "To be run by a person"
             ),
         },
     )
-
-
-def since(item: Item) -> str | None:
-    """Say what has changed since the proposal was made."""
-    changed = [line.partition(": ")[0] for line in item.state.why]
-    others = (
-        f"{', '.join(changed[:3])}{f' and {len(changed) - 3} more' if len(changed) > 3 else ''}"
-    )
-    sentences = [
-        f"Other keys have changed since ({others}): what it was measured with does not act any more."
-        if changed
-        else "",
-        f"Run {item.not_again} of the report, later and with the same parameters, did not propose it again: read that first."
-        if item.not_again
-        else "",
-    ]
-    return " ".join(filter(None, sentences)) or None
 
 
 def effects_table(effects: pl.DataFrame) -> Table:
@@ -416,7 +364,7 @@ def drift(s: Study, proposals: pl.DataFrame) -> Table | None:
     """Lay out whether the proposals still hold on a later archive."""
     table = Table(
         name="drift",
-        frame=proposals.join(answers(s), on="digest", maintain_order="left"),
+        frame=proposals.join(frames.answers_frame(s.drifts), on="digest", maintain_order="left"),
         caption="Do they still hold on the later archive?",
         columns={
             "report": "Report",
@@ -431,16 +379,9 @@ def drift(s: Study, proposals: pl.DataFrame) -> Table | None:
 
 def rest(proposals: pl.DataFrame) -> Table | None:
     """Lay out what is not to be decided, with the reason."""
-    left = proposals.filter(pl.col("group") != "decide").with_columns(
-        reason=pl.col("group").replace_strict(LEFT, default=None),
-        keys=pl.col("keys").fill_null(pl.col("file")),
-        detail=pl.when(pl.col("group").is_in(["outdated", "broken"]))
-        .then("why")
-        .otherwise("verdict"),
-    )
     table = Table(
         name="rest",
-        frame=left,
+        frame=frames.rest_frame(proposals),
         caption="Everything else that was found",
         columns={
             "reason": "Not to be decided",
@@ -457,54 +398,26 @@ def caveats(s: Study) -> list[Caveat]:
     """Collect what cannot be told, and how much makes it so."""
     found, decide = s.review, s.decide
     n = found.counts()
-    bare = [
-        item.name
-        for item in decide
-        if not any(e.interval == "excludes 0" for e in item.proposal.evidence.effects)
-    ]
+    bare = [item.name for item in decide if not item.is_certain]
+    silent = {item.name: silence(item.proposal.evidence) for item in decide}
     lost = [item.name for item in decide if item.filed.page is None]
     notes = [
-        (
-            found.synthetic,
-            "Anything about a real system: every proposal here was made from a synthetic archive.",
-        ),
-        (
-            len(decide) > 1,
-            "What the changes do together: each was measured with its own keys alone, against the settings before.",
-        ),
-        *((len(gains(item)), f"{item.name}: {gains(item)}") for item in decide),
+        (found.synthetic, "Anything about a real system: every archive here is synthetic."),
+        (len(decide) > 1, "What the changes do together: each was measured on its own."),
+        *((len(told), f"{name}: {told}") for name, told in silent.items()),
         (
             len(bare),
             f"Whether {', '.join(bare)} changes anything: no interval of its effects excludes 0.",
         ),
-        (
-            len(lost),
-            f"What proves {', '.join(lost)}: the file lies beside no report, ask who sent it.",
-        ),
-        (
-            len(decide) if not s.drifts else 0,
-            "Whether the proofs still hold: no later archive was asked (parameter later).",
-        ),
-        (
-            n["synthetic"],
-            f"Changes from synthetic archives, {n['synthetic']}, are listed and not to be decided.",
-        ),
+        (len(lost), f"What proves {', '.join(lost)}: no report is beside it, ask who sent it."),
+        (not s.drifts and len(decide), "Whether proofs still hold: no later archive was asked."),
+        (n["synthetic"], f"Changes from synthetic archives, {n['synthetic']}, are listed only."),
         (
             n["replaced"],
-            f"Older proposals, {n['replaced']}, were not looked at: a later run of the same report wrote others in their place.",
+            f"Older proposals, {n['replaced']}, were not looked at: later runs replace them.",
         ),
     ]
     return [Caveat(n=n, text=text) for n, text in notes]
-
-
-def gains(item: Item) -> str:
-    """Say which groups a document is silent about, and who gains by one thing and loses by another."""
-    evidence = item.proposal.evidence
-    if not evidence.helps and not evidence.hurts:
-        return "the document names nobody who gains or loses."
-    silent, torn = untold(evidence), both(evidence)
-    nothing = f"nothing is said of {words.listed(silent, 'or')}." if silent else ""
-    return f"{nothing} {f'{words.listed(torn)} gain by one thing and lose by another.' if torn else ''}".strip()
 
 
 def facts(s: Study, p: Params) -> dict[str, str]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import polars as pl
 
@@ -36,6 +36,28 @@ from brokerlab.numerics import percent_of
 
 Group = Literal["decide", "kept", "applied", "outdated", "synthetic"]
 GROUPS: tuple[Group, ...] = get_args(Group)
+REASONS = {
+    "kept": "kept as it is",
+    "applied": "applied already",
+    "outdated": "made for another configuration",
+    "synthetic": "from a synthetic archive",
+    "broken": "no sound proposal",
+}
+"""Why something is not to be decided, by group."""
+LISTED = 3
+"""Entries named of those that have changed since."""
+
+
+class Answer(Protocol):
+    """What a later archive says of a proposal, see :class:`.drift.Drift`."""
+
+    @property
+    def status(self) -> str:
+        """Holds, does_not_hold, cannot_tell, cannot_be_checked."""
+
+    @property
+    def sentence(self) -> str:
+        """With numbers and their certainty."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +94,11 @@ class Item:
     def name(self) -> str:
         """What it is called beside others."""
         return f"{self.label} ({self.origin})" if self.label else f"the keep of {self.origin}"
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the interval of any of its effects excludes 0."""
+        return any(one.interval == "excludes 0" for one in self.proposal.evidence.effects)
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -386,3 +413,97 @@ def conflicts_frame(found: Sequence[Conflict]) -> pl.DataFrame:
     """Return one row per conflict: ``place, kind, first, second, why``."""
     names = ("place", "kind", "first", "second", "why")
     return pl.DataFrame([vars(one) for one in found], schema=dict.fromkeys(names, pl.String))
+
+
+def answers_frame(answers: Mapping[str, Answer]) -> pl.DataFrame:
+    """Return what a later archive says of proposals.
+
+    Args:
+        answers: Digest of a proposal to the answer.
+
+    Returns:
+        ``digest, status`` (in words), ``sentence, role`` (look again: it does not hold; null: not so).
+    """
+    names = ("digest", "status", "sentence", "role")
+    rows = [
+        {
+            "digest": digest,
+            "status": one.status.replace("_", " "),
+            "sentence": one.sentence,
+            "role": "look again" if one.status == "does_not_hold" else None,
+        }
+        for digest, one in answers.items()
+    ]
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String))
+
+
+def agenda_frame(made: Review, proposals: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
+    """Return what is to be decided, with what proves it and whether it still holds.
+
+    Args:
+        made: The review.
+        proposals: From `proposals_frame`.
+        answers: From `answers_frame`.
+
+    Returns:
+        `changes_frame` of what is to be decided, with ``href, digest, proof`` (report and run), ``status, sentence, role``.
+    """
+    proofs = proposals.filter(group="decide").select(
+        "label",
+        "href",
+        "digest",
+        proof=pl.concat_str("report", "run", separator=", ").fill_null("no report beside the file"),
+    )
+    changes = changes_frame(made.of("decide")).join(proofs, on="label", maintain_order="left")
+    return changes.join(answers, on="digest", how="left", maintain_order="left")
+
+
+def rest_frame(proposals: pl.DataFrame) -> pl.DataFrame:
+    """Return what is not to be decided.
+
+    Args:
+        proposals: From `proposals_frame`.
+
+    Returns:
+        Its rows with ``reason`` (of `REASONS`), ``keys`` (the file where it is broken), ``detail`` (why, else the verdict).
+    """
+    refused = pl.col("group").is_in(["outdated", "broken"])
+    return proposals.filter(pl.col("group") != "decide").with_columns(
+        reason=pl.col("group").replace_strict(REASONS, default=None),
+        keys=pl.col("keys").fill_null(pl.col("file")),
+        detail=pl.when(refused).then("why").otherwise("verdict"),
+    )
+
+
+def promises_frame(effects: pl.DataFrame, most: int) -> pl.DataFrame:
+    """Return the first effects of each proposal, as many of each.
+
+    Args:
+        effects: From `effects_frame`.
+        most: Rows of all together, about; at least two of each proposal.
+
+    Returns:
+        Rows that change something and have a percentage, with ``proposal`` (its number and origin).
+    """
+    known = effects.drop_nulls("change_pct").filter(pl.col("interval") != "unchanged")
+    each = max(2, most // max(1, known["label"].n_unique()))
+    drawn = known.group_by("label", maintain_order=True).head(each)
+    return drawn.with_columns(proposal=pl.format("{}. {}", "label", "origin"))
+
+
+def since(item: Item) -> str:
+    """Say what has changed since a proposal was made; empty: nothing."""
+    changed = [line.partition(": ")[0] for line in item.state.why]
+    more = f" and {len(changed) - LISTED} more" if len(changed) > LISTED else ""
+    sentences = []
+    if changed:
+        sentences.append(
+            f"Other keys have changed since ({', '.join(changed[:LISTED])}{more}): what it was measured with does not act "
+            "any more."
+        )
+    if item.not_again:
+        sentences.append(
+            f"Run {item.not_again} of the report, later and with the same parameters, did not propose it again: read that "
+            "first."
+        )
+    return " ".join(sentences)

@@ -17,6 +17,7 @@ from brokerlab.gdpconfig.proposal.listing import (
     state_of,
 )
 from brokerlab.gdpconfig.proposal.parts import Affected, Change, Evidence, Source
+from brokerlab.words import listed
 
 GROUPS = ("gshare", "queue", "user class")
 """Who is spoken of first; every other kind of group follows in the order of the document."""
@@ -111,6 +112,21 @@ def both(evidence: Evidence) -> list[str]:
     """Return who gains by one thing and loses by another."""
     hurt = {one.who for one in evidence.hurts}
     return list(dict.fromkeys(one.who for one in evidence.helps if one.who in hurt))
+
+
+def silence(evidence: Evidence) -> str:
+    """Say of whom a document tells nothing, and who gains by one thing and loses by another; empty: nobody.
+
+    Example:
+        >>> silence(Evidence("80 meets the limit"))
+        'the document names nobody who gains or loses.'
+    """
+    if not evidence.helps and not evidence.hurts:
+        return "the document names nobody who gains or loses."
+    silent, torn = untold(evidence), both(evidence)
+    sentences = [f"nothing is said of {listed(silent, 'or')}."] if silent else []
+    sentences += [f"{listed(torn)} gain by one thing and lose by another."] if torn else []
+    return " ".join(sentences)
 
 
 def _measured_on(filed: Filed) -> list[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonpatch
@@ -13,6 +15,7 @@ import pytest
 from brokerlab.errors import ProposalError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import (
+    Affected,
     Effect,
     Review,
     apply_files,
@@ -21,12 +24,18 @@ from brokerlab.gdpconfig.proposal import (
     write_apply_files,
 )
 from brokerlab.gdpconfig.proposal.reviewing import (
+    agenda_frame,
+    answers_frame,
     changes_frame,
     conflicts_frame,
     effects_frame,
     people_frame,
+    promises_frame,
     proposals_frame,
+    rest_frame,
+    since,
 )
+from brokerlab.gdpconfig.proposal.words import silence
 from tests.unit.gdpconfig import proposal_toys as toys
 
 LATER = toys.NOW + timedelta(days=1)
@@ -87,11 +96,52 @@ def test_what_is_to_be_decided_stands_in_frames(root: Path) -> None:
     assert proposals["href"][0] == "../../scouts/20261120T090000Z-1/index.html"
 
 
+def test_the_agenda_has_proof_and_answer_of_every_key(root: Path) -> None:
+    toys.scouts(root)
+    toys.caps(root)
+    made = reviewed(root)
+    proposals = proposals_frame(made)
+    nothing = agenda_frame(made, proposals, answers_frame({}))
+    assert nothing["status"].to_list() == [None] * 3
+    refuted = SimpleNamespace(status="does_not_hold", sentence="Does not hold on April.")
+    answers = answers_frame({made.items[1].proposal.digest: refuted})
+    agenda = agenda_frame(made, proposals, answers)
+    assert agenda["status"].to_list() == [None, None, "does not hold"]
+    assert agenda["role"].to_list() == [None, None, "look again"]
+    assert agenda["proof"][0] == "scouts, 20261120T090000Z-1"
+    assert agenda["key"].to_list() == changes_frame(made.items)["key"].to_list()
+
+
+def test_promises_are_the_first_effects_of_each(root: Path) -> None:
+    toys.scouts(root)
+    toys.caps(root)
+    effects = effects_frame(reviewed(root).items)
+    drawn = promises_frame(effects, 2)
+    assert drawn.select("proposal", "quantity").rows() == [
+        ("1. scouts", "First attempts killed"),
+        ("1. scouts", "Slots that can take a task"),
+        ("2. thresholds", "Mean waiting"),
+    ]
+    assert promises_frame(effects.clear(), 2).is_empty()
+
+
+def test_of_whom_nothing_is_told(root: Path) -> None:
+    toys.caps(root)
+    toys.scouts(root, hurts=(Affected("queue AGLT2", "fuller"),))
+    told = {item.origin: silence(item.proposal.evidence) for item in reviewed(root).items}
+    assert told["thresholds"] == "nothing is said of queues or user classes."
+    assert told["scouts"] == (
+        "nothing is said of user classes. queue AGLT2 gain by one thing and lose by another."
+    )
+
+
 def test_a_change_of_almost_nothing_has_no_percentage(root: Path) -> None:
     dust = Effect("Unfairness", "1", 1e-12, 0.02, 0.02, 0.01, 0.03, 0.95)
     none = Effect("Bytes moved", "TB", 0.0, 0.0, 0.0, 0.0, 0.0, 0.95)
     toys.scouts(root, effects=(dust, none))
-    effects = effects_frame(reviewed(root).items)
+    made = reviewed(root)
+    assert made.items[0].is_certain
+    effects = effects_frame(made.items)
     assert effects["difference"].to_list() == [0.02, 0.0]
     for name in ("change_pct", "change_pct_lo", "change_pct_hi"):
         assert effects[name].to_list() == [None, None]
@@ -171,6 +221,24 @@ def test_applied_kept_outdated_and_broken_ones_are_not_decided(root: Path) -> No
     states = dict(proposals_frame(made).select("group", "why").rows())
     assert "made for 85 (update), found 90 from an entry" in states["outdated"]
     assert "jedi/jobbroker/" in states["decide"]  # another key has changed since
+    decide = made.items[0]
+    assert since(decide).startswith("Other keys have changed since (jedi/jobbroker/")
+    many = replace(decide, state=replace(decide.state, why=("a: x", "b: y", "c", "d", "e")))
+    assert "(a, b, c and 2 more)" in since(many)
+    again = replace(decide, state=replace(decide.state, why=()), not_again="R2")
+    assert since(again).startswith("Run R2 of the report, later")
+    assert since(replace(again, not_again=None)) == ""
+    rest = rest_frame(proposals_frame(made))
+    assert rest["reason"].to_list() == [
+        "kept as it is",
+        "applied already",
+        "made for another configuration",
+        "no sound proposal",
+        "no sound proposal",
+    ]
+    assert rest["detail"][0] == "Verdict of keeper."
+    assert "found 90 from an entry" in rest["detail"][2]
+    assert rest["keys"][3] == rest["file"][3]
 
 
 def test_later_runs_take_the_place_of_earlier_ones(root: Path) -> None:
