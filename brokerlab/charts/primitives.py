@@ -571,34 +571,26 @@ def _order(frame: pl.DataFrame, colour: str) -> list[str]:
 def _colour(frame: pl.DataFrame, colour: str | None) -> Any:
     if colour is None:
         return alt.value(INK)
-    fixed = colours(frame[colour].drop_nulls().cast(pl.String).unique(maintain_order=True))
-    scale = alt.Scale(domain=list(fixed), range=list(fixed.values()))
-    return alt.Color(
-        f"{colour}:N",
-        scale=scale,
-        legend=alt.Legend(title=None, symbolOpacity=1) if len(fixed) > 1 else None,
-    )
+    return _told_apart(alt.Color, colour, colours(_order(frame, colour)))
 
 
 def _shape(frame: pl.DataFrame, colour: str | None) -> Any:
     if colour is None:
         return alt.value("circle")
-    fixed = shapes(_order(frame, colour))
-    scale = alt.Scale(domain=list(fixed), range=list(fixed.values()))
-    return alt.Shape(
-        f"{colour}:N",
-        scale=scale,
-        legend=alt.Legend(title=None, symbolOpacity=1) if len(fixed) > 1 else None,
-    )
+    return _told_apart(alt.Shape, colour, shapes(_order(frame, colour)))
 
 
 def _dash(frame: pl.DataFrame, colour: str | None) -> Any:
     if colour is None:
         return alt.value([1, 0])
-    fixed = dashes(_order(frame, colour))
-    scale = alt.Scale(domain=list(fixed), range=list(fixed.values()))
-    legend = alt.Legend(title=None, symbolOpacity=1) if len(fixed) > 1 else None
-    return alt.StrokeDash(f"{colour}:N", scale=scale, legend=legend)
+    return _told_apart(alt.StrokeDash, colour, dashes(_order(frame, colour)))
+
+
+def _told_apart(channel: Any, column: str, values: Mapping[str, Any]) -> Any:
+    """Return a channel with a value for each name, and one legend for all channels where there are several names."""
+    scale = alt.Scale(domain=list(values), range=list(values.values()))
+    legend = alt.Legend(title=None, symbolOpacity=1) if len(values) > 1 else None
+    return channel(f"{column}:N", scale=scale, legend=legend)
 
 
 def _highlight(colour: str) -> alt.Parameter:
