@@ -19,8 +19,8 @@
 # The brokerage of user analysis rates queues as hi, mid or lo by how long jobs wait there, and tasks as S, A, B or C by
 # what their users occupy. This notebook rates all queues at every instant of a period, says how long a class lasts, what
 # the percentile ranks and the hour limits do, whether the classes hold for the jobs that come, how the documents and the
-# deployed code differ, and how shares stand against their targets. It writes a page, its numbers, tables and charts to
-# `out_dir`; it proposes nothing.
+# deployed code differ. It writes a page, its numbers, tables and charts to `out_dir`, among them how shares stand against
+# their targets; it proposes nothing.
 #
 # Run it here (paths then count from this folder: `../data/demo`), or as
 # `brokerlab report site-classes -p archive=data/demo`.
@@ -75,7 +75,7 @@ study.frames["values"]
 # One chart to edit: how many jobs still wait, by the class of their queue.
 
 # %%
-charts.still_waiting(study.also["still_waiting"])
+charts.still_waiting(study.frames["still_waiting"])
 
 # %% [markdown]
 # ## Write the page, its numbers, tables and charts

@@ -1,7 +1,8 @@
 """Which queues count as fast, and how much does that hang on the percentile ranks and the hour limits?
 
 The brokerage of user analysis rates queues as hi, mid or lo by how long jobs wait there, and tasks as S, A, B or C by what
-their users occupy. All is rated anew at every instant of a period; nothing is proposed.
+their users occupy. All is rated anew at every instant of a period; nothing is proposed. What shares run against their
+targets, which the classes of tasks hang on, is written and not shown.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from brokerlab.report.kit import Block, Caveat, Chart, Number, Page, Table, Verd
 from brokerlab.times import FINE, duration_us, grain
 from brokerlab.words import days_of, listed
 
-NUMBERS = {
-    "percentile_low": ("low_ranks", "lower percentile", "%"),
-    "percentile_high": ("high_ranks", "upper percentile", "%"),
-    "hi_limit_hours": ("hi_hours", "least hi limit", "h"),
-    "lo_limit_hours": ("lo_hours", "least lo limit", "h"),
-    "short_queue_jobs": ("long_jobs", "long queue", "jobs"),
+TRIED = {
+    "low_ranks": "percentile_low",
+    "high_ranks": "percentile_high",
+    "hi_hours": "hi_limit_hours",
+    "lo_hours": "lo_limit_hours",
+    "long_jobs": "short_queue_jobs",
 }
-"""Number of the rules: parameter with values to try, what it is, its unit."""
-KEYS = {parameter: key for key, (parameter, _, _) in NUMBERS.items()}
+"""Parameter with values to try: number of the rules."""
 OTHER = {"document": "production", "production": "document"}
-ROWS = 12
+SHOWN = ("classes", "queues", "spells", "limits", "values", "waits", "task_classes")
+"""Frames of the study that blocks of the page hold."""
 DAYS = "95 % intervals from resampling days"
 
 
@@ -76,10 +77,10 @@ class Params(kit.Params):
             raise ValueError(str(error).partition(": ")[2]) from None
         return every
 
-    @field_validator(*KEYS)
+    @field_validator(*TRIED)
     @classmethod
     def _allowed(cls, values: list[float], info: ValidationInfo) -> list[float]:
-        switch = ClassRules.SWITCHES[KEYS[str(info.field_name)]]
+        switch = ClassRules.SWITCHES[TRIED[str(info.field_name)]]
         problems = [problem for value in values for problem in switch.problem("value", value)]
         if problems:
             raise ValueError("; ".join(problems))
@@ -87,12 +88,11 @@ class Params(kit.Params):
 
 
 class Study(NamedTuple):
-    """Ratings, and frames of `brokerlab.lifecycle.class_history` by name; `also`: those that are not shown."""
+    """Ratings, and frames of `brokerlab.lifecycle.class_history` by name."""
 
     ratings: history.QueueRatings
     compared: history.RuleSetComparison
     tasks: history.TaskRatings | None
-    also: dict[str, pl.DataFrame]
     frames: dict[str, pl.DataFrame]
 
     @property
@@ -102,7 +102,7 @@ class Study(NamedTuple):
 
     def row(self, name: str, **where: str) -> dict[str, Any]:
         """Return the one row of a frame, or the one that is asked for."""
-        return (self.frames | self.also)[name].filter(**where).row(0, named=True)
+        return self.frames[name].filter(**where).row(0, named=True)
 
 
 @kit.answers
@@ -128,41 +128,39 @@ def study(period: history.Period, p: Params) -> Study:
     step = grain(period.window, FINE, most=130)
     marked = history.mark_changes(ratings.cells)
     jobs = history.jobs_at_classes(ratings)
-    tried = {key: getattr(p, parameter) for parameter, key in KEYS.items()}
+    tried = {key: getattr(p, parameter) for parameter, key in TRIED.items()}
     compared = history.compare_rule_sets(ratings, ClassRules(OTHER[p.rules]), **dice)
     busiest = history.busiest_queues(marked, p.queues_shown)
-    also = {
+    frames = {
         "rated": ratings.cells,
         "percentiles": ratings.found.percentiles,
+        "classes": history.class_shares(marked, **dice),
         "changes": history.stability(marked, period.step_days, **dice),
+        "queues": history.describe_queues(marked, period.step_days, **dice),
+        "spells": history.class_spells(ratings.cells, busiest),
         "slots_over_time": history.slots_over_time(ratings.cells, step),
         "missing": history.missing_classes(ratings.cells),
+        "limits": history.binding_limits(ratings, **dice),
+        "values": history.compare_values(ratings, tried, **dice),
+        "waits": history.waits_by_class(jobs, **dice),
         "still_waiting": history.still_waiting(jobs, **dice),
         "weights": history.limits_by_weight(ratings, jobs, **dice),
         "rule_totals": compared.totals,
         "rule_matrix": compared.matrix,
     }
-    frames = {
-        "classes": history.class_shares(marked, **dice),
-        "queues": history.describe_queues(marked, period.step_days, **dice),
-        "spells": history.class_spells(ratings.cells, busiest),
-        "limits": history.binding_limits(ratings, **dice),
-        "values": _named(history.compare_values(ratings, tried, **dice)),
-        "waits": history.waits_by_class(jobs, **dice),
-    }
     tasks, there = history.rate_tasks(ratings), history.rate_tasks(compared.there)
     if tasks and there:
-        frames["task_classes"] = history.task_classes_by(tasks, "gshare", **dice)
-        also |= {
+        frames |= {
             "rated_tasks": tasks.cells,
+            "task_classes": history.task_classes_by(tasks, "gshare", **dice),
             "task_changes": history.changed_tasks(tasks, there, **dice),
             "tasks_over_time": history.tasks_over_time(tasks, period.instants, step),
             "users": history.slots_of_users(tasks, **dice),
         }
     if period.share_usage is not None:
         frames["shares"] = history.shares_against_targets(period.share_usage, **dice)
-        also["shares_over_time"] = history.shares_over_time(period.share_usage, step)
-    return Study(ratings, compared, tasks, also, frames)
+        frames["shares_over_time"] = history.shares_over_time(period.share_usage, step)
+    return Study(ratings, compared, tasks, frames)
 
 
 def page(period: history.Period, s: Study) -> Page:
@@ -188,21 +186,20 @@ def page(period: history.Period, s: Study) -> Page:
             *(_effect(row, "differs", f"Get another class with {row['what']}") for row in near[:1]),
             _effect(unclassed, "cells", "Without class, taken for mid"),
         ],
-        chart=_classes_over_time(s, window),
+        chart=_classes_over_time(s),
         sections={
             "Class by class, queue by queue": _queues(s, counts),
             "What the percentiles and the hours do": _limits(s, near),
-            "What a class says about the next jobs": _waits(s),
-            f"The {s.other} rules": _rules(s),
-            "Classes of tasks": _tasks(s),
-            "Shares against their targets": _shares(s),
+            "What a class says about the next jobs": [_waits(s)],
+            f"The {s.other} rules": [_rules(s)],
+            "Classes of tasks": [_tasks(s)],
         },
         caveats=_caveats(period, s),
         archive=period.archive,
         config=period.config,
         rules=s.ratings.rules,
         window=window,
-        also=s.also,
+        also={name: frame for name, frame in s.frames.items() if name not in SHOWN},
         values=values | counts,
     )
 
@@ -211,40 +208,28 @@ def _effect(row: dict[str, Any], name: str, label: str) -> Number:
     return Number.of(row, name, label=label, unit="%", note="of all queues and instants")
 
 
-def _named(values: pl.DataFrame) -> pl.DataFrame:
-    """Name the values of numbers: ``what``, such as "least hi limit 2 h"."""
-    names = []
-    for key, value in values.select("key", "value").iter_rows():
-        _, name, unit = NUMBERS[key]
-        names.append(f"{name} {kit.cell(value, unit=unit)} {unit}")
-    return values.with_columns(pl.Series("what", names, dtype=pl.String))
-
-
-def _classes_over_time(s: Study, window: str) -> Chart:
+def _classes_over_time(s: Study) -> Chart:
     spells = s.frames["spells"]
-    shown = s.frames["queues"].join(spells, on="queue", how="semi")
     size = spells["instants"][0]
-    joined = say("; the commonest class of {n} instants each", n=size) if size > 1 else ""
+    shown = s.frames["queues"].join(spells, on="queue", how="semi")
+    usual = "Of the {n_queues} busiest queues {usually_hi} are usually hi, {usually_mid} mid, {usually_lo} lo and {usually_none} without class"
     return Chart(
         draw=charts.classes_over_time,
         frame=spells,
-        finding=say(
-            "Of the {n_queues} busiest queues {usually_hi} are usually hi, {usually_mid} mid and {usually_lo} lo",
-            history.count_usual(shown),
-        ),
-        sample=f"{window}{joined}",
+        finding=say(usual, history.count_usual(shown)),
+        sample=f"The commonest class of {size} instants each." if size > 1 else "",
         note="hi, mid, lo: from short to long waits; none: no class for want of data.",
     )
 
 
 def _queues(s: Study, counts: dict[str, Any]) -> list[Block | None]:
-    kept = "At {in_modal:%} of the instants a queue is in its commonest class; {jump:%} of the changes jump between hi and lo"
+    jump = "{jump:%} of the changes of class jump between hi and lo"
     usual = "{usually_hi} queues are usually hi, {usually_mid} mid, {usually_lo} lo, {usually_none} without class; {changing} change too often"
     return [
         Table(
             name="classes",
             frame=s.frames["classes"],
-            caption=say(kept, s.row("changes")),
+            caption=say(jump, s.row("changes")),
             columns={
                 "class_name": "Class",
                 "cells": "Queues and instants [%]",
@@ -260,15 +245,15 @@ def _queues(s: Study, counts: dict[str, Any]) -> list[Block | None]:
             caption=say(usual, counts),
             columns={
                 "queue": "Queue",
-                "modal": "Usual class",
-                "in_modal": "In it [% of instants]",
+                "usual": "Usual class",
+                "none": "Without class [% of instants]",
                 "per_day": "Changes [per day]",
                 "mean_min": "Weighted mean wait [min]",
                 "limit_min": "Upper limit [min]",
                 "jobs": "Analysis jobs",
             },
             note="The busiest first. Waits: medians over the instants; the upper limit is to hold 95 % of them.",
-            most=ROWS,
+            most=12,
         ),
     ]
 
@@ -305,28 +290,25 @@ def _limits(s: Study, near: list[dict[str, Any]]) -> list[Block | None]:
     ]
 
 
-def _waits(s: Study) -> list[Block | None]:
-    waits = history.in_minutes(s.frames["waits"].filter(pl.col("n") > 0))
+def _waits(s: Study) -> Table:
     note = (
         "Sampled: merge jobs and probes, whose waits make the classes; steered: the other analysis jobs, of which "
         "{steered:%} waited beyond the upper limit of their queue, which is to hold 95 % of them."
     )
-    return [
-        Table(
-            name="waits",
-            frame=waits,
-            caption=_order(s.frames["waits"]),
-            columns={
-                "kind": "Jobs",
-                "class_name": "Class of their queue",
-                "n": "Started",
-                "median_min": "Median wait [min]",
-                "p90_min": "90th percentile [min]",
-                "mean_min": "Mean [min]",
-            },
-            note=f"{DAYS}. {say(note, s.row('weights', band='all'))}",
-        ),
-    ]
+    return Table(
+        name="waits",
+        frame=history.in_minutes(s.frames["waits"].filter(pl.col("n") > 0)),
+        caption=_order(s.frames["waits"]),
+        columns={
+            "kind": "Jobs",
+            "class_name": "Class of their queue",
+            "n": "Started",
+            "median_min": "Median wait [min]",
+            "p90_min": "90th percentile [min]",
+            "mean_min": "Mean [min]",
+        },
+        note=f"{DAYS}. {say(note, s.row('weights', band='all'))}",
+    )
 
 
 def _order(waits: pl.DataFrame) -> str:
@@ -341,7 +323,7 @@ def _order(waits: pl.DataFrame) -> str:
     return "What jobs waited, by the class of their queue"
 
 
-def _rules(s: Study) -> list[Block | None]:
+def _rules(s: Study) -> Table:
     here, there = s.ratings.rules.rules, s.other
     totals = s.row("rule_totals") | {"there": there}
     moved = "The {there} rules class every queue alike"
@@ -350,63 +332,36 @@ def _rules(s: Study) -> list[Block | None]:
             "The {there} rules class {differs:%} of the queues and instants otherwise, {better:%} better and {worse:%} "
             "worse, where {jobs:%} of the analysis jobs are made"
         )
-    return [
-        Table(
-            name="rule_switches",
-            frame=s.compared.switches,
-            caption=say(moved, totals),
-            columns={
-                "switch": "Switch",
-                "row": "Row of the chapter",
-                "here": here,
-                "there": there,
-                "share": "Moves of the queues and instants [%]",
-                "explained": "Brings about, of all differences [%]",
-            },
-            note=f"The {here} rules with one switch as in the {there} rules. Parts need not add up: switches act together.",
-        ),
-    ]
+    return Table(
+        name="rule_switches",
+        frame=s.compared.switches,
+        caption=say(moved, totals),
+        columns={
+            "switch": "Switch",
+            "row": "Row of the chapter",
+            "here": here,
+            "there": there,
+            "share": "Moves of the queues and instants [%]",
+            "explained": "Brings about, of all differences [%]",
+        },
+        note=f"The {here} rules with one switch as in the {there} rules. Parts need not add up: switches act together.",
+    )
 
 
-def _tasks(s: Study) -> list[Block | None]:
+def _tasks(s: Study) -> Table | None:
     if s.tasks is None:
-        return []
+        return None
     otherwise = "The {there} rules rate {differs:%} of the tasks and instants otherwise"
-    return [
-        Table(
-            name="task_classes",
-            frame=s.frames["task_classes"],
-            caption=say(otherwise, s.row("task_changes"), there=s.other),
-            columns={"gshare": "gshare", "n_tasks": "Tasks"}
-            | {name: f"{name} [%]" for name in history.TASK_CLASSES}
-            | {"not_rated": "Not rated [%]"},
-            note="S: nearly done, or express; A, B, C: by the slots that the user occupies. Over the instants at which a "
-            "task was active. Progress: of a file the last job alone is known.",
-        ),
-    ]
-
-
-def _shares(s: Study) -> list[Block | None]:
-    if "shares" not in s.frames:
-        return []
-    leaves = s.frames["shares"]
-    n_off, n = leaves["off_target"].sum(), leaves["usage"].count()
-    return [
-        Table(
-            name="shares",
-            frame=leaves,
-            caption=f"{n_off} of {n} leaf shares are off target by more than their interval",
-            columns={
-                "gshare": "gshare",
-                "target_hs": "Target, mean [HS06]",
-                "running_hs": "Runs, mean [HS06]",
-                "queuing_hs": "Queues, mean [HS06]",
-                "usage": "Runs [% of target]",
-                "above": "Above target [% of instants]",
-            },
-            note="Targets share out what runs: they follow it.",
-        ),
-    ]
+    return Table(
+        name="task_classes",
+        frame=s.frames["task_classes"],
+        caption=say(otherwise, s.row("task_changes"), there=s.other),
+        columns={"gshare": "gshare", "n_tasks": "Tasks"}
+        | {name: f"{name} [%]" for name in history.TASK_CLASSES}
+        | {"not_rated": "Not rated [%]"},
+        note="S: nearly done, or express; A, B, C: by the slots that the user occupies. Over the instants at which a "
+        "task was active. Progress: of a file the last job alone is known.",
+    )
 
 
 def _caveats(period: history.Period, s: Study) -> list[Caveat]:
@@ -418,10 +373,8 @@ def _caveats(period: history.Period, s: Study) -> list[Caveat]:
         "unlogged": s.tasks.n_tasks if s.tasks and "task_status_log" in period.lacking else 0,
         "stuck": s.tasks.n_tasks if s.tasks and lacking else 0,
         "no_tasks": int(s.tasks is None),
-        "no_tree": int("shares" not in s.frames),
         "logged": period.n_logged or 0,
         "tables": ", ".join(lacking),
-        "why": period.share_problem or "the archive has no tree of them",
     }
     texts = {
         "sampled": "Waits run from activation, else creation, to the start of a job: the status log knows {logged} of the "
@@ -430,7 +383,6 @@ def _caveats(period: history.Period, s: Study) -> list[Caveat]:
         "unlogged": "{unlogged} tasks run from their start to their last change: their status has no log.",
         "stuck": "{stuck} tasks have no progress: there is no table {tables}.",
         "no_tasks": "No task of a user has a status that is rated.",
-        "no_tree": "No share is held against a target: {why}.",
     }
     return [Caveat(n=told[name], text=say(text, told)) for name, text in texts.items()]
 

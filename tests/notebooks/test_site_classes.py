@@ -18,7 +18,6 @@ SECTIONS = [
     "What a class says about the next jobs",
     "The production rules",
     "Classes of tasks",
-    "Shares against their targets",
 ]
 
 

@@ -16,6 +16,7 @@ from brokerlab.lifecycle.class_history.alternatives import (
 )
 from brokerlab.lifecycle.class_history.period import Period, read_period
 from brokerlab.lifecycle.class_history.ratings import (
+    CHANGING,
     CLASSES,
     NONE,
     PARTS,
@@ -29,6 +30,7 @@ from brokerlab.lifecycle.class_history.ratings import (
     rate_queues,
     slots_over_time,
     stability,
+    usual_class,
     usual_classes,
 )
 from brokerlab.lifecycle.class_history.tasks import (
@@ -58,6 +60,7 @@ from brokerlab.lifecycle.class_history.waits import (
 )
 
 __all__ = [
+    "CHANGING",
     "CLASSES",
     "NONE",
     "NOT_RATED",
@@ -97,6 +100,7 @@ __all__ = [
     "still_waiting",
     "task_classes_by",
     "tasks_over_time",
+    "usual_class",
     "usual_classes",
     "wait_quantiles",
     "waits_by_class",

@@ -26,6 +26,14 @@ LIMITS = (
     "recent_activity",
 )
 """Switches that alter what the statistics of the waits are compared with."""
+NAMES = {
+    "percentile_low": ("lower percentile", "%"),
+    "percentile_high": ("upper percentile", "%"),
+    "hi_limit_hours": ("least hi limit", "h"),
+    "lo_limit_hours": ("least lo limit", "h"),
+    "short_queue_jobs": ("long queue", "jobs"),
+}
+"""Number of the rules: what it is, its unit."""
 _MOVED: dict[str, Formula] = {
     "differs": ("differs", "cell"),
     "better": ("better", "cell"),
@@ -54,7 +62,8 @@ def compare_values(
         seed: Of the bootstrap.
 
     Returns:
-        One row per number, in their order, and value: ``key, value, current, is_current``; of all (queue, instant) cells
+        One row per number, in their order, and value: ``key, value, current, is_current``, ``what`` (number and value in
+        words, such as "least hi limit 2 h"); of all (queue, instant) cells
         the shares [1] ``differs`` (another class, a queue without class taken for mid), ``better``, ``worse``, ``hi`` and
         ``lo`` (then); ``slots, jobs`` (shares [1] of the slots and jobs that are at differing cells), all with ``_lo,
         _hi``; ``n_queues`` whose usual class changes; ``resampled, n_units``.
@@ -71,6 +80,7 @@ def compare_values(
                     **number,
                     "current": current,
                     "is_current": value == current,
+                    "what": name_value(key, value),
                     "n_queues": _usually_moved(ratings.cells, other),
                 }
             )
@@ -79,6 +89,17 @@ def compare_values(
     by = ["place", "key", "value"]
     moved = clustered(pl.concat(daily), _MOVED, unit="day", by=by, n_boot=n_boot, seed=seed)
     return pl.DataFrame(about).join(moved, on=by, maintain_order="left").drop("place")
+
+
+def name_value(key: str, value: float) -> str:
+    """Write a number of the rules and its value.
+
+    Example:
+        >>> name_value("percentile_low", 0.333), name_value("hi_limit_hours", 2.0), name_value("half_life_hours", 6)
+        ('lower percentile 33.3 %', 'least hi limit 2 h', 'half_life_hours 6')
+    """
+    name, unit = NAMES.get(key, (key, ""))
+    return f"{name} {100 * value if unit == '%' else value:g} {unit}".rstrip()
 
 
 def next_to_current(values: pl.DataFrame) -> pl.DataFrame:

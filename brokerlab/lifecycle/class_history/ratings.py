@@ -30,6 +30,8 @@ STATISTICS = (
 """Switches that alter the statistics of the waits."""
 USUAL = 0.5
 """A queue is usually of a class that it has at more than this part of the instants."""
+CHANGING = "changing"
+"""A queue without usual class."""
 COARSER = (1, 2, 3, 4, 6, 8, 12, 24, 48, 96, 192)
 """Instants that a chart may join."""
 
@@ -227,6 +229,18 @@ def usual_classes(marked: pl.DataFrame) -> pl.DataFrame:
     return marked.group_by("queue").agg(pl.col("modal").first(), pl.col("jobs").sum()).sort("queue")
 
 
+def usual_class() -> pl.Expr:
+    """Name the class that a queue has at more than half of the instants, else `CHANGING`.
+
+    Example:
+        >>> shares = {"hi": [0.6, 0.3], "mid": [0.2, 0.3], "lo": [0.0, 0.0], "none": [0.2, 0.4]}
+        >>> pl.DataFrame(shares).select(usual_class()).to_series().to_list()
+        ['hi', 'changing']
+    """
+    names = [pl.when(pl.col(name) > USUAL).then(pl.lit(name)) for name in PARTS]
+    return pl.coalesce(*names, pl.lit(CHANGING))
+
+
 def count_usual(queues: pl.DataFrame) -> dict[str, int]:
     """Count queues by the class that they usually have.
 
@@ -243,11 +257,11 @@ def count_usual(queues: pl.DataFrame) -> dict[str, int]:
         >>> counts["n_queues"], counts["usually_hi"], counts["changing"], counts["never"]
         (2, 1, 1, 0)
     """
-    usually = {f"usually_{name}": queues.filter(pl.col(name) > USUAL).height for name in PARTS}
+    usual = queues.select(usual=usual_class())["usual"].to_list()
     return {
         "n_queues": queues.height,
-        **usually,
-        "changing": queues.height - sum(usually.values()),
+        **{f"usually_{name}": usual.count(name) for name in PARTS},
+        "changing": usual.count(CHANGING),
         "never": queues.filter(pl.col(NONE) == 1).height,
     }
 

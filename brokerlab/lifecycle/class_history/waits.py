@@ -10,7 +10,13 @@ import polars as pl
 
 from brokerlab.intervals import N_BOOT, Sums, clustered, shares
 from brokerlab.lifecycle.class_history.period import KEYS
-from brokerlab.lifecycle.class_history.ratings import PARTS, QueueRatings, stability, usual_classes
+from brokerlab.lifecycle.class_history.ratings import (
+    PARTS,
+    QueueRatings,
+    stability,
+    usual_class,
+    usual_classes,
+)
 from brokerlab.lifecycle.classes.weighted import LARGEST_S
 from brokerlab.numerics import FloatArray
 
@@ -283,12 +289,12 @@ def describe_queues(
 
     Returns:
         One row per queue, most jobs first: the columns of :func:`stability`, :func:`usual_classes` and
-        :func:`limits_by_queue`; those of the last are null without a limit.
+        :func:`limits_by_queue`, and ``usual``, see :func:`usual_class`; those of limits are null without one.
     """
     kept = stability(marked, step_days, by=["queue"], n_boot=n_boot, seed=seed)
     usual = kept.join(usual_classes(marked), on="queue")
     known = usual.join(limits_by_queue(marked), on="queue", how="left")
-    return known.sort("jobs", "queue", descending=[True, False])
+    return known.with_columns(usual=usual_class()).sort("jobs", "queue", descending=[True, False])
 
 
 def in_minutes(frame: pl.DataFrame) -> pl.DataFrame:

@@ -64,20 +64,30 @@ def test_the_first_screen(made, studied):
         "Without class, taken for mid",
         pytest.approx(0.4),
     )
-    assert shown.chart.finding == "Of the 4 busiest queues 1 are usually hi, 1 mid and 1 lo"
+    assert shown.chart.finding == (
+        "Of the 4 busiest queues 1 are usually hi, 1 mid, 1 lo and 1 without class"
+    )
 
 
 def test_findings_are_in_captions(made, studied):
     shown = page(made[1], studied)
-    captions = {name: plain(blocks(shown, name).caption) for name in ("limits", "rule_switches", "shares", "waits")}  # fmt: skip
+    captions = {name: plain(blocks(shown, name).caption) for name in ("limits", "rule_switches", "waits")}  # fmt: skip
     assert captions == {
         "limits": "The percentile sets the limit of hi at 100.0 % of the instants, else the hours do",
         "rule_switches": "The production rules class every queue alike",
-        "shares": "2 of 2 leaf shares are off target by more than their interval",
         "waits": "What jobs waited, by the class of their queue",
     }  # fmt: skip
     median = blocks(shown, "waits").frame.filter(class_name="hi", kind="steered")
     assert median["median_min"].item() == 2
+
+
+def test_the_table_of_queues_says_what_its_caption_counts(made, studied):
+    queues = blocks(page(made[1], studied), "queues")
+    assert (
+        queues.caption
+        == "1 queues are usually hi, 1 mid, 1 lo, 2 without class; 0 change too often"
+    )
+    assert sorted(queues.frame["usual"]) == ["hi", "lo", "mid", "none", "none"]
 
 
 def test_classes_the_wrong_way_round_are_named(made, studied):
@@ -101,7 +111,7 @@ def test_classes_the_wrong_way_round_are_named(made, studied):
 
 def test_without_tasks_their_section_is_left_out_and_that_is_said(made, studied):
     shown = page(made[1], studied)
-    assert shown.sections["Classes of tasks"] == []
+    assert shown.sections["Classes of tasks"] == [None]
     told = [caveat.text for caveat in shown.caveats if caveat.n]
     assert told[0].startswith("Waits run from activation, else creation, to the start of a job")
     assert told[-1] == "No task of a user has a status that is rated."
