@@ -74,11 +74,10 @@ study = report.study(data, p)
 study.rules
 
 # %% [markdown]
-# One chart to edit: how much more waiting each rule ends at other limits.
+# One chart to edit: what all limits together would end and interrupt.
 
 # %%
-changes = judge.limit_changes(study.limits, (0.5, 2.0))
-charts.limit_changes_chart(changes.select("more_after_h", name="rule", limits="value"))
+charts.limits_chart(judge.all_limits_changed(study.limits))
 
 # %% [markdown]
 # ## Write the page

@@ -3,7 +3,8 @@
 :func:`read_waiting` reads the histories of an archive's period once; :meth:`Waiting.firings` asks them for the rules that
 fire. :func:`by_rule`, :func:`by_level` and :func:`wasted_waiting` add firings up, :func:`other_limits` judges the same waits with shorter and longer limits,
 :func:`compare_rule_sets` with the rules of the other set, and :func:`fast_rebrokerage_over` looks at the queues of a share
-at many instants. All give frames with 95 % intervals from drawing queues or tasks again.
+at many instants. All give frames with 95 % intervals from drawing queues or tasks again. :func:`study_waiting` asks for
+all of it.
 """
 
 from brokerlab.lifecycle.waiting.fast import FastOver, fast_rebrokerage_over
@@ -15,10 +16,13 @@ from brokerlab.lifecycle.waiting.firings import (
     usual_limits,
     wait_of_jobs,
     wasted_waiting,
+    with_names,
 )
 from brokerlab.lifecycle.waiting.limits import (
     ALL_RULES,
+    HALVED_AND_DOUBLED,
     SCALES,
+    all_limits_changed,
     limit_changes,
     other_limits,
     undecided_by_end,
@@ -32,15 +36,19 @@ from brokerlab.lifecycle.waiting.overview import (
 )
 from brokerlab.lifecycle.waiting.period import Waiting, read_waiting
 from brokerlab.lifecycle.waiting.rule_sets import RuleSetComparison, compare_rule_sets
+from brokerlab.lifecycle.waiting.study import WaitingStudy, study_waiting
 
 __all__ = [
     "ALL_RULES",
+    "HALVED_AND_DOUBLED",
     "OUTCOMES",
     "RULE",
     "SCALES",
     "FastOver",
     "RuleSetComparison",
     "Waiting",
+    "WaitingStudy",
+    "all_limits_changed",
     "by_level",
     "by_rule",
     "compare_rule_sets",
@@ -53,8 +61,10 @@ __all__ = [
     "other_limits",
     "quiet_rules",
     "read_waiting",
+    "study_waiting",
     "undecided_by_end",
     "usual_limits",
     "wait_of_jobs",
     "wasted_waiting",
+    "with_names",
 ]

@@ -19,6 +19,8 @@ from brokerlab.lifecycle.waiting.period import Waiting
 from brokerlab.times import duration_us, rounded
 
 PLACE = ("computingsite", "gshare")
+PREFIX = "FAST_REBRO_THRESHOLD_"
+"""What the names of its keys begin with."""
 POINTS = 6
 """Values tried of each key, besides the current one, its half and its double."""
 
@@ -38,7 +40,8 @@ class FastOver:
             ``to_move`` (jobs); ``resampled``, ``n_units``.
         by_share: The same by ``gshare``, with its ``threshold``, ``dry_run`` and mean ``queued`` jobs; most to move first.
         keys: The same by ``key`` and ``value``, one key at a time, with ``is_current`` and ``times`` (value over the current
-            one); of the threshold ``value`` is that of the median share, those of the others rise and fall with it.
+            one), ``name`` (the key without what all begin with); of the threshold ``value`` is that of the median share,
+            those of the others rise and fall with it.
         n_slots: Queues that are left out for slots set by hand.
         queued: Mean queued jobs at an instant, at all queues that count.
     """
@@ -56,6 +59,14 @@ class FastOver:
     def n_instants(self) -> int:
         """Instants looked at."""
         return self.by_time.height
+
+    @property
+    def widest_key(self) -> dict[str, Any]:
+        """The key whose values make the largest difference: ``name``, ``low``, ``high`` (jobs to move at an instant)."""
+        ends = self.keys.group_by("name", maintain_order=True).agg(
+            low=pl.col("to_move").min(), high=pl.col("to_move").max()
+        )
+        return ends.sort(pl.col("high") - pl.col("low"), descending=True).row(0, named=True)
 
     @property
     def dry_run(self) -> bool:
@@ -132,6 +143,7 @@ def fast_rebrokerage_over(
         told = means.of(_judged(waiting, tables, config))
         about = {
             "key": key,
+            "name": key.removeprefix(PREFIX),
             "value": float(value),
             "is_current": value == current,
             "times": value / current,

@@ -157,6 +157,22 @@ def wait_of_jobs(firings: pl.DataFrame) -> pl.DataFrame:
     return firings.group_by(RULE).agg(**columns).sort(RULE)
 
 
+def with_names(frame: pl.DataFrame) -> pl.DataFrame:
+    """Add ``name``: the rule, with its action where the rule takes several.
+
+    Args:
+        frame: Rows by `RULE`.
+
+    Example:
+        >>> rules = pl.DataFrame({"rule": ["sent", "held", "held"], "action": ["fail", "kill", "fail"]})
+        >>> with_names(rules)["name"].to_list()
+        ['sent', 'held (kill)', 'held (fail)']
+    """
+    several = pl.col("action").n_unique().over("rule") > 1
+    full = pl.format("{} ({})", "rule", "action")
+    return frame.with_columns(name=pl.when(several).then(full).otherwise("rule"))
+
+
 def usual_limits(firings: pl.DataFrame) -> pl.DataFrame:
     """Return the limit that most firings of each rule have: some depend on the queue.
 

@@ -8,16 +8,21 @@ import polars as pl
 
 from brokerlab.errors import ConfigError
 from brokerlab.intervals import Formula, clustered
+from brokerlab.lifecycle.timeouts import decision_table
 from brokerlab.lifecycle.waiting.firings import (
     HOUR_US,
     MEASURES,
     QUANTITIES,
     RULE,
     usual_limits,
+    with_names,
 )
+from brokerlab.lifecycle.waiting.period import Waiting
 
 SCALES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """Scales of limits that are worth a look."""
+HALVED_AND_DOUBLED = (0.5, 2.0)
+"""Scales that every answer names."""
 ALL_RULES = "all rules"
 """Name of the rows of all rules together, with every limit changed alike."""
 
@@ -127,17 +132,44 @@ def undecided_by_end(by_scale: Mapping[float, pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(parts).sort("number", "rule", "value")
 
 
-def limit_changes(limits: pl.DataFrame, scales: Sequence[float] = (0.5, 2.0)) -> pl.DataFrame:
+def limit_changes(
+    waiting: Waiting, limits: pl.DataFrame, scales: Sequence[float] = HALVED_AND_DOUBLED
+) -> pl.DataFrame:
     """Return the rules whose own limits, made so many times as long, would change something.
 
     Args:
+        waiting: The period.
         limits: Result of :func:`other_limits`.
         scales: Scales to look at.
 
     Returns:
-        The rows of these rules at these scales, the rule with the largest change of ``after_h`` first.
+        The rows of these rules at these scales, the rule with the largest change of ``after_h`` first; ``name``, ``set_by``
+        (gdpconfig keys of the limit, null without).
     """
     tried = limits.filter(pl.col("value").is_in(list(scales)), pl.col("rule") != ALL_RULES)
-    changing = tried.filter((pl.col("more_jobs") != 0).any().over(RULE))
+    changing = with_names(tried.filter((pl.col("more_jobs") != 0).any().over(RULE)))
+    table = decision_table(rules=waiting.rules, config=waiting.config)
+    keys = table.select(*RULE, set_by=pl.col("keys").list.join(", ").replace("", None))
     largest = pl.col("more_after_h").abs().max().over(RULE)
-    return changing.sort(largest, *RULE, "value", descending=[True, *[False] * 4])
+    ordered = changing.sort(largest, *RULE, "value", descending=[True, *[False] * 4])
+    return ordered.join(keys, on=list(RULE), how="left", maintain_order="left")
+
+
+def all_limits_changed(limits: pl.DataFrame) -> pl.DataFrame:
+    """Return what all limits together would do, changed alike.
+
+    Args:
+        limits: Result of :func:`other_limits`.
+
+    Returns:
+        One row per scale: its columns, ``setting`` (current, other limits), ``label`` (of the current one, of halved and
+        doubled limits and of the shortest ones).
+    """
+    every = limits.filter(rule=ALL_RULES)
+    current, scale = pl.col("is_current"), pl.col("value")
+    labelled = scale.is_in(HALVED_AND_DOUBLED) | (scale == scale.min())
+    times = pl.format("× {}", scale.cast(pl.String).str.strip_suffix(".0"))
+    return every.with_columns(
+        setting=pl.when(current).then(pl.lit("current")).otherwise(pl.lit("other limits")),
+        label=pl.when(current).then(pl.lit("current")).when(labelled).then(times),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 
@@ -13,6 +14,7 @@ from brokerlab.lifecycle.waiting.firings import (
     usual_limits,
     wait_of_jobs,
     wasted_waiting,
+    with_names,
 )
 from brokerlab.lifecycle.waiting.period import UNIT_COLUMNS, Waiting
 from brokerlab.units import HOUR_S
@@ -21,6 +23,13 @@ HEARTBEAT_RULES = ("heartbeat", "heartbeat_transferring", "x_transferring_user")
 """Rules that fire for silence."""
 BEFORE_START = range(1, 9)
 """Numbers of the rules about jobs that have not started, ``pending`` to ``sent``."""
+STRATA = {
+    "computingsite": "queue",
+    "gshare": "gshare",
+    "prodsourcelabel": "label",
+    "priority": "priority",
+}
+"""Columns by which firings are worth dividing, and what they are called."""
 
 
 def by_rule(
@@ -36,21 +45,27 @@ def by_rule(
 
     Returns:
         One row per rule of the set, in order: the columns of :func:`brokerlab.lifecycle.waiting.wasted_waiting` and of
-        :func:`brokerlab.lifecycle.waiting.wait_of_jobs`, ``limit_h`` (of most jobs where queues differ). Of a rule that
-        never fires ``jobs`` is 0, null where the archive has no job in its statuses; all else is null.
+        :func:`brokerlab.lifecycle.waiting.wait_of_jobs`, ``limit_h`` (of most jobs where queues differ), ``spared`` with
+        its ends (jobs that only paused queues and disableReassign save, null for none), ``name``. Of a rule that never
+        fires ``jobs`` is 0, null where the archive has no job in its statuses; all else is null.
     """
     rule = list(RULE)
-    told = wasted_waiting(firings, units=waiting.units["unit"], n_boot=n_boot, seed=seed)
+    draws: dict[str, Any] = {"units": waiting.units["unit"], "n_boot": n_boot, "seed": seed}
+    told = wasted_waiting(firings, **draws)
     told = told.join(wait_of_jobs(firings), on=rule).join(usual_limits(firings), on=rule)
     none = pl.when("seen").then(0.0)
     quiet = quiet_rules(waiting, firings).select(*RULE, "limit_h", jobs=none)
-    return pl.concat([told, quiet], how="diagonal").sort(rule)
+    spared = wasted_waiting(waiting.exempted(firings), **draws).select(
+        *RULE, pl.col("jobs", "jobs_lo", "jobs_hi").name.map(lambda n: n.replace("jobs", "spared"))
+    )
+    every = pl.concat([told, quiet], how="diagonal").join(spared, on=rule, how="left")
+    return with_names(every.sort(rule))
 
 
 def by_level(
     waiting: Waiting,
     firings: pl.DataFrame,
-    strata: Mapping[str, str],
+    strata: Mapping[str, str] = STRATA,
     *,
     n_boot: int = 0,
     seed: int = 1,
@@ -65,8 +80,8 @@ def by_level(
         seed: Of the bootstrap.
 
     Returns:
-        ``stratum`` (the name, in the given order), ``level`` (``none`` where null), and the columns of
-        :func:`brokerlab.lifecycle.waiting.wasted_waiting`; within a stratum most jobs first.
+        ``stratum`` (the name, in the given order), ``level`` (``none`` where null), the columns of
+        :func:`brokerlab.lifecycle.waiting.wasted_waiting`, ``name``; within a stratum most jobs first.
     """
     parts = []
     for column, name in strata.items():
@@ -79,7 +94,7 @@ def by_level(
         )
         ordered = found.sort("jobs", "level", "number", descending=[True, False, False])
         parts.append(ordered.select(pl.lit(name).alias("stratum"), pl.all()))
-    return pl.concat(parts)
+    return with_names(pl.concat(parts))
 
 
 def numbers_of(waiting: Waiting, firings: pl.DataFrame) -> dict[str, float | None]:

@@ -37,12 +37,12 @@ def sections_of(stored: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 def test_the_headline_says_how_many_are_timed_out_needlessly(stored: dict[str, Any]) -> None:
     verdict = stored["page"]["verdict"]
     assert verdict["kind"] == "finding"
-    assert verdict["sentence"].startswith("20.0 % (0.0 to ")  # of five that are decided
-    assert verdict["sentence"].endswith(
-        " of 7 timed-out jobs would have gone on by themselves within 1 h."
+    assert verdict["sentence"].startswith("20.0 % (0.0 to ")
+    assert verdict["sentence"].endswith(  # five of seven are decided
+        " of 5 timed-out jobs would have gone on by themselves within 1 h."
     )
     timed_out, ended, wait = stored["page"]["numbers"]
-    assert (timed_out["value"], timed_out["note"]) == (7, "63.6 % of 11 jobs")
+    assert (timed_out["value"], timed_out["note"]) == (7, "63.6 % of 11 jobs; 2 too late to judge")
     assert ended["value"] == 67.75 + 3
     assert ended["note"] == "after 290 h of it"
     assert wait["value"] == stored["values"]["fresh_h"]
@@ -55,18 +55,23 @@ def test_the_headline_says_how_many_are_timed_out_needlessly(stored: dict[str, A
 def test_sections_and_their_numbers(stored: dict[str, Any]) -> None:
     sections = sections_of(stored)
     assert list(sections) == [
-        "Rule by rule", "Other limits", "Where and when", "Fast rebrokerage", "Document against production rules"
+        "Rule by rule", "Other limits", "Where", "Fast rebrokerage", "Document against production rules"
     ]  # fmt: skip
     rules = sections["Rule by rule"][0]
-    assert rules["caption"] == "2 of 15 rules fire"
+    assert rules["caption"] == (
+        "2 of 15 rules fire; 1 jobs went on later, 1 came to nothing, 4 still wait"
+    )
     rows = {row["rule"]: row for row in stored["numbers"]["rules"]}
     assert (rows["activated"]["jobs"], rows["activated"]["spared"]) == (6, 1)
     assert (rows["running"]["jobs"], rows["holding_lo"]["jobs"]) == (0, None)  # never, not seen
     assert "1 of 3 queues that are paused" in rules["note"]
     changes = stored["numbers"]["limit_changes"]
-    assert [row["limits"] for row in changes[:2]] == ["halved", "doubled"]
-    assert changes[0]["set_by"] is None  # no key sets the limit of activated
-    levels = sections["Where and when"][0]
+    assert [row["value"] for row in changes[:2]] == [0.5, 2.0]
+    (limits,) = sections["Other limits"]
+    assert limits["caption"] == (
+        "Largest change: activated, limit × 0.5, 150 h (0 to 306) more of waiting ended"
+    )
+    levels = sections["Where"][0]
     assert levels["caption"] == "Most firings at a queue: 4 of activated at B, of 2 queues with any"
     assert sections["Fast rebrokerage"] == [
         {"kind": "text", "text": "No queue meets its conditions for any share at any of 34 instants."}
@@ -89,9 +94,10 @@ def test_what_it_cannot_tell(stored: dict[str, Any]) -> None:
 def test_fast_rebrokerage_of_a_backlog(tmp_path: Path) -> None:
     stored = page_of(write(tmp_path / "backlog", BACKLOG, QUEUES), tmp_path / "out", every="6h")
     blocks = sections_of(stored)["Fast rebrokerage"]
-    assert [block["kind"] for block in blocks] == ["chart", "chart", "table", "table"]
-    assert blocks[0]["finding"] == "At most 20 jobs would move at an instant, on 1 March 2026"
-    assert blocks[2]["caption"].startswith("1 pairs of queue and share ever trigger; as things are set 0 do")  # fmt: skip
+    assert [block["kind"] for block in blocks] == ["chart", "table"]
+    assert blocks[0]["finding"].startswith("NQUEUE_<gshare> matters most: 0 to ")
+    assert max(row["to_move"] for row in stored["numbers"]["fast_by_time"]) == 20
+    assert blocks[1]["caption"].startswith("1 pairs of queue and share ever trigger; as things are set 0 do")  # fmt: skip
     assert any("No job is alive" in text for text in stored["page"]["cannot_tell"])
 
 

@@ -75,6 +75,10 @@ def test_a_backlog_triggers_until_it_is_gone(backlog: Waiting) -> None:
     assert now["to_move_lo"].to_list() == [0] * 3
     least = found.keys.filter(pl.col("key").str.contains("NQUEUE_<"))
     assert least.sort("value")["to_move"].is_sorted(descending=True)
+    widest = found.keys.filter(name=found.widest_key["name"])["to_move"]
+    assert (widest.min(), widest.max()) == (found.widest_key["low"], found.widest_key["high"])
+    spread = found.keys.group_by("key").agg(width=pl.col("to_move").max() - pl.col("to_move").min())
+    assert spread["width"].max() == widest.max() - widest.min()
     assert found.keys["value"].min() > 0  # 0 would mean the default
 
 

@@ -6,10 +6,12 @@ import polars as pl
 import pytest
 
 from brokerlab.errors import ConfigError
-from brokerlab.lifecycle.timeouts import TimeoutRules, histories, would_fire
+from brokerlab.lifecycle.timeouts import TimeoutRules, decision_table, histories, would_fire
 from brokerlab.lifecycle.waiting import (
     Waiting,
+    all_limits_changed,
     label_outcomes,
+    limit_changes,
     other_limits,
     undecided_by_end,
     wasted_waiting,
@@ -99,6 +101,33 @@ def test_other_limits_rule_by_rule(period: Waiting) -> None:
     assert set(now["more_soon_lo"]) == set(now["more_after_h_hi"]) == {0}
     left = dict(undecided_by_end(by_scale).filter(rule="activated").select("value", "n_waiting").iter_rows())  # fmt: skip
     assert left == {2.0: 2}  # jobs 6 and 9 may or may not come to wait for four days
+
+
+def test_limits_that_change_something_and_their_keys(period: Waiting) -> None:
+    by_scale = {scale: period.firings(scale) for scale in (0.25, 0.5, 1.0, 1.5, 2.0)}
+    limits = other_limits(by_scale)
+    found = limit_changes(period, limits)
+    assert found.select("name", "value", "more_after_h", "set_by").rows()[:2] == [
+        ("activated", 0.5, 150, None), ("activated", 2, -63.75, None)
+    ]  # fmt: skip
+    together = all_limits_changed(limits).select("value", "jobs", "setting", "label").rows()
+    assert [row[:1] + row[2:] for row in together] == [
+        (0.25, "other limits", "× 0.25"),
+        (0.5, "other limits", "× 0.5"),
+        (1, "current", "current"),
+        (1.5, "other limits", None),
+        (2, "other limits", "× 2"),
+    ]
+    assert [row[1] for row in together][2] == 7
+    assert all_limits_changed(other_limits({1.0: period.firings(1e6)})).is_empty()
+
+
+def test_a_limit_that_a_key_sets_names_it(period: Waiting) -> None:
+    rules = decision_table(rules=period.rules, config=period.config)
+    limits = rules.select("number", "rule", "action", value=0.5, more_jobs=1.0, more_after_h=1.0)
+    set_by = dict(limit_changes(period, limits).select("name", "set_by").iter_rows())
+    assert set_by["holding_lo"] == "TIMEOUT_holding"
+    assert set_by["activated"] is None
 
 
 def test_a_rule_that_fires_at_one_scale_alone_has_a_row_at_every_one(period: Waiting) -> None:

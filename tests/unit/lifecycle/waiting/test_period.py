@@ -142,6 +142,8 @@ def test_every_rule_of_the_set_at_a_glance(period: Waiting) -> None:
     assert len(rows) == 15
     assert (rows["activated"]["jobs"], rows["activated"]["limit_h"]) == (6, 48)
     assert (rows["activated"]["waited_median_h"], rows["activated"]["waited_max_h"]) == (48, 48)
+    assert (rows["activated"]["spared"], rows["heartbeat"]["spared"]) == (1, None)
+    assert rows["activated"]["name"] == "activated"
     assert (rows["running"]["jobs"], rows["running"]["limit_h"]) == (0, 504)  # never
     assert (rows["sent"]["jobs"], rows["sent"]["waited_h"]) == (None, None)  # no job was ever sent
 
