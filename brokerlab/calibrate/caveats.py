@@ -2,12 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
 from brokerlab.calibrate.parameters import Parameter
 from brokerlab.words import plural, short_percent
 
 SMALL = 10  # tasks; below, drawing tasks with replacement says nothing
+NUMBER = re.compile(r"\d[\d,.]*\d|\d")
+
+
+def told_once(told: Mapping[str, Sequence[str]]) -> list[str]:
+    """Say once what is said of several parameters; where numbers differ, those of the others stand behind.
+
+    Args:
+        told: Name of a parameter to its sentences.
+
+    Example:
+        >>> told_once({"a": ["3 of 9 jobs are lost.", "No queues."], "b": ["4 of 9 jobs are lost.", "No queues."]})
+        ['a: 3 of 9 jobs are lost (b: 4).', 'No queues.']
+    """
+    alike: dict[str, dict[str, str]] = {}
+    for name, sentences in told.items():
+        for sentence in sentences:
+            alike.setdefault(NUMBER.sub("#", sentence), {})[name] = sentence
+    return [_together(said, of_all=len(said) == len(told)) for said in alike.values()]
+
+
+def _together(said: Mapping[str, str], *, of_all: bool) -> str:
+    sentence = next(iter(said.values()))
+    same = [name for name, other in said.items() if other == sentence]
+    if of_all and len(same) == len(said):
+        return sentence
+    first = NUMBER.findall(sentence)
+    others = {name: NUMBER.findall(other) for name, other in said.items() if name not in same}
+    numbers = [
+        f"{name}: {', '.join(n for n, known in zip(found, first, strict=True) if n != known)}"
+        for name, found in others.items()
+    ]
+    more = f" ({'; '.join(numbers)})" if numbers else ""
+    return f"{', '.join(same)}: {sentence.removesuffix('.')}{more}."
 
 
 def caveats_of(
@@ -32,13 +66,13 @@ def caveats_of(
     found = [
         _synthetic(synthetic=synthetic),
         _few_tasks(counts),
-        _enforced(counts, parameter),
+        _enforced(counts),
         _killed(counts, parameter, killed_as),
         _survivors(counts),
         _missing(counts, parameter),
         _scouts(counts),
         _second(counts),
-        _gap(gap_ratio, parameter),
+        _gap(gap_ratio),
         _left_out(counts),
         _queues(counts),
         _zero(counts, parameter),
@@ -71,31 +105,21 @@ def _killed(counts: Mapping[str, int], parameter: Parameter, killed_as: str) -> 
         return ""
     jobs = f"{n} {plural(n, 'job')} killed at a limit ({cause or 'memory or walltime'})"
     if killed_as == "exclude" or cause is None:
-        return f"{jobs} and not retried with success left out: the exceed rate is too low by these."
+        return f"{jobs} and not retried with success left out: the rate is too low by these."
     entered = counts["n_censored"]
-    rest = (
-        ""
-        if entered == n
-        else f", {n - entered} (scouts, task not scored, or nothing recorded) left out"
-    )
-    return (
-        f"{jobs} and not retried: {entered} entered as needing just more than was seen{rest}; the true "
-        "need of these jobs is unknown."
-    )
+    if entered == n:
+        return f"{jobs} and not retried entered as needing just more than was seen."
+    rest = f", {n - entered} (scouts, task not scored, or nothing recorded) left out"
+    return f"{jobs} and not retried: {entered} entered as needing just more than was seen{rest}."
 
 
-def _enforced(counts: Mapping[str, int], parameter: Parameter) -> str:
+def _enforced(counts: Mapping[str, int]) -> str:
     n, kills = counts["n_outgrown"], counts["n_kills"]
     if n == 0:
         return ""
-    what, given = {
-        "ramcount": ("memory", "request"),
-        "cputime": ("walltime", "limit"),
-    }[parameter.name]
     return (
-        f"Every job above its {given} is counted as killed. In the archive {n:,} of {counts['n_scored']:,} scored "
-        f"jobs used more {what} than they were given, as recorded, and finished all the same; {kills:,} were "
-        "killed for it. Where queues let such jobs run, kills and what they cost are overstated."
+        f"Every job above its request or limit is counted as killed: {n:,} of {counts['n_scored']:,} used more than given "
+        f"and finished, {kills:,} were killed for it. Where queues let them run, kills are overstated."
     )
 
 
@@ -104,8 +128,8 @@ def _second(counts: Mapping[str, int]) -> str:
     if n == 0:
         return ""
     return (
-        f"{n:,} of {counts['n_scored']:,} scored jobs were created after the second trigger, when 100 more jobs "
-        "had renewed the estimate: they are scored against the first."
+        f"{n:,} of {counts['n_scored']:,} scored jobs were created after the second trigger, but scored against the first "
+        "estimate."
     )
 
 
@@ -144,13 +168,13 @@ def _scouts(counts: Mapping[str, int]) -> str:
     )
 
 
-def _gap(ratio: float | None, parameter: Parameter) -> str:
+def _gap(ratio: float | None) -> str:
     if ratio is None or abs(ratio - 1) < 0.005:
         return ""
     side = "below" if ratio < 1 else "above"
     return (
-        f"Scouts are no random sample: their median {parameter.name} lies {short_percent(abs(ratio - 1))} {side} "
-        "that of the rest of their task (geometric mean over tasks)."
+        f"Scouts are no random sample: their median lies {short_percent(abs(ratio - 1))} {side} "
+        "that of the rest of their task."
     )
 
 
@@ -159,8 +183,8 @@ def _left_out(counts: Mapping[str, int]) -> str:
     if n <= 0:
         return ""
     return (
-        f"{n} of {counts['n_tasks_with_jobs']} tasks have too few jobs or no scout value and are not "
-        "scored: the result speaks of larger tasks."
+        f"{n} of {counts['n_tasks_with_jobs']} tasks have too few jobs or no scout value: the result "
+        "speaks of larger tasks."
     )
 
 
@@ -188,7 +212,7 @@ def _zero(counts: Mapping[str, int], parameter: Parameter) -> str:
     consequence = {
         "ramcount": "their requests are the base alone",
         "cputime": "their limits are the base time alone",
-        "outdiskcount": "less than 1 kB per event is rounded down, only the allowance of each job is left",
+        "outdiskcount": "less than 1 kB per event is rounded down, only the allowance is left",
     }[parameter.name]
     return f"In {n} of {counts['n_tasks']} tasks the current setting gives an estimate of 0: {consequence}."
 
@@ -197,7 +221,7 @@ def _disk(parameter: Parameter) -> str:
     if parameter.name != "outdiskcount":
         return ""
     return (
-        "An output above its estimate and allowance is counted as a kill; a work directory smaller than "
+        "An output above its estimate and allowance counts as a kill; a work directory smaller than "
         "requested saves an unknown part of these jobs."
     )
 

@@ -159,8 +159,8 @@ def _caveats(n_tasks: int, n_settings: int, limit: float, limit_on: LimitOn) -> 
         return ()
     too_few = (
         f"{n_tasks} tasks are few for a limit of {short_percent(limit)}: with fewer than {ceil(ENOUGH / limit)}, the "
-        f"cheapest of many settings (here {n_settings}) kept such a limit in about 80 to 90 of 100 synthetic "
-        "histories, not in 97 as its bound says. Only the proof on other tasks settles it."
+        f"cheapest of many settings (here {n_settings}) kept it in about 80 to 90 of 100 synthetic histories, not in 97: only "
+        "the proof settles it."
     )
     return (too_few,)
 

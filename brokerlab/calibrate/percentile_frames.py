@@ -78,8 +78,8 @@ def by_level(study: Study) -> pl.DataFrame:
     Returns:
         ``stratum, level, name`` (both in words), ``n_tasks, n_scored``, ``before``, ``after`` (kills, share of jobs) with ``_lo, _hi``,
         ``loss_diff, loss_diff_lo, loss_diff_hi`` [core h per core h of work], ``verdict`` (gains, loses, open, no change),
-        ``mark`` (worst: most kills under the second setting, of levels with enough tasks; else null); most kills first
-        in each stratum. Strata that divide the tasks as an earlier one does are left out.
+        ``mark`` (worst: most kills, of levels with enough tasks, under the chosen setting or else the current one; else
+        null); most kills first in each stratum. Strata that divide the tasks as an earlier one does are left out.
     """
     keys = ["stratum", "level"]
     joined = study.proof.by_stratum.select(
@@ -98,7 +98,7 @@ def by_level(study: Study) -> pl.DataFrame:
     )
     unchanged = pl.col("loss_diff").round(4) == 0
     verdict = pl.when(unchanged).then(pl.lit("no change")).otherwise("verdict")
-    worst = worst_level(rows)
+    worst = worst_level(rows, "after" if study.chosen else "before")
     here = pl.lit(value=False)
     if worst is not None:
         here = (pl.col("stratum") == worst["stratum"]) & (pl.col("level") == worst["level"])
@@ -109,10 +109,10 @@ def by_level(study: Study) -> pl.DataFrame:
     )
 
 
-def worst_level(levels: pl.DataFrame) -> dict[str, Any] | None:
-    """Return the level with most kills under the second setting; null if all have too few tasks."""
+def worst_level(levels: pl.DataFrame, side: str = "after") -> dict[str, Any] | None:
+    """Return the level with most kills before or after; null if all have too few tasks."""
     large = (pl.col("n_tasks") >= MIN_LEVEL_TASKS) & (pl.col("stratum") != "n_scouts")
-    rows = levels.filter(large).sort("after", "n_scored", descending=True, maintain_order=True)
+    rows = levels.filter(large).sort(side, "n_scored", descending=True, maintain_order=True)
     return rows.row(0, named=True) if rows.height else None
 
 
@@ -341,16 +341,20 @@ def weights_moved(study: Study) -> pl.DataFrame:
 
 def written(study: Study) -> dict[str, pl.DataFrame]:
     """Return what a study was read from and the frames beside it, by the names they are written under."""
+    alike = {} if study.alike is None else {"exchangeability": study.alike}
     return {
         "settings": study.choice.candidates,
         "proof_settings": study.late.by_setting,
         "proof": study.proof.table,
         "proof_strata": study.proof.by_stratum,
         "by_task": study.late.by_task,
+        "tasks": by_task(study),
         "gap": study.late.gap,
         "gap_summary": study.late.gap_summary,
+        "gap_chart": gap_by_type(study.late),
         "sensitivity": study.choice.sensitivity,
         "conformal": rules_beside(study),
         "conformal_settings": study.conformal,
         "promise": promises(study),
+        **alike,
     }

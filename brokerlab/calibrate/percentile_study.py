@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -24,12 +24,13 @@ CONFORMAL_COVERAGES = (75, 90, 95, 98)
 DIFFERENT_PERIODS = "The two periods differ: what was learnt on the first holds less surely later."
 FIXED_RANK = "The rank is fixed in the code: this is for its developers."
 NO_QUEUES = "Waiting: a back-test replays requests, not queues."
-Case = Literal["undivided", "change", "refuted", "keep", "few", "none", "breach"]
+Case = Literal["undivided", "change", "refuted", "keep", "few", "unsure", "none", "breach"]
 """Why an answer is what it is.
 
 undivided: the tasks are too few for two periods; change: a choice was proven; refuted: a choice was not, and the current
-setting keeps the limit; keep: no setting within the limit costs clearly less; few: too few tasks to choose on; none: no
-setting keeps the limit; breach: a choice was not proven, and the current setting breaks the limit.
+setting keeps the limit; keep: no setting within the limit costs clearly less; few: too few tasks to choose on; unsure: a
+setting kills within the limit, but for none its upper bound is; none: no setting keeps the limit; breach: a choice was not
+proven, and the current setting breaks the limit.
 """
 
 
@@ -99,8 +100,22 @@ class Study:
         if self.kind == "keep":
             return "refuted" if self.chosen else "keep"
         if self.kind == "no_answer" and self.choice.status == "no_answer":
-            return "few" if self.choice.candidates["meets_limit"].any() else "none"
+            tried = self.choice.candidates
+            if tried["meets_limit"].any():
+                return "few"
+            within = (tried["exceed_rate"] <= self.choice.max_exceed).any()
+            return "unsure" if within else "none"
         return "change" if self.kind == "change" else "breach"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what stands in no table: the verdict's sentence, settings, counts of both periods, the choice."""
+        return {
+            "verdict": self.verdict.sentence if self.verdict else "",
+            "divided": self.divided,
+            "settings": {"current": self.proof.current, "other": self.other},
+            "counts": {"calibration": self.early.counts, "proof": self.late.counts},
+            "choice": self.choice.to_dict(),
+        }
 
     @property
     def caveats(self) -> list[str]:

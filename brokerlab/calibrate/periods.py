@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -37,6 +38,15 @@ class Periods:
     late_window: tuple[datetime, datetime] | None
     n_undated: int
     n_overlapping: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the instant between the periods, the span of each, and how many jobs overlap."""
+        return {
+            "at": self.at,
+            "calibration": self.early_window,
+            "proof": self.late_window,
+            "n_overlapping": self.n_overlapping,
+        }
 
 
 def split_periods(

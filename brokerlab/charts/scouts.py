@@ -38,14 +38,3 @@ def coverage_chart(coverage: pl.DataFrame, *, limit: float) -> Chart:
         colour="setting",
         references=wanted,
     )
-
-
-def gap_chart(gap: pl.DataFrame) -> Chart:
-    """Draw how much heavier or lighter the scouts are than the rest of their task.
-
-    Args:
-        gap: ``level``, ``n_tasks``, ``gap, gap_lo, gap_hi`` (scouts over the rest, minus one [1]).
-    """
-    named = gap.with_columns(level=pl.format("{}  ({} tasks)", "level", "n_tasks"))
-    title = "scouts against the rest of their task [%]"
-    return dots(named, "gap", "level", title=title, references={"alike": 0.0})

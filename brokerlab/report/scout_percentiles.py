@@ -13,6 +13,7 @@ from pydantic import Field, field_validator
 
 from brokerlab.calibrate import inputs
 from brokerlab.calibrate import percentile_frames as frames
+from brokerlab.calibrate.caveats import told_once
 from brokerlab.calibrate.choice import LimitOn
 from brokerlab.calibrate.loss import LossWeights
 from brokerlab.calibrate.parameters import PARAMETERS
@@ -35,15 +36,11 @@ from brokerlab.report.kit import (
     Verdict,
     say,
 )
-from brokerlab.words import days_of
+from brokerlab.words import days_of, thin
 
 NAMES = {"ramcount": "ramCount", "cputime": "cpuTime", "outdiskcount": "outDiskCount"}
 """The parameters as the documents write them."""
 ROLES = {"proposed": "proposed", "not_proven": "chosen, not proven", "runner_up": "best other"}
-KILLED_FOR = {"ramcount": "memory", "cputime": "walltime"}
-"""What a job that outgrows its request is killed for, where it is recorded."""
-FEW_TASKS = 12
-"""Up to so many tasks are shown one by one."""
 
 Named = Literal["all", "ramcount", "cputime", "outdiskcount"]
 Rank = Annotated[int, Field(ge=0, le=100)]
@@ -149,7 +146,11 @@ def page(data: inputs.Inputs, studies: Studies, p: Params) -> Page:
             for one in studies.answered
             for name, frame in frames.written(one).items()
         },
-        values=values(data, studies),
+        values={
+            "periods": data.periods.to_dict(),
+            **{one.parameter.name: {"reason": one.reason} for one in studies.unanswered},
+            **{one.parameter.name: one.to_dict() for one in studies.answered},
+        },
     )
 
 
@@ -187,7 +188,7 @@ def part(s: Study, p: Params) -> Part:
         label = f"Killed, {ROLES[s.other_role]}"
         numbers.append(Number.of(kills, "after", label=label, unit="%", note=note))
         label = f"{parameter.thing.capitalize()} reserved"
-        numbers.append(Number.of(reserved, "diff_pct", label=label, unit="%"))
+        numbers.append(Number.of(reserved, "diff_pct", label=label, unit="%", note="change"))
     return Part(
         name=parameter.name,
         title=f"{NAMES[parameter.name]}: {parameter.thing}",
@@ -196,7 +197,7 @@ def part(s: Study, p: Params) -> Part:
         chart=frontier(s, p),
         sections={
             BEFORE_AFTER: [before_after(s, table)],
-            GAINS: gains(s),
+            GAINS: [gains(s)],
             CERTAINTY: certainty(s, p),
         },
     )
@@ -208,6 +209,7 @@ HEADLINES = {
     "refuted": "Keep {current}: {chosen}, chosen on the earlier tasks, is not borne out later.",
     "keep": "Keep {current}: no setting within the limit of {limit} costs clearly less.",
     "few": "{n} tasks are too few to choose on.",
+    "unsure": "{n} tasks are too few to be sure of the limit of {limit}; now {before:%} of jobs are killed.",
     "none": "No setting keeps kills within {limit}; now {before:%} of jobs are killed.",
     "breach": "The current setting kills {before:%} (limit {limit}); {chosen} is not borne out later.",
 }
@@ -231,37 +233,35 @@ def headline(s: Study, p: Params) -> str:
 
 def frontier(s: Study, p: Params) -> Chart:
     """Show what every setting costs against how often it kills."""
-    now, limit = s.early.setting(*s.proof.current)["exceed_rate"], f"{100 * p.alpha:g} %"
-    current = frames.setting_name(s.parameter, s.proof.current)
-    told = {"now": now, "limit": limit, "current": current}
     finding = "No setting within the limit of {limit} costs clearly less than {current}"
     if s.chosen:
-        told["then"] = s.early.setting(*s.other)["exceed_rate"]
-        told["chosen"] = frames.setting_name(s.parameter, s.other).capitalize()
-        finding = "{chosen} kills {then:%} of jobs, {current} {now:%}; limit {limit}"
+        finding = "{chosen} kills {then:%} of jobs instead of {now:%}"
     elif not s.choice.candidates["meets_limit"].any():
-        finding = "No setting keeps the upper bound of kills within {limit} of jobs"
-    period = "calibration period" if s.divided else "all tasks"
+        finding = "No setting keeps the {end} of kills within {limit}"
     return Chart(
         draw=charts.frontier_chart,
         frame=frames.frontier(s),
         options={"limit": 100 * p.alpha, "thing": s.parameter.thing},
-        finding=say(finding, told),
+        finding=say(
+            finding,
+            now=s.early.setting(*s.proof.current)["exceed_rate"],
+            then=s.early.setting(*s.other)["exceed_rate"],
+            limit=f"{100 * p.alpha:g} %",
+            end="upper bound" if p.limit_on == "upper" else "rate",
+            current=frames.setting_name(s.parameter, s.proof.current),
+            chosen=frames.setting_name(s.parameter, s.other).capitalize(),
+        ),
         sample=say(
-            "{n} tasks, {jobs} jobs of the {period}; bars: 95 % intervals over tasks; line: no other setting is better in both.",
+            "{n} tasks, {jobs} jobs of the {period}; bars, brackets: 95 % intervals; line: nothing is better in both.",
             n=s.early.n_tasks,
             jobs=s.early.counts["n_scored"],
-            period=period,
+            period="calibration period" if s.divided else "archive",
         ),
     )
 
 
 def before_after(s: Study, table: pl.DataFrame) -> Table:
     """Lay out both settings on the proof period."""
-    note = "In brackets: 95 % intervals from resampling tasks."
-    if s.parameter.name in KILLED_FOR and s.late.counts["failures_known"]:
-        recorded = " Recorded: {n} attempts killed for {thing} under their real requests; not every queue enforces them."
-        note += say(recorded, n=s.late.counts["n_kills"], thing=KILLED_FOR[s.parameter.name])
     return Table(
         name="before_after",
         frame=table,
@@ -280,33 +280,17 @@ def before_after(s: Study, table: pl.DataFrame) -> Table:
         },
         unit="unit",
         mark="limit",
-        note=note,
     )
 
 
-def gains(s: Study) -> list[kit.Block | None]:
+def gains(s: Study) -> Table:
     """Show who gains and who loses."""
     levels, other = frames.by_level(s), ROLES[s.other_role]
     finding = "No level has enough tasks to be called the worst"
     for worst in levels.filter(mark="worst").iter_rows(named=True):
         side = "after" if s.chosen else "before"
         finding = say(f"Worst: {{name}}, {{{side}:%}} of its jobs are killed", worst)
-    few = Table(
-        name="tasks",
-        frame=frames.by_task(s),
-        caption="Task by task",
-        columns={
-            "jeditaskid": "Task",
-            "n_scouts": "Scouts",
-            "n_scored": "Other jobs",
-            "gap": "Scouts against the rest [%]",
-            "estimate_before": f"Estimate, current [{s.parameter.value_unit}]",
-            "before": "Kills, current [% of jobs]",
-            "estimate_after": f"Estimate, {other} [{s.parameter.value_unit}]",
-            "after": f"Kills, {other} [% of jobs]",
-        },
-    )
-    table = Table(
+    return Table(
         name="strata",
         frame=levels,
         caption=finding,
@@ -320,66 +304,39 @@ def gains(s: Study) -> list[kit.Block | None]:
         },
         mark="mark",
         most=25,
-        note="Gains, loses: the 95 % interval of the loss excludes 0; open: it does not, or there are fewer than ten tasks. "
-        "Each at 95 %, not corrected for their number: where nothing changes, about one in 20 gains or loses by chance.",
+        note="Open: the loss's interval includes 0, or fewer than ten tasks.",
     )
-    return [few if s.late.n_tasks <= FEW_TASKS else None, table]
 
 
-def certainty(s: Study, p: Params) -> list[kit.Block | None]:
+def certainty(s: Study, p: Params) -> list[kit.Block]:
     """Show how sure it is."""
-    other = ROLES[s.other_role]
     rank, differ = s.proof.current[0], "not alike" if periods_differ(s.alike) else "alike"
-    now = s.late.setting(*s.proof.current)["exceed_rate"]
-    gap = frames.gap_by_type(s.late)
-    overall = gap.row(0, named=True)
     stable = "leaves the choice as it is" if s.choice.stable else "can change the choice"
     return [
         Table(
             name="periods",
             frame=frames.by_period(s),
-            caption="Calibration and proof period side by side" if s.divided else "All tasks",
+            caption=f"The two periods are {differ} under the current setting"
+            if s.divided
+            else "All tasks",
             columns={
                 "period": "Period",
                 "n_tasks": "Tasks",
                 "n_scored": "Jobs",
                 "before": "Kills, current [% of jobs]",
-                "after": f"Kills, {other} [% of jobs]",
+                "after": f"Kills, {ROLES[s.other_role]} [% of jobs]",
                 "loss_diff": "Loss, difference [core h per core h]",
             },
         ),
-        Table(
-            name="exchangeability",
-            frame=s.alike,
-            caption=f"The two periods are {differ} under the current setting",
-            columns={
-                "quantity": "Quantity",
-                "level": "Level",
-                "n_early": "Tasks, calibration",
-                "n_late": "Tasks, proof",
-                "difference": "Change",
-                "alike": "Alike",
-            },
-            note="exceed_rate: kills, mean over tasks [share of jobs]; log_gap: logarithm of scouts over the rest.",
-        )
-        if s.alike is not None
-        else None,
         Chart(
             draw=charts.coverage_chart,
             frame=frames.coverage(s),
             options={"limit": 100 * p.alpha},
-            finding=say("{kept:%} of jobs stay within their current request", kept=1 - now),
-            sample=f"Promised: rank {rank} without margin, for scouts that are like the rest of their task.",
-        ),
-        Chart(
-            draw=charts.gap_chart,
-            frame=gap,
             finding=say(
-                "Scouts differ by {gap:%} from the rest of their task at the median", overall
-            )
-            if overall["gap"] is not None
-            else "Scouts cannot be compared with the rest of their tasks",
-            sample="Geometric mean over tasks of the ratio of medians; bars: 95 % intervals.",
+                "{kept:%} of jobs stay within their current request",
+                kept=1 - s.late.setting(*s.proof.current)["exceed_rate"],
+            ),
+            sample=f"Promised: rank {rank} without margin, where scouts are like the rest.",
         ),
         Table(
             name="weights",
@@ -396,50 +353,22 @@ def certainty(s: Study, p: Params) -> list[kit.Block | None]:
     ]
 
 
-# --- what it cannot tell, and further numbers ----------------------------------------------------------------------------
+# --- what it cannot tell ----------------------------------------------------------------------------------------------
 
 
 def caveats(data: inputs.Inputs, studies: Studies) -> list[Caveat]:
     """Collect what the studies cannot tell; what is true of one parameter only says which."""
-    told: dict[str, list[str]] = {}
-    for one in studies.answered:
-        for sentence in one.caveats:
-            told.setdefault(sentence, []).append(NAMES[one.parameter.name])
-    every = len(studies.answered)
-    found = [
-        Caveat(n=1, text=text if len(who) == every else f"{', '.join(who)}: {text}")
-        for text, who in told.items()
-    ]
+    told = told_once({NAMES[one.parameter.name]: one.caveats for one in studies.answered})
     n = data.periods.n_overlapping
-    overlap = say(
-        "{n} jobs of the calibration's tasks ended in the proof period: a choice made then could not know them.",
-        n=n,
+    overlap = (
+        "{n} jobs of the calibration's tasks ended in the proof period, not known when it began."
     )
-    return [*found, Caveat(n=n, text=overlap)]
-
-
-def values(data: inputs.Inputs, studies: Studies) -> dict[str, Any]:
-    """Return the numbers that stand in no table."""
-    periods = data.periods
-    return {
-        "periods": {
-            "at": periods.at,
-            "calibration": periods.early_window,
-            "proof": periods.late_window,
-            "n_overlapping": periods.n_overlapping,
-        },
-        **{one.parameter.name: {"reason": one.reason} for one in studies.unanswered},
-        **{
-            s.parameter.name: {
-                "verdict": s.verdict.sentence if s.verdict else "",
-                "divided": s.divided,
-                "settings": {"current": s.proof.current, "other": s.other},
-                "counts": {"calibration": s.early.counts, "proof": s.late.counts},
-                "choice": s.choice.to_dict(),
-            }
-            for s in studies.answered
-        },
-    }
+    levels = "Which level gains or loses by chance: about one in 20 does."
+    return [
+        *(Caveat(n=1, text=thin(text)) for text in told),
+        Caveat(n=n, text=say(overlap, n=n)),
+        Caveat(n=len(studies.answered), text=levels),
+    ]
 
 
 def run(p: Params) -> dict[str, Any]:

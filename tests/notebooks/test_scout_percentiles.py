@@ -1,6 +1,5 @@
 """The scout percentile report on a small synthetic archive: its numbers, page, tables and failures."""
 
-import json
 import os
 from datetime import datetime
 from pathlib import Path
@@ -75,9 +74,7 @@ def test_one_interval_for_one_number(stored):
 
 
 def test_recorded_kills_overlap_and_rules_are_in_the_results(stored):
-    counts = stored["values"]["ramcount"]["counts"]["proof"]
-    html = json.dumps(stored["page"], ensure_ascii=False)
-    assert f"Recorded: {counts['n_kills']} attempts" in html
+    assert stored["values"]["ramcount"]["counts"]["proof"]["n_kills"] > 0
     assert stored["digests"]["rules"] == ScoutRules().digest
     n = stored["values"]["periods"]["n_overlapping"]
     assert n > 0
@@ -87,12 +84,17 @@ def test_recorded_kills_overlap_and_rules_are_in_the_results(stored):
     assert {row["n_scouts"] for row in stored["numbers"]["ramcount_promise"]} >= set(range(5, 11))
 
 
+def test_what_is_not_shown_is_written(stored):
+    for name in ("tasks", "gap_chart", "exchangeability"):
+        assert stored["numbers"][f"ramcount_{name}"]
+
+
 def test_tables_and_charts(done):
     settings = pl.read_parquet(done.folder / "tables" / "ramcount_settings.parquet")
     assert settings.height == 50 * 31
     assert (done.folder / "tables" / "ramcount_settings.csv").exists()
     names = {path.stem for path in (done.folder / "charts").glob("*.svg")}
-    assert {"frontier", "ramcount_coverage", "ramcount_gap"} <= names | {
+    assert {"frontier", "ramcount_coverage"} <= names | {
         name.replace("cputime", "ramcount").replace("outdiskcount", "ramcount") for name in names
     }
     assert {path.stem for path in (done.folder / "charts").glob("*.json")} == names
@@ -176,7 +178,7 @@ REAL = (
 @pytest.mark.real_data
 @pytest.mark.skipif(not REAL.is_dir(), reason="real data 'panda-invex-jobs' is not here")
 def test_real_tasks_are_described_and_prove_nothing(tmp_path):
-    """Four tasks: what happened in each is shown, and no answer is claimed."""
+    """Four tasks: what happened in each is written, and no answer is claimed."""
     ingest(sorted(REAL.glob("*.csv.gz")), tmp_path / "real")
     report.run(report.Params(archive=str(tmp_path / "real"), out_dir=str(tmp_path / "out")))
     stored = check_page(tmp_path / "out")

@@ -251,7 +251,7 @@ def test_jobs_that_outgrew_their_limit_and_finished_are_told():
     result = backtest(quantities, tasks, None, jobs, ranks=[75], margins=[10])
     assert (result.counts["n_outgrown"], result.counts["n_kills"]) == (1, 1)
     told = next(line for line in result.caveats if line.startswith("Every job above its request"))
-    assert "1 of 20 scored jobs" in told
+    assert "1 of 20 used more than given" in told
 
 
 def test_jobs_created_after_the_second_trigger_are_counted():

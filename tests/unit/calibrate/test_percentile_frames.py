@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from brokerlab.calibrate import percentile_frames as frames
+from brokerlab.calibrate.caveats import told_once
 from brokerlab.calibrate.parameters import PARAMETERS
 from brokerlab.calibrate.percentile_study import (
     DIFFERENT_PERIODS,
@@ -36,7 +37,8 @@ def test_periods_differ_if_either_quantity_does(alike, expected):
         ("keep", "change", True, "refuted"),
         ("keep", "keep", True, "keep"),
         ("no_answer", "no_answer", True, "few"),
-        ("no_answer", "no_answer", False, "none"),
+        ("no_answer", "no_answer", False, "unsure"),
+        ("no_answer", "no_answer", None, "none"),
         ("no_answer", "change", True, "breach"),
     ],
 )
@@ -45,13 +47,20 @@ def test_why_the_answer_is_what_it_is(kind, status, within, expected):
 
 
 def answered(kind, status, *, within=True, **verdict):
-    """A study of which only the answer and its caveats are known."""
-    candidates = pl.DataFrame({"meets_limit": [False, within]})
+    """A study of which only the answer and its caveats are known.
+
+    Args:
+        within: Whether a setting kills within the limit beyond doubt; null: none even by its rate.
+    """
+    rates = [0.5, 0.5 if within is None else 0.01]
+    candidates = pl.DataFrame({"meets_limit": [False, bool(within)], "exceed_rate": rates})
     return Study(
         parameter=PARAMETERS["ramcount"],
         early=None,
         late=SimpleNamespace(caveats=("of the proof",)),
-        choice=SimpleNamespace(status=status, candidates=candidates, caveats=("of the choice",)),
+        choice=SimpleNamespace(
+            status=status, candidates=candidates, max_exceed=0.02, caveats=("of the choice",)
+        ),
         proof=None,
         other=(80, 10),
         verdict=kind and SimpleNamespace(**{"kind": kind, "information_only": False} | verdict),
@@ -98,6 +107,7 @@ def test_worst_level_needs_tasks_and_is_no_number_of_scouts():
             "level": ["reco", "MC", "2", "8"],
             "n_tasks": [30, 30, 30, 2],
             "n_scored": [100, 100, 100, 100],
+            "before": [0.03, 0.04, 0.5, 0.9],
             "after": [0.03, 0.03, 0.5, 0.9],
         }
     )
@@ -105,6 +115,9 @@ def test_worst_level_needs_tasks_and_is_no_number_of_scouts():
     assert worst is not None
     assert worst["level"] == "reco"
     assert frames.worst_level(levels.filter(pl.col("n_tasks") < 5)) is None
+    now = frames.worst_level(levels, "before")
+    assert now is not None
+    assert now["level"] == "MC"
 
 
 def test_the_same_split_under_two_names_is_found():
@@ -132,3 +145,10 @@ def test_a_change_of_almost_nothing_has_no_percentage():
     found = frames.before_after(SimpleNamespace(proof=SimpleNamespace(table=table)))
     assert found["diff_pct"].to_list() == [1.0, None]
     assert found["label"][0] == "a − b"
+
+
+def test_what_several_parameters_share_is_told_once():
+    told = {"a": ["1,234 of 9 jobs.", "Same."], "b": ["2.5 of 9 jobs.", "Only b."], "c": ["Same."]}
+    assert told_once(told) == ["a: 1,234 of 9 jobs (b: 2.5).", "a, c: Same.", "b: Only b."]
+    assert told_once({"a": ["1 job."], "b": ["1 job."]}) == ["1 job."]
+    assert told_once({"a": ["1 job."], "b": ["2 jobs."]}) == ["a: 1 job.", "b: 2 jobs."]
