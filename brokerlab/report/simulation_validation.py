@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -21,9 +20,9 @@ from brokerlab.calibrate.simulate.archive_check import (
 )
 from brokerlab.calibrate.simulate.grid.recorded import NOTE
 from brokerlab.calibrate.simulate.options import Fit
-from brokerlab.calibrate.simulate.validation import STATES
+from brokerlab.calibrate.simulate.validation import STATES, worst_first
 from brokerlab.charts import simulation as charts
-from brokerlab.errors import ConfigError, nearest
+from brokerlab.errors import ConfigError
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Table, Verdict, say
 from brokerlab.times import duration_us
@@ -40,6 +39,12 @@ MEANING = {
     "kills": ("another share of the jobs is killed", "% of jobs"),
 }
 """Limit to what breaking it means, and its unit."""
+MOVING = {
+    "links": "inputs and outputs travel over links that serve one transfer at a time",
+    "observed": "jobs wait for their inputs as long as they were seen to",
+    "none": "no data travel",
+}
+"""How data travel, by mode."""
 
 
 class Params(kit.Dated):
@@ -76,10 +81,7 @@ class Params(kit.Dated):
     @field_validator("limits")
     @classmethod
     def _known_limits(cls, given: dict[str, float]) -> dict[str, float]:
-        known = [entry.name for entry in fields(Limits)]
-        if unknown := [f"{name!r}: {nearest(name, known)}" for name in given if name not in known]:
-            raise ValueError(f"unknown {'; '.join(unknown)}")
-        _refuse(lambda: _limits(given))
+        _refuse(lambda: Limits.of(given))
         return given
 
     @field_validator("window", "cycle")
@@ -94,11 +96,6 @@ def _refuse(make: Any) -> None:
         make()
     except ConfigError as error:
         raise ValueError(str(error)) from None
-
-
-def _limits(given: dict[str, float]) -> Limits:
-    whole = {"least_jobs": int(given["least_jobs"])} if "least_jobs" in given else {}
-    return Limits(**{**given, **whole})  # type: ignore[arg-type]
 
 
 # --- compute: library calls only, no words ----------------------------------------------------------------------------
@@ -124,7 +121,7 @@ def study(archive: Archive, p: Params) -> ArchiveCheck:
         cycle=p.cycle,
         fit=p.fit,
         estimation=Estimation(window=window, quantile=p.quantile),
-        limits=_limits(p.limits),
+        limits=Limits.of(p.limits),
         n_boot=p.n_boot,
         seed=p.seed,
     )
@@ -154,10 +151,7 @@ def page(archive: Archive, s: ArchiveCheck, p: Params) -> Page:
         chart=waits_chart(s),
         sections={
             "What the simulation is held to": [limits_table(s)],
-            "Who is worst": [
-                distances(s, found.queues.filter("judged"), "panda_queue", "Queue", name="queues"),
-                distances(s, found.shares, "gshare", "gshare", name="shares"),
-            ],
+            "Who is worst": [distances(s)],
         },
         caveats=caveats(archive, s),
         facts=facts(s, p),
@@ -167,32 +161,32 @@ def page(archive: Archive, s: ArchiveCheck, p: Params) -> Page:
             "all_queues": found.queues,
             "quantiles": found.quantiles,
             "left_out": found.left_out,
+            "shares": worst_first(found.shares, "gshare"),
         },
         values=found.to_dict(),
     )
 
 
+HEADLINES = {
+    "none": "No queue has {least} jobs in the period: nothing can be judged.",
+    "good": "The simulation gives back what was seen at {good} of {all} queues, {share:%} of their jobs.",
+    "bad": "The simulation does not give back what was seen at {bad} of {all} queues, {rest:%} of their jobs.",
+}
+
+
 def headline(s: ArchiveCheck) -> Verdict:
     """Say whether the simulation may be used."""
     found = s.validation
-    counts = {"good": found.n_passed, "bad": found.n_judged - found.n_passed, "all": found.n_judged}
-    if not found.n_judged:
-        sentence = say(
-            "No queue has {least} jobs in the period: nothing can be judged.",
-            least=found.limits.least_jobs,
-        )
-    elif found.ok:
-        sentence = say(
-            "The simulation gives back what was seen at {good} of {all} queues, {share:%} of their jobs.",
-            counts,
-            share=found.passed_share,
-        )
-    else:
-        sentence = say(
-            "The simulation does not give back what was seen at {bad} of {all} queues, {share:%} of their jobs.",
-            counts,
-            share=1 - found.passed_share,
-        )
+    case = "none" if not found.n_judged else "good" if found.ok else "bad"
+    sentence = say(
+        HEADLINES[case],
+        least=found.limits.least_jobs,
+        good=found.n_passed,
+        bad=found.n_judged - found.n_passed,
+        all=found.n_judged,
+        share=found.passed_share,
+        rest=1 - found.passed_share,
+    )
     return Verdict(kind="finding" if found.ok else "no_answer", sentence=sentence)
 
 
@@ -201,29 +195,26 @@ def waits_chart(s: ArchiveCheck) -> Chart | None:
     waits = s.validation.waits([RANK]).filter(pl.col("observed_h") > 0, pl.col("simulated_h") > 0)
     if waits.is_empty():
         return None
-    _, fitted, differ, _, few = (waits.filter(state=name).height for name in STATES)
-    judged = waits.height - few
+    good, fitted, differ, other, _ = (s.validation.states[name] for name in STATES)
     return Chart(
         draw=charts.waits_chart,
         frame=waits,
         finding=say(
             "Waits agree at {agree} of {judged} judged queues, at {fitted} of them though slots do not make them",
-            agree=judged - differ,
-            judged=judged,
+            agree=good + fitted + other,
+            judged=good + fitted + differ + other,
             fitted=fitted,
         ),
         sample=say(
             "{jobs} jobs; a point is the 90th percentile of the waits of a queue, on the line both are the same",
             jobs=s.validation.queues["n_jobs"].sum(),
         ),
-        note="Waits agree, not by slots: start-up delays are fitted to the time before, so that the spread of waits agrees "
-        "wherever they do not depend on slots.",
+        note="Not by slots: start-up delays are fitted to the time before, so that waits agree where slots do not make them.",
     )
 
 
 def limits_table(s: ArchiveCheck) -> Table:
     """Lay out every limit and at how many queues it is broken."""
-    held = s.validation.limits
     broken = s.validation.broken_limits().with_columns(
         means=pl.col("limit").replace_strict({name: text for name, (text, _) in MEANING.items()}),
         unit=pl.col("limit").replace_strict({name: unit for name, (_, unit) in MEANING.items()}),
@@ -242,28 +233,20 @@ def limits_table(s: ArchiveCheck) -> Table:
         unit="unit",
         note=say(
             "Queues with fewer than {least_jobs} jobs are not judged; the part of the mean wait is {relative:%}; timing is asked where the mean wait is above {wasserstein_h} h.",
-            vars(held),
-        )
-        + (
-            " Where simulated runs are farther from one another than a limit, what was seen may be as far from them."
-            if s.world
-            else ""
+            vars(s.validation.limits),
         ),
     )
 
 
-def distances(s: ArchiveCheck, frame: pl.DataFrame, column: str, label: str, *, name: str) -> Table:
-    """Lay out the distances by queue or by share, the most distant first."""
-    worst = frame.sort("wasserstein_h", column, descending=[True, False], nulls_last=False)
-    role = pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("worst"))
+def distances(s: ArchiveCheck) -> Table:
+    """Lay out the distances by queue, the most distant first."""
     placed = {"n_simulated": "Jobs simulated"} if s.world else {}
-    fails = {"fails": "Beyond its limit"} if "fails" in frame.columns else {}
     return Table(
-        name=name,
-        frame=worst.with_columns(pl.col(column).fill_null("unknown"), role=role),
-        caption=f"{label}s, the most distant first",
+        name="queues",
+        frame=worst_first(s.validation.queues.filter("judged"), "panda_queue"),
+        caption="Queues, the most distant first",
         columns={
-            column: label,
+            "panda_queue": "Queue",
             "n_jobs": "Jobs",
             **placed,
             "mean_observed_h": "Mean wait observed [h]",
@@ -271,15 +254,12 @@ def distances(s: ArchiveCheck, frame: pl.DataFrame, column: str, label: str, *, 
             "wasserstein_h": "Distance [h]",
             "ks": "KS",
             "correlation": "Rank correlation",
-            **fails,
+            "fails": "Beyond its limit",
         },
         mark="role",
         most=12,
-        note="Distance (Wasserstein): area between the two distributions of waits, with its 95 % interval over tasks; never "
-        "negative, so that the interval may lie above it. KS: largest difference of the two cumulated shares. Slots and delays "
-        "read from the archive are uncertain, too, and not in the intervals."
-        if fails
-        else "",
+        note="Distance (Wasserstein): area between both distributions of waits; its 95 % interval over tasks may lie above it. "
+        "KS: largest difference of the cumulated shares.",
     )
 
 
@@ -314,30 +294,26 @@ def caveats(archive: Archive, s: ArchiveCheck) -> list[Caveat]:
         ),
         (found.left_out.height, f"Jobs that no side has, which waited and held no slots: {left}."),
         (s.world is None, "The brokerage: every job stays at the queue where it was."),
+        (
+            s.world is not None,
+            "Runs farther from one another than a limit: what was seen may be as far from them.",
+        ),
+        (True, "How uncertain slots and delays are: intervals are of tasks alone."),
     ]
     return [Caveat(n=n, text=text) for n, text in notes]
 
 
 def facts(s: ArchiveCheck, p: Params) -> dict[str, str]:
     """Return what the report knows about how it was made; the kit adds the rest."""
-    slots = say(
-        "quantile {q:g} of the cores in use in windows of {window}, from the period itself: a queue that was never full seems smaller",
-        window=p.window,
-        q=p.quantile,
-    )
     known = {
-        "Slots": slots,
+        "Slots": f"quantile {p.quantile:g} of the cores in use in windows of {p.window}, from the period itself: a queue that "
+        "was never full seems smaller",
         "Start-up delays": say(
             "{n} delays of jobs ready before the period beside free slots", n=s.inputs.delays.height
         ),
     }
     if s.world is None:
         return known
-    moving = {
-        "links": "inputs and outputs travel over links that serve one transfer at a time",
-        "observed": "jobs wait for their inputs as long as they were seen to",
-        "none": "no data travel",
-    }[s.world.transfers.mode]
     placed = say(
         "{n} production jobs placed anew every {cycle}, {runs} runs, up to {attempts} attempts",
         n=s.world.jobs["brokered"].sum(),
@@ -345,11 +321,8 @@ def facts(s: ArchiveCheck, p: Params) -> dict[str, str]:
         runs=SEEDS,
         attempts=s.rules.attempts,
     )
-    return {
-        **known,
-        "Brokerage": placed,
-        "Data": f"{moving}; storage and links as in the middle of each day",
-    }
+    moving = f"{MOVING[s.world.transfers.mode]}; storage and links as in the middle of each day"
+    return {**known, "Brokerage": placed, "Data": moving}
 
 
 def run(p: Params) -> dict[str, Any]:

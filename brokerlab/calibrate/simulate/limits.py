@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Self
 
-from brokerlab.errors import ConfigError
+from brokerlab.errors import ConfigError, nearest
 
 
 @dataclass(frozen=True)
@@ -45,3 +47,17 @@ class Limits:
             raise ConfigError(
                 f"limits: {'; '.join(wrong) or f'queues is {self.queues}'}: 0 or more, queues above 0 to 1"
             )
+
+    @classmethod
+    def of(cls, given: Mapping[str, float]) -> Self:
+        """Return the defaults but for what is given by name.
+
+        Raises:
+            ConfigError: Unknown names, or values that make no sense.
+        """
+        known = {entry.name: entry.type for entry in fields(cls)}
+        unknown = [f"{name!r}: {nearest(name, list(known))}" for name in given if name not in known]
+        if unknown:
+            raise ConfigError(f"unknown {'; '.join(unknown)}")
+        whole = {name: int(value) for name, value in given.items() if known[name] == "int"}
+        return cls(**{**given, **whole})  # type: ignore[arg-type]

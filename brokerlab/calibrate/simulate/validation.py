@@ -109,6 +109,12 @@ class Validation:
         """Queues where delays are too long to be a start-up, or other jobs wait than waited: another load says nothing."""
         return self.queues.filter(pl.col("fails").str.contains("unexplained|timing"))
 
+    @property
+    def states(self) -> dict[str, int]:
+        """Of each of `STATES`, at how many queues."""
+        found = self.waits([50.0])["state"]
+        return {name: int((found == name).sum()) for name in STATES}
+
     def broken_limits(self) -> pl.DataFrame:
         """Return at how many queues each limit is broken.
 
@@ -160,6 +166,18 @@ class Validation:
             .drop_nulls("simulated_h")
             .sort("rank", pl.col("state").cast(pl.Enum(STATES)), "panda_queue")
         )
+
+
+def worst_first(distances: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Sort distances, unknown ones and the largest first, with ``role`` (worst: the first; null: not).
+
+    Args:
+        distances: :attr:`Validation.queues` or :attr:`Validation.shares`.
+        column: Whose they are; null becomes unknown.
+    """
+    worst = distances.sort("wasserstein_h", column, descending=[True, False], nulls_last=False)
+    role = pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("worst"))
+    return worst.with_columns(pl.col(column).fill_null("unknown"), role=role)
 
 
 def validate(

@@ -20,7 +20,7 @@ from brokerlab.calibrate.simulate import (
     validate,
 )
 from brokerlab.calibrate.simulate.distances import Steps
-from brokerlab.calibrate.simulate.validation import STATES
+from brokerlab.calibrate.simulate.validation import STATES, worst_first
 from brokerlab.errors import ConfigError, InsufficientDataError
 
 T0 = datetime(2026, 3, 1)
@@ -231,3 +231,24 @@ def test_distances_are_those_of_scipy(ties):
     low, high = steps.interval(200, 1)
     assert low <= stats.wasserstein_distance(one, other) <= high
     assert Steps.of(one, one, task).interval(5, 1) == (0, 0)
+
+
+def test_states_count_the_queues(inputs):
+    done = validate(inputs, repeats=2)
+    assert list(done.states) == list(STATES)
+    assert sum(done.states.values()) == done.waits([50.0]).height
+    assert done.states["within limits"] == done.n_passed
+
+
+def test_the_worst_come_first():
+    frame = pl.DataFrame({"gshare": ["a", None, "b"], "wasserstein_h": [1.0, 2.0, None]})
+    made = worst_first(frame, "gshare")
+    assert made["gshare"].to_list() == ["b", "unknown", "a"]
+    assert made["role"].to_list() == ["worst", None, None]
+
+
+def test_limits_are_given_by_name():
+    assert Limits.of({"least_jobs": 40.0, "ks": 1}) == Limits(least_jobs=40, ks=1)
+    assert isinstance(Limits.of({"least_jobs": 40.0}).least_jobs, int)
+    with pytest.raises(ConfigError, match="did you mean 'kills'"):
+        Limits.of({"kill": 1})
