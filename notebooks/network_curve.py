@@ -68,12 +68,15 @@ for found in study.answers().values():
     display(found.scores.by_weight())
 
 # %% [markdown]
-# One chart to edit: what the links of each step later deliver.
+# One chart to edit: the document's curve and the fitted one.
 
 # %%
-for found in study.curves.values():
+for name, found in study.curves.items():
     if isinstance(found, report.CurveStudy):
-        display(charts.later_by_step(report.links.later_by_step(found.steps)))
+        mbps = data.evidence[name].rows["mbps"]
+        display(
+            charts.weight_curves(report.links.beside_document(found.fit, mbps, fitted="fitted"))
+        )
 
 # %% [markdown]
 # ## The page

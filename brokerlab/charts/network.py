@@ -28,41 +28,11 @@ def weight_curves(curves: pl.DataFrame) -> Chart:
     )
 
 
-def later_by_step(steps: pl.DataFrame) -> Chart:
-    """Draw what the links of each step later deliver, a panel per curve.
-
-    Args:
-        steps: ``curve``, ``step`` (text, lowest first), ``later, later_lo, later_hi`` [MB/s, above 0].
-    """
-    return primitives.dots(
-        steps, "later", "step", title="later throughput [MB/s]", log=True, panels="curve"
-    )
-
-
-def error_by_size(sizes: pl.DataFrame, *, chosen: pl.DataFrame) -> Chart:
-    """Draw the error on unseen links by number of steps.
-
-    Args:
-        sizes: ``n_steps``, ``error, error_lo, error_hi`` [(ln MB/s)²].
-        chosen: ``n_steps, error, label``: named points.
-    """
-    count = pl.col("n_steps").cast(pl.String)
-    return primitives.line(
-        sizes.with_columns(count),
-        "n_steps",
-        "error",
-        x_title="steps [edges]",
-        y_title="error on unseen links [(ln MB/s)²]",
-        points=True,
-        marks=chosen.with_columns(count),
-    )
-
-
 def weights_by_closeness(weights: pl.DataFrame) -> Chart:
     """Draw the weight of links without throughput.
 
     Args:
-        weights: ``level`` of closeness (text, in order), ``setting`` (current, proposed), ``weight`` and perhaps ``weight_lo,
+        weights: ``level`` of closeness (text, in order), ``setting`` (current, proposed or fitted), ``weight`` and perhaps ``weight_lo,
             weight_hi`` [1].
     """
     return primitives.dots(

@@ -39,27 +39,16 @@ TITLES = {
 KINDS: Mapping[str, Kind] = {"better": "change", "demand": "no_answer"}
 """Outcome of a judgement to the kind of the answer; all others keep what is."""
 ORDER = ("change", "keep", "no_answer")
-CURVE = {
-    "better": "Take a fitted curve of {steps} steps: rank correlation with later deliveries rises by {diff}.",
+CASES = {
+    "better": "{new}: rank correlation rises by {diff}.",
     "demand": "The sites' names rank unseen links as well ({sites} against {value}): rates show demand, not capacity.",
-    "worse_at_top": "Keep the document's curve: a fitted one ranks the fastest tenth worse (NDCG {top}).",
-    "worse": "Keep the document's curve: a fitted one changes the rank correlation by {diff}.",
-    "not_proven": "Keep the document's curve: a fitted one gains {diff} in rank correlation, not proven.",
+    "snapshot": "Keep {now}: one snapshot cannot prove a gain of {diff}.",
+    "one_part": "Keep {now}: {diff} more rank correlation, but with one part of the weight alone.",
+    "worse_at_top": "Keep {now}: the fit ranks the top tenth worse, NDCG {top}.",
+    "worse": "Keep {now}: the fit changes the rank correlation by {diff}.",
+    "not_proven": "Keep {now}: {diff} more rank correlation is not proven.",
 }
-FALLBACK = {
-    "better": "Replace the closeness line: rank correlation rises by {diff} where throughputs are hidden.",
-    "worse_at_top": "Keep the closeness line: fitted weights rank the fastest tenth worse (NDCG {top}).",
-    "worse": "Keep the closeness line: fitted weights change the rank correlation by {diff}.",
-    "not_proven": "Keep the closeness line: fitted weights gain {diff} in rank correlation, not proven.",
-}
-EXCHANGE = {
-    "change": "Set NW_QUEUE_IMPORTANCE from {now} to {new}: rank correlation rises by {diff}.",
-    "better": "Keep NW_QUEUE_IMPORTANCE = {now}: {diff} more rank correlation, but with one part alone.",
-    "snapshot": "Keep NW_QUEUE_IMPORTANCE = {now}: one snapshot cannot prove a gain of {diff}.",
-    "worse_at_top": "Keep NW_QUEUE_IMPORTANCE = {now}: the best exchange ranks the top tenth worse (NDCG {top}).",
-    "worse": "Keep NW_QUEUE_IMPORTANCE = {now}: the best exchange changes rank correlation by {diff}.",
-    "not_proven": "Keep NW_QUEUE_IMPORTANCE = {now}: the best exchange gains {diff} in rank correlation, not proven.",
-}
+"""Outcome of a judgement to the headline; of waiting files also `snapshot` and `one_part`."""
 SOURCE = {
     "n_silent": "{n} of {n_links} links have no throughput when the weight is taken; no curve concerns them.",
     "n_mirrored": "{n} of {n_active} links repeat another one's numbers (common storage, or chance); they count once.",
@@ -143,7 +132,7 @@ def page(data: links.Links, s: LinkStudy, p: Params) -> Page:
         digests={"archive": " ".join(data.digests)},
         proposals=proposals(data, s, p),
         also=also(data, s),
-        values=values(data, s),
+        values=s.numbers(data.evidence),
         synthetic=data.synthetic,
     )
 
@@ -157,11 +146,12 @@ def gain(name: str, result: Answer) -> Number:
     return Number.of(judged, "diff", label=TITLES[name], note=note)
 
 
-def verdict(name: str, result: Answer, kind: Kind, sentence: str, **terms: Any) -> Verdict:
+def verdict(name: str, result: Answer, case: str, **terms: Any) -> Verdict:
     """Fill the sentence of a subject."""
     top = result.scores.of("fitted", "ndcg_top")
     terms |= vars(result.judgement) | {f"top{end}": top[f"diff{end}"] for end in ("", "_lo", "_hi")}
-    return Verdict(kind=kind, subject=TITLES[name], sentence=say(sentence, terms))
+    sentence = say(CASES[case], terms)
+    return Verdict(kind=KINDS.get(case, "keep"), subject=TITLES[name], sentence=sentence)
 
 
 def unanswered(name: str, error: InsufficientDataError) -> Part:
@@ -197,8 +187,11 @@ def curve(name: str, result: CurveStudy | InsufficientDataError, data: links.Lin
     """Lay out the throughput curve on one source."""
     if isinstance(result, InsufficientDataError):
         return unanswered(name, result)
-    evidence, outcome = data.evidence[name], result.judgement.outcome
-    terms = {"steps": len(result.fit.curve.mbps_above), "sites": result.scores.of("sites")["value"]}
+    terms = {
+        "now": "the document's curve",
+        "new": f"Take a fitted curve of {len(result.fit.curve.mbps_above)} steps",
+        "sites": result.scores.of("sites")["value"],
+    }
     better = result.scores.table.filter(pl.col("measure") == "spearman", pl.col("diff_lo") > 0)
     n = better.filter(pl.col("name") != "fitted").height
     caption = say("{n} plain weights rank links better than the document's curve", n=n)
@@ -206,12 +199,12 @@ def curve(name: str, result: CurveStudy | InsufficientDataError, data: links.Lin
     return Part(
         name=name,
         title=TITLES[name],
-        verdict=verdict(name, result, KINDS.get(outcome, "keep"), CURVE[outcome], **terms),
-        chart=curve_chart(result, evidence),
+        verdict=verdict(name, result, result.judgement.outcome, **terms),
+        chart=curve_chart(result, data.evidence[name]),
         sections={
             "Against the document and plain weights": [ranked],
-            "What the curve tells apart": tells_apart(result),
-            kit.CERTAINTY: curve_certainty(result.fit, result.checks),
+            "What the curve tells apart": [steps_told_apart(result)],
+            kit.CERTAINTY: [other_sides(result)],
         },
     )
 
@@ -231,64 +224,46 @@ def curve_chart(result: CurveStudy, evidence: Evidence) -> Chart:
     )
 
 
-def tells_apart(result: CurveStudy) -> list[kit.Block | None]:
-    """Show which links a curve can and cannot tell apart."""
+def steps_told_apart(result: CurveStudy) -> Table:
+    """Show which links the document's curve can and cannot tell apart."""
     blunt = pl.when(pl.col("beats_below") < BLUNT).then(pl.lit("hardly separates"))
     steps = result.steps.filter(curve="document").with_columns(mark=blunt)
-    edges = "{n} of the document's edges hardly separate the links on their two sides"
-    apart = "The document's curve gives {tied:%} of all pairs of links one weight; {right:%} of the others are in order"
-    return [
-        Table(
-            name="pairs",
-            frame=result.pairs,
-            caption=say(apart, result.pairs.row(0, named=True)),
-            columns={
-                "curve": "Curve",
-                "n_used": "Steps with links",
-                "largest": "Links in the largest step [%]",
-                "tied": "Pairs of one weight [%]",
-                "tied_far": "Of these, ten times apart later [%]",
-                "right": "Other pairs in order [%]",
-            },
-        ),
-        Table(
-            name="steps",
-            frame=steps,
-            caption=say(edges, n=steps["mark"].count()),
-            columns={
-                "edge": "Throughput [MB/s]",
-                "share": "Links [%]",
-                "beats_below": "Delivers more than the step below [% of pairs]",
-                "weight": "Weight, document",
-                "fitted": "Weight, fitted: mean (least to largest)",
-            },
-            mark="mark",
-            note="50 % of pairs: the edge tells nothing; hardly separates: below 60 %. Links of the proof, unseen by the fit.",
-        ),
-    ]
+    apart = "The document's curve gives {tied:%} of all pairs of links one weight; {n} of its edges hardly separate"
+    return Table(
+        name="steps",
+        frame=steps,
+        caption=say(apart, result.pairs.row(0, named=True), n=steps["mark"].count()),
+        columns={
+            "edge": "Throughput [MB/s]",
+            "share": "Links [%]",
+            "beats_below": "Delivers more than the step below [% of pairs]",
+            "weight": "Weight, document",
+            "fitted": "Weight, fitted: mean (least to largest)",
+        },
+        mark="mark",
+        note="50 % of pairs: the edge tells nothing; hardly separates: below 60 %. Links of the proof, unseen by the fit.",
+    )
 
 
-def curve_certainty(fit: links.StepFit, checks: pl.DataFrame) -> list[kit.Block | None]:
-    """Show how sure the curve is."""
-    chosen = fit.by_size.filter("chosen")["n_steps"][0]
-    terms = {"chosen": chosen, "few": fit.steps_for(NEARLY)}
-    few = "{chosen} steps are chosen; {few} bring nine tenths of the gain of the best number"
-    return [
-        Table(
-            name="checks",
-            frame=checks,
-            caption="Rank correlation on other sides of the data",
-            columns={
-                "name": "Side",
-                "n_rows": "Rows",
-                "n_units": "Resampled units",
-                "document": "Document",
-                "fitted": "Fitted",
-                "diff": "Difference",
-            },
-        ),
-        say(few, terms) if fit.useful else "No number of steps predicts better than none.",
-    ]
+def other_sides(result: CurveStudy) -> Table:
+    """Show the difference on other sides of the data."""
+    fit = result.fit
+    terms = {"chosen": fit.by_size.filter("chosen")["n_steps"][0], "few": fit.steps_for(NEARLY)}
+    few = "{chosen} steps are chosen; {few} bring nine tenths of the gain of the best number."
+    return Table(
+        name="checks",
+        frame=result.checks,
+        caption="Rank correlation on other sides of the data",
+        columns={
+            "name": "Side",
+            "n_rows": "Rows",
+            "n_units": "Resampled units",
+            "document": "Document",
+            "fitted": "Fitted",
+            "diff": "Difference",
+        },
+        note=say(few, terms) if fit.useful else "No number of steps predicts better than none.",
+    )
 
 
 # --- links without throughput, waiting files ----------------------------------------------------------------------------
@@ -303,17 +278,17 @@ def fallback(result: FallbackStudy | InsufficientDataError) -> Part:
     over = "At {n} of {all} values of closeness the document's line is above what they earn"
     caption = "All links, half of their throughputs hidden"
     outcome = result.judgement.outcome
+    terms = {"now": "the closeness line", "new": "Replace the closeness line by fitted weights"}
     return Part(
         name="fallback",
         title=TITLES["fallback"],
-        verdict=verdict("fallback", result, KINDS.get(outcome, "keep"), FALLBACK[outcome]),
+        verdict=verdict("fallback", result, outcome, **terms),
         chart=Chart(
             draw=charts.weights_by_closeness,
-            frame=result.fit.by_setting(),
+            frame=result.fit.by_setting("proposed" if outcome == "better" else "fitted"),
             finding=say(over, n=above, all=levels.height),
             sample=say("{n} links; bars: 95 % intervals.", n=int(levels["n_links"].sum())),
-            note=f"{DEVELOPERS} Closeness: 0 the nearest, 11 the farthest. Earn: the mean weight that their later throughput gets "
-            "from the document's curve, falling with closeness.",
+            note=f"{DEVELOPERS} Closeness: 0 the nearest, 11 the farthest. Earn: the weight of their later throughput.",
         ),
         sections={kit.BEFORE_AFTER: [ranking(result.scores, caption, "ln(1 + MB/s)")]},
     )
@@ -323,15 +298,17 @@ def exchange(result: ExchangeStudy | InsufficientDataError, data: links.Links) -
     """Lay out how many waiting files weigh as much as one unit of throughput weight."""
     if isinstance(result, InsufficientDataError):
         return unanswered("exchange", result)
-    settings, fit = data.settings, result.fit
-    kind: Kind = "keep" if result.proposed is None else "change"
-    best = "best" if result.proposed is None else "proposed"
-    terms = {"now": f"{settings.queue_importance:g}", "new": f"{result.proposed or 0:g}"}
+    fit, best = result.fit, "best" if result.proposed is None else "proposed"
+    now = f"{data.settings.queue_importance:g}"
+    terms = {
+        "now": f"NW_QUEUE_IMPORTANCE = {now}",
+        "new": f"Set NW_QUEUE_IMPORTANCE from {now} to {result.proposed or 0:g}",
+    }
     caption = f"By how soon queues are delivered, unseen links, {'later' if result.later else 'at the same time'}"
     return Part(
         name="exchange",
         title=TITLES["exchange"],
-        verdict=verdict("exchange", result, kind, EXCHANGE[result.answer], **terms),
+        verdict=verdict("exchange", result, result.answer, **terms),
         chart=Chart(
             draw=charts.score_by_exchange,
             frame=fit.table,
@@ -341,25 +318,9 @@ def exchange(result: ExchangeStudy | InsufficientDataError, data: links.Links) -
                 vars(fit),
             ),
             sample=say("{n} links with files waiting; band: 95 % interval.", n=fit.n_links),
+            note="Only the importance is ever proposed: NQUEUED_SAT_CAP, which does the same, limits the backlog check, too.",
         ),
-        sections={
-            kit.BEFORE_AFTER: [ranking(result.scores, caption, "1 / (1 + hours)")],
-            "What that means in the keys": [
-                Table(
-                    name="keys",
-                    frame=links.exchange_keys(fit, settings),
-                    caption="One exchange, two ways to set it",
-                    columns={
-                        "exchange": "Exchange",
-                        "files": "Files that weigh 1 of throughput weight [files]",
-                        "importance": f"NW_QUEUE_IMPORTANCE at a cap of {settings.link_cap:g}",
-                        "cap": f"NQUEUED_SAT_CAP at an importance of {settings.queue_importance:g} [files]",
-                    },
-                    note="The order of links depends on these files only: both keys give the same. NQUEUED_SAT_CAP is the "
-                    "limit of the backlog check, too; so only the importance is ever proposed here.",
-                )
-            ],
-        },
+        sections={kit.BEFORE_AFTER: [ranking(result.scores, caption, "1 / (1 + hours)")]},
     )
 
 
@@ -374,30 +335,38 @@ def caveats(data: links.Links, s: LinkStudy) -> list[Caveat]:
         for fact, text in SOURCE.items()
         if e.facts.get(fact)
     ]
-    for name, result in s.curves.items():
+    for name, result in s.answers().items():
         if isinstance(result, CurveStudy):
-            silent = f"{TITLES[name]}: {{x:%}} of the rows delivered nothing later and are left out of the scores."
-            document = result.steps.filter(curve="document")
-            few = document.filter(pl.col("n_rows") < FEW_ROWS)["edge"].to_list()
-            height = f"{TITLES[name]}: few links, height not tested: {'; '.join(few)} MB/s."
-            unknown += [
-                Caveat(n=result.silent > 0, text=say(silent, x=result.silent)),
-                Caveat(n=len(few), text=height),
-            ]
-    if isinstance(s.fallback, FallbackStudy):
-        hidden = "Links without throughput: proven on {n} busier ones whose throughput was hidden; silent ones are unknown."
-        unknown.append(Caveat(n=1, text=say(hidden, n=s.fallback.scores.n_links)))
-    if isinstance(s.exchange, ExchangeStudy):
-        facts = {"at_cap": 0, "spearman_rate": 0, **s.exchange.facts}
-        removed = "{at_cap:%} of {n_queues} queues are at the cap, where the backlog check removes them anyway."
-        long = "Long queues stand where much is delivered (rank correlation {spearman_rate}): alone they show no slow link."
-        together = abs(facts["spearman_rate"] or 0) > TOGETHER
-        unknown += [
-            Caveat(n=(facts["at_cap"] or 0) > 0, text=say(removed, facts)),
-            Caveat(n=together, text=say(long, facts)),
-        ]
+            unknown += curve_caveats(TITLES[name], result)
+        elif isinstance(result, FallbackStudy):
+            hidden = "Links without throughput: proven on {n} busier ones whose throughput was hidden; silent ones are unknown."
+            unknown.append(Caveat(n=1, text=say(hidden, n=result.scores.n_links)))
+        else:
+            unknown += queue_caveats({"at_cap": 0, "spearman_rate": 0, **result.facts})
     inactive = "Any effect at once: NW_ACTIVE is false here, so production does not use the network weight."
     return [*unknown, Caveat(n=not data.active, text=inactive)]
+
+
+def curve_caveats(title: str, result: CurveStudy) -> list[Caveat]:
+    """Say which rows and steps a curve was not judged by."""
+    silent = f"{title}: {{x:%}} of the rows delivered nothing later and are left out of the scores."
+    few = result.steps.filter(pl.col("curve") == "document", pl.col("n_rows") < FEW_ROWS)
+    height = f"{title}: few links, height not tested: {'; '.join(few['edge'])} MB/s."
+    return [
+        Caveat(n=result.silent > 0, text=say(silent, x=result.silent)),
+        Caveat(n=few.height, text=height),
+    ]
+
+
+def queue_caveats(facts: Mapping[str, float | None]) -> list[Caveat]:
+    """Say what the queues hide."""
+    capped, together = facts["at_cap"] or 0, facts["spearman_rate"] or 0
+    removed = "{at_cap:%} of {n_queues} queues are at the cap, where the backlog check removes them anyway."
+    long = "Long queues stand where much is delivered (rank correlation {spearman_rate}): alone they show no slow link."
+    return [
+        Caveat(n=capped > 0, text=say(removed, facts)),
+        Caveat(n=together > TOGETHER, text=say(long, facts)),
+    ]
 
 
 def proposals(data: links.Links, s: LinkStudy, p: Params) -> dict[str, Any]:
@@ -411,35 +380,12 @@ def proposals(data: links.Links, s: LinkStudy, p: Params) -> dict[str, Any]:
 
 def also(data: links.Links, s: LinkStudy) -> dict[str, pl.DataFrame]:
     """Return the frames that are written and not shown; the curves as `ThroughputCurve.from_frame` reads them."""
-    written = {"curve_document": throughput_curve().to_frame()}
-    for name, result in s.answers().items():
-        written[f"{name}_all_scores"] = result.scores.table
-        if isinstance(result, CurveStudy):
-            written[f"curve_{name}"] = result.fit.curve.to_frame()
-            written[f"{name}_all_steps"] = result.steps
-            written[f"{name}_fitted_steps"] = result.fit.steps
-            written[f"{name}_error_by_size"] = result.fit.by_size
-            written[f"{name}_later_by_step"] = links.later_by_step(result.steps)
-        if isinstance(result, FallbackStudy):
-            written["fallback_levels"] = result.fit.table
+    written = {"curve_document": throughput_curve().to_frame()} | s.frames()
+    if isinstance(s.exchange, ExchangeStudy):
+        written["exchange_keys"] = links.exchange_keys(s.exchange.fit, data.settings)
     for name, evidence in data.evidence.items():
         written |= {f"{name}_links": evidence.rows, f"{name}_queues": evidence.queues}
     return written
-
-
-def values(data: links.Links, s: LinkStudy) -> dict[str, Any]:
-    """Return the numbers that stand in no table."""
-    refused = {name: {"reason": str(error)} for name, error in s.refusals().items()}
-    numbers: dict[str, dict[str, Any]] = {**refused}
-    for name, one in s.answers().items():
-        numbers[name] = {"judgement": one.judgement, "n_links_proof": one.scores.n_links}
-        if isinstance(one, CurveStudy):
-            ahead = {"ahead_of_sites": one.ahead_of_sites, "silent": one.silent}
-            numbers[name] |= {"n_links": one.fit.n_links, **ahead}
-            numbers[name]["facts"] = data.evidence[name].facts
-        if isinstance(one, ExchangeStudy):
-            numbers[name] |= {"later": one.later, "proposed": one.proposed, "facts": one.facts}
-    return numbers
 
 
 def run(p: Params) -> dict[str, Any]:

@@ -17,15 +17,6 @@ def curves():
     return pl.concat([pl.DataFrame(document), pl.DataFrame(fitted)], how="diagonal")
 
 
-def later():
-    steps = {"curve": ["document", "document", "fitted"], "step": ["lowest", "above 1", "lowest"]}
-    return pl.DataFrame(steps | {f"later{end}": [0.1, 1.0, 0.05] for end in ENDS})
-
-
-def sizes():
-    return pl.DataFrame({"n_steps": [0, 1, 2]} | {f"error{end}": [5.0, 3.0, 2.5] for end in ENDS})
-
-
 def closeness():
     levels = {"level": ["2", "missing"] * 2, "setting": ["current"] * 2 + ["proposed"] * 2}
     return pl.DataFrame(levels | {f"weight{end}": [1.8, 1.3, 1.7, 1.2] for end in ENDS})
@@ -37,12 +28,9 @@ def exchange():
     )
 
 
-CHOSEN = pl.DataFrame({"n_steps": [2], "error": [2.5], "label": ["chosen"]})
 MARKS = pl.DataFrame({"files": [100.0], "score": [0.4], "label": ["current"]})
 CHARTS = {
     "curves": (curves, network.weight_curves, {}, "weight"),
-    "later": (later, network.later_by_step, {}, "later"),
-    "sizes": (sizes, network.error_by_size, {"chosen": CHOSEN}, "error"),
     "closeness": (closeness, network.weights_by_closeness, {}, "weight"),
     "exchange": (exchange, network.score_by_exchange, {"marks": MARKS}, "score"),
 }

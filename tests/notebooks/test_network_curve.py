@@ -109,9 +109,9 @@ def judged(outcome: str) -> Judgement:
     ("outcome", "kind", "words"),
     [
         ("better", "change", "rises by 0.10 (0.04 to 0.16)"),
-        ("not_proven", "keep", "gains 0.10 (0.04 to 0.16) in rank correlation, not proven"),
+        ("not_proven", "keep", "0.10 (0.04 to 0.16) more rank correlation is not proven"),
         ("worse", "keep", "changes the rank correlation by 0.10"),
-        ("worse_at_top", "keep", "ranks the fastest tenth worse (NDCG"),
+        ("worse_at_top", "keep", "ranks the top tenth worse, NDCG"),
         ("demand", "no_answer", "rates show demand, not capacity"),
     ],
 )
@@ -131,10 +131,10 @@ def test_every_outcome_has_its_sentence(small, outcome, kind, words):
     ("outcome", "later", "proposed", "words"),
     [
         ("better", True, 0.75, "Set NW_QUEUE_IMPORTANCE from 0.5 to 0.75: rank correlation rises"),
-        ("better", True, None, "but with one part alone"),
+        ("better", True, None, "but with one part of the weight alone"),
         ("better", False, None, "one snapshot cannot prove a gain"),
         ("not_proven", True, None, "not proven"),
-        ("worse", True, None, "changes rank correlation by"),
+        ("worse", True, None, "changes the rank correlation by"),
         ("worse_at_top", True, None, "ranks the top tenth worse"),
     ],
 )
@@ -145,6 +145,23 @@ def test_the_exchange_is_set_only_where_it_is_proven(small, outcome, later, prop
     assert verdict.kind == ("keep" if proposed is None else "change")
     assert words in verdict.sentence
     assert len(verdict.sentence.split()) <= 20
+
+
+def test_a_weight_that_is_not_proposed_is_not_called_so(small):
+    _, study, _ = small
+    for outcome, name in (("better", "proposed"), ("not_proven", "fitted")):
+        chart = report.fallback(replace(study.fallback, judgement=judged(outcome))).chart
+        assert set(chart.frame["setting"]) == {"current", name}
+
+
+@pytest.mark.parametrize(("together", "said"), [(0.5, 1), (-0.5, 0), (0.1, 0), (None, 0)])
+def test_long_queues_stand_where_much_is_delivered_only_if_they_do(together, said):
+    facts = {"at_cap": 0.25, "n_queues": 40, "spearman_rate": together}
+    removed, long = report.queue_caveats(facts)
+    assert removed.text.endswith(
+        "of 40 queues are at the cap, where the backlog check removes them anyway."
+    )
+    assert (removed.n, long.n) == (1, said)
 
 
 def test_transfers_alone_answer_one_question(tmp_path):

@@ -10,6 +10,13 @@ Source: network-weight.md; design.md, idea 6.
 """
 
 from brokerlab.calibrate.network_curve import alternatives
+from brokerlab.calibrate.network_curve.answers import (
+    Answer,
+    CurveStudy,
+    ExchangeStudy,
+    FallbackStudy,
+    LinkStudy,
+)
 from brokerlab.calibrate.network_curve.evidence import Evidence, mirror_groups, unseen
 from brokerlab.calibrate.network_curve.exchange import (
     ExchangeFit,
@@ -36,11 +43,6 @@ from brokerlab.calibrate.network_curve.scores import Judgement, Scores, compare,
 from brokerlab.calibrate.network_curve.sources import Links, read_links
 from brokerlab.calibrate.network_curve.steps import LEAST, StepFit, fit_steps
 from brokerlab.calibrate.network_curve.study import (
-    Answer,
-    CurveStudy,
-    ExchangeStudy,
-    FallbackStudy,
-    LinkStudy,
     study_curve,
     study_exchange,
     study_fallback,

@@ -35,18 +35,21 @@ class FallbackFit:
     table: pl.DataFrame
     weights: Mapping[float | None, float]
 
-    def by_setting(self) -> pl.DataFrame:
+    def by_setting(self, fitted: str) -> pl.DataFrame:
         """Return the document's line and the fitted weights one below the other, for drawing.
 
+        Args:
+            fitted: What the fitted ones are called: proposed only where they are.
+
         Returns:
-            ``level`` (closeness in words), ``setting`` (current, proposed), ``weight, weight_lo, weight_hi`` (ends of the
+            ``level`` (closeness in words), ``setting`` (current, `fitted`), ``weight, weight_lo, weight_hi`` (ends of the
             fitted one).
         """
         level = pl.col("closeness").cast(pl.String).str.strip_suffix(".0").fill_null("missing")
         now = self.table.select(level=level, setting=pl.lit("current"), weight="line")
         ends = ("weight", "weight_lo", "weight_hi")
-        fitted = self.table.select(level.alias("level"), pl.lit("proposed").alias("setting"), *ends)
-        return pl.concat([now, fitted], how="diagonal")
+        learnt = self.table.select(level.alias("level"), pl.lit(fitted).alias("setting"), *ends)
+        return pl.concat([now, learnt], how="diagonal")
 
     def at(self, closeness: pl.Series) -> FloatArray:
         """Return the fitted weight at each closeness; one between or beyond the levels seen is interpolated."""

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from brokerlab.brokerage.network_weight import NetworkSettings
+from brokerlab.calibrate.network_curve.answers import ExchangeStudy
 from brokerlab.calibrate.network_curve.sources import Links
-from brokerlab.calibrate.network_curve.study import ExchangeStudy
 from brokerlab.gdpconfig.proposal import Effect, Evidence, Proposal, Window
 from brokerlab.intervals import CONFIDENCE
 from brokerlab.words import measured, number

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import polars as pl
@@ -11,6 +10,12 @@ import polars as pl
 from brokerlab.brokerage.network_weight import NetworkSettings, throughput_curve
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.calibrate.network_curve import alternatives
+from brokerlab.calibrate.network_curve.answers import (
+    CurveStudy,
+    ExchangeStudy,
+    FallbackStudy,
+    LinkStudy,
+)
 from brokerlab.calibrate.network_curve.evidence import Evidence, unseen
 from brokerlab.calibrate.network_curve.exchange import (
     LEAST_IMPORTANCE,
@@ -21,9 +26,13 @@ from brokerlab.calibrate.network_curve.exchange import (
     prove_exchange,
     queue_facts,
 )
-from brokerlab.calibrate.network_curve.fallback import FallbackFit, fit_fallback, prove_fallback
-from brokerlab.calibrate.network_curve.resolution import resolution, reweighted, told_apart
-from brokerlab.calibrate.network_curve.scores import Judgement, Scores, compare, judge
+from brokerlab.calibrate.network_curve.fallback import fit_fallback, prove_fallback
+from brokerlab.calibrate.network_curve.resolution import (
+    resolution,
+    reweighted,
+    told_apart,
+)
+from brokerlab.calibrate.network_curve.scores import Judgement, compare, judge
 from brokerlab.calibrate.network_curve.sources import Links
 from brokerlab.calibrate.network_curve.steps import MOST_STEPS, StepFit, fit_steps, usable
 from brokerlab.errors import InsufficientDataError
@@ -45,105 +54,6 @@ SIDES = {
     "earlier_seen": "earlier, seen links (where it was fitted)",
 }
 """What each side of the data is called on a page."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CurveStudy:
-    """The throughput curve on one source, fitted on some links and proven later on others.
-
-    Attributes:
-        fit: Of the links that were seen, on the stage of the choice.
-        scores: Of every weight on the other links, on the later stage: ``document, production, fitted``, the plain
-            alternatives ``isotonic`` (any number of steps), ``log_throughput``, ``log_throughput_long`` (longest
-            window, where it differs), ``closeness`` (where it is known), ``sites`` (their names alone).
-        checks: The same difference on other sides of the data: ``side`` (see :func:`other_sides`), ``n_rows``,
-            ``name`` (in words), ``resampled`` (group of links, src, dst), ``n_units``, ``document``, ``fitted``, ``diff, diff_lo, diff_hi``.
-        steps: What each step of each curve tells: `resolution` with ``curve``; for the document's steps also
-            ``fitted, fitted_lo, fitted_hi``, what its links would weigh.
-        pairs: `told_apart`, one row per ``curve``.
-        ahead_of_sites: ``diff, diff_lo, diff_hi`` of the rank correlation: the fitted curve less the names of the sites.
-        silent: Share of the rows of the proof with a throughput that delivered nothing later: left out of the scores [1].
-        judgement: What the scores prove.
-    """
-
-    fit: StepFit
-    scores: Scores
-    checks: pl.DataFrame
-    steps: pl.DataFrame
-    pairs: pl.DataFrame
-    ahead_of_sites: Mapping[str, float]
-    silent: float
-    judgement: Judgement
-
-
-@dataclass(frozen=True, kw_only=True)
-class FallbackStudy:
-    """The weight of links without throughput, fitted on some links and proven later on others."""
-
-    fit: FallbackFit
-    scores: Scores
-    judgement: Judgement
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExchangeStudy:
-    """Waiting files against throughput.
-
-    Attributes:
-        fit: Of the links that were seen.
-        scores: Of the others.
-        judgement: What the scores prove.
-        facts: `queue_facts`.
-        later: Whether the outcome came after the queue; else a change cannot be proven.
-        proposed: The NW_QUEUE_IMPORTANCE to propose; null = keep. The cap stays: it is also the limit of the backlog
-            check, and no ranking can tell it from the importance.
-    """
-
-    fit: ExchangeFit
-    scores: Scores
-    judgement: Judgement
-    facts: Mapping[str, float]
-    later: bool
-    proposed: float | None
-
-    @property
-    def answer(self) -> str:
-        """What follows: ``change``; or the outcome, where that is better: ``snapshot`` if nothing came later."""
-        if self.proposed is not None:
-            return "change"
-        outcome = self.judgement.outcome
-        return "snapshot" if outcome == "better" and not self.later else outcome
-
-
-Answer = CurveStudy | FallbackStudy | ExchangeStudy
-
-
-@dataclass(frozen=True, kw_only=True)
-class LinkStudy:
-    """What links say about every curve, or why they say nothing.
-
-    Attributes:
-        curves: Source -> its throughput curve.
-        fallback: Of link metrics.
-        exchange: Of link metrics.
-    """
-
-    curves: Mapping[str, CurveStudy | InsufficientDataError]
-    fallback: FallbackStudy | InsufficientDataError
-    exchange: ExchangeStudy | InsufficientDataError
-
-    def answers(self) -> dict[str, Answer]:
-        """Return the subjects that have an answer: the names of sources, ``fallback``, ``exchange``."""
-        return {
-            k: one for k, one in self._all().items() if not isinstance(one, InsufficientDataError)
-        }
-
-    def refusals(self) -> dict[str, InsufficientDataError]:
-        """Return the subjects without an answer, and why."""
-        return {k: one for k, one in self._all().items() if isinstance(one, InsufficientDataError)}
-
-    def _all(self) -> dict[str, Answer | InsufficientDataError]:
-        return {**self.curves, "fallback": self.fallback, "exchange": self.exchange}
 
 
 def study_links(

@@ -196,7 +196,7 @@ def test_words_of_scores_say_what_is_current_and_what_is_better(curve):
 
 def test_the_closeness_line_stands_above_the_fitted_weights(links):
     fit = study_fallback(links.evidence["metrics"], **QUICK).fit
-    drawn = fit.by_setting()
+    drawn = fit.by_setting("proposed")
     assert drawn["setting"].unique(maintain_order=True).to_list() == ["current", "proposed"]
     assert drawn.filter(setting="current")["weight"].to_list() == fit.table["line"].to_list()
     assert (
@@ -210,7 +210,7 @@ def test_the_answer_and_the_marks_of_an_exchange(exchange):
     assert found["current"] == exchange.fit.current
     assert found.get("best", exchange.fit.current) == exchange.fit.files
     better = replace(exchange, judgement=judged("better"), proposed=None)
-    assert replace(better, proposed=0.7).answer == "change"
-    assert replace(better, later=True).answer == "better"
+    assert replace(better, proposed=0.7).answer == "better"
+    assert replace(better, later=True).answer == "one_part"
     assert replace(better, later=False).answer == "snapshot"
     assert replace(better, judgement=judged("worse")).answer == "worse"
