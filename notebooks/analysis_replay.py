@@ -93,7 +93,7 @@ page.verdict.sentence
 charts.held_over_time(study.tasks.held_over_time)
 
 # %%
-charts.removed_by_loop(study.tasks.removed_by_loop)
+charts.lorenz(page.also["lorenz"])
 
 # %%
 charts.places_by_weight(study.tasks.weights.places, current=period.rules.basic_weight)

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.view import TASK, AnyDecisions, View, view
+from brokerlab.brokerage.view import NOT_LOOKED_AT, TASK, AnyDecisions, View, view
 from brokerlab.brokerage.words import counted, number
 from brokerlab.errors import DataError
 
@@ -22,7 +22,7 @@ class Comparison:
     Attributes:
         pairs: One row per (task, place) decided differently, sorted: ``jeditaskid, snapshot``, ``panda_queue`` or
             ``nucleus``, ``check_a``, ``check_b`` (null: candidate), ``change``: ``gained`` (candidate in b only),
-            ``lost`` (in a only), ``other_reason``. ``not looked at`` stands for a check where one side has no such pair.
+            ``lost`` (in a only), ``other_reason``. `NOT_LOOKED_AT` stands for a check where one side has no such pair.
         by_check: ``change, check_a, check_b``, ``n_pairs``, ``n_tasks``; the most frequent first.
         tasks: One row per task whose outcome, best place or shares differ: ``outcome_a, outcome_b``, ``best_a,
             best_b``, ``shift``, the share of the task's expected jobs that goes elsewhere (0 to 1: total variation
@@ -174,7 +174,7 @@ def _changed(pairs: pl.DataFrame, place: str) -> pl.DataFrame:
     texts = pairs.filter(differs).with_columns(
         pl.when(f"in_{n}")
         .then(pl.col(f"check_{n}").cast(pl.String))
-        .otherwise(pl.lit("not looked at"))
+        .otherwise(pl.lit(NOT_LOOKED_AT))
         .alias(f"check_{n}")
         for n in "ab"
     )

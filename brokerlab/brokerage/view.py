@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import polars as pl
 
@@ -19,6 +19,8 @@ AnyDecisions: TypeAlias = Decisions | AnalysisDecisions | TaskDecisions
 TASK = ["jeditaskid", "snapshot"]
 PLACED = ("candidates", "nucleus")
 """Outcomes of tasks that found a place."""
+NOT_LOOKED_AT: Final = "not looked at"
+"""Stands for the check at a place that was no candidate for the task to begin with."""
 NOT_REACHED = "not_reached"
 """Stands for a check at nuclei that were not looked at further, because the task ended before."""
 

@@ -108,13 +108,12 @@ def page(period: Period, s: Study) -> Page:
             "Who is held back": _held_blocks(t),
             "What removes queues": _queue_blocks(t),
             "Against what really ran": shared.history_blocks(t.agreement, t.disagreement),
-            "The Analysis Stabilizer": _stabilizer_blocks(t),
             "Original against new basic weight": _weight_blocks(t.weights, period),
             "Fairness between users": _fairness_blocks(t),
             f"{current.capitalize()} against {other} rules": shared.rule_set_blocks(s.rule_sets),
             "Which settings matter": shared.key_blocks(
                 s.keys,
-                note=" All jobs of a brokerage that a value holds back, or lets through, count too.",
+                note=" So do all jobs that a value holds back or lets through.",
             ),
         },
         caveats=[*shared.caveats(period, s.keys, s.odd), *_own_caveats(t)],
@@ -124,17 +123,12 @@ def page(period: Period, s: Study) -> Page:
         window=f"brokerages {days_of(*period.window)} (UTC)",
         facts=shared.facts(period),
         also=_also(s),
-        values={
-            "n_tasks": period.n_replayed,
-            "n_tasks_in_period": period.n_tasks,
+        values=shared.values(period, t.decisions, s.rule_sets)
+        | {
             "n_users": t.users.height,
-            "n_brokerages": t.rows.height,
-            "n_pairs": t.decisions.queues.height,
             "n_weighed_both_ways": t.weights.n_brokerages,
             "wait_known": t.weights.known,
             "weight_lost_by": t.weights.lost_by,
-            "n_pairs_other_rules": s.rule_sets.comparison.n_changed(),
-            "n_sample_pairs": s.rule_sets.n_sample_pairs,
         },
     )
 
@@ -165,12 +159,9 @@ def _headline(t: UserTasks) -> str:
             held,
             rule=top["part"],
         )
-    nearest = t.margins.drop_nulls("largest").sort("largest", descending=True).head(1).to_dicts()
-    near = (
-        say("the nearest reaches {largest:%} of its limit", *nearest)
-        if nearest
-        else "no limit is known"
-    )
+    near = "no limit is known"
+    if t.margins["largest"].count():
+        near = say("the nearest reaches {most:%} of its limit", most=t.margins["largest"].max())
     return say("None of {whole} brokerages of user tasks is held back; {near}.", held, near=near)
 
 
@@ -220,9 +211,8 @@ def _held_blocks(t: UserTasks) -> list[Block | None]:
             },
             note=(
                 f"{OVER_USERS} A brokerage counts for the first rule that holds. Per cent of limit: what the rule "
-                "compares, over its limit. cap: running or queued jobs or cores of the user or group. gshare_class: the "
-                "share User Analysis uses more of its target than tasks of this class may. quota: of disks. "
-                "input_incomplete: an input dataset is complete nowhere."
+                "compares, over its limit. gshare_class: User Analysis uses more of its target than tasks of this class "
+                "may. input_incomplete: an input dataset is complete nowhere."
             ),
         ),
         Table(
@@ -254,8 +244,8 @@ def _held_blocks(t: UserTasks) -> list[Block | None]:
                 "jobs_held": "Jobs held back",
                 "most_by": "Most often by",
             },
-            most=12,
-            note="Jobs count once per brokerage: what is held back is asked for again at the next.",
+            most=8,
+            note="Jobs held back are asked for, and counted, again at the next brokerage.",
         ),
     ]
 
@@ -274,47 +264,24 @@ def _queue_blocks(t: UserTasks) -> list[Block | None]:
             ),
             sample="95 % intervals over tasks.",
             note=(
-                "In order of removal, of the pairs that each locality loop looks at: a pair counts for the first check "
-                "it fails, candidates stand last. Checks below 0.5 % in both loops are left out."
+                "Of the pairs that each locality loop looks at, in order of removal: a pair counts for the first check it "
+                "fails. Checks below 0.5 % in both loops are left out."
             ),
         ),
+        _stabilizer(t),
     ]
 
 
-def _stabilizer_blocks(t: UserTasks) -> list[Block | None]:
+def _stabilizer(t: UserTasks) -> str:
     if t.stabilizer.is_empty():
-        return ["No queue reaches the stabilizer: checks before it remove all."]
-    return [
-        Table(
-            name="stabilizer_queues",
-            frame=t.stabilizer_queues,
-            caption=say(
-                "The stabilizer marks {share:%} of the pairs of task and queue that reach it, at {marked} of {n} queues",
-                _row(t.stabilizer, "user_queue"),
-                marked=t.stabilizer_queues.filter(pl.col("marked") > 0).height,
-                n=t.stabilizer_queues.height,
-            ),
-            columns={
-                "queue": "Queue",
-                "pairs": "Pairs",
-                "throttled": "Can be throttled [%]",
-                "marked_share": "Marked [%]",
-                "nq": "Waiting [jobs]",
-                "nr": "Running [jobs]",
-                "trr": "To-running rate [jobs/h]",
-                "nq_max": "nQ_max [jobs]",
-                "user_share": "User's part [%]",
-                "max_q_len": "max_q_len [jobs]",
-                "u_queued_d9": "User's waiting jobs, 9th decile [jobs]",
-            },
-            most=15,
-            note=(
-                "The Analysis Stabilizer takes a queue from a task where more jobs of its user wait than max_q_len, the "
-                "user's part of nQ_max, the longest queue that is sensible there. Numbers of the task's share, medians "
-                "over pairs if nothing else is said."
-            ),
-        ),
-    ]
+        return "No queue reaches the Analysis Stabilizer: checks before it remove all."
+    return say(
+        "The Analysis Stabilizer takes queues where more jobs of the user wait than the user's part of a sensible queue: "
+        "it marks {share:%} of the pairs that reach it, at {marked} of {n} queues.",
+        _row(t.stabilizer, "user_queue"),
+        marked=t.stabilizer_queues.filter(pl.col("marked") > 0).height,
+        n=t.stabilizer_queues.height,
+    )
 
 
 def _weight_blocks(weights: WeightComparison, period: Period) -> list[Block | None]:
@@ -343,33 +310,17 @@ def _weight_blocks(weights: WeightComparison, period: Period) -> list[Block | No
                 n=weights.n_brokerages,
             ),
             note=say(
-                "current: the {own} weight of the {rules} rules. Queues are hi, mid or lo by how soon they start jobs. Left "
-                "out: {n_lost} brokerages with candidates by the original weight only, {n_won} by the new one only.",
+                "current: the {own} weight. hi, mid, lo: by how soon queues start jobs. Left out: brokerages with "
+                "candidates by the original weight only ({n_lost}) or the new one only ({n_won}).",
                 ends,
                 own=own,
-                rules=period.rules.rules,
             ),
         ),
-        Table(
-            name="weight_users",
-            frame=weights.users.sort(pl.col("change_h").abs(), "user", descending=[True, False]),
-            caption=say(
-                "Expected wait of a job goes from {original_h:h} to {new_h:h}; it falls for {sooner:%} of the users and grows for {later:%}",
-                weights.wait.row(0, named=True) | weights.noticed.row(0, named=True),
-            ),
-            columns={
-                "user": "User",
-                "jobs": "Expected jobs",
-                "original_h": "Original weight [h]",
-                "new_h": "New weight [h]",
-                "change_h": "Change [h]",
-                "known": "Wait known [% of jobs]",
-            },
-            most=12,
-            note=(
-                "Expected wait of a queue: waiting jobs of the share over its to-running rate at that instant. "
-                f"Changes below {100 * NOTICED:g} % do not count as falling or growing."
-            ),
+        say(
+            "Expected wait of a job, from waiting jobs and the to-running rate, goes from {original_h:h} to {new_h:h}; by "
+            "{least} % or more it falls for {sooner:%} of the users and grows for {later:%}.",
+            weights.wait.row(0, named=True) | weights.noticed.row(0, named=True),
+            least=100 * NOTICED,
         )
         if weights.users.height
         else None,
@@ -378,20 +329,10 @@ def _weight_blocks(weights: WeightComparison, period: Period) -> list[Block | No
 
 def _fairness_blocks(t: UserTasks) -> list[Block | None]:
     return [
-        Chart(
-            draw=charts.lorenz,
-            frame=lorenz_curves(t.users),
-            finding=say(
-                "Jain's index is {index} for jobs that find a queue, and {asked} for jobs asked for",
-                _row(t.indices, "placed", "quantity"),
-                asked=_row(t.indices, "asked", "quantity")["index"],
-            ),
-            sample=say("{n} users.", n=t.users.height),
-        ),
         Table(
             name="indices",
             frame=t.indices.with_columns(what=pl.col("quantity").replace_strict(charts.QUANTITIES)),
-            caption="How evenly users are served: Jain's index",
+            caption=f"How evenly {t.users.height} users are served: Jain's index",
             columns={"what": "What is divided", "index": "Index [1]"},
             note=f"{OVER_USERS} Jain's index is 1 where all users have the same, and 1/n where one of n has all.",
         ),
@@ -404,15 +345,14 @@ def _own_caveats(t: UserTasks) -> list[Caveat]:
         Caveat(
             n=int(unknown > 0),
             text=say(
-                "{part:%} of the expected jobs go to queues where jobs wait and none started lately: their wait is "
-                "unknown and left out.",
+                "The wait of {part:%} of the expected jobs is unknown and left out: jobs wait there and none started.",
                 part=unknown,
             ),
         ),
         Caveat(
             n=t.rows.height,
             text=say(
-                "Queues and tasks are rated by one rule set in all {n} brokerages, also where the other one is tried.",
+                "Queues and tasks are rated by one rule set in all {n} brokerages, also where another is tried.",
                 n=t.rows.height,
             ),
         ),
@@ -421,25 +361,30 @@ def _own_caveats(t: UserTasks) -> list[Caveat]:
 
 def _also(s: Study) -> dict[str, pl.DataFrame]:
     """Return the frames that are written and not shown."""
-    t = s.tasks
+    t, weights = s.tasks, s.tasks.weights
     return {
         "held_over_time": t.held_over_time,
         "removed": t.removed,
         "removed_by_loop": t.removed_by_loop,
         "routes": t.routes,
         "ended_without_queue": t.without_queue,
-        "without_queue": shared.wide(t.without_queue_by_gshare, "gshare"),
+        "without_queue_by_gshare": t.without_queue_by_gshare,
         "stabilizer": t.stabilizer,
+        "stabilizer_queues": t.stabilizer_queues,
+        "agreement": t.agreement,
         "disagreement": t.disagreement,
         "users": t.users,
+        "lorenz": lorenz_curves(t.users),
         "waits": t.waits,
-        "weight_gshares": t.weights.by_gshare,
-        "weight_classes": t.weights.by_class,
-        "weight_queues": t.weights.queues,
-        "weight_ends": t.weights.ends,
-        "weight_noticed": t.weights.noticed,
-        "weight_wait": t.weights.wait,
+        "weight_gshares": weights.by_gshare,
+        "weight_classes": weights.by_class,
+        "weight_queues": weights.queues,
+        "weight_ends": weights.ends,
+        "weight_noticed": weights.noticed,
+        "weight_wait": weights.wait,
+        "weight_users": weights.users,
         "rule_brokerages": s.rule_sets.brokerages,
+        "rule_moves": s.rule_sets.moves,
         "key_curves": s.keys.curves,
         "brokerages": t.rows,
         "decided_queues": t.decisions.queues,

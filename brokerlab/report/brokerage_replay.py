@@ -6,7 +6,6 @@ differences of the rule sets the outcome hangs on, and the choice of the nucleus
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import polars as pl
@@ -21,17 +20,15 @@ from brokerlab.brokerage.studies.period import Period, replay_nuclei
 from brokerlab.brokerage.studies.production import ProductionTasks, study_production_tasks
 from brokerlab.brokerage.studies.removal import CANDIDATE
 from brokerlab.brokerage.studies.rule_sets import RuleSetComparison, compare_rule_sets
-from brokerlab.charts.primitives import bars, dots, line
+from brokerlab.charts.primitives import bars
 from brokerlab.errors import collect_warnings
-from brokerlab.report import kit, replay_blocks
+from brokerlab.report import kit
+from brokerlab.report import replay_blocks as shared
 from brokerlab.report.kit import Block, Chart, Number, Page, Table, Verdict, say
-from brokerlab.report.replay_blocks import history_blocks, key_blocks, rule_set_blocks
 from brokerlab.words import days_of, thin
 
 CHECKS_DRAWN = 12
 """Checks in the first chart, those that remove most."""
-CHECKS_OVER_TIME = 5
-CHECKS_BY_GSHARE = 6
 SMALL = 0.005
 """Checks that remove a smaller share of the pairs are left to the files [1]."""
 FACTORS = {
@@ -40,27 +37,6 @@ FACTORS = {
     "network": "the link to the nucleus",
     "t1": "being a T1",
     "preference": "the preference of the task",
-}
-NUCLEUS_FACTORS = {
-    "work": "work left at the nucleus",
-    "data": "input already there",
-    "tape": "input on tape only",
-    "space_fraction": "the free share of the storage",
-    "space_amount": "the free amount of storage",
-}
-NUCLEUS_TASKS = {
-    "nucleus": "the task gets a nucleus",
-    "no_candidates": "no nucleus passes all checks",
-    "no_queue_at_all": "no queue could run it",
-    "input_not_readable": "its input is not readable",
-    "parent_missing": "its parent task is missing",
-    "abort": "it is aborted",
-    "held": "data locality is checked",
-    "waived": "data locality is waived",
-    "off_period": "data locality is off: it waited too long",
-    "passed": "the nucleus of history is a candidate",
-    "drawn": "mean chance of the nucleus of history in the draw",
-    "by_chance": "a nucleus drawn at random is a candidate",
 }
 SPREAD = (
     "Share: covariance of the factor's log with the log weight within each brokerage, over its variance; the shares add "
@@ -71,7 +47,7 @@ OF_NUCLEI = (
 )
 
 
-class Params(replay_blocks.Params):
+class Params(shared.Params):
     """What may be asked."""
 
     report: ClassVar[str] = "brokerage-replay"
@@ -136,6 +112,7 @@ def study(data: Data, p: Params) -> Study:
 def page(data: Data, s: Study) -> Page:
     """Lay out the answer, then one section per question."""
     t, period = s.tasks, data.period
+    current, other = s.rule_sets.current, s.rule_sets.other
     candidates, stuck = _row(t.removed, CANDIDATE), _row(t.without_queue, "stuck")
     numbers = [
         Number.of(candidates, "share", label="Pairs that become candidates", unit="%"),
@@ -153,35 +130,25 @@ def page(data: Data, s: Study) -> Page:
             "By gshare and by queue": _level_blocks(t),
             "Against what really ran": _history_blocks(t),
             "What orders the queues that are left": _weight_blocks(t),
-            "Which settings matter": key_blocks(s.keys, note=OF_NUCLEI),
-            f"{s.rule_sets.current} against {s.rule_sets.other} rules".capitalize(): rule_set_blocks(
-                s.rule_sets
-            ),
+            "Which settings matter": shared.key_blocks(s.keys, note=OF_NUCLEI),
+            f"{current.capitalize()} against {other} rules": shared.rule_set_blocks(s.rule_sets),
             "The choice of the nucleus": _nucleus_blocks(t.nuclei, data.no_nuclei),
         },
-        caveats=replay_blocks.caveats(period, s.keys, s.odd),
+        caveats=shared.caveats(period, s.keys, s.odd),
         archive=period.archive,
         config=period.replay.config,
         rules=period.rules,
         window=f"brokerages {days_of(*period.window)} (UTC)",
         facts=_facts(data),
         also=_also(s),
-        values={
-            "n_tasks": period.n_replayed,
-            "n_tasks_in_period": period.n_tasks,
-            "n_brokerages": t.decisions.tasks.height,
-            "n_pairs": t.decisions.queues.height,
-            "n_weighed": t.n_weighed,
-            "n_pairs_other_rules": s.rule_sets.comparison.n_changed(),
-            "n_sample_pairs": s.rule_sets.n_sample_pairs,
-        },
+        values=shared.values(period, t.decisions, s.rule_sets) | {"n_weighed": t.n_weighed},
     )
 
 
 def _facts(data: Data) -> dict[str, str]:
     notes = [] if data.nuclei is None else data.nuclei.notes
     own = [note for note in notes if note not in data.period.replay.notes]
-    return replay_blocks.facts(data.period) | {"Approximated, nuclei": "; ".join(own) or "nothing"}
+    return shared.facts(data.period) | {"Approximated, nuclei": "; ".join(own) or "nothing"}
 
 
 def run(p: Params) -> dict[str, Any]:
@@ -239,16 +206,13 @@ def _funnel(period: Period, t: ProductionTasks) -> Chart:
 
 
 def _check_blocks(t: ProductionTasks) -> list[Block | None]:
-    large = t.removed.filter((pl.col("share") >= SMALL) | (pl.col("part") == CANDIDATE))
-    left = pl.when(pl.col("part") != CANDIDATE).then("left")
-    n_small = t.removed.filter(pl.col("total") > 0, pl.col("share") < SMALL).height
+    large = t.removed.filter(pl.col("share") >= SMALL, pl.col("part") != CANDIDATE)
+    n_small = removal.rank_checks(t.removed).filter(pl.col("share") < SMALL).height
     last = t.last_stages["stage"].head(1).replace(TEMPORARY, "temporary problems").to_list()
     return [
         Table(
             name="checks",
-            frame=removal.describe_checks(
-                large.with_columns(left=left), t.decisions.world.rules, "jobs"
-            ),
+            frame=removal.describe_checks(large, t.decisions.world.rules, "jobs"),
             caption=say(
                 "{share:%} of the brokerages leave their task without a queue{often}",
                 _row(t.without_queue, "stuck"),
@@ -262,54 +226,20 @@ def _check_blocks(t: ProductionTasks) -> list[Block | None]:
                 "keys": "Keys it reads",
             },
             note=(
-                f"In brackets, here and below: 95 % intervals over tasks. A pair counts for the first check that it fails, "
-                f"of temporary problems for the last. {n_small} checks that remove less than "
-                "0.5 % are in the files."
+                "In brackets, here and below: 95 % intervals over tasks. A pair counts for the first check that it fails, "
+                f"of temporary problems for the last. {n_small} checks that remove less than 0.5 % are in the files."
             ),
         ),
-        _over_time(t),
     ]
 
 
-def _over_time(t: ProductionTasks) -> Chart | None:
-    top = removal.rank_checks(t.removed).select("part").head(CHECKS_OVER_TIME)
-    frame = top.join(t.removed_over_time, on="part", maintain_order="left_right")
-    sure = frame.drop_nulls("share_lo")  # a day with one task says little of the day
-    if sure.is_empty():
-        return None
-    spread = sure.group_by("part").agg(low=pl.col("share").min(), high=pl.col("share").max())
-    most = spread.sort(pl.col("high") - pl.col("low"), "part", descending=[True, False])
-    return Chart(
-        draw=line,
-        frame=frame,
-        name="removed_over_time",
-        options={
-            "x": "time",
-            "y": "share",
-            "colour": "part",
-            "x_title": "brokerage (UTC)",
-            "y_title": "removed [% of pairs]",
-        },
-        finding=say(
-            "{part} changes most over time: from {low:%} to {high:%} of the pairs",
-            most.row(0, named=True),
-        ),
-        sample="Bands: 95 % intervals over tasks; none where all pairs are of one task.",
-    )
-
-
 def _level_blocks(t: ProductionTasks) -> list[Block | None]:
-    gshares = removal.sum_up_levels(
-        t.removed_by_gshare, "gshare", without_queue=t.without_queue_by_gshare
-    )
     queues = removal.sum_up_levels(t.removed_by_queue, "queue")
-    reasons, first = pl.col("reasons").list.join(", "), pl.int_range(pl.len()) == 0
     return [
-        _gshare_chart(t, gshares),
         Table(
             name="gshares",
-            frame=gshares.with_columns(
-                reasons, mark=pl.when(first).then(pl.lit("most often without a queue"))
+            frame=removal.sum_up_levels(
+                t.removed_by_gshare, "gshare", without_queue=t.without_queue_by_gshare
             ),
             caption="By gshare, those most often without a queue first",
             columns={
@@ -320,13 +250,10 @@ def _level_blocks(t: ProductionTasks) -> list[Block | None]:
                 "candidates": "Candidates [% of pairs]",
                 "reasons": "Most removed by",
             },
-            mark="mark",
         ),
         Table(
             name="queues",
-            frame=queues.with_columns(
-                reasons, mark=pl.when(first).then(pl.lit("least often a candidate"))
-            ),
+            frame=queues,
             caption="The queues where most jobs ran, those least often a candidate first",
             columns={
                 "queue": "Queue",
@@ -334,36 +261,11 @@ def _level_blocks(t: ProductionTasks) -> list[Block | None]:
                 "candidates": "Candidate [% of brokerages]",
                 "reasons": "Most removed by",
             },
-            mark="mark",
             note="A unified queue counts once per brokerage, by that of its pseudo-queues which came furthest.",
         )
         if queues.height
         else None,
     ]
-
-
-def _gshare_chart(t: ProductionTasks, gshares: pl.DataFrame) -> Chart:
-    largest = removal.rank_checks(t.removed)["part"].head(CHECKS_BY_GSHARE).to_list()
-    named = [name for name in t.removed["part"] if name in {*largest, PRODUCTION.beyond}]
-    ends = gshares.drop_nulls("candidates").sort("candidates", "gshare")
-    return Chart(
-        draw=bars,
-        frame=removal.sum_other_checks(t.removed_by_gshare, named, "gshare"),
-        name="gshare",
-        options={
-            "value": "share",
-            "label": "gshare",
-            "colour": "part",
-            "title": "share [% of pairs]",
-        },
-        finding=say(
-            "Candidates are {low:%} of the pairs of {least}, {high:%} of those of {most}",
-            least=ends["gshare"][0],
-            low=ends["candidates"][0],
-            most=ends["gshare"][-1],
-            high=ends["candidates"][-1],
-        ),
-    )
 
 
 def _history_blocks(t: ProductionTasks) -> list[Block | None]:
@@ -381,94 +283,54 @@ def _history_blocks(t: ProductionTasks) -> list[Block | None]:
             "help": "What would give it a queue",
         },
     )
-    blocks = history_blocks(t.agreement, t.disagreement)
+    blocks = shared.history_blocks(t.agreement, t.disagreement)
     return [*blocks, stranded if t.stranded.height else None]
 
 
 def _weight_blocks(t: ProductionTasks) -> list[Block | None]:
     if t.factors.is_empty():
         return ["Nowhere two queues compete by weight."]
-    every = t.factors.select(pl.lit("all").alias("gshare"), pl.all())
-    levels = pl.concat([every, t.factors_by_gshare])
-    order = t.factors.sort("share", descending=True)["part"].to_list()
-    names = pl.format("{} ({} tasks)", "gshare", "n_units")
     return [
-        Chart(
-            draw=dots,
-            frame=levels.with_columns(level=names),
-            name="factors_by_gshare",
-            options={
-                "value": "share",
-                "label": "level",
-                "colour": "part",
-                "title": "share [% of the variance]",
+        Table(
+            name="factors",
+            frame=t.factors.with_columns(meaning=pl.col("part").replace_strict(FACTORS)),
+            caption=say(
+                "What the weights are made of where queues compete, {n} brokerages", n=t.n_weighed
+            ),
+            columns={
+                "part": "Factor",
+                "meaning": "It stands for",
+                "share": "Share [% of the variance]",
             },
-            finding=say(
-                "{factor} makes {share:%} of the spread of the weight",
-                _row(t.factors, order[0]),
-                factor=f"{FACTORS[order[0]][:1].upper()}{FACTORS[order[0]][1:]}",
-            ),
-            sample=say(
-                "{n} brokerages with two or more competing queues; 95 % intervals over tasks.",
-                n=t.n_weighed,
-            ),
-        ),
-        _factor_table(
-            t.factors, "factors", "What the weights of queues are made of", FACTORS, SPREAD
+            note=SPREAD,
         ),
     ]
-
-
-def _factor_table(
-    shares: pl.DataFrame, name: str, caption: str, factors: Mapping[str, str], note: str = ""
-) -> Table:
-    return Table(
-        name=name,
-        frame=shares.with_columns(meaning=pl.col("part").replace_strict(factors)),
-        caption=caption,
-        columns={
-            "part": "Factor",
-            "meaning": "It stands for",
-            "share": "Share [% of the variance]",
-        },
-        note=note,
-    )
 
 
 def _nucleus_blocks(nuclei: NucleusChoice | None, why: str) -> list[Block | None]:
     if nuclei is None:
         return [f"No answer: {why}."]
     checks = nuclei.checks.filter((pl.col("total") > 0) | (pl.col("part") == CANDIDATE))
-    tasks = pl.concat(
-        [nuclei.outcomes.filter(pl.col("total") > 0), nuclei.locality, nuclei.history]
+    real = nuclei.history.filter(part="passed").to_dicts()
+    history = (
+        say(
+            " That of history is a candidate for {share:%} of {whole} tasks, one drawn at random for {chance:%}.",
+            real[0],
+            chance=_row(nuclei.history, "by_chance")["share"],
+        )
+        if real
+        else ""
     )
-    none = 1 - (_row(nuclei.outcomes, "nucleus")["share"] or 0.0)
     return [
         Table(
             name="nucleus_checks",
             frame=removal.describe_checks(checks, nuclei.decisions.rules, "tasks"),
             caption=say(
-                "Why nuclei were skipped; {none:%} of {n} tasks get none",
-                none=none,
-                n=nuclei.decisions.tasks.height,
+                "{share:%} of {whole} tasks get a nucleus; why nuclei were skipped",
+                _row(nuclei.outcomes, "nucleus"),
             ),
             columns={"part": "Check", "share": "Removed [% of pairs]", "keys": "Keys it reads"},
-            note="Pairs of task and nucleus.",
-        ),
-        _factor_table(
-            nuclei.factors,
-            "nucleus_factors",
-            "What the weights of nuclei are made of",
-            NUCLEUS_FACTORS,
-        )
-        if nuclei.factors.height
-        else None,
-        Table(
-            name="nucleus_tasks",
-            frame=tasks.with_columns(what=pl.col("part").replace_strict(NUCLEUS_TASKS)),
-            caption="Tasks and their nucleus",
-            columns={"what": "What", "whole": "Of tasks", "share": "Share [%]"},
-            note="Data locality: of tasks with input that came to the checks.",
+            note=f"Pairs of task and nucleus.{history}",
         ),
     ]
 
@@ -478,15 +340,21 @@ def _also(s: Study) -> dict[str, pl.DataFrame]:
     t = s.tasks
     names = (
         *("removed", "removed_over_time", "removed_by_gshare", "removed_by_queue"),
-        *("without_queue", "without_queue_by_gshare", "disagreement"),
+        *("without_queue", "without_queue_by_gshare", "agreement", "disagreement"),
+        "factors_by_gshare",
     )
     frames = {name: getattr(t, name) for name in names} | {
         "curves": s.keys.curves,
         "rule_brokerages": s.rule_sets.brokerages,
+        "rule_moves": s.rule_sets.moves,
         "rule_switches": s.rule_sets.switches,
         "decided_queues": t.decisions.queues,
         "decided_tasks": t.decisions.tasks,
     }
     if t.nuclei is not None:
-        frames["decided_nuclei"] = t.nuclei.decisions.nuclei
+        frames |= {
+            "nucleus_factors": t.nuclei.factors,
+            "nucleus_tasks": pl.concat([t.nuclei.outcomes, t.nuclei.locality, t.nuclei.history]),
+            "decided_nuclei": t.nuclei.decisions.nuclei,
+        }
     return frames

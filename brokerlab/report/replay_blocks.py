@@ -13,31 +13,26 @@ from pydantic import Field, field_validator
 
 from brokerlab.archive.store import open_archive
 from brokerlab.brokerage.studies.key_effects import WORTH, KeyEffects, check_keys
-from brokerlab.brokerage.studies.kinds import Kind
+from brokerlab.brokerage.studies.kinds import JobDecisions, Kind
 from brokerlab.brokerage.studies.period import Period, replay_period
-from brokerlab.brokerage.studies.rule_sets import RuleSetComparison
+from brokerlab.brokerage.studies.rule_sets import TEXT_RULES, RuleSetComparison
 from brokerlab.charts.primitives import bars, dots
 from brokerlab.errors import ConfigError
 from brokerlab.report import kit
 from brokerlab.report.kit import Block, Caveat, Chart, Table, say
 from brokerlab.times import duration_us
 
-OVER_TASKS = "In brackets: 95 % intervals over tasks."
 MOST_REASONS = 8
 """Reasons against the queues where jobs ran that are drawn."""
 SWITCH_SAMPLE = "brokerages to try single rule differences on, 0: none [1]"
-PLACES = {
-    "candidate": "at a candidate",
-    "best_three": "at one of its best three",
-    "first": "at its first",
-    "by_chance": "at a candidate, were queues drawn at random",
-}
 CHANGES = {
     "pairs": "decided otherwise, in all",
     "gained": "candidates under the other rules only",
     "lost": "candidates under these rules only",
     "other_reason": "skipped under both, for another reason",
 }
+MOVED = {"jobs": "jobs", "nuclei": "choices of a nucleus"}
+"""What goes elsewhere, by what a key decides."""
 WHY_SKIPPED = {
     "no_nuclei": "the archive cannot tell the choice of the nucleus",
     "not_read": "no check and no weight reads it under these rules and settings",
@@ -92,29 +87,6 @@ def _refuse(check: Callable[[], object]) -> None:
         raise ValueError(str(error)) from None
 
 
-def wide(shares: pl.DataFrame, by: str) -> pl.DataFrame:
-    """Return one row per group, the largest first: `intervals.shares` with the parts beside each other.
-
-    Args:
-        shares: With the column ``by``.
-        by: Column of the groups.
-
-    Returns:
-        ``by, whole, n_units``; for each part ``part, part_lo, part_hi``.
-    """
-    ends = ("", "_lo", "_hi")
-    names = shares["part"].unique(maintain_order=True).to_list()
-    return (
-        shares.group_by(by, "whole", "n_units")
-        .agg(
-            pl.col(f"share{end}").filter(pl.col("part") == name).first().alias(f"{name}{end}")
-            for name in names
-            for end in ends
-        )
-        .sort("whole", by, descending=[True, False])
-    )
-
-
 def history_blocks(agreement: pl.DataFrame, disagreement: pl.DataFrame) -> list[Block | None]:
     """Return whether jobs ran where the replay would have sent them.
 
@@ -124,38 +96,23 @@ def history_blocks(agreement: pl.DataFrame, disagreement: pl.DataFrame) -> list[
     """
     if agreement.is_empty():
         return ["No job that ran belongs to a brokerage of the replay."]
-    row = dict(agreement.select("part", "share").iter_rows())
-    n_jobs, n_tasks = agreement.select("whole", "n_units").row(0)
-    candidate = agreement.filter(pl.col("part") == "candidate")
-    where = pl.concat([candidate, disagreement.head(MOST_REASONS)])
+    rows = {row["part"]: row for row in agreement.iter_rows(named=True)}
+    candidate = agreement.filter(part="candidate")
     return [
         Chart(
             draw=bars,
-            frame=where,
+            frame=pl.concat([candidate, disagreement.head(MOST_REASONS)]),
             name="history",
-            options={
-                "value": "share",
-                "label": "part",
-                "title": "jobs that ran [%]",
-            },
+            options={"value": "share", "label": "part", "title": "jobs that ran [%]"},
             finding=say(
                 "{share:%} of the jobs ran at a candidate; queues drawn at random: {chance:%}",
-                candidate.row(0, named=True),
-                chance=row["by_chance"],
+                rows["candidate"],
+                chance=rows["by_chance"]["share"],
             ),
             sample=say(
-                "{jobs} jobs of {tasks} tasks; 95 % intervals over tasks.",
-                jobs=n_jobs,
-                tasks=n_tasks,
+                "{whole} jobs of {n_units} tasks; 95 % intervals over tasks.", rows["candidate"]
             ),
             note="Below the candidates: the check that speaks against the queue where jobs ran.",
-        ),
-        Table(
-            name="agreement",
-            frame=agreement.with_columns(where=pl.col("part").replace_strict(PLACES)),
-            caption="Where jobs ran, by what the replay says of the queue",
-            columns={"where": "Where", "share": "Jobs [%]"},
-            note=OVER_TASKS,
         ),
     ]
 
@@ -164,28 +121,25 @@ def rule_set_blocks(comparison: RuleSetComparison) -> list[Block | None]:
     """Return how often the rule sets differ, by what, and which single difference makes most of it."""
     current, other = comparison.current, comparison.other
     totals = comparison.totals.with_columns(change=pl.col("part").replace_strict(CHANGES))
-    frame = pl.concat([totals, comparison.moves.with_columns(change="part")])
-    if frame.is_empty():
+    if totals.is_empty():
         return ["There is no pair of task and queue to decide."]
-    brokerages = {row["part"]: row for row in comparison.brokerages.iter_rows(named=True)}
     switches = comparison.switches.filter((pl.col("n_changed") > 0) | (pl.col("shift") > 0))
     idle = comparison.switches.height - switches.height
     return [
         Table(
             name="rule_sets",
-            frame=frame,
+            frame=totals,
             caption=say(
-                "Pairs of task and queue, {current} → {other} rules; {share:%} of the brokerages get another best queue",
-                brokerages["best"],
-                current=current,
+                "With the {other} rules {share:%} of the brokerages get another best queue",
+                comparison.brokerages.row(by_predicate=pl.col("part") == "best", named=True),
                 other=other,
             ),
             columns={
                 "change": f"{current} → {other}",
-                "total": "Pairs",
+                "total": "Pairs of task and queue",
                 "share": "Share [% of pairs]",
             },
-            note=f"{OVER_TASKS} Below the first four lines: the most frequent changes.",
+            note="95 % intervals over tasks.",
         ),
         Table(
             name="switches",
@@ -199,8 +153,8 @@ def rule_set_blocks(comparison: RuleSetComparison) -> list[Block | None]:
                 "shift": "Elsewhere [% of a task's jobs]",
             },
             note=(
-                "A pair may need two differences, or follow from either: shares need not add up to 100 %. "
-                f"matching: all text rules together. {idle} others change nothing."
+                f"Shares need not add up: a pair may need two differences, or follow from either. {TEXT_RULES}: all text "
+                f"rules together. {idle} others change nothing."
             ),
         )
         if switches.height
@@ -218,29 +172,12 @@ def key_blocks(effects: KeyEffects, *, note: str = "") -> list[Block | None]:
     keys = effects.keys
     if keys.is_empty():
         return ["No key could be tried."]
-    worth = keys.filter("worth")
-    frame = keys.with_columns(
-        name=pl.when(pl.col("unit") == "")
-        .then("key")
-        .otherwise(pl.format("{} [{}]", "key", "unit")),
-        mark=pl.when("worth").then(pl.lit("worth calibrating")),
-    )
-    steps = {"half": "halved", "double": "doubled", "shift": "at the value that moves most"}
-    drawn = pl.concat(
-        keys.select(
-            "key",
-            share=column,
-            share_lo=f"{column}_lo",
-            share_hi=f"{column}_hi",
-            value=pl.lit(words),
-        )
-        for column, words in steps.items()
-    ).drop_nulls("share")
     top = keys.row(0, named=True)
+    marked = keys.with_columns(mark=pl.when("worth").then(pl.lit("worth calibrating")))
     return [
         Chart(
             draw=dots,
-            frame=drawn,
+            frame=effects.steps,
             name="keys_near_and_far",
             options={
                 "value": "share",
@@ -249,16 +186,17 @@ def key_blocks(effects: KeyEffects, *, note: str = "") -> list[Block | None]:
                 "title": "jobs that go elsewhere [%]",
             },
             finding=say(
-                "Worth calibrating: {n} of {tried} settings; most moves with {key}: {shift:%} of the jobs",
+                "Worth calibrating: {n} of {tried} settings; most moves with {key}: {shift:%} of the {what}",
                 top,
-                n=worth.height,
+                what=MOVED[top["decides"]],
+                n=keys["worth"].sum(),
                 tried=keys.height,
             ),
-            sample="95 % intervals over tasks.",
+            sample="95 % intervals over tasks, here and below.",
         ),
         Table(
             name="keys",
-            frame=frame,
+            frame=marked,
             caption="Each setting alone, over its whole sensible range, at the value that moves most",
             columns={
                 "name": "Key",
@@ -272,12 +210,26 @@ def key_blocks(effects: KeyEffects, *, note: str = "") -> list[Block | None]:
             },
             mark="mark",
             note=(
-                f"{OVER_TASKS} Elsewhere: mean share of a task's expected jobs that another weight, candidate or check "
-                f"sends to another queue.{note} Worth calibrating: halved or doubled, the interval begins at "
-                f"{100 * WORTH:g} % or more. Points: then less now."
+                "Elsewhere: mean share of a task's expected jobs that another weight, candidate or check "
+                f"sends to another queue.{note} Worth calibrating: halved or doubled within its range, the "
+                f"interval begins at {100 * WORTH:g} % or more. Points: then less now."
             ),
         ),
     ]
+
+
+def values(
+    period: Period, decisions: JobDecisions, comparison: RuleSetComparison
+) -> dict[str, int]:
+    """Return how much was replayed and compared."""
+    return {
+        "n_tasks": period.n_replayed,
+        "n_tasks_in_period": period.n_tasks,
+        "n_brokerages": decisions.tasks.height,
+        "n_pairs": decisions.queues.height,
+        "n_pairs_other_rules": comparison.comparison.n_changed(),
+        "n_sample_pairs": comparison.n_sample_pairs,
+    }
 
 
 def facts(period: Period) -> dict[str, str]:

@@ -82,7 +82,7 @@ def test_the_funnel_sums_to_the_pairs_looked_at(done, stored, numbers):
     assert queues["check"].null_count() == rows[-1]["total"]
     by_gshare = pl.DataFrame(numbers["removed_by_gshare"])
     assert by_gshare["total"].sum() == n_pairs
-    stacked = pl.DataFrame(numbers["gshare_chart"]).group_by("gshare").agg(pl.col("share").sum())
+    stacked = by_gshare.group_by("gshare").agg(pl.col("share").sum())
     assert stacked["share"].to_list() == pytest.approx([1] * stacked.height)
 
 

@@ -15,13 +15,14 @@ from brokerlab.brokerage.analysis_jobs.what_if import LAST, WaivedInLoop, peeled
 from brokerlab.brokerage.check import Reason
 from brokerlab.brokerage.explaining import analysis_weights as weights
 from brokerlab.brokerage.explaining.answer import Explanation
-from brokerlab.brokerage.explaining.case import NOT_LOOKED_AT, Case, others
+from brokerlab.brokerage.explaining.case import Case, others
 from brokerlab.brokerage.explaining.held import clock, held_back, until
 from brokerlab.brokerage.explaining.pair import Pair
 from brokerlab.brokerage.explaining.selection import subject
 from brokerlab.brokerage.explaining.stabilizer import stabilizer
 from brokerlab.brokerage.explaining.user_tasks import relaxation
 from brokerlab.brokerage.explaining.weights import ranked
+from brokerlab.brokerage.view import NOT_LOOKED_AT
 from brokerlab.brokerage.words import counted, number
 
 

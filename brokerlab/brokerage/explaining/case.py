@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import polars as pl
 
@@ -13,13 +13,11 @@ from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.explaining.answer import Explanation, Obstacle
 from brokerlab.brokerage.explaining.selection import Subject
 from brokerlab.brokerage.production_jobs.decisions import Decisions
-from brokerlab.brokerage.view import view
+from brokerlab.brokerage.view import NOT_LOOKED_AT, view
 from brokerlab.brokerage.words import counted, listed, worded
 
 _NEAR = 3
 C = TypeVar("C", bound="Case")
-NOT_LOOKED_AT: Final = "not looked at"
-"""Stands for the check of a queue that was no candidate for the task."""
 
 
 @dataclass(frozen=True)

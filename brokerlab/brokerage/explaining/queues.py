@@ -9,7 +9,7 @@ import polars as pl
 
 from brokerlab.brokerage.explaining import weights
 from brokerlab.brokerage.explaining.answer import Explanation
-from brokerlab.brokerage.explaining.case import NOT_LOOKED_AT, Case, others
+from brokerlab.brokerage.explaining.case import Case, others
 from brokerlab.brokerage.explaining.links import LINK, link
 from brokerlab.brokerage.explaining.pair import Pair
 from brokerlab.brokerage.explaining.selection import subject
@@ -18,6 +18,7 @@ from brokerlab.brokerage.production_jobs.recipe import Recipe
 from brokerlab.brokerage.production_jobs.weights import product
 from brokerlab.brokerage.production_jobs.what_if import LAST, Waived, peeled
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.brokerage.view import NOT_LOOKED_AT
 from brokerlab.brokerage.words import counted, number
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.studies.removal import CANDIDATE
-from brokerlab.brokerage.view import TASK
+from brokerlab.brokerage.view import NOT_LOOKED_AT, TASK
 from brokerlab.intervals import N_BOOT, shares
-
-NOT_LOOKED_AT = "not looked at"
-"""The queue was no candidate to begin with, or the brokerage ended before any queue was looked at."""
 
 
 def brokerages_of_jobs(ran: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
@@ -46,7 +43,7 @@ def match_jobs(ran: pl.DataFrame, tasks: pl.DataFrame, best: pl.DataFrame) -> pl
 
     Returns:
         One row per brokerage and queue with jobs: ``jeditaskid, snapshot, queue, n_jobs``, ``check`` (`CANDIDATE`,
-        `NOT_LOOKED_AT`), ``rank, place`` and ``by_chance`` [1], the share of the brokerage's queues that are candidates.
+        `NOT_LOOKED_AT`, also where the brokerage ended before any queue was looked at), ``rank, place`` and ``by_chance`` [1], the share of the brokerage's queues that are candidates.
     """
     grouped = (
         brokerages_of_jobs(ran, tasks)

@@ -35,7 +35,7 @@ class KeyEffects:
     """What other values of the keys would change.
 
     Attributes:
-        keys: One row per key, the one that matters most first: ``key``, ``decides`` (jobs, nuclei), ``unit``,
+        keys: One row per key, the one that matters most first: ``key``, ``name`` (with its unit in brackets), ``decides`` (jobs, nuclei), ``unit``,
             ``scale``, ``current``, ``least`` and ``most`` tried; and of the value at which most goes elsewhere:
             ``at``, ``shift, shift_lo, shift_hi`` (share of the expected jobs that goes elsewhere), ``pairs`` (share
             decided differently), ``without`` (change of the share of brokerages without a queue), ``reachable`` (change
@@ -51,6 +51,22 @@ class KeyEffects:
     keys: pl.DataFrame
     curves: pl.DataFrame
     skipped: pl.DataFrame
+
+    @property
+    def steps(self) -> pl.DataFrame:
+        """What moves at half the current value, at its double and at most, where there is such a value.
+
+        ``key, value`` (halved, doubled, at the value that moves most), ``share, share_lo, share_hi`` [1].
+        """
+        names = {"half": "halved", "double": "doubled", "shift": "at the value that moves most"}
+        return pl.concat(
+            self.keys.select(
+                "key",
+                value=pl.lit(name),
+                **{f"share{end}": f"{column}{end}" for end in ("", "_lo", "_hi")},
+            )
+            for column, name in names.items()
+        ).drop_nulls("share")
 
 
 def check_keys(keys: Iterable[str], kind: Kind = PRODUCTION) -> None:
@@ -261,9 +277,11 @@ def _rank_keys(curves: pl.DataFrame) -> pl.DataFrame:
         result = result.join(step.select("key", **columns), on="key", how="left")
     no_steps = pl.col("half").is_null() & pl.col("double").is_null()
     least = pl.when(no_steps).then("shift_lo").otherwise(pl.max_horizontal("half_lo", "double_lo"))
-    return result.with_columns(worth=(least >= WORTH).fill_null(value=False)).sort(
-        moved, "pairs", "key", descending=[True, True, False]
-    )
+    named = pl.format("{} [{}]", "key", "unit")
+    return result.with_columns(
+        worth=(least >= WORTH).fill_null(value=False),
+        name=pl.when(pl.col("unit") == "").then("key").otherwise(named),
+    ).sort(moved, "pairs", "key", descending=[True, True, False])
 
 
 def _catalogue_rows(kind: Kind) -> list[CatalogueKey]:

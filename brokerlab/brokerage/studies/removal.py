@@ -15,8 +15,6 @@ from brokerlab.intervals import N_BOOT, shares
 
 CANDIDATE = "candidate"
 """Stands for the check of a pair that no check removed."""
-OTHER = "other checks"
-"""Stands for checks that are not named."""
 NO_SHARE = "(none)"
 """Name of tasks without gshare."""
 
@@ -84,24 +82,6 @@ def rank_checks(removed: pl.DataFrame) -> pl.DataFrame:
     return checks.sort("share", "part", descending=[True, False])
 
 
-def sum_other_checks(removed: pl.DataFrame, named: Sequence[str], by: str) -> pl.DataFrame:
-    """Sum the shares of checks that are not named, group by group.
-
-    Args:
-        removed: From :func:`removal_shares` by one column.
-        named: Checks that stay, in the order of removal.
-        by: That column.
-
-    Returns:
-        ``by``, ``whole`` [pairs], ``part`` (those named, `OTHER`, `CANDIDATE`, in this order), ``share`` [1], of each
-        group; groups with most pairs first.
-    """
-    order = pl.Enum([*(name for name in named if name != CANDIDATE), OTHER, CANDIDATE])
-    part = pl.when(pl.col("part").is_in(order.categories)).then("part").otherwise(pl.lit(OTHER))
-    sums = removed.group_by(by, "whole", part.cast(order)).agg(pl.col("share").sum())
-    return sums.sort("whole", by, "part", descending=[True, False, False])
-
-
 def sum_up_levels(
     removed: pl.DataFrame, by: str, *, without_queue: pl.DataFrame | None = None, most: int = 3
 ) -> pl.DataFrame:
@@ -115,7 +95,7 @@ def sum_up_levels(
 
     Returns:
         ``by``, ``whole`` [pairs], ``candidates, candidates_lo, candidates_hi`` [1], ``reasons`` (the checks that remove
-        most, as a list), and with ``without_queue`` also ``n_tasks, n_brokerages, stuck, stuck_lo, stuck_hi`` [1]; those
+        most, as text), and with ``without_queue`` also ``n_tasks, n_brokerages, stuck, stuck_lo, stuck_hi`` [1]; those
         without a queue most often first, or those that are candidates least often.
     """
 
@@ -127,7 +107,7 @@ def sum_up_levels(
     reasons = (
         checks.sort("share", "part", descending=[True, False])
         .group_by(by, maintain_order=True)
-        .agg(reasons=pl.col("part").head(most))
+        .agg(reasons=pl.col("part").head(most).str.join(", "))
     )
     passed = shares_of(removed, CANDIDATE, "candidates").drop("n_units")
     levels = passed.join(reasons, on=by, how="left").sort("candidates", by)

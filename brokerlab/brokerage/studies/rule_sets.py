@@ -13,7 +13,7 @@ from brokerlab.brokerage.comparison import Comparison, compare
 from brokerlab.brokerage.replay import Replay
 from brokerlab.brokerage.studies.kinds import JobDecisions, Kind, kind_of
 from brokerlab.brokerage.studies.removal import CANDIDATE
-from brokerlab.brokerage.view import TASK
+from brokerlab.brokerage.view import NOT_LOOKED_AT, TASK
 from brokerlab.intervals import N_BOOT, shares
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.rulesets import RuleSet, changed_outcomes, single_switches, switch_by_switch
@@ -23,8 +23,6 @@ TEXT_RULES = "matching"
 TEXT_RULES_ROW = "H"
 """Rows of the text rules in the chapter software-hardware-matching."""
 PAIR = [*TASK, "panda_queue"]
-NOT_LOOKED_AT = "not looked at"
-"""What `compare` says of a pair that one side does not have."""
 CHANGES = ("gained", "lost", "other_reason")
 MOST_MOVES = 10
 """Changes of one check into another that are counted apart."""

@@ -84,7 +84,7 @@ def test_nobody_is_held_back():
 
 def test_no_queue_passes_the_checks():
     page = page_of(period_of(World(ramcount=3000).queue("Q1", maxrss=1000.0)))
-    assert page.sections["The Analysis Stabilizer"][0].startswith("No queue reaches")
+    assert page.sections["What removes queues"][1].startswith("No queue reaches")
     assert page.sections["Original against new basic weight"][0].startswith("No brokerage")
 
 

@@ -19,7 +19,15 @@ def shares(*parts, **columns):
 
 
 def key(name, *, half, double, worth):
-    row = {"key": name, "unit": "jobs", "current": 100.0, "least": 0.0, "most": 900.0, "at": 900.0}
+    row = {
+        "key": name,
+        "name": f"{name} [jobs]",
+        "decides": "jobs",
+        "current": 100.0,
+        "least": 0.0,
+        "most": 900.0,
+        "at": 900.0,
+    }
     row |= {"pairs": 0.1, "without": 0.0, "reachable": 0.0, "worth": worth}
     for column, value in (("shift", 0.2), ("half", half), ("double", double)):
         row |= {column: value, f"{column}_lo": value, f"{column}_hi": value}
@@ -97,14 +105,16 @@ def test_keys_worth_calibrating_are_marked():
     ]  # fmt: skip
     assert table.frame["mark"].to_list() == ["worth calibrating", None]
     assert table.cells()[0][:2] == ["CAP [jobs]", "100"]
+    chart, _ = replay_blocks.key_blocks(effects(rows[0] | {"decides": "nuclei"}, rows[1]))
+    assert chart.finding.endswith("of the choices of a nucleus")  # no job is counted there
     assert replay_blocks.key_blocks(effects()) == ["No key could be tried."]
 
 
 def test_history():
     agreement = shares("candidate", "best_three", "first", "by_chance")
-    chart, table = replay_blocks.history_blocks(agreement, shares("disk", "cpucore"))
+    (chart,) = replay_blocks.history_blocks(agreement, shares("disk", "cpucore"))
     assert chart.frame["part"].to_list() == ["candidate", "disk", "cpucore"]
-    assert table.cells()[0][0] == "at a candidate"
+    assert chart.sample == "10 jobs of 3 tasks; 95 % intervals over tasks."
     nothing = replay_blocks.history_blocks(agreement.clear(), agreement.clear())
     assert nothing == ["No job that ran belongs to a brokerage of the replay."]
 
@@ -116,23 +126,17 @@ def test_rule_sets_and_single_differences():
         current="document",
         other="production",
         totals=shares("pairs", "gained", "lost", "other_reason"),
-        moves=shares("disk → cpucore"),
         brokerages=shares("any", "outcome", "best"),
         switches=pl.DataFrame(switches, schema=names, orient="row"),
         n_sample=7,
     )
     sets, single = replay_blocks.rule_set_blocks(comparison)
-    assert [row[0] for row in sets.cells()][::4] == ["decided otherwise, in all", "disk → cpucore"]
+    assert [row[0] for row in sets.cells()][:2] == [
+        "decided otherwise, in all",
+        "candidates under the other rules only",
+    ]
+    assert sets.caption.startswith("With the production rules 50.0")
     assert single.frame["switch"].to_list() == ["d9", "d1"]  # one only sends jobs elsewhere
     assert "1 other" in single.note
     comparison.switches = comparison.switches.clear()
     assert replay_blocks.rule_set_blocks(comparison)[1] is None
-
-
-def test_wide_puts_parts_beside_each_other():
-    small = shares("fatal", "stuck", gshare="A")
-    large = shares("fatal", "stuck", gshare="B", whole=20.0, share=0.1)
-    table = replay_blocks.wide(pl.concat([small, large]), "gshare")
-    assert table.select("gshare", "whole", "fatal", "stuck", "stuck_hi").rows() == [
-        ("B", 20.0, 0.1, 0.1, 0.6), ("A", 10.0, 0.5, 0.5, 0.6)
-    ]  # fmt: skip

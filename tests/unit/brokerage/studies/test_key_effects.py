@@ -82,6 +82,12 @@ def test_keys_of_production() -> None:
     assert list(rows) == ["NQUEUED_SAT_CAP", "MAX_PRIO_TO_BOOTSTRAP"]
     assert rows["NQUEUED_SAT_CAP"]["half"] > 0  # 75 blocks the link with 120 files
     assert rows["MAX_PRIO_TO_BOOTSTRAP"]["shift"] == 0
+    assert rows["NQUEUED_SAT_CAP"]["name"] == "NQUEUED_SAT_CAP [files]"
+    steps = effects.steps.filter(key="NQUEUED_SAT_CAP")
+    assert steps["value"].to_list() == ["halved", "doubled", "at the value that moves most"]
+    assert steps["share"].to_list() == [
+        rows["NQUEUED_SAT_CAP"][name] for name in ("half", "double", "shift")
+    ]
     assert effects.skipped.rows() == [("DISK_THRESHOLD", "no_nuclei"), ("NW_ACTIVE", "not_read")]
     current = effects.curves.filter("is_current")
     assert current.select("shift", "pairs", "without").unique().rows() == [(0, 0, 0)]
