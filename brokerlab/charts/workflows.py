@@ -27,39 +27,3 @@ def turnaround_ratios(ratios: pl.DataFrame, *, of: str, panels: str | None = Non
         log=True,
         panels=panels,
     )
-
-
-def waits_by_run_time(waits: pl.DataFrame) -> Chart:
-    """Draw the estimated wait against the run time asked for, a panel per machine, a line per number of hosts.
-
-    Args:
-        waits: ``system``, ``size`` (of hosts, in words), ``run_h`` [h, above 0], ``wait`` [h].
-    """
-    return primitives.line(
-        waits,
-        "run_h",
-        "wait",
-        x_title="run time asked for [h]",
-        y_title="estimated wait [h]",
-        colour="size",
-        x_log=True,
-        panels="system",
-    )
-
-
-def job_phases(bars: pl.DataFrame) -> Chart:
-    """Draw one run per strategy: when its jobs waited and ran, a line per job or per level.
-
-    Args:
-        bars: ``strategy``, ``line`` (job or level, in words), ``phase`` (waits, runs, expires, cancelled), ``begin_h,
-            end_h`` [h since the submission].
-    """
-    return primitives.gantt(
-        bars,
-        "begin_h",
-        "end_h",
-        "line",
-        title="time since submission [h]",
-        colour="phase",
-        panels="strategy",
-    )

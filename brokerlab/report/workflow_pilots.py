@@ -40,9 +40,8 @@ HEADLINES = {
     "same": "The two rules of grouping cannot be told apart: {ratio} times as long at {system}.",
 }
 """Whether the notes' rules take longer, shorter or both at some queue, to the headline."""
-HOUR, DAY = 3600.0, 86400.0
-LONG_H, MUCH = 24.0, 3.0
-"""Median wait of an hour on one host above which a queue is saturated [h]; ratio of waits that is called growth."""
+LONG_H = 24.0
+"""Median wait of an hour on one host above which a queue is saturated [h]."""
 
 
 class Params(kit.Common):
@@ -218,8 +217,6 @@ def page(data: Data, s: Study, p: Params) -> Page:
             "Grouping against simpler ways": [against_simple(s)],
             "Strategy by strategy": [strategies(s)],
             "The two rule sets": [rule_sets(s)],
-            "Waits": [waits(s)],
-            "One instant, every strategy": [example(s)],
             "The published results": [published(s)],
         },
         caveats=caveats(data, s, p),
@@ -319,48 +316,6 @@ def rule_sets(s: Study) -> Table:
     )
 
 
-def waits(s: Study) -> Chart:
-    """Show how long requests wait."""
-    hours = runs.hour_waits(s.waits)
-    grows = pl.col("all_hosts_h") > MUCH * pl.col("one_host_h").clip(0.1)
-    counts = {"n": hours.filter(grows).height, "all": hours.height}
-    return Chart(
-        draw=charts.waits_by_run_time,
-        frame=s.waits.select(
-            "system", "size", run_h=pl.col("run_s") / HOUR, wait=pl.col("p50") / HOUR
-        ),
-        finding=say("Waits grow with the number of hosts at {n} of {all} queues", counts),
-        sample="Median of the estimates at the instants.",
-    )
-
-
-def example(s: Study) -> Chart | None:
-    """Show one instant closely."""
-    if s.example is None:
-        return None
-    ends = s.example.summary().select("strategy", hours=pl.col("turnaround") / HOUR).rows()
-    (first, soon), (last, late) = ends[0], ends[-1]
-    day = s.example.submit_time / DAY
-    where = {"flow": s.example.workflow, "system": s.example.system, "day": day}
-    return Chart(
-        draw=charts.job_phases,
-        frame=s.example.bars().select(
-            *("phase", "line"),
-            strategy=pl.col("strategy").replace(WORDS),
-            begin_h=pl.col("begin_s") / HOUR,
-            end_h=pl.col("end_s") / HOUR,
-        ),
-        finding=say(
-            f"First: {WORDS[first]} ({{x:h}}); last: {WORDS[last]} ({{y:h}})", x=soon, y=late
-        ),
-        sample=say(
-            "{flow} at {system}, day {day:.1f} of the load. A line per pilot, or per level of single tasks.",
-            where,
-        ),
-        note="One instant proves nothing; it shows what the strategies do. Expires: runs into its walltime with tasks left.",
-    )
-
-
 def published(s: Study) -> Table:
     """Lay out the shapes of the published results."""
     checks = s.also["published"]
@@ -439,7 +394,8 @@ def also(data: Data, s: Study) -> dict[str, pl.DataFrame]:
     if s.example is None:
         return written
     timelines = {f"example_{name}": frame for name, frame in s.example.timelines().items()}
-    return written | timelines | {"example_metrics": s.example.summary()}
+    bars, summary = s.example.bars(), s.example.summary()
+    return written | timelines | {"example_bars": bars, "example_metrics": summary}
 
 
 def run(p: Params) -> dict[str, Any]:

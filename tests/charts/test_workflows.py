@@ -22,26 +22,9 @@ def by_place():
     return every.with_columns(ratio=pl.lit(1.5), ratio_lo=pl.lit(1.2), ratio_hi=pl.lit(2.0))
 
 
-def waits():
-    rows = [(p, s, run, run / 2) for p in ("KTH", "LCG") for s in ("1 host", "all") for run in (0.1, 10.0)]  # fmt: skip
-    return pl.DataFrame(rows, schema=["system", "size", "run_h", "wait"], orient="row")
-
-
-def bars():
-    rows = [
-        ("one job", "P0: levels 1 to 3", "waits", 0.0, 2.0),
-        ("one job", "P0: levels 1 to 3", "runs", 2.0, 3.0),
-        ("one job per task", "level 1", "cancelled", 0.0, 1.0),
-    ]
-    schema = ["strategy", "line", "phase", "begin_h", "end_h"]
-    return pl.DataFrame(rows, schema=schema, orient="row")
-
-
 CHARTS = {
     "queues": (by_queue, workflows.turnaround_ratios, {"of": "notes over paper"}, "ratio"),
     "places": (by_place, workflows.turnaround_ratios, {"of": "a over b", "panels": "system"}, "ratio"),
-    "waits": (waits, workflows.waits_by_run_time, {}, "wait"),
-    "phases": (bars, workflows.job_phases, {}, "phase"),
 }  # fmt: skip
 
 
