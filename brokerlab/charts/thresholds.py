@@ -1,4 +1,4 @@
-"""Charts of thresholds: what their values do, which settings nothing beats, what the screen finds."""
+"""Charts of thresholds: which settings nothing beats, what the screen finds."""
 
 from __future__ import annotations
 
@@ -6,24 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from brokerlab.charts.primitives import Chart, bars, dots, scatter
-
-
-def value_effects_chart(values: pl.DataFrame) -> Chart:
-    """Draw what each value of each key does to the objective, a panel per key.
-
-    Args:
-        values: ``key`` (with its unit), ``label`` (value), ``setting``, ``diff_pct, diff_pct_lo, diff_pct_hi`` [% of now].
-    """
-    return dots(
-        values,
-        "diff_pct",
-        "label",
-        title="change [% of now]",
-        colour="setting",
-        panels="key",
-        references={"now": 0.0},
-    )
+from brokerlab.charts.primitives import Chart, bars, scatter
 
 
 def front_chart(

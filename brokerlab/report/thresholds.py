@@ -35,8 +35,8 @@ from brokerlab.report.kit import (
     say,
 )
 
-KEYS_DRAWN, BARS = 3, 12
-"""Keys whose values are drawn, those that change the objective most; bars of the screen."""
+BARS = 12
+"""Keys drawn of the screen, those that could change most."""
 
 
 class Params(Options, kit.Dated):
@@ -106,12 +106,11 @@ def study(
 def page(archive: Archive, s: StudyFrames, p: Params) -> Page:
     """Lay out the answer: from simulations where there are any, else from the screen."""
     found = s.calibration
-    simulated = found.tried.height > 0
     return Page(
         verdict=headline(s),
         numbers=proof_numbers(s) or screen_numbers(s),
-        chart=front_chart(s) or values_chart(s) if simulated else screen_chart(s),
-        sections=simulated_sections(s) if simulated else screened_sections(s),
+        chart=front_chart(s) or screen_chart(s),
+        sections=sections(s),
         caveats=caveats(archive, s),
         facts=facts(s, p),
         archive=archive,
@@ -129,40 +128,37 @@ def page(archive: Archive, s: StudyFrames, p: Params) -> Page:
     )
 
 
+HEADLINES = {
+    "change": "{action}: {label} falls by {fall}.",
+    "unchanged": "{keep}: no value tried changes any decision.",
+    "keep": "{keep}: none of {n} settings is provably better within the limits.",
+    "refuted": "{keep}: {chosen}, the early choice, is not proven.",
+    "invalid": "The simulation does not reproduce what was seen; {changing} of {all} keys change decisions.",
+    "nothing": "Of {all} keys none both changes decisions and can be simulated.",
+    "unknown": "{reason}",
+}
+
+
 def headline(s: StudyFrames) -> Verdict:
     """Say the answer in a sentence."""
     found, verdict = s.calibration, s.calibration.verdict
-    counts = {"all": s.keys.height, "changing": s.keys.filter(state=CHANGES).height}
-    keep = f"Keep {as_is(found.space, [key.name for key in found.space.keys])}"
-    chosen = found.choices[0] if found.choices else None
-    if verdict.kind == "change":
+    told: dict[str, Any] = {
+        "keep": f"Keep {as_is(found.space, [key.name for key in found.space.keys])}",
+        "n": s.candidates.height,
+        "all": s.keys.height,
+        "changing": s.keys.filter(state=CHANGES).height,
+        "chosen": found.choices[0].setting.name if found.choices else "",
+        "reason": words.thin(verdict.sentence.removeprefix("No answer: ")),
+    }
+    if found.case == "change":
         row = s.proof.filter(quantity=found.objective).row(0, named=True)
-        fall = (
-            say("{part:%}", part=-row["diff_pct"] / 100)
-            if row["diff_pct"]
-            else say("{n}", n=-row["diff"])
+        one, part = len(verdict.setting.keys) == 1, row["diff_pct"]
+        told["action"] = (
+            action(found.space, verdict.setting) if one else f"Set {verdict.setting.name}"
         )
-        one = len(verdict.setting.keys) == 1
-        what = action(found.space, verdict.setting) if one else f"Set {verdict.setting.name}"
-        sentence = f"{what}: {small(row['label'])} falls by {fall}."
-    elif chosen is not None and chosen.status == "keep" and chosen.candidates.is_empty():
-        sentence = f"{keep}: no value tried changes any decision."
-    elif chosen is not None and chosen.status == "keep":
-        n = s.candidates.height
-        sentence = say(
-            "{keep}: none of {n} settings is provably better within the limits.", keep=keep, n=n
-        )
-    elif verdict.kind == "keep" and chosen is not None:
-        sentence = f"{keep}: {chosen.setting.name}, the early choice, is not proven."
-    elif found.valid is False:
-        sentence = say(
-            "The simulation does not reproduce what was seen; {changing} of {all} keys change decisions.",
-            counts,
-        )
-    elif found.tried.is_empty():
-        sentence = say("Of {all} keys none both changes decisions and can be simulated.", counts)
-    else:
-        sentence = words.thin(verdict.sentence.removeprefix("No answer: "))
+        told["label"] = small(row["label"])
+        told["fall"] = say("{part:%}", part=-part / 100) if part else say("{n}", n=-row["diff"])
+    sentence = say(HEADLINES[found.case], told)
     return Verdict(kind=verdict.kind, sentence=sentence[:1].upper() + sentence[1:])
 
 
@@ -186,29 +182,19 @@ def proof_numbers(s: StudyFrames) -> list[Number]:
 
 def screen_numbers(s: StudyFrames) -> list[Number]:
     """Return what the screen says."""
-    changing = s.keys.filter(state=CHANGES)
-    none = s.keys.filter(pl.col("state").is_in([NOTHING, NOT_READ]))
-    top = changing.drop_nulls("most_shift").sort("most_shift", descending=True).head(1)
+    changing = s.keys.filter(state=CHANGES).height
+    none = s.keys.filter(pl.col("state").is_in([NOTHING, NOT_READ])).height
     return [
-        Number("Keys that change decisions", changing.height, note=f"of {s.keys.height}"),
-        Number("Keys that change none", none.height, note="keep them as they are"),
-        *(
-            Number(
-                "Most expected jobs sent elsewhere", row["most_shift"], unit="%", note=row["key"]
-            )
-            for row in top.to_dicts()
-        ),
+        Number("Keys that change decisions", changing, note=f"of {s.keys.height}"),
+        Number("Keys that change none", none, note="keep them as they are"),
     ]
 
 
 def front_chart(s: StudyFrames) -> Chart | None:
-    """Draw settings by the objective and the bytes moved, or the turnaround where bytes are the objective."""
+    """Draw settings by the objective and another one, the bytes moved if they are known."""
     found = s.calibration
-    x, y = found.objective, "turnaround_h" if found.objective == "moved_tb" else "moved_tb"
-    if (
-        f"{x}_pct" not in s.front.columns
-        or s.front[f"{x}_pct", f"{y}_pct"].null_count().sum_horizontal().item()
-    ):
+    x, y = found.objective, made.drawn_against(s.front, found.objective)
+    if y is None:
         return None
     limit = found.limits.moved_pct if y == "moved_tb" else None
     return Chart(
@@ -231,35 +217,6 @@ def front_chart(s: StudyFrames) -> Chart | None:
     )
 
 
-def values_chart(s: StudyFrames) -> Chart | None:
-    """Draw what each value of the keys that matter most does to the objective."""
-    tried = s.values.filter(~pl.col("is_current")).drop_nulls("diff_pct")
-    if tried.is_empty():
-        return None
-    names = tried["key"].unique(maintain_order=True).head(KEYS_DRAWN)
-    best = tried.sort("diff_pct").row(0, named=True)
-    shown = s.values.filter(pl.col("key").is_in(names.implode())).select(
-        key=pl.format("{} [{}]", "key", "unit"),
-        label="label",
-        setting=pl.col("setting").fill_null("tried"),
-        diff_pct=pl.when("is_current").then(0.0).otherwise("diff_pct"),
-        diff_pct_lo="diff_pct_lo",
-        diff_pct_hi="diff_pct_hi",
-    )
-    return Chart(
-        draw=charts.value_effects_chart,
-        frame=shown,
-        finding=say(
-            "{key} = {label} alone changes the {quantity} by {part:%}",
-            best,
-            part=best["diff_pct"] / 100,
-            quantity=small(quantity_of(s.calibration.objective).label),
-        ),
-        sample=f"{days(s.calibration.calibration)}, each key alone; bars: "
-        f"{100 * s.calibration.draw.confidence:g} % intervals",
-    )
-
-
 def screen_chart(s: StudyFrames) -> Chart | None:
     """Draw how much each key could change."""
     shown = s.keys.filter(pl.col("state") == CHANGES, pl.col("most_shift") > 0)
@@ -277,39 +234,26 @@ def screen_chart(s: StudyFrames) -> Chart | None:
     )
 
 
-def screened_sections(s: StudyFrames) -> kit.Sections:
-    """Show the screen where nothing was simulated."""
-    return {
-        "The screen": [screened_table(s)],
-        "What the keys trade": [trades_table(s)],
-        CERTAINTY: [words.thin(s.calibration.why) or None],
-    }
-
-
-def simulated_sections(s: StudyFrames) -> kit.Sections:
-    """Show simulations, choice and proof."""
+def sections(s: StudyFrames) -> kit.Sections:
+    """Show simulations, choice and proof; the screen alone where nothing was simulated."""
     found = s.calibration
+    if found.tried.is_empty():
+        return {"The screen": [screened_table(s)], CERTAINTY: [words.thin(found.why) or None]}
+    unstable = "The choice depends on the limits: halved or doubled, another setting is chosen."
     stable = all(choice.stable for choice in found.choices)
-    values = values_chart(s) if front_chart(s) else None  # else it stands on the first screen
+    compared = [proof_table(s), candidates_table(s)]
+    gains = [strata_table(s), queues_table(s)]
     return {
-        BEFORE_AFTER: [filled(proof_table(s)), values, filled(candidates_table(s))],
-        GAINS: [filled(strata_table(s)), filled(queues_table(s)), trades_table(s)],
+        BEFORE_AFTER: [table for table in compared if table.frame.height],
+        GAINS: [table for table in gains if table.frame.height],
         CERTAINTY: [
             words.thin(found.why) or None,
             words.thin(found.choices[0].reason) if found.choices else None,
             p_sentence(s),
-            None
-            if stable
-            else "The choice depends on the limits: halved or doubled, another setting is chosen.",
-            screen_chart(s),
+            None if stable else unstable,
             screened_table(s),
         ],
     }
-
-
-def filled(table: Table) -> Table | None:
-    """Return a table that has rows."""
-    return table if table.frame.height else None
 
 
 def proof_table(s: StudyFrames) -> Table:
@@ -331,9 +275,8 @@ def proof_table(s: StudyFrames) -> Table:
         },
         unit="unit",
         mark="role",
-        note="In brackets: intervals; tasks are drawn again, or ten spans of time as wholes where that is wider, and the "
-        "spread between simulations is added; of unfairness that spread alone. Jain's index: 1 when all shares are "
-        "served alike.",
+        note=f"In brackets: {100 * found.draw.confidence:g} % intervals; tasks, or ten spans of time where that is wider, are drawn again, the spread between "
+        "simulations is added; of unfairness that spread alone. Jain's index: 1 when all shares are served alike.",
     )
 
 
@@ -355,8 +298,8 @@ def candidates_table(s: StudyFrames) -> Table:
         },
         mark="role",
         most=10,
-        note="The best of many was lucky, too: a key is changed only if that lowers the objective in simulations that nothing "
-        "was chosen on. The same jobs are sent whatever is set; a queue that was never full counts as large as it was seen.",
+        note="The best of many was lucky, too: the proof is on days that nothing was chosen on. The same jobs are sent "
+        "whatever is set; a queue that was never full counts as large as it was seen.",
     )
 
 
@@ -411,22 +354,6 @@ def p_sentence(s: StudyFrames) -> str | None:
     return words.thin(f"{proof.reason} {tail}")
 
 
-def trades_table(s: StudyFrames) -> Table:
-    """Lay out what the keys that change decisions trade."""
-    columns = {
-        "key": "Key",
-        "grows": "Raised, it lets grow",
-        "shrinks": "and shrink",
-        "minimum": "Guard rails, from",
-        "maximum": "to",
-        "unit": "Unit",
-    }
-    frame = s.keys.filter(state=CHANGES).select(list(columns))
-    return Table(
-        name="trades", frame=frame, caption="What each key trades", columns=columns, most=8
-    )
-
-
 def screened_table(s: StudyFrames) -> Table:
     """Lay out the screen."""
     return Table(
@@ -443,62 +370,49 @@ def screened_table(s: StudyFrames) -> Table:
             "n_jobs": "Jobs given back otherwise",
             "follows": "What follows",
         },
-        note="At the value that changes most brokerages, one by one, with queues as they were: what follows from other decisions "
-        "is not in it. Jobs given back: by the fast rebrokerage. Keep: no value tried changes a decision; not read: these "
-        "settings switch off what reads it.",
+        note="At the value that changes most brokerages, one by one, with queues as they were. Jobs given back: by the fast "
+        "rebrokerage. Keep: no value tried changes a decision; not read: other settings switch off what reads it.",
     )
 
 
 def caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
     """Collect what cannot be told, and how much makes it so."""
     found = s.calibration
-    simulated = found.tried.height > 0
     only = s.keys.filter(pl.col("state") == CHANGES, ~pl.col("simulate"))
-    stages = [STAGES[stage] for stage in only["stage"].unique(maintain_order=True)]
+    stages = ", ".join(STAGES[stage] for stage in only["stage"].unique(maintain_order=True))
     untold = s.keys.filter(state=UNTOLD)
     reasons = untold["told"].str.strip_prefix("no answer: ").unique(maintain_order=True)
     unknown = [small(label) for label in made.unknown_quantities(found)]
     left = made.unfinished_share(found)
     mixed = [key.name for key in s.found.space.keys if key.mixed]
-    missing = list(dict.fromkeys(one.reason for one in found.missing))
-    users = found.tested is not None and "user_class" not in s.strata["stratum"]
-    first = (*s.found.warnings, "")[0]
-    why = "; ".join(missing[:3])
+    why = "; ".join(list(dict.fromkeys(one.reason for one in found.missing))[:3])
+    odd = s.found.warnings
     notes = [
         (
             archive.synthetic and found.valid is False,
             "The generator of this archive draws waits and knows no slots: a simulation of slots does not give them back.",
         ),
         (
-            simulated and found.valid is None,
+            found.tried.height > 0 and found.valid is None,
             "Whether the simulation gives back what was seen: whoever ran this vouched for it.",
         ),
         (
             only.height,
-            f"{only.height} keys of {', '.join(stages)} change decisions that this simulation does not make again.",
+            f"{only.height} {words.plural(only.height, 'key')} of {stages}: no simulation makes these decisions again.",
         ),
         (untold.height, f"Not screened: {', '.join(untold['key'])} ({'; '.join(reasons)})."),
         (len(unknown), f"Not known to the simulation, hence without limit: {', '.join(unknown)}."),
         (
-            users,
+            found.tested is not None and "user_class" not in s.strata["stratum"],
             "Which class of users gains or loses: the simulation does not say whose tasks are.",
         ),
         (
             left > 0,
-            say(
-                "{left:%} of the tasks are not over at the end: they count with what they took until then.",
-                left=left,
-            ),
+            say("{left:%} of the tasks are not over at the end, and count until then.", left=left),
         ),
         (len(found.missing), f"Settings are left out whose simulations are missing ({why})."),
-        (
-            len(mixed),
-            f"{', '.join(mixed)}: differs between shares now; one value for all is tried.",
-        ),
-        (
-            len(s.found.warnings),
-            f"Odd in the input, of {len(s.found.warnings)} findings the first: {first}",
-        ),
+        (len(mixed), f"Differs between shares now, one value is tried: {', '.join(mixed)}."),
+        (len(odd), f"Odd in the input, of {len(odd)} findings the first: {(*odd, '')[0]}"),
     ]
     return [Caveat(n=n, text=words.thin(text)) for n, text in notes]
 

@@ -8,18 +8,6 @@ from brokerlab.errors import SchemaError
 from tests.charts.specs import axis_titles
 
 
-def values():
-    rows = [
-        ("NQUEUED_SAT_CAP [files]", "150", "current", 0.0),
-        ("NQUEUED_SAT_CAP [files]", "800", "proposed", -10.0),
-        ("NW_QUEUE_IMPORTANCE [fraction]", "0.2", "tried", 1.0),
-    ]
-    frame = pl.DataFrame(rows, schema=["key", "label", "setting", "diff_pct"], orient="row")
-    return frame.with_columns(
-        diff_pct_lo=pl.col("diff_pct") - 2, diff_pct_hi=pl.col("diff_pct") + 2
-    )
-
-
 def settings():
     frame = pl.DataFrame(
         {"role": ["current", "proposed", "on the front", "tried"], "a_pct": [0.0, -8.0, -5.0, 3.0], "b_pct": [0.0, 2.0, 1.0, 6.0]}
@@ -42,7 +30,6 @@ def front(frame, limits):
 
 
 CHARTS = {
-    "values": (values, thresholds.value_effects_chart),
     "front": (settings, lambda frame: front(frame, {"limit +5 %": 5.0})),
     "screen": (keys, thresholds.screen_chart),
 }

@@ -190,6 +190,19 @@ def front_frame(calibration: Calibration) -> pl.DataFrame:
     )
 
 
+def drawn_against(front: pl.DataFrame, objective: str) -> str | None:
+    """Return the objective to draw settings by beside another, the bytes moved if they are known; null: none is.
+
+    Args:
+        front: From `front_frame`.
+        objective: The other.
+    """
+    known = {name for name in front.columns if not front[name].null_count()}
+    others = [name for name in ("moved_tb", *OBJECTIVES) if name != objective]
+    wanted = [name for name in others if {f"{objective}_pct", f"{name}_pct"} <= known]
+    return next(iter(wanted), None)
+
+
 def proof_frame(calibration: Calibration) -> pl.DataFrame:
     """Return the quantities of the proof that the simulation knows, each with its limit.
 

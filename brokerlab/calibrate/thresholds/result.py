@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -20,6 +20,13 @@ from brokerlab.gdpconfig.proposal import Proposal
 
 ORDER = {"change": 0, "no_answer": 1, "keep": 2}
 """Verdicts, the most consequential first."""
+Case = Literal["change", "unchanged", "keep", "refuted", "invalid", "nothing", "unknown"]
+"""Why an answer is what it is.
+
+change: a choice was proven; unchanged: no value tried changes any decision; keep: no setting is provably better within the
+limits; refuted: a choice was not proven; invalid: the simulation does not give back what was seen; nothing: no key both
+changes decisions and can be simulated; unknown: anything else, the verdict says it.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +87,20 @@ class Calibration:
     def verdict(self) -> Verdict:
         """The most consequential one."""
         return min(self.verdicts, key=lambda one: ORDER[one.kind])
+
+    @property
+    def case(self) -> Case:
+        """Why the answer is what it is, see `Case`."""
+        chosen = self.choices[0] if self.choices else None
+        if self.verdict.kind == "change":
+            return "change"
+        if chosen is not None and chosen.status == "keep":
+            return "unchanged" if chosen.candidates.is_empty() else "keep"
+        if chosen is not None and self.verdict.kind == "keep":
+            return "refuted"
+        if self.valid is False:
+            return "invalid"
+        return "nothing" if self.tried.is_empty() else "unknown"
 
     @property
     def proposal(self) -> Proposal | None:

@@ -1,5 +1,6 @@
 """A calibration as frames: values of keys, the front, the proof against its limits; and the periods of an archive."""
 
+from dataclasses import replace
 from datetime import datetime
 from types import SimpleNamespace
 
@@ -65,6 +66,30 @@ def test_the_front_has_roles_and_changes(found):
         front["lost_core_h_pct"].null_count() == front.height
     )  # nothing is lost: no part of nothing
     assert {f"{name}_pct" for name in OBJECTIVES} <= set(front.columns)
+
+
+def test_settings_are_drawn_against_what_is_known(found):
+    front = frames.front_frame(found)
+    assert frames.drawn_against(front, "turnaround_h") == "moved_tb"
+    assert frames.drawn_against(front, "moved_tb") == "turnaround_h"
+    unknown = front.with_columns(moved_tb_pct=pl.lit(None, pl.Float64))
+    assert frames.drawn_against(unknown, "turnaround_h") not in ("moved_tb", "turnaround_h")
+    assert frames.drawn_against(unknown, "moved_tb") is None
+    assert frames.drawn_against(pl.DataFrame(), "turnaround_h") is None
+
+
+def test_why_the_answer_is_what_it_is(found, kept):
+    assert found.case == "change"
+    assert kept.case == "keep"
+    silent = replace(kept, choices=(replace(kept.choices[0], candidates=pl.DataFrame()),))
+    assert silent.case == "unchanged"
+    keep, unsure = kept.verdict, replace(kept.verdict, kind="no_answer")
+    refuted = replace(kept, choices=(replace(kept.choices[0], status="change"),), verdicts=(keep,))
+    assert refuted.case == "refuted"
+    none = replace(kept, choices=(), verdicts=(unsure,))
+    assert none.case == "unknown"
+    assert replace(none, tried=pl.DataFrame()).case == "nothing"
+    assert replace(none, valid=False).case == "invalid"
 
 
 def test_the_proof_stands_against_its_limits(found):
