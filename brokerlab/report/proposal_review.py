@@ -40,14 +40,23 @@ from brokerlab.report.kit import (
     Verdict,
     say,
 )
+from brokerlab.report.results import Kind
 
 if TYPE_CHECKING:
     from brokerlab.calibrate.drift import Drift  # takes as long as the whole report without it
 
 FOLDER, TOGETHER = "apply", "together"
 """Folder of the files to apply; what those of all proposals as one are called."""
-EFFECTS_DRAWN = 16
+EFFECTS_DRAWN = 10
 """Of all proposals together, the first ones of each document."""
+KINDS: dict[str, Kind] = {
+    "decide": "change",
+    "outdated": "no_answer",
+    "broken": "no_answer",
+    "settled": "keep",
+    "none": "finding",
+}
+"""What is to be done, as the kind of an answer."""
 
 
 class Params(kit.Basic):
@@ -184,28 +193,34 @@ def page(config: Config, s: Study, p: Params) -> Page:
     )
 
 
+HEADLINES = {
+    "decide": "Decide on {proposals} to change {keys}{clash}{made_up}.",
+    "outdated": "{outdated} made for another configuration than the present one: run {again} again.",
+    "broken": "{broken} named like a proposal, no sound one among them.",
+    "settled": "Nothing to decide: {settled}.",
+    "none": "Nothing to decide: there is no proposal in {folder}.",
+}
+
+
 def headline(s: Study) -> Verdict:
     """Say what is to be done."""
-    n = s.review.counts()
-    if n["decide"]:
-        clash = f"; {counted(n['conflicts'], 'conflict')} to settle first" if n["conflicts"] else ""
-        made_up = "; synthetic, not to be set" if s.review.synthetic else ""
-        what = f"{counted(n['decide'], 'proposal')} to change {counted(frames.count_keys(s.decide), 'key')}"
-        return Verdict(kind="change", sentence=f"Decide on {what}{clash}{made_up}.")
-    if n["outdated"]:
-        again = sorted({item.origin for item in s.review.of("outdated")})[:2]
-        what = f"{counted(n['outdated'], 'proposal')} made for another configuration than the present one"
-        return Verdict(kind="no_answer", sentence=f"{what}: run {words.listed(again)} again.")
-    if n["broken"]:
-        what = f"{counted(n['broken'], 'file')} named like a proposal, no sound one among them."
-        return Verdict(kind="no_answer", sentence=what)
-    if n["kept"] or n["applied"]:
-        keys = counted(frames.count_keys(s.review.of("kept")), "key")
-        kept = [f"{counted(n['kept'], 'proposal')} to keep {keys}"] if n["kept"] else []
-        kept += [f"{counted(n['applied'], 'change')} applied already"] if n["applied"] else []
-        return Verdict(kind="keep", sentence=f"Nothing to decide: {words.listed(kept)}.")
-    where = s.review.folder.as_posix()
-    return Verdict(kind="finding", sentence=f"Nothing to decide: there is no proposal in {where}.")
+    found, n = s.review, s.review.counts()
+    kept = counted(frames.count_keys(found.of("kept")), "key")
+    settled = [f"{counted(n['kept'], 'proposal')} to keep {kept}"] if n["kept"] else []
+    settled += [f"{counted(n['applied'], 'change')} applied already"] if n["applied"] else []
+    sentence = say(
+        HEADLINES[found.case],
+        proposals=counted(n["decide"], "proposal"),
+        keys=counted(frames.count_keys(s.decide), "key"),
+        clash=f"; {counted(n['conflicts'], 'conflict')} to settle first" if n["conflicts"] else "",
+        made_up="; synthetic, not to be set" if found.synthetic else "",
+        outdated=counted(n["outdated"], "proposal"),
+        again=words.listed(sorted({item.origin for item in found.of("outdated")})[:2] or [""]),
+        broken=counted(n["broken"], "file"),
+        settled=words.listed(settled or [""]),
+        folder=found.folder.as_posix(),
+    )
+    return Verdict(kind=KINDS[found.case], sentence=sentence)
 
 
 def numbers(s: Study, effects: pl.DataFrame) -> list[Number]:
@@ -252,14 +267,12 @@ def agenda(s: Study, proposals: pl.DataFrame) -> Table:
             "old": "Now",
             "new": "Proposed",
             "unit": "Unit",
-            "vo": "VO",
-            "minimum": "Guard rails, from",
-            "maximum": "to",
+            **({"vo": "VO"} if frame["vo"].count() else {}),
             "proof": "Proof",
             **({"status": "Still holds"} if s.drifts else {}),
         },
         links={"proof": "href"},
-        note="VO –: for all of them." if frame["vo"].null_count() else "",
+        note="VO –: for all of them." if 0 < frame["vo"].null_count() < frame.height else "",
     )
 
 
@@ -267,18 +280,19 @@ def part(s: Study, item: Item) -> Part:
     """Lay out one proposal."""
     effects = frames.effects_frame([item])
     changing = effects.filter(pl.col("interval") != "unchanged")
-    first, others = item.changes[0], len(item.changes) - 1
-    arrow = old_to_new(first).replace("->", "→")
-    more = f" and {counted(others, 'other key')}" if others else ""
-    sure = changing.filter(interval="excludes 0").height
-    of_all = counted(changing.height, "effect")
+    others = len(item.changes) - 1
+    sentence = say(
+        "{key} {arrow}{more}: {sure} of {effects} beyond the interval.",
+        key=item.changes[0].key,
+        arrow=old_to_new(item.changes[0]).replace("->", "→"),
+        more=f" and {counted(others, 'other key')}" if others else "",
+        sure=changing.filter(interval="excludes 0").height,
+        effects=counted(changing.height, "effect"),
+    )
     return Part(
         name=f"proposal-{item.label}",
         title=f"{item.label}. {item.origin}",
-        verdict=Verdict(
-            kind="change",
-            sentence=f"{first.key} {arrow}{more}: {sure} of {of_all} beyond the interval.",
-        ),
+        verdict=Verdict(kind="change", sentence=sentence),
         sections={
             "What is proposed": [
                 words.thin(item.proposal.evidence.verdict),
@@ -288,7 +302,13 @@ def part(s: Study, item: Item) -> Part:
                     name="keys",
                     frame=frames.changes_frame([item]),
                     caption="What the keys do",
-                    columns={"key": "Key", "place": "App and component", "effect": "Effect"},
+                    columns={
+                        "key": "Key",
+                        "place": "App and component",
+                        "minimum": "Guard rails, from",
+                        "maximum": "to",
+                        "effect": "Effect",
+                    },
                 ),
             ],
             "How to apply it, and how to take it back": listing(
@@ -330,7 +350,6 @@ def listing(s: Study, name: str, caption: str) -> list[kit.Block | None]:
         caption="Files beside this page; nothing was set",
         columns={"file": "File", "takes_back": "Takes it back"},
         links={"file": "file"},
-        note=f"patch.json: JSON Patch of {FOLDER}/base.json, the present configuration; json: statements with parameters.",
     )
     if files.sql is None:
         return [f"{caption}: {files.refused}", table]
@@ -345,11 +364,8 @@ def filled(table: Table) -> Table | None:
 def people(s: Study) -> Table | None:
     """Lay out who gains and who loses by each proposal."""
     columns = {"who": "Who", "side": "Gains or loses", "label": "By no.", "how": "How"}
-    thin = pl.col("how").map_elements(words.thin, return_dtype=pl.String)
-    frame = frames.people_frame(s.decide).with_columns(thin)
-    return filled(
-        Table(name="people", frame=frame, caption="As the documents say", columns=columns, most=12)
-    )
+    frame, caption = frames.people_frame(s.decide), "As the documents say"
+    return filled(Table(name="people", frame=frame, caption=caption, columns=columns, most=12))
 
 
 def conflicts(s: Study) -> Table | None:
@@ -362,60 +378,39 @@ def conflicts(s: Study) -> Table | None:
 
 def drift(s: Study, proposals: pl.DataFrame) -> Table | None:
     """Lay out whether the proposals still hold on a later archive."""
-    table = Table(
-        name="drift",
-        frame=proposals.join(frames.answers_frame(s.drifts), on="digest", maintain_order="left"),
-        caption="Do they still hold on the later archive?",
-        columns={
-            "report": "Report",
-            "keys": "Keys",
-            "status": "Answer",
-            "sentence": "What came out",
-        },
-        mark="role",
-    )
-    return filled(table)
+    columns = {"report": "Report", "keys": "Keys", "status": "Answer", "sentence": "What came out"}
+    frame = proposals.join(frames.answers_frame(s.drifts), on="digest", maintain_order="left")
+    caption = "Do they still hold on the later archive?"
+    return filled(Table(name="drift", frame=frame, caption=caption, columns=columns, mark="role"))
 
 
 def rest(proposals: pl.DataFrame) -> Table | None:
     """Lay out what is not to be decided, with the reason."""
-    table = Table(
-        name="rest",
-        frame=frames.rest_frame(proposals),
-        caption="Everything else that was found",
-        columns={
-            "reason": "Not to be decided",
-            "keys": "Keys",
-            "detail": "What is said",
-            "run": "Proof",
-        },
-        links={"run": "href"},
-    )
-    return filled(table)
+    columns = {"reason": "Reason", "keys": "Keys", "detail": "What is said", "run": "Proof"}
+    frame, links = frames.rest_frame(proposals), {"run": "href"}
+    caption = "Everything else that was found"
+    return filled(Table(name="rest", frame=frame, caption=caption, columns=columns, links=links))
 
 
 def caveats(s: Study) -> list[Caveat]:
     """Collect what cannot be told, and how much makes it so."""
-    found, decide = s.review, s.decide
-    n = found.counts()
+    found, decide, n = s.review, s.decide, s.review.counts()
     bare = [item.name for item in decide if not item.is_certain]
-    silent = {item.name: silence(item.proposal.evidence) for item in decide}
     lost = [item.name for item in decide if item.filed.page is None]
+    silent = {item.name: silence(item.proposal.evidence) for item in decide}
+    no_effect = (
+        f"Whether {', '.join(bare)} changes anything: no interval of its effects excludes 0."
+    )
+    replaced = f"Older proposals, {n['replaced']}, were not looked at: later runs replace them."
     notes = [
         (found.synthetic, "Anything about a real system: every archive here is synthetic."),
         (len(decide) > 1, "What the changes do together: each was measured on its own."),
         *((len(told), f"{name}: {told}") for name, told in silent.items()),
-        (
-            len(bare),
-            f"Whether {', '.join(bare)} changes anything: no interval of its effects excludes 0.",
-        ),
+        (len(bare), no_effect),
         (len(lost), f"What proves {', '.join(lost)}: no report is beside it, ask who sent it."),
         (not s.drifts and len(decide), "Whether proofs still hold: no later archive was asked."),
         (n["synthetic"], f"Changes from synthetic archives, {n['synthetic']}, are listed only."),
-        (
-            n["replaced"],
-            f"Older proposals, {n['replaced']}, were not looked at: later runs replace them.",
-        ),
+        (n["replaced"], replaced),
     ]
     return [Caveat(n=n, text=text) for n, text in notes]
 
@@ -429,6 +424,9 @@ def facts(s: Study, p: Params) -> dict[str, str]:
         "Proposals": f"{counted(files, 'file')} in {s.review.folder.as_posix()}, {n['copies']} of them copies",
         "Configuration": acting,
         "Later archive": p.later,
+        "Files": f"patch.json: JSON Patch of {FOLDER}/base.json, the present configuration; json: statements with parameters"
+        if s.files
+        else "",
     }
 
 

@@ -33,9 +33,16 @@ from brokerlab.gdpconfig.proposal.merging import merge
 from brokerlab.gdpconfig.proposal.parts import Change
 from brokerlab.gdpconfig.proposal.words import ranked
 from brokerlab.numerics import percent_of
+from brokerlab.words import thin
 
 Group = Literal["decide", "kept", "applied", "outdated", "synthetic"]
 GROUPS: tuple[Group, ...] = get_args(Group)
+Case = Literal["decide", "outdated", "broken", "settled", "none"]
+"""What is to be done.
+
+decide: there is something to decide; outdated: what there is was made for another configuration; broken: no file is a sound
+proposal; settled: proposals are kept or applied already; none: there is no proposal.
+"""
 REASONS = {
     "kept": "kept as it is",
     "applied": "applied already",
@@ -87,8 +94,8 @@ class Item:
 
     @property
     def origin(self) -> str:
-        """The report that made it, else its file."""
-        return self.filed.report or self.filed.name
+        """The report that made it, else its file and the folder that this lies in."""
+        return self.filed.report or "/".join(Path(self.filed.name).parts[-2:])
 
     @property
     def name(self) -> str:
@@ -140,6 +147,17 @@ class Review:
         groups: dict[str, int] = {group: len(self.of(group)) for group in GROUPS}
         left = {"broken": len(self.broken), "replaced": len(self.replaced), "copies": self.n_copies}
         return {**groups, **left, "conflicts": len(self.conflicts)}
+
+    @property
+    def case(self) -> Case:
+        """What is to be done, see `Case`."""
+        if self.of("decide"):
+            return "decide"
+        if self.of("outdated"):
+            return "outdated"
+        if self.broken:
+            return "broken"
+        return "settled" if self.of("kept", "applied") else "none"
 
     @property
     def synthetic(self) -> bool:
@@ -398,7 +416,7 @@ def _relative(
 def people_frame(items: Sequence[Item]) -> pl.DataFrame:
     """Return everybody whom proposals name: ``label``, ``side`` (gains, loses), ``who``, ``how``."""
     rows = [
-        {"label": item.label, "side": side, "who": one.who, "how": one.how}
+        {"label": item.label, "side": side, "who": one.who, "how": thin(one.how)}
         for item in items
         for side, people in (
             ("gains", item.proposal.evidence.helps),

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from brokerlab.calibrate.drift import Drift
 from brokerlab.errors import ConfigError, ProposalError
 from brokerlab.gdpconfig import Config
-from brokerlab.gdpconfig.proposal import Proposal, read
+from brokerlab.gdpconfig.proposal import Item, Proposal, read
 from brokerlab.report import proposal_review as report
 from tests.notebooks.pages import check_page
 from tests.unit.gdpconfig import proposal_toys as toys
@@ -241,3 +242,9 @@ def test_wrong_parameters_are_told_at_once(tmp_path: Path) -> None:
     gone = report.Params.model_construct(**{**report.Params().model_dump(), "proposals": str(tmp_path / "none")})  # fmt: skip
     with pytest.raises(ProposalError, match="there is no such folder"):
         report.study(Config.empty(), gone)
+
+
+def test_a_proposal_without_a_report_is_called_by_its_file_and_folder() -> None:
+    filed: Any = SimpleNamespace(report=None, name="/a/long/way/to/run-7/proposal.json")
+    item = Item(group="decide", label="1", filed=filed, state=cast("Any", None))
+    assert item.name == "1 (run-7/proposal.json)"
