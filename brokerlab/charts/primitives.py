@@ -196,6 +196,8 @@ def bars(
     axis = "y" if vertical else "x"
     other = "x" if vertical else "y"
     lengths = _quantity(value, title, log=log, axis=axis, zero=True)
+    if stacked and _whole(shown, value, [label, *_given(panels)], title):
+        lengths = lengths.scale(domain=[0, 100])
 
     def panel(part: pl.DataFrame) -> Any:
         names = part[label].unique(maintain_order=True).to_list()
@@ -530,6 +532,12 @@ def _quantity(
     return (alt.X if axis == "x" else alt.Y)(f"{column}:Q", title=title, scale=scale)
 
 
+def _whole(frame: pl.DataFrame, value: str, keys: Sequence[str], title: str) -> bool:
+    """Tell whether bars are parts of one whole each: per cents that add up to a hundred at most, to rounding."""
+    longest = frame.group_by(keys).agg(pl.col(value).sum())[value].max()
+    return "[%" in title and longest is not None and 99.9 < float(longest) < 100.1  # type: ignore[arg-type]
+
+
 def _end(
     column: str, end: str, title: str, *, log: bool, axis: str = "y", zero: bool = False
 ) -> Any:
@@ -651,7 +659,7 @@ def _tips(
 
 
 def _references(references: Mapping[str, float] | None, *, vertical: bool) -> list[Any]:
-    """Return dashed lines with their names, red for a limit; names in turn above and below, or lower and lower."""
+    """Return dashed lines with their names, red for a limit: names of upright ones above the plot, else in turn."""
     made: list[Any] = []
     for i, (name, value) in enumerate((references or {}).items()):
         fixed = {"limit": LIMIT, "current": CURRENT, "proposed": PROPOSED}
@@ -659,8 +667,8 @@ def _references(references: Mapping[str, float] | None, *, vertical: bool) -> li
         data = alt.Chart(pl.DataFrame({"value": [float(value)], "words": [name]}))
         rule = data.mark_rule(color=colour, strokeDash=[6, 3], strokeWidth=1.5)
         if vertical:
-            place = data.encode(x="value:Q", y=alt.value(8 + 15 * i), text="words:N")
-            made += [rule.encode(x="value:Q"), _text(place, align="left", dx=5, colour=colour)]
+            place = data.encode(x="value:Q", y=alt.value(-7 - 14 * i), text="words:N")
+            made += [rule.encode(x="value:Q"), _text(place, align="left", dx=-3, colour=colour)]
         else:
             place = data.encode(x=alt.value("width"), y="value:Q", text="words:N")
             text = _text(place, align="right", dx=-2, dy=12 if i % 2 else -7, colour=colour)

@@ -216,7 +216,8 @@ def _table(part: str, table: Table) -> dict[str, Any]:
     marks = [row[table.mark] or "" for row in rows] if table.mark else [""] * len(rows)
     hrefs = [{key: row[source] for key, source in table.links.items()} for row in rows]
     kinds = [
-        "text" if isinstance(_first(table.frame, key), str) else "num" for key in table.columns
+        "text" if isinstance(_first(table.frame, key), str | pl.Series) else "num"
+        for key in table.columns
     ]
     return {
         "kind": "table",
