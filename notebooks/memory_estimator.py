@@ -30,11 +30,11 @@ start: str = ""  # only from this instant on, empty for all [ISO 8601, UTC]
 end: str = ""  # only before this instant, empty for all [ISO 8601, UTC]
 rules: str = "document"  # rule set, document or production [name]
 data: str = ""  # folder of real data, empty for $BROKERLAB_DATA or ../shared/data [path]
+models: list = []  # that learn, tested beside the hierarchy on jobs, empty for all [name]
+level: float = 0.95  # of the upper bounds that are held to it [1]
 seeds: list = [1, 2, 3, 4, 5, 1996]  # random orders in which runs of traces arrive [1]
 slow: bool = False  # run the published methods that take their time on traces, too
 store: str = ""  # folder where their results are kept and found again, empty for none [path]
-models: list = []  # that learn, tested beside the hierarchy on jobs, empty for all [name]
-level: float = 0.95  # of the upper bounds that are held to it [1]
 
 # %%
 import altair as alt

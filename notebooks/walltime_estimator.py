@@ -31,10 +31,10 @@ start: str = ""  # only from this instant on, empty for all [ISO 8601, UTC]
 end: str = ""  # only before this instant, empty for all [ISO 8601, UTC]
 rules: str = "document"  # rule set, document or production [name]
 data: str = ""  # folder of real data, empty for $BROKERLAB_DATA or ../shared/data [path]
-models: list = []  # that learn, tested beside the hierarchy on tasks, empty for all [name]
+models: list = []  # that learn, tested beside the hierarchy on jobs, empty for all [name]
+level: float = 0.95  # of the upper bounds that are held to it [1]
 max_jobs: int = 30000  # jobs taken of a batch log, the first by submission [1]
 ids_per_s: float = 10.0  # jobs that the system creates: times of real tasks [1/s]
-level: float = 0.95  # of the upper bounds that are held to it [1]
 
 # %%
 import altair as alt

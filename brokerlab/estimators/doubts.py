@@ -10,7 +10,16 @@ import polars as pl
 from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators import trust
 from brokerlab.estimators.trial import Trial
+from brokerlab.words import number
 
+CHECKS = {
+    "strata": "Strata of 200 jobs or more whose bound is missed more often than chance allows",
+    "drift": "Tasks in which misses come in runs",
+    "bets": "Tasks in which bets against the expected distribution win",
+    "scouts": "Tasks whose scouts are unlike the rest, per core",
+    "outside": "Jobs outside what was learnt, by {feature}",
+}
+UNTRIED = "Jobs of queues, kinds and sizes that nobody ran so far: nothing here was tested on them."
 NEEDED = ("queue", "cores", "kind", "events", "input_mb", "corepower", "requested")
 """Features by which jobs can be unlike those learnt from."""
 
@@ -51,7 +60,7 @@ class Doubts:
 
         ``check``: ``strata`` (missed more often than chance allows), ``drift`` (misses come in runs), ``bets`` (unlike the
         expected distribution), ``scouts`` (unlike the rest of their task), ``outside`` (of what was learnt, by ``feature``);
-        ``failed`` and ``of``: strata, tasks or jobs; ``worst``: the worst of them, null: not told.
+        ``failed`` and ``of``: strata, tasks or jobs; ``worst``: the worst of them, null: not told; ``doubt``: the check in words.
         """
         parts = self.strata.filter(pl.col("stratum_by") != "all")
         missed = parts.filter(verdict="misses too often").sort("coverage", "stratum")
@@ -67,7 +76,18 @@ class Doubts:
             ("scouts", None, scouts.height, self.scouts.height, _first(scouts, "jeditaskid")),
             *self._outside(),
         ]
-        return pl.DataFrame(rows, schema=_FAILURES, orient="row").filter(pl.col("failed") > 0)
+        named = [(*row, CHECKS[row[0]].format(feature=row[1])) for row in rows]
+        return pl.DataFrame(named, schema=_FAILURES, orient="row").filter(pl.col("failed") > 0)
+
+    @property
+    def sentences(self) -> list[str]:
+        """Where the model should not be trusted; never nothing, for what was not seen is never safe."""
+        failed = self.failures.select("doubt", "failed", "of", "worst").rows()
+        said = [
+            f"{doubt}: {number(n)} of {number(of)}{f', such as {worst}' if worst else ''}."
+            for doubt, n, of, worst in failed
+        ]
+        return [*said, UNTRIED]
 
     def _outside(self) -> list[tuple[str, str, int, int, str | None]]:
         """Count the jobs outside of what was learnt, feature by feature, the largest share first."""
@@ -89,6 +109,7 @@ _FAILURES = {
     "failed": pl.Int64,
     "of": pl.Int64,
     "worst": pl.String,
+    "doubt": pl.String,
 }
 
 

@@ -16,6 +16,8 @@ from brokerlab.estimators.trial import Trial, with_range
 
 LEAST_REFERENCE = 1e-3
 """Of use: an over-allocation that is smaller than that has no change in per cent."""
+CLOCKS: Mapping[At, str] = {"submit": "at submission", "start": "at the start"}
+"""When a job is decided, in words."""
 LIMIT = "best per group, in hindsight"
 """Name of the limit among the estimators: one allocation per task, queue and number of cores that knows the uses."""
 
@@ -56,15 +58,20 @@ def change_of(trial: Trial, estimator: str, measure: str) -> dict[str, Any] | No
     return row | {f"change{end}": each for end, each in zip(ends, changes, strict=True)}
 
 
-def every_estimator(trial: Trial) -> pl.DataFrame:
+def every_estimator(trial: Trial, *others: Trial) -> pl.DataFrame:
     """Return how often jobs exceed each estimator, what it over-allocates, and what retries cost.
+
+    Args:
+        trial: The trial.
+        others: Of the same jobs by other clocks.
 
     Returns:
         One row per (estimator, level) in the order of the comparison: ``estimator, level`` (null: it has none), ``mark``,
         ``jobs, share_without`` (of the jobs, without an answer), ``exceed_task_mean, exceed`` (share of jobs),
         ``over_allocation_task_mean, over_allocation`` (of use), ``change, change_lo, change_hi`` (of the mean of tasks against
         the deployed rule on the same jobs, [1]; the interval over tasks, with few tasks the range without one of them; null
-        where the rule over-allocates less than 0.1 %), ``waste_per_usage``.
+        where the rule over-allocates less than 0.1 %), ``waste_per_usage``, and that of the others, such as
+        ``start_waste_per_usage``.
     """
     paired = with_range(trial.comparison.paired).filter(
         pl.col("measure") == "over_allocation_task_mean", pl.col("reference") >= LEAST_REFERENCE
@@ -74,8 +81,9 @@ def every_estimator(trial: Trial) -> pl.DataFrame:
         "level",
         *((pl.col(f"ratio{end}") - 1).alias(f"change{end}") for end in ("", "_lo", "_hi")),
     )
-    return trial.comparison.table.join(
-        change, on=["estimator", "level"], how="left", nulls_equal=True, maintain_order="left"
+    keys = ["estimator", "level"]
+    rows = trial.comparison.table.join(
+        change, on=keys, how="left", nulls_equal=True, maintain_order="left"
     ).select(
         *("estimator", "level"),
         mark(trial).alias("mark"),
@@ -83,6 +91,11 @@ def every_estimator(trial: Trial) -> pl.DataFrame:
         *("over_allocation_task_mean", "over_allocation", "change", "change_lo", "change_hi"),
         "waste_per_usage",
     )
+    for other in others:
+        waste = pl.col("waste_per_usage").alias(f"{other.at}_waste_per_usage")
+        theirs = other.comparison.table.select(*keys, waste)
+        rows = rows.join(theirs, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return rows
 
 
 def at_equal_exceed(trial: Trial, estimator: str | None = None) -> pl.DataFrame:
@@ -96,8 +109,8 @@ def at_equal_exceed(trial: Trial, estimator: str | None = None) -> pl.DataFrame:
 
     Returns:
         ``estimator, role, setting`` (a level, a price, a margin; null: it has none, or none exceeds as rarely), ``exceed,
-        over_allocation`` (null: none exceeds as rarely), ``change`` (against the rule [1]); the least first, `LIMIT` with role
-        ``limit`` among them.
+        over_allocation`` (null: none exceeds as rarely, or has an answer for nearly all jobs), ``change`` (against the rule
+        [1]), ``mark`` (its role, of models and other rules null); the least first, `LIMIT` with role ``limit`` among them.
     """
     rule = trial.comparison.row(estimator or trial.comparison.reference)
     exceed, over = rule["exceed_task_mean"], rule["over_allocation_task_mean"]
@@ -123,9 +136,18 @@ def at_equal_exceed(trial: Trial, estimator: str | None = None) -> pl.DataFrame:
     enough = over is not None and over >= LEAST_REFERENCE
     change = pl.col("over_allocation") / over - 1 if enough else pl.lit(None, dtype=pl.Float64)
     every = pl.concat([rows, limit], how="diagonal").sort("over_allocation", nulls_last=True)
+    marked = pl.when(pl.col("role").is_in(["current", "proposed", "limit"])).then("role")
     return every.select(
-        *("estimator", "role", "setting", "exceed", "over_allocation"), change.alias("change")
+        *("estimator", "role", "setting", "exceed", "over_allocation"),
+        change.alias("change"),
+        marked.alias("mark"),
     )
+
+
+def best_model(matched: pl.DataFrame) -> dict[str, Any] | None:
+    """Return the model, or its cheapest allocation, that over-allocates least of `at_equal_exceed`; None of none."""
+    models = matched.filter(pl.col("role").is_in(["model", "proposed"])).drop_nulls("change")
+    return models.row(0, named=True) if models.height else None
 
 
 def chosen_elsewhere(trial: Trial, *, average: str = "tasks") -> pl.DataFrame:
@@ -191,7 +213,7 @@ def coverage_by_clock(trials: Mapping[At, Trial], model: str) -> pl.DataFrame:
     """Hold the bound of a model to its level, over all jobs and in every stratum of 200 jobs or more, clock by clock.
 
     Returns:
-        ``at, level, jobs, coverage, coverage_lo, coverage_hi`` (interval over tasks; null with fewer than 8), ``strata``, of
+        ``at, decided`` (of `CLOCKS`), ``level, jobs, coverage, coverage_lo, coverage_hi`` (interval over tasks; null with fewer than 8), ``strata``, of
         which ``inside`` what chance allows, ``too_often`` and ``too_rarely`` missed.
     """
     rows = []
@@ -205,6 +227,7 @@ def coverage_by_clock(trials: Mapping[At, Trial], model: str) -> pl.DataFrame:
         rows.append(
             {
                 "at": at,
+                "decided": CLOCKS[at],
                 "level": trial.comparison.level,
                 "jobs": row["jobs"],
                 "coverage": row["coverage"],

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, Literal
 
 import polars as pl
+from pydantic import Field
 
 from brokerlab.archive import Archive
 from brokerlab.archive.store import open_archive
@@ -16,20 +19,32 @@ from brokerlab.charts import estimators as charts
 from brokerlab.errors import BrokerlabError, DataError, InsufficientDataError
 from brokerlab.estimators import trial_frames
 from brokerlab.estimators.card import Card
-from brokerlab.estimators.doubts import Doubts
+from brokerlab.estimators.doubts import UNTRIED
 from brokerlab.estimators.evaluation import Evaluation
 from brokerlab.estimators.learners import MODEL
 from brokerlab.estimators.sources.source import KEPT, At, Source
 from brokerlab.estimators.tested import card_of, save_tested
 from brokerlab.estimators.trial import Trial
-from brokerlab.report.kit import Chart, Listing, Part, Table, Verdict, say
+from brokerlab.estimators.trial_frames import CLOCKS
+from brokerlab.report import kit
+from brokerlab.report.kit import (
+    CERTAINTY,
+    GAINS,
+    Block,
+    Caveat,
+    Chart,
+    Listing,
+    Measured,
+    Part,
+    Table,
+    Verdict,
+    say,
+)
 from brokerlab.words import listed
 
 VARIABLE, USUAL, DEMO = "BROKERLAB_DATA", "../shared/data", "data/demo"
 MODEL_FOLDER = "model"
 """Folder of the saved model beside the page."""
-CLOCKS: Mapping[At, str] = {"submit": "at submission", "start": "at the start"}
-"""When a job is decided, in words."""
 TITLES = {"tasks": "Real tasks", "archive": "The archive"}
 """Whose jobs estimators are tested on, by the name of the part."""
 SOURCES = {
@@ -41,16 +56,28 @@ SETTINGS = {
     "keep": "Keep rank {rank} and margin {margin} %: no other setting is proven better.",
     "no_answer": "Rank {rank} with margin {margin} % is nearest, not proven: {exceed_rate:%} of first attempts killed, limit {limit:%}.",
 }
-CHECKS = {
-    "strata": "Strata of 200 jobs or more whose bound is missed more often than chance allows",
-    "drift": "Tasks in which misses come in runs",
-    "bets": "Tasks in which bets against the expected distribution win",
-    "scouts": "Tasks whose scouts are unlike the rest, per core",
-    "outside": "Jobs outside what was learnt, by {feature}",
-}
-UNTRIED = "Jobs of queues, kinds and sizes that nobody ran so far: nothing here was tested on them."
 LARGEST_SHOWN = 2.0
 """Exceed rates above so many times those of the named points are not drawn."""
+
+
+class Params(kit.Params):
+    """What may be asked of both."""
+
+    data: str = Field(
+        "", description="folder of real data, empty for $BROKERLAB_DATA or ../shared/data [path]"
+    )
+    models: list[Literal["hierarchy", "quantile boosting", "linear quantiles"]] = Field(
+        [], description="that learn, tested beside the hierarchy on jobs, empty for all [name]"
+    )
+    level: float = Field(
+        0.95, ge=0.5, lt=1, description="of the upper bounds that are held to it [1]"
+    )
+
+
+def titles(archive: Archive | None) -> dict[str, str]:
+    """Return `TITLES`, where the archive is generated saying so."""
+    generated = archive is not None and archive.synthetic
+    return TITLES | ({"archive": "The generated archive"} if generated else {})
 
 
 def data_folder(data: str = "") -> Path | None:
@@ -119,8 +146,83 @@ def intervals(trial: Trial) -> str:
     return "In brackets: 95 % intervals over tasks."
 
 
+def waste(part: Evaluation, ours: str) -> dict[str, Any] | None:
+    """Return how ours changes what the deployed rule wastes; None where they cannot be compared."""
+    return trial_frames.change_of(part.main, ours, "waste_per_usage")
+
+
+def headline(part: Evaluation, ours: str, where: str, thing: str) -> Verdict:
+    """Say what ours wastes against the deployed rule.
+
+    Args:
+        part: Of the jobs.
+        ours: The estimator that is proposed.
+        where: Whose jobs.
+        thing: What is wasted.
+    """
+    row = waste(part, ours)
+    if row is None:
+        sentence = f"On {where}, the deployed rule has too few answers to be compared with."
+        return Verdict(kind="no_answer", sentence=sentence)
+    if Measured(row["change"], row["change_lo"], row["change_hi"]).excludes_zero:
+        found = (
+            f"{ours} wastes {less(row['change'])} {thing} than the scouts' rule, retries counted"
+        )
+    else:
+        found = f"{ours} and the scouts' rule cannot be told apart in what they waste"
+    return Verdict(kind="finding", sentence=f"On {where}, {found}.")
+
+
+def less(change: float) -> str:
+    """Write a change [1] with its direction."""
+    word = "less" if change < 0 else "more"
+    return say("{size:.0f} % {word}", size=100 * abs(change), word=word)
+
+
+def overview(
+    jobs: Mapping[str, Evaluation],
+    ours: str,
+    titles: Mapping[str, str],
+    thing: str,
+    *others: Mapping[str, Any],
+) -> Table:
+    """Return one line per source of jobs, and others below: what ours wastes over what it is held against.
+
+    Args:
+        jobs: By the name of the part.
+        ours: The estimator that is proposed.
+        titles: Of the parts.
+        thing: What is wasted.
+        others: Further rows.
+    """
+    rows: list[dict[str, Any]] = []
+    for name, part in jobs.items():
+        row, compared = waste(part, ours) or {}, part.main.comparison
+        ends = {end: row.get(end) for end in ("ratio", "ratio_lo", "ratio_hi")}
+        named = {"part": titles[name], "href": f"#{name}", "reference": compared.reference}
+        rows.append({**named, **compared.counts, **ends})
+    return Table(
+        name="overview",
+        frame=pl.DataFrame([*rows, *others], infer_schema_length=None),
+        caption=f"{thing} wasted, killed attempts and retries counted",
+        columns={
+            "part": "On",
+            "jobs": "Jobs",
+            "tasks": "Tasks or types",
+            "reference": "Against",
+            "ratio": "Wastes so many times as much [ratio]",
+        },
+        links={"part": "href"},
+        note="Fewer than 8 tasks: range without one of them; else 95 % intervals over tasks, or task types.",
+    )
+
+
 def frontier(
-    trial: Trial, finding: str, points: pl.DataFrame, *, over: str = "over-allocated [% of use]"
+    trial: Trial,
+    finding: str,
+    points: pl.DataFrame,
+    *,
+    titles: Mapping[str, str] | None = None,
 ) -> Chart:
     """Return the chart of exceed rates against over-allocation.
 
@@ -128,7 +230,7 @@ def frontier(
         trial: The trial.
         finding: What it shows.
         points: Of `trial_frames.frontier_points`.
-        over: Title of the axis of over-allocation.
+        titles: Of the axes, arguments of the chart; none: those of memory.
     """
     lines = points.filter(pl.col("role") != "rule").with_columns(
         pl.when(pl.col("role").is_in(["current", "proposed"]))
@@ -145,113 +247,60 @@ def frontier(
         name="frontier",
         frame=lines.filter(pl.col("exceed") <= highest),
         finding=finding,
-        options={"over_title": over, "marks": marked.with_columns(label="line")},
+        options={"marks": marked.with_columns(label="line"), **(titles or {})},
         sample=say(
             "n = {jobs} jobs of {tasks} tasks, scouts not counted.", trial.comparison.counts
         ),
-        note=f"Current: the scouts' rule{margins}. Proposed: {proposed}. Models by the level of their bound; the hierarchy starts "
-        "from other tasks and learns as jobs of the task finish. "
-        f"{trial_frames.LIMIT.capitalize()}: one allocation per task, queue and number of cores that knows the uses.",
+        note=f"Current: the scouts' rule{margins}. Proposed: {proposed}. Models by the level of their bound. "
+        f"{trial_frames.LIMIT.capitalize()}: one allocation per task, queue and cores that knows the uses.",
     )
 
 
-def estimator_table(trials: Mapping[At, Trial], caption: str) -> Table:
+def estimator_table(trials: Mapping[At, Trial], *, told: bool = False) -> Table:
     """Return every estimator, decided at either clock; models at the compared level first, other levels are in the files."""
     first, *others = trials.values()
-    frame = trial_frames.every_estimator(first)
+    frame = trial_frames.every_estimator(first, *others)
     columns = {
         "estimator": "Estimator",
         "level": "Bound [%]",
         "exceed_task_mean": "Jobs above it, mean of tasks [%]",
         "exceed": "All jobs [%]",
         "over_allocation_task_mean": "Over-allocated, mean of tasks [% of use]",
-        "change": "Against the deployed rule [%]",
+        "change": "Against the deployed rule, same jobs [%]",
         "over_allocation": "Over-allocated, all jobs [% of use]",
         "waste_per_usage": "Waste with retries [% of use]",
     }
     if frame["share_without"].max():
         columns["share_without"] = "Without an answer [% of jobs]"
     for trial in others:
-        later = trial_frames.every_estimator(trial).select(
-            "estimator", "level", pl.col("waste_per_usage").alias(f"{trial.at}_waste_per_usage")
-        )
-        keys = ["estimator", "level"]
-        frame = frame.join(later, on=keys, how="left", nulls_equal=True, maintain_order="left")
         columns[f"{trial.at}_waste_per_usage"] = f"The same, decided {CLOCKS[trial.at]} [% of use]"
+    explained = (
+        "With retries, over all jobs: a killed attempt is lost for as long as the job ran, the next one gets the largest use "
+        "seen of its task, or twice as much. "
+    )
     return Table(
         name="estimators",
         frame=frame.sort(~first.compared, maintain_order=True),
         most=frame.filter(first.compared).height,
-        caption=f"{caption}, decided {CLOCKS[first.at]}",
+        caption=f"Every estimator, decided {CLOCKS[first.at]}",
         columns=columns,
         mark="mark",
-        note="A rule has no bound. With retries, over all jobs: a killed attempt is lost for as long as the job ran, the next one "
-        f"gets the largest use seen of its task, or twice as much. {intervals(first)}",
-    )
-
-
-def matched_table(trial: Trial, caption: str) -> Table:
-    """Return the estimators that have a setting which exceeds no more often than the deployed rule."""
-    every = trial_frames.at_equal_exceed(trial)
-    frame = every.drop_nulls("over_allocation")
-    marks = pl.when(pl.col("role").is_in(["current", "proposed", "limit"])).then("role")
-    return Table(
-        name="matched",
-        frame=frame.with_columns(marks.alias("mark")),
-        caption=caption,
-        columns={
-            "estimator": "Estimator",
-            "setting": "Setting",
-            "exceed": "Jobs above it [%]",
-            "over_allocation": "Over-allocated [% of use]",
-            "change": "Against the deployed rule [%]",
-        },
-        mark="mark",
-        note=say(
-            "Means of tasks. The setting (level of a bound, price of a failed attempt in uses of the job, margin) is chosen with "
-            "hindsight, for all alike; a rule has none. {n} estimators exceed more often at every setting.",
-            n=every.height - frame.height,
-        ),
-    )
-
-
-def chosen_table(trials: Mapping[At, Trial], *, average: str = "tasks") -> Table:
-    """Return models at settings chosen on other tasks, so that they exceed no more often than the deployed rule."""
-    frames = [
-        trial_frames.chosen_elsewhere(trial, average=average).select(
-            pl.lit(CLOCKS[at]).alias("decided"), pl.all()
-        )
-        for at, trial in trials.items()
-    ]
-    return Table(
-        name="chosen",
-        frame=pl.concat(frames),
-        caption="Settings of each task chosen on the other tasks",
-        columns={
-            "estimator": "Estimator",
-            "decided": "Decided",
-            "level": "Level or price",
-            "exceed": "Jobs above it [%]",
-            "exceed_reference": "Above the deployed rule [%]",
-            "no_higher": "No more often",
-            "ratio": "Over-allocation over that of the rule [ratio]",
-        },
-        note=f"{'All jobs alike' if average == 'jobs' else 'Means of tasks'}. As one who runs the system could choose; that it "
-        "exceeds no more often is then not certain.",
+        note=f"{'' if told else explained}{intervals(first)}",
     )
 
 
 def task_table(trial: Trial, ours: str, *, most: int = 10) -> Table:
     """Return the tasks that lose most, the largest loss first."""
-    frame = trial_frames.task_by_task(trial, ours).with_columns(
-        pl.col("jeditaskid").cast(pl.String)
-    )
+    frame = trial_frames.task_by_task(trial, ours).cast({"jeditaskid": pl.String})
     lost = frame.filter(pl.col("difference") > 0).height
     return Table(
         name="tasks",
         frame=frame,
         caption=say(
-            "{lost} of {n} tasks waste more with {ours}", lost=lost, n=frame.height, ours=ours
+            "{lost} of {n} tasks waste more with {ours}; the largest loss first",
+            lost=lost,
+            n=frame.height,
+            ours=ours,
         ),
         columns={
             "jeditaskid": "Task",
@@ -265,7 +314,6 @@ def task_table(trial: Trial, ours: str, *, most: int = 10) -> Table:
         },
         mark="mark",
         most=most,
-        note=f"Decided {CLOCKS[trial.at]}; the largest loss first.",
     )
 
 
@@ -275,31 +323,32 @@ def known_chart(trial: Trial, model: str) -> Chart | None:
     mine = rows.filter(estimator=model).sort("coverage")
     if trial.few_tasks or mine.is_empty():
         return None
-    level = trial.comparison.level
     return Chart(
         draw=charts.coverage_by_known,
         name="known",
         frame=rows,
-        options={"level": level},
+        options={"level": trial.comparison.level},
         finding=say(
             "With {known} jobs of the task known, {coverage:%} stay within the bound: the least",
             mine.row(0, named=True),
         ),
         sample=say(
-            "n = {jobs} jobs of {tasks} tasks, decided {when}; by finished jobs of the task that were known. Bars: 95 % "
-            "intervals over tasks.",
+            "n = {jobs} jobs of {tasks} tasks, decided {when}. Bars: 95 % intervals over tasks.",
             trial.comparison.counts,
             when=CLOCKS[trial.at],
         ),
     )
 
 
-def coverage_table(trials: Mapping[At, Trial], model: str) -> Table:
+def coverage_table(trials: Mapping[At, Trial], model: str, *, told: bool = False) -> Table:
     """Return whether the bound of a model is kept, by either clock."""
-    frame = trial_frames.coverage_by_clock(trials, model)
+    explained = (
+        "Strata: tasks, queues, cores and all three, of 200 jobs or more. Chance takes jobs for independent; those of a task "
+        "err together, so that even a right model leaves it more often."
+    )
     return Table(
         name="coverage",
-        frame=frame.with_columns(pl.col("at").replace_strict(dict(CLOCKS)).alias("decided")),
+        frame=trial_frames.coverage_by_clock(trials, model),
         caption=say("Is the bound of {model} kept?", model=model),
         columns={
             "decided": "Decided",
@@ -310,65 +359,34 @@ def coverage_table(trials: Mapping[At, Trial], model: str) -> Table:
             "too_often": "Missed too often",
             "too_rarely": "Missed too rarely",
         },
-        note="Strata: tasks, queues, cores and all three, of 200 jobs or more. Chance: binomial, jobs independent; jobs of a task "
-        "err together, so that even a right model leaves it more often.",
+        note="" if told else explained,
     )
 
 
-def strata_table(doubts: Doubts, *, most: int = 8) -> Table:
-    """Return the tasks, queues and numbers of cores whose bound is missed, the lowest coverage first."""
-    single = ~pl.col("stratum_by").is_in(["all"]) & ~pl.col("stratum_by").str.contains("/")
-    parts = doubts.strata.filter(single).sort("inside", "coverage", "stratum")
-    return Table(
-        name="strata",
-        frame=parts.with_columns(pl.col("stratum_by").replace("jeditaskid", "task")),
-        caption=say("Tasks, queues and cores by the coverage of {model}", model=doubts.model),
-        columns={
-            "stratum_by": "Stratum of",
-            "stratum": "Stratum",
-            "n": "Jobs",
-            "coverage": "Within the bound [%]",
-            "lo": "Chance allows from [%]",
-            "hi": "to [%]",
-            "verdict": "Verdict",
+def jobs_part(
+    part: Part, evaluation: Evaluation, ours: str, *own: Block, told: bool = False
+) -> Part:
+    """Fill in what both reports show of one source of jobs.
+
+    Args:
+        part: Name, title, verdict and chart.
+        evaluation: Of the jobs.
+        ours: The estimator that is proposed.
+        own: Blocks of the report, beside that of every estimator.
+        told: An earlier part has explained what tables of this shape mean.
+    """
+    trials = evaluation.trials
+    return replace(
+        part,
+        sections={
+            "Estimator by estimator": [estimator_table(trials, told=told), *own],
+            GAINS: [task_table(evaluation.main, ours)],
+            CERTAINTY: [
+                coverage_table(trials, MODEL, told=told),
+                known_chart(list(trials.values())[-1], MODEL),
+            ],
         },
-        most=most,
     )
-
-
-def doubt_table(doubts: Doubts, *, most: int = 8) -> Table:
-    """Return the tasks in which misses or the expected distribution went wrong, the clearest first."""
-    return Table(
-        name="doubts",
-        frame=doubts.by_task.with_columns(pl.col("jeditaskid").cast(pl.String)),
-        caption=say("Is {model} right about its own uncertainty?", model=doubts.model),
-        columns={
-            "jeditaskid": "Task",
-            "n": "Jobs",
-            "missed_share": "Above the bound [%]",
-            "verdict": "Misses over time",
-            "log10_largest": "Won by betting against it [log10 of the stake]",
-            "bet": "Distribution",
-            "scouts": "Scouts, per core",
-            "exceeds": "Others above scouts [% of pairs]",
-        },
-        most=most,
-        note="Winning 20 times the stake (1.3) has a chance of at most 1 in 20 if the model is right. Scouts: Brunner and Munzel's "
-        "test, corrected for the number of tasks.",
-    )
-
-
-def doubt_sentences(doubts: Doubts) -> list[str]:
-    """Say where a model should not be trusted; never nothing, for what was not seen is never safe."""
-    sentences = [
-        say(
-            f"{CHECKS[row['check']].format(feature=row['feature'])}: {{failed}} of {{of}}{{worst}}.",
-            row,
-            worst=f", such as {row['worst']}" if row["worst"] else "",
-        )
-        for row in doubts.failures.iter_rows(named=True)
-    ]
-    return [*sentences, UNTRIED]
 
 
 def settings_part(settings: Mapping[str, Translation], title: str, note: str = "") -> Part:
@@ -379,21 +397,15 @@ def settings_part(settings: Mapping[str, Translation], title: str, note: str = "
         title: Of the part.
         note: What the estimator's allocations are.
     """
-    ends = {"exceed_lo": "exceed_rate_lo", "exceed_hi": "exceed_rate_hi"}
     sides = [
-        each.table.filter(period=each.scored_on)
-        .rename(ends)
-        .select(pl.lit(TITLES[name]).alias("on"), pl.all())
+        each.side_by_side.select(pl.lit(TITLES[name]).alias("on"), pl.all())
         for name, each in settings.items()
     ]
     several = {"on": "On"} if len(sides) > 1 else {}
     table = Table(
         name="settings",
-        frame=pl.concat(sides).with_columns(
-            mark=pl.when(who="current").then(pl.lit("current")),
-            killed_share=pl.col("killed_coreh") / pl.col("work_coreh"),
-        ),
-        caption="The estimator, the best settings and the current one on the same jobs, by the same loss and retries",
+        frame=pl.concat(sides),
+        caption="The estimator, the best settings and the current one, by the same jobs, loss and retries",
         columns={
             **several,
             "who": "Who",
@@ -405,8 +417,8 @@ def settings_part(settings: Mapping[str, Translation], title: str, note: str = "
             "n_tasks": "Tasks",
         },
         mark="mark",
-        note=f"{note}Cheapest: of all settings, whatever they kill; nearest: of those that keep the limit on the earlier tasks. In "
-        "brackets: 95 % intervals over tasks.",
+        note=f"{note}Cheapest: whatever it kills; nearest: of those that keep the limit on the earlier tasks. In brackets: 95 % "
+        "intervals over tasks.",
     )
     answer = list(settings.values())[-1]
     setting = answer.current if answer.verdict.kind == "keep" else answer.nearest
@@ -424,8 +436,8 @@ def settings_part(settings: Mapping[str, Translation], title: str, note: str = "
 
 def card(name: str, part: Evaluation) -> Card:
     """Return the card of the model that has learnt from the jobs of a part."""
-    doubts = doubt_sentences(part.doubts)
-    return card_of(part.main, MODEL, part.learnt, source=SOURCES[name], doubts=doubts)
+    source, doubts = SOURCES[name], part.doubts.sentences
+    return card_of(part.main, MODEL, part.learnt, source=source, doubts=doubts)
 
 
 def save_model(jobs: Mapping[str, Evaluation], out_dir: str, *, level: float) -> None:
@@ -436,34 +448,19 @@ def save_model(jobs: Mapping[str, Evaluation], out_dir: str, *, level: float) ->
 
 
 def model_part(jobs: Mapping[str, Evaluation], *, level: float) -> list[Part]:
-    """Return what was measured of the saved model, where it should not be trusted, and how to predict with it."""
-    return [_model_part(card(name, part), part, level) for name, part in list(jobs.items())[:1]]
+    """Return where the saved model should not be trusted, and how to predict with it."""
+    return [_model_part(part, level) for part in list(jobs.values())[:1]]
 
 
-def _model_part(shown: Card, part: Evaluation, level: float) -> Part:
+def _model_part(part: Evaluation, level: float) -> Part:
     kept = trial_frames.coverage_by_clock(part.trials, MODEL).row(0, named=True)
     template = "Made without the tasks it was tested on, its bound of {level:%} held for {coverage:%} of jobs."
-    doubt = pl.struct("check", "feature").map_elements(
-        lambda row: CHECKS[row["check"]].format(feature=row["feature"]), pl.String
-    )
-    measured = Table(
-        name="measured",
-        frame=pl.DataFrame([vars(each) for each in shown.measured]),
-        caption=shown.title,
-        columns={
-            "level": "Bound [%]",
-            "jobs": "Jobs",
-            "coverage": "Within it [%]",
-            "over_allocation": "Over-allocated [% of use]",
-        },
-        note=f"On tasks that it had not seen. {' '.join(shown.trained_on)} The whole card is {MODEL_FOLDER}/model_card.md.",
-    )
     not_to_trust = Table(
         name="not_to_trust",
-        frame=part.doubts.failures.with_columns(doubt.alias("doubt")),
+        frame=part.doubts.failures,
         caption="Checks on tasks that it had not seen",
         columns={"doubt": "Check", "failed": "Failed", "of": "Of", "worst": "Such as"},
-        note=UNTRIED,
+        note=f"{UNTRIED} More is in its card, {MODEL_FOLDER}/model_card.md.",
     )
     options = f"--seen finished.parquet --level {level:g} --out bounds.parquet"
     predict = Listing(
@@ -474,29 +471,76 @@ def _model_part(shown: Card, part: Evaluation, level: float) -> Part:
         name="model",
         title="The model and its card",
         verdict=Verdict(kind="finding", sentence=say(template, kept)),
-        sections={"Where not to trust it": [not_to_trust], "Its card": [measured, predict]},
+        sections={"Where not to trust it": [not_to_trust, predict]},
     )
 
 
-def frames(name: str, trials: Mapping[At, Trial], doubts: Doubts) -> dict[str, pl.DataFrame]:
-    """Return the frames behind the blocks of a part, to be written beside them.
+def caveats(
+    problems: Mapping[str, str], settings: Mapping[str, Translation], *, real: bool, generated: bool
+) -> list[Caveat]:
+    """Say what none of the parts can tell; a note on several settings is said once.
 
     Args:
-        name: Of the part.
-        trials: By clock.
-        doubts: Of the model.
+        problems: Why parts are missing.
+        settings: Translations by the names of `TITLES`.
+        real: There are real data.
+        generated: Jobs of a generated archive were judged.
+    """
+    noted_of: dict[str, list[str]] = {}
+    for name, each in settings.items():
+        for note in each.notes:
+            noted_of.setdefault(note, []).append(TITLES[name].lower())
+    among = len(settings) > 1
+    return [
+        *(Caveat(n=1, text=f"No answer on {name}: {why}.") for name, why in problems.items()),
+        Caveat(n=not real, text="No real data were found: set BROKERLAB_DATA to their folder."),
+        Caveat(
+            n=generated,
+            text="The archive is generated: what is learnt and tested on it follows how it was generated.",
+        ),
+        *(
+            Caveat(n=1, text=f"Setting{f', {listed(names)}' if among else ''}: {note}")
+            for note, names in noted_of.items()
+        ),
+    ]
+
+
+def frames(jobs: Mapping[str, Evaluation], *, average: str = "tasks") -> dict[str, pl.DataFrame]:
+    """Return the frames behind the parts, to be written beside them.
+
+    Args:
+        jobs: By the name of the part.
+        average: Of settings chosen on other tasks: means over ``tasks``, or over all ``jobs``.
     """
     written: dict[str, pl.DataFrame] = {}
-    for at, trial in trials.items():
-        compared = trial.comparison
+    for name, part in jobs.items():
+        for at, trial in part.trials.items():
+            compared = trial.comparison
+            written |= {
+                f"{name}_{at}_estimators": compared.table,
+                f"{name}_{at}_by_task": compared.tasks,
+                f"{name}_{at}_by_scouts": compared.by_scouts,
+                f"{name}_{at}_paired": compared.paired,
+                f"{name}_{at}_at_deployed": trial.at_deployed,
+                f"{name}_{at}_strata": compared.strata,
+                f"{name}_{at}_curves": trial.curves,
+                f"{name}_{at}_limits": trial.limits,
+            }
+        chosen = (
+            trial_frames.chosen_elsewhere(trial, average=average).with_columns(
+                pl.lit(CLOCKS[at]).alias("decided")
+            )
+            for at, trial in part.trials.items()
+        )
         written |= {
-            f"{name}_{at}_estimators": compared.table,
-            f"{name}_{at}_by_task": compared.tasks,
-            f"{name}_{at}_by_scouts": compared.by_scouts,
-            f"{name}_{at}_paired": compared.paired,
-            f"{name}_{at}_at_deployed": trial.at_deployed,
-            f"{name}_{at}_strata": compared.strata,
-            f"{name}_{at}_curves": trial.curves,
-            f"{name}_{at}_limits": trial.limits,
+            f"{name}_matched": trial_frames.at_equal_exceed(part.main),
+            f"{name}_chosen": pl.concat(chosen),
+            f"{name}_strata": part.doubts.strata,
+            f"{name}_doubts": part.doubts.by_task,
+            f"{name}_scouts": part.doubts.scouts,
+            f"{name}_support": part.doubts.support,
         }
-    return written | {f"{name}_scouts": doubts.scouts, f"{name}_support": doubts.support}
+    for name, part in list(jobs.items())[:1]:
+        measured = card(name, part).measured
+        written["model_measured"] = pl.DataFrame([vars(each) for each in measured])
+    return written

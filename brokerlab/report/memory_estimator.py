@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import polars as pl
 from pydantic import Field, field_validator
@@ -34,10 +34,9 @@ from brokerlab.estimators.sizing.store import digest
 from brokerlab.estimators.sources import Source, of_archive, of_invex
 from brokerlab.estimators.sources.source import At
 from brokerlab.estimators.trial import Trial
+from brokerlab.estimators.trial_frames import CLOCKS
 from brokerlab.report import estimates, kit
 from brokerlab.report.kit import (
-    CERTAINTY,
-    GAINS,
     Caveat,
     Chart,
     Number,
@@ -61,18 +60,15 @@ IDS_PER_S, OTHER_SPEEDS = 10.0, (5.0, 25.0)
 SAVED = 0.3
 """Part of the over-allocated memory that is to be saved at the deployed rule's exceed rate."""
 CLOCK_MATTERS = 1.1
-"""Times the least over-allocation among those speeds from which the clock is a caveat."""
+"""Times the over-allocation at the speed that is taken from which the clock is a caveat."""
 
 
-class Params(kit.Params):
+class Params(estimates.Params):
     """What may be asked."""
 
     report: ClassVar[str] = "memory-estimator"
     question: ClassVar[str] = "How much memory should the next job get, and by which rule or model?"
 
-    data: str = Field(
-        "", description="folder of real data, empty for $BROKERLAB_DATA or ../shared/data [path]"
-    )
     seeds: list[int] = Field(
         [1, 2, 3, 4, 5, 1996],
         min_length=1,
@@ -84,12 +80,6 @@ class Params(kit.Params):
     )
     store: str = Field(
         "", description="folder where their results are kept and found again, empty for none [path]"
-    )
-    models: list[Literal["hierarchy", "quantile boosting", "linear quantiles"]] = Field(
-        [], description="that learn, tested beside the hierarchy on jobs, empty for all [name]"
-    )
-    level: float = Field(
-        0.95, ge=0.5, lt=1, description="of the upper bounds that are held to it [1]"
     )
 
     @field_validator("seeds")
@@ -128,7 +118,7 @@ def load(p: Params) -> Data:
     files = [] if folder is None else sorted(folder.glob(TRACES))
     home = Path() if folder is None else folder / TASKS
     real = folder is not None and any(home.glob(TASK_FILES))
-    tasks = {at: of_invex(home, "memory", at=at) for at in estimates.CLOCKS} if real else {}
+    tasks = {at: of_invex(home, "memory", at=at) for at in CLOCKS} if real else {}
     speeds = {s: of_invex(home, "memory", ids_per_s=s) for s in OTHER_SPEEDS} if real else {}
     problems: dict[str, str] = {}
     later = {}
@@ -154,7 +144,7 @@ def load(p: Params) -> Data:
 def _records(archive: Archive, p: Params) -> dict[At, Source]:
     """Return the records of the archive's tasks that begin in the window, by clock."""
     kit.need(archive, "jobs")
-    sources = {at: of_archive(archive, "memory", at=at) for at in estimates.CLOCKS}
+    sources = {at: of_archive(archive, "memory", at=at) for at in CLOCKS}
     return {at: each.between(p.start, p.end) for at, each in sources.items()}
 
 
@@ -197,21 +187,28 @@ def _size_traces(traces: tuple[Trace, ...], p: Params) -> TraceStudy:
 
 def page(data: Data, study: Study, p: Params) -> Page:
     """Lay out what estimators save on tasks, traces and an archive, and what that means for a setting."""
-    parts = [_jobs_part(name, _title(name, study), part) for name, part in study.jobs.items()]
+    titles = estimates.titles(data.archive)
+    parts = [
+        _jobs_part(name, titles[name], part, told=place > 0)
+        for place, (name, part) in enumerate(study.jobs.items())
+    ]
+    chart = _frontier(next(iter(study.jobs.values()))) if study.jobs else None
     if study.traces is not None:
-        parts.insert(1, traces_part(study.traces))
-    if study.settings is not None:
-        title = "What it means for the setting"
-        parts.append(estimates.settings_part({"archive": study.settings}, title))
-    first, *others = [*parts, *estimates.model_part(study.jobs, level=p.level)]
+        sized = traces_part(study.traces)
+        parts.insert(1, sized if chart else replace(sized, chart=None))
+        chart = chart or sized.chart
+    settings = {"archive": study.settings} if study.settings else {}
+    if settings:
+        parts.append(estimates.settings_part(settings, "What it means for the setting"))
+    parts += estimates.model_part(study.jobs, level=p.level)
     proposal = study.settings.proposal if study.settings else None
     return Page(
-        verdict=_verdict(study),
+        verdict=_verdict(study, titles),
         numbers=_numbers(study),
-        chart=first.chart,
-        overview=_overview(study),
-        parts=[replace(first, chart=None), *others],
-        caveats=_caveats(data, study),
+        chart=chart,
+        overview=_overview(study, titles),
+        parts=parts,
+        caveats=_caveats(data, study, settings),
         facts=_facts(data, study),
         archive=data.archive,
         digests={
@@ -219,7 +216,15 @@ def page(data: Data, study: Study, p: Params) -> Page:
             **{f"tasks {at}": Trained.of(each.records).digest for at, each in data.tasks.items()},
         },
         proposals={"": proposal} if proposal else {},
-        also=_also(study),
+        also={
+            **(trace_frames(study.traces) if study.traces else {}),
+            **estimates.frames(study.jobs),
+            **{
+                f"{name}_speeds": each.speeds
+                for name, each in study.jobs.items()
+                if each.speeds.height
+            },
+        },
         values=_values(study),
         synthetic=False if data.traces or data.tasks else None,
     )
@@ -236,39 +241,17 @@ def run(p: Params) -> dict[str, Any]:
 # --- the first screen -------------------------------------------------------------------------------------------------
 
 
-def _verdict(study: Study) -> Verdict:
+def _verdict(study: Study, titles: Mapping[str, str]) -> Verdict:
     """Say what gains most where most is at stake: on real tasks, else on the archive, else on traces."""
     for name, part in study.jobs.items():
-        row, where = _waste(part), _title(name, study).lower()
-        if row is None:
-            sentence = f"On {where}, the deployed rule has too few answers to be compared with."
-            return Verdict(kind="no_answer", sentence=sentence)
-        if row["change_lo"] is None or row["change_lo"] <= 0 <= row["change_hi"]:
-            sentence = (
-                f"On {where}, {OURS} and the scouts' rule cannot be told apart in what they waste."
-            )
-            return Verdict(kind="finding", sentence=sentence)
-        change = _less(row["change"])
-        sentence = (
-            f"On {where}, {OURS} wastes {change} memory than the scouts' rule, retries counted."
-        )
-        return Verdict(kind="finding", sentence=sentence)
+        return estimates.headline(part, OURS, titles[name].lower(), "memory")
     return Verdict(kind="finding", sentence=trace_sentence(study.traces) if study.traces else "")
-
-
-def _title(name: str, study: Study) -> str:
-    archive = "The generated archive" if study.generated else "The archive"
-    return {"tasks": "Real tasks", "archive": archive}[name]
-
-
-def _waste(part: MemoryEvaluation) -> dict[str, Any] | None:
-    return trial_frames.change_of(part.main, OURS, "waste_per_usage")
 
 
 def _numbers(study: Study) -> list[Number]:
     numbers = []
     for part in list(study.jobs.values())[:1]:
-        if row := _waste(part):
+        if row := estimates.waste(part, OURS):
             note = say("{value:%} of use, the rule {reference:%}", row)
             label = "Memory wasted, against the scouts' rule"
             numbers.append(Number.of(row, "change", label=label, unit="%", note=note))
@@ -283,134 +266,73 @@ def _numbers(study: Study) -> list[Number]:
     return numbers
 
 
-def _overview(study: Study) -> Table:
-    """Return one line per subject: what ours wastes over what it is held against."""
-    ends, rows = ("ratio", "ratio_lo", "ratio_hi"), []
-    for name, part in study.jobs.items():
-        row = _waste(part) or {}
-        rule = {"reference": part.main.comparison.reference}
-        counts = part.main.comparison.counts
-        named = {"part": _title(name, study), "href": f"#{name}"}
-        rows.append({**named, **counts, **rule, **{end: row.get(end) for end in ends}})
+def _overview(study: Study, titles: Mapping[str, str]) -> Table:
+    rows = []
     if study.traces is not None:
-        main, n_peers = study.traces.main, len(study.traces.peers)
         counts = {"jobs": study.traces.n_runs, "tasks": study.traces.types.height}
-        rule = {"reference": f"best of {n_peers} peers"}
         named = {"part": "Workflow traces", "href": "#traces"}
-        rows.append({**named, **counts, **rule, **{end: vars(main)[end] for end in ends}})
-    return Table(
-        name="overview",
-        frame=pl.DataFrame(rows, infer_schema_length=None),
-        caption="Memory wasted, killed attempts and retries counted",
-        columns={
-            "part": "On",
-            "jobs": "Jobs",
-            "tasks": "Tasks or types",
-            "reference": "Against",
-            "ratio": "Wastes so many times as much [ratio]",
-        },
-        links={"part": "href"},
-        note="Fewer than 8 tasks: range without one of them; else 95 % intervals over tasks, or task types.",
-    )
+        rule = {"reference": f"best of {len(study.traces.peers)} peers"}
+        ratio = {end: vars(study.traces.main)[end] for end in ("ratio", "ratio_lo", "ratio_hi")}
+        rows.append({**named, **counts, **rule, **ratio})
+    return estimates.overview(study.jobs, OURS, titles, "Memory", *rows)
 
 
 # --- whole tasks ------------------------------------------------------------------------------------------------------
 
 
-def _jobs_part(name: str, title: str, part: MemoryEvaluation) -> Part:
-    trial, trials = part.main, part.trials
-    matched = trial_frames.at_equal_exceed(trial)
-    return Part(
-        name=name,
-        title=title,
-        verdict=Verdict(kind="finding", sentence=_at_equal_exceed(matched)),
-        chart=_frontier(part),
-        sections={
-            "Estimator by estimator": [estimates.estimator_table(trials, "Every estimator")],
-            "At the exceed rate of the deployed rule": [
-                estimates.matched_table(trial, _target(trial.deployed, matched)),
-                estimates.chosen_table(trials),
-            ],
-            GAINS: [estimates.task_table(trial, OURS), estimates.strata_table(part.doubts)],
-            CERTAINTY: [
-                estimates.coverage_table(trials, MODEL),
-                estimates.known_chart(list(trials.values())[-1], MODEL),
-                estimates.doubt_table(part.doubts),
-            ],
-        },
-    )
+def _jobs_part(name: str, title: str, part: MemoryEvaluation, *, told: bool) -> Part:
+    matched = trial_frames.at_equal_exceed(part.main)
+    verdict = Verdict(kind="finding", sentence=_at_equal_exceed(matched))
+    empty = Part(name=name, title=title, verdict=verdict)
+    return estimates.jobs_part(empty, part, OURS, _target(part.main.deployed, matched), told=told)
 
 
 def _frontier(part: MemoryEvaluation) -> Chart:
-    trial = part.main
-    row = trial_frames.change_of(trial, OURS, "over_allocation_task_mean")
+    row = trial_frames.change_of(part.main, OURS, "over_allocation_task_mean")
     finding = "How often jobs exceed, and what is over-allocated"
     if row is not None:
-        finding = say(
-            "{ours} over-allocates {change} than the scouts' rule; {above:%} of jobs are above it, {rule:%} above the rule",
-            ours=OURS.capitalize(),
-            change=_less(row["change"]),
-            above=trial.comparison.row(OURS)["exceed_task_mean"],
-            rule=trial.deployed["exceed_task_mean"],
-        )
-    points = trial_frames.frontier_points(trial, variants=(OTHER_MARGINS,))
-    return estimates.frontier(trial, finding, points)
-
-
-def _less(change: float) -> str:
-    """Write a change [1] with its direction."""
-    word = "less" if change < 0 else "more"
-    return say("{size:.0f} % {word}", size=100 * abs(change), word=word)
-
-
-def _best(matched: pl.DataFrame) -> dict[str, Any] | None:
-    """Return the model, or its cheapest allocation, that over-allocates least at the rule's exceed rate."""
-    models = matched.filter(pl.col("role").is_in(["model", "proposed"])).drop_nulls("change")
-    return models.row(0, named=True) if models.height else None
+        change = estimates.less(row["change"])
+        finding = f"{OURS.capitalize()} over-allocates {change} than the scouts' rule"
+    points = trial_frames.frontier_points(part.main, variants=(OTHER_MARGINS,))
+    return estimates.frontier(part.main, finding, points)
 
 
 def _at_equal_exceed(matched: pl.DataFrame) -> str:
     """Say what can be saved at the exceed rate of the deployed rule."""
-    limit, best = matched.filter(role="limit").row(0, named=True)["change"], _best(matched)
+    limit = matched.filter(role="limit").row(0, named=True)["change"]
+    best = trial_frames.best_model(matched)
     if limit is None:
         return "The deployed rule has no answer, or over-allocates nothing: nothing can be held against it."
     saved = say("hindsight would save {size:.0f} %", size=-100 * limit)
     if best is None:
         return f"No setting of any model exceeds as rarely as the deployed rule; {saved}."
-    change = _less(best["change"])
+    change = estimates.less(best["change"])
     return f"At the rule's exceed rate {best['estimator']} over-allocates {change}; {saved}."
 
 
 def _target(deployed: Mapping[str, Any], matched: pl.DataFrame) -> str:
     """Hold what can be saved to what was asked for."""
     if deployed["exceed_task_mean"] is None:
-        return "The deployed rule has no answer for any job"
-    best = _best(matched)
-    met = "met" if best is not None and best["change"] <= -SAVED else "not met"
-    template = (
-        "With {exceed_task_mean:%} of jobs above it: the target, {saved:.0f} % less, is {met}"
+        return "The deployed rule has no answer for any job."
+    best = trial_frames.best_model(matched)
+    return say(
+        "At the rule's exceed rate, {exceed_task_mean:%} of jobs in the mean of tasks, settings chosen with hindsight, for all "
+        "estimators alike: the target, {saved:.0f} % less, is {met}.",
+        deployed,
+        saved=100 * SAVED,
+        met="met" if best is not None and best["change"] <= -SAVED else "not met",
     )
-    return say(template, deployed, saved=100 * SAVED, met=met)
 
 
 # --- what it cannot tell, and what is written beside -------------------------------------------------------------------
 
 
-def _caveats(data: Data, study: Study) -> list[Caveat]:
-    notes = study.settings.notes if study.settings else ()
+def _caveats(data: Data, study: Study, settings: Mapping[str, Translation]) -> list[Caveat]:
+    real, generated = bool(data.traces or data.tasks), study.generated and "archive" in study.jobs
     return [
-        *(Caveat(n=1, text=f"No answer on {name}: {why}.") for name, why in study.problems.items()),
-        Caveat(
-            n=not data.traces and not data.tasks,
-            text="No real data were found: set BROKERLAB_DATA to their folder.",
-        ),
         *(_task_caveats(study.jobs["tasks"]) if "tasks" in study.jobs else ()),
-        Caveat(
-            n=study.generated and "archive" in study.jobs,
-            text="The archive is generated: what is learnt and tested on it follows how it was generated.",
-        ),
         *(trace_caveats(study.traces) if study.traces else ()),
-        *(Caveat(n=1, text=f"Setting: {note}") for note in notes),
+        *estimates.caveats(study.problems, settings, real=real, generated=generated),
     ]
 
 
@@ -438,13 +360,14 @@ def _task_caveats(part: MemoryEvaluation) -> list[Caveat]:
 def _clock_caveat(speeds: pl.DataFrame) -> Caveat:
     """Say how much hangs on the inferred clock: the faster, the fewer scouts had ended when later jobs were created."""
     over = "over_allocation_task_mean"
-    best, worst = (speeds.sort(over).row(place, named=True) for place in (0, -1))
+    taken = speeds.row(by_predicate=pl.col("ids_per_s") == IDS_PER_S, named=True)
+    worst = speeds.sort(over).row(-1, named=True)
     text = (
         "No times of day are recorded: jobs are taken to be created in the order of their numbers. Were it {ids_per_s} of them a "
-        "second in the whole system, ours would over-allocate {worst:%} of use, not {best:%}."
+        "second in the whole system, ours would over-allocate {worst:%} of use, not {taken:%}."
     )
-    changed = worst[over] > CLOCK_MATTERS * best[over]
-    return Caveat(n=changed, text=say(text, worst, worst=worst[over], best=best[over]))
+    changed = worst[over] > CLOCK_MATTERS * taken[over]
+    return Caveat(n=changed, text=say(text, worst, worst=worst[over], taken=taken[over]))
 
 
 def _facts(data: Data, study: Study) -> dict[str, str]:
@@ -465,14 +388,6 @@ def _facts(data: Data, study: Study) -> dict[str, str]:
             f"{n} {name} ({jobs} jobs)" for name, n, jobs in rows
         )
     return facts
-
-
-def _also(study: Study) -> dict[str, pl.DataFrame]:
-    frames = trace_frames(study.traces) if study.traces else {}
-    for name, part in study.jobs.items():
-        frames |= estimates.frames(name, part.trials, part.doubts)
-        frames |= {f"{name}_speeds": part.speeds} if part.speeds.height else {}
-    return frames
 
 
 def _values(study: Study) -> dict[str, Any]:

@@ -22,7 +22,6 @@ def traces_part(study: TraceStudy) -> Part:
         verdict=Verdict(kind="finding", sentence=trace_sentence(study)),
         chart=_ratios(study),
         sections={
-            "Trace by trace": [_by_trace(study)],
             "Method by method": [_by_method(study)],
             GAINS: [_types(study)],
             CERTAINTY: [_by_protocol(study)],
@@ -44,11 +43,10 @@ def _ratios(study: TraceStudy) -> Chart:
     finding = "{ours} waste {ratio} ({trace}) to {most} ({other}) times what the best peer wastes"
     last = {"most": rows["ratio"][-1], "other": rows["trace"][-1]}
     sample = "n = {runs} runs of {types} task types, {orders} random orders of arrival. Bars: 95 % intervals over task types."
-    frame = study.ratios.with_columns(pl.col("role").replace("ours", "proposed"))
     return Chart(
         draw=charts.waste_ratios,
         name="ratios",
-        frame=frame,
+        frame=study.ratios,
         options={"target": TARGET},
         finding=say(
             finding,
@@ -63,32 +61,8 @@ def _ratios(study: TraceStudy) -> Chart:
             types=study.types.height,
             orders=len(study.seeds),
         ),
-        note="Knowing: ours, had it known nearly all other runs. The best peer of each trace is at 1.",
-    )
-
-
-def _by_trace(study: TraceStudy) -> Table:
-    return Table(
-        name="traces",
-        frame=study.main.by_trace,
-        caption="Memory wasted and attempts killed",
-        columns={
-            "trace": "Trace",
-            "best_peer": "Best peer",
-            "best_gbh": "It wastes [GB h]",
-            "waste_gbh": "Ours wastes [GB h]",
-            "waste_min": "Least [GB h]",
-            "waste_max": "Most [GB h]",
-            "ratio": "Ours over best peer [ratio]",
-            "orders_won": "Orders with less",
-            "best_failures": "Its kills [per order]",
-            "failures": "Our kills [per order]",
-        },
-        note=say(
-            "Means over {n} random orders; a run is killed at its peak memory. The best peer is chosen with hindsight, trace by "
-            "trace, which favours the peers. In brackets: 95 % intervals, task types drawn again.",
-            n=len(study.seeds),
-        ),
+        note="Knowing: ours, sized from nine tenths of all other runs of the type. The best peer of each trace, chosen with "
+        "hindsight, is at 1. A run is killed at its peak memory.",
     )
 
 
@@ -119,10 +93,9 @@ def _by_method(study: TraceStudy) -> Table:
 
 def _types(study: TraceStudy) -> Table:
     lost, n = study.types.filter(pl.col("difference_gbh") > 0).height, study.types.height
-    short = pl.col("process").str.split(":").list.last().alias("short")
     return Table(
         name="types",
-        frame=study.extreme_types().with_columns(short),
+        frame=study.extreme_types(),
         caption=f"{lost} of {n} task types waste more than with the best peer of their trace",
         columns={
             "short": "Task type",
@@ -138,11 +111,10 @@ def _types(study: TraceStudy) -> Table:
 
 
 def _by_protocol(study: TraceStudy) -> Table:
-    known = study.limits.select("trace", "over_knowing")
     return Table(
         name="protocols",
-        frame=study.by_protocol.join(known, on="trace", how="left", maintain_order="left"),
-        caption="Our waste over that of the best peer, by the way of comparing, and what is left to gain",
+        frame=study.by_protocol,
+        caption="Our waste over that of the best peer, by the way of comparing",
         columns={
             "trace": "Trace",
             "drawn": "Random orders [ratio]",
@@ -151,11 +123,9 @@ def _by_protocol(study: TraceStudy) -> Table:
             "drawn_failures": "Random orders: kills more",
             "submitted_failures": "As submitted: kills more",
             "published_failures": "As published: kills more",
-            "over_knowing": "Ours over knowing all others [ratio]",
         },
         note="As submitted: the earliest 30 % of each task type are known, the rest arrive once. As published: judged by the "
-        "average resident memory where the method was. Kills more: ours less those of the best peer, per order. Knowing all "
-        "others: each run is sized from nine tenths of all other runs of its type; near 1, watching longer gains nothing.",
+        "average resident memory where the method was. Kills more: ours less those of the best peer, per order.",
     )
 
 
@@ -180,7 +150,11 @@ def trace_caveats(study: TraceStudy) -> list[Caveat]:
 
 def trace_frames(study: TraceStudy) -> dict[str, pl.DataFrame]:
     """Return the frames behind the part, to be written beside it."""
-    frames = {"traces_limits": study.limits, "traces_all_types": study.types}
+    frames = {
+        "traces_limits": study.limits,
+        "traces_all_types": study.types,
+        "traces_traces": study.main.by_trace,
+    }
     for name, protocol in study.protocols.items():
         frames[f"traces_{name}"] = protocol.comparison.summary
         frames[f"traces_{name}_orders"] = protocol.comparison.table

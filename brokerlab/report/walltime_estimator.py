@@ -7,7 +7,7 @@ setting, and what core power says of run times.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import polars as pl
 from pydantic import Field
@@ -22,15 +22,13 @@ from brokerlab.estimators.saving import Trained
 from brokerlab.estimators.sources import Source, of_archive
 from brokerlab.estimators.sources.source import At
 from brokerlab.estimators.trial import POLICY, Trial
+from brokerlab.estimators.trial_frames import CLOCKS
 from brokerlab.estimators.walltime.logs import MEDIAN, Log, LogComparison, compare_logs, read_logs
 from brokerlab.estimators.walltime.power import PowerData, PowerStudy, read_power, study_power
-from brokerlab.estimators.walltime.sites import NO_POWER
 from brokerlab.estimators.walltime.tasks import WalltimeEvaluation, evaluate_tasks, read_tasks
 from brokerlab.report import estimates, kit
-from brokerlab.report.estimates import CLOCKS, TITLES
+from brokerlab.report.estimates import TITLES
 from brokerlab.report.kit import (
-    CERTAINTY,
-    GAINS,
     Caveat,
     Chart,
     Number,
@@ -52,30 +50,25 @@ BOUND_NOTE = (
     f"The estimator: its bound of {100 * SETTING_LEVEL:g} %. The loss weighs killed work, a new try and slots out of reach; "
     "unused time counts little. "
 )
+AXES = {
+    "over_title": "limit beyond the run [% of run time]",
+    "exceed_title": "jobs beyond their limit [%]",
+}
 ANSWERED = 0.9
 """Share of the jobs that a setting must give a limit to be drawn."""
 
 
-class Params(kit.Params):
+class Params(estimates.Params):
     """What may be asked."""
 
     report: ClassVar = "walltime-estimator"
     question: ClassVar = "How long does the next job run, and which rule or model should say so?"
 
-    data: str = Field(
-        "", description="folder of real data, empty for $BROKERLAB_DATA or ../shared/data [path]"
-    )
-    models: list[Literal["hierarchy", "quantile boosting", "linear quantiles"]] = Field(
-        [], description="that learn, tested beside the hierarchy on tasks, empty for all [name]"
-    )
     max_jobs: int = Field(
         30_000, ge=100, description="jobs taken of a batch log, the first by submission [1]"
     )
     ids_per_s: float = Field(
         10.0, gt=0, lt=1e6, description="jobs that the system creates: times of real tasks [1/s]"
-    )
-    level: float = Field(
-        0.95, ge=0.5, lt=1, description="of the upper bounds that are held to it [1]"
     )
 
 
@@ -158,7 +151,11 @@ def study(data: Data, p: Params) -> Study:
 
 def page(data: Data, study: Study, p: Params) -> Page:
     """Lay out how far estimators are off on tasks, an archive and logs, and what core power explains."""
-    parts = [_jobs_part(name, part) for name, part in study.jobs.items()]
+    titles = estimates.titles(data.archive)
+    parts = [
+        _jobs_part(name, titles[name], part, told=place > 0)
+        for place, (name, part) in enumerate(study.jobs.items())
+    ]
     if study.logs is not None:
         parts.append(_logs_part(study.logs))
     if study.power is not None:
@@ -169,9 +166,10 @@ def page(data: Data, study: Study, p: Params) -> Page:
     parts += estimates.model_part(study.jobs, level=p.level)
     first = next(iter(study.jobs.values()), None)
     return Page(
-        verdict=_headline(study),
+        verdict=_headline(study, titles),
         numbers=_numbers(first) if first else (),
         chart=_frontier(first.main) if first else None,
+        overview=estimates.overview(study.jobs, OURS, titles, "Core time") if study.jobs else None,
         parts=parts,
         caveats=_caveats(data, study),
         facts=_facts(data),
@@ -201,16 +199,10 @@ def run(p: Params) -> dict[str, Any]:
 # --- the first screen -------------------------------------------------------------------------------------------------
 
 
-def _headline(study: Study) -> Verdict:
+def _headline(study: Study, titles: Mapping[str, str]) -> Verdict:
     """Say what gains where most is at stake: on real tasks, else on the archive, else on logs."""
     for name, part in study.jobs.items():
-        where = TITLES[name].lower()
-        row = part.main.against_deployed(OURS, "waste_per_usage")
-        if row is None:
-            sentence = f"On {where}, the deployed rule has too few answers to be compared with."
-            return Verdict(kind="no_answer", sentence=sentence)
-        sentence = "On {where}, {ours} wastes {ratio} times what the scouts' rule wastes."
-        return Verdict(kind="finding", sentence=say(sentence, row, where=where, ours=OURS))
+        return estimates.headline(part, OURS, titles[name].lower(), "core time")
     return Verdict(kind="finding", sentence=_log_sentence(study.logs) if study.logs else "")
 
 
@@ -234,48 +226,32 @@ def _numbers(part: WalltimeEvaluation) -> list[Number]:
 
 
 def _frontier(trial: Trial) -> Chart:
-    template = (
-        "{over_allocation:%} of the run time unused and {exceed:%} of jobs beyond their limit"
+    ours, rule = trial.comparison.row(OURS), trial.deployed
+    finding = say(
+        "{ours} leaves {mine:%} of the run time unused, the scouts' rule {rule:%}",
+        ours=OURS.capitalize(),
+        mine=ours["over_allocation"],
+        rule=rule["over_allocation"],
     )
-    ours, rule = (say(template, row) for row in (trial.comparison.row(OURS), trial.deployed))
-    finding = f"{OURS.capitalize()} leaves {ours}, the scouts' rule {rule}"
     points = trial_frames.frontier_points(trial, averaged=False, answered=ANSWERED)
-    return estimates.frontier(trial, finding, points, over="limit beyond the run [% of run time]")
+    return estimates.frontier(trial, finding, points, titles=AXES)
 
 
 # --- whole tasks, batch logs, core power ------------------------------------------------------------------------------
 
 
-def _jobs_part(name: str, part: WalltimeEvaluation) -> Part:
-    trial, trials, doubts = part.main, part.trials, part.doubts
+def _jobs_part(name: str, title: str, part: WalltimeEvaluation, *, told: bool) -> Part:
     within = [
         say("{coverage:%} {when}", coverage=each.comparison.row(MODEL)["coverage"], when=CLOCKS[at])
-        for at, each in trials.items()
+        for at, each in part.trials.items()
     ]
-    sentence = "The hierarchy's bound of {level:.0f} % holds for {within}."
-    level = 100 * trial.comparison.level
-    caption = say("At the scouts' rule's exceed rate, {exceed_task_mean:%}", trial.deployed)
-    return Part(
-        name=name,
-        title=TITLES[name],
-        verdict=Verdict(
-            kind="finding", sentence=say(sentence, level=level, within=" and ".join(within))
-        ),
-        sections={
-            "Estimator by estimator": [estimates.estimator_table(trials, "Every estimator")],
-            "At equal exceed rates, and as single guesses": [
-                estimates.matched_table(trial, caption),
-                estimates.chosen_table(trials, average="jobs"),
-                _guess_table(part),
-            ],
-            GAINS: [estimates.task_table(trial, OURS), estimates.strata_table(doubts)],
-            CERTAINTY: [
-                estimates.coverage_table(trials, MODEL),
-                estimates.known_chart(list(trials.values())[-1], MODEL),
-                estimates.doubt_table(doubts),
-            ],
-        },
+    sentence = say(
+        "The hierarchy's bound of {level:.0f} % holds for {within}.",
+        level=100 * part.main.comparison.level,
+        within=" and ".join(within),
     )
+    empty = Part(name=name, title=title, verdict=Verdict(kind="finding", sentence=sentence))
+    return estimates.jobs_part(empty, part, OURS, _guess_table(part), told=told)
 
 
 def _guess_table(part: WalltimeEvaluation) -> Table:
@@ -296,7 +272,7 @@ def _guess_table(part: WalltimeEvaluation) -> Table:
             "accuracy": "Accuracy [%]",
         },
         mark="mark",
-        note=f"Accuracy: mean of the smaller over the larger of guess and run. {estimates.intervals(part.main)}",
+        note="Accuracy: mean of the smaller over the larger of guess and run. Brackets as above.",
     )
 
 
@@ -323,28 +299,11 @@ def _logs_part(logs: LogComparison) -> Part:
         sample=f"{'; '.join(sizes)}. Bars: 95 % intervals over users, all methods on the same draws.",
         note="Like jobs: the median of what jobs of the user with a similar request took, later ones counting more.",
     )
-    lost = logs.strata.filter(pl.col("ratio") > 1).height
-    caption = "In {lost} of {n} groups the best simple rule errs less"
-    strata = Table(
-        name="strata",
-        frame=logs.strata,
-        caption=say(caption, lost=lost, n=logs.strata.height),
-        columns={
-            "log": "Log",
-            "stratum": "Jobs of a user",
-            "jobs": "Jobs",
-            "users": "Users",
-            "under": "Beyond the bound [% of jobs]",
-            "ratio": "Error over the best rule [ratio]",
-        },
-        note="Worst user: of those with many jobs, the one whose bound is missed most. Most groups are few users: no intervals.",
-    )
     return Part(
         name="logs",
         title="Batch logs",
         verdict=Verdict(kind="finding", sentence=_log_sentence(logs)),
         chart=errors,
-        sections={"Whose jobs": [strata]},
     )
 
 
@@ -352,38 +311,20 @@ def _power_part(power: PowerStudy) -> Part:
     scaling = power.scaling
     sentence = "Scaling by core power helps wall times of {helps} of {tasks} tasks, harms {harms}; the queue's own jobs help {own}."
     verdict = Verdict(kind="finding", sentence=say(sentence, scaling)) if scaling else NO_QUEUES
-    gain = Table(
-        name="gain",
-        frame=power.gain.filter(pl.col("way") != NO_POWER).cast({"jeditaskid": pl.String}),
-        caption="Times at a queue predicted from the other queues of the task",
-        columns={
-            "jeditaskid": "Task",
-            "time": "Time",
-            "queues": "Queues",
-            "way": "Scaled by",
-            "error": "Mean error [of ln]",
-            "ratio": "Over that without core power [ratio]",
-            "job_ratio": "The same, every job alike [ratio]",
-        },
-        most=12,
-        note="Own queue: predicted from its other jobs. In brackets: 95 % intervals over queues, which count the same but in the "
-        "last ratio.",
-    )
     finding = "CPU time per event: a slope of −1, as the rule takes it, lies in {with_rule} of {slopes} intervals, 0 in {with_none}"
     slopes = Chart(
         draw=charts.slopes,
         frame=power.slopes.drop_nulls("slope"),
         finding=say(finding, scaling) if scaling else "",
         sample="Tasks at 5 queues or more. Bars: 95 % intervals of a mixed model with queues as random effects.",
-        note="Slope: per cent of time for one per cent of core power, the configured HS06 per core of a queue. It rests on as "
-        "many points as there are queues, which may differ in other ways.",
+        note="Slope: per cent of time for one per cent of core power, the configured HS06 per core of a queue; queues may differ in "
+        "other ways.",
     )
     return Part(
         name="power",
         title="Core power",
         verdict=verdict,
         chart=slopes if scaling.get("slopes") else None,
-        sections={"What core power is worth": [gain if scaling else None]},
     )
 
 
@@ -391,17 +332,7 @@ def _power_part(power: PowerStudy) -> Part:
 
 
 def _caveats(data: Data, study: Study) -> list[Caveat]:
-    generated = data.archive is not None and data.archive.synthetic and "archive" in study.jobs
-    caveats = [
-        *(Caveat(n=1, text=f"No answer on {name}: {why}.") for name, why in study.problems.items()),
-        Caveat(
-            n=not data.real, text="No real data were found: set BROKERLAB_DATA to their folder."
-        ),
-        Caveat(
-            n=generated,
-            text="The archive is generated: what is learnt and tested on it follows how it was generated.",
-        ),
-    ]
+    caveats = []
     for name, part in study.jobs.items():
         text = f"No job of {TITLES[name].lower()} is known to be killed at its limit: the longest runs may be missing."
         caveats.append(Caveat(n=not part.main.comparison.counts["killed"], text=text))
@@ -411,10 +342,9 @@ def _caveats(data: Data, study: Study) -> list[Caveat]:
         named = [f"{row['jeditaskid']} ({row['missing']})" for row in without.head(4).to_dicts()]
         text = f"No slope on core power for {without.height} tasks: {', '.join(named)}."
         caveats.append(Caveat(n=without.height, text=text))
-    for name, found in study.settings.items():
-        where = TITLES[name].lower()
-        caveats += [Caveat(n=1, text=f"Setting, {where}: {note}") for note in found.notes]
-    return caveats
+    generated = data.archive is not None and data.archive.synthetic and "archive" in study.jobs
+    shared = estimates.caveats(study.problems, study.settings, real=data.real, generated=generated)
+    return [*shared, *caveats]
 
 
 def _log_caveats(logs: LogComparison, read: Mapping[str, Log]) -> list[Caveat]:
@@ -440,11 +370,13 @@ def _facts(data: Data) -> dict[str, str]:
 
 
 def _also(study: Study) -> dict[str, pl.DataFrame]:
-    frames: dict[str, pl.DataFrame] = {}
-    for name, part in study.jobs.items():
-        frames |= estimates.frames(name, part.trials, part.doubts)
-    if study.logs is not None:
-        frames |= {"logs_all_methods": study.logs.methods, "logs_campaigns": study.logs.campaigns}
+    frames = estimates.frames(study.jobs, average="jobs")
+    if (logs := study.logs) is not None:
+        frames |= {
+            "logs_all_methods": logs.methods,
+            "logs_campaigns": logs.campaigns,
+            "logs_strata": logs.strata,
+        }
     if (power := study.power) is not None:
         names = ("sites", "slopes", "queues", "gain")
         frames |= {f"power_all_{name}": getattr(power, name) for name in names}

@@ -16,6 +16,7 @@ from brokerlab.estimators.learners import learners
 from brokerlab.estimators.saving import load as load_model
 from brokerlab.report import memory_estimator as report
 from brokerlab.report import run
+from brokerlab.words import THIN
 from tests.notebooks.pages import check_page
 from tests.unit.estimators.toys import drawn
 
@@ -192,9 +193,21 @@ def test_what_it_was_made_of_can_be_found_again(results):
 
 
 def test_the_page_shows_tables_and_charts(done, results):
-    for name in ("frontier", "traces_ratios", "archive_frontier"):
+    for name in ("frontier", "traces_ratios", "archive_known"):
         assert (done.folder / "charts" / f"{name}.svg").is_file()
     assert not any(word in texts(results) for word in ("for nothing", "beyond doubt"))
+
+
+def test_a_faster_clock_is_held_against_the_one_that_is_taken():
+    """Not against the slowest one, whose figure stands nowhere on the page."""
+    over = [0.20, 0.10, 0.50]
+    speeds = pl.DataFrame({"ids_per_s": [10.0, 5.0, 25.0], "over_allocation_task_mean": over})
+    caveat = report._clock_caveat(speeds)
+    assert caveat.n
+    assert "Were it 25 of them" in caveat.text
+    assert caveat.text.endswith("50.0 % of use, not 20.0 %.".replace(" %", f"{THIN}%"))
+    alike = speeds.with_columns(over_allocation_task_mean=pl.Series([0.20, 0.10, 0.21]))
+    assert not report._clock_caveat(alike).n
 
 
 def test_wrong_parameters_are_named_at_once():

@@ -104,6 +104,20 @@ class Translation:
     notes: tuple[str, ...]
 
     @property
+    def side_by_side(self) -> pl.DataFrame:
+        """Rows of ``table`` of the period that is scored, with ``mark`` (current) and ``killed_share`` (of the work).
+
+        The ends of ``exceed_rate`` are named after it: ``exceed_rate_lo, exceed_rate_hi``.
+        """
+        rows = self.table.filter(period=self.scored_on)
+        return rows.rename(
+            {"exceed_lo": "exceed_rate_lo", "exceed_hi": "exceed_rate_hi"}
+        ).with_columns(
+            mark=pl.when(who="current").then(pl.lit("current")),
+            killed_share=pl.col("killed_coreh") / pl.col("work_coreh"),
+        )
+
+    @property
     def proposal(self) -> Proposal | None:
         """The document; null without one."""
         return self.verdict.proposal

@@ -157,18 +157,18 @@ class TraceStudy:
     def ratios(self) -> pl.DataFrame:
         """What every method wastes over the best peer of the trace, the random orders.
 
-        One row per trace and method, ``trace, role`` (``ours``, ``peer``, ``knowing``: ours, had it known nearly all other
+        One row per trace and method, ``trace, role`` (``proposed``: ours, ``peer``, ``knowing``: ours, had it known nearly all other
         runs), ``method, ratio, ratio_lo, ratio_hi`` (of ours only).
         """
         ours = pl.col("method") == LADDER
         every = self.main.comparison.summary.select(
             "trace",
-            pl.when(ours).then(pl.lit("ours")).otherwise(pl.lit("peer")).alias("role"),
+            pl.when(ours).then(pl.lit("proposed")).otherwise(pl.lit("peer")).alias("role"),
             "method",
             "ratio",
             *(pl.when(ours).then(f"ratio_{end}").alias(f"ratio_{end}") for end in ("lo", "hi")),
         )
-        knowing = every.filter(role="ours").join(self.limits, on="trace", maintain_order="left")
+        knowing = every.filter(role="proposed").join(self.limits, on="trace", maintain_order="left")
         nothing = pl.lit(None, dtype=pl.Float64)
         knowing = knowing.select(
             "trace",
@@ -194,13 +194,16 @@ class TraceStudy:
             most: Of each.
 
         Returns:
-            Rows of ``types`` with ``mark``: ``worst`` for the one that loses most.
+            Rows of ``types`` with ``short`` (the process without the workflow) and ``mark``: ``worst`` for the one that loses most.
         """
         gap = pl.col("difference_gbh")
         worst, best = self.types.filter(gap > 0).head(most), self.types.filter(gap < 0).tail(most)
         first = (pl.int_range(pl.len()) == 0) & (gap > 0)
         rows = pl.concat([worst, best.reverse()])
-        return rows.with_columns(mark=pl.when(first).then(pl.lit("worst")))
+        return rows.with_columns(
+            short=pl.col("process").str.split(":").list.last(),
+            mark=pl.when(first).then(pl.lit("worst")),
+        )
 
 
 def study_traces(

@@ -93,6 +93,7 @@ def test_knowing_the_other_runs_is_drawn_where_it_would_be(study):
 
 def test_types_are_shown_from_both_ends(study):
     rows = study.extreme_types(1)
+    assert rows["short"].to_list() == [each.split(":")[-1] for each in rows["process"]]
     gaps = study.types["difference_gbh"]
     expected = [gap for gap in (gaps.max(), gaps.min()) if gap]
     if gaps.max() > 0:

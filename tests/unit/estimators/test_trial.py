@@ -1,5 +1,7 @@
 """Estimators on the same jobs: tested on tasks that are left out, limits known by hand, cheapest allocations, doubts."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -167,3 +169,14 @@ def test_failures_are_counted_by_check(tried):
     bets = result.tasks.filter(bet="not as expected")
     assert result.failures.filter(check="bets")["failed"].sum() == bets.height
     assert (result.failures["failed"] > 0).all()
+
+
+def test_a_model_is_never_without_doubts(tried):
+    learnt = tried.records.filter(pl.col("queue") == "A")
+    result = doubts.check_model(tried, "hierarchy", lambda _: learnt, by_task=False)
+    assert result.sentences[-1] == doubts.UNTRIED
+    assert "Jobs outside what was learnt, by queue: 60 of 120." in result.sentences
+    empty = {
+        name: getattr(result, name).clear() for name in ("tasks", "strata", "scouts", "support")
+    }
+    assert replace(result, **empty).sentences == [doubts.UNTRIED]

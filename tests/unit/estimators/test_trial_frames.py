@@ -24,6 +24,11 @@ def test_every_estimator_is_held_against_the_deployed_rule(tried):
     assert rows.filter(mark="current")["change"].to_list() == [None]
 
 
+def test_every_estimator_stands_beside_itself_by_another_clock(tried):
+    rows = trial_frames.every_estimator(tried, replace(tried, at="start"))
+    assert rows["start_waste_per_usage"].to_list() == rows["waste_per_usage"].to_list()
+
+
 def test_nothing_is_relative_to_almost_nothing(tried):
     paired = tried.comparison.paired.with_columns(reference=pl.lit(1e-9), ratio=pl.lit(1e9))
     small = replace(tried, comparison=replace(tried.comparison, paired=paired))
@@ -44,6 +49,12 @@ def test_at_equal_exceed_rates_the_limit_is_least(tried):
     assert told["exceed"].max() <= tried.deployed["exceed_task_mean"] + 1e-9
     deployed = rows.filter(role="current").row(0, named=True)
     assert deployed["change"] == pytest.approx(0.0)
+    assert deployed["mark"] == "current"
+    assert rows.filter(role="model")["mark"].null_count() == rows.filter(role="model").height
+    best = trial_frames.best_model(rows)
+    models = rows.filter(pl.col("role").is_in(["model", "proposed"]))
+    assert best["over_allocation"] == models["over_allocation"].min()
+    assert trial_frames.best_model(rows.filter(role="rule")) is None
 
 
 def test_a_rule_without_an_answer_is_matched_by_nobody(tried):
@@ -71,6 +82,7 @@ def test_few_tasks_have_no_interval(tried):
     clocks = trial_frames.coverage_by_clock({"submit": tried}, "hierarchy")
     row = clocks.row(0, named=True)
     assert (row["coverage_lo"], row["coverage_hi"]) == (None, None)
+    assert row["decided"] == "at submission"
     assert row["coverage"] == tried.comparison.row("hierarchy")["coverage"]
     assert row["inside"] + row["too_often"] + row["too_rarely"] == row["strata"]
 

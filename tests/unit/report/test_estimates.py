@@ -1,6 +1,7 @@
 """What the pages of both estimator reports share: blocks over a trial, sentences of doubts, where data lie."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -33,7 +34,7 @@ def doubts(tried):
 
 def test_one_table_holds_every_estimator_by_either_clock(tried):
     later = replace(tried, at="start")
-    table = estimates.estimator_table({"submit": tried, "start": later}, "Every estimator")
+    table = estimates.estimator_table({"submit": tried, "start": later})
     assert table.frame.height == tried.comparison.table.height
     assert table.columns["start_waste_per_usage"].startswith("The same, decided at the start")
     same = table.frame["waste_per_usage"].to_list()
@@ -41,16 +42,12 @@ def test_one_table_holds_every_estimator_by_either_clock(tried):
     assert "4 tasks is left out" in table.note
 
 
-def test_every_table_shows_its_columns(tried, doubts):
+def test_every_table_shows_its_columns(tried):
     trials = {"submit": tried}
     tables = [
-        estimates.estimator_table(trials, "Every estimator"),
-        estimates.matched_table(tried, "At equal exceed rates"),
-        estimates.chosen_table(trials),
+        estimates.estimator_table(trials),
         estimates.task_table(tried, OURS),
         estimates.coverage_table(trials, "hierarchy"),
-        estimates.strata_table(doubts),
-        estimates.doubt_table(doubts),
     ]
     for table in tables:
         cells = table.cells()
@@ -77,31 +74,42 @@ def test_few_tasks_have_no_chart_of_coverage(tried):
     assert estimates.intervals(many) == "In brackets: 95 % intervals over tasks."
 
 
-def test_a_model_is_never_without_doubts(tried, doubts):
-    sentences = estimates.doubt_sentences(doubts)
-    assert sentences[-1] == estimates.UNTRIED
-    assert "Jobs outside what was learnt, by queue: 60 of 120." in sentences
-    none = replace(
-        doubts,
-        tasks=doubts.tasks.clear(),
-        strata=doubts.strata.clear(),
-        scouts=doubts.scouts.clear(),
-        support=doubts.support.clear(),
-    )
-    assert estimates.doubt_sentences(none) == [estimates.UNTRIED]
-
-
 def test_a_model_says_how_to_predict_with_it(tried, doubts):
     model = fit_and_calibrate(Hierarchy("memory"), tried.records)
     part = Evaluation(trials={"submit": tried}, doubts=doubts, learnt=tried.records, model=model)
     (shown,) = estimates.model_part({"tasks": part}, level=0.9)
-    (failed,), (measured, listing) = shown.sections.values()
-    assert isinstance(measured, Table)
-    assert measured.frame["level"].to_list() == [0.9, 0.95, 0.99]
+    ((failed, listing),) = shown.sections.values()
+    assert isinstance(failed, Table)
     assert failed.frame.height == doubts.failures.height
+    written = estimates.frames({"tasks": part})
+    assert written["model_measured"]["level"].to_list() == [0.9, 0.95, 0.99]
+    assert {"tasks_matched", "tasks_chosen", "tasks_strata", "tasks_doubts"} <= set(written)
     assert isinstance(listing, Listing)
     assert "--level 0.9 " in listing.text
     assert estimates.model_part({}, level=0.9) == []
+
+
+def translated(*notes):
+    return SimpleNamespace(notes=notes)
+
+
+def test_what_is_said_of_several_settings_is_said_once():
+    settings = {"tasks": translated("A.", "B."), "archive": translated("B.")}
+    said = estimates.caveats({}, settings, real=True, generated=False)
+    assert [each.text for each in said if each.n] == [
+        "Setting, real tasks: A.",
+        "Setting, real tasks and the archive: B.",
+    ]
+    alone = estimates.caveats({"x": "y"}, {"archive": translated("B.")}, real=False, generated=True)
+    assert alone[0].text == "No answer on x: y."
+    assert alone[-1].text == "Setting: B."
+    assert len([each for each in alone if each.n]) == 4
+
+
+def test_tables_of_one_shape_are_explained_once(tried):
+    trials = {"submit": tried}
+    assert estimates.coverage_table(trials, "hierarchy", told=True).note == ""
+    assert estimates.estimator_table(trials, told=True).note == estimates.intervals(tried)
 
 
 def test_data_are_looked_for_where_they_were_named(tmp_path, monkeypatch):
