@@ -533,7 +533,9 @@ def frames(jobs: Mapping[str, Evaluation], *, average: str = "tasks") -> dict[st
             for at, trial in part.trials.items()
         )
         written |= {
-            f"{name}_matched": trial_frames.at_equal_exceed(part.main),
+            f"{name}_matched": trial_frames.at_equal_exceed(part.main).drop_nulls(
+                "over_allocation"
+            ),
             f"{name}_chosen": pl.concat(chosen),
             f"{name}_strata": part.doubts.strata,
             f"{name}_doubts": part.doubts.by_task,
