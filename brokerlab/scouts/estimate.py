@@ -18,6 +18,14 @@ from brokerlab.scouts.rules import ScoutRules
 from brokerlab.scouts.used_jobs import Chunk, chunks_of
 
 MAX_SCOUTS = 1000
+PARAMETER_KEYS = {
+    "cputime": "SCOUT_CPUTIME_RANK",
+    "ramcount": "SCOUT_RAMCOUNT_RANK",
+    "ramcount margin": "SCOUT_RAMCOUNT_MARGIN",
+    "ramcount minimum": "SCOUT_RAMCOUNT_MIN",
+    "diskio": "SCOUT_DISK_IO_CAP",
+}
+"""What the same setting does for every task -> its gdpconfig key; S01 may let cpuTime read the rank of ramCount."""
 
 
 @dataclass(frozen=True)
@@ -201,10 +209,10 @@ def scout_config(config: Config, rules: ScoutRules) -> ScoutConfig:
     """Read the settings that are the same for every task."""
     return ScoutConfig(
         cputime_rank=config.get(rules.cputime_rank_key),
-        ramcount_rank=config.get("SCOUT_RAMCOUNT_RANK"),
-        ramcount_margin_pct=config.get("SCOUT_RAMCOUNT_MARGIN"),
-        ramcount_min_mb=config.get("SCOUT_RAMCOUNT_MIN") or None,
-        diskio_cap_kbps=config.get("SCOUT_DISK_IO_CAP"),
+        ramcount_rank=config.get(PARAMETER_KEYS["ramcount"]),
+        ramcount_margin_pct=config.get(PARAMETER_KEYS["ramcount margin"]),
+        ramcount_min_mb=config.get(PARAMETER_KEYS["ramcount minimum"]) or None,
+        diskio_cap_kbps=config.get(PARAMETER_KEYS["diskio"]),
     )
 
 

@@ -1,0 +1,105 @@
+"""Every key of the catalogue stands in the coverage once, and what it is said to be tried by tries it."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import brokerlab
+from brokerlab.brokerage.studies.key_effects import check_keys
+from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION
+from brokerlab.calibrate.key_coverage import MECHANISMS, coverage, read_by
+from brokerlab.calibrate.parameters import PARAMETERS
+from brokerlab.calibrate.thresholds.keys import threshold_of
+from brokerlab.gdpconfig import catalogue
+from brokerlab.gdpconfig.keys import rows
+from brokerlab.lifecycle.timeouts import TimeoutRules, decision_table
+
+ROOMS = ("scouts", "brokerage", "lifecycle")
+"""Rooms whose rules read keys."""
+
+
+@pytest.fixture(scope="module")
+def covered() -> pl.DataFrame:
+    return coverage()
+
+
+def of(covered: pl.DataFrame, key: str) -> dict[str, object]:
+    return covered.row(by_predicate=pl.col("key") == key, named=True)
+
+
+def test_every_row_of_the_catalogue_stands_in_it_once(covered):
+    place = ["key", "component"]
+    assert covered.select(place).rows() == catalogue().select(place).rows()
+    assert covered.select(place).is_duplicated().sum() == 0
+
+
+def test_a_key_is_tried_by_something_or_a_reason_is_given(covered):
+    tried = pl.col("how") != "not"
+    assert covered.filter(tried == pl.col("reason").is_not_null()).is_empty()
+    assert covered.filter(tried == (pl.col("by").list.len() == 0)).is_empty()
+    assert covered.filter(tried == (pl.col("reports").list.len() == 0)).is_empty()
+    # nothing can be tried that no rule reads
+    assert covered.filter(tried & (pl.col("read_by").list.len() == 0)).is_empty()
+
+
+def test_calibrated_is_said_where_a_calibration_is_among_what_tries_it(covered):
+    calibrating = {one.name for one in MECHANISMS if one.how == "calibrated"}
+    for row in covered.iter_rows(named=True):
+        assert (row["how"] == "calibrated") == bool(calibrating & set(row["by"])), row["key"]
+
+
+def test_what_the_source_reads_is_what_is_said_to_be_read():
+    home = Path(brokerlab.__file__).parent
+    texts = [path.read_text() for room in ROOMS for path in sorted((home / room).rglob("*.py"))]
+    source = "\n".join(texts)
+    said = {key for _, key in read_by()}
+    for row in rows():
+        literal = re.search(rf'"{re.escape(row.key)}"', source) is not None
+        assert literal == (row.key in said), row.key
+
+
+@pytest.mark.parametrize("name", sorted({one.name for one in MECHANISMS}))
+def test_the_calls_that_are_named_exist(name):
+    module, _, call = f"brokerlab.{name}".rpartition(".")
+    assert callable(
+        getattr(importlib.import_module(module), call, None)
+    ) or importlib.import_module(f"brokerlab.{name}")
+
+
+def accepts(report: str, key: str) -> bool:
+    """Ask what a report asks whether it can try a key."""
+    if report == "scout-percentiles":
+        return key in {k for p in PARAMETERS.values() for k in (p.rank_key, p.margin_key)}
+    if report == "thresholds":
+        return threshold_of(key).key == key
+    if report == "network-curve":
+        return key == "NW_QUEUE_IMPORTANCE"
+    if report == "waiting-rules":
+        tables = [decision_table(rules=TimeoutRules(name)) for name in ("document", "production")]
+        return any(key in keys for table in tables for keys in table["keys"])
+    check_keys([key], {"brokerage-replay": PRODUCTION, "analysis-replay": ANALYSIS}[report])
+    return True
+
+
+def test_a_key_is_really_in_what_it_is_said_to_be_tried_by(covered):
+    for key, reports in covered.select("key", "reports").iter_rows():
+        for report in reports:
+            assert accepts(report, key), (key, report)
+
+
+def test_known_keys(covered):
+    rank = of(covered, "SCOUT_CPUTIME_RANK")
+    assert (rank["how"], rank["reports"]) == ("calibrated", ["scout-percentiles"])
+    cap = of(covered, "NQUEUED_SAT_CAP")
+    assert cap["how"] == "calibrated"
+    assert "production jobs: link_backlog" in cap["read_by"]
+    beat = of(covered, "HEARTBEAT_TIMEOUT_<workflow>")
+    assert (beat["how"], beat["reports"]) == ("screened", ["waiting-rules"])
+    # gdpconfig.md: the documented name of a key that the code reads under another name
+    gone = of(covered, "MAX_FAILED_HEP_SCORE_RATE_TO_PAUSE_<prodsourcelabel>")
+    assert (gone["how"], gone["reason"]) == ("not", "documented, but no code reads it")
