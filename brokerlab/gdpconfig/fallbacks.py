@@ -84,6 +84,33 @@ def scope_names(pattern: str) -> tuple[set[str], set[str]]:
     return required, set(PLACEHOLDER.findall(pattern)) - required
 
 
+def has_scope(pattern: str, key: str, scope: Mapping[str, str]) -> bool:
+    """Whether an exact key acts for a scope only: all of it stands in the name of the key.
+
+    Args:
+        pattern: Catalogue key or pattern that the key belongs to.
+        key: The exact key.
+        scope: Values of placeholders. The name may hold further ones; of these only a resource type may hold
+            underscores, so that "A_B" is not read as a share "B" of a label that ends in "A".
+
+    Example:
+        >>> pattern = "MIN_WEIGHT_<prodsourcelabel>[_<gshare>]"
+        >>> [has_scope(pattern, "MIN_WEIGHT_managed_A", {"gshare": name}) for name in ("A", "B")]
+        [True, False]
+        >>> has_scope("SCOUT_RAMCOUNT_RANK", "SCOUT_RAMCOUNT_RANK", {"gshare": "A"})
+        False
+    """
+    for template in chain(pattern).keys:
+        parts = PLACEHOLDER.split(template)
+        if scope.keys() <= set(parts[1::2]):
+            others = {name: ".+" if name == "resource_type" else "[^_]+" for name in parts[1::2]}
+            texts = {**others, **{name: re.escape(value) for name, value in scope.items()}}
+            parts = [texts[part] if i % 2 else re.escape(part) for i, part in enumerate(parts)]
+            if re.fullmatch("".join(parts), key):
+                return True
+    return False
+
+
 def expand(pattern: str, scope: Mapping[str, str]) -> list[str]:
     """Return the exact keys to ask, in order.
 

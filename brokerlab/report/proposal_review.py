@@ -297,6 +297,7 @@ def part(s: Study, item: Item) -> Part:
             "What is proposed": [
                 words.thin(item.proposal.evidence.verdict),
                 frames.since(item) or None,
+                f"Measured on {item.tasks}." if item.proposal.evidence.filters else None,
                 filled(effects_table(effects)),
                 Table(
                     name="keys",
@@ -321,6 +322,8 @@ def part(s: Study, item: Item) -> Part:
 def effects_table(effects: pl.DataFrame) -> Table:
     """Lay out everything that a proposal promises."""
     levels = effects["level"].drop_nulls().unique()
+    covers = " Covers: how often such an interval holds the truth, as measured."
+    covers = covers if effects["coverage"].count() else ""
     level = f"; intervals at {100 * levels[0]:g} %" if len(levels) == 1 else ""
     return Table(
         name="effects",
@@ -331,10 +334,11 @@ def effects_table(effects: pl.DataFrame) -> Table:
             "current": "Now",
             "proposed": "Proposed",
             "difference": "Difference",
+            **({"coverage": "Covers [% of cases]"} if effects["coverage"].count() else {}),
             "interval": "Its interval",
         },
         unit="unit",
-        note=f"Includes 0: it may be no effect at all{level}.",
+        note=f"Includes 0: it may be no effect at all{level}.{covers}",
     )
 
 
@@ -386,7 +390,13 @@ def drift(s: Study, proposals: pl.DataFrame) -> Table | None:
 
 def rest(proposals: pl.DataFrame) -> Table | None:
     """Lay out what is not to be decided, with the reason."""
-    columns = {"reason": "Reason", "keys": "Keys", "detail": "What is said", "run": "Proof"}
+    columns = {
+        "reason": "Reason",
+        "keys": "Keys",
+        "detail": "What is said",
+        **({"filters": "Measured on"} if proposals["filters"].count() else {}),
+        "run": "Proof",
+    }
     frame, links = frames.rest_frame(proposals), {"run": "href"}
     caption = "Everything else that was found"
     return filled(Table(name="rest", frame=frame, caption=caption, columns=columns, links=links))

@@ -9,6 +9,7 @@ from brokerlab.gdpconfig.proposal.apply import ApplyFiles, apply_files, write_ap
 from brokerlab.gdpconfig.proposal.conflict import Conflict, conflicts
 from brokerlab.gdpconfig.proposal.document import Proposal
 from brokerlab.gdpconfig.proposal.filed import Broken, Filed, find, newest, read_all
+from brokerlab.gdpconfig.proposal.filters import filter_problems, tasks_in_words
 from brokerlab.gdpconfig.proposal.listing import State, overview, state_of
 from brokerlab.gdpconfig.proposal.merging import merge
 from brokerlab.gdpconfig.proposal.parts import (
@@ -44,6 +45,7 @@ __all__ = [
     "apply_files",
     "conflicts",
     "dumps",
+    "filter_problems",
     "find",
     "in_words",
     "loads",
@@ -55,6 +57,7 @@ __all__ = [
     "render",
     "review",
     "state_of",
+    "tasks_in_words",
     "verified",
     "write",
     "write_apply_files",

@@ -18,6 +18,7 @@ import polars as pl
 from brokerlab.errors import ProposalError
 from brokerlab.gdpconfig.config import Config
 from brokerlab.gdpconfig.proposal import base
+from brokerlab.gdpconfig.proposal.filters import filter_problems
 from brokerlab.gdpconfig.proposal.parts import Change, Digests, Evidence, Source
 from brokerlab.gdpconfig.values import Value
 
@@ -89,7 +90,8 @@ class Proposal:
 
         Raises:
             ConfigError: Unknown keys, wrong types, or a history without a chosen time.
-            ProposalError: Values outside the guard rails, or none that differs from what acts now.
+            ProposalError: Values outside the guard rails, or none that differs from what acts now; or evidence from
+                some tasks only (``evidence.filters``) for a key that would act beyond them.
         """
         digests = (archive_digest, rules_digest)
         return cls._made("change", config, values, title, created_at, evidence, digests)
@@ -152,6 +154,14 @@ class Proposal:
             found += unknown or base.entry_problems(change, new_value=not self.takes_back)
         for change in self.changes if self.kind == "change" and not self.takes_back else ():
             found += base.guard_problems(change)
+        filters = self.evidence.filters or {}
+        found += [
+            f"evidence.filters: name {name!r}, value {value!r}: both need a text; leave out what does not restrict"
+            for name, value in filters.items()
+            if not name or not value
+        ]
+        if not self.sources and not self.takes_back:  # each part of a merged one was checked alone
+            found += filter_problems((change.key for change in differ), filters)
         found += [
             f"evidence.windows.{window.name}: start {window.start} is not before end {window.end}"
             for window in self.evidence.windows
@@ -161,6 +171,11 @@ class Proposal:
             f"evidence.effects.{effect.quantity}: interval {effect.low} to {effect.high} is reversed"
             for effect in self.evidence.effects
             if effect.low is not None and effect.high is not None and effect.low > effect.high
+        ]
+        found += [
+            f"evidence.effects.{effect.quantity}: coverage {effect.coverage} is no share from 0 to 1"
+            for effect in self.evidence.effects
+            if effect.coverage is not None and not 0 <= effect.coverage <= 1
         ]
         return found
 

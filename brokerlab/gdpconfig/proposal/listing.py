@@ -150,6 +150,8 @@ def effect_text(effect: Effect) -> str:
         'jobs killed: 7.5 -> 4.5 %, -3 (-3.5 to -2.5, 95 %)'
         >>> effect_text(Effect("jobs killed", "%", 7.5, None, None))
         'jobs killed: 7.5 -> not measured %'
+        >>> effect_text(Effect("jobs killed", "%", 7.5, 4.5, -3.0, -3.5, -2.5, 0.95, coverage=0.931))
+        'jobs killed: 7.5 -> 4.5 %, -3 (-3.5 to -2.5, 95 %, covers 93.1 %)'
     """
     unit = f" {effect.unit}" if effect.unit not in ("", "1") else ""
     text = f"{effect.quantity}: {shown(effect.current)} -> {shown(effect.proposed)}{unit}"
@@ -159,6 +161,8 @@ def effect_text(effect: Effect) -> str:
     if effect.low is None or effect.high is None:
         return f"{text} (no interval)"
     level = "" if effect.level is None else f", {100 * effect.level:g} %"
+    if effect.coverage is not None:
+        level += f", covers {100 * effect.coverage:.3g} %"
     return f"{text} ({_signed(effect.low)} to {_signed(effect.high)}{level})"
 
 

@@ -122,11 +122,8 @@ def _evidence(parts: Sequence[Filed], sources: Sequence[Source]) -> Evidence:
     """Return the evidence of all, each piece with the keys it belongs to."""
     told = [_labelled(part) for part in parts]
     verdicts = " ".join(f"({n}) {source.verdict}" for n, source in enumerate(sources, start=1))
-    numbers: dict[str, Number] = {}
-    for part, one in zip(parts, told, strict=True):
-        for name, value in (one.numbers or {}).items():
-            taken = name in numbers and numbers[name] != value
-            numbers[f"{name} [{part.proposal.digest[7:15]}]" if taken else name] = value
+    filters = _by_name(parts, (one.filters for one in told))
+    stated = bool(filters) or all(one.filters is not None for one in told)
     return Evidence(
         verdict=f"{len(sources)} proposals, each measured with its own keys alone; what they do together was not "
         f"measured. {verdicts}",
@@ -134,9 +131,20 @@ def _evidence(parts: Sequence[Filed], sources: Sequence[Source]) -> Evidence:
         windows=_once((one.windows for one in told), lambda window: window.name),
         helps=_once((one.helps for one in told), lambda who: who.how),
         hurts=_once((one.hurts for one in told), lambda who: who.how),
-        numbers=dict(sorted(numbers.items())),
+        numbers=_by_name(parts, (one.numbers for one in told)),
         synthetic=any(one.synthetic for one in told),
+        filters=filters if stated else None,
     )
+
+
+def _by_name(parts: Sequence[Filed], told: Iterable[Mapping[str, T] | None]) -> dict[str, T]:
+    """Return what all state by name, sorted; the same name with another value gets the digest of its proposal."""
+    found: dict[str, T] = {}
+    for part, values in zip(parts, told, strict=True):
+        for name, value in (values or {}).items():
+            taken = name in found and found[name] != value
+            found[f"{name} [{part.proposal.digest[7:15]}]" if taken else name] = value
+    return dict(sorted(found.items()))
 
 
 def _once(groups: Iterable[Iterable[T]], labelled: Callable[[T], str]) -> tuple[T, ...]:
@@ -163,6 +171,7 @@ def _labelled(part: Filed) -> Evidence:
         helps=tuple(replace(who, how=f"{label}: {who.how}") for who in evidence.helps),
         hurts=tuple(replace(who, how=f"{label}: {who.how}") for who in evidence.hurts),
         numbers={f"{label}: {name}": value for name, value in numbers.items()},
+        filters=evidence.filters and {f"{label}: {n}": v for n, v in evidence.filters.items()},
     )
 
 

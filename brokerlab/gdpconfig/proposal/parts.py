@@ -96,6 +96,7 @@ class Effect:
         low: Lower end of the interval of the difference; null = no interval.
         high: Upper end of the interval; null = no interval.
         level: Coverage that the interval promises, e.g. 0.95; null = no interval.
+        coverage: Measured share of cases in which such an interval holds the truth, 0 to 1; null = not known.
     """
 
     quantity: str
@@ -106,6 +107,7 @@ class Effect:
     low: float | None = None
     high: float | None = None
     level: float | None = None
+    coverage: float | None = None
 
     @property
     def interval(self) -> Literal["excludes 0", "includes 0", "unchanged", "none"]:
@@ -194,6 +196,8 @@ class Evidence:
         hurts: Who loses.
         numbers: Further figures by name.
         synthetic: The archive is made up: nothing of this may be set anywhere.
+        filters: What the tasks were restricted to: name of a placeholder of the catalogue's keys (``gshare``,
+            ``processingtype``, ``resource_type``) or ``window`` -> value; empty = all tasks, null = not stated.
     """
 
     verdict: str
@@ -203,6 +207,7 @@ class Evidence:
     hurts: tuple[Affected, ...] = ()
     numbers: Mapping[str, float | int | str | None] | None = None
     synthetic: bool = False
+    filters: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from brokerlab.gdpconfig.proposal.filed import (
     find,
     newest,
 )
+from brokerlab.gdpconfig.proposal.filters import tasks_in_words
 from brokerlab.gdpconfig.proposal.listing import State, set_value, state_of
 from brokerlab.gdpconfig.proposal.merging import merge
 from brokerlab.gdpconfig.proposal.parts import Change
@@ -101,6 +102,12 @@ class Item:
     def name(self) -> str:
         """What it is called beside others."""
         return f"{self.label} ({self.origin})" if self.label else f"the keep of {self.origin}"
+
+    @property
+    def tasks(self) -> str | None:
+        """Which tasks it was measured on, in words; null: the document does not state it."""
+        filters = self.proposal.evidence.filters
+        return None if filters is None else tasks_in_words(filters)
 
     @property
     def is_certain(self) -> bool:
@@ -295,7 +302,7 @@ def proposals_frame(made: Review, *, seen_from: str | Path = ".") -> pl.DataFram
     Returns:
         ``group`` (of :class:`Item`, or broken), ``label, report, run, href`` (of the page that proves it; null: none),
         ``file, digest, keys, state, why`` (what differs from the base, or is broken; null: nothing), ``title, verdict,
-        not_again, synthetic``.
+        not_again, filters`` (tasks of the evidence in words; null: not stated) and ``synthetic``.
     """
     rows = [
         {
@@ -312,6 +319,7 @@ def proposals_frame(made: Review, *, seen_from: str | Path = ".") -> pl.DataFram
             "title": item.proposal.title,
             "verdict": item.proposal.evidence.verdict,
             "not_again": item.not_again,
+            "filters": item.tasks,
             "synthetic": item.proposal.evidence.synthetic,
         }
         for item in made.items
@@ -322,7 +330,7 @@ def proposals_frame(made: Review, *, seen_from: str | Path = ".") -> pl.DataFram
     ]  # fmt: skip
     names = (
         *("group", "label", "report", "run", "href", "file", "digest", "keys"),
-        *("state", "why", "title", "verdict", "not_again"),
+        *("state", "why", "title", "verdict", "not_again", "filters"),
     )
     return pl.DataFrame(rows, schema={**dict.fromkeys(names, pl.String), "synthetic": pl.Boolean})
 
@@ -373,7 +381,8 @@ def effects_frame(items: Sequence[Item]) -> pl.DataFrame:
 
     Returns:
         One row per effect: ``label, origin, quantity, unit, current, proposed``; ``difference, difference_lo,
-        difference_hi`` with its ``level``; ``change_pct, change_pct_lo, change_pct_hi`` [% of current; null where there is
+        difference_hi`` with its ``level`` and measured ``coverage``
+        [share; null: not known]; ``change_pct, change_pct_lo, change_pct_hi`` [% of current; null where there is
         almost nothing now]; ``interval`` (see :attr:`.parts.Effect.interval`).
     """
     rows = [
@@ -388,13 +397,14 @@ def effects_frame(items: Sequence[Item]) -> pl.DataFrame:
             "difference_lo": effect.low,
             "difference_hi": effect.high,
             "level": effect.level,
+            "coverage": effect.coverage,
             **_relative(effect.current, effect.difference, effect.low, effect.high),
             "interval": effect.interval,
         }
         for item in items
         for effect in item.proposal.evidence.effects
     ]
-    numbers = ("current", "proposed", "difference", "difference_lo", "difference_hi", "level", "change_pct", "change_pct_lo", "change_pct_hi")  # fmt: skip
+    numbers = ("current", "proposed", "difference", "difference_lo", "difference_hi", "level", "coverage", "change_pct", "change_pct_lo", "change_pct_hi")  # fmt: skip
     schema = {
         **dict.fromkeys(("label", "origin", "quantity", "unit"), pl.String),
         **dict.fromkeys(numbers, pl.Float64),

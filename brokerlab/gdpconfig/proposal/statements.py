@@ -18,6 +18,7 @@ from brokerlab.errors import ProposalError
 from brokerlab.gdpconfig.config import Config
 from brokerlab.gdpconfig.proposal import patch
 from brokerlab.gdpconfig.proposal.document import Proposal
+from brokerlab.gdpconfig.proposal.filters import tasks_in_words
 from brokerlab.gdpconfig.proposal.parts import Change
 
 INSERT = (
@@ -151,6 +152,8 @@ def _sql(proposal: Proposal, forward: list[Statement], inverse: list[Statement])
         _comment(f"base configuration {proposal.digests.config}"),
         _comment("each statement must change exactly one row; otherwise roll back"),
     ]
+    if proposal.evidence.filters:
+        lines.append(_comment(f"measured on {tasks_in_words(proposal.evidence.filters)}"))
     if proposal.evidence.synthetic:
         lines.append(_comment("MADE FROM A SYNTHETIC ARCHIVE: do not run this anywhere"))
     lines += [f"{one.with_literals()};" for one in forward]

@@ -60,6 +60,11 @@ def digest(proposal: Proposal) -> str:
 def _document(proposal: Proposal) -> dict[str, Any]:
     """Return the document but for its digest; what only few proposals have is left out of the others."""
     document: dict[str, Any] = _plain({"schema": f"{SCHEMA_NAME}{VERSION}", **asdict(proposal)})
+    parts = [(document["evidence"], "filters")]
+    parts += [(effect, "coverage") for effect in document["evidence"]["effects"]]
+    for part, name in parts:
+        if part[name] is None:
+            del part[name]
     return {name: value for name, value in document.items() if name not in _OPTIONAL or value}
 
 
@@ -270,6 +275,7 @@ def _evidence(item: dict[str, Any]) -> Evidence:
         hurts=tuple(Affected(**affected) for affected in item["hurts"]),
         numbers=item["numbers"],
         synthetic=item["synthetic"],
+        filters=item.get("filters"),
     )
 
 

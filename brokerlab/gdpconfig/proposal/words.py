@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from brokerlab.gdpconfig import keys as known
 from brokerlab.gdpconfig.config import Config
 from brokerlab.gdpconfig.proposal.filed import Filed
+from brokerlab.gdpconfig.proposal.filters import tasks_in_words
 from brokerlab.gdpconfig.proposal.listing import (
     effect_text,
     old_to_new,
@@ -131,7 +132,9 @@ def silence(evidence: Evidence) -> str:
 
 def _measured_on(filed: Filed) -> list[str]:
     proposal = filed.proposal
-    lines = [
+    filters = proposal.evidence.filters
+    lines = [] if filters is None else [tasks_in_words(filters)]
+    lines += [
         f"{window.name}: {window.start:%Y-%m-%d %H:%M} to {window.end:%Y-%m-%d %H:%M} UTC"
         for window in proposal.evidence.windows
     ]

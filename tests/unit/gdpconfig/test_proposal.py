@@ -364,3 +364,73 @@ def test_apply_json_and_take_back_for_any_values(values: dict[str, int | None]) 
     assert applied.digest == BASE.with_values(values).digest
     back = loads(dumps(proposal.revert(applied, created_at=NOW)))
     assert back.applied_to(applied).digest == BASE.digest
+
+
+EXPRESS = replace(EVIDENCE, filters={"gshare": "Express"})
+
+
+@pytest.mark.parametrize(
+    ("key", "filters"),
+    [
+        ("NQUEUELIMITSITE_Express", {"gshare": "Express"}),
+        ("MIN_WEIGHT_managed_Express", {"gshare": "Express"}),
+        ("NQUEUECAP_MC 16_MCORE_HIMEM", {"gshare": "MC 16", "resource_type": "MCORE_HIMEM"}),
+        ("TYPNFILES_managed_Express_simul", {"processingtype": "simul", "gshare": "Express"}),
+        ("SCOUT_RAMCOUNT_RANK", {}),
+    ],
+)
+def test_evidence_of_a_scope_proposes_keys_of_that_scope(key: str, filters: dict[str, str]) -> None:
+    """Calibration, 2, Scope: evidence from a filter makes a proposal for that scope or none."""
+    app = "jedi/prod_job_throttler/" if key.startswith("NQUEUECAP") else ""
+    value = 6 if key.startswith("MIN_WEIGHT") else 60
+    made = change(values={app + key: value}, evidence=replace(EVIDENCE, filters=filters))
+    assert loads(dumps(made)) == made
+    assert made.evidence.filters == filters
+
+
+@pytest.mark.parametrize(
+    ("key", "filters"),
+    [
+        ("SCOUT_RAMCOUNT_RANK", {"gshare": "Express"}),  # 75 to 62 for all VOs from one share
+        ("NQUEUELIMITSITE_Other", {"gshare": "Express"}),
+        ("MIN_WEIGHT_managed", {"gshare": "managed"}),
+        ("MIN_WEIGHT_managed_A_B", {"gshare": "B"}),  # that of the share "A_B"
+        ("NQUEUELIMITSITE_Express", {"gshare": "Express", "processingtype": "simul"}),
+        ("NQUEUELIMITSITE_Express", {"processingtype": "Express"}),
+        ("NQUEUELIMITSITE_Express", {"window": "2026-03-01 to 2026-03-02"}),
+    ],
+)
+def test_evidence_of_a_scope_proposes_no_other_key(key: str, filters: dict[str, str]) -> None:
+    evidence = replace(EVIDENCE, filters=filters)
+    with pytest.raises(ProposalError, match=f"{key}: measured on tasks with .* only, and the key"):
+        change(values={key: 60}, evidence=evidence)
+    name = "SCOUT_RAMCOUNT_RANK"
+    kept = Proposal.to_keep(BASE, [name], title="t", created_at=NOW, evidence=evidence)
+    assert loads(dumps(kept)).evidence.filters == filters
+
+
+def test_a_proposal_of_a_scope_can_be_taken_back() -> None:
+    made = change(values={"NQUEUELIMITSITE_Express": 60}, evidence=EXPRESS)
+    back = made.revert(made.applied_to(BASE), created_at=NOW)
+    assert loads(dumps(back)).evidence.filters == {"gshare": "Express"}
+
+
+def test_documents_that_do_not_state_filters_or_coverage_stay_as_they_were() -> None:
+    text = dumps(change())
+    assert "filters" not in text
+    assert "coverage" not in text
+    assert loads(text).evidence.filters is None
+    assert loads(text).evidence.effects[0].coverage is None
+
+
+def test_coverage_is_a_share() -> None:
+    effect = replace(EVIDENCE.effects[0], coverage=0.93)
+    made = change(evidence=replace(EVIDENCE, effects=(effect,)))
+    assert loads(dumps(made)).evidence.effects[0].coverage == 0.93
+    with pytest.raises(ProposalError, match=r"coverage 93 is no share from 0 to 1"):
+        change(evidence=replace(EVIDENCE, effects=(replace(effect, coverage=93),)))
+
+
+def test_a_filter_without_a_value_is_refused() -> None:
+    with pytest.raises(ProposalError, match=r"evidence.filters: name 'gshare', value ''"):
+        change(evidence=replace(EVIDENCE, filters={"gshare": ""}))

@@ -206,3 +206,13 @@ def test_what_stays_the_same_has_no_sign() -> None:
     back = Effect("used", "GB", 5.0, 5.0, 0.0, 0.0, 0.0, 0.95).reversed()
     assert effect_text(back) == "used: 5 -> 5 GB, 0 (0 to 0, 95 %)"
     assert effect_text(replace(back, difference=-0.0)) == "used: 5 -> 5 GB, 0 (0 to 0, 95 %)"
+
+
+def test_filters_and_measured_coverage_are_shown() -> None:
+    effect = replace(EVIDENCE.effects[0], coverage=0.931)
+    told = replace(EVIDENCE, effects=(effect,), filters={"gshare": "Express"})
+    text = in_words(Filed("k", replace(keep(), evidence=told)))
+    assert "-3 (-3.5 to -2.5, 95 %, covers 93.1 %)\n" in text
+    assert "Measured on\n  tasks with gshare Express only\n" in text
+    everything = replace(keep(), evidence=replace(told, filters={}))
+    assert "Measured on\n  all tasks\n" in in_words(Filed("k", everything))

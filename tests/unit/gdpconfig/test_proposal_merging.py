@@ -327,3 +327,17 @@ def test_for_any_values(wanted: list[dict[str, Any]]) -> None:
 def content(config: Config) -> str:
     """Return every entry, byte for byte, without the order of places."""
     return config.to_frame().sort("app", "component", "key", "vo").write_csv()
+
+
+def test_filters_say_whose_they_are() -> None:
+    some = evidence(filters={"gshare": "Express"})
+    every = evidence(filters={})
+    limit = filed("a", {"NQUEUELIMITSITE_Express": 60}, evidence=some)
+    merged = loads(dumps(merge([limit, filed("b", CAP, evidence=every)], created_at=NOW)))
+    assert merged.evidence.filters == {"NQUEUELIMITSITE_Express: gshare": "Express"}
+    both = merge(
+        [filed("a", RANK, evidence=every), filed("b", CAP, evidence=every)], created_at=NOW
+    )
+    assert both.evidence.filters == {}
+    mixed = merge([filed("a", RANK, evidence=every), filed("b", CAP)], created_at=NOW)
+    assert mixed.evidence.filters is None  # one of them does not state it

@@ -157,3 +157,12 @@ def test_quoting(value: str) -> None:
 def test_literals_are_not_looked_at_for_parameters() -> None:
     statement = Statement("SELECT :a, :b, :c", {"a": ":b", "b": "x:a", "c": None})
     assert statement.with_literals() == "SELECT ':b', 'x:a', NULL"
+
+
+def test_the_tasks_that_were_measured_stand_in_the_header() -> None:
+    made = proposal(values={"NQUEUELIMITSITE_Express": 60})
+    evidence = replace(made.evidence, filters={"gshare": "Express"})
+    assert "-- measured on tasks with gshare Express only\n" in render(
+        replace(made, evidence=evidence), BASE
+    )
+    assert "measured on" not in render(made, BASE)

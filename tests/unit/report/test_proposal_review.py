@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from datetime import datetime
 from pathlib import Path
@@ -248,3 +249,16 @@ def test_a_proposal_without_a_report_is_called_by_its_file_and_folder() -> None:
     filed: Any = SimpleNamespace(report=None, name="/a/long/way/to/run-7/proposal.json")
     item = Item(group="decide", label="1", filed=filed, state=cast("Any", None))
     assert item.name == "1 (run-7/proposal.json)"
+
+
+def test_scope_and_measured_coverage_of_a_proposal(root: Path) -> None:
+    effect = dataclasses.replace(toys.WAITING, coverage=0.931)
+    some = {"filters": {"gshare": "Express"}, "effects": (effect,)}
+    toys.lay(root, "limits", {"NQUEUELIMITSITE_Express": 60}, **some)
+    toys.lay(root, "keeper", keep=["NW_QUEUE_IMPORTANCE"], filters={"gshare": "Test"})
+    stored, html = reviewed(root)
+    assert "Measured on tasks with gshare Express only." in html
+    assert "tasks with gshare Test only" in html
+    assert "Covers" in html
+    assert stored["numbers"]["effects"][0]["coverage"] == 0.931
+    assert "-- measured on tasks with gshare Express only" in html
