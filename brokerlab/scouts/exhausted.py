@@ -98,6 +98,29 @@ def evaluate(
     return ExhaustedResult(verdicts, trace, rules, config.digest)
 
 
+def each_check(tasks: Any, scouts: ScoutResult, *, config: Config | None = None) -> pl.DataFrame:
+    """Ask every check of every task on its own, whatever the others say.
+
+    Args:
+        tasks: As for :func:`evaluate`, like the others.
+        scouts: See there.
+        config: See there.
+
+    Returns:
+        One row per task, sorted: ``jeditaskid``, ``eligible`` (its scouts succeeded and more than 20 jobs are to come: the
+        checks run), and a Boolean column per check, ``X1`` to ``X7``: it fires; false where the task is not eligible.
+
+    Source: exhausted.md 1 and 2.
+    """
+    frame = _inputs(tasks, scouts, config or Config.empty())
+    eligible = pl.col("succeeded") & (pl.col("new_jobs") > MIN_NEW_JOBS)
+    frame = _edit_split_rule(frame.with_columns(open=eligible.fill_null(value=False)))
+    fires = {
+        check.name: check.why_not().is_null() & pl.col("open") for check in checks(scouts.rules)
+    }
+    return frame.select("jeditaskid", eligible="open", **fires)
+
+
 def _inputs(tasks: Any, scouts: ScoutResult, config: Config) -> pl.DataFrame:
     """Join what the scouts said, what the task was, and what its label's settings are."""
     before = task_settings(small(tasks, "tasks", TASK_COLUMNS), scouts.rules, merge=False)

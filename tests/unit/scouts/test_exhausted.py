@@ -10,7 +10,7 @@ import pytest
 
 from brokerlab import scouts
 from brokerlab.scouts import ExhaustedResult
-from brokerlab.scouts.exhausted import edit_split_rule
+from brokerlab.scouts.exhausted import each_check, edit_split_rule
 from brokerlab.units import MB
 from tests.scout_toys import Toy, settings
 
@@ -80,11 +80,27 @@ def test_order_trace_and_numbers(rules):
     assert trace["why_not"].to_list()[6] == "not evaluated"
 
 
-@BOTH
-def test_the_first_that_fires_decides(rules):
+def stopped_thrice() -> Toy:
+    """A task that X1, X2 and X6 stop."""
     toy = abusing(orig_cputime=1, orig_ramcount=100)
     toy.jobs[0] |= {"maxpss": 8000 * 1024, "endtime": toy.jobs[0]["starttime"]}
-    toy.job(2, 2 * DAY, cpuconsumptiontime=20 * DAY)
+    return toy.job(2, 2 * DAY, cpuconsumptiontime=20 * DAY)
+
+
+@BOTH
+def test_each_check_on_its_own(rules):
+    toy = stopped_thrice()
+    found = each_check(toy.tables()[2], toy.result(rules)).row(0, named=True)
+    fires = [name for name in NAMES if found[name]]
+    assert (found["eligible"], fires) == (True, ["X1", "X2", "X6"])
+    few = abusing(nfiles=1)
+    found = each_check(few.tables()[2], few.result(rules)).row(0, named=True)
+    assert not any(found[name] for name in ("eligible", *NAMES))
+
+
+@BOTH
+def test_the_first_that_fires_decides(rules):
+    toy = stopped_thrice()
     assert fired(toy, rules) == "X1"
     assert fired(toy, rules, config={"SCOUT_WRONG_CPUTIME_THRESHOLD": 0.0}) == "X2"
 

@@ -1,0 +1,403 @@
+"""The back-test of what stops tasks: would the tasks that the checks X1 to X7 stop have gone well, and those let through?
+
+Every task with scouts is judged as it stood at its first trigger, then its later jobs show what became of it. A task goes
+well if the same check, asked again of the later jobs, does not fire, and enough of these jobs finish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import polars as pl
+from scipy import stats
+
+from brokerlab.calibrate.key_trials import POINTS, Trial, known_rows, trial_of
+from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.gdpconfig import Config
+from brokerlab.gdpconfig.keys import CatalogueKey, find
+from brokerlab.intervals import CONFIDENCE, N_BOOT, clustered
+from brokerlab.scouts import ScoutResult, ScoutRules, estimate, triggers
+from brokerlab.scouts.checks import checks
+from brokerlab.scouts.estimate import PARAMETER_KEYS
+from brokerlab.scouts.exhausted import each_check
+from brokerlab.scouts.gather import INPUT_TYPES, TASK_COLUMNS, small
+from brokerlab.scouts.settings import AFTER_AVALANCHE, splitrule_with
+from brokerlab.scouts.split_rule import tag_column
+from brokerlab.scouts.used_jobs import LABEL_KEYS
+from brokerlab.scouts.write import set_splitrule
+from brokerlab.units import HOUR_S
+
+if TYPE_CHECKING:
+    from brokerlab.archive import Archive
+
+TABLES = ("jobs", "files", "tasks", "datasets", "queues")
+USES_SCOUTS = 2
+FIRST_TRIGGERS = ("T1", "T1b")
+LEAST_FINISHED = 0.5
+"""Share of a task's later jobs that must finish for it to have gone well [1]."""
+AS_IT_WAS = ("expected_jobs", "expected_jobs_event", "new_jobs", "succeeded")
+"""What is known only when the scouts are read: how much is to come, and whether the checks run at all."""
+ANY = "any"
+"""Name of the rows in which a task is stopped by any of the checks."""
+EXEMPTS = (
+    "SCOUT_CHANGE_SR_<prodsourcelabel>",
+    "SCOUT_MAX_IO_INTENSITY_FOR_EXHAUSTED_<prodsourcelabel>",
+)
+"""Keys that excuse tasks: a check runs without them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoutHistory:
+    """The tasks with scouts as they stood at their first trigger, and their later jobs.
+
+    Attributes:
+        tasks: Table ``tasks``, split rules as before the trigger.
+        at: ``jeditaskid``, ``at``: the first trigger.
+        tables: jobs, files, datasets, queues.
+        later: The same, of jobs that ended after their task's trigger.
+        outcomes: One row per task with such jobs: ``jeditaskid``, ``n_later``, ``n_finished``, ``core_h``,
+            ``finished_core_h`` [core h].
+        rules: Rule set of the scouts.
+        config: The configuration that acts.
+    """
+
+    tasks: pl.DataFrame
+    at: pl.DataFrame
+    tables: tuple[Any, Any, Any, Any]
+    later: tuple[Any, Any, Any, Any]
+    outcomes: pl.DataFrame
+    rules: ScoutRules
+    config: Config
+    _memo: dict[tuple[Any, ...], ScoutResult] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def scopes(self) -> dict[str, list[str]]:
+        """Labels that the keys of scouts are set for."""
+        labels = self.tasks["prodsourcelabel"].drop_nulls().unique().sort()
+        return {"prodsourcelabel": labels.to_list()}
+
+    def scouts(self, config: Config) -> ScoutResult:
+        """Return what the scouts say at the first trigger."""
+        return self._once(config, later=False)
+
+    def hindsight(self, config: Config) -> ScoutResult:
+        """Return what the later jobs say, as if they were the scouts; how much was to come is what scouts said."""
+        first = self.scouts(config).parameters.select("jeditaskid", *AS_IT_WAS)
+        told = self._once(config, later=True)
+        carried = told.parameters.drop(AS_IT_WAS).join(first, on="jeditaskid", how="left")
+        return replace(told, parameters=carried)
+
+    @cached_property
+    def tasks_after(self) -> pl.DataFrame:
+        """The tasks after the avalanche: their jobs grow no more."""
+        changed = splitrule_with(self.tasks, "US", pl.lit(AFTER_AVALANCHE))
+        return set_splitrule(self.tasks, changed)
+
+    def _once(self, config: Config, *, later: bool) -> ScoutResult:
+        """Read scouts once for all configurations that tell them the same."""
+        own = [config.get(key) for key in PARAMETER_KEYS.values()]
+        for label in self.scopes["prodsourcelabel"]:
+            own += [config.get(key, prodsourcelabel=label) for key in LABEL_KEYS.values()]
+        key = (later, *own)
+        if key not in self._memo:
+            jobs, files, datasets, queues = self.later if later else self.tables
+            when: dict[str, Any] = {"max_scouts": None} if later else {"at": self.at}
+            self._memo[key] = estimate(
+                jobs, files, self.tasks, datasets, queues, rules=self.rules, config=config, **when
+            )
+        return self._memo[key]
+
+
+def read_scout_history(
+    archive: Archive | Mapping[str, Any],
+    *,
+    rules: ScoutRules | None = None,
+    config: Config | None = None,
+) -> ScoutHistory:
+    """Read the tasks with scouts (split rule ``US=2``, or 3 by now) and what their later jobs did.
+
+    Args:
+        archive: An archive, or its tables jobs, files, tasks, datasets, queues as Polars frames by name.
+        rules: Rule set; null: the document's.
+        config: The configuration; null: the archive's at its end, else the catalogue's defaults.
+
+    Raises:
+        InsufficientDataError: A table is missing, or no task has scouts that were read.
+    """
+    chosen = rules or ScoutRules()
+    jobs, files, tasks, datasets, queues = (_table(archive, name) for name in TABLES)
+    every = small(tasks, "tasks", TASK_COLUMNS)
+    used = every.filter(tag_column("US").is_in([USES_SCOUTS, AFTER_AVALANCHE]))
+    scouted = set_splitrule(used, splitrule_with(used, "US", pl.lit(USES_SCOUTS)))
+    when = triggers(jobs, files, scouted, datasets, rules=chosen)
+    at = when.filter(pl.col("trigger").is_in(FIRST_TRIGGERS)).select("jeditaskid", "at")
+    if at.is_empty():
+        raise InsufficientDataError("no task has scouts (split rule US=2) that were read")
+    after = jobs.join(at.lazy(), on="jeditaskid").filter(pl.col("modificationtime") > pl.col("at"))
+    later = files.join(after.select("pandaid"), on="pandaid", how="semi")
+    return ScoutHistory(
+        tasks=scouted.join(at, on="jeditaskid", how="semi").sort("jeditaskid"),
+        at=at,
+        tables=(jobs, files, datasets, queues),
+        later=(after.drop("at"), later, datasets, queues),
+        outcomes=_outcomes(after, later),
+        rules=chosen,
+        config=_config(archive) if config is None else config,
+    )
+
+
+def _table(archive: Archive | Mapping[str, Any], name: str) -> pl.LazyFrame:
+    if isinstance(archive, Mapping):
+        if name not in archive:
+            raise InsufficientDataError(f"the tables lack {name}; needed are {', '.join(TABLES)}")
+        table: pl.DataFrame = nw.from_native(archive[name]).lazy().collect("polars").to_native()
+        return table.lazy()
+    if not archive.has(name):
+        raise InsufficientDataError(f"the archive has no {name}; ingest a source that holds them")
+    return archive.scan(name)
+
+
+def _config(archive: Archive | Mapping[str, Any]) -> Config:
+    if isinstance(archive, Mapping) or not archive.has("gdpconfig"):
+        return Config.empty()
+    config = Config.from_frame(archive.scan("gdpconfig").collect())
+    if not config.has_history:
+        return config
+    end = archive.scan("jobs").select(pl.col("modificationtime").max()).collect().item()
+    return config.at(end)
+
+
+def _outcomes(after: pl.LazyFrame, later: pl.LazyFrame) -> pl.DataFrame:
+    """Add up the later jobs with input of each task that finished or failed."""
+    own = later.filter(pl.col("type").is_in(INPUT_TYPES)).select("pandaid").unique()
+    ended = after.filter(pl.col("jobstatus").is_in(["finished", "failed"]))
+    known = ended.collect_schema().names()
+    counts = [
+        pl.col(name).replace(0, None) for name in ("actualcorecount", "corecount") if name in known
+    ]
+    seconds = (pl.col("endtime") - pl.col("starttime")).dt.total_seconds(fractional=True)
+    core_h = (seconds * pl.coalesce(*counts, pl.lit(1)) / HOUR_S).clip(0).fill_null(0)
+    finished = pl.col("jobstatus") == "finished"
+    counted = ended.join(own, on="pandaid", how="semi").with_columns(core_h=core_h, ok=finished)
+    sums = counted.group_by("jeditaskid").agg(
+        n_later=pl.len().cast(pl.Int64),
+        n_finished=pl.col("ok").sum().cast(pl.Int64),
+        core_h=pl.col("core_h").sum(),
+        finished_core_h=pl.col("core_h").filter("ok").sum(),
+    )
+    return sums.collect().sort("jeditaskid")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopBacktest:
+    """What the checks stop and let through, and how that ended.
+
+    Attributes:
+        tasks: One row per setting, check and task on which the checks run: ``key`` and ``value`` (null: as set), ``check``
+            (X1 to X7, or `ANY`), ``jeditaskid``, ``stopped``, ``fires_later`` (the check asked again of the later jobs),
+            ``went_well`` (null: no later job finished or failed), ``n_later``, ``n_finished``, ``core_h``,
+            ``finished_core_h``.
+        checks: One row per setting and check: ``key, value, check``; ``n_tasks`` (on which the checks run), ``n_unknown``
+            (without later jobs, as of a task that was really stopped), ``n_stopped``, ``n_stopped_well``, ``false_share``
+            (of the stopped tasks that would have gone well [1]), ``n_passed``, ``n_passed_badly``, ``missed_share`` (of the
+            tasks let through that went badly [1]); ``lost_core_h`` (of the finished later jobs of stopped tasks that went
+            well), ``missed_core_h`` (of all later jobs of tasks let through that went badly); shares (exact, tasks
+            with equal weight) and hours (tasks drawn again) with ``_lo`` and ``_hi``, null where there is no task.
+        beside: Key to what was switched on with it, in words; only of keys that other settings switch off.
+    """
+
+    tasks: pl.DataFrame
+    checks: pl.DataFrame
+    beside: Mapping[str, str]
+
+
+def backtest_stops(
+    history: ScoutHistory,
+    keys: Sequence[str] = (),
+    *,
+    points: int = POINTS,
+    least_finished: float = LEAST_FINISHED,
+    confidence: float = CONFIDENCE,
+    n_boot: int = N_BOOT,
+    seed: int = 1,
+) -> StopBacktest:
+    """Compare tasks that the checks stop with tasks that they let through, by what their later jobs did.
+
+    Each check is asked on its own. Tasks that were really stopped have no later jobs and say nothing: where the deployed
+    settings stop tasks, stricter values are judged well, laxer ones are not.
+
+    Args:
+        history: From :func:`read_scout_history`.
+        keys: Keys of :func:`stop_keys` of which other values are tried, besides the settings in force.
+        points: Values of each, besides the current one, its half and its double.
+        least_finished: Share of the later jobs that must finish for a task to have gone well [1].
+        confidence: Nominal level of the intervals over tasks.
+        n_boot: Replicates over tasks, for hours.
+        seed: Of the replicates.
+
+    Raises:
+        ConfigError: A key that no check reads, or `least_finished` outside 0 to 1.
+
+    Source: exhausted.md 1 and 2.
+    """
+    if not 0 <= least_finished <= 1:
+        raise ConfigError(f"least_finished={least_finished}: allowed is 0 to 1")
+    trials = stop_trials(history, keys, points=points)
+    settings: list[tuple[str | None, Any, Config]] = [(None, None, history.config)]
+    settings += [(t.row.key, v, config) for t in trials for v, config in t.configs.items()]
+    asked = {None: None} | {
+        trial.row.key: _checks_of(trial.row.key, history.rules) for trial in trials
+    }
+    judged = []
+    for key, value, config in settings:
+        rows = _judged(history, config, least_finished)
+        own = asked[key]
+        kept = rows if own is None else rows.filter(pl.col("check").is_in([*own, ANY]))
+        judged.append(
+            kept.select(
+                key=pl.lit(key, pl.String),
+                value=pl.lit(None if value is None else float(value), pl.Float64),
+                **{name: pl.col(name) for name in rows.columns},
+            )
+        )
+    tasks = pl.concat(judged)
+    beside = {t.row.key: words_of(t.beside) for t in trials if t.beside}
+    return StopBacktest(tasks=tasks, checks=_checks(tasks, confidence, n_boot, seed), beside=beside)
+
+
+def stop_keys(rules: ScoutRules | None = None) -> tuple[CatalogueKey, ...]:
+    """Return the keys that the checks X1 to X7 read, in their order."""
+    named = dict.fromkeys(key for check in checks(rules or ScoutRules()) for key in check.keys)
+    return tuple(find(key) for key in named)
+
+
+def stop_trials(
+    history: ScoutHistory, keys: Sequence[str] | None = None, *, points: int = POINTS
+) -> list[Trial]:
+    """Return other values of keys of the checks; what else the check needs is switched on where it is off.
+
+    Raises:
+        ConfigError: A key that no check reads.
+    """
+    rows = known_rows(keys, stop_keys(history.rules))
+    return [
+        trial_of(
+            history.config,
+            row,
+            history.scopes,
+            switches=_switches(row.key, history.rules),
+            points=points,
+        )
+        for row in rows
+    ]
+
+
+def words_of(beside: Mapping[str, Any]) -> str:
+    """Write keys with their values.
+
+    Example:
+        >>> words_of({"SCOUT_NUM_SHORT_managed": 5})
+        'SCOUT_NUM_SHORT_managed = 5'
+    """
+    return ", ".join(f"{key} = {value:g}" for key, value in beside.items())
+
+
+def _checks_of(key: str, rules: ScoutRules) -> list[str]:
+    return [check.name for check in checks(rules) if key in check.keys]
+
+
+def _switches(key: str, rules: ScoutRules) -> list[CatalogueKey]:
+    """Return the keys without which the checks that read a key are off."""
+    named = [other for check in checks(rules) if key in check.keys for other in check.keys]
+    return [find(other) for other in dict.fromkeys(named) if other not in EXEMPTS]
+
+
+def _judged(history: ScoutHistory, config: Config, least_finished: float) -> pl.DataFrame:
+    """Return one row per check and task on which the checks run."""
+    now = each_check(history.tasks, history.scouts(config), config=config)
+    then = each_check(history.tasks_after, history.hindsight(config), config=config)
+    names = [check.name for check in checks(history.rules)]
+    run = now.filter("eligible").drop("eligible")
+    both = _long(run, names, "stopped").join(
+        _long(then.drop("eligible"), names, "fires_later"), on=["jeditaskid", "check"], how="left"
+    )
+    share = pl.col("n_finished") / pl.col("n_later")
+    well = ~pl.col("fires_later") & (share >= least_finished)
+    return both.join(history.outcomes, on="jeditaskid", how="left").select(
+        "check",
+        "jeditaskid",
+        "stopped",
+        "fires_later",
+        went_well=pl.when(pl.col("n_later") > 0).then(well),
+        n_later=pl.col("n_later").fill_null(0),
+        n_finished=pl.col("n_finished").fill_null(0),
+        core_h=pl.col("core_h").fill_null(0),
+        finished_core_h=pl.col("finished_core_h").fill_null(0),
+    )
+
+
+def _long(wide: pl.DataFrame, names: Sequence[str], value: str) -> pl.DataFrame:
+    """Return one row per task and check, and one of any check."""
+    whole = wide.with_columns(pl.any_horizontal(names).alias(ANY))
+    return whole.unpivot([*names, ANY], index="jeditaskid", variable_name="check", value_name=value)
+
+
+def _checks(tasks: pl.DataFrame, confidence: float, n_boot: int, seed: int) -> pl.DataFrame:
+    """Add tasks up by setting and check."""
+    by = ["key", "value", "check"]
+    well, stopped = pl.col("went_well"), pl.col("stopped")
+    marked = tasks.with_columns(
+        lost_core_h=pl.when(stopped & well).then("finished_core_h").otherwise(0.0),
+        missed_core_h=pl.when(~stopped & ~well).then("core_h").otherwise(0.0),
+    ).with_columns(pl.col("lost_core_h", "missed_core_h").fill_null(0.0))
+    rows = []
+    for key, group in marked.partition_by(by, as_dict=True, maintain_order=True).items():
+        known = group.drop_nulls("went_well")
+        was = known["stopped"].to_numpy().astype(bool)
+        good = known["went_well"].to_numpy().astype(bool)
+        row: dict[str, Any] = dict(zip(by, key, strict=True)) | {
+            "n_tasks": group.height,
+            "n_unknown": group.height - known.height,
+            "n_stopped": int(was.sum()),
+            "n_stopped_well": int((was & good).sum()),
+            **_share("false_share", good[was], confidence),
+            "n_passed": int((~was).sum()),
+            "n_passed_badly": int((~was & ~good).sum()),
+            **_share("missed_share", ~good[~was], confidence),
+        }
+        hours = {"lost_core_h": "lost_core_h", "missed_core_h": "missed_core_h"}
+        amounts = clustered(
+            known, hours, unit="jeditaskid", n_boot=n_boot, seed=seed, confidence=confidence
+        )
+        rows.append(row | amounts.drop("resampled", "n_units").row(0, named=True))
+    return pl.DataFrame(rows, schema=_CHECKS)
+
+
+def _share(name: str, hits: np.ndarray, confidence: float) -> dict[str, float | None]:
+    """Return a share of tasks with its exact interval: tasks are the unit; null where there is no task."""
+    ends = (name, f"{name}_lo", f"{name}_hi")
+    if not hits.size:
+        return dict.fromkeys(ends)
+    found = stats.binomtest(int(hits.sum()), hits.size).proportion_ci(confidence, method="exact")
+    return dict(zip(ends, (float(hits.mean()), float(found.low), float(found.high)), strict=True))
+
+
+def _ends(*names: str) -> dict[str, Any]:
+    return {f"{name}{end}": pl.Float64 for name in names for end in ("", "_lo", "_hi")}
+
+
+_CHECKS: dict[str, Any] = {
+    "key": pl.String,
+    "value": pl.Float64,
+    "check": pl.String,
+    **dict.fromkeys(("n_tasks", "n_unknown", "n_stopped", "n_stopped_well"), pl.Int64),
+    **_ends("false_share"),
+    **dict.fromkeys(("n_passed", "n_passed_badly"), pl.Int64),
+    **_ends("missed_share"),
+    **_ends("lost_core_h", "missed_core_h"),
+}
