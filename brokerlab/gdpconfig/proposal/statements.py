@@ -1,7 +1,8 @@
 """A proposal as statements for the table CONFIG: SQL text to be read and run by a person, or JSON.
 
-Nothing here opens a database. Every statement also asks that the entry is still as the proposal found it,
-so a statement that comes too late changes no row.
+Nothing here opens a database. Every statement also asks that the entry is still as the proposal found it, so a
+statement that comes too late changes no row. The SQL text is one PL/SQL block: a statement that does not change
+exactly one row raises an error, and the whole block changes nothing.
 
 Source: design, idea 6; archive-schema.md section 10.
 """
@@ -23,13 +24,18 @@ from brokerlab.gdpconfig.proposal.parts import Change
 
 INSERT = (
     "INSERT INTO ATLAS_PANDA.CONFIG (APP, COMPONENT, KEY, VALUE, VALUE_JSON, TYPE, VO) "
-    "VALUES (:app, :component, :key, :value, :value_json, :type, :vo)"
+    "SELECT :app, :component, :key, :value, :value_json, :type, :vo FROM DUAL "
+    "WHERE NOT EXISTS (SELECT 1 FROM ATLAS_PANDA.CONFIG"
 )
 UPDATE = (
     "UPDATE ATLAS_PANDA.CONFIG "
     "SET VALUE = :new_value, VALUE_JSON = :new_value_json, TYPE = :new_type"
 )
 DELETE = "DELETE FROM ATLAS_PANDA.CONFIG"
+TOP = ("SET DEFINE OFF", "WHENEVER SQLERROR EXIT FAILURE ROLLBACK")
+"""First lines of the SQL text, for SQL*Plus and SQLcl: no "&" is asked for, and the first error ends everything."""
+LONGEST = 4000
+"""Bytes that a literal may have in Oracle."""
 WHERE = "WHERE APP = :app AND COMPONENT = :component AND KEY = :key"
 Form = Literal["sql", "json", "patch"]
 
@@ -43,10 +49,12 @@ class Statement:
     Attributes:
         sql: Text with ``:name`` parameters.
         params: Their values, all text; null = NULL.
+        place: ``app/component/KEY`` of the entry.
     """
 
     sql: str
     params: Mapping[str, str | None]
+    place: str = ""
 
     def with_literals(self) -> str:
         """Return the text with the values in it, quoted.
@@ -66,7 +74,7 @@ def quoted(value: str | None) -> str:
     """Return a text as an SQL literal that every database reads alike.
 
     Raises:
-        ProposalError: The value has a backslash or a control character.
+        ProposalError: The value has a backslash or a control character, or is too long.
     """
     if value is None:
         return "NULL"
@@ -75,31 +83,54 @@ def quoted(value: str | None) -> str:
             f"{value!r} has a backslash or a control character and cannot stand in SQL text; "
             "use the form json, whose values are parameters"
         )
+    if len(value.encode()) > LONGEST:
+        raise ProposalError(
+            f"{value[:40]!r}... has more than {LONGEST} bytes and cannot stand in SQL text; "
+            "use the form json, whose values are parameters"
+        )
     return "'" + value.replace("'", "''") + "'"
 
 
 def statement(change: Change) -> Statement | None:
     """Return the statement of one change; null if there is nothing to do."""
-    params = {"app": change.app, "component": change.component, "key": change.key}
+    where, params = _where(change)
     if change.action == "none":
         return None
     if change.action == "insert" and change.after is not None:
-        return Statement(INSERT, {**params, **asdict(change.after), "vo": change.vo})
-    where, conditions = _where(change)
+        every = {**params, **asdict(change.after), "vo": change.vo}
+        return Statement(" ".join([INSERT, *where]) + ")", every, change.place)
     if change.after is None:
-        return Statement(" ".join([DELETE, *where]), params | conditions)
+        return Statement(" ".join([DELETE, *where]), params, change.place)
     new = {f"new_{name}": text for name, text in asdict(change.after).items()}
-    return Statement(" ".join([UPDATE, *where]), params | conditions | new)
+    return Statement(" ".join([UPDATE, *where]), params | new, change.place)
 
 
 def _where(change: Change) -> tuple[list[str], dict[str, str | None]]:
-    """Return the conditions on the entry: its place, and that it is as the proposal found it."""
-    where = [WHERE, "AND VO IS NULL" if change.vo is None else "AND VO = :vo"]
-    params: dict[str, str | None] = {} if change.vo is None else {"vo": change.vo}
-    # VALUE_JSON is a CLOB in Oracle, which cannot be compared; an empty text is null there
-    if change.before is not None and change.before.value_json is None:
-        where.append("AND VALUE = :old_value" if change.before.value else "AND VALUE IS NULL")
-        params |= {"old_value": change.before.value} if change.before.value else {}
+    """Return the conditions on the entry: its place, and that it is as the proposal found it.
+
+    An empty text is null in Oracle, and VALUE_JSON is a CLOB there, which ``=`` cannot compare.
+    """
+    where = [WHERE]
+    params: dict[str, str | None] = {
+        "app": change.app,
+        "component": change.component,
+        "key": change.key,
+    }
+    conditions = [("vo", change.vo)]
+    if change.before is not None:
+        conditions += [(f"old_{name}", text) for name, text in asdict(change.before).items()]
+    for name, text in conditions:
+        column = name.removeprefix("old_").upper()
+        if not text:
+            where.append(f"AND {column} IS NULL")
+            continue
+        is_clob = column == "VALUE_JSON"
+        where.append(
+            f"AND DBMS_LOB.COMPARE({column}, TO_CLOB(:{name})) = 0"
+            if is_clob
+            else f"AND {column} = :{name}"
+        )
+        params[name] = text
     return where, params
 
 
@@ -136,30 +167,50 @@ def render(
 
 
 def _json(proposal: Proposal, forward: list[Statement], inverse: list[Statement]) -> str:
+    sides = {
+        name: [{"sql": one.sql, "params": dict(one.params), "rows": 1} for one in side]
+        for name, side in (("forward", forward), ("inverse", inverse))
+    }
     document = {
         "title": proposal.title,
         "synthetic": proposal.evidence.synthetic,
         "base": proposal.digests.config,
-        "forward": [{"sql": one.sql, "params": dict(one.params)} for one in forward],
-        "inverse": [{"sql": one.sql, "params": dict(one.params)} for one in inverse],
+        "how": "in one transaction; each statement must change as many rows as it says, otherwise roll back",
+        **sides,
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def _sql(proposal: Proposal, forward: list[Statement], inverse: list[Statement]) -> str:
     lines = [
+        *TOP,
         _comment(proposal.title),
         _comment(f"base configuration {proposal.digests.config}"),
-        _comment("each statement must change exactly one row; otherwise roll back"),
+        _comment(
+            "one transaction: where an entry is not as the proposal found it, nothing changes"
+        ),
     ]
     if proposal.evidence.filters:
         lines.append(_comment(f"measured on {tasks_in_words(proposal.evidence.filters)}"))
     if proposal.evidence.synthetic:
         lines.append(_comment("MADE FROM A SYNTHETIC ARCHIVE: do not run this anywhere"))
-    lines += [f"{one.with_literals()};" for one in forward]
-    lines += [_comment("to take it back:")]
-    lines += [f"-- {one.with_literals()};" for one in inverse]
+    lines += [*_block(forward), _comment("to take it back:")]
+    lines += [f"-- {line}" for line in _block(inverse)]
     return "\n".join(lines) + "\n"
+
+
+def _block(statements: list[Statement]) -> list[str]:
+    """Return a PL/SQL block: an error inside it takes back everything that it did."""
+    lines = ["BEGIN"]
+    for one in statements:
+        problem = f"{one.place} is not as the proposal found it: nothing was changed"
+        lines += [
+            f"  {one.with_literals()};",
+            "  IF SQL%ROWCOUNT <> 1 THEN",
+            f"    RAISE_APPLICATION_ERROR(-20001, {quoted(problem)});",
+            "  END IF;",
+        ]
+    return [*lines, "  COMMIT;", "END;", "/"]
 
 
 def _comment(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -66,7 +67,11 @@ def proposal(
 
 @pytest.fixture
 def database() -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(":memory:")) as con:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as con:
+        con.execute("CREATE TABLE DUAL (DUMMY)")
+        con.execute("INSERT INTO DUAL VALUES ('X')")
+        con.create_function("TO_CLOB", 1, str)
+        con.create_function("DBMS_LOB_COMPARE", 2, lambda one, two: one and int(one != two))
         con.execute("ATTACH ':memory:' AS ATLAS_PANDA")
         con.execute(
             "CREATE TABLE ATLAS_PANDA.CONFIG (app, component, key, value, value_json, type, vo, descr)"
@@ -90,34 +95,106 @@ def expected(config: Config) -> set[tuple[object, ...]]:
     return {tuple(cell or None for cell in row) for row in rows}
 
 
+class RefusedError(Exception):
+    """What a block raises."""
+
+
+def run_block(con: sqlite3.Connection, lines: list[str]) -> None:
+    """Run a PL/SQL block as Oracle does: an error that nobody handles takes back what the block did."""
+    assert lines[0] == "BEGIN"
+    assert lines[-3:] == ["  COMMIT;", "END;", "/"]
+    body = lines[1:-3]
+    con.execute("BEGIN")
+    for i in range(0, len(body), 4):
+        sql, check, error, end = body[i : i + 4]
+        assert (check, end) == ("  IF SQL%ROWCOUNT <> 1 THEN", "  END IF;")
+        message = re.fullmatch(r" +RAISE_APPLICATION_ERROR\(-20001, '(.*)'\);", error)
+        assert message
+        if con.execute(in_sqlite(sql)).rowcount != 1:
+            con.execute("ROLLBACK")
+            raise RefusedError(message[1])
+    con.execute("COMMIT")
+
+
+def in_sqlite(sql: str) -> str:
+    return sql.replace("DBMS_LOB.COMPARE(", "DBMS_LOB_COMPARE(")
+
+
+def blocks(text: str) -> tuple[list[str], list[str]]:
+    """Return the lines of the block that sets, and of the one that takes back."""
+    there, back = text.split("-- to take it back:\n")
+    first = there.splitlines()
+    return first[first.index("BEGIN") :], [line.removeprefix("-- ") for line in back.splitlines()]
+
+
 def test_sql_text_sets_and_takes_back(database: sqlite3.Connection) -> None:
-    text = render(proposal(), BASE)
-    database.executescript(text)
+    there, back = blocks(render(proposal(), BASE))
+    run_block(database, there)
     assert state(database) == expected(proposal().applied_to(BASE))
-    _, back = text.split("-- to take it back:\n")
-    database.executescript("".join(line.removeprefix("-- ") + "\n" for line in back.splitlines()))
+    run_block(database, back)
     assert state(database) == expected(BASE)
+
+
+CHANGED = {
+    "value": "UPDATE ATLAS_PANDA.CONFIG SET value = '91' WHERE key = 'SCOUT_CPUTIME_RANK'",
+    "type": "UPDATE ATLAS_PANDA.CONFIG SET type = 'str' WHERE key = 'SCOUT_CPUTIME_RANK'",
+    "JSON": "UPDATE ATLAS_PANDA.CONFIG SET value_json = '[2]' WHERE value_json IS NOT NULL",
+    "from nothing": "UPDATE ATLAS_PANDA.CONFIG SET value = 'x' WHERE key = 'GROUPBYATTR_A'",
+    "gone": "DELETE FROM ATLAS_PANDA.CONFIG WHERE key = 'SCOUT_RAMCOUNT_RANK'",
+    "new": "INSERT INTO ATLAS_PANDA.CONFIG (app, component, key, value, type) "
+    "VALUES ('jedi', 'jobbroker', 'MIN_WEIGHT_managed_it''s; DROP TABLE CONFIG --', '1', 'float')",
+}
+
+
+@pytest.mark.parametrize("meanwhile", CHANGED.values(), ids=CHANGED)
+def test_a_value_changed_in_the_meantime_makes_the_whole_fail(
+    database: sqlite3.Connection, meanwhile: str
+) -> None:
+    """One transaction with the old value checked: all of it or nothing."""
+    there, back = blocks(render(proposal(), BASE))
+    assert database.execute(meanwhile).rowcount == 1
+    before = state(database)
+    with pytest.raises(RefusedError, match="is not as the proposal found it: nothing was changed"):
+        run_block(database, there)
+    assert state(database) == before
+    with pytest.raises(RefusedError):
+        run_block(database, back)  # it is not there to be taken back
+    assert state(database) == before
+
+
+def test_substitution_is_off_before_anything_else() -> None:
+    """SQL*Plus asks for the value of an "&" even in a comment."""
+    first, second, *_ = render(replace(proposal(), title="R&D &x"), BASE).splitlines()
+    assert (first, second) == ("SET DEFINE OFF", "WHENEVER SQLERROR EXIT FAILURE ROLLBACK")
+
+
+def test_a_value_longer_than_a_literal_has_no_sql_text() -> None:
+    with pytest.raises(ProposalError, match=r"more than 4000 bytes .* use the form json"):
+        render(proposal(values={"GROUPBYATTR_A": "é" * 2001}), BASE)
 
 
 def test_json_sets_and_takes_back_one_row_each(database: sqlite3.Connection) -> None:
     document = json.loads(proposal().apply(BASE, form="json"))
     for side, config in (("forward", proposal().applied_to(BASE)), ("inverse", BASE)):
         for one in document[side]:
-            assert database.execute(one["sql"], one["params"]).rowcount == 1
+            rows = database.execute(in_sqlite(one["sql"]), one["params"]).rowcount
+            assert rows == one["rows"] == 1
         assert state(database) == expected(config)
 
 
 def test_a_statement_that_comes_too_late_changes_nothing(database: sqlite3.Connection) -> None:
-    database.execute("UPDATE ATLAS_PANDA.CONFIG SET value = '91' WHERE key = 'SCOUT_CPUTIME_RANK'")
-    document = json.loads(render(proposal(values={"SCOUT_CPUTIME_RANK": 95}), BASE, form="json"))
-    (one,) = document["forward"]
-    assert database.execute(one["sql"], one["params"]).rowcount == 0
+    document = json.loads(render(proposal(), BASE, form="json"))
+    for one in document["inverse"]:
+        assert database.execute(in_sqlite(one["sql"]), one["params"]).rowcount == 0
+    assert state(database) == expected(BASE)
 
 
-def test_every_line_is_a_statement_or_a_comment() -> None:
+def test_a_title_stays_in_its_comment() -> None:
     lines = render(replace(proposal(), title="a\u2028b\n'; DROP"), BASE).splitlines()
-    assert lines[0] == "-- a b '; DROP"
-    assert all(line.startswith(("-- ", "UPDATE ", "INSERT ", "DELETE ")) for line in lines)
+    assert lines[2] == "-- a b '; DROP"
+    begin = lines.index("BEGIN")
+    assert all(line.startswith("-- ") for line in lines[2:begin])
+    assert all(line.startswith("-- ") for line in lines[lines.index("/") + 1 :])
 
 
 def test_synthetic_archives_are_told() -> None:
