@@ -9,7 +9,7 @@ Source: design, idea 6.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -18,6 +18,7 @@ import polars as pl
 from brokerlab.errors import ProposalError
 from brokerlab.gdpconfig.config import Config
 from brokerlab.gdpconfig.proposal import base
+from brokerlab.gdpconfig.proposal.characters import character_problems
 from brokerlab.gdpconfig.proposal.filters import filter_problems
 from brokerlab.gdpconfig.proposal.parts import Change, Digests, Evidence, Source
 from brokerlab.gdpconfig.values import Value
@@ -90,7 +91,7 @@ class Proposal:
 
         Raises:
             ConfigError: Unknown keys, wrong types, or a history without a chosen time.
-            ProposalError: Values outside the guard rails, or none that differs from what acts now; or evidence from
+            ProposalError: Texts with control characters or bidirectional controls; values outside the guard rails, or none that differs from what acts now; or evidence from
                 some tasks only (``evidence.filters``) for a key that would act beyond them.
         """
         digests = (archive_digest, rules_digest)
@@ -133,7 +134,7 @@ class Proposal:
 
     def problems(self) -> list[str]:
         """Return everything that is wrong inside the document; empty if nothing is."""
-        found = []
+        found = character_problems(asdict(self))
         if not self.title or len(self.title) > MAX_TITLE or not self.title.isprintable():
             found.append(f"title: one printable line of 1 to {MAX_TITLE} characters is needed")
         if self.created_at.tzinfo is not None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from brokerlab.errors import ProposalError
 from brokerlab.gdpconfig.config import Config
+from brokerlab.gdpconfig.proposal.characters import character_problems
 from brokerlab.gdpconfig.proposal.document import Proposal, reject
 from brokerlab.gdpconfig.proposal.parts import (
     Affected,
@@ -94,6 +95,7 @@ def examine(text: str, source: str = "the proposal") -> tuple[Proposal, list[str
     except (ValueError, RecursionError) as error:
         raise ProposalError(f"{source} is no proper JSON: {error}") from error
     _check_version(document, source)
+    reject(character_problems(document), f"{source} has characters that cannot be seen")
     reject(_shape_problems(document), f"{source} does not have the shape of a proposal")
     proposal = _proposal(document)
     problems = proposal.problems()

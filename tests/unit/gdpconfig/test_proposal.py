@@ -434,3 +434,64 @@ def test_coverage_is_a_share() -> None:
 def test_a_filter_without_a_value_is_refused() -> None:
     with pytest.raises(ProposalError, match=r"evidence.filters: name 'gshare', value ''"):
         change(evidence=replace(EVIDENCE, filters={"gshare": ""}))
+
+
+UNSEEN = {
+    "\u202e": r"U\+202E \(RIGHT-TO-LEFT OVERRIDE\)",
+    "\u2066": r"U\+2066 \(LEFT-TO-RIGHT ISOLATE\)",
+    "\u061c": r"U\+061C \(ARABIC LETTER MARK\)",
+    "\u200b": r"U\+200B \(ZERO WIDTH SPACE\)",
+    "\u2028": r"U\+2028 \(LINE SEPARATOR\)",
+    "\x00": r"U\+0000 \(control character\)",
+    "\x1b": r"U\+001B \(control character\)",
+    "\x9b": r"U\+009B \(control character\)",
+    "\n": r"U\+000A \(control character\)",
+    "\ud800": r"U\+D800 \(control character\)",
+}
+
+
+@pytest.mark.parametrize(("sign", "name"), UNSEEN.items())
+def test_characters_that_cannot_be_seen_are_refused_on_creation(sign: str, name: str) -> None:
+    """Issue 14, 5: bidirectional and control characters refused, with field and code point."""
+    text = f"ab{sign}c"
+    for field, others in {
+        "title": {"title": text},
+        "evidence.verdict": {"evidence": replace(EVIDENCE, verdict=text)},
+        r"evidence.helps.0.who": {"evidence": replace(EVIDENCE, helps=(Affected(text, "x"),))},
+        "evidence.numbers.n": {"evidence": replace(EVIDENCE, numbers={"n": text})},
+        "digests.rules": {"rules_digest": text},
+        "changes.0.new": {"values": {"GROUPBYATTR_A": text}},
+        "changes.0.new.0.name": {"values": {"USER_JOB_PRIO_BOOST_DICTS": [{"name": text}]}},
+    }.items():
+        with pytest.raises(ProposalError, match=f"  {field}: character 3 is {name}; texts must"):
+            change(**others)
+
+
+def test_names_in_a_document_are_texts_too() -> None:
+    numbers = {"a\u202eb": 1}
+    with pytest.raises(
+        ProposalError, match=r"name of evidence.numbers.a<U\+202E>b: character 2 is"
+    ):
+        change(evidence=replace(EVIDENCE, numbers=numbers))
+
+
+def test_characters_that_cannot_be_seen_are_refused_on_reading(tmp_path: Path) -> None:
+    """File, field and code point, whatever the digest says."""
+    file = tmp_path / "proposal.json"
+    file.write_text(dumps(change()).replace("80 meets", "80 \u202emeets"))
+    with pytest.raises(ProposalError) as error:
+        read(file)
+    assert str(error.value).startswith(f"{file} has characters that cannot be seen:\n")
+    assert "evidence.verdict: character 4 is U+202E" in str(error.value)
+
+
+def test_a_json_value_may_be_written_in_lines() -> None:
+    place = {"app": "pandaserver", "component": "dbproxy", "key": "USER_JOB_PRIO_BOOST_DICTS"}
+    rows = [{**place, "type": "json", "value_json": '[\n\t{"name": "a"}\n]'}]
+    made = change(Config.from_rows(rows), {"USER_JOB_PRIO_BOOST_DICTS": []})
+    assert loads(dumps(made)) == made
+
+
+def test_letters_of_any_script_are_good() -> None:
+    evidence = replace(EVIDENCE, verdict="é 中文 עברית العربية 1\u202f000 − µ")
+    assert loads(dumps(change(evidence=evidence))).evidence == evidence

@@ -164,7 +164,7 @@ def test_a_decision_can_be_applied_and_taken_back(root: Path, tmp_path: Path) ->
         assert there["digest"] != base["digest"]
         back = jsonpatch.apply_patch(there, (folder / f"{name}-take-back.patch.json").read_text())
         assert back == base
-        assert (folder / f"{name}-take-back.sql").read_text().count("\nDELETE") in (1, 2, 3)
+        assert (folder / f"{name}-take-back.sql").read_text().count("\n  DELETE") in (1, 2, 3)
     together = read(folder / "together.proposal.json")
     together.verify(toys.BASE)
     assert [source.report for source in together.sources] == ["scouts", "thresholds"]

@@ -209,14 +209,12 @@ def test_another_base_gets_no_statements() -> None:
     assert "UPDATE" in render(proposal(), other, touched_only=True)
 
 
-@pytest.mark.parametrize("value", ["a\\", "a\nb", "a\x00", "\u2028"])
-def test_values_that_databases_quote_differently(value: str) -> None:
-    strange = proposal(values={"GROUPBYATTR_A": value})
+def test_values_that_databases_quote_differently() -> None:
+    strange = proposal(values={"GROUPBYATTR_A": "a\\"})
     with pytest.raises(ProposalError, match="use the form json, whose values are parameters"):
         render(strange, BASE)
-    assert (
-        json.loads(render(strange, BASE, form="json"))["forward"][0]["params"]["new_value"] == value
-    )
+    (one,) = json.loads(render(strange, BASE, form="json"))["forward"]
+    assert one["params"]["new_value"] == "a\\"
 
 
 @settings(derandomize=True, deadline=None)
