@@ -70,6 +70,7 @@ proposal = typer.Typer(
 for command in (
     proposal_commands.list_,
     proposal_commands.show,
+    proposal_commands.annotate,
     proposal_commands.verify,
     proposal_commands.diff,
     proposal_commands.apply,

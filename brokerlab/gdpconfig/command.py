@@ -1,4 +1,4 @@
-"""The commands ``brokerlab proposal list|show|verify|diff|apply|revert|merge|base``."""
+"""The commands ``brokerlab proposal list|show|annotate|verify|diff|apply|revert|merge|base``."""
 
 from __future__ import annotations
 
@@ -124,6 +124,31 @@ def show(
 
     (filed,) = read_all([proposal], reports)
     typer.echo(in_words(filed, None if config is None else _config(config, at)), nl=False)
+
+
+def annotate(
+    proposal: ProposalFile,
+    *,
+    into: Into,
+    ticket: Annotated[str | None, typer.Option(help="Where it is discussed.")] = None,
+    author: Annotated[str | None, typer.Option(help="Who proposes it.")] = None,
+    approver: Annotated[str | None, typer.Option(help="Who agreed.")] = None,
+    comment: Annotated[str | None, typer.Option(help="Anything else.")] = None,
+    force: Force = False,
+) -> None:
+    """Write a proposal with notes of people; an empty text takes a note away, the digest stays."""
+    from brokerlab.errors import ProposalError
+    from brokerlab.gdpconfig.proposal import dumps, read, write
+
+    if ticket is None and author is None and approver is None and comment is None:
+        raise ProposalError(
+            "nothing to note: give --ticket, --author, --approver or --comment (or several)"
+        )
+    document = read(proposal).annotated(
+        ticket=ticket, author=author, approver=approver, comment=comment
+    )
+    write(dumps(document), into, overwrite=force)
+    typer.echo(f"written to {into}; nothing was set")
 
 
 def verify(

@@ -296,6 +296,7 @@ def part(s: Study, item: Item) -> Part:
         sections={
             "What is proposed": [
                 words.thin(item.proposal.evidence.verdict),
+                "; ".join(f"{n}: {text}" for n, text in item.proposal.notes.items()) or None,
                 frames.since(item) or None,
                 f"Measured on {item.tasks}." if item.proposal.evidence.filters else None,
                 filled(effects_table(effects)),

@@ -200,6 +200,20 @@ def test_absent_files(tmp_path: Path, proposal: Path) -> None:
     assert "none.csv: cannot be read" in said(result)
 
 
-@pytest.mark.parametrize("command", ["verify", "diff", "apply", "revert"])
+def test_annotate(proposal: Path, config: Path, tmp_path: Path) -> None:
+    file = tmp_path / "agreed.json"
+    result = run("annotate", proposal, "--ticket", "ADC-7", "--approver", "B. Ob", "--into", file)
+    assert result.exit_code == 0, result.output
+    assert read(file).notes == {"ticket": "ADC-7", "approver": "B. Ob"}
+    assert run("verify", file, "--config", config).exit_code == 0
+    again = run("annotate", file, "--approver", "", "--into", file, "--force")
+    assert again.exit_code == 0, again.output
+    assert read(file).notes == {"ticket": "ADC-7"}
+    none = run("annotate", proposal, "--into", tmp_path / "x.json")
+    assert none.exit_code == 5
+    assert "nothing to note: give --ticket" in said(none)
+
+
+@pytest.mark.parametrize("command", ["verify", "diff", "apply", "revert", "annotate"])
 def test_help(command: str) -> None:
     assert run(command, "--help").exit_code == 0

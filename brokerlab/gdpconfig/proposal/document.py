@@ -25,6 +25,9 @@ from brokerlab.gdpconfig.values import Value
 
 Kind = Literal["change", "keep"]
 MAX_TITLE = 500
+NOTES = ("ticket", "author", "approver", "comment")
+"""What people write down about a proposal; its digest does not depend on it."""
+MAX_NOTE = 2000
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,11 @@ class Proposal:
         sources: The proposals that this one was merged from; empty: it stands for itself.
         takes_back: Digest of the document that this one takes back; null = none. What was there before is put
             back even outside the guard rails.
+        ticket: Where it is discussed; null = none. As the following three, a note of people: the digest is that of the
+            proposal without them, so that a proposal with notes is still the one of its report.
+        author: Who proposes it; null = not stated.
+        approver: Who agreed; null = not stated.
+        comment: Anything else; null = none.
 
     Example:
         >>> config = Config.empty()
@@ -62,6 +70,10 @@ class Proposal:
     places: Mapping[str, str]
     sources: tuple[Source, ...] = ()
     takes_back: str | None = None
+    ticket: str | None = None
+    author: str | None = None
+    approver: str | None = None
+    comment: str | None = None
 
     @classmethod
     def to_change(
@@ -137,6 +149,11 @@ class Proposal:
         found = character_problems(asdict(self))
         if not self.title or len(self.title) > MAX_TITLE or not self.title.isprintable():
             found.append(f"title: one printable line of 1 to {MAX_TITLE} characters is needed")
+        found += [
+            f"{name}: {'a text is needed' if not text else f'{len(text)} characters, at most {MAX_NOTE}'}"
+            for name, text in ((name, getattr(self, name)) for name in NOTES)
+            if text is not None and not 0 < len(text) <= MAX_NOTE
+        ]
         if self.created_at.tzinfo is not None:
             found.append(f"created_at: UTC without zone is needed, found {self.created_at}")
         if not self.changes:
@@ -179,6 +196,37 @@ class Proposal:
             if effect.coverage is not None and not 0 <= effect.coverage <= 1
         ]
         return found
+
+    def annotated(
+        self,
+        *,
+        ticket: str | None = None,
+        author: str | None = None,
+        approver: str | None = None,
+        comment: str | None = None,
+    ) -> Proposal:
+        """Return the proposal with notes of people; its digest stays.
+
+        Args:
+            ticket: Where it is discussed; null = as it is, empty = none. As the others.
+            author: Who proposes it.
+            approver: Who agreed.
+            comment: Anything else.
+
+        Raises:
+            ProposalError: A text is too long, or has control characters.
+        """
+        given = {"ticket": ticket, "author": author, "approver": approver, "comment": comment}
+        notes = {name: text or None for name, text in given.items() if text is not None}
+        proposal = replace(self, **notes)  # type: ignore[arg-type]
+        reject(proposal.problems(), "the notes are not sound")
+        return proposal
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """Ticket, author, approver and comment, as far as they are there."""
+        every = {name: getattr(self, name) for name in NOTES}
+        return {name: text for name, text in every.items() if text}
 
     def verify(self, config: Config, *, touched_only: bool = False) -> None:
         """Refuse any configuration but the base.

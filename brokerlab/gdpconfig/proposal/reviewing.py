@@ -19,7 +19,7 @@ from brokerlab.errors import ProposalError
 from brokerlab.gdpconfig import keys as catalogue
 from brokerlab.gdpconfig.config import Config
 from brokerlab.gdpconfig.proposal.conflict import Conflict, conflicts
-from brokerlab.gdpconfig.proposal.document import Proposal
+from brokerlab.gdpconfig.proposal.document import NOTES, Proposal
 from brokerlab.gdpconfig.proposal.filed import (
     MANIFEST,
     PAGE,
@@ -178,6 +178,8 @@ def review(
 ) -> Review:
     """Find proposals, sort them by what is to be done, look for conflicts, and merge what can be decided.
 
+    Of copies with the same digest, the one that lies in a run counts, with the notes of the first that has some.
+
     Args:
         folder: Of reports, of runs or of proposals, or one proposal.
         config: The configuration that acts, without history.
@@ -193,7 +195,10 @@ def review(
         counts, replaced = [*counts, *replaced], []
     once: dict[str, Filed] = {}
     for one in sorted(counts, key=lambda one: (one.report or "", one.name)):
-        once.setdefault(one.proposal.digest, one)
+        first = once.setdefault(one.proposal.digest, one)
+        noted = first if first.proposal.notes else one
+        proof = one if first.report is None else first
+        once[one.proposal.digest] = replace(proof, proposal=noted.proposal)
     items = _sorted_by_group([_item(one, config) for one in once.values()])
     decide = [item for item in items if item.group == "decide"]
     return Review(
@@ -302,7 +307,8 @@ def proposals_frame(made: Review, *, seen_from: str | Path = ".") -> pl.DataFram
     Returns:
         ``group`` (of :class:`Item`, or broken), ``label, report, run, href`` (of the page that proves it; null: none),
         ``file, digest, keys, state, why`` (what differs from the base, or is broken; null: nothing), ``title, verdict,
-        not_again, filters`` (tasks of the evidence in words; null: not stated) and ``synthetic``.
+        not_again, filters`` (tasks of the evidence in words; null: not stated), ``ticket,
+        author, approver, comment`` (null: none) and ``synthetic``.
     """
     rows = [
         {
@@ -320,6 +326,7 @@ def proposals_frame(made: Review, *, seen_from: str | Path = ".") -> pl.DataFram
             "verdict": item.proposal.evidence.verdict,
             "not_again": item.not_again,
             "filters": item.tasks,
+            **{name: item.proposal.notes.get(name) for name in NOTES},
             "synthetic": item.proposal.evidence.synthetic,
         }
         for item in made.items
@@ -330,7 +337,7 @@ def proposals_frame(made: Review, *, seen_from: str | Path = ".") -> pl.DataFram
     ]  # fmt: skip
     names = (
         *("group", "label", "report", "run", "href", "file", "digest", "keys"),
-        *("state", "why", "title", "verdict", "not_again", "filters"),
+        *("state", "why", "title", "verdict", "not_again", "filters", *NOTES),
     )
     return pl.DataFrame(rows, schema={**dict.fromkeys(names, pl.String), "synthetic": pl.Boolean})
 

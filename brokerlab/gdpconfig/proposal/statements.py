@@ -173,6 +173,7 @@ def _json(proposal: Proposal, forward: list[Statement], inverse: list[Statement]
     }
     document = {
         "title": proposal.title,
+        **proposal.notes,
         "synthetic": proposal.evidence.synthetic,
         "base": proposal.digests.config,
         "how": "in one transaction; each statement must change as many rows as it says, otherwise roll back",
@@ -190,6 +191,7 @@ def _sql(proposal: Proposal, forward: list[Statement], inverse: list[Statement])
             "one transaction: where an entry is not as the proposal found it, nothing changes"
         ),
     ]
+    lines += [_comment(f"{name}: {text}") for name, text in proposal.notes.items()]
     if proposal.evidence.filters:
         lines.append(_comment(f"measured on {tasks_in_words(proposal.evidence.filters)}"))
     if proposal.evidence.synthetic:

@@ -18,7 +18,7 @@ from typing import Any
 from brokerlab.errors import ProposalError
 from brokerlab.gdpconfig.config import Config
 from brokerlab.gdpconfig.proposal.characters import character_problems
-from brokerlab.gdpconfig.proposal.document import Proposal, reject
+from brokerlab.gdpconfig.proposal.document import NOTES, Proposal, reject
 from brokerlab.gdpconfig.proposal.parts import (
     Affected,
     Change,
@@ -34,7 +34,7 @@ from brokerlab.schemas import jsonschema
 
 SCHEMA_NAME = "brokerlab/proposal/"
 VERSION = 1
-_OPTIONAL = ("sources", "takes_back")
+_OPTIONAL = ("sources", "takes_back", *NOTES)
 
 
 def dumps(proposal: Proposal) -> str:
@@ -187,7 +187,7 @@ def write(text: str, path: str | Path, *, overwrite: bool = False) -> None:
 
 
 def _digest(document: Mapping[str, Any]) -> str:
-    """Return the digest of a document but for its field "digest"; 50.0 and 50 are the same number."""
+    """Return the digest of a document but for its field "digest" and notes; 50.0 and 50 are the same number."""
 
     def same(value: Any) -> Any:
         if isinstance(value, float) and value.is_integer():
@@ -196,7 +196,9 @@ def _digest(document: Mapping[str, Any]) -> str:
             return {key: same(item) for key, item in value.items()}
         return [same(item) for item in value] if isinstance(value, list) else value
 
-    return digest_of({key: same(value) for key, value in document.items() if key != "digest"})
+    return digest_of(
+        {key: same(value) for key, value in document.items() if key not in ("digest", *NOTES)}
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -294,4 +296,5 @@ def _proposal(document: dict[str, Any]) -> Proposal:
             Source(**{**item, "keys": tuple(item["keys"])}) for item in document.get("sources", ())
         ),
         takes_back=document.get("takes_back"),
+        **{name: document.get(name) for name in NOTES},
     )

@@ -43,6 +43,7 @@ def in_words(filed: Filed, config: Config | None = None) -> str:
         lines.append(f"Takes back the proposal with digest {proposal.takes_back}.")
     sections = [
         ("State", _state(filed, config)),
+        ("Notes", [f"{name}: {text}" for name, text in proposal.notes.items()]),
         ("What is set", [line for change in proposal.changes for line in _change(change)]),
         ("Expected effect", _effects(evidence)),
         ("Who gains", _affected(evidence.helps)),

@@ -495,3 +495,40 @@ def test_a_json_value_may_be_written_in_lines() -> None:
 def test_letters_of_any_script_are_good() -> None:
     evidence = replace(EVIDENCE, verdict="é 中文 עברית العربية 1\u202f000 − µ")
     assert loads(dumps(change(evidence=evidence))).evidence == evidence
+
+
+WRITTEN = {"ticket": "ADC-7", "author": "A. Nna", "approver": "B. Ob", "comment": "after the stop"}
+
+
+def test_notes_are_no_part_of_what_is_proposed() -> None:
+    """Issue 14, 5: ticket, author, approver and comment; the report's run is found by the digest."""
+    made = change()
+    noted = made.annotated(**WRITTEN)
+    assert loads(dumps(noted)) == noted
+    assert noted.notes == WRITTEN
+    assert noted.digest == made.digest
+    assert not set(WRITTEN) & set(json.loads(dumps(made)))
+    assert loads(dumps(made)).notes == {}
+    assert noted.annotated(approver="", ticket="ADC-8").notes == {
+        **{name: WRITTEN[name] for name in ("author", "comment")},
+        "ticket": "ADC-8",
+    }
+    back = noted.revert(noted.applied_to(BASE), created_at=NOW)
+    assert back.notes == {}  # nobody approved that
+    assert back.takes_back == made.digest
+
+
+@pytest.mark.parametrize(
+    ("notes", "message"),
+    [
+        ({"ticket": "a\u202eb"}, r"ticket: character 2 is U\+202E"),
+        ({"comment": "two\nlines"}, r"comment: character 4 is U\+000A"),
+        ({"author": "x" * 2001}, "author: 2001 characters, at most 2000"),
+    ],
+)
+def test_unsound_notes(notes: dict[str, str], message: str) -> None:
+    with pytest.raises(ProposalError, match=message):
+        change().annotated(**notes)
+    document = json.loads(dumps(change()))
+    with pytest.raises(ProposalError, match=next(iter(notes))):
+        loads(json.dumps({**document, **notes}))

@@ -216,3 +216,9 @@ def test_filters_and_measured_coverage_are_shown() -> None:
     assert "Measured on\n  tasks with gshare Express only\n" in text
     everything = replace(keep(), evidence=replace(told, filters={}))
     assert "Measured on\n  all tasks\n" in in_words(Filed("k", everything))
+
+
+def test_notes_are_shown() -> None:
+    noted = change().annotated(ticket="ADC-7", comment="after the stop")
+    assert "\nNotes\n  ticket: ADC-7\n  comment: after the stop\n" in in_words(Filed("k", noted))
+    assert "Notes" not in in_words(Filed("k", change()))

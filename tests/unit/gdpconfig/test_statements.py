@@ -241,3 +241,12 @@ def test_the_tasks_that_were_measured_stand_in_the_header() -> None:
         replace(made, evidence=evidence), BASE
     )
     assert "measured on" not in render(made, BASE)
+
+
+def test_notes_stand_in_the_header() -> None:
+    noted = proposal().annotated(ticket="ADC-7", approver="O'Hara -- & Co")
+    text = render(noted, BASE)
+    assert "-- ticket: ADC-7\n-- approver: O'Hara -- & Co\n" in text
+    document = json.loads(render(noted, BASE, form="json"))
+    assert (document["ticket"], document["approver"]) == ("ADC-7", "O'Hara -- & Co")
+    assert "author" not in document

@@ -14,7 +14,7 @@ import pytest
 from brokerlab.calibrate.drift import Drift
 from brokerlab.errors import ConfigError, ProposalError
 from brokerlab.gdpconfig import Config
-from brokerlab.gdpconfig.proposal import Item, Proposal, read
+from brokerlab.gdpconfig.proposal import Item, Proposal, dumps, read, write
 from brokerlab.report import proposal_review as report
 from tests.notebooks.pages import check_page
 from tests.unit.gdpconfig import proposal_toys as toys
@@ -262,3 +262,16 @@ def test_scope_and_measured_coverage_of_a_proposal(root: Path) -> None:
     assert "Covers" in html
     assert stored["numbers"]["effects"][0]["coverage"] == 0.931
     assert "-- measured on tasks with gshare Express only" in html
+
+
+def test_notes_of_a_copy_stand_beside_the_proof(root: Path) -> None:
+    path = toys.caps(root)
+    noted = read(path).annotated(ticket="ADC-7", approver="<b>Bo</b>")
+    write(dumps(noted), root / "proposal-agreed.json")
+    stored, html = reviewed(root)
+    assert stored["values"]["n"]["copies"] == 1
+    assert "ticket: ADC-7; approver: &lt;b&gt;Bo&lt;/b&gt;" in html
+    assert 'href="../../thresholds/20261120T090000Z-1/index.html"' in html
+    (row,) = stored["numbers"]["proposals"]
+    assert (row["ticket"], row["author"], row["approver"]) == ("ADC-7", None, "<b>Bo</b>")
+    assert "-- ticket: ADC-7" in html
