@@ -47,6 +47,14 @@ ConfigFile = Annotated[
         "every key has its default.",
     ),
 ]
+VerifyConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="The present gdpconfig: CSV, JSON, or the folder of an archive. Without it the keys of the "
+        "proposal are compared with their defaults, and no others.",
+    ),
+]
 StateConfigFile = Annotated[
     Path | None,
     typer.Option(
@@ -154,16 +162,21 @@ def annotate(
 def verify(
     proposals: Annotated[list[Path], typer.Argument(help="One proposal or more.")],
     *,
-    config: ConfigFile = None,
+    config: VerifyConfigFile = None,
     at: At = None,
     touched_only: TouchedOnly = False,
 ) -> None:
     """Check that proposals are sound and were made for this configuration; everything wrong is told at once."""
     from brokerlab.gdpconfig.proposal import verified
 
-    documents = verified(proposals, _config(config, at), touched_only=touched_only)
-    for document in documents:
-        typer.echo(f"{document.kind}: {document.title}: sound, and made for this configuration")
+    present = None if config is None else _config(config, at)
+    result = (
+        "sound; its own keys have the defaults that it was made for (no --config), other keys were not compared"
+        if present is None
+        else "sound, and made for this configuration"
+    )
+    for document in verified(proposals, present, touched_only=touched_only):
+        typer.echo(f"{document.kind}: {document.title}: {result}")
 
 
 def diff(proposal: ProposalFile) -> None:

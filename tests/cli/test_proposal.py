@@ -59,13 +59,42 @@ def test_verify(proposal: Path, config: Path) -> None:
 def test_verify_refuses_another_configuration(proposal: Path, config: Path) -> None:
     result = run("verify", proposal)  # no entries: the rank of cputime has its default
     assert result.exit_code == 5
+    assert "without --config every key has its default, which is not the base of" in said(result)
     assert "made for 90 (update), found 95 from no entry" in said(result)
+    assert "not compared" not in said(result)
     config.write_text(CONFIG + "jedi,jobbroker,NW_ACTIVE,true,bool\n")
     result = run("verify", proposal, "--config", config)
     assert result.exit_code == 5
     assert said(result).startswith("ProposalError: the configuration is not the base of")
     assert "jedi/jobbroker/NW_ACTIVE: new since the proposal was made" in said(result)
     assert run("verify", proposal, "--config", config, "--touched-only").exit_code == 0
+
+
+def test_verify_without_a_configuration_compares_no_other_keys(
+    config: Path, tmp_path: Path
+) -> None:
+    """Issue 14, 3: it called 50 keys "gone" that it could not know of."""
+    made = Proposal.to_change(
+        Config.from_file(config).with_values({"NW_ACTIVE": True}),
+        {"SCOUT_RAMCOUNT_RANK": 80},
+        title="Rank",
+        created_at=datetime(2026, 3, 1),
+        evidence=Evidence("80 meets the limit"),
+    )
+    file = tmp_path / "rank.json"
+    file.write_text(made.to_json())
+    result = run("verify", file)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == (
+        "change: Rank: sound; its own keys have the defaults that it was made for (no --config), "
+        "other keys were not compared\n"
+    )
+    refused = run("apply", file, "--into", tmp_path / "x.sql")
+    assert refused.exit_code == 5
+    assert "the configuration has no entries, the base had 2 keys: give the present one" in said(
+        refused
+    )
+    assert "gone" not in said(refused)
 
 
 def test_verify_reads_archives_at_a_time(proposal: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from brokerlab.gdpconfig.config import Config
 from brokerlab.gdpconfig.entry import Entry
 from brokerlab.gdpconfig.proposal.parts import Change, Stored
 from brokerlab.gdpconfig.values import Value, digest_of
+from brokerlab.words import plural
 
 
 def keys_digest(config: Config, changes: Sequence[Change]) -> str:
@@ -180,6 +181,9 @@ def moved(
     base: Mapping[str, str], present: Mapping[str, str], told: Collection[str] = ()
 ) -> list[str]:
     """Say which places are new, gone or changed since a base was written down, but for those already told."""
+    if base and not present:
+        n = f"{len(base)} {plural(len(base), 'key')}"
+        return [f"the configuration has no entries, the base had {n}: give the present one"]
     problems = []
     for place in sorted(base.keys() | present.keys()):
         if base.get(place) != present.get(place) and place not in told:

@@ -197,7 +197,7 @@ def review(
     for one in sorted(counts, key=lambda one: (one.report or "", one.name)):
         first = once.setdefault(one.proposal.digest, one)
         noted = first if first.proposal.notes else one
-        proof = one if first.report is None else first
+        proof = one if first.report is None and one.report is not None else first
         once[one.proposal.digest] = replace(proof, proposal=noted.proposal)
     items = _sorted_by_group([_item(one, config) for one in once.values()])
     decide = [item for item in items if item.group == "decide"]

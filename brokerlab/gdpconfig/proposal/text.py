@@ -122,27 +122,34 @@ def read(path: str | Path) -> Proposal:
 
 
 def verified(
-    paths: Iterable[str | Path], config: Config, *, touched_only: bool = False
+    paths: Iterable[str | Path], config: Config | None, *, touched_only: bool = False
 ) -> list[Proposal]:
     """Read proposals, and refuse those that are not sound or were made for another configuration.
 
     Args:
         paths: The files.
-        config: The configuration that acts now.
+        config: The configuration that acts now; null: not known, so the proposal's own keys are compared with the
+            defaults of the catalogue, and no other key is compared.
         touched_only: Other keys than those of a proposal may have changed since.
 
     Raises:
         ProposalError: Everything that is wrong with any of them.
     """
     documents, wrong = [], []
+    acting, only = (Config.empty(), True) if config is None else (config, touched_only)
+    which = (
+        "without --config every key has its default, which"
+        if config is None
+        else "the configuration"
+    )
     for path in paths:
         try:
             document, problems = examine(text_of(path), str(path))
             checks = (
                 (problems, f"{path} is not sound"),
                 (
-                    document.differences(config, touched_only=touched_only),
-                    f"the configuration is not the base of {document.title!r}",
+                    document.differences(acting, touched_only=only),
+                    f"{which} is not the base of {document.title!r}",
                 ),
             )
             wrong += ["\n  ".join([f"{what}:", *found]) for found, what in checks if found]
