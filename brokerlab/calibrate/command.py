@@ -33,21 +33,27 @@ def drift(
     ] = Path("reports"),
     as_json: Annotated[bool, typer.Option("--json", help="One line, for programs.")] = False,
 ) -> None:
-    """Say whether a proposal still holds on later data.
+    """Say whether a proposal still holds on later data, and what to look at once it is applied.
 
     Exit code 0 holds, 8 does not, 6 this archive cannot tell, 9 its proof cannot be repeated on any archive.
     """
     from brokerlab.brokerage.replay.plan import time_of
     from brokerlab.calibrate.drift import later_archive
-    from brokerlab.gdpconfig.proposal import read
+    from brokerlab.gdpconfig.proposal import after_applying, read
 
     document = read(proposal)
     first, last = time_of(start or None, "start"), time_of(end or None, "end")
     answer = later_archive(archive, start=first, end=last, reports=reports).ask(document)
-    code = EXIT_CODES[answer.status]
+    code, after = EXIT_CODES[answer.status], after_applying(document, str(proposal))
     if as_json:
         about = {"proposal": str(proposal), "title": document.title, "digest": document.digest}
-        summary = {**about, "archive": str(archive), "exit_code": code, **answer.to_dict()}
+        summary = {
+            **about,
+            "archive": str(archive),
+            "exit_code": code,
+            **answer.to_dict(),
+            "after": after,
+        }
         typer.echo(json.dumps(summary, ensure_ascii=False))
     else:
         typer.echo(answer.sentence)
@@ -55,6 +61,8 @@ def drift(
         for row in apart.to_dicts():
             told, found = (_interval(row, name) for name in ("told", "found"))
             typer.echo(f"  {row['quantity']} [{row['unit']}]: told {told}, found {found}")
+        if after:
+            typer.echo("\n  ".join(["After it is applied:", *after]))
     raise typer.Exit(code)
 
 

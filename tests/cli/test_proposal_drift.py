@@ -63,14 +63,22 @@ def test_the_answer_is_the_exit_code(folder: Path, tmp_path: Path) -> None:
     assert found["effects"][0]["told"] == -0.8
     assert found["proof"]["n_tasks"] >= 10
     assert found["effects"][0]["apart"]
+    assert found["after"][0].startswith("to change: First attempts killed")
 
 
 def test_a_broken_limit_is_told_with_what_lies_apart(folder: Path, tmp_path: Path) -> None:
     result = run(proposal(tmp_path, limit=0.0), "--archive", folder)
     assert result.exit_code == 8, result.output
-    sentence, apart = result.stdout.splitlines()
+    sentence, apart, *after = result.stdout.splitlines()
     assert sentence.startswith("Does not hold on ")
     assert apart.startswith("  First attempts killed [share of jobs]: told -0.8 (-0.81 to -0.79), ")
+    assert after == [
+        "After it is applied:",
+        "  to change: First attempts killed: 0.9 -> 0.1 share of jobs, -0.8 (-0.81 to -0.79, 95 %)",
+        "  until: later data have an interval of the same width; the document states no period",
+        f"  then: brokerlab proposal drift {tmp_path}/proposal.json --archive LATER (exit code 8: it does not hold)",
+        f"  to take it back: brokerlab proposal revert {tmp_path}/proposal.json --config NOW --into BACK",
+    ]
 
 
 def test_its_own_data_tell_nothing_more(folder: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from brokerlab.gdpconfig.proposal.parts import (
 from brokerlab.gdpconfig.proposal.reviewing import Item, Review, review
 from brokerlab.gdpconfig.proposal.statements import render
 from brokerlab.gdpconfig.proposal.text import dumps, loads, read, verified, write
-from brokerlab.gdpconfig.proposal.words import in_words
+from brokerlab.gdpconfig.proposal.words import after_applying, in_words
 
 __all__ = [
     "Affected",
@@ -42,6 +42,7 @@ __all__ = [
     "Source",
     "State",
     "Window",
+    "after_applying",
     "apply_files",
     "conflicts",
     "dumps",

@@ -1,4 +1,4 @@
-"""One proposal in words: what to set, what it promises, who gains and who loses, what proves it, how to undo it.
+"""One proposal in words: what to set, what it promises, who gains and who loses, what proves it, what to look at then.
 
 Source: design, idea 6; report-page.md, 1.
 """
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from brokerlab.gdpconfig import keys as known
 from brokerlab.gdpconfig.config import Config
+from brokerlab.gdpconfig.proposal.document import Proposal
 from brokerlab.gdpconfig.proposal.filed import Filed
 from brokerlab.gdpconfig.proposal.filters import tasks_in_words
 from brokerlab.gdpconfig.proposal.listing import (
@@ -18,7 +19,7 @@ from brokerlab.gdpconfig.proposal.listing import (
     state_of,
 )
 from brokerlab.gdpconfig.proposal.parts import Affected, Change, Evidence, Source
-from brokerlab.words import listed
+from brokerlab.words import listed, plural
 
 GROUPS = ("gshare", "queue", "user class")
 """Who is spoken of first; every other kind of group follows in the order of the document."""
@@ -52,7 +53,7 @@ def in_words(filed: Filed, config: Config | None = None) -> str:
         ("Gains by one thing and loses by another", both(evidence)),
         ("Measured on", _measured_on(filed)),
         ("Proof", [line for source in filed.sources for line in _proof(filed, source)]),
-        ("Undo", _undo(filed)),
+        ("After it is applied", after_applying(proposal, filed.name)),
     ]
     for heading, content in sections:
         if content:
@@ -158,7 +159,36 @@ def _proof(filed: Filed, source: Source) -> list[str]:
     return [f"{source.title}: {where}", f"  {source.verdict}", f"  {source.digest}"]
 
 
-def _undo(filed: Filed) -> list[str]:
-    if filed.proposal.kind == "keep":
+def after_applying(proposal: Proposal, name: str) -> list[str]:
+    """Say what to look at after a change was applied: which quantities, until when, and how to take it back.
+
+    Args:
+        proposal: The change.
+        name: Its file, for the commands.
+
+    Returns:
+        One line each; empty for a keep.
+    """
+    if proposal.kind == "keep":
         return []
-    return [f"brokerlab proposal revert {filed.name} --config NOW --into BACK"]
+    effects = proposal.evidence.effects
+    lines = [f"to change: {effect_text(one)}" for one in effects if one.interval == "excludes 0"]
+    steady = [one.quantity for one in effects if one.interval in ("includes 0", "unchanged")]
+    lines += [f"not to change beyond its interval: {listed(steady)}"] if steady else []
+    lines = lines or ["to look at: the document states no effect with an interval"]
+    lines.append(f"until: {_until(proposal.evidence)}")
+    if not proposal.takes_back:
+        lines.append(
+            f"then: brokerlab proposal drift {name} --archive LATER (exit code 8: it does not hold)"
+        )
+    return [*lines, f"to take it back: brokerlab proposal revert {name} --config NOW --into BACK"]
+
+
+def _until(evidence: Evidence) -> str:
+    """Say how long it takes until later data can tell as much as those that the change was proven on."""
+    if not evidence.windows:
+        return "later data have an interval of the same width; the document states no period"
+    last = max(evidence.windows, key=lambda window: window.end)
+    days = (last.end - last.start).total_seconds() / 86400
+    spoken = f"{days:.0f} {plural(round(days), 'day')}" if days >= 1 else "a day"
+    return f"{spoken} of data with the new values, as many as it was proven on ({last.name})"

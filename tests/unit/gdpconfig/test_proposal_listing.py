@@ -155,7 +155,13 @@ def test_in_words() -> None:
         "Gains by one thing and loses by another\n  gshare Express\n",
         "proof: 2026-10-01 00:00 to 2026-11-21 09:00 UTC\n  n_tasks: 120\n  unknown: unknown\n",
         "Proof\n  report scouts, run 1-a, page not there\n",
-        "Undo\n  brokerlab proposal revert p.json",
+        (
+            "After it is applied\n  to change: jobs killed: 7.5 -> 4.5 %, -3 (-3.5 to -2.5, 95 %)\n"
+            "  not to change beyond its interval: memory reserved\n"
+            "  until: 51 days of data with the new values, as many as it was proven on (proof)\n"
+            "  then: brokerlab proposal drift p.json --archive LATER (exit code 8: it does not hold)\n"
+            "  to take it back: brokerlab proposal revert p.json --config NOW --into BACK\n"
+        ),
     ):
         assert line in text
 
@@ -164,7 +170,7 @@ def test_in_words_without_what_is_not_known() -> None:
     bare = replace(keep(), evidence=Evidence("no reason"))
     text = in_words(Filed("k.json", bare))
     assert "State" not in text
-    assert "Undo" not in text
+    assert "After it is applied" not in text
     assert "keep 75 percentile" in text
     assert "Expected effect\n  the document tells none\n" in text
     assert "Who gains\n  the document names nobody\n" in text
