@@ -44,7 +44,7 @@ def test_every_kind_of_block_is_there() -> None:
 
 def test_commands_and_options_exist() -> None:
     found = commands(TEXT)
-    assert len(found) == 14
+    assert len(found) == 15
     helps: dict[tuple[str, ...], str] = {}
     for command in found:
         _, *rest = words(command)
