@@ -55,7 +55,7 @@ class Waiting:
             that ran and were over in it), ``n_lost, lost_us`` (those failed for a lost heartbeat, and what they had run).
         live: Live jobs in the archive: ``jobstatus``, ``n_jobs``.
         statuses: Statuses that the archive has any job in, or any entry of its log.
-        n_unlogged: Jobs without entries in the status log.
+        n_unlogged: Jobs of the period without entries in the status log.
     """
 
     archive: Archive
@@ -194,7 +194,7 @@ def read_waiting(
         units=units,
         live=_live(jobs),
         statuses=frozenset(_statuses(jobs) | (set() if log is None else _statuses(log))),
-        n_unlogged=_unlogged(jobs, log),
+        n_unlogged=_unlogged(_inside(jobs, first, last), log),
     )
 
 
@@ -218,16 +218,9 @@ def _window(
 def _units(jobs: nw.LazyFrame[Any], start: datetime, end: datetime, column: str) -> pl.DataFrame:
     """Add up, per unit, what waited and ran in the period."""
     first, last = microseconds_of(start), microseconds_of(end)
-    made, began, ended, changed = (
-        microseconds(nw.col(name))
-        for name in ("creationtime", "starttime", "endtime", "modificationtime")
-    )
-    times = jobs.with_columns(made=made, began=began, ended=ended, changed=changed)
+    began, ended = (microseconds(nw.col(name)) for name in ("starttime", "endtime"))
+    inside = _inside(jobs, start, end).with_columns(began=began, ended=ended)
     over = ~nw.col("jobstatus").is_in(LIVE)
-    left = nw.when(over).then(nw.col("changed")).otherwise(nw.lit(last))
-    inside = times.with_columns(left=left).filter(
-        (nw.col("made") < last) & (nw.col("left") >= first)
-    )
     waited = nw.min_horizontal(nw.coalesce("began", "left"), nw.lit(last))
     since = nw.max_horizontal(nw.col("made"), nw.lit(first))
     started = (nw.col("began") >= first) & (nw.col("began") < last)
@@ -250,6 +243,17 @@ def _units(jobs: nw.LazyFrame[Any], start: datetime, end: datetime, column: str)
         raise EmptyPeriodError(f"no job in the period; it is {start} to {end}")
     whole = pl.col(COUNTS).cast(pl.Int64)
     return sums.with_columns(pl.col("unit").fill_null("none"), whole).sort("unit")
+
+
+def _inside(jobs: nw.LazyFrame[Any], start: datetime, end: datetime) -> nw.LazyFrame[Any]:
+    """Return the jobs that were there in the period: ``made``, ``changed``, ``left`` (its end while they are alive) [us]."""
+    made, changed = (microseconds(nw.col(name)) for name in ("creationtime", "modificationtime"))
+    first, last = microseconds_of(start), microseconds_of(end)
+    over = ~nw.col("jobstatus").is_in(LIVE)
+    times = jobs.with_columns(made=made, changed=changed)
+    left = nw.when(over).then(nw.col("changed")).otherwise(nw.lit(last))
+    known = times.with_columns(left=left)
+    return known.filter((nw.col("made") < last) & (nw.col("left") >= first))
 
 
 def _live(jobs: nw.LazyFrame[Any]) -> pl.DataFrame:

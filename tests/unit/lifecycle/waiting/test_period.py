@@ -168,3 +168,9 @@ def test_single_numbers(period: Waiting) -> None:
     assert (numbers["n_jobs"], numbers["n_fired"], numbers["n_units"]) == (11, 7, 3)
     assert (numbers["n_queues"], numbers["n_exempt_queues"], numbers["n_silent"]) == (3, 1, 1)
     assert (numbers["lost_h"], numbers["waited_before_start_h"]) == (3, 288)
+
+
+def test_jobs_without_a_log_are_those_of_the_period(tmp_path: Path) -> None:
+    archive = write(tmp_path / "toy", JOBS, QUEUES)
+    early = read_waiting(archive, end=at(20))
+    assert (early.total("n_jobs"), early.n_unlogged) == (5, 5)  # of eleven
