@@ -112,7 +112,7 @@ def page(data: Data, s: WaitingStudy, p: Params) -> Page:
         sections={
             "Rule by rule": [rule_by_rule(s)],
             "Other limits": [limit_by_limit(s)],
-            "Where": [where(s)],
+            "Where": [where(data, s)],
             "Fast rebrokerage": fast_rebrokerage(data, s),
             f"{p.rules.capitalize()} against {waiting.other.rules} rules": rule_sets(data, s),
         },
@@ -192,18 +192,14 @@ def all_limits(data: Data, s: WaitingStudy) -> Chart | None:
         return None
     counted = say("{days}: {n_jobs} jobs, {n_fired} timed out", s.numbers, days=days(data))
     text = "Halved limits: {after_h:.0f} h of waiting ended, {soon:.0f} jobs interrupted needlessly; now {now_h:.0f} h and {now:.0f}"
+    bars, n = "; bars: 95 % intervals from drawing {n} {unit}s again", data.waiting.units.height
     as_set = frame.filter("is_current").row(0, named=True)
     half = frame.filter(value=0.5).row(0, named=True)
     return Chart(
         draw=charts.limits_chart,
         frame=frame,
         finding=say(text, half, now_h=as_set["after_h"], now=as_set["soon"]),
-        sample=say(
-            "{counted}; bars: 95 % intervals from drawing {n} {unit}s again",
-            counted=counted,
-            n=data.waiting.units.height,
-            unit=data.waiting.unit,
-        ),
+        sample=f"{counted}{say(bars, n=n, unit=data.waiting.unit) if n > 1 else ''}",
         note=say(
             "All limits so many times as long; a job counts once, by its first rule. Needlessly: it would have gone on within {h} h.",
             h=data.waiting.soon_h,
@@ -242,7 +238,7 @@ def limit_by_limit(s: WaitingStudy) -> Table | None:
     if s.changes.is_empty():
         return None
     most = s.changes.sort(pl.col("more_after_h").abs(), descending=True).row(0, named=True)
-    text = "Largest change: {name}, limit × {value}, {more_after_h:h} more of waiting ended"
+    text = "Largest change of the waiting ended: {more_after_h:h}, by {name}, limit × {value}"
     return Table(
         name="limit_changes",
         frame=s.changes,
@@ -262,12 +258,13 @@ def limit_by_limit(s: WaitingStudy) -> Table | None:
     )
 
 
-def where(s: WaitingStudy) -> Table | None:
+def where(data: Data, s: WaitingStudy) -> Table | None:
     """Show the queues, shares, labels and priorities with most firings."""
     if s.levels.is_empty():
         return None
     n_queues = s.levels.filter(stratum="queue")["level"].n_unique()
     text = "Most firings at a queue: {jobs:.0f} of {name} at {level}, of {n} queues with any"
+    bare = " Queues have no interval: whole ones are drawn again."
     return Table(
         name="most_fired",
         frame=s.levels.group_by("stratum", maintain_order=True).head(LEVELS_SHOWN),
@@ -280,7 +277,7 @@ def where(s: WaitingStudy) -> Table | None:
             "after_h": "Waited on, at least [h]",
             "soon_share": "Needless [% of jobs]",
         },
-        note="Urgent: priority 800 and more. No interval: whole ones of these are drawn again.",
+        note=f"Urgent: priority 800 and more.{bare if data.waiting.unit == 'queue' else ''}",
     )
 
 
@@ -314,8 +311,8 @@ def fast_rebrokerage(data: Data, s: WaitingStudy) -> list[Block | None]:
             "gshare": "gshare",
             "met_share": "Triggers [% of instants]",
             "n_onsets": "Begins to",
-            "onset_jobs": "To move when it begins [jobs]",
-            "max_jobs": "Most [jobs]",
+            "onset_jobs": "To move at the beginnings, together [jobs]",
+            "max_jobs": "Most at an instant [jobs]",
         },
         most=6,
     )

@@ -69,10 +69,11 @@ def test_sections_and_their_numbers(stored: dict[str, Any]) -> None:
     assert [row["value"] for row in changes[:2]] == [0.5, 2.0]
     (limits,) = sections["Other limits"]
     assert limits["caption"] == (
-        "Largest change: activated, limit × 0.5, 150 h (0 to 306) more of waiting ended"
+        "Largest change of the waiting ended: 150 h (0 to 306), by activated, limit × 0.5"
     )
     levels = sections["Where"][0]
     assert levels["caption"] == "Most firings at a queue: 4 of activated at B, of 2 queues with any"
+    assert levels["note"].endswith("Queues have no interval: whole ones are drawn again.")
     assert sections["Fast rebrokerage"] == [
         {"kind": "text", "text": "No queue meets its conditions for any share at any of 34 instants."}
     ]  # fmt: skip
@@ -97,6 +98,9 @@ def test_fast_rebrokerage_of_a_backlog(tmp_path: Path) -> None:
     assert [block["kind"] for block in blocks] == ["chart", "table"]
     assert blocks[0]["finding"].startswith("NQUEUE_<gshare> matters most: 0 to ")
     assert max(row["to_move"] for row in stored["numbers"]["fast_by_time"]) == 20
+    assert [c["label"] for c in blocks[1]["columns"]][4:] == [
+        "To move at the beginnings, together", "Most at an instant"
+    ]  # fmt: skip
     assert blocks[1]["caption"].startswith("1 pairs of queue and share ever trigger; as things are set 0 do")  # fmt: skip
     assert any("No job is alive" in text for text in stored["page"]["cannot_tell"])
 
@@ -108,6 +112,17 @@ def test_where_no_rule_fires(tmp_path: Path) -> None:
     assert stored["page"]["numbers"] == []
     assert stored["page"]["chart"] is None
     assert list(sections_of(stored)) == ["Rule by rule", "Fast rebrokerage"]
+
+
+def test_intervals_are_spoken_of_where_there_are_some(tmp_path: Path) -> None:
+    archive = write(tmp_path / "toy", JOBS, QUEUES)
+    of_tasks = page_of(archive, tmp_path / "tasks", unit="task")
+    assert "drawing 2 tasks again" in of_tasks["page"]["chart"]["sample"]
+    (levels,) = sections_of(of_tasks)["Where"]
+    assert all(row["jobs_lo"] is not None for row in of_tasks["numbers"]["most_fired"])
+    assert "no interval" not in levels["note"]
+    alone = page_of(write(tmp_path / "one", JOBS[:2], QUEUES), tmp_path / "queues")
+    assert "interval" not in alone["page"]["chart"]["sample"]  # one queue cannot be drawn again
 
 
 def test_without_jobs_there_is_no_answer(tmp_path: Path) -> None:
