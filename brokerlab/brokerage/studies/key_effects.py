@@ -269,8 +269,9 @@ def _rank_keys(curves: pl.DataFrame) -> pl.DataFrame:
     ends = curves.group_by("key").agg(least=pl.col("value").min(), most=pl.col("value").max())
     first = order.unique("key", keep="first", maintain_order=True).rename({"value": "at"})
     result = first.drop("is_current").join(ends, on="key")
-    below = curves.filter(pl.col("value") < pl.col("current")).sort("value", descending=True)
-    above = curves.filter(pl.col("value") > pl.col("current")).sort("value")
+    near = curves.filter(pl.col("current") != 0)  # 0 has neither half nor double
+    below = near.filter(pl.col("value") < pl.col("current")).sort("value", descending=True)
+    above = near.filter(pl.col("value") > pl.col("current")).sort("value")
     for name, side in (("half", below), ("double", above)):
         step = side.unique("key", keep="first", maintain_order=True)
         columns = {f"{name}{end}": f"shift{end}" for end in ("", "_lo", "_hi")}

@@ -95,6 +95,14 @@ def test_keys_of_production() -> None:
     assert (none.keys.height, none.curves.height, none.skipped.height) == (0, 0, 0)
 
 
+def test_a_key_of_0_has_neither_half_nor_double() -> None:
+    made = World().queue("A_X", running=400).queue("B_X", running=50)
+    effects = which_keys_matter(made.decided(NW_QUEUE_IMPORTANCE=0.0), ["NW_QUEUE_IMPORTANCE"], **DICE)  # fmt: skip
+    (row,) = effects.keys.to_dicts()
+    assert (row["current"], row["half"], row["double"]) == (0, None, None)
+    assert effects.steps["value"].to_list() == ["at the value that moves most"]
+
+
 def test_keys_of_user_tasks() -> None:
     decisions = busy().decided(OVERLOAD_RATIO_OFFSET=100.0)
     keys = ["BASE_QUEUE_LENGTH_PER_PQ", "MIN_BAD_JOBS_TO_SKIP_PQ", "CAP_RUNNING_USER_JOBS"]
