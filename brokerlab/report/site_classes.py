@@ -179,13 +179,11 @@ def page(period: history.Period, s: Study) -> Page:
     size = "; {n_queues} queues at {n_instants} instants, every {every}"
     window = days_of(*period.window) + say(size, values | counts, every=period.every)
     headline = "{usually_hi} of {n_queues} queues are usually hi; a queue changes class {per_day} times a day."
+    if changes["per_day"] is None:  # no change can be seen at one instant
+        headline = "{usually_hi} of {n_queues} queues are hi at the one instant."
     return Page(
         verdict=Verdict(kind="finding", sentence=say(headline, changes | counts)),
-        numbers=[
-            Number.of(changes, "per_day", label="Class changes per queue and day"),
-            *(_effect(row, "differs", f"Get another class with {row['what']}") for row in near[:1]),
-            _effect(unclassed, "cells", "Without class, taken for mid"),
-        ],
+        numbers=_numbers(changes, near, unclassed),
         chart=_classes_over_time(s),
         sections={
             "Class by class, queue by queue": _queues(s, counts),
@@ -202,6 +200,19 @@ def page(period: history.Period, s: Study) -> Page:
         also={name: frame for name, frame in s.frames.items() if name not in SHOWN},
         values=values | counts,
     )
+
+
+def _numbers(
+    changes: dict[str, Any], near: list[dict[str, Any]], unclassed: dict[str, Any]
+) -> list[Number]:
+    """Return how often classes change, what moves them most, and how many cells have none."""
+    numbers = []
+    if changes["per_day"] is not None:
+        numbers.append(Number.of(changes, "per_day", label="Class changes per queue and day"))
+    if near and near[0]["differs"]:
+        label = f"Get another class with {near[0]['what']}"
+        numbers.append(_effect(near[0], "differs", label))
+    return [*numbers, _effect(unclassed, "cells", "Without class, taken for mid")]
 
 
 def _effect(row: dict[str, Any], name: str, label: str) -> Number:
@@ -223,13 +234,16 @@ def _classes_over_time(s: Study) -> Chart:
 
 
 def _queues(s: Study, counts: dict[str, Any]) -> list[Block | None]:
+    changes = s.row("changes")
     jump = "{jump:%} of the changes of class jump between hi and lo"
+    if changes["jump"] is None:
+        jump = "No queue is seen to change class"
     usual = "{usually_hi} queues are usually hi, {usually_mid} mid, {usually_lo} lo, {usually_none} without class; {changing} change too often"
     return [
         Table(
             name="classes",
             frame=s.frames["classes"],
-            caption=say(jump, s.row("changes")),
+            caption=say(jump, changes),
             columns={
                 "class_name": "Class",
                 "cells": "Queues and instants [%]",
@@ -260,6 +274,8 @@ def _queues(s: Study, counts: dict[str, Any]) -> list[Block | None]:
 
 def _limits(s: Study, near: list[dict[str, Any]]) -> list[Block | None]:
     most = "Of the values next to the current ones, {what} moves most: {differs:%}"
+    if near and not near[0]["differs"]:
+        most = "None of the values next to the current ones moves a queue to another class"
     binding = "The percentile sets the limit of hi at {by_percentile:%} of the instants, else the hours do"
     return [
         Chart(
@@ -291,10 +307,10 @@ def _limits(s: Study, near: list[dict[str, Any]]) -> list[Block | None]:
 
 
 def _waits(s: Study) -> Table:
-    note = (
-        "Sampled: merge jobs and probes, whose waits make the classes; steered: the other analysis jobs, of which "
-        "{steered:%} waited beyond the upper limit of their queue, which is to hold 95 % of them."
-    )
+    limits = s.row("weights", band="all")
+    note = "Sampled: merge jobs and probes, whose waits make the classes; steered: the other analysis jobs"
+    if limits["steered"] is not None:
+        note += ", of which {steered:%} waited beyond the upper limit of their queue, which is to hold 95 % of them"
     return Table(
         name="waits",
         frame=history.in_minutes(s.frames["waits"].filter(pl.col("n") > 0)),
@@ -307,7 +323,7 @@ def _waits(s: Study) -> Table:
             "p90_min": "90th percentile [min]",
             "mean_min": "Mean [min]",
         },
-        note=f"{DAYS}. {say(note, s.row('weights', band='all'))}",
+        note=f"{DAYS}. {say(note, limits)}.",
     )
 
 

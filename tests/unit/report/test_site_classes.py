@@ -109,6 +109,36 @@ def test_classes_the_wrong_way_round_are_named(made, studied):
     assert caption(hi=(9000.0, 9100.0)) == "Analysis jobs waited longer at hi than at mid queues"
 
 
+def test_one_instant_and_no_change_are_said_in_words(made):
+    p, period = made
+    at = period.instants["at"][0]
+    once = p.model_copy(update={"start": at, "end": at})
+    period = load(once)
+    shown = page(period, study(period, once))
+    assert shown.verdict.sentence == "1 of 5 queues are hi at the one instant."
+    assert blocks(shown, "classes").caption == "No queue is seen to change class"
+    texts = [
+        shown.verdict.sentence,
+        *(block_text(b) for s in shown.sections.values() for b in s if b),
+    ]
+    assert not [text for text in texts if "unknown" in text or "–" in text]
+
+
+def block_text(block):
+    return " ".join(getattr(block, name, "") for name in ("caption", "finding", "note"))
+
+
+def test_values_that_move_nothing_are_not_called_the_most(made, studied):
+    values = studied.frames["values"].with_columns(pl.lit(0.0).alias("differs"))
+    shown = page(made[1], studied._replace(frames=studied.frames | {"values": values}))
+    assert [number.label for number in shown.numbers] == [
+        "Class changes per queue and day", "Without class, taken for mid"
+    ]  # fmt: skip
+    assert blocks(shown, "moved_queues").finding == (
+        "None of the values next to the current ones moves a queue to another class"
+    )
+
+
 def test_without_tasks_their_section_is_left_out_and_that_is_said(made, studied):
     shown = page(made[1], studied)
     assert shown.sections["Classes of tasks"] == [None]
