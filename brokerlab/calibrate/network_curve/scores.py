@@ -52,7 +52,7 @@ class Scores:
 
     Attributes:
         table: One row per measure and name: ``value, value_lo, value_hi``; ``diff, diff_lo, diff_hi``: name minus the
-            reference.
+            reference; null ends where fewer than two units are drawn.
         reference: What the differences are taken from.
         n_rows: Links times instants.
         n_links: Groups of mirrored links, or what else was resampled.
@@ -134,13 +134,14 @@ def compare(
     query = _codes(rows["query"])
     found = []
     for measure in measures:
-        counts = _counts(rows["dst" if measure == "spearman_within" else unit], n_boot, seed)
+        units = rows["dst" if measure == "spearman_within" else unit]
+        counts, n_drawn = _counts(units, n_boot, seed), units.n_unique()
         drawn = {
             name: _replicates(measure, outcome, relevance, weight, query, counts)
             for name, weight in weights.items()
         }
         found += [
-            {"measure": measure, "name": name, **_summary(values, drawn[reference], n_units)}
+            {"measure": measure, "name": name, **_summary(values, drawn[reference], n_drawn)}
             for name, values in drawn.items()
         ]
     return Scores(pl.DataFrame(found), reference, rows.height, n_units, rows["dst"].n_unique())
@@ -157,17 +158,15 @@ def _counts(units: pl.Series, n_boot: int, seed: int) -> FloatArray:
     return np.concatenate(drawn)[:, _codes(units)]
 
 
-def _summary(drawn: FloatArray, base: FloatArray, n_units: int) -> dict[str, float]:
+def _summary(drawn: FloatArray, base: FloatArray, n_drawn: int) -> dict[str, float | None]:
     """Return value and difference, each with its interval; replicate 0 is the sample itself."""
     both = np.column_stack([drawn, drawn - base])
-    low, high = percentile_interval(both[1:], CONFIDENCE, n_tasks=n_units)
-    names = [(p, end) for p in ("value", "diff") for end in ("lo", "hi")]
-    ends = [low[0], high[0], low[1], high[1]]
-    return {
-        "value": float(both[0, 0]),
-        "diff": float(both[0, 1]),
-        **{f"{p}_{end}": float(v) for (p, end), v in zip(names, ends, strict=True)},
-    }
+    found: dict[str, float | None] = {"value": float(both[0, 0]), "diff": float(both[0, 1])}
+    names = [f"{name}_{end}" for end in ("lo", "hi") for name in ("value", "diff")]
+    if n_drawn < 2:
+        return found | dict.fromkeys(names)
+    ends = percentile_interval(both[1:], CONFIDENCE, n_tasks=n_drawn)
+    return found | dict(zip(names, map(float, np.concatenate(ends)), strict=True))
 
 
 def _replicates(

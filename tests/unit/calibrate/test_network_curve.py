@@ -34,6 +34,7 @@ from brokerlab.calibrate.network_curve import (
 from brokerlab.calibrate.network_curve.alternatives import sites
 from brokerlab.calibrate.network_curve.scores import weighted_ndcg, weighted_spearman
 from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.intervals import CONFIDENCE, bootstrap_totals, percentile_interval
 from tests.unit.calibrate import network_toys as toys
 
 QUICK = {"n_boot": 60, "seed": 1}
@@ -116,6 +117,26 @@ def test_within_destinations_is_the_mean_of_each():
     each = [spearmanr(outcome[query == q], weight[query == q])[0] for q in (0, 1)]
     found = weighted_spearman(outcome, weight, query, np.ones((1, 33)))[0]
     assert found == pytest.approx((10 * each[0] + 20 * each[1]) / 30)
+
+
+def test_intervals_within_few_destinations_are_those_of_few_units():
+    rows = toys.planted(200).with_columns(dst=pl.format("D{}", pl.int_range(pl.len()) % 4))
+    asked = {"reference": "fitted", "measures": ("spearman_within",), **QUICK}
+
+    def within(of: pl.DataFrame) -> dict[str, float | None]:
+        weights = {"fitted": of["mbps"].to_numpy()}
+        return compare(of, weights, **asked).of("fitted", "spearman_within")
+
+    found = within(rows.with_columns(query="dst"))
+    drawn = bootstrap_totals(np.eye(4), n_boot=60, seed=1)[:, rows["dst"].str.tail(1).cast(pl.Int64).to_numpy()]  # fmt: skip
+    query = rows["dst"].str.tail(1).cast(pl.Int64).to_numpy()
+    values = weighted_spearman(rows["outcome"].to_numpy(), rows["mbps"].to_numpy(), query, drawn)
+    low, high = percentile_interval(
+        values[:, None], CONFIDENCE, n_tasks=4
+    )  # destinations, not links
+    assert (found["value_lo"], found["value_hi"]) == pytest.approx((low[0], high[0]))
+    alone = within(rows.with_columns(dst=pl.lit("D"), query=pl.lit("D")))
+    assert (alone["value_lo"], alone["value_hi"]) == (None, None)
 
 
 def test_the_proof_tells_a_better_curve_from_an_equal_one(fit):
