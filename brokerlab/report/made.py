@@ -3,6 +3,7 @@
 import hashlib
 import json
 import platform
+import shlex
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -69,6 +70,30 @@ def manifest(
         **({} if inputs is None else {"inputs": dict(inputs)}),
         "versions": versions(),
     }
+
+
+def command(report: str, given: Mapping[str, Any], out_root: str | Path = "reports") -> str:
+    """Return the command line that asks for a report with these parameters.
+
+    Example:
+        >>> command("scout-percentiles", {"archive": "data/demo", "ranks": [50, 99], "start": None})
+        'brokerlab report scout-percentiles -p archive=data/demo -p ranks=50,99 -p start='
+    """
+    words = ["brokerlab", "report", report]
+    for name, value in given.items():
+        words += ["-p", f"{name}={typed(value)}"]
+    if str(out_root) != "reports":
+        words += ["--out", str(out_root)]
+    return shlex.join(words)
+
+
+def typed(value: Any) -> str:
+    """Show a parameter as it would be typed."""
+    if isinstance(value, str) or value is None:
+        return value or ""
+    if isinstance(value, list) and all(isinstance(item, int | float | str) for item in value):
+        return ",".join(map(str, value))
+    return json.dumps(value)
 
 
 def proposals(folder: Path) -> list[dict[str, Any]]:

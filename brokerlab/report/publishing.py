@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from brokerlab.report.kit import (
     Table,
     unit_of,
 )
-from brokerlab.report.made import versions
+from brokerlab.report.made import command, typed, versions
 from brokerlab.report.results import RESERVED, jsonable, write_json
 
 ROWS_IN_RESULTS = 2000
@@ -167,7 +166,7 @@ def _shown(page: Page, params: Bare) -> dict[str, Any]:
         "archive": archive.path.as_posix() if archive else "",
         "window": page.window,
         "synthetic": synthetic,
-        "made": {"facts": _facts(page, params), "command": command(params), "links": []},
+        "made": {"facts": _facts(page, params), "command": _command(params), "links": []},
     }
 
 
@@ -262,7 +261,7 @@ def _facts(page: Page, params: Bare) -> list[dict[str, str]]:
         facts["gdpconfig"] = f"digest {page.config.digest}"
     values = _values(params)
     facts |= dict(page.facts)
-    facts["Parameters"] = ", ".join(f"{name} = {_typed(value)}" for name, value in values.items())
+    facts["Parameters"] = ", ".join(f"{name} = {typed(value)}" for name, value in values.items())
     facts["Versions"] = ", ".join(f"{name} {number}" for name, number in versions().items())
     return [{"label": label, "value": value} for label, value in facts.items() if value]
 
@@ -271,19 +270,7 @@ def _values(params: Bare) -> dict[str, Any]:
     return params.model_dump(mode="json", exclude={RESERVED})
 
 
-def command(params: Bare) -> str:
+def _command(params: Bare) -> str:
     """Return the command line that asks for the same: the parameters that differ from their defaults."""
     changed = params.model_dump(mode="json", exclude_defaults=True, exclude={RESERVED})
-    words = ["brokerlab", "report", params.report]
-    for name, value in changed.items():
-        words += ["-p", f"{name}={_typed(value)}"]
-    return shlex.join(words)
-
-
-def _typed(value: Any) -> str:
-    """Show a parameter as it would be typed."""
-    if isinstance(value, str) or value is None:
-        return value or ""
-    if isinstance(value, list) and all(isinstance(item, int | float | str) for item in value):
-        return ",".join(map(str, value))
-    return json.dumps(value)
+    return command(params.report, changed)

@@ -7,7 +7,6 @@ nothing, a run that failed leaves a page that says so. No finished run is ever o
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 import time
 from collections.abc import Mapping
@@ -194,7 +193,7 @@ def _make(job: _Job, run_id: str, folder: Path, inputs: Mapping[str, str] | None
             run_id=run_id,
             state="failed" if failure else "finished",
             parameters=job.values,
-            command=command(job.name, job.given, job.out_root),
+            command=made.command(job.name, job.given, job.out_root),
             notebook=job.source,
             started=job.started,
             duration_s=time.monotonic() - clock,
@@ -209,24 +208,6 @@ def _make(job: _Job, run_id: str, folder: Path, inputs: Mapping[str, str] | None
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return failure
-
-
-def command(name: str, given: Mapping[str, Any], out_root: str | Path = "reports") -> str:
-    """Return the command line that repeats a run.
-
-    Example:
-        >>> command("scout-percentiles", {"archive": "data/demo", "ranks": [50, 99]})
-        'brokerlab report scout-percentiles -p archive=data/demo -p ranks=50,99'
-    """
-    words = ["brokerlab", "report", name]
-    for key, value in given.items():
-        text = value if isinstance(value, str) else json.dumps(value)
-        if isinstance(value, list) and all(isinstance(item, int | float | str) for item in value):
-            text = ",".join(str(item) for item in value)
-        words += ["-p", f"{key}={text}"]
-    if str(out_root) != "reports":
-        words += ["--out", str(out_root)]
-    return shlex.join(words)
 
 
 def _checked(params: type[Bare], given: Mapping[str, Any]) -> Bare:

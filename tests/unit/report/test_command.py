@@ -1,14 +1,17 @@
 """`brokerlab report`: what it prints last, and the exit code of every kind of failure."""
 
 import json
+import shlex
 
 import pytest
 from typer.testing import CliRunner
 
 from brokerlab.cli import app
 from brokerlab.errors import ConfigError, ReportError
-from brokerlab.report import find
+from brokerlab.report import find, made
+from brokerlab.report.command import split
 from brokerlab.report.exits import EXITS, OF_VERDICT
+from brokerlab.report.site_classes import Params
 
 
 @pytest.fixture
@@ -118,3 +121,12 @@ def test_every_exit_code_has_one_meaning():
     codes = [exit_.code for exit_ in EXITS]
     assert codes == sorted(set(codes))
     assert set(OF_VERDICT.values()) <= set(codes)
+
+
+def test_the_command_of_a_run_asks_for_the_same_again():
+    asked = {"start": "", "high_ranks": "0.5,0.75", "archive": "data/a b"}
+    checked = Params.checked(asked)
+    given = {name: checked.model_dump(mode="json")[name] for name in asked}
+    _, _, name, *pairs = shlex.split(made.command("site-classes", given))
+    assert name == checked.report
+    assert Params.checked(split(pairs[1::2])) == checked
