@@ -157,7 +157,7 @@ def percent(value: float | None, low: float | None = None, high: float | None = 
         >>> percent(0.012, 0.009, 0.016), percent(0.0894)
         ('1.20 % (0.90 to 1.60)', '8.9 %')
     """
-    if value is None:
+    if value is None or not math.isfinite(value):
         return "unknown"
     centre, lower, upper = (None if part is None else 100 * part for part in (value, low, high))
     bare = lower is None or upper is None

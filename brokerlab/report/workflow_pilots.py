@@ -298,11 +298,14 @@ def rule_sets(s: Study) -> Table:
     """Show what the two rule sets do."""
     frame = runs.shapes_by_rules(s.comparison.done)
     rows = {row["strategy"]: row for row in frame.to_dicts()}
-    terms = {"one": rows[NOTES]["one_job"], "alone": rows[PAPER]["task_by_task"]} if rows else {}
+    caption = "What runs of grouping became"
+    if NOTES in rows and PAPER in rows:
+        terms = {"one": rows[NOTES]["one_job"], "alone": rows[PAPER]["task_by_task"]}
+        caption = say("Notes: {one:%} become one job; paper: {alone:%} go task by task", terms)
     return Table(
         name="rules",
         frame=frame.with_columns(name=pl.col("strategy").replace(WORDS)),
-        caption=say("Notes: {one:%} become one job; paper: {alone:%} go task by task", terms),
+        caption=caption,
         columns={
             "name": "Rules",
             "one_job": "One job [% of runs]",

@@ -1,5 +1,7 @@
 """The workflow-pilots report on a small generated load: its numbers, page, tables and failures."""
 
+from types import SimpleNamespace
+
 import polars as pl
 import pytest
 
@@ -119,6 +121,13 @@ def test_the_headline_follows_from_the_intervals(rows, begins, queue):
     assert sentence.startswith(begins)
     assert f"at {queue}." in sentence or not queue
     assert len(sentence.split()) <= 20
+
+
+def test_runs_of_one_rule_set_alone_are_shown_without_the_other():
+    runs = pl.DataFrame({"strategy": [PAPER], "shape": ["pilots"], "expirations": [0]})
+    table = report.rule_sets(SimpleNamespace(comparison=SimpleNamespace(done=runs)))
+    assert table.caption == "What runs of grouping became"
+    assert table.frame["pilots"].to_list() == [1]
 
 
 def test_an_archive_without_jobs_adds_no_machine(no_logs, tmp_path):

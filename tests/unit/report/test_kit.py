@@ -38,10 +38,11 @@ def plain(text: str) -> str:
         ("{kills:.3f}", "0.012"),
         ("{name} at {at}", "A at 2026-03-01 00:00 UTC"),
         ("{none:%}", "unknown"),
+        ("{nan:%}", "unknown"),
     ],
 )
 def test_templates_write_numbers_with_their_intervals(template, expected):
-    assert plain(say(template, ROW, name="A", none=None)) == expected
+    assert plain(say(template, ROW, name="A", none=None, nan=float("nan"))) == expected
 
 
 def test_a_name_that_is_not_known_is_an_error():
@@ -136,6 +137,15 @@ def test_everything_is_written_under_its_name(tmp_path: Path):
     assert "<summary><h3>" not in html  # the first section of a part is open
     assert "brokerlab report toy" in html
     assert "synthetic data" in html
+
+
+def test_empty_cells_are_known_to_the_script_that_sorts(tmp_path: Path):
+    frame = pl.DataFrame({"what": ["a", "b"], "by": ["rule", None], "share": [0.5, None]})
+    table = Table(name="t", frame=frame, caption="c", columns={"what": "What", "by": "By", "share": "Share [%]"})  # fmt: skip
+    verdict = Verdict(kind="finding", sentence="So.")
+    kit.publish(Page(verdict=verdict, sections={"All": [table]}), Toy(out_dir=str(tmp_path)))
+    html = (tmp_path / "index.html").read_text()
+    assert html.count('data-sort=""') == 2  # they come last, text and number alike
 
 
 def test_no_text_of_a_csv_is_a_formula(tmp_path: Path):
