@@ -185,7 +185,7 @@ def diff(proposal: ProposalFile) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from brokerlab.gdpconfig.proposal import read
+    from brokerlab.gdpconfig.proposal import read, tasks_in_words
 
     document = read(proposal)
     console = Console(width=WIDTH)  # a narrow terminal wraps the lines, but loses nothing
@@ -198,6 +198,9 @@ def diff(proposal: ProposalFile) -> None:
         table.add_row(*cells, change.unit, rails, change.action)
     console.print(f"{document.kind}: {document.title}", markup=False, highlight=False)
     console.print(document.evidence.verdict, markup=False, highlight=False)
+    if document.evidence.filters:
+        tasks = tasks_in_words(document.evidence.filters)
+        console.print(f"Measured on {tasks}.", markup=False, highlight=False)
     if document.evidence.synthetic:
         console.print("Made from a synthetic archive: not to be set anywhere.", highlight=False)
     console.print(table, highlight=False, soft_wrap=True)

@@ -20,6 +20,7 @@ from brokerlab.gdpconfig.proposal import (
     Item,
     Proposal,
     Review,
+    after_applying,
     apply_files,
     review,
     write_apply_files,
@@ -313,9 +314,13 @@ def part(s: Study, item: Item) -> Part:
                     },
                 ),
             ],
-            "How to apply it, and how to take it back": listing(
-                s, item.label, "To be run by a person"
-            ),
+            "How to apply it, and how to take it back": [
+                *listing(s, item.label, "To be run by a person"),
+                Listing(
+                    caption="What to look at then",
+                    text="\n".join(after_applying(item.proposal, item.filed.name)),
+                ),
+            ],
         },
     )
 

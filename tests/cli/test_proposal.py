@@ -137,6 +137,21 @@ def test_diff(proposal: Path) -> None:
     ]
 
 
+def test_diff_names_the_tasks_that_were_measured(tmp_path: Path) -> None:
+    made = Proposal.to_change(
+        Config.empty(),
+        {"NQUEUELIMITSITE_Express": 60},
+        title="Limit",
+        created_at=NOW,
+        evidence=Evidence("better", filters={"gshare": "Express"}),
+    )
+    write(dumps(made), tmp_path / "limit.json")
+    assert (
+        "\nMeasured on tasks with gshare Express only.\n"
+        in run("diff", tmp_path / "limit.json").stdout
+    )
+
+
 def test_apply_writes_a_file_and_does_not_overwrite(
     proposal: Path, config: Path, tmp_path: Path
 ) -> None:

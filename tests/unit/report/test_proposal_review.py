@@ -262,6 +262,8 @@ def test_scope_and_measured_coverage_of_a_proposal(root: Path) -> None:
     assert "Covers" in html
     assert stored["numbers"]["effects"][0]["coverage"] == 0.931
     assert "-- measured on tasks with gshare Express only" in html
+    assert "to change: Mean waiting: 5.2 -&gt; 5.04 h" in html
+    assert "until: 14 days of data with the new values" in html
 
 
 def test_notes_of_a_copy_stand_beside_the_proof(root: Path) -> None:
