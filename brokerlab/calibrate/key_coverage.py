@@ -19,10 +19,11 @@ from brokerlab.brokerage.production_jobs.again import place_of as production_pla
 from brokerlab.brokerage.production_tasks.settings import KEYS as NUCLEUS_KEYS
 from brokerlab.brokerage.sensitivities import keys_read
 from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION, Kind
+from brokerlab.calibrate.key_screens import screened_keys
 from brokerlab.calibrate.network_curve.proposal import KEYS as CURVE_KEYS
 from brokerlab.calibrate.parameters import PARAMETERS
 from brokerlab.calibrate.thresholds.keys import THRESHOLDS
-from brokerlab.gdpconfig.keys import CatalogueKey, rows
+from brokerlab.gdpconfig.keys import CatalogueKey, rows, rows_of
 from brokerlab.lifecycle.classes.settings import COMPONENT as CLASS_COMPONENT
 from brokerlab.lifecycle.classes.settings import KEYS as CLASS_KEYS
 from brokerlab.lifecycle.timeouts import TimeoutRules, decision_table
@@ -92,6 +93,10 @@ def _brokerage_keys(*stages: str) -> frozenset[Place]:
     return frozenset(_place(stage, key) for stage in stages for key in _keys_of(stage))
 
 
+def _component(row: CatalogueKey) -> Place:
+    return row.components[0], row.key
+
+
 def _waiting_keys() -> frozenset[Place]:
     return frozenset(place for place, _ in _waiting_rules())
 
@@ -138,6 +143,14 @@ MECHANISMS: tuple[Mechanism, ...] = (
         how="screened",
         report="waiting-rules",
         keys=_waiting_keys,
+    ),
+    Mechanism(
+        name="calibrate.key_screens.screen_keys",
+        how="screened",
+        report="thresholds",
+        keys=lambda: frozenset(
+            _component(row) for name in RULE_SETS for row in screened_keys(name)
+        ),
     ),
 )
 """What tries values, what calibrates first."""
@@ -225,6 +238,34 @@ def coverage() -> pl.DataFrame:
     """
     tried = [(one, one.keys()) for one in MECHANISMS]
     return pl.DataFrame([_row(row, tried) for row in rows()], schema=_SCHEMA)
+
+
+def coverage_of(brokerage: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """Return the coverage with what screens of one archive say.
+
+    Args:
+        brokerage: Result of :func:`brokerlab.calibrate.thresholds.screen`.
+        others: Result of :func:`brokerlab.calibrate.key_screens.screen_keys`.
+
+    Returns:
+        The columns of :func:`coverage`; ``state`` (of the screen; null: not tried here), ``at`` (value that changes most
+        [unit of the key]), ``n_changed`` (tasks or jobs decided otherwise there), ``counts`` (tasks, jobs).
+    """
+    counted = brokerage.select(
+        "key",
+        "state",
+        "at",
+        n_changed=pl.coalesce("n_tasks", "n_jobs"),
+        counts=pl.when(pl.col("n_tasks").is_null()).then(pl.lit("jobs")).otherwise(pl.lit("tasks")),
+    )
+    # of exact keys of one pattern the one that changes most
+    named = counted.with_columns(
+        key=pl.col("key").map_elements(lambda key: rows_of(key)[0].key, return_dtype=pl.String)
+    )
+    every = pl.concat([named, others.select(named.columns)])
+    ordered = every.sort("n_changed", descending=True, nulls_last=True, maintain_order=True)
+    first = ordered.unique("key", keep="first", maintain_order=True)
+    return coverage().join(first, on="key", how="left", maintain_order="left")
 
 
 _SCHEMA: dict[str, pl.DataType] = {

@@ -25,6 +25,7 @@ class Trial:
         row: The catalogue's row.
         current: Value in force; of a pattern the one of most of what it stands for; null: none.
         base: The configuration that the values are compared with: the one in force, with what `beside` says.
+        entries: ``app/component/KEY`` of every entry that is set.
         configs: Value to the configuration with it; the current value is not among them.
         beside: Keys that switch off what reads this one, to the value at which they are switched on in all of these
             configurations; empty: nothing does.
@@ -33,6 +34,7 @@ class Trial:
     row: CatalogueKey
     current: Any
     base: Config
+    entries: tuple[str, ...]
     configs: Mapping[Any, Config]
     beside: Mapping[str, Any]
 
@@ -74,7 +76,7 @@ def trial_of(
     places = entries_of(row, scopes)
     values = [value for value in grid(row, current, points) if value != current]
     configs = {value: base.with_values(dict.fromkeys(places, value)) for value in values}
-    return Trial(row, current, base, configs, beside)
+    return Trial(row, current, base, tuple(places), configs, beside)
 
 
 def entries_of(row: CatalogueKey, scopes: Mapping[str, Sequence[str]]) -> list[str]:
@@ -83,6 +85,12 @@ def entries_of(row: CatalogueKey, scopes: Mapping[str, Sequence[str]]) -> list[s
     Raises:
         ConfigError: A placeholder without a name.
     """
+    keys = [expand(row.key, names)[-1] for names in _names(row, scopes)]
+    return [f"{row.app}/{row.components[0]}/{key}" for key in dict.fromkeys(keys)]
+
+
+def _names(row: CatalogueKey, scopes: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
+    """Return the names that a key stands for, one of each required placeholder."""
     required = sorted(scope_names(row.key)[0])
     missing = [name for name in required if not scopes.get(name)]
     if missing:
@@ -90,17 +98,14 @@ def entries_of(row: CatalogueKey, scopes: Mapping[str, Sequence[str]]) -> list[s
         raise ConfigError(
             f"{row.key}: no {missing[0]} is known; names are given for {known}: give one in scopes"
         )
-    names = itertools.product(*(scopes[name] for name in required))
-    keys = [expand(row.key, dict(zip(required, some, strict=True)))[-1] for some in names]
-    return [f"{row.app}/{row.components[0]}/{key}" for key in dict.fromkeys(keys)]
+    every = itertools.product(*(scopes[name] for name in required))
+    return [dict(zip(required, some, strict=True)) for some in every]
 
 
 def _current(config: Config, row: CatalogueKey, scopes: Mapping[str, Sequence[str]]) -> Any:
-    """Return the value in force, of a pattern the one of most entries."""
-    places = [place.split("/", 2) for place in entries_of(row, scopes)]
-    values = [
-        config.get(key, app=app, component=component, vo="atlas") for app, component, key in places
-    ]
+    """Return the value in force, of a pattern the one of most of what it stands for."""
+    place = {"app": row.app, "component": row.components[0], "vo": "atlas"}
+    values = [config.get(row.key, **place, **names) for names in _names(row, scopes)]
     return max(values, key=values.count)
 
 

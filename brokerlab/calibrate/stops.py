@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -130,7 +131,7 @@ def read_scout_history(
         InsufficientDataError: A table is missing, or no task has scouts that were read.
     """
     chosen = rules or ScoutRules()
-    jobs, files, tasks, datasets, queues = (_table(archive, name) for name in TABLES)
+    jobs, files, tasks, datasets, queues = (table_of(archive, name) for name in TABLES)
     every = small(tasks, "tasks", TASK_COLUMNS)
     used = every.filter(tag_column("US").is_in([USES_SCOUTS, AFTER_AVALANCHE]))
     scouted = set_splitrule(used, splitrule_with(used, "US", pl.lit(USES_SCOUTS)))
@@ -147,14 +148,26 @@ def read_scout_history(
         later=(after.drop("at"), later, datasets, queues),
         outcomes=_outcomes(after, later),
         rules=chosen,
-        config=_config(archive) if config is None else config,
+        config=config_of(archive) if config is None else config,
     )
 
 
-def _table(archive: Archive | Mapping[str, Any], name: str) -> pl.LazyFrame:
+def has_table(archive: Archive | Mapping[str, Any], name: str) -> bool:
+    """Tell whether an archive, or a mapping of tables, has a table."""
+    return name in archive if isinstance(archive, Mapping) else archive.has(name)
+
+
+def table_of(archive: Archive | Mapping[str, Any], name: str) -> pl.LazyFrame:
+    """Return a table.
+
+    Raises:
+        InsufficientDataError: It is missing.
+    """
     if isinstance(archive, Mapping):
         if name not in archive:
-            raise InsufficientDataError(f"the tables lack {name}; needed are {', '.join(TABLES)}")
+            raise InsufficientDataError(
+                f"the tables lack {name}; given are {', '.join(archive) or 'none'}"
+            )
         table: pl.DataFrame = nw.from_native(archive[name]).lazy().collect("polars").to_native()
         return table.lazy()
     if not archive.has(name):
@@ -162,14 +175,25 @@ def _table(archive: Archive | Mapping[str, Any], name: str) -> pl.LazyFrame:
     return archive.scan(name)
 
 
-def _config(archive: Archive | Mapping[str, Any]) -> Config:
-    if isinstance(archive, Mapping) or not archive.has("gdpconfig"):
+def config_of(archive: Archive | Mapping[str, Any]) -> Config:
+    """Return the configuration at the end of an archive; without one the catalogue's defaults."""
+    if not has_table(archive, "gdpconfig"):
         return Config.empty()
-    config = Config.from_frame(archive.scan("gdpconfig").collect())
-    if not config.has_history:
-        return config
-    end = archive.scan("jobs").select(pl.col("modificationtime").max()).collect().item()
-    return config.at(end)
+    config = Config.from_frame(table_of(archive, "gdpconfig").collect())
+    return config.at(end_of(archive)) if config.has_history else config
+
+
+def end_of(archive: Archive | Mapping[str, Any]) -> datetime:
+    """Return the last change of a job.
+
+    Raises:
+        InsufficientDataError: There is none.
+    """
+    jobs = table_of(archive, "jobs")
+    last: datetime | None = jobs.select(pl.col("modificationtime").max()).collect().item()
+    if last is None:
+        raise InsufficientDataError("no job has a time of its last change")
+    return last
 
 
 def _outcomes(after: pl.LazyFrame, later: pl.LazyFrame) -> pl.DataFrame:
@@ -290,7 +314,7 @@ def stop_trials(
             history.config,
             row,
             history.scopes,
-            switches=_switches(row.key, history.rules),
+            switches=switches_of(row.key, history.rules),
             points=points,
         )
         for row in rows
@@ -311,8 +335,8 @@ def _checks_of(key: str, rules: ScoutRules) -> list[str]:
     return [check.name for check in checks(rules) if key in check.keys]
 
 
-def _switches(key: str, rules: ScoutRules) -> list[CatalogueKey]:
-    """Return the keys without which the checks that read a key are off."""
+def switches_of(key: str, rules: ScoutRules) -> list[CatalogueKey]:
+    """Return the keys without which the checks X1 to X7 that read a key are off, itself among them; none of other keys."""
     named = [other for check in checks(rules) if key in check.keys for other in check.keys]
     return [find(other) for other in dict.fromkeys(named) if other not in EXEMPTS]
 

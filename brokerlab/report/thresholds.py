@@ -11,6 +11,7 @@ from pydantic import Field
 from brokerlab import archive as archives
 from brokerlab import words
 from brokerlab.archive import Archive
+from brokerlab.calibrate.key_screens import screen_keys
 from brokerlab.calibrate.thresholds import Options, WhatIf, study_archive
 from brokerlab.calibrate.thresholds import frames as made
 from brokerlab.calibrate.thresholds.calibration import Validated
@@ -97,7 +98,8 @@ def study(
         what_if=what_if,
         validation=validation,
     )
-    return StudyFrames.of(found)
+    others = screen_keys(archive, [] if p.keys else None, config=found.space.config, points=2)
+    return StudyFrames.of(found, others)
 
 
 # --- show: frames and templates ---------------------------------------------------------------------------------------
@@ -119,6 +121,7 @@ def page(archive: Archive, s: StudyFrames, p: Params) -> Page:
         proposals={} if found.proposal is None else {"": found.proposal},
         also={
             "screen_values": s.found.curves,
+            "catalogue": made.as_text(s.catalogue),
             "tried": found.tried,
             "values": s.values,
             "stops": made.stops_frame(found),
@@ -238,7 +241,8 @@ def sections(s: StudyFrames) -> kit.Sections:
     """Show simulations, choice and proof; the screen alone where nothing was simulated."""
     found = s.calibration
     if found.tried.is_empty():
-        return {"The screen": [screened_table(s)], CERTAINTY: [words.thin(found.why) or None]}
+        why = words.thin(found.why) or None
+        return {"The screen": [screened_table(s)], CERTAINTY: [why, others_table(s)]}
     unstable = "The choice depends on the limits: halved or doubled, another setting is chosen."
     stable = all(choice.stable for choice in found.choices)
     compared = [proof_table(s), candidates_table(s)]
@@ -252,6 +256,7 @@ def sections(s: StudyFrames) -> kit.Sections:
             p_sentence(s),
             None if stable else unstable,
             screened_table(s),
+            others_table(s),
         ],
     }
 
@@ -372,6 +377,30 @@ def screened_table(s: StudyFrames) -> Table:
         },
         note="At the value that changes most brokerages, one by one, with queues as they were. Jobs given back: by the fast "
         "rebrokerage. Keep: no value tried changes a decision; not read: other settings switch off what reads it.",
+    )
+
+
+def others_table(s: StudyFrames) -> Table | None:
+    """Lay out the keys of the catalogue that rules read and that are no thresholds; null where none was tried."""
+    others = s.catalogue.join(s.keys, on="key", how="anti")
+    tried = made.as_text(others.filter(pl.col("state").is_not_null()))
+    if tried.is_empty():
+        return None
+    return Table(
+        name="others",
+        frame=tried,
+        caption="Keys of scouts, stops and waiting limits: does any value change any decision?",
+        columns={
+            "key": "Key",
+            "state": "Here",
+            "n_changed": "Decided differently",
+            "counts": "of",
+            "at": "at",
+            "read_by": "Read by",
+        },
+        most=40,
+        note=f"Of {s.catalogue.height} keys of the catalogue what reads and tries each, or why nothing does, is in the "
+        "files (catalogue).",
     )
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from brokerlab.calibrate.key_coverage import coverage_of
 from brokerlab.calibrate.thresholds.archive_study import ArchiveStudy
 from brokerlab.calibrate.thresholds.choice import LEAST, RELATIVE
 from brokerlab.calibrate.thresholds.keys import threshold_of
@@ -36,10 +37,16 @@ class StudyFrames(NamedTuple):
     proof: pl.DataFrame
     candidates: pl.DataFrame
     strata: pl.DataFrame
+    catalogue: pl.DataFrame
 
     @classmethod
-    def of(cls, found: ArchiveStudy) -> StudyFrames:
-        """Make the frames of a study."""
+    def of(cls, found: ArchiveStudy, others: pl.DataFrame) -> StudyFrames:
+        """Make the frames of a study.
+
+        Args:
+            found: The study.
+            others: The screen of keys that are no thresholds, of :func:`brokerlab.calibrate.key_screens.screen_keys`.
+        """
         made = found.calibration
         return cls(
             found,
@@ -49,12 +56,18 @@ class StudyFrames(NamedTuple):
             proof_frame(made),
             candidates_frame(made),
             strata_frame(made),
+            coverage_of(made.screened, others),
         )
 
     @property
     def calibration(self) -> Calibration:
         """Choice, proof and verdict."""
         return self.found.calibration
+
+
+def as_text(coverage: pl.DataFrame) -> pl.DataFrame:
+    """Return a coverage with lists as text, for tables."""
+    return coverage.with_columns(pl.col("read_by", "by", "reports").list.join(", "))
 
 
 def keys_frame(study: ArchiveStudy) -> pl.DataFrame:

@@ -298,6 +298,14 @@ THRESHOLDS: tuple[Threshold, ...] = (
                 "cores that one user may have at a time",
                 "brokerages stopped by the cap; slots left to other users",
             ),
+            "CAP_RUNNING_GROUP_JOBS": (
+                "jobs that one working group may run at a time",
+                "brokerages stopped by the cap; slots left to others",
+            ),
+            "CAP_RUNNING_GROUP_CORES": (
+                "cores that one working group may have at a time",
+                "brokerages stopped by the cap; slots left to others",
+            ),
         },
     ),
     *_rows(

@@ -12,7 +12,15 @@ import pytest
 import brokerlab
 from brokerlab.brokerage.studies.key_effects import check_keys
 from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION
-from brokerlab.calibrate.key_coverage import MECHANISMS, coverage, read_by
+from brokerlab.calibrate.key_coverage import (
+    MECHANISMS,
+    NO_TRIAL,
+    RULE_SETS,
+    coverage,
+    coverage_of,
+    read_by,
+)
+from brokerlab.calibrate.key_screens import screen_keys, screened_keys
 from brokerlab.calibrate.parameters import PARAMETERS
 from brokerlab.calibrate.thresholds.keys import threshold_of
 from brokerlab.gdpconfig import catalogue
@@ -76,7 +84,8 @@ def accepts(report: str, key: str) -> bool:
     if report == "scout-percentiles":
         return key in {k for p in PARAMETERS.values() for k in (p.rank_key, p.margin_key)}
     if report == "thresholds":
-        return threshold_of(key).key == key
+        tried = {row.key for name in RULE_SETS for row in screened_keys(name)}
+        return key in tried or threshold_of(key).key == key
     if report == "network-curve":
         return key == "NW_QUEUE_IMPORTANCE"
     if report == "waiting-rules":
@@ -99,7 +108,40 @@ def test_known_keys(covered):
     assert cap["how"] == "calibrated"
     assert "production jobs: link_backlog" in cap["read_by"]
     beat = of(covered, "HEARTBEAT_TIMEOUT_<workflow>")
-    assert (beat["how"], beat["reports"]) == ("screened", ["waiting-rules"])
+    assert (beat["how"], beat["reports"]) == ("screened", ["waiting-rules", "thresholds"])
     # gdpconfig.md: the documented name of a key that the code reads under another name
     gone = of(covered, "MAX_FAILED_HEP_SCORE_RATE_TO_PAUSE_<prodsourcelabel>")
     assert (gone["how"], gone["reason"]) == ("not", "documented, but no code reads it")
+
+
+def test_no_key_that_a_rule_reads_is_left_out(covered):
+    assert covered.filter(reason=NO_TRIAL).is_empty()
+    assert covered.filter(pl.col("read_by").list.len() > 0, how="not").is_empty()
+
+
+def test_group_caps_are_thresholds(covered):
+    # 002, "User analysis brokerage": groups have caps of their own
+    for key in ("CAP_RUNNING_GROUP_JOBS", "CAP_RUNNING_GROUP_CORES"):
+        assert "thresholds" in of(covered, key)["reports"]
+
+
+def test_what_screens_say_of_an_archive_stands_beside(covered):
+    row = {"stage": "jobs", "state": "changes decisions", "at": 10.0, "n_tasks": 3, "n_jobs": None}
+    types = {"n_tasks": pl.Int64, "n_jobs": pl.Int64}
+    brokerage = pl.DataFrame(
+        [
+            {"key": "NQUEUELIMITSITE_Express", **row},
+            {"key": "NQUEUELIMITSITE_MC", **row, "n_tasks": 5},
+        ],
+        schema_overrides=types,
+    )
+    found = coverage_of(brokerage, screen_keys({}, ["SCOUT_RAMCOUNT_MIN"]))
+    assert found.select(covered.columns).equals(covered)
+    limit = of(found, "NQUEUELIMITSITE_<gshare>")
+    assert (limit["state"], limit["n_changed"], limit["counts"]) == (
+        "changes decisions",
+        5,
+        "tasks",
+    )
+    assert of(found, "SCOUT_RAMCOUNT_MIN")["state"] == "not told"
+    assert of(found, "NQUEUED_SAT_CAP")["state"] is None

@@ -36,7 +36,7 @@ def found():
 
 def test_every_key_of_the_table_is_in_the_catalogue_and_its_grid_within_the_rails():
     table = thresholds.KEYS
-    assert table.height == len(thresholds.THRESHOLDS) == 31
+    assert table.height == len(thresholds.THRESHOLDS) == 33
     assert table["judged_by"].unique().sort().to_list() == ["screen", "simulation"]
     for known in thresholds.THRESHOLDS:
         grid = known.grid(known.row.default)
