@@ -168,7 +168,7 @@ def read_by() -> dict[Place, tuple[str, ...]]:
 def _readers() -> Iterator[tuple[Place, str]]:
     """Yield keys with a rule that reads them."""
     yield from (((SCOUTS, key), f"scouts: {name}") for name, key in PARAMETER_KEYS.items())
-    yield from (((SCOUTS, key), "scouts: jobs that count") for key in LABEL_KEYS.values())
+    yield from (((SCOUTS, key), "scouts: counts of jobs") for key in LABEL_KEYS.values())
     for name in RULE_SETS:
         for check in checks(ScoutRules(name)):
             yield from (((SCOUTS, key), f"exhausted: {check.name}") for key in check.keys)
@@ -249,12 +249,14 @@ def coverage_of(brokerage: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         The columns of :func:`coverage`; ``state`` (of the screen; null: not tried here), ``at`` (value that changes most
-        [unit of the key]), ``n_changed`` (tasks or jobs decided otherwise there), ``counts`` (tasks, jobs).
+        [unit of the key]), ``n_changed`` (tasks or jobs decided otherwise there), ``counts`` (tasks, jobs), ``beside`` (keys that are off
+        and were switched on to try it; null: none).
     """
     counted = brokerage.select(
         "key",
         "state",
         "at",
+        beside=pl.lit(None, pl.String),
         n_changed=pl.coalesce("n_tasks", "n_jobs"),
         counts=pl.when(pl.col("n_tasks").is_null()).then(pl.lit("jobs")).otherwise(pl.lit("tasks")),
     )

@@ -98,7 +98,7 @@ def study(
         what_if=what_if,
         validation=validation,
     )
-    others = screen_keys(archive, [] if p.keys else None, config=found.space.config, points=2)
+    others = screen_keys(archive, [] if p.keys else None, config=found.space.config)
     return StudyFrames.of(found, others)
 
 
@@ -399,7 +399,8 @@ def others_table(s: StudyFrames) -> Table | None:
             "read_by": "Read by",
         },
         most=40,
-        note=f"Of {s.catalogue.height} keys of the catalogue what reads and tries each, or why nothing does, is in the "
+        note="A check that is off is switched on to try its keys (files: beside). "
+        f"Of {s.catalogue.height} keys of the catalogue what reads and tries each, or why nothing does, is in the "
         "files (catalogue).",
     )
 
