@@ -96,6 +96,14 @@ def test_costs_begin_with_the_shortest():
     assert found["expirations"].unique().to_list() == [0.5]
 
 
+def test_a_strategy_that_runs_at_the_quick_queue_alone_is_not_the_shortest():
+    quick = runs({PAPER: 50.0, NOTES: 40.0, ONE_JOB: 60.0})
+    slow = runs({PAPER: 5000.0, NOTES: 4000.0}).with_columns(system=pl.lit("R"))
+    found = costs(pl.concat([quick, slow]))
+    assert found["strategy"].to_list() == [NOTES, PAPER, ONE_JOB]
+    assert found["ratio"].to_list() == pytest.approx([0.8, 1, 1.2])
+
+
 def test_costs_stand_beside_the_ratios_of_every_queue():
     """The second queue has no run of one job."""
     both = pl.concat(
