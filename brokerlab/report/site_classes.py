@@ -367,11 +367,14 @@ def _rules(s: Study) -> Table:
 def _tasks(s: Study) -> Table | None:
     if s.tasks is None:
         return None
+    changes = s.row("task_changes")
     otherwise = "The {there} rules rate {differs:%} of the tasks and instants otherwise"
+    if changes["unrated"]:
+        otherwise += ": {unrated:%} not at all"
     return Table(
         name="task_classes",
         frame=s.frames["task_classes"],
-        caption=say(otherwise, s.row("task_changes"), there=s.other),
+        caption=say(otherwise, changes, there=s.other),
         columns={"gshare": "gshare", "n_tasks": "Tasks"}
         | {name: f"{name} [%]" for name in history.TASK_CLASSES}
         | {"not_rated": "Not rated [%]"},

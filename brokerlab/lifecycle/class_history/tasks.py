@@ -105,12 +105,20 @@ def task_classes_by(
 def changed_tasks(
     here: TaskRatings, there: TaskRatings, *, n_boot: int = N_BOOT, seed: int = 1
 ) -> pl.DataFrame:
-    """Return the share of the cells with another class under other rules: ``differs, differs_lo, differs_hi`` [1]."""
+    """Return the shares of the cells with another class under other rules, ``differs``, and of those without any, ``unrated``.
+
+    Returns:
+        One row: both [1], with ``_lo, _hi``; what is unrated under both is in neither.
+    """
     keys = ["snapshot", "jeditaskid"]
     both = here.cells.join(there.cells.select(*keys, there="class_name"), on=keys, how="left")
-    differs = (pl.col("class_name") != pl.col("there")).cast(pl.Int64)
-    table = both.with_columns(differs=differs, cell=pl.lit(1))
-    return clustered(table, {"differs": ("differs", "cell")}, unit="day", n_boot=n_boot, seed=seed)
+    differs = pl.col("class_name") != pl.col("there")
+    unrated = differs & (pl.col("there") == NOT_RATED)
+    table = both.with_columns(
+        differs=differs.cast(pl.Int64), unrated=unrated.cast(pl.Int64), cell=pl.lit(1)
+    )
+    formulas: dict[str, Formula] = {name: (name, "cell") for name in ("differs", "unrated")}
+    return clustered(table, formulas, unit="day", n_boot=n_boot, seed=seed)
 
 
 def slots_of_users(tasks: TaskRatings, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:

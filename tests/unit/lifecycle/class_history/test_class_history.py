@@ -292,7 +292,11 @@ def test_tasks_by_share_and_user():
 def test_tasks_over_time_and_under_other_rules():
     rated = tasks(["S", "A", "B", "S", "B"])
     other = tasks(["S", "A", "A", "S", "B"])
-    assert history.changed_tasks(rated, other, **DICE)["differs"].item() == pytest.approx(0.2)
+    changed = history.changed_tasks(rated, other, **DICE)
+    assert changed.select("differs", "unrated").row(0) == pytest.approx((0.2, 0))
+    bare = tasks(["not_rated", "not_rated", "A", "S", "B"])
+    changed = history.changed_tasks(rated, bare, **DICE)
+    assert changed.select("differs", "unrated").row(0) == pytest.approx((0.6, 0.4))
     instants = pl.DataFrame({"at": [START, START + timedelta(hours=1), START + timedelta(days=1)]})
     timed = history.tasks_over_time(rated, instants, "1d").filter(gshare="User Analysis")
     assert timed.select("class_name", "tasks").rows() == [
