@@ -24,7 +24,6 @@ from brokerlab.estimators.trial import POLICY, Trial, run_trial, trial_levels
 from brokerlab.numerics import FloatArray
 
 OURS = POLICY.format(MODEL)
-SENT = "as sent"
 MARGINS = (0.0, 2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 20.0, 30.0)
 OTHER_MARGINS = "PanDA scouts, other margins"
 
