@@ -171,7 +171,7 @@ def verify(
 
     present = None if config is None else _config(config, at)
     result = (
-        "sound; its own keys have the defaults that it was made for (no --config), other keys were not compared"
+        "sound, made for its keys at their defaults; without --config no other keys were compared"
         if present is None
         else "sound, and made for this configuration"
     )

@@ -57,11 +57,14 @@ def test_verify(proposal: Path, config: Path) -> None:
 
 
 def test_verify_refuses_another_configuration(proposal: Path, config: Path) -> None:
-    result = run("verify", proposal)  # no entries: the rank of cputime has its default
+    result = run("verify", proposal)
     assert result.exit_code == 5
-    assert "without --config every key has its default, which is not the base of" in said(result)
-    assert "made for 90 (update), found 95 from no entry" in said(result)
-    assert "not compared" not in said(result)
+    assert "no configuration is given, and the defaults are not the base of" in said(result)
+    assert (
+        "SCOUT_CPUTIME_RANK: made for 90, the default is 95: give the configuration that acts now (--config)"
+        in said(result)
+    )
+    assert "SCOUT_RAMCOUNT_RANK" not in said(result)
     config.write_text(CONFIG + "jedi,jobbroker,NW_ACTIVE,true,bool\n")
     result = run("verify", proposal, "--config", config)
     assert result.exit_code == 5
@@ -75,7 +78,7 @@ def test_verify_without_a_configuration_compares_no_other_keys(
 ) -> None:
     """Issue 14, 3: it called 50 keys "gone" that it could not know of."""
     made = Proposal.to_change(
-        Config.from_file(config).with_values({"NW_ACTIVE": True}),
+        Config.from_file(config).with_values({"SCOUT_RAMCOUNT_RANK": 75}),
         {"SCOUT_RAMCOUNT_RANK": 80},
         title="Rank",
         created_at=datetime(2026, 3, 1),
@@ -86,8 +89,8 @@ def test_verify_without_a_configuration_compares_no_other_keys(
     result = run("verify", file)
     assert result.exit_code == 0, result.output
     assert result.stdout == (
-        "change: Rank: sound; its own keys have the defaults that it was made for (no --config), "
-        "other keys were not compared\n"
+        "change: Rank: sound, made for its keys at their defaults; "
+        "without --config no other keys were compared\n"
     )
     refused = run("apply", file, "--into", tmp_path / "x.sql")
     assert refused.exit_code == 5

@@ -105,6 +105,18 @@ def base_problem(config: Config, change: Change) -> str | None:
     )
 
 
+def default_problem(change: Change) -> str | None:
+    """Say that a key was not at its default, where what acts now is not known; null if it was."""
+    empty = Config.empty()
+    default = empty.found(change.key, app=change.app, component=change.component).value
+    if default == change.old:
+        return None
+    return (
+        f"{change.place}: made for {change.old!r}, the default is {default!r}: give the configuration that acts now "
+        "(--config)"
+    )
+
+
 def key_problems(change: Change, *, new_value: bool) -> list[str]:
     """Say that a key is unknown, or that a value never stored before is not of the key's type."""
     try:

@@ -241,9 +241,17 @@ class Proposal:
         problems = self.differences(config, touched_only=touched_only)
         reject(problems, f"the configuration is not the base of {self.title!r}")
 
-    def differences(self, config: Config, *, touched_only: bool = False) -> list[str]:
-        """Return everything in which a configuration differs from the base, keys that nobody knows left out."""
+    def differences(self, config: Config | None, *, touched_only: bool = False) -> list[str]:
+        """Return everything in which a configuration differs from the base, keys that nobody knows left out.
+
+        Args:
+            config: The configuration that acts now; null: not known. Then the old values are compared with the
+                defaults of the catalogue, and nothing else is.
+            touched_only: Look at the proposal's own keys only.
+        """
         known = [one for one in self.changes if not base.key_problems(one, new_value=False)]
+        if config is None:
+            return [problem for change in known if (problem := base.default_problem(change))]
         found = [base.base_problem(config, change) for change in known]
         problems = [problem for problem in found if problem]
         if len(known) < len(self.changes):

@@ -128,19 +128,17 @@ def verified(
 
     Args:
         paths: The files.
-        config: The configuration that acts now; null: not known, so the proposal's own keys are compared with the
-            defaults of the catalogue, and no other key is compared.
+        config: The configuration that acts now; null: not known, as for :meth:`.Proposal.differences`.
         touched_only: Other keys than those of a proposal may have changed since.
 
     Raises:
         ProposalError: Everything that is wrong with any of them.
     """
     documents, wrong = [], []
-    acting, only = (Config.empty(), True) if config is None else (config, touched_only)
-    which = (
-        "without --config every key has its default, which"
-        if config is None
-        else "the configuration"
+    acting = (
+        "the configuration is"
+        if config is not None
+        else "no configuration is given, and the defaults are"
     )
     for path in paths:
         try:
@@ -148,8 +146,8 @@ def verified(
             checks = (
                 (problems, f"{path} is not sound"),
                 (
-                    document.differences(acting, touched_only=only),
-                    f"{which} is not the base of {document.title!r}",
+                    document.differences(config, touched_only=touched_only),
+                    f"{acting} not the base of {document.title!r}",
                 ),
             )
             wrong += ["\n  ".join([f"{what}:", *found]) for found, what in checks if found]
