@@ -71,12 +71,14 @@ class Mechanism:
         how: ``calibrated``: it may propose a value; ``screened``: it says whether a value changes decisions.
         report: The report that shows it.
         keys: What it tries.
+        named: Keys that the report tries only if they are named (``-p keys=``); none: it tries all.
     """
 
     name: str
     how: How
     report: str
     keys: Callable[[], frozenset[Place]]
+    named: Callable[[], frozenset[Place]] = frozenset
 
 
 def _percentile_keys() -> frozenset[Place]:
@@ -91,6 +93,12 @@ def _thresholds(*judged_by: str) -> frozenset[Place]:
 def _brokerage_keys(*stages: str) -> frozenset[Place]:
     """Return the keys of which :func:`which_keys_matter` tries values if it is asked to."""
     return frozenset(_place(stage, key) for stage in stages for key in _keys_of(stage))
+
+
+def _unusual_keys(*stages: str) -> frozenset[Place]:
+    """Return those of them that the report does not try by itself."""
+    usual = {rows_of(key)[0].key for stage in stages for key in STAGES[stage].usual_keys}
+    return frozenset(place for place in _brokerage_keys(*stages) if place[1] not in usual)
 
 
 def _component(row: CatalogueKey) -> Place:
@@ -131,12 +139,14 @@ MECHANISMS: tuple[Mechanism, ...] = (
         how="screened",
         report="brokerage-replay",
         keys=lambda: _brokerage_keys("jobs", "tasks"),
+        named=lambda: _unusual_keys("jobs", "tasks"),
     ),
     Mechanism(
         name="brokerage.studies.key_effects.which_keys_matter",
         how="screened",
         report="analysis-replay",
         keys=lambda: _brokerage_keys("analysis"),
+        named=lambda: _unusual_keys("analysis"),
     ),
     Mechanism(
         name="lifecycle.waiting.limit_changes",
@@ -227,8 +237,8 @@ def coverage() -> pl.DataFrame:
         One row per row of :func:`brokerlab.gdpconfig.catalogue`, in its order: ``key``, ``component``, ``scope``;
         ``read_by`` (rules that read it under either rule set; empty: none), ``how`` (``calibrated``: a calibration may
         propose a value; ``screened``: a screen says whether a value changes a decision or a task's parameters;
-        ``not``), ``by`` (calls of this package that try values), ``reports`` (that show it), ``reason`` why not (null
-        where it is calibrated or screened).
+        ``not``), ``by`` (calls of this package that try values), ``reports`` (that show it), ``if_named`` (these
+        reports try it only if it is named, ``-p keys=``), ``reason`` why not (null where it is calibrated or screened).
 
     Source: gdpconfig.md, Calibration.
 
@@ -275,6 +285,7 @@ _SCHEMA: dict[str, pl.DataType] = {
     "read_by": pl.List(pl.String()),
     "how": pl.String(),
     **dict.fromkeys(("by", "reports"), pl.List(pl.String())),
+    "if_named": pl.Boolean(),
     "reason": pl.String(),
 }
 
@@ -292,6 +303,7 @@ def _row(row: CatalogueKey, tried: list[tuple[Mechanism, frozenset[Place]]]) -> 
         "how": how,
         "by": list(dict.fromkeys(one.name for one in mechanisms)),
         "reports": list(dict.fromkeys(one.report for one in mechanisms)),
+        "if_named": bool(mechanisms) and all(places <= one.named() for one in mechanisms),
         "reason": None if mechanisms else _reason(row, readers),
     }
 

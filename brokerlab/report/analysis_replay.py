@@ -40,13 +40,7 @@ class Params(shared.Params):
         "Which user tasks are held back in this period, where would the others go, and is it fair?"
     )
     kind: ClassVar[Kind] = ANALYSIS
-    usual_keys: ClassVar[tuple[str, ...]] = (
-        *("CAP_RUNNING_USER_JOBS", "CAP_RUNNING_USER_CORES"),
-        *("BASE_QUEUE_LENGTH_PER_PQ", "BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER"),
-        *("STATIC_MAX_QUEUE_RUNNING_RATIO", "MAX_EXPECTED_WAIT_HOUR"),
-        *("BASE_EXPECTED_WAIT_HOUR_ON_PQ", "MIN_BAD_JOBS_TO_SKIP_PQ"),
-        *("IO_INTENSITY_CUTOFF_USER", "OVERLOAD_RATIO_OFFSET"),
-    )
+    usual_keys: ClassVar[tuple[str, ...]] = ANALYSIS.usual_keys
 
     switch_sample: int = Field(30, ge=0, description=shared.SWITCH_SAMPLE)
 

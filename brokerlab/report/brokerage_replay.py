@@ -55,19 +55,7 @@ class Params(shared.Params):
         "What decides where work goes in this period, and which settings matter?"
     )
     kind: ClassVar[Kind] = PRODUCTION
-    usual_keys: ClassVar[tuple[str, ...]] = (
-        "NQUEUED_SAT_CAP",
-        "NQUEUED_NUC_CAP_FOR_JOBS",
-        "IO_INTENSITY_CUTOFF",
-        "SIZE_CUTOFF_TO_MOVE_INPUT",
-        "STORAGE_MIN_FREE_SIZE",
-        "MAX_DISKIO_DEFAULT",
-        "NW_QUEUE_IMPORTANCE",
-        "MIN_WEIGHT_managed",
-        "DISK_THRESHOLD",
-        "INPUT_SIZE_FRACTION",
-    )
-    """Links, nuclei, input, storage, disk traffic, weight, the choice of the nucleus."""
+    usual_keys: ClassVar[tuple[str, ...]] = PRODUCTION.usual_keys
 
 
 class Data(NamedTuple):

@@ -39,6 +39,7 @@ class Kind:
         table_keys: Keys on which its tables depend, so that a replay makes them again.
         beyond: The reason of queues beyond the best ten.
         stuck: Outcomes of brokerages that leave their task without a queue.
+        usual_keys: Keys of which a report tries other values where none is named.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Kind:
     components: tuple[str, ...]
     beyond: str
     stuck: tuple[str, ...]
+    usual_keys: tuple[str, ...]
     borrowed: frozenset[str] = frozenset()
     table_keys: frozenset[str] = frozenset()
 
@@ -70,6 +72,12 @@ PRODUCTION = Kind(
     components=("jobbroker", "taskbrokerage", "core"),
     beyond="rank",
     stuck=("no_candidates", "input_incomplete", "unknown_nucleus"),
+    usual_keys=(
+        *("NQUEUED_SAT_CAP", "NQUEUED_NUC_CAP_FOR_JOBS"),
+        *("IO_INTENSITY_CUTOFF", "SIZE_CUTOFF_TO_MOVE_INPUT", "STORAGE_MIN_FREE_SIZE"),
+        *("MAX_DISKIO_DEFAULT", "NW_QUEUE_IMPORTANCE", "MIN_WEIGHT_managed"),
+        *("DISK_THRESHOLD", "INPUT_SIZE_FRACTION"),
+    ),
 )
 ANALYSIS = Kind(
     name="analysis",
@@ -84,6 +92,13 @@ ANALYSIS = Kind(
     table_keys=frozenset(TABLE_KEYS),
     beyond="low_weight",
     stuck=("throttled_waiting", "temporary_error", "fatal"),
+    usual_keys=(
+        *("CAP_RUNNING_USER_JOBS", "CAP_RUNNING_USER_CORES"),
+        *("BASE_QUEUE_LENGTH_PER_PQ", "BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER"),
+        *("STATIC_MAX_QUEUE_RUNNING_RATIO", "MAX_EXPECTED_WAIT_HOUR"),
+        *("BASE_EXPECTED_WAIT_HOUR_ON_PQ", "MIN_BAD_JOBS_TO_SKIP_PQ"),
+        *("IO_INTENSITY_CUTOFF_USER", "OVERLOAD_RATIO_OFFSET"),
+    ),
 )
 
 

@@ -119,6 +119,21 @@ def test_no_key_that_a_rule_reads_is_left_out(covered):
     assert covered.filter(pl.col("read_by").list.len() > 0, how="not").is_empty()
 
 
+def test_keys_that_reports_try_only_if_they_are_named_are_marked(covered):
+    marked = covered.filter("if_named")
+    assert set(marked["reports"].explode()) == {"brokerage-replay", "analysis-replay"}
+    for row in marked.iter_rows(named=True):
+        for report, kind in {"brokerage-replay": PRODUCTION, "analysis-replay": ANALYSIS}.items():
+            assert report not in row["reports"] or row["key"] not in kind.usual_keys
+    assert of(covered, "MAX_PRIO_TO_BOOTSTRAP")["if_named"]
+    for key in (
+        "STORAGE_MIN_FREE_SIZE",
+        "MIN_WEIGHT_<prodsourcelabel>[_<gshare>]",
+        "NQUEUED_SAT_CAP",
+    ):
+        assert not of(covered, key)["if_named"]
+
+
 def test_group_caps_are_thresholds(covered):
     # 002, "User analysis brokerage": groups have caps of their own
     for key in ("CAP_RUNNING_GROUP_JOBS", "CAP_RUNNING_GROUP_CORES"):
