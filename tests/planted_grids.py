@@ -151,7 +151,7 @@ def _places(plan: Plan) -> dict[str, pl.DataFrame]:
         **_constant(
             type="production", status="online", pandasite_state="ACTIVE", is_unified=False,
             resource_type_q="GRID", corecount=1, corepower=10.0, maxrss=4000, minrss=0, maxtime=345_600,
-            mintime=0, maxwdir=50_000, maxinputsize=60_000, pledgedcpu=100, transferringlimit=2000,
+            mintime=0, maxwdir=50_000, maxinputsize=60_000, pledgedcpu=0, transferringlimit=2000,
             jobseed="all", last_update=BEGIN,
         ),
     )  # fmt: skip

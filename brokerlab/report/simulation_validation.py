@@ -6,14 +6,13 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 import polars as pl
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from brokerlab import archive as archives
 from brokerlab import words
 from brokerlab.archive import Archive
 from brokerlab.calibrate.simulate import Estimation, Limits
 from brokerlab.calibrate.simulate.archive_check import (
-    SEEDS,
     ArchiveCheck,
     Brokerage,
     check_archive,
@@ -75,7 +74,7 @@ class Params(kit.Dated):
         "seen", description="where jobs go: seen, or replayed by the rules [name]"
     )
     cycle: str = Field(
-        "1h", description="from one brokerage to the next, where it is replayed [duration]"
+        "", description="from one brokerage to the next, empty: as the archive shows [duration]"
     )
 
     @field_validator("limits")
@@ -86,8 +85,9 @@ class Params(kit.Dated):
 
     @field_validator("window", "cycle")
     @classmethod
-    def _a_duration(cls, text: str) -> str:
-        _refuse(lambda: duration_us(text, "it"))
+    def _a_duration(cls, text: str, info: ValidationInfo) -> str:
+        if text or info.field_name == "window":
+            _refuse(lambda: duration_us(text, "it"))
         return text
 
 
@@ -317,8 +317,8 @@ def facts(s: ArchiveCheck, p: Params) -> dict[str, str]:
     placed = say(
         "{n} production jobs placed anew every {cycle}, {runs} runs, up to {attempts} attempts",
         n=s.world.jobs["brokered"].sum(),
-        cycle=p.cycle,
-        runs=SEEDS,
+        cycle=p.cycle or words.duration(s.world.cycle.total_seconds()),
+        runs=s.validation.runs,
         attempts=s.rules.attempts,
     )
     moving = f"{MOVING[s.world.transfers.mode]}; storage and links as in the middle of each day"

@@ -36,6 +36,15 @@ from brokerlab.report.kit import (
     say,
 )
 
+SLOTS = {
+    "given": "given",
+    "slots": "as set (slots)",
+    "full": "seen when full",
+    "pledge": "as pledged",
+    "busiest": "never full, at least those in use",
+    "nothing": "not known, nothing ran",
+}
+"""Where slots come from, in words."""
 BARS = 12
 """Keys drawn of the screen, those that could change most."""
 
@@ -125,6 +134,7 @@ def page(archive: Archive, s: StudyFrames, p: Params) -> Page:
             "tried": found.tried,
             "values": s.values,
             "stops": made.stops_frame(found),
+            "slots": s.found.sources,
             "sensitivity": found.choices[0].sensitivity if found.choices else pl.DataFrame(),
         },
         values=found.to_dict(),
@@ -138,6 +148,7 @@ HEADLINES = {
     "refuted": "{keep}: {chosen}, the early choice, is not proven.",
     "invalid": "The simulation does not reproduce what was seen; {changing} of {all} keys change decisions.",
     "nothing": "Of {all} keys none both changes decisions and can be simulated.",
+    "capacity": "Capacity of {unknown} unknown, and the answer depends on it.",
     "unknown": "{reason}",
 }
 
@@ -151,6 +162,7 @@ def headline(s: StudyFrames) -> Verdict:
         "all": s.keys.height,
         "changing": s.keys.filter(state=CHANGES).height,
         "chosen": found.choices[0].setting.name if found.choices else "",
+        "unknown": f"{len(found.unknown)} {words.plural(len(found.unknown), 'queue')}",
         "reason": words.thin(verdict.sentence.removeprefix("No answer: ")),
     }
     if found.case == "change":
@@ -251,6 +263,7 @@ def sections(s: StudyFrames) -> kit.Sections:
         BEFORE_AFTER: [table for table in compared if table.frame.height],
         GAINS: [table for table in gains if table.frame.height],
         CERTAINTY: [
+            words.thin(found.verdict.sentence) if found.case == "capacity" else None,
             words.thin(found.why) or None,
             words.thin(found.choices[0].reason) if found.choices else None,
             p_sentence(s),
@@ -431,6 +444,14 @@ def caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
             f"{only.height} {words.plural(only.height, 'key')} of {stages}: no simulation makes these decisions again.",
         ),
         (untold.height, f"Not screened: {', '.join(untold['key'])} ({'; '.join(reasons)})."),
+        (
+            len(found.unknown),
+            say(
+                "{n} queues: slots unknown, at least those seen in use; an answer counts that is the same with {most} times as many.",
+                n=len(found.unknown),
+                most=s.found.capacity_most,
+            ),
+        ),
         (len(unknown), f"Not known to the simulation, hence without limit: {', '.join(unknown)}."),
         (
             found.tested is not None and "user_class" not in s.strata["stratum"],
@@ -464,8 +485,20 @@ def facts(s: StudyFrames, p: Params) -> dict[str, str]:
         "Screen": days(s.found.screened),
         "Limits": f"{', '.join(limits) or 'none'}; of the {p.limit_on} end on the choice, of the point on the proof",
         "Decides": f"{STAGES[p.stage]} as documented",
+        **({"Cycle": f"{s.found.cycle} from one brokerage to the next"} if s.found.cycle else {}),
+        **({"Slots": slots_from(s)} if s.found.sources.height else {}),
         "Simulations": simulations,
     }
+
+
+def slots_from(s: StudyFrames) -> str:
+    """Say of how many queues the slots are known, and whence."""
+    counts = dict(s.found.sources["source"].value_counts().iter_rows())
+    return ", ".join(
+        say("{n} queues: {what}", n=counts[source], what=what)
+        for source, what in SLOTS.items()
+        if source in counts
+    )
 
 
 def small(text: str) -> str:

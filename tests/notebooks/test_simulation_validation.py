@@ -81,7 +81,7 @@ def test_the_brokerage_may_be_replayed(archive, tmp_path):
     assert stored["page"]["verdict"]["sentence"].startswith("The simulation does not give back")
     assert study.validation.queues["n_simulated"].sum() > 100
     facts = {fact["label"]: fact["value"] for fact in stored["page"]["made"]["facts"]}
-    assert "production jobs placed anew every 6h, 4 runs" in facts["Brokerage"]
+    assert "production jobs placed anew every 6h, 16 runs" in facts["Brokerage"]
     assert not any("stays at the queue" in text for text in stored["page"]["cannot_tell"])
     assert "placement" in {row["limit"] for row in stored["numbers"]["limits"]}
 

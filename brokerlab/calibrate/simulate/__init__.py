@@ -2,7 +2,7 @@
 
 * ``queues``: the queue core, in steps or in one go; ``options``: how slots are filled and killed jobs tried again;
 * ``summaries``: waiting by queue and share, fairness between users and shares;
-* ``inputs``: a period of an archive, with its queues as they seem to have been (``estimates``); ``validation``: does the
+* ``inputs``: a period of an archive, with its queues as they seem to have been (``estimates``, ``capacity``); ``validation``: does the
   simulation give what was seen (``distances``); ``archive_check``: the same of an archive, in one call;
 * ``contracts``: the tables it reads; ``outcome``: the tables it gives;
 * inside: ``tables`` (checks, arrays), ``world`` (the arrays), ``kernel`` (the event loop), ``heaps`` (its two orders),

@@ -16,8 +16,6 @@ from brokerlab.calibrate.simulate.validation import Validation, validate
 from brokerlab.errors import InsufficientDataError
 
 Brokerage = Literal["seen", "replayed"]
-SEEDS = 4
-"""Runs that are compared together where the brokerage is replayed."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ def check_archive(
     start: datetime | None = None,
     end: datetime | None = None,
     brokerage: Brokerage = "seen",
-    cycle: str = "1h",
+    cycle: str = "",
     fit: Fit = "first",
     estimation: Estimation | None = None,
     limits: Limits | None = None,
@@ -58,7 +56,7 @@ def check_archive(
         end: It ends; null: with the archive.
         brokerage: ``seen``: jobs stay at their own queues; ``replayed``: the brokerage of production places its jobs,
             under the settings that ruled.
-        cycle: From one brokerage to the next, where it is replayed.
+        cycle: From one brokerage to the next, where it is replayed; empty: see :func:`.grid.archive.cycle_seen`.
         fit: Which jobs start at free cores, see :class:`.options.QueueRules`.
         estimation: How queues are read from the archive.
         limits: What the simulation may be off.
@@ -84,6 +82,6 @@ def check_archive(
     world = grid.of_archive(
         archive, start=begin, end=until, cycle=cycle, drain="0h", estimation=chosen, rules=rules
     )
-    seeds = tuple(range(seed, seed + SEEDS))
+    seeds = range(seed, seed + len(grid.RUNS))
     compared = grid.validate(world, limits=limits, seeds=seeds, repeats=n_boot, seed=seed)
     return ArchiveCheck(inputs, rules, compared, world)

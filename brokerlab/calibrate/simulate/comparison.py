@@ -175,7 +175,9 @@ def _spearman(both: pl.DataFrame) -> float | None:
     return rho
 
 
-def judged(queues: pl.DataFrame, limits: Limits, *, placed: bool) -> pl.DataFrame:
+def judged(
+    queues: pl.DataFrame, limits: Limits, *, placed: bool, spare: float = 0.0
+) -> pl.DataFrame:
     """Say which limits every queue breaks.
 
     What was seen is one run of the world: a queue whose runs are farther from one another than a limit is held to their
@@ -186,6 +188,7 @@ def judged(queues: pl.DataFrame, limits: Limits, *, placed: bool) -> pl.DataFram
             ``utilisation_spread``.
         limits: The limits.
         placed: The simulation chose the queues, so that numbers of jobs may differ.
+        spare: Take the distances between runs for larger by this part, and their lowest correlation for lower by so much.
 
     Returns:
         The queues with ``judged``, ``fails``, sorted.
@@ -193,7 +196,7 @@ def judged(queues: pl.DataFrame, limits: Limits, *, placed: bool) -> pl.DataFram
 
     def beyond(distance: pl.Expr, limit: float | pl.Expr, spread: str) -> pl.Expr:
         return distance > pl.max_horizontal(
-            pl.lit(limit) if isinstance(limit, float) else limit, spread
+            pl.lit(limit) if isinstance(limit, float) else limit, pl.col(spread) * (1 + spare)
         )
 
     there, observed = pl.col("n_simulated") > 0, pl.col("mean_observed_h")
@@ -201,7 +204,7 @@ def judged(queues: pl.DataFrame, limits: Limits, *, placed: bool) -> pl.DataFram
     most_wait = pl.max_horizontal(pl.lit(limits.wasserstein_h), observed * limits.relative)
     used = (pl.col("utilisation_observed") - pl.col("utilisation_simulated")).abs()
     killed = (pl.col("kills_observed") - pl.col("kills_simulated")).abs()
-    alike = pl.min_horizontal(pl.lit(limits.correlation), "correlation_lowest")
+    alike = pl.min_horizontal(pl.lit(limits.correlation), pl.col("correlation_lowest") - spare)
     unlike = pl.col("correlation").fill_null(0.0) < alike
     off = {
         "placement": pl.lit(placed) & beyond(more, limits.placement, "n_spread"),

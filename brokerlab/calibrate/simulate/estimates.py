@@ -6,6 +6,13 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
+TOGETHER, APART = timedelta(seconds=10), timedelta(minutes=1)
+"""So close are jobs of one batch, and so far apart are batches at least."""
+SHOWN = 0.75
+"""Part of the jobs that follow another one so closely, from which batches show."""
+LEAST_CYCLE = timedelta(minutes=30)
+"""Shortest cycle that is read from an archive."""
+
 
 def in_use(jobs: pl.DataFrame) -> pl.DataFrame:
     """Return the cores in use at every change: ``panda_queue``, ``time``, ``cores``, sorted by both.
@@ -23,6 +30,28 @@ def in_use(jobs: pl.DataFrame) -> pl.DataFrame:
         .sort("panda_queue", "time")
         .with_columns(pl.col("cores").cum_sum().over("panda_queue"))
     )
+
+
+def cycle_of(jobs: pl.DataFrame) -> timedelta | None:
+    """Return the time between two brokerages of a task, where its jobs' creation shows it.
+
+    The system makes jobs in batches, right after a brokerage. It shows where three of four jobs follow another one of
+    their task within `TOGETHER`: it is the median time between batches, but at least `LEAST_CYCLE`, as shorter cycles
+    take long to simulate.
+
+    Args:
+        jobs: ``jeditaskid``, ``creationtime``, without retries.
+
+    Returns:
+        In whole minutes; null where it does not show.
+    """
+    ordered = jobs.drop_nulls().sort("jeditaskid", "creationtime")
+    gaps = ordered.select(gap=pl.col("creationtime").diff().over("jeditaskid"))["gap"].drop_nulls()
+    between = gaps.filter(gaps > APART)
+    if between.is_empty() or (gaps <= TOGETHER).mean() < SHOWN:  # type: ignore[operator]
+        return None
+    minutes = round(between.dt.total_seconds().median() / 60)  # type: ignore[operator, arg-type]
+    return max(timedelta(minutes=minutes), LEAST_CYCLE)
 
 
 def capacity_of(

@@ -9,6 +9,7 @@ from typing import Any, cast
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from brokerlab.calibrate.simulate.capacity import full_windows, stated_slots, with_sources
 from brokerlab.calibrate.simulate.estimates import capacity_of, delays_of, in_use
 from brokerlab.errors import ConfigError, InsufficientDataError
 
@@ -58,7 +59,8 @@ class Inputs:
     Attributes:
         jobs: As ``contracts.Jobs``, with ``observed_start``, ``observed_end``, ``observed_outcome``.
         queues: As ``contracts.Queues``.
-        capacity: As ``contracts.Capacity``; from the period itself.
+        capacity: As ``contracts.Capacity``, with ``source``: where the slots come from, see
+            :func:`.capacity.with_sources`; from the period itself.
         delays: As ``contracts.Delays``, with ``own``; from the time before the period.
         start: The period begins.
         end: It ends.
@@ -78,7 +80,10 @@ def of_archive(
     archive: Any, start: datetime, end: datetime, *, estimation: Estimation | None = None
 ) -> Inputs:
     """Read a period of an archive, see :func:`of_tables`."""
-    return of_tables(archive.jobs, archive.queues, start=start, end=end, estimation=estimation)
+    slots = archive.scan("slots") if archive.has("slots") else None
+    return of_tables(
+        archive.jobs, archive.queues, slots=slots, start=start, end=end, estimation=estimation
+    )
 
 
 def of_tables(
@@ -87,12 +92,14 @@ def of_tables(
     *,
     start: datetime,
     end: datetime,
+    slots: Any | None = None,
     estimation: Estimation | None = None,
 ) -> Inputs:
     """Read the jobs of a period with their own queue, and estimate the queues.
 
     A job is ready when it was activated (``activatedtime``, else ``creationtime``) and needs the wall time it had. Slots are
-    a state of the world, not a setting, so they are read from the period itself; start-up delays are a model and are
+    a state of the world, not a setting, so they are read from the period itself: those set (``slots``), else the busiest
+    time of a window in which jobs waited, else the pledge, else the busiest time, a lower bound; start-up delays are a model and are
     read from the time before it. The job's peak is ``maxpss``, the limits are the queue's ``maxtime`` and ``maxrss``. A
     failed job at its limit counts as killed there, and its true need is unknown: it is taken as a second more wall time,
     or, for memory, twice the wall time it had, since the simulator kills halfway on average.
@@ -102,6 +109,7 @@ def of_tables(
         queues: The archive's queues.
         start: The period that will be judged begins.
         end: It ends; jobs that become ready later are not read.
+        slots: The archive's slots; null: none are set.
         estimation: How the queues are read.
 
     Returns:
@@ -127,8 +135,17 @@ def of_tables(
     before = rows.filter(pl.col("readytime") < start)
     delays = delays_of(before, use, earlier, free=chosen.free, least=chosen.least_delays)
     capacity = capacity_of(use, begin=begin, end=end, window=window, quantile=quantile)
+    known: pl.DataFrame = nw.from_native(queues).lazy().collect("polars").to_native()
+    windows = pl.datetime_range(begin, end, window, time_unit="us", closed="left", eager=True)
+    capacity = with_sources(
+        capacity,
+        full_windows(rows, capacity, window=window),
+        stated_slots(slots, known, windows, window),
+    )
     here = rows.filter(pl.col("endtime") > begin)
-    places = limited(queues, here.select(panda_queue="computingsite"))
+    stated = capacity.filter(pl.col("source").is_in(["slots", "pledge"])).select("panda_queue")
+    stated = stated.join(known, on="panda_queue", how="semi")
+    places = limited(queues, pl.concat([here.select(panda_queue="computingsite"), stated]))
     names = places["panda_queue"].implode()
     return Inputs(
         _needs(here, places),

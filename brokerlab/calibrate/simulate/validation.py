@@ -18,6 +18,8 @@ from brokerlab.calibrate.simulate.queues import run
 from brokerlab.errors import ConfigError, InsufficientDataError
 
 _HOUR = 3600.0
+SPARE = 0.5
+"""By this part the largest distance between runs may grow with more of them."""
 LIMITS = {
     "placement": "placement",
     "waiting": "wasserstein_h",
@@ -61,6 +63,8 @@ class Validation:
         by_queue: The same by ``computingsite`` alone.
         limits: What it was held to.
         left_out: Jobs of the archive that no side has, by reason.
+        runs: Simulated runs.
+        open: No, but yes were the runs by `SPARE` farther from one another, as more of them may be.
     """
 
     ok: bool
@@ -72,6 +76,8 @@ class Validation:
     by_queue: pl.DataFrame
     limits: Limits
     left_out: pl.DataFrame
+    runs: int = 1
+    open: bool = False
 
     def to_dict(self) -> dict[str, object]:
         """Return the verdict and its numbers."""
@@ -82,6 +88,7 @@ class Validation:
             "queues_judged": self.n_judged,
             "queues_passed": self.n_passed,
             "limits": dict(vars(self.limits)),
+            "runs": self.runs,
         }
 
     @property
@@ -258,11 +265,9 @@ def concluded(
         queues = queues.join(more, on="panda_queue", how="left")
     if "utilisation_spread" not in queues.columns:
         queues = queues.with_columns(utilisation_spread=pl.lit(0.0))
+    wider = judged(queues, limits, placed=not sides.paired, spare=SPARE)
     queues = judged(queues, limits, placed=not sides.paired)
-    enough = queues.filter(pl.col("judged"))
-    good = enough.filter(pl.col("fails") == "")
-    n_good, n_judged = (int(frame["n_jobs"].sum()) for frame in (good, enough))
-    share = n_good / n_judged if n_judged else 0.0
+    enough, good, share = _within(queues)
     ok = enough.height > 0 and share >= limits.queues
     return Validation(
         ok,
@@ -274,7 +279,17 @@ def concluded(
         sides.quantiles(("computingsite",)),
         limits,
         left_out,
+        sides.runs,
+        open=not ok and enough.height > 0 and _within(wider)[2] >= limits.queues,
     )
+
+
+def _within(queues: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, float]:
+    """Return the judged queues, those within all limits, and the part of the jobs that are at these."""
+    enough = queues.filter(pl.col("judged"))
+    good = enough.filter(pl.col("fails") == "")
+    n_good, n_judged = (int(frame["n_jobs"].sum()) for frame in (good, enough))
+    return enough, good, n_good / n_judged if n_judged else 0.0
 
 
 def _sentence(good: int, judged: int, share: float, limits: Limits, *, placed: bool) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import polars as pl
 
 from brokerlab.archive.store import Archive
 from brokerlab.calibrate import simulate
+from brokerlab.calibrate.simulate.capacity import with_given
 from brokerlab.calibrate.thresholds.calibration import Validated, calibrate
 from brokerlab.calibrate.thresholds.check import too_short
 from brokerlab.calibrate.thresholds.grid import GridWhatIf, of_archive
@@ -37,6 +38,10 @@ class ArchiveStudy:
         curves: The screen value by value, see :func:`.screening.screen_by_value`.
         screened: Period of the screen.
         warnings: What was odd in the settings, each said once.
+        cycle: From one brokerage to the next; empty: another simulation than the grid simulator.
+        capacity_most: Queues of unknown capacity were given at most so many times the slots seen in use.
+        sources: ``panda_queue``, ``source``: where the slots of the queues come from (see ``simulate.capacity``); empty where
+            the grid simulator was not used.
     """
 
     calibration: Calibration
@@ -44,6 +49,9 @@ class ArchiveStudy:
     curves: pl.DataFrame
     screened: Period
     warnings: tuple[str, ...]
+    cycle: str = ""
+    capacity_most: float = 1.0
+    sources: pl.DataFrame = field(default_factory=pl.DataFrame)
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,7 @@ def study_archive(
     screen_days: float = 4.0,
     stage: str = "jobs",
     store: str | Path | None = None,
+    capacity: pl.DataFrame | str | Path | None = None,
     what_if: WhatIf | None = None,
     validation: Validated | None = None,
 ) -> ArchiveStudy:
@@ -85,6 +94,7 @@ def study_archive(
         screen_days: Days at the end of the choice that are screened [days].
         stage: What is simulated: ``jobs`` (production) or ``analysis``.
         store: Folder for results of simulations; null: none.
+        capacity: Known slots of queues for the grid simulator, see :func:`.grid.of_archive`; null: as ``options`` say.
         what_if: Another simulation; null: the grid simulator.
         validation: Whether it is to be believed; null: it is found out.
 
@@ -99,7 +109,13 @@ def study_archive(
     if short := too_short(archive, (early, late)):
         raise InsufficientDataError("; ".join(short))
     screened = Period(max(early.start, early.end - timedelta(days=screen_days)), early.end)
-    simulation = what_if or of_archive(archive, (early, late), stage=stage)
+    simulation = what_if or of_archive(
+        archive,
+        (early, late),
+        stage=stage,
+        cycle=options.cycle,
+        capacity=options.capacity if capacity is None else capacity,
+    )
     with collect_warnings() as warnings:
         space, curves, reasons = screen_by_value(
             archive,
@@ -119,7 +135,11 @@ def study_archive(
             validation=validation or (lambda: believe(archive, early, simulation)),
             screened=summed(space, curves, reasons, HOLDS[stage]),
         )
-    return ArchiveStudy(calibration, space, curves, screened, tuple(warnings))
+    sources = simulation.sources() if isinstance(simulation, GridWhatIf) else pl.DataFrame()
+    cycle = simulation.cycle if isinstance(simulation, GridWhatIf) else ""
+    return ArchiveStudy(
+        calibration, space, curves, screened, tuple(warnings), cycle, options.capacity_most, sources
+    )
 
 
 def split_periods(
@@ -168,7 +188,12 @@ def believe(archive: Archive, period: Period, simulation: WhatIf) -> Believed:
         period: Of the choice.
         simulation: The grid simulator; of any other only its queues are asked.
     """
-    queues = simulate.validate(simulate.of_archive(archive, *period))
+    inputs = simulate.of_archive(archive, *period)
+    if isinstance(simulation, GridWhatIf):
+        known = with_given(inputs.capacity, simulation.options["capacity"])
+        known = known.join(inputs.queues, on="panda_queue", how="semi")
+        inputs = replace(inputs, capacity=known)
+    queues = simulate.validate(inputs)
     if not queues.ok or not isinstance(simulation, GridWhatIf):
         return Believed(ok=queues.ok, sentence=queues.sentence)
     both = simulation.validate(period)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,7 +14,7 @@ from brokerlab.calibrate.thresholds import check
 from brokerlab.calibrate.thresholds.check import Given
 from brokerlab.calibrate.thresholds.keys import HOLDS, KEYS
 from brokerlab.calibrate.thresholds.options import Options
-from brokerlab.calibrate.thresholds.outcomes import Period, WhatIf
+from brokerlab.calibrate.thresholds.outcomes import OfCapacity, Period, WhatIf
 from brokerlab.calibrate.thresholds.result import Calibration
 from brokerlab.calibrate.thresholds.runs import Runs
 from brokerlab.calibrate.thresholds.screening import screen
@@ -51,6 +52,7 @@ def calibrate(
     propose: Propose = "together",
     store: str | Path | None = None,
     what_if: WhatIf | None = None,
+    capacity: pl.DataFrame | str | Path | None = None,
     validation: Validated | Callable[[], Validated] | None = None,
     validate: bool = True,
     screened: pl.DataFrame | None = None,
@@ -59,7 +61,9 @@ def calibrate(
     """Find better values of some keys on history, prove them on a later period, or say that there are none.
 
     The choice is made on the calibration period alone; the proof is one comparison per proposal on a period that nothing
-    was chosen on. Nothing is proposed from a simulation that does not give back what was seen.
+    was chosen on. Nothing is proposed from a simulation that does not give back what was seen. Where the slots of queues are
+    unknown, an answer counts that is the same with as many as were seen and with ``options.capacity_most`` times as many;
+    else there is none.
 
     Args:
         archive: An archive; null: ``what_if`` and ``config`` are needed, and nothing is screened.
@@ -74,6 +78,7 @@ def calibrate(
         store: Folder where results are kept: an interrupted study goes on where it was; null: nowhere.
         what_if: A simulation instead of the grid simulator of production jobs, such as ``grid.of_archive(archive, periods,
             stage="analysis")``; its attribute ``stages``, if it has one, says of which stages it holds keys.
+        capacity: Known slots of queues for the grid simulator, see :func:`.grid.of_archive`; null: as ``options`` say.
         validation: Whether the simulation is to be believed, or what finds that out; null: the grid simulator's own check.
         validate: False: the caller vouches for it; allowed with ``what_if`` only.
         screened: A screen that was made already.
@@ -112,13 +117,24 @@ def calibrate(
     study = Study(options, propose, periods, space, screened, created_at, archive)
     if not study.open_keys:
         return study.unsimulated()
-    simulation, told = _simulation(archive, what_if, periods, validation, validate=validate)
+    known = options.capacity if capacity is None else capacity
+    simulation, told = _simulation(
+        archive, what_if, periods, validation,
+        validate=validate, cycle=options.cycle, capacity=known,
+    )  # fmt: skip
     if told is not None and not told.ok:
         return study.refused(told.sentence)
     held = Store.at(store, check.digest_of(simulation)) if store is not None else None
-    return study.simulated(
-        Runs(simulation, held, options.workers), None if told is None else told.sentence
-    )
+    why = None if told is None else told.sentence
+    found = study.simulated(Runs(simulation, held, options.workers), why)
+    if not isinstance(simulation, OfCapacity):
+        return found
+    unknown = simulation.unknown()
+    if found.verdict.kind == "no_answer" or not unknown or options.capacity_most == 1:
+        return replace(found, unknown=unknown)
+    larger = simulation.larger(options.capacity_most)
+    more = Store.at(store, check.digest_of(larger)) if store is not None else None
+    return study.over_range(found, Runs(larger, more, options.workers), unknown)
 
 
 def _simulation(
@@ -128,6 +144,8 @@ def _simulation(
     validation: Validated | Callable[[], Validated] | None,
     *,
     validate: bool,
+    cycle: str,
+    capacity: pl.DataFrame | str | Path,
 ) -> tuple[WhatIf, Validated | None]:
     """Return the simulation, and whether it is to be believed: asked before it is used, on the calibration period."""
     given = validation() if callable(validation) else validation
@@ -137,7 +155,7 @@ def _simulation(
         return what_if or _unused, given
     from brokerlab.calibrate.thresholds.grid import of_archive
 
-    simulation = of_archive(archive, periods)
+    simulation = of_archive(archive, periods, cycle=cycle, capacity=capacity)
     return simulation, given if given is not None or not validate else simulation.validate(
         periods[0]
     )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from brokerlab.archive.store import open_archive
 from brokerlab.calibrate.simulate import grid as simulator
+from brokerlab.calibrate.simulate.capacity import read_capacity
 from brokerlab.calibrate.simulate.grid.validation import validate
 from brokerlab.calibrate.thresholds.keys import HOLDS
 from brokerlab.calibrate.thresholds.outcomes import Period
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from brokerlab.calibrate.simulate import Validation
     from brokerlab.calibrate.simulate.grid import GridOutcome, GridWorld
 
-VERSION = 2
+VERSION = 3
 """Changes when the simulator's answers do: kept results are then not found."""
 
 
@@ -72,13 +75,43 @@ class GridWhatIf:
             )  # fmt: skip
         return self.worlds[period]
 
+    @property
+    def cycle(self) -> str:
+        """From one brokerage to the next."""
+        return str(self.options["cycle"])
+
+    def sources(self) -> pl.DataFrame:
+        """Return where the slots of the queues come from in the first world that was read, see ``simulate.capacity``.
+
+        Returns:
+            ``panda_queue``, ``source``; empty where none was read.
+        """
+        worlds = [self.worlds[period] for period in self.periods if period in self.worlds]
+        return worlds[0].sources if worlds else pl.DataFrame()
+
+    def unknown(self) -> tuple[str, ...]:
+        """Return the queues of which only a lower bound of the slots is known in some period."""
+        names = {name for period in self.periods for name in self.world(period).unknown}
+        return tuple(sorted(names))
+
+    def larger(self, most: float) -> GridWhatIf:
+        """Return the simulation with so many times as many slots where they are a lower bound."""
+        options = {**self.options, "capacity_most": most}
+        return replace(self, options=options, digest=digest_of([self.digest, most]), worlds={})
+
     def validate(self, period: Period, **options: Any) -> Validation:
         """Compare a period, as it was set, with what was seen; see :func:`simulate.grid.validation.validate`."""
         return validate(self.world(period), **options)
 
 
 def of_archive(
-    archive: Archive, periods: Sequence[Period], *, drain: str = "1d", **options: Any
+    archive: Archive,
+    periods: Sequence[Period],
+    *,
+    drain: str = "1d",
+    cycle: str = "",
+    capacity: pl.DataFrame | str | Path | None = None,
+    **options: Any,
 ) -> GridWhatIf:
     """Simulate some periods of an archive.
 
@@ -89,10 +122,13 @@ def of_archive(
         archive: The archive.
         periods: The periods.
         drain: How long after the last task that is judged the simulation goes on.
+        cycle: From one brokerage to the next; empty: as the archive shows it, see :func:`simulate.grid.cycle_seen`.
+        capacity: Known slots, see :func:`simulate.capacity.read_capacity`; null or an empty text: none but the archive's.
         **options: Of :func:`simulate.grid.of_archive`.
 
     Raises:
-        ConfigError: A period that is not longer than ``drain``.
+        ConfigError: A period that is not longer than ``drain``; no such file of slots.
+        DataError: What is given as slots is none.
     """
     left = timedelta(microseconds=duration_us(drain, "drain"))
     short = [
@@ -100,6 +136,11 @@ def of_archive(
     ]
     if short:
         raise ConfigError(f"periods {'; '.join(short)}: must be longer than drain={drain}")
+    given = None if isinstance(capacity, str) and not capacity else capacity
+    known = None if given is None else read_capacity(given)
+    options |= {"cycle": cycle or simulator.cycle_seen(archive, options.get("stage", "jobs"))}
     about = {name: repr(value) for name, value in sorted(options.items())}
-    digest = digest_of([VERSION, archive.digest, drain, about])
+    slots = "" if known is None else known.write_csv()
+    digest = digest_of([VERSION, archive.digest, drain, about, slots])
+    options |= {"capacity": known}
     return GridWhatIf(archive.path, tuple(periods), drain, options, digest)

@@ -12,6 +12,7 @@ from brokerlab.calibrate.thresholds.keys import threshold_of
 from brokerlab.calibrate.thresholds.outcomes import QUANTITIES
 from brokerlab.calibrate.thresholds.sweep import Replications
 from brokerlab.errors import ConfigError, nearest
+from brokerlab.times import duration_us
 
 FEWEST_REPLICATES = 20
 """So few tell no p-value below 0.1: nothing is proven by them."""
@@ -64,6 +65,17 @@ class Options(BaseModel):
     rounds: int = Field(3, ge=0, description="halvings of the steps beside the best value [1]")
     n_boot: int = Field(2000, ge=FEWEST_REPLICATES, description="bootstrap replicates [1]")
     seed: int = Field(1, ge=0, description="seed of simulations, bootstrap and search")
+    cycle: str = Field(
+        "", description="from one brokerage to the next, empty: as the archive shows [duration]"
+    )
+    capacity: str = Field(
+        "", description="file of known slots (panda_queue, slots, perhaps ts), empty: none [path]"
+    )
+    capacity_most: float = Field(
+        4.0,
+        ge=1,
+        description="most slots of a queue that was never full, 1: none more than seen [times its busiest time]",
+    )
     workers: int = Field(2, ge=1, description="processes for simulations, at most [1]")
 
     @field_validator("keys")
@@ -97,6 +109,16 @@ class Options(BaseModel):
         if problems:
             raise ValueError("; ".join(problems))
         return limits
+
+    @field_validator("cycle")
+    @classmethod
+    def _a_duration(cls, text: str) -> str:
+        if text:
+            try:
+                duration_us(text, "it")
+            except ConfigError as problem:
+                raise ValueError(str(problem)) from None
+        return text
 
     @model_validator(mode="after")
     def _more_at_most(self) -> Self:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import polars as pl
 
@@ -169,6 +169,17 @@ class WhatIf(Protocol):
 
     def __call__(self, config: Config, seeds: tuple[int, ...], period: Period) -> Simulated:
         """Simulate."""
+
+
+@runtime_checkable
+class OfCapacity(Protocol):
+    """A simulation that knows of which queues the slots are unknown."""
+
+    def unknown(self) -> tuple[str, ...]:
+        """Return the queues of which only a lower bound of the slots is known."""
+
+    def larger(self, most: float) -> Self:
+        """Return the simulation with so many times as many slots there, see ``simulate.grid.of_archive``."""
 
 
 def _need(frame: pl.DataFrame, columns: Sequence[str], name: str) -> None:

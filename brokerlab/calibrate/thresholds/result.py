@@ -20,12 +20,15 @@ from brokerlab.gdpconfig.proposal import Proposal
 
 ORDER = {"change": 0, "no_answer": 1, "keep": 2}
 """Verdicts, the most consequential first."""
-Case = Literal["change", "unchanged", "keep", "refuted", "invalid", "nothing", "unknown"]
+Case = Literal[
+    "change", "unchanged", "keep", "refuted", "invalid", "nothing", "capacity", "unknown"
+]
 """Why an answer is what it is.
 
 change: a choice was proven; unchanged: no value tried changes any decision; keep: no setting is provably better within the
 limits; refuted: a choice was not proven; invalid: the simulation does not give back what was seen; nothing: no key both
-changes decisions and can be simulated; unknown: anything else, the verdict says it.
+changes decisions and can be simulated; capacity: the answer is another where queues of unknown capacity have more slots;
+unknown: anything else, the verdict says it.
 """
 
 
@@ -57,6 +60,8 @@ class Calibration:
         n_kept: Replications found in the store.
         seconds: Time spent simulating [s].
         seed: Of everything.
+        unknown: Queues of which only a lower bound of the slots is known.
+        depends: Whether an answer was refused since it is another where these have more slots.
     """
 
     space: Space
@@ -82,6 +87,8 @@ class Calibration:
     n_kept: int
     seconds: float
     seed: int
+    unknown: tuple[str, ...] = ()
+    depends: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -94,6 +101,8 @@ class Calibration:
         chosen = self.choices[0] if self.choices else None
         if self.verdict.kind == "change":
             return "change"
+        if self.depends and self.verdict.kind == "no_answer":
+            return "capacity"
         if chosen is not None and chosen.status == "keep":
             return "unchanged" if chosen.candidates.is_empty() else "keep"
         if chosen is not None and self.verdict.kind == "keep":
@@ -138,5 +147,6 @@ class Calibration:
             "n_kept": self.n_kept,
             "missing": [f"{one.config}: {one.reason}" for one in self.missing],
             "refined": [box.to_dict() for box in self.boxes],
+            "capacity_unknown": list(self.unknown),
             "seed": self.seed,
         }

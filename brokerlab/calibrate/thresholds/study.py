@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +19,14 @@ from brokerlab.calibrate.thresholds.result import Calibration
 from brokerlab.calibrate.thresholds.runs import Runs
 from brokerlab.calibrate.thresholds.settings import Setting, Space
 from brokerlab.calibrate.thresholds.sweep import Sweep
-from brokerlab.calibrate.thresholds.verdict import Case, Verdict, judged, refused, subject
+from brokerlab.calibrate.thresholds.verdict import (
+    Case,
+    Verdict,
+    judged,
+    of_capacity,
+    refused,
+    subject,
+)
 
 if TYPE_CHECKING:
     from brokerlab.archive import Archive
@@ -101,6 +108,41 @@ class Study:
             sweep, tuple(one for _, one in choices), verdicts, tuple(proofs.values()),
             boxes=tuple(boxes), n_trials=n_trials, valid=None if why is None else True, why=why or "",
         )  # fmt: skip
+
+    def over_range(self, found: Calibration, runs: Runs, unknown: tuple[str, ...]) -> Calibration:
+        """Let only those answers stand that are the same where queues of unknown capacity have more slots.
+
+        A change stands if it is proven there, too; a keep, if the same question is answered by a keep there.
+
+        Args:
+            found: With as many slots as were seen.
+            runs: Simulations with more.
+            unknown: Queues whose capacity is unknown.
+        """
+        changes = [
+            choice
+            for choice, one in zip(found.choices, found.verdicts, strict=True)
+            if one.kind == "change"
+        ]
+        proofs = self._proofs(runs, changes)
+        keeps = any(one.kind == "keep" for one in found.verdicts)
+        others = self.simulated(runs, found.why).verdicts if keeps else found.verdicts
+        verdicts = []
+        for one, other in zip(found.verdicts, others, strict=True):
+            proof = proofs.get(one.setting)
+            holds = other.kind == one.kind if proof is None else proof.status == "proven"
+            instead = other.sentence if proof is None else proof.reason
+            holds = holds or one.kind == "no_answer"
+            verdicts.append(one if holds else of_capacity(one, instead, unknown))
+        return replace(
+            found,
+            verdicts=tuple(verdicts),
+            unknown=unknown,
+            depends=tuple(verdicts) != found.verdicts,
+            n_simulated=found.n_simulated + runs.n_simulated,
+            n_kept=found.n_kept + runs.n_kept,
+            seconds=found.seconds + runs.seconds,
+        )
 
     def _sweep(self, runs: Runs, period: Period, seed: int) -> Sweep:
         return Sweep(

@@ -19,6 +19,8 @@ from brokerlab.words import days_of
 Kind = Literal["change", "keep", "no_answer"]
 RULES = "document"
 """Name of the rule set that simulations decide with."""
+NAMED = 5
+"""Queues named in a sentence at most."""
 LONG = 400
 """Characters of a title at most."""
 
@@ -98,6 +100,22 @@ def refused(space: Space, reason: str) -> Verdict:
     """Say that nothing can be told, for a reason."""
     kept = reason if reason.startswith("No answer: ") else f"No answer: {_small(reason)}"
     return Verdict("no_answer", kept, subject(space, [key.name for key in space.keys]), Setting())
+
+
+def of_capacity(one: Verdict, instead: str, unknown: tuple[str, ...]) -> Verdict:
+    """Refuse an answer that another capacity of queues turns into another.
+
+    Args:
+        one: The answer with as many slots as were seen.
+        instead: What is true with more.
+        unknown: The queues.
+    """
+    names = ", ".join(unknown[:NAMED]) + (", ..." if len(unknown) > NAMED else "")
+    sentence = (
+        f"No answer: capacity of {len(unknown)} queues unknown ({names}), and the answer depends on it. With the slots seen in "
+        f"use: {one.sentence} With more: {instead} Their slots would settle it: in the table slots, or as capacity."
+    )
+    return Verdict("no_answer", sentence, one.subject, Setting())
 
 
 def subject(space: Space, names: tuple[str, ...] | list[str]) -> str:

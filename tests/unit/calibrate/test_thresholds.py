@@ -322,3 +322,41 @@ def test_the_front_is_what_nothing_beats():
 def test_times_with_a_zone_are_refused():
     with pytest.raises(ConfigError, match="has a zone"):
         calibrated(calibration=("2026-03-01T00:00+01:00", EARLY[1]))
+
+
+class Starving(Toy):
+    """A simulation in which the slots of two queues are unknown: with more of them, another one."""
+
+    def unknown(self):
+        return ("A", "B")
+
+    def larger(self, most):
+        return Toy(**(vars(self) | ALTERED[self.digest][1] | {"digest": f"{most:g} times"}))
+
+
+KEPT, CHANGED = {"best": {CAP: 150.0}}, {"best": {CAP: 800.0}}
+ALTERED = {
+    "change, change": (CHANGED, {"luck": 0.2}),
+    "keep, keep": (KEPT, {"luck": 0.2}),
+    "change, keep": (CHANGED, KEPT),
+    "keep, change": (KEPT, CHANGED),
+}
+"""The answers with the slots that were seen and with more: the simulations of both."""
+
+
+@pytest.mark.parametrize("case", ALTERED)
+def test_an_answer_counts_that_holds_over_the_range_of_unknown_capacity(case):
+    """calibration.md, section 4: if it does not hold, the capacity of N queues is unknown; never keep."""
+    toy = Starving(**ALTERED[case][0], digest=case)
+    found = calibrated(toy)
+    first, second = case.split(", ")
+    assert found.unknown == ("A", "B")
+    if first == second:
+        assert (found.verdict.kind, found.case) == (first, first)
+        return
+    assert (found.verdict.kind, found.case) == ("no_answer", "capacity")
+    assert found.proposal is None
+    assert found.verdict.sentence.startswith("No answer: capacity of 2 queues unknown (A, B)")
+    assert "Their slots would settle it" in found.verdict.sentence
+    vouched = calibrated(toy, capacity_most=1)
+    assert vouched.verdict.kind == first  # who asks for no range takes the slots seen for all

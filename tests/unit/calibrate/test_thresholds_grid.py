@@ -1,15 +1,19 @@
 """The grid simulator as a simulation of thresholds: a wrong value in an archive that it made is found and proven."""
 
+import json
 from datetime import datetime, timedelta
 
+import polars as pl
 import pytest
 
 import brokerlab.archive
+from brokerlab.archive import ArchiveWriter
 from brokerlab.calibrate import thresholds
 from brokerlab.calibrate.simulate import grid
 from brokerlab.calibrate.thresholds import Period
 from brokerlab.calibrate.thresholds.grid import of_archive
 from brokerlab.errors import ConfigError
+from brokerlab.report import run
 from tests.planted_grids import BEGIN, Plan, write
 
 KEY, WRONG = "NQUEUED_SAT_CAP", 30
@@ -63,3 +67,60 @@ def test_periods_must_be_longer_than_what_tasks_end_in(seen):
     with pytest.raises(ConfigError, match="must be longer than drain=3d"):
         of_archive(seen, PERIODS, drain="3d")
     assert of_archive(seen, PERIODS).digest != of_archive(seen, PERIODS, drain="2h").digest
+
+
+@pytest.fixture(scope="module")
+def with_slots(seen, tmp_path_factory):
+    """The same archive, and the slots of its queues are set in it."""
+    into = tmp_path_factory.mktemp("known") / "seen"
+    slots = seen.truth("capacity").group_by(pandaqueuename="panda_queue").agg(numslots=pl.col("slots").max())  # fmt: skip
+    with ArchiveWriter(into, synthetic=True) as writer:
+        for name in seen.tables:
+            writer.write(name, seen.scan(name).collect(), trusted=True)
+        writer.write("slots", slots)
+        writer.commit()
+    return brokerlab.archive.open(into)
+
+
+REPORT = {
+    "keys": f'["{KEY}"]', "limits": '{"moved_pct": null, "unfinished": null}', "cycle": "4h", "screen_days": 1, "points": 2,
+    "most_replications": 4, "trials": 0, "rounds": 0, "n_boot": 200, "workers": 1,
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("known", [True, False])
+def test_the_report_changes_a_planted_cap_or_says_that_the_capacity_is_unknown(
+    seen, with_slots, known, tmp_path
+):
+    """calibration.md, sections 1 and 4: a cap that starves queues is changed, or the capacity is unknown; never kept."""
+    archive = with_slots if known else seen
+    done = run("thresholds", {"archive": str(archive.path), **REPORT}, out_root=tmp_path)
+    stored = json.loads((done.folder / "results.json").read_text())
+    verdict = stored["page"]["verdict"]
+    assert stored["values"]["valid"], stored["values"]["validation"]
+    if known:
+        assert verdict["kind"] == "change"
+        assert verdict["sentence"].startswith(f"Raise {KEY} from {WRONG} to ")
+        assert stored["values"]["capacity_unknown"] == []
+    else:
+        assert verdict["kind"] == "no_answer"
+        assert verdict["sentence"] == "Capacity of 6 queues unknown, and the answer depends on it."
+        assert len(stored["values"]["capacity_unknown"]) == 6
+        assert not (done.folder / "proposal.json").exists()
+        assert "Their slots would settle it" in (done.folder / "index.html").read_text()
+
+
+@pytest.mark.slow
+def test_runs_are_added_where_few_leave_it_open(seen, plan):
+    """Two runs refuse what more of them pass: what was seen is one run, too."""
+    world = of_archive(seen, PERIODS, capacity=plan.capacity, **GRID).world(PERIODS[0])
+    few = grid.validate(world, seeds=(3, 4), most_runs=2, repeats=2)
+    assert (few.ok, few.open, few.runs) == (False, True, 2)
+    more = grid.validate(world, seeds=(3, 4), repeats=2)
+    assert more.ok
+    assert 2 < more.runs <= 64
+    half = grid.with_capacity(world, world.capacity.with_columns(pl.col("slots") // 2))
+    wrong = grid.validate(half, seeds=(3, 4, 5, 6), repeats=2)
+    assert not wrong.ok
+    assert (wrong.runs, wrong.open) == (4, False)  # more runs would not help

@@ -13,19 +13,21 @@
   ``patience`` (timeouts and fast rebrokerage), ``moves`` (links), ``kernel`` (compiled loops).
 """
 
-from brokerlab.calibrate.simulate.grid.archive import of_archive
+from brokerlab.calibrate.simulate.grid.archive import cycle_seen, of_archive
 from brokerlab.calibrate.simulate.grid.options import Transfers
 from brokerlab.calibrate.simulate.grid.outcome import GridOutcome
 from brokerlab.calibrate.simulate.grid.recorded import recorded
 from brokerlab.calibrate.simulate.grid.running import run
-from brokerlab.calibrate.simulate.grid.validation import compare, validate
+from brokerlab.calibrate.simulate.grid.validation import RUNS, compare, validate
 from brokerlab.calibrate.simulate.grid.world import GridWorld, of_tables, with_capacity
 
 __all__ = [
+    "RUNS",
     "GridOutcome",
     "GridWorld",
     "Transfers",
     "compare",
+    "cycle_seen",
     "of_archive",
     "of_tables",
     "recorded",

@@ -8,8 +8,12 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage.analysis_jobs.queue_facts import TYPES
+from brokerlab.brokerage.production_jobs.queue_facts import PRODUCTION_TYPES
 from brokerlab.brokerage.replay.build import LABELS, Replay, build
 from brokerlab.brokerage.replay.plan import time_of
+from brokerlab.calibrate.simulate.capacity import KNOWN, LOWER, upper_slots, with_given
+from brokerlab.calibrate.simulate.estimates import cycle_of
 from brokerlab.calibrate.simulate.grid import data, history
 from brokerlab.calibrate.simulate.grid.history import Period
 from brokerlab.calibrate.simulate.grid.options import Transfers
@@ -33,6 +37,7 @@ def of_archive(
     drain: str | None = None,
     estimation: Estimation | None = None,
     capacity: pl.DataFrame | None = None,
+    capacity_most: float = 1.0,
     transfers: Transfers | None = None,
     rules: QueueRules | None = None,
 ) -> GridWorld:
@@ -43,8 +48,8 @@ def of_archive(
     on with what they had left of their wall time. What jobs need that wait or run at the archive's end is the median wall
     time of their task (else of all), what killed ones need that of their last retry; where the simulation tries again
     itself, the archive's own retries of killed jobs are left out. What other jobs need, slots and start-up delays are read as
-    ``simulate.of_archive`` does, by parents of pseudo-queues. Queues that ran nothing have no known slots: nothing is sent
-    there.
+    ``simulate.of_archive`` does, by parents of pseudo-queues. To queues that ran nothing, and whose slots nobody states,
+    nothing is sent; ``capacity_most`` asks what would be if they and the others of unknown capacity had more.
 
     The brokerage of users sees quotas and classes of queues as they were, and everything else of users, their tasks and
     shares as simulated; tasks that it holds back (caps of users, classes) are asked again at the next cycle.
@@ -58,13 +63,15 @@ def of_archive(
         start: Jobs made from here on are judged, naive UTC or such a text.
         end: Jobs made from here on are not.
         stage: ``jobs`` (production) or ``analysis``.
-        cycle: From one brokerage to the next.
+        cycle: From one brokerage to the next; empty: see :func:`cycle_seen`.
         epoch: How long one state of queues, storage and links holds.
         warm_up: Simulated before ``start``; None: as ``estimation`` says.
         drain: Simulated after ``end``, with the jobs that came then; None: a day, or to the archive's end.
         estimation: How queues are read.
-        capacity: Slots over time (``simulate.contracts.Capacity``) where they are known, also of queues that ran nothing;
-            None: estimated.
+        capacity: Slots over time (``simulate.contracts.Capacity``) of the queues where they are known, also of queues that
+            ran nothing; those of others, or of all (None), are read from the archive.
+        capacity_most: Where slots are a lower bound, so many times the busiest time is taken for them, see
+            :func:`.capacity.upper_slots`; 1: the lower bound.
         transfers: How data move; None: ``links`` where the archive knows replicas and files, else ``observed``.
         rules: Options of the queues; default: killed jobs are brokered again, three attempts.
 
@@ -79,28 +86,33 @@ def of_archive(
     chosen = estimation or Estimation()
     if stage not in STAGES:
         raise ConfigError(f"stage is '{stage}', allowed: {', '.join(STAGES)}")
+    if not capacity_most >= 1:
+        raise ConfigError(
+            f"capacity_most is {capacity_most}: from 1, times the busiest time of a queue"
+        )
     if warm_up is not None:
         chosen = replace(chosen, warm_up=_duration(warm_up, "warm_up"))
     period = _period(archive, start, end, chosen.warm_up, drain)
     ruling = rules or QueueRules(retry="brokerage")
     seen = history.read(archive, period, chosen, label=LABELS[stage], attempts=ruling.attempts)
     own = seen.jobs
+    there = _slots(archive, seen.capacity, capacity, capacity_most, stage)
     replay, epochs = _replayed(archive, own, period, _duration(epoch, "epoch"), stage)
     jobs = _jobs(own, replay.tasks, period)
     config = _config(archive, period.start)
     moving = transfers or Transfers(mode="links" if data.known(replay) else "observed")
     world = of_tables(
         jobs,
-        seen.queues if capacity is None else _with_idle(archive, seen.queues, capacity),
+        _with_idle(archive, seen.queues, there),
         replay.for_analysis() if stage == "analysis" else replay.for_jobs(),
         epochs,
         start=period.start,
         end=period.end,
         stage=stage,
-        cycle=_duration(cycle, "cycle"),
+        cycle=_duration(cycle or cycle_seen(archive, stage), "cycle"),
         begin=period.begin,
         until=period.until,
-        capacity=seen.capacity if capacity is None else capacity,
+        capacity=there.filter((pl.col("source") != "nothing") | (pl.col("slots") > 0)),
         delays=seen.delays.drop("own", strict=False),
         data=data.of_replay(archive, replay, jobs, moving),
         rules=ruling,
@@ -113,15 +125,63 @@ def of_archive(
         notes=(*replay.notes, *_notes(world)),
         left_out=seen.left_out,
         seen=seen.observed,
+        sources=_sources(there),
         archive_digest=archive.digest,
         synthetic=archive.synthetic,
     )
 
 
+def cycle_seen(archive: Any, stage: str = "jobs") -> str:
+    """Return the time from one brokerage to the next where the archive shows it, else an hour.
+
+    Args:
+        archive: The archive.
+        stage: ``jobs`` or ``analysis``: whose jobs are looked at.
+
+    Example:
+        >>> cycle_seen(archive)  # doctest: +SKIP
+        '30m'
+    """
+    jobs = archive.scan("jobs")
+    names = jobs.collect_schema().names()
+    mine = jobs.filter(pl.col("prodsourcelabel") == LABELS[stage])
+    if "parentid" in names:
+        mine = mine.filter(pl.col("parentid").is_null())
+    shown = cycle_of(mine.select("jeditaskid", "creationtime").collect())
+    return "1h" if shown is None else f"{shown // timedelta(minutes=1)}m"
+
+
+def _slots(
+    archive: Any, seen: pl.DataFrame, given: pl.DataFrame | None, most: float, stage: str
+) -> pl.DataFrame:
+    """Return the slots of all queues with their ``source``: those given, else read from the archive."""
+    seen = with_given(seen, given)
+    known = archive.scan("queues").select("panda_queue", "unified_name", "status", "type").collect()
+    parents = pl.coalesce("unified_name", "panda_queue") == pl.col("panda_queue")
+    types = PRODUCTION_TYPES if stage == "jobs" else TYPES
+    asked = known.filter(parents, pl.col("status") == "online", pl.col("type").is_in(types))
+    online = asked.select("panda_queue").unique()
+    return upper_slots(seen, online.join(seen, on="panda_queue", how="anti"), most)
+
+
+def _sources(slots: pl.DataFrame) -> pl.DataFrame:
+    """Return where each queue's slots come from, of several sources the least sure."""
+    order = pl.Enum([*KNOWN, *LOWER])
+    return (
+        slots.group_by("panda_queue")
+        .agg(source=pl.col("source").cast(order).max().cast(pl.String))
+        .sort("panda_queue")
+    )
+
+
 def _with_idle(archive: Any, queues: pl.DataFrame, capacity: pl.DataFrame) -> pl.DataFrame:
-    """Add the queues of the archive that ran nothing, but whose slots are known; they have no start-up delay."""
+    """Add the queues of the archive that ran nothing, but that have slots; they have no start-up delay."""
     known = archive.scan("queues").select("panda_queue").collect()
-    idle = capacity.select("panda_queue").join(known, on="panda_queue", how="semi")
+    idle = (
+        capacity.filter(pl.col("slots") > 0)
+        .select("panda_queue")
+        .join(known, on="panda_queue", how="semi")
+    )
     idle = idle.join(queues, on="panda_queue", how="anti")
     more = limited(archive.queues, idle)
     return pl.concat([queues, more]).sort("panda_queue")

@@ -43,7 +43,7 @@ class History:
     Attributes:
         jobs: What jobs need and are; ``ours``: of the stage, made from the beginning on.
         queues: As ``simulate.contracts.Queues``, and so on.
-        capacity: Estimated slots.
+        capacity: Slots with ``source``, see :func:`~brokerlab.calibrate.simulate.inputs.of_tables`.
         delays: Start-up delays.
         left_out: ``reason``, ``n_jobs``.
         observed: See :attr:`~brokerlab.calibrate.simulate.grid.world.GridWorld.seen`.
@@ -78,7 +78,8 @@ def read(archive: Any, period: Period, chosen: Estimation, *, label: str, attemp
     marked = rows.with_columns(runs=runs.fill_null(value=False))
     ended = marked.with_columns(endtime=pl.when("runs").then(until).otherwise("endtime"))
     seen = queues_of(
-        ended, archive.queues, start=period.start, end=period.until,
+        ended, _parents(archive), start=period.start, end=period.until,
+        slots=archive.scan("slots") if archive.has("slots") else None,
         estimation=replace(chosen, warm_up=period.start - period.begin),
     )  # fmt: skip
     waits = live & pl.col("starttime").is_null() & (pl.col("creationtime") < until)
@@ -124,6 +125,12 @@ def _rows(archive: Any) -> pl.DataFrame:
     )
     known = archive.scan("queues").select("panda_queue", "unified_name").unique("panda_queue")
     return by_parent(full, dict(known.drop_nulls().collect().iter_rows()))
+
+
+def _parents(archive: Any) -> pl.DataFrame:
+    """Return the archive's queues but pseudo-queues, whose slots are their parents'."""
+    queues: pl.DataFrame = archive.scan("queues").collect()
+    return queues.filter(pl.coalesce("unified_name", "panda_queue") == pl.col("panda_queue"))
 
 
 def _waiting(rows: pl.DataFrame, seen: Inputs) -> pl.DataFrame:

@@ -59,6 +59,16 @@ class GridOutcome:
     config: Config
     world: GridWorld
 
+    def joined(self, other: GridOutcome) -> GridOutcome:
+        """Return the worlds of both, which differ in their seeds alone."""
+        return GridOutcome(
+            pl.concat([self.jobs, other.jobs]).sort("seed", "pandaid"),
+            pl.concat([self.queues, other.queues]).sort("seed", "panda_queue"),
+            (*self.seeds, *other.seeds),
+            self.config,
+            self.world,
+        )
+
     @cached_property
     def tasks(self) -> pl.DataFrame:
         """One row per seed and task, sorted.

@@ -21,6 +21,8 @@ from brokerlab.gdpconfig import Config
 
 RUNS = tuple(range(1, 17))
 """Seeds: of 16 runs alike, what was seen is farther off than all the others one time in 17."""
+MOST_RUNS = 64
+"""Runs at most where fewer leave it open."""
 _US = 1_000_000
 
 
@@ -30,6 +32,7 @@ def validate(
     config: Config | None = None,
     limits: Limits | None = None,
     seeds: Sequence[int] = RUNS,
+    most_runs: int = MOST_RUNS,
     repeats: int = 100,
     seed: int = 0,
 ) -> Validation:
@@ -46,7 +49,9 @@ def validate(
         world: From :func:`of_archive`.
         config: The settings; None: those that ruled.
         limits: What the simulation may be off; ``placement`` counts, too.
-        seeds: Runs that are compared together; small grids need more of them, where chance decides more.
+        seeds: Runs that are compared together at first. Small grids need more of them, where chance decides more: where the
+            answer is no but :attr:`~.validation.Validation.open`, there are twice as many, with the seeds that follow ...
+        most_runs: ... and so on up to so many; at most as many as ``seeds``: no more.
         repeats: Bootstrap repeats over tasks, from 1.
         seed: Of the bootstrap.
 
@@ -58,9 +63,13 @@ def validate(
         DataError: The world was not read from an archive.
         InsufficientDataError: No job of the period has run.
     """
-    return compare(
-        run(world, config=config, seeds=seeds), limits=limits, repeats=repeats, seed=seed
-    )
+    outcome = run(world, config=config, seeds=seeds)
+    found = compare(outcome, limits=limits, repeats=repeats, seed=seed)
+    while found.open and (n := min(2 * found.runs, most_runs) - found.runs) > 0:
+        first = max(outcome.seeds) + 1
+        outcome = outcome.joined(run(world, config=config, seeds=range(first, first + n)))
+        found = compare(outcome, limits=limits, repeats=repeats, seed=seed)
+    return found
 
 
 def compare(

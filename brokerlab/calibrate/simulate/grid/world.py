@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.calibrate.simulate.capacity import LOWER
 from brokerlab.calibrate.simulate.grid.arrays import Arrays, arrays_of
 from brokerlab.calibrate.simulate.grid.contracts import TABLES
 from brokerlab.calibrate.simulate.grid.options import Transfers
@@ -53,6 +54,8 @@ class GridWorld:
         seen: What the archive saw of the jobs, and of retries that the simulation makes itself: ``pandaid``,
             ``observed_start``, ``observed_end``, ``observed_outcome``, ``observed_site``, ``observed_ready``,
             ``observed_cores``; empty where there is no archive.
+        sources: ``panda_queue``, ``source``: where the slots of the queues come from, also of those that ran nothing, see
+            ``capacity.KNOWN`` and ``LOWER``; empty where there is no archive.
         archive_digest: Digest of the archive; empty without one.
         synthetic: The jobs were generated.
     """
@@ -77,6 +80,7 @@ class GridWorld:
     notes: tuple[str, ...] = ()
     left_out: pl.DataFrame = field(default_factory=pl.DataFrame)
     seen: pl.DataFrame = field(default_factory=pl.DataFrame)
+    sources: pl.DataFrame = field(default_factory=pl.DataFrame)
     archive_digest: str = ""
     synthetic: bool = True
 
@@ -84,6 +88,13 @@ class GridWorld:
     def arrays(self) -> Arrays:
         """What the loop works on, made once."""
         return arrays_of(self)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Queues of which only a lower bound of the slots is known."""
+        if self.sources.is_empty():
+            return ()
+        return tuple(self.sources.filter(pl.col("source").is_in(LOWER))["panda_queue"])
 
     @cached_property
     def checked_tables(self) -> Tables:

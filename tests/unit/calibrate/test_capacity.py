@@ -1,0 +1,149 @@
+"""Slots of queues: what is stated, what is seen when a queue is full, and what is only a lower bound."""
+
+from datetime import datetime, timedelta
+
+import polars as pl
+import pytest
+
+from brokerlab.calibrate.simulate.capacity import (
+    full_windows,
+    read_capacity,
+    stated_slots,
+    upper_slots,
+    with_given,
+    with_sources,
+)
+from brokerlab.calibrate.simulate.estimates import capacity_of, cycle_of, in_use
+from brokerlab.errors import ConfigError, DataError
+
+T0 = datetime(2026, 3, 1)
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+WINDOWS = pl.Series([T0, T0 + DAY])
+
+
+def jobs_of(queue, starts, wait, cores=1):
+    """Jobs of two hours that begin at these hours after having waited so long."""
+    begun = [T0 + hour * HOUR for hour in starts]
+    return pl.DataFrame(
+        {
+            "computingsite": queue,
+            "readytime": [at - wait for at in begun],
+            "starttime": begun,
+            "endtime": [at + 2 * HOUR for at in begun],
+            "corecount": cores,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def jobs():
+    """Four slots that are never free on the first day; one where jobs start at once; one where they wait beside free slots."""
+    busy = [hour for hour in range(0, 24, 2) for _ in range(4)]
+    return pl.concat(
+        [
+            jobs_of("FULL", busy, 3 * HOUR),
+            jobs_of("FULL", [30, 31], timedelta(minutes=2)),
+            jobs_of("FREE", [*busy, 30], timedelta(minutes=2)),
+            jobs_of("SLOW", [2, 2, 2, 2, 9, 14, 19], 4 * HOUR),
+        ]
+    )
+
+
+@pytest.fixture(scope="module")
+def capacity(jobs):
+    return capacity_of(in_use(jobs), begin=T0, end=T0 + 2 * DAY, window=DAY, quantile=1.0)
+
+
+def test_a_queue_was_full_where_jobs_waited_while_its_slots_were_in_use(jobs, capacity):
+    """calibration.md, section 4: the busiest time shows the capacity only where jobs waited for slots."""
+    full = full_windows(jobs, capacity, window=DAY)
+    assert full.rows() == [("FULL", T0)]
+
+
+def test_slots_come_from_the_surest_source(jobs, capacity):
+    queues = pl.DataFrame({"panda_queue": ["FULL", "FREE", "SLOW", "IDLE"], "pledgedcpu": [9, 9, -1, 7]})  # fmt: skip
+    slots = pl.DataFrame(
+        {
+            "pandaqueuename": ["SLOW", "SLOW", "FREE", "FULL"],
+            "resourcetype": ["SCORE", "MCORE", None, None],
+            "numslots": [3, 8, -1, 50],
+            "gshare": pl.Series([None] * 4, dtype=pl.String),
+            "ts": [T0] * 4,
+            "expirationtime": [None, None, None, T0 + HOUR],
+        }
+    )
+    stated = stated_slots(slots, queues, WINDOWS, DAY)
+    assert stated.filter(pl.col("ts") == T0).rows() == [
+        ("FREE", T0, 9, "pledge"),
+        ("FULL", T0, 9, "pledge"),  # what was set for it is over at noon
+        ("IDLE", T0, 7, "pledge"),
+        ("SLOW", T0, 11, "slots"),  # of all types together
+    ]
+    found = with_sources(capacity, full_windows(jobs, capacity, window=DAY), stated)
+    first = {row[0]: row[2:] for row in found.filter(pl.col("ts") == T0).rows()}
+    assert first == {
+        "FREE": (9, "pledge"),
+        "FULL": (4, "full"),
+        "IDLE": (7, "pledge"),
+        "SLOW": (11, "slots"),
+    }
+    later = {row[0]: row[2:] for row in found.filter(pl.col("ts") == T0 + DAY).rows()}
+    assert later["FULL"] == (4, "full")  # as on the day on which it was
+
+
+def test_what_is_never_full_is_a_lower_bound_that_may_be_swept(jobs, capacity):
+    nothing = stated_slots(None, pl.DataFrame({"panda_queue": ["FULL"]}), WINDOWS, DAY)
+    found = with_sources(capacity, full_windows(jobs, capacity, window=DAY), nothing)
+    idle = pl.DataFrame({"panda_queue": ["IDLE"]})
+    low = {row[0]: row[2:] for row in upper_slots(found, idle, 1).filter(pl.col("ts") == T0).rows()}
+    assert low == {
+        "FREE": (4, "busiest"),
+        "FULL": (4, "full"),
+        "IDLE": (0, "nothing"),
+        "SLOW": (4, "busiest"),
+    }
+    top = {row[0]: row[2] for row in upper_slots(found, idle, 2.5).rows()}
+    assert top == {
+        "FREE": 10,
+        "FULL": 4,
+        "IDLE": 4,
+        "SLOW": 10,
+    }  # the idle one: as the median queue
+
+
+def test_what_is_given_goes_before_everything(jobs, capacity):
+    nothing = stated_slots(None, pl.DataFrame({"panda_queue": ["FREE"]}), WINDOWS, DAY)
+    found = with_sources(capacity, full_windows(jobs, capacity, window=DAY), nothing)
+    given = read_capacity(pl.DataFrame({"panda_queue": ["FREE"], "slots": [12]}))
+    rows = with_given(found, given).filter(pl.col("panda_queue") == "FREE")
+    assert rows.select("slots", "source").rows() == [(12, "given")]
+    assert with_given(found, None) is found
+
+
+def test_a_file_of_slots_is_read_or_refused_with_what_is_wrong(tmp_path):
+    good = tmp_path / "slots.csv"
+    good.write_text("panda_queue,slots,ts\nA,3,\nA,5,2026-03-02 00:00:00\n")
+    assert read_capacity(good)["slots"].to_list() == [3, 5]
+    assert read_capacity(good)["ts"].to_list()[1] == T0 + DAY
+    with pytest.raises(ConfigError, match=r"none\.csv: there is no such file"):
+        read_capacity(tmp_path / "none.csv")
+    bad = tmp_path / "bad.csv"
+    bad.write_text("panda_queue,slots\nA,many\nB,3\n")
+    with pytest.raises(DataError, match=r"bad\.csv: slots 'many' in 1 rows: allowed"):
+        read_capacity(bad)
+    with pytest.raises(DataError, match="slots -2 in 1 rows"):
+        read_capacity(pl.DataFrame({"panda_queue": ["A"], "slots": [-2]}))
+    with pytest.raises(DataError, match="column slots is missing, there are panda_queue, cores"):
+        read_capacity(pl.DataFrame({"panda_queue": ["A"], "cores": [2]}))
+
+
+def test_the_cycle_is_read_where_batches_of_jobs_show_it():
+    def batches(every, spread):
+        made = [T0 + k * every + n * spread for k in range(10) for n in range(8)]
+        return pl.DataFrame({"jeditaskid": 1, "creationtime": made})
+
+    second = timedelta(seconds=1)
+    assert cycle_of(batches(2 * HOUR, second)) == timedelta(minutes=120)
+    assert cycle_of(batches(timedelta(minutes=5), second)) == timedelta(minutes=30)  # at least
+    assert cycle_of(batches(2 * HOUR, 200 * second)) is None  # spread evenly
+    assert cycle_of(batches(2 * HOUR, second).head(8)) is None  # one batch
