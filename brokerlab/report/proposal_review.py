@@ -20,7 +20,6 @@ from brokerlab.gdpconfig.proposal import (
     Item,
     Proposal,
     Review,
-    after_applying,
     apply_files,
     review,
     write_apply_files,
@@ -297,9 +296,7 @@ def part(s: Study, item: Item) -> Part:
         sections={
             "What is proposed": [
                 words.thin(item.proposal.evidence.verdict),
-                "; ".join(f"{n}: {text}" for n, text in item.proposal.notes.items()) or None,
-                frames.since(item) or None,
-                f"Measured on {item.tasks}." if item.proposal.evidence.filters else None,
+                *frames.remarks(item),
                 filled(effects_table(effects)),
                 Table(
                     name="keys",
@@ -316,10 +313,7 @@ def part(s: Study, item: Item) -> Part:
             ],
             "How to apply it, and how to take it back": [
                 *listing(s, item.label, "To be run by a person"),
-                Listing(
-                    caption="What to look at then",
-                    text="\n".join(after_applying(item.proposal, item.filed.name)),
-                ),
+                Listing(caption="What to look at then", text=frames.afterwards(item)),
             ],
         },
     )
@@ -328,8 +322,6 @@ def part(s: Study, item: Item) -> Part:
 def effects_table(effects: pl.DataFrame) -> Table:
     """Lay out everything that a proposal promises."""
     levels = effects["level"].drop_nulls().unique()
-    covers = " Covers: how often such an interval holds the truth, as measured."
-    covers = covers if effects["coverage"].count() else ""
     level = f"; intervals at {100 * levels[0]:g} %" if len(levels) == 1 else ""
     return Table(
         name="effects",
@@ -340,11 +332,15 @@ def effects_table(effects: pl.DataFrame) -> Table:
             "current": "Now",
             "proposed": "Proposed",
             "difference": "Difference",
-            **({"coverage": "Covers [% of cases]"} if effects["coverage"].count() else {}),
+            **(
+                {"coverage": "Holds the truth in [% of cases]"}
+                if effects["coverage"].count()
+                else {}
+            ),
             "interval": "Its interval",
         },
         unit="unit",
-        note=f"Includes 0: it may be no effect at all{level}.{covers}",
+        note=f"Includes 0: it may be no effect at all{level}.",
     )
 
 
@@ -396,13 +392,9 @@ def drift(s: Study, proposals: pl.DataFrame) -> Table | None:
 
 def rest(proposals: pl.DataFrame) -> Table | None:
     """Lay out what is not to be decided, with the reason."""
-    columns = {
-        "reason": "Reason",
-        "keys": "Keys",
-        "detail": "What is said",
-        **({"filters": "Measured on"} if proposals["filters"].count() else {}),
-        "run": "Proof",
-    }
+    columns = {"reason": "Reason", "keys": "Keys", "detail": "What is said", "run": "Proof"}
+    if proposals["filters"].count():
+        columns["filters"] = "Measured on"
     frame, links = frames.rest_frame(proposals), {"run": "href"}
     caption = "Everything else that was found"
     return filled(Table(name="rest", frame=frame, caption=caption, columns=columns, links=links))

@@ -32,7 +32,7 @@ from brokerlab.gdpconfig.proposal.filters import tasks_in_words
 from brokerlab.gdpconfig.proposal.listing import State, set_value, state_of
 from brokerlab.gdpconfig.proposal.merging import merge
 from brokerlab.gdpconfig.proposal.parts import Change
-from brokerlab.gdpconfig.proposal.words import ranked
+from brokerlab.gdpconfig.proposal.words import after_applying, ranked
 from brokerlab.numerics import percent_of
 from brokerlab.words import thin
 
@@ -524,6 +524,18 @@ def promises_frame(effects: pl.DataFrame, most: int) -> pl.DataFrame:
     each = max(2, most // max(1, known["label"].n_unique()))
     drawn = known.group_by("label", maintain_order=True).head(each)
     return drawn.with_columns(proposal=pl.format("{}. {}", "label", "origin"))
+
+
+def remarks(item: Item) -> list[str]:
+    """Return the notes of people, what has changed since, and the tasks that it was measured on if not all."""
+    notes = "; ".join(f"{name}: {text}" for name, text in item.proposal.notes.items())
+    tasks = f"Measured on {item.tasks}." if item.proposal.evidence.filters else ""
+    return [text for text in (notes, since(item), tasks) if text]
+
+
+def afterwards(item: Item) -> str:
+    """Return what to look at after it was applied, one line each."""
+    return "\n".join(after_applying(item.proposal, item.filed.name))
 
 
 def since(item: Item) -> str:

@@ -259,7 +259,7 @@ def test_scope_and_measured_coverage_of_a_proposal(root: Path) -> None:
     stored, html = reviewed(root)
     assert "Measured on tasks with gshare Express only." in html
     assert "tasks with gshare Test only" in html
-    assert "Covers" in html
+    assert "Holds the truth in" in html
     assert stored["numbers"]["effects"][0]["coverage"] == 0.931
     assert "-- measured on tasks with gshare Express only" in html
     assert "to change: Mean waiting: 5.2 -&gt; 5.04 h" in html
