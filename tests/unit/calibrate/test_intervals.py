@@ -60,3 +60,53 @@ def test_intervals_from_few_tasks_are_wider():
     # Student 2.262 for nine degrees of freedom, times the root of 10/9: the normal tail is 0.855 %
     assert few[0][0] == pytest.approx(0.855, abs=0.01)
     assert few[1][0] == pytest.approx(100 - few[0][0], abs=1e-6)
+
+
+def slow_studentised(values, weights, confidence, n_boot, seed):
+    """The bootstrap-t interval of a weighted mean, replicate by replicate."""
+    n, rng_weights = values.size, intervals.bootstrap_weights(values.size, n_boot=n_boot, seed=seed)
+
+    def mean_and_error(v, x):
+        mean = (v * x).sum() / v.sum()
+        residuals = v * (x - mean)
+        return mean, np.sqrt((residuals**2).sum() * n / (n - 1)) / v.sum()
+
+    mean, error = mean_and_error(weights, values)
+    t = []
+    for counts in np.concatenate(list(rng_weights)).astype(int):
+        drawn = np.repeat(np.arange(n), counts)
+        again, spread = mean_and_error(weights[drawn], values[drawn])
+        t.append((again - mean) / max(spread, intervals.LEAST_SPREAD * error))
+    tail = (1 - confidence) / 2 * max(0.3, 0.85 - 2.6 / np.sqrt(n))
+    low, high = np.quantile(t, [tail, 1 - tail])
+    return mean, mean - high * error, mean - low * error
+
+
+def test_studentised_is_its_slow_twin():
+    rng = np.random.default_rng(3)
+    values, weights = rng.lognormal(0, 1, 40), rng.uniform(0.2, 1, 40)
+    fast = intervals.studentised(values, weights, n_boot=300, seed=5)
+    assert fast == pytest.approx(slow_studentised(values, weights, 0.95, 300, 5))
+
+
+def test_studentised_moves_with_its_values():
+    values, weights = np.random.default_rng(4).normal(5, 2, 60), np.ones(60)
+    one = np.array(intervals.studentised(values, weights, n_boot=200))
+    assert intervals.studentised(3 * values - 7, weights, n_boot=200) == pytest.approx(3 * one - 7)
+    low, high = np.array(intervals.studentised(-values, weights, n_boot=200))[1:]
+    assert (-high, -low) == pytest.approx(tuple(one[1:]), rel=0.02)
+
+
+def test_no_kill_at_all_promises_no_more_than_so_many_trials():
+    x, low, high = intervals.studentised(np.zeros(40), np.ones(40), share=True)
+    tail = 0.025 * (0.85 - 2.6 / 40**0.5)
+    assert (x, low) == (0.0, 0.0)
+    assert high == pytest.approx(1 - tail ** (1 / 40))
+    few = intervals.studentised(np.eye(1, 40)[0], np.ones(40), share=True)
+    assert 0 <= few[1] <= few[0] < few[2] <= 1
+
+
+def test_coverage_is_that_of_the_nearest_number_of_units():
+    assert intervals.measured_coverage(60) == intervals.MEASURED[50]
+    assert intervals.measured_coverage(100_000) == intervals.MEASURED[800]
+    assert intervals.pooled_coverage(1) == intervals.MEASURED_POOLED[50]

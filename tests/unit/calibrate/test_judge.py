@@ -1,0 +1,260 @@
+"""The judge, on outcomes worked by hand: who chooses, who scores, and what follows."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+from brokerlab.calibrate.judge import (
+    MIN_UNITS,
+    Limit,
+    Outcomes,
+    Question,
+    Sums,
+    _verdict,
+    capped_weights,
+    judge,
+)
+from brokerlab.errors import ConfigError, InsufficientDataError, SchemaError
+from brokerlab.intervals import t_factor
+
+START = datetime(2026, 3, 1)
+LIMITED = Question(limits=(Limit(quantity="kills", most=0.1),), n_boot=200)
+
+
+def outcomes(loss, kills=None, *, weight=None, current=0):
+    """Units in the order of time; (n_units, n_settings) values, settings called a, b, c, ..."""
+    loss = np.asarray(loss, dtype=float)
+    n, k = loss.shape
+    kills = np.zeros((n, k)) if kills is None else np.asarray(kills, dtype=float)
+    weight = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
+    frame = pl.DataFrame(
+        {
+            "unit": np.repeat(np.arange(n), k),
+            "time": [START + timedelta(hours=int(i)) for i in np.repeat(np.arange(n), k)],
+            "weight": np.repeat(weight, k),
+            "setting": np.tile(list("abcdef"[:k]), n),
+            "loss": loss.ravel(),
+            "kills": kills.ravel(),
+        }
+    )
+    return Outcomes.of(frame, current="abcdef"[current])
+
+
+def noisy(n, means, *, spread=0.1, seed=0):
+    """Losses around the settings' means; what a task costs under all settings is shared."""
+    rng = np.random.default_rng(seed)
+    shared = rng.normal(0, 1, (n, 1))
+    return np.asarray(means) + shared + rng.normal(0, spread, (n, len(means)))
+
+
+def test_a_setting_is_scored_by_units_that_came_after_its_choice():
+    """b is better in the first half, a in the second: each block is scored under what was best before it."""
+    loss = np.tile([1.0, 0.5], (40, 1))
+    loss[20:] = [0.1, 5.0]
+    found = judge(outcomes(loss), Question(n_boot=200))
+    assert found.chosen.tolist() == [-1] * 10 + [1] * 20 + [0] * 10
+    assert found.blocks["place"].to_list() == [None, 1, 1, 0]
+    after = (10 * 0.5 + 10 * 5.0 + 10 * 0.1) / 30
+    row = found.quantity("loss")
+    assert row["after"] == pytest.approx(after)
+    assert row["before"] == pytest.approx((10 * 1.0 + 20 * 0.1) / 30)
+    assert found.best == "a"
+    assert found.n_scored == 30
+
+
+@pytest.mark.parametrize("block", [1, 2, 3])
+def test_what_happens_in_a_block_does_not_change_the_choice_for_it(block):
+    loss, kills = noisy(40, [1.0, 0.9, 1.1]), np.full((40, 3), 0.05)
+    before = judge(outcomes(loss, kills), LIMITED)
+    changed = loss.copy()
+    changed[10 * block :] += np.random.default_rng(block).normal(0, 50, changed[10 * block :].shape)
+    after = judge(outcomes(changed, kills), LIMITED)
+    until = 10 * (block + 1)
+    assert after.chosen[:until].tolist() == before.chosen[:until].tolist()
+
+
+def test_a_better_setting_is_proposed_and_one_that_is_alike_is_not():
+    better = judge(outcomes(noisy(80, [1.0, 0.8])), Question(n_boot=400))
+    assert (better.kind, better.case, better.setting) == ("change", "lower_loss", "b")
+    row = better.quantity("loss")
+    assert row["diff_lo"] < -0.2 < row["diff_hi"] < 0
+    alike = judge(outcomes(noisy(80, [1.0, 1.0])), Question(n_boot=400, relevant=0.5))
+    assert (alike.kind, alike.setting) == ("keep", "a")
+
+
+def test_keep_needs_that_an_effect_which_matters_would_have_been_seen():
+    loss = 10 + noisy(80, [1.0, 1.0, 9.0], spread=2.0, seed=3)
+    sure = judge(outcomes(loss), Question(n_boot=400, relevant=0.2))
+    unsure = judge(outcomes(loss), Question(n_boot=400, relevant=0.01))
+    assert (sure.kind, sure.case, sure.units_missing) == ("keep", "nothing_better", 0)
+    assert (unsure.kind, unsure.case) == ("no_answer", "imprecise")
+    apart = loss[:, 1] - loss[:, 0]
+    error = np.sqrt(((apart - apart.mean()) ** 2).sum()) / 80
+    seen = (t_factor(80, 0.95) * error - apart.mean()) / loss[:, 0].mean()
+    assert unsure.smallest_seen == pytest.approx(seen)
+    assert unsure.smallest_seen == sure.smallest_seen > 0.01
+    assert unsure.units_missing == np.ceil(80 * ((seen / 0.01) ** 2 - 1))
+
+
+def test_a_choice_that_is_always_the_current_one_is_no_proof_that_nothing_is_better():
+    """The scores are then alike by construction; what other settings could gain is asked of all units."""
+    loss = 10 + noisy(80, [1.0, 1.3], spread=4.0, seed=1)
+    found = judge(outcomes(loss), Question(n_boot=200, relevant=0.01))
+    assert set(found.chosen[found.chosen >= 0]) == {0}
+    assert found.smallest_seen > 0.01
+    assert found.kind == "no_answer"
+
+
+def test_the_cheapest_within_the_limit_is_chosen():
+    """c is cheapest and kills; b is cheaper than a and does not."""
+    loss = noisy(80, [1.0, 0.8, 0.2])
+    kills = np.tile([0.05, 0.05, 0.5], (80, 1))
+    found = judge(outcomes(loss, kills), LIMITED)
+    assert found.setting == "b"
+    assert found.candidates.sort("place")["kept"].to_list() == [True, True, False]
+    free = judge(outcomes(loss, kills), Question(n_boot=200))
+    assert free.setting == "c"
+
+
+def test_drift_that_happened_pays_for_its_own_margin():
+    """b keeps the limit in each choice and breaks it in each block after it; c always keeps it."""
+    rng = np.random.default_rng(4)
+    growth = np.repeat([0.06, 0.09, 0.13, 0.18], 20)[:, None]
+    kills = np.hstack([0.02 * np.ones((80, 1)), growth, 0.02 * np.ones((80, 1))])
+    loss = np.hstack([np.full((80, 1), 2.0), np.full((80, 1), 1.0), np.full((80, 1), 1.5)])
+    found = judge(outcomes(loss + rng.normal(0, 0.01, loss.shape), kills), LIMITED)
+    assert found.inner < 1
+    assert (found.kind, found.setting) == ("change", "c")
+    assert found.quantity("kills")["after"] <= 0.1
+
+
+def test_a_broken_limit_is_a_reason_to_act_only_where_the_interval_says_so():
+    loss = noisy(80, [1.0, 1.3])
+    rng = np.random.default_rng(5)
+    kills = np.hstack([rng.beta(2, 6, (80, 1)), np.full((80, 1), 0.01)])
+    found = judge(outcomes(loss, kills), LIMITED)
+    assert (found.kind, found.case, found.broken) == ("change", "fewer_breaches", ("kills",))
+    at_the_limit = kills.copy()
+    at_the_limit[:, 0] *= 0.105 / kills[:, 0].mean()
+    kept = judge(outcomes(loss, at_the_limit), LIMITED)
+    assert kept.broken == ()
+    assert kept.kind in ("keep", "no_answer")
+    assert kept.setting == "a"
+
+
+def test_better_and_still_above_the_limit_is_an_improvement_that_names_what_would_keep_it():
+    """b halves the kills of a; c keeps the limit, but only at the beginning was nothing known of that."""
+    kills = np.tile([0.6, 0.3], (80, 1)) + np.random.default_rng(6).normal(0, 0.02, (80, 2))
+    found = judge(outcomes(noisy(80, [1.0, 0.9]), kills), LIMITED)
+    assert (found.kind, found.case, found.setting) == ("improve", "better_not_within", "b")
+    assert (found.over, found.cheapest_within) == (("kills",), None)
+    row = found.quantity("kills")
+    assert row["diff_hi"] < 0
+    assert row["kept"] is False
+
+
+def test_a_breach_that_nothing_mends_is_no_answer_and_never_keep():
+    kills = np.tile([0.5, 0.5], (80, 1)) + np.random.default_rng(6).normal(0, 0.02, (80, 2))
+    found = judge(outcomes(noisy(80, [1.0, 1.0]), kills), LIMITED)
+    assert (found.kind, found.case, found.setting) == ("no_answer", "breach", "a")
+
+
+ENDS = {"before": 1.0, "after": 0.9, "diff": -0.1, "diff_lo": -0.2, "diff_hi": -0.05}
+
+
+@pytest.mark.parametrize(
+    ("loss", "kills", "broken", "over", "moved", "expected"),
+    [
+        ({}, {}, (), (), True, ("change", "lower_loss")),
+        ({}, {}, (), (), False, ("no_answer", "imprecise")),
+        ({}, {"diff_hi": 0.1}, (), ("kills",), True, ("no_answer", "imprecise")),
+        ({}, {}, (), ("kills",), True, ("improve", "better_not_within")),
+        ({"diff_hi": 0.1}, {}, ("kills",), (), True, ("change", "fewer_breaches")),
+        ({"diff_hi": 0.1}, {"diff_hi": 0.1}, ("kills",), (), True, ("no_answer", "breach")),
+        ({"diff_hi": 0.1}, {"diff": -0.001}, ("kills",), (), True, ("no_answer", "breach")),
+    ],
+)
+def test_verdicts(loss, kills, broken, over, moved, expected):
+    rows = {"loss": ENDS | loss, "kills": ENDS | kills}
+    made = _verdict(rows, broken, over, 0.06, moved=moved, n=100, question=LIMITED)
+    assert made == expected
+    if expected[1] == "imprecise":
+        sure = _verdict(rows, broken, over, 0.04, moved=moved, n=100, question=LIMITED)
+        assert sure == ("keep", "nothing_better")
+
+
+def test_few_units_are_described_and_say_how_many_are_missing():
+    found = judge(outcomes(noisy(MIN_UNITS - 3, [1.0, 0.1])), Question(n_boot=200))
+    assert (found.kind, found.case, found.units_missing) == ("no_answer", "few", 3)
+    assert found.quantity("loss")["diff_lo"] is None
+    assert (found.setting, found.best, found.n_scored) == ("a", "b", MIN_UNITS - 3)
+    one = judge(outcomes([[1.0, 2.0]]), Question(n_boot=200))
+    assert (one.case, one.best) == ("few", "a")
+
+
+def test_weights_count():
+    loss = np.vstack([np.tile([1.0, 0.5], (20, 1)), np.tile([1.0, 1.2], (20, 1))])
+    light = judge(outcomes(loss, weight=[1.0] * 20 + [0.01] * 20), Question(n_boot=200))
+    heavy = judge(outcomes(loss, weight=[0.01] * 20 + [1.0] * 20), Question(n_boot=200))
+    assert (light.best, heavy.best) == ("b", "a")
+    assert light.candidates["loss"].to_list() == pytest.approx([1.0, (20 * 0.5 + 0.2 * 1.2) / 20.2])
+
+
+def test_the_standard_error_is_that_of_the_linearised_mean():
+    values, weight = np.random.default_rng(1).random((30, 1)), np.arange(1.0, 31)
+    made = outcomes(values, weight=weight)
+    sums = Sums.of(made, Question())
+    mean = (weight @ values[:, 0]) / weight.sum()
+    error = np.sqrt((weight**2 * (values[:, 0] - mean) ** 2).sum()) / weight.sum()
+    assert sums.mean("loss", range(4))[0] == pytest.approx(mean)
+    assert sums.error("loss", range(4))[0] == pytest.approx(error)
+
+
+def test_neither_order_of_rows_nor_another_run_changes_anything():
+    loss, kills = noisy(60, [1.0, 0.9, 0.95]), np.full((60, 3), 0.05)
+    made = outcomes(loss, kills)
+    frame = made.frame([0, 1, 2]).with_columns(
+        setting=pl.col("place").replace_strict({0: "a", 1: "b", 2: "c"})
+    )
+    again = Outcomes.of(frame.drop("place").sample(fraction=1, shuffle=True, seed=2), current="a")
+    first, second = judge(made, LIMITED), judge(again, LIMITED)
+    assert first.to_dict() == second.to_dict()
+    assert first.table.equals(second.table)
+
+
+def test_another_objective_is_chosen_from_the_same_sums():
+    made = outcomes(noisy(40, [1.0, 0.8]), np.tile([0.05, 0.06], (40, 1)))
+    found = judge(made, Question(n_boot=200), also=["kills"])
+    assert found.rechoose({"loss": 1.0}) == "b"
+    assert found.rechoose({"kills": 1.0}) == "a"
+
+
+def test_nobody_counts_more_than_the_median():
+    assert capped_weights(np.array([1.0, 5.0, 2.0, 100.0])).tolist() == [1.0, 3.5, 2.0, 3.5]
+
+
+def test_wrong_outcomes_and_questions_are_refused():
+    made = outcomes(noisy(4, [1.0, 2.0])).frame([0, 1])
+    frame = made.with_columns(setting=pl.col("place").cast(pl.String)).drop("place")
+    with pytest.raises(SchemaError, match="missing weight"):
+        Outcomes.of(frame.drop("weight"), current="0")
+    with pytest.raises(SchemaError, match="7 rows of 4 units and 2 settings"):
+        Outcomes.of(frame.head(7), current="0")
+    with pytest.raises(SchemaError, match="loss null or not finite"):
+        Outcomes.of(frame.with_columns(loss=pl.lit(None, pl.Float64)), current="0")
+    with pytest.raises(ConfigError, match="'x' is not among"):
+        Outcomes.of(frame, current="x")
+    with pytest.raises(ConfigError, match=r"blocks=1: allowed is 2 to 20; limit of kills 1.5"):
+        Question(blocks=1, limits=(Limit(quantity="kills", most=1.5),))
+    empty = Outcomes(
+        units=made.select("unit", "time", "weight").clear(),
+        settings=("a",),
+        current=0,
+        values=lambda _: {"loss": np.empty((0, 1))},
+    )
+    with pytest.raises(InsufficientDataError, match="nothing to judge"):
+        judge(empty, Question())
