@@ -17,8 +17,8 @@
 # The first finished jobs of a task, its scouts, set the task's memory, CPU time and output disk: a percentile of
 # what they needed, plus a margin. A high rank wastes what is reserved and not used, a low one kills jobs.
 #
-# This notebook replays every rank and margin on an archive, chooses on the earlier tasks, proves on the later
-# ones, and writes a page, its numbers, tables, charts and a proposal to `out_dir`, whoever runs it:
+# This notebook replays every rank and margin on an archive, chooses again and again on the tasks so far, scores each
+# choice on the tasks after it, and writes a page, its numbers, tables, charts and a proposal to `out_dir`:
 # here, by `papermill scout_percentiles.ipynb out.ipynb -p archive ../data/demo`, or as
 # `brokerlab report scout-percentiles -p archive=data/demo`.
 
@@ -37,8 +37,8 @@ ranks: list = [50, 99]  # first and last rank tried [%]
 margins: list = [0, 30]  # margins tried for ramcount [%]
 loss: dict = {}  # weights of the loss that are not the defaults
 alpha: float = 0.02  # largest accepted share of first attempts killed [1]
-limit_on: str = "upper"  # what alpha limits: upper (end) or point [name]
-early_share: float = 0.5  # share of tasks to choose on [1]
+relevant: float = 0.05  # smallest change that matters [1]
+blocks: int = 4  # blocks of time to choose and score on
 
 # %%
 import altair as alt
@@ -78,12 +78,12 @@ data.archive.sql(
 ).pl()
 
 # %% [markdown]
-# ## Back-test, choose, prove
+# ## Back-test, choose, score
 
 # %%
 studies = report.study(data, p)
 for study in studies.answered:
-    display(frames.by_period(study))
+    display(frames.by_block(study))
 
 # %% [markdown]
 # One chart to edit: every setting tried, what it costs, how often it kills.

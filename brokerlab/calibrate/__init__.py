@@ -1,7 +1,8 @@
-"""What should be set: back-tests of history, a choice under stated limits, a proof on a later period.
+"""What should be set: back-tests of history and simulations, one judge, proposals with their evidence.
 
-``percentiles`` replays scout ranks and margins, ``finite_sample`` says what n scouts can promise at all,
-``propose`` turns choice and proof into a verdict and a proposal document. The parts load on first use.
+``judge`` chooses settings block by block and scores them on what came after, ``percentiles`` replays scout ranks and
+margins, ``finite_sample`` says what n scouts can promise at all, ``propose`` turns a judgement into a verdict and a
+proposal document. The parts load on first use.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -12,6 +12,7 @@ import polars as pl
 from brokerlab.calibrate.assumptions import Assumptions
 from brokerlab.calibrate.caveats import caveats_of
 from brokerlab.calibrate.gap import gap_summary, scout_gap
+from brokerlab.calibrate.judge import Outcomes
 from brokerlab.calibrate.loss import LossWeights
 from brokerlab.calibrate.moments import Moments, by_setting
 from brokerlab.calibrate.parameters import Parameter, parameter_named
@@ -47,6 +48,8 @@ class Backtest:
         gap_summary: The same over all tasks.
         counts: What was used and left out.
         caveats: What this cannot tell, in sentences.
+        replay: What every other setting would have done, ready to be asked.
+        created: ``jeditaskid, created_at`` (UTC; null: unknown) of the tasks.
         moments: Sums that give the loss under other weights.
     """
 
@@ -61,6 +64,8 @@ class Backtest:
     gap_summary: pl.DataFrame
     counts: dict[str, int]
     caveats: tuple[str, ...]
+    replay: Replay = field(repr=False, compare=False)
+    created: pl.DataFrame = field(repr=False, compare=False)
     moments: Moments = field(repr=False, compare=False)
     ranks: IntArray = field(repr=False, compare=False)
     margins: IntArray = field(repr=False, compare=False)
@@ -69,6 +74,26 @@ class Backtest:
     def n_tasks(self) -> int:
         """Tasks scored."""
         return self.counts["n_tasks"]
+
+    @property
+    def settable(self) -> list[Setting]:
+        """The settings of the grid that can be set: a margin that is fixed in the code stays as it is."""
+        pairs = [(int(r), int(m)) for r, m in zip(self.ranks, self.margins, strict=True)]
+        fixed = self.parameter.margin_key is None and self.parameter.rank_key is not None
+        return [pair for pair in pairs if not fixed or pair[1] == self.current[1]]
+
+    def outcomes(self, weights: LossWeights | None = None) -> Outcomes:
+        """Return what every setting that can be set led to, task by task, for the judge.
+
+        Args:
+            weights: Of the loss; None: those of the back-test.
+
+        Raises:
+            InsufficientDataError: No task with work has a creation time.
+        """
+        return self.replay.outcomes(
+            self.settable, self.current, weights or self.weights, self.created
+        )
 
     def weighed(self, weights: LossWeights) -> pl.DataFrame:
         """Return ``by_setting`` with the loss columns under other weights."""
@@ -217,9 +242,24 @@ def backtest(
             n_fallback=n_fallback,
             synthetic=synthetic,
         ),
+        replay=replay,
+        created=_created(tasks, mine),
         moments=moments,
         ranks=all_ranks,
         margins=all_margins,
+    )
+
+
+def _created(tasks: pl.DataFrame, quantities: pl.DataFrame) -> pl.DataFrame:
+    """Return when tasks were created; where that is not known, when the first of their finished jobs was."""
+    first = quantities.group_by("jeditaskid").agg(first_job=pl.col("creationtime").min())
+    known = tasks.lazy().collect_schema().names()
+    when = pl.col("creationdate") if "creationdate" in known else pl.lit(None, pl.Datetime("us"))
+    return (
+        tasks.select("jeditaskid", created_at=when.cast(pl.Datetime("us")))
+        .unique("jeditaskid")
+        .join(first, on="jeditaskid", how="left")
+        .select("jeditaskid", created_at=pl.coalesce("created_at", "first_job"))
     )
 
 

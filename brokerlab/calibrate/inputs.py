@@ -9,7 +9,6 @@ from pathlib import Path
 import polars as pl
 
 from brokerlab.archive.store import Archive, open_archive
-from brokerlab.calibrate.periods import Periods, split_periods
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules, job_quantities
@@ -22,23 +21,16 @@ where ($gshare = '' or gshare = $gshare) and ($processingtype = '' or processing
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """The tables of one study: tasks of the window, what their jobs say, the queues."""
+    """The tables of one study: tasks of the window (first and last creation), what their jobs say, the queues."""
 
     archive: Archive
     tasks: pl.DataFrame
     quantities: pl.DataFrame
     queues: pl.DataFrame | None
-    periods: Periods
+    window: tuple[datetime, datetime]
     rules: ScoutRules
     config: Config
-    filters: str
-
-    @property
-    def window(self) -> tuple[datetime, datetime]:
-        """First and last creation of a task."""
-        early, late = self.periods.early_window, self.periods.late_window
-        spans = [span for span in (early, late) if span is not None]
-        return spans[0][0], spans[-1][1]
+    filters: dict[str, str]
 
 
 def load(
@@ -49,7 +41,6 @@ def load(
     gshare: str = "",
     processingtype: str = "",
     rules: str = "document",
-    early_share: float = 0.5,
 ) -> Inputs:
     """Load the tasks of a window and what their finished jobs say.
 
@@ -60,7 +51,6 @@ def load(
         gshare: Only this share; empty: all.
         processingtype: Only this processing type; empty: all.
         rules: ``document`` or ``production``.
-        early_share: Share of the tasks that the choice is made on; the later ones prove it.
 
     Raises:
         ConfigError: An unknown rule set.
@@ -75,43 +65,49 @@ def load(
         opened.jobs, opened.files, chosen, opened.datasets, queues, rules=rule_set
     )
     tasks = _in_window(chosen.pl(), quantities, start, end)
-    filters = ", ".join(
-        f"{name} {value}"
-        for name, value in (("gshare", gshare), ("processing type", processingtype))
-        if value
-    )
+    asked_for = {"gshare": gshare, "processingtype": processingtype}
+    filters = {name: value for name, value in asked_for.items() if value}
     if tasks.is_empty():
         asked = [
             *([f"created from {start}"] if start else []),
             *([f"created before {end}"] if end else []),
-            *([filters] if filters else []),
+            *(f"{name} {value}" for name, value in filters.items()),
         ]
         narrow = f" among those asked for ({', '.join(asked)})" if asked else ""
         raise InsufficientDataError(f"no task with finished jobs{narrow}")
     kept = quantities.join(tasks.select("jeditaskid"), on="jeditaskid", how="semi")
-    periods = split_periods(tasks, kept, fraction=early_share)
+    window = _window(tasks, kept)
     return Inputs(
         archive=opened,
         tasks=tasks,
         quantities=kept,
         queues=queues.pl(),
-        periods=periods,
+        window=window,
         rules=rule_set,
-        config=_config(opened, periods),
+        config=_config(opened, window[1]),
         filters=filters,
     )
 
 
-def _config(archive: Archive, periods: Periods) -> Config:
+def _window(tasks: pl.DataFrame, quantities: pl.DataFrame) -> tuple[datetime, datetime]:
+    """Return first and last creation of a task; its first job stands in for a null."""
+    first = quantities.group_by("jeditaskid").agg(first_job=pl.col("creationtime").min())
+    made = tasks.join(first, on="jeditaskid").select(
+        at=pl.coalesce("creationdate", "first_job").drop_nulls()
+    )["at"]
+    if made.is_empty():
+        raise InsufficientDataError(
+            "no task with jobs has a creation time: tasks.creationdate and jobs.creationtime are null"
+        )
+    return made.min(), made.max()  # type: ignore[return-value]  # of dates, and not empty
+
+
+def _config(archive: Archive, at: datetime) -> Config:
     """Return the configuration at the end of the window; the catalogue's defaults where there is none."""
     if not archive.has("gdpconfig"):
         return Config.empty()
     config = Config.from_frame(archive.gdpconfig)
-    return (
-        config.at((periods.late_window or (periods.at, periods.at))[1])
-        if config.has_history
-        else config
-    )
+    return config.at(at) if config.has_history else config
 
 
 def _in_window(

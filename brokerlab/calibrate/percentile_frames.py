@@ -11,6 +11,7 @@ from brokerlab.calibrate.finite_sample import conformal_rank, percentile_coverag
 from brokerlab.calibrate.gap import gap_summary
 from brokerlab.calibrate.parameters import Parameter
 from brokerlab.calibrate.percentile_study import Study
+from brokerlab.calibrate.strata import by_stratum
 
 SPLITS = ("processingtype", "gshare", "cores")
 """Strata of which two may be the same split of the tasks under two names."""
@@ -48,57 +49,59 @@ def setting_name(parameter: Parameter, setting: Setting) -> str:
 
 
 def before_after(study: Study) -> pl.DataFrame:
-    """Return one row per quantity of the proof, both settings and their difference.
+    """Return one row per quantity, the current setting and those chosen on earlier tasks, and their difference.
 
     Returns:
-        As ``Proof.table``, without quantities that are not known: ``label``, ``unit`` (``%`` for shares), ``before``,
+        As ``Comparison.table``, without quantities that are not known: ``label``, ``unit`` (``%`` for shares), ``before``,
         ``after``, ``diff``, ``diff_pct`` [% of before; null where nothing changes or there was next to nothing],
-        each with ``_lo, _hi``; ``limit`` (the limited quantity: "limit", else null).
+        each with ``_lo, _hi``; ``coverage`` (measured, of intervals of this kind, share; null without an interval); ``mark``
+        ("judged" where the verdict rests on it, else null).
     """
-    table = study.proof.table.drop_nulls(["before", "after"])
+    table = study.comparison.table.drop_nulls(["before", "after"])
     moved = pl.col("diff_hi") > pl.col("diff_lo")
     known = moved & (pl.col("before").abs() > 1e-9)
     relative = [f"diff_pct{end}" for end in ("", "_lo", "_hi")]
-    limited = pl.col("quantity") == "exceed_rate"
     ends = [f"{side}{end}" for side in ("before", "after") for end in ("_lo", "_hi")]
     share = pl.col("unit").str.starts_with("share")
     unit = pl.col("unit").str.replace("share of", "% of").str.replace("share", "%")
     return table.with_columns(
         *(pl.when(known).then(name).alias(name) for name in relative),
-        *(pl.when(limited).then(name).alias(name) for name in ends if name in table.columns),
+        *(pl.when("judged").then(name).alias(name) for name in ends if name in table.columns),
         label=pl.col("label").str.replace(" - ", " − ", literal=True),
         unit=pl.when(share).then(unit).otherwise("unit"),
-        limit=pl.when(limited).then(pl.lit("limit")),
+        mark=pl.when("judged").then(pl.lit("judged")),
     )
 
 
 def by_level(study: Study) -> pl.DataFrame:
-    """Join what the proof says of each level with the kills of both settings.
+    """Return what the comparison says of each level.
 
     Returns:
-        ``stratum, level, name`` (both in words), ``n_tasks, n_scored``, ``before``, ``after`` (kills, share of jobs) with ``_lo, _hi``,
+        ``stratum, level, name`` (both in words), ``n_tasks, n_scored``, ``before``, ``after`` (kills, mean over tasks [1]) with ``_lo, _hi``,
         ``loss_diff, loss_diff_lo, loss_diff_hi`` [core h per core h of work], ``verdict`` (gains, loses, open, no change),
-        ``mark`` (worst: most kills, of levels with enough tasks, under the chosen setting or else the current one; else
+        ``mark`` (worst: most kills, of levels with enough tasks, under the proposed setting or else the current one; else
         null); most kills first in each stratum. Strata that divide the tasks as an earlier one does are left out.
     """
-    keys = ["stratum", "level"]
-    joined = study.proof.by_stratum.select(
-        *keys, "n_tasks", "n_scored", "loss_diff", "loss_diff_lo", "loss_diff_hi", "verdict"
-    )
-    for name, setting in (("before", study.proof.current), ("after", study.other)):
-        names = {old: new.replace("kills", name) for old, new in _KILLS.items()}
-        side = at_setting(study.late.by_stratum, setting).select(*keys, *names).rename(names)
-        joined = joined.join(side, on=keys)
+    sides = {
+        f"{side}{end}": f"exceed_rate_{side}{end}"
+        for side in ("before", "after")
+        for end in ("", "_lo", "_hi")
+    }
     place = {name: order for order, name in enumerate(STRATA)}
     rows = (
-        joined.filter(~pl.col("stratum").is_in(list(repeated_strata(study.late.by_task))))
+        study.comparison.by_stratum.select(
+            *("stratum", "level", "n_tasks", "n_scored"),
+            *("loss_diff", "loss_diff_lo", "loss_diff_hi", "verdict"),
+            **sides,
+        )
+        .filter(~pl.col("stratum").is_in(list(repeated_strata(study.before))))
         .with_columns(place=pl.col("stratum").replace_strict(place, return_dtype=pl.Int64))
         .sort("place", "after", "n_scored", "level", descending=[False, True, True, False])
         .drop("place")
     )
     unchanged = pl.col("loss_diff").round(4) == 0
     verdict = pl.when(unchanged).then(pl.lit("no change")).otherwise("verdict")
-    worst = worst_level(rows, "after" if study.chosen else "before")
+    worst = worst_level(rows, "after" if study.acts else "before")
     here = pl.lit(value=False)
     if worst is not None:
         here = (pl.col("stratum") == worst["stratum"]) & (pl.col("level") == worst["level"])
@@ -132,22 +135,34 @@ def repeated_strata(by_task: pl.DataFrame) -> dict[str, str]:
 
 
 def frontier(study: Study) -> pl.DataFrame:
-    """Return what every setting tried on the calibration period costs, and how often it kills.
+    """Return what every setting tried costs, and how often it kills, over all tasks.
 
     Returns:
         ``rank, margin_pct, label``, ``waste`` (reserved and not used, killed attempts included, over used [1]), ``kills,
-        kills_lo, kills_hi`` (share of jobs), ``setting`` (current, proposed: the chosen one, proven or not; null).
+        kills_lo, kills_hi`` (mean over tasks [1], two standard errors), ``setting`` (current, proposed; null).
     """
     amount = study.parameter.amount
     wasted = pl.col(f"over_{amount}") + pl.col(f"waste_{amount}")
-    rows = study.early.by_setting.select(
+    settings = pl.DataFrame(
+        study.judgement.settings,
+        schema={"rank": pl.Int64, "margin_pct": pl.Int64},
+        orient="row",
+    )
+    error = 2 * pl.col("exceed_rate_se")
+    judged = settings.hstack(study.judgement.candidates).select(
         "rank",
         "margin_pct",
-        waste=wasted / pl.col(f"used_{amount}"),
-        **{new: old for old, new in _KILLS.items()},
-    ).sort("rank", "margin_pct")
+        kills="exceed_rate",
+        kills_lo=(pl.col("exceed_rate") - error).clip(lower_bound=0),
+        kills_hi=(pl.col("exceed_rate") + error).clip(upper_bound=1),
+    )
+    costs = study.tried.by_setting.select(
+        "rank", "margin_pct", waste=wasted / pl.col(f"used_{amount}")
+    )
+    rows = costs.join(judged, on=["rank", "margin_pct"]).sort("rank", "margin_pct")
     pairs = rows.select("rank", "margin_pct").rows()
-    roles = {study.chosen: "proposed", study.proof.current: "current"}
+    roles = {study.best: "proposed"} if study.acts else {}
+    roles |= {study.current: "current"}
     names = [setting_name(study.parameter, pair) for pair in pairs]
     return rows.with_columns(
         label=pl.Series(names, dtype=pl.String),
@@ -159,13 +174,13 @@ def promises(study: Study) -> pl.DataFrame:
     """Return what so few scouts can promise, for deployed and observed numbers of scouts.
 
     Returns:
-        One row per number of scouts: ``n_scouts``, ``n_tasks`` (of the proof), for each rank r of `RANKS_PROMISED`
+        One row per number of scouts: ``n_scouts``, ``n_tasks``, for each rank r of `RANKS_PROMISED`
         ``rank_r, rank_r_lo, rank_r_hi`` (share of the jobs that it promises on average, without margin, between the
         scouts below and above it), ``needed`` (rank that keeps the limit; null: none does); no row where the limit is 0
         or 1.
     """
-    limit = study.choice.max_exceed
-    used = at_setting(study.late.by_task, study.late.current)["n_scouts"].value_counts()
+    limit = study.judgement.question.limits[0].most
+    used = at_setting(study.by_task, study.current)["n_scouts"].value_counts()
     tasks = {int(n): int(count) for n, count in used.iter_rows()}
     most = sorted(tasks, key=lambda n: (-tasks[n], n))
     others = [n for n in most if n not in SCOUTS_PROMISED][:6]
@@ -188,14 +203,18 @@ def coverage(study: Study) -> pl.DataFrame:
         ``n_scouts, n_tasks``, ``setting`` (promised: the current rank without margin, for scouts like the rest; current,
         proposed), ``kept, kept_lo, kept_hi`` (share of jobs).
     """
-    rank, _ = study.proof.current
-    levels = study.late.by_stratum.filter(pl.col("stratum") == "n_scouts").with_columns(
-        n_scouts=pl.col("level").cast(pl.Int64)
+    rank, _ = study.current
+    strata = by_stratum(
+        study.by_task,
+        amount=study.parameter.amount,
+        confidence=study.judgement.question.confidence,
+        strata=["n_scouts"],
     )
+    levels = strata.with_columns(n_scouts=pl.col("level").cast(pl.Int64))
     large = levels.filter(pl.col("n_tasks") >= MIN_LEVEL_TASKS)
     levels = large if large.height else levels
-    settings = {"current": study.proof.current}
-    settings |= {"proposed": study.chosen} if study.chosen else {}
+    settings = {"current": study.current}
+    settings |= {"proposed": study.best} if study.acts else {}
     parts = [
         at_setting(levels, pair).select(
             "n_scouts",
@@ -220,25 +239,25 @@ def coverage(study: Study) -> pl.DataFrame:
     return pl.concat([promised, *parts]).sort("n_scouts", maintain_order=True)
 
 
-def gap_by_type(late: Backtest, *, most: int = 8) -> pl.DataFrame:
+def gap_by_type(tried: Backtest, *, most: int = 8) -> pl.DataFrame:
     """Return how scouts differ from the rest of their task, over all tasks and by processing type.
 
     Args:
-        late: A back-test.
+        tried: A back-test.
         most: Processing types, those with most tasks.
 
     Returns:
         ``level``, ``n_tasks``, ``gap, gap_lo, gap_hi``: geometric mean over tasks of the ratio of medians, minus one [1].
     """
-    types = late.by_task.select("jeditaskid", "processingtype").unique("jeditaskid")
-    joined = late.gap.join(types, on="jeditaskid").with_columns(
+    types = tried.by_task.select("jeditaskid", "processingtype").unique("jeditaskid")
+    joined = tried.gap.join(types, on="jeditaskid").with_columns(
         pl.col("processingtype").fill_null(NO_LEVEL)
     )
     largest = joined["processingtype"].value_counts()
     names = largest.sort("count", "processingtype", descending=[True, False])[
         "processingtype"
     ].head(most)
-    groups = {"all tasks": late.gap}
+    groups = {"all tasks": tried.gap}
     groups |= {name: joined.filter(pl.col("processingtype") == name) for name in names}
     rows = []
     for level, tasks in groups.items():
@@ -251,53 +270,46 @@ def gap_by_type(late: Backtest, *, most: int = 8) -> pl.DataFrame:
 
 
 def by_task(study: Study) -> pl.DataFrame:
-    """Return what happened in each task.
+    """Return what happened in each scored task.
 
     Returns:
-        ``jeditaskid, n_scouts, n_scored``, ``gap`` (medians of scouts over those of the rest, minus one [1]),
-        ``estimate_before, estimate_after`` [the parameter's unit], ``before, after`` (kills, share of jobs).
+        ``jeditaskid, n_scouts, n_scored``, ``gap`` (medians of scouts over those of the rest, minus one [1]), ``rank,
+        margin_pct`` (chosen on earlier tasks), ``estimate_before, estimate_after`` [the parameter's unit], ``before, after``
+        (kills, share of jobs).
     """
-    tasks = at_setting(study.late.by_task, study.proof.current).select(
-        "jeditaskid", "n_scouts", "n_scored"
+    killed = pl.col("n_exceed") / pl.col("n_scored")
+    gap = study.tried.gap.select("jeditaskid", gap=pl.col("ratio_median") - 1)
+    now = study.before.select(
+        *("jeditaskid", "n_scouts", "n_scored"), estimate_before="estimate", before=killed
     )
-    gap = study.late.gap.select("jeditaskid", gap=pl.col("ratio_median") - 1)
-    tasks = tasks.join(gap, on="jeditaskid", how="left")
-    for name, setting in (("before", study.proof.current), ("after", study.other)):
-        killed = (pl.col("n_exceed") / pl.col("n_scored")).alias(name)
-        side = at_setting(study.late.by_task, setting)
-        side = side.select("jeditaskid", pl.col("estimate").alias(f"estimate_{name}"), killed)
-        tasks = tasks.join(side, on="jeditaskid", how="left")
+    then = study.after.select(
+        *("jeditaskid", "rank", "margin_pct"), estimate_after="estimate", after=killed
+    )
+    tasks = now.join(gap, on="jeditaskid", how="left").join(then, on="jeditaskid")
     return tasks.sort("jeditaskid")
 
 
-def by_period(study: Study) -> pl.DataFrame:
-    """Return both periods side by side.
+def by_block(study: Study) -> pl.DataFrame:
+    """Return the blocks of time: what was chosen on those before each, and what it did there.
 
     Returns:
-        ``period`` (calibration, proof; all where the tasks could not be divided), ``n_tasks, n_scored``, ``before,
-        after`` (kills, share of jobs) and ``loss_diff`` [core h per core h of work], each with ``_lo, _hi``: linearised
-        on the calibration period, the proof's bootstrap on the proof period.
+        ``block, start, end, n_tasks``, ``chosen`` (name of the setting; null for the first), ``before``, ``after`` (kills, mean over
+        tasks [1]), ``loss_before, loss_after`` [core h per core h of work].
     """
-    line = study.proof.quantity("loss")
-    sides = (
-        {"calibration": study.early, "proof": study.late} if study.divided else {"all": study.late}
+    names = [setting_name(study.parameter, pair) for pair in study.judgement.settings]
+    return study.judgement.blocks.select(
+        *("block", "start", "end"),
+        pl.col("n_units").alias("n_tasks"),
+        chosen=pl.col("place").replace_strict(dict(enumerate(names)), return_dtype=pl.String),
+        before="exceed_rate_before",
+        after="exceed_rate_after",
+        loss_before="loss_before",
+        loss_after="loss_after",
     )
-    rows = []
-    for name, tried in sides.items():
-        now, then = tried.setting(*study.proof.current), tried.setting(*study.other)
-        row = {"period": name, "n_tasks": tried.n_tasks, "n_scored": tried.counts["n_scored"]}
-        for side, values in (("before", now), ("after", then)):
-            row |= {new.replace("kills", side): values[old] for old, new in _KILLS.items()}
-        source = {f"loss_{key}": line[key] for key in ("diff", "diff_lo", "diff_hi")}
-        source = source if tried is study.late else then
-        rows.append(
-            row | {key: source[key] for key in ("loss_diff", "loss_diff_lo", "loss_diff_hi")}
-        )
-    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def rules_beside(study: Study) -> pl.DataFrame:
-    """Return the percentile rule and the conformal rule on the calibration period.
+    """Return the percentile rule and the conformal rule on all tasks.
 
     Returns:
         ``rule`` (current, other, conformal), ``rank`` (or promised coverage [%]), ``margin_pct``, ``kills`` (share of
@@ -305,10 +317,10 @@ def rules_beside(study: Study) -> pl.DataFrame:
         that coverage: the largest is taken; null for percentiles).
     """
     columns = ["rank", "margin_pct", *_KILLS, "loss", "loss_lo", "loss_hi"]
-    pairs = dict.fromkeys([study.proof.current, study.other])
+    pairs = dict.fromkeys([study.current, study.best])
     names = dict(zip(pairs, ("current", "other"), strict=False))
     percentile = [
-        at_setting(study.early.by_setting, pair).select(
+        at_setting(study.tried.by_setting, pair).select(
             pl.lit(name).alias("rule"), *columns, n_fallback=pl.lit(None, pl.Int64)
         )
         for pair, name in names.items()
@@ -329,32 +341,36 @@ def weights_moved(study: Study) -> pl.DataFrame:
         (row["weight"], row["factor"]): setting_name(
             study.parameter, (row["rank"], row["margin_pct"])
         )
-        for row in study.choice.sensitivity.iter_rows(named=True)
+        for row in study.sensitivity.iter_rows(named=True)
     }
-    why = study.choice.weights.why(study.parameter.name)
+    why = study.tried.weights.why(study.parameter.name)
     rows = [
         {"weight": n, "value": v, "halved": moved[n, 0.5], "doubled": moved[n, 2.0], "why": why[n]}
-        for n, v in study.choice.weights.to_dict().items()
+        for n, v in study.tried.weights.to_dict().items()
     ]
     return pl.DataFrame(rows)
 
 
 def written(study: Study) -> dict[str, pl.DataFrame]:
     """Return what a study was read from and the frames beside it, by the names they are written under."""
-    alike = {} if study.alike is None else {"exchangeability": study.alike}
+    settings = pl.DataFrame(
+        study.judgement.settings,
+        schema={"rank": pl.Int64, "margin_pct": pl.Int64},
+        orient="row",
+    )
     return {
-        "settings": study.choice.candidates,
-        "proof_settings": study.late.by_setting,
-        "proof": study.proof.table,
-        "proof_strata": study.proof.by_stratum,
-        "by_task": study.late.by_task,
+        "settings": study.tried.by_setting,
+        "candidates": settings.hstack(study.judgement.candidates),
+        "judged": study.judgement.table,
+        "compared": study.comparison.table,
+        "compared_strata": study.comparison.by_stratum,
+        "by_task": study.by_task,
         "tasks": by_task(study),
-        "gap": study.late.gap,
-        "gap_summary": study.late.gap_summary,
-        "gap_chart": gap_by_type(study.late),
-        "sensitivity": study.choice.sensitivity,
+        "gap": study.tried.gap,
+        "gap_summary": study.tried.gap_summary,
+        "gap_chart": gap_by_type(study.tried),
+        "sensitivity": study.sensitivity,
         "conformal": rules_beside(study),
         "conformal_settings": study.conformal,
         "promise": promises(study),
-        **alike,
     }

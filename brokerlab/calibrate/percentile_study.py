@@ -1,37 +1,28 @@
-"""Take one scout parameter through back-test, choice and proof."""
+"""Take one scout parameter through back-test and judge."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
+import numpy as np
 import polars as pl
 
 from brokerlab.calibrate.backtest import Assumptions, Backtest, Setting, backtest
-from brokerlab.calibrate.choice import Choice, LimitOn, choose
+from brokerlab.calibrate.comparison import Comparison, compare
 from brokerlab.calibrate.inputs import Inputs
-from brokerlab.calibrate.loss import LossWeights
+from brokerlab.calibrate.judge import Case, Judgement, Kind, Limit, Outcomes, Question, judge
+from brokerlab.calibrate.loss import COMPONENTS, LossWeights
 from brokerlab.calibrate.parameters import Parameter, parameter_named
-from brokerlab.calibrate.periods import exchangeability
-from brokerlab.calibrate.proof import Proof, prove
-from brokerlab.calibrate.verdict import Kind, Verdict, current_setting, propose
+from brokerlab.calibrate.verdict import Verdict, current_setting, propose
 from brokerlab.errors import InsufficientDataError
 
 CONFORMAL_COVERAGES = (75, 90, 95, 98)
 """Promised coverages tried with the conformal rule [%]."""
-DIFFERENT_PERIODS = "The two periods differ: what was learnt on the first holds less surely later."
 FIXED_RANK = "The rank is fixed in the code: this is for its developers."
 NO_QUEUES = "Waiting: a back-test replays requests, not queues."
-Case = Literal["undivided", "change", "refuted", "keep", "few", "unsure", "none", "breach"]
-"""Why an answer is what it is.
-
-undivided: the tasks are too few for two periods; change: a choice was proven; refuted: a choice was not, and the current
-setting keeps the limit; keep: no setting within the limit costs clearly less; few: too few tasks to choose on; unsure: a
-setting kills within the limit, but for none its upper bound is; none: no setting keeps the limit; breach: a choice was not
-proven, and the current setting breaks the limit.
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,133 +39,77 @@ class Study:
 
     Attributes:
         parameter: Which.
-        early: Back-test of the calibration period.
-        late: Back-test of the proof period.
-        choice: What the calibration period speaks for.
-        proof: What the proof period says of the current setting and of `other`.
-        other: The chosen setting; where none was chosen, the best one that was not.
-        verdict: The answer in one sentence, and the proposal document if there is one; None where the
-            tasks could not be divided into two periods: then both back-tests are of all tasks, and
-            describe them without proving anything.
-        alike: Exchangeability of the periods; None where they are not two.
-        conformal: ``by_setting`` of the conformal rule on the calibration period.
+        tried: Back-test of all tasks, every setting.
+        judgement: What the judge says.
+        comparison: Before and after on the scored tasks: the current setting against those chosen on earlier tasks.
+        before: One row per scored task under the current setting, see ``Backtest.by_task``.
+        after: The same under the setting chosen for it.
+        by_task: One row per task and setting, for the current and the best setting, over all tasks.
+        sensitivity: What is chosen with one weight of the loss halved or doubled: ``weight, factor, rank, margin_pct``.
+        verdict: The answer in one sentence, and the proposal document if there is one.
+        conformal: ``by_setting`` of the conformal rule.
+        n_overlapping: Jobs of a block's tasks that ended after the next block had begun: not known yet when it was chosen.
     """
 
     parameter: Parameter
-    early: Backtest
-    late: Backtest
-    choice: Choice
-    proof: Proof
-    other: Setting
-    verdict: Verdict | None
-    alike: pl.DataFrame | None
+    tried: Backtest
+    judgement: Judgement
+    comparison: Comparison
+    before: pl.DataFrame
+    after: pl.DataFrame
+    by_task: pl.DataFrame
+    sensitivity: pl.DataFrame
+    verdict: Verdict
     conformal: pl.DataFrame
-
-    @property
-    def divided(self) -> bool:
-        """Whether there are two periods, one to choose on and one to prove on."""
-        return self.verdict is not None
+    n_overlapping: int
 
     @property
     def kind(self) -> Kind:
-        """The answer: change, keep or no_answer."""
-        return self.verdict.kind if self.verdict else "no_answer"
-
-    @property
-    def other_role(self) -> str:
-        """What the second setting is: proposed, not_proven (chosen, not borne out) or runner_up."""
-        if self.kind == "change":
-            return "proposed"
-        return "not_proven" if self.chosen else "runner_up"
-
-    @property
-    def chosen(self) -> Setting | None:
-        """The setting that the calibration period speaks for, proven or not; None: the current one."""
-        return self.other if self.divided and self.choice.status == "change" else None
+        """The verdict."""
+        return self.verdict.kind
 
     @property
     def case(self) -> Case:
-        """Why the answer is what it is, see `Case`."""
-        if not self.divided:
-            return "undivided"
-        if self.kind == "keep":
-            return "refuted" if self.chosen else "keep"
-        if self.kind == "no_answer" and self.choice.status == "no_answer":
-            tried = self.choice.candidates
-            if tried["meets_limit"].any():
-                return "few"
-            within = (tried["exceed_rate"] <= self.choice.max_exceed).any()
-            return "unsure" if within else "none"
-        return "change" if self.kind == "change" else "breach"
+        """Why."""
+        return self.judgement.case
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what stands in no table: the verdict's sentence, settings, counts of both periods, the choice."""
-        return {
-            "verdict": self.verdict.sentence if self.verdict else "",
-            "divided": self.divided,
-            "settings": {"current": self.proof.current, "other": self.other},
-            "counts": {"calibration": self.early.counts, "proof": self.late.counts},
-            "choice": self.choice.to_dict(),
-        }
+    @property
+    def acts(self) -> bool:
+        """Whether another setting is to be set."""
+        return self.kind in ("change", "improve")
+
+    @property
+    def current(self) -> Setting:
+        """The current setting."""
+        return self.tried.current
+
+    @property
+    def best(self) -> Setting:
+        """What the last choice, on all tasks, fell on."""
+        rank, margin = self.judgement.best
+        return rank, margin
+
+    @property
+    def stable(self) -> bool:
+        """Whether halving or doubling any weight leaves the choice as it is."""
+        same = (pl.col("rank") == self.best[0]) & (pl.col("margin_pct") == self.best[1])
+        return self.sensitivity.filter(~same).is_empty()
 
     @property
     def caveats(self) -> list[str]:
         """What the study cannot tell, in sentences."""
-        sentences = list(self.late.caveats)
-        if self.choice.status != "no_answer":
-            sentences += self.choice.caveats
-        if periods_differ(self.alike):
-            sentences.append(DIFFERENT_PERIODS)
-        if self.verdict and self.verdict.information_only:
-            sentences.append(FIXED_RANK)
-        return [*sentences, NO_QUEUES]
+        fixed = [FIXED_RANK] if self.verdict.information_only else []
+        return [*self.tried.caveats, *fixed, NO_QUEUES]
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Replay:
-    """A back-test with everything set but the tasks and the grid."""
-
-    inputs: Inputs
-    name: str
-    weights: LossWeights
-    made: Assumptions
-
-    def __call__(
-        self,
-        tasks: pl.DataFrame,
-        ranks: Iterable[int],
-        margins: Iterable[int] | None,
-        *,
-        detail: Sequence[Setting] = (),
-        made: Assumptions | None = None,
-    ) -> Backtest:
-        return backtest(
-            self.inputs.quantities,
-            tasks,
-            self.inputs.queues,
-            self.inputs.archive.jobs,
-            parameter=self.name,
-            ranks=ranks,
-            margins=margins,
-            current=current_setting(self.inputs.config, self.name),
-            detail=detail,
-            loss=self.weights,
-            assumptions=made or self.made,
-            synthetic=self.inputs.archive.synthetic,
-        )
-
-    def pair(self, tasks: pl.DataFrame, other: Setting) -> Backtest:
-        """Replay the current and one other setting in detail."""
-        both = sorted({current_setting(self.inputs.config, self.name), other})
-        ranks, margins = ([pair[place] for pair in both] for place in (0, 1))
-        return self(tasks, ranks, margins, detail=both)
-
-    def conformal(self, tasks: pl.DataFrame) -> pl.DataFrame:
-        """Replay the conformal rule, with and without the deployed margin."""
-        margin = current_setting(self.inputs.config, self.name)[1]
-        made = replace(self.made, rule="conformal")
-        tried = self(tasks, CONFORMAL_COVERAGES, sorted({0, margin}), made=made)
-        return tried.by_setting.filter(pl.col("rank").is_in(CONFORMAL_COVERAGES))
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts that are not tables."""
+        return {
+            **self.tried.to_dict(),
+            "judgement": self.judgement.to_dict(),
+            "verdict": self.verdict.to_dict(),
+            "stable": self.stable,
+            "n_overlapping": self.n_overlapping,
+        }
 
 
 def study(
@@ -186,12 +121,13 @@ def study(
     margins: Iterable[int] | None = None,
     loss: dict[str, float] | None = None,
     max_exceed: float = 0.02,
-    limit_on: LimitOn = "upper",
+    relevant: float = 0.05,
+    blocks: int = 4,
     assumptions: Assumptions | None = None,
     n_boot: int = 2000,
     seed: int = 0,
 ) -> Study | Unanswered:
-    """Take one parameter through back-test, choice and proof.
+    """Take one parameter through back-test and judge.
 
     Args:
         inputs: From `load`.
@@ -200,89 +136,131 @@ def study(
         ranks: Percentile ranks tried.
         margins: Margins tried for ramcount [%]; the others' margins are fixed in the code.
         loss: Weights that differ from the parameter's defaults.
-        max_exceed: Largest accepted share of jobs whose first attempt is killed.
-        limit_on: Whether the upper bound of that share or the point must meet it.
+        max_exceed: Largest accepted share of jobs whose first attempt is killed, as a mean over tasks.
+        relevant: Smallest change of the loss that matters, as a part of its current value.
+        blocks: Blocks of time, see `judge`.
         assumptions: Of the back-test.
         n_boot: Bootstrap replicates.
         seed: Of the bootstrap.
 
     Returns:
-        The study, on all tasks where they cannot be divided into two periods; or why there is too little
-        data even for that.
+        The study; or why there is too little data.
     """
     parameter = parameter_named(name)
     made = assumptions or Assumptions(
         rules=inputs.rules, ram_min_mb=inputs.config.get("SCOUT_RAMCOUNT_MIN")
     )
     weights = LossWeights.default(name, **(loss or {}))
-    replay = _Replay(inputs=inputs, name=name, weights=weights, made=made)
+    current = current_setting(inputs.config, name)
     tried_margins = list(margins) if margins is not None and name == "ramcount" else None
 
-    def on(early: pl.DataFrame, late: pl.DataFrame, *, divided: bool) -> Study:
-        tried = replay(early, list(ranks), tried_margins)
-        choice = choose(tried, max_exceed=max_exceed, limit_on=limit_on)
-        changed = divided and choice.status == "change"
-        other = choice.setting if changed else _runner_up(choice)
-        later = replay.pair(late, other)
-        alike = exchangeability(tried, later, n_boot=n_boot, seed=seed) if divided else None
-        # the bound was asked of the choice; asked again it refuses half of all sound choices
-        proof = prove(later, other, max_exceed=max_exceed, n_boot=n_boot, seed=seed)
-        return Study(
-            parameter=parameter,
-            early=tried,
-            late=later,
-            choice=choice,
-            proof=proof,
-            other=other,
-            verdict=_verdict(inputs, choice, proof, later, created_at) if divided else None,
-            alike=alike,
-            conformal=replay.conformal(early),
+    def replayed(
+        ranks: Iterable[int], margins: Iterable[int] | None, made: Assumptions
+    ) -> Backtest:
+        return backtest(
+            inputs.quantities,
+            inputs.tasks,
+            inputs.queues,
+            inputs.archive.jobs,
+            parameter=name,
+            ranks=ranks,
+            margins=margins,
+            current=current,
+            loss=weights,
+            assumptions=made,
+            synthetic=inputs.archive.synthetic,
         )
 
+    question = Question(
+        limits=(Limit(quantity="exceed_rate", most=max_exceed),),
+        relevant=relevant,
+        blocks=blocks,
+        confidence=made.confidence,
+        n_boot=n_boot,
+        seed=seed,
+    )
     try:
-        return on(inputs.periods.early, inputs.periods.late, divided=True)
-    except InsufficientDataError:
-        pass  # one of the periods has no task to score: describe all of them, without a proof
-    try:
-        return on(inputs.tasks, inputs.tasks, divided=False)
+        tried = replayed(list(ranks), tried_margins, made)
+        outcomes = tried.outcomes()
+        judgement = judge(outcomes, question, also=COMPONENTS)
     except InsufficientDataError as error:
         return Unanswered(parameter=parameter, reason=str(error))
-
-
-def periods_differ(alike: pl.DataFrame | None) -> bool:
-    """Tell whether the two periods differ, by intervals that exclude no difference, in kills or in how scouts differ from the rest.
-
-    Args:
-        alike: Of ``calibrate.periods.exchangeability``; None or null (too few tasks): nothing speaks
-            against the periods being alike.
-    """
-    if alike is None:
-        return False
-    overall = alike.filter(pl.col("level") == "all")
-    return not overall["alike"].fill_null(value=True).all()
-
-
-def _verdict(
-    inputs: Inputs, choice: Choice, proof: Proof, late: Backtest, created_at: datetime
-) -> Verdict:
-    """Judge choice and proof together, and write the proposal."""
-    return propose(
-        choice,
-        proof,
-        late,
-        inputs.periods,
+    before, after = scored_tasks(tried, outcomes, judgement)
+    comparison = compare(before, after, parameter, question)
+    verdict = propose(
+        judgement,
+        comparison,
+        tried,
         inputs.config,
         created_at=created_at,
         archive_digest=inputs.archive.digest,
         synthetic=inputs.archive.synthetic,
+        filters=inputs.filters,
+    )
+    conformal = replayed(
+        CONFORMAL_COVERAGES, sorted({0, current[1]}), replace(made, rule="conformal")
+    )
+    return Study(
+        parameter=parameter,
+        tried=tried,
+        judgement=judgement,
+        comparison=comparison,
+        before=before,
+        after=after,
+        by_task=tried.replay.by_task(sorted({tried.current, judgement.best}), weights),
+        sensitivity=_sensitivity(judgement, weights),
+        verdict=verdict,
+        conformal=conformal.by_setting.filter(pl.col("rank").is_in(CONFORMAL_COVERAGES)),
+        n_overlapping=overlapping(inputs.quantities, outcomes, judgement),
     )
 
 
-def _runner_up(choice: Choice) -> Setting:
-    """Return the best setting besides the current one: of least loss within the limit, else nearest to it."""
-    here = (pl.col("rank") == choice.current[0]) & (pl.col("margin_pct") == choice.current[1])
-    others = choice.candidates.filter(~here)
-    within = others.filter("meets_limit").sort("loss", "rank", "margin_pct")
-    nearest_to_it = others.sort("exceed_hi", "loss", "rank", "margin_pct")
-    rows = within if within.height else nearest_to_it
-    return (rows["rank"][0], rows["margin_pct"][0]) if rows.height else choice.current
+def scored_tasks(
+    tried: Backtest, outcomes: Outcomes, judgement: Judgement
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return what happened in each scored task, under the current setting and under the one chosen for it.
+
+    Returns:
+        Twice one row per scored task, sorted by ``jeditaskid``, as ``Backtest.by_task``, with the task's ``weight``.
+    """
+    scored = np.flatnonzero(judgement.chosen >= 0)
+    ranks, margins = (
+        [outcomes.settings[place][part] for place in judgement.chosen[scored]] for part in (0, 1)
+    )
+    wanted = pl.DataFrame(
+        {
+            "jeditaskid": outcomes.units["unit"].gather(scored.tolist()),
+            "weight": outcomes.units["weight"].gather(scored.tolist()),
+            "rank": pl.Series(ranks, dtype=pl.Int64),
+            "margin_pct": pl.Series(margins, dtype=pl.Int64),
+        }
+    )
+    settings = sorted({tried.current, *zip(ranks, margins, strict=True)})
+    rows = tried.replay.by_task(settings, tried.weights)
+    now = wanted.with_columns(rank=pl.lit(tried.current[0]), margin_pct=pl.lit(tried.current[1]))
+    keys = ["jeditaskid", "rank", "margin_pct"]
+    before, after = (
+        rows.join(side.cast(dict.fromkeys(keys[1:], pl.Int64)), on=keys).sort("jeditaskid")
+        for side in (now, wanted)
+    )
+    return before, after
+
+
+def _sensitivity(judgement: Judgement, weights: LossWeights) -> pl.DataFrame:
+    """Choose again with each weight halved and doubled."""
+    rows = []
+    for name in COMPONENTS:
+        for factor in (0.5, 2.0):
+            rank, margin = judgement.rechoose(weights.scaled(name, factor).to_dict())
+            rows.append({"weight": name, "factor": factor, "rank": rank, "margin_pct": margin})
+    return pl.DataFrame(rows)
+
+
+def overlapping(quantities: pl.DataFrame, outcomes: Outcomes, judgement: Judgement) -> int:
+    """Count jobs that ended after the block behind that of their task had begun."""
+    starts = judgement.blocks["start"]
+    blocks = np.searchsorted(starts.to_numpy(), outcomes.units["time"].to_numpy(), side="right")
+    following = starts.shift(-1).gather((blocks - 1).tolist())
+    next_start = pl.DataFrame({"jeditaskid": outcomes.units["unit"], "next_start": following})
+    ended = quantities.select("jeditaskid", "finish_time").join(next_start, on="jeditaskid")
+    return ended.filter(pl.col("finish_time") >= pl.col("next_start")).height

@@ -1,34 +1,35 @@
-"""Which percentile ranks and margins the scouts should use: back-test, choice, proof.
+"""Which percentile ranks and margins the scouts should use: back-test, judge, comparison.
 
-periods = split_periods(tasks, quantities)
-tried = backtest(quantities, periods.early, queues, jobs, parameter="ramcount")
-choice = choose(tried, max_exceed=0.02)
-later = backtest(quantities, periods.late, queues, jobs, parameter="ramcount", detail=[choice.setting])
-proof = prove(later, choice.setting, max_exceed=0.02)
+tried = backtest(quantities, tasks, queues, jobs, parameter="ramcount")
+outcomes = tried.outcomes()
+judgement = judge(outcomes, Question(limits=(Limit(quantity="exceed_rate", most=0.02),)))
+before, after = scored_tasks(tried, outcomes, judgement)
+comparison = compare(before, after, tried.parameter, judgement.question)
 """
 
 from brokerlab.calibrate.assumptions import Assumptions
 from brokerlab.calibrate.backtest import Backtest, backtest
-from brokerlab.calibrate.choice import Choice, choose
+from brokerlab.calibrate.comparison import Comparison, compare
 from brokerlab.calibrate.gap import gap_summary
+from brokerlab.calibrate.judge import Judgement, Limit, Outcomes, Question, judge
 from brokerlab.calibrate.loss import LossWeights
 from brokerlab.calibrate.parameters import PARAMETERS, Parameter
-from brokerlab.calibrate.periods import Periods, exchangeability, split_periods
-from brokerlab.calibrate.proof import Proof, prove
+from brokerlab.calibrate.percentile_study import scored_tasks
 
 __all__ = [
     "PARAMETERS",
     "Assumptions",
     "Backtest",
-    "Choice",
+    "Comparison",
+    "Judgement",
+    "Limit",
     "LossWeights",
+    "Outcomes",
     "Parameter",
-    "Periods",
-    "Proof",
+    "Question",
     "backtest",
-    "choose",
-    "exchangeability",
+    "compare",
     "gap_summary",
-    "prove",
-    "split_periods",
+    "judge",
+    "scored_tasks",
 ]

@@ -10,12 +10,14 @@ import polars as pl
 
 from brokerlab.calibrate.assumptions import Assumptions
 from brokerlab.calibrate.estimates import Estimator
+from brokerlab.calibrate.judge import Outcomes, capped_weights
 from brokerlab.calibrate.loss import COMPONENTS, LossWeights
 from brokerlab.calibrate.needs import needs_of
 from brokerlab.calibrate.outcomes import Ledger
 from brokerlab.calibrate.parameters import Parameter
 from brokerlab.calibrate.reach import Reach, reach_of, slots_by_queue
 from brokerlab.calibrate.sample import Sample
+from brokerlab.errors import InsufficientDataError
 from brokerlab.numerics import FloatArray, IntArray
 
 Setting = tuple[int, int]
@@ -96,6 +98,53 @@ class Replay:
             "unreachable_coreh": (1 - slots) * work,
             "n_fallback": fallback.astype(np.float64),
         }
+
+    def outcomes(
+        self,
+        settings: Sequence[Setting],
+        current: Setting,
+        weights: LossWeights,
+        created: pl.DataFrame,
+    ) -> Outcomes:
+        """Return what the judge looks at: tasks in the order of time, under any setting.
+
+        A task's ``loss`` is its cost per core-hour of its own work, ``exceed_rate`` the share of its scored jobs whose
+        first attempt is killed; the parts of the loss are given per core-hour of work, without their weights. A task's
+        weight are its core-hours, capped at those of the median task.
+
+        Args:
+            settings: The grid.
+            current: One of them.
+            weights: Of the loss.
+            created: ``jeditaskid, created_at`` (UTC); tasks without a time, or without work, are left out.
+        """
+        tasks = (
+            self.sample.tasks.select("jeditaskid", place="task")
+            .with_columns(work=pl.Series(self.ledger.coreh))
+            .join(created.select("jeditaskid", time="created_at"), on="jeditaskid", how="left")
+            .filter(pl.col("time").is_not_null() & (pl.col("work") > 0))
+            .sort("time", "jeditaskid")
+        )
+        if tasks.is_empty():
+            raise InsufficientDataError("no task with work has a creation time")
+        place, work = tasks["place"].to_numpy(), tasks["work"].to_numpy()
+        n_jobs = self.ledger.n_jobs[place][:, None]
+        ranks, margins = columns_of(settings)
+        w = weights.to_dict()
+
+        def values(places: Sequence[int]) -> dict[str, FloatArray]:
+            some = np.asarray(places, dtype=np.int64)
+            cells = self.cells(ranks[some], margins[some], slice(0, self.sample.tasks.height))
+            parts = {name: np.nan_to_num(cells[name][place]) / work[:, None] for name in COMPONENTS}
+            loss = np.asarray(sum(w[name] * part for name, part in parts.items()))
+            return {"loss": loss, "exceed_rate": cells["n_exceed"][place] / n_jobs, **parts}
+
+        return Outcomes(
+            units=tasks.select(unit="jeditaskid", time="time", weight=capped_weights(work)),
+            settings=tuple(settings),
+            current=list(settings).index(current),
+            values=values,
+        )
 
     def by_task(self, settings: Sequence[Setting], weights: LossWeights) -> pl.DataFrame:
         """Return one row per (task, setting); see ``Backtest.by_task``."""

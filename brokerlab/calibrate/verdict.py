@@ -1,4 +1,4 @@
-"""From choice and proof to one sentence with numbers, and to a proposal document or a reasoned keep."""
+"""From a judgement on a scout parameter to one sentence with numbers, and to a proposal document."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
 from brokerlab.calibrate.backtest import Backtest
-from brokerlab.calibrate.choice import Choice
+from brokerlab.calibrate.comparison import Comparison
+from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Kind
 from brokerlab.calibrate.parameters import Parameter, parameter_named
-from brokerlab.calibrate.periods import Periods
-from brokerlab.calibrate.proof import Proof
 from brokerlab.calibrate.replay import Setting
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Affected, Effect, Evidence, Proposal, Window
-from brokerlab.words import days_of, short_percent
-
-Kind = Literal["change", "keep", "no_answer"]
+from brokerlab.gdpconfig.proposal.filters import filter_problems, tasks_in_words
+from brokerlab.words import short_percent
 
 
 @dataclass(frozen=True)
@@ -29,10 +27,11 @@ class Verdict:
     """The answer about one parameter.
 
     Attributes:
-        kind: ``change``, ``keep`` or ``no_answer``.
+        kind: ``change``, ``improve``, ``keep`` or ``no_answer``.
         sentence: With numbers and their certainty.
         subject: The keys, or the parameter where the code fixes them.
-        proposal: The document; None without an answer, or where no key exists to set.
+        proposal: The document; None without an answer, where no key exists to set, or where only a part of the tasks was
+            looked at and the keys act on all.
         information_only: What the sentence speaks of is fixed in the code: for its developers.
     """
 
@@ -76,79 +75,88 @@ def _whole(config: Config, key: str) -> int:
 
 
 def propose(
-    choice: Choice,
-    proof: Proof,
-    late: Backtest,
-    periods: Periods,
+    judgement: Judgement,
+    comparison: Comparison,
+    tried: Backtest,
     config: Config,
     *,
     created_at: datetime,
     archive_digest: str | None = None,
     synthetic: bool = False,
     also: Mapping[str, int | None] | None = None,
+    filters: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """Judge choice and proof together.
-
-    A change needs both: chosen on the early period, proven on the late one. Otherwise: keep, with the
-    reason; or no answer, where the data cannot tell.
+    """Put a judgement into a sentence and, where there is something to set, into a proposal.
 
     Args:
-        choice: Of the early period.
-        proof: Of ``choice.setting`` on the late period.
-        late: The back-test behind the proof.
-        periods: Windows of both.
+        judgement: On the back-test's outcomes.
+        comparison: Of the scored tasks, current setting against those chosen on earlier tasks.
+        tried: The back-test.
         config: The configuration that acts now; the base of the proposal.
         created_at: UTC without zone; told by the caller.
         archive_digest: Of the archive.
         synthetic: The archive was generated: nothing of it may be set anywhere.
-        also: Further keys that choice and proof set, null = removed; looked at in a change only.
-
-    Returns:
-        A :class:`Verdict`.
+        also: Further keys that the chosen setting sets, null = removed; looked at in a change only.
+        filters: Which tasks were looked at, such as gshare to its name; empty: all. Evidence from a part of them proposes
+            no key that acts on others.
 
     Raises:
         ConfigError: The back-test compared with another setting than the configuration's.
 
-    Source: report-page.md, 1; design.md, idea 6.
+    Source: spec of calibration, section 2.
     """
-    parameter = late.parameter
+    parameter = tried.parameter
     acting = current_setting(config, parameter.name)
-    if acting != choice.current or proof.current != choice.current:
+    if acting != _pair(judgement.current):
         raise ConfigError(
-            f"the configuration has (rank, margin) {acting}, the choice compared with {choice.current}, "
-            f"the proof with {proof.current}: run the back-tests with current={acting}"
+            f"the configuration has (rank, margin) {acting}, the back-test compared with {_pair(judgement.current)}: run it "
+            f"with current={acting}"
         )
     further_keys = also or {}
-    further = _further(config, further_keys)
-    kind, sentence = _sentence(choice, proof, parameter, periods, further)
-    keys = _keys(parameter, choice.setting)
-    settable = _keys(parameter, choice.current)
+    chosen_tasks = dict(filters or {})
+    sentence = _sentence(judgement, comparison, parameter, _further(config, further_keys))
+    acts = judgement.kind in ("change", "improve")
+    settable = _keys(parameter, _pair(judgement.current))
+    beyond = filter_problems([*settable, *further_keys], chosen_tasks) if acts else []
+    if chosen_tasks:
+        refusal = ", so nothing is proposed: the keys act beyond them" if beyond else ""
+        sentence = f"Measured on {tasks_in_words(chosen_tasks)}{refusal}. {sentence}"
     document = None
-    if kind != "no_answer" and settable:
-        evidence = _evidence(sentence, choice, proof, late, periods, synthetic=synthetic)
-        values = {key: value for key, value in keys.items() if settable[key] != value}
-        changing = kind == "change"
-        wanted = {**values, **further_keys}
+    if judgement.kind != "no_answer" and settable and not beyond:
+        new = _keys(parameter, _pair(judgement.setting))
+        values = {key: value for key, value in new.items() if settable[key] != value}
         make = (
-            partial(Proposal.to_change, config, wanted)
-            if changing
+            partial(Proposal.to_change, config, {**values, **further_keys})
+            if acts
             else partial(Proposal.to_keep, config, settable)
         )
         document = make(
-            title=sentence.split(":")[0].split(". ")[0],
+            title=" and ".join(
+                [
+                    _actions(parameter, _pair(judgement.current), _pair(judgement.setting)),
+                    *_further(config, further_keys if acts else {}),
+                ]
+            ),
             created_at=created_at,
-            evidence=evidence,
+            evidence=_evidence(
+                sentence, judgement, comparison, tried, chosen_tasks, synthetic=synthetic
+            ),
             archive_digest=archive_digest,
-            rules_digest=late.assumptions.rules.digest,
+            rules_digest=tried.assumptions.rules.digest,
         )
     return Verdict(
-        kind=kind,
+        kind=judgement.kind,
         sentence=sentence,
-        subject=" and ".join([*settable, *(further_keys if kind == "change" else ())])
-        or parameter.name,
+        subject=" and ".join([*settable, *(further_keys if acts else ())]) or parameter.name,
         proposal=document,
         information_only=not settable,
     )
+
+
+def _pair(setting: Any) -> Setting:
+    """Return rank and margin of a setting, which may carry a minimum behind them."""
+    rank, margin, *_ = setting
+    return rank, margin
 
 
 def _keys(parameter: Parameter, setting: Setting) -> dict[str, int]:
@@ -157,40 +165,65 @@ def _keys(parameter: Parameter, setting: Setting) -> dict[str, int]:
     return {key: value for key, value in pairs if key is not None}
 
 
+SENTENCES = {
+    "lower_loss": "{actions}: {effects}, {where}.",
+    "fewer_breaches": "{actions}: {effects}, {where}; the current setting breaks the limit.",
+    "better_not_within": "{actions}: {effects}, {where}; the limit is still not kept, {keeping}.",
+    "nothing_better": (
+        "{kept}. No setting is shown to lower the loss; a gain of more than {seen} would have been seen ({n} tasks)."
+    ),
+    "few": "No answer: {n} tasks can be scored, {needed} are needed to tell an effect from chance.",
+    "imprecise": (
+        "No answer: no setting is shown to be better, and a gain of up to {seen} is not excluded; about {missing} tasks "
+        "more would do."
+    ),
+    "breach": (
+        "No answer: the current setting breaks the limit ({now}; limit {limit}), and no other one is shown to be better; "
+        "{keeping}."
+    ),
+}
+"""One sentence for each case of the judge."""
+
+
 def _sentence(
-    choice: Choice, proof: Proof, parameter: Parameter, periods: Periods, further: Sequence[str]
-) -> tuple[Kind, str]:
-    """Return the kind of answer and its sentence."""
-    if choice.status == "no_answer":
-        return "no_answer", f"No answer: {_small(choice.reason)}"
-    kept = _actions(parameter, choice.current, choice.current)
-    if choice.status == "keep" or choice.setting == choice.current:
-        return "keep", f"{kept}. {choice.reason}"
-    if proof.proposed != choice.setting:
-        raise ConfigError(f"the proof is of {proof.proposed}, the choice is {choice.setting}")
-    if proof.status == "no_answer":
-        return "no_answer", f"No answer: {_small(proof.reason)}"
-    if proof.status == "not_proven":
-        rank, margin = choice.setting
-        refuted = (
-            f"rank {rank} with margin {margin} % was the choice of the early period and is not borne "
-            f"out: {_small(proof.reason)}"
-        )
-        exceed = proof.quantity("exceed_rate")
-        if exceed["before_lo"] > proof.max_exceed:  # to advise it would be to advise a breach
-            return "no_answer", (
-                f"No answer: the current setting does not meet the limit "
-                f"({short_percent(exceed['before'])} killed, {short_percent(exceed['before_lo'])} to "
-                f"{short_percent(exceed['before_hi'])}, limit {short_percent(proof.max_exceed)}), and {refuted}"
-            )
-        return "keep", f"{kept}. {refuted[:1].upper()}{refuted[1:]}"
-    done = " and ".join([_actions(parameter, choice.current, choice.setting), *further])
-    return "change", f"{done}: {_effects(proof, parameter)}, {_where(proof, periods)}."
+    judgement: Judgement, comparison: Comparison, parameter: Parameter, further: Sequence[str]
+) -> str:
+    """Return the sentence of a judgement."""
+    exceed = comparison.quantity("exceed_rate")
+    actions = [_actions(parameter, _pair(judgement.current), _pair(judgement.setting)), *further]
+    seen = judgement.smallest_seen
+    return SENTENCES[judgement.case].format(
+        actions=" and ".join(actions),
+        kept=_actions(parameter, _pair(judgement.current), _pair(judgement.current)),
+        effects=_effects(comparison, parameter, limit_of(judgement)),
+        where=f"judged on {judgement.n_scored:,} tasks",
+        keeping=_keeping(judgement, parameter),
+        seen="" if seen is None else short_percent(seen),
+        n=f"{judgement.n_units:,}",
+        needed=MIN_UNITS,
+        missing=f"{judgement.units_missing:,}",
+        now=f"{short_percent(exceed['before'])} of first attempts killed",
+        limit=short_percent(limit_of(judgement)),
+    )
 
 
-def _small(text: str) -> str:
-    """Let a sentence go on in the middle of another."""
-    return text[:1].lower() + text[1:]
+def limit_of(judgement: Judgement) -> float:
+    """Return the limit on first attempts killed."""
+    return judgement.question.limits[0].most
+
+
+def _keeping(judgement: Judgement, parameter: Parameter) -> str:
+    """Say which setting would keep the limit, and at what price."""
+    cheapest = judgement.cheapest_within
+    if cheapest is None:
+        return "no setting of the grid does"
+    here = judgement.candidates.filter("is_best")["loss"][0]
+    place = judgement.settings.index(cheapest)
+    price = judgement.candidates.filter(place=place)["loss"][0] - here
+    rank, margin, *minimum = cheapest
+    named = f"rank {rank}" + ("" if parameter.margin_key is None else f" with margin {margin} %")
+    named += "".join(f" and a minimum of {least} MB" for least in minimum if least is not None)
+    return f"{named} would keep it on all tasks (stated loss {price:+.3f})"
 
 
 def _actions(parameter: Parameter, old: Setting, new: Setting) -> str:
@@ -220,12 +253,14 @@ def _further(config: Config, also: Mapping[str, int | None]) -> list[str]:
     ]
 
 
-def _effects(proof: Proof, parameter: Parameter) -> str:
-    """Say what changes: reserved, killed, and the limit."""
-    reserved = proof.quantity(f"reserved_{parameter.amount}")
-    exceed = proof.quantity("exceed_rate")
+def _effects(comparison: Comparison, parameter: Parameter, limit: float) -> str:
+    """Say what changes: reserved, killed, the limit, and the loss where it does not fall."""
+    reserved = comparison.quantity(f"reserved_{parameter.amount}")
+    exceed, loss = comparison.quantity("exceed_rate"), comparison.quantity("loss")
     change, low, high = (reserved[f"diff_pct{end}"] for end in ("", "_lo", "_hi"))
-    if high < 0:
+    if change is None or low is None or high is None:
+        amount = f"{parameter.thing} reserved compared without an interval"
+    elif high < 0:
         amount = f"{-change:.1f} % less {parameter.thing} reserved ({-high:.1f} to {-low:.1f})"
     elif low > 0:
         amount = f"{change:.1f} % more {parameter.thing} reserved ({low:.1f} to {high:.1f})"
@@ -236,35 +271,29 @@ def _effects(proof: Proof, parameter: Parameter) -> str:
     before, after = exceed["before"], exceed["after"]
     verb = "rise" if after > before else "fall" if after < before else "stay"
     kills = f"kills {verb} from {100 * before:.1f} to {100 * after:.1f} %"
-    interval = f"{100 * exceed['after_lo']:.1f} to {100 * exceed['after_hi']:.1f}"
-    inside = ", inside the interval" if exceed["after_hi"] > proof.max_exceed else ""
-    text = f"{amount}, {kills} ({interval}; limit {100 * proof.max_exceed:g} %{inside})"
-    loss = proof.quantity("loss")
+    if exceed["after_lo"] is None:
+        return f"{amount}, {kills} (limit {100 * limit:g} %)"
+    ends = f"{100 * exceed['after_lo']:.1f} to {100 * exceed['after_hi']:.1f}"
+    inside = ", inside the interval" if exceed["after"] <= limit < exceed["after_hi"] else ""
+    text = f"{amount}, {kills} ({ends}; limit {100 * limit:g} %{inside})"
     if loss["diff_hi"] < 0:
         return text
     low, high = (f"{loss[f'diff_{end}']:+.3f}" for end in ("lo", "hi"))
     return f"{text}, the stated loss changes by {loss['diff']:+.3f} ({low} to {high}; the limit decides)"
 
 
-def _where(proof: Proof, periods: Periods) -> str:
-    """Say on what it was proven; where the bound passes the limit, it only held."""
-    days = "the late period" if periods.late_window is None else days_of(*periods.late_window)
-    beyond_doubt = proof.quantity("exceed_rate")["after_hi"] <= proof.max_exceed
-    return f"{'proven' if beyond_doubt else 'held'} on {days}, {proof.n_tasks:,} tasks"
-
-
 def _evidence(
     sentence: str,
-    choice: Choice,
-    proof: Proof,
-    late: Backtest,
-    periods: Periods,
+    judgement: Judgement,
+    comparison: Comparison,
+    tried: Backtest,
+    filters: dict[str, str],
     *,
     synthetic: bool,
 ) -> Evidence:
     """Collect what a reader needs to judge the values."""
-    confidence = late.assumptions.confidence
-    measured = choice.status == "change"  # a keep compares nothing
+    confidence = judgement.question.confidence
+    acts = judgement.kind in ("change", "improve")  # a keep compares nothing
     effects = tuple(
         Effect(
             quantity=row["label"],
@@ -275,33 +304,46 @@ def _evidence(
             low=row["diff_lo"],
             high=row["diff_hi"],
             level=None if row["diff_lo"] is None else confidence,
+            coverage=row["coverage"],
         )
-        for row in proof.table.iter_rows(named=True)
-        if measured and row["before"] is not None
+        for row in comparison.table.iter_rows(named=True)
+        if acts and row["before"] is not None
     )
-    windows = tuple(
-        Window(name, span[0], span[1] + timedelta(seconds=1))
-        for name, span in (("choice", periods.early_window), ("proof", periods.late_window))
-        if span is not None
-    )
-    sides = [_affected(proof, side) if measured else () for side in ("gains", "loses")]
+    blocks = judgement.blocks
+    second = timedelta(seconds=1)
+    windows = [Window("first choice", blocks["start"][0], blocks["end"][0] + second)]
+    if blocks.height > 1:
+        windows.append(Window("scored", blocks["start"][1], blocks["end"][-1] + second))
+    sides = [_affected(comparison, side) if acts else () for side in ("gains", "loses")]
+    question = judgement.question
     numbers: dict[str, float | int | str | None] = {
-        "max_exceed": choice.max_exceed,
-        "limit_on": choice.limit_on,
-        "limit_on_proof": proof.limit_on,
-        "tasks_proof": proof.n_tasks,
-        "bootstrap_replicates": proof.n_boot,
-        "seed": proof.seed,
-        "stable_under_halved_and_doubled_weights": str(choice.stable).lower(),
-        **({"caveats_of_choice": " ".join(choice.caveats)} if choice.caveats else {}),
-        **{f"weight_{name}": value for name, value in choice.weights.to_dict().items()},
+        "max_exceed": limit_of(judgement),
+        "inner_limit": judgement.inner * limit_of(judgement),
+        "blocks": blocks.height,
+        "relevant": question.relevant,
+        "tasks": judgement.n_units,
+        "tasks_scored": judgement.n_scored,
+        "smallest_gain_seen": judgement.smallest_seen,
+        "measured_coverage": judgement.coverage,
+        "bootstrap_replicates": question.n_boot,
+        "seed": question.seed,
+        **{f"weight_{name}": value for name, value in tried.weights.to_dict().items()},
     }
-    return Evidence(sentence, effects, windows, sides[0], sides[1], numbers, synthetic)
+    return Evidence(
+        sentence,
+        effects,
+        tuple(windows),
+        sides[0],
+        sides[1],
+        numbers,
+        synthetic,
+        filters=filters,
+    )
 
 
-def _affected(proof: Proof, side: str) -> tuple[Affected, ...]:
-    """Name the levels whose loss falls, or rises, beyond doubt."""
-    rows = proof.by_stratum.filter(pl.col("verdict") == side).iter_rows(named=True)
+def _affected(comparison: Comparison, side: str) -> tuple[Affected, ...]:
+    """Name the levels whose loss falls, or rises, by their interval."""
+    rows = comparison.by_stratum.filter(pl.col("verdict") == side).iter_rows(named=True)
     return tuple(
         Affected(
             f"{row['stratum']} {row['level']}",

@@ -52,9 +52,10 @@ SOURCES = {
     "archive": "jobs of the archive",
 }
 SETTINGS = {
-    "change": "Set rank {rank} and margin {margin} %: {exceed_rate:%} of first attempts killed, proven on later tasks.",
-    "keep": "Keep rank {rank} and margin {margin} %: no other setting is proven better.",
-    "no_answer": "Rank {rank} with margin {margin} % is nearest, not proven: {exceed_rate:%} of first attempts killed, limit {limit:%}.",
+    "change": "Set {setting}: {after:%} of first attempts killed on later tasks, limit {limit:%}.",
+    "improve": "Set {setting}: {after:%} of first attempts killed; better, limit {limit:%} not kept.",
+    "keep": "Keep {setting}: no other one is shown to lower the loss.",
+    "no_answer": "Nearest, not proposed: {setting}; {after:%} of first attempts killed, limit {limit:%}.",
 }
 LARGEST_SHOWN = 2.0
 """Exceed rates above so many times those of the named points are not drawn."""
@@ -417,18 +418,17 @@ def settings_part(settings: Mapping[str, Translation], title: str, note: str = "
             "n_tasks": "Tasks",
         },
         mark="mark",
-        note=f"{note}Cheapest: whatever it kills; nearest: of those that keep the limit on the earlier tasks. In brackets: 95 % "
+        note=f"{note}Cheapest: whatever it kills; nearest: of those that keep the limit; both chosen on these tasks. Loss and kills: "
+        "means of tasks by their work, none above the median one. In brackets: 95 % "
         "intervals over tasks.",
     )
     answer = list(settings.values())[-1]
     setting = answer.current if answer.verdict.kind == "keep" else answer.nearest
-    nearest = sides[-1].filter(who="nearest").row(0, named=True)
     sentence = say(
         SETTINGS[answer.verdict.kind],
-        nearest,
-        rank=setting.rank,
-        margin=setting.margin_pct,
-        limit=answer.choice.max_exceed,
+        answer.judgement.quantity("exceed_rate"),
+        setting=setting.words(answer.parameter),
+        limit=answer.max_exceed,
     )
     verdict = Verdict(kind=answer.verdict.kind, sentence=sentence, subject=answer.verdict.subject)
     return Part(name="settings", title=title, verdict=verdict, sections={"Side by side": [table]})

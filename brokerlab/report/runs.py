@@ -10,7 +10,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -204,3 +204,42 @@ def put(folder: Path, final: Path) -> None:
         final.rename(old)
     folder.rename(final)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def earlier_looks(
+    report: str,
+    folder: str | Path,
+    asked: Mapping[str, Any],
+    archive: str,
+    questions: Sequence[str],
+) -> list[dict[str, Any]]:
+    """Return what earlier runs asked of the same archive that this one asks in another way only.
+
+    The same question under several limits or filters is several questions: of twenty that have no effect one has a verdict
+    by chance.
+
+    Args:
+        report: Name as typed.
+        folder: Of this run; its siblings are looked at.
+        asked: Parameters of this run.
+        archive: Digest of the archive.
+        questions: Parameters that may differ: limits and filters.
+
+    Returns:
+        For each such run the parameters of ``questions``, no two alike; runs that cannot be read are passed over.
+    """
+    here = Path(folder)
+    wanted = json.loads(json.dumps(jsonable(dict(asked))))
+    found: list[dict[str, Any]] = []
+    for path in sorted(here.parent.glob("*/results.json")):
+        if path.parent == here:
+            continue
+        try:
+            results = json.loads(path.read_text(encoding="utf-8"))
+            same = results["report"] == report and results["digests"]["archive"] == archive
+            other = {name: results["parameters"][name] for name in questions}
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if same and other != {name: wanted[name] for name in questions} and other not in found:
+            found.append(other)
+    return found

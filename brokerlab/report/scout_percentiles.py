@@ -1,6 +1,6 @@
 """Which percentile ranks and margins should the scouts use?
 
-Chosen on the earlier tasks of an archive, proven on the later ones; one part per parameter.
+Chosen again and again on the tasks so far, scored on those that follow; one part per parameter.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from pydantic import Field, field_validator
 from brokerlab.calibrate import inputs
 from brokerlab.calibrate import percentile_frames as frames
 from brokerlab.calibrate.caveats import told_once
-from brokerlab.calibrate.choice import LimitOn
+from brokerlab.calibrate.judge import MIN_UNITS
 from brokerlab.calibrate.loss import LossWeights
 from brokerlab.calibrate.parameters import PARAMETERS
-from brokerlab.calibrate.percentile_study import Study, Unanswered, periods_differ
+from brokerlab.calibrate.percentile_study import Study, Unanswered
 from brokerlab.calibrate.percentile_study import study as study_one
 from brokerlab.charts import scouts as charts
 from brokerlab.errors import ConfigError
+from brokerlab.gdpconfig.proposal.filters import tasks_in_words
 from brokerlab.report import kit
 from brokerlab.report.kit import (
     BEFORE_AFTER,
@@ -36,11 +37,16 @@ from brokerlab.report.kit import (
     Verdict,
     say,
 )
-from brokerlab.words import days_of, thin
+from brokerlab.report.runs import earlier_looks
+from brokerlab.words import days_of, short_percent, thin
 
 NAMES = {"ramcount": "ramCount", "cputime": "cpuTime", "outdiskcount": "outDiskCount"}
 """The parameters as the documents write them."""
-ROLES = {"proposed": "proposed", "not_proven": "chosen, not proven", "runner_up": "best other"}
+CHOSEN = "Chosen on earlier tasks"
+"""What the second setting of a table is: it may differ from block to block."""
+
+QUESTIONS = ("alpha", "relevant", "gshare", "processingtype", "start", "end")
+"""Parameters that make another question of the same one."""
 
 Named = Literal["all", "ramcount", "cputime", "outdiskcount"]
 Rank = Annotated[int, Field(ge=0, le=100)]
@@ -60,8 +66,8 @@ class Params(kit.Params):
     margins: tuple[Margin, Margin] = Field((0, 30), description="margins tried for ramcount [%]")
     loss: dict[str, float] = Field({}, description="weights of the loss that are not the defaults")
     alpha: Share = Field(0.02, description="largest accepted share of first attempts killed [1]")
-    limit_on: LimitOn = Field("upper", description="what alpha limits: upper (end) or point [name]")
-    early_share: float = Field(0.5, gt=0, lt=1, description="share of tasks to choose on [1]")
+    relevant: float = Field(0.05, gt=0, le=1, description="smallest change that matters [1]")
+    blocks: int = Field(4, ge=2, le=20, description="blocks of time to choose and score on")
 
     @field_validator("ranks", "margins")
     @classmethod
@@ -91,14 +97,12 @@ class Studies(NamedTuple):
 def load(p: Params) -> inputs.Inputs:
     """Read the tasks of the window and what their finished jobs say."""
     chosen: dict[str, Any] = {"gshare": p.gshare, "processingtype": p.processingtype}
-    return inputs.load(
-        p.archive, start=p.start, end=p.end, rules=p.rules, early_share=p.early_share, **chosen
-    )
+    return inputs.load(p.archive, start=p.start, end=p.end, rules=p.rules, **chosen)
 
 
 @kit.answers
 def study(data: inputs.Inputs, p: Params) -> Studies:
-    """Back-test every parameter, choose on the early tasks and prove on the later ones."""
+    """Back-test every parameter, choose on the tasks so far and score on those that follow."""
     found = [
         study_one(
             data,
@@ -108,20 +112,22 @@ def study(data: inputs.Inputs, p: Params) -> Studies:
             margins=range(p.margins[0], p.margins[1] + 1),
             loss=p.loss,
             max_exceed=p.alpha,
-            limit_on=p.limit_on,
+            relevant=p.relevant,
+            blocks=p.blocks,
             n_boot=p.n_boot,
             seed=p.seed,
         )
         for name in (PARAMETERS if p.parameter == "all" else [p.parameter])
     ]
     answered = [one for one in found if isinstance(one, Study)]
-    answered.sort(key=lambda s: (s.kind != "change", -abs(s.proof.quantity("loss")["diff"] or 0)))
+    answered.sort(key=lambda s: (not s.acts, -abs(s.comparison.quantity("loss")["diff"])))
     return Studies(answered, [one for one in found if isinstance(one, Unanswered)])
 
 
 def page(data: inputs.Inputs, studies: Studies, p: Params) -> Page:
     """Put the parameters together."""
-    parts = [part(one, p) for one in studies.answered]
+    filters = tasks_in_words(data.filters) if data.filters else ""
+    parts = [part(one, p, filters) for one in studies.answered]
     parts += [unanswered(one) for one in studies.unanswered]
     first = parts[0]
     return Page(
@@ -129,17 +135,17 @@ def page(data: inputs.Inputs, studies: Studies, p: Params) -> Page:
         numbers=first.numbers,
         chart=first.chart,
         parts=[Part(**{**vars(first), "chart": None, "numbers": ()}), *parts[1:]],
-        caveats=caveats(data, studies),
-        facts=facts(data, studies),
+        caveats=caveats(data, studies, p),
+        facts=facts(studies),
         archive=data.archive,
         config=data.config,
         rules=data.rules,
         window=f"tasks created {days_of(*data.window)} (UTC)",
-        filters=data.filters,
+        filters=filters,
         proposals={
             one.parameter.name: one.verdict.proposal
             for one in studies.answered
-            if one.verdict and one.verdict.proposal
+            if one.verdict.proposal
         },
         also={
             f"{one.parameter.name}_{name}": frame
@@ -147,21 +153,17 @@ def page(data: inputs.Inputs, studies: Studies, p: Params) -> Page:
             for name, frame in frames.written(one).items()
         },
         values={
-            "periods": data.periods.to_dict(),
             **{one.parameter.name: {"reason": one.reason} for one in studies.unanswered},
             **{one.parameter.name: one.to_dict() for one in studies.answered},
         },
     )
 
 
-def facts(data: inputs.Inputs, studies: Studies) -> dict[str, str]:
-    """Say how the tasks were divided and what was taken for granted."""
-    early, late = data.periods.early_window, data.periods.late_window
+def facts(studies: Studies) -> dict[str, str]:
+    """Say what was taken for granted."""
     told = {}
-    if early and late:
-        told["Periods"] = f"choice on {days_of(*early)}, proof on {days_of(*late)}"
     for one in studies.answered[:1]:
-        assumed = one.early.assumptions.to_dict().items()
+        assumed = one.tried.assumptions.to_dict().items()
         told["Assumptions"] = ", ".join(f"{k} {v}" for k, v in assumed if k != "rules")
     return told
 
@@ -177,22 +179,23 @@ def unanswered(one: Unanswered) -> Part:
     return Part(name=one.parameter.name, title=name, verdict=verdict, sections=reason.sections)
 
 
-def part(s: Study, p: Params) -> Part:
+def part(s: Study, p: Params, filters: str) -> Part:
     """Lay out one parameter."""
-    parameter, note = s.parameter, f"limit {100 * p.alpha:g} %"
+    parameter, note = s.parameter, f"mean over tasks; limit {100 * p.alpha:g} %"
     table = frames.before_after(s)
     rows = {row["quantity"]: row for row in table.iter_rows(named=True)}
     kills, reserved = rows["exceed_rate"], rows.get(f"reserved_{parameter.amount}")
     numbers = [Number.of(kills, "before", label="Killed, current", unit="%", note=note)]
-    if s.chosen and reserved:
-        label = f"Killed, {ROLES[s.other_role]}"
-        numbers.append(Number.of(kills, "after", label=label, unit="%", note=note))
-        label = f"{parameter.thing.capitalize()} reserved"
-        numbers.append(Number.of(reserved, "diff_pct", label=label, unit="%", note="change"))
+    if s.acts and reserved:
+        numbers.append(Number.of(kills, "after", label=f"Killed, {CHOSEN.lower()}", unit="%"))
+        label = f"{parameter.thing.capitalize()} reserved, change"
+        numbers.append(Number.of(reserved, "diff_pct", label=label, unit="%"))
+    # a part of the tasks says what is, and proposes nothing for all of them
+    kind = "finding" if filters and s.acts else s.kind
     return Part(
         name=parameter.name,
         title=f"{NAMES[parameter.name]}: {parameter.thing}",
-        verdict=Verdict(kind=s.kind, subject=NAMES[parameter.name], sentence=headline(s, p)),
+        verdict=Verdict(kind=kind, subject=NAMES[parameter.name], sentence=headline(s, p, filters)),
         numbers=numbers,
         chart=frontier(s, p),
         sections={
@@ -204,91 +207,99 @@ def part(s: Study, p: Params) -> Part:
 
 
 HEADLINES = {
-    "undivided": "{n} tasks are too few to prove anything; now {before:%} of jobs are killed.",
-    "change": "Set {chosen}: {amount:%} {less} {thing} reserved, {after:%} of jobs killed (limit {limit}).",
-    "refuted": "Keep {current}: {chosen}, chosen on the earlier tasks, is not borne out later.",
-    "keep": "Keep {current}: no setting within the limit of {limit} costs clearly less.",
-    "few": "{n} tasks are too few to choose on.",
-    "unsure": "{n} tasks are too few to be sure of the limit of {limit}; now {before:%} of jobs are killed.",
-    "none": "No setting keeps kills within {limit}; now {before:%} of jobs are killed.",
-    "breach": "The current setting kills {before:%} (limit {limit}); {chosen} is not borne out later.",
+    "lower_loss": "Set {best}: {now:%} of jobs killed before, {then:%} after, stated loss {loss} (limit {limit}).",
+    "fewer_breaches": "Set {best}: {then:%} of jobs killed instead of {now:%} (limit {limit}).",
+    "better_not_within": "Set {best}, which is better: {then:%} killed instead of {now:%}; the limit of {limit} is not kept.",
+    "nothing_better": "Keep {current}: nothing tried is better, and a gain of {seen} would have been seen.",
+    "few": "{n} tasks are too few to judge; now {now:%} of jobs are killed.",
+    "imprecise": "Nothing is shown to be better, and a gain of up to {seen} is not excluded.",
+    "breach": "{now:%} of jobs are killed (limit {limit}), and no other setting is shown to be better.",
 }
 
 
-def headline(s: Study, p: Params) -> str:
+def headline(s: Study, p: Params, filters: str) -> str:
     """Say what to do, with the number that matters."""
-    exceed, parameter = s.proof.quantity("exceed_rate"), s.parameter
-    moved = s.proof.quantity(f"reserved_{parameter.amount}")["diff_pct"] or 0.0
+    exceed, loss = s.comparison.quantity("exceed_rate"), s.comparison.quantity("loss")
+    seen = s.judgement.smallest_seen
+    sentence = HEADLINES[s.case]
+    if filters and s.acts:
+        sentence = "{filters}, no proposal: {best} kills {then:%} of jobs instead of {now:%}."
     return say(
-        HEADLINES[s.case],
-        {"before": exceed["before"], "after": exceed["after"], "amount": abs(moved) / 100},
-        n=s.early.n_tasks,
+        sentence,
+        {"now": exceed["before"], "then": exceed["after"]},
+        n=s.judgement.n_units,
         limit=f"{100 * p.alpha:g} %",
-        current=frames.setting_name(parameter, s.proof.current),
-        chosen=frames.setting_name(parameter, s.other),
-        less="less" if moved < 0 else "more",
-        thing=parameter.thing,
+        current=frames.setting_name(s.parameter, s.current),
+        best=frames.setting_name(s.parameter, s.best),
+        loss=f"{loss['diff_pct'] or 0:+.0f} %",
+        seen="" if seen is None else short_percent(seen),
+        filters=filters.capitalize(),
     )
 
 
 def frontier(s: Study, p: Params) -> Chart:
     """Show what every setting costs against how often it kills."""
-    finding = "No setting within the limit of {limit} costs clearly less than {current}"
-    if s.chosen:
-        finding = "{chosen} kills {then:%} of jobs instead of {now:%}"
-    elif not s.choice.candidates["meets_limit"].any():
-        finding = "No setting keeps the {end} of kills within {limit}"
+    rows = {row["place"]: row for row in s.judgement.candidates.iter_rows(named=True)}
+    places = {pair: place for place, pair in enumerate(s.judgement.settings)}
+    finding = "No setting is shown to be better than {current}"
+    if s.acts:
+        finding = "{best} kills {then:%} of jobs instead of {now:%}"
+    elif s.judgement.cheapest_within is None:
+        finding = "No setting keeps kills within {limit} with certainty"
     return Chart(
         draw=charts.frontier_chart,
         frame=frames.frontier(s),
         options={"limit": 100 * p.alpha, "thing": s.parameter.thing},
         finding=say(
             finding,
-            now=s.early.setting(*s.proof.current)["exceed_rate"],
-            then=s.early.setting(*s.other)["exceed_rate"],
+            now=rows[places[s.current]]["exceed_rate"],
+            then=rows[places[s.best]]["exceed_rate"],
             limit=f"{100 * p.alpha:g} %",
-            end="upper bound" if p.limit_on == "upper" else "rate",
-            current=frames.setting_name(s.parameter, s.proof.current),
-            chosen=frames.setting_name(s.parameter, s.other).capitalize(),
+            current=frames.setting_name(s.parameter, s.current),
+            best=frames.setting_name(s.parameter, s.best).capitalize(),
         ),
         sample=say(
-            "{n} tasks, {jobs} jobs of the {period}; bars, brackets: 95 % intervals; line: nothing is better in both.",
-            n=s.early.n_tasks,
-            jobs=s.early.counts["n_scored"],
-            period="calibration period" if s.divided else "archive",
+            "{n} tasks, {jobs} jobs, all of the window; bars: two standard errors; line: nothing is better in both.",
+            n=s.judgement.n_units,
+            jobs=s.tried.counts["n_scored"],
         ),
     )
 
 
 def before_after(s: Study, table: pl.DataFrame) -> Table:
-    """Lay out both settings on the proof period."""
+    """Lay out the scored tasks under the current setting and under those chosen on earlier tasks."""
+    j = s.judgement
+    scored = "scored on tasks that came after the choice" if j.case != "few" else "all tasks"
     return Table(
         name="before_after",
         frame=table,
         caption=say(
-            "{period}: {n} tasks, {jobs} jobs",
-            period="Proof period" if s.divided else "All tasks",
-            n=s.late.n_tasks,
-            jobs=s.late.counts["n_scored"],
+            "{n} tasks, {jobs} jobs, {scored}",
+            n=s.comparison.n_tasks,
+            jobs=s.comparison.n_scored,
+            scored=scored,
         ),
         columns={
             "label": "Quantity",
-            "before": f"Current, {frames.setting_name(s.parameter, s.proof.current)}",
-            "after": f"{ROLES[s.other_role].capitalize()}, {frames.setting_name(s.parameter, s.other)}",
+            "before": f"Current, {frames.setting_name(s.parameter, s.current)}",
+            "after": CHOSEN if j.case != "few" else frames.setting_name(s.parameter, s.best),
             "diff": "Difference",
             "diff_pct": "Relative [%]",
+            "coverage": "Measured coverage [%]",
         },
         unit="unit",
-        mark="limit",
+        mark="mark",
+        note="The verdict rests on the judged rows: means over tasks, of which none counts more than the median one. "
+        "Measured coverage: how often such 95 % intervals held the truth on synthetic tasks.",
     )
 
 
 def gains(s: Study) -> Table:
     """Show who gains and who loses."""
-    levels, other = frames.by_level(s), ROLES[s.other_role]
+    levels = frames.by_level(s)
     finding = "No level has enough tasks to be called the worst"
     for worst in levels.filter(mark="worst").iter_rows(named=True):
-        side = "after" if s.chosen else "before"
+        side = "after" if s.acts else "before"
         finding = say(f"Worst: {{name}}, {{{side}:%}} of its jobs are killed", worst)
     return Table(
         name="strata",
@@ -298,45 +309,47 @@ def gains(s: Study) -> Table:
             "name": "Stratum",
             "n_tasks": "Tasks",
             "before": "Kills, current [% of jobs]",
-            "after": f"Kills, {other} [% of jobs]",
+            "after": "Kills, chosen on earlier tasks [% of jobs]",
             "loss_diff": "Loss, difference [core h per core h]",
             "verdict": "Verdict",
         },
         mark="mark",
         most=25,
-        note="Open: the loss's interval includes 0, or fewer than ten tasks.",
+        note=f"Open: the loss's interval includes 0, or fewer than {MIN_UNITS} tasks.",
     )
 
 
 def certainty(s: Study, p: Params) -> list[kit.Block]:
     """Show how sure it is."""
-    rank, differ = s.proof.current[0], "not alike" if periods_differ(s.alike) else "alike"
-    stable = "leaves the choice as it is" if s.choice.stable else "can change the choice"
+    kept = frames.coverage(s)
+    stable = "leaves the choice as it is" if s.stable else "can change the choice"
     return [
         Table(
-            name="periods",
-            frame=frames.by_period(s),
-            caption=f"The two periods are {differ} under the current setting"
-            if s.divided
-            else "All tasks",
+            name="blocks",
+            frame=frames.by_block(s),
+            caption=say(
+                "Each choice, made within an inner limit of {inner:%}, on the tasks after it",
+                inner=s.judgement.inner * p.alpha,
+            ),
             columns={
-                "period": "Period",
+                "start": "From (UTC)",
                 "n_tasks": "Tasks",
-                "n_scored": "Jobs",
+                "chosen": "Chosen before",
                 "before": "Kills, current [% of jobs]",
-                "after": f"Kills, {ROLES[s.other_role]} [% of jobs]",
-                "loss_diff": "Loss, difference [core h per core h]",
+                "after": "Kills, chosen before [% of jobs]",
+                "loss_before": "Loss, current [core h per core h]",
+                "loss_after": "Loss, chosen before [core h per core h]",
             },
         ),
         Chart(
             draw=charts.coverage_chart,
-            frame=frames.coverage(s),
+            frame=kept,
             options={"limit": 100 * p.alpha},
             finding=say(
-                "{kept:%} of jobs stay within their current request",
-                kept=1 - s.late.setting(*s.proof.current)["exceed_rate"],
+                "{kept:%} of all jobs stay within their current request",
+                kept=1 - s.tried.setting(*s.current)["exceed_rate"],
             ),
-            sample=f"Promised: rank {rank} without margin, where scouts are like the rest.",
+            sample=f"Promised: rank {s.current[0]} without margin, where scouts are like the rest.",
         ),
         Table(
             name="weights",
@@ -356,15 +369,18 @@ def certainty(s: Study, p: Params) -> list[kit.Block]:
 # --- what it cannot tell ----------------------------------------------------------------------------------------------
 
 
-def caveats(data: inputs.Inputs, studies: Studies) -> list[Caveat]:
+def caveats(data: inputs.Inputs, studies: Studies, p: Params) -> list[Caveat]:
     """Collect what the studies cannot tell; what is true of one parameter only says which."""
     told = told_once({NAMES[one.parameter.name]: one.caveats for one in studies.answered})
-    n = data.periods.n_overlapping
-    overlap = (
-        "{n} jobs of the calibration's tasks ended in the proof period, not known when it began."
-    )
+    n = max((one.n_overlapping for one in studies.answered), default=0)
+    overlap = "{n} jobs ended after the next choice had been made on their tasks: not known then."
     levels = "Which level gains or loses by chance: about one in 20 does."
+    only = f"Measured on {tasks_in_words(data.filters)}: no key is proposed that acts beyond them."
+    looks = len(earlier_looks(p.report, p.out_dir, p.model_dump(), data.archive.digest, QUESTIONS))
+    looked = "Asked before of this archive with other limits or filters: {n} times; of many such runs some act by chance."
     return [
+        Caveat(n=int(bool(data.filters)), text=only),
+        Caveat(n=looks, text=say(looked, n=looks)),
         *(Caveat(n=1, text=thin(text)) for text in told),
         Caveat(n=n, text=say(overlap, n=n)),
         Caveat(n=len(studies.answered), text=levels),

@@ -19,7 +19,7 @@ from brokerlab.report import scout_percentiles as report
 from brokerlab.scouts import ScoutRules
 from tests.notebooks.pages import check_page
 
-KINDS = {"change", "keep", "no_answer"}
+KINDS = {"change", "improve", "keep", "no_answer"}
 
 
 @pytest.fixture(scope="module")
@@ -50,42 +50,48 @@ def test_every_parameter_has_an_answer(stored):
 
 def test_numbers_agree_with_each_other(stored):
     numbers = stored["numbers"]
-    settings = stored["values"]["ramcount"]["settings"]
-    assert settings["current"] == [75, 10]
-    before = row_of(numbers["ramcount_proof_settings"], rank=75, margin_pct=10)
-    line = {row["quantity"]: row for row in numbers["ramcount_proof"]}
-    assert line["exceed_rate"]["before"] == pytest.approx(before["n_exceed"] / before["n_scored"])
-    parts = [line[f"{name}_gbh"]["before"] for name in ("used", "over", "waste")]
-    assert line["reserved_gbh"]["before"] == pytest.approx(sum(parts))
+    assert stored["values"]["ramcount"]["current"] == [75, 10]
+    tasks = pl.DataFrame(numbers["ramcount_tasks"])
+    line = {row["quantity"]: row for row in numbers["ramcount_compared"]}
+    for side in ("before", "after"):
+        killed = (tasks[side] * tasks["n_scored"]).sum()
+        assert line["exceed_rate_jobs"][side] == pytest.approx(killed / tasks["n_scored"].sum())
+        assert line["n_exceed"][side] == pytest.approx(killed)
+        parts = [line[f"{name}_gbh"][side] for name in ("used", "over", "waste")]
+        assert line["reserved_gbh"][side] == pytest.approx(sum(parts))
     by_type = [r for r in numbers["ramcount_strata"] if r["stratum"] == "processingtype"]
-    assert sum(row["n_scored"] for row in by_type) == before["n_scored"]
-    kills = sum(row["before"] * row["n_scored"] for row in by_type)
-    assert kills == pytest.approx(before["n_exceed"])
+    assert sum(row["n_scored"] for row in by_type) == tasks["n_scored"].sum()
+    blocks = numbers["ramcount_blocks"]
+    assert sum(row["n_tasks"] for row in blocks[1:]) == tasks.height
+    assert blocks[0]["chosen"] is None
 
 
 def test_one_interval_for_one_number(stored):
-    """The loss on the proof period reads the same before and after and side by side."""
+    """What the judge says of loss and kills reads the same in every table."""
     for part in stored["page"]["parts"]:
         name = part["name"]
-        periods = row_of(stored["numbers"][f"{name}_periods"], period="proof")
-        line = row_of(stored["numbers"][f"{name}_before_after"], quantity="loss")
-        for end in ("", "_lo", "_hi"):
-            assert periods[f"loss_diff{end}"] == pytest.approx(line[f"diff{end}"])
+        for quantity in ("loss", "exceed_rate"):
+            judged = row_of(stored["numbers"][f"{name}_judged"], quantity=quantity)
+            shown = row_of(stored["numbers"][f"{name}_before_after"], quantity=quantity)
+            for key in ("before", "after", "diff"):
+                for end in ("", "_lo", "_hi"):
+                    assert shown[f"{key}{end}"] == pytest.approx(judged[f"{key}{end}"])
 
 
 def test_recorded_kills_overlap_and_rules_are_in_the_results(stored):
-    assert stored["values"]["ramcount"]["counts"]["proof"]["n_kills"] > 0
+    values = [stored["values"][name] for name in ("ramcount", "cputime", "outdiskcount")]
+    assert values[0]["counts"]["n_kills"] > 0
     assert stored["digests"]["rules"] == ScoutRules().digest
-    n = stored["values"]["periods"]["n_overlapping"]
+    n = max(one["n_overlapping"] for one in values)
     assert n > 0
-    assert f"{n} jobs of the calibration's tasks ended" in " ".join(
+    assert f"{n} jobs ended after the next choice" in " ".join(
         stored["page"]["cannot_tell"]
     ).replace("\u202f", "")
     assert {row["n_scouts"] for row in stored["numbers"]["ramcount_promise"]} >= set(range(5, 11))
 
 
 def test_what_is_not_shown_is_written(stored):
-    for name in ("tasks", "gap_chart", "exchangeability"):
+    for name in ("tasks", "gap_chart", "candidates", "sensitivity"):
         assert stored["numbers"][f"ramcount_{name}"]
 
 
@@ -109,7 +115,9 @@ def test_proposals_fit_the_configuration_of_the_archive(done, archive):
         if wanted:
             proposal = Proposal.from_json(path.read_text())
             proposal.verify(config)
-            assert proposal.kind == part["verdict"]["kind"]
+            acts = part["verdict"]["kind"] in ("change", "improve")
+            assert proposal.kind == ("change" if acts else "keep")
+            assert proposal.evidence.filters == {}
             assert proposal.evidence.synthetic
             assert proposal.digests.rules == ScoutRules().digest
 
@@ -129,7 +137,7 @@ def test_papermill_alone_writes_the_same_page(stored, archive, tmp_path):
     )
     again = check_page(tmp_path / "out")
     assert len(again["page"]["parts"]) == 1
-    for name in ("ramcount_settings", "ramcount_proof", "ramcount_strata"):
+    for name in ("ramcount_settings", "ramcount_compared", "ramcount_strata"):
         assert again["numbers"][name] == stored["numbers"][name]
 
 
@@ -138,7 +146,24 @@ def test_filters_and_too_little_data_give_no_answer(archive, tmp_path):
     report.run(report.Params(archive=str(archive), out_dir=str(tmp_path), **asked))
     page = check_page(tmp_path)["page"]
     assert page["verdict"]["kind"] == "no_answer"
-    assert {"label": "Filter", "value": "processing type merge"} in page["made"]["facts"]
+    assert {"label": "Filter", "value": "tasks with processingtype merge only"} in page["made"][
+        "facts"
+    ]
+
+
+def test_another_look_at_the_same_archive_is_said(archive, tmp_path):
+    """The same question under several limits is several questions."""
+
+    def looks(name, **how):
+        asked = {"archive": str(archive), "parameter": "outdiskcount", "n_boot": 20} | how
+        report.run(report.Params(out_dir=str(tmp_path / name), **asked))
+        told = check_page(tmp_path / name)["page"]["cannot_tell"]
+        return [text.split(": ")[1][0] for text in told if text.startswith("Asked before of this")]
+
+    assert looks("first") == []
+    assert looks("again", seed=2) == []
+    assert looks("strict", alpha=0.01) == ["1"]
+    assert looks("loose", alpha=0.05) == ["2"]
 
 
 def test_wrong_parameters_are_refused_before_anything_runs(tmp_path):

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from brokerlab.calibrate.proof import Proof
+from brokerlab.calibrate.judge import Judgement
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig.proposal import Proposal
 
@@ -43,20 +43,20 @@ class Drift:
     """Whether a proposal still holds.
 
     Attributes:
-        status: ``holds``; ``does_not_hold`` (refuted beyond doubt); ``cannot_tell`` (this archive does not say);
+        status: ``holds``; ``does_not_hold`` (refuted by an interval); ``cannot_tell`` (this archive does not say);
             ``cannot_be_checked`` (no archive could: the proof cannot be repeated).
         sentence: With numbers and their certainty.
         effects: What the proposal told against what the later data say, one row per effect: ``quantity, unit`` (of
             the difference proposed minus current; totals in per cent of current, for archives differ in length)``,
             told, told_lo, told_hi, found, found_lo, found_hi, apart`` (the intervals do not meet; null = no interval).
-        proof: The numbers of a back-test; null = none was made.
+        judgement: What the judge says of the accepted setting on the later data; null = it was not asked.
         window: First and last time of what was scored; null = nothing was, or it is not known.
     """
 
     status: Status
     sentence: str
     effects: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SCHEMA))
-    proof: Proof | None = None
+    judgement: Judgement | None = None
     window: tuple[datetime, datetime] | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Drift:
             "sentence": self.sentence,
             "effects": self.effects.to_dicts(),
             "window": None if self.window is None else [time.isoformat() for time in self.window],
-            "proof": None if self.proof is None else self.proof.to_dict(),
+            "judgement": None if self.judgement is None else self.judgement.to_dict(),
         }
 
 

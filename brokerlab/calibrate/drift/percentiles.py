@@ -1,4 +1,4 @@
-"""Proposals on the percentiles of the scouts: their back-test again, on tasks that they never saw."""
+"""Proposals on the percentiles of the scouts: the judge again, on tasks that they never saw."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 
 from brokerlab.calibrate.assumptions import Assumptions
 from brokerlab.calibrate.backtest import backtest
-from brokerlab.calibrate.choice import LimitOn
+from brokerlab.calibrate.comparison import JUDGED, Comparison, compare, quantities_of
 from brokerlab.calibrate.drift.answer import (
     SCHEMA,
     WORDS,
@@ -22,9 +22,10 @@ from brokerlab.calibrate.drift.answer import (
     refused,
     unmerged,
 )
+from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Limit, judge
+from brokerlab.calibrate.judge import Question as Asked
 from brokerlab.calibrate.loss import COMPONENTS, LossWeights
 from brokerlab.calibrate.parameters import PARAMETERS, Parameter
-from brokerlab.calibrate.proof import Proof, prove, quantities_of
 from brokerlab.calibrate.replay import Setting
 from brokerlab.calibrate.verdict import current_setting
 from brokerlab.errors import InsufficientDataError
@@ -46,7 +47,7 @@ class Question:
         rules: Rule set of the estimate.
         weights: Of the loss.
         max_exceed: Limit on the exceed rate.
-        limit_on: What of it must meet the limit.
+        relevant: Smallest effect that matters, as a part of the current value.
         n_boot: Bootstrap replicates.
         seed: Of the bootstrap.
         since: End of the data that the proposal was made from; null = it tells none.
@@ -58,7 +59,7 @@ class Question:
     rules: ScoutRules
     weights: LossWeights
     max_exceed: float
-    limit_on: LimitOn
+    relevant: float
     n_boot: int
     seed: int
     since: datetime | None
@@ -92,7 +93,7 @@ def question_of(proposal: Proposal, config: Config) -> Question:
         rules=_rules(proposal.digests.rules),
         weights=LossWeights.default(parameter.name, **weights),
         max_exceed=float(limit),
-        limit_on="upper" if numbers.get("limit_on_proof") == "upper" else "point",
+        relevant=float(numbers.get("relevant") or Asked().relevant),
         n_boot=int(numbers.get("bootstrap_replicates") or 2000),
         seed=int(numbers.get("seed") or 0),
         since=data_end(proposal),
@@ -163,46 +164,52 @@ def drift(
         config: The configuration of the later archive.
 
     Returns:
-        A :class:`Drift`. ``holds``: the limit is met and, for a change, the loss is lower beyond its interval or the
-        setting before breaks the limit, which is what the proof asked. ``does_not_hold``: the limit is broken, or the
-        loss is higher, beyond doubt. ``cannot_tell``: anything between, or too few tasks. ``cannot_be_checked``: the
-        document does not tell what its proof needs.
+        A :class:`Drift`, by the judge with the proposed setting as the current one. ``does_not_hold``: another setting is
+        shown to be better now, or the proposed one breaks the limit, or it costs more than the one before by its interval.
+        ``holds``: nothing is better and an effect that matters would have been seen, or the limit is kept and, for a change,
+        the setting before costs more or breaks the limit, by their intervals. ``cannot_tell``: anything between, or too few
+        tasks. ``cannot_be_checked``: the document does not say what the judge needs.
 
-    Source: design.md, idea 6.
+    Source: spec of calibration, section 2.
     """
     try:
         asked = question_of(proposal, config)
         later = _later(tasks, asked.since)
-        scored = backtest(
+        tried = backtest(
             quantities,
             later,
             queues,
             jobs,
             parameter=asked.parameter.name,
-            ranks=[asked.proposed[0]],
-            margins=[asked.proposed[1]],
-            current=asked.current,
-            detail=[asked.proposed],
+            current=asked.proposed,
             loss=asked.weights,
             assumptions=Assumptions(rules=asked.rules, ram_min_mb=config.get("SCOUT_RAMCOUNT_MIN")),
             synthetic=proposal.evidence.synthetic,
         )
+        outcomes = tried.outcomes()
     except InsufficientDataError as error:
         return refused(error)
-    proof = prove(
-        scored,
-        asked.proposed,
-        max_exceed=asked.max_exceed,
-        limit_on=asked.limit_on,
+    question = Asked(
+        limits=(Limit(quantity="exceed_rate", most=asked.max_exceed),),
+        relevant=asked.relevant,
         n_boot=asked.n_boot,
         seed=asked.seed,
     )
-    created = later.join(scored.by_task, on="jeditaskid", how="semi")["creationdate"].sort()
-    window = (created[0], created[-1])
-    effects = _effects(proposal, proof, asked.parameter)
-    status = _status(proof, keep=proposal.kind == "keep")
-    sentence = _sentence(status, proof, effects, window, keep=proposal.kind == "keep")
-    return Drift(status, sentence, effects, proof, window)
+    judgement = judge(outcomes, question)
+    rows = tried.replay.by_task(sorted({asked.current, asked.proposed}), asked.weights).join(
+        outcomes.units.select(jeditaskid="unit", weight="weight"), on="jeditaskid"
+    )
+    before, after = (
+        rows.filter((pl.col("rank") == rank) & (pl.col("margin_pct") == margin))
+        for rank, margin in (asked.current, asked.proposed)
+    )
+    compared = compare(before, after, asked.parameter, question)
+    times = outcomes.units["time"]
+    effects = _effects(proposal, compared, asked.parameter)
+    keep = proposal.kind == "keep"
+    status = _status(judgement, compared, keep=keep)
+    sentence = _sentence(status, judgement, compared, effects, (times[0], times[-1]), keep=keep)
+    return Drift(status, sentence, effects, judgement, (times[0], times[-1]))
 
 
 def _later(tasks: pl.DataFrame, since: datetime | None) -> pl.DataFrame:
@@ -216,59 +223,77 @@ def _later(tasks: pl.DataFrame, since: datetime | None) -> pl.DataFrame:
     return later
 
 
-def _status(proof: Proof, *, keep: bool) -> Status:
-    exceed, loss = proof.quantity("exceed_rate"), proof.quantity("loss")
-    if proof.status == "no_answer":
+def _status(judgement: Judgement, compared: Comparison, *, keep: bool) -> Status:
+    """Return the answer; see `drift`."""
+    if judgement.case == "few":
         return "cannot_tell"
-    bound = exceed["after_hi" if proof.limit_on == "upper" else "after"]
-    if proof.status == "proven" or (keep and bound <= proof.max_exceed):
+    exceed, loss = compared.quantity("exceed_rate"), compared.quantity("loss")
+    limit = judgement.question.limits[0].most
+    worse = not keep and loss["diff_lo"] > 0 and exceed["before"] <= limit
+    if judgement.kind in ("change", "improve") or judgement.case == "breach" or worse:
+        return "does_not_hold"
+    gained = keep or loss["diff_hi"] < 0 or exceed["before_lo"] > limit
+    if judgement.kind == "keep" or (gained and exceed["after"] <= limit):
         return "holds"
-    refuted = exceed["after_lo"] > proof.max_exceed
-    worse = not keep and loss["diff_lo"] > 0 and exceed["before"] <= proof.max_exceed
-    return "does_not_hold" if refuted or worse else "cannot_tell"
+    return "cannot_tell"
 
 
 def _sentence(
     status: Status,
-    proof: Proof,
+    judgement: Judgement,
+    compared: Comparison,
     effects: pl.DataFrame,
     window: tuple[datetime, datetime],
     *,
     keep: bool,
 ) -> str:
-    where = f"{days_of(*window)}, {proof.n_tasks:,} tasks"
-    exceed, loss = proof.quantity("exceed_rate"), proof.quantity("loss")
-    text = (
-        f"{WORDS[status]} on {where}: {short_percent(exceed['after'])} of first attempts killed "
-        f"({short_percent(exceed['after_lo'])} to {short_percent(exceed['after_hi'])}; limit "
-        f"{short_percent(proof.max_exceed)})"
-    )
+    where = f"{days_of(*window)}, {compared.n_tasks:,} tasks"
+    exceed, loss = compared.quantity("exceed_rate"), compared.quantity("loss")
+    limit = short_percent(judgement.question.limits[0].most)
+    killed = f"{short_percent(exceed['after'])} of first attempts killed"
+    if judgement.case == "few":
+        return (
+            f"{WORDS[status]} on {where}: {killed} (limit {limit}); {MIN_UNITS} tasks are needed."
+        )
+    ends = f"{short_percent(exceed['after_lo'])} to {short_percent(exceed['after_hi'])}"
+    text = f"{WORDS[status]} on {where}: {killed} ({ends}; limit {limit})"
+    if not keep:
+        text += (
+            f", {short_percent(exceed['before'])} under the setting before, loss {loss['diff']:+.4f} "
+            f"({loss['diff_lo']:+.4f} to {loss['diff_hi']:+.4f})"
+        )
+    text += f"; {_judged(judgement)}"
     if keep:
         return f"{text}."
-    text += (
-        f", {short_percent(exceed['before'])} under the setting before, loss {loss['diff']:+.4f}"
-    )
-    if loss["diff_lo"] is None:
-        return f"{text} without an interval: {proof.reason}"
-    text += f" ({loss['diff_lo']:+.4f} to {loss['diff_hi']:+.4f})"
-    if status == "holds" and loss["diff_hi"] >= 0:
-        text += ", where the limit decides, which the setting before breaks"
-    compared = effects.filter(pl.col("apart").is_not_null())
-    apart = compared.filter("apart")["quantity"].to_list()
-    told = f"{len(apart)} of {compared.height} effects lie apart from what was told"
-    return f"{text}; {told}{': ' if apart else ''}{', '.join(apart)}."
+    known = effects.filter(pl.col("apart").is_not_null())
+    apart = known.filter("apart")["quantity"].to_list()
+    differ = f"{len(apart)} of {known.height} effects lie apart from the proposal's"
+    return f"{text}; {differ}{': ' if apart else ''}{', '.join(apart)}."
 
 
-def _effects(proposal: Proposal, proof: Proof, parameter: Parameter) -> pl.DataFrame:
-    """Set what was told beside what was found; totals as shares of the setting before."""
+def _judged(judgement: Judgement) -> str:
+    """Say what the judge says of the accepted setting."""
+    if judgement.kind in ("change", "improve"):
+        rank, margin = judgement.setting
+        return f"rank {rank} with margin {margin} % is better now"
+    if judgement.case == "breach":
+        return "it breaks the limit, and no other setting is shown to be better"
+    seen = short_percent(judgement.smallest_seen or 0.0)
+    if judgement.kind == "keep":
+        return f"nothing tried is better, a gain of more than {seen} would have been seen"
+    return f"nothing tried is shown to be better, a gain of up to {seen} is not excluded"
+
+
+def _effects(proposal: Proposal, compared: Comparison, parameter: Parameter) -> pl.DataFrame:
+    """Set what the proposal says beside what is seen now; totals as shares of the setting before."""
     lines = {line.label: line for line in quantities_of(parameter)}
     rows = []
     for effect in proposal.evidence.effects:
         line = lines.get(effect.quantity)
-        if line is None or effect.difference is None:
-            continue
-        found = proof.quantity(line.name)
-        total = not line.over
+        if line is None or effect.difference is None or line.unit != effect.unit:
+            continue  # older documents give the share of all jobs
+        found = compared.quantity(line.name)
+        total = not line.over and line.name not in JUDGED
         if total and not effect.current:
             continue  # no share of nothing
         scale = 100 / effect.current if total and effect.current else 1.0

@@ -1,148 +1,129 @@
-"""Every setting that the deployed system has: rank, margin and minimum, back-tested together."""
+"""Every setting that the deployed system has: rank, margin and minimum, judged together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.backtest import CELLS, Backtest
-from brokerlab.calibrate.choice import Choice, LimitOn
-from brokerlab.calibrate.loss import LossWeights
-from brokerlab.calibrate.moments import Moments, by_setting
-from brokerlab.calibrate.nearest_setting.given import Scored
-from brokerlab.calibrate.replay import Setting, columns_of
-from brokerlab.numerics import IntArray
+from brokerlab.calibrate.backtest import Backtest
+from brokerlab.calibrate.judge import Judgement, Outcomes
+from brokerlab.calibrate.nearest_setting.given import under
+from brokerlab.calibrate.parameters import Parameter
+from brokerlab.calibrate.replay import Setting
+from brokerlab.numerics import FloatArray
 
 MINIMUM_KEY = "SCOUT_RAMCOUNT_MIN"
 MINIMA: tuple[int | None, ...] = (None, 250, 500, 1000, 1500, 2000)
 """Minima tried [MB, per core if the task's unit is]: up to the 2 GB that a slot has per core."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FamilyBacktest(Backtest):
-    """A back-test in which every rank and margin comes with the minimum that suits it best.
+class FamilySetting(NamedTuple):
+    """One member of the family that the deployed system has.
 
     Attributes:
-        minimum: The current one.
-        others: Moments under other minima, each compared with the current setting.
-        max_exceed: Limit that a suiting minimum must meet where one does.
-        limit_on: What of the exceed rate must meet it.
+        rank: Percentile rank.
+        margin_pct: Margin [%].
+        minimum_mb: SCOUT_RAMCOUNT_MIN [MB]; null: none.
     """
 
-    minimum: int | None
-    others: tuple[tuple[int | None, Moments], ...] = field(default=(), repr=False, compare=False)
-    max_exceed: float
-    limit_on: LimitOn
+    rank: int
+    margin_pct: int
+    minimum_mb: int | None
 
-    def every(self, weights: LossWeights) -> pl.DataFrame:
-        """Return one row per (rank, margin_pct, ram_min_mb), each compared with the current setting."""
-        frames = [super().weighed(weights).with_columns(ram_min_mb=pl.lit(self.minimum, pl.Int64))]
-        for minimum, moments in self.others:
-            laid = by_setting(
-                moments,
-                np.append(self.ranks, self.current[0]),
-                np.append(self.margins, self.current[1]),
-                weights,
-                amount=self.parameter.amount,
-                confidence=self.assumptions.confidence,
-            ).filter(~pl.col("is_current"))
-            frames.append(laid.with_columns(ram_min_mb=pl.lit(minimum, pl.Int64)))
-        return pl.concat(frames)
+    @property
+    def pair(self) -> Setting:
+        """Rank and margin."""
+        return self.rank, self.margin_pct
 
-    def weighed(self, weights: LossWeights) -> pl.DataFrame:
-        """Return one row per (rank, margin_pct) with its best minimum: ``ram_min_mb`` is added.
+    def words(self, parameter: Parameter) -> str:
+        """Return the setting in words.
 
-        The best is the cheapest of those that meet the limit; where none does, the one that exceeds
-        least; among equals the current one, then the smallest. Rank and margin of the current setting
-        stay with the current minimum: they are what the others are compared with.
+        Example:
+            >>> from brokerlab.calibrate.parameters import parameter_named
+            >>> FamilySetting(75, 10, 500).words(parameter_named("ramcount"))
+            'rank 75, margin 10 %, minimum 500 MB'
         """
-        bound = pl.col("exceed_hi" if self.limit_on == "upper" else "exceed_rate")
-        meets = bound <= self.max_exceed
-        rank = [~meets, pl.when(meets).then("loss").otherwise("exceed_hi")]
-        here = (pl.col("rank") == self.current[0]) & (pl.col("margin_pct") == self.current[1])
-        every = self.every(weights).filter(~here | pl.col("is_current"))
-        acts = pl.col("ram_min_mb").eq_missing(pl.lit(self.minimum, pl.Int64))
-        best = every.sort("rank", "margin_pct", *rank, ~acts, "ram_min_mb")
-        return best.unique(["rank", "margin_pct"], keep="first", maintain_order=True)
+        text = f"rank {self.rank}, margin {self.margin_pct} %"
+        if parameter.name != "ramcount":
+            return text
+        least = "no minimum" if self.minimum_mb is None else f"minimum {self.minimum_mb} MB"
+        return f"{text}, {least}"
 
 
-def with_minima(
-    tried: Backtest,
-    scored: Scored,
-    minima: Iterable[int | None],
-    *,
-    max_exceed: float,
-    limit_on: LimitOn,
-) -> FamilyBacktest:
-    """Add other minima to a back-test of the same tasks.
+def family_outcomes(tried: Backtest, minima: Iterable[int | None]) -> Outcomes:
+    """Return what every member of the family led to, task by task, for the judge.
+
+    The current setting comes first, then what has its minimum: among equals they stay. A minimum is not set alone: rank and
+    margin of the current setting come with the current minimum only. Other parameters than ramcount have none.
 
     Args:
-        tried: Under the current minimum.
-        scored: Its jobs.
+        tried: Back-test of the tasks under the current minimum, of every rank and margin.
         minima: To be tried [MB]; None: no minimum.
-        max_exceed: Largest accepted share of killed first attempts.
-        limit_on: What of it must meet the limit.
+
+    Returns:
+        Outcomes whose settings are `FamilySetting`.
+
+    Raises:
+        InsufficientDataError: No task with work has a creation time.
     """
-    current = scored.made.ram_min_mb
-    wanted = dict.fromkeys(minima) if tried.parameter.name == "ramcount" else {}
-    others = tuple(
-        (minimum, _moments(scored, minimum, tried.ranks, tried.margins, tried.current))
-        for minimum in wanted
-        if minimum != current
+    current = FamilySetting(*tried.current, tried.assumptions.ram_min_mb)
+    wanted = minima if tried.parameter.name == "ramcount" else ()
+    pairs = [current.pair, *(pair for pair in tried.settable if pair != current.pair)]
+    by_minimum = {
+        minimum: under(tried.replay, minimum).outcomes(
+            pairs, current.pair, tried.weights, tried.created
+        )
+        for minimum in dict.fromkeys((current.minimum_mb, *wanted))
+    }
+    settings = tuple(
+        FamilySetting(*pair, minimum)
+        for minimum in by_minimum
+        for pair in pairs
+        if minimum == current.minimum_mb or pair != current.pair
     )
-    known = {name: getattr(tried, name) for name in Backtest.__dataclass_fields__}
-    return FamilyBacktest(
-        **known, minimum=current, others=others, max_exceed=max_exceed, limit_on=limit_on
-    )
+    place_of = {pair: place for place, pair in enumerate(pairs)}
+    units = by_minimum[current.minimum_mb].units
+
+    def values(places: Sequence[int]) -> dict[str, FloatArray]:
+        asked = [settings[place] for place in places]
+        found: dict[str, FloatArray] = {}
+        for minimum, outcomes in by_minimum.items():
+            here = [at for at, each in enumerate(asked) if each.minimum_mb == minimum]
+            if here:
+                columns = outcomes.values([place_of[asked[at].pair] for at in here])
+                for name, column in columns.items():
+                    found.setdefault(name, np.empty((units.height, len(asked))))[:, here] = column
+        return found
+
+    return Outcomes(units=units, settings=settings, current=0, values=values)
 
 
-def _moments(
-    scored: Scored, minimum: int | None, ranks: IntArray, margins: IntArray, current: Setting
-) -> Moments:
-    """Return the sums under another minimum, the current setting with its own one in the last place."""
-    replay, now = scored.under(minimum), scored.replay
-    moments = Moments(ranks.size + 1, ranks.size)
-    step = max(1, CELLS // (ranks.size + 1))
-    n_tasks = scored.sample.tasks.height
-    for first in range(0, n_tasks, step):
-        part = slice(first, min(first + step, n_tasks))
-        cells, own = replay.cells(ranks, margins, part), now.cells(*columns_of([current]), part)
-        joined = {name: np.concatenate([cells[name], own[name]], axis=1) for name in cells}
-        moments.add(joined, now.ledger.n_jobs[part], now.ledger.coreh[part])
-    return moments
+def cheapest_of(judgement: Judgement) -> FamilySetting:
+    """Return the setting of least loss over all tasks, whatever it exceeds; among equals the first."""
+    place = judgement.candidates.sort("loss", "place")["place"][0]
+    return FamilySetting(*judgement.settings[place])
 
 
-def cheapest_of(tried: FamilyBacktest) -> tuple[Setting, int | None]:
-    """Return setting and minimum of least loss, whatever they exceed; among equals the current ones.
+def scored_tasks(
+    tried: Backtest, outcomes: Outcomes, judgement: Judgement
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return what happened in each scored task, under the current setting and under the one chosen for it.
 
-    A margin that is fixed in the code stays as it is.
+    Returns:
+        Twice one row per scored task, as ``Backtest.by_task``, with the task's ``weight``.
     """
-    frame = tried.every(tried.weights)
-    if tried.parameter.margin_key is None:
-        frame = frame.filter(pl.col("margin_pct") == tried.current[1])
-    acts = pl.col("ram_min_mb").eq_missing(pl.lit(tried.minimum, pl.Int64))
-    frame = frame.sort("loss", ~pl.col("is_current"), ~acts, "rank", "margin_pct", "ram_min_mb")
-    best = frame.row(0, named=True)
-    return (best["rank"], best["margin_pct"]), best["ram_min_mb"]
+    units = outcomes.units.select("weight", jeditaskid="unit", place=pl.Series(judgement.chosen))
+    scored = units.filter(pl.col("place") >= 0)
 
+    def rows(place: int, tasks: pl.DataFrame) -> pl.DataFrame:
+        setting = FamilySetting(*outcomes.settings[place])
+        replay = under(tried.replay, setting.minimum_mb)
+        found = replay.by_task([setting.pair], tried.weights)
+        return found.join(tasks.drop("place"), on="jeditaskid")
 
-def nearest_of(choice: Choice) -> tuple[Setting, int | None]:
-    """Return the chosen setting and its minimum; where none was chosen, the cheapest within the limit.
-
-    Where no setting meets the limit, the one that costs least. Among equals the current setting.
-    """
-    frame = choice.candidates
-    if choice.status == "change":
-        frame = _at(frame, choice.setting)
-    elif frame["meets_limit"].any():
-        frame = frame.filter("meets_limit")
-    elsewhere = (pl.col("rank") != choice.current[0]) | (pl.col("margin_pct") != choice.current[1])
-    best = frame.sort("loss", elsewhere, "rank", "margin_pct").row(0, named=True)
-    return (best["rank"], best["margin_pct"]), best["ram_min_mb"]
-
-
-def _at(frame: pl.DataFrame, setting: Setting) -> pl.DataFrame:
-    return frame.filter((pl.col("rank") == setting[0]) & (pl.col("margin_pct") == setting[1]))
+    chosen = sorted(set(scored["place"]))
+    after = pl.concat(rows(place, scored.filter(place=place)) for place in chosen)
+    return rows(outcomes.current, scored), after

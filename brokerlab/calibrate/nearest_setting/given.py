@@ -79,7 +79,7 @@ class Scored:
 
     def under(self, minimum: int | None) -> Replay:
         """Return the replay with another SCOUT_RAMCOUNT_MIN."""
-        return replace(self.replay, estimator=replace(self.replay.estimator, ram_min_mb=minimum))
+        return under(self.replay, minimum)
 
     def by_setting(self, setting: Setting, minimum: int | None) -> pl.DataFrame:
         """Return one row per task, sorted, under a setting of the family."""
@@ -195,6 +195,11 @@ def _demand(jobs: pl.DataFrame, parameter: Parameter) -> FloatArray:
 def _at_least_one(used: FloatArray, parameter: Parameter) -> FloatArray:
     """Return the use that head-room is a ratio to: of a run, at least a second."""
     return used if parameter.name == "ramcount" else np.maximum(used, 1.0)
+
+
+def under(replay: Replay, minimum: int | None) -> Replay:
+    """Return a replay with another SCOUT_RAMCOUNT_MIN [MB]; None: no minimum."""
+    return replace(replay, estimator=replace(replay.estimator, ram_min_mb=minimum))
 
 
 def placed(

@@ -10,7 +10,6 @@ from typing import Any
 import polars as pl
 
 from brokerlab.archive.store import Archive, open_archive
-from brokerlab.calibrate.periods import Periods, split_periods
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.estimators.records import checked
 from brokerlab.gdpconfig import Config
@@ -34,10 +33,10 @@ class History:
 
     Attributes:
         quantities: Of the finished jobs.
-        tasks: All of them.
+        tasks: Those that are looked at.
         queues: Null: none known.
         jobs: With the failed ones.
-        periods: Null: no proof can be made.
+        window: First and last creation of a task; null: records, which carry no settings.
         config: The settings that act.
         digest: Of the archive; null: none.
         synthetic: It was generated.
@@ -48,7 +47,7 @@ class History:
     tasks: pl.DataFrame
     queues: pl.DataFrame | None
     jobs: Any
-    periods: Periods | None
+    window: Span | None
     config: Config
     digest: str | None = None
     synthetic: bool = False
@@ -59,64 +58,60 @@ def of_archive(
     archive: Archive | str | Path,
     *,
     rules: ScoutRules,
-    calibration: Span | None = None,
-    proof: Span | None = None,
+    span: Span | None = None,
 ) -> History:
     """Read an archive.
 
     Args:
         archive: An archive, or its folder.
         rules: Of the scouts' quantities.
-        calibration: When the tasks to choose on were created; null: the first half of them.
-        proof: When the tasks to prove on were created; null: the second half. Both or neither.
+        span: When the tasks that are looked at were created; null: all of them.
 
     Raises:
-        ConfigError: One window without the other, or the proof does not come after the calibration.
-        InsufficientDataError: No task has finished jobs.
+        ConfigError: The span does not end after it begins.
+        InsufficientDataError: No task with finished jobs was created in it, or no creation time is known.
     """
     opened = archive if isinstance(archive, Archive) else open_archive(archive)
     queues = opened.queues if opened.has("queues") else None
     found = job_quantities(opened.jobs, opened.files, opened.tasks, opened.datasets, queues, rules=rules)  # fmt: skip
-    tasks = opened.tasks.pl()
-    periods = _periods(tasks, found, calibration, proof)
+    tasks = _created_in(opened.tasks.pl(), found, span)
+    known = tasks["created"].drop_nulls().sort()
+    if known.is_empty():
+        raise InsufficientDataError(
+            "no task with finished jobs has a creation time: tasks.creationdate and jobs.creationtime are null"
+        )
+    window = known[0], known[-1]
     config = Config.from_frame(opened.gdpconfig) if opened.has("gdpconfig") else Config.empty()
     if config.has_history:
-        config = config.at((periods.late_window or (periods.at, periods.at))[1])
+        config = config.at(window[1])
     return History(
         quantities=found,
-        tasks=tasks,
+        tasks=tasks.drop("first_job", "created"),
         queues=None if queues is None else queues.pl(),
         jobs=opened.jobs,
-        periods=periods,
+        window=window,
         config=config,
         digest=opened.digest,
         synthetic=opened.synthetic,
     )
 
 
-def _periods(
-    tasks: pl.DataFrame, quantities: pl.DataFrame, early: Span | None, late: Span | None
-) -> Periods:
-    """Divide the tasks, at half of them or by two windows."""
-    if early is None and late is None:
-        return split_periods(tasks, quantities)
-    if early is None or late is None or not early[0] < early[1] <= late[0] < late[1]:
-        raise ConfigError(
-            f"calibration={early}, proof={late}: two windows are needed, each a first instant and the first "
-            "one after it, the proof after the calibration; or neither"
-        )
+def _created_in(tasks: pl.DataFrame, quantities: pl.DataFrame, span: Span | None) -> pl.DataFrame:
+    """Return the tasks with finished jobs that were created in a span, with ``created``: the first job stands in for a null."""
     first = quantities.group_by("jeditaskid").agg(first_job=pl.col("creationtime").min())
-    dated = tasks.join(first, on="jeditaskid", maintain_order="left").with_columns(
+    dated = tasks.join(first, on="jeditaskid", how="inner", maintain_order="left").with_columns(
         created=pl.coalesce("creationdate", "first_job")
     )
-    inside = [pl.col("created").is_between(*span, closed="left") for span in (early, late)]
-    for where, (start, end) in zip(inside, (early, late), strict=True):
-        if dated.filter(where).is_empty():
-            raise InsufficientDataError(
-                f"no task with finished jobs was created from {start} to {end}"
-            )
-    kept = dated.filter(pl.any_horizontal(*inside) | pl.col("created").is_null())
-    return split_periods(kept.drop("first_job", "created"), quantities, at=late[0])
+    if span is None:
+        return dated
+    if not span[0] < span[1]:
+        raise ConfigError(f"span={span}: needed are a first instant and a later one that is out")
+    inside = dated.filter(pl.col("created").is_between(*span, closed="left"))
+    if inside.is_empty():
+        raise InsufficientDataError(
+            f"no task with finished jobs was created from {span[0]} to {span[1]}"
+        )
+    return inside
 
 
 def of_records(records: Any, parameter: str, rules: ScoutRules) -> History:
@@ -162,7 +157,7 @@ def of_records(records: Any, parameter: str, rules: ScoutRules) -> History:
         tasks=tasks.with_columns(baseramcount=pl.lit(0), basewalltime=pl.lit(0)),
         queues=None,
         jobs=jobs.filter(pl.col("jobstatus") == "failed"),
-        periods=None,
+        window=None,
         config=Config.empty(),
         notes=RECORDS_ONLY,
     )

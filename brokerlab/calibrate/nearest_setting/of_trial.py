@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import numpy as np
 import polars as pl
@@ -33,8 +33,7 @@ def translate_trial(
 ) -> Translation:
     """Translate the allocations that cost least of the stated loss into rank, margin and minimum of the scouts' rule.
 
-    The tasks of the trial are divided in two by the time of their first decision: the setting is chosen on the earlier ones
-    and proven on the later ones.
+    The setting is judged on the tasks that were created from the first of the trial to its last.
 
     Args:
         trial: Of memory, on later tasks of the archive.
@@ -49,15 +48,13 @@ def translate_trial(
     Raises:
         BrokerlabError: See :func:`translate`.
     """
-    calibration, proof = _halves(trial.records)
     allocated = allocate_by_stated_loss(trial, model, learnt)
     return translate(
         archive,
         pl.DataFrame({"pandaid": trial.records["pandaid"], "allocated": allocated}),
         parameter="ramcount",
         name=name,
-        calibration=calibration,
-        proof=proof,
+        span=_span(archive, trial.records),
         rules=ScoutRules(rules),
         n_boot=n_boot,
         seed=seed,
@@ -76,12 +73,12 @@ def translate_bound(
 ) -> Translation:
     """Translate a bound of walltime given at submission into rank and margin of the scouts' rule.
 
-    The limit of the setting is the share of jobs that the bound lets through: 1 - ``level``. With an archive the judged tasks
-    are divided in two by the time of their creation: the setting is chosen on the earlier ones and proven on the later ones.
+    The limit of the setting is the share of jobs that the bound lets through: 1 - ``level``. With an archive it is judged on
+    the tasks that were created from the first of the trial to its last.
 
     Args:
         trial: Of walltime at submission.
-        archive: Whose tasks were judged; None, or one without tasks: the jobs of the trial answer alone, without periods.
+        archive: Whose tasks were judged; None, or one without tasks: the jobs of the trial answer alone, without a proposal.
         model: Name of the model in the trial.
         level: Of its bound, one of `trial.trial_levels`.
         rules: By which scouts set the time of their task.
@@ -93,14 +90,12 @@ def translate_bound(
     """
     predicted = trial.predicted[model]
     stored = archive if archive is not None and archive.has("tasks") else None
-    calibration, proof = (None, None) if stored is None else _created_halves(stored, trial.records)
     return translate(
         trial.records if stored is None else stored,
         pl.DataFrame({"pandaid": predicted.pandaid, "allocated": predicted.at(level)}),
         parameter="cputime",
         name=f"{model}, bound {100 * level:g} %",
-        calibration=calibration,
-        proof=proof,
+        span=None if stored is None else _span(stored, trial.records),
         max_exceed=round(1 - level, 9),
         rules=ScoutRules(rules),
         n_boot=n_boot,
@@ -133,30 +128,8 @@ def allocate_by_stated_loss(trial: Trial, model: str, learnt: pl.DataFrame) -> F
     return first
 
 
-def _halves(records: pl.DataFrame) -> tuple[Span, Span]:
-    """Return when the earlier and the later half of the tasks are decided first."""
-    tasks = records["jeditaskid"].unique(maintain_order=True)
-    starts = records.group_by("jeditaskid").agg(pl.col("decided_s").min())
-    first = dict(starts.iter_rows())
-    bounds = [first[tasks[place]] for place in (0, len(tasks) // 2)]
-    last = float(records["decided_s"].max()) + 1  # type: ignore[arg-type]
-    early, middle, late = (_instant(each) for each in (*bounds, last))
-    return (early, middle), (middle, late)
-
-
-def _instant(seconds: float) -> datetime:
-    """Return seconds since 1970 as UTC without zone, whole seconds."""
-    return datetime.fromtimestamp(int(seconds), tz=UTC).replace(tzinfo=None)
-
-
-def _created_halves(
-    archive: Archive, records: pl.DataFrame
-) -> tuple[Span, Span] | tuple[None, None]:
-    """Return when the earlier and the later half of the judged tasks were created; null where all were at once."""
+def _span(archive: Archive, records: pl.DataFrame) -> Span | None:
+    """Return when the judged tasks were created, from the first to behind the last; null: not known."""
     created = archive.scan("tasks").select("jeditaskid", "creationdate").collect()
-    dates = created.join(records.select("jeditaskid").unique(), on="jeditaskid", how="semi")
-    order = dates["creationdate"].drop_nulls().sort()
-    if len(order) < 2 or order[0] == order[-1]:
-        return None, None
-    middle, end = order[len(order) // 2], order[-1] + timedelta(microseconds=1)
-    return (order[0], middle), (middle, end)
+    dates = created.join(records, on="jeditaskid", how="semi")["creationdate"].drop_nulls().sort()
+    return (dates[0], dates[-1] + timedelta(microseconds=1)) if len(dates) else None

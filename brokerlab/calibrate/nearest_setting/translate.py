@@ -1,4 +1,4 @@
-"""Translate allocations into the setting of the deployed system that comes nearest, and prove it."""
+"""Translate allocations into the setting of the deployed system that comes nearest, and judge it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import polars as pl
 
 from brokerlab.archive.store import Archive
 from brokerlab.calibrate.assumptions import Assumptions
-from brokerlab.calibrate.choice import LimitOn
+from brokerlab.calibrate.judge import Limit, Question
 from brokerlab.calibrate.loss import LossWeights
-from brokerlab.calibrate.nearest_setting.family import MINIMA, MINIMUM_KEY
+from brokerlab.calibrate.nearest_setting.family import MINIMA, MINIMUM_KEY, FamilySetting
 from brokerlab.calibrate.nearest_setting.history import History, Span, of_archive, of_records
 from brokerlab.calibrate.nearest_setting.study import Study
-from brokerlab.calibrate.nearest_setting.translation import FamilySetting, Translation
+from brokerlab.calibrate.nearest_setting.translation import Translation
 from brokerlab.calibrate.parameters import parameter_named
 from brokerlab.calibrate.verdict import current_setting
-from brokerlab.errors import ConfigError, DataError, InsufficientDataError
+from brokerlab.errors import ConfigError, DataError
 from brokerlab.frames import prepared
 from brokerlab.scouts import ScoutRules
 
@@ -44,15 +44,15 @@ def translate(
     *,
     parameter: str = "ramcount",
     name: str = "the estimator",
-    calibration: Span | None = None,
-    proof: Span | None = None,
+    span: Span | None = None,
     created_at: datetime | None = None,
     ranks: Iterable[int] = range(50, 100),
     margins: Iterable[int] | None = None,
     minima: Iterable[int | None] = MINIMA,
     loss: LossWeights | None = None,
     max_exceed: float = 0.02,
-    limit_on: LimitOn = "upper",
+    relevant: float = 0.05,
+    blocks: int = 4,
     assumptions: Assumptions | None = None,
     rules: ScoutRules | None = None,
     n_boot: int = 2000,
@@ -61,9 +61,9 @@ def translate(
     """Say which setting of the deployed system comes nearest to an estimator, and what is lost by it.
 
     On the same jobs, by the same loss and retries: what the estimator's allocations cost, what the best
-    rank, margin and minimum of the scouts' rule cost, and what the current setting costs. The setting is
-    chosen on the calibration period and proven on the later one, as by ``percentiles``; only a setting that
-    beats the current one there becomes a proposal to change.
+    rank, margin and minimum of the scouts' rule cost, and what the current setting costs. Settings are chosen
+    again and again on the tasks so far and scored on those that follow, by `judge`; only what beats the
+    current one there becomes a proposal.
 
     The minimum is tried together with another rank or margin, not alone.
 
@@ -72,20 +72,20 @@ def translate(
             which have no settings and no base memory: the answer is then "no answer", with the table.
         allocations: ``pandaid, allocated`` [MB of the whole job or s]; made without knowing later jobs, which
             cannot be seen here. Only tasks that have some are compared, so that those an estimator learnt from
-            can be left out; the setting is chosen and proven on all. Where a single job has none, the
+            can be left out; the setting is judged on all. Where a single job has none, the
             current setting stands in for it.
         parameter: ``ramcount`` or ``cputime``.
         name: Of the estimator, for sentences.
-        calibration: When the tasks to choose on were created; None: the first half of them.
-        proof: When the tasks to prove on were created; None: the second half.
-        created_at: When the proposal is made, UTC without zone; None: the end of the archive's last window.
+        span: When the tasks that are looked at were created, the end is out; None: all of them.
+        created_at: When the proposal is made, UTC without zone; None: when the last task was created.
         ranks: Ranks of the family.
         margins: Margins of the family [%]; None: those of the parameter. Of cputime only the fixed one can be
             chosen.
         minima: Minima of the family [MB]; None among them: no minimum.
         loss: Weights; None: the parameter's.
-        max_exceed: Largest accepted share of killed first attempts, for the setting.
-        limit_on: What of it must meet the limit in the choice.
+        max_exceed: Largest accepted share of killed first attempts, for the setting, as a mean over tasks.
+        relevant: Smallest change of the loss that matters, as a part of its current value.
+        blocks: Blocks of time, see `judge`.
         assumptions: Of the back-test; None: the defaults with the minimum that is set. Its minimum must be the
             one that is set.
         rules: Of the estimate, where no assumptions are given; None: as the documents say.
@@ -96,12 +96,12 @@ def translate(
         A :class:`Translation`.
 
     Raises:
-        ConfigError: A parameter that cannot be translated, one window only, or another minimum than is set.
+        ConfigError: A parameter that cannot be translated, a span of records, or another minimum than is set.
         SchemaError: Columns missing.
         DataError: Allocations that are not above 0, or a job twice, or none for any job.
         InsufficientDataError: No task can be scored.
 
-    Source: scouts.md 5.1 and 5.2; design.md, idea 6.
+    Source: scouts.md 5.1 and 5.2; design.md, idea 6; spec of calibration, section 2.
     """
     chosen = parameter_named(parameter)
     if chosen.name == "outdiskcount":
@@ -109,7 +109,7 @@ def translate(
             "parameter='outdiskcount': estimators are of ramcount (memory) or cputime"
         )
     acts_by = assumptions.rules if assumptions else rules or ScoutRules()
-    history = _history(source, chosen.name, acts_by, calibration, proof)
+    history = _history(source, chosen.name, acts_by, span)
     acting = history.config.get(MINIMUM_KEY) if chosen.name == "ramcount" else None
     made = assumptions or Assumptions(rules=acts_by, ram_min_mb=acting)
     if made.ram_min_mb != acting:
@@ -117,7 +117,7 @@ def translate(
             f"assumptions.ram_min_mb={made.ram_min_mb}: {MINIMUM_KEY} acts as {acting}"
         )
     rank, margin = current_setting(history.config, chosen.name)
-    study = Study(
+    return Study(
         history=history,
         given=_checked(allocations),
         parameter=chosen,
@@ -128,26 +128,22 @@ def translate(
         ranks=tuple(ranks),
         margins=None if margins is None else tuple(margins),
         minima=tuple(minima),
-        max_exceed=max_exceed,
-        limit_on=limit_on,
-        n_boot=n_boot,
-        seed=seed,
-    ).with_allocations()
-    if study.history.periods is None:
-        return study.described("records carry no settings: a proposal needs an archive")
-    try:
-        return study.proven(study.history.periods, created_at)
-    except InsufficientDataError as error:
-        return study.described(f"no task is left to choose or to prove on ({error})")
+        question=Question(
+            limits=(Limit(quantity="exceed_rate", most=max_exceed),),
+            relevant=relevant,
+            blocks=blocks,
+            confidence=made.confidence,
+            n_boot=n_boot,
+            seed=seed,
+        ),
+    ).translation(created_at)
 
 
-def _history(
-    source: Any, parameter: str, rules: ScoutRules, calibration: Span | None, proof: Span | None
-) -> History:
+def _history(source: Any, parameter: str, rules: ScoutRules, span: Span | None) -> History:
     if isinstance(source, Archive | str | Path):
-        return of_archive(source, rules=rules, calibration=calibration, proof=proof)
-    if calibration is not None or proof is not None:
-        raise ConfigError("calibration and proof are windows of an archive; records have neither")
+        return of_archive(source, rules=rules, span=span)
+    if span is not None:
+        raise ConfigError(f"span={span}: it is of the tasks of an archive; records have none")
     return of_records(source, parameter, rules)
 
 

@@ -7,57 +7,15 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.calibrate.choice import Choice
+from brokerlab.calibrate.comparison import Comparison
+from brokerlab.calibrate.judge import Judgement
 from brokerlab.calibrate.nearest_setting.compare import Difference, Who
-from brokerlab.calibrate.nearest_setting.family import MINIMUM_KEY
+from brokerlab.calibrate.nearest_setting.family import MINIMUM_KEY, FamilySetting
 from brokerlab.calibrate.parameters import Parameter
-from brokerlab.calibrate.periods import Periods
-from brokerlab.calibrate.proof import Proof
-from brokerlab.calibrate.replay import Setting
-from brokerlab.calibrate.verdict import Verdict
+from brokerlab.calibrate.verdict import Verdict, limit_of
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig.proposal import Proposal
 from brokerlab.words import short_percent
-
-PERIODS = {
-    "calibration": "on the calibration period",
-    "proof": "on the proof period",
-    "all": "not divided into periods",
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class FamilySetting:
-    """One member of the family that the deployed system has.
-
-    Attributes:
-        rank: Percentile rank.
-        margin_pct: Margin [%].
-        minimum_mb: SCOUT_RAMCOUNT_MIN [MB]; null: none.
-    """
-
-    rank: int
-    margin_pct: int
-    minimum_mb: int | None
-
-    @property
-    def pair(self) -> Setting:
-        """Rank and margin."""
-        return self.rank, self.margin_pct
-
-    def words(self, parameter: Parameter) -> str:
-        """Return the setting in words.
-
-        Example:
-            >>> from brokerlab.calibrate.parameters import parameter_named
-            >>> FamilySetting(rank=75, margin_pct=10, minimum_mb=500).words(parameter_named("ramcount"))
-            'rank 75, margin 10 %, minimum 500 MB'
-        """
-        text = f"rank {self.rank}, margin {self.margin_pct} %"
-        if parameter.name != "ramcount":
-            return text
-        least = "no minimum" if self.minimum_mb is None else f"minimum {self.minimum_mb} MB"
-        return f"{text}, {least}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,26 +23,25 @@ class Translation:
     """An estimator's allocations, the setting of the deployed system that comes nearest, and the current one.
 
     Amount columns end in the parameter's unit: ``_gbh`` of memory, ``_coreh`` of a walltime limit. The loss
-    is in core-hours per core-hour of useful work, in every row by the same weights and retries.
+    is in core-hours per core-hour of useful work, in every row by the same prices and retries.
 
     Attributes:
         parameter: What is set.
         estimator: Name of the estimator.
-        cheapest: The member of the family that costs least on the calibration period, whatever it exceeds.
-        nearest: The one that costs least there within the limit: what may be proposed.
+        cheapest: The member of the family that costs least, whatever it exceeds.
+        nearest: The one that costs least within the limit, by the judge's last choice: what may be proposed.
         current: The one that acts.
-        table: Of the tasks with allocations, one row per (period, who), ``who`` being estimator, cheapest, nearest, current: ``label, n_tasks, n_scored,
-            n_exceed, n_lost, loss, loss_lo, loss_hi, exceed_rate, exceed_lo, exceed_hi, exceed_task_mean,
-            over_allocation`` (reserved and not used / used)``, used_, over_, waste_, reserved_<amount>,
-            killed_coreh, work_coreh, slots_share``.
-        differences: One row per (period, difference), paired by task: ``of, against, loss, loss_lo, loss_hi,
+        table: Of the tasks with allocations, one row per ``who`` (estimator, cheapest, nearest, current): ``label, n_tasks, n_scored,
+            n_exceed, n_lost``; ``loss`` and ``exceed_rate`` (of first attempts) as the judge weighs tasks, with ``_lo, _hi``; over all jobs
+            ``exceed_rate_jobs, over_allocation`` (reserved and not used / used)``, used_, over_, waste_, reserved_<amount>,
+            killed_coreh, work_coreh``; ``slots_share``, mean of tasks.
+        differences: One row per ``difference``, paired by task: ``of, against, loss, loss_lo, loss_hi,
             pct_of_current``. ``restriction``: cheapest - estimator, what is lost by having to set a rule;
-            ``limit``: nearest - cheapest, for the limit or because the gain of the cheapest one is in doubt;
-            ``setting``: current - nearest; ``estimator``: current - estimator.
-        choice: Of the calibration period, or of all tasks.
-        proof: Nearest against current on the proof period; null: none could be made.
-        verdict: The answer.
-        periods: Null: not divided.
+            ``limit``: nearest - cheapest, lost for the limit; ``setting``: current - nearest;
+            ``estimator``: current - estimator.
+        judgement: On all tasks, with allocations or without; its settings are `FamilySetting`.
+        comparison: The current setting against those chosen on earlier tasks; null: records, or too few tasks.
+        verdict: The answer; it rests on the comparison, not on the table.
         counts: ``tasks_without_allocations`` and ``jobs``, of which ``jobs_without_allocation``.
         notes: What this cannot tell, in sentences.
     """
@@ -96,23 +53,16 @@ class Translation:
     current: FamilySetting
     table: pl.DataFrame
     differences: pl.DataFrame
-    choice: Choice
-    proof: Proof | None
+    judgement: Judgement
+    comparison: Comparison | None
     verdict: Verdict
-    periods: Periods | None
     counts: dict[str, int]
     notes: tuple[str, ...]
 
     @property
     def side_by_side(self) -> pl.DataFrame:
-        """Rows of ``table`` of the period that is scored, with ``mark`` (current) and ``killed_share`` (of the work).
-
-        The ends of ``exceed_rate`` are named after it: ``exceed_rate_lo, exceed_rate_hi``.
-        """
-        rows = self.table.filter(period=self.scored_on)
-        return rows.rename(
-            {"exceed_lo": "exceed_rate_lo", "exceed_hi": "exceed_rate_hi"}
-        ).with_columns(
+        """The table with ``mark`` (current) and ``killed_share`` (of the work)."""
+        return self.table.with_columns(
             mark=pl.when(who="current").then(pl.lit("current")),
             killed_share=pl.col("killed_coreh") / pl.col("work_coreh"),
         )
@@ -123,17 +73,17 @@ class Translation:
         return self.verdict.proposal
 
     @property
-    def scored_on(self) -> str:
-        """The period that the comparison is to be read on: ``proof``, or ``all`` where there is none."""
-        return "all" if self.proof is None else "proof"
+    def max_exceed(self) -> float:
+        """Limit on first attempts killed."""
+        return limit_of(self.judgement)
 
-    def side(self, who: Who, period: str | None = None) -> dict[str, Any]:
+    def side(self, who: Who) -> dict[str, Any]:
         """Return one row of the table."""
-        return self._row(self.table, "who", who, period)
+        return self._row(self.table, "who", who)
 
-    def difference(self, name: Difference, period: str | None = None) -> dict[str, Any]:
+    def difference(self, name: Difference) -> dict[str, Any]:
         """Return one row of the differences."""
-        return self._row(self.differences, "difference", name, period)
+        return self._row(self.differences, "difference", name)
 
     @property
     def parts(self) -> dict[str, str]:
@@ -150,27 +100,23 @@ class Translation:
         return {
             "parameter": self.parameter.name,
             "estimator": self.estimator,
-            "cheapest": vars(self.cheapest),
-            "nearest": vars(self.nearest),
-            "current": vars(self.current),
+            "cheapest": self.cheapest._asdict(),
+            "nearest": self.nearest._asdict(),
+            "current": self.current._asdict(),
             "table": self.table.to_dicts(),
             "differences": self.differences.to_dicts(),
-            "choice": self.choice.to_dict(),
-            "proof": None if self.proof is None else self.proof.to_dict(),
+            "judgement": self.judgement.to_dict(),
+            "comparison": None if self.comparison is None else self.comparison.table.to_dicts(),
             "verdict": self.verdict.to_dict(),
             "counts": dict(self.counts),
             "notes": list(self.notes),
             "parts": self.parts,
         }
 
-    def _row(
-        self, frame: pl.DataFrame, column: str, name: str, period: str | None
-    ) -> dict[str, Any]:
-        when = period or self.scored_on
-        rows = frame.filter((pl.col("period") == when) & (pl.col(column) == name))
+    def _row(self, frame: pl.DataFrame, column: str, name: str) -> dict[str, Any]:
+        rows = frame.filter(pl.col(column) == name)
         if rows.is_empty():
-            known = [*frame["period"].unique(), *frame[column].unique()]
-            raise ConfigError(f"{column} '{name}' {when}: {nearest(name, known)}")
+            raise ConfigError(f"{column} '{name}': {nearest(name, frame[column].to_list())}")
         return rows.row(0, named=True)
 
     def _estimator(self) -> str:
@@ -207,25 +153,15 @@ class Translation:
             text += f": {100 * kept:.0f} % of what they gain on the current setting is left"
         if self.nearest != self.cheapest:
             sign = _sign(limit)
-            of = f"limit of {short_percent(self.choice.max_exceed)} killed first attempts"
             text += (
-                f"; the {of if self._breaks_limit() else 'nearest setting'} "
+                f"; the limit of {short_percent(self.max_exceed)} killed first attempts "
                 f"{'costs another' if sign > 0 else 'saves'} {abs(limit['loss']):.4f}{_ends(limit, sign=sign)}"
             )
         return f"{text}."
 
-    def _breaks_limit(self) -> bool:
-        """Tell whether the limit is why the cheapest setting is not the nearest."""
-        one = self.cheapest
-        if one.pair == self.current.pair and one.minimum_mb != self.current.minimum_mb:
-            return False  # a minimum is not set alone, whatever it keeps
-        here = (pl.col("rank") == one.rank) & (pl.col("margin_pct") == one.margin_pct)
-        minimum = pl.col("ram_min_mb").eq_missing(pl.lit(one.minimum_mb, pl.Int64))
-        return self.choice.candidates.filter(here & minimum & pl.col("meets_limit")).is_empty()
-
     def _where(self) -> str:
         row = self.side("current")
-        return f"{PERIODS[self.scored_on]}, {row['n_tasks']:,} tasks, {row['n_scored']:,} jobs"
+        return f"on {row['n_tasks']:,} tasks, {row['n_scored']:,} jobs"
 
 
 def _sign(row: dict[str, Any]) -> int:

@@ -1,4 +1,4 @@
-"""Does an accepted proposal still hold: yes, no beyond doubt, or not to be told."""
+"""Does an accepted proposal still hold: yes, no by its interval, or not to be told."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from brokerlab.calibrate import propose
 from brokerlab.calibrate.drift import Drift, drift, question_of
-from brokerlab.calibrate.percentiles import backtest, choose, prove, split_periods
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Evidence, Filed, Proposal, dumps, loads, merge
 from brokerlab.scouts import ScoutRules
 from tests.unit.calibrate import toys
+from tests.unit.calibrate.test_percentile_study import judged
 
 NOW = datetime(2026, 11, 21)
 LATER = timedelta(days=365)
@@ -27,14 +26,8 @@ EVIDENCE = Evidence("why", numbers={"max_exceed": 0.03})
 @pytest.fixture(scope="module")
 def proposal() -> Proposal:
     """Made from tasks whose memory spreads by 8 %."""
-    tasks, jobs = toys.tasks(120), toys.quantities(120, 60, seed=7, hours_between=6)
-    periods = split_periods(tasks, jobs)
-    grid = {"ranks": [75, 85, 95], "margins": [10, 20]}
-    early = backtest(jobs, periods.early, toys.queues(), **grid)
-    choice = choose(early, max_exceed=0.03)
-    late = backtest(jobs, periods.late, toys.queues(), detail=[choice.setting], **grid)
-    proof = prove(late, choice.setting, max_exceed=0.03, n_boot=300)
-    verdict = propose(choice, proof, late, periods, Config.empty(), created_at=NOW)
+    jobs = toys.quantities(120, 60, seed=7, hours_between=6)
+    verdict = judged((jobs, toys.tasks(120), toys.queues())).verdict()
     assert verdict.kind == "change", verdict.sentence
     assert verdict.proposal is not None
     return loads(dumps(verdict.proposal))
@@ -65,20 +58,20 @@ def test_it_does_not_hold_where_jobs_differ_more(proposal: Proposal) -> None:
     assert found.status == "does_not_hold", found.sentence
     assert found.sentence.startswith("Does not hold on ")
     assert found.effects["apart"].any()
-    assert "effects lie apart from what was told: " in found.sentence
+    assert "effects lie apart from the proposal's: " in found.sentence
 
 
 def test_few_tasks_tell_nothing(proposal: Proposal) -> None:
     found = later(proposal, 5)
     assert found.status == "cannot_tell"
-    assert "5 tasks and 10 are needed" in found.sentence
+    assert "20 tasks are needed" in found.sentence
     assert found.effects["apart"].null_count() == found.effects.height
 
 
 def test_its_own_tasks_are_not_looked_at_again(proposal: Proposal) -> None:
     jobs, tasks = toys.quantities(60, 60), toys.tasks(60)
     found = drift(proposal, jobs, tasks, toys.queues(), config=Config.empty())
-    assert (found.status, found.proof) == ("cannot_tell", None)
+    assert (found.status, found.judgement) == ("cannot_tell", None)
     assert "of 60 tasks none was created after the proposal's own data" in found.sentence
 
 
@@ -88,30 +81,34 @@ def made(values: dict[str, Any], **others: Any) -> Proposal:
     return Proposal.to_change(Config.empty(), values, **arguments, **rules)
 
 
-def test_a_keep_is_asked_for_its_limit_only() -> None:
-    key = ["SCOUT_RAMCOUNT_RANK"]
-    rules = ScoutRules().digest
-    limits = {"max_exceed": 0.2}
-    kept = Proposal.to_keep(
-        Config.empty(),
-        key,
+def keep(config: Config, limit: float) -> Proposal:
+    return Proposal.to_keep(
+        config,
+        ["SCOUT_RAMCOUNT_RANK"],
         title="t",
         created_at=NOW,
-        evidence=replace(EVIDENCE, numbers=limits),
-        rules_digest=rules,
+        evidence=replace(EVIDENCE, numbers={"max_exceed": limit}),
+        rules_digest=ScoutRules().digest,
     )
-    found = later(kept, config=Config.empty())
+
+
+def test_a_keep_holds_until_something_is_better_or_the_limit_breaks() -> None:
+    good = Config.empty().with_values({"SCOUT_RAMCOUNT_RANK": 62, "SCOUT_RAMCOUNT_MARGIN": 18})
+    found = later(keep(good, 0.2), config=good)
     assert found.status == "holds", found.sentence
     assert "under the setting before" not in found.sentence
-    tight = replace(kept, evidence=EVIDENCE)
-    assert later(tight, config=Config.empty()).status == "does_not_hold"
+    beaten = later(keep(Config.empty(), 0.2), config=Config.empty())
+    assert beaten.status == "does_not_hold"
+    assert "is better now" in beaten.sentence
+    broken = later(keep(good, 0.001), config=good)
+    assert broken.status == "does_not_hold", broken.sentence
 
 
 def test_what_the_proposal_leaves_alone_is_as_it_acts() -> None:
     config = Config.empty().with_values({"SCOUT_RAMCOUNT_MARGIN": 20})
     asked = question_of(made({"SCOUT_RAMCOUNT_RANK": 90}), config)
     assert (asked.current, asked.proposed) == ((75, 20), (90, 20))
-    assert (asked.max_exceed, asked.limit_on, asked.since) == (0.03, "point", None)
+    assert (asked.max_exceed, asked.relevant, asked.since) == (0.03, 0.05, None)
 
 
 @pytest.mark.parametrize(

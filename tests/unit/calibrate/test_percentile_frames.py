@@ -8,81 +8,30 @@ import pytest
 from brokerlab.calibrate import percentile_frames as frames
 from brokerlab.calibrate.caveats import told_once
 from brokerlab.calibrate.parameters import PARAMETERS
-from brokerlab.calibrate.percentile_study import (
-    DIFFERENT_PERIODS,
-    FIXED_RANK,
-    NO_QUEUES,
-    Study,
-    periods_differ,
-)
-
-
-@pytest.mark.parametrize(
-    ("alike", "expected"),
-    [([True, True], False), ([True, None], False), ([True, False], True), ([None, None], False)],
-)
-def test_periods_differ_if_either_quantity_does(alike, expected):
-    rows = pl.DataFrame(
-        {"level": ["all", "all"], "alike": alike}, schema_overrides={"alike": pl.Boolean}
-    )
-    assert periods_differ(rows) is expected
-    assert periods_differ(None) is False
-
-
-@pytest.mark.parametrize(
-    ("kind", "status", "within", "expected"),
-    [
-        (None, "change", True, "undivided"),
-        ("change", "change", True, "change"),
-        ("keep", "change", True, "refuted"),
-        ("keep", "keep", True, "keep"),
-        ("no_answer", "no_answer", True, "few"),
-        ("no_answer", "no_answer", False, "unsure"),
-        ("no_answer", "no_answer", None, "none"),
-        ("no_answer", "change", True, "breach"),
-    ],
-)
-def test_why_the_answer_is_what_it_is(kind, status, within, expected):
-    assert answered(kind, status, within=within).case == expected
-
-
-def answered(kind, status, *, within=True, **verdict):
-    """A study of which only the answer and its caveats are known.
-
-    Args:
-        within: Whether a setting kills within the limit beyond doubt; null: none even by its rate.
-    """
-    rates = [0.5, 0.5 if within is None else 0.01]
-    candidates = pl.DataFrame({"meets_limit": [False, bool(within)], "exceed_rate": rates})
-    return Study(
-        parameter=PARAMETERS["ramcount"],
-        early=None,
-        late=SimpleNamespace(caveats=("of the proof",)),
-        choice=SimpleNamespace(
-            status=status, candidates=candidates, max_exceed=0.02, caveats=("of the choice",)
-        ),
-        proof=None,
-        other=(80, 10),
-        verdict=kind and SimpleNamespace(**{"kind": kind, "information_only": False} | verdict),
-        alike=pl.DataFrame({"level": ["all"], "alike": [kind != "change"]}),
-        conformal=None,
-    )
+from brokerlab.calibrate.percentile_study import FIXED_RANK, NO_QUEUES, Study
 
 
 def test_caveats_are_those_that_apply():
-    assert answered("keep", "keep").caveats == ["of the proof", "of the choice", NO_QUEUES]
-    assert answered("no_answer", "no_answer").caveats == ["of the proof", NO_QUEUES]
-    fixed = answered("change", "change", information_only=True).caveats
-    assert fixed[2:] == [DIFFERENT_PERIODS, FIXED_RANK, NO_QUEUES]
+    def caveats(*, fixed):
+        made = dict.fromkeys(Study.__dataclass_fields__) | {
+            "tried": SimpleNamespace(caveats=("of the back-test",)),
+            "verdict": SimpleNamespace(kind="keep", information_only=fixed),
+        }
+        return Study(**made).caveats
+
+    assert caveats(fixed=False) == ["of the back-test", NO_QUEUES]
+    assert caveats(fixed=True) == ["of the back-test", FIXED_RANK, NO_QUEUES]
 
 
 def scouts(counts, rank=75, limit=0.02):
-    """A study whose proof has so many tasks by number of scouts."""
+    """A study whose tasks have so many scouts."""
     used = [n for n, tasks in counts.items() for _ in range(tasks)]
-    tasks = pl.DataFrame({"n_scouts": used}).with_columns(rank=rank, margin_pct=10)
-    late = SimpleNamespace(by_task=tasks, current=(rank, 10))
+    limits = (SimpleNamespace(most=limit),)
     return SimpleNamespace(
-        parameter=PARAMETERS["ramcount"], late=late, choice=SimpleNamespace(max_exceed=limit)
+        parameter=PARAMETERS["ramcount"],
+        by_task=pl.DataFrame({"n_scouts": used}).with_columns(rank=rank, margin_pct=10),
+        current=(rank, 10),
+        judgement=SimpleNamespace(question=SimpleNamespace(limits=limits)),
     )
 
 
@@ -137,12 +86,13 @@ def test_a_change_of_almost_nothing_has_no_percentage():
     """Where there was next to nothing before, a relative change once read 365 796 440 435.9 %."""
     ends = [f"{s}{e}" for s in ("before", "after", "diff", "diff_pct") for e in ("", "_lo", "_hi")]
     rows = [
-        dict.fromkeys(ends, 1.0) | {"diff_lo": 0.5, "label": "a - b", "unit": "GB h", "quantity": q}
+        dict.fromkeys(ends, 1.0)
+        | {"diff_lo": 0.5, "label": "a - b", "unit": "GB h", "quantity": q, "judged": False}
         for q in "xy"
     ]
     rows[1]["before"] = 1e-12
     table = pl.DataFrame(rows)
-    found = frames.before_after(SimpleNamespace(proof=SimpleNamespace(table=table)))
+    found = frames.before_after(SimpleNamespace(comparison=SimpleNamespace(table=table)))
     assert found["diff_pct"].to_list() == [1.0, None]
     assert found["label"][0] == "a − b"
 

@@ -9,7 +9,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from brokerlab.calibrate.percentiles import Assumptions, backtest, choose, prove
+from brokerlab.calibrate.percentiles import (
+    Assumptions,
+    Limit,
+    Question,
+    backtest,
+    compare,
+    judge,
+    scored_tasks,
+)
 from brokerlab.scouts.rules import ScoutRules
 
 HERE = Path(__file__).parents[3]
@@ -97,12 +105,13 @@ def test_recorded_requests_follow_from_the_first_trigger(history):
 
 
 def test_four_tasks_prove_nothing_about_others(all_ten):
-    choice = choose(all_ten)
-    assert choice.status == "no_answer"
-    assert choice.reason.startswith("4 tasks can be scored; 10 are needed")
-    proof = prove(all_ten, (75, 20))
-    assert proof.status == "no_answer"
-    reserved = proof.quantity("reserved_gbh")
+    """What happened in each is told without an interval, and nothing is proposed."""
+    outcomes = all_ten.outcomes()
+    judgement = judge(outcomes, Question(limits=(Limit(quantity="exceed_rate", most=0.02),)))
+    assert (judgement.kind, judgement.case, judgement.units_missing) == ("no_answer", "few", 16)
+    before, after = scored_tasks(all_ten, outcomes, judgement)
+    made = compare(before, after, all_ten.parameter, judgement.question)
+    reserved = made.quantity("reserved_gbh")
     assert reserved["before"] > 0
-    assert reserved["diff_lo"] is None
+    assert made.table["diff_lo"].is_null().all()
     assert any(line.startswith("Only 4 tasks can be scored") for line in all_ten.caveats)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
+from brokerlab.calibrate.nearest_setting import FamilySetting, translate
 from brokerlab.errors import DataError
 from brokerlab.estimators.doubts import check_model
 from brokerlab.estimators.evaluation import Evaluation
@@ -110,6 +111,34 @@ def test_tables_of_one_shape_are_explained_once(tried):
     trials = {"submit": tried}
     assert estimates.coverage_table(trials, "hierarchy", told=True).note == ""
     assert estimates.estimator_table(trials, told=True).note == estimates.intervals(tried)
+
+
+def test_what_a_setting_is_worth_is_said_by_the_kind_of_verdict():
+    jobs = whole_tasks()
+    made = translate(
+        jobs, jobs.select("pandaid", allocated=pl.col("used") + 1.0), minima=(None, 500), n_boot=50
+    )
+    made = replace(made, nearest=FamilySetting(60, 20, 1500))
+    starts = {
+        "change": "Set rank 60, margin 20 %, minimum 1500 MB: ",
+        "improve": "Set rank 60, margin 20 %, minimum 1500 MB: ",
+        "keep": "Keep rank 75, margin 10 %, no minimum: ",
+        "no_answer": "Nearest, not proposed: rank 60, margin 20 %, minimum 1500 MB; ",
+    }
+    row = {"quantity": "exceed_rate", "after": 0.0123, "after_lo": 0.0012, "after_hi": 0.0234}
+    judgement = replace(made.judgement, table=pl.DataFrame([row]))
+    for kind, start in starts.items():
+        verdict = replace(made.verdict, kind=kind)
+        answer = replace(made, verdict=verdict, judgement=judgement)
+        part = estimates.settings_part({"archive": answer}, "What it means")
+        assert part.verdict.kind == kind
+        assert part.verdict.sentence.startswith(start)
+        assert (
+            kind == "keep" or "1.2 % (0.1 to 2.3) of first attempts killed" in part.verdict.sentence
+        )
+        assert len(part.verdict.sentence.split()) <= 25
+    (table,) = part.sections["Side by side"]
+    assert [row[0] for row in table.cells()] == ["estimator", "cheapest", "nearest", "current"]
 
 
 def test_data_are_looked_for_where_they_were_named(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""A bound of walltime translated: with the tasks of an archive in two periods, with jobs alone in none."""
+"""A bound of walltime translated: judged on the tasks of an archive, without an answer on jobs alone."""
 
 from __future__ import annotations
 
@@ -30,21 +30,20 @@ def test_the_limit_of_the_setting_is_what_the_bound_lets_through(trial, archive)
     found = translate_bound(trial, archive, model=MODEL, level=0.95, n_boot=50)
     assert found.parameter.name == "cputime"
     assert found.estimator == "hierarchy, bound 95 %"
-    assert found.choice.max_exceed == pytest.approx(0.05)
-    assert found.periods is not None
+    assert found.max_exceed == pytest.approx(0.05)
     judged = trial.records.select("jeditaskid").unique()
     dates = archive.scan("tasks").collect().join(judged, on="jeditaskid")["creationdate"].sort()
-    created = found.periods.early["creationdate"], found.periods.late["creationdate"]
-    assert dates[0] <= created[0].min()
-    assert created[0].max() < dates[len(dates) // 2] <= created[1].min()
+    blocks = found.judgement.blocks
+    assert dates[0] <= blocks["start"].min()
+    assert blocks["end"].max() <= dates[-1]
+    assert found.side("estimator")["n_tasks"] <= judged.height
 
 
-def test_jobs_alone_are_translated_without_periods(trial, archive, tmp_path):
+def test_jobs_alone_get_no_proposal(trial, archive, tmp_path):
     with ArchiveWriter(tmp_path / "jobs", synthetic=True) as writer:
         writer.write("jobs", archive.scan("jobs").collect())
         writer.commit()
     for without in (None, open_archive(tmp_path / "jobs")):
         found = translate_bound(trial, without, model=MODEL, n_boot=50)
-        assert found.scored_on == "all"
-        assert found.proposal is None
+        assert found.comparison is found.proposal is None
         assert found.verdict.kind == "no_answer"

@@ -1,9 +1,13 @@
-"""What a trial of memory gives to be translated: allocations of least stated loss, and two halves of its tasks."""
+"""What a trial of memory gives to be translated: allocations of least stated loss."""
+
+from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.nearest_setting.of_trial import _halves, allocate_by_stated_loss
+from brokerlab.calibrate.nearest_setting import of_trial
+from brokerlab.calibrate.nearest_setting.of_trial import allocate_by_stated_loss, translate_trial
 from brokerlab.units import HOUR_S
 from tests.unit.estimators.trial_toys import tried_on, whole_tasks
 
@@ -25,9 +29,14 @@ def test_longer_jobs_are_given_less_above_their_use():
     assert long[known].sum() < short[known].sum()
 
 
-def test_later_tasks_prove():
-    (first, middle), (again, end) = _halves(whole_tasks(4))
-    assert middle == again
-    seconds = [(each - first).total_seconds() for each in (middle, end)]
-    assert seconds[0] == 20_000  # the third task of four begins there
-    assert seconds[1] > 30_000
+def test_tasks_are_judged_that_were_created_from_the_first_of_the_trial_to_its_last(monkeypatch):
+    frame = whole_tasks(3)
+    judged = frame["jeditaskid"].unique(maintain_order=True)
+    other = judged.max() + 1
+    days = [datetime(2026, 1, day) for day in (9, 3, 5, 1)]
+    created = {"jeditaskid": [*judged, other], "creationdate": days}
+    archive = SimpleNamespace(scan=lambda _: pl.LazyFrame(created))
+    asked = {}
+    monkeypatch.setattr(of_trial, "translate", lambda *_, **how: asked.update(how))
+    translate_trial(tried_on(frame), archive, model="hierarchy", name="ours", learnt=frame)
+    assert asked["span"] == (days[1], days[0] + timedelta(microseconds=1))

@@ -13,13 +13,15 @@ import pytest
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.calibrate.assumptions import Assumptions
 from brokerlab.calibrate.backtest import backtest
+from brokerlab.calibrate.judge import MIN_UNITS, Limit, Question
 from brokerlab.calibrate.loss import LossWeights
 from brokerlab.calibrate.nearest_setting import FamilySetting, translate
-from brokerlab.calibrate.nearest_setting.history import History, _periods, of_archive, of_records
+from brokerlab.calibrate.nearest_setting.family import family_outcomes
+from brokerlab.calibrate.nearest_setting.given import Scored
+from brokerlab.calibrate.nearest_setting.history import History, of_archive, of_records
 from brokerlab.calibrate.nearest_setting.study import Study
 from brokerlab.calibrate.nearest_setting.translation import _ends
 from brokerlab.calibrate.parameters import parameter_named
-from brokerlab.calibrate.periods import split_periods
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError, SchemaError
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules
@@ -28,10 +30,9 @@ from tests.unit.calibrate import toys
 CURRENT = FamilySetting(rank=75, margin_pct=10, minimum_mb=None)
 
 
-def study(quantities, tasks, allocations, *, parameter="ramcount", **how):
-    history = History(
-        quantities, tasks, toys.queues(), None, split_periods(tasks, quantities), Config.empty()
-    )
+def study(quantities, tasks, allocations, *, parameter="ramcount", max_exceed=0.03, **how):
+    window = tasks["creationdate"].min(), tasks["creationdate"].max()
+    history = History(quantities, tasks, toys.queues(), None, window, Config.empty())
     rank = parameter_named(parameter)
     plain = {
         "history": history,
@@ -44,17 +45,15 @@ def study(quantities, tasks, allocations, *, parameter="ramcount", **how):
         "ranks": (75, 85, 95),
         "margins": (5, 10, 20),
         "minima": (None,),
-        "max_exceed": 0.03,
-        "limit_on": "upper",
-        "n_boot": 300,
-        "seed": 1,
+        "question": Question(
+            limits=(Limit(quantity="exceed_rate", most=max_exceed),), n_boot=300, seed=1
+        ),
     }
-    return Study(**(plain | how)).with_allocations()
+    return Study(**(plain | how))
 
 
 def answered(quantities, tasks, allocations, **how):
-    made = study(quantities, tasks, allocations, **how)
-    return made.proven(made.history.periods, None)
+    return study(quantities, tasks, allocations, **how).translation()
 
 
 def exactly(quantities):
@@ -74,27 +73,23 @@ def told(history):
 
 
 def test_three_on_the_same_jobs(told, history):
-    assert told.table["period"].to_list() == ["calibration"] * 4 + ["proof"] * 4
-    assert told.table["who"].to_list() == ["estimator", "cheapest", "nearest", "current"] * 2
-    for period in ("calibration", "proof"):
-        rows = told.table.filter(period=period)
-        for name in ("n_tasks", "n_scored", "work_coreh"):
-            assert rows[name].n_unique() == 1, name
-        estimator, cheapest, nearest, current = rows["loss"].to_list()
-        assert estimator < min(cheapest, nearest, current)
-        assert period == "proof" or cheapest <= min(nearest, current)
-        differences = {
-            row["difference"]: row for row in told.differences.filter(period=period).to_dicts()
-        }
-        assert differences["restriction"]["loss"] == pytest.approx(cheapest - estimator)
-        assert differences["limit"]["loss"] == pytest.approx(nearest - cheapest)
-        assert differences["setting"]["loss"] == pytest.approx(current - nearest)
-        assert differences["estimator"]["loss"] == pytest.approx(current - estimator)
-        assert differences["estimator"]["pct_of_current"] == pytest.approx(
-            100 * (current - estimator) / current
-        )
-        for row in differences.values():
-            assert row["loss_lo"] <= row["loss"] <= row["loss_hi"]
+    assert told.table["who"].to_list() == ["estimator", "cheapest", "nearest", "current"]
+    for name in ("n_tasks", "n_scored", "work_coreh"):
+        assert told.table[name].n_unique() == 1, name
+    assert told.side("current")["n_tasks"] == 120
+    estimator, cheapest, nearest, current = told.table["loss"].to_list()
+    assert estimator < cheapest <= min(nearest, current)
+    expected = {
+        "restriction": cheapest - estimator,
+        "limit": nearest - cheapest,
+        "setting": current - nearest,
+        "estimator": current - estimator,
+    }
+    for name, value in expected.items():
+        row = told.difference(name)
+        assert row["loss"] == pytest.approx(value)
+        assert row["pct_of_current"] == pytest.approx(100 * value / current)
+        assert row["loss_lo"] <= row["loss"] <= row["loss_hi"]
     assert told.side("estimator")["exceed_rate"] == 0
     assert told.side("estimator")["over_allocation"] == pytest.approx(0.02)
     # paired: the difference is known better than either side
@@ -104,22 +99,37 @@ def test_three_on_the_same_jobs(told, history):
 
 def test_nearest_and_current_are_those_of_the_back_test(told, history):
     quantities, tasks = history
-    periods = split_periods(tasks, quantities)
-    late = backtest(
-        quantities, periods.late, toys.queues(), ranks=[75, 85, 95], margins=[5, 10, 20]
-    )
-    for who, setting in (("nearest", told.nearest.pair), ("current", CURRENT.pair)):
-        row, right = told.side(who), late.setting(*setting)
-        for name in ("loss", "exceed_rate", "exceed_hi", "over_gbh", "n_lost"):
+    whole = backtest(quantities, tasks, toys.queues(), ranks=[75, 85, 95], margins=[5, 10, 20])
+    sides = {"nearest": told.nearest, "cheapest": told.cheapest, "current": CURRENT}
+    for who, setting in sides.items():
+        row, right = told.side(who), whole.setting(*setting.pair)
+        assert row["exceed_rate_jobs"] == pytest.approx(right["exceed_rate"])
+        for name in ("over_gbh", "n_lost"):
             assert row[name] == pytest.approx(right[name]), (who, name)
+        # loss and kill rate are those that the judge compares settings by
+        judged = told.judgement.candidates.row(told.judgement.settings.index(setting), named=True)
+        for name in ("loss", "exceed_rate"):
+            assert row[name] == pytest.approx(judged[name]), (who, name)
 
 
-def test_a_proven_setting_is_proposed(told):
-    assert told.choice.status == "change"
-    assert told.nearest.pair == told.choice.setting
-    assert told.proof.status == "proven"
-    assert told.proof.quantity("loss")["diff"] == pytest.approx(-told.difference("setting")["loss"])
-    assert told.verdict.kind == told.proposal.kind == "change"
+def test_cheapest_and_nearest_are_those_of_the_judge(told):
+    rows = told.judgement.candidates
+    least = rows.sort("loss")["place"][0]
+    assert told.cheapest == told.judgement.settings[least]
+    assert told.nearest == told.judgement.settings[rows.filter("is_best")["place"].item()]
+    assert told.nearest == told.judgement.best
+
+
+def test_a_setting_that_is_better_on_later_tasks_is_proposed(told):
+    assert told.verdict.kind == told.proposal.kind == told.judgement.kind == "change"
+    assert told.nearest == told.judgement.setting
+    # the proof: no task judged a setting that it had helped to choose
+    assert told.comparison.n_tasks == told.judgement.n_scored == 90
+    for name in ("loss", "exceed_rate"):
+        for column in ("before", "after", "diff", "diff_lo", "diff_hi"):
+            judged = told.judgement.quantity(name)[column]
+            assert told.comparison.quantity(name)[column] == pytest.approx(judged), (name, column)
+    assert told.comparison.quantity("exceed_rate")["after"] <= 0.03
     assert {c.key: c.new for c in told.proposal.changes}[
         "SCOUT_RAMCOUNT_MARGIN"
     ] == told.nearest.margin_pct
@@ -127,27 +137,25 @@ def test_a_proven_setting_is_proposed(told):
     assert told.parts["answer"] == told.verdict.sentence
     assert "of what they gain on the current setting is left" in told.parts["lost"]
     assert "first attempts killed" in told.parts["nearest"]
-    assert told.to_dict()["nearest"] == vars(told.nearest)
-    assert any("tried again as the back-test retries" in note for note in told.notes)
+    assert told.to_dict()["nearest"] == told.nearest._asdict()
+    said = " ".join([*told.parts.values(), *told.notes])
+    assert not any(word in said for word in ("proven", "beyond doubt", "period"))
+    for note in ("tried again as the back-test retries", "chosen on the tasks they are scored on"):
+        assert any(note in each for each in told.notes), note
 
 
 def test_the_current_requests_gain_nothing(history):
     """An estimator that says what the rule says."""
     made = study(*history, exactly(history[0]))
-    requests = []
-    for tasks in (made.history.periods.early, made.history.periods.late):
-        scored = made._scored(tasks)
-        ask = scored.requests(CURRENT.pair, None)
-        requests.append(
-            scored.sample.scored.select("pandaid").with_columns(allocated=pl.Series(ask))
-        )
-    same = answered(*history, pl.concat(requests))
-    for period in ("calibration", "proof"):
-        row = same.difference("estimator", period)
-        assert (row["loss"], row["loss_lo"], row["loss_hi"]) == pytest.approx((0, 0, 0), abs=1e-12)
-        row = same.difference("restriction", period)
-        sides = [same.side(who, period)["loss"] for who in ("cheapest", "current")]
-        assert row["loss"] == pytest.approx(sides[0] - sides[1])
+    scored = Scored.of(made.history, made.history.tasks, made.parameter, made.made, made.weights)
+    asked = scored.sample.scored.select("pandaid").with_columns(
+        allocated=pl.Series(scored.requests(CURRENT.pair, None))
+    )
+    same = answered(*history, asked)
+    row = same.difference("estimator")
+    assert (row["loss"], row["loss_lo"], row["loss_hi"]) == pytest.approx((0, 0, 0), abs=1e-12)
+    sides = [same.side(who)["loss"] for who in ("cheapest", "current")]
+    assert same.difference("restriction")["loss"] == pytest.approx(sides[0] - sides[1])
 
 
 def test_the_limit_is_told_apart_from_the_restriction(history):
@@ -161,13 +169,14 @@ def test_the_limit_is_told_apart_from_the_restriction(history):
 
 
 def test_tasks_that_the_estimator_learnt_from_are_not_compared(history, told):
-    """The setting is chosen on them all the same."""
+    """The setting is judged on them all the same."""
     quantities, tasks = history
-    late = split_periods(tasks, quantities).late["jeditaskid"]
+    late = tasks["jeditaskid"][60:]
     some = exactly(quantities.filter(pl.col("jeditaskid").is_in(late.implode())))
     made = answered(quantities, tasks, some)
-    assert made.table["period"].unique().to_list() == ["proof"]
-    assert made.side("nearest") == told.side("nearest")
+    assert made.side("nearest")["n_tasks"] == 60
+    assert made.judgement.n_units == 120
+    assert made.judgement.table.equals(told.judgement.table)
     assert made.verdict.sentence == told.verdict.sentence
     assert made.counts["tasks_without_allocations"] == 60
     assert any("60 tasks have no allocation" in note for note in made.notes)
@@ -187,6 +196,10 @@ def test_few_tasks_get_no_answer(history):
     few = answered(quantities, history[1].head(12), exactly(quantities), max_exceed=1.0)
     assert few.verdict.kind == "no_answer"
     assert few.proposal is None
+    assert few.verdict.sentence == (
+        f"No answer: 12 tasks can be scored, {MIN_UNITS} are needed to tell an effect from chance."
+    )
+    assert few.comparison is None
     assert few.table["loss_lo"].is_null().all()
     assert few.differences["loss"].is_not_null().all()
 
@@ -213,52 +226,76 @@ def light_tasks(n=60):
 
 def test_a_minimum_is_chosen_where_light_tasks_outgrow_their_scouts():
     quantities, tasks = light_tasks(), toys.tasks(60)
-    how = {"ranks": (75,), "margins": (10, 11), "max_exceed": 0.02, "limit_on": "point"}
+    how = {"ranks": (75,), "margins": (10, 11), "max_exceed": 0.02}
     made = answered(quantities, tasks, exactly(quantities), minima=(None, 200, 500), **how)
     assert made.nearest.minimum_mb == 500
+    assert made.nearest.pair == (75, 11)  # a minimum is not set alone
     assert made.side("nearest")["exceed_rate"] == 0
-    assert made.side("current")["exceed_rate"] == pytest.approx(0.5)
+    assert made.side("current")["exceed_rate_jobs"] == pytest.approx(0.5)
     assert made.verdict.kind == "change"
     assert {c.key: c.new for c in made.proposal.changes}["SCOUT_RAMCOUNT_MIN"] == 500
     assert "set SCOUT_RAMCOUNT_MIN = 500" in made.verdict.sentence
     assert made.verdict.subject.endswith(" and SCOUT_RAMCOUNT_MIN")
-    assert made.proof.quantity("exceed_rate")["after"] == 0
+    assert made.comparison.quantity("exceed_rate")["after"] == 0
     without = answered(quantities, tasks, exactly(quantities), **how)
     assert without.side("nearest")["loss"] > made.side("nearest")["loss"]
     assert without.verdict.kind == "no_answer"
-    # the moments under another minimum are those of a back-test under it
-    early = split_periods(tasks, quantities).early
+    # outcomes under another minimum are those of a back-test under it
     right = backtest(
-        quantities, early, toys.queues(), ranks=[75], margins=[10, 11],
+        quantities, tasks, toys.queues(), ranks=[75], margins=[10, 11],
         assumptions=Assumptions(ram_min_mb=500),
-    ).setting(75, 11)  # fmt: skip
-    frame = made.choice.candidates.filter(margin_pct=11)
-    for name in ("loss", "exceed_rate", "over_gbh", "n_lost"):
-        assert frame[name].item() == pytest.approx(right[name])
-    assert frame["loss_diff"].item() == pytest.approx(
-        made.side("nearest", "calibration")["loss"] - made.side("current", "calibration")["loss"]
-    )
+    )  # fmt: skip
+    tried = study(quantities, tasks, exactly(quantities), **how)._backtest()
+    family = family_outcomes(tried, (None, 200, 500))
+    assert family.settings == (
+        (75, 10, None), (75, 11, None), (75, 11, 200), (75, 11, 500),
+    )  # fmt: skip
+    mine, theirs = family.values([3, 0]), right.outcomes().values([1])
+    now = tried.outcomes().values([0])
+    for name in mine:
+        assert mine[name][:, 0] == pytest.approx(theirs[name][:, 0]), name
+        assert mine[name][:, 1] == pytest.approx(now[name][:, 0]), name
 
 
-def test_where_no_minimum_meets_the_limit_the_one_that_kills_least_stands_for_its_setting():
+def test_where_no_setting_keeps_the_limit_the_one_that_exceeds_it_least_is_nearest():
+    """One task in four outgrows its scouts whatever the rule says; a minimum helps the light ones."""
     quantities, tasks = light_tasks(), toys.tasks(60)
-    thrifty = LossWeights(over=5.0, killed_coreh=0.01, n_exceed=0.0, n_lost=0.0)
-    how = {"ranks": (75,), "margins": (10, 11), "minima": (None, 200, 500), "weights": thrifty}
-    for limit, minimum in ((0.9, None), (0.0, 500)):
-        made = answered(quantities, tasks, exactly(quantities), max_exceed=limit, **how)
-        assert made.choice.candidates.filter(margin_pct=11)["ram_min_mb"].item() == minimum
+    heavy = (pl.col("jeditaskid") % 4 == 1) & ~pl.col("is_scout")
+    quantities = quantities.with_columns(
+        maxpss_kb=pl.when(heavy).then(pl.col("maxpss_kb") * 4).otherwise("maxpss_kb")
+    )
+    how = {"ranks": (75,), "margins": (10, 11), "minima": (None, 500), "max_exceed": 0.02}
+    made = answered(quantities, tasks, exactly(quantities), **how)
+    assert made.nearest == FamilySetting(rank=75, margin_pct=11, minimum_mb=500)
+    assert made.judgement.cheapest_within is None
+    assert any("keeps the limit of 2 %" in note for note in made.notes)
+    assert made.verdict.kind == "improve"
+    assert "the limit is still not kept, no setting of the grid does" in made.verdict.sentence
+    assert made.proposal is not None
 
 
-def test_the_limit_is_blamed_for_what_it_does_only():
-    """A minimum is not set alone: what is cheapest keeps the limit and is not the nearest."""
+def test_what_would_keep_the_limit_is_named_with_its_minimum():
+    """Light tasks outgrow their scouts late only: what was chosen before knew of no reason to set a minimum."""
+    quantities, tasks = light_tasks(), toys.tasks(60)
+    early = (pl.col("jeditaskid") % 2 == 0) & (pl.col("jeditaskid") < 145)
+    as_scouts = (100 * pl.col("cores") + 100) * 1024
+    quantities = quantities.with_columns(
+        maxpss_kb=pl.when(early).then(as_scouts).otherwise("maxpss_kb")
+    )
+    how = {"ranks": (75,), "margins": (10, 11), "minima": (None, 500), "max_exceed": 0.02}
+    made = answered(quantities, tasks, exactly(quantities), **how)
+    assert made.verdict.kind == "no_answer"
+    assert made.judgement.case == "breach"
+    assert "rank 75 with margin 11 % and a minimum of 500 MB would keep it" in made.verdict.sentence
+
+
+def test_a_minimum_is_not_set_alone():
     quantities, tasks = light_tasks(), toys.tasks(60)
     made = answered(
         quantities, tasks, exactly(quantities), ranks=(75,), margins=(10,), minima=(None, 500)
     )
-    assert made.cheapest == FamilySetting(rank=75, margin_pct=10, minimum_mb=500)
-    assert made.side("cheapest")["exceed_rate"] == 0
-    assert made.nearest == CURRENT
-    assert "; the nearest setting costs another" in made.parts["lost"]
+    assert made.cheapest == made.nearest == CURRENT
+    assert made.verdict.kind == "no_answer"
 
 
 def records(n_tasks=3, n_jobs=40, seed=0):
@@ -294,15 +331,13 @@ def test_records_get_the_table_and_no_answer(parameter):
         jobs = jobs.with_columns(used=pl.col("wall_s"))
     allocations = jobs.select("pandaid", allocated=pl.col("used") + 1)
     made = translate(jobs, allocations, parameter=parameter, n_boot=50, minima=(None,))
-    assert made.table["period"].unique().to_list() == ["all"]
     assert made.side("estimator")["n_tasks"] == 3
     assert made.side("estimator")["n_scored"] == 3 * 30  # the killed ones among them
     assert made.side("estimator")["n_exceed"] <= 3
     assert made.verdict.kind == "no_answer"
-    assert made.verdict.sentence.startswith("No answer: 3 tasks can be scored and 10 are needed")
+    assert made.verdict.sentence.startswith("No answer: 3 tasks can be scored and 20 are needed")
     assert "records carry no settings" in made.verdict.sentence
-    assert made.proof is made.proposal is made.periods is None
-    assert made.scored_on == "all"
+    assert made.comparison is made.proposal is None
     if parameter == "cputime":  # its margin is fixed in the code
         assert made.cheapest.margin_pct == made.nearest.margin_pct == 50
     assert any("too small" in note for note in made.notes)
@@ -316,7 +351,9 @@ def test_rates_of_tasks_of_unequal_size():
     made = translate(jobs, jobs.select("pandaid", allocated=pl.col("used") * factor), n_boot=50)
     row = made.side("estimator")
     assert (row["n_scored"], row["n_exceed"]) == (50, 30)
-    assert (row["exceed_rate"], row["exceed_task_mean"]) == (0.6, 0.5)
+    assert row["exceed_rate_jobs"] == 0.6
+    # the larger task counts as much as the median one: more than one of two, less than its jobs
+    assert 0.5 < row["exceed_rate"] < 0.6
 
 
 def test_the_minimum_that_acts_is_that_of_the_current_setting(monkeypatch):
@@ -374,43 +411,36 @@ def archive(tmp_path_factory):
     return folder
 
 
-def test_an_archive_is_read_divided_and_answered(archive):
+def test_an_archive_is_read_and_answered(archive):
     whole = of_archive(archive, rules=ScoutRules())
     allocations = exactly(whole.quantities)
-    early, late = whole.periods.early_window, whole.periods.late_window
+    first, last = whole.window
     some = allocations.filter(pl.col("pandaid") % 50 != 0)
     made = translate(
         archive, some, ranks=(75, 90), margins=(10, 20), minima=(None, 500), n_boot=100
     )
-    assert made.table["period"].unique(maintain_order=True).to_list() == ["calibration", "proof"]
     assert made.side("estimator")["loss"] < made.side("current")["loss"]
     assert made.counts["jobs_without_allocation"] > 0
     assert any("the current setting stands in for them" in note for note in made.notes)
+    assert any("could not have been known yet" in note for note in made.notes)
     if made.proposal is not None:
         assert made.proposal.evidence.synthetic
+        assert made.proposal.created_at == last
     day = timedelta(days=1)
-    windows = {"calibration": (early[0], late[0]), "proof": (late[0], late[1] - 2 * day)}
-    cut = translate(
-        archive, allocations, **windows, ranks=(75,), margins=(10,), minima=(None,), n_boot=50
-    )
-    assert cut.periods.late_window[1] < late[1] - 2 * day
-    assert cut.periods.n_overlapping == whole.periods.n_overlapping > 0
-    short = _periods(whole.tasks, whole.quantities, (early[0], late[0] - 3 * day), windows["proof"])
-    assert short.early_window[1] < late[0] - 3 * day
-    assert short.n_overlapping < cut.periods.n_overlapping
-    assert any("could not have been known yet" in note for note in cut.notes)
+    how = {"ranks": (75,), "margins": (10,), "minima": (None,), "n_boot": 50}
+    cut = translate(archive, allocations, span=(first + day, last - 2 * day), **how)
+    created = cut.judgement.blocks
+    assert first + day <= created["start"].min()
+    assert created["end"].max() < last - 2 * day
+    assert cut.judgement.n_units < made.judgement.n_units
     assert cut.side("current")["n_tasks"] < made.side("current")["n_tasks"]
     with pytest.raises(InsufficientDataError, match="no task with finished jobs was created"):
-        of_archive(
-            archive,
-            rules=ScoutRules(),
-            calibration=(early[0], late[0]),
-            proof=(late[1] + day, late[1] + 2 * day),
-        )
-    with pytest.raises(ConfigError, match="two windows are needed"):
-        of_archive(
-            archive, rules=ScoutRules(), calibration=windows["proof"], proof=windows["calibration"]
-        )
+        of_archive(archive, rules=ScoutRules(), span=(last + day, last + 2 * day))
+    # the end of a span is out, its begin is in
+    assert of_archive(archive, rules=ScoutRules(), span=(first, last)).window[0] == first
+    assert of_archive(archive, rules=ScoutRules(), span=(first, last)).window[1] < last
+    with pytest.raises(ConfigError, match="a first instant and a later one"):
+        of_archive(archive, rules=ScoutRules(), span=(last, first))
 
 
 @pytest.mark.parametrize(
@@ -421,7 +451,7 @@ def test_an_archive_is_read_divided_and_answered(archive):
         ({"pandaid": [9999], "allocated": [1.0]}, {}, DataError, "none of 1 jobs with an allocation"),
         ({"pandaid": [1], "allocated": [1.0]}, {"parameter": "outdiskcount"}, ConfigError, "estimators"),
         ({"pandaid": [1], "allocated": [1.0]}, {"parameter": "ram"}, ConfigError, "parameter='ram'"),
-        ({"pandaid": [1], "allocated": [1.0]}, {"proof": (toys.T0, toys.T0)}, ConfigError, "records have"),
+        ({"pandaid": [1], "allocated": [1.0]}, {"span": (toys.T0, toys.T0)}, ConfigError, "records have none"),
         (
             {"pandaid": [1], "allocated": [1.0]},
             {"assumptions": Assumptions(ram_min_mb=3)},

@@ -1,0 +1,283 @@
+"""The same tasks under two settings, in every quantity that an operator asks for.
+
+What the judge judges by (kill rate and loss, each task with its capped weight) stands first; pooled amounts follow with
+intervals that decide nothing and whose measured coverage is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.calibrate.judge import MIN_UNITS, Question
+from brokerlab.calibrate.parameters import Parameter
+from brokerlab.calibrate.strata import with_levels
+from brokerlab.errors import ConfigError
+from brokerlab.intervals import (
+    bootstrap_totals,
+    measured_coverage,
+    percentile_interval,
+    pooled_coverage,
+    studentised,
+)
+from brokerlab.numerics import FloatArray
+
+JUDGED = ("exceed_rate", "loss")
+"""Quantities that a verdict rests on."""
+FLOATS = [
+    f"{side}{end}" for side in ("before", "after", "diff", "diff_pct") for end in ("", "_lo", "_hi")
+]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One line of the before-and-after table: a weighted mean over tasks, a total, or a ratio of two totals."""
+
+    name: str
+    label: str
+    unit: str
+    over: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Before and after.
+
+    Attributes:
+        table: One row per quantity: ``quantity, label, unit, before, before_lo, before_hi, after, after_lo, after_hi,
+            diff, diff_lo, diff_hi, diff_pct, diff_pct_lo, diff_pct_hi``, ``judged`` (a verdict rests on it), ``coverage`` (what
+            such intervals covered on a synthetic superpopulation [1]; null without an interval).
+        by_stratum: One row per (stratum, level): ``n_tasks, n_scored``, ``loss`` and ``exceed_rate`` with ``_before, _after,
+            _diff, _diff_lo, _diff_hi`` (judged as above), ``verdict`` (``gains``, ``loses``, ``open``).
+        n_tasks: Tasks compared.
+        n_scored: Their scored jobs.
+    """
+
+    table: pl.DataFrame
+    by_stratum: pl.DataFrame
+    n_tasks: int
+    n_scored: int
+
+    def quantity(self, name: str) -> dict[str, Any]:
+        """Return one line of the table.
+
+        Raises:
+            ConfigError: No such quantity.
+        """
+        rows = self.table.filter(pl.col("quantity") == name)
+        if rows.is_empty():
+            raise ConfigError(f"no quantity {name!r}: {', '.join(self.table['quantity'])}")
+        return rows.row(0, named=True)
+
+
+def quantities_of(parameter: Parameter) -> tuple[Quantity, ...]:
+    """Return the lines of the before-and-after table of a parameter."""
+    suffix, unit = parameter.amount, parameter.amount_unit
+    return (
+        Quantity("exceed_rate", "First attempts killed", "share of a task's jobs"),
+        Quantity("loss", "Stated loss", "core h per core h of work"),
+        Quantity(f"reserved_{suffix}", "Reserved in all", unit),
+        Quantity(f"used_{suffix}", "Used by finished jobs", unit),
+        Quantity(f"over_{suffix}", "Reserved and not used", unit),
+        Quantity(f"waste_{suffix}", "Reserved by killed attempts", unit),
+        Quantity(
+            "exceed_rate_jobs", "First attempts killed, of all jobs", "share of jobs", "n_scored"
+        ),
+        Quantity("n_exceed", "Jobs killed and retried", "jobs"),
+        Quantity("n_lost", "Jobs killed in every attempt", "jobs"),
+        Quantity("killed_coreh", "Core-hours of killed attempts", "core h"),
+        Quantity("headroom_mean", "Mean head-room, request / use - 1", "share", "n_scored"),
+        Quantity("queues_share", "Queues that can take a task", "share", "one"),
+        Quantity("slots_share", "Slots that can take a task", "share", "one"),
+    )
+
+
+def compare(
+    before: pl.DataFrame, after: pl.DataFrame, parameter: Parameter, question: Question
+) -> Comparison:
+    """Compare two settings, or two sets of settings, on the same tasks.
+
+    Args:
+        before: One row per task, of ``Replay.by_task``, with its ``weight`` for the judged quantities.
+        after: The same tasks under what is compared.
+        parameter: What was replayed.
+        question: Confidence, replicates, seed.
+
+    Raises:
+        ConfigError: They are not the same tasks.
+
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), section 13.3, for the amounts.
+    """
+    sides = [frame.sort("jeditaskid") for frame in (before, after)]
+    if not sides[0]["jeditaskid"].equals(sides[1]["jeditaskid"]):
+        raise ConfigError("before and after are not of the same tasks")
+    n = sides[0].height
+    weights = sides[0]["weight"].cast(pl.Float64).to_numpy()
+    judged = [_judged(side) for side in sides]
+    lines = quantities_of(parameter)
+    enough = n >= MIN_UNITS
+    rows = [
+        _mean(line, judged, weights, question, enough=enough)
+        for line in lines
+        if line.name in JUDGED
+    ]
+    rows += _amounts(
+        [line for line in lines if line.name not in JUDGED], sides, question, enough=enough
+    )
+    schema = {
+        **dict.fromkeys(("quantity", "label", "unit"), pl.String),
+        **dict.fromkeys(FLOATS, pl.Float64),
+    }
+    table = pl.DataFrame(rows, schema=schema).with_columns(judged=pl.col("quantity").is_in(JUDGED))
+    covered = (
+        pl.when("judged").then(pl.lit(measured_coverage(n))).otherwise(pl.lit(pooled_coverage(n)))
+    )
+    return Comparison(
+        table=table.with_columns(coverage=pl.when(pl.col("diff_lo").is_not_null()).then(covered)),
+        by_stratum=_strata(sides[0], judged, weights, question),
+        n_tasks=n,
+        n_scored=int(sides[0]["n_scored"].sum()),
+    )
+
+
+def _judged(side: pl.DataFrame) -> dict[str, FloatArray]:
+    """Return each task's kill rate and loss."""
+    rows = side.select(
+        exceed_rate=pl.col("n_exceed") / pl.col("n_scored"),
+        loss=pl.col("cost_coreh") / pl.col("work_coreh"),
+    )
+    return {name: rows[name].cast(pl.Float64).to_numpy() for name in JUDGED}
+
+
+def _mean(
+    line: Quantity,
+    sides: list[dict[str, FloatArray]],
+    weights: FloatArray,
+    question: Question,
+    *,
+    enough: bool,
+) -> dict[str, Any]:
+    """Return the line of a weighted mean over tasks; its relative change has no interval of its own."""
+    now, then = (side[line.name] for side in sides)
+    row: dict[str, Any] = {"quantity": line.name, "label": line.label, "unit": line.unit}
+    for key, values in (("before", now), ("after", then), ("diff", then - now)):
+        x, low, high = studentised(
+            values,
+            weights,
+            confidence=question.confidence,
+            n_boot=question.n_boot,
+            seed=question.seed,
+            share=line.name == "exceed_rate" and key != "diff",
+        )
+        row |= {key: x, f"{key}_lo": low if enough else None, f"{key}_hi": high if enough else None}
+    base = row["before"]
+    row |= {
+        "diff_pct": 100 * row["diff"] / base if base else None,
+        "diff_pct_lo": None,
+        "diff_pct_hi": None,
+    }
+    return row
+
+
+def _amounts(
+    lines: list[Quantity], sides: list[pl.DataFrame], question: Question, *, enough: bool
+) -> list[dict[str, Any]]:
+    """Return the lines of totals and ratios of totals, with the bootstrap over tasks."""
+    columns = [_columns(side, lines) for side in sides]
+    names = list(columns[0])
+    totals = np.column_stack([values for side in columns for values in side.values()])
+    drawn = bootstrap_totals(totals, n_boot=question.n_boot, seed=question.seed) if enough else None
+    point = _halves(names, totals.sum(axis=0)[None, :])
+    again = None if drawn is None else _halves(names, drawn)
+    return [_line(line, point, again, len(totals), question.confidence) for line in lines]
+
+
+def _columns(side: pl.DataFrame, lines: list[Quantity]) -> dict[str, FloatArray]:
+    """Return the tasks' numerators and denominators under one setting."""
+    n = side["n_scored"].cast(pl.Float64).to_numpy()
+    plain = [line.name for line in lines if line.name in side.columns]
+    columns = {
+        name: side[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        for name in (*plain, "n_scored")
+    }
+    columns["headroom_mean"] = columns["headroom_mean"] * n
+    return columns | {"exceed_rate_jobs": columns["n_exceed"], "one": np.ones(side.height)}
+
+
+Halves = tuple[Mapping[str, FloatArray], Mapping[str, FloatArray]]
+
+
+def _halves(names: list[str], totals: FloatArray) -> Halves:
+    """Split rows of totals into those before and after, by name."""
+    k = len(names)
+    return (
+        {name: totals[:, i] for i, name in enumerate(names)},
+        {name: totals[:, k + i] for i, name in enumerate(names)},
+    )
+
+
+def _line(
+    line: Quantity, point: Halves, drawn: Halves | None, n_tasks: int, confidence: float
+) -> dict[str, Any]:
+    """Return one line."""
+    row: dict[str, Any] = {"quantity": line.name, "label": line.label, "unit": line.unit}
+    values = _four(line, point)
+    bounds = None if drawn is None else _four(line, drawn)
+    for key, value in values.items():
+        row[key] = _finite(value[0])
+        low = high = None
+        if bounds is not None and row[key] is not None:
+            interval = percentile_interval(bounds[key][:, None], confidence, n_tasks=n_tasks)
+            low, high = (_finite(end[0]) for end in interval)
+        row |= {f"{key}_lo": low, f"{key}_hi": high}
+    return row
+
+
+def _four(line: Quantity, halves: Halves) -> dict[str, FloatArray]:
+    """Return before, after, difference and difference in per cent of before."""
+    before, after = (
+        half[line.name] / half[line.over] if line.over else half[line.name] for half in halves
+    )
+    with np.errstate(all="ignore"):
+        percent = np.where(before != 0, 100 * (after - before) / before, np.nan)
+    return {"before": before, "after": after, "diff": after - before, "diff_pct": percent}
+
+
+def _finite(value: float) -> float | None:
+    """Return a plain float; None for what is not a number."""
+    return float(value) if np.isfinite(value) else None
+
+
+def _strata(
+    tasks: pl.DataFrame,
+    sides: list[dict[str, FloatArray]],
+    weights: FloatArray,
+    question: Question,
+) -> pl.DataFrame:
+    """Compare inside each level; intervals from `MIN_UNITS` tasks on."""
+    levels = with_levels(tasks.with_row_index("place")).group_by("stratum", "level").agg("place")
+    lines = {line: Quantity(line, "", "") for line in JUDGED}
+    rows = []
+    for stratum, level, places in levels.sort("stratum", "level").iter_rows():
+        row: dict[str, Any] = {
+            "stratum": stratum,
+            "level": level,
+            "n_tasks": len(places),
+            "n_scored": int(tasks["n_scored"].gather(places).sum()),
+        }
+        here = [{name: values[places] for name, values in side.items()} for side in sides]
+        for name, line in lines.items():
+            found = _mean(line, here, weights[places], question, enough=len(places) >= MIN_UNITS)
+            row |= {
+                f"{name}_{key}": found[key]
+                for key in ("before", "before_lo", "before_hi", "after", "after_lo", "after_hi", "diff", "diff_lo", "diff_hi")
+            }  # fmt: skip
+        low, high = row["loss_diff_lo"], row["loss_diff_hi"]
+        known = low is not None and high is not None
+        row["verdict"] = "gains" if known and high < 0 else "loses" if known and low > 0 else "open"
+        rows.append(row)
+    return pl.DataFrame(rows, infer_schema_length=None)

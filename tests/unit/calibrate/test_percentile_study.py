@@ -1,0 +1,298 @@
+"""From a back-test to a verdict on scout percentiles: judge, comparison, sentence, proposal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from brokerlab.calibrate import current_setting, propose
+from brokerlab.calibrate.backtest import Assumptions, Backtest, backtest
+from brokerlab.calibrate.comparison import Comparison, compare
+from brokerlab.calibrate.judge import Judgement, Limit, Question, capped_weights, judge
+from brokerlab.calibrate.loss import COMPONENTS, LossWeights
+from brokerlab.calibrate.percentile_study import scored_tasks
+from brokerlab.calibrate.verdict import Verdict
+from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.gdpconfig import Config
+from brokerlab.scouts import ScoutRules
+from brokerlab.words import days_of, short_percent
+from tests.unit.calibrate import toys
+
+NOW = datetime(2026, 11, 21)
+GRID = {"ranks": [55, 65, 75, 85, 95], "margins": [0, 10, 15, 20, 30]}
+
+
+@dataclass
+class Judged:
+    """A back-test with what follows from it."""
+
+    tried: Backtest
+    judgement: Judgement
+    before: pl.DataFrame
+    after: pl.DataFrame
+    comparison: Comparison
+
+    def verdict(self, config: Config | None = None, **how: Any) -> Verdict:
+        return propose(
+            self.judgement,
+            self.comparison,
+            self.tried,
+            config or Config.empty(),
+            created_at=NOW,
+            **how,
+        )
+
+
+def judged(history, *, limit=0.03, loss=None, **how) -> Judged:
+    jobs, tasks, queues = history
+    tried = backtest(jobs, tasks, queues, loss=loss, **{**GRID, **how})
+    question = Question(limits=(Limit(quantity="exceed_rate", most=limit),), n_boot=300)
+    outcomes = tried.outcomes()
+    found = judge(outcomes, question, also=COMPONENTS)
+    before, after = scored_tasks(tried, outcomes, found)
+    return Judged(tried, found, before, after, compare(before, after, tried.parameter, question))
+
+
+@pytest.fixture(scope="module")
+def history():
+    """200 tasks whose memory spreads by 8 %: p75 x 1.10 kills about 7 % of the jobs."""
+    return toys.quantities(200, 60, seed=7, hours_between=6), toys.tasks(200), toys.queues()
+
+
+@pytest.fixture(scope="module")
+def made(history):
+    return judged(history)
+
+
+def test_a_setting_within_the_limit_replaces_one_that_breaks_it(made):
+    j = made.judgement
+    assert (j.kind, j.current) == ("change", (75, 10))
+    assert j.quantity("exceed_rate")["after"] <= 0.03 < j.quantity("exceed_rate")["before"]
+    kept = j.candidates.filter("kept")
+    assert j.settings[kept.sort("loss")["place"][0]] == j.cheapest_within
+
+
+def test_the_judge_sees_what_the_back_test_says_of_every_task(made):
+    """Loss and kill rate of a setting are the weighted means over the rows of the tasks."""
+    rank, margin = j_best = made.judgement.best
+    rows = made.tried.replay.by_task([j_best], made.tried.weights)
+    weights = capped_weights(rows["work_coreh"].to_numpy())
+    place = made.judgement.settings.index((rank, margin))
+    row = made.judgement.candidates.filter(place=place).row(0, named=True)
+    for name, values in {
+        "loss": rows["cost_coreh"] / rows["work_coreh"],
+        "exceed_rate": rows["n_exceed"] / rows["n_scored"],
+    }.items():
+        assert row[name] == pytest.approx((weights @ values.to_numpy()) / weights.sum())
+
+
+def test_the_comparison_is_of_the_scored_tasks_and_agrees_with_the_judge(made):
+    assert made.comparison.n_tasks == made.judgement.n_scored == 150
+    for name in ("loss", "exceed_rate"):
+        judge_says, table = made.judgement.quantity(name), made.comparison.quantity(name)
+        ends = [
+            f"{side}{end}" for side in ("before", "after", "diff") for end in ("", "_lo", "_hi")
+        ]
+        assert [table[end] for end in ends] == pytest.approx([judge_says[end] for end in ends])
+    first = made.tried.created.sort("created_at").head(50)["jeditaskid"]
+    assert not made.before["jeditaskid"].is_in(first.implode()).any()
+    assert made.before["jeditaskid"].equals(made.after["jeditaskid"])
+    chosen = set(zip(made.after["rank"], made.after["margin_pct"], strict=True))
+    blocks = made.judgement.blocks["place"].drop_nulls()
+    assert chosen == {made.judgement.settings[place] for place in blocks}
+
+
+def test_amounts_add_up_and_say_how_far_their_intervals_are_to_be_trusted(made):
+    table = made.comparison.table
+    for row in table.drop_nulls("diff_lo").iter_rows(named=True):
+        assert row["after"] - row["before"] == pytest.approx(row["diff"])
+        assert row["diff_lo"] - 1e-9 <= row["diff"] <= row["diff_hi"] + 1e-9, row["quantity"]
+    rows = {row["quantity"]: row for row in table.iter_rows(named=True)}
+    parts = sum(rows[f"{name}_gbh"]["after"] for name in ("used", "over", "waste"))
+    assert rows["reserved_gbh"]["after"] == pytest.approx(parts)
+    killed = made.before["n_exceed"].sum()
+    assert rows["n_exceed"]["before"] == killed
+    assert rows["exceed_rate_jobs"]["before"] == pytest.approx(killed / made.comparison.n_scored)
+    assert rows["loss"]["coverage"] > rows["reserved_gbh"]["coverage"]
+    assert [name for name, row in rows.items() if row["judged"]] == ["exceed_rate", "loss"]
+    assert set(made.comparison.by_stratum["verdict"]) <= {"gains", "loses", "open"}
+    assert made.comparison.by_stratum.filter(pl.col("n_tasks") < 20)["loss_diff_lo"].is_null().all()
+
+
+def test_other_tasks_cannot_be_compared(made):
+    with pytest.raises(ConfigError, match="not of the same tasks"):
+        compare(made.before, made.after.head(3), made.tried.parameter, Question())
+
+
+def test_weights_decide(history):
+    thrifty = LossWeights(over=100, killed_coreh=0, n_exceed=0, n_lost=0, unreachable_coreh=0)
+    careful = LossWeights(over=0.0, killed_coreh=1.0, n_exceed=1.0)
+    low, high = (judged(history, limit=1.0, loss=w) for w in (thrifty, careful))
+    # retries at twice the request cost more than the head-room they save: not the lowest setting
+    reserved, killed = (
+        [one.tried.setting(*one.judgement.best)[name] for one in (low, high)]
+        for name in ("over_gbh", "exceed_rate")
+    )
+    assert reserved[0] < reserved[1]
+    assert killed[0] > killed[1]
+    assert low.judgement.rechoose(careful.to_dict()) == high.judgement.best
+
+
+def test_weights_are_checked():
+    with pytest.raises(ConfigError, match="n_lost=-1"):
+        LossWeights(over=1, n_lost=-1)
+    with pytest.raises(ConfigError, match="did you mean 'n_lost'"):
+        LossWeights.default("ramcount", n_loss=3)
+    assert all(LossWeights.default("cputime").why("cputime").values())
+
+
+def test_moments_equal_the_sums_over_tasks(history):
+    """The streamed loss and its paired interval are those of the task rows."""
+    other = (85, 15)
+    tried = backtest(*history, ranks=[75, 85], margins=[10, 15], detail=[other])
+    rows = tried.by_task.sort("jeditaskid")
+    one, two = (
+        rows.filter((pl.col("rank") == r) & (pl.col("margin_pct") == m))
+        for r, m in [(75, 10), other]
+    )
+    work = one["work_coreh"].to_numpy()
+    gain = (two["cost_coreh"] - one["cost_coreh"]).to_numpy()
+    ratio = gain.sum() / work.sum()
+    n = work.size
+    error = np.sqrt(n / (n - 1) * ((gain - ratio * work) ** 2).sum()) / work.sum()
+    row = tried.setting(*other)
+    assert row["loss_diff"] == pytest.approx(ratio)
+    assert (row["loss_diff_hi"] - row["loss_diff"]) / error == pytest.approx(1.972, abs=0.01)
+    assert tried.setting(75, 10)["loss_diff_hi"] == 0.0
+
+
+def test_only_settable_margins_of_cputime(history):
+    tried = backtest(*history, parameter="cputime", ranks=[90, 95])
+    assert {margin for _, margin in tried.settable} == {50}
+    assert set(tried.outcomes().settings) == {(90, 50), (95, 50)}
+    assert tried.by_setting["margin_pct"].n_unique() > 1
+
+
+def test_tasks_without_a_creation_time_begin_with_their_first_job(history):
+    jobs, tasks, queues = history
+    undated = tasks.with_columns(creationdate=pl.lit(None, pl.Datetime("us")))
+    times = backtest(jobs, undated, queues, **GRID).outcomes().units["time"]
+    assert times.equals(jobs.group_by("jeditaskid").agg(pl.col("creationtime").min()).sort("jeditaskid")["creationtime"].rename("time"))  # fmt: skip
+    lost = jobs.with_columns(creationtime=pl.lit(None, pl.Datetime("us")))
+    with pytest.raises(InsufficientDataError, match="no task with work has a creation time"):
+        backtest(lost, undated, queues, **GRID).outcomes()
+
+
+def test_the_sentence_names_keys_numbers_and_limit(made):
+    verdict = made.verdict(synthetic=True)
+    rank, margin = made.judgement.setting
+    assert verdict.kind == "change"
+    assert f"SCOUT_RAMCOUNT_MARGIN from 10 to {margin}" in verdict.sentence
+    assert "memory reserved" in verdict.sentence
+    assert "limit 3 %" in verdict.sentence
+    assert "judged on 150 tasks" in verdict.sentence
+    document = verdict.proposal
+    applied = document.applied_to(Config.empty())
+    assert current_setting(applied, "ramcount") == (rank, margin)
+    assert document.evidence.synthetic
+    rules = ScoutRules()
+    assert document.digests.rules == rules.digest
+    assert rules.digest != ScoutRules(leak_exhausts=not rules.leak_exhausts).digest
+    assert [w.name for w in document.evidence.windows] == ["first choice", "scored"]
+    assert document.evidence.windows[0].end <= document.evidence.windows[1].start
+    with pytest.raises(ConfigError, match=r"run it with current="):
+        made.verdict(applied)
+
+
+def test_evidence_from_a_part_of_the_tasks_proposes_nothing_for_all(made):
+    """A run on one global share once proposed 75 to 62 for every task of the system."""
+    verdict = made.verdict(filters={"gshare": "MC"})
+    assert (verdict.kind, verdict.proposal) == ("change", None)
+    assert verdict.sentence.startswith(
+        "Measured on tasks with gshare MC only, so nothing is proposed"
+    )
+    kept = replace(made.judgement, kind="keep", case="nothing_better", setting=(75, 10))
+    document = replace(made, judgement=kept).verdict(filters={"gshare": "MC"}).proposal
+    assert document.evidence.filters == {"gshare": "MC"}
+    assert made.verdict().proposal.evidence.filters == {}
+
+
+CASES = {
+    "fewer_breaches": ("change", "the current setting breaks the limit"),
+    "better_not_within": ("improve", "the limit is still not kept"),
+    "nothing_better": ("keep", "Keep SCOUT_RAMCOUNT_RANK = 75"),
+    "imprecise": ("no_answer", "about 12 tasks more would do"),
+    "breach": ("no_answer", "No answer: the current setting breaks the limit"),
+    "few": ("no_answer", "20 are needed"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_case_has_its_sentence_and_document(made, case):
+    kind, words = CASES[case]
+    setting = made.judgement.best if kind in ("change", "improve") else (75, 10)
+    forced = replace(
+        made.judgement, kind=kind, case=case, setting=setting, smallest_seen=0.031, units_missing=12
+    )
+    verdict = replace(made, judgement=forced).verdict()
+    assert words in verdict.sentence
+    document = verdict.proposal
+    assert (document is None) == (kind == "no_answer")
+    if document:
+        assert document.kind == ("keep" if kind == "keep" else "change")
+        assert (document.evidence.effects == ()) == (kind == "keep")
+
+
+def test_what_would_keep_the_limit_and_its_price_are_said(made):
+    forced = replace(
+        made.judgement, kind="improve", case="better_not_within", cheapest_within=(95, 30)
+    )
+    sentence = replace(made, judgement=forced).verdict().sentence
+    candidates = made.judgement.candidates
+    place = made.judgement.settings.index((95, 30))
+    price = candidates.filter(place=place)["loss"][0] - candidates.filter("is_best")["loss"][0]
+    assert (
+        f"rank 95 with margin 30 % would keep it on all tasks (stated loss {price:+.3f})"
+        in sentence
+    )
+    never = replace(forced, cheapest_within=None)
+    assert "no setting of the grid does" in replace(made, judgement=never).verdict().sentence
+
+
+def test_the_sentence_admits_what_the_interval_leaves_open(made):
+    here = pl.col("quantity")
+    table = made.comparison.table.with_columns(
+        after_hi=pl.when(here == "exceed_rate").then(0.04).otherwise("after_hi"),
+        diff_hi=pl.when(here == "loss").then(0.01).otherwise("diff_hi"),
+    )
+    doubtful = replace(made, comparison=replace(made.comparison, table=table)).verdict().sentence
+    assert "limit 3 %, inside the interval)" in doubtful
+    assert "+0.010; the limit decides)" in doubtful
+
+
+def test_a_fixed_rank_is_information_for_developers(history):
+    how = {"parameter": "outdiskcount", "ranks": [60, 75, 90], "margins": None}
+    verdict = judged(history, limit=0.99, **how).verdict()
+    assert verdict.information_only
+    assert verdict.proposal is None
+
+
+def test_wording():
+    assert (
+        days_of(datetime(2025, 12, 30), datetime(2026, 1, 2))
+        == "30 December 2025 to 2 January 2026"
+    )
+    assert short_percent(0.0995) == "9.95 %"
+
+
+def test_conformal_rule_competes_on_the_same_terms(history):
+    made = Assumptions(rule="conformal", scouts_used="all")
+    tried = backtest(*history, ranks=range(70, 100, 5), margins=(0, 10), assumptions=made)
+    covered = 1 - tried.setting(80, 0)["exceed_rate_task_mean"]
+    assert covered == pytest.approx(9 / 11, abs=0.03)  # order 9 of ten: exchangeable scouts
+    assert tried.setting(95, 0)["n_fallback"] == 200
