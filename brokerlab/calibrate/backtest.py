@@ -82,18 +82,13 @@ class Backtest:
         fixed = self.parameter.margin_key is None and self.parameter.rank_key is not None
         return [pair for pair in pairs if not fixed or pair[1] == self.current[1]]
 
-    def outcomes(self, weights: LossWeights | None = None) -> Outcomes:
+    def outcomes(self) -> Outcomes:
         """Return what every setting that can be set led to, task by task, for the judge.
-
-        Args:
-            weights: Of the loss; None: those of the back-test.
 
         Raises:
             InsufficientDataError: No task with work has a creation time.
         """
-        return self.replay.outcomes(
-            self.settable, self.current, weights or self.weights, self.created
-        )
+        return self.replay.outcomes(self.settable, self.current, self.weights, self.created)
 
     def weighed(self, weights: LossWeights) -> pl.DataFrame:
         """Return ``by_setting`` with the loss columns under other weights."""

@@ -97,29 +97,35 @@ def quantities_of(parameter: Parameter) -> tuple[Quantity, ...]:
 
 
 def compare(
-    before: pl.DataFrame, after: pl.DataFrame, parameter: Parameter, question: Question
+    before: pl.DataFrame,
+    after: pl.DataFrame,
+    parameter: Parameter,
+    question: Question,
+    *,
+    n_units: int | None = None,
 ) -> Comparison:
     """Compare two settings, or two sets of settings, on the same tasks.
 
     Args:
-        before: One row per task, of ``Replay.by_task``, with its ``weight`` for the judged quantities.
+        before: One row per task, of ``Replay.by_task``, with its ``weight`` for the judged quantities, in the judge's order.
         after: The same tasks under what is compared.
         parameter: What was replayed.
         question: Confidence, replicates, seed.
+        n_units: Tasks of the judgement, where only a part of them is compared: intervals need `MIN_UNITS` of them.
 
     Raises:
         ConfigError: They are not the same tasks.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), section 13.3, for the amounts.
     """
-    sides = [frame.sort("jeditaskid") for frame in (before, after)]
-    if not sides[0]["jeditaskid"].equals(sides[1]["jeditaskid"]):
-        raise ConfigError("before and after are not of the same tasks")
+    sides = [before, after]
+    if not before["jeditaskid"].equals(after["jeditaskid"]):
+        raise ConfigError("before and after are not of the same tasks in the same order")
     n = sides[0].height
     weights = sides[0]["weight"].cast(pl.Float64).to_numpy()
     judged = [_judged(side) for side in sides]
     lines = quantities_of(parameter)
-    enough = n >= MIN_UNITS
+    enough = (n_units or n) >= MIN_UNITS
     rows = [
         _mean(line, judged, weights, question, enough=enough)
         for line in lines
@@ -134,7 +140,9 @@ def compare(
     }
     table = pl.DataFrame(rows, schema=schema).with_columns(judged=pl.col("quantity").is_in(JUDGED))
     covered = (
-        pl.when("judged").then(pl.lit(measured_coverage(n))).otherwise(pl.lit(pooled_coverage(n)))
+        pl.when("judged")
+        .then(pl.lit(measured_coverage(n, question.confidence), pl.Float64))
+        .otherwise(pl.lit(pooled_coverage(n, question.confidence), pl.Float64))
     )
     return Comparison(
         table=table.with_columns(coverage=pl.when(pl.col("diff_lo").is_not_null()).then(covered)),

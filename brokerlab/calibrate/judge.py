@@ -4,9 +4,10 @@ What is judged is an `Outcomes`: units (tasks, replications) in the order of tim
 for every unit. Nothing here knows what kind of setting it is.
 
 Units are cut by time into blocks. For each block but the first a setting is chosen on the blocks before it and scored on
-it, so that no unit judges a setting that it had helped to choose; the drift that really happened pays for its own margin,
-because the choice's inner limit is tightened until the scores keep the stated one. Then the setting is chosen once more,
-on everything, with that inner limit.
+it, so that no unit judges a setting that it had helped to choose among; only the inner limit, one of four, is picked by
+the scores: it is tightened until they keep the stated limit, so that the drift that really happened pays for its own
+margin. Then the setting is chosen once more, on everything, with that inner limit; it is proposed only if it is better
+there too.
 
 Source: walk-forward evaluation: Tashman, International Journal of Forecasting 16 (2000) 437,
 doi:10.1016/S0169-2070(00)00065-0; intervals: `brokerlab.intervals.studentised`.
@@ -28,17 +29,20 @@ from brokerlab.numerics import FloatArray, IntArray
 
 Kind = Literal["change", "improve", "keep", "no_answer"]
 Case = Literal[
-    "lower_loss", "fewer_breaches", "better_not_within", "nothing_better", "few", "imprecise", "breach"
+    "lower_loss", "fewer_breaches", "better_not_within", "nothing_better", "few", "imprecise", "breach", "unconfirmed",
+    "no_other",
 ]  # fmt: skip
 """Why a verdict is what it is.
 
 lower_loss: the loss falls and the limits are kept; fewer_breaches: the current setting breaks a limit, the new one keeps
 it; better_not_within: better, and a limit is still not kept; nothing_better: nothing is better, and an effect of the size
 that matters would have been seen; few: too few units for any interval; imprecise: nothing is better, and such an effect
-would not have been seen; breach: the current setting breaks a limit, and no other one is shown to be better.
+would not have been seen; breach: the current setting breaks a limit, and no other one is shown to be better by as much
+as matters; unconfirmed: settings chosen on earlier units were better, and what is chosen on everything is not, or a limit
+is not kept; no_other: no other setting keeps the limits, so that nothing can be said of what could be gained.
 """
 MIN_UNITS = 20
-"""Units from which anything is judged: fifteen of them with scores."""
+"""Units from which anything is judged: with four blocks fifteen of them have scores."""
 INNER = (1.0, 0.7, 0.5, 0.3)
 """Inner limits of the choice, as parts of the stated one."""
 ONE_SIDED = 1.64
@@ -160,6 +164,11 @@ class Outcomes:
             )
         if current not in settings:
             raise ConfigError(f"setting {current!r} is not among the outcomes: {settings}")
+        if rows.select("unit", "setting").is_duplicated().any():
+            raise SchemaError("outcomes: a unit has a setting twice; needed is one row for each")
+        weights = units["weight"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        if not (np.isfinite(weights) & (weights > 0)).all() or units["time"].null_count():
+            raise SchemaError("outcomes: every unit needs a time, and a finite weight above 0")
         quantities = [name for name in rows.columns if name not in wanted]
         arrays = {
             name: rows[name].cast(pl.Float64).fill_null(np.nan).to_numpy().reshape(units.height, -1)
@@ -223,8 +232,9 @@ class Judgement:
             each with ``_lo, _hi``; ``limit`` (null: none), ``kept``.
         blocks: One row per block: ``block, start, end, n_units``, ``place`` (of the setting chosen on the blocks before it; null for the first),
             and ``QUANTITY_before, QUANTITY_after`` for each quantity (null for the first).
-        candidates: One row per setting over all units: ``place``, ``QUANTITY`` and ``QUANTITY_se`` (of the mean), ``most_gain`` (largest gain
-            over the current setting that its paired interval does not exclude, part of the current mean), ``kept`` (all limits, with a
+        candidates: One row per setting over all units: ``place``, ``QUANTITY`` and ``QUANTITY_se`` (of the mean), ``gain`` over the
+            current setting (part of the current mean), ``gain_lo`` (lower end, in the unit of the objective), ``most_gain`` (largest one that
+            its paired interval does not exclude, part of the current mean), ``kept`` (all limits, with a
             margin of `ONE_SIDED` standard errors), ``is_current``, ``is_best``.
         chosen: (n_units,) place of the setting that each unit was scored under; -1 in the first block.
         inner: Inner limit, as a part of the stated one.
@@ -328,18 +338,17 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
     best = sums.choose(range(sums.n_blocks), question, walk.inner)
     within = candidates.filter("kept").sort(question.objective, "place")
     rows = {row["quantity"]: row for row in table.iter_rows(named=True)}
-    objective = rows[question.objective]
     limits = {limit.quantity: limit for limit in question.limits}
-    broken = tuple(
-        name
-        for name, limit in limits.items()
-        if objective["diff_lo"] is not None and _broken(outcomes, limit, question)
-    )
+    lows = {}
+    if n >= MIN_UNITS:
+        lows = {name: _current_low(outcomes, limit, question) for name, limit in limits.items()}
+    broken = tuple(name for name, low in lows.items() if low > limits[name].most)
+    far = tuple(n for n in broken if lows[n] > limits[n].most * (1 + question.breach))
     over = tuple(name for name in limits if not rows[name]["kept"])
-    seen = _smallest_seen(sums, candidates, question)
-    kind, case = _verdict(
-        rows, broken, over, seen, moved=best != outcomes.current, n=n, question=question
-    )
+    tried = _tried(sums, candidates, question)
+    seen = float(tried["most_gain"].max()) if tried.height else None  # type: ignore[arg-type]  # of floats
+    confirmed = _confirmed(sums, candidates, best, far, over, question)
+    kind, case = _verdict(rows, broken, far, over, seen, confirmed, n, question)
     acts = kind in ("change", "improve")
     return Judgement(
         kind=kind,
@@ -356,8 +365,10 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
         over=over,
         cheapest_within=outcomes.settings[within["place"][0]] if within.height else None,
         smallest_seen=seen if n >= MIN_UNITS else None,
-        units_missing=_missing(n, case, seen, question),
-        coverage=measured_coverage(n) if n >= MIN_UNITS else None,
+        units_missing=_missing(n, case, tried, question),
+        coverage=measured_coverage(int((walk.chosen >= 0).sum()), question.confidence)
+        if n >= MIN_UNITS
+        else None,
         question=question,
         sums=sums,
         settings=outcomes.settings,
@@ -369,6 +380,7 @@ class Sums:
     """Sums over the units of each block, by setting: enough to choose on any run of blocks.
 
     Attributes:
+        current: Place of the current setting.
         edges: (n_blocks + 1,) places of units at which blocks begin.
         weight: (n_blocks,) sum of the weights, ``weight2`` of their squares.
         first: Quantity to (n_blocks, n_settings) sum of weight times value.
@@ -378,6 +390,7 @@ class Sums:
             times its square.
     """
 
+    current: int
     edges: IntArray
     weight: FloatArray
     weight2: FloatArray
@@ -414,7 +427,7 @@ class Sums:
                     w[:, None] ** 2 * terms, edges[:-1], axis=0
                 )
         by_block = [np.add.reduceat(x, edges[:-1]) for x in (w, w**2)]
-        return cls(edges, by_block[0], by_block[1], first, cross, second, paired)
+        return cls(outcomes.current, edges, by_block[0], by_block[1], first, cross, second, paired)
 
     @property
     def n_blocks(self) -> int:
@@ -431,13 +444,19 @@ class Sums:
         rows, mean = list(blocks), self.mean(name, blocks)
         square = self.second[name][rows].sum(axis=0) - 2 * mean * self.cross[name][rows].sum(axis=0)
         square += mean**2 * self.weight2[rows].sum()
-        return np.asarray(np.sqrt(np.maximum(square, 0)) / self.weight[rows].sum())
+        n = np.diff(self.edges)[rows].sum()
+        with np.errstate(all="ignore"):  # one unit has no spread to go by
+            return np.asarray(
+                np.sqrt(np.maximum(square, 0) * n / (n - 1.0)) / self.weight[rows].sum()
+            )
 
     def paired_error(self, gain: FloatArray) -> FloatArray:
         """Return (n_settings,) standard errors of the mean differences to the current setting, over all units."""
         first, second = self.paired.sum(axis=1)
         square = second - 2 * gain * first + gain**2 * self.weight2.sum()
-        return np.asarray(np.sqrt(np.maximum(square, 0)) / self.weight.sum())
+        n = self.edges[-1]
+        with np.errstate(all="ignore"):
+            return np.asarray(np.sqrt(np.maximum(square, 0) * n / (n - 1.0)) / self.weight.sum())
 
     def excess(
         self, blocks: Sequence[int], question: Question, inner: float, errors: float
@@ -445,7 +464,8 @@ class Sums:
         """Return how far each setting lies above its limits, as parts of them: 0 where all are kept."""
         worst = np.zeros(next(iter(self.first.values())).shape[1])
         for limit in question.limits:
-            reach = self.mean(limit.quantity, blocks) + errors * self.error(limit.quantity, blocks)
+            margin = errors * self.error(limit.quantity, blocks) if errors else 0.0
+            reach = self.mean(limit.quantity, blocks) + np.nan_to_num(margin, nan=0.0, posinf=0.0)
             above = reach - inner * limit.most
             worst = np.maximum(worst, np.where(above > 0, above / max(limit.most, 1e-12), 0))
         return worst
@@ -459,12 +479,15 @@ class Sums:
     ) -> int:
         """Return the place of the setting of least objective within the inner limits; else of the least excess.
 
-        Limits are asked of the mean and one standard error: the cheapest of many settings is a lucky one.
+        Limits are asked of the mean and one standard error: the cheapest of many settings is a lucky one. Among equals the
+        current one.
         """
         excess = self.excess(blocks, question, inner, errors=1.0)
         pool = np.flatnonzero(excess <= excess.min())
         mean = self.mean(question.objective, blocks) if objective is None else objective
-        return int(pool[np.argmin(mean[pool])])
+        best = int(pool[np.argmin(mean[pool])])
+        tied = self.current in pool and mean[self.current] <= mean[best]
+        return self.current if tied else best
 
     def frame(self, outcomes: Outcomes, question: Question) -> pl.DataFrame:
         """Return all settings over all units: see `Judgement.candidates`."""
@@ -477,11 +500,14 @@ class Sums:
         gain = mean[outcomes.current] - mean
         with np.errstate(all="ignore"):  # below two units nothing is excluded
             reach = t_factor(outcomes.n_units, question.confidence) * self.paired_error(-gain)
-            most = np.maximum(gain + reach, 0) / abs(mean[outcomes.current])
+            base = abs(mean[outcomes.current]) or np.nan
+            most = np.maximum(gain + reach, 0) / base
         return pl.DataFrame(
             {
                 "place": places,
                 **columns,
+                "gain": pl.Series(gain / base, nan_to_null=True),
+                "gain_lo": pl.Series(gain - reach, nan_to_null=True),
                 "most_gain": pl.Series(most, nan_to_null=True),
                 "kept": self.excess(every, question, 1.0, ONE_SIDED) == 0,
                 "is_current": places == outcomes.current,
@@ -600,27 +626,76 @@ def _ends(
     return {key: x, f"{key}_lo": low, f"{key}_hi": high}
 
 
-def _broken(outcomes: Outcomes, limit: Limit, question: Question) -> bool:
-    """Tell whether the current setting, which nothing was chosen by, breaks a limit by its interval over all units."""
+def _current_low(outcomes: Outcomes, limit: Limit, question: Question) -> float:
+    """Return the lower end of a limited quantity under the current setting, which nothing was chosen by, over all units."""
     values = outcomes.values([outcomes.current])[limit.quantity][:, 0]
     _, low, _ = studentised(
-        values, outcomes.weight, confidence=question.confidence, n_boot=question.n_boot, seed=question.seed, share=limit.share
-    )  # fmt: skip
-    return low > limit.most * (1 + question.breach)
+        values,
+        outcomes.weight,
+        confidence=question.confidence,
+        n_boot=question.n_boot,
+        seed=question.seed,
+        share=limit.share,
+    )
+    return low
+
+
+def _tried(sums: Sums, candidates: pl.DataFrame, question: Question) -> pl.DataFrame:
+    """Return the other settings whose means keep the limits, and whose gain is known."""
+    within = sums.excess(range(sums.n_blocks), question, 1.0, errors=0.0) == 0
+    return candidates.filter(pl.Series(within) & ~pl.col("is_current")).drop_nulls("most_gain")
+
+
+@dataclass(frozen=True)
+class _Confirmed:
+    """Whether the setting chosen on everything is better there: by a lower objective, by less of the broken limits."""
+
+    lower: bool
+    relieved: bool
+
+
+def _confirmed(
+    sums: Sums,
+    candidates: pl.DataFrame,
+    best: int,
+    far: Sequence[str],
+    over: Sequence[str],
+    question: Question,
+) -> _Confirmed:
+    """Ask the setting chosen on everything, on everything; limits that the scores keep must be kept here, too."""
+    if best == sums.current:
+        return _Confirmed(lower=False, relieved=False)
+    now, then = (candidates.row(place, named=True) for place in (sums.current, best))
+    kept = all(
+        then[one.quantity] <= one.most for one in question.limits if one.quantity not in over
+    )
+    fewer = all(then[name] <= (1 - question.relevant) * now[name] for name in {*far, *over})
+    gains = then["gain_lo"] is not None and then["gain_lo"] > 0
+    return _Confirmed(lower=kept and gains and (fewer or not over), relieved=kept and fewer)
 
 
 def _verdict(
     rows: dict[str, dict[str, Any]],
     broken: Sequence[str],
+    far: Sequence[str],
     over: Sequence[str],
     seen: float | None,
-    *,
-    moved: bool,
+    confirmed: _Confirmed,
     n: int,
     question: Question,
 ) -> tuple[Kind, Case]:
-    """Return the verdict and why."""
-    objective = rows[question.objective]
+    """Return the verdict and why.
+
+    Args:
+        rows: Of the scores, by quantity.
+        broken: Limits that the current setting breaks by its interval.
+        far: Those that it breaks by as much as matters.
+        over: Limits that the scores do not keep.
+        seen: Largest gain that is not excluded; null: no other setting keeps the limits.
+        confirmed: What is chosen on everything, on everything.
+        n: Units.
+        question: How to judge.
+    """
     if n < MIN_UNITS:
         return "no_answer", "few"
 
@@ -632,35 +707,35 @@ def _verdict(
             for name in names
         )
 
-    lower = objective["diff_hi"] < 0
-    relieved = bool(broken) and fewer(broken)
-    if moved and (lower or relieved):
+    lower = rows[question.objective]["diff_hi"] < 0
+    relieved = bool(far) and fewer(far)
+    if (lower and confirmed.lower) or (relieved and confirmed.relieved):
         if not over:
-            return "change", "lower_loss" if lower else "fewer_breaches"
+            return "change", "lower_loss" if lower and confirmed.lower else "fewer_breaches"
         if fewer(over):
             return "improve", "better_not_within"
     if broken:
         return "no_answer", "breach"
-    if seen is None or seen <= question.relevant:
-        return "keep", "nothing_better"
-    return "no_answer", "imprecise"
+    if lower:
+        return "no_answer", "unconfirmed"
+    if seen is None:
+        return "no_answer", "no_other"
+    return ("keep", "nothing_better") if seen <= question.relevant else ("no_answer", "imprecise")
 
 
-def _smallest_seen(sums: Sums, candidates: pl.DataFrame, question: Question) -> float | None:
-    """Return the largest gain that no interval excludes, over the settings whose means keep the limits."""
-    every = range(sums.n_blocks)
-    within = sums.excess(every, question, 1.0, errors=0.0) == 0
-    gains = candidates.filter(pl.Series(within) & ~pl.col("is_current"))["most_gain"].drop_nulls()
-    return float(gains.max()) if len(gains) else None  # type: ignore[arg-type]  # of floats
+def _missing(n: int, case: Case, tried: pl.DataFrame, question: Question) -> int:
+    """Return how many more units would do: widths fall with the root of their number, the gain itself stays.
 
-
-def _missing(n: int, case: Case, seen: float | None, question: Question) -> int:
-    """Return how many more units would do: widths fall with the root of their number."""
+    A gain that is as large as matters, or nearly so, must come to exclude 0, a smaller one what matters.
+    """
     if case == "few":
         return MIN_UNITS - n
-    if case != "imprecise" or seen is None:
+    if case != "imprecise":
         return 0
-    return ceil(n * ((seen / question.relevant) ** 2 - 1))
+    gain = np.maximum(tried["gain"].to_numpy(), 0.0)
+    reach = tried["most_gain"].to_numpy() - tried["gain"].to_numpy()
+    far = np.maximum(gain, question.relevant - gain)
+    return max(0, ceil(n * (float(np.max(reach / far)) ** 2 - 1)))
 
 
 def _blocks(

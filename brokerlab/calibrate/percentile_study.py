@@ -186,7 +186,7 @@ def study(
     except InsufficientDataError as error:
         return Unanswered(parameter=parameter, reason=str(error))
     before, after = scored_tasks(tried, outcomes, judgement)
-    comparison = compare(before, after, parameter, question)
+    comparison = compare(before, after, parameter, question, n_units=judgement.n_units)
     verdict = propose(
         judgement,
         comparison,
@@ -221,7 +221,7 @@ def scored_tasks(
     """Return what happened in each scored task, under the current setting and under the one chosen for it.
 
     Returns:
-        Twice one row per scored task, sorted by ``jeditaskid``, as ``Backtest.by_task``, with the task's ``weight``.
+        Twice one row per scored task, in the order of time, as ``Backtest.by_task``, with the task's ``weight``.
     """
     scored = np.flatnonzero(judgement.chosen >= 0)
     ranks, margins = (
@@ -239,8 +239,9 @@ def scored_tasks(
     rows = tried.replay.by_task(settings, tried.weights)
     now = wanted.with_columns(rank=pl.lit(tried.current[0]), margin_pct=pl.lit(tried.current[1]))
     keys = ["jeditaskid", "rank", "margin_pct"]
+    whole = pl.col("rank", "margin_pct").cast(pl.Int64)
     before, after = (
-        rows.join(side.cast(dict.fromkeys(keys[1:], pl.Int64)), on=keys).sort("jeditaskid")
+        side.with_columns(whole).join(rows, on=keys, maintain_order="left")
         for side in (now, wanted)
     )
     return before, after
@@ -257,10 +258,11 @@ def _sensitivity(judgement: Judgement, weights: LossWeights) -> pl.DataFrame:
 
 
 def overlapping(quantities: pl.DataFrame, outcomes: Outcomes, judgement: Judgement) -> int:
-    """Count jobs that ended after the block behind that of their task had begun."""
-    starts = judgement.blocks["start"]
-    blocks = np.searchsorted(starts.to_numpy(), outcomes.units["time"].to_numpy(), side="right")
-    following = starts.shift(-1).gather((blocks - 1).tolist())
+    """Count jobs that ended after the block behind that of their task had begun; 0 where nothing was chosen by blocks."""
+    if judgement.case == "few":
+        return 0
+    blocks = np.repeat(np.arange(judgement.sums.n_blocks), np.diff(judgement.sums.edges))
+    following = judgement.blocks["start"].shift(-1).gather(blocks.tolist())
     next_start = pl.DataFrame({"jeditaskid": outcomes.units["unit"], "next_start": following})
     ended = quantities.select("jeditaskid", "finish_time").join(next_start, on="jeditaskid")
     return ended.filter(pl.col("finish_time") >= pl.col("next_start")).height

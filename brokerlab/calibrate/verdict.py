@@ -170,7 +170,8 @@ SENTENCES = {
     "fewer_breaches": "{actions}: {effects}, {where}; the current setting breaks the limit.",
     "better_not_within": "{actions}: {effects}, {where}; the limit is still not kept, {keeping}.",
     "nothing_better": (
-        "{kept}. No setting is shown to lower the loss; a gain of more than {seen} would have been seen ({n} tasks)."
+        "{kept}: {now} (limit {limit}). No setting is shown to lower the loss; a gain of more than {seen} would have been "
+        "seen ({n} tasks)."
     ),
     "few": "No answer: {n} tasks can be scored, {needed} are needed to tell an effect from chance.",
     "imprecise": (
@@ -178,9 +179,14 @@ SENTENCES = {
         "more would do."
     ),
     "breach": (
-        "No answer: the current setting breaks the limit ({now}; limit {limit}), and no other one is shown to be better; "
-        "{keeping}."
+        "No answer: the current setting breaks the limit ({now}; limit {limit}), and no other one is shown to be better by as "
+        "much as matters; {keeping}."
     ),
+    "unconfirmed": (
+        "No answer: settings chosen on earlier tasks lowered the loss on later ones, and none is shown to do so on all tasks "
+        "within the limit ({now}; limit {limit})."
+    ),
+    "no_other": "No answer: no other setting keeps the limit on all tasks ({now}; limit {limit}).",
 }
 """One sentence for each case of the judge."""
 
@@ -189,7 +195,6 @@ def _sentence(
     judgement: Judgement, comparison: Comparison, parameter: Parameter, further: Sequence[str]
 ) -> str:
     """Return the sentence of a judgement."""
-    exceed = comparison.quantity("exceed_rate")
     actions = [_actions(parameter, _pair(judgement.current), _pair(judgement.setting)), *further]
     seen = judgement.smallest_seen
     return SENTENCES[judgement.case].format(
@@ -202,7 +207,7 @@ def _sentence(
         n=f"{judgement.n_units:,}",
         needed=MIN_UNITS,
         missing=f"{judgement.units_missing:,}",
-        now=f"{short_percent(exceed['before'])} of first attempts killed",
+        now=f"{short_percent(_now(judgement))} of first attempts killed",
         limit=short_percent(limit_of(judgement)),
     )
 
@@ -212,14 +217,24 @@ def limit_of(judgement: Judgement) -> float:
     return judgement.question.limits[0].most
 
 
+def _now(judgement: Judgement) -> float:
+    """Return the kill rate of the current setting over all tasks."""
+    rate = judgement.candidates.filter("is_current")["exceed_rate"][0]
+    return float(rate)
+
+
 def _keeping(judgement: Judgement, parameter: Parameter) -> str:
-    """Say which setting would keep the limit, and at what price."""
+    """Say which setting would keep the limit on all tasks, and at what price against the one that is to act."""
     cheapest = judgement.cheapest_within
     if cheapest is None:
-        return "no setting of the grid does"
-    here = judgement.candidates.filter("is_best")["loss"][0]
-    place = judgement.settings.index(cheapest)
-    price = judgement.candidates.filter(place=place)["loss"][0] - here
+        return "no setting of the grid does with certainty"
+    if cheapest == judgement.setting:
+        return "though on all tasks this setting would"
+    losses = [
+        judgement.candidates.filter(place=judgement.settings.index(setting))["loss"][0]
+        for setting in (cheapest, judgement.setting)
+    ]
+    price = losses[0] - losses[1]
     rank, margin, *minimum = cheapest
     named = f"rank {rank}" + ("" if parameter.margin_key is None else f" with margin {margin} %")
     named += "".join(f" and a minimum of {least} MB" for least in minimum if least is not None)

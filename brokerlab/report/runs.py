@@ -229,7 +229,9 @@ def earlier_looks(
         For each such run the parameters of ``questions``, no two alike; runs that cannot be read are passed over.
     """
     here = Path(folder)
+    chance = {*questions, "archive", "n_boot", "seed", RESERVED}
     wanted = json.loads(json.dumps(jsonable(dict(asked))))
+    rest = {name: value for name, value in wanted.items() if name not in chance}
     found: list[dict[str, Any]] = []
     for path in sorted(here.parent.glob("*/results.json")):
         if path.parent == here:
@@ -237,7 +239,9 @@ def earlier_looks(
         try:
             results = json.loads(path.read_text(encoding="utf-8"))
             same = results["report"] == report and results["digests"]["archive"] == archive
-            other = {name: results["parameters"][name] for name in questions}
+            given = results["parameters"]
+            other = {name: given[name] for name in questions}
+            same = same and all(given[name] == value for name, value in rest.items())
         except (OSError, ValueError, KeyError, TypeError):
             continue
         if same and other != {name: wanted[name] for name in questions} and other not in found:

@@ -210,10 +210,12 @@ HEADLINES = {
     "lower_loss": "Set {best}: {now:%} of jobs killed before, {then:%} after, stated loss {loss} (limit {limit}).",
     "fewer_breaches": "Set {best}: {then:%} of jobs killed instead of {now:%} (limit {limit}).",
     "better_not_within": "Set {best}, which is better: {then:%} killed instead of {now:%}; the limit of {limit} is not kept.",
-    "nothing_better": "Keep {current}: nothing tried is better, and a gain of {seen} would have been seen.",
-    "few": "{n} tasks are too few to judge; now {now:%} of jobs are killed.",
+    "nothing_better": "Keep {current}: nothing tried is better; a gain of more than {seen} would have been seen.",
+    "few": "Too few tasks to judge: {n}; now {now:%} of jobs are killed.",
     "imprecise": "Nothing is shown to be better, and a gain of up to {seen} is not excluded.",
     "breach": "{now:%} of jobs are killed (limit {limit}), and no other setting is shown to be better.",
+    "unconfirmed": "Settings chosen on earlier tasks were better, the last choice is not; {now:%} of jobs are killed.",
+    "no_other": "No other setting keeps the limit of {limit}; now {now:%} of jobs are killed.",
 }
 
 

@@ -31,6 +31,7 @@ from brokerlab.calibrate.verdict import current_setting
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Change, Proposal
+from brokerlab.gdpconfig.proposal.filters import tasks_in_words
 from brokerlab.rulesets import NAMES
 from brokerlab.scouts import ScoutRules
 from brokerlab.words import days_of, short_percent
@@ -78,6 +79,10 @@ def question_of(proposal: Proposal, config: Config) -> Question:
     """
     unmerged(proposal)
     parameter = _parameter(proposal)
+    if proposal.evidence.filters:
+        raise NotRepeatableError(
+            f"the proposal was measured on {tasks_in_words(proposal.evidence.filters)}: run its report again with that filter"
+        )
     by_key = {change.key: change for change in proposal.changes}
     acting = current_setting(config, parameter.name)
     numbers = proposal.evidence.numbers or {}
@@ -165,7 +170,8 @@ def drift(
 
     Returns:
         A :class:`Drift`, by the judge with the proposed setting as the current one. ``does_not_hold``: another setting is
-        shown to be better now, or the proposed one breaks the limit, or it costs more than the one before by its interval.
+        shown to be better now, or the proposed one breaks the limit by its interval, or it costs more than the one before,
+        which keeps the limit.
         ``holds``: nothing is better and an effect that matters would have been seen, or the limit is kept and, for a change,
         the setting before costs more or breaks the limit, by their intervals. ``cannot_tell``: anything between, or too few
         tasks. ``cannot_be_checked``: the document does not say what the judge needs.
@@ -196,8 +202,10 @@ def drift(
         seed=asked.seed,
     )
     judgement = judge(outcomes, question)
-    rows = tried.replay.by_task(sorted({asked.current, asked.proposed}), asked.weights).join(
-        outcomes.units.select(jeditaskid="unit", weight="weight"), on="jeditaskid"
+    rows = outcomes.units.select(jeditaskid="unit", weight="weight").join(
+        tried.replay.by_task(sorted({asked.current, asked.proposed}), asked.weights),
+        on="jeditaskid",
+        maintain_order="left",
     )
     before, after = (
         rows.filter((pl.col("rank") == rank) & (pl.col("margin_pct") == margin))
@@ -278,7 +286,11 @@ def _judged(judgement: Judgement) -> str:
         return f"rank {rank} with margin {margin} % is better now"
     if judgement.case == "breach":
         return "it breaks the limit, and no other setting is shown to be better"
-    seen = short_percent(judgement.smallest_seen or 0.0)
+    if judgement.case == "unconfirmed":
+        return "settings chosen on earlier tasks were better, the last choice is not"
+    if judgement.smallest_seen is None:
+        return "no other setting keeps the limit"
+    seen = short_percent(judgement.smallest_seen)
     if judgement.kind == "keep":
         return f"nothing tried is better, a gain of more than {seen} would have been seen"
     return f"nothing tried is shown to be better, a gain of up to {seen} is not excluded"

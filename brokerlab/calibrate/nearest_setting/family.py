@@ -113,7 +113,7 @@ def scored_tasks(
     """Return what happened in each scored task, under the current setting and under the one chosen for it.
 
     Returns:
-        Twice one row per scored task, as ``Backtest.by_task``, with the task's ``weight``.
+        Twice one row per scored task, in the order of time, as ``Backtest.by_task``, with the task's ``weight``.
     """
     units = outcomes.units.select("weight", jeditaskid="unit", place=pl.Series(judgement.chosen))
     scored = units.filter(pl.col("place") >= 0)
@@ -122,8 +122,9 @@ def scored_tasks(
         setting = FamilySetting(*outcomes.settings[place])
         replay = under(tried.replay, setting.minimum_mb)
         found = replay.by_task([setting.pair], tried.weights)
-        return found.join(tasks.drop("place"), on="jeditaskid")
+        return tasks.drop("place").join(found, on="jeditaskid", maintain_order="left")
 
     chosen = sorted(set(scored["place"]))
     after = pl.concat(rows(place, scored.filter(place=place)) for place in chosen)
-    return rows(outcomes.current, scored), after
+    order = scored.select("jeditaskid")
+    return rows(outcomes.current, scored), order.join(after, on="jeditaskid", maintain_order="left")

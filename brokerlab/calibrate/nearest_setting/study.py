@@ -70,7 +70,12 @@ class Study:
         tried = self._backtest()
         outcomes = family_outcomes(tried, self.minima)
         judgement = judge(outcomes, self.question)
-        comparison = compare(*scored_tasks(tried, outcomes, judgement), self.parameter, self.question)  # fmt: skip
+        comparison = compare(
+            *scored_tasks(tried, outcomes, judgement),
+            self.parameter,
+            self.question,
+            n_units=judgement.n_units,
+        )
         verdict = self._verdict(judgement, comparison, tried, created_at)
         nearest, cheapest = FamilySetting(*judgement.best), cheapest_of(judgement)
         allocated, missing = placed(scored, self.given, self.current.pair, self.current.minimum_mb)

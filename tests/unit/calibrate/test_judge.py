@@ -14,6 +14,7 @@ from brokerlab.calibrate.judge import (
     Outcomes,
     Question,
     Sums,
+    _Confirmed,
     _verdict,
     capped_weights,
     judge,
@@ -93,11 +94,13 @@ def test_keep_needs_that_an_effect_which_matters_would_have_been_seen():
     assert (sure.kind, sure.case, sure.units_missing) == ("keep", "nothing_better", 0)
     assert (unsure.kind, unsure.case) == ("no_answer", "imprecise")
     apart = loss[:, 1] - loss[:, 0]
-    error = np.sqrt(((apart - apart.mean()) ** 2).sum()) / 80
+    error = np.sqrt(((apart - apart.mean()) ** 2).sum() * 80 / 79) / 80
     seen = (t_factor(80, 0.95) * error - apart.mean()) / loss[:, 0].mean()
     assert unsure.smallest_seen == pytest.approx(seen)
     assert unsure.smallest_seen == sure.smallest_seen > 0.01
-    assert unsure.units_missing == np.ceil(80 * ((seen / 0.01) ** 2 - 1))
+    gain, reach = -apart.mean() / loss[:, 0].mean(), t_factor(80, 0.95) * error / loss[:, 0].mean()
+    far = max(gain, 0.01 - gain)
+    assert unsure.units_missing >= np.ceil(80 * ((reach / far) ** 2 - 1)) > 0
 
 
 def test_a_choice_that_is_always_the_current_one_is_no_proof_that_nothing_is_better():
@@ -164,27 +167,68 @@ def test_a_breach_that_nothing_mends_is_no_answer_and_never_keep():
 
 
 ENDS = {"before": 1.0, "after": 0.9, "diff": -0.1, "diff_lo": -0.2, "diff_hi": -0.05}
+KILLS = ("kills",)
+YES, LOWER, FEWER, NO = (
+    _Confirmed(lower=lower, relieved=relieved)
+    for lower, relieved in ((True, True), (True, False), (False, True), (False, False))
+)
 
 
 @pytest.mark.parametrize(
-    ("loss", "kills", "broken", "over", "moved", "expected"),
+    ("loss", "kills", "broken", "far", "over", "confirmed", "expected"),
     [
-        ({}, {}, (), (), True, ("change", "lower_loss")),
-        ({}, {}, (), (), False, ("no_answer", "imprecise")),
-        ({}, {"diff_hi": 0.1}, (), ("kills",), True, ("no_answer", "imprecise")),
-        ({}, {}, (), ("kills",), True, ("improve", "better_not_within")),
-        ({"diff_hi": 0.1}, {}, ("kills",), (), True, ("change", "fewer_breaches")),
-        ({"diff_hi": 0.1}, {"diff_hi": 0.1}, ("kills",), (), True, ("no_answer", "breach")),
-        ({"diff_hi": 0.1}, {"diff": -0.001}, ("kills",), (), True, ("no_answer", "breach")),
+        ({}, {}, (), (), (), YES, ("change", "lower_loss")),
+        ({}, {}, (), (), (), NO, ("no_answer", "unconfirmed")),
+        ({}, {"diff_hi": 0.1}, (), (), KILLS, YES, ("no_answer", "unconfirmed")),
+        ({}, {}, (), (), KILLS, YES, ("improve", "better_not_within")),
+        ({"diff_hi": 0.1}, {}, KILLS, KILLS, (), FEWER, ("change", "fewer_breaches")),
+        ({}, {}, KILLS, KILLS, (), FEWER, ("change", "fewer_breaches")),
+        ({"diff_hi": 0.1}, {}, KILLS, KILLS, (), LOWER, ("no_answer", "breach")),
+        ({"diff_hi": 0.1}, {}, KILLS, (), (), YES, ("no_answer", "breach")),
+        ({"diff_hi": 0.1}, {"diff_hi": 0.1}, KILLS, KILLS, (), YES, ("no_answer", "breach")),
+        ({"diff_hi": 0.1}, {"diff": -0.001}, KILLS, KILLS, (), YES, ("no_answer", "breach")),
+        ({"diff_hi": 0.1}, {}, (), (), (), YES, ("no_answer", "imprecise")),
     ],
 )
-def test_verdicts(loss, kills, broken, over, moved, expected):
+def test_verdicts(loss, kills, broken, far, over, confirmed, expected):
     rows = {"loss": ENDS | loss, "kills": ENDS | kills}
-    made = _verdict(rows, broken, over, 0.06, moved=moved, n=100, question=LIMITED)
-    assert made == expected
+
+    def verdict(seen):
+        return _verdict(rows, broken, far, over, seen, confirmed, 100, LIMITED)
+
+    assert verdict(0.06) == expected
     if expected[1] == "imprecise":
-        sure = _verdict(rows, broken, over, 0.04, moved=moved, n=100, question=LIMITED)
-        assert sure == ("keep", "nothing_better")
+        assert verdict(0.04) == ("keep", "nothing_better")
+        assert verdict(None) == ("no_answer", "no_other")
+
+
+def test_what_is_proposed_is_better_on_everything_too():
+    """b was chosen and scored; on everything c is, which was never scored and costs more than a."""
+    loss = np.tile([1.54, 1.25, 3.54], (200, 1)) + noisy(200, [0.0, 0.0, 0.0]) * 0.01
+    kills = np.tile([0.015, 0.0, 0.0], (200, 1))
+    kills[150:, 0] = 0.0364
+    kills[197:, 1] = 0.9
+    limit = Question(limits=(Limit(quantity="kills", most=0.01),), n_boot=200)
+    found = judge(outcomes(loss, kills), limit)
+    assert found.best == "c"
+    assert found.quantity("loss")["diff_hi"] < 0
+    assert found.setting == "a" or found.case == "fewer_breaches"
+
+
+def test_nothing_is_kept_where_nothing_else_can_be_compared():
+    alone = judge(outcomes(noisy(40, [1.0])), Question(n_boot=200))
+    assert (alone.kind, alone.case, alone.smallest_seen) == ("no_answer", "no_other", None)
+    nothing = np.zeros((40, 2))
+    nothing[3, 1] = 1.0
+    free = judge(outcomes(nothing), Question(n_boot=200))
+    assert (free.kind, free.case) == ("no_answer", "no_other")
+
+
+def test_a_limit_that_is_broken_by_a_little_is_never_kept_in_silence():
+    kills = np.tile([0.105, 0.001], (200, 1)) + np.random.default_rng(6).normal(0, 0.01, (200, 2))
+    found = judge(outcomes(noisy(200, [1.0, 1.2]), np.clip(kills, 0, 1)), LIMITED)
+    assert found.broken == ("kills",)
+    assert (found.kind, found.case) == ("no_answer", "breach")
 
 
 def test_few_units_are_described_and_say_how_many_are_missing():
@@ -209,7 +253,7 @@ def test_the_standard_error_is_that_of_the_linearised_mean():
     made = outcomes(values, weight=weight)
     sums = Sums.of(made, Question())
     mean = (weight @ values[:, 0]) / weight.sum()
-    error = np.sqrt((weight**2 * (values[:, 0] - mean) ** 2).sum()) / weight.sum()
+    error = np.sqrt((weight**2 * (values[:, 0] - mean) ** 2).sum() * 30 / 29) / weight.sum()
     assert sums.mean("loss", range(4))[0] == pytest.approx(mean)
     assert sums.error("loss", range(4))[0] == pytest.approx(error)
 
@@ -244,6 +288,13 @@ def test_wrong_outcomes_and_questions_are_refused():
         Outcomes.of(frame.drop("weight"), current="0")
     with pytest.raises(SchemaError, match="7 rows of 4 units and 2 settings"):
         Outcomes.of(frame.head(7), current="0")
+    twice = pl.concat([frame.filter(pl.col("unit") > 0), *[frame.filter(unit=0, setting="0")] * 2])
+    with pytest.raises(SchemaError, match="a setting twice"):
+        Outcomes.of(twice, current="0")
+    for column, value in (("weight", 0.0), ("weight", None), ("time", None)):
+        kind = frame.schema[column]
+        with pytest.raises(SchemaError, match="needs a time, and a finite weight above 0"):
+            Outcomes.of(frame.with_columns(pl.lit(value, kind).alias(column)), current="0")
     with pytest.raises(SchemaError, match="loss null or not finite"):
         Outcomes.of(frame.with_columns(loss=pl.lit(None, pl.Float64)), current="0")
     with pytest.raises(ConfigError, match="'x' is not among"):

@@ -228,6 +228,8 @@ CASES = {
     "nothing_better": ("keep", "Keep SCOUT_RAMCOUNT_RANK = 75"),
     "imprecise": ("no_answer", "about 12 tasks more would do"),
     "breach": ("no_answer", "No answer: the current setting breaks the limit"),
+    "unconfirmed": ("no_answer", "none is shown to do so on all tasks"),
+    "no_other": ("no_answer", "no other setting keeps the limit on all tasks"),
     "few": ("no_answer", "20 are needed"),
 }
 
@@ -256,12 +258,16 @@ def test_what_would_keep_the_limit_and_its_price_are_said(made):
     candidates = made.judgement.candidates
     place = made.judgement.settings.index((95, 30))
     price = candidates.filter(place=place)["loss"][0] - candidates.filter("is_best")["loss"][0]
+    assert forced.setting == made.judgement.best
     assert (
         f"rank 95 with margin 30 % would keep it on all tasks (stated loss {price:+.3f})"
         in sentence
     )
     never = replace(forced, cheapest_within=None)
-    assert "no setting of the grid does" in replace(made, judgement=never).verdict().sentence
+    assert (
+        "no setting of the grid does with certainty"
+        in replace(made, judgement=never).verdict().sentence
+    )
 
 
 def test_the_sentence_admits_what_the_interval_leaves_open(made):

@@ -205,7 +205,7 @@ def test_few_tasks_get_no_answer(history):
 
 
 def test_a_rule_that_cannot_be_beaten_is_kept(history):
-    kept = answered(*history, exactly(history[0]), ranks=(75,), margins=(10,), max_exceed=0.5)
+    kept = answered(*history, exactly(history[0]), ranks=(75,), margins=(10, 40), max_exceed=0.5)
     assert kept.cheapest == kept.nearest == kept.current == CURRENT
     assert (kept.verdict.kind, kept.proposal.kind) == ("keep", "keep")
     assert kept.difference("setting")["loss"] == 0
