@@ -36,6 +36,9 @@ from brokerlab.rulesets import NAMES
 from brokerlab.scouts import ScoutRules
 from brokerlab.words import days_of, short_percent
 
+POOLED = ("First attempts killed", "share of jobs")
+"""What older documents call the share of all jobs: now the mean over tasks has the shorter name."""
+
 
 @dataclass(frozen=True)
 class Question:
@@ -298,12 +301,13 @@ def _judged(judgement: Judgement) -> str:
 
 def _effects(proposal: Proposal, compared: Comparison, parameter: Parameter) -> pl.DataFrame:
     """Set what the proposal says beside what is seen now; totals as shares of the setting before."""
-    lines = {line.label: line for line in quantities_of(parameter)}
+    lines = {(line.label, line.unit): line for line in quantities_of(parameter)}
+    lines[POOLED] = next(line for line in lines.values() if line.name == "exceed_rate_jobs")
     rows = []
     for effect in proposal.evidence.effects:
-        line = lines.get(effect.quantity)
-        if line is None or effect.difference is None or line.unit != effect.unit:
-            continue  # older documents give the share of all jobs
+        line = lines.get((effect.quantity, effect.unit))
+        if line is None or effect.difference is None:
+            continue
         found = compared.quantity(line.name)
         total = not line.over and line.name not in JUDGED
         if total and not effect.current:
