@@ -34,7 +34,7 @@ fit: str = "first"  # which jobs start at free cores, first or strict [name]
 window: str = "1d"  # slots are constant so long [duration]
 quantile: float = 1.0  # of the cores in use in a window, taken for its slots [1]
 brokerage: str = "seen"  # where jobs go: seen, or replayed by the rules [name]
-cycle: str = "1h"  # from one brokerage to the next, where it is replayed [duration]
+cycle: str = ""  # from one brokerage to the next, empty: as the archive shows [duration]
 
 # %%
 import altair as alt
