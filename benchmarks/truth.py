@@ -21,12 +21,8 @@ from scipy import stats
 
 from brokerlab.archive import synthetic
 from brokerlab.calibrate import inputs
-from brokerlab.calibrate.assumptions import Assumptions
+from brokerlab.calibrate.backtest import Assumptions, backtest
 from brokerlab.calibrate.judge import Judgement, Limit, Outcomes, Question, capped_weights, judge
-from brokerlab.calibrate.loss import LossWeights
-from brokerlab.calibrate.parameters import parameter_named
-from brokerlab.calibrate.replay import Replay
-from brokerlab.calibrate.sample import sample_of
 from brokerlab.intervals import bootstrap_totals, percentile_interval, studentised
 from brokerlab.numerics import FloatArray, IntArray
 
@@ -58,31 +54,26 @@ class World:
     def of_archive(cls, folder: Path, grid: tuple[tuple[int, int], ...] = GRID) -> World:
         """Replay the grid over all tasks of an archive."""
         data = inputs.load(folder)
-        made = Assumptions(rules=data.rules, ram_min_mb=data.config.get("SCOUT_RAMCOUNT_MIN"))
-        settings = tuple(sorted({*grid, DEPLOYED}))
-        replay = Replay.of(
-            sample_of(
-                data.quantities,
-                data.tasks,
-                data.archive.jobs,
-                PARAMETER,
-                scouts_used=made.scouts_used,
-                trigger_period_s=made.trigger_period_s,
-                min_scored=made.min_scored,
-                min_scouts=made.min_scouts,
-                killed_as=made.killed_as,
-            ),
+        tried = backtest(
             data.quantities,
+            data.tasks,
             data.queues,
-            parameter_named(PARAMETER),
-            made,
+            data.archive.jobs,
+            parameter=PARAMETER,
+            ranks={rank for rank, _ in grid},
+            margins={margin for _, margin in grid},
+            current=DEPLOYED,
+            assumptions=Assumptions(
+                rules=data.rules, ram_min_mb=data.config.get("SCOUT_RAMCOUNT_MIN")
+            ),
+            synthetic=True,
         )
-        created = data.tasks.select("jeditaskid", created_at="creationdate")
-        seen = replay.outcomes(settings, DEPLOYED, LossWeights.default(PARAMETER), created)
-        values = seen.values(range(len(settings)))
+        seen = tried.outcomes()
+        values = seen.values(range(len(seen.settings)))
+        replay = tried.replay
         work = dict(zip(replay.sample.tasks["jeditaskid"], replay.ledger.coreh, strict=True))
         sizes = np.array([work[task] for task in seen.units["unit"]])
-        return cls(values, sizes, settings)
+        return cls(values, sizes, seen.settings)
 
     @classmethod
     def drawn(

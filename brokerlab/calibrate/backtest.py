@@ -18,7 +18,7 @@ from brokerlab.calibrate.moments import Moments, by_setting
 from brokerlab.calibrate.parameters import Parameter, parameter_named
 from brokerlab.calibrate.reach import Reach
 from brokerlab.calibrate.replay import Replay, Setting, columns_of
-from brokerlab.calibrate.sample import Sample, sample_of
+from brokerlab.calibrate.sample import Sample, sample_of, with_creation
 from brokerlab.calibrate.strata import by_stratum
 from brokerlab.errors import ConfigError
 from brokerlab.numerics import IntArray
@@ -238,23 +238,10 @@ def backtest(
             synthetic=synthetic,
         ),
         replay=replay,
-        created=_created(tasks, mine),
+        created=with_creation(tasks.unique("jeditaskid"), mine).select("jeditaskid", "created_at"),
         moments=moments,
         ranks=all_ranks,
         margins=all_margins,
-    )
-
-
-def _created(tasks: pl.DataFrame, quantities: pl.DataFrame) -> pl.DataFrame:
-    """Return when tasks were created; where that is not known, when the first of their finished jobs was."""
-    first = quantities.group_by("jeditaskid").agg(first_job=pl.col("creationtime").min())
-    known = tasks.lazy().collect_schema().names()
-    when = pl.col("creationdate") if "creationdate" in known else pl.lit(None, pl.Datetime("us"))
-    return (
-        tasks.select("jeditaskid", created_at=when.cast(pl.Datetime("us")))
-        .unique("jeditaskid")
-        .join(first, on="jeditaskid", how="left")
-        .select("jeditaskid", created_at=pl.coalesce("created_at", "first_job"))
     )
 
 

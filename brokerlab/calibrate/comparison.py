@@ -22,7 +22,6 @@ from brokerlab.intervals import (
     measured_coverage,
     percentile_interval,
     pooled_coverage,
-    studentised,
 )
 from brokerlab.numerics import FloatArray
 
@@ -170,18 +169,10 @@ def _mean(
     enough: bool,
 ) -> dict[str, Any]:
     """Return the line of a weighted mean over tasks; its relative change has no interval of its own."""
-    now, then = (side[line.name] for side in sides)
     row: dict[str, Any] = {"quantity": line.name, "label": line.label, "unit": line.unit}
-    for key, values in (("before", now), ("after", then), ("diff", then - now)):
-        x, low, high = studentised(
-            values,
-            weights,
-            confidence=question.confidence,
-            n_boot=question.n_boot,
-            seed=question.seed,
-            share=line.name == "exceed_rate" and key != "diff",
-        )
-        row |= {key: x, f"{key}_lo": low if enough else None, f"{key}_hi": high if enough else None}
+    now, then = (side[line.name] for side in sides)
+    share = line.name == "exceed_rate"
+    row |= question.paired(now, then, weights, share=share, enough=enough)
     base = row["before"]
     row |= {
         "diff_pct": 100 * row["diff"] / base if base else None,

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from brokerlab.archive.store import Archive, open_archive
+from brokerlab.calibrate.sample import with_creation
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules, job_quantities
@@ -76,34 +77,35 @@ def load(
         narrow = f" among those asked for ({', '.join(asked)})" if asked else ""
         raise InsufficientDataError(f"no task with finished jobs{narrow}")
     kept = quantities.join(tasks.select("jeditaskid"), on="jeditaskid", how="semi")
-    window = _window(tasks, kept)
+    window = window_of(tasks)
     return Inputs(
         archive=opened,
-        tasks=tasks,
+        tasks=tasks.drop("created_at"),
         quantities=kept,
         queues=queues.pl(),
         window=window,
         rules=rule_set,
-        config=_config(opened, window[1]),
+        config=config_at(opened, window[1]),
         filters=filters,
     )
 
 
-def _window(tasks: pl.DataFrame, quantities: pl.DataFrame) -> tuple[datetime, datetime]:
-    """Return first and last creation of a task; its first job stands in for a null."""
-    first = quantities.group_by("jeditaskid").agg(first_job=pl.col("creationtime").min())
-    made = tasks.join(first, on="jeditaskid").select(
-        at=pl.coalesce("creationdate", "first_job").drop_nulls()
-    )["at"]
-    if made.is_empty():
+def window_of(tasks: pl.DataFrame) -> tuple[datetime, datetime]:
+    """Return first and last ``created_at`` of tasks.
+
+    Raises:
+        InsufficientDataError: None is known.
+    """
+    first, last = tasks.select(pl.col("created_at").min(), last=pl.col("created_at").max()).row(0)
+    if first is None:
         raise InsufficientDataError(
-            "no task with jobs has a creation time: tasks.creationdate and jobs.creationtime are null"
+            "no task with finished jobs has a creation time: tasks.creationdate and jobs.creationtime are null"
         )
-    return made.min(), made.max()  # type: ignore[return-value]  # of dates, and not empty
+    return first, last
 
 
-def _config(archive: Archive, at: datetime) -> Config:
-    """Return the configuration at the end of the window; the catalogue's defaults where there is none."""
+def config_at(archive: Archive, at: datetime) -> Config:
+    """Return the configuration of an archive at an instant; the catalogue's defaults where there is none."""
     if not archive.has("gdpconfig"):
         return Config.empty()
     config = Config.from_frame(archive.gdpconfig)
@@ -116,17 +118,10 @@ def _in_window(
     start: datetime | None,
     end: datetime | None,
 ) -> pl.DataFrame:
-    """Keep tasks with finished jobs that were created in the window; the first job stands in for a null."""
-    first = quantities.group_by("jeditaskid").agg(first_job=pl.col("creationtime").min())
-    created = pl.coalesce("creationdate", "first_job")
-    inside = pl.lit(value=True)
+    """Keep tasks with finished jobs that were created in the window, with ``created_at``."""
+    created, inside = pl.col("created_at"), pl.lit(value=True)
     if start is not None:
         inside &= created >= start
     if end is not None:
         inside &= created < end
-    return (
-        tasks.join(first, on="jeditaskid", how="inner")
-        .filter(inside)
-        .drop("first_job")
-        .sort("jeditaskid")
-    )
+    return with_creation(tasks, quantities).filter(inside).sort("jeditaskid")

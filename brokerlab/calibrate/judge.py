@@ -119,6 +119,53 @@ class Question:
         """The objective, then what is limited."""
         return (self.objective, *(limit.quantity for limit in self.limits))
 
+    def interval(
+        self,
+        name: str,
+        values: FloatArray,
+        weights: FloatArray,
+        *,
+        share: bool = False,
+        enough: bool = True,
+    ) -> dict[str, float | None]:
+        """Return a weighted mean over units as ``name, name_lo, name_hi``.
+
+        Args:
+            name: Of the number.
+            values: (n,) one per unit.
+            weights: (n,) above 0.
+            share: Values and ends lie between 0 and 1.
+            enough: Whether there are units enough for an interval; else its ends are null.
+        """
+        if not enough:
+            mean = float(weights @ values / weights.sum())
+            return {name: mean, f"{name}_lo": None, f"{name}_hi": None}
+        mean, low, high = studentised(
+            values,
+            weights,
+            confidence=self.confidence,
+            n_boot=self.n_boot,
+            seed=self.seed,
+            share=share,
+        )
+        return {name: mean, f"{name}_lo": low, f"{name}_hi": high}
+
+    def paired(
+        self,
+        before: FloatArray,
+        after: FloatArray,
+        weights: FloatArray,
+        *,
+        share: bool = False,
+        enough: bool = True,
+    ) -> dict[str, float | None]:
+        """Return the same units under two settings as ``before, after, diff``, each as :meth:`interval` does."""
+        return {
+            **self.interval("before", before, weights, share=share, enough=enough),
+            **self.interval("after", after, weights, share=share, enough=enough),
+            **self.interval("diff", after - before, weights, enough=enough),
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class Outcomes:
@@ -273,6 +320,11 @@ class Judgement:
     def n_units(self) -> int:
         """Units in all."""
         return self.chosen.size
+
+    @property
+    def acts(self) -> bool:
+        """Whether another setting is to be set."""
+        return self.kind in ("change", "improve")
 
     @property
     def n_scored(self) -> int:
@@ -589,14 +641,14 @@ def _table(outcomes: Outcomes, chosen: IntArray, question: Question) -> pl.DataF
     limits = {limit.quantity: limit for limit in question.limits}
     rows = []
     for name in question.quantities:
-        row: dict[str, Any] = {"quantity": name}
         limit = limits.get(name)
-        sides = {"before": now[name], "after": then[name], "diff": then[name] - now[name]}
-        for key, values in sides.items():
-            share = bool(limit and limit.share and key != "diff")
-            row |= _ends(
-                key, values, w, question, share=share, enough=outcomes.n_units >= MIN_UNITS
-            )
+        row: dict[str, Any] = {"quantity": name} | question.paired(
+            now[name],
+            then[name],
+            w,
+            share=bool(limit and limit.share),
+            enough=outcomes.n_units >= MIN_UNITS,
+        )
         row["limit"] = limit.most if limit else None
         row["kept"] = row["after"] <= limit.most if limit else None
         rows.append(row)
@@ -609,35 +661,17 @@ def _table(outcomes: Outcomes, chosen: IntArray, question: Question) -> pl.DataF
     return pl.DataFrame(rows, schema=schema)
 
 
-def _ends(
-    key: str, values: FloatArray, w: FloatArray, question: Question, *, share: bool, enough: bool
-) -> dict[str, float | None]:
-    """Return a weighted mean with its interval; no interval below `MIN_UNITS`."""
-    if not enough:
-        return {key: float(w @ values / w.sum()), f"{key}_lo": None, f"{key}_hi": None}
-    x, low, high = studentised(
-        values,
-        w,
-        confidence=question.confidence,
-        n_boot=question.n_boot,
-        seed=question.seed,
-        share=share,
-    )
-    return {key: x, f"{key}_lo": low, f"{key}_hi": high}
-
-
 def _current_low(outcomes: Outcomes, limit: Limit, question: Question) -> float:
     """Return the lower end of a limited quantity under the current setting, which nothing was chosen by, over all units."""
     values = outcomes.values([outcomes.current])[limit.quantity][:, 0]
-    _, low, _ = studentised(
+    return studentised(
         values,
         outcomes.weight,
         confidence=question.confidence,
         n_boot=question.n_boot,
         seed=question.seed,
         share=limit.share,
-    )
-    return low
+    )[1]
 
 
 def _tried(sums: Sums, candidates: pl.DataFrame, question: Question) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from brokerlab.calibrate.gap import gap_summary
 from brokerlab.calibrate.parameters import Parameter
 from brokerlab.calibrate.percentile_study import Study
 from brokerlab.calibrate.strata import by_stratum
+from brokerlab.calibrate.verdict import limit_of
 
 SPLITS = ("processingtype", "gshare", "cores")
 """Strata of which two may be the same split of the tasks under two names."""
@@ -134,6 +135,13 @@ def repeated_strata(by_task: pl.DataFrame) -> dict[str, str]:
     return repeated
 
 
+def candidates(study: Study) -> pl.DataFrame:
+    """Return the judge's candidates with ``rank`` and ``margin_pct`` in front."""
+    whole = {"rank": pl.Int64, "margin_pct": pl.Int64}
+    settings = pl.DataFrame(study.judgement.settings, schema=whole, orient="row")
+    return settings.hstack(study.judgement.candidates)
+
+
 def frontier(study: Study) -> pl.DataFrame:
     """Return what every setting tried costs, and how often it kills, over all tasks.
 
@@ -143,13 +151,8 @@ def frontier(study: Study) -> pl.DataFrame:
     """
     amount = study.parameter.amount
     wasted = pl.col(f"over_{amount}") + pl.col(f"waste_{amount}")
-    settings = pl.DataFrame(
-        study.judgement.settings,
-        schema={"rank": pl.Int64, "margin_pct": pl.Int64},
-        orient="row",
-    )
     error = 2 * pl.col("exceed_rate_se")
-    judged = settings.hstack(study.judgement.candidates).select(
+    judged = candidates(study).select(
         "rank",
         "margin_pct",
         kills="exceed_rate",
@@ -179,7 +182,7 @@ def promises(study: Study) -> pl.DataFrame:
         scouts below and above it), ``needed`` (rank that keeps the limit; null: none does); no row where the limit is 0
         or 1.
     """
-    limit = study.judgement.question.limits[0].most
+    limit = limit_of(study.judgement)
     used = at_setting(study.by_task, study.current)["n_scouts"].value_counts()
     tasks = {int(n): int(count) for n, count in used.iter_rows()}
     most = sorted(tasks, key=lambda n: (-tasks[n], n))
@@ -353,14 +356,9 @@ def weights_moved(study: Study) -> pl.DataFrame:
 
 def written(study: Study) -> dict[str, pl.DataFrame]:
     """Return what a study was read from and the frames beside it, by the names they are written under."""
-    settings = pl.DataFrame(
-        study.judgement.settings,
-        schema={"rank": pl.Int64, "margin_pct": pl.Int64},
-        orient="row",
-    )
     return {
         "settings": study.tried.by_setting,
-        "candidates": settings.hstack(study.judgement.candidates),
+        "candidates": candidates(study),
         "judged": study.judgement.table,
         "compared": study.comparison.table,
         "compared_strata": study.comparison.by_stratum,

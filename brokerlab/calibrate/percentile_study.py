@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,7 @@ from brokerlab.calibrate.inputs import Inputs
 from brokerlab.calibrate.judge import Case, Judgement, Kind, Limit, Outcomes, Question, judge
 from brokerlab.calibrate.loss import COMPONENTS, LossWeights
 from brokerlab.calibrate.parameters import Parameter, parameter_named
+from brokerlab.calibrate.replay import Replay
 from brokerlab.calibrate.verdict import Verdict, current_setting, propose
 from brokerlab.errors import InsufficientDataError
 
@@ -76,7 +77,7 @@ class Study:
     @property
     def acts(self) -> bool:
         """Whether another setting is to be set."""
-        return self.kind in ("change", "improve")
+        return self.judgement.acts
 
     @property
     def current(self) -> Setting:
@@ -216,35 +217,35 @@ def study(
 
 
 def scored_tasks(
-    tried: Backtest, outcomes: Outcomes, judgement: Judgement
+    tried: Backtest,
+    outcomes: Outcomes,
+    judgement: Judgement,
+    replay_of: Callable[[Any], Replay] | None = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return what happened in each scored task, under the current setting and under the one chosen for it.
+
+    Args:
+        tried: The back-test.
+        outcomes: What was judged; settings begin with rank and margin.
+        judgement: On them.
+        replay_of: The replay that a setting is of; None: that of the back-test.
 
     Returns:
         Twice one row per scored task, in the order of time, as ``Backtest.by_task``, with the task's ``weight``.
     """
-    scored = np.flatnonzero(judgement.chosen >= 0)
-    ranks, margins = (
-        [outcomes.settings[place][part] for place in judgement.chosen[scored]] for part in (0, 1)
-    )
-    wanted = pl.DataFrame(
-        {
-            "jeditaskid": outcomes.units["unit"].gather(scored.tolist()),
-            "weight": outcomes.units["weight"].gather(scored.tolist()),
-            "rank": pl.Series(ranks, dtype=pl.Int64),
-            "margin_pct": pl.Series(margins, dtype=pl.Int64),
-        }
-    )
-    settings = sorted({tried.current, *zip(ranks, margins, strict=True)})
-    rows = tried.replay.by_task(settings, tried.weights)
-    now = wanted.with_columns(rank=pl.lit(tried.current[0]), margin_pct=pl.lit(tried.current[1]))
-    keys = ["jeditaskid", "rank", "margin_pct"]
-    whole = pl.col("rank", "margin_pct").cast(pl.Int64)
-    before, after = (
-        side.with_columns(whole).join(rows, on=keys, maintain_order="left")
-        for side in (now, wanted)
-    )
-    return before, after
+    units = outcomes.units.select("weight", jeditaskid="unit", place=pl.Series(judgement.chosen))
+    scored = units.filter(pl.col("place") >= 0)
+
+    def rows(place: int, tasks: pl.DataFrame) -> pl.DataFrame:
+        setting = outcomes.settings[place]
+        replay = tried.replay if replay_of is None else replay_of(setting)
+        found = replay.by_task([setting[:2]], tried.weights)
+        return tasks.drop("place").join(found, on="jeditaskid", maintain_order="left")
+
+    chosen = sorted(set(scored["place"]))
+    after = pl.concat(rows(place, scored.filter(place=place)) for place in chosen)
+    order = scored.select("jeditaskid")
+    return rows(outcomes.current, scored), order.join(after, on="jeditaskid", maintain_order="left")
 
 
 def _sensitivity(judgement: Judgement, weights: LossWeights) -> pl.DataFrame:

@@ -36,6 +36,19 @@ TASK_COLUMNS: dict[str, pl.DataType] = {
 }
 
 
+def with_creation(tasks: pl.DataFrame, quantities: pl.DataFrame) -> pl.DataFrame:
+    """Return the tasks with finished jobs, in their order, with ``created_at``: the first of those jobs stands in for a null.
+
+    Args:
+        tasks: ``jeditaskid``, and ``creationdate`` where it is known.
+        quantities: ``jeditaskid, creationtime`` of the finished jobs.
+    """
+    first = quantities.group_by("jeditaskid").agg(created_at=pl.col("creationtime").min())
+    dated = tasks.join(first, on="jeditaskid", maintain_order="left")
+    known = [name for name in ("creationdate", "created_at") if name in dated.columns]
+    return dated.with_columns(created_at=pl.coalesce(known))
+
+
 @dataclass(frozen=True)
 class Limit:
     """The limit that a parameter becomes.

@@ -115,7 +115,7 @@ def propose(
     further_keys = also or {}
     chosen_tasks = dict(filters or {})
     sentence = _sentence(judgement, comparison, parameter, _further(config, further_keys))
-    acts = judgement.kind in ("change", "improve")
+    acts = judgement.acts
     settable = _keys(parameter, _pair(judgement.current))
     beyond = filter_problems([*settable, *further_keys], chosen_tasks) if acts else []
     if chosen_tasks:
@@ -308,7 +308,7 @@ def _evidence(
 ) -> Evidence:
     """Collect what a reader needs to judge the values."""
     confidence = judgement.question.confidence
-    acts = judgement.kind in ("change", "improve")  # a keep compares nothing
+    acts = judgement.acts  # a keep compares nothing
     effects = tuple(
         Effect(
             quantity=row["label"],

@@ -27,7 +27,7 @@ from brokerlab.calibrate.judge import Question as Asked
 from brokerlab.calibrate.loss import COMPONENTS, LossWeights
 from brokerlab.calibrate.parameters import PARAMETERS, Parameter
 from brokerlab.calibrate.replay import Setting
-from brokerlab.calibrate.verdict import current_setting
+from brokerlab.calibrate.verdict import current_setting, limit_of
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Change, Proposal
@@ -239,9 +239,9 @@ def _status(judgement: Judgement, compared: Comparison, *, keep: bool) -> Status
     if judgement.case == "few":
         return "cannot_tell"
     exceed, loss = compared.quantity("exceed_rate"), compared.quantity("loss")
-    limit = judgement.question.limits[0].most
+    limit = limit_of(judgement)
     worse = not keep and loss["diff_lo"] > 0 and exceed["before"] <= limit
-    if judgement.kind in ("change", "improve") or judgement.case == "breach" or worse:
+    if judgement.acts or judgement.case == "breach" or worse:
         return "does_not_hold"
     gained = keep or loss["diff_hi"] < 0 or exceed["before_lo"] > limit
     if judgement.kind == "keep" or (gained and exceed["after"] <= limit):
@@ -260,7 +260,7 @@ def _sentence(
 ) -> str:
     where = f"{days_of(*window)}, {compared.n_tasks:,} tasks"
     exceed, loss = compared.quantity("exceed_rate"), compared.quantity("loss")
-    limit = short_percent(judgement.question.limits[0].most)
+    limit = short_percent(limit_of(judgement))
     killed = f"{short_percent(exceed['after'])} of first attempts killed"
     if judgement.case == "few":
         return (
@@ -284,7 +284,7 @@ def _sentence(
 
 def _judged(judgement: Judgement) -> str:
     """Say what the judge says of the accepted setting."""
-    if judgement.kind in ("change", "improve"):
+    if judgement.acts:
         rank, margin = judgement.setting
         return f"rank {rank} with margin {margin} % is better now"
     if judgement.case == "breach":

@@ -7,10 +7,9 @@ from typing import Any, Literal
 
 import polars as pl
 
-from brokerlab.calibrate.judge import MIN_UNITS, capped_weights
+from brokerlab.calibrate.judge import MIN_UNITS, Question, capped_weights
 from brokerlab.calibrate.parameters import Parameter
 from brokerlab.errors import InsufficientDataError
-from brokerlab.intervals import studentised
 from brokerlab.numerics import FloatArray
 
 Who = Literal["estimator", "cheapest", "nearest", "current"]
@@ -29,10 +28,7 @@ def compared(
     sides: Mapping[Who, pl.DataFrame],
     labels: Mapping[Who, str],
     parameter: Parameter,
-    *,
-    confidence: float,
-    n_boot: int,
-    seed: int,
+    question: Question,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Lay results on the same tasks side by side.
 
@@ -43,9 +39,7 @@ def compared(
         sides: One row per task each, sorted by it.
         labels: What each is called.
         parameter: What is allocated.
-        confidence: Of the intervals.
-        n_boot: Replicates; the same draws for all.
-        seed: Of the draws.
+        question: Of the judge: confidence, replicates, seed; the same draws for all.
 
     Returns:
         ``table``, one row per side, and ``differences``, one row per entry of ``DIFFERENCES``; columns as in
@@ -63,11 +57,8 @@ def compared(
     weights = capped_weights(work[some])
 
     def mean(name: str, values: FloatArray, *, share: bool = False) -> dict[str, float | None]:
-        x, low, high = studentised(
-            values, weights, confidence=confidence, n_boot=n_boot, seed=seed, share=share
-        )
         enough = weights.size >= MIN_UNITS
-        return {name: x, f"{name}_lo": low if enough else None, f"{name}_hi": high if enough else None}  # fmt: skip
+        return question.interval(name, values, weights, share=share, enough=enough)
 
     loss = {who: sides[who]["cost_coreh"].to_numpy()[some] / work[some] for who in WHO}
     table = [

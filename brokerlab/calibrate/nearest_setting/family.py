@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
 from brokerlab.calibrate.backtest import Backtest
 from brokerlab.calibrate.judge import Judgement, Outcomes
@@ -105,26 +104,3 @@ def cheapest_of(judgement: Judgement) -> FamilySetting:
     """Return the setting of least loss over all tasks, whatever it exceeds; among equals the first."""
     place = judgement.candidates.sort("loss", "place")["place"][0]
     return FamilySetting(*judgement.settings[place])
-
-
-def scored_tasks(
-    tried: Backtest, outcomes: Outcomes, judgement: Judgement
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return what happened in each scored task, under the current setting and under the one chosen for it.
-
-    Returns:
-        Twice one row per scored task, in the order of time, as ``Backtest.by_task``, with the task's ``weight``.
-    """
-    units = outcomes.units.select("weight", jeditaskid="unit", place=pl.Series(judgement.chosen))
-    scored = units.filter(pl.col("place") >= 0)
-
-    def rows(place: int, tasks: pl.DataFrame) -> pl.DataFrame:
-        setting = FamilySetting(*outcomes.settings[place])
-        replay = under(tried.replay, setting.minimum_mb)
-        found = replay.by_task([setting.pair], tried.weights)
-        return tasks.drop("place").join(found, on="jeditaskid", maintain_order="left")
-
-    chosen = sorted(set(scored["place"]))
-    after = pl.concat(rows(place, scored.filter(place=place)) for place in chosen)
-    order = scored.select("jeditaskid")
-    return rows(outcomes.current, scored), order.join(after, on="jeditaskid", maintain_order="left")

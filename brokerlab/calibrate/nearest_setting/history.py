@@ -10,6 +10,8 @@ from typing import Any
 import polars as pl
 
 from brokerlab.archive.store import Archive, open_archive
+from brokerlab.calibrate.inputs import config_at, window_of
+from brokerlab.calibrate.sample import with_creation
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.estimators.records import checked
 from brokerlab.gdpconfig import Config
@@ -75,38 +77,27 @@ def of_archive(
     queues = opened.queues if opened.has("queues") else None
     found = job_quantities(opened.jobs, opened.files, opened.tasks, opened.datasets, queues, rules=rules)  # fmt: skip
     tasks = _created_in(opened.tasks.pl(), found, span)
-    known = tasks["created"].drop_nulls().sort()
-    if known.is_empty():
-        raise InsufficientDataError(
-            "no task with finished jobs has a creation time: tasks.creationdate and jobs.creationtime are null"
-        )
-    window = known[0], known[-1]
-    config = Config.from_frame(opened.gdpconfig) if opened.has("gdpconfig") else Config.empty()
-    if config.has_history:
-        config = config.at(window[1])
+    window = window_of(tasks)
     return History(
         quantities=found,
-        tasks=tasks.drop("first_job", "created"),
+        tasks=tasks.drop("created_at"),
         queues=None if queues is None else queues.pl(),
         jobs=opened.jobs,
         window=window,
-        config=config,
+        config=config_at(opened, window[1]),
         digest=opened.digest,
         synthetic=opened.synthetic,
     )
 
 
 def _created_in(tasks: pl.DataFrame, quantities: pl.DataFrame, span: Span | None) -> pl.DataFrame:
-    """Return the tasks with finished jobs that were created in a span, with ``created``: the first job stands in for a null."""
-    first = quantities.group_by("jeditaskid").agg(first_job=pl.col("creationtime").min())
-    dated = tasks.join(first, on="jeditaskid", how="inner", maintain_order="left").with_columns(
-        created=pl.coalesce("creationdate", "first_job")
-    )
+    """Return the tasks with finished jobs that were created in a span, with ``created_at``."""
+    dated = with_creation(tasks, quantities)
     if span is None:
         return dated
     if not span[0] < span[1]:
         raise ConfigError(f"span={span}: needed are a first instant and a later one that is out")
-    inside = dated.filter(pl.col("created").is_between(*span, closed="left"))
+    inside = dated.filter(pl.col("created_at").is_between(*span, closed="left"))
     if inside.is_empty():
         raise InsufficientDataError(
             f"no task with finished jobs was created from {span[0]} to {span[1]}"

@@ -17,13 +17,12 @@ from brokerlab.calibrate.nearest_setting.family import (
     FamilySetting,
     cheapest_of,
     family_outcomes,
-    scored_tasks,
 )
-from brokerlab.calibrate.nearest_setting.given import Scored, placed
+from brokerlab.calibrate.nearest_setting.given import Scored, placed, under
 from brokerlab.calibrate.nearest_setting.history import History
 from brokerlab.calibrate.nearest_setting.translation import Translation, minimum_change
 from brokerlab.calibrate.parameters import Parameter
-from brokerlab.calibrate.percentile_study import overlapping
+from brokerlab.calibrate.percentile_study import overlapping, scored_tasks
 from brokerlab.calibrate.verdict import Verdict, limit_of, propose
 from brokerlab.errors import DataError
 from brokerlab.words import short_percent
@@ -71,7 +70,12 @@ class Study:
         outcomes = family_outcomes(tried, self.minima)
         judgement = judge(outcomes, self.question)
         comparison = compare(
-            *scored_tasks(tried, outcomes, judgement),
+            *scored_tasks(
+                tried,
+                outcomes,
+                judgement,
+                lambda setting: under(tried.replay, setting.minimum_mb),
+            ),
             self.parameter,
             self.question,
             n_units=judgement.n_units,
@@ -91,9 +95,7 @@ class Study:
             rows,
             {"estimator": self.name, **labels},  # type: ignore[dict-item]
             self.parameter,
-            confidence=self.question.confidence,
-            n_boot=self.question.n_boot,
-            seed=self.question.seed,
+            self.question,
         )
         tasks = self.history.tasks.join(self.history.quantities, on="jeditaskid", how="semi")
         counts = {
