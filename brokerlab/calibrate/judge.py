@@ -9,14 +9,18 @@ the scores: it is tightened until they keep the stated limit, so that the drift 
 margin. Then the setting is chosen once more, on everything, with that inner limit; it is proposed only if it is better
 there too.
 
+Outcomes of a simulation have two kinds of chance: which units came, which intervals over units hold, and the luck of
+the simulations that all units of a block share, whose spread between replications is added to them in squares.
+
 Source: walk-forward evaluation: Tashman, International Journal of Forecasting 16 (2000) 437,
-doi:10.1016/S0169-2070(00)00065-0; intervals: `brokerlab.intervals.studentised`.
+doi:10.1016/S0169-2070(00)00065-0; intervals: `brokerlab.intervals.studentised`; adding independent errors to the ends of
+intervals: Zou and Donner, Statistics in Medicine 27 (2008) 1693, doi:10.1002/sim.3095.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any, Literal
 
@@ -30,7 +34,7 @@ from brokerlab.numerics import FloatArray, IntArray
 Kind = Literal["change", "improve", "keep", "no_answer"]
 Case = Literal[
     "lower_loss", "fewer_breaches", "better_not_within", "nothing_better", "few", "imprecise", "breach", "unconfirmed",
-    "no_other",
+    "no_other", "depends",
 ]  # fmt: skip
 """Why a verdict is what it is.
 
@@ -39,7 +43,8 @@ it; better_not_within: better, and a limit is still not kept; nothing_better: no
 that matters would have been seen; few: too few units for any interval; imprecise: nothing is better, and such an effect
 would not have been seen; breach: the current setting breaks a limit, and no other one is shown to be better by as much
 as matters; unconfirmed: settings chosen on earlier units were better, and what is chosen on everything is not, or a limit
-is not kept; no_other: no other setting keeps the limits, so that nothing can be said of what could be gained.
+is not kept; no_other: no other setting keeps the limits, so that nothing can be said of what could be gained; depends: the verdict is another one under another assumption of what the
+data cannot tell.
 """
 MIN_UNITS = 20
 """Units from which anything is judged: with four blocks fifteen of them have scores."""
@@ -127,6 +132,7 @@ class Question:
         *,
         share: bool = False,
         enough: bool = True,
+        luck: float = 0.0,
     ) -> dict[str, float | None]:
         """Return a weighted mean over units as ``name, name_lo, name_hi``.
 
@@ -136,6 +142,7 @@ class Question:
             weights: (n,) above 0.
             share: Values and ends lie between 0 and 1.
             enough: Whether there are units enough for an interval; else its ends are null.
+            luck: Half width of what all units share by the luck of simulations.
         """
         if not enough:
             mean = float(weights @ values / weights.sum())
@@ -148,7 +155,8 @@ class Question:
             seed=self.seed,
             share=share,
         )
-        return {name: mean, f"{name}_lo": low, f"{name}_hi": high}
+        low, high = mean - np.hypot(mean - low, luck), mean + np.hypot(high - mean, luck)
+        return {name: mean, f"{name}_lo": float(low), f"{name}_hi": float(high)}
 
     def paired(
         self,
@@ -158,12 +166,13 @@ class Question:
         *,
         share: bool = False,
         enough: bool = True,
+        luck: Sequence[float] = (0.0, 0.0, 0.0),
     ) -> dict[str, float | None]:
         """Return the same units under two settings as ``before, after, diff``, each as :meth:`interval` does."""
         return {
-            **self.interval("before", before, weights, share=share, enough=enough),
-            **self.interval("after", after, weights, share=share, enough=enough),
-            **self.interval("diff", after - before, weights, enough=enough),
+            **self.interval("before", before, weights, share=share, enough=enough, luck=luck[0]),
+            **self.interval("after", after, weights, share=share, enough=enough, luck=luck[1]),
+            **self.interval("diff", after - before, weights, enough=enough, luck=luck[2]),
         }
 
 
@@ -172,16 +181,23 @@ class Outcomes:
     """What every setting led to, for every unit.
 
     Attributes:
-        units: One row per unit, sorted by ``time`` and ``unit``: ``unit``, ``time`` (UTC), ``weight`` (above 0).
+        units: One row per unit, sorted by ``time`` and ``unit``: ``unit``, ``time`` (UTC), ``weight`` (above 0), and perhaps
+            ``block`` (ascending), where units come in blocks that were made apart; else blocks have equal numbers of units.
         settings: The settings, in any form that is their own.
         current: Place of the current one.
         values: Takes places of settings; returns quantity to (n_units, n_places), finite.
+        efforts: How much each setting changes, such as a number of keys: of settings whose means differ by less than half of
+            what matters the one of least effort is chosen. Empty: they are alike.
+        replications: Takes places of settings; returns quantity to (n_replications, n_blocks, n_places) means of blocks, of
+            at least two simulations with common random numbers. Null: nothing was simulated.
     """
 
     units: pl.DataFrame
     settings: tuple[Any, ...]
     current: int
     values: Callable[[Sequence[int]], dict[str, FloatArray]]
+    efforts: tuple[int, ...] = ()
+    replications: Callable[[Sequence[int]], dict[str, FloatArray]] | None = None
 
     @classmethod
     def of(cls, frame: pl.DataFrame, *, current: Any) -> Outcomes:
@@ -242,6 +258,13 @@ class Outcomes:
         """(n_units,) weights."""
         return self.units["weight"].cast(pl.Float64).to_numpy()
 
+    def edges(self, blocks: int) -> IntArray:
+        """Return (n_blocks + 1,) places of units at which blocks begin, and the end."""
+        if "block" not in self.units.columns:
+            return np.linspace(0, self.n_units, min(blocks, self.n_units) + 1).astype(np.int64)
+        first = np.flatnonzero(self.units["block"].rle_id().diff().fill_null(1).to_numpy())
+        return np.append(first, self.n_units).astype(np.int64)
+
     def frame(self, places: Sequence[int]) -> pl.DataFrame:
         """Return some settings as one frame: ``unit, time, weight, place`` (of the setting) and the quantities."""
         columns = self.values(places)
@@ -291,7 +314,8 @@ class Judgement:
         smallest_seen: Largest gain over the current setting that is not excluded for some setting within the limits, as a part
             of the current mean: one that is larger would have been seen; null where it is not known.
         units_missing: For ``no_answer`` for want of units: how many more would do; else 0.
-        coverage: What intervals of the nominal level covered on a synthetic superpopulation with about as many units [1].
+        coverage: What intervals of the nominal level covered on a synthetic superpopulation with about as many units [1];
+            null where that was not measured.
         question: How it was judged.
         sums: Sums by block and setting that the choice was made from.
     """
@@ -320,6 +344,17 @@ class Judgement:
     def n_units(self) -> int:
         """Units in all."""
         return self.chosen.size
+
+    def over_range(self, others: Sequence[Judgement]) -> Judgement:
+        """Return this judgement where it holds under other assumptions of what the data cannot tell, too; else no answer.
+
+        Args:
+            others: The same question under these.
+        """
+        same = all((one.kind, one.setting) == (self.kind, self.setting) for one in others)
+        if same or self.kind == "no_answer":
+            return self
+        return replace(self, kind="no_answer", case="depends", setting=self.current)
 
     @property
     def acts(self) -> bool:
@@ -385,7 +420,7 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
         raise InsufficientDataError("no unit has outcomes: there is nothing to judge")
     sums = Sums.of(outcomes, question, also)
     walk = _walk(outcomes, sums, question)
-    table = _table(outcomes, walk.chosen, question)
+    table = _table(outcomes, sums, walk, question)
     candidates = sums.frame(outcomes, question)
     best = sums.choose(range(sums.n_blocks), question, walk.inner)
     within = candidates.filter("kept").sort(question.objective, "place")
@@ -419,7 +454,7 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
         smallest_seen=seen if n >= MIN_UNITS else None,
         units_missing=_missing(n, case, tried, question),
         coverage=measured_coverage(int((walk.chosen >= 0).sum()), question.confidence)
-        if n >= MIN_UNITS
+        if n >= MIN_UNITS and outcomes.replications is None
         else None,
         question=question,
         sums=sums,
@@ -440,6 +475,10 @@ class Sums:
         second: The same of squared weight times squared value.
         paired: (2, n_blocks, n_settings) sums of squared weight times the objective's difference to the current setting, and
             times its square.
+        luck: Quantity to (2, n_blocks, n_settings) squared standard errors that units share by the luck of simulations: of
+            the mean, and of its difference to the current setting. 0 where nothing was simulated.
+        n_replications: Simulations of each setting; 0: none.
+        efforts: See `Outcomes`.
     """
 
     current: int
@@ -450,18 +489,30 @@ class Sums:
     cross: dict[str, FloatArray]
     second: dict[str, FloatArray]
     paired: FloatArray
+    luck: dict[str, FloatArray]
+    n_replications: int
+    efforts: tuple[int, ...]
 
     @classmethod
     def of(cls, outcomes: Outcomes, question: Question, also: Sequence[str] = ()) -> Sums:
         """Sum once over everything, some settings at a time; of further quantities the first sums only."""
         n, n_settings = outcomes.n_units, len(outcomes.settings)
-        edges = np.linspace(0, n, min(question.blocks, n) + 1).astype(np.int64)
+        edges = outcomes.edges(question.blocks)
         w = outcomes.weight
         shape = (edges.size - 1, n_settings)
         names = question.quantities
         first = {name: np.zeros(shape) for name in (*names, *also)}
         cross, second = ({name: np.zeros(shape) for name in names} for _ in range(2))
         paired = np.zeros((2, *shape))
+        luck = {name: np.zeros((2, *shape)) for name in names}
+        n_replications = 0
+        if outcomes.replications is not None:
+            drawn = outcomes.replications(range(n_settings))
+            n_replications = len(drawn[question.objective])
+            for name in names:
+                apart = drawn[name] - drawn[name][:, :, [outcomes.current]]
+                for place, draws in enumerate((drawn[name], apart)):
+                    luck[name][place] = draws.var(axis=0, ddof=1) / n_replications
         now = outcomes.values([outcomes.current])[question.objective]
         for places in _runs(n_settings, max(1, CELLS // n)):
             columns = outcomes.values(places)
@@ -479,7 +530,19 @@ class Sums:
                     w[:, None] ** 2 * terms, edges[:-1], axis=0
                 )
         by_block = [np.add.reduceat(x, edges[:-1]) for x in (w, w**2)]
-        return cls(outcomes.current, edges, by_block[0], by_block[1], first, cross, second, paired)
+        return cls(
+            current=outcomes.current,
+            edges=edges,
+            weight=by_block[0],
+            weight2=by_block[1],
+            first=first,
+            cross=cross,
+            second=second,
+            paired=paired,
+            luck=luck,
+            n_replications=n_replications,
+            efforts=outcomes.efforts,
+        )
 
     @property
     def n_blocks(self) -> int:
@@ -498,12 +561,43 @@ class Sums:
         square += mean**2 * self.weight2[rows].sum()
         n = np.diff(self.edges)[rows].sum()
         with np.errstate(all="ignore"):  # one unit has no spread to go by
-            return np.asarray(
-                np.sqrt(np.maximum(square, 0) * n / (n - 1.0)) / self.weight[rows].sum()
-            )
+            error = np.sqrt(np.maximum(square, 0) * n / (n - 1.0)) / self.weight[rows].sum()
+        return np.asarray(np.hypot(error, self.shared_error(name, rows)))
 
-    def paired_error(self, gain: FloatArray) -> FloatArray:
-        """Return (n_settings,) standard errors of the mean differences to the current setting, over all units."""
+    def shared_error(
+        self, name: str, blocks: Sequence[int], places: Any = slice(None), *, paired: bool = False
+    ) -> FloatArray:
+        """Return standard errors that units share by the luck of simulations.
+
+        Args:
+            name: Quantity.
+            blocks: Some blocks.
+            places: A setting for each block; all: (n_settings,) errors.
+            paired: Of the difference to the current setting.
+        """
+        rows = list(blocks)
+        squares = self.luck[name][int(paired)][rows, places]
+        weight = self.weight[rows]
+        return np.asarray(np.sqrt(weight**2 @ squares) / weight.sum())
+
+    def shared_half(
+        self, name: str, blocks: Sequence[int], places: Any, question: Question, *, paired: bool
+    ) -> float:
+        """Return the half width of an interval that holds this luck alone; 0 where nothing was simulated."""
+        if not self.n_replications:
+            return 0.0
+        error = self.shared_error(name, blocks, places, paired=paired)
+        return t_factor(self.n_replications, question.confidence) * float(error)
+
+    def paired_reach(self, gain: FloatArray, question: Question) -> FloatArray:
+        """Return (n_settings,) half widths of the intervals of the objective's differences to the current setting, over all units."""
+        reach = t_factor(int(self.edges[-1]), question.confidence) * self._paired_error(gain)
+        if not self.n_replications:
+            return reach
+        shared = self.shared_error(question.objective, range(self.n_blocks), paired=True)
+        return np.hypot(reach, t_factor(self.n_replications, question.confidence) * shared)
+
+    def _paired_error(self, gain: FloatArray) -> FloatArray:
         first, second = self.paired.sum(axis=1)
         square = second - 2 * gain * first + gain**2 * self.weight2.sum()
         n = self.edges[-1]
@@ -532,11 +626,16 @@ class Sums:
         """Return the place of the setting of least objective within the inner limits; else of the least excess.
 
         Limits are asked of the mean and one standard error: the cheapest of many settings is a lucky one. Among equals the
-        current one.
+        current one; where settings differ in their effort, the least one that costs less than half of what matters.
         """
         excess = self.excess(blocks, question, inner, errors=1.0)
         pool = np.flatnonzero(excess <= excess.min())
         mean = self.mean(question.objective, blocks) if objective is None else objective
+        if self.efforts:
+            spare = question.relevant / 2 * abs(mean[self.current])
+            pool = pool[mean[pool] <= mean[pool].min() + spare]
+            efforts = np.asarray(self.efforts)[pool]
+            pool = pool[efforts == efforts.min()]
         best = int(pool[np.argmin(mean[pool])])
         tied = self.current in pool and mean[self.current] <= mean[best]
         return self.current if tied else best
@@ -551,7 +650,7 @@ class Sums:
         mean = columns[question.objective]
         gain = mean[outcomes.current] - mean
         with np.errstate(all="ignore"):  # below two units nothing is excluded
-            reach = t_factor(outcomes.n_units, question.confidence) * self.paired_error(-gain)
+            reach = self.paired_reach(-gain, question)
             base = abs(mean[outcomes.current]) or np.nan
             most = np.maximum(gain + reach, 0) / base
         return pl.DataFrame(
@@ -595,7 +694,7 @@ def _walk(outcomes: Outcomes, sums: Sums, question: Question) -> _Walk:
         for block, place in enumerate(settings, start=1):
             chosen[sums.edges[block] : sums.edges[block + 1]] = place
         last = _Walk(inner, settings, chosen)
-        means, errors = _scores(outcomes, chosen, question)
+        means, errors = _scores(outcomes, sums, last, question)
         if all(
             m + ONE_SIDED * e <= limit.most
             for m, e, limit in zip(means, errors, question.limits, strict=True)
@@ -618,26 +717,30 @@ def _under(outcomes: Outcomes, chosen: IntArray) -> dict[str, FloatArray]:
 
 
 def _scores(
-    outcomes: Outcomes, chosen: IntArray, question: Question
+    outcomes: Outcomes, sums: Sums, walk: _Walk, question: Question
 ) -> tuple[list[float], list[float]]:
     """Return mean and standard error of each limited quantity over the scored units."""
-    w = outcomes.weight[chosen >= 0]
-    columns = _under(outcomes, chosen)
+    w = outcomes.weight[walk.chosen >= 0]
+    columns = _under(outcomes, walk.chosen)
     means, errors = [], []
     for limit in question.limits:
         values = columns[limit.quantity]
         mean = float(w @ values / w.sum())
         means.append(mean)
-        errors.append(float(np.sqrt(w**2 @ (values - mean) ** 2) / w.sum()))
+        shared = sums.shared_error(limit.quantity, range(1, sums.n_blocks), walk.settings)
+        errors.append(float(np.hypot(np.sqrt(w**2 @ (values - mean) ** 2) / w.sum(), shared)))
     return means, errors
 
 
-def _table(outcomes: Outcomes, chosen: IntArray, question: Question) -> pl.DataFrame:
+def _table(outcomes: Outcomes, sums: Sums, walk: _Walk, question: Question) -> pl.DataFrame:
     """Compare the settings chosen beforehand with the current one, on the units that scored them."""
-    scored = chosen >= 0
+    scored = walk.chosen >= 0
     w = outcomes.weight[scored]
     now = {k: v[scored, 0] for k, v in outcomes.values([outcomes.current]).items()}
-    then = _under(outcomes, chosen)
+    then = _under(outcomes, walk.chosen)
+    blocks = range(1, sums.n_blocks) if walk.settings else range(sums.n_blocks)
+    places = walk.settings or [int(walk.chosen[0])] * sums.n_blocks
+    sides = (([sums.current] * len(blocks), False), (places, False), (places, True))
     limits = {limit.quantity: limit for limit in question.limits}
     rows = []
     for name in question.quantities:
@@ -648,6 +751,7 @@ def _table(outcomes: Outcomes, chosen: IntArray, question: Question) -> pl.DataF
             w,
             share=bool(limit and limit.share),
             enough=outcomes.n_units >= MIN_UNITS,
+            luck=[sums.shared_half(name, blocks, at, question, paired=pair) for at, pair in sides],
         )
         row["limit"] = limit.most if limit else None
         row["kept"] = row["after"] <= limit.most if limit else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -309,3 +310,73 @@ def test_wrong_outcomes_and_questions_are_refused():
     )
     with pytest.raises(InsufficientDataError, match="nothing to judge"):
         judge(empty, Question())
+
+
+def simulated(loss, draws, *, blocks=None, efforts=()):
+    """Outcomes of simulations: (n_replications, n_blocks, n_settings) means by replication beside the units' means."""
+    base = outcomes(loss)
+    units = base.units if blocks is None else base.units.with_columns(block=pl.Series(blocks))
+    return replace(
+        base,
+        units=units,
+        efforts=efforts,
+        replications=lambda places: {"loss": np.asarray(draws)[:, :, list(places)]},
+    )
+
+
+def test_blocks_that_were_made_apart_are_not_cut_otherwise():
+    """b is better in the first of two blocks of 25 and 55 units: it is scored on the second one."""
+    loss = np.tile([1.0, 0.5], (80, 1))
+    loss[25:] = [0.1, 5.0]
+    apart = simulated(loss, np.zeros((4, 2, 2)), blocks=[1] * 25 + [2] * 55)
+    found = judge(apart, Question(n_boot=200))
+    assert found.chosen.tolist() == [-1] * 25 + [1] * 55
+    assert found.blocks["n_units"].to_list() == [25, 55]
+
+
+def test_the_luck_that_all_units_share_by_a_simulation_is_in_the_interval():
+    """Units alone would prove the gain; the replications differ from each other by more than it."""
+    loss = noisy(80, [1.0, 0.8])
+    draws = np.zeros((4, 2, 2))
+    blocks = [1] * 40 + [2] * 40
+    alike = judge(simulated(loss, draws, blocks=blocks), Question(n_boot=200))
+    assert (alike.kind, alike.coverage) == ("change", None)
+    draws[:, :, 1] = np.array([-0.5, 0.5, -0.4, 0.4])[:, None]
+    apart = judge(simulated(loss, draws, blocks=blocks), Question(n_boot=200))
+    rows = alike.quantity("loss"), apart.quantity("loss")
+    assert rows[0]["diff"] == rows[1]["diff"]
+    half = t_factor(4, 0.95) * np.std(draws[:, 1, 1], ddof=1) / 2
+    for end in ("lo", "hi"):
+        reach = [abs(row[f"diff_{end}"] - row["diff"]) for row in rows]
+        assert reach[1] == pytest.approx(np.hypot(reach[0], half))
+    assert apart.kind == "no_answer"
+    assert apart.smallest_seen > alike.smallest_seen
+
+
+def test_shared_luck_moves_before_and_after_alike_and_not_their_difference():
+    draws = np.tile(np.array([-0.5, 0.5, -0.4, 0.4])[:, None, None], (1, 2, 2))
+    blocks = [1] * 40 + [2] * 40
+    found = judge(simulated(noisy(80, [1.0, 0.8]), draws, blocks=blocks), Question(n_boot=200))
+    row = found.quantity("loss")
+    assert found.kind == "change"
+    assert row["before_hi"] - row["before_lo"] > 1 > row["diff_hi"] - row["diff_lo"]
+
+
+def test_of_settings_that_hardly_differ_the_one_that_changes_least_is_chosen():
+    """c is better than b by less than half of what matters, and changes a key more."""
+    loss = noisy(80, [1.0, 0.8, 0.79], spread=0.01)
+    free = judge(outcomes(loss), Question(n_boot=200))
+    fewer = judge(replace(outcomes(loss), efforts=(0, 1, 2)), Question(n_boot=200))
+    assert (free.setting, fewer.setting) == ("c", "b")
+    much = judge(replace(outcomes(noisy(80, [1.0, 0.8, 0.7])), efforts=(0, 1, 2)), Question(n_boot=200))  # fmt: skip
+    assert much.setting == "c"
+
+
+def test_a_verdict_counts_that_holds_under_every_assumption():
+    change = judge(outcomes(noisy(80, [1.0, 0.8])), Question(n_boot=200))
+    keep = judge(outcomes(noisy(80, [1.0, 1.0])), Question(n_boot=200, relevant=0.5))
+    assert change.over_range([change]) is change
+    assert keep.over_range([keep, keep]) is keep
+    for first, other in ((change, keep), (keep, change)):
+        found = first.over_range([other])
+        assert (found.kind, found.case, found.setting) == ("no_answer", "depends", "a")
