@@ -2,3 +2,7 @@
 
 `theme` has the look and `save`; one module per room has its named charts.
 """
+
+from brokerlab.schemas import jsonschema
+
+jsonschema()  # altair imports it

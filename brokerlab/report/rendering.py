@@ -21,6 +21,7 @@ from brokerlab.words import THIN
 
 ID_ATTRIBUTE = re.compile(r'\bid="([^"]+)"')
 ID_REFERENCE = re.compile(r'(url\(#|href="#)')
+SCRIPT = re.compile(r'<script type="module">(.*?)</script>', re.DOTALL)
 SETTING = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Za-z0-9]+)+\b")
 PAGE_BYTES = 2_900_000
 """Largest page; charts beyond it stay pictures."""
@@ -28,12 +29,13 @@ CONTENTS_FROM = 4
 """A page with more sections has a table of contents."""
 
 
-def render(results: Mapping[str, Any], folder: Path) -> str:
+def render(results: Mapping[str, Any], folder: Path, *, again: bool = False) -> str:
     """Render the page of a run.
 
     Args:
         results: What `results.json` holds.
         folder: The run's folder; charts are read from its `charts/`.
+        again: The page of this run stands there already: its script is taken, for to bundle one takes two seconds.
 
     Returns:
         The HTML text, below 3 MB.
@@ -45,7 +47,7 @@ def render(results: Mapping[str, Any], folder: Path) -> str:
     charts = {chart["chart"]: chart for chart in _charts(page)}
     svgs = {name: inline_svg(folder, name, chart["finding"]) for name, chart in charts.items()}
     left = PAGE_BYTES - sum(map(len, svgs.values())) - len(json.dumps(page))
-    specs, script = _interactive(folder, list(charts), left)
+    specs, script = _interactive(folder, list(charts), left, again=again)
     template = environment().get_template("page.html.j2")
     return template.render(
         page=page,
@@ -130,12 +132,16 @@ def inline_svg(folder: Path, name: str, finding: str) -> Markup:
     return Markup(svg.replace("<svg", label, 1))  # noqa: S704 - our own charts, alt text escaped
 
 
-def _interactive(folder: Path, names: list[str], left: int) -> tuple[dict[str, Markup], Markup]:
+def _interactive(
+    folder: Path, names: list[str], left: int, *, again: bool
+) -> tuple[dict[str, Markup], Markup]:
     """Return the specifications of charts that the page has room for, in its order, and the script that draws them."""
     specs: dict[str, Markup] = {}
     if not names:
         return specs, Markup()
-    script = _bundle()
+    written = folder / "index.html"
+    there = SCRIPT.search(written.read_text("utf-8")) if again and written.exists() else None
+    script = Markup(there[1]) if there else _bundle()  # noqa: S704 - a page of ours
     left -= len(script)
     for name in names:
         path = folder / "charts" / f"{name}.json"

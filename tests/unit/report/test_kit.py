@@ -11,8 +11,9 @@ import pytest
 
 from brokerlab.archive.store import open_archive
 from brokerlab.archive.writer import ArchiveWriter
+from brokerlab.charts import primitives
 from brokerlab.errors import DataError, InsufficientDataError, MissingTableError
-from brokerlab.report import kit, publishing
+from brokerlab.report import kit, publishing, rendering
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
 from brokerlab.words import THIN
 
@@ -137,6 +138,17 @@ def test_everything_is_written_under_its_name(tmp_path: Path):
     assert "<summary><h3>" not in html  # the first section of a part is open
     assert "brokerlab report toy" in html
     assert "synthetic data" in html
+
+
+def test_a_page_that_is_rendered_again_is_the_same(tmp_path: Path):
+    frame = pl.DataFrame({"a": ["x", "y"], "n": [1.0, 2.0]})
+    options = {"value": "n", "label": "a", "title": "jobs"}
+    chart = Chart(draw=primitives.bars, frame=frame, finding="y is longer", options=options)
+    page = Page(verdict=Verdict(kind="finding", sentence="Yes."), chart=chart)
+    results = kit.publish(page, Toy(out_dir=str(tmp_path)))
+    html = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert html.count('<script type="module">') == 1
+    assert rendering.render(results, tmp_path, again=True) == html
 
 
 def test_empty_cells_are_known_to_the_script_that_sorts(tmp_path: Path):
