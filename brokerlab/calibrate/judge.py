@@ -78,6 +78,7 @@ class Question:
     Attributes:
         objective: Quantity whose mean should be low.
         limits: What must be kept.
+        reported: Further quantities that are compared; no verdict rests on them.
         relevant: Smallest effect that matters, as a part of the current mean: ``keep`` is said only if one as large on the
             objective would have been seen, and a broken limit is a reason to act only if it is broken less by as much.
         breach: The current setting breaks a limit where its rate lies above it by more than this part of the limit, by
@@ -90,6 +91,7 @@ class Question:
 
     objective: str = "loss"
     limits: tuple[Limit, ...] = ()
+    reported: tuple[str, ...] = ()
     relevant: float = 0.05
     breach: float = 0.2
     blocks: int = 4
@@ -121,8 +123,8 @@ class Question:
 
     @property
     def quantities(self) -> tuple[str, ...]:
-        """The objective, then what is limited."""
-        return (self.objective, *(limit.quantity for limit in self.limits))
+        """The objective, what is limited, what is reported."""
+        return (self.objective, *(limit.quantity for limit in self.limits), *self.reported)
 
     def interval(
         self,
@@ -475,9 +477,8 @@ class Sums:
         second: The same of squared weight times squared value.
         paired: (2, n_blocks, n_settings) sums of squared weight times the objective's difference to the current setting, and
             times its square.
-        luck: Quantity to (2, n_blocks, n_settings) squared standard errors that units share by the luck of simulations: of
-            the mean, and of its difference to the current setting. 0 where nothing was simulated.
-        n_replications: Simulations of each setting; 0: none.
+        draws: Quantity to (n_replications, n_blocks, n_settings) means of blocks; without quantities where nothing was
+            simulated.
         efforts: See `Outcomes`.
     """
 
@@ -489,8 +490,7 @@ class Sums:
     cross: dict[str, FloatArray]
     second: dict[str, FloatArray]
     paired: FloatArray
-    luck: dict[str, FloatArray]
-    n_replications: int
+    draws: dict[str, FloatArray]
     efforts: tuple[int, ...]
 
     @classmethod
@@ -504,15 +504,7 @@ class Sums:
         first = {name: np.zeros(shape) for name in (*names, *also)}
         cross, second = ({name: np.zeros(shape) for name in names} for _ in range(2))
         paired = np.zeros((2, *shape))
-        luck = {name: np.zeros((2, *shape)) for name in names}
-        n_replications = 0
-        if outcomes.replications is not None:
-            drawn = outcomes.replications(range(n_settings))
-            n_replications = len(drawn[question.objective])
-            for name in names:
-                apart = drawn[name] - drawn[name][:, :, [outcomes.current]]
-                for place, draws in enumerate((drawn[name], apart)):
-                    luck[name][place] = draws.var(axis=0, ddof=1) / n_replications
+        simulated = outcomes.replications
         now = outcomes.values([outcomes.current])[question.objective]
         for places in _runs(n_settings, max(1, CELLS // n)):
             columns = outcomes.values(places)
@@ -539,8 +531,7 @@ class Sums:
             cross=cross,
             second=second,
             paired=paired,
-            luck=luck,
-            n_replications=n_replications,
+            draws={} if simulated is None else simulated(range(n_settings)),
             efforts=outcomes.efforts,
         )
 
@@ -565,37 +556,56 @@ class Sums:
         return np.asarray(np.hypot(error, self.shared_error(name, rows)))
 
     def shared_error(
-        self, name: str, blocks: Sequence[int], places: Any = slice(None), *, paired: bool = False
+        self,
+        name: str,
+        blocks: Sequence[int],
+        places: Any = None,
+        against: Any = None,
     ) -> FloatArray:
-        """Return standard errors that units share by the luck of simulations.
+        """Return standard errors of what units share by the luck of simulations; 0 where nothing was simulated.
 
         Args:
             name: Quantity.
             blocks: Some blocks.
-            places: A setting for each block; all: (n_settings,) errors.
-            paired: Of the difference to the current setting.
+            places: A setting for each block; null: (n_settings,) errors of all settings.
+            against: The errors are those of the difference to these settings.
         """
         rows = list(blocks)
-        squares = self.luck[name][int(paired)][rows, places]
-        weight = self.weight[rows]
-        return np.asarray(np.sqrt(weight**2 @ squares) / weight.sum())
+        if not self.draws:
+            return np.zeros(self.paired.shape[2] if places is None else ())
+        draws = self.draws[name]
+        means = draws[:, rows] if places is None else draws[:, rows, list(places)]
+        if against is not None:
+            base = draws[:, rows, list(against)]
+            means = means - (base[:, :, None] if places is None else base)
+        square = np.einsum("b,b...->...", self.weight[rows] ** 2, means.var(axis=0, ddof=1))
+        return np.asarray(np.sqrt(square / len(draws)) / self.weight[rows].sum())
 
     def shared_half(
-        self, name: str, blocks: Sequence[int], places: Any, question: Question, *, paired: bool
+        self,
+        name: str,
+        blocks: Sequence[int],
+        places: Sequence[int],
+        question: Question,
+        against: Sequence[int] | None = None,
     ) -> float:
-        """Return the half width of an interval that holds this luck alone; 0 where nothing was simulated."""
-        if not self.n_replications:
-            return 0.0
-        error = self.shared_error(name, blocks, places, paired=paired)
-        return t_factor(self.n_replications, question.confidence) * float(error)
+        """Return the half width of an interval that holds this luck alone."""
+        error = float(self.shared_error(name, blocks, places, against))
+        return self._shared_factor(question) * error if error else 0.0
+
+    def _shared_factor(self, question: Question) -> float:
+        return t_factor(len(self.draws[question.objective]), question.confidence)
 
     def paired_reach(self, gain: FloatArray, question: Question) -> FloatArray:
         """Return (n_settings,) half widths of the intervals of the objective's differences to the current setting, over all units."""
         reach = t_factor(int(self.edges[-1]), question.confidence) * self._paired_error(gain)
-        if not self.n_replications:
+        if not self.draws:
             return reach
-        shared = self.shared_error(question.objective, range(self.n_blocks), paired=True)
-        return np.hypot(reach, t_factor(self.n_replications, question.confidence) * shared)
+        every = range(self.n_blocks)
+        shared = self.shared_error(
+            question.objective, every, against=[self.current] * self.n_blocks
+        )
+        return np.hypot(reach, self._shared_factor(question) * shared)
 
     def _paired_error(self, gain: FloatArray) -> FloatArray:
         first, second = self.paired.sum(axis=1)
@@ -734,24 +744,59 @@ def _scores(
 
 def _table(outcomes: Outcomes, sums: Sums, walk: _Walk, question: Question) -> pl.DataFrame:
     """Compare the settings chosen beforehand with the current one, on the units that scored them."""
-    scored = walk.chosen >= 0
+    chosen = walk.settings or [int(walk.chosen[0])] * sums.n_blocks
+    return compare_blocks(
+        outcomes,
+        sums,
+        question,
+        before=[sums.current] * len(chosen),
+        after=chosen,
+        blocks=range(sums.n_blocks - len(chosen), sums.n_blocks),
+    )
+
+
+def compare_blocks(
+    outcomes: Outcomes,
+    sums: Sums,
+    question: Question,
+    *,
+    before: Sequence[int],
+    after: Sequence[int],
+    blocks: Sequence[int],
+) -> pl.DataFrame:
+    """Compare settings on the units of some blocks.
+
+    Args:
+        outcomes: What every setting led to.
+        sums: Of them.
+        question: How intervals are made, and what is compared.
+        before: Place of a setting for each of the blocks.
+        after: The same.
+        blocks: The blocks, one after the other.
+
+    Returns:
+        See `Judgement.table`.
+    """
+    first, end = sums.edges[blocks[0]], sums.edges[blocks[-1] + 1]
+    scored = slice(first, end)
     w = outcomes.weight[scored]
-    now = {k: v[scored, 0] for k, v in outcomes.values([outcomes.current]).items()}
-    then = _under(outcomes, walk.chosen)
-    blocks = range(1, sums.n_blocks) if walk.settings else range(sums.n_blocks)
-    places = walk.settings or [int(walk.chosen[0])] * sums.n_blocks
-    sides = (([sums.current] * len(blocks), False), (places, False), (places, True))
+    lengths = np.diff(sums.edges)[list(blocks)]
+    chosen = [np.full(outcomes.n_units, -1, dtype=np.int64) for _ in range(2)]
+    for side, places in zip(chosen, (before, after), strict=True):
+        side[scored] = np.repeat(places, lengths)
+    now, then = (_under(outcomes, side) for side in chosen)
     limits = {limit.quantity: limit for limit in question.limits}
     rows = []
     for name in question.quantities:
         limit = limits.get(name)
+        shared = [sums.shared_half(name, blocks, places, question) for places in (before, after)]
         row: dict[str, Any] = {"quantity": name} | question.paired(
             now[name],
             then[name],
             w,
             share=bool(limit and limit.share),
             enough=outcomes.n_units >= MIN_UNITS,
-            luck=[sums.shared_half(name, blocks, at, question, paired=pair) for at, pair in sides],
+            luck=[*shared, sums.shared_half(name, blocks, after, question, against=before)],
         )
         row["limit"] = limit.most if limit else None
         row["kept"] = row["after"] <= limit.most if limit else None

@@ -1,11 +1,13 @@
-"""From a judgement on a scout parameter to one sentence with numbers, and to a proposal document."""
+"""From a judgement to one sentence with numbers, and to a proposal document: `sentence_of`, `evidence_of`, `document_of`.
+
+`propose` does so for the scout parameters; other kinds of settings bring their own `Wording` and effects.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 import polars as pl
@@ -114,7 +116,16 @@ def propose(
         )
     further_keys = also or {}
     chosen_tasks = dict(filters or {})
-    sentence = _sentence(judgement, comparison, parameter, _further(config, further_keys))
+    actions = [_actions(parameter, _pair(judgement.current), _pair(judgement.setting))]
+    wording = Wording(
+        actions=" and ".join([*actions, *_further(config, further_keys)]),
+        kept=_actions(parameter, _pair(judgement.current), _pair(judgement.current)),
+        effects=_effects(comparison, parameter, limit_of(judgement)),
+        now=f"{short_percent(_now(judgement))} of first attempts killed",
+        limit=short_percent(limit_of(judgement)),
+        keeping=_keeping(judgement, parameter),
+    )
+    sentence = sentence_of(judgement, wording)
     acts = judgement.acts
     settable = _keys(parameter, _pair(judgement.current))
     beyond = filter_problems([*settable, *further_keys], chosen_tasks) if acts else []
@@ -122,21 +133,15 @@ def propose(
         refusal = ", so nothing is proposed: the keys act beyond them" if beyond else ""
         sentence = f"Measured on {tasks_in_words(chosen_tasks)}{refusal}. {sentence}"
     document = None
-    if judgement.kind != "no_answer" and settable and not beyond:
+    if settable and not beyond:
         new = _keys(parameter, _pair(judgement.setting))
         values = {key: value for key, value in new.items() if settable[key] != value}
-        make = (
-            partial(Proposal.to_change, config, {**values, **further_keys})
-            if acts
-            else partial(Proposal.to_keep, config, settable)
-        )
-        document = make(
-            title=" and ".join(
-                [
-                    _actions(parameter, _pair(judgement.current), _pair(judgement.setting)),
-                    *_further(config, further_keys if acts else {}),
-                ]
-            ),
+        document = document_of(
+            judgement,
+            config,
+            {**values, **further_keys},
+            list(settable),
+            title=" and ".join([*actions, *_further(config, further_keys if acts else {})]),
             created_at=created_at,
             evidence=_evidence(
                 sentence, judgement, comparison, tried, chosen_tasks, synthetic=synthetic
@@ -165,17 +170,44 @@ def _keys(parameter: Parameter, setting: Setting) -> dict[str, int]:
     return {key: value for key, value in pairs if key is not None}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Wording:
+    """What the sentences of a judgement say of one kind of setting.
+
+    Attributes:
+        actions: What is to be done, from its first word.
+        kept: What is to stay, from its first word.
+        effects: What changes.
+        now: Where the current setting stands.
+        limit: What must be kept.
+        keeping: Which setting would keep it, where the proposed one does not.
+        loss: The objective.
+        units: What was judged on, in the plural.
+        unknown: For ``depends``: what the data cannot tell, and what would settle it.
+    """
+
+    actions: str
+    kept: str
+    effects: str
+    now: str
+    limit: str
+    keeping: str = ""
+    loss: str = "the loss"
+    units: str = "tasks"
+    unknown: str = ""
+
+
 SENTENCES = {
     "lower_loss": "{actions}: {effects}, {where}.",
     "fewer_breaches": "{actions}: {effects}, {where}; the current setting breaks the limit.",
     "better_not_within": "{actions}: {effects}, {where}; the limit is still not kept, {keeping}.",
     "nothing_better": (
-        "{kept}: {now} (limit {limit}). No setting is shown to lower the loss; a gain of more than {seen} would have been "
-        "seen ({n} tasks)."
+        "{kept}: {now} (limit {limit}). No setting is shown to lower {loss}; a gain of more than {seen} would have been "
+        "seen ({n} {units})."
     ),
-    "few": "No answer: {n} tasks can be scored, {needed} are needed to tell an effect from chance.",
+    "few": "No answer: {n} {units} can be scored, {needed} are needed to tell an effect from chance.",
     "imprecise": (
-        "No answer: no setting is shown to be better, and a gain of up to {seen} is not excluded; about {missing} tasks "
+        "No answer: no setting is shown to be better, and a gain of up to {seen} is not excluded; about {missing} {units} "
         "more would do."
     ),
     "breach": (
@@ -183,32 +215,25 @@ SENTENCES = {
         "much as matters; {keeping}."
     ),
     "unconfirmed": (
-        "No answer: settings chosen on earlier tasks lowered the loss on later ones, and none is shown to do so on all tasks "
+        "No answer: settings chosen on earlier {units} lowered {loss} on later ones, and none is shown to do so on all {units} "
         "within the limit ({now}; limit {limit})."
     ),
-    "no_other": "No answer: no other setting keeps the limit on all tasks ({now}; limit {limit}).",
+    "no_other": "No answer: no other setting keeps the limit on all {units} ({now}; limit {limit}).",
+    "depends": "No answer: {unknown}.",
 }
 """One sentence for each case of the judge."""
 
 
-def _sentence(
-    judgement: Judgement, comparison: Comparison, parameter: Parameter, further: Sequence[str]
-) -> str:
+def sentence_of(judgement: Judgement, wording: Wording) -> str:
     """Return the sentence of a judgement."""
-    actions = [_actions(parameter, _pair(judgement.current), _pair(judgement.setting)), *further]
     seen = judgement.smallest_seen
     return SENTENCES[judgement.case].format(
-        actions=" and ".join(actions),
-        kept=_actions(parameter, _pair(judgement.current), _pair(judgement.current)),
-        effects=_effects(comparison, parameter, limit_of(judgement)),
-        where=f"judged on {judgement.n_scored:,} tasks",
-        keeping=_keeping(judgement, parameter),
+        **vars(wording),
+        where=f"judged on {judgement.n_scored:,} {wording.units}",
         seen="" if seen is None else short_percent(seen),
         n=f"{judgement.n_units:,}",
         needed=MIN_UNITS,
         missing=f"{judgement.units_missing:,}",
-        now=f"{short_percent(_now(judgement))} of first attempts killed",
-        limit=short_percent(limit_of(judgement)),
     )
 
 
@@ -297,6 +322,94 @@ def _effects(comparison: Comparison, parameter: Parameter, limit: float) -> str:
     return f"{text}, the stated loss changes by {loss['diff']:+.3f} ({low} to {high}; the limit decides)"
 
 
+def document_of(
+    judgement: Judgement,
+    config: Config,
+    changes: Mapping[str, Any],
+    kept: Sequence[str],
+    **about: Any,
+) -> Proposal | None:
+    """Return the document of a judgement; None without an answer.
+
+    Args:
+        judgement: The judgement.
+        config: The configuration that acts.
+        changes: Keys or places to their values, for a judgement that acts.
+        kept: Keys or places that stay, for one that keeps.
+        **about: Further arguments of :meth:`Proposal.to_change` and :meth:`Proposal.to_keep`.
+    """
+    if judgement.kind == "no_answer":
+        return None
+    if judgement.acts:
+        return Proposal.to_change(config, changes, **about)
+    return Proposal.to_keep(config, kept, **about)
+
+
+def evidence_of(
+    judgement: Judgement,
+    sentence: str,
+    *,
+    effects: pl.DataFrame,
+    windows: Sequence[Window],
+    units: str,
+    numbers: Mapping[str, float | int | str | None],
+    helps: Sequence[Affected] = (),
+    hurts: Sequence[Affected] = (),
+    synthetic: bool = False,
+    filters: Mapping[str, str] | None = None,
+) -> Evidence:
+    """Collect what a reader needs to judge the values.
+
+    Args:
+        judgement: The judgement.
+        sentence: Its sentence.
+        effects: ``label, unit, before, after, diff, diff_lo, diff_hi, coverage``; a keep compares nothing.
+        windows: The data.
+        units: What was judged on, in the plural, as it stands in names of numbers.
+        numbers: Further numbers.
+        helps: Whom the change helps.
+        hurts: Whom it hurts.
+        synthetic: The archive was generated.
+        filters: Which part of the archive was looked at.
+    """
+    question = judgement.question
+    told = tuple(
+        Effect(
+            quantity=row["label"],
+            unit=row["unit"],
+            current=row["before"],
+            proposed=row["after"],
+            difference=row["diff"],
+            low=row["diff_lo"],
+            high=row["diff_hi"],
+            level=None if row["diff_lo"] is None else question.confidence,
+            coverage=row["coverage"],
+        )
+        for row in effects.iter_rows(named=True)
+        if judgement.acts and row["before"] is not None
+    )
+    common: dict[str, float | int | str | None] = {
+        "blocks": judgement.blocks.height,
+        "relevant": question.relevant,
+        units: judgement.n_units,
+        f"{units}_scored": judgement.n_scored,
+        "smallest_gain_seen": judgement.smallest_seen,
+        "measured_coverage": judgement.coverage,
+        "bootstrap_replicates": question.n_boot,
+        "seed": question.seed,
+    }
+    return Evidence(
+        sentence,
+        told,
+        tuple(windows),
+        tuple(helps),
+        tuple(hurts),
+        {**common, **numbers},
+        synthetic,
+        filters=dict(filters or {}),
+    )
+
+
 def _evidence(
     sentence: str,
     judgement: Judgement,
@@ -306,52 +419,27 @@ def _evidence(
     *,
     synthetic: bool,
 ) -> Evidence:
-    """Collect what a reader needs to judge the values."""
-    confidence = judgement.question.confidence
-    acts = judgement.acts  # a keep compares nothing
-    effects = tuple(
-        Effect(
-            quantity=row["label"],
-            unit=row["unit"],
-            current=row["before"],
-            proposed=row["after"],
-            difference=row["diff"],
-            low=row["diff_lo"],
-            high=row["diff_hi"],
-            level=None if row["diff_lo"] is None else confidence,
-            coverage=row["coverage"],
-        )
-        for row in comparison.table.iter_rows(named=True)
-        if acts and row["before"] is not None
-    )
+    """Collect the evidence on a scout parameter."""
     blocks = judgement.blocks
     second = timedelta(seconds=1)
     windows = [Window("first choice", blocks["start"][0], blocks["end"][0] + second)]
     if blocks.height > 1:
         windows.append(Window("scored", blocks["start"][1], blocks["end"][-1] + second))
-    sides = [_affected(comparison, side) if acts else () for side in ("gains", "loses")]
-    question = judgement.question
-    numbers: dict[str, float | int | str | None] = {
-        "max_exceed": limit_of(judgement),
-        "inner_limit": judgement.inner * limit_of(judgement),
-        "blocks": blocks.height,
-        "relevant": question.relevant,
-        "tasks": judgement.n_units,
-        "tasks_scored": judgement.n_scored,
-        "smallest_gain_seen": judgement.smallest_seen,
-        "measured_coverage": judgement.coverage,
-        "bootstrap_replicates": question.n_boot,
-        "seed": question.seed,
-        **{f"weight_{name}": value for name, value in tried.weights.to_dict().items()},
-    }
-    return Evidence(
+    sides = [_affected(comparison, side) if judgement.acts else () for side in ("gains", "loses")]
+    return evidence_of(
+        judgement,
         sentence,
-        effects,
-        tuple(windows),
-        sides[0],
-        sides[1],
-        numbers,
-        synthetic,
+        effects=comparison.table,
+        windows=windows,
+        units="tasks",
+        numbers={
+            "max_exceed": limit_of(judgement),
+            "inner_limit": judgement.inner * limit_of(judgement),
+            **{f"weight_{name}": value for name, value in tried.weights.to_dict().items()},
+        },
+        helps=sides[0],
+        hurts=sides[1],
+        synthetic=synthetic,
         filters=filters,
     )
 
