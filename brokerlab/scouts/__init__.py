@@ -4,8 +4,8 @@ Where each sentence of the scouts document is implemented (sections of scouts.md
 
 * ``triggers``: twice per task, when half of the scouts and the first 100 jobs have finished (7); ``replay``
   goes from trigger to trigger (7, 9);
-* ``used_jobs``: which jobs speak (2, 11); ``gather`` joins them and sums their files in the caller's
-  engine (2, 3.3); ``settings``: what is known of the task before (1);
+* ``tables``: jobs and files of any engine, dealt out by task; ``per_job`` joins them and sums files (2, 3.3);
+  ``used_jobs``: which jobs speak (2, 11); ``settings``: what is known of the task before (1);
 * ``quantities``: what one job says of cpuTime, ramCount, outDiskCount, ... (3, 5, 12); ``benchmarks``: core
   power by host (3.2);
 * ``parameters``: percentiles, maxima and means of the jobs (4, 5); ``ngb``: nGBPerJob (5.10);

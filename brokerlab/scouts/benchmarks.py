@@ -7,6 +7,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from brokerlab.errors import ConfigError
 from brokerlab.scouts.formulas import benchmark_corepower, clean_host_name, host_benchmarks
 
 NODE_COLUMNS = ("site", "host_name", "cpu_model_normalized", "threads_per_core", "n_logical_cpus")
@@ -14,7 +15,7 @@ BENCHMARK_COLUMNS = ("cpu_type_normalized", "smt_enabled", "ncores", "site", "sc
 
 
 def bench_corepower(
-    jobs: pl.DataFrame, queues: pl.DataFrame, hosts: tuple[Any, Any] | None
+    jobs: pl.DataFrame, queues: pl.DataFrame, hosts: tuple[pl.DataFrame, pl.DataFrame] | None
 ) -> pl.Series:
     """Return the benchmarked core power of each job's host [HS06/core]; null where unknown.
 
@@ -23,15 +24,14 @@ def bench_corepower(
     Args:
         jobs: Rows with ``computingsite`` and, where benchmarks are on, ``modificationhost``.
         queues: ``panda_queue, atlas_site``.
-        hosts: ``worker_nodes`` and ``cpu_benchmarks`` of any engine; None switches benchmarks off.
+        hosts: Of :func:`host_tables`; None switches benchmarks off.
 
     Source: scouts.md 3.2.
     """
     if hosts is None:
         return pl.repeat(None, jobs.height, dtype=pl.Float64, eager=True)
-    nodes = _collect(hosts[0], NODE_COLUMNS)
-    by_host = nodes.partition_by("site", "host_name", as_dict=True)
-    scores = _collect(hosts[1], BENCHMARK_COLUMNS).rows(named=True)
+    by_host = hosts[0].partition_by("site", "host_name", as_dict=True)
+    scores = hosts[1].rows(named=True)
     placed = jobs.select("computingsite", "modificationhost").join(
         queues.select("panda_queue", "atlas_site"),
         left_on="computingsite",
@@ -48,6 +48,20 @@ def bench_corepower(
     matched = distinct.with_columns(bench=pl.Series(powers, dtype=pl.Float64))
     keys = ["atlas_site", "modificationhost"]
     return placed.join(matched, on=keys, how="left", maintain_order="left")["bench"]
+
+
+def host_tables(worker_nodes: Any, cpu_benchmarks: Any) -> tuple[pl.DataFrame, pl.DataFrame] | None:
+    """Collect the tables of host benchmarks, of any engine; None where neither is given.
+
+    Raises:
+        ConfigError: One of them is missing.
+    """
+    given = [table is not None for table in (worker_nodes, cpu_benchmarks)]
+    if not any(given):
+        return None
+    if not all(given):
+        raise ConfigError("worker_nodes and cpu_benchmarks: give both, or neither")
+    return _collect(worker_nodes, NODE_COLUMNS), _collect(cpu_benchmarks, BENCHMARK_COLUMNS)
 
 
 def _collect(frame: Any, columns: tuple[str, ...]) -> pl.DataFrame:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import polars as pl
 
+from brokerlab.carry import Chunk
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
 from brokerlab.scouts import expected, parameters
-from brokerlab.scouts.ngb import new_ng
+from brokerlab.scouts.benchmarks import host_tables
+from brokerlab.scouts.ngb import new_ng, origins_of
 from brokerlab.scouts.parameters import Jobs, ScoutConfig
 from brokerlab.scouts.quantities import floats
 from brokerlab.scouts.rules import ScoutRules
-from brokerlab.scouts.used_jobs import Chunk, chunks_of
+from brokerlab.scouts.tables import deal
+from brokerlab.scouts.used_jobs import Choice, all_settings, queue_settings, refuse_impossible
 
 MAX_SCOUTS = 1000
 PARAMETER_KEYS = {
@@ -111,23 +115,32 @@ def estimate(
     """
     rules = rules or ScoutRules()
     config = config or Config.empty()
-    settings = scout_config(config, rules)
-    parts = [
-        _parameters(chunk, settings, rules, jobs_files=jobs_files, merge=merge)
-        for chunk in chunks_of(
-            (jobs, files, tasks, datasets, queues),
-            hosts=_together(worker_nodes, cpu_benchmarks),
-            rules=rules,
-            config=config,
-            at=at,
-            merge=merge,
-            seed=seed,
-            max_scouts=max_scouts,
-        )
-    ]
+    refuse_impossible(at, max_scouts)
+    hosts = host_tables(worker_nodes, cpu_benchmarks)
+    choice = Choice(
+        rules=rules,
+        sites=queue_settings(queues),
+        hosts=hosts,
+        merge=merge,
+        seed=seed,
+        max_scouts=max_scouts,
+    )
+    settings = all_settings(tasks, datasets, config, rules, at, merge=merge)
+    chunks = deal(
+        jobs,
+        files,
+        datasets,
+        {"tasks": settings},
+        hosts=hosts is not None,
+        history=at is not None,
+    )
+    found = chunks.map(partial(_estimate, choice=choice, config=scout_config(config, rules)))
+    values, tags, origins = (pl.concat(parts) for parts in zip(*found, strict=True))
+    if jobs_files is not None and not merge:  # merge jobs set no nGBPerJob (10)
+        values = values.update(new_ng(origins, jobs_files, rules), on="jeditaskid")
     return ScoutResult(
-        pl.concat([part[0] for part in parts]).sort("jeditaskid"),
-        pl.concat([part[1] for part in parts]).sort("jeditaskid", "pandaid", "parameter"),
+        values.sort("jeditaskid"),
+        tags.sort("jeditaskid", "pandaid", "parameter"),
         rules,
         config.digest,
     )
@@ -169,17 +182,17 @@ def job_quantities(
 
     Source: scouts.md 2, 3, 5, 12.
     """
-    chunks = chunks_of(
-        (jobs, files, tasks, datasets, queues),
-        hosts=None,
-        rules=rules or ScoutRules(),
-        config=Config.empty(),
-        at=at,
-        merge=False,
-        seed=seed,
-        max_scouts=max_jobs,
-        history=True,
-    )
+    rules = rules or ScoutRules()
+    refuse_impossible(at, max_jobs)
+    choice = Choice(rules=rules, sites=queue_settings(queues), seed=seed, max_scouts=max_jobs)
+    settings = all_settings(tasks, datasets, Config.empty(), rules, at)
+    chunks = deal(jobs, files, datasets, {"tasks": settings}, history=True)
+    found = pl.concat(chunks.map(partial(quantities, choice=choice)))
+    return found.sort("jeditaskid", "pandaid", maintain_order=True)
+
+
+def quantities(chunk: Chunk, choice: Choice) -> pl.DataFrame:
+    """Compute the columns of :func:`job_quantities` for the jobs of a chunk, dealt with their history."""
     columns = [
         *("jeditaskid", "pandaid", "computingsite", "is_scout", "creationtime", "starttime"),
         *("endtime", "cores", "corepower", "duration_s", "n_events", "input_mb", "cputime_hs06s"),
@@ -188,21 +201,10 @@ def job_quantities(
         *("cpu_efficiency_pct", "cpuconsumptiontime", "outputfilebytes", "inputfilebytes"),
         "eventservice",
     ]
-    return pl.concat(
-        [
-            chunk.jobs.frame.select(
-                *columns, maxpss_kb=pl.col("maxpss"), finish_time=pl.col("modificationtime")
-            )
-            for chunk in chunks
-        ]
-    ).sort("jeditaskid", "pandaid")
-
-
-def _together(worker_nodes: Any, cpu_benchmarks: Any) -> tuple[Any, Any] | None:
-    """Pair the tables of host benchmarks; None where neither is given."""
-    if worker_nodes is None and cpu_benchmarks is None:
-        return None
-    return worker_nodes, cpu_benchmarks
+    found = choice.of(chunk).jobs.frame
+    return found.select(
+        *columns, maxpss_kb=pl.col("maxpss"), finish_time=pl.col("modificationtime")
+    )
 
 
 def scout_config(config: Config, rules: ScoutRules) -> ScoutConfig:
@@ -216,11 +218,12 @@ def scout_config(config: Config, rules: ScoutRules) -> ScoutConfig:
     )
 
 
-def _parameters(
-    chunk: Chunk, config: ScoutConfig, rules: ScoutRules, *, jobs_files: Any, merge: bool
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Compute one row per task of a chunk, and its tags."""
-    tasks, jobs = chunk.tasks, chunk.jobs
+def _estimate(
+    chunk: Chunk, choice: Choice, config: ScoutConfig
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Compute one row per task of a chunk, its tags, and the origins of nGBPerJob."""
+    used, rules = choice.of(chunk), choice.rules
+    tasks, jobs = used.tasks, used.jobs
     cpu_table, cpu = parameters.cputime(tasks, jobs, config.cputime_rank)
     ram_table, ram = parameters.ramcount(tasks, jobs, config, rules)
     disk_table, disk = parameters.outdiskcount(tasks, jobs)
@@ -233,8 +236,7 @@ def _parameters(
     sized = tasks.with_columns(
         outdiskcount=disk_table["outdiskcount"], workdiskcount=work_table["workdiskcount"]
     )
-    # merge jobs set no nGBPerJob (10): as if no outputs were known
-    newng = new_ng(sized, jobs, disk, None if merge else jobs_files, rules).to_frame()
+    newng = pl.repeat(None, tasks.height, dtype=pl.Int64, eager=True).to_frame("newng")
     measured = [cpu_table, ram_table, disk_table, work_table, io_table, wall_table]
     measured += [parameters.memory_leak(jobs), newng, efficiency]
     rows = {
@@ -245,7 +247,8 @@ def _parameters(
         "ramCount": (ram.lower_row, ram.upper_row),
         "cpuEfficiency": (efficiency_row,),
     }
-    return _with_counts(tasks, jobs, measured, merge=merge), _tags(jobs, rows)
+    values = _with_counts(tasks, jobs, measured, merge=choice.merge)
+    return values, _tags(jobs, rows), origins_of(sized, jobs, disk)
 
 
 def _with_counts(

@@ -18,10 +18,10 @@ from brokerlab.scouts.checks import (
     many_short_jobs,
 )
 from brokerlab.scouts.estimate import ScoutResult
-from brokerlab.scouts.gather import TASK_COLUMNS, small
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.scouts.settings import label_settings, splitrule_with, task_settings
 from brokerlab.scouts.split_rule import remove_tag, set_tag, tag_value
+from brokerlab.scouts.tables import TASK_COLUMNS, small
 
 MIN_NEW_JOBS = 20
 MIN_MAX_FILES = 200

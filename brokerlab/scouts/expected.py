@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from brokerlab.scouts.gather import INPUT_TYPES
 from brokerlab.scouts.quantities import floats
 from brokerlab.scouts.settings import has_no_job_limits, uses_scouts
+from brokerlab.scouts.tables import INPUT_TYPES
 from brokerlab.units import MB
 
 INPUT_PER_JOB_MB = 500_000  # after the avalanche
@@ -18,7 +18,7 @@ def file_sums(rows: pl.DataFrame) -> pl.DataFrame:
     """Sum the rows of each task before jobs are capped or replaced.
 
     Args:
-        rows: Output of ``gather.rows``.
+        rows: Output of ``per_job.rows``.
 
     Returns:
         Per ``jeditaskid``: ``num_finished_jobs`` (jobs with a finished primary file), ``n_bad``,

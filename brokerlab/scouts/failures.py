@@ -7,7 +7,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.scouts.gather import narrow, raise_for
+from brokerlab.scouts.tables import narrow, raise_for
 from brokerlab.scouts.task_formulas import FAILURE_LABELS
 from brokerlab.units import HOUR_S
 

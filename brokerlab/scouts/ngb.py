@@ -8,9 +8,9 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.scouts.gather import JOBS_FILES_COLUMNS, narrow, raise_for
 from brokerlab.scouts.parameters import Jobs, Percentile
 from brokerlab.scouts.rules import ScoutRules
+from brokerlab.scouts.tables import JOBS_FILES_COLUMNS, narrow, raise_for
 from brokerlab.units import GB, MB
 
 SAFETY_BYTES = 300 * MB
@@ -84,49 +84,42 @@ def gb_per_job(origin: Origin, rules: ScoutRules) -> int | None:
     return max(number, 1) if rules.ng_at_least_one else number
 
 
-def new_ng(
-    tasks: pl.DataFrame, jobs: Jobs, outdisk: Percentile, outputs: Any, rules: ScoutRules
-) -> pl.Series:
+def new_ng(origins: pl.DataFrame, outputs: Any, rules: ScoutRules) -> pl.DataFrame:
     """Compute nGBPerJob of every task that sets a target size of its output.
+
+    Args:
+        origins: Of :func:`origins_of`.
+        outputs: ``jobs_files`` of any engine.
+        rules: Rule set.
+
+    Returns:
+        ``jeditaskid, newng`` [GB] of the tasks where it is set. The last valid origin wins.
+    """
+    sized = origins.join(_output_sizes(outputs, origins["pandaid"]), on="pandaid", how="inner")
+    found = [
+        (row.pop("jeditaskid"), row.pop("order"), gb_per_job(Origin(**row), rules))
+        for row in sized.drop("pandaid").iter_rows(named=True)
+    ]
+    schema = {"jeditaskid": pl.Int64, "order": pl.Int64, "newng": pl.Int64}
+    return (
+        pl.DataFrame(found, schema=schema, orient="row")
+        .drop_nulls("newng")
+        .sort("jeditaskid", "order")
+        .group_by("jeditaskid")
+        .agg(pl.col("newng").last())
+    )
+
+
+def origins_of(tasks: pl.DataFrame, jobs: Jobs, outdisk: Percentile) -> pl.DataFrame:
+    """Return one row per (task with a target size, origin), lower origin first.
 
     Args:
         tasks: Settings with the new ``outdiskcount`` and ``workdiskcount``.
         jobs: Jobs of the tasks.
         outdisk: The percentile of outDiskCount with the rows of its origins.
-        outputs: ``jobs_files`` of any engine, or None: no result.
-        rules: Rule set.
-
-    Returns:
-        ``newng`` [GB], one per task; null where not set. The last valid origin wins.
     """
-    wanted = _origins(tasks, jobs, outdisk)
-    none = pl.Series("newng", [None] * tasks.height, dtype=pl.Int64)
-    if outputs is None or wanted.is_empty():
-        return none
-    sized = wanted.join(_output_sizes(outputs, wanted["pandaid"]), on="pandaid", how="inner")
-    found = [
-        (row.pop("row"), row.pop("order"), gb_per_job(Origin(**row), rules))
-        for row in sized.drop("pandaid").iter_rows(named=True)
-    ]
-    if not found:
-        return none
-    last = (
-        pl.DataFrame(found, schema=["row", "order", "newng"], orient="row")
-        .drop_nulls("newng")
-        .sort("row", "order")
-        .group_by("row")
-        .agg(pl.col("newng").last().cast(pl.Int64))
-    )
-    place = pl.DataFrame({"row": pl.int_range(tasks.height, eager=True)})
-    return place.join(last.cast({"row": pl.Int64}), on="row", how="left", maintain_order="left")[
-        "newng"
-    ]
-
-
-def _origins(tasks: pl.DataFrame, jobs: Jobs, outdisk: Percentile) -> pl.DataFrame:
-    """Return one row per (task with a target size, origin), lower origin first."""
     per_task = tasks.select(
-        row=pl.int_range(pl.len(), dtype=pl.Int64),
+        "jeditaskid",
         target_gb="TN",
         outdiskcount="outdiskcount",
         workdiskcount="workdiskcount",
@@ -142,7 +135,7 @@ def _origins(tasks: pl.DataFrame, jobs: Jobs, outdisk: Percentile) -> pl.DataFra
                 & pl.col("workdiskcount").is_not_null()
             )
         )
-    chosen = pl.concat(parts).unique(["row", "job"], keep="first", maintain_order=True)
+    chosen = pl.concat(parts).unique(["jeditaskid", "job"], keep="first", maintain_order=True)
     job = jobs.frame.select(
         "pandaid", "input_mb", "n_events", "inputfilebytes", "plain_bytes"
     ).with_columns(job=pl.int_range(pl.len(), dtype=pl.Int64))

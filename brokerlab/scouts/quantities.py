@@ -62,7 +62,7 @@ def job_quantities_of(rows: pl.DataFrame, rules: ScoutRules) -> pl.DataFrame:
     """Derive every quantity of every job.
 
     Args:
-        rows: One row per used job: columns of ``gather.rows`` for finished jobs, the task's settings of
+        rows: One row per used job: columns of ``per_job.rows`` for finished jobs, the task's settings of
             ``settings.task_settings``, ``queue_corepower`` and ``bench_corepower`` [HS06/core].
         rules: Rule set.
 

@@ -7,7 +7,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.scouts.gather import small
+from brokerlab.scouts.tables import small
 
 _I, _S = nw.Int64(), nw.String()
 _TASKS = {"jeditaskid": _I, "corecount": _I, "ramcount": _I, "ramunit": _S}

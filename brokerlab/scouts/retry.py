@@ -17,8 +17,8 @@ from brokerlab.gdpconfig import Config
 from brokerlab.scouts.checks import Check, Decisions, decided
 from brokerlab.scouts.estimate import ScoutResult
 from brokerlab.scouts.failures import failure_metrics
-from brokerlab.scouts.gather import INPUT_TYPES, narrow, raise_for, small
 from brokerlab.scouts.rules import ScoutRules
+from brokerlab.scouts.tables import INPUT_TYPES, narrow, raise_for, small
 from brokerlab.units import HOUR_S
 
 PENDING_TIMEOUT_H = 168

@@ -20,7 +20,7 @@ def task_settings(tasks: pl.DataFrame, rules: ScoutRules, *, merge: bool) -> pl.
     """Resolve the settings of every task.
 
     Args:
-        tasks: Columns of ``gather.TASK_COLUMNS``, key ``jeditaskid``.
+        tasks: Columns of ``tables.TASK_COLUMNS``, key ``jeditaskid``.
         rules: Rule set; S02 fills a null ``cpuefficiency``.
         merge: Settings for the merge jobs of the task (scouts.md 10).
 

@@ -11,9 +11,9 @@ import polars as pl
 
 from brokerlab.scouts.estimate import ScoutResult
 from brokerlab.scouts.exhausted import STOPPABLE, ExhaustedResult
-from brokerlab.scouts.gather import small
 from brokerlab.scouts.settings import AFTER_AVALANCHE, splitrule_after_scouts
 from brokerlab.scouts.split_rule import tag_column
+from brokerlab.scouts.tables import small
 from brokerlab.scouts.write import set_splitrule
 
 SCOUTING = ("scouting", "ready")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import polars as pl
 
-from brokerlab.scouts import gather
+from brokerlab.carry import Chunk
+from brokerlab.scouts.per_job import rows
 from brokerlab.scouts.quantities import has_scout_mark
 from brokerlab.scouts.rules import ScoutRules
+from brokerlab.scouts.tables import TASK_COLUMNS, deal, small
 
 FIRST_JOBS = 10  # scouts are ten chunks of input
 EARLY_FINISHED = 5
@@ -46,22 +49,16 @@ def triggers(
     Source: seed 003, first list; scouts.md 7, S09.
     """
     rules = rules or ScoutRules()
-    wanted = gather.small(tasks, "tasks", {"jeditaskid": gather.TASK_COLUMNS["jeditaskid"]})
-    tables = gather.Tables.of(jobs, files, datasets, merge=False, hosts=False, history=True)
-    parts = [
-        _of_rows(
-            gather.rows(gather.within(tables, span)).join(wanted, on="jeditaskid", how="semi"),
-            rules,
-            trigger_period_s,
-        )
-        for span in gather.task_ranges(tables.files, gather.CHUNK_FILES)
-    ]
+    wanted = small(tasks, "tasks", {"jeditaskid": TASK_COLUMNS["jeditaskid"]})
+    chunks = deal(jobs, files, datasets, {"tasks": wanted}, history=True)
+    parts = chunks.map(partial(_of_chunk, rules=rules, period_s=trigger_period_s))
     return pl.concat(parts).sort("jeditaskid", "trigger")
 
 
-def _of_rows(rows: pl.DataFrame, rules: ScoutRules, period_s: int) -> pl.DataFrame:
-    """Find the triggers of a run of tasks from one row per (task, job)."""
-    known = rows.filter(pl.col("jobstatus").is_not_null())
+def _of_chunk(chunk: Chunk, rules: ScoutRules, period_s: int) -> pl.DataFrame:
+    """Find the triggers of a chunk of tasks."""
+    known = rows(chunk).filter(pl.col("jobstatus").is_not_null())
+    known = known.join(chunk["tasks"], on="jeditaskid", how="semi")
     first = first_trigger(mark_scouts(known), period_s)
     done = known.filter((pl.col("n_ok") > 0) & (pl.col("jobstatus") == "finished"))
     done = done.select("jeditaskid", "pandaid", at="modificationtime")

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import narwhals.stable.v2 as nw
-import numpy as np
 import polars as pl
 
+from brokerlab.carry import Chunk
 from brokerlab.errors import ConfigError, DataError
 from brokerlab.gdpconfig import Config
-from brokerlab.scouts import expected, gather
+from brokerlab.scouts import expected
 from brokerlab.scouts.benchmarks import bench_corepower
 from brokerlab.scouts.parameters import Jobs
+from brokerlab.scouts.per_job import cap, jobset_rows, library_mb, rows
 from brokerlab.scouts.quantities import EVENT_SERVICE, cputime_eligible, job_quantities_of
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.scouts.settings import label_settings, task_settings
+from brokerlab.scouts.tables import DATASET_COLUMNS, QUEUE_COLUMNS, TASK_COLUMNS, small
 
 SUMMED = ("num_finished_jobs", "n_bad", "plain_bytes", "events_all", "events_finished")
 SPENT = (
@@ -44,8 +45,8 @@ JOB_SETTINGS = (
 
 
 @dataclass(frozen=True)
-class Chunk:
-    """A run of tasks with their jobs, ready for the parameters.
+class UsedJobs:
+    """Some tasks with the jobs that speak for them, ready for the parameters.
 
     Attributes:
         tasks: Settings of ``settings.task_settings`` with the sums of ``expected``, one row per task.
@@ -56,46 +57,71 @@ class Chunk:
     jobs: Jobs
 
 
-def chunks_of(
-    frames: tuple[Any, Any, Any, Any, Any],
-    *,
-    hosts: tuple[Any, Any] | None,
-    rules: ScoutRules,
-    config: Config,
-    at: datetime | pl.DataFrame | None,
-    merge: bool,
-    seed: int,
-    max_scouts: int | None,
-    history: bool = False,
-) -> Iterator[Chunk]:
-    """Cut the archive into runs of tasks and derive every job's quantities.
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """Which jobs of a chunk speak, and what is the same for all of them.
 
-    ``history`` asks for the columns of the jobs' course too; ``at`` implies it.
+    Attributes:
+        rules: Rule set.
+        sites: Queues, of :func:`queue_settings`.
+        hosts: Tables of host benchmarks; None: not known.
+        merge: The merge jobs are meant.
+        seed: Draw of the jobs where a task has more than ``max_scouts``.
+        max_scouts: Most jobs per task; None for no cap.
     """
-    jobs, files, tasks, datasets, queues = frames
-    refuse_impossible(at, max_scouts, hosts)
-    history = history or at is not None
-    tables = gather.Tables.of(
-        jobs, files, datasets, merge=merge, hosts=hosts is not None, history=history
-    )
-    settings = _all_settings(tasks, tables, config, rules, at, merge=merge)
-    sites = _queue_settings(queues)
-    for span in gather.task_ranges(tables.files, gather.CHUNK_FILES):
-        part = gather.within(tables, span)
-        own = settings if span is None else settings.filter(pl.col("jeditaskid").is_between(*span))
-        found = gather.rows(part)
-        if at is not None:
+
+    rules: ScoutRules
+    sites: pl.DataFrame
+    hosts: tuple[pl.DataFrame, pl.DataFrame] | None = None
+    merge: bool = False
+    seed: int = 0
+    max_scouts: int | None = None
+
+    def of(self, chunk: Chunk) -> UsedJobs:
+        """Choose the jobs of a chunk, whose ``tasks`` are of :func:`all_settings`, and derive what each says."""
+        own, found = chunk["tasks"], rows(chunk, merge=self.merge)
+        if "at" in own.columns:
             found = as_of(found, own.select("jeditaskid", "at"))
             own = _recount(own, found)
-        sums = expected.file_sums(found)
-        own = own.join(sums, on="jeditaskid", how="left", maintain_order="left").with_columns(
+        for other in (library_mb(chunk), expected.file_sums(found)):
+            own = own.join(other, on="jeditaskid", how="left", maintain_order="left")
+        own = own.with_columns(
             pl.col(*SUMMED, "nfiles", "nfilesused", "nfilesfinished").fill_null(0)
         )
-        used = _used_jobs(found, part, max_scouts, seed)
-        yield Chunk(own, _with_quantities(used, own, sites, hosts, rules))
+        used = _used_jobs(found, chunk["jobs"], self.max_scouts, self.seed)
+        return UsedJobs(own, self._with_quantities(used, own))
+
+    def _with_quantities(self, used: pl.DataFrame, tasks: pl.DataFrame) -> Jobs:
+        """Put the jobs in the order in which they are processed and derive what each says."""
+        numbers = tasks.select("jeditaskid", task=pl.int_range(pl.len(), dtype=pl.Int64))
+        known = used.select("jeditaskid", "bringer", "pandaid", row=pl.int_range(pl.len()))
+        order = known.join(numbers, on="jeditaskid").sort("task", "bringer", "pandaid")
+        ordered, task = used.drop(SPENT, strict=False)[order["row"]], order["task"]
+        queue = ordered.select("computingsite").join(
+            self.sites.with_row_index("queue"),
+            left_on="computingsite",
+            right_on="panda_queue",
+            how="left",
+            maintain_order="left",
+        )["queue"]
+        # columns are fetched by row number: cheaper than joins of wide tables
+        frame = ordered.with_columns(
+            *(tasks[name].gather(task) for name in JOB_SETTINGS),
+            *(
+                self.sites[name].gather(queue)
+                for name in self.sites.columns
+                if name != "panda_queue"
+            ),
+            bench_corepower=bench_corepower(ordered, self.sites, self.hosts),
+        ).with_columns(
+            copies_to_scratch=_copies_to_scratch(known="maxinputsize" in self.sites.columns)
+        )
+        derived = job_quantities_of(frame, self.rules)
+        eligible = derived.with_columns(cputime_eligible=cputime_eligible(self.rules))
+        return Jobs(eligible, task.to_numpy(), tasks.height)
 
 
-def refuse_impossible(at: object, max_scouts: int | None, hosts: tuple[Any, Any] | None) -> None:
+def refuse_impossible(at: object, max_scouts: int | None) -> None:
     """Raise one error for all arguments that make no sense.
 
     Raises:
@@ -105,8 +131,6 @@ def refuse_impossible(at: object, max_scouts: int | None, hosts: tuple[Any, Any]
     problems = []
     if max_scouts is not None and max_scouts < 1:
         problems.append(f"max_scouts={max_scouts}: allowed is at least 1, or None for no cap")
-    if hosts is not None and any(table is None for table in hosts):
-        problems.append("worker_nodes and cpu_benchmarks: give both, or neither")
     if isinstance(at, pl.DataFrame):
         if not {"jeditaskid", "at"} <= set(at.columns):
             problems.append(f"at has the columns {at.columns}, needed are jeditaskid, at")
@@ -121,64 +145,32 @@ def refuse_impossible(at: object, max_scouts: int | None, hosts: tuple[Any, Any]
         )
 
 
-def _with_quantities(
-    used: pl.DataFrame,
-    tasks: pl.DataFrame,
-    sites: pl.DataFrame,
-    hosts: tuple[Any, Any] | None,
-    rules: ScoutRules,
-) -> Jobs:
-    """Put the jobs in the order in which they are processed and derive what each says."""
-    ids, own = tasks["jeditaskid"].to_numpy(), used["jeditaskid"].to_numpy()
-    place = np.searchsorted(ids, own)
-    order = np.lexsort((used["pandaid"], used["bringer"], own))
-    order = order[np.isin(own, ids)[order]]
-    ordered, task = used.drop(SPENT, strict=False)[order], place[order]
-    queue = ordered.select("computingsite").join(
-        sites.with_row_index("queue"),
-        left_on="computingsite",
-        right_on="panda_queue",
-        how="left",
-        maintain_order="left",
-    )["queue"]
-    # columns are fetched by row number: cheaper than joins of wide tables
-    frame = ordered.with_columns(
-        *(tasks[name].gather(task) for name in JOB_SETTINGS),
-        *(sites[name].gather(queue) for name in sites.columns if name != "panda_queue"),
-        bench_corepower=bench_corepower(ordered, sites, hosts),
-    ).with_columns(copies_to_scratch=_copies_to_scratch(known="maxinputsize" in sites.columns))
-    derived = job_quantities_of(frame, rules).with_columns(cputime_eligible=cputime_eligible(rules))
-    return Jobs(derived, task.astype(np.int64), tasks.height)
-
-
-def _all_settings(
+def all_settings(
     tasks: Any,
-    tables: gather.Tables,
+    datasets: Any,
     config: Config,
     rules: ScoutRules,
-    at: datetime | pl.DataFrame | None,
+    at: datetime | pl.DataFrame | None = None,
     *,
-    merge: bool,
+    merge: bool = False,
 ) -> pl.DataFrame:
-    """Join to every task its own settings, its label's, its datasets' counts and its library."""
-    settings = task_settings(gather.small(tasks, "tasks", gather.TASK_COLUMNS), rules, merge=merge)
+    """Join to every task its own settings, its label's and its datasets' counts, sorted; see :func:`estimate` for ``at``."""
+    settings = task_settings(small(tasks, "tasks", TASK_COLUMNS), rules, merge=merge)
     if isinstance(at, pl.DataFrame):
         settings = settings.join(at.select("jeditaskid", "at"), on="jeditaskid", how="inner")
     elif at is not None:
         settings = settings.with_columns(at=pl.lit(at, dtype=pl.Datetime("us")))
-    datasets = tables.datasets.collect("polars").to_native()
     labels = label_settings(config, settings["prodsourcelabel"], LABEL_KEYS)
     joined = settings.join(labels, on="prodsourcelabel", how="left", nulls_equal=True)
-    for other in (expected.dataset_sums(datasets, merge=merge), gather.library_mb(tables)):
-        joined = joined.join(other, on="jeditaskid", how="left")
-    return joined.sort("jeditaskid")
+    sums = expected.dataset_sums(small(datasets, "datasets", DATASET_COLUMNS), merge=merge)
+    return joined.join(sums, on="jeditaskid", how="left").sort("jeditaskid")
 
 
-def _queue_settings(queues: Any) -> pl.DataFrame:
+def queue_settings(queues: Any) -> pl.DataFrame:
     """Collect the queues; the access modes are kept only where the table has them."""
     present = nw.from_native(queues).lazy().collect_schema().names()
     access = [name for name in ("maxinputsize", "direct_access_lan") if name in present]
-    frame = gather.small(queues, "queues", gather.QUEUE_COLUMNS)
+    frame = small(queues, "queues", QUEUE_COLUMNS)
     kept = ["panda_queue", "atlas_site", *(["maxinputsize", "direct_access_lan"] if access else [])]
     return frame.select(*kept, queue_corepower="corepower").unique("panda_queue", keep="last")
 
@@ -194,11 +186,11 @@ def _copies_to_scratch(*, known: bool) -> pl.Expr:
 
 
 def _used_jobs(
-    found: pl.DataFrame, tables: gather.Tables, max_scouts: int | None, seed: int
+    found: pl.DataFrame, jobs: pl.DataFrame, max_scouts: int | None, seed: int
 ) -> pl.DataFrame:
     """Choose the jobs that speak: finished, capped, event service replaced by its jobset (2)."""
     candidates = found.filter((pl.col("n_ok") > 0) & pl.col("pandaid").is_not_null())
-    finished = gather.cap(candidates, max_scouts, seed).filter(pl.col("jobstatus") == "finished")
+    finished = cap(candidates, max_scouts, seed).filter(pl.col("jobstatus") == "finished")
     service = (pl.col("eventservice") == EVENT_SERVICE).fill_null(value=False)
     own = finished.filter(~service).with_columns(
         bringer=pl.col("pandaid"), through_jobset=pl.lit(value=False)
@@ -206,7 +198,7 @@ def _used_jobs(
     event_service = finished.filter(service)
     if event_service.is_empty():
         return own
-    brought = gather.jobset_rows(tables, event_service)
+    brought = jobset_rows(jobs, event_service)
     if "at" in brought.columns:
         brought = brought.filter(pl.col("modificationtime") <= pl.col("at"))
     return pl.concat([own, brought.select(own.columns)])
@@ -216,7 +208,7 @@ def as_of(found: pl.DataFrame, at: pl.DataFrame) -> pl.DataFrame:
     """Take back what happened after an instant: later jobs have not finished, or do not exist.
 
     Args:
-        found: Output of ``gather.rows``.
+        found: Output of ``per_job.rows``.
         at: ``jeditaskid, at`` [UTC].
 
     Returns:

@@ -8,7 +8,7 @@ import polars as pl
 
 from brokerlab import scouts
 from brokerlab.gdpconfig import Config
-from brokerlab.scouts import gather
+from brokerlab.scouts import tables as columns
 from brokerlab.scouts.split_rule import remove_tag, tag_value
 
 POLARS = {"Int64": pl.Int64, "Float64": pl.Float64, "String": pl.String, "Boolean": pl.Boolean}
@@ -94,15 +94,15 @@ def arguments(inputs: dict[str, Any]) -> tuple[tuple[pl.DataFrame, ...], dict[st
         config = [c for c in config if not c["key"].startswith("SCOUT_MIN_OK_RATE_EXHAUSTED")]
         if "required_success_rate" not in options:
             task["splitrule"] = remove_tag(task.get("splitrule"), "SS")
-    queues = frame(inputs["queues"], gather.QUEUE_COLUMNS)
+    queues = frame(inputs["queues"], columns.QUEUE_COLUMNS)
     with_sites = options.get("with_sites", options.get("use_exhausted") is not None)
     if not with_sites or not options.get("with_task", True):
         queues = queues.drop("maxinputsize", "direct_access_lan")
     tables = (
-        frame(inputs["jobs"], gather.JOB_COLUMNS | gather.HOST_COLUMN | gather.HISTORY_COLUMNS),
-        frame(inputs["files"], gather.FILE_COLUMNS),
-        frame([task], gather.TASK_COLUMNS),
-        frame(inputs["datasets"], gather.DATASET_COLUMNS),
+        frame(inputs["jobs"], columns.JOB_COLUMNS | columns.HOST_COLUMN | columns.HISTORY_COLUMNS),
+        frame(inputs["files"], columns.FILE_COLUMNS),
+        frame([task], columns.TASK_COLUMNS),
+        frame(inputs["datasets"], columns.DATASET_COLUMNS),
         queues,
     )
     keywords: dict[str, Any] = {
@@ -110,7 +110,7 @@ def arguments(inputs: dict[str, Any]) -> tuple[tuple[pl.DataFrame, ...], dict[st
         "config": Config.from_frame(config_frame(config)),
     }
     if "jobs_files" in inputs:
-        keywords["jobs_files"] = frame(inputs["jobs_files"], gather.JOBS_FILES_COLUMNS)
+        keywords["jobs_files"] = frame(inputs["jobs_files"], columns.JOBS_FILES_COLUMNS)
     if with_sites and "worker_nodes" in inputs:
         keywords["worker_nodes"] = pl.DataFrame(inputs["worker_nodes"], infer_schema_length=None)
         keywords["cpu_benchmarks"] = pl.DataFrame(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,6 +32,8 @@ def spark() -> Iterator[Any]:
     if importlib.util.find_spec("pyspark") is None:
         pytest.skip("Spark needs pyspark: the extra 'spark' is not installed")
     from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers need our packages
 
     builder = SparkSession.builder.master("local[2]").appName("brokerlab-parity")
     for name, value in OPTIONS.items():

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import narwhals.stable.v2 as nw
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 import brokerlab.archive
-from brokerlab import scouts
+from brokerlab import carry, scouts
 from brokerlab.archive.synthetic import synthesise
-from brokerlab.scouts import gather
+from brokerlab.errors import DataError
+from brokerlab.scouts.tables import deal
 from brokerlab.units import KB, MB
 from tests import scout_toys
 from tests.scout_toys import Toy
@@ -183,19 +183,24 @@ def test_duckdb_on_parquet(
 
 
 @pytest.mark.parametrize("engine", [lambda tables: tables, relations], ids=["polars", "duckdb"])
-def test_chunks_of_tasks(engine: Engine, tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_of_tasks_have_each_task_once(
+    engine: Engine, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with_files = tables[2].join(tables[1], on="jeditaskid", how="semi")
     known = (*tables[:2], with_files, *tables[3:])
     whole = everything(known)
-    monkeypatch.setattr(gather, "CHUNK_FILES", tables[1].height // 4)
-    assert len(list(gather.task_ranges(nw.from_native(tables[1].lazy()), gather.CHUNK_FILES))) >= 3
+    monkeypatch.setattr(carry, "CHUNK_ROWS", tables[1].height // 4)
+    jobs, files, _, datasets, _, _ = engine(known)
+    chunks = deal(jobs, files, datasets, {}).map(lambda chunk: set(chunk["files"]["jeditaskid"]))
+    assert len(chunks) >= 4
+    assert sum(map(len, chunks)) == len(set.union(*chunks))
     same(everything(engine(known)), whole)
 
 
 def test_chunks_keep_tasks_without_files(monkeypatch: pytest.MonkeyPatch) -> None:
     toy = Toy().task(2).task(3).task(4).job(1, task=1).job(2, task=3)
     whole = toy.result().parameters
-    monkeypatch.setattr(gather, "CHUNK_FILES", 1)
+    monkeypatch.setattr(carry, "CHUNK_ROWS", 1)
     assert whole["jeditaskid"].to_list() == [1, 2, 3, 4]
     assert_frame_equal(toy.result().parameters, whole)
 
@@ -235,3 +240,12 @@ def test_spark_with_times_of_a_zone(spark: Any, synthetic_tables: Tables, tmp_pa
     for name in ("creationtime", "starttime", "endtime", "modificationtime"):
         jobs = jobs.withColumn(name, jobs[name].cast("timestamp"))
     same(everything((jobs, *others)), everything(synthetic_tables))
+
+
+@pytest.mark.spark
+def test_spark_beside_another_engine(spark: Any, synthetic_tables: Tables, tmp_path: Path) -> None:
+    jobs, *_ = dataframes(spark, synthetic_tables, tmp_path)
+    with pytest.raises(
+        DataError, match=r"one Spark session.*jobs: pyspark, files: polars.*convert them"
+    ):
+        scouts.estimate(jobs, *synthetic_tables[1:5])

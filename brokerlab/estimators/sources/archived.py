@@ -14,8 +14,8 @@ from brokerlab.errors import ConfigError
 from brokerlab.estimators.records import Quantity
 from brokerlab.estimators.sources import jobs as facts
 from brokerlab.estimators.sources.source import At, Source, check_choices, sifted
-from brokerlab.scouts.gather import INPUT_TYPES
 from brokerlab.scouts.resource_type import PER_CORE
+from brokerlab.scouts.tables import INPUT_TYPES
 
 TASK_COLUMNS = ("jeditaskid", "ramunit", "orig_ramcount", "baseramcount", "maxwalltime")
 _KIND = ("processingtype", "transformation")

@@ -1,0 +1,266 @@
+"""Carry a function of a chunk over all tasks, on this machine or on Spark.
+
+A chunk is all rows of some tasks, as Polars frames by name of their table. The large tables are dealt out once, by task id
+modulo the number of chunks, so that their order does not matter and both engines make the same chunks; small tables travel
+with the function. What the function returns should have the size of the tasks: it comes to the caller in the order of the
+chunks (`Chunks.map`), or stays where it was made for further functions (`Chunks.keep`).
+
+Example:
+    >>> jobs, files = pl.LazyFrame({"jeditaskid": [7, 7, 8]}), pl.LazyFrame({"jeditaskid": [8]})
+    >>> chunks = deal({"jobs": nw.from_native(jobs), "files": nw.from_native(files)}, {})
+    >>> chunks.map(lambda chunk: chunk["jobs"].height)
+    [3]
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import tempfile
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import narwhals.stable.v2 as nw
+import polars as pl
+import pyarrow as pa
+
+from brokerlab.errors import DataError
+
+TASK = "jeditaskid"
+CHUNK_ROWS = 500_000
+"""Rows of the larger table in a chunk, about."""
+BATCH_ROWS = 500_000
+"""Rows dealt out at a time."""
+WORKERS = min(2, os.cpu_count() or 1)
+"""Chunks worked on at once; Polars uses the other cores."""
+
+Chunk = dict[str, pl.DataFrame]
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Chunks(ABC, Generic[T]):
+    """Chunks of tasks, or what a function made of each."""
+
+    @abstractmethod
+    def map(self, function: Callable[[T], R]) -> list[R]:
+        """Return what a function makes of each, in the order of the chunks."""
+
+    @abstractmethod
+    def keep(self, function: Callable[[T], R]) -> Chunks[R]:
+        """Apply a function and leave what it returns where it is made."""
+
+
+def deal(
+    tables: Mapping[str, nw.LazyFrame[Any]], beside: Mapping[str, pl.DataFrame]
+) -> Chunks[Chunk]:
+    """Deal tables out by task.
+
+    Args:
+        tables: The two large tables by name, of any engine but both or none of Spark, with the column ``jeditaskid``; rows where it is null are left out.
+        beside: Tables that fit into memory, with the same column: each chunk gets the rows of its tasks.
+
+    Returns:
+        The chunks. Spark DataFrames are dealt out and worked on by Spark; all else on this machine, through temporary files
+        where it is more than one chunk.
+
+    Raises:
+        DataError: Some of the large tables are Spark's, some are not.
+    """
+    engines = {name: table.implementation for name, table in tables.items()}
+    by_spark = [engine.is_pyspark() for engine in engines.values()]
+    if any(by_spark) and not all(by_spark):
+        found = ", ".join(f"{name}: {engine.value}" for name, engine in engines.items())
+        raise DataError(
+            f"large tables must all come from one Spark session, or none; found {found}; open them "
+            "from one archive, or convert them"
+        )
+    rows = max(int(table.select(nw.len()).collect("polars").item()) for table in tables.values())
+    n = max(-(-rows // CHUNK_ROWS), 1)
+    known = {name: table.filter(~nw.col(TASK).is_null()) for name, table in tables.items()}
+    if all(by_spark):
+        return _dealt_by_spark(known, beside, n)
+    return _dealt_here(known, beside, n)
+
+
+def _of_chunk(tables: Mapping[str, pl.DataFrame], number: int, n: int) -> Chunk:
+    """Keep the rows of the tasks of a chunk."""
+    if n == 1:
+        return dict(tables)
+    return {name: table.filter(pl.col(TASK) % n == number) for name, table in tables.items()}
+
+
+# ---- this machine
+
+
+@dataclass(frozen=True)
+class _Here(Chunks[T]):
+    """Chunks on this machine: how to load each, and the folder they lie in, if any."""
+
+    load: Callable[[int], T]
+    n: int
+    folder: Path | None
+
+    def map(self, function: Callable[[T], R]) -> list[R]:
+        """See `Chunks`."""
+        with ThreadPoolExecutor(min(WORKERS, self.n)) as pool:
+            return list(pool.map(lambda number: function(self.load(number)), range(self.n)))
+
+    def keep(self, function: Callable[[T], R]) -> Chunks[R]:
+        """See `Chunks`."""
+        if self.folder is None:
+            made = self.map(function)
+            return _Here(made.__getitem__, self.n, None)
+        folder = _temporary()
+
+        def put(number: int) -> None:
+            (folder.path / str(number)).write_bytes(
+                pickle.dumps(function(self.load(number)), protocol=5)
+            )
+
+        _Here(put, self.n, None).map(lambda _: None)
+
+        def load(number: int) -> R:
+            made: R = pickle.loads((folder.path / str(number)).read_bytes())  # noqa: S301 - our own file
+            return made
+
+        return _Here(load, self.n, folder.path)
+
+
+@dataclass(frozen=True, eq=False)
+class _Folder:
+    """A temporary folder that goes when nothing holds it any more."""
+
+    path: Path
+
+
+def _temporary() -> _Folder:
+    folder = _Folder(Path(tempfile.mkdtemp(prefix="brokerlab-")))
+    weakref.finalize(folder, shutil.rmtree, folder.path, ignore_errors=True)
+    return folder
+
+
+def _dealt_here(
+    tables: Mapping[str, nw.LazyFrame[Any]], beside: Mapping[str, pl.DataFrame], n: int
+) -> _Here[Chunk]:
+    """Deal tables out on this machine: as they are if they make one chunk, else into one file per chunk."""
+    if n == 1:
+        whole = {name: _polars(table) for name, table in tables.items()} | dict(beside)
+        return _Here(lambda _: whole, 1, None)
+    folder = _temporary()
+    for name, table in tables.items():
+        _write(table, folder.path, name, n)
+
+    def load(number: int) -> Chunk:
+        dealt = {name: pl.read_ipc_stream(folder.path / f"{name}-{number}") for name in tables}
+        return dealt | _of_chunk(beside, number, n)
+
+    return _Here(load, n, folder.path)
+
+
+def _polars(table: nw.LazyFrame[Any]) -> pl.DataFrame:
+    collected: pl.DataFrame = table.collect("polars").to_native()
+    return collected
+
+
+def _batches(table: nw.LazyFrame[Any]) -> Iterator[pl.DataFrame]:
+    """Read a table piece by piece."""
+    native = table.to_native()
+    if table.implementation.is_duckdb():
+        for batch in native.to_arrow_reader(BATCH_ROWS):
+            yield pl.DataFrame(pl.from_arrow(batch))
+    elif table.implementation.is_polars():
+        yield from native.collect_batches(chunk_size=BATCH_ROWS, maintain_order=False)
+    else:
+        yield _polars(table)
+
+
+def _write(table: nw.LazyFrame[Any], folder: Path, name: str, n: int) -> None:
+    """Append the rows of every batch to the files of their chunks."""
+    schema = _polars(table.head(0)).to_arrow().schema
+    with ExitStack() as stack:
+        files = [
+            stack.enter_context(pa.ipc.new_stream(folder / f"{name}-{number}", schema))
+            for number in range(n)
+        ]
+        for batch in _batches(table):
+            parts = batch.with_columns(chunk__=pl.col(TASK) % n).partition_by(
+                "chunk__", as_dict=True, include_key=False
+            )
+            for (number,), part in parts.items():
+                files[number].write_table(part.to_arrow().cast(schema))
+
+
+# ---- Spark
+
+
+@dataclass(frozen=True)
+class _Spark(Chunks[T]):
+    """Chunks on Spark: how a function is applied to all of them, giving ``chunk, made`` (pickled)."""
+
+    apply: Callable[[Callable[[T], Any]], Any]
+
+    def map(self, function: Callable[[T], R]) -> list[R]:
+        """See `Chunks`."""
+        made = sorted(self.apply(function).collect())
+        return [pickle.loads(row["made"]) for row in made]  # noqa: S301 - of our own workers
+
+    def keep(self, function: Callable[[T], R]) -> Chunks[R]:
+        """See `Chunks`."""
+        kept = self.apply(function).persist()
+
+        def apply(then: Callable[[R], Any]) -> Any:
+            def each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                for batch in batches:
+                    for row in batch.to_pylist():
+                        made = then(pickle.loads(row["made"]))  # noqa: S301 - of our own workers
+                        yield from _row(row["chunk"], made).to_batches()
+
+            return kept.mapInArrow(each, MADE)
+
+        return _Spark(apply)
+
+
+MADE = "chunk long, made binary"
+
+
+def _row(number: int, made: Any) -> pa.Table:
+    """Return one row of what a function made of a chunk."""
+    pickled = pa.array([pickle.dumps(made, protocol=5)], pa.binary())
+    return pa.table({"chunk": pa.array([number], pa.int64()), "made": pickled})
+
+
+def _dealt_by_spark(
+    tables: Mapping[str, nw.LazyFrame[Any]], beside: Mapping[str, pl.DataFrame], n: int
+) -> _Spark[Chunk]:
+    """Group the two tables by chunk on Spark; every chunk is there, also without rows."""
+    names, natives = list(tables), [table.to_native() for table in tables.values()]
+
+    def grouped(native: Any) -> Any:
+        from pyspark.sql import functions as sf
+
+        dealt = native.withColumn("chunk__", sf.expr(f"pmod({TASK}, {n})"))
+        every = native.sparkSession.range(n).select(sf.col("id").alias("chunk__"))
+        return dealt.unionByName(every, allowMissingColumns=True).groupBy("chunk__")
+
+    left, right = map(grouped, natives)
+
+    def apply(function: Callable[[Chunk], Any]) -> Any:
+        def of(key: tuple[Any, ...], first: pa.Table, second: pa.Table) -> pa.Table:
+            number = key[0].as_py()
+            large = {
+                name: pl.DataFrame(pl.from_arrow(side)).drop("chunk__").drop_nulls(TASK)
+                for name, side in zip(names, (first, second), strict=True)
+            }
+            return _row(number, function(large | _of_chunk(beside, number, n)))
+
+        return left.cogroup(right).applyInArrow(of, MADE)
+
+    return _Spark(apply)

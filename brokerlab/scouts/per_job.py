@@ -1,0 +1,169 @@
+"""The jobs of a chunk of tasks with the sums of their input files, one row per (task, job)."""
+
+from __future__ import annotations
+
+import hashlib
+
+import polars as pl
+
+from brokerlab.carry import Chunk
+from brokerlab.scouts.tables import (
+    HISTORY_COLUMNS,
+    HOST_COLUMN,
+    INPUT_TYPES,
+    JOB_COLUMNS,
+    MERGE_TYPES,
+)
+from brokerlab.units import MB
+
+KEYS = ["jeditaskid", "pandaid"]
+
+
+def effective_events() -> pl.Expr:
+    """Events of one file: the range used (at least 1), else ``nevents``, else 1 (scouts.md 3.3)."""
+    span = pl.col("endevent") - pl.col("startevent") + 1
+    ranged = pl.when(span > 0).then(span).otherwise(1)
+    return pl.when(span.is_not_null()).then(ranged).otherwise(pl.coalesce("nevents", 1))
+
+
+def effective_bytes() -> pl.Expr:
+    """Size of the part of one file that was read [B]: 1 MB where unknown or 0 (scouts.md 3.3).
+
+    A file of 0 events with a range has no defined share; the whole file counts. The product of size and
+    events may pass 64 bits, so quotient and remainder of the size are scaled apart; the result is the
+    whole part, truncated toward zero as ``int()`` does.
+    """
+    size, nevents = pl.col("fsize"), pl.col("nevents")
+    events = pl.when(nevents > 0).then(nevents)
+    span = pl.col("endevent") - pl.col("startevent") + 1
+    per_event = size // events
+    length = span.abs()
+    share = per_event * length + (size - per_event * events) * length // events
+    used = pl.coalesce(pl.when(span >= 0).then(share).otherwise(-share), size)
+    return pl.when(size.is_null() | (size == 0) | (used == 0)).then(MB).otherwise(used)
+
+
+def file_sums(chunk: Chunk, *, merge: bool) -> pl.DataFrame:
+    """Sum the primary files of each (task, job), finished and not.
+
+    Returns:
+        One row per (jeditaskid, pandaid), also one for the files without a job (pandaid null):
+        ``n_ok`` finished files, ``is_bad`` 1 if a file can no longer be tried, ``input_bytes`` effective,
+        ``plain_bytes``, ``file_events`` effective, ``has_pseudo`` 0/1 (all four over finished files),
+        ``n_files``, ``events_all`` and ``events_finished`` over the primary input datasets (scouts.md 8).
+    """
+    file, dataset = pl.col("type"), pl.col("dataset_type")
+    primary = chunk["datasets"].filter(pl.col("masterid").is_null())
+    joined = chunk["files"].join(
+        primary.select("jeditaskid", "datasetid", dataset_type="type"),
+        on=["jeditaskid", "datasetid"],
+    )
+    is_input = dataset.is_in(MERGE_TYPES) if merge else file.is_in(INPUT_TYPES)
+    counted = pl.lit(value=False) if merge else dataset.is_in(INPUT_TYPES)
+    finished = pl.col("status") == "finished"
+    exhausted = (pl.col("status") == "ready") & (
+        (pl.col("maxattempt") <= pl.col("attemptnr"))
+        | (pl.col("maxfailure") <= pl.col("failedattempt"))
+    )
+    span = pl.col("endevent") - pl.col("startevent") + 1
+    events = pl.when(pl.col("endevent").is_not_null()).then(span).otherwise("nevents")
+    used = is_input & finished
+    derived = joined.filter(is_input | counted).select(
+        *KEYS,
+        n_ok=_when(used, pl.lit(1, pl.Int64)),
+        is_bad=_when(is_input & exhausted, pl.lit(1, pl.Int64)),
+        input_bytes=_when(used, effective_bytes()),
+        plain_bytes=_when(used, pl.col("fsize")),
+        file_events=_when(used, effective_events()),
+        has_pseudo=_when(used & (file == "pseudo_input"), pl.lit(1, pl.Int64)),
+        n_files=_when(counted, pl.lit(1, pl.Int64)),
+        events_all=_when(counted, events),
+        events_finished=_when(counted & finished, events),
+    )
+    highest = ["is_bad", "has_pseudo"]
+    return derived.group_by(KEYS).agg(pl.exclude(*KEYS, *highest).sum(), pl.col(highest).max())
+
+
+def _when(condition: pl.Expr, value: pl.Expr) -> pl.Expr:
+    """Keep a value where a condition is surely true, else 0; a null value counts as 0 too."""
+    return pl.when(condition).then(value).fill_null(0)
+
+
+def rows(chunk: Chunk, *, merge: bool = False) -> pl.DataFrame:
+    """Return one row per (task, job) with the sums of its files and the job's columns.
+
+    Job columns are null, and ``jobstatus`` with them, where the job is unknown or of another task.
+    """
+    own = pl.col("job_task") == pl.col("jeditaskid")
+    jobs = chunk["jobs"].rename(
+        {"jeditaskid": "job_task"}
+    )  # one key joins three times as fast as two
+    found = file_sums(chunk, merge=merge).join(jobs, on="pandaid", how="left")
+    of_job = [name for name in jobs.columns if name not in ("pandaid", "job_task")]
+    return found.with_columns(pl.when(own).then(pl.col(of_job))).drop("job_task")
+
+
+def jobset_rows(jobs: pl.DataFrame, event_service: pl.DataFrame) -> pl.DataFrame:
+    """Replace event-service jobs by all finished jobs of their jobset (scouts.md 2.5).
+
+    Args:
+        jobs: The jobs of the chunk.
+        event_service: Rows of :func:`rows` with ``eventservice`` 1.
+
+    Returns:
+        Rows of the same columns: sizes of the row that brought each job in, the job's own columns, and
+        ``through_jobset`` true where the job had no input file row of its own (it read no pseudo input).
+    """
+    own = JOB_COLUMNS | HOST_COLUMN | HISTORY_COLUMNS
+    sums = [name for name in event_service.columns if name not in own]
+    keys = event_service.select("jeditaskid", "jobsetid", *sums, bringer="pandaid")
+    finished = jobs.filter(pl.col("jobstatus") == "finished")
+    brought = keys.join(finished, on=["jeditaskid", "jobsetid"])
+    through = pl.col("bringer") != pl.col("pandaid")
+    return brought.with_columns(
+        through_jobset=through, has_pseudo=pl.when(~through).then("has_pseudo").otherwise(0)
+    )
+
+
+def cap(frame: pl.DataFrame, max_scouts: int | None, seed: int) -> pl.DataFrame:
+    """Keep at most ``max_scouts`` jobs per task, those with the smallest seeded hash (scouts.md 11).
+
+    Args:
+        frame: Rows with jeditaskid, pandaid.
+        max_scouts: The cap; None keeps all.
+        seed: Part of the hash, so that another draw can be made.
+    """
+    if max_scouts is None or frame.is_empty():
+        return frame
+    size = pl.len().over("jeditaskid")
+    large = frame.filter(size > max_scouts).select("jeditaskid", "pandaid")
+    if large.is_empty():
+        return frame
+    hashes = [
+        int.from_bytes(hashlib.blake2b(f"{seed}:{task}:{job}".encode(), digest_size=8).digest())
+        for task, job in large.iter_rows()
+    ]
+    kept = (
+        large.with_columns(key=pl.Series(hashes, dtype=pl.UInt64))
+        .sort("key", "pandaid")
+        .group_by("jeditaskid", maintain_order=True)
+        .head(max_scouts)
+        .select("jeditaskid", "pandaid")
+    )
+    return pl.concat(
+        [frame.filter(size <= max_scouts), frame.join(kept, on=["jeditaskid", "pandaid"])]
+    )
+
+
+def library_mb(chunk: Chunk) -> pl.DataFrame:
+    """Return the largest finished library file of each task [MB] (scouts.md 5.4)."""
+    is_library = pl.col("type") == "lib"
+    libraries = chunk["datasets"].filter(is_library).select("jeditaskid", "datasetid")
+    largest = (
+        chunk["files"]
+        .filter(is_library & (pl.col("status") == "finished"))
+        .join(libraries, on=["jeditaskid", "datasetid"])
+        .group_by("jeditaskid")
+        .agg(pl.col("fsize").max())
+    )
+    return largest.select("jeditaskid", library_mb=pl.col("fsize") / MB)

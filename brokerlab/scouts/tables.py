@@ -1,0 +1,157 @@
+"""The tables that scouts read: their columns, and the large ones dealt out by task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab import carry
+from brokerlab.errors import SchemaError, nearest
+
+INPUT_TYPES = ["input", "pseudo_input"]
+MERGE_TYPES = ["trn_log", "trn_output"]
+
+_I, _F, _S, _B, _T = nw.Int64(), nw.Float64(), nw.String(), nw.Boolean(), nw.Datetime("us")
+
+FILE_COLUMNS = {
+    **dict.fromkeys(["jeditaskid", "datasetid", "pandaid", "fsize", "nevents"], _I),
+    **dict.fromkeys(["startevent", "endevent", "attemptnr", "maxattempt"], _I),
+    **dict.fromkeys(["failedattempt", "maxfailure"], _I),
+    **dict.fromkeys(["type", "status"], _S),
+}
+DATASET_COLUMNS = {
+    **dict.fromkeys(["jeditaskid", "datasetid", "masterid"], _I),
+    **dict.fromkeys(["nfiles", "nfilesused", "nfilesfinished"], _I),
+    "type": _S,
+}
+JOB_COLUMNS = {
+    **dict.fromkeys(["pandaid", "jeditaskid", "eventservice", "jobsetid"], _I),
+    **dict.fromkeys(["cpuconsumptiontime", "actualcorecount", "corecount", "maxpss"], _I),
+    **dict.fromkeys(["nevents", "outputfilebytes", "inputfilebytes"], _I),
+    **dict.fromkeys(["totrbytes", "totwbytes", "memory_leak"], _I),
+    "memory_leak_x2": _F,
+    **dict.fromkeys(["jobstatus", "specialhandling", "computingsite", "jobmetrics"], _S),
+    **dict.fromkeys(["starttime", "endtime"], _T),
+}
+HISTORY_COLUMNS = dict.fromkeys(["creationtime", "modificationtime"], _T)
+HOST_COLUMN = {"modificationhost": _S}
+QUEUE_COLUMNS = {
+    "panda_queue": _S,
+    "atlas_site": _S,
+    "corepower": _F,
+    "maxinputsize": _I,
+    "direct_access_lan": _B,
+}
+TASK_COLUMNS = {
+    **dict.fromkeys(["jeditaskid", "baseramcount", "workdiskcount", "walltime"], _I),
+    **dict.fromkeys(["basewalltime", "orig_ramcount", "orig_mergeramcount"], _I),
+    **dict.fromkeys(["cpuefficiency", "orig_cputime"], _F),
+    **dict.fromkeys(["prodsourcelabel", "status", "splitrule", "ramunit", "outdiskunit"], _S),
+    **dict.fromkeys(["cputimeunit", "orig_cputimeunit"], _S),
+}
+JOBS_FILES_COLUMNS = {"pandaid": _I, "type": _S, "dataset": _S, "fsize": _I}
+
+REQUIRED = {
+    "files": ["jeditaskid", "datasetid", "pandaid", "type", "status"],
+    "datasets": ["jeditaskid", "datasetid", "type", "masterid"],
+    "jobs": ["pandaid", "jeditaskid", "jobstatus", "starttime", "endtime"],
+    "queues": ["panda_queue"],
+    "tasks": ["jeditaskid"],
+    "jobs_files": ["pandaid", "type", "dataset", "fsize"],
+    "resource_types": ["resource_name"],
+}
+
+
+def deal(
+    jobs: Any,
+    files: Any,
+    datasets: Any,
+    beside: Mapping[str, pl.DataFrame],
+    *,
+    hosts: bool = False,
+    history: bool = False,
+) -> carry.Chunks[carry.Chunk]:
+    """Deal jobs and files out by task, narrowed to what scouts read.
+
+    Args:
+        jobs: Table of any engine.
+        files: Table of any engine; of Spark, if the jobs are.
+        datasets: Table of any engine; small.
+        beside: Further small tables by name, with ``jeditaskid``.
+        hosts: The jobs' hosts are needed too.
+        history: Unfinished jobs, times of creation and change, and scout marks are needed too.
+
+    Returns:
+        Chunks with ``jobs, files, datasets`` and the tables beside.
+
+    Raises:
+        SchemaError: Required columns are missing, all of them named.
+        DataError: One of jobs and files comes from Spark, the other does not.
+    """
+    problems: list[str] = []
+    columns = JOB_COLUMNS | (HOST_COLUMN if hosts else {}) | (HISTORY_COLUMNS if history else {})
+    large = {
+        "jobs": narrow(jobs, "jobs", columns, problems),
+        "files": narrow(files, "files", FILE_COLUMNS, problems),
+    }
+    lazy = narrow(datasets, "datasets", DATASET_COLUMNS, problems)
+    raise_for(problems)
+    if not history:
+        # the token of job cloning matters for event service only: no need to carry the text of others
+        service = nw.col("eventservice") == 1
+        own = large["jobs"].filter(nw.col("jobstatus") == "finished")
+        large["jobs"] = own.with_columns(
+            specialhandling=nw.when(service).then(nw.col("specialhandling"))
+        )
+    collected: pl.DataFrame = lazy.collect("polars").to_native()
+    return carry.deal(large, {**beside, "datasets": collected})
+
+
+def narrow(
+    frame: Any, table: str, columns: Mapping[str, nw.dtypes.DType], problems: list[str]
+) -> nw.LazyFrame[Any]:
+    """Select the named columns in their types; an absent optional one becomes null.
+
+    NaN and infinities become null too: they say nothing (``brokerlab ingest`` quarantines their rows).
+
+    Args:
+        frame: What narwhals accepts: Polars, a DuckDB relation, a Spark DataFrame.
+        table: Name for messages.
+        columns: Name to type.
+        problems: Missing required columns are appended here.
+    """
+    lazy: nw.LazyFrame[Any] = nw.from_native(frame).lazy()
+    present = lazy.collect_schema().names()
+    problems += [
+        f"{table}.{name}: column missing, {nearest(name, present)}"
+        for name in REQUIRED[table]
+        if name not in present
+    ]
+    typed = lazy.select(
+        *(
+            (nw.col(name) if name in present else nw.lit(None)).cast(dtype).alias(name)
+            for name, dtype in columns.items()
+        )
+    )
+    numbers = [name for name, dtype in columns.items() if dtype == _F and name in present]
+    return typed.with_columns(
+        nw.when(nw.col(name).is_finite()).then(nw.col(name)).alias(name) for name in numbers
+    )
+
+
+def raise_for(problems: list[str]) -> None:
+    """Raise one SchemaError for all problems found."""
+    if problems:
+        raise SchemaError("scouts cannot read their tables: " + "; ".join(problems))
+
+
+def small(frame: Any, table: str, columns: Mapping[str, nw.dtypes.DType]) -> pl.DataFrame:
+    """Collect a task- or queue-sized table as Polars."""
+    problems: list[str] = []
+    lazy = narrow(frame, table, columns, problems)
+    raise_for(problems)
+    collected: pl.DataFrame = lazy.collect("polars").to_native()
+    return collected
