@@ -15,6 +15,8 @@ MOST_DECIMALS = 6
 """Smaller parts than a millionth are zero on a page."""
 SHARP = 1e-6
 """An interval narrower than this part of its value is rounding, not uncertainty."""
+SMALL_SHARE = 1e-4
+"""A smaller part of a whole is only said to be smaller."""
 MISSING = "–"
 """What a page shows where there is no number."""
 
@@ -156,11 +158,17 @@ def percent(value: float | None, low: float | None = None, high: float | None = 
     Example:
         >>> percent(0.012, 0.009, 0.016), percent(0.0894)
         ('1.20 % (0.90 to 1.60)', '8.9 %')
+        >>> percent(0.00002), percent(0.0)
+        ('< 0.01 %', '0 %')
     """
     if value is None or not math.isfinite(value):
         return "unknown"
     centre, lower, upper = (None if part is None else 100 * part for part in (value, low, high))
     bare = lower is None or upper is None
+    if bare and 0 < value < SMALL_SHARE:
+        return f"< {with_unit(number(100 * SMALL_SHARE, 2), '%')}"
+    if bare and value == 0:
+        return with_unit("0", "%")
     places = (1 if abs(centre or 0) >= 1 else 2) if bare else decimals_for(centre, lower, upper)
     places = max(1, places)
     return with_unit(measured(centre, lower, upper, places), "%")
@@ -208,7 +216,17 @@ def short_percent(value: float) -> str:
     return f"{percents:.{1 if abs(percents) >= 10 else 2}f}".rstrip("0").rstrip(".") + " %"
 
 
-def plural(n: int, word: str) -> str:
+def counted(n: float, word: str) -> str:
+    """Write a count with its noun.
+
+    Example:
+        >>> counted(1, "queue"), counted(1200, "queue").replace(THIN, " ")
+        ('1 queue', '1 200 queues')
+    """
+    return f"{number(n)} {plural(n, word)}"
+
+
+def plural(n: float | None, word: str) -> str:
     """Return the word with an s unless there is exactly one.
 
     Example:

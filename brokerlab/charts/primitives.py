@@ -33,6 +33,8 @@ PANEL_HEIGHT = 150
 """Of each of several panels with numbers on both axes [px]."""
 ROW = 24
 """Of a row with a label [px]."""
+NAME = 14
+"""Of the name of an upright line [px]."""
 Chart = alt.LayerChart | alt.FacetChart | alt.VConcatChart
 """What every primitive returns."""
 
@@ -133,12 +135,13 @@ def dots(
     shown = _prepared(frame, [value, label, *_given(colour, panels)], {value: title})
     across = _quantity(value, title, log=log, axis="x")
     tips = _tips(shown, [label, value], {value: title}, [colour, panels])
+    above = _names_above(references, panels)
 
     def panel(part: pl.DataFrame) -> Any:
         names = part[label].unique(maintain_order=True).to_list()
         base = alt.Chart(part).encode(
             y=alt.Y(f"{label}:N", title=None, sort=names, axis=alt.Axis(grid=False)),
-            color=_colour(shown, colour),
+            color=_colour(shown, colour, above),
             opacity=_dimmed(colour, panels),
             tooltip=tips,
         )
@@ -148,7 +151,8 @@ def dots(
         if f"{value}_lo" in part.columns:
             low = _end(value, "_lo", title, log=log, axis="x")
             layers.append(base.mark_rule(strokeWidth=2).encode(x=low, x2=f"{value}_hi:Q"))
-        marks = base.mark_point(filled=True, size=75).encode(x=across, shape=_shape(shown, colour))
+        marks = base.mark_point(filled=True, size=75)
+        marks = marks.encode(x=across, shape=_shape(shown, colour, above))
         several = part[colour].n_unique() if colour and part.height > len(names) else 1
         return _layered([*layers, marks]).properties(
             height=max(2 * ROW, int(ROW * len(names) * (1 + 0.25 * (several - 1))))
@@ -204,7 +208,8 @@ def bars(
         place = _place(part, label, label_title, other, names)
         base = alt.Chart(part).encode(**{other: place, "tooltip": tips})
         layers: list[Any] = _references(references, vertical=not vertical)
-        fill = _colour(shown, colour) if colour else alt.value(SOFT)
+        above = 0 if vertical else _names_above(references, panels)
+        fill = _colour(shown, colour, above) if colour else alt.value(SOFT)
         order = {"order": alt.Order("_order:Q")} if stacked else {}
         size: Any = {"width": {"band": 0.9}} if vertical else {}
         mark = base.mark_bar(**size).encode(
@@ -261,7 +266,7 @@ def histogram(
         x2=f"{upper}:Q",
         y=_quantity(count, y_title, zero=True).stack(None),
         y2=alt.datum(0),
-        color=_colour(shown, colour) if colour else alt.value(SOFT),
+        color=_colour(shown, colour, _names_above(references)) if colour else alt.value(SOFT),
         opacity=alt.value(0.6 if colour else 1.0),
         tooltip=_tips(shown, [lower, upper, count], titles, [colour]),
     )
@@ -576,16 +581,16 @@ def _order(frame: pl.DataFrame, colour: str) -> list[str]:
     return list(colours(frame[colour].drop_nulls().cast(pl.String).unique(maintain_order=True)))
 
 
-def _colour(frame: pl.DataFrame, colour: str | None) -> Any:
+def _colour(frame: pl.DataFrame, colour: str | None, above: int = 0) -> Any:
     if colour is None:
         return alt.value(INK)
-    return _told_apart(alt.Color, colour, colours(_order(frame, colour)))
+    return _told_apart(alt.Color, colour, colours(_order(frame, colour)), above)
 
 
-def _shape(frame: pl.DataFrame, colour: str | None) -> Any:
+def _shape(frame: pl.DataFrame, colour: str | None, above: int = 0) -> Any:
     if colour is None:
         return alt.value("circle")
-    return _told_apart(alt.Shape, colour, shapes(_order(frame, colour)))
+    return _told_apart(alt.Shape, colour, shapes(_order(frame, colour)), above)
 
 
 def _dash(frame: pl.DataFrame, colour: str | None) -> Any:
@@ -594,10 +599,14 @@ def _dash(frame: pl.DataFrame, colour: str | None) -> Any:
     return _told_apart(alt.StrokeDash, colour, dashes(_order(frame, colour)))
 
 
-def _told_apart(channel: Any, column: str, values: Mapping[str, Any]) -> Any:
-    """Return a channel with a value for each name, and one legend for all channels where there are several names."""
+def _told_apart(channel: Any, column: str, values: Mapping[str, Any], above: int = 0) -> Any:
+    """Return a channel with a value for each name, and one legend for all channels where there are several names.
+
+    The legend stands over the names of so many upright lines ``above`` the plot.
+    """
     scale = alt.Scale(domain=list(values), range=list(values.values()))
-    legend = alt.Legend(title=None, symbolOpacity=1) if len(values) > 1 else None
+    offset = 4 + NAME * above
+    legend = alt.Legend(title=None, symbolOpacity=1, offset=offset) if len(values) > 1 else None
     return channel(f"{column}:N", scale=scale, legend=legend)
 
 
@@ -667,7 +676,7 @@ def _references(references: Mapping[str, float] | None, *, vertical: bool) -> li
         data = alt.Chart(pl.DataFrame({"value": [float(value)], "words": [name]}))
         rule = data.mark_rule(color=colour, strokeDash=[6, 3], strokeWidth=1.5)
         if vertical:
-            place = data.encode(x="value:Q", y=alt.value(-7 - 14 * i), text="words:N")
+            place = data.encode(x="value:Q", y=alt.value(-7 - NAME * i), text="words:N")
             made += [rule.encode(x="value:Q"), _text(place, align="left", dx=-3, colour=colour)]
         else:
             place = data.encode(x=alt.value("width"), y="value:Q", text="words:N")
@@ -685,6 +694,11 @@ def _named_points(marks: pl.DataFrame, across: Any, up: Any, x: str, y: str) -> 
     dot = base.mark_point(filled=True, size=110, opacity=1)
     named = _text(base.encode(text="label:N"), align="left", dx=9, dy=-8)
     return [dot.encode(tooltip=_tips(marks, ["label", x, y], {}, [])), named]
+
+
+def _names_above(references: Mapping[str, float] | None, panels: str | None = None) -> int:
+    """Count the names of upright lines above a plot; panels have their legend above them all."""
+    return 0 if panels else len([name for name in references or {} if name])
 
 
 def _text(placed: alt.Chart, *, align: str, dx: int, dy: int = 0, colour: str | None = None) -> Any:

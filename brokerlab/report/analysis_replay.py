@@ -155,8 +155,10 @@ def _headline(t: UserTasks) -> str:
         )
     near = "no limit is known"
     if t.margins["largest"].count():
-        near = say("the nearest reaches {most:%} of its limit", most=t.margins["largest"].max())
-    return say("None of {whole} brokerages of user tasks is held back; {near}.", held, near=near)
+        near = say(
+            "the number nearest its limit is {most:%} of it", most=t.margins["largest"].max()
+        )
+    return say("None of {whole:#brokerage} of user tasks is held back; {near}.", held, near=near)
 
 
 def _held_chart(period: Period, t: UserTasks) -> Chart | None:
@@ -175,7 +177,7 @@ def _held_chart(period: Period, t: UserTasks) -> Chart | None:
             part=held["jobs"] / asked if asked else None,
         ),
         sample=say(
-            "{n} brokerages, each for the next jobs of a task: {tasks} tasks of {users} users; 95 % intervals over users.",
+            "{n:#brokerage}, each for the next jobs of a task: {tasks:#task} of {users:#user}; 95 % intervals over users.",
             tasks=period.n_replayed,
             users=t.users.height,
             n=t.rows.height,
@@ -271,7 +273,7 @@ def _stabilizer(t: UserTasks) -> str:
         return "No queue reaches the Analysis Stabilizer: checks before it remove all."
     return say(
         "The Analysis Stabilizer takes queues where more jobs of the user wait than the user's part of a sensible queue: "
-        "it marks {share:%} of the pairs that reach it, at {marked} of {n} queues.",
+        "it marks {share:%} of the pairs that reach it, at {marked} of {n:#queue}.",
         _row(t.stabilizer, "user_queue"),
         marked=t.stabilizer_queues.filter(pl.col("marked") > 0).height,
         n=t.stabilizer_queues.height,
@@ -300,7 +302,7 @@ def _weight_blocks(weights: WeightComparison, period: Period) -> list[Block | No
                 check=weights.lost_by,
             ),
             sample=say(
-                "{n} brokerages with candidates under both; 95 % intervals over users.",
+                "{n:#brokerage} with candidates under both; 95 % intervals over users.",
                 n=weights.n_brokerages,
             ),
             note=say(
@@ -346,7 +348,7 @@ def _own_caveats(t: UserTasks) -> list[Caveat]:
         Caveat(
             n=t.rows.height,
             text=say(
-                "Queues and tasks are rated by one rule set in all {n} brokerages, also where another is tried.",
+                "Queues and tasks are rated by one rule set in all {n:#brokerage}, also where another is tried.",
                 n=t.rows.height,
             ),
         ),

@@ -158,7 +158,7 @@ def _headline(s: Study) -> str:
         return "No check removes a queue."
     keys = s.keys.keys
     return say(
-        "Checks remove {failed:%} of pairs, most {part} ({share:%}); worth calibrating: {worth} of {tried} settings.",
+        "Checks remove {failed:%} of pairs, most {part} ({share:%}); worth calibrating: {worth} of {tried:#setting}.",
         checks.row(0, named=True) | {"share_lo": None, "share_hi": None},
         failed=checks["share"].sum(),
         worth=keys["worth"].sum(),
@@ -181,7 +181,7 @@ def _funnel(period: Period, t: ProductionTasks) -> Chart:
             candidates=_row(t.removed, CANDIDATE)["share"],
         ),
         sample=say(
-            "{tasks} tasks, {n} brokerages, {pairs} pairs of task and queue; 95 % intervals over tasks.",
+            "{tasks:#task}, {n:#brokerage}, {pairs:#pair} of task and queue; 95 % intervals over tasks.",
             tasks=period.n_replayed,
             n=t.decisions.tasks.height,
             pairs=t.decisions.queues.height,
@@ -283,7 +283,7 @@ def _weight_blocks(t: ProductionTasks) -> list[Block | None]:
             name="factors",
             frame=t.factors.with_columns(meaning=pl.col("part").replace_strict(FACTORS)),
             caption=say(
-                "What the weights are made of where queues compete, {n} brokerages", n=t.n_weighed
+                "What the weights are made of where queues compete, {n:#brokerage}", n=t.n_weighed
             ),
             columns={
                 "part": "Factor",
@@ -302,7 +302,7 @@ def _nucleus_blocks(nuclei: NucleusChoice | None, why: str) -> list[Block | None
     real = nuclei.history.filter(part="passed").to_dicts()
     history = (
         say(
-            " That of history is a candidate for {share:%} of {whole} tasks, one drawn at random for {chance:%}.",
+            " That of history is a candidate for {share:%} of {whole:#task}, one drawn at random for {chance:%}.",
             real[0],
             chance=_row(nuclei.history, "by_chance")["share"],
         )
@@ -314,7 +314,7 @@ def _nucleus_blocks(nuclei: NucleusChoice | None, why: str) -> list[Block | None
             name="nucleus_checks",
             frame=removal.describe_checks(checks, nuclei.decisions.rules, "tasks"),
             caption=say(
-                "{share:%} of {whole} tasks get a nucleus; why nuclei were skipped",
+                "{share:%} of {whole:#task} get a nucleus; why nuclei were skipped",
                 _row(nuclei.outcomes, "nucleus"),
             ),
             columns={"part": "Check", "share": "Removed [% of pairs]", "keys": "Keys it reads"},

@@ -250,7 +250,7 @@ def frontier(
         finding=finding,
         options={"marks": marked.with_columns(label="line"), **(titles or {})},
         sample=say(
-            "n = {jobs} jobs of {tasks} tasks, scouts not counted.", trial.comparison.counts
+            "n = {jobs:#job} of {tasks:#task}, scouts not counted.", trial.comparison.counts
         ),
         note=f"Current: the scouts' rule{margins}. Proposed: {proposed}. Models by the level of their bound. "
         f"{trial_frames.LIMIT.capitalize()}: one allocation per task, queue and cores that knows the uses.",
@@ -298,7 +298,7 @@ def task_table(trial: Trial, ours: str, *, most: int = 10) -> Table:
         name="tasks",
         frame=frame,
         caption=say(
-            "{lost} of {n} tasks waste more with {ours}; the largest loss first",
+            "{lost} of {n:#task} waste more with {ours}; the largest loss first",
             lost=lost,
             n=frame.height,
             ours=ours,
@@ -334,7 +334,7 @@ def known_chart(trial: Trial, model: str) -> Chart | None:
             mine.row(0, named=True),
         ),
         sample=say(
-            "n = {jobs} jobs of {tasks} tasks, decided {when}. Bars: 95 % intervals over tasks.",
+            "n = {jobs:#job} of {tasks:#task}, decided {when}. Bars: 95 % intervals over tasks.",
             trial.comparison.counts,
             when=CLOCKS[trial.at],
         ),

@@ -87,6 +87,7 @@ def _entry(folder: Path, root: Path) -> dict[str, Any]:
             "others": [
                 {"subject": v["subject"], "kind": v["kind"], "word": KIND_WORDS[v["kind"]]}
                 for v in verdicts
+                if v["subject"]
             ],
             "window": page["window"],
             "archive": page["archive"],

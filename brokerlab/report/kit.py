@@ -214,13 +214,19 @@ def _is_time(annotation: Any) -> bool:
 
 @dataclass(frozen=True)
 class Measured:
-    """A number with its interval; in a template ``{x}`` writes it, ``{x:%}`` as per cent, ``{x:h}`` with a unit."""
+    """A number with its interval.
+
+    In a template ``{x}`` writes it, ``{x:%}`` as per cent, ``{x:h}`` with a unit, ``{x:#job}`` without the
+    interval and with the noun that it counts.
+    """
 
     value: float | None
     lo: float | None = None
     hi: float | None = None
 
     def __format__(self, spec: str) -> str:
+        if spec.startswith("#"):
+            return f"{_count(self.value)} {words.plural(self.value, spec[1:])}"
         if spec and (spec[0] == "." or spec[-1] in "dfg"):
             return words.number(self.value, int(spec.strip(".dfg") or 0))
         if spec == "%":
@@ -242,6 +248,8 @@ def say(template: str, row: Mapping[str, Any] | None = None, **values: Any) -> s
     Example:
         >>> say("{rate:%} of {n} jobs at {queue}", {"rate": 0.012, "rate_lo": 0.009, "rate_hi": 0.016}, n=120, queue="A")
         '1.20 % (0.90 to 1.60) of 120 jobs at A'
+        >>> say("{n:#queue} of {all:#site}", n=1, all=2)
+        '1 queue of 2 sites'
     """
     known = dict(row or {}) | values
     names = {name for _, name, _, _ in string.Formatter().parse(template) if name}

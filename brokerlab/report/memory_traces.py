@@ -42,7 +42,7 @@ def _ratios(study: TraceStudy) -> Chart:
     rows = study.main.ours.sort("ratio")
     finding = "{ours} waste {ratio} ({trace}) to {most} ({other}) times what the best peer wastes"
     last = {"most": rows["ratio"][-1], "other": rows["trace"][-1]}
-    sample = "n = {runs} runs of {types} task types, {orders} random orders of arrival. Bars: 95 % intervals over task types."
+    sample = "n = {runs:#run} of {types} task types, {orders} random orders of arrival. Bars: 95 % intervals over task types."
     return Chart(
         draw=charts.waste_ratios,
         name="ratios",
@@ -133,7 +133,7 @@ def trace_caveats(study: TraceStudy) -> list[Caveat]:
     """Say what the traces cannot tell."""
     left = pl.concat([each.left_out for each in study.traces])
     odd = study.heaviest.filter(pl.col("share") > 0.5)["trace"].to_list()
-    few = "{n} task types with {runs} runs of the traces are too rare or too short to be sized."
+    few = "{n} task types with {runs:#run} of the traces are too rare or too short to be sized."
     return [
         Caveat(
             n=len(study.traces),

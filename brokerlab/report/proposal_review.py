@@ -246,7 +246,7 @@ def promises(effects: pl.DataFrame) -> Chart | None:
         draw=charts.promises_chart,
         frame=drawn,
         finding=say(
-            "{sure} of {n} effects differ from nothing beyond their interval",
+            "{sure} of {n:#effect} differ from nothing beyond their interval",
             sure=known.filter(interval="excludes 0").height,
             n=known.height,
         ),

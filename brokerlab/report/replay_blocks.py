@@ -110,7 +110,7 @@ def history_blocks(agreement: pl.DataFrame, disagreement: pl.DataFrame) -> list[
                 chance=rows["by_chance"]["share"],
             ),
             sample=say(
-                "{whole} jobs of {n_units} tasks; 95 % intervals over tasks.", rows["candidate"]
+                "{whole:#job} of {n_units:#task}; 95 % intervals over tasks.", rows["candidate"]
             ),
             note="Below the candidates: the check that speaks against the queue where jobs ran.",
         ),
@@ -186,7 +186,7 @@ def key_blocks(effects: KeyEffects, *, note: str = "") -> list[Block | None]:
                 "title": "jobs that go elsewhere [%]",
             },
             finding=say(
-                "Worth calibrating: {n} of {tried} settings; most moves with {key}: {shift:%} of the {what}",
+                "Worth calibrating: {n} of {tried:#setting}; most moves with {key}: {shift:%} of the {what}",
                 top,
                 what=MOVED[top["decides"]],
                 n=keys["worth"].sum(),
@@ -264,7 +264,7 @@ def caveats(period: Period, effects: KeyEffects, odd: Iterable[str]) -> list[Cav
         Caveat(
             n=period.n_tasks - period.n_replayed,
             text=say(
-                "A sample: {n} of {all} tasks, drawn at random, are replayed.",
+                "A sample: {n} of {all:#task}, drawn at random, are replayed.",
                 n=period.n_replayed,
                 all=period.n_tasks,
             ),
@@ -277,7 +277,7 @@ def caveats(period: Period, effects: KeyEffects, odd: Iterable[str]) -> list[Cav
         Caveat(
             n=n_instants,
             text=say(
-                "Consequences: each of {n} instants is replayed in the state that history left, one change at a time; "
+                "Consequences: each of {n:#instant} is replayed in the state that history left, one change at a time; "
                 "had other rules or settings been in force, queues and usage would have been others.",
                 n=n_instants,
             ),

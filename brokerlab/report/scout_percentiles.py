@@ -261,7 +261,7 @@ def frontier(s: Study, p: Params) -> Chart:
             best=frames.setting_name(s.parameter, s.best).capitalize(),
         ),
         sample=say(
-            "{n} tasks, {jobs} jobs, all of the window; bars: two standard errors; line: nothing is better in both.",
+            "{n:#task}, {jobs:#job}, all of the window; bars: two standard errors; line: nothing is better in both.",
             n=s.judgement.n_units,
             jobs=s.tried.counts["n_scored"],
         ),
@@ -276,7 +276,7 @@ def before_after(s: Study, table: pl.DataFrame) -> Table:
         name="before_after",
         frame=table,
         caption=say(
-            "{n} tasks, {jobs} jobs, {scored}",
+            "{n:#task}, {jobs:#job}, {scored}",
             n=s.comparison.n_tasks,
             jobs=s.comparison.n_scored,
             scored=scored,
@@ -375,7 +375,7 @@ def caveats(data: inputs.Inputs, studies: Studies, p: Params) -> list[Caveat]:
     """Collect what the studies cannot tell; what is true of one parameter only says which."""
     told = told_once({NAMES[one.parameter.name]: one.caveats for one in studies.answered})
     n = max((one.n_overlapping for one in studies.answered), default=0)
-    overlap = "{n} jobs ended after the next choice had been made on their tasks: not known then."
+    overlap = "{n:#job} ended after the next choice had been made on their tasks: not known then."
     levels = "Which level gains or loses by chance: about one in 20 does."
     only = f"Measured on {tasks_in_words(data.filters)}: no key is proposed that acts beyond them."
     looks = len(earlier_looks(p.report, p.out_dir, p.model_dump(), data.archive.digest, QUESTIONS))

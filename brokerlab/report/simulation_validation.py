@@ -168,9 +168,9 @@ def page(archive: Archive, s: ArchiveCheck, p: Params) -> Page:
 
 
 HEADLINES = {
-    "none": "No queue has {least} jobs in the period: nothing can be judged.",
-    "good": "The simulation gives back what was seen at {good} of {all} queues, {share:%} of their jobs.",
-    "bad": "The simulation does not give back what was seen at {bad} of {all} queues, {rest:%} of their jobs.",
+    "none": "No queue has {least:#job} in the period: nothing can be judged.",
+    "good": "The simulation gives back what was seen at {good} of {all:#queue}, {share:%} of their jobs.",
+    "bad": "The simulation does not give back what was seen at {bad} of {all:#queue}, {rest:%} of their jobs.",
 }
 
 
@@ -206,7 +206,7 @@ def waits_chart(s: ArchiveCheck) -> Chart | None:
             fitted=fitted,
         ),
         sample=say(
-            "{jobs} jobs; a point is the 90th percentile of the waits of a queue, on the line both are the same",
+            "{jobs:#job}; a point is the 90th percentile of the waits of a queue, on the line both are the same",
             jobs=s.validation.queues["n_jobs"].sum(),
         ),
         note="Not by slots: start-up delays are fitted to the time before, so that waits agree where slots do not make them.",
@@ -232,7 +232,7 @@ def limits_table(s: ArchiveCheck) -> Table:
         },
         unit="unit",
         note=say(
-            "Queues with fewer than {least_jobs} jobs are not judged; the part of the mean wait is {relative:%}; timing is asked where the mean wait is above {wasserstein_h} h.",
+            "Queues with fewer than {least_jobs:#job} are not judged; the part of the mean wait is {relative:%}; timing is asked where the mean wait is above {wasserstein_h} h.",
             vars(s.validation.limits),
         ),
     )
@@ -281,14 +281,14 @@ def caveats(archive: Archive, s: ArchiveCheck) -> list[Caveat]:
         (
             found.fitted.height,
             say(
-                "What another load or placement would do at {n} queues: delays there are too long to be a start-up, or other jobs wait than waited.",
+                "What another load or placement would do at {n:#queue}: delays there are too long to be a start-up, or other jobs wait than waited.",
                 n=found.fitted.height,
             ),
         ),
         (
             pooled,
             say(
-                "{n} queues had too few starts beside free slots before the period: they draw the delays of all queues.",
+                "{n:#queue} had too few starts beside free slots before the period: they draw the delays of all queues.",
                 n=pooled,
             ),
         ),
@@ -309,13 +309,13 @@ def facts(s: ArchiveCheck, p: Params) -> dict[str, str]:
         "Slots": f"quantile {p.quantile:g} of the cores in use in windows of {p.window}, from the period itself: a queue that "
         "was never full seems smaller",
         "Start-up delays": say(
-            "{n} delays of jobs ready before the period beside free slots", n=s.inputs.delays.height
+            "{n:#delay} of jobs ready before the period beside free slots", n=s.inputs.delays.height
         ),
     }
     if s.world is None:
         return known
     placed = say(
-        "{n} production jobs placed anew every {cycle}, {runs} runs, up to {attempts} attempts",
+        "{n} production jobs placed anew every {cycle}, {runs:#run}, up to {attempts} attempts",
         n=s.world.jobs["brokered"].sum(),
         cycle=p.cycle or words.duration(s.world.cycle.total_seconds()),
         runs=s.validation.runs,

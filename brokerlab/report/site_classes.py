@@ -176,11 +176,11 @@ def page(period: history.Period, s: Study) -> Page:
         "n_jobs": period.jobs.height,
         "thresholds": s.tasks.thresholds if s.tasks else None,
     }
-    size = "; {n_queues} queues at {n_instants} instants, every {every}"
+    size = "; {n_queues:#queue} at {n_instants:#instant}, every {every}"
     window = days_of(*period.window) + say(size, values | counts, every=period.every)
-    headline = "{usually_hi} of {n_queues} queues are usually hi; a queue changes class {per_day} times a day."
+    headline = "{usually_hi} of {n_queues:#queue} are usually hi; a queue changes class {per_day} times a day."
     if changes["per_day"] is None:  # no change can be seen at one instant
-        headline = "{usually_hi} of {n_queues} queues are hi at the one instant."
+        headline = "{usually_hi} of {n_queues:#queue} are hi at the one instant."
     return Page(
         verdict=Verdict(kind="finding", sentence=say(headline, changes | counts)),
         numbers=_numbers(changes, near, unclassed),
@@ -238,7 +238,7 @@ def _queues(s: Study, counts: dict[str, Any]) -> list[Block | None]:
     jump = "{jump:%} of the changes of class jump between hi and lo"
     if changes["jump"] is None:
         jump = "No queue is seen to change class"
-    usual = "{usually_hi} queues are usually hi, {usually_mid} mid, {usually_lo} lo, {usually_none} without class; {changing} change too often"
+    usual = "Usually hi: {usually_hi:#queue}, mid {usually_mid}, lo {usually_lo}, without class {usually_none}; {changing} change too often"
     return [
         Table(
             name="classes",
@@ -397,10 +397,10 @@ def _caveats(period: history.Period, s: Study) -> list[Caveat]:
     }
     texts = {
         "sampled": "Waits run from activation, else creation, to the start of a job: the status log knows {logged} of the "
-        "{sampled} jobs that rate queues.",
+        "{sampled:#job} that rate queues.",
         "idle": "{idle} analysis jobs never started; no wait counts them.",
-        "unlogged": "{unlogged} tasks run from their start to their last change: their status has no log.",
-        "stuck": "{stuck} tasks have no progress: there is no table {tables}.",
+        "unlogged": "Taken to run from start to last change: {unlogged:#task}, whose status has no log.",
+        "stuck": "No progress is known of {stuck:#task}: there is no table {tables}.",
         "no_tasks": "No task of a user has a status that is rated.",
     }
     return [Caveat(n=told[name], text=say(text, told)) for name, text in texts.items()]

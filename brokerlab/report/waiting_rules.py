@@ -37,7 +37,7 @@ KIND_NAMES = {
 RULES_NOTE = """\
 Each rule is judged as if the others were not there; a job that is sent \
 back waits again elsewhere, so hours are the most it can gain. Limit: that of most jobs where queues differ. Spared: timed out \
-but for the {n_exempt_queues} of {n_queues} queues that are paused or have disableReassign. –: none, or the archive has no job \
+but for the {n_exempt_queues} of {n_queues:#queue} that are paused or have disableReassign. –: none, or the archive has no job \
 in the rule's statuses."""
 DURATION = r"^[1-9]\d*[smhd]$"
 
@@ -162,9 +162,9 @@ def headline(s: WaitingStudy, p: Params) -> str:
     text = "{soon_share:%} of {n_decided:.0f} timed-out jobs would have gone on by themselves within {soon_h} h."
     n_decided = s.total["jobs"] - s.total["undecided"]
     if not s.numbers["n_fired"]:
-        text = "No waiting rule fires for any of {n_jobs} jobs under {rules} rules."
+        text = "No waiting rule fires for any of {n_jobs:#job} under {rules} rules."
     elif s.total["soon_share"] is None:
-        text = "Rules fire for {n_fired} of {n_jobs} jobs; too early to say how many needlessly."
+        text = "Rules fire for {n_fired} of {n_jobs:#job}; too early to say how many needlessly."
     return say(text, s.total | s.numbers, n_decided=n_decided, rules=p.rules, soon_h=p.soon_h)
 
 
@@ -173,7 +173,7 @@ def first_numbers(s: WaitingStudy) -> list[Number]:
     numbers, total = s.numbers, s.total
     if not numbers["n_fired"]:
         return []
-    part = say("{part:%} of {n_jobs} jobs", numbers, part=numbers["n_fired"] / numbers["n_jobs"])
+    part = say("{part:%} of {n_jobs:#job}", numbers, part=numbers["n_fired"] / numbers["n_jobs"])
     if total["undecided"]:
         part += say("; {undecided:.0f} too late to judge", total)
     before = say("after {hours:.0f} h of it", hours=total["waited_h"])
@@ -190,8 +190,8 @@ def all_limits(data: Data, s: WaitingStudy) -> Chart | None:
     frame = judge.all_limits_changed(s.limits)
     if frame.is_empty():
         return None
-    counted = say("{days}: {n_jobs} jobs, {n_fired} timed out", s.numbers, days=days(data))
-    text = "Halved limits: {after_h:.0f} h of waiting ended, {soon:.0f} jobs interrupted needlessly; now {now_h:.0f} h and {now:.0f}"
+    counted = say("{days}: {n_jobs:#job}, {n_fired} timed out", s.numbers, days=days(data))
+    text = "Halved limits: {after_h:.0f} h of waiting ended, {soon:#job} interrupted needlessly; now {now_h:.0f} h and {now:.0f}"
     bars, n = "; bars: 95 % intervals from drawing {n} {unit}s again", data.waiting.units.height
     as_set = frame.filter("is_current").row(0, named=True)
     half = frame.filter(value=0.5).row(0, named=True)
@@ -214,7 +214,7 @@ def rule_by_rule(s: WaitingStudy) -> Table:
     """Show every rule of the set, and what became of the jobs."""
     firing = s.rules.filter(pl.col("jobs") > 0).height
     waiting = s.total["still"] + s.total["undecided"]
-    text = "{n} of {of} rules fire; {later:.0f} jobs went on later, {ended:.0f} came to nothing, {waiting:.0f} still wait"
+    text = "{n} of {of:#rule} fire; {later:#job} went on later, {ended:.0f} came to nothing, {waiting:.0f} still wait"
     return Table(
         name="rules",
         frame=s.rules,
@@ -263,7 +263,7 @@ def where(data: Data, s: WaitingStudy) -> Table | None:
     if s.levels.is_empty():
         return None
     n_queues = s.levels.filter(stratum="queue")["level"].n_unique()
-    text = "Most firings at a queue: {jobs:.0f} of {name} at {level}, of {n} queues with any"
+    text = "Most firings at a queue: {jobs:.0f} of {name} at {level}, of {n:#queue} with any"
     bare = " Queues have no interval: whole ones are drawn again."
     return Table(
         name="most_fired",
@@ -285,15 +285,15 @@ def fast_rebrokerage(data: Data, s: WaitingStudy) -> list[Block | None]:
     """Show which queues and shares trigger, and what the keys do."""
     fast, n = s.fast, data.instants.height
     if fast is None or fast.places.is_empty():
-        return [say("No queue meets its conditions for any share at any of {n} instants.", n=n)]
+        return [say("No queue meets its conditions for any share at any of {n:#instant}.", n=n)]
     over_values = Chart(
         draw=charts.fast_keys_chart,
         frame=fast.keys,
         finding=say(
-            "{name} matters most: {low} to {high} jobs would move per instant", fast.widest_key
+            "{name} matters most: {low} to {high:#job} would move per instant", fast.widest_key
         ),
         sample=say(
-            "{days}: {n} instants; one key at a time; bands: 95 % intervals from drawing queues again",
+            "{days}: {n:#instant}; one key at a time; bands: 95 % intervals from drawing queues again",
             days=days(data),
             n=n,
         ),
@@ -301,7 +301,7 @@ def fast_rebrokerage(data: Data, s: WaitingStudy) -> list[Block | None]:
         "jobs, of all shares alike; a share without it is taken to have 10, as the system's dry run does. Each instant is "
         "judged in the state that history left, as if nothing had moved before.",
     )
-    text = "{n} pairs of queue and share ever trigger; as things are set {n_places_as_set} do, and {moved_as_set} jobs move per instant"
+    text = "{n:#pair} of queue and share ever triggered; as things are set {n_places_as_set} did, and {moved_as_set:#job} would move per instant"
     places = Table(
         name="fast_places",
         frame=fast.places,
@@ -310,7 +310,7 @@ def fast_rebrokerage(data: Data, s: WaitingStudy) -> list[Block | None]:
             "computingsite": "Queue",
             "gshare": "gshare",
             "met_share": "Triggers [% of instants]",
-            "n_onsets": "Begins to",
+            "n_onsets": "Begins to trigger [times]",
             "onset_jobs": "To move at the beginnings, together [jobs]",
             "max_jobs": "Most at an instant [jobs]",
         },
@@ -330,7 +330,7 @@ def rule_sets(data: Data, s: WaitingStudy) -> list[Block | None]:
         name="rule_kinds",
         frame=compared.kinds.with_columns(what=pl.col("kind").replace(words)),
         caption=say(
-            "{n_different} of {n_any} jobs that either set times out fare differently", s.numbers
+            "{n_different} of {n_any:#job} that either set times out fare differently", s.numbers
         ),
         columns={"what": "The job is", "jobs": "Jobs", "share": "Share [%]"},
         note="Each job by its first rule.",
@@ -356,15 +356,16 @@ def rule_sets(data: Data, s: WaitingStudy) -> list[Block | None]:
 
 
 CAVEATS = {
-    "waiting": "{waiting} of {n_fired} jobs still wait at the end of the archive: their hours are the least they wait.",
-    "undecided": "{undecided} jobs were timed out less than {soon_h} h before the end: they are in no share of needless ones.",
+    "waiting": "{waiting} of {n_fired:#job} still wait at the end of the archive: their hours are the least they wait.",
+    "undecided": "Timed out less than {soon_h} h before the end: {undecided:#job}, in no share of needless ones.",
     "none_alive": "No job is alive at the end of the archive: waits that outlived it are missing, so long ones are too few.",
-    "doubled": "{doubled} waits last to the end of the archive and count as not timed out at doubled limits.",
-    "ended": "{ended} of {n_fired} jobs failed, or were cancelled or closed where they waited, perhaps by these very rules: nobody knows whether they would have gone on.",
+    "doubled": "At the end of the archive doubled limits are not reached yet: {doubled:#wait}, counted as not timed out there.",
+    "n_halved_before": "Halved limits are reached before the period begins: {n_halved_before:#job} that reach the limits as set in it, missed at halved limits.",
+    "ended": "{ended} of {n_fired:#job} failed, or were cancelled or closed where they waited, perhaps by these very rules: nobody knows whether they would have gone on.",
     "n_late": "Limits that are long for the period: {late}. A wait that begins late cannot be seen to reach them.",
-    "n_unlogged": "{n_unlogged} of {n_jobs} jobs have no status log: assigned stands for all before activation, activated for sent and starting too; holding and transferring are not seen.",
-    "n_ran": "The archive keeps no signs of life: heartbeats are judged for the {n_beating} live jobs at its end alone, of which {n_silent} were silent beyond their limit. Of {n_ran} jobs that ran {n_lost} are known to have lost theirs, after {lost_h:.0f} h of running.",
-    "n_slots": "{n_slots} queues with slots set by hand are left out of fast rebrokerage.",
+    "n_unlogged": "{n_unlogged} of {n_jobs:#job} have no status log: assigned stands for all before activation, activated for sent and starting too; holding and transferring are not seen.",
+    "n_ran": "The archive keeps no signs of life: heartbeats are judged for the {n_beating} live jobs at its end alone, of which {n_silent} were silent beyond their limit. Of {n_ran:#job} that ran {n_lost} are known to have lost theirs, after {lost_h:.0f} h of running.",
+    "n_slots": "Left out of fast rebrokerage: {n_slots:#queue} with slots set by hand.",
 }
 """Number that makes it so, and what it makes so."""
 

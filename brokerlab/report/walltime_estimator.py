@@ -280,7 +280,7 @@ def _log_sentence(logs: LogComparison) -> str:
     ratios = logs.each(MEDIAN)["ratio"]
     low, high = ratios.min(), ratios.max()
     return say(
-        "Like jobs err {span} times as much as the best rule; bound kept on {kept} of {n} logs.",
+        "Like jobs err {span} times as much as the best rule; bound kept on {kept} of {n:#log}.",
         span=say("{low}" if low == high else "{low} to {high}", low=low, high=high),
         kept=logs.kept.height,
         n=ratios.len(),
@@ -289,9 +289,9 @@ def _log_sentence(logs: LogComparison) -> str:
 
 def _logs_part(logs: LogComparison) -> Part:
     ours = logs.each(MEDIAN)
-    sizes = [say("{log}: {jobs} jobs of {users} users", row) for row in ours.to_dicts()]
+    sizes = [say("{log}: {jobs:#job} of {users:#user}", row) for row in ours.to_dicts()]
     sure = ours.filter((pl.col("ratio_hi") < 1) | (pl.col("ratio_lo") > 1)).height
-    finding = "The interval of like jobs excludes 1, the error of the best simple rule, on {sure} of {n} logs"
+    finding = "The interval of like jobs excludes 1, the error of the best simple rule, on {sure} of {n:#log}"
     errors = Chart(
         draw=charts.errors,
         frame=logs.guesses,
@@ -309,7 +309,7 @@ def _logs_part(logs: LogComparison) -> Part:
 
 def _power_part(power: PowerStudy) -> Part:
     scaling = power.scaling
-    sentence = "Scaling by core power helps wall times of {helps} of {tasks} tasks, harms {harms}; the queue's own jobs help {own}."
+    sentence = "Scaling by core power helps wall times of {helps} of {tasks:#task}, harms {harms}; the queue's own jobs help {own}."
     verdict = Verdict(kind="finding", sentence=say(sentence, scaling)) if scaling else NO_QUEUES
     finding = "CPU time per event: a slope of −1, as the rule takes it, lies in {with_rule} of {slopes} intervals, 0 in {with_none}"
     slopes = Chart(

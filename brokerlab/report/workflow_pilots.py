@@ -204,10 +204,10 @@ def page(data: Data, s: Study, p: Params) -> Page:
             frame=notes.with_columns(label="system"),
             options={"of": "notes' rule over paper's"},
             finding=say(
-                "The notes' rule takes longer at {longer} and shorter at {shorter} of {n} queues",
+                "The notes' rule takes longer at {longer} and shorter at {shorter} of {n:#queue}",
                 runs.longer_and_shorter(notes),
             ),
-            sample=say("{queues} queues, {flows} workflows, {n} instants each.", counts),
+            sample=say("{queues:#queue}, {flows:#workflow}, {n:#instant} each.", counts),
             note="Both group levels of tasks into pilot jobs. Notes: the rule as noted (rules=notes, the default); paper: as "
             "published (rules=paper). Turnaround: from submission to the end. Bars: 95 % intervals; dashed: the same.",
         )
@@ -222,7 +222,7 @@ def page(data: Data, s: Study, p: Params) -> Page:
         caveats=caveats(data, s, p),
         facts=facts(data),
         archive=data.archive,
-        window=say("{n} instants per queue", n=p.times),
+        window=say("{n:#instant} per queue", n=p.times),
         digests=digests | {f"rules {n}": PilotRules(n).digest for n in ("notes", "paper")},
         also=also(data, s),
         values={"comparison": s.comparison.to_dict()},
@@ -258,7 +258,7 @@ def against_simple(s: Study) -> Chart:
         frame=s.places.with_columns(label="workflow"),
         options={"of": "grouping over the better simple way", "panels": "system"},
         finding=say(
-            "Ends sooner by the paper's rule at {paper_sooner} places, later at {paper_later}; by the notes' at "
+            "Ends sooner by the paper's rule at {paper_sooner:#place}, later at {paper_later}; by the notes' at "
             "{notes_sooner} and {notes_later}",
             counts,
         ),
@@ -343,13 +343,13 @@ def caveats(data: Data, s: Study, p: Params) -> list[Caveat]:
     """Collect what the data leave open."""
     loads = data.machines.describe().unique("cluster", keep="first", maintain_order=True)
     origins = loads["origin"].to_list()
-    assumed = "{system}: its {hosts} hosts are assumed, for a load of {load:.2f}; {jobs} jobs over {days:.0f} days."
+    assumed = "{system}: its {hosts:#host} are assumed, for a load of {load:.2f}; {jobs:#job} over {days:.0f} days."
     missing = "; ".join(f"{name}, {why}" for name, why in s.comparison.missing.items())
     full = runs.hour_waits(s.waits).filter(pl.col("one_host_h") > LONG_H)["system"].to_list()
     saturated = f"An hour on one host waits more than a day in the median, as no site would run: {'; '.join(full)}."
     easy = [name for name, system in data.machines.systems.items() if system.policy == "easy"]
     bound = f"Estimated starts under EASY are no bounds, later jobs may pass: {'; '.join(easy)}."
-    known = "Run times are known to the scheduler, transfers cost nothing, and other users do not react ({n} runs)."
+    known = "Run times are known to the scheduler, transfers cost nothing, and other users do not react ({n:#run})."
     n = s.comparison.done.height
     return [
         Caveat(n=origins.count("generated"), text="The background load is generated, not real."),
@@ -360,7 +360,7 @@ def caveats(data: Data, s: Study, p: Params) -> list[Caveat]:
         Caveat(n=p.stretch != 1, text=say("Run times of tasks are stretched by {x}.", x=p.stretch)),
         Caveat(n=len(s.comparison.missing), text=f"Runs are missing: {missing}."),
         *(
-            Caveat(n=n, text=say("{n} runs were not possible: {why}.", n=n, why=why))
+            Caveat(n=n, text=say("Not possible: {n:#run}, {why}.", n=n, why=why))
             for why, n in s.comparison.problems.items()
         ),
         Caveat(n=len(full), text=saturated),

@@ -142,3 +142,11 @@ def test_panels_share_their_axis_and_one_chart_has_no_title():
     assert isinstance(chart, alt.VConcatChart)
     assert len(chart.vconcat) == 3
     assert "title" not in CHARTS["dots"]().to_dict()
+
+
+def test_the_legend_stands_over_the_names_of_upright_lines():
+    two = {"asked": 5.0, "limit 20 %": 20.0}
+    for lines, offset in ((None, 4), (two, 4 + 2 * primitives.NAME)):
+        made = primitives.dots(NUMBERS, "y", "name", title=SHARE, colour="setting", references=lines)  # fmt: skip
+        spec = json.dumps(made.to_dict())
+        assert f'"offset": {offset}' in spec

@@ -132,6 +132,16 @@ def undecided_by_end(by_scale: Mapping[float, pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(parts).sort("number", "rule", "value")
 
 
+def fired_before(fired: pl.DataFrame, shorter: pl.DataFrame) -> int:
+    """Count the jobs that reach a limit in the period, but its shorter form before: they are missed at that limit.
+
+    Args:
+        fired: Firings of the period with the limits as set, see :func:`label_outcomes`.
+        shorter: Those with shorter limits.
+    """
+    return fired.join(shorter, on=["pandaid", *RULE], how="anti")["pandaid"].n_unique()
+
+
 def limit_changes(
     waiting: Waiting, limits: pl.DataFrame, scales: Sequence[float] = HALVED_AND_DOUBLED
 ) -> pl.DataFrame:

@@ -13,6 +13,7 @@ from brokerlab.lifecycle.waiting.firings import firings_over_time, wasted_waitin
 from brokerlab.lifecycle.waiting.limits import (
     HALVED_AND_DOUBLED,
     SCALES,
+    fired_before,
     limit_changes,
     other_limits,
     undecided_by_end,
@@ -88,6 +89,7 @@ def study_waiting(
     numbers = numbers_of(waiting, fired) | {
         "n_spared": spared["pandaid"].n_unique(),
         "n_instants": instants.height,
+        "n_halved_before": fired_before(fired, by_scale[HALVED_AND_DOUBLED[0]]),
         **{name: getattr(compared, name) for name in ("n_any", "n_different")},
         **({name: getattr(fast, name) for name in FAST_NUMBERS} if fast else {}),
     }

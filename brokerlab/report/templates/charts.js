@@ -26,7 +26,7 @@ function fit(original, available, natural) {
   delete spec.title;
   spec.background = "transparent";
   spec.config.axis = { ...spec.config.axis, labelLimit: small ? 120 : 260 };
-  spec.config.legend = { ...spec.config.legend, columns: small ? 2 : 4, labelLimit: small ? 120 : 240 };
+  spec.config.legend = { ...spec.config.legend, columns: small ? 2 : 5, labelLimit: small ? 120 : 240 };
   wrapTitles(spec, small ? 38 : 90);
   const rows = spec.vconcat || (small && (spec.hconcat || spec.concat));
   if (rows) {

@@ -83,10 +83,7 @@ def test_findings_are_in_captions(made, studied):
 
 def test_the_table_of_queues_says_what_its_caption_counts(made, studied):
     queues = blocks(page(made[1], studied), "queues")
-    assert (
-        queues.caption
-        == "1 queues are usually hi, 1 mid, 1 lo, 2 without class; 0 change too often"
-    )
+    assert queues.caption == "Usually hi: 1 queue, mid 1, lo 1, without class 2; 0 change too often"
     assert sorted(queues.frame["usual"]) == ["hi", "lo", "mid", "none", "none"]
 
 

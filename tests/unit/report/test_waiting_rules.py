@@ -59,7 +59,7 @@ def test_sections_and_their_numbers(stored: dict[str, Any]) -> None:
     ]  # fmt: skip
     rules = sections["Rule by rule"][0]
     assert rules["caption"] == (
-        "2 of 15 rules fire; 1 jobs went on later, 1 came to nothing, 4 still wait"
+        "2 of 15 rules fire; 1 job went on later, 1 came to nothing, 4 still wait"
     )
     rows = {row["rule"]: row for row in stored["numbers"]["rules"]}
     assert (rows["activated"]["jobs"], rows["activated"]["spared"]) == (6, 1)
@@ -85,8 +85,11 @@ def test_sections_and_their_numbers(stored: dict[str, Any]) -> None:
 def test_what_it_cannot_tell(stored: dict[str, Any]) -> None:
     told = stored["page"]["cannot_tell"]
     assert any(text.startswith("4 of 7 jobs still wait at the end") for text in told)
-    assert any(text.startswith("2 jobs were timed out less than 1 h") for text in told)
-    assert any(text.startswith("2 waits last to the end") for text in told)
+    assert any(text.startswith("Timed out less than 1 h before the end: 2 jobs") for text in told)
+    assert any(
+        text.startswith("At the end of the archive doubled limits are not reached yet: 2 waits")
+        for text in told
+    )
     assert any("throttled, running, transferring_lo" in text for text in told)
     assert any("1 live jobs at its end alone, of which 1 were" in text for text in told)
     assert not any("No job is alive" in text or "slots" in text for text in told)
@@ -101,7 +104,7 @@ def test_fast_rebrokerage_of_a_backlog(tmp_path: Path) -> None:
     assert [c["label"] for c in blocks[1]["columns"]][4:] == [
         "To move at the beginnings, together", "Most at an instant"
     ]  # fmt: skip
-    assert blocks[1]["caption"].startswith("1 pairs of queue and share ever trigger; as things are set 0 do")  # fmt: skip
+    assert blocks[1]["caption"].startswith("1 pair of queue and share ever triggered; as things are set 0 did")  # fmt: skip
     assert any("No job is alive" in text for text in stored["page"]["cannot_tell"])
 
 

@@ -154,10 +154,10 @@ def limit_margins(decisions: AnalysisDecisions) -> pl.DataFrame:
 
     Returns:
         One row per rule T1 to T7, in order: ``rule``, ``limited`` (brokerages for which the limit exists and the number
-        is known; no target of 0), ``median`` and ``largest`` of the number over its limit [1]; null where there is none.
+        is known; no target of 0, no cap for merging), ``median`` and ``largest`` of the number over its limit [1]; null where there is none.
     """
     asked = decisions.world.tables["tasks"].select(
-        "jeditaskid", pl.col("snapshot").fill_null(0), "gshare"
+        "jeditaskid", pl.col("snapshot").fill_null(0), "gshare", "is_merging"
     )
     frame = decisions.world.throttle.join(asked, on=TASK, how="left")
     rows = [
@@ -178,11 +178,12 @@ def _over_limit() -> dict[str, pl.Expr]:
     usage = pl.when(usage < NO_TARGET_PCT).then(usage)  # no part of a target of 0
     mine, its_class = pl.col("gshare") == LIMITED_SHARE, pl.col("class")
     used = usage * pl.col("used_fraction")
+    capped = pl.when(~pl.col("is_merging").fill_null(value=False))  # merging has no cap
     return {
-        "cap_running_jobs": pl.col("nrunjobs") / pl.col("cap_jobs"),
-        "cap_queued_jobs": pl.col("nqueuedjobs") / (2 * pl.col("cap_jobs")),
-        "cap_running_cores": pl.col("nruncores") / pl.col("cap_cores"),
-        "cap_queued_cores": pl.col("nqueuedcores") / (2 * pl.col("cap_cores")),
+        "cap_running_jobs": capped.then(pl.col("nrunjobs") / pl.col("cap_jobs")),
+        "cap_queued_jobs": capped.then(pl.col("nqueuedjobs") / (2 * pl.col("cap_jobs"))),
+        "cap_running_cores": capped.then(pl.col("nruncores") / pl.col("cap_cores")),
+        "cap_queued_cores": capped.then(pl.col("nqueuedcores") / (2 * pl.col("cap_cores"))),
         "gshare_class_c": pl.when(mine & (its_class == -1)).then(usage / USAGE_C),
         "gshare_class_b": pl.when(mine & (its_class == 0)).then(usage / USAGE_B),
         "gshare_class_a": pl.when(mine & (its_class == 1)).then(used / USAGE_A),

@@ -94,6 +94,15 @@ def test_how_near_the_limits_are(crowd):
     assert rows["cap_running_cores"]["largest"] is None
 
 
+def test_merging_has_no_cap_to_come_near():
+    world = World(is_merging=True).queue("A")
+    counts = {"nqueuedjobs": 0, "nruncores": 0, "nqueuedcores": 0}
+    world.add("user_totals", origusername="alice", nrunjobs=60, **counts)
+    found = decided(world, pandaserver__prio_mgr__CAP_RUNNING_USER_JOBS=50)
+    assert found.tasks["throttle"].to_list() == [None]
+    assert user_tasks.limit_margins(found)["largest"].to_list() == [None] * 7
+
+
 def test_a_target_of_nothing_has_no_parts():
     world = World().queue("A").add("task_class", jeditaskid=1, **{"class": -1})
     found = decided(world.add("gshare_usage", gshare=SHARE, usage_perc=999_999.0))

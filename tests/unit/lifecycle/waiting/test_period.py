@@ -8,12 +8,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from brokerlab.archive.store import Archive
+from brokerlab.archive.store import Archive, open_archive
 from brokerlab.errors import ConfigError, EmptyPeriodError, InsufficientDataError
 from brokerlab.lifecycle.waiting import (
     Waiting,
     by_level,
     by_rule,
+    fired_before,
     firings_over_time,
     late_rules,
     numbers_of,
@@ -112,6 +113,17 @@ def test_no_day_is_left_out_at_the_end(tmp_path: Path) -> None:
     days = firings_over_time(fired, every="1d", start=short.start, end=short.end)
     assert days["time"].to_list() == [at(24 * day) for day in range(5)]
     assert days["jobs"].to_list() == [0, 0, 1, 0, 1]
+
+
+def test_jobs_that_pass_half_a_limit_before_the_period_are_counted(tmp_path: Path) -> None:
+    rows = [
+        started(41, "B", 52.5, creationtime=4, activatedtime=4)
+    ]  # due at 52 h, by half the limit at 28 h
+    rows += [waiting(42, "B", 98, creationtime=49, activatedtime=49)]
+    write(tmp_path / "short", rows, QUEUES)
+    for start, n in ((5, 0), (40, 1)):
+        short = read_waiting(open_archive(tmp_path / "short"), start=at(start), least=0.5)
+        assert fired_before(short.firings(), short.firings(0.5)) == n
 
 
 def test_an_archive_with_too_little(tmp_path: Path) -> None:
