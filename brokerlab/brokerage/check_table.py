@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisRules
-from brokerlab.brokerage.analysis_jobs import late as analysis
+from brokerlab.brokerage.analysis_jobs import keys as analysis_keys
+from brokerlab.brokerage.analysis_jobs import ranking as analysis
 from brokerlab.brokerage.analysis_jobs.checks import queue_checks as analysis_checks
-from brokerlab.brokerage.analysis_jobs.held import throttle_reasons
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
-from brokerlab.brokerage.check import Reason
+from brokerlab.brokerage.analysis_jobs.throttle_rules import throttle_rules
+from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.steps import Mark, Step
 from brokerlab.brokerage.origins import QUEUE, TASK, fields
+from brokerlab.brokerage.production_jobs import ranking
 from brokerlab.brokerage.production_jobs.checks import queue_checks
-from brokerlab.brokerage.production_jobs.late import late_reasons, weight_keys
+from brokerlab.brokerage.production_jobs.ranking import weight_keys
+from brokerlab.brokerage.production_jobs.recipe import PRODUCTION
 from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.production_tasks.checks import checks as nucleus_checks
 from brokerlab.brokerage.rules import ProductionRules
@@ -65,27 +69,38 @@ def checks_table(
 
 def _of_jobs(rules: ProductionRules) -> list[_Line]:
     settings = JobSettings.of(Config.empty())
-    return [
-        *(_row(check, check.kind, "one place") for check in queue_checks(rules, settings)),
-        *(_row(late, late.kind, "all places") for late in late_reasons(rules, settings)),
-        _row(_weight(rules), "weight", "one place"),
-    ]
+    weight = _line(
+        "weight", "weight", "one place", "production-job-brokerage.md 6", weight_keys(rules),
+        (
+            *("running", "x_activated", "x_assigned", "x_starting", "defined", "t_total", "x_avail"),
+            *("missing_files", "x_near", "t_t1_factor", "l_weight", "x_preference"),
+        ),
+        "running against queued jobs x input at hand x nucleus x network x hardware preference",
+    )  # fmt: skip
+    steps = ranking.steps(rules, settings, PRODUCTION)
+    return [*map(_row, queue_checks(rules, settings)), *_of_steps(steps), weight]
 
 
 def _of_analysis(rules: AnalysisRules) -> list[_Line]:
     settings = AnalysisSettings.of(Config.empty())
-    rows: list[_Line] = [
-        *(_row(check, check.kind, "one place") for check in analysis_checks(rules, settings)),
-        *(_row(late, late.kind, "all places") for late in analysis.late_reasons(rules, settings)),
+    return [
+        *(_row(rule, "throttle", "the task") for rule in throttle_rules()),
+        *map(_row, analysis_checks(rules, settings)),
+        *_of_steps(analysis.steps(rules, settings)),
+        _analysis_weight(rules),
     ]
-    marks = [_row(mark, "mark", "one place") for mark in analysis.mark_reasons(rules, settings)]
-    held = [_row(reason, "throttle", "the task") for reason in throttle_reasons()]
-    first_marked = next(at for at, row in enumerate(rows) if row[0] == analysis.ALL_MARKED)
-    rows[first_marked:first_marked] = marks
-    return [*held, *rows, _row(_analysis_weight(rules), "weight", "one place")]
 
 
-def _analysis_weight(rules: AnalysisRules) -> Reason:
+def _of_steps(steps: Iterable[Step]) -> list[_Line]:
+    """Return the rules and marks among steps, in order."""
+    return [
+        _row(step.rule, "mark") if isinstance(step, Mark) else _row(step)
+        for step in steps
+        if isinstance(step, Rule | Mark)
+    ]
+
+
+def _analysis_weight(rules: AnalysisRules) -> _Line:
     """Return what the basic weight in use and the data factor read."""
     counts: tuple[str, ...]
     if rules.basic_weight == "original":
@@ -102,52 +117,34 @@ def _analysis_weight(rules: AnalysisRules) -> Reason:
     else:
         basic = "jobs of the task for the class of the queue x what the stabilizer lets the user queue there"
         counts = ("t_n_jobs", "t_class", "t_gshare", "s_class", *STABILIZED)
-    return Reason(
-        name="weight",
-        source="analysis-job-brokerage.md 6",
-        says=f"{basic} x input at hand",
-        inputs=(*counts, "t_total", "t_local", "t_union", "x_data_weight", "x_avail"),
-        keys=analysis.weight_keys(rules),
-    )
+    return _line(
+        "weight", "weight", "one place", "analysis-job-brokerage.md 6", analysis_keys.weight_keys(rules),
+        (*counts, "t_total", "t_local", "t_union", "x_data_weight", "x_avail"),
+        f"{basic} x input at hand",
+    )  # fmt: skip
 
 
 def _of_nuclei(rules: ProductionRules) -> list[_Line]:
-    return [_row(check, check.kind, "one place") for check in nucleus_checks(rules)]
+    return [_row(check) for check in nucleus_checks(rules)]
 
 
-def _row(reason: Reason, kind: str, looks_at: str) -> _Line:
-    return (
-        reason.name,
-        kind,
-        looks_at,
-        reason.source,
-        list(reason.keys),
-        list(reason.inputs),
-        fields(reason.inputs, QUEUE),
-        fields(reason.inputs, TASK),
-        shown(reason.says),
-    )
+LOOKS_AT = {"pair": "one place", "task": "all places"}
 
 
-def _weight(rules: ProductionRules) -> Reason:
-    return Reason(
-        name="weight",
-        source="production-job-brokerage.md 6",
-        says="running against queued jobs x input at hand x nucleus x network x hardware preference",
-        inputs=(
-            *(
-                "running",
-                "x_activated",
-                "x_assigned",
-                "x_starting",
-                "defined",
-                "t_total",
-                "x_avail",
-            ),
-            *("missing_files", "x_near", "t_t1_factor", "l_weight", "x_preference"),
-        ),
-        keys=weight_keys(rules),
-    )
+def _row(rule: Rule, kind: str | None = None, looks_at: str | None = None) -> _Line:
+    return _line(
+        rule.name, kind or rule.kind, looks_at or LOOKS_AT[rule.scope], rule.source, rule.keys,
+        rule.columns(), rule.says,
+    )  # fmt: skip
+
+
+def _line(
+    name: str, kind: str, looks_at: str, source: str, keys: Iterable[str], inputs: Iterable[str],
+    says: str,
+) -> _Line:  # fmt: skip
+    columns = list(inputs)
+    of_queue, of_task = fields(columns, QUEUE), fields(columns, TASK)
+    return (name, kind, looks_at, source, list(keys), columns, of_queue, of_task, shown(says))
 
 
 STAGES: dict[str, tuple[type[Any], Callable[[Any], list[_Line]]]] = {

@@ -6,9 +6,8 @@ Rules are written once, as functions of expressions; what takes single values ev
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
-import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.brokerage.rules import ProductionRules
@@ -18,24 +17,22 @@ FULL_CHAIN = ("only", "require", "capable")
 PRODUCTION_TYPES = ("production", "unified")
 """Types of queues that run production."""
 
-Expr = TypeVar("Expr", pl.Expr, nw.Expr)
+
+def _one_of(value: pl.Expr, allowed: tuple[str, ...]) -> pl.Expr:
+    return value.is_in(allowed).fill_null(value=False)
 
 
-def _one_of(value: Expr, allowed: tuple[str, ...]) -> Expr:
-    return value.is_in(allowed).fill_null(False)  # noqa: FBT003 - narwhals takes it by position
-
-
-def is_full_chain(fullchain: Expr) -> Expr:
+def is_full_chain(fullchain: pl.Expr) -> pl.Expr:
     """Tell where a task is full chain; any other text counts as null."""
     return _one_of(fullchain, FULL_CHAIN)
 
 
-def is_bare(bare_mode: Expr) -> Expr:
+def is_bare(bare_mode: pl.Expr) -> pl.Expr:
     """Tell where a nucleus is bare; any other value counts as null."""
     return _one_of(bare_mode, BARE_MODES)
 
 
-def chained_where(fullchain: Expr, bare_mode: Expr) -> Expr:
+def chained_where(fullchain: pl.Expr, bare_mode: pl.Expr) -> pl.Expr:
     """Tell where a task's jobs stay at its nucleus.
 
     Args:
@@ -47,12 +44,12 @@ def chained_where(fullchain: Expr, bare_mode: Expr) -> Expr:
     return is_full_chain(fullchain) & is_bare(bare_mode)
 
 
-def only_nucleus(fullchain: Expr, bare_mode: Expr) -> Expr:
+def only_nucleus(fullchain: pl.Expr, bare_mode: pl.Expr) -> pl.Expr:
     """F1: tell where a nucleus that takes full-chain workflows only meets an ordinary task."""
     return _one_of(bare_mode, ("only",)) & ~is_full_chain(fullchain)
 
 
-def incapable(fullchain: Expr, bare_mode: Expr, rules: ProductionRules) -> Expr:
+def incapable(fullchain: pl.Expr, bare_mode: pl.Expr, rules: ProductionRules) -> pl.Expr:
     """F2: tell where a nucleus cannot take the task's kind of full chain (switch ``only_takes_allow``)."""
     needs_bare = _one_of(fullchain, ("only", "require")) & ~is_bare(bare_mode)
     if rules.only_takes_allow:
@@ -61,14 +58,14 @@ def incapable(fullchain: Expr, bare_mode: Expr, rules: ProductionRules) -> Expr:
 
 
 def bound_to_parent(
-    fullchain: Expr, parent_fullchain: Expr, parent_bare_mode: Expr, rules: ProductionRules
-) -> Expr:
+    fullchain: pl.Expr, parent_fullchain: pl.Expr, parent_bare_mode: pl.Expr, rules: ProductionRules
+) -> pl.Expr:
     """F3: tell where only the parent's nucleus may take the task (switch ``parent_flag_needed``)."""
     bound = is_full_chain(fullchain) & is_bare(parent_bare_mode)
     return bound & is_full_chain(parent_fullchain) if rules.parent_flag_needed else bound
 
 
-def has_parent(jeditaskid: Expr, parent_tid: Expr) -> Expr:
+def has_parent(jeditaskid: pl.Expr, parent_tid: pl.Expr) -> pl.Expr:
     """Tell where a task has a parent: one that is given and is not the task itself."""
     return ~parent_tid.is_null() & (parent_tid != jeditaskid).fill_null(False)  # noqa: FBT003
 

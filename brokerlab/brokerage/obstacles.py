@@ -13,7 +13,7 @@ from brokerlab.brokerage import origins
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs import what_if as analysis
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
-from brokerlab.brokerage.check import Reason
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.explaining.selection import subject
 from brokerlab.brokerage.production_jobs import what_if
 from brokerlab.brokerage.production_jobs.decisions import Decisions
@@ -164,7 +164,7 @@ class _One:
 
 
 def _lines(
-    one: _One, reasons: Sequence[Reason], skipped: dict[str, int], alone: dict[str, int],
+    one: _One, reasons: Sequence[Rule], skipped: dict[str, int], alone: dict[str, int],
     without: Callable[[str], pl.DataFrame], *, last: str,
 ) -> list[tuple[object, ...]]:  # fmt: skip
     """Return a line for each reason that skips a queue.
@@ -175,7 +175,7 @@ def _lines(
         skipped: Queues by reason.
         alone: Queues by reason that fail no other check of single queues.
         without: Decides the task without a reason, returns its pairs.
-        last: Reason of candidates that are too many: without it they all are.
+        last: Rule of candidates that are too many: without it they all are.
     """
     rows: list[tuple[object, ...]] = []
     for reason in {reason.name: reason for reason in reasons}.values():
@@ -204,7 +204,7 @@ def _counts(pairs: pl.DataFrame) -> dict[str, int]:
     return dict(pairs.group_by(pl.col("check").cast(pl.String)).len().iter_rows())
 
 
-def _changes(reason: Reason) -> tuple[str, Sequence[str], Sequence[str], Sequence[str]]:
+def _changes(reason: Rule) -> tuple[str, Sequence[str], Sequence[str], Sequence[str]]:
     queue = origins.fields(reason.inputs, origins.QUEUE)
     task = origins.fields(reason.inputs, origins.TASK)
     return origins.in_words(reason.keys, queue, task), list(reason.keys), queue, task

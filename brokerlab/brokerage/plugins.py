@@ -17,7 +17,7 @@ from typing import Any
 import dataframely as dy
 import polars as pl
 
-from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import listed
 from brokerlab.errors import ConfigError, nearest
@@ -44,7 +44,7 @@ class Brokerage:
     description: str
     documentation: str
     decide: Callable[..., Any]
-    checks: Callable[[ProductionRules, Any], tuple[Check, ...]]
+    checks: Callable[[ProductionRules, Any], tuple[Rule, ...]]
     tables: Mapping[str, type[dy.Schema]]
 
 

@@ -12,7 +12,7 @@ import polars as pl
 from brokerlab.brokerage import analysis_jobs, production_tasks
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
 from brokerlab.brokerage.analysis_jobs import again as analysis_again
-from brokerlab.brokerage.analysis_jobs import late as analysis_late
+from brokerlab.brokerage.analysis_jobs import keys as analysis_keys
 from brokerlab.brokerage.comparison import Comparison, compare_views
 from brokerlab.brokerage.production_jobs import again
 from brokerlab.brokerage.production_jobs.decide import decide
@@ -295,7 +295,7 @@ def _of_analysis(base: AnalysisDecisions, replay: Replay | None) -> _Model:
 
     def decided(config: Config) -> AnalysisDecisions:
         if replay is None or not any(
-            analysis_again.differs(key, world.config, config) for key in analysis_late.TABLE_KEYS
+            analysis_again.differs(key, world.config, config) for key in analysis_keys.TABLE_KEYS
         ):
             return analysis_again.redecided(base, config)
         tables = replay.with_config(config).for_analysis()
@@ -303,12 +303,12 @@ def _of_analysis(base: AnalysisDecisions, replay: Replay | None) -> _Model:
             tables, rules=world.rules, matching=world.matching, config=config
         )
 
-    more = () if replay is None else analysis_late.TABLE_KEYS
+    more = () if replay is None else analysis_keys.TABLE_KEYS
     return _Model(
         base=base,
         config=world.config,
         keys=tuple(dict.fromkeys([*analysis_again.keys_read(base), *more])),
-        component=analysis_late.place_of,
+        component=analysis_keys.place_of,
         scopes=_scopes(world.tasks),
         decided=decided,
     )

@@ -8,7 +8,8 @@ from typing import Final, TypeAlias
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions, check_order
+from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions
+from brokerlab.brokerage.engine.steps import names_of
 from brokerlab.brokerage.production_jobs.decisions import Decisions, stages
 from brokerlab.brokerage.production_tasks.checks import checks as nucleus_checks
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
@@ -71,7 +72,7 @@ def view(decisions: AnyDecisions) -> View:
 @view.register
 def _of_jobs(decisions: Decisions) -> View:
     kinds = {reason.name: reason.kind for reason in decisions.reasons}
-    order = stages(decisions.checks)
+    order = stages(decisions.checks, decisions.world.steps)
     steps = order.with_columns(kind=pl.col("check").cast(pl.String).replace_strict(kinds))
     weighed = decisions.weighed
     chosen = weighed.filter(pl.col("rank").is_not_null()) if weighed.width else None
@@ -118,7 +119,7 @@ def of_loop(decisions: AnalysisDecisions, pairs: pl.DataFrame) -> View:
     world = decisions.world
     kinds = {reason.name: reason.kind for reason in decisions.reasons}
     order = decisions.queues.schema["check"]
-    names = pl.Series(check_order(decisions.checks))
+    names = pl.Series(names_of(decisions.checks, decisions.world.steps))
     chosen = decisions.weighed.filter(pl.col("rank").is_not_null()).sort(*TASK, "rank")
     best = chosen.filter(pl.col("rank") == 1).select(
         *TASK, best=pl.col("panda_queue").cast(pl.String)

@@ -14,9 +14,9 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage.contracts import TABLES
+from brokerlab.brokerage.engine.evaluation import evaluated
 from brokerlab.brokerage.production_jobs.checks import queue_checks
 from brokerlab.brokerage.production_jobs.decide import settled
-from brokerlab.brokerage.production_jobs.evaluation import evaluated
 from brokerlab.brokerage.production_jobs.facts import World, prepare
 from brokerlab.brokerage.production_jobs.ranking import reported
 from brokerlab.brokerage.rules import ProductionRules

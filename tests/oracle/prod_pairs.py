@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.brokerage.inputs.endpoints import complete_here, endpoint_states
@@ -26,10 +25,10 @@ STATES = {
 }
 
 
-def on(pair: Mapping[str, Any], rule: nw.Expr) -> Any:
+def on(pair: Mapping[str, Any], rule: pl.Expr) -> Any:
     """Return what an expression says of one pair."""
-    frame = nw.from_native(pl.DataFrame([dict(pair)], infer_schema_length=None)).lazy()
-    return frame.select(value=rule).collect("polars").to_native().item()
+    frame = pl.DataFrame([dict(pair)], infer_schema_length=None).lazy()
+    return frame.select(value=rule).collect().item()
 
 
 def endpoint_status(
@@ -64,7 +63,7 @@ def endpoint_status(
     }
     checks = storage_checks(rules, JobSettings.of(Config.empty()))
     skips = [check for check in checks if check.name != "storage_space"]
-    return next((check.name for check in skips if on(pair, check.skip)), None)
+    return next((check.name for check in skips if on(pair, check.when)), None)
 
 
 def direct_io(
@@ -87,7 +86,7 @@ def direct_io(
 
 def ram_compensation(ramcount: int | None) -> int | None:
     """Return the memory compared with a slot [MB]."""
-    value = on({"ram": ramcount}, compensated(nw.col("ram").cast(nw.Float64())))
+    value = on({"ram": ramcount}, compensated(pl.col("ram").cast(pl.Float64())))
     return None if value is None else int(value)
 
 

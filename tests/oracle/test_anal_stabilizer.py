@@ -11,7 +11,8 @@ from brokerlab.brokerage.analysis_jobs import ranking
 from brokerlab.brokerage.analysis_jobs.contracts import TABLES
 from brokerlab.brokerage.analysis_jobs.facts import in_loop, prepare
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.production_jobs.pairs import paired, solid
+from brokerlab.brokerage.engine.pairs import looked_up, matched, run
+from brokerlab.brokerage.engine.steps import names_of, reads_of, walk
 from brokerlab.frames import prepared
 from brokerlab.matching.rules import MatchingRules
 from tests.oracle import vectors
@@ -73,9 +74,10 @@ def differences(case: Case) -> list[str]:
         config=settings(inputs.get("gdpconfig") or []),
     )  # fmt: skip
     facts = in_loop(world.facts, world.facts.tasks.select("t"), local=False)
-    pairs = solid(paired(facts, ranking.INPUTS).collect("polars").to_native())
+    pairs = looked_up(facts, matched(facts), {*reads_of(world.steps)})
     names = world.facts.queues.select("q", "parent")
-    late = ranking.ranked(pairs, rules=RULES, settings=world.settings).join(names, on="q")
+    late = run(walk(pairs.lazy(), world.steps, pl.Enum(names_of((), world.steps))))
+    late = late.join(names, on="q")
     gone = sorted(late.filter(pl.col("check").is_in(["overloaded", "overloaded_vp"]))["parent"])
     found = weights_differ(late.filter(pl.col("new").is_not_null()), expected)
     if gone != sorted(expected["overloaded"]):

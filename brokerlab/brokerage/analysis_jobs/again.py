@@ -10,16 +10,16 @@ from brokerlab.brokerage.analysis_jobs.checks import queue_checks
 from brokerlab.brokerage.analysis_jobs.decide import Evaluate, decided
 from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.facts import INPUT_FACTS, World, ended, with_input
-from brokerlab.brokerage.analysis_jobs.held import throttle_reasons
-from brokerlab.brokerage.analysis_jobs.late import RELAXATION_KEYS, place_of, weight_keys
+from brokerlab.brokerage.analysis_jobs.keys import RELAXATION_KEYS, place_of, weight_keys
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings, ThrottleSettings
 from brokerlab.brokerage.analysis_jobs.task_facts import BY_SETTINGS, by_settings
 from brokerlab.brokerage.analysis_jobs.throttle import throttled
-from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.analysis_jobs.throttle_rules import throttle_rules
+from brokerlab.brokerage.engine.evaluation import evaluated
+from brokerlab.brokerage.engine.pairs import Facts, matched, run
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_jobs.again import facts_of, patched
-from brokerlab.brokerage.production_jobs.evaluation import evaluated
-from brokerlab.brokerage.production_jobs.late import COMPLETENESS_KEYS
-from brokerlab.brokerage.production_jobs.pairs import Facts, matched, run
+from brokerlab.brokerage.production_jobs.ranking import COMPLETENESS_KEYS
 from brokerlab.gdpconfig import Config
 
 FIRST, SECOND = 1, 2
@@ -30,7 +30,7 @@ OF_TASKS = ("io_intensity_cutoff", "data_check_timeout_h")
 
 def keys_read(decisions: AnalysisDecisions) -> tuple[str, ...]:
     """Return the gdpconfig keys that decisions of these rules read, as the catalogue writes them."""
-    reasons = (*throttle_reasons(), *decisions.reasons, *decisions.marks)
+    reasons = (*throttle_rules(), *decisions.reasons, *decisions.marks)
     found = [key for reason in reasons for key in reason.keys]
     weight = weight_keys(decisions.world.rules)
     return tuple(dict.fromkeys([*COMPLETENESS_KEYS, *RELAXATION_KEYS, *found, *weight]))
@@ -116,7 +116,7 @@ def _different(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
 
 
 def _known(
-    decisions: AnalysisDecisions, world: World, checks: tuple[Check, ...], anew: pl.DataFrame
+    decisions: AnalysisDecisions, world: World, checks: tuple[Rule, ...], anew: pl.DataFrame
 ) -> Evaluate:
     """Return a function that asks only what is not known from decisions.
 

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-import narwhals.stable.v2 as nw
+import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
-from brokerlab.brokerage.check import Check, Kind
+from brokerlab.brokerage.engine.rule import Kind, Rule
 from brokerlab.brokerage.production_jobs import checks_queue as shared
 from brokerlab.brokerage.production_jobs.checks_time import DAY_S, REFERENCE_POWER, capacity
 from brokerlab.brokerage.production_jobs.expressions import at_least_one, col
@@ -24,36 +24,34 @@ from brokerlab.brokerage.rules import ProductionRules
 CHAPTER = "analysis-job-brokerage.md 4, "
 FLAGS = ("read_lan", "write_lan", "write_wan", "read_wan")
 """What endpoints are asked for, in the order in which it is reported (4.10)."""
-CAPACITY = "t_hs06 t_basewalltime t_efficiency t_percent q_corecount q_corepower"
 
 
 def check(
     row: str,
     name: str,
     says: str,
-    skip: nw.Expr,
-    inputs: str,
+    when: pl.Expr,
     *,
     keys: tuple[str, ...] = (),
     kind: Kind = "persistent",
-    numbers: Mapping[str, nw.Expr] | None = None,
+    numbers: Mapping[str, pl.Expr] | None = None,
     variants: Mapping[str, str] | None = None,
-) -> Check:
-    """Return a check of the chapter's table; ``inputs`` is a blank-separated list of columns."""
-    return Check(
-        name=name, source=CHAPTER + row, says=says, skip=skip,
-        inputs=tuple(dict.fromkeys(inputs.split())), keys=keys, kind=kind, numbers=numbers or {},
+) -> Rule:
+    """Return a check of the chapter's table."""
+    return Rule(
+        name=name, source=CHAPTER + row, says=says, when=when,
+        keys=keys, kind=kind, numbers=numbers or {},
         variants=variants or {},
     )  # fmt: skip
 
 
-def _as(found: Check, row: str, name: str, kind: Kind = "persistent") -> Check:
+def _as(found: Rule, row: str, name: str, kind: Kind = "persistent") -> Rule:
     """Return a check of the production brokerage under its name here."""
     return replace(found, name=name, source=CHAPTER + row, kind=kind)
 
 
 @lru_cache(maxsize=64)  # made of many small expressions
-def queue_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Check, ...]:
+def queue_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Rule, ...]:
     """Return the checks in the order in which they run.
 
     Args:
@@ -82,22 +80,21 @@ def queue_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Chec
         cloud,
         check(
             "20", "nonpreassigned", "the task is pre-assigned to {t_home}",
-            col("t_preassigned") & ~col("x_home"), "t_preassigned x_home t_home",
+            col("t_preassigned") & ~col("x_home"),
         ),
     )  # fmt: skip
 
 
-def _locality_check() -> Check:
+def _locality_check() -> Rule:
     return check(
         "1",
         "data_locality",
         "its storage does not hold the input",
         col("t_local") & col("t_has_input") & ~col("x_data"),
-        "t_local t_has_input x_data",
     )
 
 
-def _status_check(rules: AnalysisRules) -> Check:
+def _status_check(rules: AnalysisRules) -> Rule:
     status = col("q_status")
     if rules.status_mode == "online":
         chosen = col("x_home") | (col("t_named") & col("x_included"))
@@ -107,20 +104,19 @@ def _status_check(rules: AnalysisRules) -> Check:
         resting = (status == "brokeroff") | (status == "test")
         bad = (status == "offline") | (resting & ~col("t_named") & ~col("x_home"))
         says = "the queue's status is {q_status}"
-    return check("2", "status", says, bad, "q_status t_named x_home x_included")
+    return check("2", "status", says, bad)
 
 
-def _zero_share_check() -> Check:
+def _zero_share_check() -> Rule:
     return check(
         "3",
         "zeroshare",
         "the queue's fairsharepolicy ({q_fairsharepolicy}) gives no share to processing type {t_type} of share {t_gshare}",
         col("x_zero_share") & ~col("t_preassigned"),
-        "x_zero_share t_preassigned",
     )
 
 
-def _vp_check(rules: AnalysisRules) -> Check:
+def _vp_check(rules: AnalysisRules) -> Rule:
     vp = "e_vp_default" if rules.vp_default_scope else "e_vp"
     avoids = (
         col("t_avoids_vp")
@@ -132,7 +128,7 @@ def _vp_check(rules: AnalysisRules) -> Check:
     reads = "it reads through virtual placement, which "
     return check(
         "6", "avoid_vp", reads + "is not used without locality",
-        avoids & col(vp), f"t_avoids_vp t_merging t_distributed t_local t_union {vp}",
+        avoids & col(vp),
         variants={
             "t_avoids_vp": reads + "the task avoids (avoidvp)",
             "t_merging": reads + "merge jobs avoid",
@@ -142,32 +138,31 @@ def _vp_check(rules: AnalysisRules) -> Check:
     )  # fmt: skip
 
 
-def _software_checks(rules: AnalysisRules) -> tuple[Check, ...]:
+def _software_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
     free, software = ~col("t_preassigned"), col("x_software")
     asked = "architecture {t_architecture:none}, release {t_transhome:none}, container {t_container_name:none}"
     return (
         check(
             "8", "architecture", "it is a GPU queue, and the task names no platform",
-            col("q_gpu") & col("x_platform_missing"), "q_gpu x_platform_missing",
+            col("q_gpu") & col("x_platform_missing"),
             variants={"t_architecture": "it is a GPU queue without the platform {t_architecture}"},
         ),
         check(
             "9", "closed", "{x_closed} jobs of the task were closed there lately",
-            free & ~col("t_merging") & (col("x_closed") > 0) & nw.lit(value=rules.closed_skips),
-            "t_preassigned t_merging x_closed", kind="temporary",
+            free & ~col("t_merging") & (col("x_closed") > 0) & pl.lit(value=rules.closed_skips), kind="temporary",
         ),
         check(
             "10", "cache", f"it lacks the software or hardware asked for ({{x_software_reason}}): {asked}",
-            free & (software == shared.REJECTED), "t_preassigned x_software",
+            free & (software == shared.REJECTED),
         ),
         check(
             "10", "regexpcmtconfig", "no platform that it publishes fits the pattern {t_architecture}",
-            free & (software == shared.UNRESOLVED), "t_preassigned x_software",
+            free & (software == shared.UNRESOLVED),
         ),
     )  # fmt: skip
 
 
-def _memory_and_disk(rules: AnalysisRules) -> tuple[Check, ...]:
+def _memory_and_disk(rules: AnalysisRules) -> tuple[Rule, ...]:
     low, high = shared.memory_checks()
     single = rules.maxwdir_mode == "single_core"
     as_production = ProductionRules(maxwdir_per_core=not single, scratch_equal_passes=single)
@@ -180,10 +175,10 @@ def _memory_and_disk(rules: AnalysisRules) -> tuple[Check, ...]:
     )
 
 
-def _storage_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Check, ...]:
+def _storage_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Rule, ...]:
     """Return ``storage``, ``blacklist``, ``local_quota``."""
 
-    def little(space: str, limit: float) -> nw.Expr:
+    def little(space: str, limit: float) -> pl.Expr:
         short = col(space) <= limit if rules.space_strict else col(space) < limit
         return short.fill_null(value=False)
 
@@ -197,10 +192,9 @@ def _storage_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[C
             "14", "storage", "{e_in_space} GB are usable at its input endpoint, to which the input has to move, and {limit_in} "
             "GB must be",
             ~col("e_output") | little("e_out_space", limit) | far,
-            "e_output e_out_space e_in_space e_same e_input t_local",
             keys=("STORAGE_MIN_FREE_SIZE_OUTPUT", "STORAGE_MIN_FREE_SIZE"),
             numbers={
-                "limit": nw.lit(float(limit)), "limit_in": nw.lit(float(limit_in)),
+                "limit": pl.lit(float(limit)), "limit_in": pl.lit(float(limit_in)),
                 "no_output": ~col("e_output"), "little_output": little("e_out_space", limit),
                 "no_input": ~col("e_input"),
             },
@@ -213,7 +207,6 @@ def _storage_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[C
         check(
             "15", "blacklist", "it does not hold the input, and no source of it can be read over WAN",
             ~col("e_read_lan") | ~col("e_write_lan") | far_off,
-            "e_read_lan e_write_lan e_write_wan e_read_wan t_remote_source t_local x_data",
             numbers={f"no_{name}": ~col(f"e_{name}") for name in FLAGS},
             variants={
                 "no_read_lan": "none of its input endpoints can be read over LAN",
@@ -224,12 +217,12 @@ def _storage_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[C
         ),
         check(
             "16", "local_quota", "its output endpoint is over the quota of the user or group",
-            col("x_over_quota"), "x_over_quota",
+            col("x_over_quota"),
         ),
     )  # fmt: skip
 
 
-def _time_checks(rules: AnalysisRules) -> tuple[Check, ...]:
+def _time_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
     """Return ``shortwalltime``, ``longwalltime``, ``scout_walltime``, ``min_walltime``."""
     counts = (col("t_need") > 0) & ~col("t_merging")
     scout = col("t_scout") & ~col("t_preassigned")
@@ -244,50 +237,47 @@ def _time_checks(rules: AnalysisRules) -> tuple[Check, ...]:
         applies = applies | col("t_merging")
         short = (col("q_maxtime") != 0) & (col("q_maxtime") < DAY_S)
         says, numbers = "24 h, the queue's maxtime is {q_maxtime} s", {}
-    inputs = f"t_scout t_preassigned t_walltime_undefined t_merging q_maxtime {CAPACITY}"
     long, little = "the largest job needs {t_need}", "the largest job needs only {t_need}"
     maxtime, mintime = "maxtime of {q_maxtime} s", "mintime of {q_mintime} s"
     return (
         check(
             "17", "shortwalltime", f"{long} s, {{fits}} s fit into the queue's {maxtime}",
-            counts & (col("q_maxtime") != 0) & (col("t_need") > fits),
-            f"t_need t_merging q_maxtime {CAPACITY}", numbers={"fits": fits},
+            counts & (col("q_maxtime") != 0) & (col("t_need") > fits), numbers={"fits": fits},
             variants={"t_hs06": f"{long} HS06 s, {{fits}} HS06 s fit into the queue's {maxtime}"},
         ),
         check(
             "17", "longwalltime", f"{little} s, and the queue's {mintime} asks for {{least}} s",
-            counts & (col("q_mintime") != 0) & (col("t_need") < least),
-            f"t_need t_merging q_mintime {CAPACITY}", numbers={"least": least},
+            counts & (col("q_mintime") != 0) & (col("t_need") < least), numbers={"least": least},
             variants={"t_hs06": f"{little} HS06 s, and the queue's {mintime} asks for {{least}} HS06 s"},
         ),
         check(
-            "18", "scout_walltime", f"scouts need {says}", applies & short & col("t_scout"), inputs,
+            "18", "scout_walltime", f"scouts need {says}", applies & short & col("t_scout"),
             numbers=numbers,
         ),
         check(
             "18", "min_walltime", f"jobs of unknown wall time need {says}",
-            applies & short & ~col("t_scout"), inputs, numbers=numbers,
+            applies & short & ~col("t_scout"), numbers=numbers,
         ),
     )  # fmt: skip
 
 
-def _pilot_check() -> Check:
+def _pilot_check() -> Rule:
     return check(
         "19a", "nopilot", "no pilot has come for 3 h",
-        (col("s_pilots") == 0) & (col("t_label") != "test"), "s_pilots t_label",
+        (col("s_pilots") == 0) & (col("t_label") != "test"),
     )  # fmt: skip
 
 
-def _list_checks() -> tuple[Check, ...]:
+def _list_checks() -> tuple[Rule, ...]:
     other = col("t_has_list") & ~col("x_included")
     return (
-        check("19b", "excluded", "the task excludes it", col("x_excluded"), "x_excluded"),
+        check("19b", "excluded", "the task excludes it", col("x_excluded")),
         check(
             "19b", "notincluded", "it is not among the queues that the task may use",
-            other & ~col("t_auto"), "t_has_list x_included t_auto",
+            other & ~col("t_auto"),
         ),
         check(
             "19b", "cloudmismatch", "the task runs in cloud {t_cloud}, the queue is of {q_cloud}",
-            (col("t_cloud") != col("q_cloud")), "t_cloud q_cloud",
+            (col("t_cloud") != col("q_cloud")),
         ),
     )  # fmt: skip

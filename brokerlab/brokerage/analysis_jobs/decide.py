@@ -7,21 +7,20 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs import ranking
 from brokerlab.brokerage.analysis_jobs.checks import queue_checks
 from brokerlab.brokerage.analysis_jobs.contracts import TABLES
 from brokerlab.brokerage.analysis_jobs.decisions import (
     AnalysisDecisions,
     Loop,
-    check_order,
     put_together,
 )
 from brokerlab.brokerage.analysis_jobs.facts import World, in_loop, prepare
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.engine.evaluation import evaluated, lowest_bit
+from brokerlab.brokerage.engine.pairs import Facts, looked_up, run
+from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.steps import names_of, reads_of, walk
 from brokerlab.brokerage.production_jobs.decide import in_parts
-from brokerlab.brokerage.production_jobs.evaluation import evaluated, lowest_bit
-from brokerlab.brokerage.production_jobs.pairs import Facts, ToEngine, looked_up
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
@@ -36,7 +35,6 @@ def decide(
     rules: AnalysisRules | None = None,
     matching: MatchingRules | None = None,
     config: Config | None = None,
-    into: ToEngine | None = None,
 ) -> AnalysisDecisions:
     """Decide for every task and every candidate queue.
 
@@ -45,7 +43,6 @@ def decide(
         rules: Rule set; null = ``document``.
         matching: Rule set of the text rules; null = the set of the same name.
         config: Settings; null = defaults.
-        into: Engine in which the checks run, see :func:`brokerlab.brokerage.production_jobs.decide.decide`.
 
     Returns:
         The decisions.
@@ -66,12 +63,12 @@ def decide(
     checks = queue_checks(rules, world.settings)
 
     def evaluate(facts: Facts, loop: int) -> pl.DataFrame:  # noqa: ARG001
-        return evaluated(facts, checks, into)
+        return evaluated(facts, checks)
 
     return decided(world, checks, evaluate)
 
 
-def decided(world: World, checks: tuple[Check, ...], evaluate: Evaluate) -> AnalysisDecisions:
+def decided(world: World, checks: tuple[Rule, ...], evaluate: Evaluate) -> AnalysisDecisions:
     """Decide on tables that are prepared.
 
     Args:
@@ -84,7 +81,7 @@ def decided(world: World, checks: tuple[Check, ...], evaluate: Evaluate) -> Anal
 
 def loops(
     world: World,
-    checks: Sequence[Check],
+    checks: Sequence[Rule],
     evaluate: Evaluate,
     *,
     off: Mapping[str, pl.Expr] | None = None,
@@ -95,7 +92,7 @@ def loops(
         world: What is decided on.
         checks: The checks of single queues, in order.
         evaluate: Asks them.
-        off: What if, see :func:`~.ranking.ranked`.
+        off: What if, see :func:`~brokerlab.brokerage.engine.steps.walk`.
     """
 
     def loop(number: int, tasks: pl.DataFrame) -> Loop:
@@ -120,7 +117,7 @@ def loops(
 
 
 def settled(
-    world: World, checks: Sequence[Check], facts: Facts, pairs: pl.DataFrame,
+    world: World, checks: Sequence[Rule], facts: Facts, pairs: pl.DataFrame,
     *, off: Mapping[str, pl.Expr] | None = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:  # fmt: skip
     """Turn failed checks into reasons, and weigh and rank what is left: ``pairs`` and ``late`` of a loop.
@@ -130,16 +127,13 @@ def settled(
         checks: The checks, bit i of ``failed`` belongs to check i.
         facts: The facts of the tasks in their loop.
         pairs: ``t, q, failed`` of them, sorted.
-        off: What if, see :func:`~.ranking.ranked`.
+        off: What if, see :func:`~brokerlab.brokerage.engine.steps.walk`.
     """
     first = lowest_bit(pairs["failed"].to_numpy())
     left = pairs.select("t", "q").filter(pl.Series(first < 0))
-    late = ranking.ranked(
-        looked_up(facts, left, set(ranking.INPUTS)),
-        rules=world.rules, settings=world.settings, off=off,
-    )  # fmt: skip
-    names = pl.Enum(check_order(checks))
-    late = late.with_columns(pl.col("check").cast(names))
+    names = pl.Enum(names_of(checks, world.steps))
+    survivors = looked_up(facts, left, {*reads_of(world.steps)}).lazy().sort("t", "q")
+    late = run(walk(survivors, world.steps, names, off))
     codes = first.copy()  # `late` has the rows of `left`, in the same order: by t and q
     codes[first < 0] = late["check"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
     numbered = pl.Series(codes)

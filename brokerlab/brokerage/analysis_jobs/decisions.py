@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +9,8 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import ranking
 from brokerlab.brokerage.analysis_jobs.facts import World
-from brokerlab.brokerage.analysis_jobs.late import late_reasons, mark_reasons
-from brokerlab.brokerage.check import Check, Reason
+from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.steps import marks_of, rules_of
 from brokerlab.brokerage.production_jobs.ranking import shares
 
 KEYS = ("jeditaskid", "snapshot", "panda_queue")
@@ -26,7 +25,7 @@ class Loop:
     Attributes:
         number: 1: with locality; 2: without.
         pairs: ``t, q, failed, check``, sorted by t, q.
-        late: What :func:`~.ranking.ranked` says of the pairs that no single check removed.
+        late: What :func:`~.ranking.steps` make of the pairs that no single check removed.
     """
 
     number: int
@@ -62,18 +61,18 @@ class AnalysisDecisions:
     first_loop: pl.DataFrame
     weighed: pl.DataFrame
     tasks: pl.DataFrame
-    checks: tuple[Check, ...]
+    checks: tuple[Rule, ...]
     world: World
 
     @property
-    def reasons(self) -> tuple[Reason, ...]:
+    def reasons(self) -> tuple[Rule, ...]:
         """Every reason for which a queue may be skipped, in order; ``notincluded`` is there twice, of single queues first."""
-        return (*self.checks, *late_reasons(self.world.rules, self.world.settings))
+        return (*self.checks, *rules_of(self.world.steps))
 
     @property
-    def marks(self) -> tuple[Reason, ...]:
+    def marks(self) -> tuple[Rule, ...]:
         """Why queues are marked problematic, and skipped as ``badsite``."""
-        return mark_reasons(self.world.rules, self.world.settings)
+        return marks_of(self.world.steps)
 
     def to_frame(self) -> pl.DataFrame:
         """Return the decisions on queues."""
@@ -93,13 +92,8 @@ class AnalysisDecisions:
         return self.tasks._repr_html_()
 
 
-def check_order(checks: Sequence[Check]) -> list[str]:
-    """Return the names of all checks, those of single queues first; a name may be of both kinds."""
-    return list(dict.fromkeys([*(check.name for check in checks), *ranking.LATE_CHECKS]))
-
-
 def put_together(
-    world: World, checks: tuple[Check, ...], first: Loop, second: Loop
+    world: World, checks: tuple[Rule, ...], first: Loop, second: Loop
 ) -> AnalysisDecisions:
     """Put the loops together: the last one of each task counts."""
     queues = world.facts.queues

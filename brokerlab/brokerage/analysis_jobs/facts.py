@@ -11,17 +11,20 @@ from brokerlab.brokerage.analysis_jobs.endpoints import endpoint_facts, in_scope
 from brokerlab.brokerage.analysis_jobs.lists import pools, with_lists
 from brokerlab.brokerage.analysis_jobs.locality import locality
 from brokerlab.brokerage.analysis_jobs.queue_facts import queue_facts
+from brokerlab.brokerage.analysis_jobs.ranking import steps
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings, ThrottleSettings
 from brokerlab.brokerage.analysis_jobs.sides import build, with_ids
 from brokerlab.brokerage.analysis_jobs.task_facts import task_facts
 from brokerlab.brokerage.analysis_jobs.throttle import PASS, throttled
+from brokerlab.brokerage.analysis_jobs.throttle_rules import INCOMPLETE, incomplete_input
+from brokerlab.brokerage.engine.pairs import Facts, Side, run
+from brokerlab.brokerage.engine.steps import Step
 from brokerlab.brokerage.inputs.data import input_totals
 from brokerlab.brokerage.inputs.frames import for_tasks
 from brokerlab.brokerage.production_jobs.changing import run_all
 from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.brokerage.production_jobs.ids import Ids
-from brokerlab.brokerage.production_jobs.pairs import Facts, Side, run
 from brokerlab.brokerage.production_jobs.sides import keyed
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
@@ -38,7 +41,6 @@ INPUT_FACTS = (
     "t_second", "t_files_known",
 )  # fmt: skip
 """Facts of tasks about their input as a whole."""
-INCOMPLETE = "input_incomplete"
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,11 @@ class World:
     throttle: pl.DataFrame
     ids: Ids
     pool: pl.DataFrame
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What follows the checks of single queues."""
+        return steps(self.rules, self.settings)
 
 
 def prepare(
@@ -166,7 +173,7 @@ def with_input(
 def ended(tasks: pl.LazyFrame, held: pl.LazyFrame) -> pl.LazyFrame:
     """Return the tasks that are held back, and those whose input is incomplete."""
     joined = tasks.join(held, on=["jeditaskid", "snapshot"], how="left")
-    lost = pl.col("t_incomplete") & ~pl.col("t_incomplete_allowed")
+    lost = incomplete_input().when
     return (
         joined.with_columns(
             throttle=pl.coalesce("throttle", pl.when(lost).then(pl.lit(INCOMPLETE))),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.engine.pairs import Side
 from brokerlab.brokerage.production_jobs.ids import Ids
-from brokerlab.brokerage.production_jobs.pairs import Side
 from brokerlab.matching.patterns import PatternError, compile_pattern
 
 AUTO = "AUTO"

@@ -1,203 +1,232 @@
-"""From survivors of the single checks to candidates: rows 19b, 21 to 26 and the final list (analysis-job-brokerage.md 4, 7).
+"""From survivors of the single checks to candidates: rows 19b, 21 to 26 and the final list, as steps.
 
-These rules look at all queues of a task together, so they run in Polars on what the engine left over.
+Source: analysis-job-brokerage.md 4, 7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
+from functools import lru_cache, partial
 
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import stabilizer, weights
+from brokerlab.brokerage.analysis_jobs.keys import (
+    BAD_JOBS_KEY,
+    EXEMPT_KEYS,
+    OVERLOAD_KEYS,
+    STABILIZER_KEYS,
+)
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
-from brokerlab.brokerage.production_jobs.pairs import run
+from brokerlab.brokerage.engine.rule import Kind, Rule, Scope
+from brokerlab.brokerage.engine.steps import LEFT, Change, Derived, Mark, Order, Step, any_left
+from brokerlab.brokerage.production_jobs.expressions import at_least_one, col
+from brokerlab.brokerage.production_jobs.ranking import MIN_WEIGHT_KEY
 
-Remove = Callable[[pl.LazyFrame, str, pl.Expr], pl.LazyFrame]
-
+CHAPTER = "analysis-job-brokerage.md "
 BEST = 10
 """Candidates kept."""
 MANY = 2**31
 """No limit."""
 LEAST_CAP = 20
-
-INPUTS = tuple(
-    dict.fromkeys(
-        (
-            *stabilizer.INPUTS, *weights.INPUTS,
-            "p_id", "q_hospital", "q_local_only", "x_rt_nq", "x_rt_nr", "t_preassigned", "t_auto",
-            "x_included", "x_non_vp", "x_data", "t_grand", "t_has_input", "t_second", "t_relaxed", "t_distributed",
-            "t_nsites", "t_n_data", "t_min_weight", "t_files_known", "x_whole", "x_used",
-        )
-    )
-)  # fmt: skip
-"""Columns of the pairs that these rules read."""
-
+ALL_MARKED = "tmp_user_problem"
 FINAL_CHECKS = ("badsite", "low_weight", "below_min_weight", "fileunavailable")
 """Reasons of the final list: they end no loop."""
-LATE_CHECKS = (
-    "notincluded",
-    "hospital",
-    "cap_rt",
-    "overloaded",
-    "overloaded_vp",
-    "tmp_user_problem",
-    *FINAL_CHECKS,
-)
-"""Their reasons, in order."""
 MARKS = ("user_queue", "bad_jobs", "no_running")
 """Why a queue is marked problematic."""
 
 
-def ranked(
-    survivors: pl.DataFrame,
-    *,
-    rules: AnalysisRules,
-    settings: AnalysisSettings,
-    off: Mapping[str, pl.Expr] | None = None,
-) -> pl.DataFrame:
-    """Return what becomes of the queues that no single check removed.
+@lru_cache(maxsize=64)  # made of many small expressions
+def steps(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Step, ...]:
+    """Return the steps in order.
+
+    They make the numbers of the stabilizer and the weights, the marks, ``weight``, ``rank``, ``place`` (as rank, but
+    beyond the best ten too) and ``most`` (candidates kept).
 
     Args:
-        survivors: ``t, q`` and :data:`INPUTS`; ``q`` ascends with the queue's name.
         rules: The rule set.
         settings: Limits in force.
-        off: What if: name of one of these rules or marks (all but ``low_weight``) to the rows that it lets pass.
-
-    Returns:
-        One row per survivor, sorted by t, q: ``check`` (reason; null for candidates), ``weight``, ``rank``, ``place``
-        (as rank, but beyond the best ten too), ``most`` (candidates kept), the marks and the numbers of the stabilizer
-        and the weights.
     """
-    return run(planned(survivors.lazy(), rules=rules, settings=settings, off=off))
+    return (
+        _rule(
+            "4.15", "notincluded",
+            "the task lists queues and AUTO, which keeps this one in reserve, and a listed one is left",
+            col("t_auto") & ~col("x_included") & any_left(col("x_included")), scope="task",
+        ),
+        _rule(
+            "4, 21", "hospital", "it is a hospital queue, used only where no other is left",
+            col("q_hospital") & any_left(~col("q_hospital")), scope="task",
+        ),
+        _cap(rules),
+        *_overload(settings),
+        Change(
+            function=partial(_with_places, rules=rules, settings=settings),
+            reads=("p_id", "q_corecount", *stabilizer.INPUTS, *weights.INPUTS),
+            makes=(*stabilizer.MAKES, *weights.MAKES),
+        ),
+        *(Mark(rule) for rule in _marks(rules, settings)),
+        Derived({"marked": pl.any_horizontal(MARKS)}),
+        *_final(rules),
+    )  # fmt: skip
 
 
-def planned(
-    survivors: pl.LazyFrame,
+def _rule(
+    row: str,
+    name: str,
+    says: str,
+    when: pl.Expr,
     *,
-    rules: AnalysisRules,
-    settings: AnalysisSettings,
-    off: Mapping[str, pl.Expr] | None = None,
-) -> pl.LazyFrame:
-    """Return the plan of :func:`ranked`."""
-    asked = partial(_removed, off=off or {})
-    frame = survivors.sort("t", "q").with_columns(check=pl.lit(None, dtype=pl.String))
-    frame = asked(frame, "notincluded", _unlisted())
-    frame = asked(frame, "hospital", pl.col("q_hospital") & (_left(~pl.col("q_hospital"))))
-    if rules.cap_rt_effective:
-        frame = asked(frame, "cap_rt", over_cap(rules))
-    frame = _overloaded(frame, settings, asked).cache()
-    places = _places(frame, rules=rules, settings=settings)
-    shared = [*survivors.collect_schema().names(), "check", "overloaded", "no_running"]
-    own = places.select("t", "p_id", pl.exclude("t", "p_id", *shared))
-    frame = frame.join(own, on=["t", "p_id"], how="left", maintain_order="left")
-    marks = {name: pl.col(name).fill_null(value=False) for name in MARKS}
-    frame = frame.with_columns(
-        **{name: mark & ~(off or {}).get(name, pl.lit(value=False)) for name, mark in marks.items()}
-    ).with_columns(marked=pl.any_horizontal(MARKS))
-    frame = asked(frame, "tmp_user_problem", _all_marked())
-    return _final(frame, rules, asked)
+    scope: Scope = "pair",
+    keys: tuple[str, ...] = (),
+    kind: Kind = "persistent",
+    numbers: Mapping[str, pl.Expr] | None = None,
+    variants: Mapping[str, str] | None = None,
+) -> Rule:
+    return Rule(
+        name=name, source=CHAPTER + row, says=says, when=when, scope=scope, keys=keys, kind=kind,
+        numbers=numbers or {}, variants=variants or {},
+    )  # fmt: skip
 
 
-def _left(kind: pl.Expr) -> pl.Expr:
-    """Tell whether a task has a queue of a kind left."""
-    return (pl.col("check").is_null() & kind).any().over("t")
-
-
-def _removed(
-    frame: pl.LazyFrame, name: str, skip: pl.Expr, *, off: Mapping[str, pl.Expr]
-) -> pl.LazyFrame:
-    """Give a reason to queues that have none yet."""
-    first = pl.col("check").is_null() & skip.fill_null(value=False)
-    if name in off:
-        first = first & ~off[name]
-    return frame.with_columns(check=pl.when(first).then(pl.lit(name)).otherwise("check"))
-
-
-def _unlisted() -> pl.Expr:
-    """Tell which queues were kept in reserve and are not needed (4.15)."""
-    return pl.col("t_auto") & ~pl.col("x_included") & _left(pl.col("x_included"))
-
-
-def over_cap(rules: AnalysisRules) -> pl.Expr:
-    """Tell where too many jobs of the share and resource type wait (22)."""
-    running = pl.col("x_rt_nr")
+def _cap(rules: AnalysisRules) -> Rule:
+    """Return row 22: too many jobs of the share and resource type wait."""
+    running = col("x_rt_nr")
     if rules.cap_rt_form == "twice_larger":
         limit = 2 * pl.max_horizontal(LEAST_CAP, running)
+        says = f"twice the larger of {LEAST_CAP} and the {{x_rt_nr}} running ones"
     else:
         limit = pl.max_horizontal(LEAST_CAP, 2 * running)
-    return ~pl.col("t_preassigned") & (pl.col("x_rt_nq") > limit)
+        says = f"the larger of {LEAST_CAP} and twice the {{x_rt_nr}} running ones"
+    over = ~col("t_preassigned") & (col("x_rt_nq") > limit)
+    return _rule(
+        "4, 22", "cap_rt",
+        "{x_rt_nq} jobs of share {t_gshare} and resource type {t_resource_type} wait there, more than {limit} "
+        f"({says})",
+        over & pl.lit(value=rules.cap_rt_effective), kind="temporary", numbers={"limit": limit},
+    )  # fmt: skip
 
 
-def _overloaded(frame: pl.LazyFrame, settings: AnalysisSettings, asked: Remove) -> pl.LazyFrame:
-    """Remove queues with far more waiting per running job than all together (4.13)."""
-    nq, nr = pl.col("x_nq"), pl.col("x_nr")
-    frame = frame.with_columns(ratio=pl.when(nr > 0).then(nq / nr))
-    high = (pl.col("ratio") > pl.col("t_grand") * settings.overload_ratio).fill_null(value=False)
-    many = (nq > settings.overload_min_queue) & ~pl.col("t_merging")
-    frame = frame.with_columns(
-        overloaded=many & ((nr == 0) | high),
-        no_running=many & (nr == 0),
-        plain=pl.col("x_non_vp") | ~pl.col("t_local") | ~pl.col("t_has_input"),
+def _many_wait(settings: AnalysisSettings) -> pl.Expr:
+    return (col("x_nq") > settings.overload_min_queue) & ~col("t_merging")
+
+
+def _overload(settings: AnalysisSettings) -> tuple[Step, ...]:
+    """Return rows 23 and 24: far more waiting per running job than all queues together (4.13)."""
+    waiting, running = col("x_nq"), col("x_nr")
+    ratio = pl.when(running > 0).then(waiting / running)
+    limit = col("t_grand") * settings.overload_ratio
+    high = (ratio > limit).fill_null(value=False)
+    plain = col("x_non_vp") | ~col("t_local") | ~col("t_has_input")
+    nothing = "{x_nq} jobs of the share wait there and none runs"
+    says = (
+        "{x_nq} jobs of the share wait there and {x_nr} run: {ratio} waiting for each running one, more than {limit}, "
+        "which is {offset} times the ratio over all queues"
     )
-    fine = _left(~pl.col("overloaded"))
-    frame = frame.with_columns(fine=fine)
-    loaded = pl.col("overloaded")
-    frame = asked(frame, "overloaded", loaded & pl.col("plain") & pl.col("fine"))
-    return asked(frame, "overloaded_vp", loaded & ~pl.col("plain")).drop("ratio", "plain", "fine")
+    numbers = {
+        "ratio": waiting / at_least_one(running),
+        "limit": limit,
+        "offset": pl.lit(float(settings.overload_ratio)),
+        "none_runs": running == 0,
+    }
+
+    def rule(row: str, name: str, why: str, when: pl.Expr) -> Rule:
+        return _rule(
+            row, name, says + why, when, scope="task", keys=OVERLOAD_KEYS, kind="temporary", numbers=numbers,
+            variants={"none_runs": nothing + why},
+        )  # fmt: skip
+
+    loaded = col("overloaded")
+    return (
+        Derived({"overloaded": _many_wait(settings) & ((running == 0) | high)}),
+        Derived({"some_not_loaded": any_left(~loaded)}),
+        rule("4, 23", "overloaded", "; other queues are less loaded", loaded & plain & col("some_not_loaded")),
+        rule("4, 23", "overloaded_vp", "; it has the input through virtual placement only", loaded & ~plain),
+    )  # fmt: skip
 
 
-def _places(
+def _with_places(
     frame: pl.LazyFrame, *, rules: AnalysisRules, settings: AnalysisSettings
 ) -> pl.LazyFrame:
-    """Return the stabilizer's state and the weights of the unified queues that are left."""
-    left = frame.filter(pl.col("check").is_null()).sort(
+    """Add the stabilizer's state and the weights of the unified queues that are left."""
+    frame = frame.cache()
+    left = frame.filter(LEFT).sort(
         "t", "p_id", "q_corecount", "q", descending=[False, False, True, False]
     )
     places = left.unique(["t", "p_id"], keep="first", maintain_order=True)
-    places = stabilizer.limited(places, rules=rules, settings=settings).with_columns(
-        user_queue="over_limit", bad_jobs="too_many_bad"
-    )
-    return weights.weighed(places, rules=rules)
+    places = stabilizer.limited(places, rules=rules, settings=settings)
+    places = weights.weighed(places, rules=rules)
+    own = places.select("t", "p_id", *stabilizer.MAKES, *weights.MAKES)
+    return frame.join(own, on=["t", "p_id"], how="left", maintain_order="left")
 
 
-def _all_marked() -> pl.Expr:
-    """Tell where every queue left is marked, and a relaxation lets the task look without locality (26)."""
-    another = pl.col("t_local") & pl.col("t_second") & pl.col("t_relaxed").is_not_null()
-    return another & ~_left(~pl.col("marked"))
+def _marks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Rule, ...]:
+    """Return why queues are marked problematic, in the order of :data:`MARKS`."""
+    bad = col("x_failed") + col("x_closed")
+    twice = 2 * col("x_finished")
+    least = pl.lit(int(settings.min_bad_jobs))
+    all_bad = rules.bad_jobs_mode == "all"
+    compared = "which reaches" if all_bad else "more than"
+    return (
+        _rule(
+            "5", "user_queue",
+            "{u_queued} jobs of user {t_user} wait there, more than the {max_q_len} that the stabilizer lets wait "
+            "(max_q_len)",
+            col("over_limit"), keys=STABILIZER_KEYS, kind="temporary",
+        ),
+        _rule(
+            "4.14", "bad_jobs",
+            f"{{x_failed}} jobs of the task failed there lately and {{x_closed}} were closed, {{bad}} together, {compared} "
+            "{limit} (the larger of twice the {x_finished} finished ones and {least})",
+            col("too_many_bad"),
+            keys=(BAD_JOBS_KEY,) if all_bad else (BAD_JOBS_KEY, *EXEMPT_KEYS), kind="temporary",
+            numbers={"bad": bad, "least": least, "limit": pl.max_horizontal(twice, least)},
+        ),
+        _rule(
+            "4.13", "no_running", "{x_nq} jobs of the share wait there and none runs",
+            _many_wait(settings) & (col("x_nr") == 0), keys=("OVERLOAD_MIN_QUEUE",), kind="temporary",
+        ),
+    )  # fmt: skip
 
 
-def _final(frame: pl.LazyFrame, rules: AnalysisRules, asked: Remove) -> pl.LazyFrame:
-    """Make the final list (7)."""
-    frame = asked(frame, "badsite", pl.col("marked") & ~pl.col("t_preassigned")).cache()
-    used = pl.col("x_used") & pl.lit(value=rules.used_sites_first)
-    order = (
-        frame.filter(pl.col("check").is_null())
-        .with_columns(first=used)
-        .sort("t", "first", "weight", "q", descending=[False, True, True, False])
-        .select("t", "q", place=pl.int_range(1, pl.len() + 1).over("t").cast(pl.Int64))
-    )
-    frame = frame.join(order, on=["t", "q"], how="left", maintain_order="left")
+def _final(rules: AnalysisRules) -> tuple[Step, ...]:
+    """Return row 26 and the final list (7)."""
+    another = col("t_local") & col("t_second") & col("t_relaxed").is_not_null()
     with_data = pl.when("t_local").then("t_n_data").otherwise(0)  # nobody without locality (4.10)
     several = pl.max_horizontal(with_data, "t_nsites")
     most = (
         pl.when("t_distributed").then(MANY)
-        .when(pl.col("t_nsites") > 1).then(several)
+        .when(col("t_nsites") > 1).then(several)
         .otherwise(BEST)
     )  # fmt: skip
-    frame = frame.with_columns(most=most)
-    frame = asked(frame, "low_weight", pl.col("place") > pl.col("most"))
-    least = pl.col("t_min_weight")
-    frame = asked(frame, "below_min_weight", (least > 0) & (pl.col("weight") < least))
-    known = pl.col("t_files_known") & ~pl.col("t_distributed")
-    missing = pl.col("q_local_only") & known & ~pl.col("x_whole")
-    frame = asked(frame, "fileunavailable", missing).cache()
-    passed = pl.col("check").is_null()
-    ranks = (
-        frame.filter(passed)
-        .sort("t", "place")
-        .select("t", "q", rank=pl.int_range(1, pl.len() + 1).over("t").cast(pl.Int64))
-    )
-    return frame.join(ranks, on=["t", "q"], how="left", maintain_order="left").sort("t", "q")
+    least = col("t_min_weight")
+    known = col("t_files_known") & ~col("t_distributed")
+    return (
+        _rule(
+            "4, 26", ALL_MARKED,
+            "every queue that is left is marked problematic, so queues without the input are looked at too",
+            another & ~any_left(~col("marked")), scope="task", kind="temporary",
+        ),
+        _rule(
+            "7, 2", "badsite", "it is marked problematic", col("marked") & ~col("t_preassigned"),
+            kind="temporary",
+        ),
+        Derived({"first": col("x_used") & pl.lit(value=rules.used_sites_first), "most": most}),
+        Order(
+            name="place", by=("first", "weight"), descending=(True, True), among=pl.lit(value=True)
+        ),
+        _rule(
+            "7, 3", "low_weight", "its weight of {weight} is not among the best {most}",
+            col("place") > col("most"), scope="task",
+        ),
+        _rule(
+            "7, 4", "below_min_weight", "its weight of {weight} is under the least weight of {t_min_weight}",
+            (least > 0) & (col("weight") < least), keys=(MIN_WEIGHT_KEY,),
+        ),
+        _rule(
+            "7, 5", "fileunavailable",
+            "it takes work with local input only (use_only_local_data), and files of the input are missing there",
+            col("q_local_only") & known & ~col("x_whole"),
+        ),
+        Order(name="rank", by=("place",), descending=(False,), among=pl.lit(value=True)),
+    )  # fmt: skip

@@ -7,11 +7,11 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs.lists import listed_side
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.software import gpu_side, software_side
+from brokerlab.brokerage.engine.pairs import Side
 from brokerlab.brokerage.inputs.data import WITH_TAPE
 from brokerlab.brokerage.inputs.frames import for_tasks
 from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.brokerage.production_jobs.ids import Ids, numbered
-from brokerlab.brokerage.production_jobs.pairs import Side
 from brokerlab.brokerage.production_jobs.sides import inputs, keyed, policies, slots
 from brokerlab.matching.rules import MatchingRules
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.engine.pairs import Side
 from brokerlab.brokerage.production_jobs.checks_queue import REJECTED, UNRESOLVED
-from brokerlab.brokerage.production_jobs.pairs import Side
 from brokerlab.matching.architecture import parse_architecture
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.matching.software_pairs import ANALYSIS_COLUMNS, platform_pairs, software_pairs

@@ -9,11 +9,14 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
-from brokerlab.brokerage.production_jobs.pairs import solid_plan
+from brokerlab.brokerage.engine.pairs import solid_plan
 
 INPUTS = (
     "x_nq", "x_nr", "s_running", "s_rate", "x_users", "x_users_running", "u_queued", "u_running",
     "u_known", "x_failed", "x_closed", "x_finished", "t_merging",
+)  # fmt: skip
+MAKES = (
+    "trr", "looked_at", "running_users", "nq_max", "user_share", "max_q_len", "rem_q_len", "over_limit", "too_many_bad",
 )  # fmt: skip
 
 
@@ -30,7 +33,7 @@ def limited(
         settings: Limits in force.
 
     Returns:
-        ``places`` with ``trr`` [jobs/h], ``looked_at`` (step 3 did not exempt the queue), ``running_users`` (nR*),
+        ``places`` with :data:`MAKES`: ``trr`` [jobs/h], ``looked_at`` (step 3 did not exempt the queue), ``running_users`` (nR*),
         ``nq_max``, ``user_share``, ``max_q_len``, ``rem_q_len``, ``over_limit`` (the user's jobs waiting exceed
         max_q_len), ``too_many_bad``.
 

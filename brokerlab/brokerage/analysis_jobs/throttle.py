@@ -10,19 +10,15 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs.contracts import TABLES
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.settings import ThrottleSettings
+from brokerlab.brokerage.analysis_jobs.throttle_rules import LIMITED_SHARE, TOTALS, throttle_rules
+from brokerlab.brokerage.engine.pairs import run, solid_plan
 from brokerlab.brokerage.production_jobs.counts import spread
-from brokerlab.brokerage.production_jobs.pairs import run, solid_plan
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 
 WAITING, ERROR, PASS = "throttled_waiting", "temporary_error", "pass"
 """Outcomes; the first does not start the clock that exhausts pending tasks."""
-LIMITED_SHARE = "User Analysis"
 LEVEL_1 = f"L1 {LIMITED_SHARE}"
-USAGE_C, USAGE_B, USAGE_A = 90, 95, 100
-"""Usage of the share over which classes are held back [%]."""
-NO_TARGET_PCT = 99_999_900.0
-"""Usage where the target is 0, as where nothing runs at all: over every limit [%] (site-task-classification.md 7)."""
 HALF = 0.5
 """Used fraction of the threshold where nothing is known of the user."""
 CLASS_AGE_MIN, USAGE_AGE_MIN, USER_AGE_MIN = 15, 15, 20
@@ -121,8 +117,9 @@ def planned(
     frame = _with_quota(frame, state["quota"])
     found = frame.with_columns(
         throttle=pl.coalesce(
-            pl.when(holds.fill_null(value=False)).then(pl.lit(name))
-            for name, holds in _rules().items()
+            pl.when(rule.when.fill_null(value=False)).then(pl.lit(rule.name))
+            for rule in throttle_rules()
+            if rule.name in OUTCOMES
         )
     )
     outcome = pl.col("throttle").replace_strict(OUTCOMES, default=PASS, return_dtype=pl.String)
@@ -130,30 +127,6 @@ def planned(
         *KEYS, "throttle", "unit", "usage_pct", "used_fraction", "user_known", "class", *TOTALS, "cap_jobs", "cap_cores",
         outcome=outcome,
     ).sort(KEYS)  # fmt: skip
-
-
-TOTALS = ("nrunjobs", "nqueuedjobs", "nruncores", "nqueuedcores")
-
-
-def _rules() -> dict[str, pl.Expr]:
-    """Return when T1 to T10 hold; null counts as not."""
-    counts = ~pl.col("merging") & pl.all_horizontal(pl.col(TOTALS).is_not_null())
-    limited = pl.col("gshare") == LIMITED_SHARE
-    usage = pl.col("usage_pct")
-    return {
-        "cap_running_jobs": counts & (pl.col("nrunjobs") > pl.col("cap_jobs")),
-        "cap_queued_jobs": counts & (pl.col("nqueuedjobs") > 2 * pl.col("cap_jobs")),
-        "cap_running_cores": counts & (pl.col("nruncores") > pl.col("cap_cores")),
-        "cap_queued_cores": counts & (pl.col("nqueuedcores") > 2 * pl.col("cap_cores")),
-        "gshare_class_c": limited & (pl.col("class") == -1) & (usage > USAGE_C),
-        "gshare_class_b": limited & (pl.col("class") == 0) & (usage > USAGE_B),
-        "gshare_class_a": limited
-        & (pl.col("class") == 1)
-        & (usage * pl.col("used_fraction") > USAGE_A),
-        "global_quota": ~pl.col("global_quota_ok"),
-        "near_global_quota": pl.col("near_global_limit") & ~pl.col("merging"),
-        "quota_unavailable": ~pl.col("local_quota_ok"),
-    }
 
 
 def fresh(minutes: int) -> pl.Expr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.production_jobs.pairs import solid_plan
+from brokerlab.brokerage.engine.pairs import solid_plan
 from brokerlab.units import GB
 
 MOST_WORKERS = 20
@@ -26,6 +26,10 @@ INPUTS = (
     "x_nq", "x_nr", "x_starting", "s_pilots", "s_workers", "x_numslots", "q_corecount", "s_class",
     "t_n_jobs", "t_gshare", "t_class", "t_merging", "t_total", "t_local", "t_union", "x_data_weight",
     "x_avail",
+)  # fmt: skip
+MAKES = (
+    "running", "orig", "jobs", "q_all", "n_all", "q_class", "n_class", *(f"q_{name}" for name in SITE_CLASSES.values()),
+    "budget_hi", "budget_mid", "budget_lo", "limited", "new", "new_document", "data_factor", "basic", "weight",
 )  # fmt: skip
 
 

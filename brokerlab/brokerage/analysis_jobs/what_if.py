@@ -9,10 +9,11 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs.decide import loops
 from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions, Loop
 from brokerlab.brokerage.analysis_jobs.facts import World, in_loop
-from brokerlab.brokerage.analysis_jobs.ranking import LATE_CHECKS, MARKS
+from brokerlab.brokerage.analysis_jobs.ranking import MARKS
+from brokerlab.brokerage.engine.evaluation import evaluated
+from brokerlab.brokerage.engine.pairs import Facts, matched
+from brokerlab.brokerage.engine.steps import marks_of, rules_of
 from brokerlab.brokerage.production_jobs.again import facts_of
-from brokerlab.brokerage.production_jobs.evaluation import evaluated
-from brokerlab.brokerage.production_jobs.pairs import Facts, matched
 from brokerlab.brokerage.production_jobs.what_if import Waived
 
 LAST = "low_weight"
@@ -83,7 +84,9 @@ class Trial:
                 return matched(facts).with_columns(failed=pl.lit(0, pl.Int64))
             return self.failed(loop).with_columns(failed=kept)
 
-        off = {name: rows for name in names if name in (*LATE_CHECKS, *MARKS)}
+        steps = self.world.steps
+        late = {rule.name for rule in (*rules_of(steps), *marks_of(steps))}
+        off = dict.fromkeys(names & late, rows)
         first, second = loops(self.world, self.decisions.checks, evaluate, off=off)
         return second if second.pairs.height else first
 

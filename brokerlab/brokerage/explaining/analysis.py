@@ -9,10 +9,10 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.facts import in_loop
-from brokerlab.brokerage.analysis_jobs.late import place_of
+from brokerlab.brokerage.analysis_jobs.keys import place_of
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
 from brokerlab.brokerage.analysis_jobs.what_if import LAST, WaivedInLoop, peeled
-from brokerlab.brokerage.check import Reason
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.explaining import analysis_weights as weights
 from brokerlab.brokerage.explaining.answer import Explanation
 from brokerlab.brokerage.explaining.case import Case, others
@@ -83,7 +83,7 @@ def _skipped(
     return case.answer("skipped", *says, *case.who.again(), check=check, obstacles=tuple(obstacles))
 
 
-def _reasons(case: _Case, found: WaivedInLoop) -> list[Reason]:
+def _reasons(case: _Case, found: WaivedInLoop) -> list[Rule]:
     """Return the reasons that skip the queue, checks of single queues before rules of their name."""
     decisions = case.decisions
     rows = case.who.rows(decisions.queues).filter(pl.col("panda_queue") == case.name)

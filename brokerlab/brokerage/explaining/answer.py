@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from brokerlab.brokerage.check import Reason
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.words import worded
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig import keys as catalogue
@@ -148,7 +148,7 @@ def as_html(sentences: Sequence[str]) -> str:
     return f"<p><b>{first}</b></p>" + "".join(f"<div>{sentence}</div>" for sentence in others)
 
 
-def obstacle(reason: Reason, clause: str, settings: Sequence[Setting]) -> Obstacle:
+def obstacle(reason: Rule, clause: str, settings: Sequence[Setting]) -> Obstacle:
     """Return a reason with its clause filled in."""
     return Obstacle(reason.name, clause, reason.source, reason.kind, tuple(settings))
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import narwhals.stable.v2 as nw
-
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
-from brokerlab.brokerage.analysis_jobs.held import is_of, throttle_reasons
-from brokerlab.brokerage.analysis_jobs.late import place_of
+from brokerlab.brokerage.analysis_jobs.keys import place_of
 from brokerlab.brokerage.analysis_jobs.throttle import WAITING
+from brokerlab.brokerage.analysis_jobs.throttle_rules import is_of, throttle_rules
 from brokerlab.brokerage.explaining.answer import Obstacle, obstacle, setting
 from brokerlab.brokerage.explaining.selection import Subject
 
@@ -26,9 +24,9 @@ def held_back(decisions: AnalysisDecisions, who: Subject) -> Obstacle | None:
     name = who.row["throttle"]
     if name is None:
         return None
-    reason = next(each for each in throttle_reasons() if each.name == name)
+    reason = next(each for each in throttle_rules() if each.name == name)
     world = decisions.world
-    row = nw.from_native(who.rows(world.throttle)).with_columns(**reason.numbers).to_native()
+    row = who.rows(world.throttle).with_columns(**reason.numbers)
     task = who.rows(world.tasks).row(0, named=True)
     scope = {"gshare": task["t_gshare"], "prodsourcelabel": task["t_label"]}
     keys = [key for key in reason.keys if is_of(key, group=task["t_group"] is not None)]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.explaining.answer import Explanation, Obstacle, Setting, obstacle
 from brokerlab.brokerage.explaining.selection import Subject, subject
 from brokerlab.brokerage.production_tasks.checks import checks
@@ -80,11 +79,11 @@ def _unknown(rows: pl.DataFrame, nucleus: str, who: Subject) -> str:
 def _obstacles(decisions: TaskDecisions, here: pl.DataFrame) -> list[Obstacle]:
     """Return all checks that the nucleus fails, the reason of the skip first."""
     row = here.row(0, named=True)
-    found: list[Check] = [check for check in checks(decisions.rules) if row[check.name]]
+    found: list[Rule] = [check for check in checks(decisions.rules) if row[check.name]]
     found.sort(key=lambda check: check.name != row["skip_reason"])
     told = []
     for check in found:
-        values = nw.from_native(here).with_columns(**check.numbers).to_native().row(0, named=True)
+        values = here.with_columns(**check.numbers).row(0, named=True)
         settings = [Setting(key, None, "", is_default=False) for key in check.keys]
         told.append(obstacle(check, check.clause(values), settings))
     return told

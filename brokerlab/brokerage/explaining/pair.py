@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.facts import World as AnalysisWorld
-from brokerlab.brokerage.check import Reason
+from brokerlab.brokerage.engine.pairs import looked_up
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.explaining.answer import Obstacle, obstacle, setting
 from brokerlab.brokerage.production_jobs.again import facts_of, place_of
 from brokerlab.brokerage.production_jobs.facts import World
-from brokerlab.brokerage.production_jobs.pairs import paired
 
 
 @dataclass(frozen=True)
@@ -35,14 +34,14 @@ class Pair:
     late: pl.DataFrame
     place_of: Callable[[str], str] = place_of
 
-    def obstacles(self, reasons: Sequence[Reason]) -> list[Obstacle]:
+    def obstacles(self, reasons: Sequence[Rule]) -> list[Obstacle]:
         """Return the reasons with the numbers of this pair."""
         known = self.values({name for reason in reasons for name in reason.columns()})
         task = self.values({"t_gshare", "t_label"}).row(0, named=True)
         scope = {"gshare": task["t_gshare"], "prodsourcelabel": task["t_label"]}
         found = []
         for reason in reasons:
-            told = nw.from_native(known).with_columns(**reason.numbers).to_native()
+            told = known.with_columns(**reason.numbers)
             settings = [
                 setting(self.world.config, key, self.place_of(key), scope) for key in reason.keys
             ]
@@ -52,10 +51,9 @@ class Pair:
     def values(self, columns: set[str]) -> pl.DataFrame:
         """Return the columns of the pair, in one row; those of the ranking first, where it has them."""
         late = [name for name in sorted(columns) if name in self.late.columns]
-        facts = facts_of(self.world.facts, pl.DataFrame({"t": [self.t]}))
-        facts = replace(facts, listed=pl.DataFrame({"t": [self.t], "q": [self.q]}))
-        frame: pl.DataFrame = paired(facts, columns - set(late)).collect("polars").to_native()
-        return frame.hstack(self.late.select(late))
+        one = pl.DataFrame({"t": [self.t], "q": [self.q]})
+        facts = facts_of(self.world.facts, one)
+        return looked_up(facts, one, columns - set(late)).hstack(self.late.select(late))
 
     def row(self, columns: Sequence[str]) -> dict[str, Any]:
         """Return the values of columns."""

@@ -13,22 +13,22 @@ from brokerlab.brokerage.analysis_jobs import changing, ranking
 from brokerlab.brokerage.analysis_jobs.again import differs, with_config
 from brokerlab.brokerage.analysis_jobs.checks import queue_checks
 from brokerlab.brokerage.analysis_jobs.contracts import TABLES
-from brokerlab.brokerage.analysis_jobs.decisions import PREASSIGNED, check_order, outcome
+from brokerlab.brokerage.analysis_jobs.decisions import PREASSIGNED, outcome
 from brokerlab.brokerage.analysis_jobs.endpoints import endpoint_facts
 from brokerlab.brokerage.analysis_jobs.facts import World, ended, in_loop
 from brokerlab.brokerage.analysis_jobs.settings import ThrottleSettings
 from brokerlab.brokerage.analysis_jobs.throttle import STATE_TABLES as THROTTLE_TABLES
 from brokerlab.brokerage.analysis_jobs.throttle import planned as throttle_planned
-from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.engine.evaluation import asked_of, lowest_bit
+from brokerlab.brokerage.engine.pairs import Facts, looked_up
+from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.steps import names_of, reads_of, walk
 from brokerlab.brokerage.live.asked import Known, asked, places, states, with_others
 from brokerlab.brokerage.live.kept import Kept, Plan, per_instant
-from brokerlab.brokerage.live.ranked import Ranked, Tally, named, names_of
+from brokerlab.brokerage.live.ranked import Ranked, Tally, named, queue_names
 from brokerlab.brokerage.live.sides import SidePlans
 from brokerlab.brokerage.production_jobs.decide import in_parts
-from brokerlab.brokerage.production_jobs.evaluation import asked_of, lowest_bit
-from brokerlab.brokerage.production_jobs.late import COMPLETENESS_KEYS
-from brokerlab.brokerage.production_jobs.pairs import Facts, looked_up
-from brokerlab.brokerage.production_jobs.ranking import shares
+from brokerlab.brokerage.production_jobs.ranking import COMPLETENESS_KEYS, shares
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
 
@@ -68,7 +68,7 @@ class Walk:
     Attributes:
         rows: The rows wanted that went through it.
         pairs: Row of each open pair.
-        codes: Check of each open pair, -1 for candidates.
+        codes: Rule of each open pair, -1 for candidates.
         closed: Pairs that each check removed before, by row that went through it.
         late: Queues that no single check removed, ranked; ``t`` is the row wanted.
     """
@@ -96,7 +96,7 @@ class AnalysisStanding:
     """
 
     world: World
-    checks: tuple[Check, ...]
+    checks: tuple[Rule, ...]
     known: Known
     defaults: pl.DataFrame
     names: pl.DataFrame
@@ -112,7 +112,7 @@ class AnalysisStanding:
         defaults = endpoint_facts(*tables, snapshots).select("parent", "e_out_name").unique()
         checks = queue_checks(world.rules, world.settings)
         known = Known.of(world.tasks)
-        return cls(world, checks, known, defaults, names_of(world.facts.queues), _ended(world))
+        return cls(world, checks, known, defaults, queue_names(world.facts.queues), _ended(world))
 
     def decide(self, wanted: Any, state: Mapping[str, Any]) -> Ranked:
         """Decide for tasks in worlds; see :func:`brokerlab.brokerage.live.prepare`."""
@@ -125,7 +125,7 @@ class AnalysisStanding:
         held = self._held(rows, tasks, names, tables, cycle)
         facts = self._facts(tasks, names, tables, cycle)
         first, second = self._walks(rows, facts, held["outcome"].is_null().to_numpy(), cycle)
-        order = pl.Enum(check_order(self.checks))
+        order = pl.Enum(names_of(self.checks, self.world.steps))
         tally = _tally(rows.height, first, second, len(order.categories), len(self.checks))
         last = order.categories.to_list().index(PREASSIGNED)
         how = pl.DataFrame(
@@ -168,7 +168,7 @@ class AnalysisStanding:
         """Return which checks stand while these tables change."""
         facts, made = self.in_loop(LOOPS[0]), changing.facts_of(names)
         every = (1 << len(self.checks)) - 1
-        return Plan.of(self.checks, facts, made, ranking.INPUTS, lasting=every)
+        return Plan.of(self.checks, facts, made, reads_of(self.world.steps), lasting=every)
 
     def cycle(self, names: frozenset[str]) -> Cycle:
         """Return what is done while these tables change."""
@@ -193,7 +193,8 @@ class AnalysisStanding:
     ) -> pl.DataFrame:
         """Return the facts of the tasks wanted, one row each, as what changes is keyed by."""
         plan = cycle.kept[0].plan
-        read = {"t", "jeditaskid", "at", *KEYS, *_NAMES, *_OUTCOME, *ranking.INPUTS}
+        read = {"t", "jeditaskid", "at", *KEYS, *_NAMES, *_OUTCOME}
+        read |= {*reads_of(self.world.steps)}
         read |= {name for bit in plan.asked for name in plan.checks[bit].inputs}
         tasks = self.world.tasks
         chosen = tasks.select([name for name in tasks.columns if name in read])[rows["t"]]
@@ -261,7 +262,7 @@ class AnalysisStanding:
         if self.world.rules.locality_mode == "suppress":
             suppressed = second & facts.tasks["t_relaxed"].is_not_null().to_numpy()
         one = self._walk(1, np.flatnonzero(goes_on & ~suppressed), rows, facts, cycle)
-        order = check_order(self.checks)
+        order = names_of(self.checks, self.world.steps)
         final = [order.index(name) for name in ranking.FINAL_CHECKS]
         left = np.zeros(rows.height, dtype=bool)
         left[one.pairs[(one.codes < 0) | np.isin(one.codes, final)]] = True
@@ -280,7 +281,7 @@ class AnalysisStanding:
         pairs = pairs.with_columns(t=pl.Series(chosen[pairs["t"].to_numpy()]))
         local = replace(facts, tasks=facts.tasks.with_columns(t_local=pl.lit(loop == 1)))
         checks = [plan.checks[bit] for bit in plan.asked]
-        read = {*ranking.INPUTS, *(name for check in checks for name in check.inputs)}
+        read = {*reads_of(self.world.steps), *(name for check in checks for name in check.inputs)}
         numbers = looked_up(local, pairs.select("t", "q"), read - set(plan.columns))
         found = pairs.hstack(numbers.drop("t", "q"))
         failed = found["failed"].to_numpy()
@@ -289,14 +290,14 @@ class AnalysisStanding:
             again = asked_of(found, checks, bits)
             failed = failed | again["failed"].to_numpy()
         codes = lowest_bit(failed).copy()
-        world = self.world
+        steps = self.world.steps
+        names = pl.Enum(names_of(self.checks, steps))
         late = cycle.plans.frame(
             "ranking",
             {"left": found.filter(pl.Series(codes < 0))},
-            lambda lazy: ranking.planned(lazy["left"], rules=world.rules, settings=world.settings),
+            lambda lazy: walk(lazy["left"].sort("t", "q"), steps, names),
         )
-        names = pl.Enum(check_order(self.checks))
-        reasons = late["check"].cast(names).to_physical().cast(pl.Int64).fill_null(-1)
+        reasons = late["check"].to_physical().cast(pl.Int64).fill_null(-1)
         codes[codes < 0] = reasons.to_numpy()
         best = late.filter(pl.col("rank").is_not_null()).select("t", "q", "weight", "rank")
         return Walk(chosen, found["t"].to_numpy(), codes, kept.closed[place], best)

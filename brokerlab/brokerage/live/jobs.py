@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.contracts import TABLES
+from brokerlab.brokerage.engine.evaluation import asked_of
+from brokerlab.brokerage.engine.pairs import looked_up
+from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.steps import names_of, reads_of, rules_of, walk
 from brokerlab.brokerage.live.asked import Known, asked, at_instants, places, states, with_others
 from brokerlab.brokerage.live.kept import Kept, Plan, facts_changed, per_instant
-from brokerlab.brokerage.live.ranked import Ranked, Tally, in_words, named, names_of
+from brokerlab.brokerage.live.ranked import Ranked, Tally, in_words, named, queue_names
 from brokerlab.brokerage.live.sides import SidePlans
-from brokerlab.brokerage.production_jobs import changing, ranking
+from brokerlab.brokerage.production_jobs import changing
 from brokerlab.brokerage.production_jobs.again import differing, with_config
 from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.brokerage.production_jobs.decide import first_reasons, in_parts
-from brokerlab.brokerage.production_jobs.decisions import check_order
-from brokerlab.brokerage.production_jobs.evaluation import asked_of
 from brokerlab.brokerage.production_jobs.facts import World, prepare
-from brokerlab.brokerage.production_jobs.late import COMPLETENESS_KEYS
 from brokerlab.brokerage.production_jobs.nucleus import unwritable
-from brokerlab.brokerage.production_jobs.pairs import looked_up
+from brokerlab.brokerage.production_jobs.ranking import COMPLETENESS_KEYS, shares
 from brokerlab.brokerage.production_jobs.recipe import checks_of, held_to_weight
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
@@ -69,7 +69,7 @@ class JobStanding:
     """
 
     world: World
-    checks: tuple[Check, ...]
+    checks: tuple[Rule, ...]
     known: Known
     lost: pl.DataFrame
     names: pl.DataFrame
@@ -86,7 +86,7 @@ class JobStanding:
         lost = unwritable(places, rules=world.rules)
         ended = world.tasks.join(world.outcomes, on="t", how="left").sort("t")["outcome"]
         known = Known.of(world.tasks)
-        return cls(world, _checks(world), known, lost, names_of(world.facts.queues), ended)
+        return cls(world, _checks(world), known, lost, queue_names(world.facts.queues), ended)
 
     def decide(self, wanted: Any, state: Mapping[str, Any]) -> Ranked:
         """Decide for tasks in worlds; see :func:`brokerlab.brokerage.live.prepare`."""
@@ -100,7 +100,7 @@ class JobStanding:
         tables = with_others(given, looked_at, self.world.tables, TOGETHER)
         pairs = self._asked_again(tasks, place, cycle, tables, looked_at)
         late, codes = self._ranked(pairs, cycle)
-        names = pl.Enum(check_order(self.checks))
+        names = pl.Enum(names_of(self.checks, self.world.steps))
         closed = np.zeros((rows.height, len(self.checks)), dtype=np.int64)
         closed[there] = cycle.kept.closed[place]
         tally = Tally.of(codes, there[pairs["t"].to_numpy()], closed, len(names.categories))
@@ -159,9 +159,7 @@ class JobStanding:
 
     def _late(self) -> set[str]:
         """Return what the ranking reads."""
-        world = self.world
-        own = world.recipe.weight(world.rules, world.settings).meta.root_names()
-        return {*ranking.READ, *own}
+        return {*reads_of(self.world.steps)}
 
     def _asked_again(
         self, tasks: pl.DataFrame, place: IntArray, cycle: Cycle, state: Tables, rows: pl.DataFrame,
@@ -192,17 +190,15 @@ class JobStanding:
     def _ranked(self, pairs: pl.DataFrame, cycle: Cycle) -> tuple[pl.DataFrame, IntArray]:
         """Rank what is left; return the candidates, and the check of each pair (-1: candidate)."""
         world, checks = self.world, self.checks
-        order = pl.Enum(check_order(checks))
+        order = pl.Enum(names_of(checks, world.steps))
         first, mark = first_reasons(pairs["failed"].to_numpy(), checks)
         marked = pairs.drop("failed").with_columns(mark=in_words(mark, order))
         left = marked.filter(pl.Series(first < 0))
         late = cycle.plans.frame(
             "ranking",
             {"left": left},
-            lambda lazy: ranking.ranked(
-                lazy["left"], order, rules=world.rules, settings=world.settings, recipe=world.recipe
-            ).with_columns(
-                share=ranking.shares(pl.when(pl.col("rank").is_not_null()).then("weight"))
+            lambda lazy: walk(lazy["left"], world.steps, order).with_columns(
+                share=shares(pl.when(pl.col("rank").is_not_null()).then("weight"))
             ),
         )
         held_to_weight(world.recipe, late)
@@ -212,5 +208,5 @@ class JobStanding:
         return best.filter(pl.col("rank").is_not_null()), reasons
 
 
-def _checks(world: World) -> tuple[Check, ...]:
-    return checks_of(world.recipe, world.rules, world.settings, world.facts, ranking.LATE_CHECKS)
+def _checks(world: World) -> tuple[Rule, ...]:
+    return checks_of(world.recipe, world.rules, world.settings, world.facts, rules_of(world.steps))

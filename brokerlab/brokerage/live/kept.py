@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.engine.evaluation import evaluated, lowest_bit
+from brokerlab.brokerage.engine.pairs import Facts, counting, looked_up, matched
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_jobs.again import patched
-from brokerlab.brokerage.production_jobs.evaluation import evaluated, lowest_bit
-from brokerlab.brokerage.production_jobs.pairs import Facts, counting, looked_up, matched
 from brokerlab.numerics import IntArray
 
 Parts = Callable[[Facts], Iterator[Facts]]
@@ -29,14 +29,14 @@ class Plan:
         columns: Facts of pairs that stand and are read by the others and the ranking.
     """
 
-    checks: tuple[Check, ...]
+    checks: tuple[Rule, ...]
     asked: tuple[int, ...]
     lasting: int
     columns: tuple[str, ...]
 
     @classmethod
     def of(
-        cls, checks: Sequence[Check], facts: Facts, changing: Collection[str], late: Iterable[str],
+        cls, checks: Sequence[Rule], facts: Facts, changing: Collection[str], late: Iterable[str],
         *, lasting: int,
     ) -> Plan:  # fmt: skip
         """Sort checks out.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from brokerlab.brokerage.engine.pairs import positions
 from brokerlab.brokerage.live.asked import KEY
-from brokerlab.brokerage.production_jobs.pairs import positions
 from brokerlab.numerics import IntArray
 
 
@@ -42,7 +42,7 @@ def named(found: pl.DataFrame, asked: pl.DataFrame, queues: pl.DataFrame) -> pl.
     return keys.hstack([name, *found.select("weight", "share", "rank").get_columns()])
 
 
-def names_of(queues: pl.DataFrame) -> pl.DataFrame:
+def queue_names(queues: pl.DataFrame) -> pl.DataFrame:
     """Return ``q, name`` of the facts of queues."""
     names = queues["panda_queue"]
     return queues.select("q", name=names.cast(pl.Enum(names.unique().sort())))
@@ -65,7 +65,7 @@ class Tally:
         """Count.
 
         Args:
-            codes: Check of each open pair, -1 for candidates.
+            codes: Rule of each open pair, -1 for candidates.
             of: Row of each open pair.
             closed: Pairs that each check (column; the first ones) removed before, by row.
             n_names: Number of checks.

@@ -8,13 +8,15 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.engine.evaluation import evaluated
+from brokerlab.brokerage.engine.pairs import Facts, matched
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.inputs.completeness import Completeness, completeness
 from brokerlab.brokerage.production_jobs.decide import decide, in_parts, settled
 from brokerlab.brokerage.production_jobs.decisions import Decisions, Part
-from brokerlab.brokerage.production_jobs.evaluation import evaluated
 from brokerlab.brokerage.production_jobs.facts import World
-from brokerlab.brokerage.production_jobs.late import (
+from brokerlab.brokerage.production_jobs.nucleus import link_side, network_acts
+from brokerlab.brokerage.production_jobs.ranking import (
     BOOTSTRAP_KEY,
     COMPLETENESS_KEYS,
     INPUT_KEYS,
@@ -24,8 +26,6 @@ from brokerlab.brokerage.production_jobs.late import (
     THRESHOLD_KEYS,
     weight_keys,
 )
-from brokerlab.brokerage.production_jobs.nucleus import link_side, network_acts
-from brokerlab.brokerage.production_jobs.pairs import Facts, matched
 from brokerlab.brokerage.production_jobs.recipe import PRODUCTION
 from brokerlab.brokerage.production_jobs.settings import JobSettings, read, share_settings
 from brokerlab.gdpconfig import Config
@@ -117,7 +117,7 @@ def redecided(decisions: Decisions, config: Config) -> Decisions:
 
 
 def patched(
-    failed: IntArray, part: Facts, checks: Sequence[Check], again: Sequence[int]
+    failed: IntArray, part: Facts, checks: Sequence[Rule], again: Sequence[int]
 ) -> IntArray:
     """Return the failed checks with those numbered in ``again`` evaluated anew."""
     if not again:
@@ -129,7 +129,7 @@ def patched(
     return patched
 
 
-def _of_some(world: World, checks: Sequence[Check], parts: Sequence[Part]) -> Decisions:
+def _of_some(world: World, checks: Sequence[Rule], parts: Sequence[Part]) -> Decisions:
     """Return decisions on the tasks of the parts alone."""
     if not parts:
         empty = facts_of(world.facts, world.facts.tasks.select("t").clear())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.contracts import TABLES
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.plugins import Brokerage
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe
@@ -25,7 +25,7 @@ def brokerage_of(
         documentation: Where its rules are written.
     """
 
-    def checks(rules: ProductionRules, settings: JobSettings) -> tuple[Check, ...]:
+    def checks(rules: ProductionRules, settings: JobSettings) -> tuple[Rule, ...]:
         return tuple(recipe.checks(rules, settings))
 
     return Brokerage(

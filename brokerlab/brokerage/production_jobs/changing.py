@@ -11,9 +11,9 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage.engine.pairs import AS_WRITTEN, Side
 from brokerlab.brokerage.production_jobs import counts
 from brokerlab.brokerage.production_jobs.ids import Ids
-from brokerlab.brokerage.production_jobs.pairs import AS_WRITTEN, Side
 from brokerlab.brokerage.production_jobs.sides import of_tasks
 
 Tables = Mapping[str, pl.LazyFrame]

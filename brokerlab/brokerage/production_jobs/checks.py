@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_jobs import checks_queue as queue
 from brokerlab.brokerage.production_jobs import checks_state as state
 from brokerlab.brokerage.production_jobs.checks_time import time_checks
@@ -17,7 +17,7 @@ from brokerlab.brokerage.rules import ProductionRules
 
 
 @lru_cache(maxsize=64)  # made of many small expressions
-def queue_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Check, ...]:
+def queue_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Rule, ...]:
     """Return the checks in the order in which they run.
 
     Args:

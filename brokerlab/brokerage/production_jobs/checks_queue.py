@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import narwhals.stable.v2 as nw
+import polars as pl
 
-from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_jobs.expressions import (
     at_least_one,
     check,
@@ -20,29 +20,27 @@ REJECTED, UNRESOLVED = 1, 2
 """Values of ``x_software``; 0 is accepted."""
 
 
-def status_checks(rules: ProductionRules) -> tuple[Check, ...]:
+def status_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return ``name_test`` and ``status_offline``."""
     online = "online or standby" if rules.standby_online else "online"
-    named = col("q_named_test") & ~col("t_listed") & nw.lit(value=rules.drop_test_queues)
+    named = col("q_named_test") & ~col("t_listed") & pl.lit(value=rules.drop_test_queues)
     return (
         check(
             "1",
             "name_test",
             "its name marks it as a test queue",
             named,
-            "q_named_test t_listed",
         ),
         check(
             "2",
             "status_offline",
             f"the queue's status is {{status}}, not {online}",
             ~col("q_online") & ~col("t_listed"),
-            "q_online t_listed",
         ),
     )
 
 
-def opportunistic_check() -> Check:
+def opportunistic_check() -> Rule:
     """Return ``opportunistic``."""
     return check(
         "7",
@@ -50,11 +48,10 @@ def opportunistic_check() -> Check:
         "the queue is opportunistic (pledgedcpu -1), which urgent tasks (priority 800 and more, here {t_prio}) and "
         "scouts avoid",
         (col("q_pledgedcpu") == -1) & col("t_urgent") & ~col("t_listed"),
-        "q_pledgedcpu t_urgent t_listed",
     )
 
 
-def policy_checks() -> tuple[Check, ...]:
+def policy_checks() -> tuple[Rule, ...]:
     """Return ``zero_share``, ``jumbo_only``, ``jumbo_few_events``."""
     jumbo = col("q_jumbo") & ~col("t_single")
     few = col("q_jumbo_events") > col("t_ready_events")
@@ -65,26 +62,23 @@ def policy_checks() -> tuple[Check, ...]:
             "the queue's fairsharepolicy ({q_fairsharepolicy}) gives no share to processing type {t_type} of share "
             "{t_gshare}",
             col("x_zero_share") & col("t_policy_applies"),
-            "x_zero_share t_policy_applies",
         ),
         check(
             "10",
             "jumbo_only",
             "the queue takes jumbo jobs only (useJumboJobs), the task has none",
             jumbo & ~col("t_jumbo"),
-            "q_jumbo t_single t_jumbo",
         ),
         check(
             "11",
             "jumbo_few_events",
             "the queue wants {q_jumbo_events} events ready for jumbo jobs (minEventsForJumbo), {t_ready_events} are",
             jumbo & col("t_jumbo") & few,
-            "q_jumbo t_single t_jumbo q_jumbo_events t_ready_events",
         ),
     )
 
 
-def core_checks() -> tuple[Check, ...]:
+def core_checks() -> tuple[Rule, ...]:
     """Return ``core_count`` and ``core_count_max``."""
     cores, slot = col("t_cores"), col("q_corecount")
     multi = (cores > 1) | ((cores == 0) & col("t_first_class"))
@@ -96,7 +90,6 @@ def core_checks() -> tuple[Check, ...]:
             "core_count",
             "the task asks for slots of {t_cores} cores, those of the queue have {q_corecount}",
             differs & ~col("t_single"),
-            "t_cores t_first_class q_corecount t_single",
             numbers={"single": ~multi & ~free, "undefined": multi & (slot == 0)},
             variants={
                 "single": "the task asks for slots of one core, those of the queue have {q_corecount}",
@@ -108,12 +101,11 @@ def core_checks() -> tuple[Check, ...]:
             "core_count_max",
             "the queue's slots have {q_corecount} cores, the task takes {t_maxcores} at most (maxcorecount)",
             (col("t_maxcores") != 0) & (slot > col("t_maxcores")) & ~col("t_single"),
-            "t_maxcores q_corecount t_single",
         ),
     )
 
 
-def software_checks() -> tuple[Check, ...]:
+def software_checks() -> tuple[Rule, ...]:
     """Return ``software_hardware`` and ``platform_unresolved``."""
     lacks = "the queue lacks the software or hardware asked for ({x_software_reason})"
     return (
@@ -122,7 +114,6 @@ def software_checks() -> tuple[Check, ...]:
             "software_hardware",
             f"{lacks}: release {{t_transhome}}",
             col("t_software") & (col("x_software") == REJECTED),
-            "t_software x_software",
             variants={
                 "t_container_name": f"{lacks}: container {{t_container_name}}",
                 "t_architecture": f"{lacks}: release {{t_transhome}}, architecture {{t_architecture}}",
@@ -133,31 +124,30 @@ def software_checks() -> tuple[Check, ...]:
             "platform_unresolved",
             "no platform that the queue publishes fits the pattern {t_architecture}",
             col("t_software") & (col("x_software") == UNRESOLVED),
-            "t_software x_software",
         ),
     )
 
 
-def compensated(ram: nw.Expr) -> nw.Expr:
+def compensated(ram: pl.Expr) -> pl.Expr:
     """Return 90 % of a memory need [MB], truncated to whole MB."""
     return truncated(ram * RAM_COMPENSATION)
 
 
-def slot_cores() -> nw.Expr:
+def slot_cores() -> pl.Expr:
     """Return the cores that memory is multiplied with: 1 where the queue says nothing."""
-    return nw.when(col("q_corecount") != 0).then(col("q_corecount")).otherwise(nw.lit(1))
+    return pl.when(col("q_corecount") != 0).then(col("q_corecount")).otherwise(pl.lit(1))
 
 
-def needed_ram() -> nw.Expr:
+def needed_ram() -> pl.Expr:
     """Return the memory compared with the slot [MB]; 0: no check (4.2)."""
     scaled = col("t_ram") * slot_cores() + col("t_base_ram")
-    whole = nw.when(col("t_ram_per_core")).then(scaled).otherwise(col("t_ram"))
-    return nw.when(col("t_ram") == 0).then(nw.lit(0.0)).otherwise(compensated(whole))
+    whole = pl.when(col("t_ram_per_core")).then(scaled).otherwise(col("t_ram"))
+    return pl.when(col("t_ram") == 0).then(pl.lit(0.0)).otherwise(compensated(whole))
 
 
-def memory_checks() -> tuple[Check, ...]:
+def memory_checks() -> tuple[Rule, ...]:
     """Return ``memory_max`` and ``memory_min``."""
-    need, inputs = needed_ram(), "t_ram t_ram_per_core t_base_ram q_corecount"
+    need = needed_ram()
     based = col("t_ram_per_core") & (col("t_base_ram") != 0)
     numbers = {"need": need, "cores": slot_cores(), "based": based}
 
@@ -178,7 +168,6 @@ def memory_checks() -> tuple[Check, ...]:
             "memory_max",
             lacks[0],
             (need != 0) & (col("q_maxrss") != 0) & (need > col("q_maxrss")),
-            f"{inputs} q_maxrss",
             numbers=numbers,
             variants=lacks[1],
         ),
@@ -187,28 +176,27 @@ def memory_checks() -> tuple[Check, ...]:
             "memory_min",
             spare[0],
             (need != 0) & (col("q_minrss") != 0) & (need < col("q_minrss")),
-            f"{inputs} q_minrss",
             numbers=numbers,
             variants=spare[1],
         ),
     )
 
 
-def reads_in_place() -> nw.Expr:
+def reads_in_place() -> pl.Expr:
     """Return whether jobs read their input in place, without a copy on scratch (4.3)."""
     always = col("p_maxinputsize") == -1
     return ~col("t_merging") & (always | (col("t_reads_lan") & col("p_direct_lan")))
 
 
-def disk_checks(rules: ProductionRules) -> tuple[Check, ...]:
+def disk_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return ``direct_access`` and ``scratch_disk``."""
     scratch = (
-        nw.when(reads_in_place()).then(col("t_scratch_direct")).otherwise(col("t_scratch_copy"))
+        pl.when(reads_in_place()).then(col("t_scratch_direct")).otherwise(col("t_scratch_copy"))
     )
     shared = col("p_maxwdir") / at_least_one(col("p_corecount"))
     space = shared
     if not rules.maxwdir_per_core:
-        space = nw.when(col("t_wdir_shared")).then(shared).otherwise(col("p_maxwdir"))
+        space = pl.when(col("t_wdir_shared")).then(shared).otherwise(col("p_maxwdir"))
     more = "more than" if rules.scratch_equal_passes else "which is not less than"
     gets = f"{more} the {{space}} MB it gets (maxwdir {{p_maxwdir}} MB)"
     full = scratch > space if rules.scratch_equal_passes else scratch >= space
@@ -218,15 +206,12 @@ def disk_checks(rules: ProductionRules) -> tuple[Check, ...]:
             "direct_access",
             "the task reads its input in place only (allowinputlan), the queue copies it to scratch",
             col("t_lan_only") & ~col("p_direct_lan") & (col("p_maxinputsize") != -1),
-            "t_lan_only p_direct_lan p_maxinputsize",
         ),
         check(
             "20",
             "scratch_disk",
             f"the job needs {{scratch}} MB of scratch, its input included, {gets}",
             (col("p_maxwdir") != 0) & full,
-            "t_merging t_reads_lan p_direct_lan p_maxinputsize t_scratch_direct t_scratch_copy "
-            "t_wdir_shared p_maxwdir p_corecount",
             numbers={"scratch": scratch, "space": space, "in_place": reads_in_place()},
             variants={
                 "in_place": f"the job needs {{scratch}} MB of scratch, reading its input in place, {gets}"
@@ -235,7 +220,7 @@ def disk_checks(rules: ProductionRules) -> tuple[Check, ...]:
     )
 
 
-def network_checks(rules: ProductionRules) -> tuple[Check, ...]:
+def network_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return ``connectivity`` and ``ip_stack``."""
     wants, has = col("t_ip"), col("q_network")
     good = (has == "full") | ((has == "http") & (wants == "http"))
@@ -248,44 +233,41 @@ def network_checks(rules: ProductionRules) -> tuple[Check, ...]:
             "connectivity",
             "the task asks for {t_ip} connectivity, that of the queue is {q_network}",
             (wants != "") & ~good & ~col("t_single"),
-            "t_ip q_network t_single",
         ),
         check(
             "32",
             "ip_stack",
             "the task asks for ip stack {t_stack}, that of the queue is {q_stack}",
             stack & ~col("t_single"),
-            "t_stack q_stack t_single",
         ),
     )
 
 
-def event_service_checks() -> tuple[Check, ...]:
+def event_service_checks() -> tuple[Rule, ...]:
     """Return the four checks of ``jobseed``."""
     es, seed = col("t_es"), col("q_jobseed")
     free = ~col("t_single")
-    inputs = "t_es q_jobseed t_single"
     return (
         check(
             "33", "event_service_std", "the queue takes no event service (jobseed {q_jobseed})",
-            es & (seed == "std") & free, inputs,
+            es & (seed == "std") & free,
         ),
         check(
             "34", "event_service_prio", "the queue takes event service of priority 900 and more only (jobseed {q_jobseed}), the task has {t_prio}",
-            es & (seed == "eshigh") & ~col("t_first_class") & free, f"{inputs} t_first_class",
+            es & (seed == "eshigh") & ~col("t_first_class") & free,
         ),
         check(
             "35", "event_service_only", "the queue takes event service only (jobseed {q_jobseed})",
-            ~es & (seed == "es") & free, inputs,
+            ~es & (seed == "es") & free,
         ),
         check(
             "36", "event_service_child", "event service needs a pseudo-queue of several cores, this one has {q_corecount}",
-            es & col("q_pseudo") & (col("q_corecount") == 1) & free, f"{inputs} q_pseudo q_corecount",
+            es & col("q_pseudo") & (col("q_corecount") == 1) & free,
         ),
     )  # fmt: skip
 
 
-def io_intensity_check() -> Check:
+def io_intensity_check() -> Rule:
     """Return ``io_intensity_max``."""
     io = (col("t_iointensity") != 0) & (col("t_iointensity") > col("q_max_io_intensity"))
     return check(
@@ -293,11 +275,10 @@ def io_intensity_check() -> Check:
         "io_intensity_max",
         "the task's iointensity of {t_iointensity} kB/s is over the queue's limit of {q_max_io_intensity} kB/s",
         io & ~col("t_merging"),
-        "t_iointensity q_max_io_intensity t_merging",
     )
 
 
-def nucleus_checks() -> tuple[Check, ...]:
+def nucleus_checks() -> tuple[Rule, ...]:
     """Return ``t1_weight``, ``io_intensity_max`` and the two checks of the full chain."""
     outside = col("t_chained") & (col("t_nucleus_id") != col("q_site_id"))
     return (
@@ -306,7 +287,6 @@ def nucleus_checks() -> tuple[Check, ...]:
             "t1_weight",
             "the task stays at its nucleus {t_nucleus} (negative t1weight), the queue is neither there nor shares its storage",
             col("t_nucleus_only") & ~near(),
-            "t_nucleus_only x_near p_near_any t_hint",
         ),
         io_intensity_check(),
         check(
@@ -314,38 +294,35 @@ def nucleus_checks() -> tuple[Check, ...]:
             "full_chain_outside",
             "the full chain stays at its nucleus {t_nucleus}, the queue is at {q_site}",
             outside & ~col("t_hint"),
-            "t_chained t_nucleus_id q_site_id t_hint",
         ),
         check(
             "41",
             "full_chain_only",
             "the queue takes full chains only (bareNucleus=only)",
             ~col("t_chained") & (col("q_bare") == "only") & ~col("t_hint"),
-            "t_chained q_bare t_hint",
         ),
     )
 
 
-def diskio_check(default_limit: float, *, whole: bool = True) -> Check:
+def diskio_check(default_limit: float, *, whole: bool = True) -> Rule:
     """Return ``diskio_overload``.
 
     Args:
         default_limit: Limit of queues without one of their own [kB/s per core].
         whole: The traffic per core is truncated.
     """
-    own = nw.when(col("p_maxdiskio") > 0).then(col("p_maxdiskio"))
-    limit = own.otherwise(nw.lit(float(default_limit)))
+    own = pl.when(col("p_maxdiskio") > 0).then(col("p_maxdiskio"))
+    limit = own.otherwise(pl.lit(float(default_limit)))
     several = (col("t_corecount") > 1) | (col("t_corecount") < 0)
     per_core = col("t_diskio") / at_least_one(col("p_corecount"))
     per_core = per_core.floor() if whole else per_core
-    asked = nw.when(several & (col("p_corecount") != 0)).then(per_core).otherwise(col("t_diskio"))
+    asked = pl.when(several & (col("p_corecount") != 0)).then(per_core).otherwise(col("t_diskio"))
     return check(
         "12",
         "diskio_overload",
         "running jobs use {s_diskio} kB/s of disk per core and the task asks for {asked} kB/s; both are over the limit of "
         "{limit} kB/s",
         (asked != 0) & (col("s_diskio") != 0) & (col("s_diskio") > limit) & (asked > limit),
-        "t_corecount t_diskio p_corecount p_maxdiskio s_diskio",
         keys=("MAX_DISKIO_DEFAULT",),
         kind="temporary",
         numbers={"limit": limit, "asked": asked},

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import narwhals.stable.v2 as nw
+import polars as pl
 
-from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_jobs.expressions import check, col, near
 from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.rules import ProductionRules
@@ -16,52 +16,50 @@ BLOCKED = -1
 """Closeness of a blocked link."""
 
 
-def remote() -> nw.Expr:
+def remote() -> pl.Expr:
     """Return whether the queue's outputs cross a link to the nucleus."""
     known = (col("t_nucleus_id") >= 0) & (col("p_storage_id") >= 0)
     return known & (col("t_nucleus_id") != col("p_storage_id"))
 
 
-def link_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Check, ...]:
+def link_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Rule, ...]:
     """Return ``nucleus_unwritable``, ``nucleus_backlog``, ``link_blocked``, ``link_backlog``."""
-    inputs = "t_nucleus_id p_storage_id t_nucleus_unwritable"
 
-    def reached(value: nw.Expr, cap: float) -> nw.Expr:
+    def reached(value: pl.Expr, cap: float) -> pl.Expr:
         return value >= cap if rules.backlog_inclusive else value > cap
 
     reaches = "which reaches the limit of" if rules.backlog_inclusive else "more than"
     caps = (settings.nqueued_nuc_cap, settings.nqueued_sat_cap)
-    of_nucleus, of_link = ({"limit": nw.lit(float(cap))} for cap in caps)
+    of_nucleus, of_link = ({"limit": pl.lit(float(cap))} for cap in caps)
     unwritable = remote() & col("t_nucleus_unwritable")
     backlog = reached(col("t_nucleus_queued"), settings.nqueued_nuc_cap)
     open_link = remote() & ~col("t_nucleus_unwritable") & ~backlog & col("l_known")
     blocked = (col("l_closeness") == BLOCKED).fill_null(value=False)
     queued = reached(col("l_queued"), settings.nqueued_sat_cap)
-    nucleus = f"{inputs} t_nucleus_queued"
     return (
         check(
             "3", "nucleus_unwritable", "the storage of nucleus {t_nucleus} cannot be written over WAN",
-            unwritable, inputs, kind="temporary",
+            unwritable, kind="temporary",
         ),
         check(
             "4", "nucleus_backlog", f"{{t_nucleus_queued}} files wait to be moved to nucleus {{t_nucleus}}, {reaches} {{limit}}",
-            remote() & ~col("t_nucleus_unwritable") & backlog, nucleus,
+            remote() & ~col("t_nucleus_unwritable") & backlog,
             keys=("NQUEUED_NUC_CAP_FOR_JOBS",), kind="temporary", numbers=of_nucleus,
         ),
         check(
             "5", "link_blocked", "the link to nucleus {t_nucleus} is blocked (closeness {l_closeness})",
-            open_link & blocked, f"{nucleus} l_known l_closeness",
+            open_link & blocked,
             keys=("NQUEUED_NUC_CAP_FOR_JOBS",),
         ),
         check(
             "6", "link_backlog", f"{{l_queued}} files wait on the link to nucleus {{t_nucleus}}, {reaches} {{limit}}",
-            open_link & ~blocked & queued, f"{nucleus} l_known l_closeness l_queued",
+            open_link & ~blocked & queued,
             keys=("NQUEUED_NUC_CAP_FOR_JOBS", "NQUEUED_SAT_CAP"), kind="temporary", numbers=of_link,
         ),
     )  # fmt: skip
 
 
-def inactive_check(rules: ProductionRules) -> Check:
+def inactive_check(rules: ProductionRules) -> Rule:
     """Return ``inactive``."""
     waiting = col("s_activated")
     if rules.inactive_counts_starting:
@@ -74,13 +72,12 @@ def inactive_check(rules: ProductionRules) -> Check:
         "no job has started there for {idle_h} h although {waiting} wait; urgent, merging and to be merged work avoids "
         "queues idle for more than 2 h",
         applies & silent & (waiting > 0),
-        "t_urgent t_merging t_merges_output t_listed t_at_s s_laststart_s s_activated s_starting",
         numbers={"waiting": waiting, "idle_h": (col("t_at_s") - col("s_laststart_s")) / HOUR_S},
         kind="temporary",
     )
 
 
-def storage_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Check, ...]:
+def storage_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Rule, ...]:
     """Return ``storage_space``, the four endpoint checks and ``source_down``; each needs the ones before passed."""
     limit = settings.storage_min_free_gb
     space = col("s_space")
@@ -91,51 +88,48 @@ def storage_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Check
     exempt_in = col("x_nucleus") & col("s_input_disk") & complete
     exempt_out = col("x_nucleus") & col("s_output_disk")
     steps = (
-        ("21", "storage_space", f"{{s_space}} GB are usable at its output endpoint, {must} {{limit}} GB must be", little, "s_space"),
+        ("21", "storage_space", f"{{s_space}} GB are usable at its output endpoint, {must} {{limit}} GB must be", little),
         (
             "22", "read_lan_down", "none of its input endpoints can be read over LAN",
-            ~col("s_read_lan"), "s_read_lan",
+            ~col("s_read_lan"),
         ),
         (
             "23", "write_lan_down", "none of its output endpoints can be written over LAN",
-            ~col("s_write_lan"), "s_write_lan",
+            ~col("s_write_lan"),
         ),
         (
             "24", "write_wan_down", "none of its input endpoints can receive files over WAN",
             ~(col("s_write_wan") | exempt_in),
-            "s_write_wan x_nucleus s_input_disk t_no_complete x_complete",
         ),
         (
             "25", "read_wan_down", "none of its output endpoints can send files over WAN",
-            ~(col("s_read_wan") | exempt_out), "s_read_wan x_nucleus s_output_disk",
+            ~(col("s_read_wan") | exempt_out),
         ),
         (
             "27", "source_down", "the input can be read over LAN only where it is, and not from here",
             ~col("t_remote_source") & ~(exempt_in | exempt_out),
-            "t_remote_source x_nucleus s_input_disk s_output_disk t_no_complete x_complete",
         ),
     )  # fmt: skip
-    found: list[Check] = []
-    before, inputs = nw.lit(value=False), ""
-    for row, name, says, bad, reads in steps:
-        inputs = f"{inputs} {reads}"
-        keys = ("STORAGE_MIN_FREE_SIZE",)
+    found: list[Rule] = []
+    before = pl.lit(value=False)
+    for row, name, says, bad in steps:
         found.append(
             check(
-                row, name, says, bad & ~before, inputs,
-                keys=keys, kind="temporary", numbers={"limit": nw.lit(float(limit))},
+                row, name, says, bad & ~before,
+                keys=("STORAGE_MIN_FREE_SIZE",), kind="temporary",
+                numbers={"limit": pl.lit(float(limit))},
             )
         )  # fmt: skip
         before = before | bad
     return tuple(found)
 
 
-def transferring_check() -> Check:
+def transferring_check() -> Rule:
     """Return ``transferring``."""
     waiting = col("s_transferring") - col("s_transferring_unwritable")
     twice = col("s_running") * 2
     own = col("p_transferring_limit")
-    limit = nw.when(twice > own).then(twice).otherwise(own)
+    limit = pl.when(twice > own).then(twice).otherwise(own)
     far = (col("p_storage_id") >= 0) & (col("p_storage_id") != col("t_nucleus_id"))
     return check(
         "37",
@@ -143,16 +137,14 @@ def transferring_check() -> Check:
         "{waiting} jobs are transferring, more than {limit} (the queue's limit of {p_transferring_limit}, or twice its "
         "{s_running} running jobs)",
         far & ~near() & (waiting > limit),
-        "s_transferring s_transferring_unwritable s_running p_transferring_limit p_storage_id "
-        "t_nucleus_id x_near p_near_any t_hint",
         kind="temporary",
         numbers={"waiting": waiting, "limit": limit},
     )
 
 
-def shortage_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Check, ...]:
+def shortage_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Rule, ...]:
     """Return ``opportunistic_shortage`` and ``pledge_exceeded``."""
-    short = ~col("t_single") & nw.lit(value=settings.work_shortage)
+    short = ~col("t_single") & pl.lit(value=settings.work_shortage)
     cores = col("s_running_cores")
     if rules.shortage_counts_starting:
         cores = cores + col("s_starting_cores")
@@ -162,7 +154,6 @@ def shortage_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Chec
             "opportunistic_shortage",
             "work is short and the queue is opportunistic (pledgedcpu -1)",
             (col("p_pledgedcpu") == -1) & short,
-            "p_pledgedcpu t_single",
             keys=("WORK_SHORTAGE",),
         ),
         check(
@@ -170,14 +161,13 @@ def shortage_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Chec
             "pledge_exceeded",
             "work is short and {cores} cores are in use, more than the pledge of {p_pledgedcpu}",
             (col("p_pledgedcpu") > 0) & (cores > col("p_pledgedcpu")) & short,
-            "p_pledgedcpu t_single s_running_cores s_starting_cores",
             keys=("WORK_SHORTAGE",),
             numbers={"cores": cores},
         ),
     )
 
 
-def pilot_check() -> Check:
+def pilot_check() -> Rule:
     """Return ``no_pilot``."""
     jumbo = col("t_jumbo") & col("q_jumbo")
     silent = (col("s_pilots") == 0) & ~col("x_has_slots") & ~jumbo
@@ -186,6 +176,5 @@ def pilot_check() -> Check:
         "no_pilot",
         "no pilot has come for 3 h and no slots are set for share {t_queue_name}, resource type {t_resource_type}",
         silent & ~col("t_pilot_exempt") & ~col("t_listed"),
-        "s_pilots x_has_slots t_jumbo q_jumbo t_pilot_exempt t_listed",
         kind="temporary",
     )

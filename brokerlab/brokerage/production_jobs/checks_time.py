@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import narwhals.stable.v2 as nw
+import polars as pl
 
-from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_jobs.expressions import at_least_one, check, col, truncated
 from brokerlab.brokerage.rules import ProductionRules
 
@@ -12,30 +12,27 @@ DAY_S = 24 * 3600
 REFERENCE_POWER = 10
 """Core power with which the deployed code turns a day into HS06 s [HS06/core]."""
 
-_CAPACITY = "t_hs06 t_basewalltime t_efficiency t_percent q_corecount q_corepower"
-
-
 _SLOT = (
     "the queue's {0}time of {{q_{0}time}} s (less {{t_basewalltime}} s, x {{q_corecount}} cores x {{q_corepower}} HS06 x "
     "efficiency {{t_efficiency}} %)"
 )
 
 
-def capacity(limit: str) -> nw.Expr:
+def capacity(limit: str) -> pl.Expr:
     """Return the work that fits into ``q_maxtime`` or ``q_mintime``: HS06 s, else s x cores (4.4)."""
     cores = at_least_one(col("q_corecount"))
     time = (col(limit) - col("t_basewalltime")) * cores
     power = time * col("q_corepower") * col("t_efficiency") / col("t_percent")
-    return nw.when(col("t_hs06")).then(truncated(power)).otherwise(col(limit) * cores)
+    return pl.when(col("t_hs06")).then(truncated(power)).otherwise(col(limit) * cores)
 
 
-def time_checks(rules: ProductionRules) -> tuple[Check, ...]:
+def time_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return ``walltime_max``, ``walltime_24h``, ``walltime_min``."""
     no_scaling = (col("t_efficiency") == 0) & col("t_hs06")
     if rules.zero_efficiency_rejects:
-        no_scaling = no_scaling & nw.lit(value=False)
+        no_scaling = no_scaling & pl.lit(value=False)
     dynamic = col("t_dynamic") & (col("q_mintime") > 0)
-    need = nw.when(dynamic).then(col("t_need_dyn")).otherwise(col("t_need"))
+    need = pl.when(dynamic).then(col("t_need_dyn")).otherwise(col("t_need"))
     longer = (need != 0) & (need > capacity("q_maxtime"))
     over = (no_scaling & (col("t_basewalltime") > col("q_maxtime"))) | (~no_scaling & longer)
     return (
@@ -44,7 +41,6 @@ def time_checks(rules: ProductionRules) -> tuple[Check, ...]:
             "walltime_max",
             "the smallest job needs {need} core s, {fits} core s fit into the queue's maxtime of {q_maxtime} s",
             (col("q_maxtime") != 0) & over,
-            f"t_need t_need_dyn t_dynamic q_mintime q_maxtime {_CAPACITY}",
             numbers={"need": need, "fits": capacity("q_maxtime"), "no_scaling": no_scaling},
             variants={
                 "no_scaling": "the base wall time of {t_basewalltime} s alone is over the queue's maxtime of "
@@ -57,7 +53,7 @@ def time_checks(rules: ProductionRules) -> tuple[Check, ...]:
     )
 
 
-def _long_enough(rules: ProductionRules) -> Check:
+def _long_enough(rules: ProductionRules) -> Rule:
     applies = (col("t_scout") & ~col("t_single")) | col("t_walltime_undefined")
     fits = capacity("q_maxtime")
     if rules.long_queue_by_capacity:
@@ -71,7 +67,7 @@ def _long_enough(rules: ProductionRules) -> Check:
             f"HS06 s; {{fits}} fit into {_SLOT.format('max')}"
         )
     else:
-        day = nw.lit(DAY_S)
+        day = pl.lit(DAY_S)
         short = (col("q_maxtime") != 0) & (col("q_maxtime") < DAY_S)
         says = "scouts and jobs of unknown wall time need {day} s (24 h), the queue's maxtime is {q_maxtime} s"
     return check(
@@ -79,25 +75,23 @@ def _long_enough(rules: ProductionRules) -> Check:
         "walltime_24h",
         says,
         applies & short,
-        f"t_scout t_single t_merging t_walltime_undefined q_maxtime {_CAPACITY}",
         numbers={"day": day, "fits": fits},
     )
 
 
-def _not_too_short(no_scaling: nw.Expr) -> Check:
+def _not_too_short(no_scaling: pl.Expr) -> Rule:
     fits = capacity("q_mintime")
     plain = col("t_need").is_null() | (col("t_need") < fits)
     dynamic = (col("t_need_dyn") < fits) & (col("t_need_dyn_max") < fits)
-    scaled = nw.when(col("t_dynamic")).then(dynamic).otherwise(plain)
+    scaled = pl.when(col("t_dynamic")).then(dynamic).otherwise(plain)
     fixed = no_scaling & (col("t_basewalltime") < col("q_mintime"))
     return check(
         "30",
         "walltime_min",
         "the smallest job needs only {need} core s, the queue's mintime of {q_mintime} s takes {fits} core s",
         (col("q_mintime") != 0) & (fixed | (~no_scaling & scaled)),
-        f"t_need t_need_dyn t_need_dyn_max t_dynamic q_mintime {_CAPACITY}",
         numbers={
-            "need": nw.when(col("t_dynamic")).then(col("t_need_dyn")).otherwise(col("t_need")),
+            "need": pl.when(col("t_dynamic")).then(col("t_need_dyn")).otherwise(col("t_need")),
             "fits": fits,
             "no_scaling": no_scaling,
             "undefined": col("t_need").is_null() & ~col("t_dynamic"),

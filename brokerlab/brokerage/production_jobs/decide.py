@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.check import Check
 from brokerlab.brokerage.contracts import TABLES
-from brokerlab.brokerage.production_jobs import ranking
-from brokerlab.brokerage.production_jobs.decisions import RANKS, Decisions, Part, check_order
-from brokerlab.brokerage.production_jobs.evaluation import evaluated, highest_bit, lowest_bit
+from brokerlab.brokerage.engine.evaluation import evaluated, highest_bit, lowest_bit
+from brokerlab.brokerage.engine.pairs import Facts, looked_up, run
+from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.steps import names_of, reads_of, rules_of, walk
+from brokerlab.brokerage.production_jobs.decisions import RANKS, Decisions, Part
 from brokerlab.brokerage.production_jobs.facts import World, prepare
-from brokerlab.brokerage.production_jobs.pairs import Facts, ToEngine, looked_up, run
+from brokerlab.brokerage.production_jobs.ranking import REPORTED
 from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe, checks_of, held_to_weight
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.frames import prepared
@@ -34,7 +35,6 @@ def decide(
     matching: MatchingRules | None = None,
     config: Config | None = None,
     hint: bool = False,
-    into: ToEngine | None = None,
     recipe: Recipe = PRODUCTION,
 ) -> Decisions:
     """Decide for every task and every candidate queue.
@@ -45,9 +45,6 @@ def decide(
         matching: Rule set of the text rules; null = the set of the same name.
         config: Settings; null = defaults.
         hint: Only say which queues could run the tasks (task brokerage); nuclei are not looked at.
-        into: Engine in which the checks run: a function that takes a Polars frame and returns what narwhals
-            accepts (``duckdb.connect().from_arrow``, ``spark.createDataFrame``...); null: Polars. The decisions
-            are the same in every engine.
         recipe: What an organisation replaced: checks, weight, tables and facts of its own.
 
     Returns:
@@ -69,10 +66,9 @@ def decide(
         hint=hint,
         recipe=recipe,
     )
-    checks = checks_of(recipe, rules, world.settings, world.facts, ranking.LATE_CHECKS)
+    checks = checks_of(recipe, rules, world.settings, world.facts, rules_of(world.steps))
     parts = (
-        settled(world, evaluated(part, checks, into), part, checks)
-        for part in in_parts(world.facts)
+        settled(world, evaluated(part, checks), part, checks) for part in in_parts(world.facts)
     )
     return Decisions.of(world, checks, parts)
 
@@ -114,7 +110,7 @@ def in_parts(facts: Facts) -> Iterator[Facts]:
 
 
 def settled(
-    world: World, pairs: pl.DataFrame, facts: Facts, checks: Sequence[Check],
+    world: World, pairs: pl.DataFrame, facts: Facts, checks: Sequence[Rule],
     *, off: Mapping[str, pl.Expr] | None = None,
 ) -> Part:  # fmt: skip
     """Turn failed checks into reasons, and weigh and rank what is left.
@@ -124,23 +120,17 @@ def settled(
         pairs: ``t, q, failed`` of some tasks, sorted; see :func:`~.pairs.evaluated`.
         facts: The facts of these tasks.
         checks: The checks, bit i of ``failed`` belongs to check i.
-        off: What if, see :func:`~.ranking.ranked`.
+        off: What if, see :func:`~brokerlab.brokerage.engine.steps.walk`.
     """
-    order = check_order(checks)
-    names = pl.Enum(order)
+    names = pl.Enum(names_of(checks, world.steps))
     first, mark = first_reasons(pairs["failed"].to_numpy(), checks)
     left = pairs.select("t", "q", mark=_named(mark, names)).filter(pl.Series(first < 0))
     if world.hint:
         check = _named(np.where(first < 0, mark, first), names)
         nothing = (pl.lit(None, dtype=kind).alias(name) for name, kind in RANKS.items())
         return Part(pairs.with_columns(check.alias("check"), *nothing), None)
-    own = world.recipe.weight(world.rules, world.settings).meta.root_names()
-    numbers = looked_up(facts, left.select("t", "q"), {*ranking.INPUTS, *own})
-    ranked = ranking.ranked(
-        left.hstack(numbers.drop("t", "q")).lazy(), names,
-        rules=world.rules, settings=world.settings, recipe=world.recipe, off=off,
-    )  # fmt: skip
-    late = run(ranked)
+    numbers = looked_up(facts, left.select("t", "q"), {*reads_of(world.steps), *REPORTED})
+    late = run(walk(left.hstack(numbers.drop("t", "q")).lazy(), world.steps, names, off))
     held_to_weight(world.recipe, late)
     # `late` has the rows of `left`, in the same order: by t and q
     at = np.full(pairs.height, left.height, dtype=np.uint32)
@@ -153,7 +143,7 @@ def settled(
     return Part(pairs.hstack([check.alias("check"), *ranks[pl.Series(at)]]), late)
 
 
-def first_reasons(failed: IntArray, checks: Sequence[Check]) -> tuple[IntArray, IntArray]:
+def first_reasons(failed: IntArray, checks: Sequence[Rule]) -> tuple[IntArray, IntArray]:
     """Return the number of the first persistent check that failed, and of the last temporary one; -1: none."""
     temporary = sum(1 << bit for bit, check in enumerate(checks) if check.kind == "temporary")
     persistent = failed & ~temporary

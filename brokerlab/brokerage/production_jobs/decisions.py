@@ -8,11 +8,11 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.check import Check, Reason
+from brokerlab.brokerage.engine.pairs import Facts, positions
+from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.steps import Step, names_of, rules_of
 from brokerlab.brokerage.production_jobs import ranking
 from brokerlab.brokerage.production_jobs.facts import World
-from brokerlab.brokerage.production_jobs.late import late_reasons
-from brokerlab.brokerage.production_jobs.pairs import Facts, positions
 
 PENDING_MIN = 60
 """A task without candidates waits as long [min]."""
@@ -28,7 +28,7 @@ class Part:
 
     Attributes:
         pairs: ``t, q, failed, check, weight, rank, jumbo``, sorted by t, q.
-        late: What :func:`~.ranking.ranked` says of the pairs that no persistent check removed; null in hint mode.
+        late: What :func:`~.ranking.steps` make of the pairs that no persistent check removed; null in hint mode.
     """
 
     pairs: pl.DataFrame
@@ -54,13 +54,13 @@ class Decisions:
     queues: pl.DataFrame
     weighed: pl.DataFrame
     tasks: pl.DataFrame
-    checks: tuple[Check, ...]
+    checks: tuple[Rule, ...]
     world: World
 
     @classmethod
-    def of(cls, world: World, checks: Sequence[Check], parts: Iterable[Part]) -> Decisions:
+    def of(cls, world: World, checks: Sequence[Rule], parts: Iterable[Part]) -> Decisions:
         """Name tasks and queues and sum up the tasks; a part is let go before the next is asked for."""
-        steps = stages(checks)
+        steps = stages(checks, world.steps)
         queues, weighed, summed = [], [], []
         for part in parts:
             queues.append(_with_names(world.facts, part.pairs))
@@ -74,9 +74,9 @@ class Decisions:
         return cls(pl.concat(queues), told, tasks, tuple(checks), world)
 
     @property
-    def reasons(self) -> tuple[Reason, ...]:
+    def reasons(self) -> tuple[Rule, ...]:
         """Every reason for which a queue may be skipped, in order."""
-        return (*self.checks, *late_reasons(self.world.rules, self.world.settings))
+        return (*self.checks, *rules_of(self.world.steps))
 
     def to_frame(self) -> pl.DataFrame:
         """Return the decisions on queues."""
@@ -108,17 +108,12 @@ def _with_names(facts: Facts, frame: pl.DataFrame) -> pl.DataFrame:
     return keys.hstack(frame.drop("t", "q"))
 
 
-def check_order(checks: Sequence[Check]) -> list[str]:
-    """Return the names of all checks, those of single queues first."""
-    return [check.name for check in checks] + list(ranking.LATE_CHECKS)
-
-
-def stages(checks: Sequence[Check]) -> pl.DataFrame:
+def stages(checks: Sequence[Rule], steps: Sequence[Step]) -> pl.DataFrame:
     """Return at which step each check removes queues: ``check, stage, step``.
 
     Temporary problems are removed together, after ``input_to_move``.
     """
-    order = check_order(checks)
+    order = names_of(checks, steps)
     temporary = {check.name for check in checks if check.kind == "temporary"}
     first_late = len(checks)
     rows = [

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from brokerlab.brokerage.engine.pairs import Facts
+from brokerlab.brokerage.engine.steps import Step
 from brokerlab.brokerage.inputs.completeness import Completeness, completeness
 from brokerlab.brokerage.inputs.data import input_totals
 from brokerlab.brokerage.production_jobs import sides
@@ -21,8 +23,8 @@ from brokerlab.brokerage.production_jobs.nucleus import (
     with_near_any,
     with_nucleus,
 )
-from brokerlab.brokerage.production_jobs.pairs import Facts
 from brokerlab.brokerage.production_jobs.queue_facts import queue_facts
+from brokerlab.brokerage.production_jobs.ranking import steps
 from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe, with_own_facts
 from brokerlab.brokerage.production_jobs.repeated import one_row_per_key
 from brokerlab.brokerage.production_jobs.settings import JobSettings
@@ -71,6 +73,11 @@ class World:
     links: pl.DataFrame
     ids: Ids
     recipe: Recipe = PRODUCTION
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What follows the checks of single queues."""
+        return steps(self.rules, self.settings, self.recipe)
 
 
 def prepare(

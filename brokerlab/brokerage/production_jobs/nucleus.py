@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage import network_weight as network
+from brokerlab.brokerage.engine.pairs import Side
 from brokerlab.brokerage.full_chain import chained_where
 from brokerlab.brokerage.inputs.endpoints import up
 from brokerlab.brokerage.production_jobs.ids import Ids
-from brokerlab.brokerage.production_jobs.pairs import Side
 from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config

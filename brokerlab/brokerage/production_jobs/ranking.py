@@ -1,110 +1,79 @@
-"""From survivors of the single checks to candidates: rows 43a to 52 of production-job-brokerage.md 5.
-
-These rules look at all queues of a task together, so they run in Polars on what the engine left over.
-"""
+"""From survivors of the single checks to candidates: rows 43a to 52 of production-job-brokerage.md 5, as steps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 import polars as pl
 
-from brokerlab.brokerage.production_jobs.recipe import Recipe, with_weight
+from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.steps import LEFT, MARKED, Derived, Order, Step
+from brokerlab.brokerage.production_jobs.expressions import check
+from brokerlab.brokerage.production_jobs.recipe import Recipe, weight_step
 from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.production_jobs.weights import counted, factors
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.units import MB
 
-Asked = Callable[[str], pl.Expr]
-
 BEST = 10
 """Candidates kept."""
 GB_IN_MB = 1024
-
-READ = (
-    "t_prio", "t_scout", "t_single", "t_listed", "t_merging", "t_express", "t_es", "t_jumbo",
-    "t_iointensity", "t_nucleus_id", "t_nucleus_only", "t_total", "t_nfiles", "t_t1_factor",
-    "t_network", "t_queue_limit", "t_min_weight", "t_percent",
-    "q_corecount", "q_ucore", "q_streams", "q_local_only", "q_jumbo", "p_storage_id",
-    "s_pilots", "s_running", "s_workers", "x_numslots", "x_near", "x_locked", "x_preference", "s_live",
-    "x_avail", "x_navail", "x_avail_tape", "x_navail_tape",
-    "x_running", "x_defined", "x_assigned", "x_activated", "x_starting",
-    "x_rt_listed", "x_rt_known", "x_rt_running", "x_rt_queued", "x_rt_assigned",
-    "x_rt_own_known", "x_rt_own_running", "x_rt_own_queued", "x_rt_own_assigned",
-    "l_weight",
-)  # fmt: skip
-"""Columns of the pairs that these rules read."""
-INPUTS = (*READ, "x_platform", "p_maxwdir", "p_corecount", "t_wdir_shared")
-"""The same, and what is reported besides."""
-
-LATE_CHECKS = (
-    "input_to_move",
-    "locked",
-    "local_data_only",
-    "queued_cap",
-    "network_weight_low",
-    "queued_cap_rt",
-    "below_min_weight",
-    "t1_not_largest",
-    "rank",
+INPUT_KEYS = ("IO_INTENSITY_CUTOFF", "SIZE_CUTOFF_TO_MOVE_INPUT", "NUM_CUTOFF_TO_MOVE_INPUT")
+NETWORK_KEYS = ("NW_QUEUE_IMPORTANCE", "NQUEUED_SAT_CAP")
+THRESHOLD_KEYS = ("NW_THRESHOLD", "NW_WEIGHT_MULTIPLIER")
+MIN_WEIGHT_KEY = "MIN_WEIGHT_<prodsourcelabel>[_<gshare>]"
+LIMIT_KEY = "NQUEUELIMITSITE_<gshare>"
+BOOTSTRAP_KEY = "MAX_PRIO_TO_BOOTSTRAP"
+REPORTED = (
+    "t_nucleus_id",
+    "t_express",
+    "q_ucore",
+    "x_platform",
+    "p_maxwdir",
+    "p_corecount",
+    "t_wdir_shared",
 )
-"""Their reasons, in order."""
+"""Facts of pairs that are reported besides those that the steps read."""
+COMPLETENESS_KEYS = ("MAX_MISSING_INPUT_FILES", "MIN_INPUT_COMPLETENESS")
+"""Keys that say when a replica is complete: they act before any queue is looked at, and on storage endpoints."""
 
 
-def ranked(
-    survivors: pl.LazyFrame,
-    names: pl.Enum,
-    *,
-    rules: ProductionRules,
-    settings: JobSettings,
-    recipe: Recipe,
-    off: Mapping[str, pl.Expr] | None = None,
-) -> pl.LazyFrame:
-    """Return what becomes of the queues that no single check removed.
+def weight_keys(rules: ProductionRules) -> tuple[str, ...]:
+    """Return the gdpconfig keys that the weight reads."""
+    active = ("NW_ACTIVE",) if rules.network_needs_active else ()
+    return (*active, *NETWORK_KEYS, BOOTSTRAP_KEY)
+
+
+@lru_cache(maxsize=64)  # made of many small expressions
+def steps(rules: ProductionRules, settings: JobSettings, recipe: Recipe) -> tuple[Step, ...]:
+    """Return the steps in order.
+
+    They make, beside the factors of the weight: ``running`` (R) and other counts [jobs], ``cap`` and ``cap_rt`` (6.4),
+    ``bootstrap``, ``jumbo``, ``weight``, ``rank`` (1 to 10), ``place`` (as rank, but beyond the best ten too).
 
     Args:
-        survivors: ``t, q, mark`` (name of the last temporary check, null: none) and :data:`INPUTS`, sorted by t,
-            q; ``q`` ascends with the queue's name.
-        names: Names of all checks.
         rules: Strictness, caps, bootstrap and the other known differences.
         settings: Limits in force.
         recipe: Says what the weight is.
-        off: What if: name of one of these rules (all but ``rank``) to the rows that it lets pass.
-
-    Returns:
-        One row per survivor, sorted by t, q: ``check`` (reason; null for candidates), ``weight`` and its
-        factors, ``rank``, ``place`` (as rank, but beyond the best ten too), ``bootstrap``, ``jumbo``, ``running`` and
-        other counts.
     """
-    asked = _asked(off or {})
-    frame = survivors
-    for step in _to_move(rules, settings):
-        frame = frame.with_columns(**step)
-    frame = frame.with_columns(
-        check=pl.when(pl.col("moves_too_much") & asked("input_to_move"))
-        .then(pl.lit("input_to_move", dtype=names))
-        .otherwise("mark")
+    return (
+        *_input_to_move(rules, settings),
+        MARKED,
+        Derived(counted(rules, settings)),
+        *(Derived(columns) for columns in factors()),
+        *weight_step(recipe, rules, settings),
+        Derived(_limits(rules) | {"bootstrap": _bootstrap(rules, settings)}),
+        check("44", "locked", "another brokerage holds its lock", pl.col("x_locked")),
+        _local_data_only(),
+        *_caps(rules, settings),
+        _below_min_weight(),
+        *_single_queue(rules),
+        *_best(),
     )
-    frame = frame.with_columns(**counted(rules, settings))
-    for step in factors():
-        frame = frame.with_columns(**step)
-    frame = with_weight(recipe, frame, rules, settings)
-    frame = frame.with_columns(**_limits(rules))
-    frame = frame.with_columns(bootstrap=_bootstrap(rules, settings))
-    frame = frame.with_columns(check=_filtered(rules, settings, names, asked))
-    frame = frame.with_columns(check=pl.coalesce("check", _too_light(asked).cast(names)))
-    if rules.single_t1_queue:
-        frame = _single_queue(frame, names, asked)
-    return _best(frame, names)
 
 
-def _asked(off: Mapping[str, pl.Expr]) -> Asked:
-    """Return a function that tells of a rule which rows it is asked for."""
-    return lambda name: ~off[name] if name in off else pl.lit(value=True)
-
-
-def _to_move(rules: ProductionRules, settings: JobSettings) -> list[dict[str, pl.Expr]]:
-    """Tell in steps which queues would have to move too much input (6.1)."""
+def _input_to_move(rules: ProductionRules, settings: JobSettings) -> tuple[Step, ...]:
+    """Return row 43a: queues that would have to move too much input, while others need not (6.1)."""
     applies = (
         ~pl.col("t_single")
         & (pl.col("t_total") > 0)
@@ -128,21 +97,30 @@ def _to_move(rules: ProductionRules, settings: JobSettings) -> list[dict[str, pl
         pl.min_horizontal(number, number_tape), most_files
     )
     here = ~(exceeds(size, most_mb) | exceeds(number, most_files))
-    good = ~pl.col("io_never") & pl.col("io_here")
-    from_tape = ~pl.col("io_never") & ~pl.col("io_here")
     kept = (
-        pl.when("io_any_good").then("io_good").when("io_any_tape").then("io_tape")
+        pl.when(pl.col("io_good").any().over("t")).then("io_good")
+        .when(pl.col("io_tape").any().over("t")).then("io_tape")
         .otherwise(statement=True)
     )  # fmt: skip
-    return [
-        {"io_never": never, "io_here": here},
-        {"io_good": good, "io_tape": from_tape},
-        {
-            "io_any_good": pl.col("io_good").any().over("t"),
-            "io_any_tape": pl.col("io_tape").any().over("t"),
-        },
-        {"moves_too_much": applies & ~kept},
-    ]
+    limits = {
+        "limit_mb": most_mb,
+        "limit_files": most_files,
+        "cutoff": settings.io_intensity_cutoff,
+    }
+    return (
+        Derived({"io_good": ~never & here, "io_tape": ~never & ~here}),
+        check(
+            "43a",
+            "input_to_move",
+            "{missing_mb} MB in {missing_files} files of the input would have to move there; a task of more than "
+            "{cutoff} kB/s (this one: {t_iointensity}) may move {limit_mb} MB and {limit_files} files while other "
+            "queues need no more",
+            applies & ~kept,
+            scope="task",
+            keys=INPUT_KEYS,
+            numbers={name: pl.lit(float(value)) for name, value in limits.items()},
+        ),
+    )
 
 
 def _limits(rules: ProductionRules) -> dict[str, pl.Expr]:
@@ -174,7 +152,7 @@ def _least_cap(rules: ProductionRules) -> pl.Expr:
 
 
 def _bootstrap(rules: ProductionRules, settings: JobSettings) -> pl.Expr:
-    """Tell which queues have no job at all and become candidates of weight 0 (6.5)."""
+    """Return whether a queue has no job at all and becomes a candidate of weight 0 (6.5)."""
     jobs = ("running", "x_activated", "x_assigned", "x_starting", "defined")
     empty = pl.sum_horizontal(jobs) == 0
     low = pl.col("t_prio") <= settings.max_prio_to_bootstrap
@@ -183,81 +161,119 @@ def _bootstrap(rules: ProductionRules, settings: JobSettings) -> pl.Expr:
     return empty & low & ~pl.col("t_merging") & ~pl.col("t_express")
 
 
-def _filtered(
-    rules: ProductionRules, settings: JobSettings, names: pl.Enum, asked: Asked
-) -> pl.Expr:
-    """Return the first of ``locked`` to ``queued_cap_rt`` that holds."""
+def _local_data_only() -> Rule:
     moves = (pl.col("missing_files") > 0) | (pl.col("missing_mb") > 0)
-    local_only = pl.col("q_local_only") & moves & (pl.col("t_total") > 0)
+    return check(
+        "45",
+        "local_data_only",
+        "it takes work with local input only (use_only_local_data), and {missing_mb} MB in {missing_files} files are "
+        "missing there",
+        pl.col("q_local_only") & moves & (pl.col("t_total") > 0),
+    )
+
+
+def _caps(rules: ProductionRules, settings: JobSettings) -> tuple[Rule, ...]:
+    """Return ``queued_cap``, ``network_weight_low``, ``queued_cap_rt``."""
+    larger = "the larger of {t_queue_limit} and twice the "
+    no_cap = pl.col("t_express")
+    over_rt = pl.col("rt_known") & (pl.col("queued_rt") > pl.col("cap_rt"))
     if rules.cap_mode == "document":
         waiting = pl.col("x_activated") + pl.col("x_starting")
-        capped = (waiting > pl.col("cap")) | (pl.col("queued_all") > pl.col("cap"))
-        capped_rt = pl.lit(value=False)
+        over = (waiting > pl.col("cap")) | (pl.col("queued_all") > pl.col("cap"))
+        capped = check(
+            "46",
+            "queued_cap",
+            "{queued_all} jobs are queued there, {waiting} of them activated or starting, more than {cap} (twice the "
+            "{running} running jobs)",
+            ~no_cap & over,
+            numbers={"waiting": waiting},
+        )
+        over_rt = over_rt & pl.lit(value=False)
     else:
-        capped = ~pl.col("q_ucore") & (pl.col("queued") > pl.col("cap"))
-        capped_rt = pl.col("rt_known") & (pl.col("queued_rt") > pl.col("cap_rt"))
+        capped = check(
+            "46",
+            "queued_cap",
+            f"{{queued}} jobs are queued there, more than {{cap}} ({larger}{{running}} running jobs)",
+            ~no_cap & ~pl.col("q_ucore") & (pl.col("queued") > pl.col("cap")),
+            keys=(LIMIT_KEY,),
+        )
     slow = pl.col("t_network") & (pl.col("l_weight") < settings.nw_limit)
-    reasons = {
-        "locked": pl.col("x_locked"),
-        "local_data_only": local_only,
-        "queued_cap": ~pl.col("t_express") & capped,
-        "network_weight_low": pl.col("t_express") & slow,
-        "queued_cap_rt": ~pl.col("t_express") & capped_rt,
-    }
-    found = (
-        pl.when(skip & asked(name)).then(pl.lit(name, dtype=names))
-        for name, skip in reasons.items()
+    return (
+        capped,
+        check(
+            "47",
+            "network_weight_low",
+            "the network weight of {l_weight} is under {limit}, which express work asks for",
+            pl.col("t_express") & slow,
+            keys=THRESHOLD_KEYS,
+            numbers={"limit": pl.lit(settings.nw_limit)},
+        ),
+        check(
+            "48",
+            "queued_cap_rt",
+            f"{{queued_rt}} jobs of the task's resource types are queued there, more than {{cap_rt}} ({larger}"
+            "running jobs)",
+            ~no_cap & over_rt,
+            keys=(LIMIT_KEY,),
+        ),
     )
-    return pl.coalesce("check", *found)
 
 
-def _too_light(asked: Asked) -> pl.Expr:
+def _below_min_weight() -> Rule:
     least = pl.col("t_min_weight")
-    light = (least > 0) & (pl.col("weight") < least) & ~pl.col("bootstrap")
-    return pl.when(light & asked("below_min_weight")).then(pl.lit("below_min_weight"))
-
-
-def _single_queue(frame: pl.LazyFrame, names: pl.Enum, asked: Asked) -> pl.LazyFrame:
-    """Keep the queue with most running jobs where ``t1weight`` is negative (6.6)."""
-    frame = frame.cache()
-    reaches = pl.col("t_nucleus_only") & pl.col("check").is_null()
-    rivals = frame.filter(reaches & ~pl.col("bootstrap")).sort(
-        "t", "s_running", "q", descending=[False, True, False]
+    return check(
+        "50",
+        "below_min_weight",
+        "its weight of {weight} is under the least weight of {t_min_weight}",
+        (least > 0) & (pl.col("weight") < least) & ~pl.col("bootstrap"),
+        keys=(MIN_WEIGHT_KEY,),
     )
-    winners = rivals.group_by("t", maintain_order=True).agg(winner=pl.col("q").first())
-    frame = frame.join(winners, on="t", how="left", maintain_order="left")
+
+
+def _single_queue(rules: ProductionRules) -> tuple[Step, ...]:
+    """Return row 51: where ``t1weight`` is negative the queue with most running jobs is kept (6.6)."""
+    reaches = pl.col("t_nucleus_only") & LEFT
+    rivals = reaches & ~pl.col("bootstrap")
+    running, name = (pl.col(column).filter(rivals) for column in ("s_running", "q"))
+    winner = name.sort_by(running, name, descending=[True, False]).first().over("t")
     loses = (
         pl.when("bootstrap")
         .then(pl.col("q") < pl.col("winner"))
         .otherwise(pl.col("q") != pl.col("winner"))
     )
-    lost = reaches & loses.fill_null(value=False) & asked("t1_not_largest")
-    return frame.with_columns(
-        check=pl.when(lost).then(pl.lit("t1_not_largest", dtype=names)).otherwise("check")
-    ).drop("winner")
+    return (
+        Derived({"winner": winner}),
+        check(
+            "51",
+            "t1_not_largest",
+            "the task keeps to one queue of its nucleus {t_nucleus} (negative t1weight), the one with most running "
+            "jobs; this one has {s_running}",
+            reaches & loses & pl.lit(value=rules.single_t1_queue),
+            scope="task",
+        ),
+    )
 
 
-def _best(frame: pl.LazyFrame, names: pl.Enum) -> pl.LazyFrame:
-    """Rank what is left: weight 0 first, then the largest; beyond the best ten the reason is ``rank``."""
-    jumbo = pl.col("t_jumbo") & pl.col("q_jumbo")
-    frame = frame.cache()
-    frame = frame.with_columns(jumbo=jumbo & pl.col("check").is_null())
-    frame = frame.with_columns(order=pl.when("bootstrap").then(0.0).otherwise("weight"))
-    order = (
-        frame.filter(pl.col("check").is_null() & ~pl.col("jumbo"))
-        .sort("t", "bootstrap", "order", "q", descending=[False, True, True, False])
-        .select("t", "q", rank=pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("t"))
-    )
-    frame = frame.join(order, on=["t", "q"], how="left", maintain_order="left")
-    late = pl.col("rank") > BEST
-    return frame.with_columns(
-        check=pl.when(late).then(pl.lit("rank", dtype=names)).otherwise("check"),
-        place="rank",
-        rank=pl.when(~late).then("rank"),
-        weight=pl.when((pl.col("rank") <= BEST) | pl.col("jumbo"))
-        .then("order")
-        .otherwise("weight"),
-    )
+def _best() -> tuple[Step, ...]:
+    """Return row 52: weight 0 first, then the largest; beyond the best ten the reason is ``rank``."""
+    first_ten = pl.col("place") <= BEST
+    return (
+        Derived({
+            "jumbo": pl.col("t_jumbo") & pl.col("q_jumbo") & LEFT,
+            "order": pl.when("bootstrap").then(0.0).otherwise("weight"),
+        }),
+        Order(
+            name="place", by=("bootstrap", "order"), descending=(True, True), among=~pl.col("jumbo")
+        ),
+        check(
+            "52", "rank", "its weight of {weight} is not among the best 10", pl.col("place") > BEST,
+            scope="task",
+        ),
+        Derived({
+            "rank": pl.when(first_ten).then("place"),
+            "weight": pl.when(first_ten | pl.col("jumbo")).then("order").otherwise("weight"),
+        }),
+    )  # fmt: skip
 
 
 def shares(weight: pl.Expr) -> pl.Expr:

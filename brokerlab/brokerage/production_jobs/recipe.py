@@ -5,16 +5,17 @@ decide(tables, recipe=replace(PRODUCTION, name="ours", checks=our_checks))
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import dataframely as dy
-import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.engine.pairs import Facts
+from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.steps import LEFT, Change, Derived, Step
 from brokerlab.brokerage.production_jobs.checks import queue_checks
-from brokerlab.brokerage.production_jobs.pairs import Facts
 from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.production_jobs.weights import product
 from brokerlab.brokerage.rules import ProductionRules
@@ -23,7 +24,7 @@ from brokerlab.errors import ConfigError, nearest
 MOST_CHECKS = 52
 """One bit each of a whole number that a float still holds exactly."""
 
-ChecksOf = Callable[[ProductionRules, JobSettings], Sequence[Check]]
+ChecksOf = Callable[[ProductionRules, JobSettings], Sequence[Rule]]
 WeightOf = Callable[[ProductionRules, JobSettings], pl.Expr]
 FactsOf = Callable[[Facts, Mapping[str, pl.DataFrame]], Facts]
 
@@ -33,14 +34,14 @@ def as_they_are(facts: Facts, tables: Mapping[str, pl.DataFrame]) -> Facts:  # n
     return facts
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Recipe:
     """A job brokerage: its checks, its weight, and what both read beside the facts there are.
 
     Attributes:
         name: Name of the brokerage; part of every result's provenance.
         checks: Function from rules and settings to the checks of single queues, in order; see
-            :func:`~.checks.queue_checks` and :mod:`brokerlab.brokerage.checklist`.
+            :func:`~.checks.queue_checks` and :mod:`brokerlab.brokerage.engine.checklist`.
         weight: Function from rules and settings to the weight of a queue that passed: an expression of numbers from
             0 on, over the columns of pairs and over ``running``, ``work_factor``, ``data_factor``, ``t1_factor``,
             ``network_factor`` and ``preference_factor``; see :func:`~.weights.product`. Queues without any job
@@ -90,8 +91,8 @@ def checks_of(
     rules: ProductionRules,
     settings: JobSettings,
     facts: Facts,
-    late: Collection[str],
-) -> tuple[Check, ...]:
+    late: Sequence[Rule],
+) -> tuple[Rule, ...]:
     """Return the checks of a recipe, held to what can be evaluated and told.
 
     Args:
@@ -99,19 +100,19 @@ def checks_of(
         rules: Rule set.
         settings: Limits in force.
         facts: What checks may read.
-        late: Names of the reasons of the rules that look at all queues together.
+        late: The rules that follow the checks of single queues.
 
     Raises:
         ConfigError: No check or too many, something that is no check, names that occur twice or are taken, columns that
-            nothing provides, expressions that read more than ``inputs`` or say neither yes nor no.
+            nothing provides, expressions that say neither yes nor no.
     """
     found = tuple(recipe.checks(rules, settings))
     if recipe.checks is queue_checks:
         return found
     problems = [
-        f"{check!r} is a {type(check).__name__}, not a Check"
+        f"{check!r} is a {type(check).__name__}, not a Rule"
         for check in found
-        if not isinstance(check, Check)
+        if not isinstance(check, Rule)
     ]
     if not problems:
         if not 0 < len(found) <= MOST_CHECKS:
@@ -120,8 +121,9 @@ def checks_of(
         problems += [
             f"two checks are called {name}" for name in sorted({*names}) if names.count(name) > 1
         ]
+        taken = {rule.name for rule in late}
         problems += [
-            f"{name} is the name of a rule about all queues" for name in names if name in late
+            f"{name} is the name of a rule about all queues" for name in names if name in taken
         ]
         schema = schema_of(facts)
         problems += [problem for check in found for problem in _problems(check, schema)]
@@ -130,27 +132,35 @@ def checks_of(
     return found
 
 
-def with_weight(
-    recipe: Recipe, frame: pl.LazyFrame, rules: ProductionRules, settings: JobSettings
-) -> pl.LazyFrame:
-    """Add the weight of a recipe to queues with the weight's factors.
+def weight_step(recipe: Recipe, rules: ProductionRules, settings: JobSettings) -> tuple[Step, ...]:
+    """Return the step that makes the weight of a recipe from its factors.
 
-    One of an organisation's own also gets ``weight_given`` and ``odd``, see :func:`held_to_weight`.
+    One of an organisation's own also makes ``weight_given`` and ``odd``, see :func:`held_to_weight`.
+    """
+    weight = recipe.weight(rules, settings)
+    if recipe.weight is product:
+        return (Derived({"weight": weight}),)
+    known = partial(_with_known_columns, recipe.name, tuple(weight.meta.root_names()))
+    ranks = (pl.col("weight").is_finite() & (pl.col("weight") >= 0)).fill_null(value=False)
+    return (
+        Change(function=known),
+        Derived({"weight": weight.cast(pl.Float64)}),
+        Derived({"weight_given": pl.col("weight"), "odd": LEFT & ~ranks}),
+    )
+
+
+def _with_known_columns(name: str, reads: Sequence[str], frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the frame; refuse a weight that reads what it does not have.
 
     Raises:
         ConfigError: It reads columns that nothing provides.
     """
-    weight = recipe.weight(rules, settings)
-    if recipe.weight is product:
-        return frame.with_columns(weight=weight)
     names = frame.collect_schema().names()
-    unknown = sorted(set(weight.meta.root_names()) - set(names))
+    unknown = sorted({*reads} - {*names})
     if unknown:
-        said = "; ".join(f"no column {name}, {nearest(name, names)}" for name in unknown)
-        raise ConfigError(f"brokerage {recipe.name}: weight: {said}")
-    weighed = frame.with_columns(weight=weight.cast(pl.Float64))
-    ranks = (pl.col("weight").is_finite() & (pl.col("weight") >= 0)).fill_null(value=False)
-    return weighed.with_columns(weight_given="weight", odd=pl.col("check").is_null() & ~ranks)
+        hints = "; ".join(f"no column {column}, {nearest(column, names)}" for column in unknown)
+        raise ConfigError(f"brokerage {name}: weight: {hints}")
+    return frame
 
 
 def held_to_weight(recipe: Recipe, ranked: pl.DataFrame) -> None:
@@ -179,15 +189,15 @@ def schema_of(facts: Facts) -> dict[str, pl.DataType]:
     return {name: kind for frame in frames for name, kind in frame.schema.items()}
 
 
-def _problems(check: Check, schema: Mapping[str, pl.DataType]) -> list[str]:
+def _problems(check: Rule, schema: Mapping[str, pl.DataType]) -> list[str]:
     """Return what is wrong with a check."""
-    unknown = sorted(check.columns() - set(schema))
+    unknown = sorted(set(check.columns()) - set(schema))
     if unknown:
         return [f"{check.name}: no column {name}, {nearest(name, schema)}" for name in unknown]
-    empty = nw.from_native(pl.DataFrame(schema={name: schema[name] for name in check.inputs}))
+    empty = pl.DataFrame(schema={name: schema[name] for name in check.inputs})
     try:
-        kind = empty.select(skip=check.skip).schema["skip"]
-    except nw.exceptions.NarwhalsError as error:
-        said = str(error).strip().partition("\n")[0]
-        return [f"{check.name}: skip cannot be evaluated on its inputs: {said}"]
-    return [] if kind == nw.Boolean() else [f"{check.name}: skip is {kind}, not true or false"]
+        kind = empty.select(when=check.when).schema["when"]
+    except pl.exceptions.PolarsError as error:
+        why = str(error).strip().partition("\n")[0]
+        return [f"{check.name}: when cannot be evaluated: {why}"]
+    return [] if kind == pl.Boolean() else [f"{check.name}: when is {kind}, not true or false"]

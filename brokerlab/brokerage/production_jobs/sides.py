@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
+from brokerlab.brokerage.engine.pairs import Side
 from brokerlab.brokerage.inputs.data import input_at_queues
 from brokerlab.brokerage.inputs.endpoints import complete_here, endpoint_states
 from brokerlab.brokerage.inputs.slots import slot_counts
 from brokerlab.brokerage.production_jobs.checks_queue import REJECTED, UNRESOLVED
 from brokerlab.brokerage.production_jobs.ids import POLICY, SOFTWARE, Ids
 from brokerlab.brokerage.production_jobs.nucleus import link_side
-from brokerlab.brokerage.production_jobs.pairs import Side
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules

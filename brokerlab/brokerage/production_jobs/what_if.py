@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from brokerlab.brokerage.engine.evaluation import evaluated
+from brokerlab.brokerage.engine.pairs import Facts
 from brokerlab.brokerage.production_jobs.again import facts_of
 from brokerlab.brokerage.production_jobs.decide import settled
 from brokerlab.brokerage.production_jobs.decisions import Decisions, Part
-from brokerlab.brokerage.production_jobs.evaluation import evaluated
-from brokerlab.brokerage.production_jobs.pairs import Facts
-from brokerlab.brokerage.production_jobs.ranking import LATE_CHECKS
 
 LAST = "rank"
 
@@ -26,7 +25,7 @@ class Waived:
         checks: Every check that skips the queue: the reason it was skipped for first, then the persistent ones, the
             temporary ones, and those that look at all queues, in their order; ``rank`` where it would still not be
             among the best ten.
-        late: The queue's row of :func:`~.ranking.ranked` without these checks; empty in hint mode.
+        late: The queue's row of :func:`~.ranking.steps` without these checks; empty in hint mode.
         late_of_task: The rows of all queues of the task then.
         names: Number of a queue to its name.
     """
@@ -86,7 +85,7 @@ class Trial:
 
         Args:
             clear: Bits of single checks to clear, per row.
-            off: Rules about all queues to leave out, see :func:`~.ranking.ranked`.
+            off: Rules about all queues to leave out, see :func:`~brokerlab.brokerage.engine.steps.walk`.
         """
         pairs = self.pairs
         if clear is not None:
@@ -97,9 +96,9 @@ class Trial:
 
     def without(self, check: str) -> Part:
         """Decide the task with one check left out for all queues."""
-        if check in LATE_CHECKS:
-            return self.settled(off={check: pl.lit(value=True)})
-        return self.settled(clear=pl.lit(self.bit(check), pl.Int64))
+        if check in {rule.name for rule in self.decisions.checks}:
+            return self.settled(clear=pl.lit(self.bit(check), pl.Int64))
+        return self.settled(off={check: pl.lit(value=True)})
 
 
 def peeled(decisions: Decisions, t: int, q: int) -> Waived:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.plugins import Brokerage
 from brokerlab.brokerage.production_tasks.checks import checks
 from brokerlab.brokerage.production_tasks.contracts import TABLES
@@ -12,7 +12,7 @@ from brokerlab.brokerage.production_tasks.decide import decide
 from brokerlab.brokerage.rules import ProductionRules
 
 
-def checks_of(rules: ProductionRules, settings: Any) -> tuple[Check, ...]:  # noqa: ARG001 - limits are columns
+def checks_of(rules: ProductionRules, settings: Any) -> tuple[Rule, ...]:  # noqa: ARG001 - limits are columns
     """Return the checks of nuclei, in order; limits come as columns of the pairs, not from settings."""
     return checks(rules)
 

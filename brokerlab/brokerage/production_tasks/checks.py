@@ -5,9 +5,9 @@ Each compares facts that stand beside it as columns of a pair of task and nucleu
 
 from __future__ import annotations
 
-import narwhals.stable.v2 as nw
+import polars as pl
 
-from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_tasks.locality import BYTES_PER_GB
 from brokerlab.brokerage.rules import ProductionRules
 
@@ -18,7 +18,7 @@ INPUT_CHECKS = ("input_size", "input_files")
 """Rows 8 and 9, which the waiver of section 5.1 cancels."""
 
 
-def checks(rules: ProductionRules) -> tuple[Check, ...]:
+def checks(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return the ten checks in the order in which they run.
 
     Args:
@@ -39,125 +39,110 @@ def checks(rules: ProductionRules) -> tuple[Check, ...]:
     )
 
 
-def _true(condition: nw.Expr) -> nw.Expr:
+def _true(condition: pl.Expr) -> pl.Expr:
     return condition.fill_null(value=False)
 
 
-def _nucleus_inactive() -> Check:
-    return Check(
+def _nucleus_inactive() -> Rule:
+    return Rule(
         name="nucleus_inactive",
         source=f"{CHAPTER}, 1 (S2)",
         says="state is {state}, not ACTIVE",
-        skip=~_true(nw.col("state") == "ACTIVE"),
-        inputs=("state",),
+        when=~_true(pl.col("state") == "ACTIVE"),
     )
 
 
-def _transfer_backlog() -> Check:
-    backlogged = _true(nw.col("queued_files") > nw.col("queued_cap"))
-    return Check(
+def _transfer_backlog() -> Rule:
+    backlogged = _true(pl.col("queued_files") > pl.col("queued_cap"))
+    return Rule(
         name="transfer_backlog",
         source=f"{CHAPTER}, 2 (S2)",
         says="{queued_files} files are queued for it, more than {queued_cap}, and t1weight is not negative",
-        skip=backlogged & ~_true(nw.col("t1weight") < 0),
-        inputs=("queued_files", "queued_cap", "t1weight"),
+        when=backlogged & ~_true(pl.col("t1weight") < 0),
         keys=("NQUEUED_NUC_CAP",),
     )
 
 
-def _no_storage() -> Check:
-    return Check(
+def _no_storage() -> Rule:
+    return Rule(
         name="no_storage",
         source=f"{CHAPTER}, 3 (S2)",
         says="no output endpoint fits a storage token",
-        skip=nw.col("ddm_endpoint_name").is_null(),
-        inputs=("ddm_endpoint_name",),
+        when=pl.col("ddm_endpoint_name").is_null(),
     )
 
 
-def _wan_down(side: str, row: int) -> Check:
-    return Check(
+def _wan_down(side: str, row: int) -> Rule:
+    return Rule(
         name=f"{side}_wan_down",
         source=f"{CHAPTER}, {row} (S2)",
         says=f"{side}_wan of {{ddm_endpoint_name}} is {{{side}_wan}}",
-        skip=~nw.col(f"{side}_wan_up"),
-        inputs=("ddm_endpoint_name", f"{side}_wan", f"{side}_wan_up"),
+        when=~pl.col(f"{side}_wan_up"),
     )
 
 
-def _disk_space(rules: ProductionRules) -> Check:
-    left, threshold = nw.col("usable_gb") - nw.col("demand_gb"), nw.col("disk_threshold_gb")
+def _disk_space(rules: ProductionRules) -> Rule:
+    left, threshold = pl.col("usable_gb") - pl.col("demand_gb"), pl.col("disk_threshold_gb")
     short = left < threshold if rules.disk_equal_passes else left <= threshold
     equal = "below" if rules.disk_equal_passes else "not above"
-    return Check(
+    return Rule(
         name="disk_space",
         source=f"{CHAPTER}, 6 (S2)",
         says=f"{{ddm_endpoint_name}} has {{usable_gb}} GB usable and must hold {{demand_gb}} GB of work "
         f"assigned: the rest is {equal} {{disk_threshold_gb}} GB",
-        skip=~nw.col("ddm_endpoint_name").is_null() & _true(short),
-        inputs=("ddm_endpoint_name", "usable_gb", "demand_gb", "disk_threshold_gb"),
+        when=~pl.col("ddm_endpoint_name").is_null() & _true(short),
         keys=("DISK_THRESHOLD[_<gshare>]",),
     )
 
 
-def _no_queue(rules: ProductionRules) -> Check:
-    none = _true(nw.col("n_hint_queues") == 0)
-    return Check(
+def _no_queue(rules: ProductionRules) -> Rule:
+    none = _true(pl.col("n_hint_queues") == 0)
+    return Rule(
         name="no_queue",
         source=f"{CHAPTER}, 7 (CODE)",
         says="none of its queues could run the task",
-        skip=none & nw.lit(value=rules.hint_brokerage),
-        inputs=("n_hint_queues",),
+        when=none & pl.lit(value=rules.hint_brokerage),
     )
 
 
-def _lacks(part: str, needed: str, rules: ProductionRules) -> nw.Expr:
+def _lacks(part: str, needed: str, rules: ProductionRules) -> pl.Expr:
     """Tell where a local part is not above the part needed (row T8)."""
     if rules.fraction_equal_passes:
-        return nw.col(part) < nw.col(needed)
-    return nw.col(part) <= nw.col(needed)
+        return pl.col(part) < pl.col(needed)
+    return pl.col(part) <= pl.col(needed)
 
 
-def _input_size(rules: ProductionRules) -> Check:
-    large = nw.col("tot_size") > nw.col("input_size_threshold_gb") * BYTES_PER_GB
+def _input_size(rules: ProductionRules) -> Rule:
+    large = pl.col("tot_size") > pl.col("input_size_threshold_gb") * BYTES_PER_GB
     lacks = large & _lacks("ava_size_any", "size_needed", rules)
-    return Check(
+    return Rule(
         name="input_size",
         source=f"{CHAPTER}, 8 (S2)",
         says="it has {ava_size_any} of {tot_size} B of the input; {size_needed} B are needed above "
         "{input_size_threshold_gb} GB",
-        skip=_true(nw.col("locality_asked") & ~nw.col("waived") & lacks),
-        inputs=(
-            *("tot_size", "ava_size_any", "size_needed", "input_size_threshold_gb"),
-            *("locality_asked", "waived"),
-        ),
+        when=_true(pl.col("locality_asked") & ~pl.col("waived") & lacks),
         keys=("INPUT_SIZE_THRESHOLD", "INPUT_SIZE_FRACTION"),
     )
 
 
-def _input_files(rules: ProductionRules) -> Check:
-    many = nw.col("tot_num") > nw.col("input_num_threshold")
+def _input_files(rules: ProductionRules) -> Rule:
+    many = pl.col("tot_num") > pl.col("input_num_threshold")
     lacks = many & _lacks("ava_num_any", "files_needed", rules)
-    return Check(
+    return Rule(
         name="input_files",
         source=f"{CHAPTER}, 9 (S2)",
         says="it has {ava_num_any} of {tot_num} files of the input; {files_needed} are needed above "
         "{input_num_threshold}",
-        skip=_true(nw.col("locality_asked") & ~nw.col("waived") & lacks),
-        inputs=(
-            *("tot_num", "ava_num_any", "files_needed", "input_num_threshold"),
-            *("locality_asked", "waived"),
-        ),
+        when=_true(pl.col("locality_asked") & ~pl.col("waived") & lacks),
         keys=("INPUT_NUM_THRESHOLD", "INPUT_NUM_FRACTION"),
     )
 
 
-def _full_chain() -> Check:
-    return Check(
+def _full_chain() -> Rule:
+    return Rule(
         name="full_chain",
         source="full-chain.md 2 (S2)",
         says="{full_chain_detail}: fullChain is {fullchain}, its bareNucleus {bare_mode}, the parent is at "
         "{parent_nucleus}",
-        skip=~nw.col("full_chain_detail").is_null(),
-        inputs=("full_chain_detail", "fullchain", "bare_mode", "parent_nucleus"),
+        when=~pl.col("full_chain_detail").is_null(),
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_tasks import locality, storage
 from brokerlab.brokerage.production_tasks.checks import INPUT_CHECKS, OUTPUT_CHECKS, checks
 from brokerlab.brokerage.production_tasks.held import KEY
@@ -125,7 +125,7 @@ def with_reasons(pairs: pl.DataFrame, rules: ProductionRules) -> pl.DataFrame:
     )
 
 
-def stages(pairs: pl.DataFrame, order: Sequence[Check]) -> pl.DataFrame:
+def stages(pairs: pl.DataFrame, order: Sequence[Rule]) -> pl.DataFrame:
     """Return the check, latest in the order, that removed a nucleus of every task: ``stage``."""
     names = [check.name for check in order]
     number = pl.col("skip_reason").replace_strict(
@@ -139,7 +139,7 @@ def stages(pairs: pl.DataFrame, order: Sequence[Check]) -> pl.DataFrame:
     )
 
 
-def would_help(pairs: pl.DataFrame, order: Sequence[Check]) -> pl.DataFrame:
+def would_help(pairs: pl.DataFrame, order: Sequence[Rule]) -> pl.DataFrame:
     """Return the checks each of which alone keeps every nucleus from a task: ``would_help``, a list.
 
     Some nucleus fails this check and no other. What was never asked counts as passed; that other nuclei passing

@@ -29,7 +29,7 @@ def of_nuclei(pairs: pl.DataFrame, weighed: pl.DataFrame, rules: ProductionRules
     """Return the table ``nuclei`` of the result."""
     order = checks(rules)
     names = [check.name for check in order]
-    compared = dict.fromkeys(name for check in order for name in check.inputs)
+    compared = dict.fromkeys(name for check in order for name in check.columns())
     own = ["rw_prio", "work", *weight.factors(rules), "weight", "probability"]
     weights = weighed.select(*PAIR, *own)
     table = pairs.join(weights.rename({"rw_prio": "seen"}), on=PAIR, how="left")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.inputs.endpoints import space_usable, up
 from brokerlab.brokerage.production_tasks import tokens
 from brokerlab.brokerage.production_tasks.held import KEY, held, held_left, positioned, steady
@@ -147,7 +146,7 @@ def destinations(
     return rows.with_columns(space_left=pl.when(pl.col("space_total") > 0).then(left))
 
 
-def at_pairs(rows: pl.DataFrame, checks: Sequence[Check]) -> pl.DataFrame:
+def at_pairs(rows: pl.DataFrame, checks: Sequence[Rule]) -> pl.DataFrame:
     """Evaluate the checks on outputs and bring them to pairs of task and nucleus.
 
     Args:
@@ -173,8 +172,6 @@ def at_pairs(rows: pl.DataFrame, checks: Sequence[Check]) -> pl.DataFrame:
     return some.join(deciding.select(*PAIR, "storage_reason", *DECIDING), on=PAIR)
 
 
-def evaluated(rows: pl.DataFrame, checks: Sequence[Check]) -> pl.DataFrame:
+def evaluated(rows: pl.DataFrame, checks: Sequence[Rule]) -> pl.DataFrame:
     """Add one boolean column per check, named as the check: it skips."""
-    frame = nw.from_native(rows)
-    result: pl.DataFrame = frame.with_columns(c.skip.alias(c.name) for c in checks).to_native()
-    return result
+    return rows.with_columns(check.when.alias(check.name) for check in checks)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from brokerlab.brokerage import analysis_jobs
-from brokerlab.brokerage.analysis_jobs.late import TABLE_KEYS
+from brokerlab.brokerage.analysis_jobs.keys import TABLE_KEYS
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.replay import Replay, build
 from brokerlab.brokerage.replay.counts import Counts

@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import dataframely as dy
-import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.brokerage.check import Check
-from brokerlab.brokerage.checklist import inserted, without
+from brokerlab.brokerage.engine.checklist import inserted, without
+from brokerlab.brokerage.engine.pairs import Facts
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_jobs.brokerage import brokerage_of
 from brokerlab.brokerage.production_jobs.checks import queue_checks
-from brokerlab.brokerage.production_jobs.pairs import Facts
 from brokerlab.brokerage.production_jobs.recipe import Recipe
 from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.production_jobs.weights import product
@@ -42,21 +41,20 @@ def facts(found: Facts, tables: Mapping[str, pl.DataFrame]) -> Facts:
     return replace(found, queues=queues.with_columns(pl.col("q_solar", "q_longitude").fill_null(0)))
 
 
-def solar_night() -> Check:
+def solar_night() -> Rule:
     """Return the check that spares queues on solar power between 18 and 6 o'clock, mean solar time."""
-    hour = (nw.col("t_at_s") / 3600 + nw.col("q_longitude") / 15) % 24
-    return Check(
+    hour = (pl.col("t_at_s") / 3600 + pl.col("q_longitude") / 15) % 24
+    return Rule(
         name="solar_night",
         source="Lighthouse handbook 4.2",
         says="{q_solar} of its power is solar, and it is {hour} o'clock there",
-        skip=(nw.col("q_solar") > MOSTLY) & ((hour < 6) | (hour >= 18)),
-        inputs=("t_at_s", "q_longitude", "q_solar"),
+        when=(pl.col("q_solar") > MOSTLY) & ((hour < 6) | (hour >= 18)),
         kind="temporary",
         numbers={"hour": hour},
     )
 
 
-def checks(rules: ProductionRules, settings: JobSettings) -> tuple[Check, ...]:
+def checks(rules: ProductionRules, settings: JobSettings) -> tuple[Rule, ...]:
     """Return production's checks without the pilots, and with the night after the status."""
     ours = without(queue_checks(rules, settings), "no_pilot")
     return inserted(ours, solar_night(), after="status_offline")

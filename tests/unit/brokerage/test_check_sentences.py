@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import narwhals.stable.v2 as nw
 import polars as pl
 import pytest
 
 from brokerlab.brokerage import checks_table
 from brokerlab.brokerage.explaining.pair import Pair
-from brokerlab.brokerage.production_jobs.late import late_reasons
-from brokerlab.brokerage.production_jobs.ranking import LATE_CHECKS
 from brokerlab.brokerage.production_jobs.what_if import Trial
 from brokerlab.brokerage.production_tasks import checks as nucleus_checks
 from brokerlab.brokerage.rules import ProductionRules
@@ -30,17 +27,17 @@ def test_every_name_in_a_sentence_has_a_value(rules: ProductionRules) -> None:
     decisions = World().queue("CERN_X").data().decided(rules)
     late = Trial.of(decisions, 0).settled().late
     assert late is not None
-    reasons = (*decisions.checks, *late_reasons(rules, decisions.world.settings))
+    reasons = decisions.reasons
     pair = Pair(decisions.world, 0, 0, late)
     for found in pair.obstacles(reasons):
         assert "{" not in found.text
     for reason in reasons:
         known = pair.values(set(reason.inputs))
-        assert nw.from_native(known).with_columns(**reason.numbers).shape[0] == 1
+        assert known.with_columns(**reason.numbers).height == 1
         for flag, clause in reason.variants.items():
-            values = dict.fromkeys(reason.names(), False) | {flag: True}
+            values = dict.fromkeys((*reason.columns(), *reason.numbers), False) | {flag: True}
             assert reason.clause(values) == filled(clause, values)
-            assert set(names_in(clause)) <= reason.columns() | set(reason.numbers)
+            assert set(names_in(clause)) <= {*reason.columns(), *reason.numbers}
 
 
 def test_every_sentence_about_a_nucleus_can_be_told() -> None:
@@ -50,18 +47,16 @@ def test_every_sentence_about_a_nucleus_can_be_told() -> None:
             assert "{" not in check.clause(row)
 
 
-@pytest.mark.parametrize("rules", RULES)
-def test_late_reasons_stand_in_the_order_of_the_ranking(rules: ProductionRules) -> None:
-    decisions = World().queue("A").decided(rules)
-    assert tuple(r.name for r in late_reasons(rules, decisions.world.settings)) == LATE_CHECKS
-
-
 def test_the_table_of_checks_has_every_check_in_order() -> None:
     table = checks_table()
     decisions = World().queue("A").decided()
     assert table["step"].to_list() == list(range(1, table.height + 1))
-    names = [check.name for check in decisions.checks]
-    assert table["check"].to_list() == [*names, *LATE_CHECKS, "weight"]
+    assert table["check"].to_list() == [*(rule.name for rule in decisions.reasons), "weight"]
+    late = [
+        "input_to_move", "locked", "local_data_only", "queued_cap", "network_weight_low", "queued_cap_rt",
+        "below_min_weight", "t1_not_largest", "rank",
+    ]  # fmt: skip
+    assert table["check"].to_list()[-len(late) - 1 : -1] == late
     scratch = table.filter(pl.col("check") == "scratch_disk").row(0, named=True)
     assert scratch["source"] == "production-job-brokerage.md 5, 20"
     assert "maxwdir" in scratch["queue_fields"]

@@ -314,7 +314,7 @@ def test_a_task_is_told_with_its_funnel() -> None:
         "  status_offline removed 1, 2 left",
         "  memory_max removed 2, 0 left",
         "Without one of these checks it would find a place:",
-        "  memory_max: 1 queue more (it reads queue corecount, maxrss; task ramcount, ramcountunit, baseramcount)",
+        "  memory_max: 1 queue more (it reads queue corecount, maxrss; task ramcount, baseramcount, ramcountunit)",
     )
     assert [row["check"] for row in answer.funnel] == ["status_offline", "memory_max"]
     good = explain_task(many(), jeditaskid=1)

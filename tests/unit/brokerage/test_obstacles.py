@@ -22,7 +22,7 @@ def test_only_queues_that_fail_nothing_else_would_pass() -> None:
     table = told(made)
     memory = table["memory_max"]
     assert (memory["n_skipped"], memory["n_alone"], memory["n_gained"]) == (2, 1, 1)
-    assert memory["change"] == "queue corecount, maxrss; task ramcount, ramcountunit, baseramcount"
+    assert memory["change"] == "queue corecount, maxrss; task ramcount, baseramcount, ramcountunit"
     assert memory["queue_fields"] == ["corecount", "maxrss"]
     assert (table["no_pilot"]["n_skipped"], table["no_pilot"]["n_gained"]) == (1, 1)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
-from brokerlab.brokerage.analysis_jobs.throttle import (
+from brokerlab.brokerage.analysis_jobs.throttle_rules import (
     LIMITED_SHARE,
     NO_TARGET_PCT,
     USAGE_A,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
-from brokerlab.brokerage.analysis_jobs.facts import INCOMPLETE
 from brokerlab.brokerage.analysis_jobs.throttle import OUTCOMES
+from brokerlab.brokerage.analysis_jobs.throttle_rules import INCOMPLETE
 from brokerlab.brokerage.studies.removal import NO_SHARE
 from brokerlab.brokerage.view import TASK
 from brokerlab.lifecycle.classes.task_classes import NAMES as TASK_CLASSES

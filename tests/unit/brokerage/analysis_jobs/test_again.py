@@ -11,7 +11,7 @@ import pytest
 from brokerlab.brokerage import compare, funnel, keys_read, sensitivity
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
 from brokerlab.brokerage.analysis_jobs.again import redecided
-from brokerlab.brokerage.analysis_jobs.late import place_of
+from brokerlab.brokerage.analysis_jobs.keys import place_of
 from brokerlab.brokerage.replay import Replay
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError

@@ -45,7 +45,7 @@ OF_ONE_QUEUE: tuple[tuple[str, Row, Row], ...] = (
     ("cloudmismatch", {"cloud": "DE"}, {"cloud": "FR"}),
     ("nonpreassigned", {"site": "GOOD"}, {}),
 )
-"""Check, task, what queue BAD has."""
+"""Rule, task, what queue BAD has."""
 
 
 def of_one_queue(check: str, task: Row, queue: Row) -> World:

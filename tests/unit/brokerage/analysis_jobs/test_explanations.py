@@ -7,16 +7,15 @@ from datetime import timedelta
 from functools import cache
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import polars as pl
 import pytest
 
 from brokerlab.brokerage import Explanation, checks_table, compare, explain, explain_task
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
-from brokerlab.brokerage.analysis_jobs.held import throttle_reasons
-from brokerlab.brokerage.analysis_jobs.late import late_reasons, mark_reasons, place_of
-from brokerlab.brokerage.analysis_jobs.ranking import LATE_CHECKS, MARKS
-from brokerlab.brokerage.analysis_jobs.throttle import NO_TARGET_PCT, OUTCOMES
+from brokerlab.brokerage.analysis_jobs.keys import place_of
+from brokerlab.brokerage.analysis_jobs.ranking import FINAL_CHECKS, MARKS
+from brokerlab.brokerage.analysis_jobs.throttle import OUTCOMES
+from brokerlab.brokerage.analysis_jobs.throttle_rules import NO_TARGET_PCT, throttle_rules
 from brokerlab.brokerage.analysis_jobs.what_if import Trial
 from brokerlab.brokerage.explaining.pair import Pair
 from brokerlab.brokerage.rules import ProductionRules
@@ -60,18 +59,21 @@ def test_every_clause_can_be_told(rules: AnalysisRules) -> None:
         assert "{" not in found.text
     for reason in reasons:
         known = pair.values(set(reason.inputs))
-        assert nw.from_native(known).with_columns(**reason.numbers).shape[0] == 1
+        assert known.with_columns(**reason.numbers).height == 1
         for flag, clause in reason.variants.items():
-            values = dict.fromkeys(reason.names(), False) | {flag: True}
+            values = dict.fromkeys((*reason.columns(), *reason.numbers), False) | {flag: True}
             assert reason.clause(values) == filled(clause, values)
 
 
 @pytest.mark.parametrize("rules", RULES, ids=NAMES)
 def test_reasons_stand_in_the_order_of_the_rules(rules: AnalysisRules) -> None:
-    settings = World().queue("A").decided(rules).world.settings
-    assert tuple(reason.name for reason in late_reasons(rules, settings)) == LATE_CHECKS
-    assert tuple(reason.name for reason in mark_reasons(rules, settings)) == MARKS
-    assert [reason.name for reason in throttle_reasons()] == [*OUTCOMES, "input_incomplete"]
+    decisions = World().queue("A").decided(rules)
+    late = decisions.reasons[len(decisions.checks) :]
+    assert tuple(reason.name for reason in late) == (
+        "notincluded", "hospital", "cap_rt", "overloaded", "overloaded_vp", "tmp_user_problem", *FINAL_CHECKS,
+    )  # fmt: skip
+    assert tuple(reason.name for reason in decisions.marks) == MARKS
+    assert [reason.name for reason in throttle_rules()] == [*OUTCOMES, "input_incomplete"]
 
 
 def test_the_table_of_checks_tells_throttle_checks_marks_and_weight() -> None:

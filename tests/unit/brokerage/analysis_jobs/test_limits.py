@@ -30,7 +30,7 @@ AT_THE_LIMIT: tuple[tuple[str, Row, Row, Row], ...] = (
     ("blacklist", {}, {"e_read_lan": None}, {"e_read_lan": "TEST"}),
     ("cloudmismatch", {"cloud": "DE"}, {"cloud": "DE"}, {"cloud": None}),
 )  # fmt: skip
-"""Check, task, a queue that passes, one that does not."""
+"""Rule, task, a queue that passes, one that does not."""
 
 
 @pytest.fixture(scope="module", params=["document", "production"])

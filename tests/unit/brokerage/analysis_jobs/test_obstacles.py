@@ -9,8 +9,9 @@ import pytest
 
 from brokerlab.brokerage import single_obstacles, what_would_help
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
-from brokerlab.brokerage.analysis_jobs.ranking import LATE_CHECKS, MARKS
+from brokerlab.brokerage.analysis_jobs.ranking import MARKS
 from brokerlab.brokerage.analysis_jobs.what_if import MARKED, Trial, peeled
+from brokerlab.brokerage.engine.steps import rules_of
 from tests.unit.brokerage.analysis_jobs.toys import SHARE, World
 from tests.unit.brokerage.analysis_jobs.worlds import random_world
 
@@ -31,6 +32,7 @@ def told(made: World, rules: str | AnalysisRules = "document") -> dict[str, dict
 @pytest.mark.parametrize("rules", ["document", "strict"])
 def test_single_obstacles_agree_with_deciding_without_the_check(rules: str) -> None:
     decisions = base(rules)
+    late = {rule.name for rule in rules_of(decisions.world.steps)}
     single = single_obstacles(decisions)
     assert single["check"].n_unique() > 5
     tasks = decisions.world.facts.tasks.select("jeditaskid", "t").head(8)
@@ -42,9 +44,7 @@ def test_single_obstacles_agree_with_deciding_without_the_check(rules: str) -> N
             here = pl.col("q") == numbers[name]
             without = trial.settled(frozenset(names), here)
             found = without.pairs.filter(here)["check"].item()
-            assert (
-                found is None or (found in LATE_CHECKS and found != check) or found == "low_weight"
-            )
+            assert found is None or (found in late and found != check) or found == "low_weight"
 
 
 def test_only_queues_that_fail_nothing_else_would_pass() -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import duckdb
-import narwhals.stable.v2 as nw
 import polars as pl
 import pytest
 
-from brokerlab.brokerage.check import Check
-from brokerlab.brokerage.checklist import inserted, replaced, without
+from brokerlab.brokerage.engine.checklist import inserted, replaced, without
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.funnels import funnel
 from brokerlab.brokerage.production_jobs.again import redecided
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE, brokerage_of
@@ -30,16 +28,15 @@ CHECKS = queue_checks(RULES, JobSettings.of(Config.empty()))
 NAMES = [check.name for check in CHECKS]
 
 
-def check(**changed) -> Check:
+def check(**changed) -> Rule:
     """Return a check that skips queues of less than 10 cores, or one that differs."""
     given = {
         "name": "small",
         "source": "ours 1",
         "says": "{q_corecount} cores are few",
-        "skip": nw.col("q_corecount") < 10,
-        "inputs": ("q_corecount",),
+        "when": pl.col("q_corecount") < 10,
     }
-    return Check(**given | changed)
+    return Rule(**given | changed)
 
 
 def with_check(**changed) -> Recipe:
@@ -100,17 +97,8 @@ def test_an_own_check_removes_and_is_told(world):
     assert removed["small"] == 1
 
 
-def test_an_own_check_runs_in_every_engine(world):
-    here = decide(world.frames(), recipe=with_check())
-    with duckdb.connect() as connection:
-        there = decide(
-            world.frames(), recipe=with_check(), into=lambda f: connection.from_arrow(f.to_arrow())
-        )
-    assert there.queues.equals(here.queues)
-
-
 def test_a_temporary_check_of_ones_own_is_the_last_mark(world):
-    own = with_check(kind="temporary", skip=nw.col("q_corecount") > 0)
+    own = with_check(kind="temporary", when=pl.col("q_corecount") > 0)
     assert set(reasons(decide(world.frames(), recipe=own)).values()) == {"small"}
 
 
@@ -132,11 +120,13 @@ def test_the_recipe_outlives_a_change_of_the_configuration(world):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"inputs": ("q_corecout",)}, r"small: no column q_corecout, did you mean 'q_corecount'\?"),
+        (
+            {"when": pl.col("q_corecout") < 10},
+            r"small: no column q_corecout, did you mean 'q_corecount'\?",
+        ),
         ({"says": "{q_cores} are few"}, "small: no column q_cores"),
-        ({"inputs": ("q_maxrss",)}, "small: skip cannot be evaluated on its inputs"),
-        ({"skip": nw.col("q_corecount") + 1}, "small: skip is Int64, not true or false"),
-        ({"skip": nw.col("q_corecount") < "x"}, "small: skip cannot be evaluated"),
+        ({"when": pl.col("q_corecount") + 1}, "small: when is Int64, not true or false"),
+        ({"when": pl.col("q_corecount") < "x"}, "small: when cannot be evaluated"),
         ({"name": "no_pilot"}, "two checks are called no_pilot"),
         ({"name": "rank"}, "rank is the name of a rule about all queues"),
     ],
@@ -151,7 +141,7 @@ def test_checks_that_cannot_work_are_refused(world, changed, said):
     [
         ((), "0 checks, allowed are 1 to 52"),
         ([check(name=f"c{number}") for number in range(53)], "53 checks"),
-        ((check(), "small"), "'small' is a str, not a Check"),
+        ((check(), "small"), "'small' is a str, not a Rule"),
     ],
 )
 def test_lists_that_cannot_work_are_refused(world, checks, said):
@@ -160,7 +150,7 @@ def test_lists_that_cannot_work_are_refused(world, checks, said):
 
 
 def test_as_many_checks_as_allowed_keep_their_bits(world):
-    few = [check(name=f"c{n}", skip=nw.col("q_corecount") < 0) for n in range(51)]
+    few = [check(name=f"c{n}", when=pl.col("q_corecount") < 0) for n in range(51)]
     own = Recipe(name="ours", checks=lambda *_: (*few, check()))
     decided = decide(world.frames(), recipe=own)
     assert set(reasons(decided).values()) == {"small"}

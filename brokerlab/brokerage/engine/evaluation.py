@@ -1,8 +1,8 @@
 """Ask the checks about the pairs, and about each thing that they can tell apart only once.
 
-A check reads a few columns, so most pairs look the same to it: all tasks of eight cores at queues of eight cores. In
-Polars, checks to which pairs come in few kinds are evaluated on one pair of each kind, and the answers are handed out
-by position. The others, and all checks in other engines, are evaluated on the pairs themselves.
+A check reads a few columns, so most pairs look the same to it: all tasks of eight cores at queues of eight cores.
+Checks to which pairs come in few kinds are evaluated on one pair of each kind, and the answers are handed out by
+position. The others are evaluated on the pairs themselves.
 """
 
 from __future__ import annotations
@@ -10,24 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, reduce
+from operator import add
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.check import Check
-from brokerlab.brokerage.production_jobs.pairs import (
+from brokerlab.brokerage.engine.pairs import (
     Facts,
-    ToEngine,
     UIntArray,
     looked_up,
     matched,
-    paired,
     positions,
 )
-from brokerlab.brokerage.production_jobs.plans import Plans
+from brokerlab.brokerage.engine.plans import Plans
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.numerics import IntArray
 
 FEW_PAIRS = 50_000
@@ -38,95 +35,82 @@ PLANS_KEPT = 32
 """Plans of checks that are kept for the next time: to make one takes longer than to run it on few pairs."""
 
 
-def evaluated(facts: Facts, checks: Sequence[Check], into: ToEngine | None = None) -> pl.DataFrame:
+def evaluated(facts: Facts, checks: Sequence[Rule]) -> pl.DataFrame:
     """Return which checks skip which pairs.
 
     Args:
         facts: The facts.
         checks: As many as :data:`.recipe.MOST_CHECKS` at most, in order.
-        into: Puts frames into an engine, see :func:`.pairs.paired`.
 
     Returns:
         ``t, q, failed``: bit i of ``failed`` (i64) is set where check i says skip; sorted by t, q.
     """
     bits = {check.name: bit for bit, check in enumerate(checks)}
-    if into is not None:
-        found = bits_of(paired(facts, _inputs(checks), into), checks, bits)
-        return _collected(found).sort("t", "q")
     pairs = matched(facts)
     if pairs.height <= FEW_PAIRS:
         return asked_of(looked_up(facts, pairs, _inputs(checks)), checks, bits)
     coarse, fine = _sorted_out(facts, checks, pairs.height // PAIRS_PER_KIND)
     if fine:
-        asked = bits_of(paired(facts, _inputs(fine), pairs=pairs), fine, bits)
-        failed = _collected(asked)["failed"].to_numpy().copy()
+        asked = looked_up(facts, pairs, _inputs(fine)).select(_failed(fine, bits))
+        failed = asked["failed"].to_numpy().copy()
     else:
         failed = np.zeros(pairs.height, dtype=np.int64)
     task = positions(facts.tasks["t"], pairs["t"])
     queue = positions(facts.queues["q"], pairs["q"])
     for kinds in coarse:
-        asked = bits_of(_every_kind(kinds), kinds.checks, bits)
-        answers = _collected(asked)["failed"].to_numpy()
+        answers = _every_kind(kinds).select(_failed(kinds.checks, bits))["failed"].to_numpy()
         line = kinds.of_task * np.uint32(kinds.facts.queues.height)
         failed |= answers[line[task] + kinds.of_queue[queue]]
     return pairs.with_columns(failed=pl.Series(failed))
 
 
-def _inputs(checks: Iterable[Check]) -> set[str]:
-    return {name for check in checks for name in check.inputs}
+def _inputs(checks: Iterable[Rule]) -> set[str]:
+    return {name for check in checks for name in check.when.meta.root_names()}
 
 
-def bits_of(
-    pairs: nw.LazyFrame[Any], checks: Iterable[Check], bits: dict[str, int]
-) -> nw.LazyFrame[Any]:
-    """Return ``t, q`` and ``failed``, the bits of the checks that say skip.
+def _failed(checks: Iterable[Rule], bits: dict[str, int]) -> pl.Expr:
+    """Return ``failed``, the bits of the checks that say skip.
 
     Args:
-        pairs: The pairs with what the checks read.
         checks: The checks, at least one.
         bits: Name of a check to the number of its bit.
     """
-    set_bits = [
-        nw.when(check.skip.fill_null(value=False))
-        .then(nw.lit(1 << bits[check.name]))
-        .otherwise(nw.lit(0))
+    set_bits = (
+        pl.when(check.when.fill_null(value=False))
+        .then(pl.lit(1 << bits[check.name], dtype=pl.Int64))
+        .otherwise(pl.lit(0, dtype=pl.Int64))
         for check in checks
-    ]
-    failed = set_bits[0]
-    for bit in set_bits[1:]:
-        failed = failed + bit
-    return pairs.select("t", "q", failed=failed.cast(nw.Int64()))
+    )
+    return reduce(add, set_bits).alias("failed")
 
 
-def asked_of(pairs: pl.DataFrame, checks: Sequence[Check], bits: dict[str, int]) -> pl.DataFrame:
-    """Return what :func:`bits_of` does of few pairs.
+def asked_of(pairs: pl.DataFrame, checks: Sequence[Rule], bits: dict[str, int]) -> pl.DataFrame:
+    """Return which checks skip few pairs.
 
     Args:
         pairs: ``t, q`` and what the checks read.
-        checks: See :func:`bits_of`.
-        bits: See :func:`bits_of`.
+        checks: The checks, at least one.
+        bits: Name of a check to the number of its bit.
+
+    Returns:
+        ``t, q, failed``.
     """
     plans = _plans(tuple(checks), tuple(bits.values()), tuple(pairs.schema.items()))
     return plans.frame(
         "checks",
         {"pairs": pairs},
-        lambda lazy: bits_of(nw.from_native(lazy["pairs"]), checks, bits).to_native(),
+        lambda lazy: lazy["pairs"].select("t", "q", _failed(checks, bits)),
     )
 
 
 @lru_cache(maxsize=PLANS_KEPT)
 def _plans(
-    checks: tuple[Check, ...],  # noqa: ARG001 - what the plan is of
+    checks: tuple[Rule, ...],  # noqa: ARG001 - what the plan is of
     bits: tuple[int, ...],  # noqa: ARG001
     schema: tuple[tuple[str, pl.DataType], ...],  # noqa: ARG001
 ) -> Plans:
     """Return the plan that asks these checks of pairs with such columns."""
     return Plans()
-
-
-def _collected(pairs: nw.LazyFrame[Any]) -> pl.DataFrame:
-    frame: pl.DataFrame = pairs.collect("polars").to_native()
-    return frame
 
 
 @dataclass(frozen=True)
@@ -140,20 +124,20 @@ class Kinds:
         of_queue: Kind of each queue.
     """
 
-    checks: tuple[Check, ...]
+    checks: tuple[Rule, ...]
     facts: Facts
     of_task: UIntArray
     of_queue: UIntArray
 
     @classmethod
-    def of(cls, facts: Facts, checks: tuple[Check, ...]) -> Kinds:
+    def of(cls, facts: Facts, checks: tuple[Rule, ...]) -> Kinds:
         """Find the kinds that checks tell apart."""
         tasks, of_task = _distinct(_told_apart(facts, checks, "tasks"), "t")
         queues, of_queue = _distinct(_told_apart(facts, checks, "queues"), "q")
         return cls(checks, replace(facts, tasks=tasks, queues=queues), of_task, of_queue)
 
 
-def _told_apart(facts: Facts, checks: Iterable[Check], which: str) -> pl.DataFrame:
+def _told_apart(facts: Facts, checks: Iterable[Rule], which: str) -> pl.DataFrame:
     """Return all that checks see of tasks or of queues: columns, and keys of facts of pairs."""
     wanted = _inputs(checks)
     key = {"tasks": "task_key", "queues": "queue_key"}[which]
@@ -162,7 +146,7 @@ def _told_apart(facts: Facts, checks: Iterable[Check], which: str) -> pl.DataFra
     return frame.select(sorted((wanted | keys) & set(frame.columns)))
 
 
-def _n_kinds(facts: Facts, checks: Iterable[Check]) -> int:
+def _n_kinds(facts: Facts, checks: Iterable[Rule]) -> int:
     """Return how many kinds of pairs checks tell apart."""
     frames = (_told_apart(facts, checks, which) for which in ("tasks", "queues"))
     return math.prod(frame.n_unique() if frame.width else 1 for frame in frames)
@@ -183,18 +167,16 @@ def _distinct(frame: pl.DataFrame, name: str) -> tuple[pl.DataFrame, UIntArray]:
     return kinds, numbers[name].cast(pl.UInt32).to_numpy()
 
 
-def _every_kind(kinds: Kinds) -> nw.LazyFrame[Any]:
+def _every_kind(kinds: Kinds) -> pl.DataFrame:
     """Return one pair of each kind with what the checks read."""
     facts = kinds.facts
     pairs = facts.tasks.select("t").join(
         facts.queues.select("q"), how="cross", maintain_order="left_right"
     )
-    return nw.from_native(looked_up(facts, pairs, _inputs(kinds.checks))).lazy()
+    return looked_up(facts, pairs, _inputs(kinds.checks))
 
 
-def _sorted_out(
-    facts: Facts, checks: Sequence[Check], most: int
-) -> tuple[list[Kinds], list[Check]]:
+def _sorted_out(facts: Facts, checks: Sequence[Rule], most: int) -> tuple[list[Kinds], list[Rule]]:
     """Put checks together that share few kinds.
 
     Args:
@@ -206,7 +188,7 @@ def _sorted_out(
         The tables, and the checks that tell apart too many pairs.
     """
     sizes = {check.name: _n_kinds(facts, (check,)) for check in checks}
-    tables: list[tuple[Check, ...]] = []
+    tables: list[tuple[Rule, ...]] = []
     for check in sorted(checks, key=lambda each: sizes[each.name]):
         if sizes[check.name] > most:
             continue

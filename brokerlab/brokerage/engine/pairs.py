@@ -1,17 +1,16 @@
-"""(task, queue) pairs in the engine: the cross product, the facts joined to it, the checks evaluated on it.
+"""(task, queue) pairs: the cross product, and the facts looked up for it.
 
-A *side* is a table of facts by a number of the task and a number of the queue; one whole-number key joins it.
-Only the sides whose columns are asked for are joined.
+A *side* is a table of facts by a number of the task and a number of the queue. Only the sides whose columns are asked
+for are looked up, by position, which costs a fraction of a join.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -21,8 +20,6 @@ from brokerlab.numerics import IntArray
 UIntArray = npt.NDArray[np.uint32]
 AS_WRITTEN = pl.QueryOptFlags.none()
 """Plans of many small steps on few rows: what the optimiser saves is less than what it takes."""
-ToEngine = Callable[[pl.DataFrame], Any]
-"""Puts a Polars frame into an engine: returns what narwhals accepts."""
 
 
 @dataclass(frozen=True)
@@ -63,39 +60,6 @@ class Facts:
     sides: tuple[Side, ...]
 
 
-def paired(
-    facts: Facts,
-    columns: Iterable[str],
-    into: ToEngine | None = None,
-    pairs: pl.DataFrame | None = None,
-) -> nw.LazyFrame[Any]:
-    """Return the candidate pairs with the columns asked for.
-
-    Args:
-        facts: The facts.
-        columns: Columns of tasks, queues and sides.
-        into: Puts frames into an engine; null: Polars, where facts are looked up by position, which costs a
-            fraction of a join.
-        pairs: ``t, q`` of the pairs; null = :func:`matched`.
-
-    Returns:
-        ``t, q`` and the columns, lazy; in Polars in the order of the pairs.
-    """
-    wanted = set(columns) - {"t", "q"}
-    pairs = matched(facts) if pairs is None else pairs
-    if into is None:
-        return nw.from_native(looked_up(facts, pairs, wanted)).lazy()
-    sides = [side for side in facts.sides if wanted & set(side.missing)]
-    keys_t = {side.task_key for side in sides} | {"t"}
-    keys_q = {side.queue_key for side in sides} | {"q"}
-    tasks = facts.tasks.select(sorted((wanted | keys_t) & set(facts.tasks.columns)))
-    queues = facts.queues.select(sorted((wanted | keys_q) & set(facts.queues.columns)))
-    joined = _lazy(into, pairs).join(_lazy(into, tasks), on="t").join(_lazy(into, queues), on="q")
-    for side in sides:
-        joined = _joined(joined, side, wanted, into)
-    return joined.select("t", "q", *sorted(wanted))
-
-
 def matched(facts: Facts) -> pl.DataFrame:
     """Return ``t, q`` of the candidates, sorted by task, then queue."""
     tasks = facts.tasks.select("t", "t_version").sort("t")
@@ -118,34 +82,15 @@ def matched(facts: Facts) -> pl.DataFrame:
     return pl.DataFrame({"t": np.repeat(t, n), "q": q})
 
 
-def _lazy(into: ToEngine, frame: pl.DataFrame) -> nw.LazyFrame[Any]:
-    lazy: nw.LazyFrame[Any] = nw.from_native(into(frame)).lazy()
-    return lazy
-
-
-def _joined(
-    pairs: nw.LazyFrame[Any], side: Side, wanted: set[str], into: ToEngine
-) -> nw.LazyFrame[Any]:
-    """Add the facts of a side; what has no row gets the value of ``missing``."""
-    facts = {name: value for name, value in side.missing.items() if name in wanted}
-    before = pairs.collect_schema().names()
-    keys = [side.task_key, side.queue_key]
-    joined = pairs.join(_lazy(into, side.rows.select(*keys, *facts)), on=keys, how="left")
-    filled = [
-        nw.col(name) if value is None else nw.col(name).fill_null(value)
-        for name, value in facts.items()
-    ]
-    return joined.select(*before, *filled)
-
-
 def looked_up(facts: Facts, pairs: pl.DataFrame, wanted: set[str]) -> pl.DataFrame:
-    """Return the pairs with their columns, each taken from its table by position.
+    """Return the pairs with columns of tasks, queues and sides, each taken from its table by position.
 
     Args:
         facts: The facts.
-        pairs: ``t, q``.
-        wanted: Columns of tasks, queues and sides.
+        pairs: ``t, q``, see :func:`matched`.
+        wanted: The columns; others than there are are left out.
     """
+    wanted = wanted - {"t", "q"}
     task = positions(facts.tasks["t"], pairs["t"])
     queue = positions(facts.queues["q"], pairs["q"])
     parts = [pairs]

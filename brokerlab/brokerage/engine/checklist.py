@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brokerlab.brokerage.check import Check
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.errors import ConfigError, nearest
 
 
-def _place(checks: Sequence[Check], name: str) -> int:
+def _place(checks: Sequence[Rule], name: str) -> int:
     """Return where a check stands."""
     names = [check.name for check in checks]
     if name not in names:
@@ -16,7 +16,7 @@ def _place(checks: Sequence[Check], name: str) -> int:
     return names.index(name)
 
 
-def without(checks: Sequence[Check], *names: str) -> tuple[Check, ...]:
+def without(checks: Sequence[Rule], *names: str) -> tuple[Rule, ...]:
     """Return the checks but for those named.
 
     Raises:
@@ -32,7 +32,7 @@ def without(checks: Sequence[Check], *names: str) -> tuple[Check, ...]:
     return tuple(check for place, check in enumerate(checks) if place not in places)
 
 
-def replaced(checks: Sequence[Check], name: str, new: Check) -> tuple[Check, ...]:
+def replaced(checks: Sequence[Rule], name: str, new: Rule) -> tuple[Rule, ...]:
     """Return the checks with another one in the place of the one named.
 
     Raises:
@@ -42,7 +42,7 @@ def replaced(checks: Sequence[Check], name: str, new: Check) -> tuple[Check, ...
     return (*checks[:place], new, *checks[place + 1 :])
 
 
-def inserted(checks: Sequence[Check], new: Check, *, after: str) -> tuple[Check, ...]:
+def inserted(checks: Sequence[Rule], new: Rule, *, after: str) -> tuple[Rule, ...]:
     """Return the checks with one more, which runs after the one named.
 
     Raises:

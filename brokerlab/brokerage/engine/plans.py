@@ -9,7 +9,7 @@ from threading import Lock
 
 import polars as pl
 
-from brokerlab.brokerage.production_jobs.pairs import AS_WRITTEN
+from brokerlab.brokerage.engine.pairs import AS_WRITTEN
 
 Frames = Mapping[str, pl.DataFrame]
 Lazy = dict[str, pl.LazyFrame]

@@ -1,0 +1,68 @@
+"""A rule of a brokerage as a value: when a place is skipped, what is compared, and how that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import polars as pl
+
+from brokerlab.brokerage.words import filled, names_in
+
+Kind = Literal["persistent", "temporary"]
+Scope = Literal["pair", "task"]
+OWN = ("t", "q", "check")
+"""Columns of the evaluation itself: task, place, why it was skipped so far."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rule:
+    """When a place is skipped, and how to say so.
+
+    Attributes:
+        name: Name of the chapter's table, such as ``scratch_disk``.
+        source: Chapter and row, such as ``production-job-brokerage.md 5, 20``.
+        says: Why the queue is skipped, as a clause; ``{name}`` stands for a column of the pair or for one of ``numbers``.
+        when: True where the place is skipped; null counts as false.
+        scope: ``pair``: it looks at one task and one place; ``task``: at all places of a task that are left.
+        keys: gdpconfig keys it reads, as the catalogue writes them.
+        kind: ``persistent`` (removed at once) or ``temporary`` (marked, removed later by the last mark).
+        numbers: What is compared but is no column: name to expression.
+        variants: Name of a flag (a number or a column) to the clause that is said instead where it is true; the
+            first one counts.
+    """
+
+    name: str
+    source: str
+    says: str
+    when: pl.Expr
+    scope: Scope = "pair"
+    keys: tuple[str, ...] = ()
+    kind: Kind = "persistent"
+    numbers: Mapping[str, pl.Expr] = field(default_factory=dict)
+    variants: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """Columns that the rule and its numbers read, in the order in which they stand there."""
+        expressions = (self.when, *self.numbers.values())
+        names = (name for each in expressions for name in each.meta.root_names())
+        return tuple(dict.fromkeys(name for name in names if name not in OWN))
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the columns that must be at hand to say it: what it reads, then what else its clauses name."""
+        clauses = (*self.variants.values(), self.says)
+        named = [*self.variants, *(name for clause in clauses for name in names_in(clause))]
+        own = (name for name in named if name not in self.numbers)
+        return tuple(dict.fromkeys((*self.inputs, *own)))
+
+    def clause(self, values: Mapping[str, Any]) -> str:
+        """Say why a pair is skipped.
+
+        Args:
+            values: Columns of the pair and :attr:`numbers`.
+        """
+        chosen = (clause for flag, clause in self.variants.items() if values[flag])
+        return filled(next(chosen, self.says), values)

@@ -1,0 +1,196 @@
+"""From what no single check removed to candidates: rules that look at all places of a task, and facts between them.
+
+A brokerage lists its steps in order. Each works on one row per pair that is left: ``t, q`` (task and place, sorted;
+``q`` ascends with the place's name), ``check`` (why it was skipped so far; null: it was not) and the facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TypeAlias
+
+import polars as pl
+
+from brokerlab.brokerage.engine.rule import OWN, Rule
+
+LEFT = pl.col("check").is_null()
+"""The place is still left."""
+
+
+def any_left(kind: pl.Expr) -> pl.Expr:
+    """Return whether a task has a place of a kind left."""
+    return (LEFT & kind).any().over("t")
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """Columns made from those before them.
+
+    Attributes:
+        columns: Name to expression.
+    """
+
+    columns: Mapping[str, pl.Expr]
+
+
+@dataclass(frozen=True, eq=False)
+class Mark:
+    """A rule that removes nothing by itself: it makes a column of its name that later rules read.
+
+    Attributes:
+        rule: The rule.
+    """
+
+    rule: Rule
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Order:
+    """The places of a task that are left, numbered from 1 on; null for others. Equals stand by their names.
+
+    Attributes:
+        name: Name of the column.
+        by: Columns to sort by.
+        descending: The largest is the first, for each column.
+        among: Which of the places that are left are numbered.
+    """
+
+    name: str
+    by: tuple[str, ...]
+    descending: tuple[bool, ...]
+    among: pl.Expr
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Change:
+    """Facts that take more than an expression.
+
+    Attributes:
+        function: Takes the rows, gives the same rows in the same order with more columns.
+        reads: Columns that it reads.
+        makes: Columns that it adds.
+    """
+
+    function: Callable[[pl.LazyFrame], pl.LazyFrame]
+    reads: tuple[str, ...] = ()
+    makes: tuple[str, ...] = ()
+
+
+Step: TypeAlias = Rule | Derived | Mark | Order | Change
+
+MARKED = Change(
+    function=lambda frame: frame.with_columns(check=pl.coalesce("check", "mark")), reads=("mark",)
+)
+"""Here temporary checks of single places remove: ``mark`` is the last of them that said skip."""
+
+
+def rules_of(steps: Iterable[Step]) -> tuple[Rule, ...]:
+    """Return the rules that remove, in order."""
+    return tuple(step for step in steps if isinstance(step, Rule))
+
+
+def names_of(checks: Iterable[Rule], steps: Iterable[Step]) -> list[str]:
+    """Return the names of all rules that remove, those of single places first; a name may be of both kinds."""
+    return list(dict.fromkeys(rule.name for rule in (*checks, *rules_of(steps))))
+
+
+def marks_of(steps: Iterable[Step]) -> tuple[Rule, ...]:
+    """Return the rules that mark, in order."""
+    return tuple(step.rule for step in steps if isinstance(step, Mark))
+
+
+def reads_of(steps: Iterable[Step]) -> tuple[str, ...]:
+    """Return the facts of pairs that steps read, those that none of them makes."""
+    wanted: dict[str, None] = {}
+    made = {*OWN, "mark"}
+
+    def read(names: Iterable[str]) -> None:
+        wanted.update(dict.fromkeys(name for name in names if name not in made))
+
+    for step in steps:
+        match step:
+            case Rule():
+                read(step.when.meta.root_names())
+            case Mark(rule):
+                read(rule.when.meta.root_names())
+                made.add(rule.name)
+            case Derived(columns):
+                read(name for each in columns.values() for name in each.meta.root_names())
+                made.update(columns)
+            case Order():
+                read([*step.by, *step.among.meta.root_names()])
+                made.add(step.name)
+            case Change():
+                read(step.reads)
+                made.update(step.makes)
+    return tuple(name for name in wanted if name not in made)
+
+
+def walk(
+    frame: pl.LazyFrame,
+    steps: Sequence[Step],
+    names: pl.Enum,
+    off: Mapping[str, pl.Expr] | None = None,
+) -> pl.LazyFrame:
+    """Take the steps.
+
+    Args:
+        frame: ``t, q`` and the facts that the steps read, sorted by t, q.
+        steps: The steps.
+        names: Names of all checks.
+        off: What if: name of a rule to the rows that it lets pass.
+
+    Returns:
+        The rows with ``check`` and all that the steps made.
+    """
+    lets_pass = off or {}
+    frame = frame.with_columns(check=pl.lit(None, dtype=names))
+    for of_pair, group in groupby(steps, key=_looks_at_one_pair):
+        if of_pair:
+            rules = [step for step in group if isinstance(step, Rule)]
+            frame = _removed(frame, rules, names, lets_pass)
+            continue
+        for step in group:
+            match step:
+                case Rule():
+                    frame = _removed(frame, [step], names, lets_pass)
+                case Derived(columns):
+                    frame = frame.with_columns(**columns)
+                case Mark(rule):
+                    frame = frame.with_columns(_holds(rule, lets_pass).alias(rule.name))
+                case Order():
+                    frame = _ordered(frame, step)
+                case Change():
+                    frame = step.function(frame)
+    return frame
+
+
+def _looks_at_one_pair(step: Step) -> bool:
+    return isinstance(step, Rule) and step.scope == "pair"
+
+
+def _holds(rule: Rule, lets_pass: Mapping[str, pl.Expr]) -> pl.Expr:
+    when = rule.when.fill_null(value=False)
+    return when & ~lets_pass[rule.name] if rule.name in lets_pass else when
+
+
+def _removed(
+    frame: pl.LazyFrame, rules: Sequence[Rule], names: pl.Enum, lets_pass: Mapping[str, pl.Expr]
+) -> pl.LazyFrame:
+    """Give the first rule that says skip to places that are left."""
+    reasons = (
+        pl.when(_holds(rule, lets_pass)).then(pl.lit(rule.name, dtype=names)) for rule in rules
+    )
+    return frame.with_columns(check=pl.coalesce("check", *reasons))
+
+
+def _ordered(frame: pl.LazyFrame, order: Order) -> pl.LazyFrame:
+    frame = frame.cache()
+    numbered = (
+        frame.filter(LEFT & order.among)
+        .sort("t", *order.by, "q", descending=[False, *order.descending, False])
+        .select("t", "q", pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("t").alias(order.name))
+    )
+    return frame.join(numbered, on=["t", "q"], how="left", maintain_order="left")
