@@ -58,6 +58,11 @@ class Chunks(ABC, Generic[T]):
         """Apply a function and leave what it returns where it is made."""
 
 
+def whole(content: T) -> Chunks[T]:
+    """Return one chunk that holds everything, in memory."""
+    return _Here(lambda _: content, 1, None)
+
+
 def deal(
     tables: Mapping[str, nw.LazyFrame[Any]], beside: Mapping[str, pl.DataFrame]
 ) -> Chunks[Chunk]:
@@ -149,11 +154,10 @@ def _temporary() -> _Folder:
 
 def _dealt_here(
     tables: Mapping[str, nw.LazyFrame[Any]], beside: Mapping[str, pl.DataFrame], n: int
-) -> _Here[Chunk]:
+) -> Chunks[Chunk]:
     """Deal tables out on this machine: as they are if they make one chunk, else into one file per chunk."""
     if n == 1:
-        whole = {name: _polars(table) for name, table in tables.items()} | dict(beside)
-        return _Here(lambda _: whole, 1, None)
+        return whole({name: _polars(table) for name, table in tables.items()} | dict(beside))
     folder = _temporary()
     for name, table in tables.items():
         _write(table, folder.path, name, n)

@@ -32,14 +32,20 @@ _READING = (
 )
 
 
-def open_archive(path: str | Path) -> "Archive":
+LARGE = ("jobs", "files")
+"""Tables that Spark reads where there is a session; all others fit on one machine."""
+
+
+def open_archive(path: str | Path, *, spark: Any = None) -> "Archive":
     """Open an archive folder for reading.
 
     Only the manifest is read and the sizes of the files it names are checked; a row is read when a
     table is used.
 
     Args:
-        path: The archive folder.
+        path: The archive folder; with ``spark`` one that every worker sees under this path.
+        spark: A ``SparkSession``: ``archive.jobs`` and ``archive.files`` are its DataFrames then, and what is
+            carried by chunks of tasks (``scouts``, ``calibrate.backtest``) runs there. Its workers need brokerlab.
 
     Returns:
         The archive.
@@ -67,7 +73,7 @@ def open_archive(path: str | Path) -> "Archive":
             f"{folder}: {len(problems)} data file(s) do not fit the manifest; ingest the sources "
             f"again or restore a copy\n{shown}"
         )
-    return Archive(folder, manifest)
+    return Archive(folder, manifest, spark)
 
 
 class Archive:
@@ -77,9 +83,10 @@ class Archive:
     the same table as a Polars LazyFrame. Times are UTC without zone.
     """
 
-    def __init__(self, path: Path, manifest: Manifest) -> None:
+    def __init__(self, path: Path, manifest: Manifest, spark: Any = None) -> None:
         self.path = path
         self.manifest = manifest
+        self.spark = spark
 
     @property
     def tables(self) -> list[str]:
@@ -125,13 +132,16 @@ class Archive:
         parts = [parquet.lazy(group) for group in groups.values()]
         return parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed")
 
-    def relation(self, table: str) -> duckdb.DuckDBPyRelation:
-        """Return a table as a lazy DuckDB relation.
+    def relation(self, table: str) -> Any:
+        """Return a table as a lazy DuckDB relation; jobs and files of a Spark session as its DataFrames.
 
         Raises:
             MissingTableError: The table is not in this archive.
         """
         self._files(table)
+        if self.spark is not None and table in LARGE:
+            paths = [str(path.absolute()) for path in self.paths(table)]
+            return self.spark.read.option("mergeSchema", "true").parquet(*paths)
         return self._connection.table(table)
 
     def sql(self, text: str, params: Mapping[str, Any] | None = None) -> duckdb.DuckDBPyRelation:
@@ -199,7 +209,7 @@ class Archive:
                 f"{changed[0]}; ingest the sources again or restore a copy"
             )
 
-    def __getattr__(self, name: str) -> duckdb.DuckDBPyRelation:
+    def __getattr__(self, name: str) -> Any:
         if name in STORED:
             return self.relation(name)
         close = difflib.get_close_matches(name, STORED, n=1)

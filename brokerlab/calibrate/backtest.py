@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -16,16 +18,23 @@ from brokerlab.calibrate.judge import Outcomes
 from brokerlab.calibrate.loss import LossWeights
 from brokerlab.calibrate.moments import Moments, by_setting
 from brokerlab.calibrate.parameters import Parameter, parameter_named
-from brokerlab.calibrate.reach import Reach
-from brokerlab.calibrate.replay import Replay, Setting, columns_of
-from brokerlab.calibrate.sample import Sample, sample_of, with_creation
+from brokerlab.calibrate.reach import slots_by_queue, total, unlimited
+from brokerlab.calibrate.replay import Part, Replay, Replays, Setting, columns_of
+from brokerlab.calibrate.sample import (
+    History,
+    JobHistory,
+    check_columns,
+    first_creation,
+    history_of,
+    nothing_left,
+    sample_of,
+    with_creation,
+)
 from brokerlab.calibrate.strata import by_stratum
-from brokerlab.errors import ConfigError
+from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.numerics import IntArray
 
 __all__ = ["Assumptions", "Backtest", "Setting", "backtest"]
-
-CELLS = 300_000  # tasks x settings at a time: about 100 MB
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,7 @@ class Backtest:
     gap_summary: pl.DataFrame
     counts: dict[str, int]
     caveats: tuple[str, ...]
-    replay: Replay = field(repr=False, compare=False)
+    replay: Replays = field(repr=False, compare=False)
     created: pl.DataFrame = field(repr=False, compare=False)
     moments: Moments = field(repr=False, compare=False)
     ranks: IntArray = field(repr=False, compare=False)
@@ -130,7 +139,7 @@ class Backtest:
 
 
 def backtest(
-    quantities: pl.DataFrame,
+    quantities: pl.DataFrame | History,
     tasks: pl.DataFrame,
     queues: pl.DataFrame | None = None,
     jobs: Any | None = None,
@@ -150,14 +159,14 @@ def backtest(
     trigger, and is scored on its other jobs.
 
     Args:
-        quantities: Of ``scouts.job_quantities``: finished jobs. Those of other tasks are not looked at, not
+        quantities: Of ``scouts.job_quantities``: finished jobs, or a history of them by chunk. Those of other tasks are not looked at, not
             even for the size of queues: a choice must not know of a later period.
         tasks: ``jeditaskid, baseramcount`` [MB]``, basewalltime`` [s]``, cpuefficiency`` [%]``,
             processingtype, gshare, cputimeunit``; tasks not in it are not scored. Null: 0, 0, the rule
             set's default, no level.
         queues: ``panda_queue, corecount, maxrss, memory, maxtime, corepower, maxwdir``; None: shares of
             queues and slots are null and cost nothing.
-        jobs: The jobs table in any engine, for failed jobs and merge jobs; None: not known.
+        jobs: The jobs table in any engine, for failed jobs and merge jobs; None: not known. A history has its own.
         parameter: ``ramcount``, ``cputime`` or ``outdiskcount``.
         ranks: Percentile ranks of the grid, whole numbers 0..100.
         margins: Margins of the grid [%]; None: those of the parameter.
@@ -182,32 +191,29 @@ def backtest(
     weights = loss or LossWeights.default(parameter)
     now = current or (chosen.rank, chosen.margin_pct)
     grid = _grid(ranks, chosen.margins if margins is None else margins, (now, *detail), chosen)
-    mine = quantities.join(tasks.select("jeditaskid").unique(), on="jeditaskid", how="semi")
-    sample = sample_of(
-        mine,
-        tasks,
-        jobs,
-        parameter,
-        scouts_used=made.scouts_used,
-        trigger_period_s=made.trigger_period_s,
-        min_scored=made.min_scored,
-        min_scouts=made.min_scouts,
-        killed_as=made.killed_as,
+    history = history_of(quantities, jobs)
+    slots = pl.concat(history.map(partial(_slots, tasks=tasks, parameter=parameter)))
+    prepared = partial(
+        _prepared, tasks=tasks, queues=queues, slots=total(slots), parameter=chosen, made=made
     )
-    replay = Replay.of(sample, mine, queues, chosen, made)
-    moments = Moments(len(grid), grid.index(now))
+    replay = Replays(history.keep(prepared))
+    found = replay.parts.map(lambda part: (part.counts, part.gap, part.sites))
+    counts = _added([each[0] for each in found])
+    if not counts["n_tasks"]:
+        raise InsufficientDataError(
+            nothing_left(parameter, counts, made.min_scored, made.min_scouts)
+        )
+    place = grid.index(now)
+    moments = reduce(operator.add, replay.each(lambda part: part.moments(grid, place)))
     all_ranks, all_margins = columns_of(grid)
-    for tasks_here in _chunks(sample.tasks.height, len(grid)):
-        cells = replay.cells(all_ranks, all_margins, tasks_here)
-        moments.add(cells, replay.ledger.n_jobs[tasks_here], replay.ledger.coreh[tasks_here])
     kept = sorted({now, (now[0], 0), *detail})
     by_task = replay.by_task(kept, weights)
-    gap = scout_gap(sample.jobs, confidence=made.confidence)
+    gap = pl.concat([each[1] for each in found]).sort("jeditaskid")
     summary = gap_summary(gap, confidence=made.confidence)
     here = (pl.col("rank") == now[0]) & (pl.col("margin_pct") == now[1])
     counts = {
-        **sample.counts,
-        **_queue_counts(queues, sample, replay.reach),
+        **counts,
+        **_queue_counts(queues, parameter, set().union(*(each[2] for each in found))),
         "n_zero_estimates": by_task.filter(here & (pl.col("estimate") == 0)).height,
     }
     n_fallback = int(moments.total("n_fallback")[moments.current])
@@ -238,7 +244,9 @@ def backtest(
             synthetic=synthetic,
         ),
         replay=replay,
-        created=with_creation(tasks.unique("jeditaskid"), mine).select("jeditaskid", "created_at"),
+        created=with_creation(tasks.unique("jeditaskid"), first_creation(history)).select(
+            "jeditaskid", "created_at"
+        ),
         moments=moments,
         ranks=all_ranks,
         margins=all_margins,
@@ -272,22 +280,55 @@ def _whole(value: object, top: int) -> bool:
     return isinstance(value, int | np.integer) and bool(0 <= value <= top)
 
 
-def _chunks(n_tasks: int, n_settings: int) -> Iterable[slice]:
-    """Yield slices of tasks whose cells fit in memory."""
-    size = max(1, CELLS // n_settings)
-    for first in range(0, n_tasks, size):
-        yield slice(first, min(first + size, n_tasks))
+def _slots(history: JobHistory, tasks: pl.DataFrame, parameter: str) -> pl.DataFrame:
+    """Sum the core-hours of a chunk by queue, once its columns are known to be there."""
+    check_columns(history.quantities, tasks, parameter)
+    return slots_by_queue(history.quantities.join(tasks, on="jeditaskid", how="semi"))
 
 
-def _queue_counts(
-    queues: pl.DataFrame | None, sample: Sample, reach: Reach | None
-) -> dict[str, int]:
+def _prepared(
+    history: JobHistory,
+    tasks: pl.DataFrame,
+    queues: pl.DataFrame | None,
+    slots: pl.DataFrame,
+    parameter: Parameter,
+    made: Assumptions,
+) -> Part:
+    """Make a chunk of tasks ready to be replayed."""
+    sample = sample_of(
+        history.quantities,
+        tasks,
+        history.jobs,
+        parameter.name,
+        scouts_used=made.scouts_used,
+        trigger_period_s=made.trigger_period_s,
+        min_scored=made.min_scored,
+        min_scouts=made.min_scouts,
+        killed_as=made.killed_as,
+    )
+    return Part(
+        replay=Replay.of(sample, queues, slots, parameter, made) if sample.tasks.height else None,
+        counts=sample.counts,
+        gap=scout_gap(sample.jobs, confidence=made.confidence),
+        sites=set(sample.scored["computingsite"].drop_nulls().unique()),
+    )
+
+
+def _added(counts: Sequence[dict[str, int]]) -> dict[str, int]:
+    """Add counts over chunks; what is the same for all of them is not added."""
+    same = ("n_tasks_given", "failures_known")
+    return {
+        name: value if name in same else sum(each[name] for each in counts)
+        for name, value in counts[0].items()
+    }
+
+
+def _queue_counts(queues: pl.DataFrame | None, parameter: str, seen: set[str]) -> dict[str, int]:
     """Count queues, those without a limit, and those of the jobs that the table lacks."""
-    if queues is None or reach is None:
+    if queues is None or queues.is_empty():
         return {"n_queues": 0, "n_unlimited": 0, "n_unknown_queues": 0}
-    seen = set(sample.scored["computingsite"].drop_nulls().unique())
     return {
         "n_queues": queues.height,
-        "n_unlimited": int(np.isinf(reach.offers[0].offered).sum()),
+        "n_unlimited": unlimited(queues, parameter),
         "n_unknown_queues": len(seen - set(queues["panda_queue"])),
     }

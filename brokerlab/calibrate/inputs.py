@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
+import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.archive.store import Archive, open_archive
-from brokerlab.calibrate.sample import with_creation
+from brokerlab.calibrate.censoring import OPTIONAL, REQUIRED
+from brokerlab.calibrate.sample import LIMITS, History, JobHistory, first_creation, with_creation
+from brokerlab.carry import Chunk
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
-from brokerlab.scouts import ScoutRules, job_quantities
+from brokerlab.scouts import ScoutRules
+from brokerlab.scouts.estimate import quantities
+from brokerlab.scouts.tables import deal
+from brokerlab.scouts.used_jobs import Choice, all_settings, queue_settings
 
 TASKS_OF = """
 select * from tasks
@@ -20,18 +27,30 @@ where ($gshare = '' or gshare = $gshare) and ($processingtype = '' or processing
 """
 
 
+READ = ("piloterrorcode", "parentid", "minramcount", "maxwalltime")
+READ_TEXT = ("processingtype",)
+"""Columns of jobs that a back-test reads and scouts do not."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """The tables of one study: tasks of the window (first and last creation), what their jobs say, the queues."""
+    """The tables of one study: tasks of the window (first and last creation), what their jobs say by chunk, the queues."""
 
     archive: Archive
     tasks: pl.DataFrame
-    quantities: pl.DataFrame
+    history: History
     queues: pl.DataFrame | None
     window: tuple[datetime, datetime]
     rules: ScoutRules
     config: Config
     filters: dict[str, str]
+
+    @property
+    def quantities(self) -> pl.DataFrame:
+        """What every finished job of the tasks says, see ``scouts.job_quantities``: one row per job, to look at."""
+        ids = self.tasks.select("jeditaskid")
+        rows = self.history.map(lambda h: h.quantities.join(ids, on="jeditaskid", how="semi"))
+        return pl.concat(rows).sort("jeditaskid", "pandaid", maintain_order=True)
 
 
 def load(
@@ -62,10 +81,18 @@ def load(
     opened = archive if isinstance(archive, Archive) else open_archive(archive)
     chosen = opened.sql(TASKS_OF, {"gshare": gshare, "processingtype": processingtype})
     queues = opened.queues
-    quantities = job_quantities(
-        opened.jobs, opened.files, chosen, opened.datasets, queues, rules=rule_set
+    settings = all_settings(chosen, opened.datasets, Config.empty(), rule_set)
+    chunks = deal(
+        opened.jobs,
+        opened.files,
+        opened.datasets,
+        {"tasks": settings},
+        history=True,
+        more=dict.fromkeys(READ, nw.Int64()) | dict.fromkeys(READ_TEXT, nw.String()),
     )
-    tasks = _in_window(chosen.pl(), quantities, start, end)
+    choice = Choice(rules=rule_set, sites=queue_settings(queues))
+    history = chunks.keep(partial(_history, choice=choice))
+    tasks = _in_window(chosen.pl(), first_creation(history), start, end)
     asked_for = {"gshare": gshare, "processingtype": processingtype}
     filters = {name: value for name, value in asked_for.items() if value}
     if tasks.is_empty():
@@ -76,12 +103,11 @@ def load(
         ]
         narrow = f" among those asked for ({', '.join(asked)})" if asked else ""
         raise InsufficientDataError(f"no task with finished jobs{narrow}")
-    kept = quantities.join(tasks.select("jeditaskid"), on="jeditaskid", how="semi")
     window = window_of(tasks)
     return Inputs(
         archive=opened,
         tasks=tasks.drop("created_at"),
-        quantities=kept,
+        history=history,
         queues=queues.pl(),
         window=window,
         rules=rule_set,
@@ -112,9 +138,18 @@ def config_at(archive: Archive, at: datetime) -> Config:
     return config.at(at) if config.has_history else config
 
 
+def _history(chunk: Chunk, choice: Choice) -> JobHistory:
+    """Return what the finished jobs of a chunk say, and the columns of all its jobs that a back-test reads."""
+    limits = [limit.column for limit in LIMITS.values()]
+    return JobHistory(
+        quantities(chunk, choice).sort("jeditaskid", "pandaid", maintain_order=True),
+        chunk["jobs"].select(*REQUIRED, *OPTIONAL, *limits),
+    )
+
+
 def _in_window(
     tasks: pl.DataFrame,
-    quantities: pl.DataFrame,
+    first: pl.DataFrame,
     start: datetime | None,
     end: datetime | None,
 ) -> pl.DataFrame:
@@ -124,4 +159,4 @@ def _in_window(
         inside &= created >= start
     if end is not None:
         inside &= created < end
-    return with_creation(tasks, quantities).filter(inside).sort("jeditaskid")
+    return with_creation(tasks, first).filter(inside).sort("jeditaskid")

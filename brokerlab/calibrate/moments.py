@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 import polars as pl
@@ -20,7 +20,7 @@ SUMS = (
 
 @dataclass
 class Moments:
-    """First and second moments over tasks, per setting; filled chunk by chunk.
+    """First and second moments over tasks, per setting; filled some tasks at a time, added over chunks.
 
     The loss is linear in its components, so the moments of the components give value and uncertainty of
     the loss under any weights, and of its paired difference to the current setting, without a second pass.
@@ -79,6 +79,17 @@ class Moments:
         _add_products(self.cross, self.cross_work, parts, work)
         differences = [part - part[:, [self.current]] for part in parts]
         _add_products(self.paired, self.paired_work, differences, work)
+
+    def __add__(self, other: Moments) -> Moments:
+        """Return the sums over the tasks of both."""
+        added = Moments(self.n_settings, self.current)
+        for each in fields(self)[2:]:
+            mine, theirs = getattr(self, each.name), getattr(other, each.name)
+            if mine is None or theirs is None:
+                setattr(added, each.name, theirs if mine is None else mine)
+            else:
+                setattr(added, each.name, mine + theirs)
+        return added
 
     def total(self, name: str) -> FloatArray:
         """Return one of ``SUMS``, (n_settings,)."""

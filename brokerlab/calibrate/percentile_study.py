@@ -16,7 +16,8 @@ from brokerlab.calibrate.inputs import Inputs
 from brokerlab.calibrate.judge import Case, Judgement, Kind, Limit, Outcomes, Question, judge
 from brokerlab.calibrate.loss import COMPONENTS, LossWeights
 from brokerlab.calibrate.parameters import Parameter, parameter_named
-from brokerlab.calibrate.replay import Replay
+from brokerlab.calibrate.replay import Replays
+from brokerlab.calibrate.sample import History, JobHistory, history_of
 from brokerlab.calibrate.verdict import Verdict, current_setting, propose
 from brokerlab.errors import InsufficientDataError
 
@@ -159,10 +160,9 @@ def study(
         ranks: Iterable[int], margins: Iterable[int] | None, made: Assumptions
     ) -> Backtest:
         return backtest(
-            inputs.quantities,
+            inputs.history,
             inputs.tasks,
             inputs.queues,
-            inputs.archive.jobs,
             parameter=name,
             ranks=ranks,
             margins=margins,
@@ -212,7 +212,7 @@ def study(
         sensitivity=_sensitivity(judgement, weights),
         verdict=verdict,
         conformal=conformal.by_setting.filter(pl.col("rank").is_in(CONFORMAL_COVERAGES)),
-        n_overlapping=overlapping(inputs.quantities, outcomes, judgement),
+        n_overlapping=overlapping(inputs.history, outcomes, judgement),
     )
 
 
@@ -220,7 +220,7 @@ def scored_tasks(
     tried: Backtest,
     outcomes: Outcomes,
     judgement: Judgement,
-    replay_of: Callable[[Any], Replay] | None = None,
+    replay_of: Callable[[Any], Replays] | None = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return what happened in each scored task, under the current setting and under the one chosen for it.
 
@@ -258,12 +258,17 @@ def _sensitivity(judgement: Judgement, weights: LossWeights) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def overlapping(quantities: pl.DataFrame, outcomes: Outcomes, judgement: Judgement) -> int:
+def overlapping(history: pl.DataFrame | History, outcomes: Outcomes, judgement: Judgement) -> int:
     """Count jobs that ended after the block behind that of their task had begun; 0 where nothing was chosen by blocks."""
     if judgement.case == "few":
         return 0
     blocks = np.repeat(np.arange(judgement.sums.n_blocks), np.diff(judgement.sums.edges))
     following = judgement.blocks["start"].shift(-1).gather(blocks.tolist())
     next_start = pl.DataFrame({"jeditaskid": outcomes.units["unit"], "next_start": following})
-    ended = quantities.select("jeditaskid", "finish_time").join(next_start, on="jeditaskid")
-    return ended.filter(pl.col("finish_time") >= pl.col("next_start")).height
+
+    def late(chunk: JobHistory) -> int:
+        ended = chunk.quantities.select("jeditaskid", "finish_time")
+        ended = ended.join(next_start, on="jeditaskid")
+        return ended.filter(pl.col("finish_time") >= pl.col("next_start")).height
+
+    return sum(history_of(history).map(late))

@@ -70,10 +70,7 @@ def reach_of(
 
     Source: production-job-brokerage.md, checks on memory, walltime and scratch disk.
     """
-    queues = queues.select(
-        (pl.col(name) if name in queues.columns else pl.lit(None)).cast(dtype).alias(name)
-        for name, dtype in QUEUE_COLUMNS.items()
-    )
+    queues = _known(queues)
     weights = (
         queues.select("panda_queue")
         .join(slots, left_on="panda_queue", right_on="computingsite", how="left")["coreh"]
@@ -146,4 +143,22 @@ def slots_by_queue(quantities: pl.DataFrame) -> pl.DataFrame:
         .group_by("computingsite")
         .agg(coreh=coreh.fill_null(0.0).sum())
         .sort("computingsite")
+    )
+
+
+def total(slots: pl.DataFrame) -> pl.DataFrame:
+    """Add up several `slots_by_queue`."""
+    return slots.group_by("computingsite").agg(pl.col("coreh").sum()).sort("computingsite")
+
+
+def unlimited(queues: pl.DataFrame, parameter: str) -> int:
+    """Count the queues without a limit to a parameter, see `reach_of`."""
+    return int(np.isinf(_capacity(_known(queues), parameter, 0.0)).sum())
+
+
+def _known(queues: pl.DataFrame) -> pl.DataFrame:
+    """Select the columns read, absent ones as null."""
+    return queues.select(
+        (pl.col(name) if name in queues.columns else pl.lit(None)).cast(dtype).alias(name)
+        for name, dtype in QUEUE_COLUMNS.items()
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
@@ -12,13 +14,18 @@ from brokerlab.calibrate.assumptions import Assumptions
 from brokerlab.calibrate.estimates import Estimator
 from brokerlab.calibrate.judge import Outcomes, capped_weights
 from brokerlab.calibrate.loss import COMPONENTS, LossWeights
+from brokerlab.calibrate.moments import Moments
 from brokerlab.calibrate.needs import needs_of
 from brokerlab.calibrate.outcomes import Ledger
 from brokerlab.calibrate.parameters import Parameter
-from brokerlab.calibrate.reach import Reach, reach_of, slots_by_queue
+from brokerlab.calibrate.reach import Reach, reach_of
 from brokerlab.calibrate.sample import Sample
+from brokerlab.carry import Chunks
 from brokerlab.errors import InsufficientDataError
 from brokerlab.numerics import FloatArray, IntArray
+
+CELLS = 300_000  # tasks x settings at a time: about 100 MB
+R = TypeVar("R")
 
 Setting = tuple[int, int]
 """Percentile rank and margin [%]."""
@@ -32,9 +39,17 @@ def columns_of(settings: Sequence[Setting]) -> tuple[IntArray, IntArray]:
 
 @dataclass(frozen=True)
 class Replay:
-    """The arrays of one back-test, ready for any setting."""
+    """The arrays of some tasks of a back-test, ready for any setting.
 
-    sample: Sample
+    Attributes:
+        tasks: See ``Sample.tasks``.
+        estimator: What a setting tells each task.
+        ledger: What an estimate would have done.
+        reach: Which queues can take it; None: queues are not known.
+        parameter: Which.
+    """
+
+    tasks: pl.DataFrame
     estimator: Estimator
     ledger: Ledger
     reach: Reach | None
@@ -44,12 +59,12 @@ class Replay:
     def of(
         cls,
         sample: Sample,
-        quantities: pl.DataFrame,
         queues: pl.DataFrame | None,
+        slots: pl.DataFrame,
         parameter: Parameter,
         made: Assumptions,
     ) -> Replay:
-        """Solve and sort the needs once."""
+        """Solve and sort the needs once; ``slots`` of `slots_by_queue`."""
         efficiency = made.rules.default_cpu_efficiency
         needs = needs_of(
             sample.scored,
@@ -64,13 +79,13 @@ class Replay:
             reach = reach_of(
                 sample.scored,
                 queues,
-                slots_by_queue(quantities),
+                slots,
                 parameter.name,
                 compensation=made.compensation,
                 default_efficiency_pct=efficiency,
             )
         return cls(
-            sample=sample,
+            tasks=sample.tasks,
             estimator=Estimator(
                 parameter.name, sample.values, made.rules, made.rule, made.ram_min_mb
             ),
@@ -78,6 +93,10 @@ class Replay:
             reach=reach,
             parameter=parameter,
         )
+
+    def under(self, minimum: int | None) -> Replay:
+        """Return the same tasks under another SCOUT_RAMCOUNT_MIN [MB]; None: no minimum."""
+        return replace(self, estimator=replace(self.estimator, ram_min_mb=minimum))
 
     def cells(self, ranks: IntArray, margins: IntArray, tasks: slice) -> dict[str, FloatArray]:
         """Return every outcome of a chunk of tasks under all settings, (n_tasks, n_settings) each."""
@@ -99,57 +118,33 @@ class Replay:
             "n_fallback": fallback.astype(np.float64),
         }
 
-    def outcomes(
-        self,
-        settings: Sequence[Setting],
-        current: Setting,
-        weights: LossWeights,
-        created: pl.DataFrame,
-    ) -> Outcomes:
-        """Return what the judge looks at: tasks in the order of time, under any setting.
+    def of_judge(self, settings: Sequence[Setting], weights: LossWeights) -> dict[str, FloatArray]:
+        """Return what the judge looks at, (n_tasks, n_settings) each; see ``Replays.outcomes``."""
+        cells = self.cells(*columns_of(settings), slice(0, self.tasks.height))
+        with np.errstate(all="ignore"):  # tasks without work are left out by the caller
+            work = self.ledger.coreh[:, None]
+            parts = {name: np.nan_to_num(cells[name]) / work for name in COMPONENTS}
+        loss = np.asarray(sum(w * parts[name] for name, w in weights.to_dict().items()))
+        return {
+            "loss": loss,
+            "exceed_rate": cells["n_exceed"] / self.ledger.n_jobs[:, None],
+            **parts,
+        }
 
-        A task's ``loss`` is its cost per core-hour of its own work, ``exceed_rate`` the share of its scored jobs whose
-        first attempt is killed; the parts of the loss are given per core-hour of work, without their weights. A task's
-        weight are its core-hours, capped at those of the median task.
-
-        Args:
-            settings: The grid.
-            current: One of them.
-            weights: Of the loss.
-            created: ``jeditaskid, created_at`` (UTC); tasks without a time, or without work, are left out.
-        """
-        tasks = (
-            self.sample.tasks.select("jeditaskid", place="task")
-            .with_columns(work=pl.Series(self.ledger.coreh))
-            .join(created.select("jeditaskid", time="created_at"), on="jeditaskid", how="left")
-            .filter(pl.col("time").is_not_null() & (pl.col("work") > 0))
-            .sort("time", "jeditaskid")
-        )
-        if tasks.is_empty():
-            raise InsufficientDataError("no task with work has a creation time")
-        place, work = tasks["place"].to_numpy(), tasks["work"].to_numpy()
-        n_jobs = self.ledger.n_jobs[place][:, None]
+    def moments(self, settings: Sequence[Setting], current: int) -> Moments:
+        """Return the sums over the tasks, for every setting; as many tasks at a time as fit in memory."""
         ranks, margins = columns_of(settings)
-        w = weights.to_dict()
-
-        def values(places: Sequence[int]) -> dict[str, FloatArray]:
-            some = np.asarray(places, dtype=np.int64)
-            cells = self.cells(ranks[some], margins[some], slice(0, self.sample.tasks.height))
-            parts = {name: np.nan_to_num(cells[name][place]) / work[:, None] for name in COMPONENTS}
-            loss = np.asarray(sum(w[name] * part for name, part in parts.items()))
-            return {"loss": loss, "exceed_rate": cells["n_exceed"][place] / n_jobs, **parts}
-
-        return Outcomes(
-            units=tasks.select(unit="jeditaskid", time="time", weight=capped_weights(work)),
-            settings=tuple(settings),
-            current=list(settings).index(current),
-            values=values,
-        )
+        found, size = Moments(len(settings), current), max(1, CELLS // len(settings))
+        for first in range(0, self.tasks.height, size):
+            some = slice(first, min(first + size, self.tasks.height))
+            cells = self.cells(ranks, margins, some)
+            found.add(cells, self.ledger.n_jobs[some], self.ledger.coreh[some])
+        return found
 
     def by_task(self, settings: Sequence[Setting], weights: LossWeights) -> pl.DataFrame:
         """Return one row per (task, setting); see ``Backtest.by_task``."""
         ranks, margins = columns_of(settings)
-        tasks = self.sample.tasks
+        tasks = self.tasks
         cells = self.cells(ranks, margins, slice(0, tasks.height))
         n = len(settings)
         flat = {name: values.ravel() for name, values in cells.items()}
@@ -179,3 +174,95 @@ class Replay:
             cost_coreh=pl.Series(parts.sum(axis=0)),
             fallback=pl.Series(flat["n_fallback"] > 0),
         ).sort("jeditaskid", "rank", "margin_pct")
+
+
+class Part(NamedTuple):
+    """A chunk of tasks, ready to be replayed; without a replay where none of them can be scored."""
+
+    replay: Replay | None
+    counts: dict[str, int]
+    gap: pl.DataFrame
+    sites: set[str]
+
+
+@dataclass(frozen=True)
+class Replays:
+    """All tasks of a back-test, chunk by chunk, ready for any setting.
+
+    Attributes:
+        parts: The chunks.
+        minimum: Another SCOUT_RAMCOUNT_MIN than that of the assumptions [MB]; None: no minimum; empty: theirs.
+    """
+
+    parts: Chunks[Part]
+    minimum: tuple[int | None, ...] = ()
+
+    def under(self, minimum: int | None) -> Replays:
+        """Return the same tasks under another SCOUT_RAMCOUNT_MIN [MB]; None: no minimum."""
+        return replace(self, minimum=(minimum,))
+
+    def each(self, function: Callable[[Replay], R]) -> list[R]:
+        """Return what a function makes of each chunk with tasks, in order."""
+        minimum = self.minimum
+
+        def of(part: Part) -> R | None:
+            if part.replay is None:
+                return None
+            return function(part.replay.under(*minimum) if minimum else part.replay)
+
+        return [made for made in self.parts.map(of) if made is not None]
+
+    @cached_property
+    def works(self) -> pl.DataFrame:
+        """Core-hours of work of each task: ``jeditaskid, work``, in the order of the chunks."""
+        return pl.concat(
+            self.each(
+                lambda r: r.tasks.select("jeditaskid", work=pl.lit(pl.Series(r.ledger.coreh)))
+            )
+        )
+
+    def by_task(self, settings: Sequence[Setting], weights: LossWeights) -> pl.DataFrame:
+        """Return one row per (task, setting); see ``Backtest.by_task``."""
+        rows = pl.concat(self.each(lambda replay: replay.by_task(settings, weights)))
+        return rows.sort("jeditaskid", "rank", "margin_pct")
+
+    def outcomes(
+        self,
+        settings: Sequence[Setting],
+        current: Setting,
+        weights: LossWeights,
+        created: pl.DataFrame,
+    ) -> Outcomes:
+        """Return what the judge looks at: tasks in the order of time, under any setting.
+
+        A task's ``loss`` is its cost per core-hour of its own work, ``exceed_rate`` the share of its scored jobs whose
+        first attempt is killed; the parts of the loss are given per core-hour of work, without their weights. A task's
+        weight are its core-hours, capped at those of the median task.
+
+        Args:
+            settings: The grid.
+            current: One of them.
+            weights: Of the loss.
+            created: ``jeditaskid, created_at`` (UTC); tasks without a time, or without work, are left out.
+        """
+        tasks = (
+            self.works.with_row_index("place")
+            .join(created.select("jeditaskid", time="created_at"), on="jeditaskid", how="left")
+            .filter(pl.col("time").is_not_null() & (pl.col("work") > 0))
+            .sort("time", "jeditaskid")
+        )
+        if tasks.is_empty():
+            raise InsufficientDataError("no task with work has a creation time")
+        place, work = tasks["place"].to_numpy(), tasks["work"].to_numpy()
+
+        def values(places: Sequence[int]) -> dict[str, FloatArray]:
+            some = [settings[each] for each in places]
+            found = self.each(lambda replay: replay.of_judge(some, weights))
+            return {name: np.concatenate([f[name] for f in found])[place] for name in found[0]}
+
+        return Outcomes(
+            units=tasks.select(unit="jeditaskid", time="time", weight=capped_weights(work)),
+            settings=tuple(settings),
+            current=list(settings).index(current),
+            values=values,
+        )

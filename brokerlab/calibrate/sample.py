@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
 from brokerlab.calibrate.censoring import Unfinished, unfinished
 from brokerlab.calibrate.needs import scorable
 from brokerlab.calibrate.scout_sets import ScoutsUsed, scout_sets
-from brokerlab.errors import InsufficientDataError, SchemaError, nearest
+from brokerlab.carry import Chunks, whole
+from brokerlab.errors import SchemaError, nearest
 from brokerlab.numerics import SortedGroups
 from brokerlab.units import KB
 
@@ -34,6 +35,30 @@ TASK_COLUMNS: dict[str, pl.DataType] = {
     **dict.fromkeys(["baseramcount", "basewalltime", "cpuefficiency"], pl.Float64()),
     **dict.fromkeys(["processingtype", "gshare", "cputimeunit", "orig_cputimeunit"], pl.String()),
 }
+
+
+class JobHistory(NamedTuple):
+    """Jobs of some tasks: the finished ones as ``scouts.job_quantities``; the jobs table in any engine, or None."""
+
+    quantities: pl.DataFrame
+    jobs: Any
+
+
+History = Chunks[JobHistory]
+"""Job histories by chunk of tasks."""
+
+
+def history_of(quantities: pl.DataFrame | History, jobs: Any | None = None) -> History:
+    """Return frames as one chunk, and chunks as they are."""
+    if isinstance(quantities, Chunks):
+        return quantities
+    return whole(JobHistory(quantities, jobs))
+
+
+def first_creation(history: History) -> pl.DataFrame:
+    """Return the first ``creationtime`` (UTC) of the finished jobs of each task: ``jeditaskid, creationtime``."""
+    first = pl.col("creationtime").min()
+    return pl.concat(history.map(lambda h: h.quantities.group_by("jeditaskid").agg(first)))
 
 
 def with_creation(tasks: pl.DataFrame, quantities: pl.DataFrame) -> pl.DataFrame:
@@ -102,13 +127,12 @@ def sample_of(
     min_scouts: int,
     killed_as: KilledAs,
 ) -> Sample:
-    """Join, divide into scouts and rest, and keep the tasks that can be scored.
+    """Join, divide into scouts and rest, and keep the tasks that can be scored, which may be none.
 
     Raises:
         SchemaError: Columns missing.
-        InsufficientDataError: No task is left; the message says why.
     """
-    _check_columns(quantities, tasks, parameter)
+    check_columns(quantities, tasks, parameter)
     facts = _task_facts(tasks, parameter)
     limit = LIMITS.get(parameter)
     failed = unfinished(jobs, facts, limit=limit.column if limit else None)
@@ -134,8 +158,6 @@ def sample_of(
     counts = _counts(mine, rest, scored, failed, kept, facts) | _enforced(
         scored, failed, kept, limit
     )
-    if kept.is_empty():
-        raise InsufficientDataError(_nothing_left(parameter, counts, min_scored, min_scouts))
     number = kept.select("jeditaskid", "task")
     usable = usable.join(number, on="jeditaskid").sort("task", "pandaid")
     values = SortedGroups.of(usable["task"].to_numpy(), usable["value"].to_numpy(), kept.height)
@@ -148,7 +170,7 @@ def sample_of(
     )
 
 
-def _check_columns(quantities: pl.DataFrame, tasks: pl.DataFrame, parameter: str) -> None:
+def check_columns(quantities: pl.DataFrame, tasks: pl.DataFrame, parameter: str) -> None:
     """Report every missing column at once."""
     wanted = (*COMMON, *VALUES[parameter][1])
     missing = [
@@ -285,7 +307,7 @@ def _enforced(
     }
 
 
-def _nothing_left(parameter: str, counts: dict[str, int], min_scored: int, min_scouts: int) -> str:
+def nothing_left(parameter: str, counts: dict[str, int], min_scored: int, min_scouts: int) -> str:
     """Say why no task can be scored."""
     return (
         f"back-test of {parameter}: none of {counts['n_tasks_given']} tasks has at least {min_scouts} "

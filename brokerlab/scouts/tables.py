@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -73,6 +74,7 @@ def deal(
     *,
     hosts: bool = False,
     history: bool = False,
+    more: Mapping[str, nw.dtypes.DType] = MappingProxyType({}),
 ) -> carry.Chunks[carry.Chunk]:
     """Deal jobs and files out by task, narrowed to what scouts read.
 
@@ -83,6 +85,7 @@ def deal(
         beside: Further small tables by name, with ``jeditaskid``.
         hosts: The jobs' hosts are needed too.
         history: Unfinished jobs, times of creation and change, and scout marks are needed too.
+        more: Further columns of jobs, null where absent.
 
     Returns:
         Chunks with ``jobs, files, datasets`` and the tables beside.
@@ -94,7 +97,7 @@ def deal(
     problems: list[str] = []
     columns = JOB_COLUMNS | (HOST_COLUMN if hosts else {}) | (HISTORY_COLUMNS if history else {})
     large = {
-        "jobs": narrow(jobs, "jobs", columns, problems),
+        "jobs": narrow(jobs, "jobs", {**columns, **more}, problems),
         "files": narrow(files, "files", FILE_COLUMNS, problems),
     }
     lazy = narrow(datasets, "datasets", DATASET_COLUMNS, problems)

@@ -88,10 +88,9 @@ class LaterArchive:
         later = self._scouts[rules]
         return drift(
             proposal,
-            later.quantities,
+            later.history,
             later.tasks,
             later.queues,
-            self.archive.jobs,
             config=later.config,
         )
 

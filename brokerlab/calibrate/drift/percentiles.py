@@ -27,6 +27,7 @@ from brokerlab.calibrate.judge import Question as Asked
 from brokerlab.calibrate.loss import COMPONENTS, LossWeights
 from brokerlab.calibrate.parameters import PARAMETERS, Parameter
 from brokerlab.calibrate.replay import Setting
+from brokerlab.calibrate.sample import History
 from brokerlab.calibrate.verdict import current_setting, limit_of
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
@@ -153,7 +154,7 @@ def _rules(digest: str | None) -> ScoutRules:
 
 def drift(
     proposal: Proposal,
-    quantities: pl.DataFrame,
+    quantities: pl.DataFrame | History,
     tasks: pl.DataFrame,
     queues: pl.DataFrame | None = None,
     jobs: Any | None = None,
@@ -164,7 +165,7 @@ def drift(
 
     Args:
         proposal: On ranks and margins of one scout parameter.
-        quantities: Of ``scouts.job_quantities``, under the rule set of the proposal.
+        quantities: Of ``scouts.job_quantities``, or a history by chunk, under the rule set of the proposal.
         tasks: With ``creationdate``; those created before the end of the proposal's own data are left out, and those
             without a time. Other columns as for :func:`brokerlab.calibrate.backtest.backtest`.
         queues: As there.

@@ -9,7 +9,6 @@ import numpy as np
 
 from brokerlab.calibrate.backtest import Backtest
 from brokerlab.calibrate.judge import Judgement, Outcomes
-from brokerlab.calibrate.nearest_setting.given import under
 from brokerlab.calibrate.parameters import Parameter
 from brokerlab.calibrate.replay import Setting
 from brokerlab.numerics import FloatArray
@@ -72,7 +71,7 @@ def family_outcomes(tried: Backtest, minima: Iterable[int | None]) -> Outcomes:
     wanted = minima if tried.parameter.name == "ramcount" else ()
     pairs = [current.pair, *(pair for pair in tried.settable if pair != current.pair)]
     by_minimum = {
-        minimum: under(tried.replay, minimum).outcomes(
+        minimum: tried.replay.under(minimum).outcomes(
             pairs, current.pair, tried.weights, tried.created
         )
         for minimum in dict.fromkeys((current.minimum_mb, *wanted))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,10 @@ from brokerlab.calibrate.loss import COMPONENTS, LossWeights
 from brokerlab.calibrate.nearest_setting.history import History
 from brokerlab.calibrate.needs import Needs, needs_of
 from brokerlab.calibrate.parameters import Parameter
-from brokerlab.calibrate.reach import Reach
+from brokerlab.calibrate.reach import Reach, slots_by_queue
 from brokerlab.calibrate.replay import Replay, Setting, columns_of
-from brokerlab.calibrate.sample import Sample, sample_of
+from brokerlab.calibrate.sample import Sample, nothing_left, sample_of
+from brokerlab.errors import InsufficientDataError
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.units import HOUR_S, KB
 
@@ -66,6 +67,10 @@ class Scored:
             min_scouts=made.min_scouts,
             killed_as=made.killed_as,
         )
+        if sample.tasks.is_empty():
+            raise InsufficientDataError(
+                nothing_left(parameter.name, sample.counts, made.min_scored, made.min_scouts)
+            )
         needs = needs_of(
             sample.scored,
             parameter.name,
@@ -74,12 +79,12 @@ class Scored:
             default_efficiency_pct=made.rules.default_cpu_efficiency,
             disk_allowance_mb=made.disk_allowance_mb,
         )
-        replay = Replay.of(sample, mine, history.queues, parameter, made)
+        replay = Replay.of(sample, history.queues, slots_by_queue(mine), parameter, made)
         return cls(sample, replay, needs, parameter, made, weights)
 
     def under(self, minimum: int | None) -> Replay:
         """Return the replay with another SCOUT_RAMCOUNT_MIN."""
-        return under(self.replay, minimum)
+        return self.replay.under(minimum)
 
     def by_setting(self, setting: Setting, minimum: int | None) -> pl.DataFrame:
         """Return one row per task, sorted, under a setting of the family."""
@@ -195,11 +200,6 @@ def _demand(jobs: pl.DataFrame, parameter: Parameter) -> FloatArray:
 def _at_least_one(used: FloatArray, parameter: Parameter) -> FloatArray:
     """Return the use that head-room is a ratio to: of a run, at least a second."""
     return used if parameter.name == "ramcount" else np.maximum(used, 1.0)
-
-
-def under(replay: Replay, minimum: int | None) -> Replay:
-    """Return a replay with another SCOUT_RAMCOUNT_MIN [MB]; None: no minimum."""
-    return replace(replay, estimator=replace(replay.estimator, ram_min_mb=minimum))
 
 
 def placed(

@@ -18,7 +18,7 @@ from brokerlab.calibrate.nearest_setting.family import (
     cheapest_of,
     family_outcomes,
 )
-from brokerlab.calibrate.nearest_setting.given import Scored, placed, under
+from brokerlab.calibrate.nearest_setting.given import Scored, placed
 from brokerlab.calibrate.nearest_setting.history import History
 from brokerlab.calibrate.nearest_setting.translation import Translation, minimum_change
 from brokerlab.calibrate.parameters import Parameter
@@ -74,7 +74,7 @@ class Study:
                 tried,
                 outcomes,
                 judgement,
-                lambda setting: under(tried.replay, setting.minimum_mb),
+                lambda setting: tried.replay.under(setting.minimum_mb),
             ),
             self.parameter,
             self.question,
