@@ -15,8 +15,8 @@
 # # Which curves should turn throughput, closeness and waiting files into the network weight?
 #
 # The network weight says how quickly outputs reach the nucleus: a step curve of the throughput of the link, a line in
-# its closeness where there is none, a line in the files that wait. This notebook fits each of them on some links,
-# scores it later on others by how well it ranks links by what they delivered, and says what such a curve can
+# its closeness where there is none, a line in the files that wait. This notebook chooses among weights on some links,
+# scores the choice later on others by how well it ranks links by what they delivered, and says what such a curve can
 # and cannot tell apart. It writes a page, its numbers, tables (the fitted curve among them), charts and a proposal to
 # `out_dir`.
 #
@@ -32,7 +32,6 @@ start: str = ""  # only from this instant on, empty for all [ISO 8601, UTC]
 end: str = ""  # only before this instant, empty for all [ISO 8601, UTC]
 transfers: str = ""  # more transfers: file, folder or archive, empty for none [path]
 steps: int = 8  # steps of the throughput curve at most [1]
-unseen_share: float = 0.5  # share of the links that no fit sees, for the proof [1]
 
 # %%
 import altair as alt
@@ -56,31 +55,29 @@ data = report.load(p)
 
 # %%
 for evidence in data.evidence.values():
-    display(evidence.rows.select("stage", "mbps", "outcome", "closeness").describe())
+    display(evidence.rows.select("span", "mbps", "outcome", "closeness").describe())
 
 # %% [markdown]
-# ## Fit, choose, prove
-# How well every weight ranks links that no fit has seen, by what they delivered later:
+# ## Choose and score
+# How well every weight ranks links that nothing was chosen by, by what they delivered later:
 
 # %%
 study = report.study(data, p)
 for found in study.answers().values():
-    display(found.scores.by_weight())
+    display(found.ranking)
 
 # %% [markdown]
 # One chart to edit: the document's curve and the fitted one.
 
 # %%
-for name, found in study.curves.items():
+for name, found in study.answers().items():
     if isinstance(found, report.CurveStudy):
         mbps = data.evidence[name].rows["mbps"]
-        display(
-            charts.weight_curves(report.links.beside_document(found.fit, mbps, fitted="fitted"))
-        )
+        display(charts.weight_curves(report.links.beside_document(found.fit, mbps)))
 
 # %% [markdown]
 # ## The page
 
 # %%
-written = kit.publish(report.page(data, study, p), p)
+written = kit.publish(report.page(data, study), p)
 print(results.verdict_line(written["page"]["verdict"]))

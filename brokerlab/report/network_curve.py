@@ -1,7 +1,7 @@
 """Which curves should turn throughput, closeness and waiting files into the network weight?
 
-Each is fitted on some links and proven later on links that the fit has not seen: the step curve of throughput on every
-source, the weight of links without throughput, and how many waiting files weigh as much as one unit of throughput weight.
+The one judge chooses on some links and scores later on links that nothing was chosen by: the curve of throughput on every
+source, the weight of links without throughput, and how much waiting files weigh against throughput.
 """
 
 from __future__ import annotations
@@ -16,19 +16,12 @@ from pydantic import Field, model_validator
 
 from brokerlab.brokerage.network_weight import throughput_curve
 from brokerlab.calibrate import network_curve as links
-from brokerlab.calibrate.network_curve import (
-    Answer,
-    CurveStudy,
-    Evidence,
-    ExchangeStudy,
-    FallbackStudy,
-    LinkStudy,
-)
+from brokerlab.calibrate.judge import MIN_UNITS
+from brokerlab.calibrate.network_curve import CurveStudy, Evidence, LinkStudy, Study
 from brokerlab.charts import network as charts
 from brokerlab.errors import InsufficientDataError
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
-from brokerlab.report.results import Kind
 
 TITLES = {
     "metrics": "Throughput curve, link metrics",
@@ -36,19 +29,28 @@ TITLES = {
     "fallback": "Links without throughput",
     "exchange": "Waiting files against throughput",
 }
-KINDS: Mapping[str, Kind] = {"better": "change", "demand": "no_answer"}
-"""Outcome of a judgement to the kind of the answer; all others keep what is."""
-ORDER = ("change", "keep", "no_answer")
+ORDER = ("change", "improve", "keep", "no_answer")
 CASES = {
-    "better": "{new}: rank correlation rises by {diff}.",
+    "lower_loss": "{new}: rank correlation rises by {diff}.",
+    "better_not_within": "{new}: rank correlation {diff} more; top tenth misplaced {rise:%} more.",
+    "nothing_better": "Keep {now}: a gain in rank correlation above {seen} would have been seen.",
+    "few": "Too few links to judge: {n}, {least} are needed.",
+    "imprecise": "Nothing is shown to beat {now}; a gain of {seen} in rank correlation is not excluded.",
+    "unconfirmed": "Weights chosen earlier ranked later links better by {diff}; none does so on all links.",
+    "no_other": "Every other weight ranks the top tenth worse than {now}.",
     "demand": "The sites' names rank unseen links as well ({sites} against {value}): rates show demand, not capacity.",
-    "snapshot": "Keep {now}: one snapshot cannot prove a gain of {diff}.",
-    "one_part": "Keep {now}: {diff} more rank correlation, but with one part of the weight alone.",
-    "worse_at_top": "Keep {now}: the fit ranks the top tenth worse, NDCG {top}.",
-    "worse": "Keep {now}: the fit changes the rank correlation by {diff}.",
-    "not_proven": "Keep {now}: {diff} more rank correlation is not proven.",
+    "snapshot": "{new}: {diff} more rank correlation, but one snapshot shows nothing later.",
 }
-"""Outcome of a judgement to the headline; of waiting files also `snapshot` and `one_part`."""
+"""Why nothing can be told, or the case of a judgement, to the headline."""
+NEW = {
+    "steps": "Take the fitted curve",
+    "isotonic": "Take the finest rising curve",
+    "log_throughput": "Take the logarithm of throughput",
+    "log_throughput_long": "Take the logarithm of throughput, longest window",
+    "earned": "Replace the closeness line by fitted weights",
+    "lowest": "Give all links without throughput the lowest weight",
+}
+"""Weight to what is to be done."""
 SOURCE = {
     "n_silent": "{n} of {n_links} links have no throughput when the weight is taken; no curve concerns them.",
     "n_mirrored": "{n} of {n_active} links repeat another one's numbers (common storage, or chance); they count once.",
@@ -84,9 +86,6 @@ class Params(kit.Dated):
         "", description="more transfers: file, folder or archive, empty for none [path]"
     )
     steps: int = Field(8, ge=1, le=30, description="steps of the throughput curve at most [1]")
-    unseen_share: float = Field(
-        0.5, ge=0.1, le=0.9, description="share of the links that no fit sees, for the proof [1]"
-    )
 
     @model_validator(mode="after")
     def _has_a_source(self) -> Self:
@@ -103,16 +102,20 @@ def load(p: Params) -> links.Links:
 
 @kit.answers
 def study(data: links.Links, p: Params) -> LinkStudy:
-    """Fit on some links and prove later on others."""
-    return links.study_links(
-        data, most_steps=p.steps, unseen_share=p.unseen_share, n_boot=p.n_boot, seed=p.seed
-    )
+    """Choose on some links and score later on others."""
+    return links.study_links(data, most_steps=p.steps, n_boot=p.n_boot, seed=p.seed)
 
 
-def page(data: links.Links, s: LinkStudy, p: Params) -> Page:
+def page(data: links.Links, s: LinkStudy) -> Page:
     """Put the subjects together, answers that change something first."""
-    parts = [curve(name, result, data) for name, result in s.curves.items()]
-    parts += [fallback(s.fallback), exchange(s.exchange, data)]
+    parts = []
+    for name, result in s.subjects.items():
+        if isinstance(result, InsufficientDataError):
+            parts.append(unanswered(name, result))
+        elif isinstance(result, CurveStudy):
+            parts.append(curve(name, result, data))
+        else:
+            parts.append(fallback(result) if name == "fallback" else exchange(result, data))
     parts.sort(key=lambda part: ORDER.index(part.verdict.kind))
     first = parts[0]
     gains = [gain(name, result) for name, result in s.answers().items()]
@@ -126,32 +129,38 @@ def page(data: links.Links, s: LinkStudy, p: Params) -> Page:
         archive=data.archive,
         config=data.config,
         window="; ".join(
-            f"{name}: choice {e.stages['choice']}, proof {e.stages['proof']}"
+            f"{name}: first choice {e.labels[0]}, scores {'; '.join(e.labels[1:]) or 'on other links'}"
             for name, e in data.evidence.items()
         ),
         digests={"archive": " ".join(data.digests)},
-        proposals=proposals(data, s, p),
+        proposals=proposals(data, s),
         also=also(data, s),
         values=s.numbers(data.evidence),
         synthetic=data.synthetic,
     )
 
 
-def gain(name: str, result: Answer) -> Number:
-    """Return what the fitted weight of a subject gains."""
-    judged = vars(result.judgement)
+def gain(name: str, result: Study) -> Number:
+    """Return what weights chosen on earlier links of a subject gain on later ones."""
     note = say(
-        "rank correlation {reference} to {value}, {n} links", judged, n=result.scores.n_links
+        "rank correlation {reference} to {value}, {n} links",
+        {key: result.gain[key] for key in ("reference", "value")},
+        n=result.judgement.n_scored,
     )
-    return Number.of(judged, "diff", label=TITLES[name], note=note)
+    return Number.of(result.gain, "diff", label=TITLES[name], note=note)
 
 
-def verdict(name: str, result: Answer, case: str, **terms: Any) -> Verdict:
+def verdict(name: str, result: Study, now: str, new: str = "") -> Verdict:
     """Fill the sentence of a subject."""
-    top = result.scores.of("fitted", "ndcg_top")
-    terms |= vars(result.judgement) | {f"top{end}": top[f"diff{end}"] for end in ("", "_lo", "_hi")}
-    sentence = say(CASES[case], terms)
-    return Verdict(kind=KINDS.get(case, "keep"), subject=TITLES[name], sentence=sentence)
+    best = result.judgement.best
+    terms: dict[str, Any] = {"now": now, "new": new or NEW.get(best, ""), "seen": result.seen}
+    terms |= {"n": result.judgement.n_units, "least": MIN_UNITS, "diff": result.gain["diff"]}
+    terms |= {f"diff{end}": result.gain[f"diff{end}"] for end in ("_lo", "_hi")}
+    if result.unknown == "demand":
+        terms |= {"sites": result.of("sites")["spearman"], "value": result.of(best)["spearman"]}
+    terms["rise"] = result.judgement.quantity("top_rise")["after"]
+    sentence = say(CASES[result.unknown or result.judgement.case], terms)
+    return Verdict(kind=result.judgement.kind, subject=TITLES[name], sentence=sentence)
 
 
 def unanswered(name: str, error: InsufficientDataError) -> Part:
@@ -161,48 +170,39 @@ def unanswered(name: str, error: InsufficientDataError) -> Part:
     return Part(name=name, title=TITLES[name], verdict=verdict, sections=reason.sections)
 
 
-def ranking(scores: links.Scores, caption: str, gain: str) -> Table:
-    """Lay out how well every weight ranks links, and its difference from the reference."""
+def ranking(result: Study, caption: str, frame: pl.DataFrame | None = None) -> Table:
+    """Lay out how well every weight ranks links, and its difference from the current one."""
     return Table(
         name="scores",
-        frame=scores.by_weight(),
+        frame=result.ranking if frame is None else frame,
         caption=caption,
         columns={
             "weight": "Weight",
             "spearman": "Rank correlation",
             "diff": "Difference from current",
-            "spearman_within": "Within destinations",
-            "ndcg_top": "NDCG, top tenth",
+            "within": "Within destinations",
+            "top": "Top tenth ranked above others [% of pairs]",
         },
         mark="mark",
-        note="Within destinations: links to one destination compared. NDCG: what the tenth ranked first delivers, over the "
-        f"best possible, gain {gain}. Better: the 95 % interval (in brackets, from resampling links) is above 0.",
+        note="Fits see earlier links only. Within destinations: links to one destination compared. Top tenth: links that "
+        "deliver most; 50 % by chance. Better: the 95 % interval (in brackets, over links) is above 0.",
     )
 
 
 # --- throughput curve ---------------------------------------------------------------------------------------------------
 
 
-def curve(name: str, result: CurveStudy | InsufficientDataError, data: links.Links) -> Part:
+def curve(name: str, result: CurveStudy, data: links.Links) -> Part:
     """Lay out the throughput curve on one source."""
-    if isinstance(result, InsufficientDataError):
-        return unanswered(name, result)
-    terms = {
-        "now": "the document's curve",
-        "new": f"Take a fitted curve of {len(result.fit.curve.mbps_above)} steps",
-        "sites": result.scores.of("sites")["value"],
-    }
-    better = result.scores.table.filter(pl.col("measure") == "spearman", pl.col("diff_lo") > 0)
-    n = better.filter(pl.col("name") != "fitted").height
-    caption = say("{n} plain weights rank links better than the document's curve", n=n)
-    ranked = ranking(result.scores, caption, "ln(1 + MB/s)")
+    n = result.ranking.filter(pl.col("mark") == "better", pl.col("name") != "chosen").height
+    caption = say("{n} other weights rank links better than the document's curve", n=n)
     return Part(
         name=name,
         title=TITLES[name],
-        verdict=verdict(name, result, result.judgement.outcome, **terms),
+        verdict=verdict(name, result, "the document's curve"),
         chart=curve_chart(result, data.evidence[name]),
         sections={
-            "Against the document and plain weights": [ranked],
+            "Against the document and plain weights": [ranking(result, caption)],
             "What the curve tells apart": [steps_told_apart(result)],
             kit.CERTAINTY: [other_sides(result)],
         },
@@ -210,29 +210,32 @@ def curve(name: str, result: CurveStudy | InsufficientDataError, data: links.Lin
 
 
 def curve_chart(result: CurveStudy, evidence: Evidence) -> Chart:
-    """Show both step curves over the throughputs that occur."""
-    fitted = "proposed" if result.judgement.outcome == "better" else "fitted"
-    edges = result.fit.curve.mbps_above
+    """Show the document's curve and what could take its place over the throughputs that occur."""
+    fit, best = result.fit, result.judgement.best
+    called = "proposed" if result.judgement.acts else "best"
+    drawn = {"logarithm": called} if best.startswith("log") else {}
+    fitted = called if best == "steps" else "fitted"
+    edges = fit.curve.mbps_above
     finding = "{share_at_most_1:%} of links share the document's lowest step; fitted edges: {first} to {last} MB/s"
-    sample = "Fitted on {n} links, {days}; band: 95 % interval."
+    sample = "Fitted on {n} links; band: 95 % interval."
     return Chart(
         draw=charts.weight_curves,
-        frame=links.beside_document(result.fit, evidence.rows["mbps"], fitted=fitted),
+        frame=links.beside_document(fit, evidence.rows["mbps"], fitted=fitted, **drawn),
         finding=say(finding, evidence.facts, first=f"{edges[0]:g}", last=f"{edges[-1]:g}"),
-        sample=say(sample, n=result.fit.n_links, days=evidence.stages["choice"]),
+        sample=say(sample, n=fit.n_links),
         note=DEVELOPERS,
     )
 
 
-def steps_told_apart(result: CurveStudy) -> Table:
+def steps_told_apart(result: Study) -> Table:
     """Show which links the document's curve can and cannot tell apart."""
     blunt = pl.when(pl.col("beats_below") < BLUNT).then(pl.lit("hardly separates"))
-    steps = result.steps.filter(curve="document").with_columns(mark=blunt)
+    steps = result.frames["steps"].filter(curve="document").with_columns(mark=blunt)
     apart = "The document's curve gives {tied:%} of all pairs of links one weight; {n} of its edges hardly separate"
     return Table(
         name="steps",
         frame=steps,
-        caption=say(apart, result.pairs.row(0, named=True), n=steps["mark"].count()),
+        caption=say(apart, result.frames["pairs"].row(0, named=True), n=steps["mark"].count()),
         columns={
             "edge": "Throughput [MB/s]",
             "share": "Links [%]",
@@ -241,25 +244,25 @@ def steps_told_apart(result: CurveStudy) -> Table:
             "fitted": "Weight, fitted: mean (least to largest)",
         },
         mark="mark",
-        note="50 % of pairs: the edge tells nothing; hardly separates: below 60 %. Links of the proof, unseen by the fit.",
+        note="50 % of pairs: the edge tells nothing; hardly separates: below 60 %. Links that scored.",
     )
 
 
 def other_sides(result: CurveStudy) -> Table:
     """Show the difference on other sides of the data."""
-    fit = result.fit
+    fit, other = result.fit, result.facts["compared"]
     terms = {"chosen": fit.by_size.filter("chosen")["n_steps"][0], "few": fit.steps_for(NEARLY)}
-    few = "{chosen} steps are chosen; {few} bring nine tenths of the gain of the best number."
+    few = "{chosen} steps are fitted; {few} bring nine tenths of the gain of the best number."
     return Table(
         name="checks",
-        frame=result.checks,
+        frame=result.frames["checks"],
         caption="Rank correlation on other sides of the data",
         columns={
             "name": "Side",
             "n_rows": "Rows",
             "n_units": "Resampled units",
-            "document": "Document",
-            "fitted": "Fitted",
+            "reference": "Document",
+            "value": result.of(other)["weight"].capitalize(),
             "diff": "Difference",
         },
         note=say(few, terms) if fit.useful else "No number of steps predicts better than none.",
@@ -269,59 +272,58 @@ def other_sides(result: CurveStudy) -> Table:
 # --- links without throughput, waiting files ----------------------------------------------------------------------------
 
 
-def fallback(result: FallbackStudy | InsufficientDataError) -> Part:
+def fallback(result: Study) -> Part:
     """Lay out the weight of links without throughput."""
-    if isinstance(result, InsufficientDataError):
-        return unanswered("fallback", result)
-    levels = result.fit.table
+    levels = result.frames["levels"]
     above = levels.filter(pl.col("line") > pl.col("weight_hi")).height
     over = "At {n} of {all} values of closeness the document's line is above what they earn"
-    caption = "All links, half of their throughputs hidden"
-    outcome = result.judgement.outcome
-    terms = {"now": "the closeness line", "new": "Replace the closeness line by fitted weights"}
+    acts = result.judgement.acts and result.judgement.setting == "earned"
     return Part(
         name="fallback",
         title=TITLES["fallback"],
-        verdict=verdict("fallback", result, outcome, **terms),
+        verdict=verdict("fallback", result, "the closeness line"),
         chart=Chart(
             draw=charts.weights_by_closeness,
-            frame=result.fit.by_setting("proposed" if outcome == "better" else "fitted"),
+            frame=links.levels_by_setting(levels, "proposed" if acts else "fitted"),
             finding=say(over, n=above, all=levels.height),
             sample=say("{n} links; bars: 95 % intervals.", n=int(levels["n_links"].sum())),
             note=f"{DEVELOPERS} Closeness: 0 the nearest, 11 the farthest. Earn: the weight of their later throughput.",
         ),
-        sections={kit.BEFORE_AFTER: [ranking(result.scores, caption, "ln(1 + MB/s)")]},
+        sections={
+            kit.BEFORE_AFTER: [ranking(result, "All links, half of their throughputs hidden")]
+        },
     )
 
 
-def exchange(result: ExchangeStudy | InsufficientDataError, data: links.Links) -> Part:
-    """Lay out how many waiting files weigh as much as one unit of throughput weight."""
-    if isinstance(result, InsufficientDataError):
-        return unanswered("exchange", result)
-    fit, best = result.fit, "best" if result.proposed is None else "proposed"
-    now = f"{data.settings.queue_importance:g}"
-    terms = {
-        "now": f"NW_QUEUE_IMPORTANCE = {now}",
-        "new": f"Set NW_QUEUE_IMPORTANCE from {now} to {result.proposed or 0:g}",
+def exchange(result: Study, data: links.Links) -> Part:
+    """Lay out how much waiting files weigh against throughput."""
+    best, now = result.judgement.best, f"{data.settings.queue_importance:g}"
+    table = result.frames["table"]
+    at = {
+        "best": table.filter("is_best")["files"][0],
+        "now": table.filter("is_current")["files"][0],
     }
-    caption = f"By how soon queues are delivered, unseen links, {'later' if result.later else 'at the same time'}"
+    caption = "By how soon queues are delivered, unseen links, "
+    caption += "later" if result.facts["later"] else "at the same time"
+    named = ["chosen", now, best]
+    shown = result.ranking.filter(
+        ~pl.col("name").str.contains(r"^[\d.]+$") | pl.col("name").is_in(named)
+    )
+    new = f"Set NW_QUEUE_IMPORTANCE from {now} to {best}"
     return Part(
         name="exchange",
         title=TITLES["exchange"],
-        verdict=verdict("exchange", result, result.answer, **terms),
+        verdict=verdict("exchange", result, f"NW_QUEUE_IMPORTANCE = {now}", new),
         chart=Chart(
             draw=charts.score_by_exchange,
-            frame=fit.table,
-            options={"marks": links.marks(fit, best)},
-            finding=say(
-                "Links rank best where {files} waiting files weigh 1 of throughput weight; now {current:.0f}",
-                vars(fit),
-            ),
-            sample=say("{n} links with files waiting; band: 95 % interval.", n=fit.n_links),
+            frame=table.drop_nulls("files").filter(pl.col("files") > 0),
+            options={"marks": links.marks(table, "proposed" if result.judgement.acts else "best")},
+            finding=say("Links rank best where {best:.0f} waiting files weigh 1 of throughput weight; now {now:.0f}", at),
+            sample=say("{n} links with files waiting; band: 95 % interval.", n=result.judgement.n_units),
             note="Only the importance is ever proposed: NQUEUED_SAT_CAP, which does the same, limits the backlog check, too.",
         ),
-        sections={kit.BEFORE_AFTER: [ranking(result.scores, caption, "1 / (1 + hours)")]},
-    )
+        sections={kit.BEFORE_AFTER: [ranking(result, caption, shown)]},
+    )  # fmt: skip
 
 
 # --- what it cannot tell, and what is only written ----------------------------------------------------------------------
@@ -338,22 +340,23 @@ def caveats(data: links.Links, s: LinkStudy) -> list[Caveat]:
     for name, result in s.answers().items():
         if isinstance(result, CurveStudy):
             unknown += curve_caveats(TITLES[name], result)
-        elif isinstance(result, FallbackStudy):
-            hidden = "Links without throughput: proven on {n} busier ones whose throughput was hidden; silent ones are unknown."
-            unknown.append(Caveat(n=1, text=say(hidden, n=result.scores.n_links)))
+        elif name == "fallback":
+            hidden = "Links without throughput: scored on {n} links, most of them busier ones whose throughput was hidden."
+            unknown.append(Caveat(n=1, text=say(hidden, n=result.judgement.n_scored)))
         else:
-            unknown += queue_caveats({"at_cap": 0, "spearman_rate": 0, **result.facts})
+            unknown += queue_caveats({"at_cap": 0, "spearman_rate": 0, **result.facts["queues"]})
     inactive = "Any effect at once: NW_ACTIVE is false here, so production does not use the network weight."
     return [*unknown, Caveat(n=not data.active, text=inactive)]
 
 
-def curve_caveats(title: str, result: CurveStudy) -> list[Caveat]:
+def curve_caveats(title: str, result: Study) -> list[Caveat]:
     """Say which rows and steps a curve was not judged by."""
     silent = f"{title}: {{x:%}} of the rows delivered nothing later and are left out of the scores."
-    few = result.steps.filter(pl.col("curve") == "document", pl.col("n_rows") < FEW_ROWS)
+    steps, share = result.frames["steps"], result.facts["silent"]
+    few = steps.filter(pl.col("curve") == "document", pl.col("n_rows") < FEW_ROWS)
     height = f"{title}: few links, height not tested: {'; '.join(few['edge'])} MB/s."
     return [
-        Caveat(n=result.silent > 0, text=say(silent, x=result.silent)),
+        Caveat(n=share > 0, text=say(silent, x=share)),
         Caveat(n=few.height, text=height),
     ]
 
@@ -369,20 +372,17 @@ def queue_caveats(facts: Mapping[str, float | None]) -> list[Caveat]:
     ]
 
 
-def proposals(data: links.Links, s: LinkStudy, p: Params) -> dict[str, Any]:
+def proposals(data: links.Links, s: LinkStudy) -> dict[str, Any]:
     """Return the proposal on the importance; none without an answer."""
-    if isinstance(s.exchange, InsufficientDataError):
-        return {}
-    made: dict[str, Any] = {"n_boot": p.n_boot, "seed": p.seed}
+    exchange = s.answers().get("exchange")
     created_at = datetime.now(UTC).replace(tzinfo=None, microsecond=0)
-    return {"": links.propose_importance(s.exchange, data, created_at=created_at, **made)}
+    made = exchange and links.propose_importance(exchange, data, created_at=created_at)
+    return {"": made} if made else {}
 
 
 def also(data: links.Links, s: LinkStudy) -> dict[str, pl.DataFrame]:
     """Return the frames that are written and not shown; the curves as `ThroughputCurve.from_frame` reads them."""
     written = {"curve_document": throughput_curve().to_frame()} | s.frames()
-    if isinstance(s.exchange, ExchangeStudy):
-        written["exchange_keys"] = links.exchange_keys(s.exchange.fit, data.settings)
     for name, evidence in data.evidence.items():
         written |= {f"{name}_links": evidence.rows, f"{name}_queues": evidence.queues}
     return written
@@ -391,4 +391,4 @@ def also(data: links.Links, s: LinkStudy) -> dict[str, pl.DataFrame]:
 def run(p: Params) -> dict[str, Any]:
     """Load, study and publish; the notebook does the same step by step."""
     data = load(p)
-    return kit.publish(page(data, study(data, p), p), p)
+    return kit.publish(page(data, study(data, p)), p)

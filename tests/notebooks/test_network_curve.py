@@ -1,7 +1,5 @@
 """The network curve report on a small synthetic archive: its numbers, page, tables and failures."""
 
-from dataclasses import replace
-
 import polars as pl
 import pytest
 
@@ -9,13 +7,14 @@ from brokerlab.archive import ArchiveWriter
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.brokerage.curves import ThroughputCurve
 from brokerlab.brokerage.network_weight import links
-from brokerlab.calibrate.network_curve import Judgement, read_links
+from brokerlab.calibrate.network_curve import read_links
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.gdpconfig.proposal import read
 from brokerlab.report import network_curve as report
 from brokerlab.report import run
 from tests.notebooks.pages import check_page
 from tests.unit.calibrate import network_toys as toys
+from tests.unit.calibrate.test_network_study import as_judged
 
 QUICK = {"n_boot": 60}
 
@@ -48,7 +47,7 @@ def test_every_subject_has_an_answer(stored):
     page = stored["page"]
     assert {part["name"] for part in page["parts"]} == {"metrics", "fallback", "exchange"}
     kinds = [part["verdict"]["kind"] for part in page["parts"]]
-    assert kinds == sorted(kinds, key=["change", "keep", "no_answer"].index)
+    assert kinds == sorted(kinds, key=["change", "improve", "keep", "no_answer"].index)
     assert page["verdict"] == page["parts"][0]["verdict"]
     assert len(page["numbers"]) == 3
     assert page["synthetic"] is True
@@ -61,17 +60,18 @@ def test_every_subject_has_an_answer(stored):
 
 def test_the_verdict_follows_from_the_later_scores(stored):
     part = next(p for p in stored["page"]["parts"] if p["name"] == "metrics")
-    judged = stored["values"]["metrics"]["judgement"]
-    proven = judged["outcome"] == "better"
-    assert part["verdict"]["kind"] == ("change" if proven else "keep")
-    assert (judged["diff_lo"] > 0) == proven
+    values = stored["values"]["metrics"]
+    kind = values["judgement"]["kind"]
+    assert part["verdict"]["kind"] == kind
     rows = {row["name"]: row for row in stored["numbers"]["metrics_scores"]}
-    fitted, document = rows["fitted"], rows["document"]
-    assert judged["diff"] == fitted["diff"]
-    assert fitted["diff"] == pytest.approx(fitted["spearman"] - document["spearman"])
-    assert (fitted["mark"] == "better") == proven
+    chosen, document = rows["chosen"], rows["document"]
+    assert values["gain"]["diff"] == chosen["diff"]
+    assert chosen["diff"] == pytest.approx(chosen["spearman"] - document["spearman"])
     assert document["mark"] == "current"
-    assert stored["numbers"]["metrics_checks"][0]["diff"] == judged["diff"]
+    if kind == "change":
+        assert chosen["mark"] == "better"
+    checked = stored["numbers"]["metrics_checks"][0]
+    assert checked["diff"] == rows[values["compared"]]["diff"]
 
 
 def test_the_curve_is_data_that_the_network_weight_takes(done, stored):
@@ -85,73 +85,70 @@ def test_the_curve_is_data_that_the_network_weight_takes(done, stored):
     assert set(known.drop_nulls("mbps")["throughput_weight"]) <= set(weights)
 
 
-def test_no_link_is_on_both_sides(done, stored):
+def test_links_count_once(done, stored):
     rows = pl.read_parquet(done.folder / "tables" / "metrics_links.parquet")
     found = stored["values"]["metrics"]
-    assert found["n_links"] + found["n_links_proof"] <= rows["group"].n_unique()
+    assert found["n_links_scored"] < found["n_links"] <= rows["group"].n_unique()
     assert rows["src"].ne(rows["dst"]).all()
 
 
 def test_the_proposal_is_about_the_importance(done, stored):
+    exchange = stored["values"]["exchange"]
+    if exchange["judgement"]["kind"] == "no_answer":
+        assert not (done.folder / "proposal.json").exists()
+        return
     proposal = read(done.folder / "proposal.json")
-    proposed = stored["values"]["exchange"]["proposed"]
-    assert proposal.kind == ("keep" if proposed is None else "change")
+    assert proposal.kind == ("keep" if exchange["proposed"] is None else "change")
     assert proposal.changes[0].key == "NW_QUEUE_IMPORTANCE"
     assert proposal.evidence.synthetic
     assert proposal.digests.archive == stored["digests"]["archive"]
 
 
-def judged(outcome: str) -> Judgement:
-    return Judgement(outcome, diff=0.1, diff_lo=0.04, diff_hi=0.16, value=0.7, reference=0.6)
+CASES = [
+    ("change", "lower_loss", "rises by 0.10 (0.04 to 0.16)"),
+    ("improve", "better_not_within", "top tenth misplaced"),
+    ("keep", "nothing_better", "would have been seen"),
+    ("no_answer", "few", "links to judge"),
+    ("no_answer", "imprecise", "is not excluded"),
+    ("no_answer", "unconfirmed", "none does so on all links"),
+    ("no_answer", "no_other", "ranks the top tenth worse"),
+]
 
 
-@pytest.mark.parametrize(
-    ("outcome", "kind", "words"),
-    [
-        ("better", "change", "rises by 0.10 (0.04 to 0.16)"),
-        ("not_proven", "keep", "0.10 (0.04 to 0.16) more rank correlation is not proven"),
-        ("worse", "keep", "changes the rank correlation by 0.10"),
-        ("worse_at_top", "keep", "ranks the top tenth worse, NDCG"),
-        ("demand", "no_answer", "rates show demand, not capacity"),
-    ],
-)
-def test_every_outcome_has_its_sentence(small, outcome, kind, words):
+@pytest.mark.parametrize(("kind", "case", "words"), CASES)
+def test_every_case_has_its_sentence(small, kind, case, words):
     data, study, _ = small
-    found = replace(study.curves["metrics"], judgement=judged(outcome))
-    verdict = report.curve("metrics", found, data).verdict
-    assert (verdict.kind, words in verdict.sentence) == (kind, True), verdict.sentence
-    assert len(verdict.sentence.split()) <= 20
-    if outcome != "demand":
-        verdict = report.fallback(replace(study.fallback, judgement=judged(outcome))).verdict
-        assert verdict.kind == kind
+    curve, fallback, exchange = (
+        as_judged(study.subjects[name], kind, case) for name in ("metrics", "fallback", "exchange")
+    )
+    verdicts = [
+        report.curve("metrics", curve, data).verdict,
+        report.fallback(fallback).verdict,
+        report.exchange(exchange, data).verdict,
+    ]
+    for verdict in verdicts:
+        assert (verdict.kind, words in verdict.sentence) == (kind, True), verdict.sentence
         assert len(verdict.sentence.split()) <= 20
 
 
-@pytest.mark.parametrize(
-    ("outcome", "later", "proposed", "words"),
-    [
-        ("better", True, 0.75, "Set NW_QUEUE_IMPORTANCE from 0.5 to 0.75: rank correlation rises"),
-        ("better", True, None, "but with one part of the weight alone"),
-        ("better", False, None, "one snapshot cannot prove a gain"),
-        ("not_proven", True, None, "not proven"),
-        ("worse", True, None, "changes the rank correlation by"),
-        ("worse_at_top", True, None, "ranks the top tenth worse"),
-    ],
-)
-def test_the_exchange_is_set_only_where_it_is_proven(small, outcome, later, proposed, words):
+def test_what_an_archive_cannot_tell_is_no_answer(small):
     data, study, _ = small
-    found = replace(study.exchange, judgement=judged(outcome), later=later, proposed=proposed)
-    verdict = report.exchange(found, data).verdict
-    assert verdict.kind == ("keep" if proposed is None else "change")
-    assert words in verdict.sentence
+    better = as_judged(study.subjects["metrics"], "change", "lower_loss")
+    verdict = report.curve("metrics", better.cannot_tell("demand"), data).verdict
+    assert verdict.kind == "no_answer"
+    assert "rates show demand, not capacity" in verdict.sentence
+    better = as_judged(study.subjects["exchange"], "change", "lower_loss")
+    verdict = report.exchange(better.cannot_tell("snapshot"), data).verdict
+    assert verdict.kind == "no_answer"
+    assert "one snapshot" in verdict.sentence
     assert len(verdict.sentence.split()) <= 20
 
 
 def test_a_weight_that_is_not_proposed_is_not_called_so(small):
     _, study, _ = small
-    for outcome, name in (("better", "proposed"), ("not_proven", "fitted")):
-        chart = report.fallback(replace(study.fallback, judgement=judged(outcome))).chart
-        assert set(chart.frame["setting"]) == {"current", name}
+    for kind, name in (("change", "proposed"), ("no_answer", "fitted")):
+        found = as_judged(study.subjects["fallback"], kind, "lower_loss", setting="earned")
+        assert set(report.fallback(found).chart.frame["setting"]) == {"current", name}
 
 
 @pytest.mark.parametrize(("together", "said"), [(0.5, 1), (-0.5, 0), (0.1, 0), (None, 0)])
@@ -194,7 +191,6 @@ def test_wrong_parameters_are_told_at_once(tmp_path):
         "archive": "a",
         "start": "soon",
         "steps": 0,
-        "unseen_share": 1,
         "n_boot": 3,
         "seed": -1,
     }

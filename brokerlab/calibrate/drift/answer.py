@@ -13,6 +13,7 @@ import polars as pl
 from brokerlab.calibrate.judge import Judgement
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig.proposal import Proposal
+from brokerlab.words import short_percent
 
 Status = Literal["holds", "does_not_hold", "cannot_tell", "cannot_be_checked"]
 WORDS: Mapping[Status, str] = MappingProxyType(
@@ -74,6 +75,62 @@ def refused(error: InsufficientDataError) -> Drift:
     """Return the answer where nothing was scored."""
     status: Status = "cannot_be_checked" if isinstance(error, NotRepeatableError) else "cannot_tell"
     return Drift(status, f"{WORDS[status]}: {error}")
+
+
+def status_of(
+    judgement: Judgement,
+    loss: Mapping[str, float | None],
+    *,
+    keep: bool,
+    kept: bool = True,
+    kept_before: bool = True,
+    broken_before: bool = False,
+) -> Status:
+    """Return the answer that follows from the judge asked on later data, with the accepted setting as the current one.
+
+    Args:
+        judgement: Of the judge.
+        loss: ``diff_lo, diff_hi``: objective of the accepted setting less that of the one before (null: no interval).
+        keep: The proposal kept the setting, there is no other one before.
+        kept: The accepted setting keeps its limits.
+        kept_before: The one before keeps them.
+        broken_before: The one before breaks one, by its interval.
+
+    Returns:
+        ``does_not_hold``: another setting is shown to be better now, or the accepted one breaks a limit by its interval, or it costs
+        more than the one before, which keeps the limits. ``holds``: nothing is better and an effect that matters would have been seen,
+        or the limits are kept and, for a change, the setting before costs more or breaks a limit, by their intervals.
+        ``cannot_tell``: anything between, or too few units.
+    """
+    if judgement.case == "few":
+        return "cannot_tell"
+    low, high = loss["diff_lo"], loss["diff_hi"]
+    worse = not keep and low is not None and low > 0 and kept_before
+    if judgement.acts or judgement.case == "breach" or worse:
+        return "does_not_hold"
+    gained = keep or (high is not None and high < 0) or broken_before
+    return "holds" if judgement.kind == "keep" or (gained and kept) else "cannot_tell"
+
+
+def judged_in_words(judgement: Judgement, setting: str) -> str:
+    """Say what the judge says of the accepted setting.
+
+    Args:
+        judgement: Of the judge.
+        setting: The one that it proposes, in words.
+    """
+    if judgement.acts:
+        return f"{setting} is better now"
+    if judgement.case == "breach":
+        return "it breaks the limit, and no other setting is shown to be better"
+    if judgement.case == "unconfirmed":
+        return "settings chosen on earlier units were better, the last choice is not"
+    if judgement.smallest_seen is None:
+        return "no other setting keeps the limit"
+    seen = short_percent(judgement.smallest_seen)
+    if judgement.kind == "keep":
+        return f"nothing tried is better, a gain of more than {seen} would have been seen"
+    return f"nothing tried is shown to be better, a gain of up to {seen} is not excluded"
 
 
 def unmerged(proposal: Proposal) -> None:

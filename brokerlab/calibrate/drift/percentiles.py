@@ -19,7 +19,9 @@ from brokerlab.calibrate.drift.answer import (
     Status,
     apart,
     data_end,
+    judged_in_words,
     refused,
+    status_of,
     unmerged,
 )
 from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Limit, judge
@@ -173,12 +175,8 @@ def drift(
         config: The configuration of the later archive.
 
     Returns:
-        A :class:`Drift`, by the judge with the proposed setting as the current one. ``does_not_hold``: another setting is
-        shown to be better now, or the proposed one breaks the limit by its interval, or it costs more than the one before,
-        which keeps the limit.
-        ``holds``: nothing is better and an effect that matters would have been seen, or the limit is kept and, for a change,
-        the setting before costs more or breaks the limit, by their intervals. ``cannot_tell``: anything between, or too few
-        tasks. ``cannot_be_checked``: the document does not say what the judge needs.
+        A :class:`Drift`, by the judge with the proposed setting as the current one, see :func:`status_of`.
+        ``cannot_be_checked``: the document does not say what the judge needs.
 
     Source: spec of calibration, section 2.
     """
@@ -236,18 +234,16 @@ def _later(tasks: pl.DataFrame, since: datetime | None) -> pl.DataFrame:
 
 
 def _status(judgement: Judgement, compared: Comparison, *, keep: bool) -> Status:
-    """Return the answer; see `drift`."""
-    if judgement.case == "few":
-        return "cannot_tell"
-    exceed, loss = compared.quantity("exceed_rate"), compared.quantity("loss")
-    limit = limit_of(judgement)
-    worse = not keep and loss["diff_lo"] > 0 and exceed["before"] <= limit
-    if judgement.acts or judgement.case == "breach" or worse:
-        return "does_not_hold"
-    gained = keep or loss["diff_hi"] < 0 or exceed["before_lo"] > limit
-    if judgement.kind == "keep" or (gained and exceed["after"] <= limit):
-        return "holds"
-    return "cannot_tell"
+    """Return the answer, with the share of first attempts killed as the limit."""
+    exceed, limit = compared.quantity("exceed_rate"), limit_of(judgement)
+    return status_of(
+        judgement,
+        compared.quantity("loss"),
+        keep=keep,
+        kept=exceed["after"] <= limit,
+        kept_before=exceed["before"] <= limit,
+        broken_before=exceed["before_lo"] is not None and exceed["before_lo"] > limit,
+    )
 
 
 def _sentence(
@@ -274,30 +270,14 @@ def _sentence(
             f", {short_percent(exceed['before'])} under the setting before, loss {loss['diff']:+.4f} "
             f"({loss['diff_lo']:+.4f} to {loss['diff_hi']:+.4f})"
         )
-    text += f"; {_judged(judgement)}"
+    better = "rank {} with margin {} %".format(*judgement.setting)
+    text += f"; {judged_in_words(judgement, better)}"
     if keep:
         return f"{text}."
     known = effects.filter(pl.col("apart").is_not_null())
     apart = known.filter("apart")["quantity"].to_list()
     differ = f"{len(apart)} of {known.height} effects lie apart from the proposal's"
     return f"{text}; {differ}{': ' if apart else ''}{', '.join(apart)}."
-
-
-def _judged(judgement: Judgement) -> str:
-    """Say what the judge says of the accepted setting."""
-    if judgement.acts:
-        rank, margin = judgement.setting
-        return f"rank {rank} with margin {margin} % is better now"
-    if judgement.case == "breach":
-        return "it breaks the limit, and no other setting is shown to be better"
-    if judgement.case == "unconfirmed":
-        return "settings chosen on earlier tasks were better, the last choice is not"
-    if judgement.smallest_seen is None:
-        return "no other setting keeps the limit"
-    seen = short_percent(judgement.smallest_seen)
-    if judgement.kind == "keep":
-        return f"nothing tried is better, a gain of more than {seen} would have been seen"
-    return f"nothing tried is shown to be better, a gain of up to {seen} is not excluded"
 
 
 def _effects(proposal: Proposal, compared: Comparison, parameter: Parameter) -> pl.DataFrame:

@@ -1,6 +1,7 @@
 """What the weight of a link saw, and what the link delivered afterwards: the outcomes that curves are judged by.
 
-A curve is fitted on the stage ``choice`` and judged on the stage ``proof``, whose outcomes lie later.
+Time is cut into spans; each link is dealt to one of them (`dealt`), so that what is chosen on earlier spans is scored on
+links that nothing was chosen by, at a later time.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import numpy as np
 import polars as pl
 
 from brokerlab.errors import InsufficientDataError
-from brokerlab.numerics import IntArray
 
 Source = Literal["snapshots", "snapshot", "transfers"]
 Span = tuple[datetime, datetime]
@@ -25,7 +25,7 @@ ROWS = {
     "dst": pl.String,
     "group": pl.Int64,
     "query": pl.String,
-    "stage": pl.String,
+    "span": pl.Int64,
     "mbps": pl.Float64,
     "mbps_long": pl.Float64,
     "outcome": pl.Float64,
@@ -37,7 +37,7 @@ QUEUES = {
     "dst": pl.String,
     "group": pl.Int64,
     "query": pl.String,
-    "stage": pl.String,
+    "span": pl.Int64,
     "n_queued": pl.Float64,
     "mbps": pl.Float64,
     "closeness": pl.Float64,
@@ -47,7 +47,9 @@ QUEUES = {
 SLOW_MBPS, FAST_MBPS = 1.0, 50.0
 """The lowest edge of the document's curve, and the one above which half of its edges lie [MB/s]."""
 FEWEST_PERIODS = 3
-"""Periods, one after the other, that a choice and a proof need."""
+"""Periods, one after the other, that a choice and later scores need."""
+MOST_SPANS = 4
+"""Spans that a series of instants is cut into: the blocks of the judge."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,14 @@ class Evidence:
 
     Attributes:
         rows: One row per link and instant: ``src, dst``; ``group``, the same number for links that mirror
-            each other; ``query``, the links that compete (one destination, one instant); ``stage`` (choice or
-            proof); ``mbps`` [MB/s] as the document's rule selects it, null = none; ``mbps_long``, that of the
+            each other; ``query``, the links that compete (one destination, one instant); ``span`` (place in
+            ``spans``); ``mbps`` [MB/s] as the document's rule selects it, null = none; ``mbps_long``, that of the
             longest window; ``outcome`` [MB/s] later, null = nothing delivered; ``closeness``.
         queues: Links with files waiting: ``n_queued`` [files], ``wait_h``: hours in which the link
             delivers what waits at the rate that was measured; else as ``rows``.
         source: Where it is from.
-        stages: Stage -> the label of its time: days, or windows of one snapshot.
-        spans: Stage -> from when to when; empty where the stages are windows of one snapshot.
+        spans: From when to when, UTC, oldest first; the last outcome lies in the last one.
+        labels: Spans in words: days, or windows of one snapshot.
         later_queues: Whether the rate behind ``wait_h`` was measured after the queue.
         facts: Counts and shares found on the way: ``n_links``, ``n_with_mbps``, ``n_silent`` (without throughput), those
             of :func:`slow_and_fast` and :func:`mirrored`; what was left out: ``n_local`` links from a site to itself, ``n_other_time`` metrics measured at another time than the snapshot, ``n_negative`` links of
@@ -73,8 +75,8 @@ class Evidence:
     rows: pl.DataFrame
     queues: pl.DataFrame
     source: Source
-    stages: Mapping[str, str]
-    spans: Mapping[str, Span] = field(default_factory=dict)
+    spans: tuple[Span, ...]
+    labels: tuple[str, ...]
     later_queues: bool = False
     facts: Mapping[str, float] = field(default_factory=dict)
 
@@ -85,19 +87,18 @@ def of_periods(
     *,
     source: Source,
     facts: Mapping[str, float],
-    ends: Sequence[Span] = (),
+    ends: Sequence[Span],
 ) -> Evidence:
     """Make evidence of the rates in periods that follow each other without overlap.
 
-    The last two periods are the proof, every earlier pair of neighbours is the choice; so no outcome of the
-    proof was seen by the choice.
+    Every pair of neighbours is a span: the weight saw the first period, the outcome lies in the second.
 
     Args:
         rates: ``src, dst``, a column [MB/s] per period (null = nothing delivered), perhaps ``closeness``.
         periods: Names of the columns, oldest first.
         source: Where the rates are from.
         facts: Handed on.
-        ends: Beginning and end of each period; none: they are windows of one snapshot.
+        ends: Beginning and end of each period.
 
     Raises:
         InsufficientDataError: Fewer than three periods, or no link with a rate in two neighbouring ones.
@@ -105,7 +106,7 @@ def of_periods(
     if len(periods) < FEWEST_PERIODS:
         raise InsufficientDataError(
             f"{len(periods)} period(s) of links that do not overlap, {FEWEST_PERIODS} are needed; two to choose a "
-            f"curve on and a later one to prove it on, here: {', '.join(periods) or 'none'}"
+            f"curve on and a later one to score it on, here: {', '.join(periods) or 'none'}"
         )
     apart = rates.filter(pl.col("src") != pl.col("dst"))
     grouped = apart.with_columns(group=mirror_groups(apart.select(periods)))
@@ -118,13 +119,13 @@ def of_periods(
             "dst",
             "group",
             query=pl.format("{} {}", "dst", pl.lit(before)),
-            stage=pl.lit("proof" if after == periods[-1] else "choice"),
+            span=pl.lit(span),
             mbps=before,
             mbps_long=before,
             outcome=after,
             closeness=pl.col("closeness").cast(pl.Float64),
         )
-        for before, after in pairs
+        for span, (before, after) in enumerate(pairs)
     ).select(pl.col(name).cast(kind) for name, kind in ROWS.items())
     if not rows.filter(pl.col("outcome").is_not_null() & pl.col("mbps").is_not_null()).height:
         raise InsufficientDataError("no link moved anything in two periods that follow each other")
@@ -132,10 +133,8 @@ def of_periods(
         rows,
         pl.DataFrame(schema=QUEUES),
         source,
-        {"choice": " → ".join(periods[:-1]), "proof": " → ".join(pairs[-1])},
-        spans={"choice": (ends[0][0], ends[-2][1]), "proof": (ends[-2][0], ends[-1][1])}
-        if ends
-        else {},
+        tuple((first[0], last[1]) for first, last in itertools.pairwise(ends)),
+        tuple(" → ".join(pair) for pair in pairs),
         facts={**facts, "n_local": rates.height - apart.height, **_counts(grouped, periods)},
     )
 
@@ -205,17 +204,25 @@ def mirror_groups(values: pl.DataFrame) -> pl.Series:
     ).to_series()
 
 
-def unseen(groups: IntArray, *, share: float, seed: int) -> np.ndarray:
-    """Choose groups that a choice never sees; a mirrored link is never on both sides.
+def dealt(rows: pl.DataFrame, *, seed: int) -> pl.DataFrame:
+    """Deal links at random to the spans, as many to each; mirrored links stay together.
 
     Args:
-        groups: Number of each row's group.
-        share: Share of the groups that stay unseen [1].
+        rows: ``group, span`` and others; the spans that occur are dealt to.
         seed: Of the draw.
 
     Returns:
-        Whether each row's group is unseen.
+        The rows of each link in its own span, sorted by span and link, with ``unit``: the number of the link in the draw.
+
+    Example:
+        >>> rows = pl.DataFrame({"group": [0, 0, 1, 1, 2, 2, 3, 3], "span": [0, 1] * 4})
+        >>> dealt(rows, seed=1)["span"].to_list()
+        [0, 0, 1, 1]
     """
-    distinct = np.unique(groups)
-    hidden = np.random.default_rng(seed).permutation(distinct)[: round(share * len(distinct))]
-    return np.isin(groups, hidden)
+    groups, spans = (rows[name].unique().sort() for name in ("group", "span"))
+    drawn = pl.DataFrame(
+        {"group": groups, "unit": np.random.default_rng(seed).permutation(len(groups))}
+    )
+    given = spans.gather(drawn["unit"] % max(len(spans), 1))
+    kept = rows.join(drawn.with_columns(span=given), on=["group", "span"])
+    return kept.sort("span", "unit", *(n for n in ("query", "src", "dst") if n in rows.columns))

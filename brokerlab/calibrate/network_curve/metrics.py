@@ -8,11 +8,13 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 import narwhals.stable.v2 as nw
+import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.inputs.frames import SNAPSHOT, read
 from brokerlab.brokerage.link_metrics import MATRIX, WINDOW_MINUTES, link_metrics
 from brokerlab.calibrate.network_curve.evidence import (
+    MOST_SPANS,
     QUEUES,
     ROWS,
     Evidence,
@@ -43,7 +45,7 @@ APART = timedelta(hours=12)
 ONE_SNAPSHOT = 0.98
 """Metrics of which this share was measured at one time are a single snapshot [1]."""
 FEWEST_INSTANTS = 4
-"""Instants that a choice and a later proof need: two on either side."""
+"""Instants that a choice and later scores need: two spans of two."""
 MOST_INSTANTS = 28
 """Instants looked at; a longer series is looked at less often."""
 
@@ -56,11 +58,11 @@ def from_metrics(network_matrix: IntoFrame, *, every: timedelta = AHEAD) -> Evid
         every: Step between the instants of a series; the outcome of one ends where the next begins if it is a day.
 
     Returns:
-        Of a series: throughput as the document selects it at an instant, outcome ``dashb_mbps_1d`` a day later;
-        the later half of the instants is the proof. Of a single snapshot: see :func:`of_snapshot`.
+        Of a series: throughput as the document selects it at an instant, outcome ``dashb_mbps_1d`` a day later, in at most
+        four spans of as many instants. Of a single snapshot: see :func:`of_snapshot`.
 
     Raises:
-        InsufficientDataError: A series too short for a choice and a proof, a snapshot without throughput.
+        InsufficientDataError: A series too short for a choice and later scores, a snapshot without throughput.
         SchemaError: A missing column or a column of another type.
 
     Source: network-weight.md 1 and 2.3.
@@ -100,7 +102,7 @@ def of_series(network_matrix: IntoFrame, instants: list[datetime]) -> Evidence:
     if len(instants) < FEWEST_INSTANTS:
         raise InsufficientDataError(
             f"network_matrix: snapshots at {len(instants)} instants with a day after them, {FEWEST_INSTANTS} are "
-            "needed; half to choose a curve on and later ones to prove it on"
+            "needed; half to choose a curve on and later ones to score it on"
         )
     now = _facts_at(network_matrix, instants)
     then = _facts_at(network_matrix, [at + AHEAD for at in instants])
@@ -108,11 +110,13 @@ def of_series(network_matrix: IntoFrame, instants: list[datetime]) -> Evidence:
     joined = now.join(later, on=["src", "dst", "at"], how="left").filter(
         pl.col("src") != pl.col("dst")
     )
-    split = instants[len(instants) // 2]  # what the choice sees ends here
-    spans = {"choice": (instants[0], split), "proof": (split, instants[-1] + AHEAD)}
-    stage = pl.when(pl.col("at") < split).then(pl.lit("choice")).otherwise(pl.lit("proof"))
+    parts = np.array_split(np.array(instants), min(MOST_SPANS, len(instants) // 2))
+    begins = [part[0] for part in parts]
+    spans = tuple(zip(begins, [*begins[1:], instants[-1] + AHEAD], strict=True))
     staged = joined.join(_groups(now), on=["src", "dst"]).with_columns(
-        stage=stage,
+        span=pl.col("at").replace_strict(
+            instants, np.repeat(range(len(parts)), [len(part) for part in parts])
+        ),
         mbps=pl.coalesce("mbps_1h", "mbps_1d", "mbps_1w"),
         mbps_long=pl.coalesce("mbps_1w", "mbps_1d", "mbps_1h"),
         query=pl.format("{} {}", "dst", "at"),
@@ -124,8 +128,8 @@ def of_series(network_matrix: IntoFrame, instants: list[datetime]) -> Evidence:
         staged.select(pl.col(name).cast(kind) for name, kind in ROWS.items()),
         _queues_later(network_matrix, staged),
         "snapshots",
-        {name: f"{first:%Y-%m-%d} to {last:%Y-%m-%d}" for name, (first, last) in spans.items()},
-        spans=spans,
+        spans,
+        tuple(f"{first:%Y-%m-%d} to {last:%Y-%m-%d}" for first, last in spans),
         later_queues=True,
         facts={
             "n_links": links,
@@ -144,7 +148,7 @@ def of_snapshot(network_matrix: IntoFrame, *, at: datetime) -> Evidence:
 
     If a day never exceeds seven times the week and an hour never 24 times the day, the numbers are volumes
     over windows that lie inside each other: the six days before the last, the 23 hours before the last, the
-    last hour follow each other. Then six days predict 23 hours (choice) and 23 hours the last hour (proof).
+    last hour follow each other. Then six days predict 23 hours, and 23 hours the last hour.
     Otherwise the averages stay nested (``n_above_volume`` above 0): what is predicted lies inside the average that
     predicts it.
 
@@ -160,20 +164,17 @@ def of_snapshot(network_matrix: IntoFrame, *, at: datetime) -> Evidence:
     moment = pl.DataFrame({"snapshot": [0], "at": [None]}, schema={**SNAPSHOT, "at": TIME})
     found = link_metrics(fresh, instants=moment).rename({"nucleus": "dst"})
     wide = found.drop("snapshot").sort("src", "dst")
-    facts = additivity(wide)
+    facts, begins = additivity(wide), [at - timedelta(hours=hours) for hours in LENGTHS_H.values()]
     if facts["n_above_volume"]:
-        names, rates = (
-            ["week", "last day, inside the week", "last hour, inside the day"],
-            _nested(wide),
-        )
+        names = ["week", "last day, inside the week", "last hour, inside the day"]
+        rates, ends = _nested(wide), [at, at, at]
     else:
-        names, rates = (
-            ["6 days before the last day", "23 hours before the last hour", "last hour"],
-            _apart(wide),
-        )
+        names = ["6 days before the last day", "23 hours before the last hour", "last hour"]
+        rates, ends = _apart(wide), [begins[1], begins[2], at]
     counted = {"n_other_time": table.height - fresh.height, **facts, **nested_gain(wide)}
     rates = rates.rename(dict(zip(("before", "middle", "last"), names, strict=True)))
-    made = of_periods(rates, names, source="snapshot", facts=counted)
+    spans = list(zip(begins, ends, strict=True))
+    made = of_periods(rates, names, source="snapshot", facts=counted, ends=spans)
     grouped = made.rows.unique(["src", "dst"], keep="first", maintain_order=True)
     queues = _queues_now(fresh, wide, grouped.select("src", "dst", "group"))
     week = wide.filter(pl.col("src") != pl.col("dst"))["mbps_1w"]
@@ -295,7 +296,7 @@ def _queues_now(table: pl.DataFrame, wide: pl.DataFrame, groups: pl.DataFrame) -
     """Return the queues of one snapshot with the rate of the six hours before it."""
     done = table.filter(key=DONE_KEY).select("src", "dst", done="value").unique(["src", "dst"])
     waiting = (
-        wide.with_columns(n_queued="queued", query="dst", stage=pl.lit("choice"))
+        wide.with_columns(n_queued="queued", query="dst", span=pl.lit(0))
         .with_columns(mbps=pl.coalesce("mbps_1h", "mbps_1d", "mbps_1w"))
         .filter(pl.col("n_queued") > 0)
     )
@@ -307,5 +308,5 @@ def _with_wait(frame: pl.DataFrame) -> pl.DataFrame:
         wait_h=pl.col("n_queued") * float(DONE_H) / pl.col("done")
     )
     return moving.select(pl.col(name).cast(kind) for name, kind in QUEUES.items()).sort(
-        "stage", "query", "src", "dst"
+        "span", "query", "src", "dst"
     )

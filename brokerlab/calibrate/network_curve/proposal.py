@@ -1,16 +1,18 @@
-"""The proposal document on NW_QUEUE_IMPORTANCE: a change that was proven later, or a reasoned keep."""
+"""The proposal document on NW_QUEUE_IMPORTANCE, from what the judge says."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+
+import polars as pl
 
 from brokerlab.brokerage.network_weight import NetworkSettings
-from brokerlab.calibrate.network_curve.answers import ExchangeStudy
 from brokerlab.calibrate.network_curve.sources import Links
-from brokerlab.gdpconfig.proposal import Effect, Evidence, Proposal, Window
-from brokerlab.intervals import CONFIDENCE
-from brokerlab.words import measured, number
+from brokerlab.calibrate.network_curve.study import LOSS, RISE, TOP_RISE, Study
+from brokerlab.calibrate.network_curve.weights import files_per_unit
+from brokerlab.calibrate.verdict import Wording, document_of, evidence_of, sentence_of
+from brokerlab.gdpconfig.proposal import Proposal, Window
+from brokerlab.words import measured, short_percent
 
 KEYS = ("NW_QUEUE_IMPORTANCE", "NQUEUED_SAT_CAP")
 PLACE = "jedi/jobbroker"
@@ -18,82 +20,64 @@ QUANTITY = "rank correlation of the network weight with how soon the queue of a 
 DECIMALS = 3
 
 
-def propose_importance(
-    exchange: ExchangeStudy, links: Links, *, created_at: datetime, n_boot: int, seed: int
-) -> Proposal:
-    """Return the document that a person can check, apply and take back.
+def sentence_on(exchange: Study, settings: NetworkSettings) -> str:
+    """Say what the judge says, with numbers and their certainty."""
+    judged, gain, now = exchange.judgement, exchange.gain, settings.queue_importance
+    new = float(judged.setting)
+    files = files_per_unit(NetworkSettings(new, settings.link_cap))
+    gained = measured(gain["diff"], gain["diff_lo"], gain["diff_hi"], DECIMALS)
+    rise = short_percent(judged.quantity(RISE)["after"])
+    wording = Wording(
+        actions=f"{'Raise' if new > now else 'Lower'} {KEYS[0]} from {now:g} to {new:g} ({files:.0f} waiting files per unit of "
+        "throughput weight)",
+        kept=f"Keep {KEYS[0]} = {now:g} and {KEYS[1]} = {settings.link_cap:g}",
+        effects=f"the rank correlation with how soon queues are delivered rises by {gained}, of the top tenth {rise} more "
+        "is ranked wrongly",
+        now=f"rank correlation {1 - judged.candidates.filter('is_current')[LOSS][0]:.{DECIMALS}f}",
+        limit=f"{short_percent(TOP_RISE)} more of the top tenth ranked wrongly",
+        keeping="which no other importance keeps better",
+        loss="1 - rank correlation",
+        units="links",
+        unknown=f"on links not seen the rank correlation rises by {gained} with {KEYS[0]} = {judged.best}, but one snapshot shows "
+        "nothing that was delivered later",
+    )
+    return sentence_of(judged, wording)
+
+
+def propose_importance(exchange: Study, links: Links, *, created_at: datetime) -> Proposal | None:
+    """Return the document that a person can check, apply and take back; none without an answer.
 
     Args:
         exchange: The study of the links' metrics.
         links: What it was made from.
         created_at: UTC without zone.
-        n_boot: Bootstrap replicates of the study.
-        seed: Seed of the study.
     """
-    judged = exchange.judgement
-    effect = Effect(
-        quantity=QUANTITY,
-        unit="1",
-        current=judged.reference,
-        proposed=judged.value,
-        difference=judged.diff,
-        low=judged.diff_lo,
-        high=judged.diff_hi,
-        level=CONFIDENCE,
-    )
-    evidence = Evidence(
-        sentence_on(exchange, links.settings),
-        (effect,),
-        tuple(Window(name, *span) for name, span in links.evidence["metrics"].spans.items()),
-        numbers={
-            "files_per_unit": exchange.fit.files,
-            "files_per_unit_lo": exchange.fit.files_lo,
-            "files_per_unit_hi": exchange.fit.files_hi,
-            "links_proof": exchange.scores.n_links,
-            "bootstrap_replicates": n_boot,
-            "seed": seed,
-        },
-        synthetic=links.synthetic,
-    )
-    common: dict[str, Any] = {
-        "created_at": created_at,
-        "evidence": evidence,
-        "archive_digest": links.digests[0] if links.digests else None,
+    judged, spans = exchange.judgement, links.evidence["metrics"].spans
+    scored = Window("scored", spans[1 if spans[1:] else 0][0], spans[-1][1])
+    first = [Window("first choice", spans[0][0], scored.start)] if spans[1:] else []
+    names = {"before": "reference", "after": "value", "diff": "diff"}
+    gain = {
+        f"{key}{end}": exchange.gain[f"{name}{end}"]
+        for key, name in names.items()
+        for end in ("", "_lo", "_hi")
     }
-    value = exchange.proposed
-    if value is None:
-        return Proposal.to_keep(
-            links.config,
-            [f"{PLACE}/{key}" for key in KEYS],
-            title=f"Keep {' and '.join(KEYS)}",
-            **common,
-        )
-    return Proposal.to_change(
-        links.config, {f"{PLACE}/{KEYS[0]}": value}, title=f"Set {KEYS[0]} to {value:g}", **common
-    )
-
-
-def sentence_on(exchange: ExchangeStudy, settings: NetworkSettings) -> str:
-    """Say what was found, with numbers and their certainty."""
-    fit, judged = exchange.fit, exchange.judgement
-    gain = measured(judged.diff, judged.diff_lo, judged.diff_hi, DECIMALS)
-    files = f"{measured(fit.files, fit.files_lo, fit.files_hi, 0)} waiting files per unit of throughput weight"
-    if exchange.proposed is not None:
-        verb = "Raise" if exchange.proposed > settings.queue_importance else "Lower"
-        return (
-            f"{verb} {KEYS[0]} from {settings.queue_importance:g} to {exchange.proposed:g} ({files}): the rank "
-            f"correlation with how soon queues are delivered rises by {gain}, proven later on "
-            f"{number(exchange.scores.n_links)} links that the fit had not seen."
-        )
-    reason = {
-        "worse": "it ranks other links worse",
-        "worse_at_top": "it ranks the best tenth of other links worse",
-        "better": "no importance that leaves both parts a say has it"
-        if exchange.later
-        else "one snapshot cannot prove a change",
-        "not_proven": "the interval of the gain includes 0",
-    }[judged.outcome]
-    return (
-        f"Keep {KEYS[0]} = {settings.queue_importance:g} and {KEYS[1]} = {settings.link_cap:g}: the best exchange of "
-        f"the links seen, {files}, changes the rank correlation on other links by {gain}; {reason}."
+    effect = {"label": QUANTITY, "unit": "1", **gain, "coverage": judged.coverage}
+    verb = f"Set {KEYS[0]} to {judged.setting}" if judged.acts else f"Keep {' and '.join(KEYS)}"
+    return document_of(
+        judged,
+        links.config,
+        {f"{PLACE}/{KEYS[0]}": float(judged.setting)},
+        [f"{PLACE}/{key}" for key in KEYS],
+        title=verb,
+        created_at=created_at,
+        evidence=evidence_of(
+            judged,
+            sentence_on(exchange, links.settings),
+            effects=pl.DataFrame([effect]),
+            windows=[*first, scored],
+            units="links",
+            numbers={"max_top_rise": TOP_RISE, "inner_limit": judged.inner * TOP_RISE},
+            synthetic=links.synthetic,
+        ),
+        archive_digest=links.digests[0] if links.digests else None,
     )

@@ -6,12 +6,17 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.curves import ThroughputCurve
-from brokerlab.brokerage.network_weight import throughput_curve
+from brokerlab.brokerage.network_weight import NetworkSettings, throughput_curve
+from brokerlab.calibrate.judge import Judgement
 from brokerlab.calibrate.network_curve.steps import LEAST, StepFit, edge_in_words
+from brokerlab.calibrate.network_curve.weights import earned, files_per_unit, line
+from brokerlab.intervals import CONFIDENCE, bootstrap_weights, percentile_interval, t_factor
 from brokerlab.numerics import FloatArray
 
 FACTOR = 10.0
 """Links of one step whose later throughputs differ by more are named [1]."""
+LOG_STEPS = 20
+"""Steps of the logarithm written as a curve."""
 
 
 def resolution(rows: pl.DataFrame, curve: ThroughputCurve) -> pl.DataFrame:
@@ -143,21 +148,36 @@ def bounds_of(mbps: pl.Series) -> tuple[float, float]:
     return float(low), max(float(10 ** np.ceil(np.log10(known.max()))), 1000.0)
 
 
-def beside_document(fit: StepFit, mbps: pl.Series, *, fitted: str) -> pl.DataFrame:
+def beside_document(
+    fit: StepFit, mbps: pl.Series, *, fitted: str = "fitted", logarithm: str = ""
+) -> pl.DataFrame:
     """Return the document's curve and a fitted one with its interval, for drawing over the throughputs that occur.
 
     Args:
         fit: The fitted curve.
         mbps: Throughputs [MB/s].
         fitted: What the fitted curve is called.
+        logarithm: What the logarithm is called; empty: it is not drawn.
 
     Returns:
         ``mbps`` [MB/s], ``weight, weight_lo, weight_hi`` (ends of the fitted one), ``curve`` (current, and as called).
     """
     low, high = bounds_of(mbps)
-    document = corners(throughput_curve(), low, high).with_columns(curve=pl.lit("current"))
-    band = fit.band.filter(pl.col("mbps") >= low).with_columns(curve=pl.lit(fitted))
-    return pl.concat([document, band], how="diagonal")
+    parts = [
+        corners(throughput_curve(), low, high).with_columns(curve=pl.lit("current")),
+        fit.band.filter(pl.col("mbps") >= low).with_columns(curve=pl.lit(fitted)),
+    ]
+    if logarithm:
+        drawn = corners(log_curve(low, high), low, high)
+        parts.append(drawn.with_columns(curve=pl.lit(logarithm)))
+    return pl.concat(parts, how="diagonal")
+
+
+def log_curve(low: float, high: float) -> ThroughputCurve:
+    """Return the logarithm of throughput between two bounds [MB/s] as a curve of steps, from 1 to 2 by 0.05."""
+    edges = np.geomspace(low, high, LOG_STEPS + 1)[1:]
+    weights = np.round(np.linspace(1, 2, LOG_STEPS + 1), 2).tolist()
+    return ThroughputCurve(tuple(float(f"{e:.3g}") for e in edges), tuple(weights[1:]), weights[0])
 
 
 def corners(curve: ThroughputCurve, low: float, high: float) -> pl.DataFrame:
@@ -171,3 +191,101 @@ def corners(curve: ThroughputCurve, low: float, high: float) -> pl.DataFrame:
     return pl.DataFrame(
         {"mbps": at, "weight": curve.weights(np.append(np.nextafter(at[:-1], np.inf), high))}
     )
+
+
+def levels(
+    rows: pl.DataFrame,
+    links: pl.DataFrame,
+    curve: ThroughputCurve,
+    *,
+    n_boot: int = 500,
+    seed: int = 1,
+) -> pl.DataFrame:
+    """Return what links of each closeness deliver, in the unit of the throughput weight.
+
+    Args:
+        rows: ``closeness, outcome`` [MB/s], ``unit``.
+        links: All links: ``closeness, mbps``.
+        curve: Turns throughput into weight.
+        n_boot: Bootstrap replicates over units.
+        seed: Of the bootstrap.
+
+    Returns:
+        One row per closeness, null = missing: ``closeness``, ``line`` (weight of the document),
+        ``weight, weight_lo, weight_hi`` (earned), ``n_links``, ``q50`` of the later throughput [MB/s],
+        ``share_known``: share of all links of that closeness that have a throughput [1].
+    """
+    fitted = earned(rows, curve)
+    codes = (rows["unit"].rank("dense") - 1).cast(pl.Int64).to_numpy()
+    n, drawn = int(codes.max()) + 1, []
+    for block in bootstrap_weights(n, n_boot=n_boot, seed=seed):
+        for counts in block.astype(np.int64):
+            again = earned(rows[np.repeat(np.arange(rows.height), counts[codes])], curve)
+            drawn.append(fitted.join(again, on="closeness", how="left", nulls_equal=True, maintain_order="left")["weight_right"])  # fmt: skip
+    low, high = percentile_interval(
+        np.array([one.to_numpy() for one in drawn]), CONFIDENCE, n_tasks=n
+    )
+    table = fitted.with_columns(
+        line=pl.Series(line(fitted["closeness"])), weight_lo=low, weight_hi=high
+    )
+    counted = rows.group_by("closeness").agg(n_links=pl.col("unit").n_unique(), q50=pl.col("outcome").median())  # fmt: skip
+    known = links.group_by("closeness").agg(share_known=pl.col("mbps").is_not_null().mean())
+    for facts in (counted, known):
+        table = table.join(facts, on="closeness", how="left", nulls_equal=True, maintain_order="left")  # fmt: skip
+    return table
+
+
+def levels_by_setting(table: pl.DataFrame, fitted: str) -> pl.DataFrame:
+    """Return the document's line and the fitted weights one below the other, for drawing.
+
+    Args:
+        table: Of :func:`levels`.
+        fitted: What the fitted ones are called: proposed only where they are.
+
+    Returns:
+        ``level`` (closeness in words), ``setting`` (current, `fitted`), ``weight, weight_lo, weight_hi`` (ends of the
+        fitted one).
+    """
+    level = pl.col("closeness").cast(pl.String).str.strip_suffix(".0").fill_null("missing")
+    now = table.select(level=level, setting=pl.lit("current"), weight="line")
+    ends = ("weight", "weight_lo", "weight_hi")
+    learnt = table.select(level.alias("level"), pl.lit(fitted).alias("setting"), *ends)
+    return pl.concat([now, learnt], how="diagonal")
+
+
+def exchange_table(judgement: Judgement, cap: float) -> pl.DataFrame:
+    """Return every importance that was tried, over all links.
+
+    Args:
+        judgement: Its settings are importances, its objective is 1 - rank correlation.
+        cap: NQUEUED_SAT_CAP [files].
+
+    Returns:
+        One row each, by ``files`` that weigh as much as one unit of throughput weight (null: any number): ``importance``,
+        ``score, score_lo, score_hi`` (rank correlation with how soon the files that wait are delivered), ``is_current``,
+        ``is_best``.
+    """
+    rows = judgement.candidates
+    reach = t_factor(judgement.n_units, judgement.question.confidence) * pl.col("loss_se")
+    shares = [float(judgement.settings[place]) for place in rows["place"]]
+    files = [files_per_unit(NetworkSettings(share, cap)) for share in shares]
+    return rows.select(
+        pl.Series("files", files).replace(float("inf"), None),
+        pl.Series("importance", shares),
+        score=1 - pl.col("loss"),
+        score_lo=1 - pl.col("loss") - reach,
+        score_hi=1 - pl.col("loss") + reach,
+        is_current="is_current",
+        is_best="is_best",
+    ).sort("files", nulls_last=True)
+
+
+def marks(table: pl.DataFrame, best: str) -> pl.DataFrame:
+    """Return the exchanges that are named in a chart: ``files, score, label`` of the current one and the best.
+
+    Args:
+        table: Of :func:`exchange_table`.
+        best: What the best one is called, unless it is the current one.
+    """
+    label = pl.when("is_current").then(pl.lit("current")).when("is_best").then(pl.lit(best))
+    return table.select("files", "score", label=label).drop_nulls("label")

@@ -39,24 +39,17 @@ class StepFit:
 
     Attributes:
         curve: Edges with two digits, weights with two decimals.
-        steps: One row per step: ``step`` (0 the lowest), ``mbps_above, mbps_above_lo, mbps_above_hi`` [MB/s],
-            ``weight, weight_lo, weight_hi``, ``expected_mbps`` (geometric mean of what came later),
-            ``n_rows``, ``n_links``, ``edge`` (in words).
         by_size: One row per number of steps tried, 0 = no curve: ``n_steps``, ``error`` (mean squared error
-            of ln(MB/s) on unseen links), ``error_lo, error_hi`` (one standard error of ``above_best`` either way),
-            ``above_best, above_best_se`` (error less the least one), ``chosen``.
+            of ln(MB/s) on unseen links), ``above_best, above_best_se`` (error less the least one), ``chosen``.
         band: ``mbps``, ``weight, weight_lo, weight_hi`` on a grid.
         n_links: Links, mirrored ones counted once.
-        n_boot: Replicates behind the intervals.
         useful: Whether the curve predicts unseen links better than no curve, beyond one standard error.
     """
 
     curve: ThroughputCurve
-    steps: pl.DataFrame
     by_size: pl.DataFrame
     band: pl.DataFrame
     n_links: int
-    n_boot: int
     useful: bool
 
     def steps_for(self, share: float) -> int:
@@ -120,6 +113,17 @@ def usable(rows: pl.DataFrame) -> pl.DataFrame:
     return kept
 
 
+def step_curve(rows: pl.DataFrame, *, most: int = MOST_STEPS, seed: int = 1) -> ThroughputCurve:
+    """Return the curve of :func:`fit_steps` without its certainty, also from few links.
+
+    Raises:
+        ConfigError: See there.
+        InsufficientDataError: No edge splits the links.
+    """
+    x, y, codes = _arrays(rows)
+    return _curve(_grow(x, y, _choose_size(x, y, codes, most, seed)[1], None))
+
+
 def fit_steps(
     rows: pl.DataFrame, *, most: int = MOST_STEPS, n_boot: int = 500, seed: int = 1
 ) -> StepFit:
@@ -143,28 +147,26 @@ def fit_steps(
 
     Source: network-weight.md 2.2.
     """
-    if most < 1:
-        raise ConfigError(f"steps={most}: must be 1 or more")
-    kept = usable(rows).sort("group", "mbps", "outcome")
-    x, y = logged(kept["mbps"].to_numpy()), logged(kept["outcome"].to_numpy())
-    codes = (kept["group"].rank("dense") - 1).cast(pl.Int64).to_numpy()
+    x, y, codes = _arrays(usable(rows))
     by_size, size, useful = _choose_size(x, y, codes, most, seed)
-    tree = _grow(x, y, size, None)
-    curve = _curve(tree)
+    tree, n = _grow(x, y, size, None), int(codes[-1]) + 1
     replicates = [
         _grow(x, y, size, counts[codes])
-        for block in bootstrap_weights(int(codes[-1]) + 1, n_boot=n_boot, seed=seed)
+        for block in bootstrap_weights(n, n_boot=n_boot, seed=seed)
         for counts in block
     ]
-    return StepFit(
-        curve=curve,
-        steps=_steps(curve, tree, replicates, kept),
-        by_size=by_size,
-        band=_band(tree, replicates, x),
-        n_links=int(codes[-1]) + 1,
-        n_boot=n_boot,
-        useful=useful,
-    )
+    grid = np.linspace(x.min(), x.max(), 200)
+    drawn = np.array([one.weights(grid) for one in replicates])
+    low, high = percentile_interval(drawn, CONFIDENCE, n_tasks=n)
+    columns = {"mbps": np.exp(grid), "weight": tree.weights(grid), "weight_lo": low, "weight_hi": high}  # fmt: skip
+    return StepFit(_curve(tree), by_size, pl.DataFrame(columns), n, useful)
+
+
+def _arrays(rows: pl.DataFrame) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return ln of throughput and of outcome, and the number of the link, in the order of links."""
+    kept = rows.sort("group", "mbps", "outcome")
+    codes = (kept["group"].rank("dense") - 1).cast(pl.Int64).to_numpy()
+    return logged(kept["mbps"].to_numpy()), logged(kept["outcome"].to_numpy()), codes
 
 
 def _grow(x: FloatArray, y: FloatArray, n_steps: int, weight: FloatArray | None) -> _Tree:
@@ -191,6 +193,10 @@ def _choose_size(
     """Return the error by number of steps, the number chosen, and whether it beats no curve."""
     from sklearn.model_selection import GroupKFold
 
+    if most < 1:
+        raise ConfigError(f"steps={most}: must be 1 or more")
+    if codes.size == 0 or codes[-1] + 1 < FOLDS:
+        raise InsufficientDataError(f"{FOLDS} links are needed to choose a number of steps")
     folds = list(GroupKFold(FOLDS, shuffle=True, random_state=seed).split(x, y, codes))
     squared = np.empty((most + 1, len(x)))
     for train, test in folds:
@@ -211,8 +217,6 @@ def _choose_size(
         {
             "n_steps": range(most + 1),
             "error": error,
-            "error_lo": error - se,
-            "error_hi": error + se,
             "above_best": error - error[best],
             "above_best_se": se,
         }
@@ -229,53 +233,3 @@ def _curve(tree: _Tree) -> ThroughputCurve:
     if len(set(edges)) < len(edges):  # so near each other that two digits do not tell them apart
         edges = [float(f"{edge:.6g}") for edge in np.exp(tree.edges)]
     return ThroughputCurve(tuple(edges), tuple(map(float, weights[1:])), float(weights[0]))
-
-
-def _steps(
-    curve: ThroughputCurve, tree: _Tree, replicates: list[_Tree], kept: pl.DataFrame
-) -> pl.DataFrame:
-    """Return the table of steps; the intervals are those of replicates with as many steps."""
-    alike = [r for r in replicates if len(r.edges) == len(tree.edges)]
-    tops = [np.append(r.edges, r.edges[-1] + 1) for r in alike]
-    n = len(curve.mbps_above)
-    edges, weights = np.empty((2, n + 1)), np.empty((2, n + 1))
-    n_groups = kept["group"].n_unique()
-    edges[:, 1:] = percentile_interval(
-        np.exp([r.edges for r in alike]), CONFIDENCE, n_tasks=n_groups
-    )
-    weights[:] = percentile_interval(
-        np.array([r.weights(top) for r, top in zip(alike, tops, strict=True)]),
-        CONFIDENCE,
-        n_tasks=n_groups,
-    )
-    step = np.searchsorted(np.array(curve.mbps_above), kept["mbps"].to_numpy(), side="left")
-    counted = (
-        kept.with_columns(step=pl.Series(step, dtype=pl.Int64))
-        .group_by("step")
-        .agg(n_rows=pl.len(), n_links=pl.col("group").n_unique())
-    )
-    frame = pl.DataFrame(
-        {
-            "step": range(n + 1),
-            "mbps_above": [None, *curve.mbps_above],
-            "mbps_above_lo": [None, *edges[0, 1:]],
-            "mbps_above_hi": [None, *edges[1, 1:]],
-            "weight": [curve.lowest, *curve.weight],
-            "weight_lo": weights[0],
-            "weight_hi": weights[1],
-            "expected_mbps": np.exp(tree.heights),
-        }
-    )
-    return frame.join(counted, on="step", how="left", maintain_order="left").with_columns(
-        pl.col("n_rows", "n_links").fill_null(0), edge_in_words()
-    )
-
-
-def _band(tree: _Tree, replicates: list[_Tree], x: FloatArray) -> pl.DataFrame:
-    """Return the weight over throughput with the interval of the replicates."""
-    grid = np.linspace(x.min(), x.max(), 200)
-    drawn = np.array([r.weights(grid) for r in replicates])
-    low, high = percentile_interval(drawn, CONFIDENCE, n_tasks=len(x))
-    return pl.DataFrame(
-        {"mbps": np.exp(grid), "weight": tree.weights(grid), "weight_lo": low, "weight_hi": high}
-    )

@@ -1,317 +1,630 @@
-"""Fit, choose and prove: the throughput curve on one source, the closeness fallback, waiting files against throughput."""
+"""Weights of links through the one judge: chosen on earlier links, scored on later ones that nothing was chosen by.
+
+What is independent is the link (mirrored links are one), so it is the unit; it is looked at in one span of time only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
 
+import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.network_weight import NetworkSettings, throughput_curve
-from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.calibrate.network_curve import alternatives
-from brokerlab.calibrate.network_curve.answers import (
-    CurveStudy,
-    ExchangeStudy,
-    FallbackStudy,
-    LinkStudy,
+from brokerlab.calibrate.judge import (
+    MIN_UNITS,
+    Judgement,
+    Limit,
+    Outcomes,
+    Question,
+    capped_weights,
+    judge,
 )
-from brokerlab.calibrate.network_curve.evidence import Evidence, unseen
-from brokerlab.calibrate.network_curve.exchange import (
-    LEAST_IMPORTANCE,
-    MOST_IMPORTANCE,
-    ExchangeFit,
-    fit_exchange,
-    importance,
-    prove_exchange,
-    queue_facts,
-)
-from brokerlab.calibrate.network_curve.fallback import fit_fallback, prove_fallback
-from brokerlab.calibrate.network_curve.resolution import (
-    resolution,
-    reweighted,
-    told_apart,
-)
-from brokerlab.calibrate.network_curve.scores import Judgement, compare, judge
+from brokerlab.calibrate.network_curve import resolution
+from brokerlab.calibrate.network_curve.evidence import Evidence, Span, dealt
+from brokerlab.calibrate.network_curve.ranks import rank_values, top_values
 from brokerlab.calibrate.network_curve.sources import Links
 from brokerlab.calibrate.network_curve.steps import MOST_STEPS, StepFit, fit_steps, usable
-from brokerlab.errors import InsufficientDataError
+from brokerlab.calibrate.network_curve.weights import (
+    Weight,
+    exchange_weights,
+    fallback_weights,
+    line,
+    predict,
+    throughput_weights,
+)
+from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.numerics import FloatArray
 
-T = TypeVar("T")
-DOCUMENT, FITTED, SITES = "document", "fitted", "sites"
+FEWEST_GROUPS, FEWEST_LEVELS = 40, 2
+SMALLEST_QUERY = 5
+"""Links that a destination needs to count within destinations."""
+TOP_RISE = 0.2
+"""Largest accepted rise of what is ranked wrongly of the top tenth, as a part of the current [1]."""
+HIDDEN_SHARE = 0.5
+"""Share of the links whose throughput is hidden to score the fallback [1]."""
+BLOCKED = -1
 LOWEST_MBPS = 1.0
 """The lowest edge of the document's curve [MB/s]."""
-IMPORTANCE_DECIMALS = 2
+LOSS, RISE = "loss", "top_rise"
+"""Quantities of the judge: 1 - rank correlation; rise of the share of other links ranked above one of the top tenth, as a
+part of the current share."""
+ENDS = ("", "_lo", "_hi")
 SIDES = {
-    "proof": "later, unseen links (the proof)",
-    "proof_by_source": "the same, sources resampled",
-    "proof_by_destination": "the same, destinations resampled",
+    "scored": "later, unseen links (the scores)",
+    "by_source": "the same, sources resampled",
+    "by_destination": "the same, destinations resampled",
     "silent_as_0": "the same, links that delivered nothing as 0",
     "above_1_mbps": "the same, only links above 1 MB/s",
-    "later_seen": "later, seen links",
-    "earlier_unseen": "earlier, unseen links",
-    "earlier_seen": "earlier, seen links (where it was fitted)",
 }
 """What each side of the data is called on a page."""
+Unknown = Literal["demand", "snapshot"]
 
 
-def study_links(
-    links: Links,
-    *,
-    most_steps: int = MOST_STEPS,
-    unseen_share: float = 0.5,
-    n_boot: int = 500,
-    seed: int = 1,
-) -> LinkStudy:
-    """Fit and prove every curve that the links can tell something about.
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """What links say about the weights of one subject.
 
-    Args:
-        links: What was read.
-        most_steps: See :func:`study_curve`.
-        unseen_share: See :func:`study_curve`.
-        n_boot: Bootstrap replicates over links.
-        seed: Of the division of links and of the bootstrap.
-
-    Raises:
-        InsufficientDataError: They tell nothing about any.
+    Attributes:
+        judgement: Of the judge; settings are names of weights, quantities ``loss`` and ``top_rise``.
+        ranking: One row per weight, and ``chosen``, those chosen on earlier spans; on the links that scored: ``name, weight`` (in
+            words), ``spearman`` (rank correlation with what came later), ``diff`` (from the current one), ``within`` (correlation within
+            destinations at one instant), ``top`` (how often a link of the top tenth is ranked above another one), each with ``_lo, _hi``
+            (null where they are not known); ``mark`` (current; better: the interval of ``diff`` is above 0; else null).
+        unknown: Why the archive cannot tell although a weight is better (case ``depends`` of the judgement): ``demand`` (the
+            names of the sites alone rank links that they have not seen no worse: what is ranked is how much was asked
+            for), ``snapshot`` (nothing came later); null: it can.
+        frames: Further tables of the subject, by name.
+        facts: Further numbers of the subject.
     """
-    draws: dict[str, Any] = {"unseen_share": unseen_share, "n_boot": n_boot, "seed": seed}
-    refused = {name: InsufficientDataError(reason) for name, reason in links.refused.items()}
-    nothing = InsufficientDataError("transfers tell neither closeness nor files waiting")
-    metrics = links.evidence.get("metrics", refused.get("metrics", nothing))
-    found = LinkStudy(
-        curves=refused
-        | {
-            name: _attempt(lambda e: study_curve(e, most_steps=most_steps, **draws), evidence)
-            for name, evidence in links.evidence.items()
-        },
-        fallback=_attempt(lambda e: study_fallback(e, **draws), metrics),
-        exchange=_attempt(lambda e: study_exchange(e, links.settings, **draws), metrics),
-    )
-    if not found.answers():
-        raise next(iter(found.refusals().values()))
+
+    judgement: Judgement
+    ranking: pl.DataFrame
+    unknown: Unknown | None = None
+    frames: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def gain(self) -> dict[str, Any]:
+        """What weights chosen on earlier spans gain: ``reference, value, diff`` of the rank correlation, with ``_lo, _hi``."""
+        return gains(self.judgement.quantity(LOSS))
+
+    @property
+    def seen(self) -> float | None:
+        """Largest gain in rank correlation that is not excluded; null = not known."""
+        part, now = self.judgement.smallest_seen, self.judgement.candidates.filter("is_current")
+        return None if part is None else part * float(now[LOSS][0])
+
+    def of(self, name: str) -> dict[str, Any]:
+        """Return the row of one weight."""
+        return self.ranking.row(by_predicate=pl.col("name") == name, named=True)
+
+    def numbers(self) -> dict[str, Any]:
+        """Return what stands in no frame."""
+        known = {"unknown": self.unknown, "gain": self.gain, **self.facts}
+        return {"judgement": self.judgement.to_dict(), **known}
+
+    def cannot_tell(self, why: Unknown) -> Self:
+        """Return the study with no answer where it would have been another weight."""
+        if not self.judgement.acts:
+            return self
+        current = self.judgement.current
+        untold = replace(self.judgement, kind="no_answer", case="depends", setting=current)
+        return replace(self, judgement=untold, unknown=why)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurveStudy(Study):
+    """What links say about curves of throughput; ``fit``: the step curve fitted on all of them."""
+
+    fit: StepFit
+
+
+def gains(losses: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Return losses before and after as what is kept: ``reference, value`` (1 less the loss) and ``diff``, with their ends."""
+    found: dict[str, float | None] = {}
+    for key, name, whole in (("before", "reference", 1.0), ("after", "value", 1.0), ("diff", "diff", 0.0)):  # fmt: skip
+        for end, other in zip(ENDS, ("", "_hi", "_lo"), strict=True):
+            loss = losses[f"{key}{other}"]
+            found[f"{name}{end}"] = None if loss is None else whole - loss
     return found
 
 
-def _attempt(
-    work: Callable[[Evidence], T], evidence: Evidence | InsufficientDataError
-) -> T | InsufficientDataError:
-    if isinstance(evidence, InsufficientDataError):
-        return evidence
-    try:
-        return work(evidence)
-    except InsufficientDataError as error:
-        return error
+@dataclass(frozen=True)
+class Ranked:
+    """Links as weights rank them, each span by itself.
+
+    Attributes:
+        rows: ``unit, span, query, src, dst, outcome``, none of them null.
+        predicted: (n_rows, n_weights).
+        share: (n_rows,) weight of each row: links have as many rows as they have, at most the median count.
+        ranks: (n_rows, n_weights) of :func:`rank_values`.
+    """
+
+    rows: pl.DataFrame
+    predicted: FloatArray
+    share: FloatArray
+    ranks: FloatArray
+
+    @classmethod
+    def of(cls, rows: pl.DataFrame, predicted: FloatArray) -> Ranked:
+        """Rank the links of each span."""
+        if rows.is_empty():
+            return cls(rows, predicted, np.ones(0), predicted)
+        _, code, sizes = np.unique(rows["unit"], return_inverse=True, return_counts=True)
+        share = (capped_weights(sizes.astype(np.float64)) / sizes)[code]
+        ranked = cls(rows, predicted, share, predicted)
+        return replace(ranked, ranks=ranked.each(rank_values, ["span"]))
+
+    def each(
+        self, measure: Callable[..., FloatArray], by: Sequence[str], fewest: int = 1
+    ) -> FloatArray:
+        """Return the values of a measure inside groups, NaN in groups of fewer links."""
+        outcome = self.rows["outcome"].cast(pl.Float64).to_numpy()
+        found = np.full(self.predicted.shape, np.nan)
+        places = self.rows.with_row_index("place").group_by(by, maintain_order=True).agg("place")
+        for group in places["place"]:
+            here = group.to_numpy()
+            for i in range(self.predicted.shape[1] if len(here) >= fewest else 0):
+                found[here, i] = measure(outcome[here], self.predicted[here, i], self.share[here])
+        return found
+
+    def by(self, unit: str, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return weight and mean of each unit, in the order in which units stand; rows without values are left out."""
+        kept = np.isfinite(values).all(axis=1)
+        names = self.rows[unit].filter(pl.Series(kept))
+        code = names.rle_id() if unit == "unit" else names.rank("dense") - 1
+        index, share = code.cast(pl.Int64).to_numpy(), self.share[kept]
+        weight = np.zeros(int(index.max()) + 1 if index.size else 0)
+        sums = np.zeros((weight.size, values.shape[1]))
+        np.add.at(weight, index, share)
+        np.add.at(sums, index, share[:, None] * values[kept])
+        return weight, sums / weight[:, None]
+
+    def take(self, kept: FloatArray) -> Ranked:
+        """Keep some rows, as they were ranked among all."""
+        return Ranked(
+            self.rows.filter(kept), self.predicted[kept], self.share[kept], self.ranks[kept]
+        )
+
+    def contrast(
+        self, unit: str, values: FloatArray, question: Question, *, fewest: int = MIN_UNITS
+    ) -> dict[str, Any]:
+        """Return :func:`gains` of the second column of values over the first, and ``n_units``; null without any."""
+        weight, means = self.by(unit, 1 - values)
+        if not weight.size:
+            empty = dict.fromkeys(
+                f"{k}{end}" for k in ("reference", "value", "diff") for end in ENDS
+            )
+            return {**empty, "n_units": 0}
+        enough = weight.size >= fewest
+        paired = question.paired(means[:, 0], means[:, 1], weight, enough=enough)
+        return {**gains(paired), "n_units": weight.size}
+
+
+def study_weights(
+    rows: pl.DataFrame,
+    weights: Sequence[Weight],
+    *,
+    current: str,
+    spans: Sequence[Span],
+    relevant: float = 0.05,
+    n_boot: int = 500,
+    seed: int = 1,
+) -> tuple[Study, Ranked, FloatArray]:
+    """Judge weights by how they rank links by ``outcome``.
+
+    Args:
+        rows: As :func:`dealt` returns them: ``unit, span, query, src, dst, outcome`` (null: not scored) and what weights read.
+        weights: With the current one.
+        current: Name of the one that acts.
+        spans: From when to when each span is.
+        relevant: Smallest effect that matters, as a part of the current 1 - rank correlation.
+        n_boot: Bootstrap replicates.
+        seed: Of the bootstrap.
+
+    Returns:
+        The study; the links that scored; what every weight says of every row (n_rows, n_weights).
+
+    Raises:
+        InsufficientDataError: No link is to be scored, or all deliver the same.
+    """
+    if rows["outcome"].drop_nulls().n_unique() < 2:
+        raise InsufficientDataError("all links delivered the same; there is no ranking to score")
+    predicted = predict(rows, weights)
+    known = rows["outcome"].is_not_null().to_numpy()
+    ranked = Ranked.of(rows.filter(known), predicted[known])
+    offered = [i for i, weight in enumerate(weights) if weight.offered]
+    names = tuple(weights[i].name for i in offered)
+    place = names.index(current)
+    size, loss = ranked.by("unit", 1 - ranked.ranks)
+    missed = ranked.by("unit", 1 - ranked.each(top_values, ["span"]))[1]
+    now = missed[:, offered[place]]
+    base = float(np.average(now, weights=size)) or 1.0
+    rises = (missed - now[:, None]) / base
+
+    def values(places: Sequence[int]) -> dict[str, FloatArray]:
+        columns = [offered[i] for i in places]
+        return {LOSS: loss[:, columns], RISE: rises[:, columns]}
+
+    units = ranked.rows.select("unit", block="span").unique(maintain_order=True)
+    times = pl.Series("time", [spans[span][0] for span in units["block"]])
+    if units["block"].n_unique() < 2:  # of one span: blocks of links
+        units = units.drop("block")
+    question = Question(
+        objective=LOSS,
+        limits=(Limit(quantity=RISE, most=TOP_RISE, share=False),),
+        relevant=relevant,
+        n_boot=n_boot,
+        seed=seed,
+    )
+    judged = judge(
+        Outcomes(
+            units=units.with_columns(times, weight=pl.Series(size)),
+            settings=names,
+            current=place,
+            values=values,
+        ),
+        question,
+    )
+    scored = units["unit"].filter(judged.chosen >= 0).implode()
+    scores = ranked.take(ranked.rows["unit"].is_in(scored).to_numpy())
+    study = Study(
+        judgement=judged,
+        ranking=_ranking(scores, weights, offered[place], gains(judged.quantity(LOSS)), question),
+        facts={"n_links_scored": judged.n_scored, "n_links": judged.n_units},
+    )
+    return study, scores, predicted
+
+
+def _ranking(
+    scores: Ranked,
+    weights: Sequence[Weight],
+    current: int,
+    chosen: Mapping[str, Any],
+    question: Question,
+) -> pl.DataFrame:
+    """Return how well every weight ranks the links that scored: see `Study.ranking`."""
+    measures = {
+        "spearman": ("unit", scores.ranks, MIN_UNITS),
+        "within": ("dst", scores.each(rank_values, ["query"], SMALLEST_QUERY), 2),
+        "top": ("unit", scores.each(top_values, ["span"]), MIN_UNITS),
+    }
+    row = {f"spearman{end}": chosen[f"value{end}"] for end in ENDS}
+    row |= {f"diff{end}": chosen[f"diff{end}"] for end in ENDS}
+    rows = [{"name": "chosen", "weight": "chosen on earlier links", **row}]
+    for place, weight in enumerate(weights):
+        row = {"name": weight.name, "weight": weight.label}
+        for name, (unit, values, fewest) in measures.items():
+            found = scores.contrast(unit, values[:, [current, place]], question, fewest=fewest)
+            row |= {f"{name}{end}": found[f"value{end}"] for end in ENDS}
+            if name == "spearman":
+                row |= {f"diff{end}": found[f"diff{end}"] for end in ENDS}
+        rows.append(row)
+    floats = [f"{name}{end}" for name in ("spearman", "diff", "within", "top") for end in ENDS]
+    schema = dict.fromkeys(("name", "weight"), pl.String) | dict.fromkeys(floats, pl.Float64)
+    better = pl.when(pl.col("diff_lo") > 0).then(pl.lit("better"))
+    mark = pl.when(name=weights[current].name).then(pl.lit("current")).otherwise(better)
+    return pl.DataFrame(rows, schema=schema).with_columns(mark=mark)
+
+
+# --- the subjects -------------------------------------------------------------------------------------------------------
 
 
 def study_curve(
-    evidence: Evidence,
-    *,
-    most_steps: int = MOST_STEPS,
-    unseen_share: float = 0.5,
-    n_boot: int = 500,
-    seed: int = 1,
+    evidence: Evidence, *, most_steps: int = MOST_STEPS, n_boot: int = 500, seed: int = 1
 ) -> CurveStudy:
-    """Fit the throughput curve on some links and prove it later on others, against the document and plain alternatives.
+    """Judge curves of throughput, against the document's and plain alternatives.
 
     Args:
         evidence: Of one source.
-        most_steps: Steps at most.
-        unseen_share: Share of the links that no fit sees; mirrored links stay on one side.
+        most_steps: Steps of the fitted curve at most.
         n_boot: Bootstrap replicates over links.
-        seed: Of the division of links and of the bootstrap.
+        seed: Of the deal of links to spans, and of the bootstrap.
+
+    Returns:
+        The study; ``frames``: ``checks`` (the best other weight against the document's on other sides of the data: ``side, name``,
+        ``n_rows``, ``resampled`` (link, src, dst), ``n_units``, ``reference, value, diff`` with ends), ``steps`` (what the steps of the
+        document's and of the fitted curve tell: `resolution`, with ``curve``; of the document's also ``fitted, fitted_lo,
+        fitted_hi``: what its links would weigh under the fitted one), ``pairs`` (`told_apart`), ``later_by_step``, ``error_by_size``,
+        ``curve`` (the best logarithm in steps, else the fitted one, as `ThroughputCurve.from_frame` reads it). ``facts``: ``compared`` (name in ``checks``), ``ahead_of_sites``
+        (``diff, diff_lo, diff_hi`` of the rank correlation), ``silent`` (share of the rows with a throughput
+        that delivered nothing later: left out of the scores [1]).
 
     Raises:
         InsufficientDataError: Too few links, or all of them alike.
     """
-    seen, others = _sides(evidence.rows, unseen_share, seed)
-    learnt, proof = usable(seen.filter(stage="choice")), usable(others.filter(stage="proof"))
-    fit = fit_steps(learnt, most=most_steps, n_boot=n_boot, seed=seed)
-    weights = _weights(proof, learnt, fit)
-    scores = compare(proof, weights, reference=DOCUMENT, n_boot=n_boot, seed=seed)
-    pair = {name: weights[name] for name in (FITTED, SITES)}
-    ahead = compare(
-        proof, pair, reference=SITES, measures=("spearman",), n_boot=n_boot, seed=seed
-    ).of(FITTED)
-    curves = {DOCUMENT: throughput_curve(), FITTED: fit.curve}
-    known = others.filter(pl.col("stage") == "proof", pl.col("mbps").is_not_null())
-    return CurveStudy(
-        fit=fit,
-        scores=scores,
-        checks=other_sides(seen, others, fit, n_boot=n_boot, seed=seed),
-        steps=_steps(proof, fit),
-        pairs=pl.DataFrame(
-            [{"curve": name, **told_apart(proof, curve)} for name, curve in curves.items()]
-        ),
-        ahead_of_sites={key: ahead[key] for key in ("diff", "diff_lo", "diff_hi")},
-        silent=known["outcome"].null_count() / known.height,
-        judgement=judge(scores, proposed=FITTED, sites_behind=ahead["diff_lo"]),
+    moved = pl.when(pl.col("outcome") > 0).then("outcome")
+    measured = evidence.rows.filter(pl.col("mbps").is_finite()).with_columns(outcome=moved)
+    usable(measured)
+    rows = dealt(measured, seed=seed)
+    weights = throughput_weights(rows, most_steps=most_steps, seed=seed)
+    names = [weight.name for weight in weights]
+    asked: dict[str, Any] = {"spans": evidence.spans, "n_boot": n_boot, "seed": seed}
+    study, scores, predicted = study_weights(rows, weights, current=names[0], **asked)
+    judged = study.judgement
+    compared = names.index("steps" if judged.best == names[0] else judged.best)
+    pair = scores.ranks[:, [names.index("sites"), compared]]
+    ahead = scores.contrast("unit", pair, judged.question)
+    taken = predicted[:, [0, compared]]
+    fit = fit_steps(rows, most=most_steps, n_boot=n_boot, seed=seed)
+    proof = scores.rows
+    curves = {"document": throughput_curve(), "fitted": fit.curve}
+    by_step = {name: resolution.resolution(proof, curve) for name, curve in curves.items()}
+    again = resolution.reweighted(proof, curves["document"], fit.curve)
+    by_step["document"] = by_step["document"].join(
+        again, on="step", how="left", maintain_order="left"
     )
+    steps = pl.concat(
+        [part.select(pl.lit(name).alias("curve"), pl.all()) for name, part in by_step.items()],
+        how="diagonal",
+    )
+    pairs = [{"curve": name, **resolution.told_apart(proof, c)} for name, c in curves.items()]
+    log = judged.best.startswith("log")
+    curve = resolution.log_curve(*resolution.bounds_of(rows["mbps"])) if log else fit.curve
+    found = CurveStudy(
+        judgement=judged,
+        ranking=study.ranking,
+        frames={
+            "checks": _sides(scores, rows, taken, [0, compared], judged.question),
+            "steps": steps,
+            "pairs": pl.DataFrame(pairs),
+            "later_by_step": resolution.later_by_step(steps),
+            "error_by_size": fit.by_size,
+            "curve": curve.to_frame(),
+        },
+        facts={
+            **study.facts,
+            "compared": names[compared],
+            "ahead_of_sites": {key: ahead[key] for key in ("diff", "diff_lo", "diff_hi")},
+            "silent": rows["outcome"].null_count() / rows.height,
+        },
+        fit=fit,
+    )
+    told = ahead["diff_lo"] is not None and ahead["diff_lo"] > 0
+    return found if told else found.cannot_tell("demand")
 
 
-def study_fallback(
-    evidence: Evidence, *, unseen_share: float = 0.5, n_boot: int = 500, seed: int = 1
-) -> FallbackStudy:
-    """Fit the weight of links without throughput on some links and prove it later on others; see :func:`study_curve`.
+def _sides(
+    scores: Ranked,
+    rows: pl.DataFrame,
+    predicted: FloatArray,
+    pair: list[int],
+    question: Question,
+) -> pl.DataFrame:
+    """Compare two weights on other sides of the data: see :func:`study_curve`."""
+    later = (rows["span"] > rows["span"].min()).to_numpy()
+    silent = rows.filter(later).with_columns(pl.col("outcome").fill_null(0.0))
+    fast = (scores.rows["mbps"] > LOWEST_MBPS).to_numpy()
+    scores = replace(scores, predicted=scores.predicted[:, pair], ranks=scores.ranks[:, pair])
+    sides = {
+        "scored": (scores, "unit"),
+        "by_source": (scores, "src"),
+        "by_destination": (scores, "dst"),
+        "silent_as_0": (Ranked.of(silent, predicted[later]), "unit"),
+        "above_1_mbps": (Ranked.of(scores.rows.filter(fast), scores.predicted[fast]), "unit"),
+    }
+    found = []
+    for side, (part, unit) in sides.items():
+        about = {"side": side, "name": SIDES[side], "n_rows": part.rows.height}
+        about["resampled"] = "link" if unit == "unit" else unit
+        found.append(about | part.contrast(unit, part.ranks, question, fewest=2))
+    return pl.DataFrame(found, infer_schema_length=None)
+
+
+def study_fallback(evidence: Evidence, *, n_boot: int = 500, seed: int = 1) -> Study:
+    """Judge weights of links without throughput, ranked among those that have one.
+
+    Links without a throughput that deliver something later are few; so a part of those with one is treated as if it had
+    none. Blocked links (closeness -1) are left out.
+
+    Args:
+        evidence: Of link metrics.
+        n_boot: Bootstrap replicates over links.
+        seed: Of what is hidden, of the deal of links to spans, and of the bootstrap.
+
+    Returns:
+        The study; ``frames``: ``levels`` (:func:`resolution.levels`).
 
     Raises:
         InsufficientDataError: Too few links with closeness and a later throughput.
     """
-    seen, others = _sides(evidence.rows, unseen_share, seed)
-    current = throughput_curve()
-    fit = fit_fallback(seen.filter(stage="choice"), current, n_boot=n_boot, seed=seed)
-    scores = prove_fallback(others.filter(stage="proof"), current, fit, n_boot=n_boot, seed=seed)
-    return FallbackStudy(fit=fit, scores=scores, judgement=judge(scores))
+    open_links = evidence.rows.filter(pl.col("closeness").fill_null(0) != BLOCKED)
+    known = open_links.filter(pl.col("outcome") > 0)
+    n, values = known["group"].n_unique(), known["closeness"].drop_nulls().n_unique()
+    if n < FEWEST_GROUPS or values < FEWEST_LEVELS:
+        raise InsufficientDataError(
+            f"{n} links with a later throughput have {values} values of closeness; "
+            f"{FEWEST_GROUPS} links and {FEWEST_LEVELS} values are needed"
+        )
+    curve, rows = throughput_curve(), dealt(known, seed=seed)
+    coin = pl.Series(np.random.default_rng(seed).random(rows.height) < HIDDEN_SHARE)
+    rows = rows.with_columns(hidden=coin | pl.col("mbps").is_null(), mbps=pl.col("mbps").fill_null(0.0))  # fmt: skip
+    weights = fallback_weights(curve)
+    study, *_ = study_weights(
+        rows, weights, current=weights[0].name, spans=evidence.spans, n_boot=n_boot, seed=seed
+    )
+    levels = resolution.levels(rows, open_links, curve, n_boot=n_boot, seed=seed)
+    return replace(study, frames={"levels": levels})
 
 
 def study_exchange(
     evidence: Evidence,
     settings: NetworkSettings,
     *,
-    unseen_share: float = 0.5,
+    also: Sequence[float] = (),
+    relevant: float = 0.05,
     n_boot: int = 500,
     seed: int = 1,
-) -> ExchangeStudy:
-    """Find how many waiting files should weigh as much as one unit of throughput weight, and prove it on other links.
+) -> Study:
+    """Judge NW_QUEUE_IMPORTANCE: how many waiting files should weigh as much as one unit of throughput weight.
 
     Args:
         evidence: Of link metrics.
         settings: What acts now.
-        unseen_share: See :func:`study_curve`.
+        also: Importances to try beside those of the grid.
+        relevant: See :func:`study_weights`.
         n_boot: Bootstrap replicates over links.
-        seed: Of the division of links and of the bootstrap.
+        seed: Of the deal of links to spans, and of the bootstrap.
+
+    Returns:
+        The study; ``frames``: ``table`` (:func:`resolution.exchange_table`). ``facts``: those of :func:`queue_facts`, ``later``
+        (whether the outcome came after the queue), ``proposed`` (NW_QUEUE_IMPORTANCE to set; null = none; the cap stays: it
+        is also the limit of the backlog check, and no ranking can tell it from the importance).
 
     Raises:
+        ConfigError: NW_QUEUE_IMPORTANCE is no share.
         InsufficientDataError: Too few links with files waiting and delivered.
+
+    Source: network-weight.md 2, 2.1, D2, D6.
     """
-    seen, others = _sides(evidence.queues, unseen_share, seed)
-    current, later = throughput_curve(), evidence.later_queues
-    fit = fit_exchange(seen.filter(stage="choice"), current, settings, n_boot=n_boot, seed=seed)
-    proof = others.filter(stage="proof" if later else "choice")
-    scores = prove_exchange(proof, current, fit, n_boot=n_boot, seed=seed)
-    judged = judge(scores)
-    return ExchangeStudy(
-        fit=fit,
-        scores=scores,
-        judgement=judged,
-        facts=queue_facts(evidence.queues, settings.link_cap),
-        later=later,
-        proposed=proposed_importance(fit, judged, settings, later=later),
-    )
-
-
-def proposed_importance(
-    fit: ExchangeFit, judgement: Judgement, settings: NetworkSettings, *, later: bool
-) -> float | None:
-    """Return the NW_QUEUE_IMPORTANCE to propose; null = keep.
-
-    Args:
-        fit: The best exchange of the links seen.
-        judgement: What other links say about it.
-        settings: What acts now.
-        later: Whether they were measured after the queue: nothing else proves a change.
-
-    Returns:
-        The importance of the best exchange at the cap that acts, where it is proven, another one than now, and leaves
-        both parts of the weight a say.
-    """
-    value = round(importance(fit.files, settings.link_cap), IMPORTANCE_DECIMALS)
-    proven = later and judgement.outcome == "better"
-    usable = LEAST_IMPORTANCE <= value <= MOST_IMPORTANCE and not fit.at_edge
-    return value if proven and usable and value != settings.queue_importance else None
-
-
-def _sides(frame: pl.DataFrame, share: float, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Divide links into those that a fit sees and those that it does not."""
-    hidden = pl.Series(unseen(frame["group"].to_numpy(), share=share, seed=seed))
-    return frame.filter(~hidden), frame.filter(hidden)
-
-
-def _weights(proof: pl.DataFrame, learnt: pl.DataFrame, fit: StepFit) -> dict[str, FloatArray]:
-    """Return every weight that is compared."""
-    mbps = proof["mbps"].to_numpy()
-    weights = {
-        DOCUMENT: throughput_curve().weights(mbps),
-        "production": throughput_curve(ProductionRules("production")).weights(mbps),
-        FITTED: fit.curve.weights(mbps),
-        "isotonic": alternatives.isotonic(proof, learnt),
-        "log_throughput": alternatives.log_throughput(proof),
-    }
-    if not proof["mbps"].equals(proof["mbps_long"]):
-        weights["log_throughput_long"] = alternatives.log_throughput(proof, "mbps_long")
-    if proof["closeness"].count():
-        weights["closeness"] = alternatives.closeness(proof)
-    return {**weights, SITES: alternatives.sites(proof, learnt)}
-
-
-def _steps(proof: pl.DataFrame, fit: StepFit) -> pl.DataFrame:
-    """Return what each step of both curves tells, and what the links of the document's steps would weigh."""
-    document = throughput_curve()
-    told = resolution(proof, document).join(
-        reweighted(proof, document, fit.curve), on="step", how="left", maintain_order="left"
-    )
-    parts = {DOCUMENT: told, FITTED: resolution(proof, fit.curve)}
-    return pl.concat(
-        [part.select(pl.lit(name).alias("curve"), pl.all()) for name, part in parts.items()],
-        how="diagonal",
-    )
-
-
-def other_sides(
-    seen: pl.DataFrame, others: pl.DataFrame, fit: StepFit, *, n_boot: int, seed: int
-) -> pl.DataFrame:
-    """Score the document's and the fitted curve on other sides of the data.
-
-    Args:
-        seen: Links that the fit saw, both stages.
-        others: The other links.
-        fit: The fitted curve.
-        n_boot: Bootstrap replicates.
-        seed: Of the bootstrap.
-
-    Returns:
-        One row per ``side`` with enough links: ``proof`` (later, links not seen), ``proof_by_source``,
-        ``proof_by_destination`` (the same, sources or destinations resampled), ``silent_as_0`` (links that delivered
-        nothing count as 0), ``above_1_mbps`` (only those above the document's lowest edge), ``later_seen``,
-        ``earlier_unseen``, ``earlier_seen`` (where it was fitted); for columns see :class:`CurveStudy`.
-    """
-    proof = usable(others.filter(stage="proof"))
-    silent_as_0 = others.filter(
-        pl.col("stage") == "proof", pl.col("mbps").is_not_null()
-    ).with_columns(pl.col("outcome").fill_null(0.0))
-    sides = {
-        "proof": (proof, "group"),
-        "proof_by_source": (proof, "src"),
-        "proof_by_destination": (proof, "dst"),
-        "silent_as_0": (silent_as_0, "group"),
-        "above_1_mbps": (proof.filter(pl.col("mbps") > LOWEST_MBPS), "group"),
-        "later_seen": (seen.filter(stage="proof"), "group"),
-        "earlier_unseen": (others.filter(stage="choice"), "group"),
-        "earlier_seen": (seen.filter(stage="choice"), "group"),
-    }
-    rows = []
-    for side, (frame, unit) in sides.items():
-        kept = frame.drop_nulls(["mbps", "outcome"])
-        mbps = kept["mbps"].to_numpy()
-        weights = {DOCUMENT: throughput_curve().weights(mbps), FITTED: fit.curve.weights(mbps)}
-        try:
-            scores = compare(
-                kept, weights, reference=DOCUMENT, unit=unit, measures=("spearman",), n_boot=n_boot, seed=seed
-            )  # fmt: skip
-        except InsufficientDataError:
-            continue
-        row = scores.of(FITTED)
-        rows.append(
-            {
-                "side": side,
-                "name": SIDES[side],
-                "n_rows": kept.height,
-                "resampled": unit,
-                "n_units": scores.n_links,
-                "document": scores.of(DOCUMENT)["value"],
-                "fitted": row["value"],
-                **{f"diff{end}": row[f"diff{end}"] for end in ("", "_lo", "_hi")},
-            }
+    if not 0 <= settings.queue_importance <= 1:
+        raise ConfigError(
+            f"NW_QUEUE_IMPORTANCE is {settings.queue_importance:g}; allowed is a share from 0 to 1"
         )
-    return pl.DataFrame(rows)
+    rows = dealt(waiting(evidence.queues), seed=seed)
+    study, *_ = study_weights(
+        rows,
+        exchange_weights(settings, also),
+        current=f"{settings.queue_importance:g}",
+        spans=evidence.spans,
+        relevant=relevant,
+        n_boot=n_boot,
+        seed=seed,
+    )
+    later = evidence.later_queues
+    study = study if later else study.cannot_tell("snapshot")
+    return replace(
+        study,
+        frames={"table": resolution.exchange_table(study.judgement, settings.link_cap)},
+        facts={
+            **study.facts,
+            "queues": queue_facts(evidence.queues, settings.link_cap),
+            "later": later,
+            "proposed": float(study.judgement.setting) if study.judgement.acts else None,
+        },
+    )
+
+
+def waiting(queues: pl.DataFrame) -> pl.DataFrame:
+    """Return links with files waiting, with ``throughput_weight`` and ``outcome`` (minus ln of the hours that the queue takes).
+
+    Raises:
+        InsufficientDataError: Too few links with files waiting and files delivered.
+    """
+    kept = queues.filter(pl.col("wait_h") > 0, pl.col("n_queued") > 0)
+    n = kept["group"].n_unique()
+    if n < FEWEST_GROUPS:
+        raise InsufficientDataError(
+            f"{n} links have files waiting and files delivered; {FEWEST_GROUPS} are needed"
+        )
+    mbps = kept["mbps"].fill_null(float("nan")).to_numpy()
+    weight = np.where(np.isnan(mbps), line(kept["closeness"]), throughput_curve().weights(mbps))
+    return kept.with_columns(throughput_weight=pl.Series(weight), outcome=-pl.col("wait_h").log())
+
+
+def queue_facts(queues: pl.DataFrame, cap: float) -> dict[str, float]:
+    """Return how queues stand to the cap and to what is delivered.
+
+    Args:
+        queues: ``n_queued`` [files], ``wait_h``.
+        cap: NQUEUED_SAT_CAP [files].
+
+    Returns:
+        ``n_queues``; ``at_cap`` share with at least the cap, which the backlog check removes; ``below_tenth`` share
+        whose queued weight is above 1.9 [1]; ``spearman_rate`` rank correlation of the queue with the
+        rate at which the link delivers.
+    """
+    kept = queues.filter(pl.col("wait_h") > 0)
+    if kept.height < 3:
+        return {"n_queues": kept.height}
+    rate = pl.col("n_queued") / pl.col("wait_h")
+    found = kept.select(
+        n_queues=pl.len(),
+        at_cap=(pl.col("n_queued") >= cap).mean(),
+        below_tenth=(pl.col("n_queued") * 10 < cap).mean(),
+        spearman_rate=pl.corr("n_queued", rate, method="spearman"),
+    )
+    return found.row(0, named=True)
+
+
+# --- all of them --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LinkStudy:
+    """What links say about every subject, or why they say nothing.
+
+    Attributes:
+        subjects: ``metrics, transfers`` (throughput curves, as far as the source is there), ``fallback``, ``exchange``.
+    """
+
+    subjects: Mapping[str, Study | InsufficientDataError]
+
+    def answers(self) -> dict[str, Study]:
+        """Return the subjects that have an answer."""
+        return {name: one for name, one in self.subjects.items() if isinstance(one, Study)}
+
+    def frames(self) -> dict[str, pl.DataFrame]:
+        """Return the frames of all answers by subject and name; fitted curves as ``curve_NAME``."""
+        found = {}
+        for subject, one in self.answers().items():
+            found[f"{subject}_all_scores"] = one.ranking
+            found[f"{subject}_blocks"] = one.judgement.blocks
+            for name, frame in one.frames.items():
+                found[f"curve_{subject}" if name == "curve" else f"{subject}_{name}"] = frame
+        return found
+
+    def numbers(self, evidence: Mapping[str, Evidence]) -> dict[str, dict[str, Any]]:
+        """Return by subject what stands in no frame, or the reason of a refusal.
+
+        Args:
+            evidence: By source; its facts are added.
+        """
+        numbers: dict[str, dict[str, Any]] = {}
+        for name, one in self.subjects.items():
+            facts = {"facts": evidence[name].facts} if name in evidence else {}
+            numbers[name] = {**one.numbers(), **facts} if isinstance(one, Study) else {"reason": str(one)}  # fmt: skip
+        return numbers
+
+
+def study_links(
+    links: Links, *, most_steps: int = MOST_STEPS, n_boot: int = 500, seed: int = 1
+) -> LinkStudy:
+    """Judge the weights of every subject that the links can tell something about.
+
+    Args:
+        links: What was read.
+        most_steps: See :func:`study_curve`.
+        n_boot: Bootstrap replicates over links.
+        seed: Of the deal of links to spans, and of the bootstrap.
+
+    Raises:
+        InsufficientDataError: They tell nothing about any.
+    """
+    draws: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
+    refused = {name: InsufficientDataError(reason) for name, reason in links.refused.items()}
+    nothing = InsufficientDataError("transfers tell neither closeness nor files waiting")
+    metrics = links.evidence.get("metrics", refused.get("metrics", nothing))
+    found: dict[str, Study | InsufficientDataError] = {**refused}
+    for name, evidence in links.evidence.items():
+        found[name] = _attempt(lambda e: study_curve(e, most_steps=most_steps, **draws), evidence)
+    found["fallback"] = _attempt(lambda e: study_fallback(e, **draws), metrics)
+    found["exchange"] = _attempt(lambda e: study_exchange(e, links.settings, **draws), metrics)
+    study = LinkStudy(found)
+    if not study.answers():
+        raise next(one for one in found.values() if isinstance(one, InsufficientDataError))
+    return study
+
+
+def _attempt(
+    work: Callable[[Evidence], Study], evidence: Evidence | InsufficientDataError
+) -> Study | InsufficientDataError:
+    if isinstance(evidence, InsufficientDataError):
+        return evidence
+    try:
+        return work(evidence)
+    except InsufficientDataError as error:
+        return error

@@ -13,9 +13,7 @@ HEIGHTS = (0.05, 0.6, 5.0, 60.0)
 NOON = datetime(2026, 3, 1, 12)
 
 
-def planted(
-    n: int = 1200, *, noise: float = 0.5, seed: int = 1, stage: str = "choice"
-) -> pl.DataFrame:
+def planted(n: int = 1200, *, noise: float = 0.5, seed: int = 1, span: int = 0) -> pl.DataFrame:
     """Links whose later throughput depends on the step of the earlier one only."""
     rng = np.random.default_rng(seed)
     mbps = np.exp(rng.uniform(np.log(0.01), np.log(300), n))
@@ -27,7 +25,7 @@ def planted(
             "dst": [f"D{i // 40 % 30:02d}" for i in number],
             "group": number,
             "query": [f"D{i // 40 % 30:02d}" for i in number],
-            "stage": stage,
+            "span": span,
             "mbps": mbps,
             "mbps_long": mbps,
             "outcome": height * np.exp(noise * rng.standard_normal(n)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from datetime import timedelta
 from pathlib import Path
@@ -10,31 +11,41 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import spearmanr
-from sklearn.metrics import ndcg_score
+from sklearn.metrics import roc_auc_score
 
 from brokerlab.brokerage.curves import ThroughputCurve
 from brokerlab.brokerage.network_weight import NetworkSettings, throughput_curve
 from brokerlab.calibrate.network_curve import (
-    compare,
+    Evidence,
+    Weight,
+    dealt,
     files_per_unit,
-    fit_exchange,
-    fit_fallback,
     fit_steps,
     from_metrics,
     from_transfers,
-    importance,
-    judge,
     mirror_groups,
-    prove_exchange,
-    prove_fallback,
+    rank_values,
     resolution,
+    study_curve,
+    study_exchange,
+    study_fallback,
+    study_weights,
     told_apart,
-    unseen,
+    top_values,
 )
-from brokerlab.calibrate.network_curve.alternatives import sites
-from brokerlab.calibrate.network_curve.scores import weighted_ndcg, weighted_spearman
+from brokerlab.calibrate.network_curve.study import Ranked
+from brokerlab.calibrate.network_curve.weights import (
+    at,
+    earned,
+    exchange_weights,
+    fallback_weights,
+    line,
+    predict,
+    sites,
+    throughput_weights,
+)
 from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.intervals import CONFIDENCE, bootstrap_totals, percentile_interval
+from brokerlab.intervals import studentised
 from tests.unit.calibrate import network_toys as toys
 
 QUICK = {"n_boot": 60, "seed": 1}
@@ -47,14 +58,16 @@ def fit():
 
 def test_a_planted_curve_is_recovered_within_its_intervals(fit):
     assert fit.useful
-    steps = fit.steps.filter(pl.col("mbps_above").is_not_null())
     for edge in toys.EDGES:
-        near = steps.filter(pl.col("mbps_above_lo") * 0.95 <= edge, edge <= pl.col("mbps_above_hi") * 1.05)  # fmt: skip
-        assert near.height, (edge, steps)
+        assert min(abs(np.log(found / edge)) for found in fit.curve.mbps_above) < np.log(1.15)
     low, high = np.log(toys.HEIGHTS[0]), np.log(toys.HEIGHTS[-1])
-    weights = fit.curve.weights(np.array([0.05, 1.0, 10.0, 100.0]))
+    middles = np.array([0.05, 1.0, 10.0, 100.0])
     expected = 1 + (np.log(toys.HEIGHTS) - low) / (high - low)
-    assert weights == pytest.approx(expected, abs=0.05)
+    assert fit.curve.weights(middles) == pytest.approx(expected, abs=0.05)
+    grid = fit.band["mbps"].to_numpy()
+    for mbps, weight in zip(middles, expected, strict=True):
+        near = fit.band.row(int(np.abs(np.log(grid / mbps)).argmin()), named=True)
+        assert near["weight_lo"] - 1e-9 <= weight <= near["weight_hi"] + 1e-9
 
 
 def test_steps_beyond_the_planted_ones_bring_little(fit):
@@ -86,94 +99,170 @@ def test_mirrored_links_count_once_and_stay_on_one_side():
     groups = mirror_groups(values).to_numpy()
     assert groups[0] == groups[1]
     assert len(set(groups)) == 4
-    numbers = np.repeat(np.arange(50), 3)
-    hidden = unseen(numbers, share=0.5, seed=1)
-    assert hidden.sum() == 75
-    assert all(len(set(hidden[numbers == g])) == 1 for g in range(50))
+    both = pl.concat([toys.planted(60, span=span) for span in (0, 1)])
+    both = both.with_columns(group=pl.col("group") // 3)
+    found = dealt(both, seed=1)
+    assert found["span"].value_counts()["count"].to_list() == [30, 30]  # all links, each once
+    assert found.group_by("group").agg(pl.col("span").n_unique())["span"].to_list() == [1] * 20
+    assert found.group_by("group").len()["len"].to_list() == [3] * 20  # mirrored ones together
     rows = toys.planted(400)
     twice = pl.concat([rows, rows])
     assert fit_steps(twice, n_boot=20).n_links == 400
 
 
-def test_scores_of_resamples_are_those_of_the_libraries():
+def test_the_means_of_values_are_the_measures_of_the_libraries():
     rng = np.random.default_rng(2)
     for _ in range(20):
         n = int(rng.integers(20, 120))
-        outcome, weight = rng.integers(0, 9, n) * rng.random(n), rng.integers(0, 7, n).astype(float)
-        counts = rng.integers(0, 3, n).astype(float)
-        drawn = np.repeat(np.arange(n), counts.astype(int))
-        one = np.zeros(n, dtype=np.int64)
-        top = max(1, round(0.1 * len(drawn)))
-        found = weighted_spearman(outcome, weight, one, counts[None])[0]
+        outcome = np.round(rng.integers(0, 9, n) * rng.random(n), 1)
+        weight = rng.integers(0, 7, n).astype(float)
+        counts = rng.integers(1, 4, n)
+        drawn = np.repeat(np.arange(n), counts)
+        rows = counts.astype(float)
+        found = np.average(rank_values(outcome, weight, rows), weights=rows)
         assert found == pytest.approx(spearmanr(outcome[drawn], weight[drawn])[0], abs=1e-12)
-        found = weighted_ndcg(outcome, weight, counts[None])[0]
-        assert found == pytest.approx(ndcg_score(outcome[None, drawn], weight[None, drawn], k=top))
+        distinct = outcome + rng.random(n) / 100
+        found = np.average(top_values(distinct, weight, np.ones(n)))
+        first = distinct >= np.sort(distinct)[-max(1, int(np.ceil(0.1 * n)))]
+        assert found == pytest.approx(roc_auc_score(first, weight))
+
+
+def test_values_are_what_each_row_changes_in_the_measure():
+    """The infinitesimal jackknife: the mean moves by it if one row counts a little more."""
+    rng = np.random.default_rng(5)
+    outcome, weight, one = rng.random(64), rng.integers(0, 9, 64).astype(float), np.ones(64)
+    for values in (rank_values, top_values):
+        plain = values(outcome, weight, one)
+        assert plain.std() > 0
+        for row in range(0, 64, 7):
+            more = one.copy()
+            more[row] += 1e-6
+            moved = np.average(values(outcome, weight, more), weights=more) - plain.mean()
+            assert moved * 64e6 == pytest.approx(plain[row] - plain.mean(), abs=1e-3)
+    assert not rank_values(outcome, one, one).any()  # equal weights rank nothing
+    assert set(top_values(one, weight, one)) == {0.5}
+
+
+def test_the_spread_of_values_is_that_of_other_links_drawn_from_the_same():
+    rng = np.random.default_rng(6)
+    outcome, one = rng.random((400, 80)), np.ones(80)
+    weight = outcome + rng.random((400, 80))
+    values = np.array([rank_values(o, w, one) for o, w in zip(outcome, weight, strict=True)])
+    errors = values.std(axis=1) / np.sqrt(80)
+    assert errors.mean() == pytest.approx(values.mean(axis=1).std(), rel=0.15)
 
 
 def test_within_destinations_is_the_mean_of_each():
     rng = np.random.default_rng(3)
     query = np.repeat([0, 1, 2], [10, 20, 3])  # the last one is too small to count
     outcome, weight = rng.random(33), rng.random(33)
+    rows = pl.DataFrame({"unit": np.arange(33), "span": 0, "query": query, "dst": query, "outcome": outcome})  # fmt: skip
+    ranked = Ranked.of(rows, weight[:, None])
+    size, means = ranked.by("dst", ranked.each(rank_values, ["query"], 5))
     each = [spearmanr(outcome[query == q], weight[query == q])[0] for q in (0, 1)]
-    found = weighted_spearman(outcome, weight, query, np.ones((1, 33)))[0]
-    assert found == pytest.approx((10 * each[0] + 20 * each[1]) / 30)
+    assert size.tolist() == [10, 20]
+    assert means[:, 0] == pytest.approx(each)
 
 
 def test_intervals_within_few_destinations_are_those_of_few_units():
     rows = toys.planted(200).with_columns(dst=pl.format("D{}", pl.int_range(pl.len()) % 4))
-    asked = {"reference": "fitted", "measures": ("spearman_within",), **QUICK}
 
     def within(of: pl.DataFrame) -> dict[str, float | None]:
-        weights = {"fitted": of["mbps"].to_numpy()}
-        return compare(of, weights, **asked).of("fitted", "spearman_within")
+        sides = [Weight(n, n, lambda r, _: r["mbps"].to_numpy()) for n in ("now", "new")]
+        both = dealt(of.with_columns(span=pl.int_range(pl.len()) % 2, query=pl.col("dst")), seed=1)
+        days = [(toys.NOON, toys.NOON), (toys.NOON + timedelta(days=1), toys.NOON)]
+        study, _, _ = study_weights(both, sides, current="now", spans=days, **QUICK)
+        chosen = both.filter(span=1)
+        each = [
+            spearmanr(part["outcome"], part["mbps"])[0]
+            for part in chosen.partition_by("dst", maintain_order=False)
+        ]
+        size = [part.height for part in chosen.partition_by("dst", maintain_order=False)]
+        return study.of("new") | {"each": each, "size": size}
 
-    found = within(rows.with_columns(query="dst"))
-    drawn = bootstrap_totals(np.eye(4), n_boot=60, seed=1)[:, rows["dst"].str.tail(1).cast(pl.Int64).to_numpy()]  # fmt: skip
-    query = rows["dst"].str.tail(1).cast(pl.Int64).to_numpy()
-    values = weighted_spearman(rows["outcome"].to_numpy(), rows["mbps"].to_numpy(), query, drawn)
-    low, high = percentile_interval(
-        values[:, None], CONFIDENCE, n_tasks=4
-    )  # destinations, not links
-    assert (found["value_lo"], found["value_hi"]) == pytest.approx((low[0], high[0]))
-    alone = within(rows.with_columns(dst=pl.lit("D"), query=pl.lit("D")))
-    assert (alone["value_lo"], alone["value_hi"]) == (None, None)
+    found = within(rows)
+    mean, low, high = studentised(np.array(found["each"]), np.array(found["size"], dtype=float), **QUICK)  # fmt: skip
+    assert found["within"] == pytest.approx(mean)
+    assert (found["within_lo"], found["within_hi"]) == pytest.approx((low, high), abs=0.02)
+    alone = within(rows.with_columns(dst=pl.lit("D")))
+    assert (alone["within_lo"], alone["within_hi"]) == (None, None)
 
 
-def test_the_proof_tells_a_better_curve_from_an_equal_one(fit):
-    later = toys.planted(500, seed=9, stage="proof")
-    mbps = later["mbps"].to_numpy()
-    document = throughput_curve().weights(mbps)
-    shifted = 3 * document  # ranks alike
-    weights = {"document": document, "fitted": fit.curve.weights(mbps), "equal": shifted}
-    scores = compare(later, weights, reference="document", **QUICK)
-    better = judge(scores)
-    assert better.outcome == "better"
-    assert 0 < better.diff_lo < better.diff < better.diff_hi
-    assert judge(scores, sites_behind=-0.1).outcome == "demand"
-    equal = judge(scores, proposed="equal")
-    assert (equal.outcome, equal.diff, equal.diff_lo, equal.diff_hi) == ("not_proven", 0, 0, 0)
-    assert judge(compare(later, {**weights, "fitted": -mbps}, reference="document", **QUICK)).outcome == "worse"  # fmt: skip
+def links_of(rows: pl.DataFrame, spans: int = 4) -> Evidence:
+    """Links that were looked at in so many spans, one day each."""
+    days = [toys.NOON + timedelta(days=i) for i in range(spans + 1)]
+    all_spans = pl.concat(rows.with_columns(span=pl.lit(i, pl.Int64)) for i in range(spans))
+    return Evidence(
+        all_spans, all_spans, "snapshots", tuple(itertools.pairwise(days)), tuple(map(str, range(spans))), True
+    )  # fmt: skip
+
+
+def judged(rows: pl.DataFrame, weights: list[Weight], current: str):
+    """Judge weights on planted links."""
+    evidence = links_of(rows)
+    asked = {"current": current, "spans": evidence.spans, **QUICK}
+    return study_weights(dealt(evidence.rows, seed=1), weights, **asked)[0]
+
+
+def test_the_judge_tells_a_better_curve_from_an_equal_one():
+    rows = toys.planted(800)
+    weights = [w for w in throughput_weights(rows) if w.name in ("document", "steps")]
+    found = judged(rows, weights, "document")
+    assert (found.judgement.kind, found.judgement.case, found.judgement.setting) == (
+        "change",
+        "lower_loss",
+        "steps",
+    )
+    assert 0 < found.gain["diff_lo"] < found.gain["diff"] < found.gain["diff_hi"]
+    document = weights[0]
+    shifted = Weight("equal", "", lambda r, s: 3 * document.weigh(r, s))  # ranks alike
+    equal = judged(rows, [document, shifted], "document")
+    assert (equal.judgement.kind, equal.judgement.case, equal.gain["diff"]) == (
+        "keep",
+        "nothing_better",
+        0,
+    )
+    turned = Weight("turned", "", lambda r, _: -r["mbps"].to_numpy())
+    assert judged(rows, [document, turned], "document").judgement.kind != "change"
+
+
+def test_what_is_ranked_worse_among_the_top_is_not_proposed():
+    """A weight that is better on nine tenths and by chance among the top tenth keeps no limit."""
+    rng = np.random.default_rng(8)
+    rows = toys.planted(800, noise=0.1)
+    true = rows["outcome"].to_numpy()
+    blurred = np.where(np.argsort(np.argsort(true)) < 720, np.log(true), rng.uniform(np.log(true).min(), np.log(true).max(), 800))  # fmt: skip
+    coarse = np.log(true) + rng.normal(0, 6, 800) * (np.argsort(np.argsort(true)) < 720)
+    rows = rows.with_columns(blurred=pl.Series(blurred), coarse=pl.Series(coarse))
+    weights = [Weight(n, n, lambda r, _, n=n: r[n].to_numpy()) for n in ("coarse", "blurred")]
+    found = judged(rows, weights, "coarse")
+    assert found.of("blurred")["diff"] > 0
+    assert not found.judgement.acts
+
+
+def test_fits_see_links_of_earlier_spans_only():
+    """A weight that looks up the outcome of a link is worth nothing on links that it has not seen."""
+
+    def looked_up(rows: pl.DataFrame, seen: pl.DataFrame) -> np.ndarray:
+        known = dict(seen.select("group", "outcome").iter_rows())
+        assert not known.keys() & set(rows["group"])
+        assert (seen["span"].max() or 0) <= rows["span"].min()
+        return np.array([known.get(g, 0.0) for g in rows["group"]])
+
+    rows = dealt(links_of(toys.planted(200)).rows, seed=1)
+    assert not predict(rows, [Weight("looked up", "", looked_up)]).any()
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_where_the_document_is_right_nothing_better_is_proven(seed):
     """What links deliver follows the document's own steps: the fitted curve may come near, not pass it."""
-    current = throughput_curve()
-    parts = []
-    for stage, n, draw in (("choice", 600, seed), ("proof", 400, seed + 50)):
-        rows = toys.planted(n, seed=draw, stage=stage)
-        noise = np.random.default_rng(draw).normal(size=n)
-        true = np.exp(6 * current.weights(rows["mbps"].to_numpy()) + noise)
-        parts.append(rows.with_columns(outcome=pl.Series(true)))
-    choice, proof = parts
-    mbps = proof["mbps"].to_numpy()
-    weights = {
-        "document": current.weights(mbps),
-        "fitted": fit_steps(choice, n_boot=20).curve.weights(mbps),
-    }
-    found = judge(compare(proof, weights, reference="document", **QUICK))
-    assert found.outcome != "better"
-    assert found.diff_hi < 0.02
+    rows = toys.planted(1000, seed=seed)
+    weight = throughput_weights(rows)[0].weigh(rows, rows)
+    noise = np.random.default_rng(seed + 50).normal(size=1000)
+    rows = rows.with_columns(outcome=pl.Series(np.exp(6 * weight + noise)))
+    found = judged(rows, [w for w in throughput_weights(rows) if w.name in ("document", "steps")], "document")  # fmt: skip
+    assert not found.judgement.acts
+    assert found.gain["diff_hi"] < 0.02
 
 
 def test_names_of_sites_rank_links_that_were_asked_by_their_sites():
@@ -201,7 +290,7 @@ def test_transfers_in_nested_windows_become_periods_that_follow_each_other():
     table = toys.windows()
     found = from_transfers(table)
     assert found.facts["n_periods"] == 3
-    rows = found.rows.filter(src="S00", dst="D0").sort("stage")
+    rows = found.rows.filter(src="S00", dst="D0").sort("span")
     whole, half, week = (
         table.filter(src_site="S00", dst_site="D0", from_date=table["to_date"][0] - timedelta(days=d))["bytes_xs"][0]
         for d in (28, 14, 7)
@@ -209,14 +298,17 @@ def test_transfers_in_nested_windows_become_periods_that_follow_each_other():
     rate = 1024**2 * 86400
     assert rows["mbps"].to_list() == pytest.approx([(whole - half) / 14 / rate, (half - week) / 7 / rate])  # fmt: skip
     assert rows["outcome"].to_list() == pytest.approx([(half - week) / 7 / rate, week / 7 / rate])
-    assert "1 to 15 March 2026 → 15 to 22 March 2026" in found.stages["choice"]
+    assert found.labels == (
+        "1 to 15 March 2026 → 15 to 22 March 2026",
+        "15 to 22 March 2026 → 22 to 29 March 2026",
+    )
 
 
 def test_a_series_of_snapshots_predicts_the_next_day():
     found = from_metrics(toys.snapshots())
     assert found.source == "snapshots"
     assert found.later_queues
-    proof = found.rows.filter(stage="proof")
+    proof = found.rows.filter(pl.col("span") > 0)
     table = toys.snapshots()
     row = proof.drop_nulls("mbps").row(0, named=True)
     day = row["query"].split(" ", 1)[1][:10]
@@ -226,75 +318,109 @@ def test_a_series_of_snapshots_predicts_the_next_day():
     assert (row["mbps"], row["outcome"]) == (at["value"][0], next_day["value"][0])
     assert found.facts["n_links"] == 60
     assert found.facts["n_with_mbps"] == 40
-    choice, later = (
-        found.rows.filter(stage=s)["query"].str.slice(-26) for s in ("choice", "proof")
-    )
-    assert choice.max() < later.min()
+    instants = [found.rows.filter(span=i)["query"].str.slice(-26) for i in range(len(found.spans))]
+    assert len(instants) == 3
+    for earlier, later in itertools.pairwise(instants):
+        assert earlier.max() < later.min()
 
 
 def test_windows_of_one_snapshot_are_taken_apart_where_they_are_volumes():
     found = from_metrics(toys.one_snapshot())
     assert found.facts["n_above_volume"] == 0
-    assert "6 days before the last day" in found.stages["choice"]
+    assert "6 days before the last day" in found.labels[0]
+    assert found.spans[-1] == (toys.NOON - timedelta(days=1), toys.NOON)
     day = toys.one_snapshot().pivot("key", index=["src", "dst"], values="value")
     middle = (day["dashb_mbps_1d"] * 24 - day["dashb_mbps_1h"]) / 23
-    proof = day.select("src", "dst", middle=middle).join(found.rows.filter(stage="proof"), on=["src", "dst"])  # fmt: skip
+    proof = day.select("src", "dst", middle=middle).join(found.rows.filter(span=1), on=["src", "dst"])  # fmt: skip
     assert proof["mbps"].to_list() == pytest.approx(proof["middle"].to_list())
     nested = from_metrics(toys.one_snapshot(factor=100))
     assert nested.facts["n_above_volume"] > 0
-    assert "inside the week" in nested.stages["choice"]
+    assert "inside the week" in nested.labels[0]
 
 
 def test_closeness_earns_what_its_links_deliver():
     rows = toys.planted(800).with_columns(
         outcome=pl.when(pl.col("closeness") <= 3).then(150.0).otherwise(5.0)
     )
-    fit = fit_fallback(rows, throughput_curve(), **QUICK)
-    found = dict(fit.table.select("closeness", "weight").rows())
-    assert (found[1.0], found[3.0], found[4.0], found[11.0]) == (1.9, 1.9, 1.2, 1.2)
-    assert fit.table["line"].to_list() == pytest.approx([1 + (11 - c) / 11 for c in fit.table["closeness"]])  # fmt: skip
-    scores = prove_fallback(rows, throughput_curve(), fit, **QUICK)
-    assert scores.of("fitted")["diff"] > 0
-    assert fit.at(pl.Series([None, 2.5], dtype=pl.Float64)).tolist() == [1.2, 1.9]
+    fitted = earned(rows, throughput_curve())
+    found = dict(fitted.rows())
+    assert (found[1.0], found[3.0], found[4.0], found[11.0]) == pytest.approx((1.9, 1.9, 1.2, 1.2))
+    assert at(fitted, pl.Series([None, 2.5], dtype=pl.Float64)).tolist() == pytest.approx(
+        [1.2, 1.9]
+    )
+    nowhere = pl.DataFrame(
+        {"closeness": [None], "weight": [1.4]},
+        schema={"closeness": pl.Float64, "weight": pl.Float64},
+    )
+    assert at(pl.concat([fitted, nowhere]), pl.Series([None], dtype=pl.Float64)).tolist() == [1.4]
+    study = study_fallback(links_of(rows.with_columns(mbps="outcome")), **QUICK)
+    assert study.of("earned")["diff"] > 0
+    assert study.judgement.best == "earned"
+    levels = study.frames["levels"]
+    assert levels["line"].to_list() == pytest.approx([1 + (11 - c) / 11 for c in levels["closeness"]])  # fmt: skip
 
 
-def queues(n: int = 300, *, stage: str = "choice", seed: int = 1) -> pl.DataFrame:
+def test_fallback_weights_concern_hidden_links_only():
+    rows = toys.planted(100).with_columns(hidden=pl.int_range(100) % 2 == 0)
+    curve = throughput_curve()
+    shown = curve.weights(rows["mbps"].to_numpy())
+    for weight in fallback_weights(curve)[:3]:
+        found = weight.weigh(rows, rows)
+        assert found[1::2].tolist() == shown[1::2].tolist()
+        assert found[::2].tolist() != shown[::2].tolist()
+    assert fallback_weights(curve)[0].weigh(rows, rows)[::2].tolist() == line(rows["closeness"])[::2].tolist()  # fmt: skip
+
+
+def queues(n: int = 300, *, seed: int = 1) -> pl.DataFrame:
     """Queues that are delivered so that 40 files weigh as much as 1 of throughput weight."""
     rng = np.random.default_rng(seed)
     mbps = np.exp(rng.uniform(-1, 6, n))
     queued = np.round(np.exp(rng.uniform(0, 6, n))) + 1
     worth = throughput_curve().weights(mbps) - queued / 40
-    return toys.planted(n, stage=stage).with_columns(
+    return toys.planted(n).with_columns(
         mbps=pl.Series(mbps), n_queued=pl.Series(queued), wait_h=pl.Series(np.exp(-worth / 20))
     )
 
 
 def test_the_planted_exchange_is_found_and_proven():
-    settings = NetworkSettings()
-    fit = fit_exchange(queues(), throughput_curve(), settings, **QUICK)
-    assert (fit.current, fit.at_edge) == (150, False)
-    assert fit.files_lo <= 47
-    assert fit.files_hi >= 31
-    assert fit.files == pytest.approx(40, rel=0.3)
-    later = queues(stage="proof", seed=5)
-    scores = prove_exchange(later, throughput_curve(), fit, **QUICK)
-    assert judge(scores).outcome == "better"
-    assert scores.of("fitted")["value"] > max(scores.of("queue_only")["value"], scores.of("throughput_only")["value"])  # fmt: skip
+    study = study_exchange(links_of(queues(600)), NetworkSettings(), **QUICK)
+    assert study.judgement.kind == "change"
+    files = files_per_unit(NetworkSettings(study.facts["proposed"], 150))
+    assert files == pytest.approx(40, rel=0.3)
+    best = study.of(study.judgement.best)["spearman"]
+    assert best > max(study.of(part)["spearman"] for part in ("queue_only", "throughput_only"))
+    table = study.frames["table"]
+    assert table["files"].is_sorted()
+    assert table.filter("is_current")["files"].to_list() == [150]
+
+
+def test_only_importances_that_leave_both_parts_a_say_are_offered():
+    offered = [float(w.name) for w in exchange_weights(NetworkSettings()) if w.offered]
+    assert (min(offered), max(offered)) == (0.05, 0.95)
+    assert 0.33 in [float(w.name) for w in exchange_weights(NetworkSettings(0.33)) if w.offered]
 
 
 def test_slope_cap_and_importance_are_one_number():
     assert files_per_unit(NetworkSettings(0.5, 150)) == 150
     assert files_per_unit(NetworkSettings(0.75, 450)) == pytest.approx(150)
     assert files_per_unit(NetworkSettings(0, 150)) == float("inf")
-    assert importance(files_per_unit(NetworkSettings(0.3, 200)), 200) == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize("importance_now", [0.0, 1.0])
 def test_one_part_alone_can_be_the_current_setting(importance_now):
-    fit = fit_exchange(queues(), throughput_curve(), NetworkSettings(importance_now), n_boot=20)
-    scores = prove_exchange(queues(stage="proof"), throughput_curve(), fit, n_boot=20)
+    study = study_exchange(links_of(queues()), NetworkSettings(importance_now), n_boot=20)
     alone = "queue_only" if importance_now else "throughput_only"
-    assert scores.of("current")["value"] == scores.of(alone)["value"]
+    assert study.of(f"{importance_now:g}")["spearman"] == study.of(alone)["spearman"]
+    assert study.ranking.filter(mark="current")["name"].to_list() == [f"{importance_now:g}"]
+
+
+def test_one_snapshot_proves_no_change():
+    series = links_of(queues(600), spans=1)
+    alone = Evidence(series.rows, series.queues, "snapshot", series.spans, series.labels)
+    study = study_exchange(alone, NetworkSettings(), **QUICK)
+    assert study_exchange(series, NetworkSettings(), **QUICK).judgement.acts
+    assert (study.judgement.kind, study.judgement.case) == ("no_answer", "depends")
+    assert (study.unknown, study.facts["proposed"]) == ("snapshot", None)
 
 
 @pytest.mark.parametrize(
@@ -309,9 +435,9 @@ def test_one_part_alone_can_be_the_current_setting(importance_now):
         (lambda: from_transfers(toys.windows().clear()), "no window"),
         (lambda: from_metrics(toys.snapshots(days=3)), "snapshots at 2 instants"),
         (lambda: from_metrics(toys.snapshots().filter(key="AGIS_closeness")), "no link has a throughput"),
-        (lambda: fit_fallback(toys.planted().with_columns(closeness=pl.lit(4.0)), throughput_curve()), "1 values of closeness"),
-        (lambda: fit_exchange(queues(30), throughput_curve(), NetworkSettings()), "30 links have files"),
-        (lambda: compare(toys.planted(5), {"a": np.arange(5.0)}, reference="a"), "5 links to score"),
+        (lambda: study_fallback(links_of(toys.planted().with_columns(closeness=pl.lit(4.0)))), "1 values of closeness"),
+        (lambda: study_exchange(links_of(queues(30)), NetworkSettings()), "30 links have files"),
+        (lambda: judged(toys.planted(50).with_columns(outcome=pl.lit(1.0)), throughput_weights(toys.planted(50)), "document"), "all links delivered the same"),
     ],
 )  # fmt: skip
 def test_data_that_cannot_answer_are_refused(make, words):
@@ -323,7 +449,7 @@ def test_impossible_settings_are_refused():
     with pytest.raises(ConfigError, match="steps=0"):
         fit_steps(toys.planted(), most=0)
     with pytest.raises(ConfigError, match=r"NW_QUEUE_IMPORTANCE is 1\.5"):
-        fit_exchange(queues(), throughput_curve(), NetworkSettings(1.5))
+        study_exchange(links_of(queues()), NetworkSettings(1.5))
 
 
 REAL = Path(__file__).parents[3] / os.environ.get("BROKERLAB_DATA", "../shared/data")
@@ -339,16 +465,8 @@ def test_real_transfers_measure_demand():
     found = from_transfers(table)
     assert found.facts["n_periods"] == 3
     assert found.facts["n_negative"] == 0
-    hidden = pl.Series(unseen(found.rows["group"].to_numpy(), share=0.5, seed=1))
-    seen = found.rows.filter(~hidden).filter(stage="choice").drop_nulls(["mbps", "outcome"])
-    proof = found.rows.filter(hidden).filter(stage="proof").drop_nulls(["mbps", "outcome"])
-    mbps = proof["mbps"].to_numpy()
-    fit = fit_steps(seen, n_boot=20)
-    weights = {
-        "document": throughput_curve().weights(mbps),
-        "fitted": fit.curve.weights(mbps),
-        "sites": sites(proof, seen),
-    }
-    scores = compare(proof, weights, reference="document", n_boot=50)
-    assert scores.of("fitted")["diff_lo"] > 0.08
-    assert scores.of("sites")["value"] > scores.of("fitted")["value"] > 0.78
+    study = study_curve(found, n_boot=50)
+    assert study.of("steps")["diff_lo"] > 0.08
+    assert study.of("sites")["spearman"] > study.of("steps")["spearman"] > 0.78
+    assert study.of("log_throughput")["spearman"] >= study.of("steps")["spearman"]
+    assert (study.judgement.kind, study.unknown) == ("no_answer", "demand")

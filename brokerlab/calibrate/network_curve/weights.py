@@ -1,0 +1,293 @@
+"""Weights that rank links, each a value: a name and how it is made, from links that were seen if it is fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.curves import ThroughputCurve
+from brokerlab.brokerage.network_weight import (
+    MAX_CLOSENESS,
+    UNKNOWN_CLOSENESS,
+    NetworkSettings,
+    throughput_curve,
+)
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.calibrate.network_curve.steps import MOST_STEPS, logged, step_curve
+from brokerlab.errors import InsufficientDataError
+from brokerlab.numerics import FloatArray
+
+Weigh = Callable[[pl.DataFrame, pl.DataFrame], FloatArray]
+"""Takes links to rank and links that were seen, with their ``outcome``; returns one weight for each link to rank."""
+IMPORTANCES = tuple(round(0.05 * i, 2) for i in range(1, 20))
+"""NW_QUEUE_IMPORTANCE that are tried [1]; one beyond them would leave one part of the weight alone."""
+FOLDS = 5
+"""Parts of the links of the first span."""
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A weight of links.
+
+    Attributes:
+        name: Of the weight.
+        label: What it is called on a page.
+        weigh: How it is made.
+        offered: The judge may choose it; else it is only compared with.
+    """
+
+    name: str
+    label: str
+    weigh: Weigh
+    offered: bool = True
+
+
+# --- throughput ---------------------------------------------------------------------------------------------------------
+
+
+def throughput_weights(
+    rows: pl.DataFrame, *, most_steps: int = MOST_STEPS, seed: int = 1
+) -> list[Weight]:
+    """Return the weights of links with throughput, the document's first: curves of it, and what they have to beat.
+
+    Args:
+        rows: ``mbps, mbps_long, closeness``: what is not there, or the same, has no weight.
+        most_steps: Steps of the fitted curve at most.
+        seed: Of the choice of their number.
+    """
+
+    def steps(rows: pl.DataFrame, seen: pl.DataFrame) -> FloatArray:
+        try:
+            curve = step_curve(seen, most=most_steps, seed=seed)
+        except InsufficientDataError:  # no step yet
+            return np.ones(rows.height)
+        return curve.weights(rows["mbps"].to_numpy())
+
+    production = throughput_curve(ProductionRules("production"))
+    found = [
+        Weight("document", "document's curve", _curve(throughput_curve())),
+        Weight("steps", "fitted steps", steps),
+        Weight("isotonic", "finest rising curve", isotonic),
+        Weight("log_throughput", "log throughput", lambda r, _: _log(r["mbps"])),
+        Weight(
+            "log_throughput_long",
+            "log throughput, longest window",
+            lambda r, _: _log(r["mbps_long"]),
+        ),
+        Weight("production", "production's curve", _curve(production), offered=False),
+        Weight("closeness", "closeness alone", lambda r, _: line(r["closeness"]), offered=False),
+        Weight("sites", "names of the sites alone", sites, offered=False),
+    ]
+    absent = {
+        "log_throughput_long": rows["mbps"].equals(rows["mbps_long"]),
+        "closeness": not rows["closeness"].count(),
+    }
+    return [weight for weight in found if not absent.get(weight.name)]
+
+
+def _curve(curve: ThroughputCurve) -> Weigh:
+    return lambda rows, _: curve.weights(rows["mbps"].to_numpy())
+
+
+def _log(mbps: pl.Series) -> FloatArray:
+    """Return ln(MB/s), the ranking without any step."""
+    return logged(mbps.fill_null(0.0).to_numpy())
+
+
+def isotonic(rows: pl.DataFrame, seen: pl.DataFrame) -> FloatArray:
+    """Return the finest monotone curve of links that were seen, at other links.
+
+    Args:
+        rows: ``mbps``.
+        seen: ``mbps, outcome``.
+    """
+    from sklearn.isotonic import IsotonicRegression
+
+    fit = IsotonicRegression(out_of_bounds="clip")
+    fit.fit(_log(seen["mbps"]), _log(seen["outcome"]))
+    return np.asarray(fit.predict(_log(rows["mbps"])))
+
+
+def sites(rows: pl.DataFrame, seen: pl.DataFrame) -> FloatArray:
+    """Return what the names of source and destination alone predict, from other links of theirs.
+
+    A ridge regression of ln(MB/s) on both names: how much a site sends and another one receives in all. Where it
+    ranks links well without having seen them, throughput is the size of sites rather than the capability of
+    a link.
+
+    Args:
+        rows: ``src, dst`` of the links to rank.
+        seen: ``src, dst, outcome`` of the links that were seen.
+    """
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    names = ["src", "dst"]
+    model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), Ridge(alpha=1.0))
+    model.fit(seen.select(names).to_numpy(), _log(seen["outcome"]))
+    return np.asarray(model.predict(rows.select(names).to_numpy()))
+
+
+# --- links without throughput -------------------------------------------------------------------------------------------
+
+
+def line(closeness: pl.Series) -> FloatArray:
+    """Return the closeness weight of the document; a missing closeness is 7.7.
+
+    Source: network-weight.md 2.4.
+
+    Example:
+        >>> line(pl.Series([0, 11, None], dtype=pl.Float64)).tolist()
+        [2.0, 1.0, 1.3]
+    """
+    distance = closeness.fill_null(UNKNOWN_CLOSENESS).to_numpy()
+    return np.asarray(1 + (MAX_CLOSENESS - distance) / MAX_CLOSENESS)
+
+
+def earned(seen: pl.DataFrame, curve: ThroughputCurve) -> pl.DataFrame:
+    """Return the mean weight that the later throughput of links of each closeness would earn.
+
+    Falling with closeness (isotonic regression); links of unknown closeness have a mean of their own.
+
+    Args:
+        seen: ``closeness, outcome`` [MB/s], not null.
+        curve: Turns throughput into weight.
+
+    Returns:
+        One row per closeness, null last: ``closeness, weight``.
+
+    Source: network-weight.md 2.4.
+    """
+    from sklearn.isotonic import IsotonicRegression
+
+    worth = seen.select("closeness", weight=pl.Series(curve.weights(seen["outcome"].to_numpy())))
+    means = (
+        worth.group_by("closeness")
+        .agg(pl.col("weight").mean(), n=pl.len())
+        .sort("closeness", nulls_last=True)
+    )
+    known = means.drop_nulls("closeness")
+    if known.is_empty():
+        return means.drop("n")
+    fit = IsotonicRegression(increasing=False)
+    falling = fit.fit_transform(known["closeness"], known["weight"], sample_weight=known["n"])
+    fitted = known.with_columns(weight=pl.Series(falling))
+    return pl.concat([fitted, means.filter(pl.col("closeness").is_null())]).drop("n")
+
+
+def at(levels: pl.DataFrame, closeness: pl.Series) -> FloatArray:
+    """Return the weight at each closeness; one between or beyond the levels seen is interpolated.
+
+    Args:
+        levels: ``closeness, weight``, as :func:`earned` returns them.
+        closeness: Of the links; null: the weight of links of unknown closeness, else as 7.7.
+    """
+    known = levels.drop_nulls("closeness")
+    missing = levels.filter(pl.col("closeness").is_null())["weight"]
+    if known.is_empty():
+        return np.full(len(closeness), missing[0])
+    weight = np.interp(closeness.fill_null(UNKNOWN_CLOSENESS), known["closeness"], known["weight"])
+    gone = closeness.is_null().to_numpy()
+    return np.where(gone, missing[0], weight) if len(missing) else np.asarray(weight)
+
+
+def fallback_weights(curve: ThroughputCurve) -> list[Weight]:
+    """Return the weights of links without throughput, ranked among those with one: ``hidden`` links have none.
+
+    Args:
+        curve: Weight of the others.
+
+    Returns:
+        The document's line first; they read ``hidden, mbps`` (not null), ``closeness, outcome``.
+    """
+
+    def fitted(rows: pl.DataFrame, seen: pl.DataFrame) -> FloatArray:
+        return at(earned(seen, curve), rows["closeness"])
+
+    def shown(rows: pl.DataFrame, _: pl.DataFrame) -> FloatArray:
+        return curve.weights(rows["mbps"].to_numpy())
+
+    def hidden(weigh: Weigh) -> Weigh:
+        return lambda rows, seen: np.where(rows["hidden"], weigh(rows, seen), shown(rows, seen))
+
+    return [
+        Weight("line", "document's line", hidden(lambda rows, _: line(rows["closeness"]))),
+        Weight("earned", "fitted weights", hidden(fitted)),
+        Weight("lowest", "lowest weight for all", hidden(lambda r, _: np.full(r.height, curve.lowest))),
+        Weight("nothing_hidden", "nothing hidden", shown, offered=False),
+    ]  # fmt: skip
+
+
+# --- waiting files against throughput -----------------------------------------------------------------------------------
+
+
+def files_per_unit(settings: NetworkSettings) -> float:
+    """Return how many waiting files weigh as much as one unit of throughput weight.
+
+    The network weight is ``i (2 - n / cap) + (1 - i) t``. Which link comes first depends on ``t - n / F`` only, with
+    ``F = cap (1 - i) / i`` files: slope, cap and importance cannot be told apart by any ranking of links.
+
+    Example:
+        >>> files_per_unit(NetworkSettings())
+        150.0
+    """
+    share = settings.queue_importance
+    return float("inf") if share == 0 else settings.link_cap * (1 - share) / share
+
+
+def exchange_weights(settings: NetworkSettings, also: Sequence[float] = ()) -> list[Weight]:
+    """Return the network weight with each importance of the queue that is tried, named by it, and its parts alone.
+
+    Args:
+        settings: What acts now; its importance is tried, too.
+        also: Further importances to try.
+    """
+
+    def with_importance(share: float) -> Weigh:
+        def weigh(rows: pl.DataFrame, _: pl.DataFrame) -> FloatArray:
+            part = rows["throughput_weight"] * (1 - share)
+            return (part - rows["n_queued"] * (share / settings.link_cap)).to_numpy()
+
+        return weigh
+
+    tried = sorted({*IMPORTANCES, settings.queue_importance, *also})
+    return [
+        *(Weight(f"{i:g}", f"importance {i:g}", with_importance(i)) for i in tried),
+        Weight("queue_only", "waiting files alone", with_importance(1.0), offered=False),
+        Weight("throughput_only", "throughput weight alone", with_importance(0.0), offered=False),
+        Weight("log_ratio", "log throughput − log files", _log_ratio, offered=False),
+    ]
+
+
+def _log_ratio(rows: pl.DataFrame, _: pl.DataFrame) -> FloatArray:
+    return np.asarray(_log(rows["mbps"]) - np.log(rows["n_queued"].to_numpy()))
+
+
+def predict(rows: pl.DataFrame, weights: Sequence[Weight]) -> FloatArray:
+    """Return what every weight says of every link, fitted on links of earlier spans only.
+
+    Links of the first span are weighed by fits on other links of it: five parts, each by the other four.
+
+    Args:
+        rows: ``unit, span`` and what the weights read.
+        weights: The weights.
+
+    Returns:
+        (n_rows, n_weights).
+    """
+    first = rows["span"].min()
+    part = pl.when(pl.col("span") == first).then(pl.col("unit").rank("dense") % FOLDS)
+    fold = rows.select(fold=part.over("span"))["fold"]
+    outcome = rows["outcome"].is_not_null()
+    predicted = np.empty((rows.height, len(weights)))
+    for span, number in sorted(set(zip(rows["span"], fold, strict=True)), key=str):
+        here = (rows["span"] == span) & fold.eq_missing(number)
+        earlier = ~here & (rows["span"] == span) if span == first else rows["span"] < span
+        seen = rows.filter(earlier & outcome)
+        for place, weight in enumerate(weights):
+            predicted[here.to_numpy(), place] = weight.weigh(rows.filter(here), seen)
+    return predicted
