@@ -235,7 +235,7 @@ def steps_told_apart(result: Study) -> Table:
     return Table(
         name="steps",
         frame=steps,
-        caption=say(apart, result.frames["pairs"].row(0, named=True), n=steps["mark"].count()),
+        caption=say(apart, result.facts, n=steps["mark"].count()),
         columns={
             "edge": "Throughput [MB/s]",
             "share": "Links [%]",

@@ -21,7 +21,7 @@ from brokerlab.calibrate.network_curve.resolution import (
     levels_by_setting,
     marks,
     resolution,
-    told_apart,
+    tied_share,
 )
 from brokerlab.calibrate.network_curve.sources import Links, read_links
 from brokerlab.calibrate.network_curve.steps import LEAST, StepFit, fit_steps
@@ -66,6 +66,6 @@ __all__ = [
     "study_fallback",
     "study_links",
     "study_weights",
-    "told_apart",
+    "tied_share",
     "top_values",
 ]

@@ -44,8 +44,8 @@ QUEUES = {
     "wait_h": pl.Float64,
 }
 """Columns of :attr:`Evidence.queues`."""
-SLOW_MBPS, FAST_MBPS = 1.0, 50.0
-"""The lowest edge of the document's curve, and the one above which half of its edges lie [MB/s]."""
+LOWEST_MBPS = 1.0
+"""The lowest edge of the document's curve [MB/s]."""
 FEWEST_PERIODS = 3
 """Periods, one after the other, that a choice and later scores need."""
 MOST_SPANS = 4
@@ -68,7 +68,7 @@ class Evidence:
         labels: Spans in words: days, or windows of one snapshot.
         later_queues: Whether the rate behind ``wait_h`` was measured after the queue.
         facts: Counts and shares found on the way: ``n_links``, ``n_with_mbps``, ``n_silent`` (without throughput), those
-            of :func:`slow_and_fast` and :func:`mirrored`; what was left out: ``n_local`` links from a site to itself, ``n_other_time`` metrics measured at another time than the snapshot, ``n_negative`` links of
+            of :func:`slow_share` and :func:`mirrored`; what was left out: ``n_local`` links from a site to itself, ``n_other_time`` metrics measured at another time than the snapshot, ``n_negative`` links of
             transfers that moved less in a window than in a part of it.
     """
 
@@ -145,23 +145,18 @@ def _counts(links: pl.DataFrame, periods: list[str]) -> dict[str, float]:
         "n_links": links.height,
         "n_with_mbps": links[periods[-2]].count(),
         "n_silent": links[periods[-2]].null_count(),
-        **slow_and_fast(links[periods[-2]]),
+        **slow_share(links[periods[-2]]),
         **mirrored(links.filter(pl.any_horizontal(pl.col(periods).is_not_null()))),
     }
 
 
-def slow_and_fast(mbps: pl.Series) -> dict[str, float]:
-    """Return the shares of throughputs at or below 1 MB/s and above 50 MB/s, the edges of the document's curve.
+def slow_share(mbps: pl.Series) -> dict[str, float]:
+    """Return ``share_at_most_1``: the share of throughputs at or below 1 MB/s, the lowest edge of the document's curve.
 
     Args:
         mbps: One value per link [MB/s]; null = none, left out.
     """
-    known = mbps.drop_nulls()
-    n = max(len(known), 1)
-    return {
-        "share_at_most_1": int((known <= SLOW_MBPS).sum()) / n,
-        "share_above_50": int((known > FAST_MBPS).sum()) / n,
-    }
+    return {"share_at_most_1": float((mbps.drop_nulls() <= LOWEST_MBPS).mean() or 0.0)}  # type: ignore[arg-type]  # of booleans
 
 
 def mirrored(links: pl.DataFrame) -> dict[str, float]:

@@ -21,7 +21,7 @@ from brokerlab.calibrate.network_curve.evidence import (
     mirror_groups,
     mirrored,
     of_periods,
-    slow_and_fast,
+    slow_share,
 )
 from brokerlab.errors import InsufficientDataError
 
@@ -136,7 +136,7 @@ def of_series(network_matrix: IntoFrame, instants: list[datetime]) -> Evidence:
             "n_with_mbps": active.height,
             "n_silent": links - active.height,
             "n_instants": len(instants),
-            **slow_and_fast(active["mbps_long"]),
+            **slow_share(active["mbps_long"]),
             **mirrored(active),
             **additivity(now),
         },
@@ -167,11 +167,12 @@ def of_snapshot(network_matrix: IntoFrame, *, at: datetime) -> Evidence:
     facts, begins = additivity(wide), [at - timedelta(hours=hours) for hours in LENGTHS_H.values()]
     if facts["n_above_volume"]:
         names = ["week", "last day, inside the week", "last hour, inside the day"]
-        rates, ends = _nested(wide), [at, at, at]
+        ends = [at, at, at]
     else:
         names = ["6 days before the last day", "23 hours before the last hour", "last hour"]
-        rates, ends = _apart(wide), [begins[1], begins[2], at]
+        ends = [begins[1], begins[2], at]
     counted = {"n_other_time": table.height - fresh.height, **facts, **nested_gain(wide)}
+    rates = _rates(wide, nested=bool(facts["n_above_volume"]))
     rates = rates.rename(dict(zip(("before", "middle", "last"), names, strict=True)))
     spans = list(zip(begins, ends, strict=True))
     made = of_periods(rates, names, source="snapshot", facts=counted, ends=spans)
@@ -181,7 +182,7 @@ def of_snapshot(network_matrix: IntoFrame, *, at: datetime) -> Evidence:
     known = {
         "n_with_mbps": week.count(),
         "n_silent": made.facts["n_links"] - week.count(),
-        **slow_and_fast(week),
+        **slow_share(week),
     }
     return replace(made, queues=queues, facts={**made.facts, **known})
 
@@ -231,20 +232,15 @@ def _rest(long: str, short: str) -> pl.Expr:
     return (volume / pl.lit(hours - inner)).clip(lower_bound=0.0).alias("rest")
 
 
-def _apart(wide: pl.DataFrame) -> pl.DataFrame:
-    """Return rates of periods that follow each other; null where nothing moved."""
-    before = wide.with_columns(_rest("mbps_1w", "mbps_1d"))["rest"]
-    middle = wide.with_columns(_rest("mbps_1d", "mbps_1h"))["rest"]
+def _rates(wide: pl.DataFrame, *, nested: bool) -> pl.DataFrame:
+    """Return ``before, middle, last``: averages inside each other, or of periods that follow each other; null where nothing moved."""
+    if nested:
+        before, middle = pl.col("mbps_1w"), pl.col("mbps_1d")
+    else:
+        before, middle = _rest("mbps_1w", "mbps_1d"), _rest("mbps_1d", "mbps_1h")
+        before, middle = (pl.when(rate > 0).then(rate) for rate in (before, middle))
     return wide.select(
-        "src", "dst", before.alias("before"), middle.alias("middle"), "closeness", last="mbps_1h"
-    ).with_columns(
-        pl.when(pl.col(name) > 0).then(name).alias(name) for name in ("before", "middle")
-    )
-
-
-def _nested(wide: pl.DataFrame) -> pl.DataFrame:
-    return wide.select(
-        "src", "dst", "closeness", before="mbps_1w", middle="mbps_1d", last="mbps_1h"
+        "src", "dst", "closeness", before=before, middle=middle, last=pl.col("mbps_1h")
     )
 
 

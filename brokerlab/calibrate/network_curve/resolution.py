@@ -13,8 +13,6 @@ from brokerlab.calibrate.network_curve.weights import earned, files_per_unit, li
 from brokerlab.intervals import CONFIDENCE, bootstrap_weights, percentile_interval, t_factor
 from brokerlab.numerics import FloatArray
 
-FACTOR = 10.0
-"""Links of one step whose later throughputs differ by more are named [1]."""
 LOG_STEPS = 20
 """Steps of the logarithm written as a curve."""
 
@@ -54,21 +52,6 @@ def resolution(rows: pl.DataFrame, curve: ThroughputCurve) -> pl.DataFrame:
     return pl.DataFrame(found, infer_schema_length=None).with_columns(edge_in_words())
 
 
-def later_by_step(steps: pl.DataFrame) -> pl.DataFrame:
-    """Return what the links of each step delivered later, for drawing on a logarithmic axis.
-
-    Args:
-        steps: `resolution`, perhaps of several curves, with ``curve``.
-
-    Returns:
-        One row per step with links: ``curve``, ``step`` (its edge in words), ``later, later_lo, later_hi``: median and the middle
-        80 % of the links [MB/s], at least what the metrics can show.
-    """
-    ends = {"later": "q50", "later_lo": "q10", "later_hi": "q90"}
-    later = {name: pl.col(quantile).clip(LEAST) for name, quantile in ends.items()}
-    return steps.drop_nulls("q50").select("curve", step="edge", **later)
-
-
 def _beats(above: FloatArray, below: FloatArray | None) -> float | None:
     """Return how often a value of the one is larger than one of the other; ties count half."""
     if below is None or not len(above) or not len(below):
@@ -80,39 +63,15 @@ def _beats(above: FloatArray, below: FloatArray | None) -> float | None:
     return float(wins.mean() / (2 * len(below)))
 
 
-def told_apart(rows: pl.DataFrame, curve: ThroughputCurve) -> dict[str, float]:
-    """Return how many pairs of links a curve tells apart, and how wrong it is not to.
+def tied_share(weights: FloatArray) -> float:
+    """Return the share of all pairs of links that have the same weight [1].
 
-    Args:
-        rows: ``mbps, outcome`` [MB/s], both not null and ``outcome`` above 0.
-        curve: The steps.
-
-    Returns:
-        ``n_used`` steps with links; ``largest`` share of the links in one step; ``tied`` share of pairs of links
-        with the same weight; ``tied_far`` share of those pairs whose later throughputs differ by more than
-        a factor of ten; ``right`` share of the other pairs in which the link of higher weight delivered
-        more [1].
+    Example:
+        >>> tied_share(np.array([1.0, 1.0, 2.0, 2.0])) == 2 / 6
+        True
     """
-    weight = curve.weights(rows["mbps"].to_numpy())
-    outcome = np.log(rows["outcome"].to_numpy())
-    levels, step = np.unique(weight, return_inverse=True)
-    n = len(weight)
-    pairs = n * (n - 1) / 2
-    parts = [np.sort(outcome[step == i]) for i in range(len(levels))]
-    tied = sum(len(p) * (len(p) - 1) / 2 for p in parts)
-    far = sum(float((len(p) - np.searchsorted(p, p + np.log(FACTOR), side="right")).sum()) for p in parts)  # fmt: skip
-    wins = sum(
-        (_beats(parts[j], parts[i]) or 0.0) * len(parts[i]) * len(parts[j])
-        for j in range(len(parts))
-        for i in range(j)
-    )
-    return {
-        "n_used": len(levels),
-        "largest": max(len(p) for p in parts) / n,
-        "tied": tied / pairs if pairs else 0.0,
-        "tied_far": far / tied if tied else 0.0,
-        "right": wins / (pairs - tied) if pairs > tied else 0.0,
-    }
+    n, (_, sizes) = len(weights), np.unique(weights, return_counts=True)
+    return float((sizes * (sizes - 1)).sum() / max(n * (n - 1), 1))
 
 
 def reweighted(

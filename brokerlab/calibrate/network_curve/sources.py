@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -49,9 +49,9 @@ class Links:
     evidence: Mapping[str, Evidence]
     refused: Mapping[str, str]
     config: Config
-    sources: tuple[str, ...]
-    digests: tuple[str, ...]
-    synthetic: bool
+    sources: tuple[str, ...] = ()
+    digests: tuple[str, ...] = ()
+    synthetic: bool = False
     archive: Archive | None = None
 
     @property
@@ -80,73 +80,58 @@ def read_links(
         DataError: A path is not there or cannot be read.
         InsufficientDataError: None of them holds metrics of links or transfers.
     """
-    found = _Reading()
-    for path in paths:
-        _read(Path(path), {"start": start, "end": end}, found)
+    found = Links(evidence={}, refused={}, config=Config.empty())
+    for path in map(Path, paths):
+        found = _add(found, path, {"start": start, "end": end})
     if not found.evidence and not found.refused:
         raise InsufficientDataError(
             "neither metrics of links nor transfers; one of the tables network_matrix and transfers is needed"
         )
-    return Links(
-        evidence=found.evidence,
-        refused=found.refused,
-        config=found.config,
-        sources=tuple(found.sources),
-        digests=tuple(found.digests),
-        synthetic=found.synthetic,
-        archive=found.archive,
-    )
+    return found
 
 
-@dataclass
-class _Reading:
-    """What was read so far."""
-
-    evidence: dict[str, Evidence] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-    config: Config = field(default_factory=Config.empty)
-    sources: list[str] = field(default_factory=list)
-    digests: list[str] = field(default_factory=list)
-    synthetic: bool = False
-    archive: Archive | None = None
-
-
-def _read(path: Path, bounds: Bounds, found: _Reading) -> None:
+def _add(found: Links, path: Path, bounds: Bounds) -> Links:
     """Read an archive; files go through the archive's own readers into a folder that is thrown away."""
     if (path / MANIFEST).is_file():
         opened = open_archive(path)
-        found.archive = found.archive or (None if found.sources else opened)
-        _use(opened, path, bounds, found)
-        return
+        named = found.archive or (None if found.sources else opened)
+        return _use(replace(found, archive=named), opened, path, bounds)
     if not path.exists():
         raise DataError(f"{path}: there is no such archive, file or folder")
     with tempfile.TemporaryDirectory(prefix="brokerlab-links-") as folder:
         target = Path(folder) / "archive"
         ingest([path], target)
-        _use(open_archive(target), path, bounds, found)
+        return _use(found, open_archive(target), path, bounds)
 
 
-def _use(opened: Archive, path: Path, bounds: Bounds, found: _Reading) -> None:
+def _use(found: Links, opened: Archive, path: Path, bounds: Bounds) -> Links:
     """Turn the tables of an archive into evidence."""
+    evidence, refused, config = dict(found.evidence), dict(found.refused), found.config
     makers: dict[str, tuple[str, str, Callable[[duckdb.DuckDBPyRelation], Evidence]]] = {
         "metrics": ("network_matrix", METRICS_QUERY, from_metrics),
         "transfers": ("transfers", TRANSFERS_QUERY, from_transfers),
     }
     for name, (table, query, make) in makers.items():
-        if name in found.evidence or not opened.has(table):
+        if name in evidence or not opened.has(table):
             continue
         try:
-            found.evidence[name] = make(opened.sql(query, dict(bounds)))
-            found.refused.pop(name, None)
+            evidence[name] = make(opened.sql(query, dict(bounds)))
+            refused.pop(name, None)
         except InsufficientDataError as problem:
-            found.refused[name] = str(problem)
+            refused[name] = str(problem)
     if opened.has("gdpconfig"):
         config = Config.from_frame(opened.gdpconfig)
         at = bounds["end"] or _latest(opened)
-        found.config = config.at(at) if config.has_history and at else config
-    found.sources.append(path.as_posix())
-    found.digests.append(opened.digest)
-    found.synthetic |= opened.synthetic
+        config = config.at(at) if config.has_history and at else config
+    return replace(
+        found,
+        evidence=evidence,
+        refused=refused,
+        config=config,
+        sources=(*found.sources, path.as_posix()),
+        digests=(*found.digests, opened.digest),
+        synthetic=found.synthetic or opened.synthetic,
+    )
 
 
 def _latest(opened: Archive) -> datetime | None:

@@ -23,7 +23,7 @@ from brokerlab.calibrate.judge import (
     judge,
 )
 from brokerlab.calibrate.network_curve import resolution
-from brokerlab.calibrate.network_curve.evidence import Evidence, Span, dealt
+from brokerlab.calibrate.network_curve.evidence import LOWEST_MBPS, Evidence, Span, dealt
 from brokerlab.calibrate.network_curve.ranks import rank_values, top_values
 from brokerlab.calibrate.network_curve.sources import Links
 from brokerlab.calibrate.network_curve.steps import MOST_STEPS, StepFit, fit_steps, usable
@@ -46,8 +46,6 @@ TOP_RISE = 0.2
 HIDDEN_SHARE = 0.5
 """Share of the links whose throughput is hidden to score the fallback [1]."""
 BLOCKED = -1
-LOWEST_MBPS = 1.0
-"""The lowest edge of the document's curve [MB/s]."""
 LOSS, RISE = "loss", "top_rise"
 """Quantities of the judge: 1 - rank correlation; rise of the share of other links ranked above one of the top tenth, as a
 part of the current share."""
@@ -328,10 +326,11 @@ def study_curve(
         The study; ``frames``: ``checks`` (the best other weight against the document's on other sides of the data: ``side, name``,
         ``n_rows``, ``resampled`` (link, src, dst), ``n_units``, ``reference, value, diff`` with ends), ``steps`` (what the steps of the
         document's and of the fitted curve tell: `resolution`, with ``curve``; of the document's also ``fitted, fitted_lo,
-        fitted_hi``: what its links would weigh under the fitted one), ``pairs`` (`told_apart`), ``later_by_step``, ``error_by_size``,
+        fitted_hi``: what its links would weigh under the fitted one), ``error_by_size``,
         ``curve`` (the best logarithm in steps, else the fitted one, as `ThroughputCurve.from_frame` reads it). ``facts``: ``compared`` (name in ``checks``), ``ahead_of_sites``
         (``diff, diff_lo, diff_hi`` of the rank correlation), ``silent`` (share of the rows with a throughput
-        that delivered nothing later: left out of the scores [1]).
+        that delivered nothing later: left out of the scores [1]), ``tied`` (share of pairs of links to which the document's curve
+        gives one weight [1]).
 
     Raises:
         InsufficientDataError: Too few links, or all of them alike.
@@ -361,7 +360,6 @@ def study_curve(
         [part.select(pl.lit(name).alias("curve"), pl.all()) for name, part in by_step.items()],
         how="diagonal",
     )
-    pairs = [{"curve": name, **resolution.told_apart(proof, c)} for name, c in curves.items()]
     log = judged.best.startswith("log")
     curve = resolution.log_curve(*resolution.bounds_of(rows["mbps"])) if log else fit.curve
     found = CurveStudy(
@@ -370,8 +368,6 @@ def study_curve(
         frames={
             "checks": _sides(scores, rows, taken, [0, compared], judged.question),
             "steps": steps,
-            "pairs": pl.DataFrame(pairs),
-            "later_by_step": resolution.later_by_step(steps),
             "error_by_size": fit.by_size,
             "curve": curve.to_frame(),
         },
@@ -380,6 +376,7 @@ def study_curve(
             "compared": names[compared],
             "ahead_of_sites": {key: ahead[key] for key in ("diff", "diff_lo", "diff_hi")},
             "silent": rows["outcome"].null_count() / rows.height,
+            "tied": resolution.tied_share(scores.predicted[:, 0]),
         },
         fit=fit,
     )
