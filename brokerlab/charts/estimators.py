@@ -30,7 +30,7 @@ def exceed_frontier(
         y_title=exceed_title,
         colour="line",
         marks=marks,
-        height=200,
+        height=185,
     )
 
 

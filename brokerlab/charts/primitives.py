@@ -4,7 +4,8 @@ A title ends in its unit in brackets; where that begins with ``%`` and the colum
 column holds shares [1] and is drawn times 100. Intervals are drawn wherever the frame has ``x_lo`` and ``x_hi`` beside
 ``x``. Grey is current, blue proposed, red the limit; every other value of a colour column takes the next colour of one
 palette that colour-blind readers can tell apart. A click on a legend's entry dims the others. No chart sets a title: the
-page writes the finding, `theme.title` makes one for a chart that stands alone.
+page writes the finding, `theme.title` makes one for a chart that stands alone. A frame that lacks a column, or has more than
+`MAX_ROWS` rows, is refused with a `SchemaError`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,6 +34,8 @@ PANEL_HEIGHT = 150
 """Of each of several panels with numbers on both axes [px]."""
 ROW = 24
 """Of a row with a label [px]."""
+MOST_LABELS, MOST_HEIGHT = 40, 800
+"""Rows of spans that are named, and height of all of them at most [px]."""
 NAME = 14
 """Of the name of an upright line [px]."""
 Chart = alt.LayerChart | alt.FacetChart | alt.VConcatChart
@@ -73,9 +76,6 @@ def line(
         panels: Column; one panel per value.
         marks: ``x``, ``y`` and ``label``: named points.
         height: Of the chart, or of all panels together at least [px].
-
-    Raises:
-        SchemaError: A column is missing, or there are too many rows.
     """
     shown = _prepared(frame, [x, y, *_given(colour, panels)], {x: x_title, y: y_title})
     marked = None if marks is None else _prepared(marks, [x, y, "label"], {x: x_title, y: y_title})
@@ -90,7 +90,7 @@ def line(
         layers: list[Any] = _references(references, vertical=False)
         if f"{y}_lo" in part.columns:
             band = base.mark_area(interpolate=interpolate)
-            low = _end(y, "_lo", y_title, log=y_log)
+            low = _quantity(f"{y}_lo", y_title, log=y_log)
             layers.append(band.encode(y=low, y2=f"{y}_hi:Q", opacity=alt.value(0.18)))
         mark = base.mark_line(strokeWidth=2, interpolate=interpolate)
         tips = _tips(part, [x, y], {x: x_title, y: y_title}, [colour])
@@ -128,9 +128,6 @@ def dots(
         references: Name to a value on the axis, in its unit; a name that begins with "limit" is red.
         log: Logarithmic axis.
         panels: Column; one panel per value.
-
-    Raises:
-        SchemaError: A column is missing, or there are too many rows.
     """
     shown = _prepared(frame, [value, label, *_given(colour, panels)], {value: title})
     across = _quantity(value, title, log=log, axis="x")
@@ -149,7 +146,7 @@ def dots(
             base = base.encode(yOffset=alt.YOffset(f"{colour}:N", sort=_order(shown, colour)))
         layers: list[Any] = _references(references, vertical=True)
         if f"{value}_lo" in part.columns:
-            low = _end(value, "_lo", title, log=log, axis="x")
+            low = _quantity(f"{value}_lo", title, log=log, axis="x")
             layers.append(base.mark_rule(strokeWidth=2).encode(x=low, x2=f"{value}_hi:Q"))
         marks = base.mark_point(filled=True, size=75)
         marks = marks.encode(x=across, shape=_shape(shown, colour, above))
@@ -190,9 +187,6 @@ def bars(
         panels: Column; one panel per value.
         vertical: Upright bars.
         height: Of upright bars, or of all panels together at least [px].
-
-    Raises:
-        SchemaError: A column is missing, or there are too many rows.
     """
     shown = _prepared(frame, [value, label, *_given(colour, panels)], {value: title})
     tips = _tips(shown, [label, value], {value: title}, [colour, panels])
@@ -217,7 +211,7 @@ def bars(
         )
         layers.insert(0, mark)
         if f"{value}_lo" in part.columns and not stacked:
-            low = _end(value, "_lo", title, log=log, axis=axis, zero=True)
+            low = _quantity(f"{value}_lo", title, log=log, axis=axis, zero=True)
             rule = base.mark_rule(strokeWidth=1.5, color=INK)
             layers.append(rule.encode(**{axis: low, f"{axis}2": f"{value}_hi:Q"}))
         made = _layered(layers)
@@ -254,9 +248,6 @@ def histogram(
         colour: Column of the distributions' names.
         references: Name to a value on the x axis, in its unit; a name that begins with "limit" is red.
         x_log: Logarithmic x axis.
-
-    Raises:
-        SchemaError: A column is missing, or there are too many rows.
     """
     titles = {lower: x_title, upper: x_title, count: y_title}
     shown = _prepared(frame, [lower, upper, count, *_given(colour)], titles)
@@ -294,32 +285,8 @@ def strips(
         colour: Column of the states.
         title: Of the axis of time.
         states: State to its colour; null: the palette.
-
-    Raises:
-        SchemaError: A column is missing, or there are too many rows.
     """
-    shown = _prepared(frame, [start, end, label, colour], {})
-    names = shown[label].unique(maintain_order=True).to_list()
-    fill = _colour(shown, colour)
-    if states:
-        domain = [name for name in states if name in set(shown[colour])]
-        scale = alt.Scale(domain=domain, range=[states[name] for name in domain])
-        fill = alt.Color(f"{colour}:N", scale=scale, legend=alt.Legend(title=None))
-    made = (
-        alt.Chart(shown)
-        .mark_bar(height={"band": 0.8})
-        .encode(
-            x=alt.X(f"{start}:{_kind(shown, start)}", title=title),
-            x2=f"{end}:{_kind(shown, end)}",
-            y=alt.Y(f"{label}:N", title=None, sort=names),
-            color=fill,
-            opacity=_dimmed(colour),
-            tooltip=_tips(shown, [label, start, end], {}, [colour]),
-        )
-    )
-    height = max(2 * ROW, 20 * len(names))
-    strip: Chart = _layered([made]).properties(height=height).add_params(_highlight(colour))
-    return strip
+    return _spans(frame, start, end, label, title, colour=colour, states=states)
 
 
 def scatter(
@@ -351,9 +318,6 @@ def scatter(
         label: Column of texts.
         references: Name to a value on the y axis, in its unit; a name that begins with "limit" is red.
         panels: Column; one panel per value.
-
-    Raises:
-        SchemaError: A column is missing, or there are too many rows.
     """
     titles = {x: x_title, y: y_title}
     shown = _prepared(frame, [x, y, *_given(colour, panels, label)], titles)
@@ -373,7 +337,7 @@ def scatter(
             layers.append(same.encode(x=across, y=up))
         for name, axis, kind in ((x, "x", x_title), (y, "y", y_title)):
             if f"{name}_lo" in part.columns:
-                low = _end(name, "_lo", kind, log=log, axis=axis)
+                low = _quantity(f"{name}_lo", kind, log=log, axis=axis)
                 here = {"x": across} if axis == "y" else {"y": up}
                 rule = base.mark_rule(strokeWidth=1.2)
                 layers.append(rule.encode(**{axis: low, f"{axis}2": f"{name}_hi:Q", **here}))
@@ -408,32 +372,8 @@ def gantt(
         title: Of the axis of time, with its unit in brackets.
         colour: Column of the bars' names.
         panels: Column; one panel per value.
-
-    Raises:
-        SchemaError: A column is missing, or there are too many rows.
     """
-    shown = _prepared(frame, [start, end, label, *_given(colour, panels)], {})
-    tips = _tips(shown, [label, start, end], {start: title, end: title}, [colour, panels])
-
-    def panel(part: pl.DataFrame) -> Any:
-        names = part[label].unique(maintain_order=True).to_list()
-        base = (
-            alt.Chart(part)
-            .mark_bar(height={"band": 0.8})
-            .encode(
-                x=alt.X(f"{start}:{_kind(part, start)}", title=title),
-                x2=f"{end}:{_kind(part, end)}",
-                y=alt.Y(
-                    f"{label}:N", title=None, sort=names, axis=alt.Axis(labels=len(names) <= 40)
-                ),
-                color=_colour(shown, colour) if colour else alt.value(SOFT),
-                opacity=_dimmed(colour, panels),
-                tooltip=tips,
-            )
-        )
-        return _layered([base]).properties(height=min(420, max(2 * ROW, 16 * len(names))))
-
-    return _stacked(shown, panels, panel, None, colour)
+    return _spans(frame, start, end, label, title, colour=colour, panels=panels)
 
 
 def frontier(
@@ -462,9 +402,6 @@ def frontier(
 
     Returns:
         The chart; settings far above limit and named settings are outside the picture.
-
-    Raises:
-        SchemaError: A column is missing, or there are too many rows.
     """
     titles = {x: x_title, y: y_title}
     shown = _prepared(frame, [x, y, named, label], titles).sort(x, y)
@@ -500,6 +437,42 @@ def _given(*names: str | None) -> list[str]:
     return [name for name in names if name]
 
 
+def _spans(
+    frame: pl.DataFrame,
+    start: str,
+    end: str,
+    label: str,
+    title: str,
+    *,
+    colour: str | None,
+    panels: str | None = None,
+    states: Mapping[str, str] | None = None,
+) -> Chart:
+    """Draw a bar from start to end in the row of its label; many rows get thinner, and lose their labels."""
+    shown = _prepared(frame, [start, end, label, *_given(colour, panels)], {})
+    tips = _tips(shown, [label, start, end], {start: title, end: title}, [colour, panels])
+    fill = _colour(shown, colour) if colour else alt.value(SOFT)
+    if colour and states:
+        known = {name: states[name] for name in states if name in set(shown[colour])}
+        fill = _told_apart(alt.Color, colour, known)
+
+    def panel(part: pl.DataFrame) -> Any:
+        names = part[label].unique(maintain_order=True).to_list()
+        rows = alt.Axis(grid=False, labels=len(names) <= MOST_LABELS)
+        base = alt.Chart(part).mark_bar(height={"band": 0.8})
+        made = base.encode(
+            x=alt.X(f"{start}:{_kind(part, start)}", title=title),
+            x2=f"{end}:{_kind(part, end)}",
+            y=alt.Y(f"{label}:N", title=None, sort=names, axis=rows),
+            color=fill,
+            opacity=_dimmed(colour, panels),
+            tooltip=tips,
+        )
+        return _layered([made]).properties(height=min(MOST_HEIGHT, max(2 * ROW, 20 * len(names))))
+
+    return _stacked(shown, panels, panel, None, colour)
+
+
 def _prepared(
     frame: pl.DataFrame, columns: Sequence[str], titles: Mapping[str, str]
 ) -> pl.DataFrame:
@@ -511,18 +484,18 @@ def _prepared(
         raise SchemaError(
             f"chart data have {frame.height} rows, at most {MAX_ROWS}: aggregate first"
         )
-    kept = [
-        name
-        for name in frame.columns
-        if name in columns or name.removesuffix("_lo").removesuffix("_hi") in columns
-    ]
+    kept = [name for name in frame.columns if name in columns or _bare(name) in columns]
     scaled = [
         name
         for name in kept
-        if "[%" in titles.get(name.removesuffix("_lo").removesuffix("_hi"), "")
-        and not name.removesuffix("_lo").removesuffix("_hi").endswith("_pct")
+        if "[%" in titles.get(_bare(name), "") and not _bare(name).endswith("_pct")
     ]
     return frame.select(kept).with_columns(pl.col(scaled).cast(pl.Float64) * 100)
+
+
+def _bare(column: str) -> str:
+    """Return the column whose interval ends in this one, or the column itself."""
+    return column.removesuffix("_lo").removesuffix("_hi")
 
 
 def _kind(frame: pl.DataFrame, column: str) -> str:
@@ -541,12 +514,6 @@ def _whole(frame: pl.DataFrame, value: str, keys: Sequence[str], title: str) -> 
     """Tell whether bars are parts of one whole each: per cents that add up to a hundred at most, to rounding."""
     longest = frame.group_by(keys).agg(pl.col(value).sum())[value].max()
     return "[%" in title and longest is not None and 99.9 < float(longest) < 100.1  # type: ignore[arg-type]
-
-
-def _end(
-    column: str, end: str, title: str, *, log: bool, axis: str = "y", zero: bool = False
-) -> Any:
-    return _quantity(f"{column}{end}", title, log=log, axis=axis, zero=zero)
 
 
 def _axis(frame: pl.DataFrame, x: str, title: str, *, log: bool) -> alt.X:
@@ -658,7 +625,7 @@ def _tips(
     tips = []
     for name in dict.fromkeys(wanted):
         if name in frame.columns:
-            base = name.removesuffix("_lo").removesuffix("_hi")
+            base = _bare(name)
             end = {"_lo": ", from", "_hi": ", to"}.get(name[len(base) :], "")
             kind = _kind(frame, name)
             form = {"Q": ",.4~g", "T": "%Y-%m-%d %H:%M"}.get(kind, alt.Undefined)

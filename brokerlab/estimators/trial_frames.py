@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.estimators.allocation.priced import PRICE
+from brokerlab.estimators.evaluation import Evaluation
 from brokerlab.estimators.scoring.frontier import ENOUGH
 from brokerlab.estimators.scoring.levels import OTHERS
 from brokerlab.estimators.scoring.measures import FEW_TASKS
@@ -295,3 +296,41 @@ def frontier_points(
             limit.with_columns(named=pl.int_range(pl.len()) == 0),
         ]
     )
+
+
+def written(evaluation: Evaluation, *, average: str = "tasks") -> dict[str, pl.DataFrame]:
+    """Return everything that an evaluation showed, by name, to be written as files.
+
+    Args:
+        evaluation: Of the jobs of one source.
+        average: Of settings chosen on other tasks: means over ``tasks``, or over all ``jobs``.
+
+    Returns:
+        Frames of each trial begin with its clock: ``submit_estimators``, ``submit_by_task``, ...; of both ``matched`` (settings
+        at the deployed rule's exceed rate) and ``chosen``; of the doubts ``strata, doubts, scouts, support``.
+    """
+    frames: dict[str, pl.DataFrame] = {}
+    chosen = []
+    for at, trial in evaluation.trials.items():
+        compared = trial.comparison
+        frames |= {
+            f"{at}_estimators": compared.table,
+            f"{at}_by_task": compared.tasks,
+            f"{at}_by_scouts": compared.by_scouts,
+            f"{at}_paired": compared.paired,
+            f"{at}_at_deployed": trial.at_deployed,
+            f"{at}_strata": compared.strata,
+            f"{at}_curves": trial.curves,
+            f"{at}_limits": trial.limits,
+        }
+        decided = pl.lit(CLOCKS[at]).alias("decided")
+        chosen.append(chosen_elsewhere(trial, average=average).with_columns(decided))
+    doubts = evaluation.doubts
+    return frames | {
+        "matched": at_equal_exceed(evaluation.main).drop_nulls("over_allocation"),
+        "chosen": pl.concat(chosen),
+        "strata": doubts.strata,
+        "doubts": doubts.by_task,
+        "scouts": doubts.scouts,
+        "support": doubts.support,
+    }

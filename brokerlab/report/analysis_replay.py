@@ -338,52 +338,25 @@ def _fairness_blocks(t: UserTasks) -> list[Block | None]:
 def _own_caveats(t: UserTasks) -> list[Caveat]:
     unknown = 0.0 if t.weights.known is None else 1 - t.weights.known
     return [
-        Caveat(
-            n=int(unknown > 0),
-            text=say(
-                "The wait of {part:%} of the expected jobs is unknown and left out: jobs wait there and none started.",
-                part=unknown,
-            ),
+        Caveat.of(
+            int(unknown > 0),
+            "The wait of {part:%} of the expected jobs is unknown and left out: jobs wait there and none started.",
+            part=unknown,
         ),
-        Caveat(
-            n=t.rows.height,
-            text=say(
-                "Queues and tasks are rated by one rule set in all {n:#brokerage}, also where another is tried.",
-                n=t.rows.height,
-            ),
+        Caveat.of(
+            t.rows.height,
+            "Queues and tasks are rated by one rule set in all {n:#brokerage}, also where another is tried.",
         ),
     ]
 
 
 def _also(s: Study) -> dict[str, pl.DataFrame]:
     """Return the frames that are written and not shown."""
-    t, weights = s.tasks, s.tasks.weights
+    t = s.tasks
     return {
-        "held_over_time": t.held_over_time,
-        "removed": t.removed,
-        "removed_by_loop": t.removed_by_loop,
-        "routes": t.routes,
-        "ended_without_queue": t.without_queue,
-        "without_queue_by_gshare": t.without_queue_by_gshare,
-        "stabilizer": t.stabilizer,
-        "stabilizer_queues": t.stabilizer_queues,
-        "agreement": t.agreement,
-        "disagreement": t.disagreement,
-        "users": t.users,
+        **kit.frames_of(t),
+        **kit.frames_of(t.weights, "weight_"),
+        **shared.frames(t.decisions, s.rule_sets, s.keys),
         "lorenz": lorenz_curves(t.users),
-        "waits": t.waits,
-        "weight_gshares": weights.by_gshare,
-        "weight_classes": weights.by_class,
-        "weight_queues": weights.queues,
-        "weight_ends": weights.ends,
-        "weight_noticed": weights.noticed,
-        "weight_wait": weights.wait,
-        "weight_users": weights.users,
-        "rule_brokerages": s.rule_sets.brokerages,
-        "rule_moves": s.rule_sets.moves,
-        "key_curves": s.keys.curves,
-        "brokerages": t.rows,
-        "decided_queues": t.decisions.queues,
         "decided_first_loop": t.decisions.first_loop,
-        "decided_tasks": t.decisions.tasks,
     }

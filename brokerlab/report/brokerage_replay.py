@@ -250,9 +250,7 @@ def _level_blocks(t: ProductionTasks) -> list[Block | None]:
                 "reasons": "Most removed by",
             },
             note="A unified queue counts once per brokerage, by that of its pseudo-queues which came furthest.",
-        )
-        if queues.height
-        else None,
+        ),
     ]
 
 
@@ -272,7 +270,7 @@ def _history_blocks(t: ProductionTasks) -> list[Block | None]:
         },
     )
     blocks = shared.history_blocks(t.agreement, t.disagreement)
-    return [*blocks, stranded if t.stranded.height else None]
+    return [*blocks, stranded]
 
 
 def _weight_blocks(t: ProductionTasks) -> list[Block | None]:
@@ -325,24 +323,8 @@ def _nucleus_blocks(nuclei: NucleusChoice | None, why: str) -> list[Block | None
 
 def _also(s: Study) -> dict[str, pl.DataFrame]:
     """Return the frames behind the page that no block shows whole."""
-    t = s.tasks
-    names = (
-        *("removed", "removed_over_time", "removed_by_gshare", "removed_by_queue"),
-        *("without_queue", "without_queue_by_gshare", "agreement", "disagreement"),
-        "factors_by_gshare",
-    )
-    frames = {name: getattr(t, name) for name in names} | {
-        "curves": s.keys.curves,
-        "rule_brokerages": s.rule_sets.brokerages,
-        "rule_moves": s.rule_sets.moves,
-        "rule_switches": s.rule_sets.switches,
-        "decided_queues": t.decisions.queues,
-        "decided_tasks": t.decisions.tasks,
-    }
-    if t.nuclei is not None:
-        frames |= {
-            "nucleus_factors": t.nuclei.factors,
-            "nucleus_tasks": pl.concat([t.nuclei.outcomes, t.nuclei.locality, t.nuclei.history]),
-            "decided_nuclei": t.nuclei.decisions.nuclei,
-        }
+    nuclei = s.tasks.nuclei
+    frames = kit.frames_of(s.tasks) | shared.frames(s.tasks.decisions, s.rule_sets, s.keys)
+    if nuclei is not None:
+        frames |= kit.frames_of(nuclei, "nucleus_") | {"decided_nuclei": nuclei.decisions.nuclei}
     return frames

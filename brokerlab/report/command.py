@@ -73,7 +73,7 @@ def _tell(
     exit_code: bool,
 ) -> None:
     """Run a report, print what came out, and leave with the exit code."""
-    from brokerlab.report import attempt
+    from brokerlab.report import run
     from brokerlab.report.exits import of_report
     from brokerlab.report.results import verdict_line
     from brokerlab.report.summary import of_refusal, of_run
@@ -81,7 +81,7 @@ def _tell(
     try:
         given = split(pairs)
         with Console(stderr=True).status(f"running {name}"):
-            done = attempt(name, given, out_root=out, run_id=run_id)
+            done = run(name, given, out_root=out, run_id=run_id, check=False)
     except BrokerlabError as error:
         if as_json:
             typer.echo(json.dumps(of_refusal(name, run_id, error), ensure_ascii=False))

@@ -30,7 +30,6 @@ from brokerlab.report import kit
 from brokerlab.report.kit import (
     CERTAINTY,
     GAINS,
-    Block,
     Caveat,
     Chart,
     Listing,
@@ -55,7 +54,7 @@ SETTINGS = {
     "change": "Set {setting}: {after:%} of first attempts killed on later tasks, limit {limit:%}.",
     "improve": "Set {setting}: {after:%} of first attempts killed; better, limit {limit:%} not kept.",
     "keep": "Keep {setting}: no other one is shown to lower the loss.",
-    "no_answer": "Nearest, not proposed: {setting}; {after:%} of first attempts killed, limit {limit:%}.",
+    "no_answer": "Nearest, not proposed: {setting}; {after:%} of first attempts killed later, limit {limit:%}.",
 }
 LARGEST_SHOWN = 2.0
 """Exceed rates above so many times those of the named points are not drawn."""
@@ -365,7 +364,7 @@ def coverage_table(trials: Mapping[At, Trial], model: str, *, told: bool = False
 
 
 def jobs_part(
-    part: Part, evaluation: Evaluation, ours: str, *own: Block, told: bool = False
+    part: Part, evaluation: Evaluation, ours: str, own: kit.Sections, *, told: bool = False
 ) -> Part:
     """Fill in what both reports show of one source of jobs.
 
@@ -373,14 +372,15 @@ def jobs_part(
         part: Name, title, verdict and chart.
         evaluation: Of the jobs.
         ours: The estimator that is proposed.
-        own: Blocks of the report, beside that of every estimator.
+        own: Sections of the report, after that of every estimator.
         told: An earlier part has explained what tables of this shape mean.
     """
     trials = evaluation.trials
     return replace(
         part,
         sections={
-            "Estimator by estimator": [estimator_table(trials, told=told), *own],
+            "Estimator by estimator": [estimator_table(trials, told=told)],
+            **own,
             GAINS: [task_table(evaluation.main, ours)],
             CERTAINTY: [
                 coverage_table(trials, MODEL, told=told),
@@ -403,9 +403,11 @@ def settings_part(settings: Mapping[str, Translation], title: str, note: str = "
         for name, each in settings.items()
     ]
     several = {"on": "On"} if len(sides) > 1 else {}
+    frame = pl.concat(sides)
+    brackets = " In brackets: 95 % intervals over tasks." if frame["loss_lo"].count() else ""
     table = Table(
         name="settings",
-        frame=pl.concat(sides),
+        frame=frame,
         caption="The estimator, the best settings and the current one, by the same jobs, loss and retries",
         columns={
             **several,
@@ -419,8 +421,7 @@ def settings_part(settings: Mapping[str, Translation], title: str, note: str = "
         },
         mark="mark",
         note=f"{note}Cheapest: whatever it kills; nearest: of those that keep the limit; both chosen on these tasks. Loss and kills: "
-        "means of tasks by their work, none above the median one. In brackets: 95 % "
-        "intervals over tasks.",
+        f"means of tasks by their work, none above the median one.{brackets}",
     )
     answer = list(settings.values())[-1]
     setting = answer.current if answer.verdict.kind == "keep" else answer.nearest
@@ -449,10 +450,9 @@ def save_model(jobs: Mapping[str, Evaluation], out_dir: str, *, level: float) ->
 
 def model_part(jobs: Mapping[str, Evaluation], *, level: float) -> list[Part]:
     """Return where the saved model should not be trusted, and how to predict with it."""
-    return [_model_part(part, level) for part in list(jobs.values())[:1]]
-
-
-def _model_part(part: Evaluation, level: float) -> Part:
+    if not jobs:
+        return []
+    part = next(iter(jobs.values()))
     kept = trial_frames.coverage_by_clock(part.trials, MODEL).row(0, named=True)
     template = "Made without the tasks it was tested on, its bound of {level:%} held for {coverage:%} of jobs."
     not_to_trust = Table(
@@ -463,16 +463,11 @@ def _model_part(part: Evaluation, level: float) -> Part:
         note=f"{UNTRIED} More is in its card, {MODEL_FOLDER}/model_card.md.",
     )
     options = f"--seen finished.parquet --level {level:g} --out bounds.parquet"
-    predict = Listing(
-        caption="Predict with it:",
-        text=f"brokerlab predict {MODEL_FOLDER} jobs.parquet {options}",
-    )
-    return Part(
-        name="model",
-        title="The model and its card",
-        verdict=Verdict(kind="finding", sentence=say(template, kept)),
-        sections={"Where not to trust it": [not_to_trust, predict]},
-    )
+    predict = f"brokerlab predict {MODEL_FOLDER} jobs.parquet {options}"
+    predicting = Listing(caption="Predict with it:", text=predict)
+    verdict = Verdict(kind="finding", sentence=say(template, kept))
+    sections: kit.Sections = {"Where not to trust it": [not_to_trust, predicting]}
+    return [Part(name="model", title="The model and its card", verdict=verdict, sections=sections)]
 
 
 def caveats(
@@ -491,15 +486,15 @@ def caveats(
         for note in each.notes:
             noted_of.setdefault(note, []).append(TITLES[name].lower())
     among = len(settings) > 1
+    texts = {
+        "No real data were found: set BROKERLAB_DATA to their folder.": not real,
+        "The archive is generated: what is learnt and tested on it follows how it was generated.": generated,
+    }
     return [
-        *(Caveat(n=1, text=f"No answer on {name}: {why}.") for name, why in problems.items()),
-        Caveat(n=not real, text="No real data were found: set BROKERLAB_DATA to their folder."),
-        Caveat(
-            n=generated,
-            text="The archive is generated: what is learnt and tested on it follows how it was generated.",
-        ),
+        *(Caveat(1, f"No answer on {name}: {why}.") for name, why in problems.items()),
+        *(Caveat(n, text) for text, n in texts.items()),
         *(
-            Caveat(n=1, text=f"Setting{f', {listed(names)}' if among else ''}: {note}")
+            Caveat(1, f"Setting{f', {listed(names)}' if among else ''}: {note}")
             for note, names in noted_of.items()
         ),
     ]
@@ -510,38 +505,13 @@ def frames(jobs: Mapping[str, Evaluation], *, average: str = "tasks") -> dict[st
 
     Args:
         jobs: By the name of the part.
-        average: Of settings chosen on other tasks: means over ``tasks``, or over all ``jobs``.
+        average: As for `trial_frames.written`.
     """
-    written: dict[str, pl.DataFrame] = {}
-    for name, part in jobs.items():
-        for at, trial in part.trials.items():
-            compared = trial.comparison
-            written |= {
-                f"{name}_{at}_estimators": compared.table,
-                f"{name}_{at}_by_task": compared.tasks,
-                f"{name}_{at}_by_scouts": compared.by_scouts,
-                f"{name}_{at}_paired": compared.paired,
-                f"{name}_{at}_at_deployed": trial.at_deployed,
-                f"{name}_{at}_strata": compared.strata,
-                f"{name}_{at}_curves": trial.curves,
-                f"{name}_{at}_limits": trial.limits,
-            }
-        chosen = (
-            trial_frames.chosen_elsewhere(trial, average=average).with_columns(
-                pl.lit(CLOCKS[at]).alias("decided")
-            )
-            for at, trial in part.trials.items()
-        )
-        written |= {
-            f"{name}_matched": trial_frames.at_equal_exceed(part.main).drop_nulls(
-                "over_allocation"
-            ),
-            f"{name}_chosen": pl.concat(chosen),
-            f"{name}_strata": part.doubts.strata,
-            f"{name}_doubts": part.doubts.by_task,
-            f"{name}_scouts": part.doubts.scouts,
-            f"{name}_support": part.doubts.support,
-        }
+    written = {
+        f"{name}_{stem}": frame
+        for name, part in jobs.items()
+        for stem, frame in trial_frames.written(part, average=average).items()
+    }
     for name, part in list(jobs.items())[:1]:
         measured = card(name, part).measured
         written["model_measured"] = pl.DataFrame([vars(each) for each in measured])

@@ -152,19 +152,16 @@ def _damaged(folder: Path, root: Path, error: Exception) -> dict[str, Any]:
     reason = next(iter(str(error).splitlines()), type(error).__name__)
     return {
         **_place(folder, root),
-        "question": "",
+        **dict.fromkeys(("question", "window", "archive"), ""),
+        **dict.fromkeys(("number", "thumbnail")),
         "kind": "failed",
         "kinds": ["failed"],
         "verdict": f"This run's files cannot be read: {type(error).__name__}: {reason}",
         "others": [],
-        "window": "",
-        "archive": "",
         "synthetic": False,
         "date": None if date is None else date.isoformat(timespec="seconds"),
         "shown_date": instant(date),
         "state": "damaged",
-        "number": None,
-        "thumbnail": None,
     }
 
 

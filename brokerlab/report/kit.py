@@ -25,14 +25,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails
 
 from brokerlab import words
-from brokerlab.errors import (
-    ConfigError,
-    InsufficientDataError,
-    MissingTableError,
-    nearest,
-)
+from brokerlab.errors import ConfigError, InsufficientDataError, MissingTableError, nearest
 from brokerlab.report.results import RESERVED, Kind
 from brokerlab.rulesets import RuleSet, RuleSetName
+from brokerlab.times import duration_us
 
 if TYPE_CHECKING:
     import altair as alt
@@ -62,6 +58,32 @@ Instant = Annotated[datetime | None, AfterValidator(_without_zone)]
 """A time without zone, UTC; null: no bound."""
 Share = Annotated[float, Field(ge=0, le=1)]
 """A part of a whole [1]."""
+
+
+def allowed(check: Callable[[], object]) -> None:
+    """Turn what a library call refuses into what a parameter may not be.
+
+    Raises:
+        ValueError: With the message of the call's `ConfigError`.
+    """
+    try:
+        check()
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+
+
+def _a_duration(text: str) -> str:
+    try:
+        duration_us(text)
+    except ConfigError as error:
+        raise ValueError(str(error).partition(": ")[2]) from None
+    return text
+
+
+Duration = Annotated[str, AfterValidator(_a_duration)]
+"""A whole number of s, m, h or d, such as 10m."""
+AnyDuration = Annotated[str, AfterValidator(lambda text: text and _a_duration(text))]
+"""A `Duration`, or empty text."""
 
 
 class Bare(BaseModel):
@@ -438,17 +460,30 @@ class Listing:
     text: str
 
 
+def frames_of(study: Any, prefix: str = "") -> dict[str, pl.DataFrame]:
+    """Return the frames among the fields of a study, to be written under their names."""
+    fields = vars(study).items()
+    return {f"{prefix}{name}": each for name, each in fields if isinstance(each, pl.DataFrame)}
+
+
 Block = str | Table | Chart | Listing
 Sections = Mapping[str, Sequence[Block | None]]
-"""Heading to blocks; null blocks, and headings without any, are left out."""
+"""Heading to blocks; left out are null blocks, charts and (on the page) tables without rows, headings without any."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Caveat:
     """What cannot be told: `n` is how many rows, jobs or tasks make it so; with 0 it is not said."""
 
     n: int
     text: str
+
+    @classmethod
+    def of(
+        cls, n: int, template: str, row: Mapping[str, Any] | None = None, **values: Any
+    ) -> Caveat:
+        """Fill a template as `say` does; `n` is known in it."""
+        return cls(n, say(template, row, **{"n": n, **values}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -483,7 +518,7 @@ class Page:
         filters: Which rows of that part.
         digests: Of further inputs.
         proposals: By the end of their file's name; an empty one is ``proposal.json``.
-        also: Frames that are written and not shown.
+        also: Frames that are written and not shown; a table shown under the same name is written in its place.
         values: Further numbers of `results.json`.
         synthetic: Whether the data are generated; null: as the archive says.
     """

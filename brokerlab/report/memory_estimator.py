@@ -36,16 +36,7 @@ from brokerlab.estimators.sources.source import At
 from brokerlab.estimators.trial import Trial
 from brokerlab.estimators.trial_frames import CLOCKS
 from brokerlab.report import estimates, kit
-from brokerlab.report.kit import (
-    Caveat,
-    Chart,
-    Number,
-    Page,
-    Part,
-    Table,
-    Verdict,
-    say,
-)
+from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
 from brokerlab.report.memory_traces import (
     TARGET,
     trace_caveats,
@@ -284,7 +275,8 @@ def _jobs_part(name: str, title: str, part: MemoryEvaluation, *, told: bool) -> 
     matched = trial_frames.at_equal_exceed(part.main)
     verdict = Verdict(kind="finding", sentence=_at_equal_exceed(matched))
     empty = Part(name=name, title=title, verdict=verdict)
-    return estimates.jobs_part(empty, part, OURS, _target(part.main.deployed, matched), told=told)
+    own = {"Against the target": [_target(part.main.deployed, matched)]}
+    return estimates.jobs_part(empty, part, OURS, own, told=told)
 
 
 def _frontier(part: MemoryEvaluation) -> Chart:
@@ -342,17 +334,14 @@ def _task_caveats(part: MemoryEvaluation) -> list[Caveat]:
     share = largest[1] / counts["jobs"]
     heavy = "Task {task} has {share:%} of the jobs of the real tasks: figures over all jobs are mostly its own."
     same = "{name} says the same as {other} on the real tasks and is shown once."
+    survivors = (
+        "No job of the real tasks is known to be killed for its memory: jobs that needed more than they could get are missing, "
+        "and every exceed rate is that of survivors."
+    )
     return [
-        Caveat(
-            n=counts["killed"] == 0,
-            text="No job of the real tasks is known to be killed for its memory: jobs that needed more than they could get are "
-            "missing, and every exceed rate is that of survivors.",
-        ),
-        Caveat(
-            n=share > 0.5 and counts["tasks"] > 1,
-            text=say(heavy, task=str(largest[0]), share=share),
-        ),
-        *(Caveat(n=1, text=say(same, name=n, other=o)) for n, o in part.alike.items()),
+        Caveat(counts["killed"] == 0, survivors),
+        Caveat.of(share > 0.5 and counts["tasks"] > 1, heavy, task=str(largest[0]), share=share),
+        *(Caveat.of(1, same, name=name, other=other) for name, other in part.alike.items()),
         _clock_caveat(part.speeds.filter(estimator=OURS)),
     ]
 
@@ -367,7 +356,7 @@ def _clock_caveat(speeds: pl.DataFrame) -> Caveat:
         "second in the whole system, ours would over-allocate {worst:%} of use, not {taken:%}."
     )
     changed = worst[over] > CLOCK_MATTERS * taken[over]
-    return Caveat(n=changed, text=say(text, worst, worst=worst[over], taken=taken[over]))
+    return Caveat.of(changed, text, worst, worst=worst[over], taken=taken[over])
 
 
 def _facts(data: Data, study: Study) -> dict[str, str]:

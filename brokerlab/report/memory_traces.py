@@ -134,17 +134,15 @@ def trace_caveats(study: TraceStudy) -> list[Caveat]:
     left = pl.concat([each.left_out for each in study.traces])
     odd = study.heaviest.filter(pl.col("share") > 0.5)["trace"].to_list()
     few = "{n} task types with {runs:#run} of the traces are too rare or too short to be sized."
+    first = (
+        "The traces hold successful first attempts only: what a kill really costs is not in them; a killed attempt is taken to "
+        "last as long as the run."
+    )
+    heavy = f"One task type holds more than half of our waste on {listed(odd or [''])}: such a ratio says little of others."
     return [
-        Caveat(
-            n=len(study.traces),
-            text="The traces hold successful first attempts only: what a kill really costs is not in them; a killed attempt is "
-            "taken to last as long as the run.",
-        ),
-        Caveat(n=left.height, text=say(few, n=left.height, runs=left["runs"].sum())),
-        Caveat(
-            n=len(odd),
-            text=f"One task type holds more than half of our waste on {listed(odd or [''])}: such a ratio says little of others.",
-        ),
+        Caveat(len(study.traces), first),
+        Caveat.of(left.height, few, runs=left["runs"].sum()),
+        Caveat(len(odd), heavy),
     ]
 
 

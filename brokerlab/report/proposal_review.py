@@ -205,18 +205,20 @@ HEADLINES = {
 def headline(s: Study) -> Verdict:
     """Say what is to be done."""
     found, n = s.review, s.review.counts()
-    kept = counted(frames.count_keys(found.of("kept")), "key")
-    settled = [f"{counted(n['kept'], 'proposal')} to keep {kept}"] if n["kept"] else []
-    settled += [f"{counted(n['applied'], 'change')} applied already"] if n["applied"] else []
+    kept = words.counted(frames.count_keys(found.of("kept")), "key")
+    settled = [f"{words.counted(n['kept'], 'proposal')} to keep {kept}"] if n["kept"] else []
+    settled += [f"{words.counted(n['applied'], 'change')} applied already"] if n["applied"] else []
     sentence = say(
         HEADLINES[found.case],
-        proposals=counted(n["decide"], "proposal"),
-        keys=counted(frames.count_keys(s.decide), "key"),
-        clash=f"; {counted(n['conflicts'], 'conflict')} to settle first" if n["conflicts"] else "",
+        proposals=words.counted(n["decide"], "proposal"),
+        keys=words.counted(frames.count_keys(s.decide), "key"),
+        clash=f"; {words.counted(n['conflicts'], 'conflict')} to settle first"
+        if n["conflicts"]
+        else "",
         made_up="; synthetic, not to be set" if found.synthetic else "",
-        outdated=counted(n["outdated"], "proposal"),
+        outdated=words.counted(n["outdated"], "proposal"),
         again=words.listed(sorted({item.origin for item in found.of("outdated")})[:2] or [""]),
-        broken=counted(n["broken"], "file"),
+        broken=words.counted(n["broken"], "file"),
         settled=words.listed(settled or [""]),
         folder=found.folder.as_posix(),
     )
@@ -236,12 +238,13 @@ def numbers(s: Study, effects: pl.DataFrame) -> list[Number]:
     return shown[: 3 if len(s.decide) > 1 else 2 if s.decide else 0]
 
 
-def promises(effects: pl.DataFrame) -> Chart | None:
+def promises(effects: pl.DataFrame) -> Chart:
     """Draw what the proposals promise, in per cent of what is now."""
     drawn = frames.promises_frame(effects, EFFECTS_DRAWN)
-    if drawn.is_empty():
-        return None
     known = effects.drop_nulls("change_pct").filter(pl.col("interval") != "unchanged")
+    beyond = drawn.filter(
+        pl.any_horizontal(pl.col("^change_pct.*$").abs() > charts.FARTHEST)
+    ).height
     return Chart(
         draw=charts.promises_chart,
         frame=drawn,
@@ -251,6 +254,7 @@ def promises(effects: pl.DataFrame) -> Chart | None:
             n=known.height,
         ),
         sample=f"As measured on the proof periods, each proposal alone; {effects.height - drawn.height} more in the tables",
+        note=f"Changes beyond {charts.FARTHEST:g} % are drawn at the edge." if beyond else "",
     )
 
 
@@ -285,9 +289,9 @@ def part(s: Study, item: Item) -> Part:
         "{key} {arrow}{more}: {sure} of {effects} beyond the interval.",
         key=item.changes[0].key,
         arrow=old_to_new(item.changes[0]).replace("->", "→"),
-        more=f" and {counted(others, 'other key')}" if others else "",
+        more=f" and {words.counted(others, 'other key')}" if others else "",
         sure=changing.filter(interval="excludes 0").height,
-        effects=counted(changing.height, "effect"),
+        effects=words.counted(changing.height, "effect"),
     )
     return Part(
         name=f"proposal-{item.label}",
@@ -297,7 +301,7 @@ def part(s: Study, item: Item) -> Part:
             "What is proposed": [
                 words.thin(item.proposal.evidence.verdict),
                 *frames.remarks(item),
-                filled(effects_table(effects)),
+                effects_table(effects),
                 Table(
                     name="keys",
                     frame=frames.changes_frame([item]),
@@ -362,42 +366,37 @@ def listing(s: Study, name: str, caption: str) -> list[kit.Block | None]:
     return [Listing(caption=caption, text=files.sql.rstrip("\n")), table]
 
 
-def filled(table: Table) -> Table | None:
-    """Return a table that has rows."""
-    return table if table.frame.height else None
-
-
-def people(s: Study) -> Table | None:
+def people(s: Study) -> Table:
     """Lay out who gains and who loses by each proposal."""
     columns = {"who": "Who", "side": "Gains or loses", "label": "By no.", "how": "How"}
     frame, caption = frames.people_frame(s.decide), "As the documents say"
-    return filled(Table(name="people", frame=frame, caption=caption, columns=columns, most=12))
+    return Table(name="people", frame=frame, caption=caption, columns=columns, most=12)
 
 
-def conflicts(s: Study) -> Table | None:
+def conflicts(s: Study) -> Table:
     """Lay out what keeps proposals from being put in together."""
     columns = {"place": "Where", "kind": "Kind", "first": "Between", "second": "and", "why": "Why"}
     frame = frames.conflicts_frame(s.review.conflicts)
     caption = "Conflicts: settle each of them before anything is applied"
-    return filled(Table(name="conflicts", frame=frame, caption=caption, columns=columns))
+    return Table(name="conflicts", frame=frame, caption=caption, columns=columns)
 
 
-def drift(s: Study, proposals: pl.DataFrame) -> Table | None:
+def drift(s: Study, proposals: pl.DataFrame) -> Table:
     """Lay out whether the proposals still hold on a later archive."""
     columns = {"report": "Report", "keys": "Keys", "status": "Answer", "sentence": "What came out"}
     frame = proposals.join(frames.answers_frame(s.drifts), on="digest", maintain_order="left")
     caption = "Do they still hold on the later archive?"
-    return filled(Table(name="drift", frame=frame, caption=caption, columns=columns, mark="role"))
+    return Table(name="drift", frame=frame, caption=caption, columns=columns, mark="role")
 
 
-def rest(proposals: pl.DataFrame) -> Table | None:
+def rest(proposals: pl.DataFrame) -> Table:
     """Lay out what is not to be decided, with the reason."""
     columns = {"reason": "Reason", "keys": "Keys", "detail": "What is said", "run": "Proof"}
     if proposals["filters"].count():
         columns["filters"] = "Measured on"
     frame, links = frames.rest_frame(proposals), {"run": "href"}
     caption = "Everything else that was found"
-    return filled(Table(name="rest", frame=frame, caption=caption, columns=columns, links=links))
+    return Table(name="rest", frame=frame, caption=caption, columns=columns, links=links)
 
 
 def caveats(s: Study) -> list[Caveat]:
@@ -420,7 +419,7 @@ def caveats(s: Study) -> list[Caveat]:
         (n["synthetic"], f"Changes from synthetic archives, {n['synthetic']}, are listed only."),
         (n["replaced"], replaced),
     ]
-    return [Caveat(n=n, text=text) for n, text in notes]
+    return [Caveat(n, text) for n, text in notes]
 
 
 def facts(s: Study, p: Params) -> dict[str, str]:
@@ -429,18 +428,13 @@ def facts(s: Study, p: Params) -> dict[str, str]:
     files = len(s.review.items) + n["copies"] + n["replaced"] + n["broken"]
     acting = p.config or p.archive if s.review.config.entries else "the defaults of the catalogue"
     return {
-        "Proposals": f"{counted(files, 'file')} in {s.review.folder.as_posix()}, {n['copies']} of them copies",
+        "Proposals": f"{words.counted(files, 'file')} in {s.review.folder.as_posix()}, {n['copies']} of them copies",
         "Configuration": acting,
         "Later archive": p.later,
         "Files": f"patch.json: JSON Patch of {FOLDER}/base.json, the present configuration; json: statements with parameters"
         if s.files
         else "",
     }
-
-
-def counted(n: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{words.number(n)} {words.plural(n, noun)}"
 
 
 def publish(config: Config, s: Study, p: Params) -> dict[str, Any]:

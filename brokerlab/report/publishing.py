@@ -118,10 +118,17 @@ def _blocks(page: Page) -> Iterator[tuple[str, Block]]:
         yield from ((name, block) for blocks in sections.values() for block in blocks if block)
 
 
+def _is_shown(block: Block | None) -> bool:
+    """Tell whether there is something to see: no table or chart without rows."""
+    return bool(block) and not (isinstance(block, Table | Chart) and block.frame.is_empty())
+
+
 def _charts(page: Page) -> Iterator[tuple[str, Chart]]:
     seen: set[str] = set()
     for part, block in _blocks(page):
-        if isinstance(block, Chart) and _name(part, block.stem) not in seen:
+        if not isinstance(block, Chart) or not _is_shown(block):
+            continue
+        if _name(part, block.stem) not in seen:
             seen.add(_name(part, block.stem))
             yield part, block
 
@@ -129,11 +136,13 @@ def _charts(page: Page) -> Iterator[tuple[str, Chart]]:
 def _frames(page: Page) -> dict[str, pl.DataFrame]:
     """Return every frame by name: tables, charts whose frame is in no table, and what is only written."""
     frames = {_name(part, b.name): b.frame for part, b in _blocks(page) if isinstance(b, Table)}
-    shown = {id(frame) for frame in (*frames.values(), *page.also.values())}
+    tables = {id(frame) for frame in frames.values()}
+    also = {name: frame for name, frame in page.also.items() if id(frame) not in tables}
+    shown = {*tables, *map(id, also.values())}
     for part, chart in _charts(page):
         if id(chart.frame) not in shown:
             frames[_name(part, f"{chart.stem}_chart")] = chart.frame
-    return frames | dict(page.also)
+    return also | frames
 
 
 def _name(part: str, name: str) -> str:
@@ -159,7 +168,9 @@ def _shown(page: Page, params: Bare) -> dict[str, Any]:
         "verdict": vars(page.verdict),
         "numbers": [_number(each) for each in page.numbers],
         "chart": _chart("", page.chart),
-        "overview": _table("", page.overview) if page.overview else None,
+        "overview": _table("", page.overview)
+        if page.overview and _is_shown(page.overview)
+        else None,
         "sections": _sections("", page.sections),
         "parts": [_part(part) for part in page.parts],
         "cannot_tell": [caveat.text for caveat in page.caveats if caveat.n],
@@ -187,14 +198,14 @@ def _number(number: Number) -> dict[str, Any]:
 
 def _sections(part: str, sections: Sections) -> list[dict[str, Any]]:
     found = [
-        {"title": title, "blocks": [_block(part, block) for block in blocks if block]}
+        {"title": title, "blocks": [_block(part, block) for block in blocks if _is_shown(block)]}
         for title, blocks in sections.items()
     ]
     return [section for section in found if section["blocks"]]
 
 
-def _block(part: str, block: Block) -> dict[str, Any]:
-    if isinstance(block, str):
+def _block(part: str, block: Block | None) -> dict[str, Any]:
+    if isinstance(block, str) or block is None:
         return {"kind": "text", "text": block}
     if isinstance(block, Listing):
         return {"kind": "listing", **vars(block)}
@@ -204,7 +215,7 @@ def _block(part: str, block: Block) -> dict[str, Any]:
 
 
 def _chart(part: str, chart: Chart | None) -> dict[str, Any] | None:
-    if chart is None:
+    if chart is None or not _is_shown(chart):
         return None
     told = {"finding": chart.finding, "sample": chart.sample, "note": chart.note}
     return {"kind": "chart", "chart": _name(part, chart.stem), **told}

@@ -5,7 +5,7 @@ The sections: where jobs really ran, document against production rules, and whic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import ClassVar
 
 import polars as pl
@@ -17,10 +17,8 @@ from brokerlab.brokerage.studies.kinds import JobDecisions, Kind
 from brokerlab.brokerage.studies.period import Period, replay_period
 from brokerlab.brokerage.studies.rule_sets import TEXT_RULES, RuleSetComparison
 from brokerlab.charts.primitives import bars, dots
-from brokerlab.errors import ConfigError
 from brokerlab.report import kit
 from brokerlab.report.kit import Block, Caveat, Chart, Table, say
-from brokerlab.times import duration_us
 
 MOST_REASONS = 8
 """Reasons against the queues where jobs ran that are drawn."""
@@ -46,23 +44,18 @@ class Params(kit.Params):
     usual_keys: ClassVar[tuple[str, ...]]
 
     max_tasks: int = Field(0, ge=0, description="tasks replayed, drawn at random; 0: all [tasks]")
-    every: str = Field("1h", description="grid of the instants, empty for none [duration]")
+    every: kit.AnyDuration = Field(
+        "1h", description="grid of the instants, empty for none [duration]"
+    )
     keys: list[str] = Field([], description="gdpconfig keys to vary, empty: the usual [name]")
     points: int = Field(5, ge=3, description="values per key, beside its half and double [1]")
     switch_sample: int = Field(60, ge=0, description=SWITCH_SAMPLE)
     n_boot: int = Field(1000, ge=20, description="bootstrap replicates [1]")
 
-    @field_validator("every")
-    @classmethod
-    def _is_duration(cls, every: str) -> str:
-        if every:
-            _refuse(lambda: duration_us(every))
-        return every
-
     @field_validator("keys")
     @classmethod
     def _are_keys(cls, keys: list[str]) -> list[str]:
-        _refuse(lambda: check_keys(keys, cls.kind))
+        kit.allowed(lambda: check_keys(keys, cls.kind))
         return keys
 
     def replayed(self) -> Period:
@@ -77,14 +70,6 @@ class Params(kit.Params):
             every=self.every or None,
             seed=self.seed,
         )
-
-
-def _refuse(check: Callable[[], object]) -> None:
-    """Turn what a library call refuses into what a parameter may not be."""
-    try:
-        check()
-    except ConfigError as error:
-        raise ValueError(str(error)) from None
 
 
 def history_blocks(agreement: pl.DataFrame, disagreement: pl.DataFrame) -> list[Block | None]:
@@ -156,9 +141,7 @@ def rule_set_blocks(comparison: RuleSetComparison) -> list[Block | None]:
                 f"Shares need not add up: a pair may need two differences, or follow from either. {TEXT_RULES}: all text "
                 f"rules together. {idle} others change nothing."
             ),
-        )
-        if switches.height
-        else None,
+        ),
     ]
 
 
@@ -232,6 +215,18 @@ def values(
     }
 
 
+def frames(
+    decisions: JobDecisions, comparison: RuleSetComparison, effects: KeyEffects
+) -> dict[str, pl.DataFrame]:
+    """Return the frames behind the shared sections, and what was decided."""
+    return {
+        **kit.frames_of(comparison, "rule_"),
+        **kit.frames_of(effects, "key_"),
+        "decided_queues": decisions.queues,
+        "decided_tasks": decisions.tasks,
+    }
+
+
 def facts(period: Period) -> dict[str, str]:
     """Return how a replay was made, and what it approximates."""
     return {
@@ -255,35 +250,28 @@ def caveats(period: Period, effects: KeyEffects, odd: Iterable[str]) -> list[Cav
     n_instants = period.replay.instants.height
     return [
         Caveat(
-            n=int(period.archive.synthetic),
-            text=(
-                "The archive is synthetic and its jobs were placed by the generator: what removes queues, and where jobs "
-                "ran, says nothing of a real system."
-            ),
+            int(period.archive.synthetic),
+            "The archive is synthetic and its jobs were placed by the generator: what removes queues, and where jobs "
+            "ran, says nothing of a real system.",
         ),
-        Caveat(
-            n=period.n_tasks - period.n_replayed,
-            text=say(
-                "A sample: {n} of {all:#task}, drawn at random, are replayed.",
-                n=period.n_replayed,
-                all=period.n_tasks,
-            ),
+        Caveat.of(
+            period.n_tasks - period.n_replayed,
+            "A sample: {replayed} of {all:#task}, drawn at random, are replayed.",
+            replayed=period.n_replayed,
+            all=period.n_tasks,
         ),
-        *(Caveat(n=1, text=f"Odd input, taken as the rules say: {message}.") for message in odd),
+        *(Caveat(1, f"Odd input, taken as the rules say: {message}.") for message in odd),
         *(
-            Caveat(n=1, text=f"{key} was not tried: {WHY_SKIPPED[reason]}.")
+            Caveat(1, f"{key} was not tried: {WHY_SKIPPED[reason]}.")
             for key, reason in effects.skipped.select("key", "reason").iter_rows()
         ),
-        Caveat(
-            n=n_instants,
-            text=say(
-                "Consequences: each of {n:#instant} is replayed in the state that history left, one change at a time; "
-                "had other rules or settings been in force, queues and usage would have been others.",
-                n=n_instants,
-            ),
+        Caveat.of(
+            n_instants,
+            "Consequences: each of {n:#instant} is replayed in the state that history left, one change at a time; "
+            "had other rules or settings been in force, queues and usage would have been others.",
         ),
         Caveat(
-            n=n_instants if period.every else 0,
-            text=f"Instants are rounded down to {period.every}: what changed within is not seen.",
+            n_instants if period.every else 0,
+            f"Instants are rounded down to {period.every}: what changed within is not seen.",
         ),
     ]

@@ -67,6 +67,7 @@ def run(
     notebooks: str | Path | None = None,
     at: datetime | None = None,
     run_id: str | None = None,
+    check: bool = True,
 ) -> Run:
     """Run a report and render its page.
 
@@ -78,6 +79,7 @@ def run(
         at: Start of the run, UTC; default now. It is part of the run id.
         run_id: Name for the run. A finished run of that name with the same inputs is returned as it is; one that
             failed or was broken off is made again. Null: a name of its own, and always a new run.
+        check: Raise the error of a notebook that failed; False: return its run, with its ``error``.
 
     Returns:
         The run: folder, page and results.
@@ -87,24 +89,6 @@ def run(
         ReportError: No parameters cell; the run id is taken by a run with other inputs, or being made; or the notebook
             failed: then the page is there and says why.
     """
-    done = attempt(
-        report_name, parameters, out_root=out_root, notebooks=notebooks, at=at, run_id=run_id
-    )
-    if done.error is not None:
-        raise done.error
-    return done
-
-
-def attempt(
-    report_name: str,
-    parameters: Mapping[str, Any] | None = None,
-    *,
-    out_root: str | Path = "reports",
-    notebooks: str | Path | None = None,
-    at: datetime | None = None,
-    run_id: str | None = None,
-) -> Run:
-    """As :func:`run`, but return also a run whose notebook failed, with its ``error``."""
     started = at or datetime.now(UTC)
     from brokerlab.report.parameters import model
 
@@ -129,7 +113,10 @@ def attempt(
             return job.done(name, reused=True)
         failure = _make(job, name, folder, inputs)
     index.rebuild(out_root)
-    return job.done(name, failure=failure)
+    done = job.done(name, failure=failure)
+    if check and done.error is not None:
+        raise done.error
+    return done
 
 
 @dataclass(frozen=True, kw_only=True)

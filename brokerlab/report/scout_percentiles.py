@@ -20,7 +20,6 @@ from brokerlab.calibrate.parameters import PARAMETERS
 from brokerlab.calibrate.percentile_study import Study, Unanswered
 from brokerlab.calibrate.percentile_study import study as study_one
 from brokerlab.charts import scouts as charts
-from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig.proposal.filters import tasks_in_words
 from brokerlab.report import kit
 from brokerlab.report.kit import (
@@ -79,10 +78,7 @@ class Params(kit.Params):
     @field_validator("loss")
     @classmethod
     def _known(cls, loss: dict[str, float]) -> dict[str, float]:
-        try:
-            LossWeights.default("ramcount", **loss)
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
+        kit.allowed(lambda: LossWeights.default("ramcount", **loss))
         return loss
 
 
@@ -381,11 +377,11 @@ def caveats(data: inputs.Inputs, studies: Studies, p: Params) -> list[Caveat]:
     looks = len(earlier_looks(p.report, p.out_dir, p.model_dump(), data.archive.digest, QUESTIONS))
     looked = "Asked before of this archive with other limits or filters: {n} times; of many such runs some act by chance."
     return [
-        Caveat(n=int(bool(data.filters)), text=only),
-        Caveat(n=looks, text=say(looked, n=looks)),
-        *(Caveat(n=1, text=thin(text)) for text in told),
-        Caveat(n=n, text=say(overlap, n=n)),
-        Caveat(n=len(studies.answered), text=levels),
+        Caveat(len(data.filters), only),
+        Caveat.of(looks, looked),
+        *(Caveat(1, thin(text)) for text in told),
+        Caveat.of(n, overlap),
+        Caveat(len(studies.answered), levels),
     ]
 
 

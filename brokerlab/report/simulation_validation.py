@@ -6,22 +6,17 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 import polars as pl
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, field_validator
 
 from brokerlab import archive as archives
 from brokerlab import words
 from brokerlab.archive import Archive
 from brokerlab.calibrate.simulate import Estimation, Limits
-from brokerlab.calibrate.simulate.archive_check import (
-    ArchiveCheck,
-    Brokerage,
-    check_archive,
-)
+from brokerlab.calibrate.simulate.archive_check import ArchiveCheck, Brokerage, check_archive
 from brokerlab.calibrate.simulate.grid.recorded import NOTE
 from brokerlab.calibrate.simulate.options import Fit
 from brokerlab.calibrate.simulate.validation import STATES, worst_first
 from brokerlab.charts import simulation as charts
-from brokerlab.errors import ConfigError
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Table, Verdict, say
 from brokerlab.times import duration_us
@@ -66,36 +61,22 @@ class Params(kit.Dated):
         {}, description="limits other than the defaults, by name, such as wasserstein_h"
     )
     fit: Fit = Field("first", description="which jobs start at free cores, first or strict [name]")
-    window: str = Field("1d", description="slots are constant so long [duration]")
+    window: kit.Duration = Field("1d", description="slots are constant so long [duration]")
     quantile: float = Field(
         1.0, gt=0, le=1, description="of the cores in use in a window, taken for its slots [1]"
     )
     brokerage: Brokerage = Field(
         "seen", description="where jobs go: seen, or replayed by the rules [name]"
     )
-    cycle: str = Field(
+    cycle: kit.AnyDuration = Field(
         "", description="from one brokerage to the next, empty: as the archive shows [duration]"
     )
 
     @field_validator("limits")
     @classmethod
     def _known_limits(cls, given: dict[str, float]) -> dict[str, float]:
-        _refuse(lambda: Limits.of(given))
+        kit.allowed(lambda: Limits.of(given))
         return given
-
-    @field_validator("window", "cycle")
-    @classmethod
-    def _a_duration(cls, text: str, info: ValidationInfo) -> str:
-        if text or info.field_name == "window":
-            _refuse(lambda: duration_us(text, "it"))
-        return text
-
-
-def _refuse(make: Any) -> None:
-    try:
-        make()
-    except ConfigError as error:
-        raise ValueError(str(error)) from None
 
 
 # --- compute: library calls only, no words ----------------------------------------------------------------------------
@@ -190,11 +171,9 @@ def headline(s: ArchiveCheck) -> Verdict:
     return Verdict(kind="finding" if found.ok else "no_answer", sentence=sentence)
 
 
-def waits_chart(s: ArchiveCheck) -> Chart | None:
+def waits_chart(s: ArchiveCheck) -> Chart:
     """Draw simulated against observed waits."""
     waits = s.validation.waits([RANK]).filter(pl.col("observed_h") > 0, pl.col("simulated_h") > 0)
-    if waits.is_empty():
-        return None
     good, fitted, differ, other, _ = (s.validation.states[name] for name in STATES)
     return Chart(
         draw=charts.waits_chart,
@@ -269,38 +248,34 @@ def caveats(archive: Archive, s: ArchiveCheck) -> list[Caveat]:
     recorded = archive.manifest.note.startswith(NOTE)
     pooled = s.inputs.delays.filter(~pl.col("own"))["panda_queue"].n_unique()
     left = ", ".join(f"{row['n_jobs']} {row['reason']}" for row in found.left_out.to_dicts())
-    notes = [
-        (
+    return [
+        Caveat(
             recorded,
             "The archive was made by this very simulator: that it gives itself back says nothing about a real grid.",
         ),
-        (
+        Caveat(
             archive.synthetic and not recorded,
             "The generator of this archive draws waits and knows no slots: a simulation of slots does not give them back.",
         ),
-        (
+        Caveat.of(
             found.fitted.height,
-            say(
-                "What another load or placement would do at {n:#queue}: delays there are too long to be a start-up, or other jobs wait than waited.",
-                n=found.fitted.height,
-            ),
+            "What another load or placement would do at {n:#queue}: delays there are too long to be a start-up, or other jobs wait than waited.",
         ),
-        (
+        Caveat.of(
             pooled,
-            say(
-                "{n:#queue} had too few starts beside free slots before the period: they draw the delays of all queues.",
-                n=pooled,
-            ),
+            "{n:#queue} had too few starts beside free slots before the period: they draw the delays of all queues.",
         ),
-        (found.left_out.height, f"Jobs that no side has, which waited and held no slots: {left}."),
-        (s.world is None, "The brokerage: every job stays at the queue where it was."),
-        (
+        Caveat(
+            found.left_out.height,
+            f"Jobs that no side has, which waited and held no slots: {left}.",
+        ),
+        Caveat(s.world is None, "The brokerage: every job stays at the queue where it was."),
+        Caveat(
             s.world is not None,
             "Runs farther from one another than a limit: what was seen may be as far from them.",
         ),
-        (True, "How uncertain slots and delays are: intervals are of tasks alone."),
+        Caveat(1, "How uncertain slots and delays are: intervals are of tasks alone."),
     ]
-    return [Caveat(n=n, text=text) for n, text in notes]
 
 
 def facts(s: ArchiveCheck, p: Params) -> dict[str, str]:

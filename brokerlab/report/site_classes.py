@@ -14,12 +14,12 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from brokerlab.archive.store import open_archive
 from brokerlab.charts import classes as charts
-from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.errors import InsufficientDataError
 from brokerlab.lifecycle import class_history as history
 from brokerlab.lifecycle.classes import ClassRules
 from brokerlab.report import kit
 from brokerlab.report.kit import Block, Caveat, Chart, Number, Page, Table, Verdict, say
-from brokerlab.times import FINE, duration_us, grain
+from brokerlab.times import FINE, grain
 from brokerlab.words import days_of, listed
 
 TRIED = {
@@ -52,7 +52,7 @@ class Params(kit.Params):
         None,
         description="last instant, empty: when the last merge job or probe was made [ISO 8601, UTC]",
     )
-    every: str = Field("1h", description="step of the instants [duration]")
+    every: kit.Duration = Field("1h", description="step of the instants [duration]")
     low_ranks: list[float] = Field(
         [0.1, 0.2, 0.25, 0.33, 0.4, 0.5], description="ranks of the lower percentile to try [1]"
     )
@@ -67,15 +67,6 @@ class Params(kit.Params):
     )
     queues_shown: int = Field(16, ge=1, description="queues in the chart of classes over time [1]")
     n_boot: int = Field(1000, ge=20, description="bootstrap replicates over days [1]")
-
-    @field_validator("every")
-    @classmethod
-    def _readable(cls, every: str) -> str:
-        try:
-            duration_us(every)
-        except ConfigError as error:
-            raise ValueError(str(error).partition(": ")[2]) from None
-        return every
 
     @field_validator(*TRIED)
     @classmethod
@@ -403,7 +394,7 @@ def _caveats(period: history.Period, s: Study) -> list[Caveat]:
         "stuck": "No progress is known of {stuck:#task}: there is no table {tables}.",
         "no_tasks": "No task of a user has a status that is rated.",
     }
-    return [Caveat(n=told[name], text=say(text, told)) for name, text in texts.items()]
+    return [Caveat.of(told[name], text, told) for name, text in texts.items()]
 
 
 def run(p: Params) -> dict[str, Any]:

@@ -39,7 +39,6 @@ Each rule is judged as if the others were not there; a job that is sent \
 back waits again elsewhere, so hours are the most it can gain. Limit: that of most jobs where queues differ. Spared: timed out \
 but for the {n_exempt_queues} of {n_queues:#queue} that are paused or have disableReassign. –: none, or the archive has no job \
 in the rule's statuses."""
-DURATION = r"^[1-9]\d*[smhd]$"
 
 
 class Params(kit.Params):
@@ -59,7 +58,7 @@ class Params(kit.Params):
     soon_h: float = Field(
         1.0, gt=0, description="who goes on within this is timed out needlessly [h]"
     )
-    every: str = Field("6h", pattern=DURATION, description="step of fast rebrokerage [duration]")
+    every: kit.Duration = Field("6h", description="step of fast rebrokerage [duration]")
     unit: Unit = Field("queue", description="what the bootstrap draws, queue or task [name]")
     n_boot: int = Field(1000, ge=20, description="bootstrap replicates [1]")
 
@@ -349,7 +348,7 @@ def rule_sets(data: Data, s: WaitingStudy) -> list[Block | None]:
         },
         note="Shares need not add up: a job may need two differences, or follow from either.",
     )
-    return [kinds, switches if changing else None]
+    return [kinds, switches]
 
 
 # --- what it cannot tell ----------------------------------------------------------------------------------------------
@@ -382,8 +381,8 @@ def caveats(data: Data, s: WaitingStudy, p: Params) -> list[Caveat]:
         "late": ", ".join(late),
         "n_late": len(late),
     }
-    odd = (Caveat(n=1, text=f"Odd settings, taken as the rules say: {one}.") for one in data.odd)
-    return [*(Caveat(n=int(told[n]), text=say(text, told)) for n, text in CAVEATS.items()), *odd]
+    odd = (Caveat(1, f"Odd settings, taken as the rules say: {one}.") for one in data.odd)
+    return [*(Caveat.of(int(told[n]), text, told) for n, text in CAVEATS.items()), *odd]
 
 
 def days(data: Data) -> str:

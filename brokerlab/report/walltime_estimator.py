@@ -28,16 +28,7 @@ from brokerlab.estimators.walltime.power import PowerData, PowerStudy, read_powe
 from brokerlab.estimators.walltime.tasks import WalltimeEvaluation, evaluate_tasks, read_tasks
 from brokerlab.report import estimates, kit
 from brokerlab.report.estimates import TITLES
-from brokerlab.report.kit import (
-    Caveat,
-    Chart,
-    Number,
-    Page,
-    Part,
-    Table,
-    Verdict,
-    say,
-)
+from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
 
 OURS = POLICY.format(MODEL)
 NO_QUEUES = Verdict(
@@ -251,7 +242,8 @@ def _jobs_part(name: str, title: str, part: WalltimeEvaluation, *, told: bool) -
         within=" and ".join(within),
     )
     empty = Part(name=name, title=title, verdict=Verdict(kind="finding", sentence=sentence))
-    return estimates.jobs_part(empty, part, OURS, _guess_table(part), told=told)
+    own = {"Single guesses": [_guess_table(part)]}
+    return estimates.jobs_part(empty, part, OURS, own, told=told)
 
 
 def _guess_table(part: WalltimeEvaluation) -> Table:
@@ -261,7 +253,7 @@ def _guess_table(part: WalltimeEvaluation) -> Table:
             decided=pl.col("at").replace_strict(dict(CLOCKS)),
             mark=pl.when(estimator=MODEL).then(pl.lit("proposed")),
         ),
-        caption="Single guesses of the run time: of models their median, of rules their limit",
+        caption="Guesses of the run time: of models their median, of rules their limit",
         columns={
             "estimator": "Estimator",
             "decided": "Decided",
@@ -280,7 +272,7 @@ def _log_sentence(logs: LogComparison) -> str:
     ratios = logs.each(MEDIAN)["ratio"]
     low, high = ratios.min(), ratios.max()
     return say(
-        "Like jobs err {span} times as much as the best rule; bound kept on {kept} of {n:#log}.",
+        "Like jobs err {span} times as much as the best rule; bound kept on {kept} of {n} logs.",
         span=say("{low}" if low == high else "{low} to {high}", low=low, high=high),
         kept=logs.kept.height,
         n=ratios.len(),
@@ -291,7 +283,7 @@ def _logs_part(logs: LogComparison) -> Part:
     ours = logs.each(MEDIAN)
     sizes = [say("{log}: {jobs:#job} of {users:#user}", row) for row in ours.to_dicts()]
     sure = ours.filter((pl.col("ratio_hi") < 1) | (pl.col("ratio_lo") > 1)).height
-    finding = "The interval of like jobs excludes 1, the error of the best simple rule, on {sure} of {n:#log}"
+    finding = "The interval of like jobs excludes 1, the error of the best simple rule, on {sure} of {n} logs"
     errors = Chart(
         draw=charts.errors,
         frame=logs.guesses,
@@ -335,13 +327,13 @@ def _caveats(data: Data, study: Study) -> list[Caveat]:
     caveats = []
     for name, part in study.jobs.items():
         text = f"No job of {TITLES[name].lower()} is known to be killed at its limit: the longest runs may be missing."
-        caveats.append(Caveat(n=not part.main.comparison.counts["killed"], text=text))
+        caveats.append(Caveat(not part.main.comparison.counts["killed"], text))
     caveats += _log_caveats(study.logs, data.logs) if study.logs else []
     if study.power is not None:
         without = study.power.slopes.filter(pl.col("missing").is_not_null(), time="cpu")
         named = [f"{row['jeditaskid']} ({row['missing']})" for row in without.head(4).to_dicts()]
         text = f"No slope on core power for {without.height} tasks: {', '.join(named)}."
-        caveats.append(Caveat(n=without.height, text=text))
+        caveats.append(Caveat(without.height, text))
     generated = data.archive is not None and data.archive.synthetic and "archive" in study.jobs
     shared = estimates.caveats(study.problems, study.settings, real=data.real, generated=generated)
     return [*shared, *caveats]
@@ -359,7 +351,7 @@ def _log_caveats(logs: LogComparison, read: Mapping[str, Log]) -> list[Caveat]:
         f"{', '.join(campaigns)} are of one user on one day: no bound from the past can know such a campaign.": campaigns,
         "On batch logs a run is cut at its request: what a job stopped there would have needed is not known.": read,
     }
-    return [Caveat(n=len(names), text=text) for text, names in texts.items()]
+    return [Caveat(len(names), text) for text, names in texts.items()]
 
 
 def _facts(data: Data) -> dict[str, str]:

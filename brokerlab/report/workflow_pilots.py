@@ -191,11 +191,11 @@ def page(data: Data, s: Study, p: Params) -> Page:
                 Number.of(
                     row, "ratio", label=f"Turnaround, notes' over paper's rule, {row['system']}"
                 )
-                for row in rounded(runs.decisive(notes)).to_dicts()
+                for row in runs.decisive(notes).to_dicts()
             ),
             *(
                 Number.of(row, "ratio", label=f"Paper's rule over {WORDS[row['reference']]}")
-                for row in rounded(s.against).to_dicts()
+                for row in s.against.to_dicts()
             ),
         ],
         chart=Chart(
@@ -230,11 +230,6 @@ def page(data: Data, s: Study, p: Params) -> Page:
     )
 
 
-def rounded(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return ratios and hours with two decimals, as a page shows them; the frames of `also` have them all."""
-    return frame.with_columns(pl.col(pl.Float64).round(2))
-
-
 def headline(notes: pl.DataFrame) -> str:
     """Say which rule set groups better, with the queue where it matters most."""
     if notes.is_empty():
@@ -251,7 +246,7 @@ def against_simple(s: Study) -> Chart:
         for rules in ("paper", "notes")
         for outcome in ("sooner", "later")
     }
-    worst = rounded(s.places.filter(rules="paper").sort("ratio").tail(1))
+    worst = s.places.filter(rules="paper").sort("ratio").tail(1)
     return Chart(
         draw=charts.turnaround_ratios,
         name="grouping_by_place",
@@ -273,7 +268,7 @@ def against_simple(s: Study) -> Chart:
 def strategies(s: Study) -> Table:
     """Lay out every strategy's turnaround against grouping by the paper's rules, and what it costs."""
     table = runs.costs_by_queue(s.comparison.done, s.by_queue)
-    frame = rounded(table.frame).with_columns(
+    frame = table.frame.with_columns(
         name=pl.col("strategy").replace(WORDS),
         mark=pl.when(strategy=PAPER).then(pl.lit("reference")),
     )
@@ -350,22 +345,21 @@ def caveats(data: Data, s: Study, p: Params) -> list[Caveat]:
     easy = [name for name, system in data.machines.systems.items() if system.policy == "easy"]
     bound = f"Estimated starts under EASY are no bounds, later jobs may pass: {'; '.join(easy)}."
     known = "Run times are known to the scheduler, transfers cost nothing, and other users do not react ({n:#run})."
-    n = s.comparison.done.height
     return [
-        Caveat(n=origins.count("generated"), text="The background load is generated, not real."),
-        Caveat(n=not data.recorded, text="The workflows are generated, of published shapes."),
-        *(Caveat(n=not row["hosts_known"], text=say(assumed, row)) for row in loads.to_dicts()),
-        Caveat(n=bool(data.refused), text=f"The archive adds no machine: {data.refused}."),
-        Caveat(n=origins.count("log"), text="Waits are simulated: the logs' jobs run anew."),
-        Caveat(n=p.stretch != 1, text=say("Run times of tasks are stretched by {x}.", x=p.stretch)),
-        Caveat(n=len(s.comparison.missing), text=f"Runs are missing: {missing}."),
+        Caveat(origins.count("generated"), "The background load is generated, not real."),
+        Caveat(not data.recorded, "The workflows are generated, of published shapes."),
+        *(Caveat.of(not row["hosts_known"], assumed, row) for row in loads.to_dicts()),
+        Caveat(bool(data.refused), f"The archive adds no machine: {data.refused}."),
+        Caveat(origins.count("log"), "Waits are simulated: the logs' jobs run anew."),
+        Caveat.of(p.stretch != 1, "Run times of tasks are stretched by {x}.", x=p.stretch),
+        Caveat(len(s.comparison.missing), f"Runs are missing: {missing}."),
         *(
-            Caveat(n=n, text=say("Not possible: {n:#run}, {why}.", n=n, why=why))
+            Caveat.of(n, "Not possible: {n:#run}, {why}.", why=why)
             for why, n in s.comparison.problems.items()
         ),
-        Caveat(n=len(full), text=saturated),
-        Caveat(n=len(easy), text=bound),
-        Caveat(n=n, text=say(known, n=n)),
+        Caveat(len(full), saturated),
+        Caveat(len(easy), bound),
+        Caveat.of(s.comparison.done.height, known),
     ]
 
 

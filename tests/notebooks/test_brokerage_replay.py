@@ -103,7 +103,7 @@ def test_factors_add_up(numbers):
 
 
 def test_the_current_value_changes_nothing(numbers):
-    curves = numbers["curves"]
+    curves = numbers["key_curves"]
     current = [row for row in curves if row["is_current"]]
     assert {row["key"] for row in current} == set(KEYS)
     for row in current:

@@ -204,3 +204,25 @@ def test_tables_that_are_missing_are_named_all_at_once(tmp_path: Path):
     ):
         with pytest.raises(MissingTableError, match="has no table"):
             ask()
+
+
+def test_what_has_no_rows_is_not_shown_and_a_table_wins_over_a_frame_of_its_name(tmp_path: Path):
+    frame = pl.DataFrame({"a": ["x"], "n": [1.0]})
+    none = Table(name="none", frame=frame.clear(), caption="c", columns={"a": "A"})
+    some = Table(name="some", frame=frame, caption="c", columns={"a": "A"})
+    drawn = Chart(draw=curve_chart, frame=frame.clear(), finding="Nothing to see")
+    page = Page(
+        verdict=Verdict(kind="finding", sentence="Yes."),
+        chart=drawn,
+        sections={"Empty": [none, drawn], "Full": [none, some]},
+        also={"some": frame.clear(), "same": frame},
+    )
+    results = kit.publish(page, Toy(out_dir=str(tmp_path)))
+    (section,) = results["page"]["sections"]
+    assert [block["name"] for block in section["blocks"]] == ["some"]
+    assert results["page"]["chart"] is None
+    assert results["numbers"] == {"none": [], "some": [{"a": "x", "n": 1.0}]}  # once
+
+
+def test_caveats_know_how_many_make_them_so():
+    assert Caveat.of(1, "{n:#queue} of {all}", all=3) == Caveat(1, "1 queue of 3")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from brokerlab.errors import ConfigError, ReportError
-from brokerlab.report import attempt, run, runs
+from brokerlab.report import run, runs
 
 NAME = "scheduled__2026-03-24T04:00:00+00:00"
 
@@ -156,8 +156,8 @@ def test_names_that_are_none(call, name):
         call(name)
 
 
-def test_attempt_returns_what_failed(notebooks, in_process, tmp_path):
-    done = attempt("toy", {"strict": True}, out_root=tmp_path, notebooks=notebooks)
+def test_what_failed_is_returned_where_it_is_asked_for(notebooks, in_process, tmp_path):
+    done = run("toy", {"strict": True}, out_root=tmp_path, notebooks=notebooks, check=False)
     assert done.failure is not None
     assert isinstance(done.error, ReportError)
     assert str(done.error).endswith(f"| page: {done.page}")
