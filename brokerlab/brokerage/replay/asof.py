@@ -81,22 +81,28 @@ def _held(
     known: pl.DataFrame, clock: Clock, entity: Sequence[str], time: str, max_age_s: int | None
 ) -> pl.DataFrame:
     """Add ``until``: the position of the first instant at which a row holds no more."""
-    keys = list(entity)
-    versions = (
-        known.select(*keys, time, "place")
-        .unique()
-        .sort(*keys, "place", time, nulls_last=False)
-        .unique([*keys, "place"], keep="last", maintain_order=True)
-        .with_columns(until=pl.col("place").shift(-1).over(keys or pl.lit(1)).fill_null(len(clock)))
-    )
+    numbered = known.with_columns(thing=_numbers(known, entity))
+    versions = numbered.select("thing", "place", time).unique().sort("thing", "place", time)
+    last = pl.struct("thing", "place") != pl.struct("thing", "place").shift(-1)
+    versions = versions.filter(last.fill_null(value=True))
+    same = pl.col("thing") == pl.col("thing").shift(-1)
+    until = pl.when(same).then(pl.col("place").shift(-1)).otherwise(len(clock))
+    versions = versions.with_columns(until=until)
     if max_age_s is not None:
         limit = versions[time].cast(pl.Int64).to_numpy() + max_age_s * 1_000_000
         end = pl.Series("end", np.searchsorted(clock.at_us, limit, side="left"), dtype=pl.Int64)
         versions = versions.with_columns(end).with_columns(until=pl.min_horizontal("until", "end"))
-    held = known.join(
-        versions.select(*keys, time, "place", "until"), on=[*keys, time, "place"], nulls_equal=True
-    )
-    return held.filter(pl.col("place") < pl.col("until"))
+    held = numbered.join(versions, on=["thing", "place", time], nulls_equal=True)
+    return held.filter(pl.col("place") < pl.col("until")).drop("thing")
+
+
+def _numbers(frame: pl.DataFrame, entity: Sequence[str]) -> pl.Series:
+    """Return a number for each combination of the texts of an entity: sorting numbers costs a fraction."""
+    number = np.zeros(frame.height, dtype=np.int64)
+    for name in entity:
+        codes = frame[name].cast(pl.Categorical).to_physical().cast(pl.Int64).fill_null(-1)
+        number = number * (int(codes.max() or 0) + 2) + codes.to_numpy() + 1  # type: ignore[call-overload]
+    return pl.Series("thing", number)
 
 
 def _spread(
