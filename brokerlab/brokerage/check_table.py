@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -13,15 +13,15 @@ from brokerlab.brokerage.analysis_jobs import ranking as analysis
 from brokerlab.brokerage.analysis_jobs.checks import queue_checks as analysis_checks
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
 from brokerlab.brokerage.analysis_jobs.throttle_rules import throttle_rules
+from brokerlab.brokerage.engine.own import Own, with_own
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.steps import Mark, Step
 from brokerlab.brokerage.origins import QUEUE, TASK, fields
 from brokerlab.brokerage.production_jobs import ranking
-from brokerlab.brokerage.production_jobs.checks import queue_checks
 from brokerlab.brokerage.production_jobs.ranking import weight_keys
-from brokerlab.brokerage.production_jobs.recipe import PRODUCTION
+from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe
 from brokerlab.brokerage.production_jobs.settings import JobSettings
-from brokerlab.brokerage.production_tasks.checks import checks as nucleus_checks
+from brokerlab.brokerage.production_tasks.checks import checks_with
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import shown
 from brokerlab.errors import ConfigError, nearest
@@ -38,7 +38,11 @@ _SCHEMA: dict[str, Any] = {
 
 
 def checks_table(
-    rules: ProductionRules | AnalysisRules | None = None, *, stage: str | None = None
+    rules: ProductionRules | AnalysisRules | None = None,
+    *,
+    stage: str | None = None,
+    own: Sequence[Own] = (),
+    recipe: Recipe = PRODUCTION,
 ) -> pl.DataFrame:
     """Return the checks of a brokerage in the order in which they run.
 
@@ -46,6 +50,8 @@ def checks_table(
         rules: Rule set; null = ``document``.
         stage: ``jobs``: the checks of queues for production tasks; ``tasks``: of nuclei; ``analysis``: of queues for
             user tasks; null = ``analysis`` for analysis rules, else ``jobs``.
+        own: Rules that are added, see :meth:`.plugins.Brokerage.with_rule`.
+        recipe: What an organisation replaced (``jobs``).
 
     Returns:
         ``step`` (1...), ``check``, ``kind`` (``persistent, temporary``; ``throttle`` for a rule that holds a
@@ -63,11 +69,13 @@ def checks_table(
     kind, rows = STAGES[stage]
     if rules is not None and not isinstance(rules, kind):
         raise ConfigError(f"stage={stage!r} has {kind.__name__}, given are {type(rules).__name__}")
-    numbered = [(step, *row) for step, row in enumerate(rows(rules or kind()), start=1)]
+    numbered = [
+        (step, *row) for step, row in enumerate(rows(rules or kind(), own, recipe), start=1)
+    ]
     return pl.DataFrame(numbered, schema=_SCHEMA, orient="row")
 
 
-def _of_jobs(rules: ProductionRules) -> list[_Line]:
+def _of_jobs(rules: ProductionRules, own: Sequence[Own], recipe: Recipe) -> list[_Line]:
     settings = JobSettings.of(Config.empty())
     weight = _line(
         "weight", "weight", "one place", "production-job-brokerage.md 6", weight_keys(rules),
@@ -77,16 +85,23 @@ def _of_jobs(rules: ProductionRules) -> list[_Line]:
         ),
         "running against queued jobs x input at hand x nucleus x network x hardware preference",
     )  # fmt: skip
-    steps = ranking.steps(rules, settings, PRODUCTION)
-    return [*map(_row, queue_checks(rules, settings)), *_of_steps(steps), weight]
+    checks, steps = with_own(
+        recipe.checks(rules, settings), ranking.steps(rules, settings, recipe), own
+    )
+    return [*map(_row, checks), *_of_steps(steps), weight]
 
 
-def _of_analysis(rules: AnalysisRules) -> list[_Line]:
+def _of_analysis(
+    rules: AnalysisRules,
+    own: Sequence[Own],
+    recipe: Recipe,  # noqa: ARG001 - of jobs only
+) -> list[_Line]:
     settings = AnalysisSettings.of(Config.empty())
+    checks, steps = with_own(analysis_checks(rules, settings), analysis.steps(rules, settings), own)
     return [
         *(_row(rule, "throttle", "the task") for rule in throttle_rules()),
-        *map(_row, analysis_checks(rules, settings)),
-        *_of_steps(analysis.steps(rules, settings)),
+        *map(_row, checks),
+        *_of_steps(steps),
         _analysis_weight(rules),
     ]
 
@@ -124,8 +139,12 @@ def _analysis_weight(rules: AnalysisRules) -> _Line:
     )  # fmt: skip
 
 
-def _of_nuclei(rules: ProductionRules) -> list[_Line]:
-    return [_row(check) for check in nucleus_checks(rules)]
+def _of_nuclei(
+    rules: ProductionRules,
+    own: Sequence[Own],
+    recipe: Recipe,  # noqa: ARG001 - of jobs only
+) -> list[_Line]:
+    return [_row(check) for check in checks_with(own, rules)]
 
 
 LOOKS_AT = {"pair": "one place", "task": "all places"}
@@ -147,7 +166,7 @@ def _line(
     return (name, kind, looks_at, source, list(keys), columns, of_queue, of_task, shown(says))
 
 
-STAGES: dict[str, tuple[type[Any], Callable[[Any], list[_Line]]]] = {
+STAGES: dict[str, tuple[type[Any], Callable[[Any, Sequence[Own], Recipe], list[_Line]]]] = {
     "jobs": (ProductionRules, _of_jobs),
     "tasks": (ProductionRules, _of_nuclei),
     "analysis": (AnalysisRules, _of_analysis),

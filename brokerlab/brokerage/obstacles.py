@@ -17,7 +17,6 @@ from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.explaining.selection import subject
 from brokerlab.brokerage.production_jobs import what_if
 from brokerlab.brokerage.production_jobs.decisions import Decisions
-from brokerlab.brokerage.production_tasks.checks import checks as nucleus_checks
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.view import TASK, AnyDecisions
 from brokerlab.errors import ConfigError
@@ -175,7 +174,7 @@ def _lines(
         skipped: Queues by reason.
         alone: Queues by reason that fail no other check of single queues.
         without: Decides the task without a reason, returns its pairs.
-        last: Rule of candidates that are too many: without it they all are.
+        last: Reason of candidates that are too many: without it they all are.
     """
     rows: list[tuple[object, ...]] = []
     for reason in {reason.name: reason for reason in reasons}.values():
@@ -214,7 +213,7 @@ def _changes(reason: Rule) -> tuple[str, Sequence[str], Sequence[str], Sequence[
 def _of_nuclei(
     decisions: TaskDecisions, jeditaskid: int, snapshot: int
 ) -> list[tuple[object, ...]]:
-    order = nucleus_checks(decisions.rules)
+    order = decisions.checks
     names = [check.name for check in order]
     pairs = decisions.nuclei.filter(
         pl.col("jeditaskid") == jeditaskid, pl.col("snapshot") == snapshot, ~pl.col("passed")

@@ -9,16 +9,17 @@ has it. Ours are registered the same way. A module is imported when its brokerag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import dataframely as dy
 import polars as pl
 
+from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import listed
 from brokerlab.errors import ConfigError, nearest
 
@@ -35,8 +36,9 @@ class Brokerage:
         description: What it decides, in a line.
         documentation: Where its rules are written: an address, or chapters.
         decide: Takes the input tables by name first, then keywords: at least ``rules`` and ``config``.
-        checks: Takes rules and settings, gives the checks in the order in which they run.
+        table: Takes rules and rules of one's own, gives the table of all rules; see :func:`.check_table.checks_table`.
         tables: Contracts of the input tables by name.
+        own: Rules that were added, see :meth:`with_rule`.
     """
 
     name: str
@@ -44,8 +46,24 @@ class Brokerage:
     description: str
     documentation: str
     decide: Callable[..., Any]
-    checks: Callable[[ProductionRules, Any], tuple[Rule, ...]]
+    table: Callable[[Any, Sequence[Own]], pl.DataFrame]
     tables: Mapping[str, type[dy.Schema]]
+    own: tuple[Own, ...] = ()
+
+    def with_rule(self, rule: Rule, *, after: str) -> Brokerage:
+        """Return the brokerage with one rule more; decisions, funnel, explanations and sensitivity know it.
+
+        Args:
+            rule: Of a pair, or (``scope="task"``) of all places of a task that are left: then its expression may use
+                :data:`.engine.steps.LEFT`, :func:`.engine.steps.any_left` and windows ``.over("t")``.
+            after: Name of the rule that it follows.
+        """
+        own = (*self.own, Own(rule, after))
+        return replace(self, own=own, decide=partial(self.decide, own=own))
+
+    def checks_table(self, rules: Any = None) -> pl.DataFrame:
+        """Return the table of all rules, those that were added among them; see :func:`.check_table.checks_table`."""
+        return self.table(rules, self.own)
 
 
 def available() -> pl.DataFrame:

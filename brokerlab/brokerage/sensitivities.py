@@ -14,11 +14,14 @@ from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
 from brokerlab.brokerage.analysis_jobs import again as analysis_again
 from brokerlab.brokerage.analysis_jobs import keys as analysis_keys
 from brokerlab.brokerage.comparison import Comparison, compare_views
+from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.production_jobs import again
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.settings import place_of
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.production_tasks.settings import KEYS as TASK_KEYS
+from brokerlab.brokerage.production_tasks.settings import PLACE as TASK_PLACE
 from brokerlab.brokerage.reach import reachable
 from brokerlab.brokerage.replay.build import Replay
 from brokerlab.brokerage.rules import ProductionRules
@@ -72,6 +75,7 @@ def sensitivity(
     grid: Iterable[Any],
     *,
     rules: AnyRules | None = None,
+    own: Sequence[Own] = (),
     **scope: str,
 ) -> pl.DataFrame:
     """Return what other values of one key would have decided.
@@ -87,6 +91,7 @@ def sensitivity(
         key: Key of the catalogue, exact (``NQUEUELIMITSITE_Express``) or a pattern (``NQUEUELIMITSITE_<gshare>``).
         grid: Values to try.
         rules: Rule set of a replay; null = ``document``.
+        own: Rules that are added where a replay is decided.
         **scope: Values of the placeholders (``gshare="Express"``); a required one that is not given takes every value
             that the tasks have, all set alike.
 
@@ -102,7 +107,7 @@ def sensitivity(
 
     Source: design.md, idea 3.
     """
-    return sensitivity_by_task(decisions, key, grid, rules=rules, **scope)[0]
+    return sensitivity_by_task(decisions, key, grid, rules=rules, own=own, **scope)[0]
 
 
 def sensitivity_by_task(
@@ -111,6 +116,7 @@ def sensitivity_by_task(
     grid: Iterable[Any],
     *,
     rules: AnyRules | None = None,
+    own: Sequence[Own] = (),
     **scope: str,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return :func:`sensitivity`, and what of it is whose, for intervals over tasks.
@@ -120,6 +126,7 @@ def sensitivity_by_task(
         key: Key of the catalogue.
         grid: Values to try.
         rules: Rule set of a replay.
+        own: Rules that are added where a replay is decided.
         **scope: Values of the placeholders.
 
     Returns:
@@ -127,7 +134,7 @@ def sensitivity_by_task(
         ``jeditaskid, snapshot``, ``n_pairs`` decided differently, ``shift`` (0 or null: nothing goes
         elsewhere), ``without`` (-1, 0, 1: gets a queue, as before, loses its last one).
     """
-    model = _model(decisions, rules)
+    model = _model(decisions, rules, own)
     values = list(grid)
     if not values:
         raise ConfigError(f"sensitivity of {key}: the grid is empty; give at least one value")
@@ -239,7 +246,7 @@ def _reach(
     return value
 
 
-def _model(asked: Asked, rules: AnyRules | None) -> _Model:
+def _model(asked: Asked, rules: AnyRules | None, own: Sequence[Own] = ()) -> _Model:
     """Return the brokerage that made decisions, or that a replay is about.
 
     Raises:
@@ -247,8 +254,8 @@ def _model(asked: Asked, rules: AnyRules | None) -> _Model:
     """
     if isinstance(asked, Replay):
         if asked.stage == "tasks":
-            return _of_tasks(asked, _of_kind(rules, ProductionRules))
-        decided = _decided(asked, rules)
+            return _of_tasks(asked, _of_kind(rules, ProductionRules), own)
+        decided = _decided(asked, rules, own)
     else:
         decided = asked
     if isinstance(decided, AnalysisDecisions):
@@ -260,12 +267,18 @@ def _model(asked: Asked, rules: AnyRules | None) -> _Model:
     )
 
 
-def _decided(replay: Replay, rules: AnyRules | None) -> Decisions | AnalysisDecisions:
+def _decided(
+    replay: Replay, rules: AnyRules | None, own: Sequence[Own]
+) -> Decisions | AnalysisDecisions:
     """Decide a replay about queues."""
     if replay.stage == "analysis":
         chosen = _of_kind(rules, AnalysisRules)
-        return analysis_jobs.decide(replay.for_analysis(), rules=chosen, config=replay.config)
-    return decide(replay.for_jobs(), rules=_of_kind(rules, ProductionRules), config=replay.config)
+        return analysis_jobs.decide(
+            replay.for_analysis(), rules=chosen, config=replay.config, own=own
+        )
+    return decide(
+        replay.for_jobs(), rules=_of_kind(rules, ProductionRules), config=replay.config, own=own
+    )
 
 
 def _of_kind(rules: AnyRules | None, kind: type[R]) -> R:
@@ -284,7 +297,7 @@ def _of_jobs(base: Decisions) -> _Model:
         base=base,
         config=base.world.config,
         keys=again.keys_read(base),
-        component=again.place_of,
+        component=place_of,
         scopes=_scopes(base.world.tasks),
         decided=lambda config: again.redecided(base, config),
     )
@@ -300,7 +313,7 @@ def _of_analysis(base: AnalysisDecisions, replay: Replay | None) -> _Model:
             return analysis_again.redecided(base, config)
         tables = replay.with_config(config).for_analysis()
         return analysis_jobs.decide(
-            tables, rules=world.rules, matching=world.matching, config=config
+            tables, rules=world.rules, matching=world.matching, config=config, own=world.own
         )
 
     more = () if replay is None else analysis_keys.TABLE_KEYS
@@ -318,19 +331,21 @@ def _scopes(tasks: pl.DataFrame) -> dict[str, list[str]]:
     return {name: _values(tasks[column]) for name, column in SCOPES.items()}
 
 
-def _of_tasks(replay: Replay, rules: ProductionRules) -> _Model:
+def _of_tasks(replay: Replay, rules: ProductionRules, own: Sequence[Own]) -> _Model:
     tables = replay.for_tasks()
 
     def decided(config: Config) -> TaskDecisions:
-        return production_tasks.decide(tables, rules=rules, config=config)
+        return production_tasks.decide(tables, rules=rules, config=config, own=own)
 
     tasks = tables["tasks"]
     column = "workqueue_name" if "workqueue_name" in tasks.columns else "gshare"
     return _Model(
         base=decided(replay.config),
         config=replay.config,
-        keys=tuple(TASK_KEYS.values()),
-        component=lambda _: "jedi/taskbrokerage",
+        keys=tuple(
+            dict.fromkeys([*TASK_KEYS.values(), *(key for one in own for key in one.rule.keys)])
+        ),
+        component=lambda _: TASK_PLACE,
         scopes={"gshare": _values(tasks[column])},
         decided=decided,
     )

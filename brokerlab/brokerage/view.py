@@ -11,7 +11,6 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions
 from brokerlab.brokerage.engine.steps import names_of
 from brokerlab.brokerage.production_jobs.decisions import Decisions, stages
-from brokerlab.brokerage.production_tasks.checks import checks as nucleus_checks
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.errors import ConfigError
 
@@ -149,7 +148,7 @@ def of_loop(decisions: AnalysisDecisions, pairs: pl.DataFrame) -> View:
 
 @view.register
 def _of_tasks(decisions: TaskDecisions) -> View:
-    checks = nucleus_checks(decisions.rules)
+    checks = decisions.checks
     names = [check.name for check in checks]
     reason = pl.when(~pl.col("passed")).then(pl.col("skip_reason").fill_null(NOT_REACHED))
     order = pl.Enum([*names, NOT_REACHED])

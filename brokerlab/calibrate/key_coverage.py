@@ -15,7 +15,7 @@ import polars as pl
 
 from brokerlab.brokerage import checks_table
 from brokerlab.brokerage.analysis_jobs.keys import place_of as analysis_place
-from brokerlab.brokerage.production_jobs.again import place_of as production_place
+from brokerlab.brokerage.production_jobs.settings import place_of as production_place
 from brokerlab.brokerage.production_tasks.settings import KEYS as NUCLEUS_KEYS
 from brokerlab.brokerage.sensitivities import keys_read
 from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION, Kind

@@ -19,7 +19,7 @@ from brokerlab.errors import ConfigError
 from tests.brokerage_toys import World
 
 HERE = Path(__file__).parent
-OURS = ["production-jobs", "production-tasks"]
+OURS = ["analysis-jobs", "production-jobs", "production-tasks"]
 GOOD = """
 from dataclasses import replace
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE
@@ -55,7 +55,7 @@ def test_ours_are_registered_like_any_other():
     ours = found.filter(pl.col("package") == "brokerlab")
     assert ours["name"].to_list() == OURS
     assert ours["description"].null_count() == 0
-    assert ours["problem"].null_count() == 2
+    assert ours["problem"].null_count() == len(OURS)
     assert plugins.get("production-jobs") is BROKERAGE
 
 
@@ -90,7 +90,7 @@ def test_what_cannot_be_had_is_named_and_hides_nothing(package, content, value, 
     found = problems()
     assert said in found["mine"]
     assert f"'mine' of package bad 2.1 ({value})" in found["mine"]
-    assert [found[name] for name in OURS] == [None, None]
+    assert [found[name] for name in OURS] == [None] * len(OURS)
     assert plugins.get("production-jobs") is BROKERAGE
     with pytest.raises(ConfigError) as refused:
         plugins.get("mine")
@@ -165,8 +165,9 @@ def test_an_organisation_installs_its_own(installed, tmp_path):
     told = json.loads(done.stdout)
     assert told["loaded"] == [False, False]
     assert told["available"] == [
+        [OURS[0], "brokerlab", told["available"][0][2], None],
         ["lighthouse", "lighthouse-brokerage", "1.2.0", None],
-        *([name, "brokerlab", told["available"][1][2], None] for name in OURS),
+        *([name, "brokerlab", told["available"][0][2], None] for name in OURS[1:]),
     ]
     assert (told["organisation"], told["brokerage"]) == ("Lighthouse Observatory", "lighthouse")
     assert told["tables"] == ["power_sources"]

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs.checks import queue_checks
-from brokerlab.brokerage.analysis_jobs.decide import Evaluate, decided
+from brokerlab.brokerage.analysis_jobs.decide import Evaluate, decide, decided
 from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.facts import INPUT_FACTS, World, ended, with_input
 from brokerlab.brokerage.analysis_jobs.keys import RELAXATION_KEYS, place_of, weight_keys
@@ -50,6 +49,10 @@ def redecided(decisions: AnalysisDecisions, config: Config) -> AnalysisDecisions
         ConfigError: Settings that no rule can work with.
     """
     old = decisions.world
+    if old.own:  # they may read any key
+        return decide(
+            old.tables, rules=old.rules, matching=old.matching, config=config, own=old.own
+        )
     world = with_config(old, config)
     moved, asked_anew = _moved(old, world)
     every = _plain(old.settings) != _plain(world.settings)
@@ -60,7 +63,7 @@ def redecided(decisions: AnalysisDecisions, config: Config) -> AnalysisDecisions
         tasks=world.tasks.join(tasks, on="t", how="semi", maintain_order="left"),
         outcomes=world.outcomes.join(tasks, on="t", how="semi", maintain_order="left"),
     )
-    checks = queue_checks(world.rules, world.settings)
+    checks = world.checks
     return decided(some, checks, _known(decisions, some, checks, asked_anew))
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs.checks import queue_checks
 from brokerlab.brokerage.analysis_jobs.contracts import TABLES
 from brokerlab.brokerage.analysis_jobs.decisions import (
     AnalysisDecisions,
@@ -17,6 +16,7 @@ from brokerlab.brokerage.analysis_jobs.decisions import (
 from brokerlab.brokerage.analysis_jobs.facts import World, in_loop, prepare
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.engine.evaluation import evaluated, lowest_bit
+from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.pairs import Facts, looked_up, run
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.steps import names_of, reads_of, walk
@@ -35,6 +35,7 @@ def decide(
     rules: AnalysisRules | None = None,
     matching: MatchingRules | None = None,
     config: Config | None = None,
+    own: Sequence[Own] = (),
 ) -> AnalysisDecisions:
     """Decide for every task and every candidate queue.
 
@@ -43,6 +44,7 @@ def decide(
         rules: Rule set; null = ``document``.
         matching: Rule set of the text rules; null = the set of the same name.
         config: Settings; null = defaults.
+        own: Rules that are added, see :class:`~brokerlab.brokerage.engine.own.Own`.
 
     Returns:
         The decisions.
@@ -59,8 +61,9 @@ def decide(
         rules=rules,
         matching=matching or MatchingRules(rules.rules),
         config=config or Config.empty(),
+        own=tuple(own),
     )
-    checks = queue_checks(rules, world.settings)
+    checks = world.checks
 
     def evaluate(facts: Facts, loop: int) -> pl.DataFrame:  # noqa: ARG001
         return evaluated(facts, checks)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.changing import changing, with_class, with_grand
+from brokerlab.brokerage.analysis_jobs.checks import queue_checks
 from brokerlab.brokerage.analysis_jobs.endpoints import endpoint_facts, in_scope
+from brokerlab.brokerage.analysis_jobs.keys import place_of
 from brokerlab.brokerage.analysis_jobs.lists import pools, with_lists
 from brokerlab.brokerage.analysis_jobs.locality import locality
 from brokerlab.brokerage.analysis_jobs.queue_facts import queue_facts
@@ -18,13 +21,16 @@ from brokerlab.brokerage.analysis_jobs.sides import build, with_ids
 from brokerlab.brokerage.analysis_jobs.task_facts import task_facts
 from brokerlab.brokerage.analysis_jobs.throttle import PASS, throttled
 from brokerlab.brokerage.analysis_jobs.throttle_rules import INCOMPLETE, incomplete_input
+from brokerlab.brokerage.engine.own import Own, check_own, with_own, with_settings
 from brokerlab.brokerage.engine.pairs import Facts, Side, run
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.steps import Step
 from brokerlab.brokerage.inputs.data import input_totals
 from brokerlab.brokerage.inputs.frames import for_tasks
 from brokerlab.brokerage.production_jobs.changing import run_all
 from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.brokerage.production_jobs.ids import Ids
+from brokerlab.brokerage.production_jobs.recipe import schema_of
 from brokerlab.brokerage.production_jobs.sides import keyed
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
@@ -58,6 +64,7 @@ class World:
         outcomes: ``t, throttle, outcome`` of tasks that end before any queue is looked at.
         throttle: See :func:`~.throttle.throttle`.
         ids: The numbers by which facts are keyed.
+        own: Rules that are added.
         pool: The queues among which the check of locality looks for the input, see :func:`~.lists.pools`.
     """
 
@@ -72,15 +79,32 @@ class World:
     throttle: pl.DataFrame
     ids: Ids
     pool: pl.DataFrame
+    own: tuple[Own, ...] = ()
+
+    @cached_property
+    def _ordered(self) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
+        then = steps(self.rules, self.settings)
+        check_own(self.own, {**schema_of(self.facts), "t_local": pl.Boolean()}, then)
+        return with_own(queue_checks(self.rules, self.settings), then, self.own)
+
+    @property
+    def checks(self) -> tuple[Rule, ...]:
+        """The checks of single queues, in order."""
+        return self._ordered[0]
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """What follows the checks of single queues."""
-        return steps(self.rules, self.settings)
+        """What follows them."""
+        return self._ordered[1]
 
 
 def prepare(
-    tables: Tables, *, rules: AnalysisRules, matching: MatchingRules, config: Config
+    tables: Tables,
+    *,
+    rules: AnalysisRules,
+    matching: MatchingRules,
+    config: Config,
+    own: tuple[Own, ...] = (),
 ) -> World:
     """Prepare the facts of all tasks.
 
@@ -89,6 +113,7 @@ def prepare(
         rules: Rule set.
         matching: Rule set of the text rules.
         config: The configuration.
+        own: Rules that are added; the settings that they read become columns of the tasks.
     """
     settings = AnalysisSettings.of(config)
     raw = tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
@@ -119,6 +144,7 @@ def prepare(
     )  # fmt: skip
     counted = run_all(changing(tasks.lazy(), lazy, ids, places))
     home = _home(tasks, ids)
+    tasks = with_settings(tasks, (one.rule for one in own), config, place_of)
     facts = Facts(
         tasks=tasks.join(outcomes, on="t", how="anti", maintain_order="left"),
         queues=queues,
@@ -126,7 +152,7 @@ def prepare(
         sides=(data, home, *sides, *counted),
     )
     return World(
-        tables, rules, matching, config, settings, facts, tasks, outcomes, held, ids, pool
+        tables, rules, matching, config, settings, facts, tasks, outcomes, held, ids, pool, own
     )  # fmt: skip
 
 

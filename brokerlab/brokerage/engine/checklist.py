@@ -1,26 +1,38 @@
-"""Edit an ordered list of checks: take one out, put another in its place, put one behind it."""
+"""Edit an ordered list of rules: take one out, put another in its place, put one behind it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.steps import Mark, Order, Step
 from brokerlab.errors import ConfigError, nearest
 
+Item = TypeVar("Item", bound=Step)
 
-def _place(checks: Sequence[Rule], name: str) -> int:
-    """Return where a check stands."""
-    names = [check.name for check in checks]
+
+def name_of(step: Step) -> str | None:
+    """Return the name of a rule, a mark or an order; null: it has none."""
+    if isinstance(step, Mark):
+        return step.rule.name
+    return step.name if isinstance(step, Rule | Order) else None
+
+
+def _place(steps: Sequence[Step], name: str) -> int:
+    """Return where a rule stands."""
+    names = [name_of(step) for step in steps]
     if name not in names:
-        raise ConfigError(f"checks: there is no {name!r}, {nearest(name, names)}")
+        known = [each for each in names if each]
+        raise ConfigError(f"checks: there is no {name!r}, {nearest(name, known)}")
     return names.index(name)
 
 
-def without(checks: Sequence[Rule], *names: str) -> tuple[Rule, ...]:
-    """Return the checks but for those named.
+def without(steps: Sequence[Item], *names: str) -> tuple[Item, ...]:
+    """Return the rules, or steps, but for those named.
 
     Raises:
-        ConfigError: There is no such check.
+        ConfigError: There is none of that name.
 
     Example:
         >>> from brokerlab.brokerage.production_tasks.checks import checks
@@ -28,25 +40,25 @@ def without(checks: Sequence[Rule], *names: str) -> tuple[Rule, ...]:
         >>> [check.name for check in without(checks(ProductionRules()), "full_chain")][-1]
         'input_files'
     """
-    places = {_place(checks, name) for name in names}
-    return tuple(check for place, check in enumerate(checks) if place not in places)
+    places = {_place(steps, name) for name in names}
+    return tuple(step for place, step in enumerate(steps) if place not in places)
 
 
-def replaced(checks: Sequence[Rule], name: str, new: Rule) -> tuple[Rule, ...]:
-    """Return the checks with another one in the place of the one named.
-
-    Raises:
-        ConfigError: There is no such check.
-    """
-    place = _place(checks, name)
-    return (*checks[:place], new, *checks[place + 1 :])
-
-
-def inserted(checks: Sequence[Rule], new: Rule, *, after: str) -> tuple[Rule, ...]:
-    """Return the checks with one more, which runs after the one named.
+def replaced(steps: Sequence[Item], name: str, new: Item) -> tuple[Item, ...]:
+    """Return the rules, or steps, with another one in the place of the one named.
 
     Raises:
-        ConfigError: There is no such check.
+        ConfigError: There is none of that name.
     """
-    place = _place(checks, after) + 1
-    return (*checks[:place], new, *checks[place:])
+    place = _place(steps, name)
+    return (*steps[:place], new, *steps[place + 1 :])
+
+
+def inserted(steps: Sequence[Item], new: Item, *, after: str) -> tuple[Item, ...]:
+    """Return the rules, or steps, with one more, which follows the one named.
+
+    Raises:
+        ConfigError: There is none of that name.
+    """
+    place = _place(steps, after) + 1
+    return (*steps[:place], new, *steps[place:])

@@ -15,6 +15,17 @@ Kind = Literal["persistent", "temporary"]
 Scope = Literal["pair", "task"]
 OWN = ("t", "q", "check")
 """Columns of the evaluation itself: task, place, why it was skipped so far."""
+SETTING = "$"
+"""Begins the name of a column that holds a setting."""
+
+
+def setting(key: str) -> pl.Expr:
+    """Return the value of a gdpconfig key for the task at hand.
+
+    Args:
+        key: As the catalogue writes it; placeholders (``<gshare>``) get the values of the task.
+    """
+    return pl.col(f"{SETTING}{key}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -27,7 +38,7 @@ class Rule:
         says: Why the queue is skipped, as a clause; ``{name}`` stands for a column of the pair or for one of ``numbers``.
         when: True where the place is skipped; null counts as false.
         scope: ``pair``: it looks at one task and one place; ``task``: at all places of a task that are left.
-        keys: gdpconfig keys it reads, as the catalogue writes them.
+        keys: gdpconfig keys it reads, as the catalogue writes them; those that stand in its expressions (:func:`setting`) are added.
         kind: ``persistent`` (removed at once) or ``temporary`` (marked, removed later by the last mark).
         numbers: What is compared but is no column: name to expression.
         variants: Name of a flag (a number or a column) to the clause that is said instead where it is true; the
@@ -44,19 +55,29 @@ class Rule:
     numbers: Mapping[str, pl.Expr] = field(default_factory=dict)
     variants: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Add the keys that stand in the expressions."""
+        found = (name.removeprefix(SETTING) for name in self.reads if name.startswith(SETTING))
+        object.__setattr__(self, "keys", tuple(dict.fromkeys((*self.keys, *found))))
+
     @cached_property
-    def inputs(self) -> tuple[str, ...]:
+    def reads(self) -> tuple[str, ...]:
         """Columns that the rule and its numbers read, in the order in which they stand there."""
         expressions = (self.when, *self.numbers.values())
         names = (name for each in expressions for name in each.meta.root_names())
         return tuple(dict.fromkeys(name for name in names if name not in OWN))
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """What it reads beside settings."""
+        return tuple(name for name in self.reads if not name.startswith(SETTING))
 
     def columns(self) -> tuple[str, ...]:
         """Return the columns that must be at hand to say it: what it reads, then what else its clauses name."""
         clauses = (*self.variants.values(), self.says)
         named = [*self.variants, *(name for clause in clauses for name in names_in(clause))]
         own = (name for name in named if name not in self.numbers)
-        return tuple(dict.fromkeys((*self.inputs, *own)))
+        return tuple(dict.fromkeys((*self.reads, *own)))
 
     def clause(self, values: Mapping[str, Any]) -> str:
         """Say why a pair is skipped.

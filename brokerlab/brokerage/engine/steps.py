@@ -101,6 +101,22 @@ def marks_of(steps: Iterable[Step]) -> tuple[Rule, ...]:
     return tuple(step.rule for step in steps if isinstance(step, Mark))
 
 
+def made_by(steps: Iterable[Step]) -> set[str]:
+    """Return the columns that steps make."""
+    made: set[str] = set()
+    for step in steps:
+        match step:
+            case Mark(rule):
+                made.add(rule.name)
+            case Derived(columns):
+                made.update(columns)
+            case Order():
+                made.add(step.name)
+            case Change():
+                made.update(step.makes)
+    return made
+
+
 def reads_of(steps: Iterable[Step]) -> tuple[str, ...]:
     """Return the facts of pairs that steps read, those that none of them makes."""
     wanted: dict[str, None] = {}

@@ -10,7 +10,6 @@ import polars as pl
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.explaining.answer import Explanation, Obstacle, Setting, obstacle
 from brokerlab.brokerage.explaining.selection import Subject, subject
-from brokerlab.brokerage.production_tasks.checks import checks
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.words import counted, listed, number
 
@@ -79,7 +78,7 @@ def _unknown(rows: pl.DataFrame, nucleus: str, who: Subject) -> str:
 def _obstacles(decisions: TaskDecisions, here: pl.DataFrame) -> list[Obstacle]:
     """Return all checks that the nucleus fails, the reason of the skip first."""
     row = here.row(0, named=True)
-    found: list[Rule] = [check for check in checks(decisions.rules) if row[check.name]]
+    found: list[Rule] = [check for check in decisions.checks if row[check.name]]
     found.sort(key=lambda check: check.name != row["skip_reason"])
     told = []
     for check in found:

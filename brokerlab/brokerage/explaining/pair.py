@@ -12,8 +12,9 @@ from brokerlab.brokerage.analysis_jobs.facts import World as AnalysisWorld
 from brokerlab.brokerage.engine.pairs import looked_up
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.explaining.answer import Obstacle, obstacle, setting
-from brokerlab.brokerage.production_jobs.again import facts_of, place_of
+from brokerlab.brokerage.production_jobs.again import facts_of
 from brokerlab.brokerage.production_jobs.facts import World
+from brokerlab.brokerage.production_jobs.settings import place_of
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import changing, ranking
 from brokerlab.brokerage.analysis_jobs.again import differs, with_config
-from brokerlab.brokerage.analysis_jobs.checks import queue_checks
 from brokerlab.brokerage.analysis_jobs.contracts import TABLES
 from brokerlab.brokerage.analysis_jobs.decisions import PREASSIGNED, outcome
 from brokerlab.brokerage.analysis_jobs.endpoints import endpoint_facts
-from brokerlab.brokerage.analysis_jobs.facts import World, ended, in_loop
+from brokerlab.brokerage.analysis_jobs.facts import World, ended, in_loop, prepare
 from brokerlab.brokerage.analysis_jobs.settings import ThrottleSettings
 from brokerlab.brokerage.analysis_jobs.throttle import STATE_TABLES as THROTTLE_TABLES
 from brokerlab.brokerage.analysis_jobs.throttle import planned as throttle_planned
@@ -110,7 +109,7 @@ class AnalysisStanding:
         snapshots = world.tasks.select("snapshot").unique()
         tables = world.tables["queue_endpoints"], world.tables["storage_endpoints"]
         defaults = endpoint_facts(*tables, snapshots).select("parent", "e_out_name").unique()
-        checks = queue_checks(world.rules, world.settings)
+        checks = world.checks
         known = Known.of(world.tasks)
         return cls(world, checks, known, defaults, queue_names(world.facts.queues), _ended(world))
 
@@ -150,9 +149,15 @@ class AnalysisStanding:
             ConfigError: Settings that no rule can work with.
         """
         root = self.root or self
-        world = with_config(root.world, config)
-        checks = queue_checks(world.rules, world.settings)
-        found = replace(root, world=world, checks=checks, ended=_ended(world), cycles={})
+        old = root.world
+        if old.own:  # they may read any key
+            return AnalysisStanding.of(
+                prepare(
+                    old.tables, rules=old.rules, matching=old.matching, config=config, own=old.own
+                )
+            )
+        world = with_config(old, config)
+        found = replace(root, world=world, checks=world.checks, ended=_ended(world), cycles={})
         if any(differs(key, root.world.config, config) for key in COMPLETENESS_KEYS):
             return found
         return replace(found, root=root)

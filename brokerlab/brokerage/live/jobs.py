@@ -13,7 +13,7 @@ from brokerlab.brokerage.contracts import TABLES
 from brokerlab.brokerage.engine.evaluation import asked_of
 from brokerlab.brokerage.engine.pairs import looked_up
 from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.engine.steps import names_of, reads_of, rules_of, walk
+from brokerlab.brokerage.engine.steps import names_of, reads_of, walk
 from brokerlab.brokerage.live.asked import Known, asked, at_instants, places, states, with_others
 from brokerlab.brokerage.live.kept import Kept, Plan, facts_changed, per_instant
 from brokerlab.brokerage.live.ranked import Ranked, Tally, in_words, named, queue_names
@@ -25,7 +25,7 @@ from brokerlab.brokerage.production_jobs.decide import first_reasons, in_parts
 from brokerlab.brokerage.production_jobs.facts import World, prepare
 from brokerlab.brokerage.production_jobs.nucleus import unwritable
 from brokerlab.brokerage.production_jobs.ranking import COMPLETENESS_KEYS, shares
-from brokerlab.brokerage.production_jobs.recipe import checks_of, held_to_weight
+from brokerlab.brokerage.production_jobs.recipe import held_to_weight
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
 
@@ -86,7 +86,7 @@ class JobStanding:
         lost = unwritable(places, rules=world.rules)
         ended = world.tasks.join(world.outcomes, on="t", how="left").sort("t")["outcome"]
         known = Known.of(world.tasks)
-        return cls(world, _checks(world), known, lost, queue_names(world.facts.queues), ended)
+        return cls(world, world.checks, known, lost, queue_names(world.facts.queues), ended)
 
     def decide(self, wanted: Any, state: Mapping[str, Any]) -> Ranked:
         """Decide for tasks in worlds; see :func:`brokerlab.brokerage.live.prepare`."""
@@ -117,13 +117,18 @@ class JobStanding:
         """
         root = self.root or self
         old = root.world
-        if differing(COMPLETENESS_KEYS, old.config, config):
+        if old.own or differing(COMPLETENESS_KEYS, old.config, config):
             world = prepare(
-                old.tables, rules=old.rules, matching=old.matching, config=config, recipe=old.recipe
+                old.tables,
+                rules=old.rules,
+                matching=old.matching,
+                config=config,
+                recipe=old.recipe,
+                own=old.own,
             )
             return JobStanding.of(world)
         world = with_config(old, config)
-        return replace(root, world=world, checks=_checks(world), cycles={}, root=root)
+        return replace(root, world=world, checks=world.checks, cycles={}, root=root)
 
     def cycle(self, names: frozenset[str]) -> Cycle:
         """Return what is done while these tables change."""
@@ -206,7 +211,3 @@ class JobStanding:
         reasons[first < 0] = late["check"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
         best = late.select("t", "q", "weight", "rank", "share")
         return best.filter(pl.col("rank").is_not_null()), reasons
-
-
-def _checks(world: World) -> tuple[Rule, ...]:
-    return checks_of(world.recipe, world.rules, world.settings, world.facts, rules_of(world.steps))

@@ -27,7 +27,7 @@ from brokerlab.brokerage.production_jobs.ranking import (
     weight_keys,
 )
 from brokerlab.brokerage.production_jobs.recipe import PRODUCTION
-from brokerlab.brokerage.production_jobs.settings import JobSettings, read, share_settings
+from brokerlab.brokerage.production_jobs.settings import JobSettings, place_of, read, share_settings
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
 
@@ -91,7 +91,8 @@ def redecided(decisions: Decisions, config: Config) -> Decisions:
     Raises:
         ConfigError: Settings that no rule can work with.
     """
-    if decisions.world.recipe is not PRODUCTION:  # own weights do not tell which keys they read
+    if decisions.world.recipe is not PRODUCTION or decisions.world.own:
+        # own weights do not tell which keys they read, own rules may read any
         return _anew(decisions, config, only_completeness=False)
     world = with_config(decisions.world, config)
     keys = _changed_keys(decisions, world)
@@ -165,11 +166,6 @@ def differing(keys: Iterable[str], old: Config, new: Config) -> set[str]:
     return found
 
 
-def place_of(key: str) -> str:
-    """Return ``app/component`` in which the job brokerage looks a key up."""
-    return "jedi/core" if key == "WORK_SHORTAGE" else "jedi/jobbroker"
-
-
 def _touched(old: World, new: World, keys: set[str]) -> pl.Series:
     """Return which tasks may be weighed, capped or ranked otherwise because of changed keys."""
     tasks = new.facts.tasks
@@ -208,7 +204,7 @@ def _anew(decisions: Decisions, config: Config, *, only_completeness: bool) -> D
         tables["tasks"] = tasks.join(moved, on=KEY, how="semi", maintain_order="left")
     return decide(
         tables, rules=world.rules, matching=world.matching, config=config, hint=world.hint,
-        recipe=world.recipe,
+        recipe=world.recipe, own=world.own,
     )  # fmt: skip
 
 

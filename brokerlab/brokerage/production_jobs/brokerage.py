@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
+import polars as pl
+
 from brokerlab.brokerage.contracts import TABLES
-from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.plugins import Brokerage
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe
-from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.rules import ProductionRules
 
 
@@ -25,8 +27,10 @@ def brokerage_of(
         documentation: Where its rules are written.
     """
 
-    def checks(rules: ProductionRules, settings: JobSettings) -> tuple[Rule, ...]:
-        return tuple(recipe.checks(rules, settings))
+    def table(rules: ProductionRules | None, own: Sequence[Own]) -> pl.DataFrame:
+        from brokerlab.brokerage.check_table import checks_table
+
+        return checks_table(rules, stage="jobs", own=own, recipe=recipe)
 
     return Brokerage(
         name=recipe.name,
@@ -34,7 +38,7 @@ def brokerage_of(
         description=description,
         documentation=documentation,
         decide=partial(decide, recipe=recipe),
-        checks=checks,
+        table=table,
         tables={**TABLES, **recipe.tables},
     )
 

@@ -11,13 +11,14 @@ import polars as pl
 
 from brokerlab.brokerage.contracts import TABLES
 from brokerlab.brokerage.engine.evaluation import evaluated, highest_bit, lowest_bit
+from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.pairs import Facts, looked_up, run
 from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.engine.steps import names_of, reads_of, rules_of, walk
+from brokerlab.brokerage.engine.steps import names_of, reads_of, walk
 from brokerlab.brokerage.production_jobs.decisions import RANKS, Decisions, Part
 from brokerlab.brokerage.production_jobs.facts import World, prepare
 from brokerlab.brokerage.production_jobs.ranking import REPORTED
-from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe, checks_of, held_to_weight
+from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe, held_to_weight
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
@@ -36,6 +37,7 @@ def decide(
     config: Config | None = None,
     hint: bool = False,
     recipe: Recipe = PRODUCTION,
+    own: Sequence[Own] = (),
 ) -> Decisions:
     """Decide for every task and every candidate queue.
 
@@ -46,6 +48,7 @@ def decide(
         config: Settings; null = defaults.
         hint: Only say which queues could run the tasks (task brokerage); nuclei are not looked at.
         recipe: What an organisation replaced: checks, weight, tables and facts of its own.
+        own: Rules that are added, see :class:`~brokerlab.brokerage.engine.own.Own`.
 
     Returns:
         The decisions.
@@ -65,8 +68,9 @@ def decide(
         config=config or Config.empty(),
         hint=hint,
         recipe=recipe,
+        own=tuple(own),
     )
-    checks = checks_of(recipe, rules, world.settings, world.facts, rules_of(world.steps))
+    checks = world.checks
     parts = (
         settled(world, evaluated(part, checks), part, checks) for part in in_parts(world.facts)
     )

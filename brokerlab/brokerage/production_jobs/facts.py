@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import polars as pl
 
+from brokerlab.brokerage.engine.own import Own, check_own, with_own, with_settings
 from brokerlab.brokerage.engine.pairs import Facts
-from brokerlab.brokerage.engine.steps import Step
+from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.steps import Step, rules_of
 from brokerlab.brokerage.inputs.completeness import Completeness, completeness
 from brokerlab.brokerage.inputs.data import input_totals
 from brokerlab.brokerage.production_jobs import sides
@@ -25,9 +28,15 @@ from brokerlab.brokerage.production_jobs.nucleus import (
 )
 from brokerlab.brokerage.production_jobs.queue_facts import queue_facts
 from brokerlab.brokerage.production_jobs.ranking import steps
-from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe, with_own_facts
+from brokerlab.brokerage.production_jobs.recipe import (
+    PRODUCTION,
+    Recipe,
+    checks_of,
+    schema_of,
+    with_own_facts,
+)
 from brokerlab.brokerage.production_jobs.repeated import one_row_per_key
-from brokerlab.brokerage.production_jobs.settings import JobSettings
+from brokerlab.brokerage.production_jobs.settings import JobSettings, place_of
 from brokerlab.brokerage.production_jobs.task_facts import task_facts
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
@@ -59,6 +68,7 @@ class World:
         links: Known links into the nuclei of the tasks.
         ids: The numbers by which facts are keyed.
         recipe: What the checks and the weight are.
+        own: Rules that are added.
     """
 
     tables: Tables
@@ -73,11 +83,24 @@ class World:
     links: pl.DataFrame
     ids: Ids
     recipe: Recipe = PRODUCTION
+    own: tuple[Own, ...] = ()
+
+    @cached_property
+    def _ordered(self) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
+        then = steps(self.rules, self.settings, self.recipe)
+        first = checks_of(self.recipe, self.rules, self.settings, self.facts, rules_of(then))
+        check_own(self.own, schema_of(self.facts), then)
+        return with_own(first, then, self.own)
+
+    @property
+    def checks(self) -> tuple[Rule, ...]:
+        """The checks of single queues, in order."""
+        return self._ordered[0]
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """What follows the checks of single queues."""
-        return steps(self.rules, self.settings, self.recipe)
+        """What follows them."""
+        return self._ordered[1]
 
 
 def prepare(
@@ -88,6 +111,7 @@ def prepare(
     config: Config,
     hint: bool = False,
     recipe: Recipe = PRODUCTION,
+    own: tuple[Own, ...] = (),
 ) -> World:
     """Prepare the facts of all tasks.
 
@@ -98,6 +122,7 @@ def prepare(
         config: The configuration.
         hint: Only ask which queues could run the tasks; no nucleus is looked at.
         recipe: Adds facts of its own.
+        own: Rules that are added; the settings that they read become columns of the tasks.
 
     Returns:
         The world; ``t`` numbers the rows of ``tasks`` that are looked at.
@@ -157,8 +182,10 @@ def prepare(
         ),
     )  # fmt: skip
     facts = with_own_facts(recipe, facts, tables)
+    rules_read = (*recipe.checks(rules, settings), *(one.rule for one in own))
+    facts = replace(facts, tasks=with_settings(facts.tasks, rules_read, config, place_of))
     return World(
-        tables, rules, matching, config, settings, facts, tasks, outcomes, hint, links, ids, recipe
+        tables, rules, matching, config, settings, facts, tasks, outcomes, hint, links, ids, recipe, own
     )  # fmt: skip
 
 

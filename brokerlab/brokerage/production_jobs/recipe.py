@@ -12,6 +12,7 @@ from functools import partial
 import dataframely as dy
 import polars as pl
 
+from brokerlab.brokerage.engine.own import MOST_CHECKS, problems_of
 from brokerlab.brokerage.engine.pairs import Facts
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.steps import LEFT, Change, Derived, Step
@@ -20,9 +21,6 @@ from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.production_jobs.weights import product
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError, nearest
-
-MOST_CHECKS = 52
-"""One bit each of a whole number that a float still holds exactly."""
 
 ChecksOf = Callable[[ProductionRules, JobSettings], Sequence[Rule]]
 WeightOf = Callable[[ProductionRules, JobSettings], pl.Expr]
@@ -126,7 +124,7 @@ def checks_of(
             f"{name} is the name of a rule about all queues" for name in names if name in taken
         ]
         schema = schema_of(facts)
-        problems += [problem for check in found for problem in _problems(check, schema)]
+        problems += [problem for check in found for problem in problems_of(check, schema)]
     if problems:
         raise ConfigError(f"brokerage {recipe.name}: checks: {'; '.join(problems)}")
     return found
@@ -187,17 +185,3 @@ def schema_of(facts: Facts) -> dict[str, pl.DataType]:
     """Return the columns of pairs with their types."""
     frames = (facts.tasks, facts.queues, *(side.rows for side in facts.sides))
     return {name: kind for frame in frames for name, kind in frame.schema.items()}
-
-
-def _problems(check: Rule, schema: Mapping[str, pl.DataType]) -> list[str]:
-    """Return what is wrong with a check."""
-    unknown = sorted(set(check.columns()) - set(schema))
-    if unknown:
-        return [f"{check.name}: no column {name}, {nearest(name, schema)}" for name in unknown]
-    empty = pl.DataFrame(schema={name: schema[name] for name in check.inputs})
-    try:
-        kind = empty.select(when=check.when).schema["when"]
-    except pl.exceptions.PolarsError as error:
-        why = str(error).strip().partition("\n")[0]
-        return [f"{check.name}: when cannot be evaluated: {why}"]
-    return [] if kind == pl.Boolean() else [f"{check.name}: when is {kind}, not true or false"]

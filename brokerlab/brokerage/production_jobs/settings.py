@@ -20,6 +20,11 @@ def read(config: Config, key: str, component: str = "jobbroker", **scope: str) -
     return config.get(key, app="jedi", component=component, vo="atlas", **scope)
 
 
+def place_of(key: str) -> str:
+    """Return ``app/component`` in which the job brokerage looks a key up."""
+    return "jedi/core" if key == "WORK_SHORTAGE" else "jedi/jobbroker"
+
+
 @dataclass(frozen=True, kw_only=True)
 class JobSettings:
     """Values in force; names are those of the keys, units in the field's name where they have one.

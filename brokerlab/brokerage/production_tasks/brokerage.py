@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
-from brokerlab.brokerage.engine.rule import Rule
+import polars as pl
+
+from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.plugins import Brokerage
-from brokerlab.brokerage.production_tasks.checks import checks
 from brokerlab.brokerage.production_tasks.contracts import TABLES
 from brokerlab.brokerage.production_tasks.decide import decide
 from brokerlab.brokerage.rules import ProductionRules
 
 
-def checks_of(rules: ProductionRules, settings: Any) -> tuple[Rule, ...]:  # noqa: ARG001 - limits are columns
-    """Return the checks of nuclei, in order; limits come as columns of the pairs, not from settings."""
-    return checks(rules)
+def _table(rules: ProductionRules | None, own: Sequence[Own]) -> pl.DataFrame:
+    from brokerlab.brokerage.check_table import checks_table
+
+    return checks_table(rules, stage="tasks", own=own)
 
 
 BROKERAGE = Brokerage(
@@ -23,7 +25,7 @@ BROKERAGE = Brokerage(
     description="the nucleus that gathers the outputs of a production task",
     documentation="production-task-brokerage.md",
     decide=decide,
-    checks=checks_of,
+    table=_table,
     tables=TABLES,
 )
 """The production task brokerage of the documents."""

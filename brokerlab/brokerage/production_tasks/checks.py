@@ -5,11 +5,16 @@ Each compares facts that stand beside it as columns of a pair of task and nucleu
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import polars as pl
 
+from brokerlab.brokerage.engine.checklist import inserted
+from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_tasks.locality import BYTES_PER_GB
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.errors import ConfigError
 
 CHAPTER = "production-task-brokerage.md 4"
 OUTPUT_CHECKS = ("no_storage", "read_wan_down", "write_wan_down", "disk_space")
@@ -37,6 +42,25 @@ def checks(rules: ProductionRules) -> tuple[Rule, ...]:
         _input_files(rules),
         _full_chain(),
     )
+
+
+def checks_with(own: Iterable[Own], rules: ProductionRules) -> tuple[Rule, ...]:
+    """Return the checks with rules of one's own, of a nucleus or of all nuclei of a task.
+
+    Raises:
+        ConfigError: A rule of a name that is taken, or that follows no check, or one of an output.
+    """
+    order = checks(rules)
+    for one in own:
+        if one.rule.name in {check.name for check in order}:
+            raise ConfigError(f"own rule {one.rule.name}: there is one of that name, take another")
+        if one.after in OUTPUT_CHECKS[:-1]:
+            raise ConfigError(
+                f"own rule {one.rule.name} cannot follow {one.after}: outputs are checked together up to "
+                f"{OUTPUT_CHECKS[-1]}, let it follow that"
+            )
+        order = inserted(order, one.rule, after=one.after)
+    return order
 
 
 def _true(condition: pl.Expr) -> pl.Expr:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from brokerlab.brokerage import contracts as shared
+from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.full_chain import with_bare_modes
 from brokerlab.brokerage.production_tasks import (
     cycle,
@@ -18,10 +19,11 @@ from brokerlab.brokerage.production_tasks import (
     results,
     weight,
 )
+from brokerlab.brokerage.production_tasks.checks import checks_with
 from brokerlab.brokerage.production_tasks.contracts import OPTIONS, TABLES
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.production_tasks.held import KEY, held, positioned
-from brokerlab.brokerage.production_tasks.settings import with_settings
+from brokerlab.brokerage.production_tasks.settings import with_settings, with_settings_of
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import DataError
 from brokerlab.frames import prepared
@@ -38,6 +40,7 @@ def decide(
     hint_queues: Any = None,
     seed: int = 0,
     draws: Any = None,
+    own: Sequence[Own] = (),
 ) -> TaskDecisions:
     """Choose a nucleus for every task.
 
@@ -51,6 +54,7 @@ def decide(
             brokerage in hint mode; a task without rows has none. Null: check ``no_queue`` is left out.
         seed: Of the draws.
         draws: ``jeditaskid[, snapshot], draw`` in [0, 1), where they are known.
+        own: Rules that are added, see :class:`~brokerlab.brokerage.engine.own.Own`; none between the checks of outputs.
 
     Returns:
         The decisions.
@@ -74,16 +78,19 @@ def decide(
         off_period=locality.off_period(),
     )
     pairs = facts.of_pairs(brokered, inputs, given, rules, asked=asked)
-    pairs = judge.checked(pairs, facts.outputs_of_pairs(pairs, inputs, rules), rules)
-    ends = judge.outcomes(brokered, pairs, asked=asked, rules=rules)
-    pairs = judge.with_reasons(pairs.join(ends, on=KEY, maintain_order="left"), rules)
+    order = checks_with(own, rules)
+    pairs = with_settings_of(pairs, tasks, (one.rule for one in own), config)
+    pairs = judge.checked(pairs, facts.outputs_of_pairs(pairs, inputs, rules), order, rules)
+    ends = judge.outcomes(brokered, pairs, order, asked=asked, rules=rules)
+    pairs = judge.with_reasons(pairs.join(ends, on=KEY, maintain_order="left"), order)
     passed = weight.with_factors(pairs.filter("passed"), rules)
     weighed, chosen = cycle.weigh_and_draw(tasks, passed, rules)
     return TaskDecisions(
-        tasks=results.of_tasks(tasks, pairs, ends, chosen, given, rules),
-        nuclei=results.of_nuclei(pairs, weighed, rules),
+        tasks=results.of_tasks(tasks, pairs, ends, chosen, given, order, rules),
+        nuclei=results.of_nuclei(pairs, weighed, order, rules),
         datasets=results.of_datasets(chosen, inputs),
         findings=findings.gather(tasks, inputs, given),
+        checks=order,
         rules=rules,
         config_digest=config.digest,
         seed=seed,

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.rules import ProductionRules
 
 
@@ -33,6 +34,7 @@ class TaskDecisions:
             ``probability`` of the draw, all null where it did not pass.
         datasets: One row per output gathered of a task with a nucleus: ``ddm_endpoint_name`` and ``token``.
         findings: What was odd in the input and how it was taken: ``jeditaskid, snapshot, subject, finding``.
+        checks: The checks of nuclei, in order.
         rules: The rule set it was decided under.
         config_digest: Digest of the gdpconfig it was decided under.
         seed: Of the draws that were not given.
@@ -42,6 +44,7 @@ class TaskDecisions:
     nuclei: pl.DataFrame
     datasets: pl.DataFrame
     findings: pl.DataFrame
+    checks: tuple[Rule, ...]
     rules: ProductionRules
     config_digest: str
     seed: int

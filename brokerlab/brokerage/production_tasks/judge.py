@@ -8,7 +8,7 @@ import polars as pl
 
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_tasks import locality, storage
-from brokerlab.brokerage.production_tasks.checks import INPUT_CHECKS, OUTPUT_CHECKS, checks
+from brokerlab.brokerage.production_tasks.checks import INPUT_CHECKS, OUTPUT_CHECKS
 from brokerlab.brokerage.production_tasks.held import KEY
 from brokerlab.brokerage.production_tasks.storage import PAIR
 from brokerlab.brokerage.rules import ProductionRules
@@ -17,26 +17,44 @@ FIRST = ("nucleus_inactive", "transfer_backlog")
 BEFORE_INPUT = (*FIRST, *OUTPUT_CHECKS, "no_queue")
 
 
-def checked(pairs: pl.DataFrame, outputs: pl.DataFrame, rules: ProductionRules) -> pl.DataFrame:
+def checked(
+    pairs: pl.DataFrame, outputs: pl.DataFrame, order: Sequence[Rule], rules: ProductionRules
+) -> pl.DataFrame:
     """Evaluate every check on every nucleus.
 
     Args:
         pairs: Facts of :func:`facts.of_pairs`.
         outputs: Of :func:`storage.destinations`.
+        order: The checks, in order.
         rules: Rule set.
 
     Returns:
         The pairs with ``waived``, one boolean per check, ``storage_reason`` and the columns of the output that
         decides; an output-less task passes the checks of outputs.
     """
-    of_output = [check for check in checks(rules) if check.name in OUTPUT_CHECKS]
-    of_nucleus = [check for check in checks(rules) if check.name not in OUTPUT_CHECKS]
+    of_output = [check for check in order if check.name in OUTPUT_CHECKS]
+    of_nucleus = [
+        check for check in order if check.name not in OUTPUT_CHECKS and check.scope == "pair"
+    ]
     at_outputs = storage.at_pairs(outputs, of_output)
     pairs = pairs.join(at_outputs, on=PAIR, how="left", maintain_order="left")
     pairs = pairs.with_columns(pl.col(OUTPUT_CHECKS).fill_null(value=False))
     pairs = storage.evaluated(pairs.with_columns(waived=pl.lit(value=False)), of_nucleus)
     pairs = pairs.with_columns(waived=_waived(rules))
-    return storage.evaluated(pairs, [check for check in of_nucleus if check.name in INPUT_CHECKS])
+    pairs = storage.evaluated(pairs, [check for check in of_nucleus if check.name in INPUT_CHECKS])
+    for place, check in enumerate(order):
+        if check.scope == "task":
+            pairs = _of_task(pairs, check, order[:place])
+    return pairs
+
+
+def _of_task(pairs: pl.DataFrame, check: Rule, before: Sequence[Rule]) -> pl.DataFrame:
+    """Ask a check that looks at all nuclei of a task that those before it leave (``check`` is null)."""
+    reasons = (pl.when(each.name).then(pl.lit(each.name)) for each in before)
+    numbered = pairs.with_columns(
+        t=pl.struct(KEY).rank("dense"), q=pl.col("position"), check=pl.coalesce(*reasons)
+    )
+    return storage.evaluated(numbered, [check]).drop("t", "q", "check")
 
 
 def _waived(rules: ProductionRules) -> pl.Expr:
@@ -48,13 +66,19 @@ def _waived(rules: ProductionRules) -> pl.Expr:
 
 
 def outcomes(
-    tasks: pl.DataFrame, pairs: pl.DataFrame, *, asked: bool, rules: ProductionRules
+    tasks: pl.DataFrame,
+    pairs: pl.DataFrame,
+    order: Sequence[Rule],
+    *,
+    asked: bool,
+    rules: ProductionRules,
 ) -> pl.DataFrame:
     """Return how every task that came to the checks ends.
 
     Args:
         tasks: ``jeditaskid, snapshot``.
         pairs: Of :func:`checked`.
+        order: The checks, in order.
         asked: The job brokerage was asked which queues could run the tasks.
         rules: Switch ``missing_endpoint``.
 
@@ -74,7 +98,7 @@ def outcomes(
         with_queue=left(BEFORE_INPUT),
         near=left((*BEFORE_INPUT, *INPUT_CHECKS)),
         orphan=pl.col("parent_unknown").first(),
-        some=left((*BEFORE_INPUT, *INPUT_CHECKS, "full_chain")),
+        some=left([check.name for check in order]),
     )
     flags = pl.col("stored", "with_queue", "near", "orphan", "some").fill_null(value=False)
     ends = tasks.select(KEY).join(found, on=KEY, how="left", maintain_order="left")
@@ -97,18 +121,18 @@ def outcomes(
     return ends.with_columns(flags).select(*KEY, "abort_at", outcome=outcome, came_to_input=came)
 
 
-def with_reasons(pairs: pl.DataFrame, rules: ProductionRules) -> pl.DataFrame:
+def with_reasons(pairs: pl.DataFrame, order: Sequence[Rule]) -> pl.DataFrame:
     """Add ``skip_reason``, ``detail``, ``passed``, and take back what was never asked.
 
     Args:
         pairs: Of :func:`checked`, with ``outcome`` and ``abort_at``.
-        rules: Rule set.
+        order: The checks, in order.
     """
     reached = pl.col("abort_at").is_null() | (pl.col("position") <= pl.col("abort_at"))
     stored = ~pl.any_horizontal(*FIRST, *OUTPUT_CHECKS)
     aborted, orphan = (pl.col("outcome") == name for name in ("abort", "parent_missing"))
     reasons = []
-    for name in [check.name for check in checks(rules)]:
+    for name in [check.name for check in order]:
         if name in FIRST:
             reasons.append(pl.when(name).then(pl.lit(name)))
         elif name == OUTPUT_CHECKS[0]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 import polars as pl
 
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_tasks import judge, locality, storage, tokens, weight
-from brokerlab.brokerage.production_tasks.checks import checks
 from brokerlab.brokerage.production_tasks.facts import Input
 from brokerlab.brokerage.production_tasks.held import KEY, held_left
 from brokerlab.brokerage.production_tasks.storage import PAIR
@@ -25,27 +25,18 @@ _NUMBERS = (
 """What is shown of a nucleus beside the columns that the checks compare."""
 
 
-def of_nuclei(pairs: pl.DataFrame, weighed: pl.DataFrame, rules: ProductionRules) -> pl.DataFrame:
+def of_nuclei(
+    pairs: pl.DataFrame, weighed: pl.DataFrame, order: Sequence[Rule], rules: ProductionRules
+) -> pl.DataFrame:
     """Return the table ``nuclei`` of the result."""
-    order = checks(rules)
     names = [check.name for check in order]
-    compared = dict.fromkeys(name for check in order for name in check.columns())
+    compared = [name for check in order for name in check.columns()]
     own = ["rw_prio", "work", *weight.factors(rules), "weight", "probability"]
     weights = weighed.select(*PAIR, *own)
     table = pairs.join(weights.rename({"rw_prio": "seen"}), on=PAIR, how="left")
     table = table.with_columns(rw_prio=pl.coalesce("seen", "rw_prio"))
-    return table.select(
-        *PAIR,
-        "position",
-        "role",
-        "passed",
-        "skip_reason",
-        "detail",
-        *names,
-        *compared,
-        *_NUMBERS,
-        *own,
-    ).sort(PAIR)
+    shown = [*PAIR, "position", "role", "passed", "skip_reason", "detail", *names]
+    return table.select(list(dict.fromkeys([*shown, *compared, *_NUMBERS, *own]))).sort(PAIR)
 
 
 def of_tasks(
@@ -54,10 +45,10 @@ def of_tasks(
     ends: pl.DataFrame,
     chosen: pl.DataFrame,
     given: Input,
+    order: Sequence[Rule],
     rules: ProductionRules,
 ) -> pl.DataFrame:
     """Return the table ``tasks`` of the result."""
-    order = checks(rules)
     counts = pairs.group_by(KEY).agg(
         n_nuclei=pl.len().cast(pl.Int64),
         n_passed=pl.col("passed").sum().cast(pl.Int64),

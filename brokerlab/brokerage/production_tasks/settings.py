@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import polars as pl
 
+from brokerlab.brokerage.engine import own
+from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.production_tasks.held import KEY
 from brokerlab.gdpconfig import Config
+
+PLACE = "jedi/taskbrokerage"
+"""App and component of the keys."""
 
 KEYS = {
     "queued_cap": "NQUEUED_NUC_CAP",
@@ -45,3 +53,29 @@ def with_settings(tasks: pl.DataFrame, config: Config) -> pl.DataFrame:
     values = pl.DataFrame(rows, schema=dict.fromkeys(KEYS, pl.Float64))
     known = pl.concat([asked, values], how="horizontal")
     return tasks.join(known, on=when, how="left", nulls_equal=True, maintain_order="left")
+
+
+def with_settings_of(
+    pairs: pl.DataFrame, tasks: pl.DataFrame, rules: Iterable[Rule], config: Config
+) -> pl.DataFrame:
+    """Add the settings that rules of one's own read, as they were at the task's instant.
+
+    Args:
+        pairs: ``jeditaskid, snapshot``.
+        tasks: ``jeditaskid, snapshot, at, workqueue_name``.
+        rules: The rules.
+        config: May have a history.
+    """
+    read = list(rules)
+    if not read:
+        return pairs
+    known = tasks.select(*KEY, "at", "workqueue_name")
+    parts = known.partition_by("at", maintain_order=True) if config.has_history else [known]
+    named = pl.concat(
+        own.with_settings(
+            part, read, config.at(part["at"][0]) if config.has_history else config,
+            lambda _: PLACE, {"gshare": "workqueue_name"},
+        )
+        for part in parts
+    )  # fmt: skip
+    return pairs.join(named.drop("at", "workqueue_name"), on=KEY, how="left", maintain_order="left")

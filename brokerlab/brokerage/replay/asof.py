@@ -101,7 +101,7 @@ def _numbers(frame: pl.DataFrame, entity: Sequence[str]) -> pl.Series:
     number = np.zeros(frame.height, dtype=np.int64)
     for name in entity:
         codes = frame[name].cast(pl.Categorical).to_physical().cast(pl.Int64).fill_null(-1)
-        number = number * (int(codes.max() or 0) + 2) + codes.to_numpy() + 1  # type: ignore[call-overload]
+        number = number * (int(codes.max() or 0) + 2) + codes.to_numpy() + 1  # type: ignore[arg-type]
     return pl.Series("thing", number)
 
 

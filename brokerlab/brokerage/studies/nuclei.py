@@ -86,7 +86,7 @@ def choose_nuclei(
 
 def _check_shares(decisions: TaskDecisions, *, n_boot: int, seed: int) -> pl.DataFrame:
     """Return the share of (task, nucleus) pairs that each check removes, in order."""
-    names = [check.name for check in production_tasks.checks(decisions.rules)]
+    names = [check.name for check in decisions.checks]
     reason = (
         pl.when("passed")
         .then(pl.lit(CANDIDATE))

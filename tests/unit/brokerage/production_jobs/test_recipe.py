@@ -81,9 +81,8 @@ def test_our_brokerages_are_the_functions_themselves(world):
     decided = BROKERAGE.decide(tables, rules=RULES)
     assert decided.queues.equals(decide(tables, rules=RULES).queues)
     assert decided.world.recipe is PRODUCTION
-    settings = decided.world.settings
-    assert [c.name for c in BROKERAGE.checks(RULES, settings)] == NAMES
-    assert TASKS.checks(RULES, None)[0].name == "nucleus_inactive"
+    assert BROKERAGE.checks_table(RULES)["check"].to_list()[: len(NAMES)] == NAMES
+    assert TASKS.checks_table(RULES)["check"][0] == "nucleus_inactive"
     assert {"tasks", "nuclei"} <= set(TASKS.tables)
 
 
