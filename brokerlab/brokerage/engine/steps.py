@@ -80,9 +80,12 @@ class Change:
 
 Step: TypeAlias = Rule | Derived | Mark | Order | Change
 
-MARKED = Change(
-    function=lambda frame: frame.with_columns(check=pl.coalesce("check", "mark")), reads=("mark",)
-)
+
+def _marked(frame: pl.LazyFrame) -> pl.LazyFrame:
+    return frame.with_columns(check=pl.coalesce("check", "mark"))
+
+
+MARKED = Change(function=_marked, reads=("mark",))
 """Here temporary checks of single places remove: ``mark`` is the last of them that said skip."""
 
 

@@ -182,8 +182,9 @@ def prepare(
         ),
     )  # fmt: skip
     facts = with_own_facts(recipe, facts, tables)
-    rules_read = (*recipe.checks(rules, settings), *(one.rule for one in own))
-    facts = replace(facts, tasks=with_settings(facts.tasks, rules_read, config, place_of))
+    given = (*recipe.checks(rules, settings), *(one.rule for one in own))
+    read = [rule for rule in given if isinstance(rule, Rule)]  # others are refused by World
+    facts = replace(facts, tasks=with_settings(facts.tasks, read, config, place_of))
     return World(
         tables, rules, matching, config, settings, facts, tasks, outcomes, hint, links, ids, recipe, own
     )  # fmt: skip
