@@ -172,17 +172,19 @@ def unanswered(name: str, error: InsufficientDataError) -> Part:
 
 def ranking(result: Study, caption: str, frame: pl.DataFrame | None = None) -> Table:
     """Lay out how well every weight ranks links, and its difference from the current one."""
+    shown = result.ranking if frame is None else frame
+    columns = {
+        "weight": "Weight",
+        "spearman": "Rank correlation",
+        "diff": "Difference from current",
+        "within": "Within destinations",
+        "top": "Top tenth ranked above others [% of pairs]",
+    }
     return Table(
         name="scores",
-        frame=result.ranking if frame is None else frame,
+        frame=shown,
         caption=caption,
-        columns={
-            "weight": "Weight",
-            "spearman": "Rank correlation",
-            "diff": "Difference from current",
-            "within": "Within destinations",
-            "top": "Top tenth ranked above others [% of pairs]",
-        },
+        columns={name: label for name, label in columns.items() if shown[name].count()},
         mark="mark",
         note="Fits see earlier links only. Within destinations: links to one destination compared. Top tenth: links that "
         "deliver most; 50 % by chance. Better: the 95 % interval (in brackets, over links) is above 0.",
@@ -195,7 +197,7 @@ def ranking(result: Study, caption: str, frame: pl.DataFrame | None = None) -> T
 def curve(name: str, result: CurveStudy, data: links.Links) -> Part:
     """Lay out the throughput curve on one source."""
     n = result.ranking.filter(pl.col("mark") == "better", pl.col("name") != "chosen").height
-    caption = say("{n} other weights rank links better than the document's curve", n=n)
+    caption = say("{n:#other weight} better than the document's curve at ranking links", n=n)
     return Part(
         name=name,
         title=TITLES[name],
@@ -217,7 +219,7 @@ def curve_chart(result: CurveStudy, evidence: Evidence) -> Chart:
     fitted = called if best == "steps" else "fitted"
     edges = fit.curve.mbps_above
     finding = "{share_at_most_1:%} of links share the document's lowest step; fitted edges: {first} to {last} MB/s"
-    sample = "Fitted on {n} links; band: 95 % interval."
+    sample = "Fitted on {n:#link}; band: 95 % interval."
     return Chart(
         draw=charts.weight_curves,
         frame=links.beside_document(fit, evidence.rows["mbps"], fitted=fitted, **drawn),
@@ -286,7 +288,7 @@ def fallback(result: Study) -> Part:
             draw=charts.weights_by_closeness,
             frame=links.levels_by_setting(levels, "proposed" if acts else "fitted"),
             finding=say(over, n=above, all=levels.height),
-            sample=say("{n} links; bars: 95 % intervals.", n=int(levels["n_links"].sum())),
+            sample=say("{n:#link}; bars: 95 % intervals.", n=int(levels["n_links"].sum())),
             note=f"{DEVELOPERS} Closeness: 0 the nearest, 11 the farthest. Earn: the weight of their later throughput.",
         ),
         sections={
@@ -303,11 +305,9 @@ def exchange(result: Study, data: links.Links) -> Part:
         "best": table.filter("is_best")["files"][0],
         "now": table.filter("is_current")["files"][0],
     }
-    caption = "By how soon queues are delivered, unseen links, "
-    caption += "later" if result.facts["later"] else "at the same time"
-    named = ["chosen", now, best]
+    caption = f"By how soon queues are delivered, unseen links, {'later' if result.facts['later'] else 'at the same time'}"
     shown = result.ranking.filter(
-        ~pl.col("name").str.contains(r"^[\d.]+$") | pl.col("name").is_in(named)
+        ~pl.col("name").str.contains(r"^[\d.]+$") | pl.col("name").is_in([now, best])
     )
     new = f"Set NW_QUEUE_IMPORTANCE from {now} to {best}"
     return Part(
@@ -316,10 +316,10 @@ def exchange(result: Study, data: links.Links) -> Part:
         verdict=verdict("exchange", result, f"NW_QUEUE_IMPORTANCE = {now}", new),
         chart=Chart(
             draw=charts.score_by_exchange,
-            frame=table.drop_nulls("files").filter(pl.col("files") > 0),
+            frame=table.filter(pl.col("files") > 0),
             options={"marks": links.marks(table, "proposed" if result.judgement.acts else "best")},
             finding=say("Links rank best where {best:.0f} waiting files weigh 1 of throughput weight; now {now:.0f}", at),
-            sample=say("{n} links with files waiting; band: 95 % interval.", n=result.judgement.n_units),
+            sample=say("{n:#link} with files waiting; band: 95 % interval.", n=result.judgement.n_units),
             note="Only the importance is ever proposed: NQUEUED_SAT_CAP, which does the same, limits the backlog check, too.",
         ),
         sections={kit.BEFORE_AFTER: [ranking(result, caption, shown)]},

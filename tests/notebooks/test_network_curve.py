@@ -1,5 +1,7 @@
 """The network curve report on a small synthetic archive: its numbers, page, tables and failures."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
@@ -7,11 +9,12 @@ from brokerlab.archive import ArchiveWriter
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.brokerage.curves import ThroughputCurve
 from brokerlab.brokerage.network_weight import links
-from brokerlab.calibrate.network_curve import read_links
+from brokerlab.calibrate.network_curve import read_links, study_exchange
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
+from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import read
+from brokerlab.report import kit, run
 from brokerlab.report import network_curve as report
-from brokerlab.report import run
 from tests.notebooks.pages import check_page
 from tests.unit.calibrate import network_toys as toys
 from tests.unit.calibrate.test_network_study import as_judged
@@ -142,6 +145,24 @@ def test_what_an_archive_cannot_tell_is_no_answer(small):
     assert verdict.kind == "no_answer"
     assert "one snapshot" in verdict.sentence
     assert len(verdict.sentence.split()) <= 20
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_one_part_alone_may_be_what_acts(small, share):
+    data, _, _ = small
+    row = {
+        "app": "jedi",
+        "component": "jobbroker",
+        "key": "NW_QUEUE_IMPORTANCE",
+        "value": str(share),
+        "type": "float",
+        "vo": "atlas",
+    }
+    acting = replace(data, config=Config.from_rows([row]))
+    found = study_exchange(data.evidence["metrics"], acting.settings, n_boot=20)
+    part = report.exchange(found, acting)
+    assert "current" not in part.chart.options["marks"]["label"].to_list()
+    assert f"{share:g}" in part.sections[kit.BEFORE_AFTER][0].frame["name"].to_list()
 
 
 def test_a_weight_that_is_not_proposed_is_not_called_so(small):

@@ -240,11 +240,12 @@ def exchange_table(judgement: Judgement, cap: float) -> pl.DataFrame:
 
 
 def marks(table: pl.DataFrame, best: str) -> pl.DataFrame:
-    """Return the exchanges that are named in a chart: ``files, score, label`` of the current one and the best.
+    """Return the exchanges that are named in a chart, the current one and the best: ``files, score, label``; none with one part.
 
     Args:
         table: Of :func:`exchange_table`.
         best: What the best one is called, unless it is the current one.
     """
     label = pl.when("is_current").then(pl.lit("current")).when("is_best").then(pl.lit(best))
-    return table.select("files", "score", label=label).drop_nulls("label")
+    named = table.filter(pl.col("files") > 0).select("files", "score", label=label)
+    return named.drop_nulls("label")

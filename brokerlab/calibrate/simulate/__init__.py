@@ -1,7 +1,7 @@
 """The grid simulator: what would have happened under other settings.
 
 * ``queues``: the queue core, in steps or in one go; ``options``: how slots are filled and killed jobs tried again;
-* ``summaries``: waiting by queue and share, fairness between users and shares;
+* ``summaries``: waiting by queue and share, Jain's index;
 * ``inputs``: a period of an archive, with its queues as they seem to have been (``estimates``, ``capacity``); ``validation``: does the
   simulation give what was seen (``distances``); ``archive_check``: the same of an archive, in one call;
 * ``contracts``: the tables it reads; ``outcome``: the tables it gives;
@@ -23,7 +23,7 @@ from brokerlab.calibrate.simulate.queues import (
     start,
     withdraw,
 )
-from brokerlab.calibrate.simulate.summaries import fairness, jain, waiting_quantiles
+from brokerlab.calibrate.simulate.summaries import jain, waiting_quantiles
 from brokerlab.calibrate.simulate.validation import Validation, validate
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "Validation",
     "advance",
     "counts",
-    "fairness",
     "jain",
     "of_archive",
     "of_tables",

@@ -69,56 +69,6 @@ def jain(values: FloatArray) -> float:
     return float(values.sum()) ** 2 / (len(values) * square) if square > 0 else float("nan")
 
 
-def fairness(attempts: pl.DataFrame, *, by: str = "produsername") -> pl.DataFrame:
-    """Return how evenly users or shares were served.
-
-    Args:
-        attempts: ``Simulated.attempts``.
-        by: ``produsername``, ``gshare`` or another group column; rows without one are left out.
-
-    Returns:
-        One row per measure: ``measure``, ``n`` groups, ``jain``, ``lowest`` and ``highest`` value of a group. ``core_s``:
-        core seconds received. ``speed``: mean over finished attempts of wall time / (waiting + wall time), from 0 to 1,
-        which does not grow with what was asked for; attempts of no length are left out.
-
-    Raises:
-        SchemaError: A column is missing.
-    """
-    _check(attempts, [by, "starttime", "endtime", "outcome", "waiting_s", "corecount"])
-    ran = (pl.col("endtime") - pl.col("starttime")).dt.total_microseconds()
-    rows = attempts.filter(pl.col(by).is_not_null()).with_columns(ran=ran.fill_null(0))
-    core = rows.group_by(by).agg(value=(pl.col("ran") * pl.col("corecount")).sum())
-    speed = (
-        rows.filter((pl.col("outcome") == "finished") & (pl.col("ran") > 0))
-        .with_columns(value=pl.col("ran") / (pl.col("waiting_s") * 1e6 + pl.col("ran")))
-        .sort(by, "value")
-        .group_by(by, maintain_order=True)
-        .agg(pl.col("value").mean())
-    )
-    second = pl.lit(1_000_000)
-    measures = {"core_s": core.with_columns(pl.col("value") / second).sort(by), "speed": speed}
-    return pl.DataFrame(
-        [
-            (
-                name,
-                frame.height,
-                jain(frame["value"].to_numpy()),
-                frame["value"].min(),
-                frame["value"].max(),
-            )
-            for name, frame in measures.items()
-        ],
-        schema={
-            "measure": pl.String,
-            "n": pl.Int64,
-            "jain": pl.Float64,
-            "lowest": pl.Float64,
-            "highest": pl.Float64,
-        },
-        orient="row",
-    )
-
-
 def _check(frame: pl.DataFrame, columns: Sequence[str]) -> None:
     missing = [name for name in columns if name not in frame.columns]
     if missing:

@@ -275,6 +275,11 @@ def test_fairness_is_jains_index_over_shares_users_and_classes():
         row = part.row(by_predicate=pl.col("measure") == "core_s", named=True)
         assert row["n"] == len(used)
         assert row["jain"] == pytest.approx(used.sum() ** 2 / (len(used) * (used**2).sum()))
+        part_run = pl.col("running_s") / (pl.col("waiting_s") + pl.col("running_s"))
+        speed = ran.filter(state="finished").group_by(by).agg(s=part_run.mean())["s"]
+        row = part.row(by_predicate=pl.col("measure") == "speed", named=True)
+        assert row["jain"] == pytest.approx(speed.sum() ** 2 / (len(speed) * (speed**2).sum()))
+        assert (row["lowest"], row["highest"]) == pytest.approx((speed.min(), speed.max()))
     assert found.fairness.filter(pl.col("by") == "user_class")["n"].to_list() == [2, 2]
     nobody = grid.run(world(transfers=grid.Transfers(mode="none")), seeds=(3,))
     assert "user_class" not in nobody.fairness["by"].to_list()

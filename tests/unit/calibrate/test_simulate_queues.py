@@ -12,7 +12,6 @@ from brokerlab.calibrate.simulate import (
     QueueRules,
     advance,
     counts,
-    fairness,
     place,
     results,
     run,
@@ -189,18 +188,13 @@ def test_killed_jobs_may_wait_for_a_new_place():
         assert part in str(caught.value)
 
 
-def test_waiting_and_fairness_are_summed_up():
+def test_waiting_is_summed_up():
     rows = [
         {"produsername": name, "gshare": "MC", "corecount": 8} for name in ("ann", "ann", "bob")
     ]
     done = run(jobs_of(*rows), QUEUE)
     found = waiting_quantiles(done.attempts, ranks=[50, 100])
     assert found.rows() == [("Q", "MC", 3, 0, 50, HOUR), ("Q", "MC", 3, 0, 100, 2 * HOUR)]
-    measures = {row["measure"]: row for row in fairness(done.attempts).rows(named=True)}
-    assert measures["core_s"]["jain"] == pytest.approx(9 / (2 * 5))
-    ann, bob = (1 + 1 / 2) / 2, 1 / 3
-    assert measures["speed"]["jain"] == pytest.approx((ann + bob) ** 2 / 2 / (ann**2 + bob**2))
-    assert (measures["speed"]["lowest"], measures["speed"]["n"]) == (pytest.approx(bob), 2)
     with pytest.raises(SchemaError, match="did you mean 'gshare'"):
         waiting_quantiles(done.attempts, by=["gshar"])
     with pytest.raises(ConfigError, match="ranks"):
