@@ -373,7 +373,7 @@ class Table:
         value = row[key]
         if isinstance(value, str):
             of_row = row[self.unit] if self.unit and key == next(iter(self.columns)) else None
-            return f"{value} [{of_row}]" if of_row else value
+            return f"{value} [{of_row}]" if of_row else value or words.MISSING
         unit = unit_of(label)
         if self.unit and not unit and self.frame.schema[key].is_float():  # counts have no unit
             unit = str(row[self.unit] or "")

@@ -12,7 +12,6 @@ from pydantic import Field, field_validator
 
 from brokerlab import archive as archives
 from brokerlab import words
-from brokerlab.charts import proposals as charts
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.present import present
 from brokerlab.gdpconfig.proposal import (
@@ -240,6 +239,8 @@ def numbers(s: Study, effects: pl.DataFrame) -> list[Number]:
 
 def promises(effects: pl.DataFrame) -> Chart:
     """Draw what the proposals promise, in per cent of what is now."""
+    from brokerlab.charts import proposals as charts  # as costly as all else that is imported here
+
     drawn = frames.promises_frame(effects, EFFECTS_DRAWN)
     known = effects.drop_nulls("change_pct").filter(pl.col("interval") != "unchanged")
     beyond = drawn.filter(

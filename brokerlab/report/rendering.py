@@ -23,6 +23,8 @@ ID_ATTRIBUTE = re.compile(r'\bid="([^"]+)"')
 ID_REFERENCE = re.compile(r'(url\(#|href="#)')
 SCRIPT = re.compile(r'<script type="module">(.*?)</script>', re.DOTALL)
 SETTING = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Za-z0-9]+)+\b")
+LONG = re.compile(r"\w{16,}")
+"""Names that narrow columns break."""
 PAGE_BYTES = 2_900_000
 """Largest page; charts beyond it stay pictures."""
 CONTENTS_FROM = 4
@@ -71,6 +73,7 @@ def environment() -> Environment:
     )
     made.globals["kind_words"] = KIND_WORDS
     made.filters["together"] = together
+    made.filters["in_cell"] = in_cell
     made.filters["prose"] = prose
     made.filters["slug"] = slug
     return made
@@ -97,6 +100,17 @@ def prose(text: str) -> Markup:
     """
     safe = str(escape(together(text)))
     return Markup(SETTING.sub(lambda m: f"<code>{m[0].replace('_', '_<wbr>')}</code>", safe))  # noqa: S704
+
+
+def in_cell(text: str) -> Markup:
+    """Escape the text of a cell; long names may break at their underscores.
+
+    Example:
+        >>> str(in_cell("NQUEUED_NUC_CAP_FOR_JOBS")), str(in_cell("short_name"))
+        ('NQUEUED_<wbr>NUC_<wbr>CAP_<wbr>FOR_<wbr>JOBS', 'short_name')
+    """
+    safe = str(escape(together(text)))
+    return Markup(LONG.sub(lambda m: m[0].replace("_", "_<wbr>"), safe))  # noqa: S704
 
 
 def slug(text: str) -> str:
