@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import polars as pl
 from pydantic import Field, field_validator
 
+from brokerlab.archive.store import open_archive
 from brokerlab.calibrate import inputs
 from brokerlab.calibrate import percentile_frames as frames
 from brokerlab.calibrate.caveats import told_once
@@ -93,7 +94,9 @@ class Studies(NamedTuple):
 def load(p: Params) -> inputs.Inputs:
     """Read the tasks of the window and what their finished jobs say."""
     chosen: dict[str, Any] = {"gshare": p.gshare, "processingtype": p.processingtype}
-    return inputs.load(p.archive, start=p.start, end=p.end, rules=p.rules, **chosen)
+    archive = open_archive(p.archive)
+    kit.need(archive, "tasks", "jobs")
+    return inputs.load(archive, start=p.start, end=p.end, rules=p.rules, **chosen)
 
 
 @kit.answers
