@@ -16,7 +16,7 @@
 #
 # Each threshold trades something: bytes moved against waiting, evenness against speed. This notebook asks of every key
 # whether any of its values changes any decision of this archive (cheap); of those that do, what other values would have led
-# to, by simulating the grid with them; it chooses under stated limits on one period and proves the choice on a later one.
+# to, by simulating the grid with them; it chooses under stated limits on one period and scores the choice on a later one.
 # It first asks whether the simulation gives back what was seen: where it does not, nothing is simulated and nothing proposed.
 #
 # It writes a page, its numbers, tables, charts and a proposal to `out_dir`, whoever runs it: here, or as
@@ -28,25 +28,22 @@ out_dir: str = "out/thresholds"  # where everything goes [path]
 n_boot: int = 2000  # bootstrap replicates [1]
 seed: int = 1  # seed of simulations, bootstrap and search
 start: str = ""  # choice from here on, empty: archive's second day [ISO 8601, UTC]
-end: str = ""  # proof ends, empty for the archive's last day [ISO 8601, UTC]
+end: str = ""  # scores end, empty for the archive's last day [ISO 8601, UTC]
 keys: list = []  # keys to look at, empty for all thresholds [gdpconfig key]
 points: int = 5  # values per key between its guard rails, the current one not counted [1]
 objective: str = "turnaround_h"  # what is to be small, or waiting_h, moved_tb... [name]
 limits: dict = {}  # limits other than the defaults, by name, such as moved_pct; null for none [%]
-limit_on: str = "upper"  # what meets the limits, upper end of the interval or point [name]
-relevant: float = 0.01  # smallest reduction worth a change, part of what is now [1]
-alpha: float = 0.05  # rate of false proposals, intervals hold 1 - alpha [1]
+relevant: float = 0.05  # smallest effect that matters, part of what is now [1]
+alpha: float = 0.05  # intervals hold all but this part [1]
 replications: int = 4  # simulations of every setting [1]
-most_replications: int = 12  # simulations of a setting at most [1]
-precision: float = 0.01  # half width that ends simulations, part of what is now [1]
-trials: int = 12  # trials of the search over the keys that matter [1]
+most_replications: int = 8  # simulations of settings that are judged [1]
 most_keys: int = 3  # keys of that search at most [1]
 rounds: int = 3  # halvings of the steps beside the best value [1]
 cycle: str = ""  # from one brokerage to the next, empty: as the archive shows [duration]
 capacity: str = ""  # file of known slots (panda_queue, slots, perhaps ts), empty: none [path]
 capacity_most: float = 4.0  # most slots of a queue that was never full, 1: none more than seen [times its busiest time]
 workers: int = 2  # processes for simulations, at most [1]
-proof_start: str = ""  # choice ends and proof begins, empty for half way [ISO 8601, UTC]
+proof_start: str = ""  # choice ends and scores begin, empty for half way [ISO 8601, UTC]
 screen_days: float = 4.0  # days at the end of the choice that are screened [days]
 stage: str = "jobs"  # what is simulated, jobs (production) or analysis [name]
 store: str = ""  # folder that keeps simulations for later runs [folder]
@@ -63,7 +60,7 @@ alt.theme.enable(theme.NAME)
 p = report.Params.of(globals())
 
 # %% [markdown]
-# ## Screen, validate, simulate, choose, prove
+# ## Screen, validate, simulate, judge
 
 # %%
 data = report.load(p)

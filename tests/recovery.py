@@ -21,7 +21,7 @@ DAYS = 14
 CALIBRATION = Period(BEGIN + DAY, BEGIN + 7 * DAY)
 PROOF = Period(BEGIN + 7 * DAY, BEGIN + DAYS * DAY)
 GRID: dict[str, Any] = {"cycle": "4h", "warm_up": "1d"}
-FEW: dict[str, Any] = {"replications": 8, "most_replications": 8, "precision": 0.03}
+FEW: dict[str, Any] = {"replications": 4, "most_replications": 8}
 VALUES = {
     "NQUEUELIMITSITE_MC 16 simul": (1, 5, 20, 100, 500),
     "NQUEUED_SAT_CAP": (10, 30, 60, 100, 400, 1000),
@@ -100,7 +100,7 @@ def recovered(folder: Path, key: str, planted: int, *, seed: int) -> Recovery:
     base, seen = history(folder, plan, seed=seed)
     what_if = of_archive(seen, (CALIBRATION, PROOF), capacity=plan.capacity, **GRID)
     options = thresholds.Options(
-        keys=[key], limits=ANY_COST, trials=0, rounds=0, alpha=ALPHA, n_boot=500, seed=seed, workers=1, **FEW
+        keys=[key], limits=ANY_COST, rounds=0, alpha=ALPHA, n_boot=500, seed=seed, workers=1, **FEW
     )  # fmt: skip
     result = thresholds.calibrate(
         seen,
@@ -123,7 +123,7 @@ def recovered(folder: Path, key: str, planted: int, *, seed: int) -> Recovery:
 
 def acting(result: Calibration, key: str, planted: int) -> int:
     """Return the value that rules once the proposal, if there is one, is applied."""
-    return int(dict(result.verdict.setting.values).get(key, planted))
+    return int(dict(result.setting.values).get(key, planted))
 
 
 def objective(true: GridWhatIf, key: str, value: int) -> float:

@@ -190,8 +190,8 @@ class Outcomes:
         values: Takes places of settings; returns quantity to (n_units, n_places), finite.
         efforts: How much each setting changes, such as a number of keys: of settings whose means differ by less than half of
             what matters the one of least effort is chosen. Empty: they are alike.
-        replications: Takes places of settings; returns quantity to (n_replications, n_blocks, n_places) means of blocks, of
-            at least two simulations with common random numbers. Null: nothing was simulated.
+        replications: Takes places of settings; returns quantity to (n_replications, n_units, n_places), finite, of at least
+            two simulations with common random numbers, of which ``values`` gives the means. Null: nothing was simulated.
     """
 
     units: pl.DataFrame
@@ -504,7 +504,6 @@ class Sums:
         first = {name: np.zeros(shape) for name in (*names, *also)}
         cross, second = ({name: np.zeros(shape) for name in names} for _ in range(2))
         paired = np.zeros((2, *shape))
-        simulated = outcomes.replications
         now = outcomes.values([outcomes.current])[question.objective]
         for places in _runs(n_settings, max(1, CELLS // n)):
             columns = outcomes.values(places)
@@ -521,6 +520,14 @@ class Sums:
                 paired[place][:, places] = np.add.reduceat(
                     w[:, None] ** 2 * terms, edges[:-1], axis=0
                 )
+        draws = {}
+        if outcomes.replications is not None:
+            simulated = outcomes.replications(range(n_settings))
+            totals = np.add.reduceat(w, edges[:-1])[:, None]
+            draws = {
+                name: np.add.reduceat(w[:, None] * simulated[name], edges[:-1], axis=1) / totals
+                for name in names
+            }
         by_block = [np.add.reduceat(x, edges[:-1]) for x in (w, w**2)]
         return cls(
             current=outcomes.current,
@@ -531,7 +538,7 @@ class Sums:
             cross=cross,
             second=second,
             paired=paired,
-            draws={} if simulated is None else simulated(range(n_settings)),
+            draws=draws,
             efforts=outcomes.efforts,
         )
 
@@ -578,8 +585,11 @@ class Sums:
         if against is not None:
             base = draws[:, rows, list(against)]
             means = means - (base[:, :, None] if places is None else base)
-        square = np.einsum("b,b...->...", self.weight[rows] ** 2, means.var(axis=0, ddof=1))
-        return np.asarray(np.sqrt(square / len(draws)) / self.weight[rows].sum())
+        weight = self.weight[rows] / self.weight[rows].sum()
+        runs = np.einsum(
+            "b,rb...->r...", weight, means
+        )  # blocks may share the luck of a simulation, too
+        return np.asarray(runs.std(axis=0, ddof=1) / np.sqrt(len(draws)))
 
     def shared_half(
         self,
@@ -752,6 +762,7 @@ def _table(outcomes: Outcomes, sums: Sums, walk: _Walk, question: Question) -> p
         before=[sums.current] * len(chosen),
         after=chosen,
         blocks=range(sums.n_blocks - len(chosen), sums.n_blocks),
+        enough=outcomes.n_units >= MIN_UNITS,
     )
 
 
@@ -763,6 +774,7 @@ def compare_blocks(
     before: Sequence[int],
     after: Sequence[int],
     blocks: Sequence[int],
+    enough: bool,
 ) -> pl.DataFrame:
     """Compare settings on the units of some blocks.
 
@@ -773,6 +785,7 @@ def compare_blocks(
         before: Place of a setting for each of the blocks.
         after: The same.
         blocks: The blocks, one after the other.
+        enough: Whether there are units enough for intervals; else their ends are null.
 
     Returns:
         See `Judgement.table`.
@@ -795,7 +808,7 @@ def compare_blocks(
             then[name],
             w,
             share=bool(limit and limit.share),
-            enough=outcomes.n_units >= MIN_UNITS,
+            enough=enough,
             luck=[*shared, sums.shared_half(name, blocks, after, question, against=before)],
         )
         row["limit"] = limit.most if limit else None

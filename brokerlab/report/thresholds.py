@@ -1,4 +1,4 @@
-"""Which thresholds of the brokerage should be changed, and to what: screen, simulate, choose, prove."""
+"""Which thresholds of the brokerage should be changed, and to what: screen, simulate, judge."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pydantic import Field
 from brokerlab import archive as archives
 from brokerlab import words
 from brokerlab.archive import Archive
+from brokerlab.calibrate.judge import MIN_UNITS
 from brokerlab.calibrate.key_screens import screen_keys
 from brokerlab.calibrate.thresholds import Options, WhatIf, study_archive
 from brokerlab.calibrate.thresholds import frames as made
 from brokerlab.calibrate.thresholds.calibration import Validated
-from brokerlab.calibrate.thresholds.choice import RELATIVE
 from brokerlab.calibrate.thresholds.frames import StudyFrames
 from brokerlab.calibrate.thresholds.keys import STAGES
-from brokerlab.calibrate.thresholds.outcomes import quantity_of
+from brokerlab.calibrate.thresholds.outcomes import LIMITS, quantity_of
 from brokerlab.calibrate.thresholds.screening import CHANGES, NOT_READ, NOTHING, UNTOLD
-from brokerlab.calibrate.thresholds.verdict import action, as_is, days
+from brokerlab.calibrate.thresholds.verdict import COVERS, action, as_is, days, small
 from brokerlab.charts import thresholds as charts
 from brokerlab.report import kit
 from brokerlab.report.kit import (
@@ -59,11 +59,11 @@ class Params(Options, kit.Dated):
         None, description="choice from here on, empty: archive's second day [ISO 8601, UTC]"
     )
     end: kit.Instant = Field(
-        None, description="proof ends, empty for the archive's last day [ISO 8601, UTC]"
+        None, description="scores end, empty for the archive's last day [ISO 8601, UTC]"
     )
     out_dir: str = Field("out/thresholds", description="where everything goes [path]")
     proof_start: kit.Instant = Field(
-        None, description="choice ends and proof begins, empty for half way [ISO 8601, UTC]"
+        None, description="choice ends and scores begin, empty for half way [ISO 8601, UTC]"
     )
     screen_days: float = Field(
         4.0, gt=0, description="days at the end of the choice that are screened [days]"
@@ -117,6 +117,7 @@ def study(
 def page(archive: Archive, s: StudyFrames, p: Params) -> Page:
     """Lay out the answer: from simulations where there are any, else from the screen."""
     found = s.calibration
+    early, late = found.case.periods
     return Page(
         verdict=headline(s),
         numbers=proof_numbers(s) or screen_numbers(s),
@@ -126,16 +127,15 @@ def page(archive: Archive, s: StudyFrames, p: Params) -> Page:
         facts=facts(s, p),
         archive=archive,
         config=s.found.space.config,
-        window=f"choice {days(found.calibration)}, proof {days(found.proof_period)} (UTC)",
+        window=f"choice {days(early)}, scored {days(late)} (UTC)",
         proposals={} if found.proposal is None else {"": found.proposal},
         also={
             "screen_values": s.found.curves,
             "catalogue": made.as_text(s.catalogue),
             "tried": found.tried,
             "values": s.values,
-            "stops": made.stops_frame(found),
             "slots": s.found.sources,
-            "sensitivity": found.choices[0].sensitivity if found.choices else pl.DataFrame(),
+            "sensitivity": found.sensitivity,
         },
         values=found.to_dict(),
     )
@@ -144,46 +144,48 @@ def page(archive: Archive, s: StudyFrames, p: Params) -> Page:
 HEADLINES = {
     "change": "{action}: {label} falls by {fall}.",
     "unchanged": "{keep}: no value tried changes any decision.",
-    "keep": "{keep}: none of {n} settings is provably better within the limits.",
-    "refuted": "{keep}: {chosen}, the early choice, is not proven.",
+    "keep": "{keep}: none of {n} settings is better, {seen:%} less would show.",
     "invalid": "The simulation does not reproduce what was seen; {changing} of {all} keys change decisions.",
     "nothing": "Of {all} keys none both changes decisions and can be simulated.",
-    "capacity": "Capacity of {unknown} unknown, and the answer depends on it.",
-    "unknown": "{reason}",
+    "depends": "Capacity of {unknown} unknown, and the answer depends on it.",
+    "few": "{spans} spans of time can be scored, {needed} are needed.",
+    "imprecise": "No setting is shown to be better, and a gain of {seen:%} is not excluded.",
+    "unconfirmed": "What was better on earlier days is not shown to be better on all of them.",
+    "no_other": "No other setting tried keeps the limits.",
 }
 
 
 def headline(s: StudyFrames) -> Verdict:
     """Say the answer in a sentence."""
     found, verdict = s.calibration, s.calibration.verdict
+    space = found.case.space
     told: dict[str, Any] = {
-        "keep": f"Keep {as_is(found.space, [key.name for key in found.space.keys])}",
+        "keep": f"Keep {as_is(space, [key.name for key in space.keys])}",
         "n": s.candidates.height,
         "all": s.keys.height,
         "changing": s.keys.filter(state=CHANGES).height,
-        "chosen": found.choices[0].setting.name if found.choices else "",
         "unknown": f"{len(found.unknown)} {words.plural(len(found.unknown), 'queue')}",
-        "reason": words.thin(verdict.sentence.removeprefix("No answer: ")),
+        "needed": MIN_UNITS,
+        "label": small(quantity_of(found.case.options.objective).label),
     }
-    if found.case == "change":
-        row = s.proof.filter(quantity=found.objective).row(0, named=True)
-        one, part = len(verdict.setting.keys) == 1, row["diff_pct"]
-        told["action"] = (
-            action(found.space, verdict.setting) if one else f"Set {verdict.setting.name}"
-        )
-        told["label"] = small(row["label"])
+    if found.judgement is not None:
+        told["spans"] = found.judgement.n_units
+        told["seen"] = max(found.judgement.smallest_seen or 0.0, found.case.options.relevant)
+    if found.answer == "change":
+        row = s.proof.filter(quantity=found.case.options.objective).row(0, named=True)
+        one, part = len(found.setting.keys) == 1, row["diff_pct"]
+        told["action"] = action(space, found.setting) if one else f"Set {found.setting.name}"
         told["fall"] = say("{part:%}", part=-part / 100) if part else say("{n}", n=-row["diff"])
-    sentence = say(HEADLINES[found.case], told)
+    sentence = say(HEADLINES[found.answer], told)
     return Verdict(kind=verdict.kind, sentence=sentence[:1].upper() + sentence[1:])
 
 
 def proof_numbers(s: StudyFrames) -> list[Number]:
-    """Return what the proof says of the objective and of the bytes moved; nothing without a proof."""
-    proof = s.calibration.tested
-    if proof is None or s.proof.is_empty():
+    """Return what the scored period says of the objective and of the bytes moved; nothing where nothing is compared."""
+    if s.proof.is_empty():
         return []
     wanted = s.proof.filter(
-        pl.col("quantity").is_in([s.calibration.objective, "moved_tb"]),
+        pl.col("quantity").is_in([s.calibration.case.options.objective, "moved_tb"]),
         pl.col("diff_pct").is_not_null(),
     )
     changes = []
@@ -192,7 +194,7 @@ def proof_numbers(s: StudyFrames) -> list[Number]:
         changes.append(
             Number.of(row, "diff_pct", label=row["label"], unit="%", note=f"of now{limit}")
         )
-    return [*changes, Number("Tasks of the proof", proof.n_tasks)]
+    return [*changes, Number("Tasks that scored", s.calibration.n_tasks)]
 
 
 def screen_numbers(s: StudyFrames) -> list[Number]:
@@ -208,10 +210,11 @@ def screen_numbers(s: StudyFrames) -> list[Number]:
 def front_chart(s: StudyFrames) -> Chart | None:
     """Draw settings by the objective and another one, the bytes moved if they are known."""
     found = s.calibration
-    x, y = found.objective, made.drawn_against(s.front, found.objective)
+    x = found.case.options.objective
+    y = made.drawn_against(s.front, x)
     if y is None:
         return None
-    limit = found.limits.moved_pct if y == "moved_tb" else None
+    limit = found.case.options.allowed.get("moved_pct") if y == "moved_tb" else None
     return Chart(
         draw=charts.front_chart,
         frame=s.front,
@@ -220,7 +223,7 @@ def front_chart(s: StudyFrames) -> Chart | None:
             n=s.front.filter("on_front").height,
             all=s.front.height,
         ),
-        sample=f"Simulated on {days(found.calibration)}, by four objectives of which two are drawn; bars: intervals of the "
+        sample=f"Simulated on {days(found.case.periods[0])}, by four objectives of which two are drawn; bars: intervals of the "
         "proposed setting",
         options={
             "x": f"{x}_pct",
@@ -255,18 +258,18 @@ def sections(s: StudyFrames) -> kit.Sections:
     if found.tried.is_empty():
         why = words.thin(found.why) or None
         return {"The screen": [screened_table(s)], CERTAINTY: [why, others_table(s)]}
+    best = "" if found.judgement is None else found.judgement.best.name
+    stable = found.sensitivity.filter(pl.col("setting") != best).is_empty()
     unstable = "The choice depends on the limits: halved or doubled, another setting is chosen."
-    stable = all(choice.stable for choice in found.choices)
     compared = [proof_table(s), candidates_table(s)]
     gains = [strata_table(s), queues_table(s)]
     return {
         BEFORE_AFTER: [table for table in compared if table.frame.height],
         GAINS: [table for table in gains if table.frame.height],
         CERTAINTY: [
-            words.thin(found.verdict.sentence) if found.case == "capacity" else None,
+            words.thin(found.verdict.sentence),
+            f"Intervals hold {COVERS}.",
             words.thin(found.why) or None,
-            words.thin(found.choices[0].reason) if found.choices else None,
-            p_sentence(s),
             None if stable else unstable,
             screened_table(s),
             others_table(s),
@@ -277,11 +280,10 @@ def sections(s: StudyFrames) -> kit.Sections:
 def proof_table(s: StudyFrames) -> Table:
     """Lay out every quantity before and after."""
     found = s.calibration
-    setting = "" if found.tested is None else found.tested.setting.name
     return Table(
         name="proof",
         frame=s.proof,
-        caption=f"Now, and {setting}, on the proof of {days(found.proof_period)}",
+        caption=f"Now, and {found.compared.name} (chosen before), on {days(found.case.periods[1])}",
         columns={
             "label": "Quantity",
             "before": "Now",
@@ -293,37 +295,37 @@ def proof_table(s: StudyFrames) -> Table:
         },
         unit="unit",
         mark="role",
-        note=f"In brackets: {100 * found.draw.confidence:g} % intervals; tasks, or ten spans of time where that is wider, are drawn again, the spread between "
-        "simulations is added; of unfairness that spread alone. Jain's index: 1 when all shares are served alike.",
+        note=f"In brackets: {100 * (1 - found.case.options.alpha):g} % intervals over spans of time, to which the spread between "
+        "simulations is added. Jain's index: 1 when all shares are served alike.",
     )
 
 
 def candidates_table(s: StudyFrames) -> Table:
     """Lay out the settings tried."""
-    quantity = quantity_of(s.calibration.objective)
+    quantity = quantity_of(s.calibration.case.options.objective)
     return Table(
         name="candidates",
         frame=s.candidates,
         caption=say(
-            "The best of {n} settings, simulated on the choice's days", n=s.candidates.height
+            "The best of {n} settings that were judged, on all days", n=s.candidates.height
         ),
         columns={
             "setting": "Setting",
             "after": f"{quantity.label} [{quantity.unit}]",
             "diff_pct": "Difference [% of now]",
             "broken": "Limits broken",
-            "lowers": "Provably lower",
+            "lowers": "Lower by its interval",
         },
         mark="role",
         most=10,
-        note="The best of many was lucky, too: the proof is on days that nothing was chosen on. The same jobs are sent "
+        note="The best of many was lucky, too: scores are of days that nothing was chosen on. The same jobs are sent "
         "whatever is set; a queue that was never full counts as large as it was seen.",
     )
 
 
 def strata_table(s: StudyFrames) -> Table:
     """Lay out who gains and who loses."""
-    quantity = quantity_of(s.calibration.objective)
+    quantity = quantity_of(s.calibration.case.options.objective)
     return Table(
         name="strata",
         frame=s.strata,
@@ -344,10 +346,9 @@ def strata_table(s: StudyFrames) -> Table:
 
 def queues_table(s: StudyFrames) -> Table:
     """Lay out which queues get fuller and emptier."""
-    proof = s.calibration.tested
     return Table(
         name="queues",
-        frame=pl.DataFrame() if proof is None else proof.queues,
+        frame=s.calibration.queues if s.strata.height else pl.DataFrame(),
         caption="Queues whose use changes most",
         columns={
             "panda_queue": "Queue",
@@ -360,16 +361,6 @@ def queues_table(s: StudyFrames) -> Table:
         most=12,
         note="In brackets: intervals over simulations.",
     )
-
-
-def p_sentence(s: StudyFrames) -> str | None:
-    """Say how likely the proof is by chance."""
-    proof, draw = s.calibration.tested, s.calibration.draw
-    if proof is None or proof.p_holm is None:
-        return None
-    least = proof.p is not None and proof.p <= 2 / draw.n_boot  # nothing less can be told
-    tail = f"p {'at most' if least else '='} {proof.p_holm:.3g} of no difference, {draw.alpha:g} asked."
-    return words.thin(f"{proof.reason} {tail}")
 
 
 def screened_table(s: StudyFrames) -> Table:
@@ -454,7 +445,7 @@ def caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
         ),
         (len(unknown), f"Not known to the simulation, hence without limit: {', '.join(unknown)}."),
         (
-            found.tested is not None and "user_class" not in s.strata["stratum"],
+            s.strata.height > 0 and "user_class" not in s.strata["stratum"],
             "Which class of users gains or loses: the simulation does not say whose tasks are.",
         ),
         (
@@ -471,19 +462,20 @@ def caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
 def facts(s: StudyFrames, p: Params) -> dict[str, str]:
     """Return what the report knows about how it was made; the kit adds the rest."""
     found = s.calibration
-    units = {name: " % of now" if name in RELATIVE else "" for name in found.limits.values()}
-    limits = [f"{name} +{value:g}{units[name]}" for name, value in found.limits.values().items()]
+    limits = [
+        f"{name} +{value:g}{' % of now' if LIMITS[name].relative else ''}"
+        for name, value in found.case.options.allowed.items()
+    ]
     simulations = say(
-        "{n} settings, {trials} of them from a search; {new} simulations in {time}, {kept} from an earlier run",
+        "{n} settings; {new} simulations in {time}, {kept} from an earlier run",
         n=found.tried["setting"].n_unique() if found.tried.height else 0,
-        trials=found.n_trials,
         new=found.n_simulated,
         kept=found.n_kept,
         time=words.duration(found.seconds),
     )
     return {
         "Screen": days(s.found.screened),
-        "Limits": f"{', '.join(limits) or 'none'}; of the {p.limit_on} end on the choice, of the point on the proof",
+        "Limits": ", ".join(limits) or "none",
         "Decides": f"{STAGES[p.stage]} as documented",
         **({"Cycle": f"{s.found.cycle} from one brokerage to the next"} if s.found.cycle else {}),
         **({"Slots": slots_from(s)} if s.found.sources.height else {}),
@@ -499,11 +491,6 @@ def slots_from(s: StudyFrames) -> str:
         for source, what in SLOTS.items()
         if source in counts
     )
-
-
-def small(text: str) -> str:
-    """Let a label go on in the middle of a sentence."""
-    return text[:1].lower() + text[1:]
 
 
 def run(p: Params) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import polars as pl
 from brokerlab.calibrate.judge import Judgement
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig.proposal import Proposal
+from brokerlab.numerics import percent_of
 from brokerlab.words import short_percent
 
 Status = Literal["holds", "does_not_hold", "cannot_tell", "cannot_be_checked"]
@@ -181,3 +182,37 @@ def apart(
     if low is None or high is None or other_low is None or other_high is None:
         return None
     return high < other_low or other_high < low
+
+
+def effects_beside(
+    proposal: Proposal, found: Mapping[tuple[str, str], tuple[Mapping[str, Any], bool]]
+) -> pl.DataFrame:
+    """Set what a proposal says beside what is seen now, see :attr:`Drift.effects`.
+
+    Args:
+        proposal: The proposal.
+        found: Label and unit of an effect to its row, and whether it is a total, which is compared in per cent of before.
+    """
+    rows = []
+    for effect in proposal.evidence.effects:
+        row, total = found.get((effect.quantity, effect.unit), ({}, False))
+        if not row or effect.difference is None:
+            continue
+        told: list[float | None] = [effect.difference, effect.low, effect.high]
+        if total:
+            told = [percent_of(end, effect.current) for end in told]
+        name = "diff_pct" if total else "diff"
+        here = [row[f"{name}{end}"] for end in ("", "_lo", "_hi")]
+        if told[0] is None or here[0] is None:
+            continue
+        unit = "% of before" if total else effect.unit
+        rows.append((effect.quantity, unit, *told, *here, apart(*told[1:], *here[1:])))
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def apart_in_words(effects: pl.DataFrame) -> str:
+    """Say how many effects lie apart from those that the proposal says."""
+    known = effects.filter(pl.col("apart").is_not_null())
+    names = known.filter("apart")["quantity"].to_list()
+    told = f"{len(names)} of {known.height} effects lie apart from the proposal's"
+    return f"{told}{': ' if names else ''}{', '.join(names)}"

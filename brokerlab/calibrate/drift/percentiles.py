@@ -12,13 +12,13 @@ from brokerlab.calibrate.assumptions import Assumptions
 from brokerlab.calibrate.backtest import backtest
 from brokerlab.calibrate.comparison import JUDGED, Comparison, compare, quantities_of
 from brokerlab.calibrate.drift.answer import (
-    SCHEMA,
     WORDS,
     Drift,
     NotRepeatableError,
     Status,
-    apart,
+    apart_in_words,
     data_end,
+    effects_beside,
     judged_in_words,
     refused,
     status_of,
@@ -272,32 +272,17 @@ def _sentence(
         )
     better = "rank {} with margin {} %".format(*judgement.setting)
     text += f"; {judged_in_words(judgement, better)}"
-    if keep:
-        return f"{text}."
-    known = effects.filter(pl.col("apart").is_not_null())
-    apart = known.filter("apart")["quantity"].to_list()
-    differ = f"{len(apart)} of {known.height} effects lie apart from the proposal's"
-    return f"{text}; {differ}{': ' if apart else ''}{', '.join(apart)}."
+    return f"{text}." if keep else f"{text}; {apart_in_words(effects)}."
 
 
 def _effects(proposal: Proposal, compared: Comparison, parameter: Parameter) -> pl.DataFrame:
     """Set what the proposal says beside what is seen now; totals as shares of the setting before."""
     lines = {(line.label, line.unit): line for line in quantities_of(parameter)}
     lines[POOLED] = next(line for line in lines.values() if line.name == "exceed_rate_jobs")
-    rows = []
-    for effect in proposal.evidence.effects:
-        line = lines.get((effect.quantity, effect.unit))
-        if line is None or effect.difference is None:
-            continue
-        found = compared.quantity(line.name)
-        total = not line.over and line.name not in JUDGED
-        if total and not effect.current:
-            continue  # no share of nothing
-        scale = 100 / effect.current if total and effect.current else 1.0
-        ends = (effect.difference, effect.low, effect.high)
-        told = [None if end is None else scale * end for end in ends]
-        name = "diff_pct" if total else "diff"
-        here = [found[f"{name}{end}"] for end in ("", "_lo", "_hi")]
-        unit = "% of before" if total else effect.unit
-        rows.append((effect.quantity, unit, *told, *here, apart(*told[1:], *here[1:])))
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    return effects_beside(
+        proposal,
+        {
+            about: (compared.quantity(line.name), not line.over and line.name not in JUDGED)
+            for about, line in lines.items()
+        },
+    )

@@ -1,4 +1,4 @@
-"""Proposals on thresholds: the old and the new values simulated again, on later tasks."""
+"""Proposals on thresholds: the judge again, on the old and the new values simulated on a later period."""
 
 from __future__ import annotations
 
@@ -9,45 +9,36 @@ from typing import Any
 import polars as pl
 
 from brokerlab.calibrate.drift.answer import (
-    SCHEMA,
     WORDS,
     Drift,
     NotRepeatableError,
-    Status,
-    apart,
+    apart_in_words,
+    effects_beside,
+    judged_in_words,
     refused,
+    status_of,
     unmerged,
 )
-from brokerlab.calibrate.thresholds import (
-    QUANTITIES,
-    Limits,
-    Period,
-    Proof,
-    Replications,
-    WhatIf,
-    threshold_of,
-)
+from brokerlab.calibrate.judge import Judgement, judge
+from brokerlab.calibrate.thresholds import LIMITS, QUANTITIES, Options, Period, WhatIf, threshold_of
 from brokerlab.calibrate.thresholds.calibration import Validated
-from brokerlab.calibrate.thresholds.choice import LEAST, RELATIVE
-from brokerlab.calibrate.thresholds.intervals import Draw
-from brokerlab.calibrate.thresholds.proof import prove
+from brokerlab.calibrate.thresholds.compare import Comparison, as_shown
+from brokerlab.calibrate.thresholds.outcomes import OfCapacity, quantity_of
 from brokerlab.calibrate.thresholds.runs import Runs
-from brokerlab.calibrate.thresholds.settings import Key, Setting, Space
-from brokerlab.calibrate.thresholds.sweep import Sweep
+from brokerlab.calibrate.thresholds.settings import NOW, Key, Setting, Space
+from brokerlab.calibrate.thresholds.simulations import LEAST_SPANS, PREFIX, Block, Simulations
+from brokerlab.calibrate.thresholds.verdict import capacity_unknown, effects, small
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Proposal
-from brokerlab.numerics import percent_of
 from brokerlab.words import days_of
 
 LATER = 2_000_000
-"""Seeds lie so far from those of the choice; those of the proof lie between."""
-LIMIT = "limit_"
-"""Begins the names of the document's limits."""
+"""Seeds lie so far from those of the choice; those of the scored period lie between."""
 
 
 def is_of_thresholds(proposal: Proposal) -> bool:
-    """Whether a proposal was proven by simulating thresholds."""
+    """Whether a proposal was made by simulating thresholds."""
     numbers = proposal.evidence.numbers or {}
     return "objective" in numbers and "settings_tried" in numbers
 
@@ -60,7 +51,11 @@ def thresholds_drift(
     config: Config,
     validation: Validated | None = None,
 ) -> Drift:
-    """Simulate the values before a proposal and those it asks for on a later period.
+    """Simulate the values before a proposal and those it asks for on a later period, and ask the judge.
+
+    The accepted values are the current setting; the setting before is the other one, and what limits compare with. Where the
+    slots of queues are unknown, the answer must be the same with the slots seen and with so many times as many as the
+    proposal was made with.
 
     Args:
         proposal: Of :func:`brokerlab.calibrate.thresholds.calibrate`, of kind "change".
@@ -70,28 +65,30 @@ def thresholds_drift(
         validation: Whether the simulation gives back what was seen in that period; null: the caller vouches for it.
 
     Returns:
-        A :class:`Drift`. ``holds``: what the proof asked is met again. ``does_not_hold``: the objective is higher, or a
-        limit is broken, beyond doubt. ``cannot_tell``: anything between, too few tasks, or a simulation that is not to be
-        believed there. ``cannot_be_checked``: a keep, which compared many settings, or a document that does not tell its
-        objective and limits.
+        A :class:`Drift`, see :func:`.answer.status_of`. ``cannot_tell`` also: the answer depends on unknown slots, or the
+        simulation is not to be believed there. ``cannot_be_checked``: a keep, which compared many settings, or a document
+        that does not tell its objective.
 
-    Source: design.md, idea 6.
+    Source: calibration.md, sections 2 and 4.
     """
     try:
         asked = _asked(proposal, config)
         if validation is not None and not validation.ok:
             return Drift("cannot_tell", f"Cannot tell: {validation.sentence.removeprefix('No answer: ')}")  # fmt: skip
-        runs = Runs(what_if)
-        sweep = Sweep(
-            asked.space, runs, period, asked.objective, asked.replications, asked.draw, asked.seed
-        )
-        (proof,) = prove(sweep, [asked.setting], asked.limits, relevant=asked.relevant)
+        drift = _judged(proposal, asked, what_if, period)
+        unknown = what_if.unknown() if isinstance(what_if, OfCapacity) else ()
+        if not unknown or asked.options.capacity_most == 1 or drift.status == "cannot_tell":
+            return drift
+        larger = what_if.larger(asked.options.capacity_most)  # type: ignore[attr-defined]  # OfCapacity
+        more = _judged(proposal, asked, larger, period)
     except InsufficientDataError as error:
         return refused(error)
-    status = _status(proof, asked)
-    where = f"{days_of(period.start, period.end)}, {proof.n_tasks:,} tasks, {proof.replications} simulations of each"
-    sentence = f"{WORDS[status]} on {where}: {proof.reason}"
-    return Drift(status, sentence, _effects(proposal, proof), window=(period.start, period.end))
+    if more.status == drift.status:
+        return drift
+    told = capacity_unknown(unknown, drift.sentence, more.sentence)
+    return Drift(
+        "cannot_tell", f"Cannot tell: {told}.", drift.effects, drift.judgement, drift.window
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +97,56 @@ class _Asked:
 
     space: Space
     setting: Setting
-    objective: str
-    limits: Limits
-    relevant: float
-    draw: Draw
-    replications: Replications
-    seed: int
+    options: Options
+
+
+def _judged(proposal: Proposal, asked: _Asked, what_if: WhatIf, period: Period) -> Drift:
+    """Ask the judge under one assumption about slots."""
+    options = asked.options
+    first = options.seed + LATER
+    simulations = Simulations(
+        asked.space,
+        Runs(what_if),
+        (Block(period, tuple(range(first, first + options.most_replications))),),
+        current=asked.setting,
+        least=2 * LEAST_SPANS,
+    )
+    settings = simulations.among([NOW])
+    comparison = Comparison.of(simulations, options, settings)
+    judgement = judge(comparison.outcomes, comparison.question)
+    raw = comparison.raw(NOW, asked.setting)
+    n_tasks = comparison.n_tasks()
+    table = as_shown(raw, n_tasks)
+    limited = raw.filter(pl.col("limit").is_not_null()).to_dicts()
+    status = status_of(
+        judgement,
+        raw.row(by_predicate=pl.col("quantity") == options.objective, named=True),
+        keep=False,
+        kept=all(
+            one["kept"] for one in limited
+        ),  # limits compare with the setting before, which keeps them
+    )
+    rows = {row["quantity"]: row for row in table.to_dicts()}
+    beside = effects_beside(
+        proposal, {(q.label, q.unit): (rows[q.name], q.total) for q in QUANTITIES}
+    )
+    where = f"{days_of(period.start, period.end)}, {n_tasks:,} tasks, {options.most_replications} simulations of each"
+    broken = [one for one in limited if not one["kept"]]
+    limits = [
+        small(quantity_of(LIMITS[one["quantity"].removeprefix(PREFIX)].quantity).label)
+        for one in broken
+    ]
+    beyond = f"; the limit on {' and '.join(limits)} is broken" if limits else ""
+    sentence = (
+        f"{WORDS[status]} on {where}: {effects(options.objective, table)}{beyond}; "
+        f"{judged_in_words(judgement, _named(judgement))}; {apart_in_words(beside)}."
+    )
+    return Drift(status, sentence, beside, judgement, (period.start, period.end))
+
+
+def _named(judgement: Judgement) -> str:
+    """Name the setting that the judge speaks for: the only other one is that before the proposal."""
+    return "the setting before" if judgement.setting == NOW else judgement.setting.name
 
 
 def _asked(proposal: Proposal, config: Config) -> _Asked:
@@ -124,30 +165,29 @@ def _asked(proposal: Proposal, config: Config) -> _Asked:
     if objective not in [quantity.name for quantity in QUANTITIES]:
         raise NotRepeatableError(f"the proposal does not tell its objective ({objective})")
     space, setting = _compared(proposal, config)
-    first = max(2, int(_number(numbers, "replications", 4)))
-    seed = int(_number(numbers, "seed", 0))
-    return _Asked(
-        space=space,
-        setting=setting,
-        objective=objective,
-        limits=_limits(numbers),
-        relevant=_number(numbers, "relevant", 0.0),
-        draw=Draw(_number(numbers, "alpha", 0.05), int(_number(numbers, "bootstrap_replicates", 2000)), seed),
-        replications=Replications(first=first, most=first),
-        seed=seed + LATER,
-    )  # fmt: skip
+    replications = max(2, int(_number(numbers, "replications", 4)))
+    limits = {name: numbers.get(f"{PREFIX}{name}") for name in LIMITS}
+    told = {
+        "objective": objective,
+        "limits": {
+            n: most if isinstance(most, int | float) else None for n, most in limits.items()
+        },
+        "replications": replications,
+        "most_replications": replications,
+        "relevant": _number(numbers, "relevant", 0.0) or None,
+        "alpha": numbers.get("alpha"),
+        "n_boot": numbers.get("bootstrap_replicates"),
+        "capacity_most": numbers.get("capacity_most"),
+        "seed": int(_number(numbers, "seed", 0)),
+    }
+    known = {name: value for name, value in told.items() if value is not None}
+    options = Options.model_validate(known)
+    return _Asked(space=space, setting=setting, options=options)
 
 
 def _number(numbers: Mapping[str, Any], name: str, default: float) -> float:
     value = numbers.get(name, default)
     return float(value) if isinstance(value, int | float) else default
-
-
-def _limits(numbers: Mapping[str, Any]) -> Limits:
-    """Return the limits of the document; those that it does not tell do not hold."""
-    told = {name.removeprefix(LIMIT): n for name, n in numbers.items() if name.startswith(LIMIT)}
-    known = {name: told.get(name) for name in ("moved_pct", "lost_pct", "unfairness", "unfinished")}
-    return Limits(**known, on="point")
 
 
 def _compared(proposal: Proposal, config: Config) -> tuple[Space, Setting]:
@@ -164,50 +204,3 @@ def _compared(proposal: Proposal, config: Config) -> tuple[Space, Setting]:
     except ConfigError as error:
         raise NotRepeatableError(str(error)) from error
     return Space(before, keys), Setting.of({change.place: change.new for change in changes})
-
-
-def _status(proof: Proof, asked: _Asked) -> Status:
-    if proof.status == "proven":
-        return "holds"
-    if proof.table.is_empty() or proof.status == "no_answer":
-        return "cannot_tell"
-    worse = proof.quantity(asked.objective)["diff_lo"]
-    return (
-        "does_not_hold"
-        if (worse is not None and worse > 0) or _broken(proof, asked.limits)
-        else "cannot_tell"
-    )
-
-
-def _broken(proof: Proof, limits: Limits) -> bool:
-    """Whether a limit is passed by the whole interval."""
-    for name, value in limits.values().items():
-        row = proof.quantity(RELATIVE.get(name, name))
-        relative = name in RELATIVE
-        if row["diff_lo"] is None or (relative and row["before"] <= LEAST[row["quantity"]]):
-            continue
-        if row["diff_lo"] > (value * row["before"] / 100 if relative else value):
-            return True
-    return False
-
-
-def _effects(proposal: Proposal, proof: Proof) -> pl.DataFrame:
-    """Set what was told beside what was found; totals as shares of the setting before."""
-    lines = {line.label: line for line in QUANTITIES}
-    rows = []
-    for effect in proposal.evidence.effects:
-        line = lines.get(effect.quantity)
-        if line is None or effect.difference is None or proof.table.is_empty():
-            continue
-        found = proof.quantity(line.name)
-        told: list[float | None] = [effect.difference, effect.low, effect.high]
-        here: list[float | None] = [found[name] for name in ("diff", "diff_lo", "diff_hi")]
-        unit = effect.unit
-        if line.total:
-            told = [percent_of(end, effect.current, least=line.least) for end in told]
-            here = [percent_of(end, found["before"], least=line.least) for end in here]
-            unit = "% of before"
-        if told[0] is None or here[0] is None:
-            continue
-        rows.append((effect.quantity, unit, *told, *here, apart(*told[1:], *here[1:])))
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")

@@ -11,19 +11,18 @@ import polars as pl
 from brokerlab.archive.store import Archive
 from brokerlab.calibrate import simulate
 from brokerlab.calibrate.simulate.capacity import with_given
-from brokerlab.calibrate.thresholds.calibration import Validated, calibrate
+from brokerlab.calibrate.thresholds.calibration import Calibration, Validated, calibrate
 from brokerlab.calibrate.thresholds.check import too_short
 from brokerlab.calibrate.thresholds.grid import GridWhatIf, of_archive
 from brokerlab.calibrate.thresholds.keys import HOLDS, KEYS
 from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import Period, WhatIf
-from brokerlab.calibrate.thresholds.result import Calibration
 from brokerlab.calibrate.thresholds.screening import screen_by_value, summed
 from brokerlab.calibrate.thresholds.settings import Space
 from brokerlab.errors import ConfigError, InsufficientDataError, collect_warnings
 
 LEAST_PERIOD = timedelta(days=2)
-"""Of choice and proof each: tasks of the last day are not judged, they may end in it."""
+"""Of each: tasks of the last day are not judged, they may end in it."""
 FEWEST_DAYS = 6
 """Both periods, the day before them, and the last day, which may not be whole."""
 
@@ -33,7 +32,7 @@ class ArchiveStudy:
     """What an archive says about thresholds.
 
     Attributes:
-        calibration: Screen, simulations, choice, proof.
+        calibration: Screen, simulations, judgement.
         space: All keys that were screened, with their values.
         curves: The screen value by value, see :func:`.screening.screen_by_value`.
         screened: Period of the screen.
@@ -89,8 +88,8 @@ def study_archive(
         options: Keys, objective, limits, simulations.
         created_at: Time of the proposal, UTC without zone.
         start: The choice is made from here on; null: from the first day that has a day before it, to fill the queues.
-        proof_start: The choice ends and the proof begins; null: half way to the end.
-        end: The proof ends; null: with the archive's last whole day.
+        proof_start: The choice ends and the scored period begins; null: half way to the end.
+        end: The scored period ends; null: with the archive's last whole day.
         screen_days: Days at the end of the choice that are screened [days].
         stage: What is simulated: ``jobs`` (production) or ``analysis``.
         store: Folder for results of simulations; null: none.

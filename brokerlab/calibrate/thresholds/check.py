@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from brokerlab.brokerage.replay.plan import time_of
-from brokerlab.calibrate.thresholds.intervals import MIN_TASKS
 from brokerlab.calibrate.thresholds.outcomes import Period, WhatIf
 from brokerlab.calibrate.thresholds.settings import Space, space_of
 from brokerlab.errors import ConfigError, InsufficientDataError
@@ -18,6 +17,8 @@ from brokerlab.gdpconfig import Config
 if TYPE_CHECKING:
     from brokerlab.archive import Archive
 
+MIN_TASKS = 10
+"""Of each period; fewer have no spread to speak of."""
 Given = tuple[datetime | str, datetime | str]
 """A period as it is given: from, and before; UTC without zone."""
 

@@ -1,20 +1,20 @@
-"""A calibration as frames: what each key could change, its values, the front, the proof against the limits."""
+"""A calibration as frames: what each key could change, its values, the front, what was scored against the limits."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 from brokerlab.calibrate.key_coverage import coverage_of
 from brokerlab.calibrate.thresholds.archive_study import ArchiveStudy
-from brokerlab.calibrate.thresholds.choice import LEAST, RELATIVE
+from brokerlab.calibrate.thresholds.calibration import Calibration
 from brokerlab.calibrate.thresholds.keys import threshold_of
-from brokerlab.calibrate.thresholds.outcomes import OBJECTIVES
-from brokerlab.calibrate.thresholds.result import Calibration
+from brokerlab.calibrate.thresholds.outcomes import OBJECTIVES, quantity_of
 from brokerlab.calibrate.thresholds.screening import CHANGES, NOT_READ, NOTHING, UNTOLD
-from brokerlab.calibrate.thresholds.settings import Setting, shown
+from brokerlab.calibrate.thresholds.settings import NOW, Setting, shown
+from brokerlab.numerics import FloatArray
 
 FOLLOWS = {
     (CHANGES, True): "simulate",
@@ -61,7 +61,7 @@ class StudyFrames(NamedTuple):
 
     @property
     def calibration(self) -> Calibration:
-        """Choice, proof and verdict."""
+        """What the judge says, and the verdict."""
         return self.found.calibration
 
 
@@ -122,14 +122,14 @@ def values_frame(calibration: Calibration) -> pl.DataFrame:
     """
     if calibration.tried.is_empty():
         return pl.DataFrame(schema=_VALUES)
-    proposed = dict(calibration.verdict.setting.values) if calibration.verdict.kind == "change" else {}  # fmt: skip
+    proposed = dict(calibration.setting.values)
     tried = calibration.tried.filter(
-        pl.col("quantity") == calibration.objective, pl.col("n_keys") == 1
+        pl.col("quantity") == calibration.case.options.objective, pl.col("n_keys") == 1
     )
     least = dict(tried.group_by("key").agg(pl.col("diff").min()).iter_rows())
     rows = []
     for key in sorted(
-        (key for key in calibration.space.keys if key.name in least),
+        (key for key in calibration.case.space.keys if key.name in least),
         key=lambda key: (least[key.name], key.name),
     ):
         about = {"key": key.name, "unit": key.threshold.row.unit}
@@ -162,42 +162,65 @@ _VALUES: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 
 
-def front_frame(calibration: Calibration) -> pl.DataFrame:
-    """Return every setting tried, by all objectives.
+def not_dominated(values: FloatArray) -> FloatArray:
+    """Tell which rows no other row beats: at most as much everywhere, and less somewhere.
+
+    Args:
+        values: (n, k); less is better.
 
     Returns:
-        The columns of :func:`.pareto.front`; ``NAME_pct, NAME_pct_lo, NAME_pct_hi`` of each objective NAME [% of now; 0 for
-        the current setting, null where it is not known]; ``role``: current, proposed, on the front, tried, in this order.
+        (n,) truth values.
+
+    Example:
+        >>> not_dominated(np.array([[1.0, 2.0], [2.0, 1.0], [2.0, 2.0]])).tolist()
+        [True, True, False]
     """
-    front, verdict = calibration.pareto, calibration.verdict
-    if front.is_empty():
+    free = [
+        not bool(((values <= row).all(axis=1) & (values < row).any(axis=1)).any()) for row in values
+    ]
+    return np.array(free, dtype=bool)
+
+
+def front_frame(calibration: Calibration) -> pl.DataFrame:
+    """Return every setting tried, by all objectives, on the first period; empty if nothing was simulated.
+
+    Points that differ by less than their uncertainty are told apart all the same: the front is for looking, the judge goes
+    by intervals.
+
+    Returns:
+        One row per setting: ``setting``, ``n_keys``; of each objective NAME: ``NAME``, and ``NAME_pct, NAME_pct_lo,
+        NAME_pct_hi`` [% of now; 0 for the current setting, null where it is not known]; ``on_front``; ``role``: current,
+        proposed, on the front, tried, in this order.
+    """
+    tried = calibration.tried
+    if tried.is_empty():
         return pl.DataFrame()
-    proposed = verdict.setting.name if verdict.kind == "change" else ""
+    front = tried.select("setting", "n_keys").unique(maintain_order=True)
+    now = {"setting": NOW.name, "n_keys": 0}
+    for name in OBJECTIVES:
+        rows = tried.filter(quantity=name)
+        ends = {f"{name}_pct{end}": pl.col(f"diff_pct{end}") for end in ("", "_lo", "_hi")}
+        changes = rows.select("setting", pl.col("after").alias(name), **ends)
+        front = front.join(changes, on="setting", how="left", maintain_order="left")
+        before = rows["before"][0]
+        known = before is not None and before > quantity_of(name).least
+        now |= {name: before, f"{name}_pct": 0.0 if known else None}
+    front = pl.concat([pl.DataFrame([now]), front], how="diagonal_relaxed")
+    known_objectives = [name for name in OBJECTIVES if front[name].null_count() == 0]
+    values = front.select(known_objectives).to_numpy() if known_objectives else np.zeros((front.height, 1))  # fmt: skip
+    acts = calibration.judgement is not None and calibration.judgement.acts
     roles = ["current", "proposed", "on the front", "tried"]
     role = (
-        pl.when(pl.col("setting") == Setting().name)
+        pl.when(pl.col("setting") == NOW.name)
         .then(pl.lit(roles[0]))
-        .when(pl.col("setting") == proposed)
+        .when((pl.col("setting") == calibration.setting.name) & acts)
         .then(pl.lit(roles[1]))
         .when("on_front")
         .then(pl.lit(roles[2]))
         .otherwise(pl.lit(roles[3]))
     )
-    ends = ("diff_pct", "diff_pct_lo", "diff_pct_hi")
-    for name in OBJECTIVES:
-        changes = calibration.tried.filter(quantity=name).select(
-            "setting", *(pl.col(end).alias(f"{name}{end.removeprefix('diff')}") for end in ends)
-        )
-        front = front.join(changes, on="setting", how="left", maintain_order="left")
-    now = pl.col("setting") == Setting().name
     return (
-        front.with_columns(
-            pl.when(now & (pl.col(name) > LEAST[name]))
-            .then(0.0)
-            .otherwise(f"{name}_pct")
-            .alias(f"{name}_pct")
-            for name in OBJECTIVES
-        )
+        front.with_columns(on_front=pl.Series(not_dominated(values)))
         .with_columns(role=role)
         .sort(pl.col("role").cast(pl.Enum(roles)), maintain_order=True)
     )
@@ -217,44 +240,38 @@ def drawn_against(front: pl.DataFrame, objective: str) -> str | None:
 
 
 def proof_frame(calibration: Calibration) -> pl.DataFrame:
-    """Return the quantities of the proof that the simulation knows, each with its limit.
+    """Return the quantities of the scored period that the simulation knows, each with its limit.
 
     Returns:
-        The columns of :func:`.intervals.compared`; ``limit`` (null: none), ``limit_unit`` (% of now, or the quantity's),
-        ``role`` (objective, beyond its limit; null: neither). Empty without a proof.
+        The columns of :func:`.compare.as_shown`; ``role`` (objective, beyond its limit; null: neither). Empty where the choice
+        was to leave everything as it is.
     """
-    proof = calibration.tested
-    if proof is None or proof.table.is_empty():
+    if calibration.table.is_empty() or calibration.compared == NOW:
         return pl.DataFrame()
-    limits = {RELATIVE.get(name, name): (name, value) for name, value in calibration.limits.values().items()}  # fmt: skip
-    held = replace(calibration.limits, on="point")
-    broken = {RELATIVE.get(name, name) for name in held.broken(proof.table)}
-    rows = []
-    for row in proof.table.filter(pl.col("before").is_not_null()).iter_rows(named=True):
-        name, value = limits.get(row["quantity"], (None, None))
-        unit = None if name is None else "% of now" if name in RELATIVE else row["unit"]
-        role = "objective" if row["quantity"] == calibration.objective else None
-        role = "beyond its limit" if row["quantity"] in broken else role
-        rows.append(row | {"limit": value, "limit_unit": unit, "role": role})
-    more = {"limit": pl.Float64, "limit_unit": pl.String, "role": pl.String}
-    return pl.DataFrame(rows, schema={**proof.table.schema, **more})
+    role = (
+        pl.when(pl.col("kept").not_())
+        .then(pl.lit("beyond its limit"))
+        .when(pl.col("quantity") == calibration.case.options.objective)
+        .then(pl.lit("objective"))
+    )
+    return calibration.table.filter(pl.col("before").is_not_null()).with_columns(role=role)
 
 
 def candidates_frame(calibration: Calibration) -> pl.DataFrame:
-    """Return :attr:`.choice.Choice.candidates` with ``role`` (chosen; null: not); empty without a choice."""
-    if not calibration.choices or calibration.choices[0].candidates.is_empty():
+    """Return :attr:`.Calibration.candidates` with ``role`` (chosen; null: not); empty if nothing was simulated."""
+    if calibration.candidates.is_empty() or calibration.judgement is None:
         return pl.DataFrame()
-    choice = calibration.choices[0]
-    chosen = pl.when(pl.col("setting") == choice.setting.name).then(pl.lit("chosen"))
-    return choice.candidates.with_columns(role=chosen)
+    best = calibration.judgement.best.name
+    return calibration.candidates.with_columns(
+        role=pl.when(pl.col("setting") == best).then(pl.lit("chosen"))
+    )
 
 
 def strata_frame(calibration: Calibration) -> pl.DataFrame:
-    """Return :attr:`.proof.Proof.strata`, worst first, with ``role`` (worst; null: not); empty without a proof."""
-    proof = calibration.tested
-    if proof is None or proof.strata.is_empty():
+    """Return :func:`.compare.by_stratum`, worst first, with ``role`` (worst; null: not); empty where nothing is compared."""
+    if calibration.strata.is_empty():
         return pl.DataFrame()
-    worst = proof.strata.sort("diff_pct", descending=True, nulls_last=True)
+    worst = calibration.strata.sort("diff_pct", descending=True, nulls_last=True)
     first = pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("worst"))
     return worst.with_columns(role=first)
 
@@ -273,15 +290,3 @@ def unfinished_share(calibration: Calibration) -> float:
         return 0.0
     shares = calibration.tried.filter(quantity="unfinished")["before"].drop_nulls()
     return float(shares[0]) if len(shares) else 0.0
-
-
-def stops_frame(calibration: Calibration) -> pl.DataFrame:
-    """Return why no simulations were added: ``stopped`` (see :attr:`.sweep.Sweep.stopped`), ``n_settings``; most first."""
-    if calibration.tried.is_empty():
-        return pl.DataFrame(schema={"stopped": pl.String, "n_settings": pl.UInt32})
-    rows = calibration.tried.filter(quantity=calibration.objective)
-    return (
-        rows.group_by("stopped")
-        .agg(n_settings=pl.len())
-        .sort("n_settings", "stopped", descending=[True, False])
-    )

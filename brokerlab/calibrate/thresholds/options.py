@@ -6,16 +6,10 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from brokerlab.calibrate.thresholds.choice import Limits, On
-from brokerlab.calibrate.thresholds.intervals import Draw
 from brokerlab.calibrate.thresholds.keys import threshold_of
-from brokerlab.calibrate.thresholds.outcomes import QUANTITIES
-from brokerlab.calibrate.thresholds.sweep import Replications
+from brokerlab.calibrate.thresholds.outcomes import LIMITS, QUANTITIES
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.times import duration_us
-
-FEWEST_REPLICATES = 20
-"""So few tell no p-value below 0.1: nothing is proven by them."""
 
 
 class Options(BaseModel):
@@ -25,7 +19,7 @@ class Options(BaseModel):
     ``pydantic.ValidationError``, all at once.
 
     Example:
-        >>> Options(keys=["NQUEUED_SAT_CAP"], limits={"moved_pct": None}).allowed.values()
+        >>> Options(keys=["NQUEUED_SAT_CAP"], limits={"moved_pct": None}).allowed
         {'lost_pct': 10.0, 'unfairness': 0.02, 'unfinished': 0.01}
     """
 
@@ -44,26 +38,17 @@ class Options(BaseModel):
         {},
         description="limits other than the defaults, by name, such as moved_pct; null for none [%]",
     )
-    limit_on: On = Field(
-        "upper", description="what meets the limits, upper end of the interval or point [name]"
-    )
     relevant: float = Field(
-        0.01, ge=0, lt=1, description="smallest reduction worth a change, part of what is now [1]"
+        0.05, gt=0, le=1, description="smallest effect that matters, part of what is now [1]"
     )
-    alpha: float = Field(
-        0.05, gt=0, lt=1, description="rate of false proposals, intervals hold 1 - alpha [1]"
-    )
+    alpha: float = Field(0.05, gt=0, le=0.5, description="intervals hold all but this part [1]")
     replications: int = Field(4, ge=2, description="simulations of every setting [1]")
-    most_replications: int = Field(12, ge=2, description="simulations of a setting at most [1]")
-    precision: float = Field(
-        0.01,
-        gt=0,
-        description="half width that ends simulations, part of what is now [1]",
+    most_replications: int = Field(
+        8, ge=2, description="simulations of settings that are judged [1]"
     )
-    trials: int = Field(12, ge=0, description="trials of the search over the keys that matter [1]")
     most_keys: int = Field(3, ge=1, description="keys of that search at most [1]")
     rounds: int = Field(3, ge=0, description="halvings of the steps beside the best value [1]")
-    n_boot: int = Field(2000, ge=FEWEST_REPLICATES, description="bootstrap replicates [1]")
+    n_boot: int = Field(2000, ge=20, description="bootstrap replicates [1]")
     seed: int = Field(1, ge=0, description="seed of simulations, bootstrap and search")
     cycle: str = Field(
         "", description="from one brokerage to the next, empty: as the archive shows [duration]"
@@ -103,7 +88,7 @@ class Options(BaseModel):
     @field_validator("limits")
     @classmethod
     def _known_limits(cls, limits: dict[str, float | None]) -> dict[str, float | None]:
-        known = list(Limits().values())
+        known = list(LIMITS)
         problems = [f"unknown {name!r}: {nearest(name, known)}" for name in limits if name not in known]  # fmt: skip
         problems += [f"{name}={value}: 0 or more, or none" for name, value in limits.items() if value is not None and not value >= 0]  # fmt: skip
         if problems:
@@ -129,16 +114,7 @@ class Options(BaseModel):
         return self
 
     @property
-    def allowed(self) -> Limits:
-        """What may get worse, and by how much."""
-        return Limits(**self.limits, on=self.limit_on)
-
-    @property
-    def repeats(self) -> Replications:
-        """How often settings are simulated."""
-        return Replications(self.replications, self.most_replications, precision=self.precision)
-
-    @property
-    def draw(self) -> Draw:
-        """How intervals are made."""
-        return Draw(self.alpha, self.n_boot, self.seed)
+    def allowed(self) -> dict[str, float]:
+        """What may get worse, and by how much: the limits that there are."""
+        most = {name: limited.most for name, limited in LIMITS.items()} | self.limits
+        return {name: value for name, value in most.items() if value is not None}

@@ -62,6 +62,28 @@ def quantity_of(name: str) -> Quantity:
     return next(quantity for quantity in QUANTITIES if quantity.name == name)
 
 
+@dataclass(frozen=True)
+class Limited:
+    """A quantity that may get worse only so far, against the current setting.
+
+    Attributes:
+        quantity: Of `QUANTITIES`.
+        most: Default limit.
+        relative: It is in per cent of the current value, else in the quantity's unit.
+    """
+
+    quantity: str
+    most: float
+    relative: bool = False
+
+
+LIMITS: dict[str, Limited] = {
+    "moved_pct": Limited("moved_tb", 5.0, relative=True),
+    "lost_pct": Limited("lost_core_h", 10.0, relative=True),
+    "unfairness": Limited("unfairness", 0.02),
+    "unfinished": Limited("unfinished", 0.01),
+}
+"""Name of a limit to what it is on. A setting must not look fast by leaving work: hence the one on unfinished tasks."""
 OF_TASKS = tuple(quantity.name for quantity in QUANTITIES if quantity.name != "unfairness")
 """Quantities that every task has."""
 OBJECTIVES = ("turnaround_h", "moved_tb", "lost_core_h", "unfairness")

@@ -84,6 +84,10 @@ class Runs:
         known = [part for part in parts if part is not None]
         return Outcome.joined(known) if len(known) == len(seeds) else None
 
+    def known(self, config: Config, seeds: Sequence[int], period: Period) -> bool:
+        """Tell whether all replications of a setting are there; see :meth:`ensure`."""
+        return all((config.digest, seed, period) in self._memory for seed in seeds)
+
     def ensure(self, configs: Iterable[Config], seeds: Sequence[int], period: Period) -> None:
         """Run what is not there yet."""
         failed = {(gone.config, gone.period) for gone in self.missing}

@@ -48,6 +48,10 @@ class Setting:
         return tuple(key for key, _ in self.values)
 
 
+NOW = Setting()
+"""The setting that acts."""
+
+
 def shown(value: Any) -> str:
     """Write a value of a key.
 

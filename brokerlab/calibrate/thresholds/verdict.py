@@ -1,56 +1,35 @@
-"""From choice and proof to one sentence with numbers, and to a proposal document or a reasoned keep."""
+"""From a judgement on thresholds to one sentence with numbers, and to a proposal document or a reasoned keep."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
-from brokerlab.calibrate.thresholds.choice import RELATIVE, Choice, Limits
-from brokerlab.calibrate.thresholds.intervals import Draw
-from brokerlab.calibrate.thresholds.outcomes import Period, quantity_of
-from brokerlab.calibrate.thresholds.proof import Proof
-from brokerlab.calibrate.thresholds.settings import Setting, Space, shown
-from brokerlab.gdpconfig.proposal import Affected, Effect, Evidence, Proposal, Window
+from brokerlab.calibrate.judge import Judgement
+from brokerlab.calibrate.thresholds.options import Options
+from brokerlab.calibrate.thresholds.outcomes import LIMITS, Period, quantity_of
+from brokerlab.calibrate.thresholds.settings import NOW, Setting, Space, shown
+from brokerlab.calibrate.verdict import Verdict, Wording, document_of, evidence_of, sentence_of
+from brokerlab.gdpconfig.proposal import Affected, Evidence, Proposal, Window
 from brokerlab.words import days_of
 
-Kind = Literal["change", "keep", "no_answer"]
 RULES = "document"
 """Name of the rule set that simulations decide with."""
 NAMED = 5
 """Queues named in a sentence at most."""
 LONG = 400
 """Characters of a title at most."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The answer.
-
-    Attributes:
-        kind: ``change``, ``keep`` or ``no_answer``.
-        sentence: With numbers and their certainty.
-        subject: The keys.
-        setting: The setting proposed; the current one unless ``change``.
-        proposal: The document; None without an answer.
-    """
-
-    kind: Kind
-    sentence: str
-    subject: str
-    setting: Setting
-    proposal: Proposal | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything but the document."""
-        return {
-            "kind": self.kind,
-            "sentence": self.sentence,
-            "subject": self.subject,
-            "setting": dict(self.setting.values),
-        }
+UNITS = "spans of time"
+WINDOWS = ("choice", "scored")
+COVERS = (
+    "other tasks and hours like these, and the luck of the simulation; not another history of this system, of which there "
+    "is one, and not a simulation that is wrong"
+)
+"""What an interval holds, and what it does not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,31 +38,149 @@ class Case:
 
     Attributes:
         space: Keys and configuration.
-        keys: Names of the keys that the choice was between.
-        periods: Calibration and proof.
-        limits: What may get worse.
-        draw: How intervals were made.
-        objective: Name of the objective.
-        relevant: Smallest reduction that is worth a change.
-        seed: Of everything.
+        names: Names of the keys that the choice was between.
+        periods: Of the choice, and scored.
+        options: What was asked for.
         created_at: Of the proposal.
         archive_digest: Null without an archive.
         synthetic: The archive was generated.
-        why: What the validation of the simulation said.
+        why: What the validation of the simulation said; empty: none was made.
     """
 
     space: Space
-    keys: tuple[str, ...]
+    names: tuple[str, ...]
     periods: tuple[Period, Period]
-    limits: Limits
-    draw: Draw
-    objective: str
-    relevant: float
-    seed: int
+    options: Options
     created_at: datetime
     archive_digest: str | None
     synthetic: bool
     why: str
+
+    @property
+    def subject(self) -> str:
+        """Name the keys."""
+        known = [key.name for key in self.space.keys if key.name in self.names]
+        return ", ".join(known) if len(known) <= 3 else f"{', '.join(known[:2])} and {len(known) - 2} more keys"  # fmt: skip
+
+    def refuse(self, reason: str) -> Verdict:
+        """Say that nothing can be told, for a reason."""
+        sentence = reason if reason.startswith("No answer: ") else f"No answer: {small(reason)}"
+        return self._verdict("no_answer", sentence, None)
+
+    def unchanged(self) -> Verdict:
+        """Keep keys of which no value changes any decision."""
+        sentence = (
+            f"Keep {as_is(self.space, self.names)}. No value between the guard rails that was tried changes any decision of "
+            "the calibration period."
+        )
+        windows = [Window(WINDOWS[0], *self.periods[0])]
+        evidence = Evidence(sentence, (), tuple(windows), (), (), self._numbers(), self.synthetic)
+        document = Proposal.to_keep(self.space.config, self._places(), evidence=evidence, **self._about(NOW))  # fmt: skip
+        return self._verdict("keep", sentence, document)
+
+    def sentence(
+        self, judgement: Judgement, table: pl.DataFrame, n_tasks: int, unknown: str = ""
+    ) -> str:
+        """Put a judgement into a sentence.
+
+        Args:
+            judgement: The judgement.
+            table: The scored period before and after, see :func:`.compare.as_shown`.
+            n_tasks: Its tasks.
+            unknown: What the data cannot tell, and what would settle it.
+        """
+        quantity = quantity_of(self.options.objective)
+        now = judgement.candidates.filter("is_current")[quantity.name][0]
+        limits = [
+            f"{name} +{most:g}{' %' if LIMITS[name].relative else ''}"
+            for name, most in self.options.allowed.items()
+        ]
+        wording = Wording(
+            actions=action(self.space, judgement.setting),
+            kept=f"Keep {as_is(self.space, self.names)}",
+            effects=f"{effects(self.options.objective, table)}, {n_tasks:,} tasks of {days(self.periods[1])}",
+            now=f"{small(quantity.label)} {now:.3g} {quantity.unit}",
+            limit=", ".join(limits) or "none",
+            loss=f"the {small(quantity.label)}",
+            units=UNITS,
+            unknown=unknown,
+        )
+        return sentence_of(judgement, wording)
+
+    def judged(
+        self,
+        judgement: Judgement,
+        sentence: str,
+        table: pl.DataFrame,
+        sides: tuple[Sequence[Affected], Sequence[Affected]],
+        numbers: dict[str, float | int | str | None],
+    ) -> Verdict:
+        """Return the verdict of a judgement, with its document."""
+        evidence = evidence_of(
+            judgement,
+            sentence,
+            effects=table,
+            windows=[
+                Window(name, *period) for name, period in zip(WINDOWS, self.periods, strict=True)
+            ],
+            units="spans",
+            numbers={**self._numbers(), **numbers, "inner_limit": judgement.inner},
+            helps=sides[0],
+            hurts=sides[1],
+            synthetic=self.synthetic,
+        )
+        document = document_of(
+            judgement,
+            self.space.config,
+            self.space.entries(judgement.setting),
+            self._places(),
+            evidence=evidence,
+            **self._about(judgement.setting),
+        )
+        return self._verdict(judgement.kind, sentence, document)
+
+    def _verdict(self, kind: Any, sentence: str, document: Proposal | None) -> Verdict:
+        return Verdict(kind, sentence, self.subject, document, information_only=False)
+
+    def _places(self) -> list[str]:
+        return [place for key in self.space.keys if key.name in self.names for place in key.places]
+
+    def _about(self, setting: Setting) -> dict[str, Any]:
+        keep = f"Keep {as_is(self.space, self.names)}"
+        title = action(self.space, setting) or keep
+        return {
+            "title": title if len(title) <= LONG else f"{title[: LONG - 3]}...",
+            "created_at": self.created_at,
+            "archive_digest": self.archive_digest,
+            "rules_digest": RULES,
+        }
+
+    def _numbers(self) -> dict[str, float | int | str | None]:
+        options = self.options
+        return {
+            "objective": options.objective,
+            "alpha": options.alpha,
+            "replications": options.most_replications,
+            "capacity_most": options.capacity_most,
+            "intervals_hold": COVERS,
+            "validation": self.why or "none: the caller vouched for the simulation",
+            **{f"limit_{name}": value for name, value in options.allowed.items()},
+        }
+
+
+def capacity_unknown(queues: Sequence[str], seen: str, more: str) -> str:
+    """Say that an answer depends on slots that nobody knows.
+
+    Args:
+        queues: Whose they are.
+        seen: The answer with as many slots as were seen.
+        more: The answer with more.
+    """
+    names = ", ".join(queues[:NAMED]) + (", ..." if len(queues) > NAMED else "")
+    return (
+        f"capacity of {len(queues)} queues unknown ({names}), and the answer depends on it. With the slots seen in use: {seen} "
+        f"With more: {more} Their slots would settle it: in the table slots, or as capacity"
+    )
 
 
 def days(period: Period) -> str:
@@ -96,62 +193,12 @@ def days(period: Period) -> str:
     return days_of(period.start, period.end - timedelta(microseconds=1))
 
 
-def refused(space: Space, reason: str) -> Verdict:
-    """Say that nothing can be told, for a reason."""
-    kept = reason if reason.startswith("No answer: ") else f"No answer: {_small(reason)}"
-    return Verdict("no_answer", kept, subject(space, [key.name for key in space.keys]), Setting())
-
-
-def of_capacity(one: Verdict, instead: str, unknown: tuple[str, ...]) -> Verdict:
-    """Refuse an answer that another capacity of queues turns into another.
-
-    Args:
-        one: The answer with as many slots as were seen.
-        instead: What is true with more.
-        unknown: The queues.
-    """
-    names = ", ".join(unknown[:NAMED]) + (", ..." if len(unknown) > NAMED else "")
-    sentence = (
-        f"No answer: capacity of {len(unknown)} queues unknown ({names}), and the answer depends on it. With the slots seen in "
-        f"use: {one.sentence} With more: {instead} Their slots would settle it: in the table slots, or as capacity."
-    )
-    return Verdict("no_answer", sentence, one.subject, Setting())
-
-
-def subject(space: Space, names: tuple[str, ...] | list[str]) -> str:
-    """Name the keys of a verdict."""
-    known = [key.name for key in space.keys if key.name in names]
-    return ", ".join(known) if len(known) <= 3 else f"{', '.join(known[:2])} and {len(known) - 2} more keys"  # fmt: skip
-
-
-def judged(case: Case, choice: Choice, proof: Proof | None) -> Verdict:
-    """Judge a choice and its proof together.
-
-    A change needs both: chosen on the early period, proven on the late one. Otherwise: keep, with the reason; or no answer,
-    where the data cannot tell.
-    """
-    about = subject(case.space, case.keys)
-    if choice.status == "no_answer":
-        return Verdict("no_answer", f"No answer: {_small(choice.reason)}", about, Setting())
-    if proof is not None and proof.status == "no_answer":
-        return Verdict("no_answer", f"No answer: {_small(proof.reason)}", about, Setting())
-    if choice.status == "keep" or proof is None:
-        sentence = f"Keep {as_is(case.space, case.keys)}. {choice.reason}"
-    elif proof.status == "not_proven":
-        tried = f"{choice.setting.name} was the choice of the early period and is not borne out: {_small(proof.reason)}"
-        sentence = f"Keep {as_is(case.space, case.keys)}. {tried[:1].upper()}{tried[1:]}"
-    else:
-        sentence = f"{action(case.space, choice.setting)}: {effects(case, proof)}."
-        return Verdict("change", sentence, about, choice.setting, _change(case, choice, proof, sentence))  # fmt: skip
-    return Verdict("keep", sentence, about, Setting(), _keep(case, choice, sentence))
-
-
-def _small(text: str) -> str:
+def small(text: str) -> str:
     """Let a sentence go on in the middle of another."""
     return text[:1].lower() + text[1:]
 
 
-def as_is(space: Space, names: tuple[str, ...] | list[str]) -> str:
+def as_is(space: Space, names: Sequence[str]) -> str:
     """Say what the keys are now."""
     known = [key for key in space.keys if key.name in names]
     if len(known) > 3:
@@ -160,10 +207,7 @@ def as_is(space: Space, names: tuple[str, ...] | list[str]) -> str:
 
 
 def action(space: Space, setting: Setting) -> str:
-    """Say what to do with each key: raise, lower, set.
-
-    Values that change nothing are left out.
-    """
+    """Say what to do with each key: raise, lower, set; nothing of values that change nothing."""
     parts = []
     for name, value in setting.values:
         key = space.key(name)
@@ -178,114 +222,46 @@ def action(space: Space, setting: Setting) -> str:
     return text[:1].upper() + text[1:]
 
 
-def effects(case: Case, proof: Proof) -> str:
-    """Say what changes: the objective, what the limits are on, and where it was proven."""
-    row = proof.quantity(case.objective)
-    label = _small(quantity_of(case.objective).label)
+def effects(objective: str, table: pl.DataFrame) -> str:
+    """Say what changes: the objective, and what limits are on."""
+    row = table.row(by_predicate=pl.col("quantity") == objective, named=True)
+    label = small(row["label"])
     if row["diff_pct"] is not None and row["diff_pct_lo"] is not None:
-        gain = f"{label} {-row['diff_pct']:.1f} % less ({-row['diff_pct_hi']:.1f} to {-row['diff_pct_lo']:.1f}; {row['before']:.3g} to {row['after']:.3g} {row['unit']})"
+        gain = (
+            f"{label} {-row['diff_pct']:.1f} % less ({-row['diff_pct_hi']:.1f} to {-row['diff_pct_lo']:.1f}; "
+            f"{row['before']:.3g} to {row['after']:.3g} {row['unit']})"
+        )
+    elif row["diff"] is None or row["diff_lo"] is None:
+        gain = f"{label} compared without an interval"
     else:
         gain = f"{label} {row['diff']:+.3g} {row['unit']} ({row['diff_lo']:+.3g} to {row['diff_hi']:+.3g})"
-    parts = [gain, *(_within(proof, name, value) for name, value in case.limits.values().items())]
-    where = f"proven on {days(proof.period)}, {proof.n_tasks:,} tasks, {proof.replications} simulations of each"
-    return ", ".join([part for part in parts if part] + [where])
+    parts = [gain]
+    for one in table.filter(pl.col("limit").is_not_null()).iter_rows(named=True):
+        if not one["diff"]:
+            continue
+        relative = one["limit_unit"] == "% of now" and one["diff_pct"] is not None
+        change = f"{one['diff_pct']:+.1f} % (limit +{one['limit']:g} %)" if relative else f"{one['diff']:+.3g} (limit +{one['limit']:g})"  # fmt: skip
+        parts.append(f"{small(one['label'])} {change}")
+    return ", ".join(parts)
 
 
-def _within(proof: Proof, name: str, limit: float) -> str:
-    """Say how far a limit is used; nothing where the quantity does not change."""
-    row = proof.quantity(RELATIVE.get(name, name))
-    if row["diff"] is None or not row["diff"]:
-        return ""
-    label = _small(row["label"])
-    if name in RELATIVE and row["diff_pct"] is not None:
-        return f"{label} {row['diff_pct']:+.1f} % (limit +{limit:g} %)"
-    return f"{label} {row['diff']:+.3g} (limit +{limit:g})"
-
-
-def _evidence(case: Case, sentence: str, choice: Choice, proof: Proof | None) -> Evidence:
-    """Collect what a reader needs to judge the values."""
-    table = pl.DataFrame() if proof is None else proof.table
-    told = tuple(
-        Effect(
-            quantity=row["label"],
-            unit=row["unit"],
-            current=row["before"],
-            proposed=row["after"],
-            difference=row["diff"],
-            low=row["diff_lo"],
-            high=row["diff_hi"],
-            level=None if row["diff_lo"] is None else case.draw.confidence,
-        )
-        for row in table.iter_rows(named=True)
-        if row["before"] is not None
-    )
-    names = ("choice", "proof")
-    numbers: dict[str, float | int | str | None] = {
-        "objective": case.objective,
-        "relevant": case.relevant,
-        "alpha": case.draw.alpha,
-        "bootstrap_replicates": case.draw.n_boot,
-        "seed": case.seed,
-        "settings_tried": choice.candidates.height,
-        "stable_under_halved_and_doubled_limits": str(choice.stable).lower(),
-        "validation": case.why or "none: the caller vouched for the simulation",
-        **{f"limit_{name}": value for name, value in case.limits.values().items()},
-    }
-    if proof is not None:
-        numbers |= {"tasks_proof": proof.n_tasks, "replications": proof.replications, "p": proof.p, "p_holm": proof.p_holm}  # fmt: skip
-    return Evidence(
-        sentence,
-        told,
-        tuple(Window(name, *period) for name, period in zip(names, case.periods, strict=True)),
-        affected(proof, ("gains", "emptier")),
-        affected(proof, ("loses", "fuller")),
-        numbers,
-        case.synthetic,
-    )
-
-
-def affected(proof: Proof | None, verdicts: tuple[str, str]) -> tuple[Affected, ...]:
+def affected(
+    strata: pl.DataFrame, queues: pl.DataFrame, verdicts: tuple[str, str]
+) -> list[Affected]:
     """Name the levels whose objective falls, or rises, by its whole interval, and the queues that get emptier, or fuller."""
-    if proof is None or proof.strata.is_empty():
-        return ()
+    if strata.is_empty():
+        return []
     levels = [
         Affected(
             f"{row['stratum']} {row['level']}",
             f"{row['diff']:+.3g} ({row['diff_lo']:+.3g} to {row['diff_hi']:+.3g}), {row['n_tasks']} tasks",
         )
-        for row in proof.strata.filter(pl.col("verdict") == verdicts[0]).iter_rows(named=True)
+        for row in strata.filter(pl.col("verdict") == verdicts[0]).iter_rows(named=True)
     ]
-    queues = [
+    return levels + [
         Affected(
             f"queue {row['panda_queue']}",
             f"{verdicts[1]}: {100 * row['used_before']:.1f} to {100 * row['used_after']:.1f} % of its slots used",
         )
-        for row in proof.queues.filter(pl.col("verdict") == verdicts[1]).head(5).iter_rows(named=True)
-    ]  # fmt: skip
-    return (*levels, *queues)
-
-
-def _change(case: Case, choice: Choice, proof: Proof, sentence: str) -> Proposal:
-    title = action(case.space, choice.setting)
-    return Proposal.to_change(
-        case.space.config,
-        case.space.entries(choice.setting),
-        title=title if len(title) <= LONG else f"{title[: LONG - 3]}...",
-        created_at=case.created_at,
-        evidence=_evidence(case, sentence, choice, proof),
-        archive_digest=case.archive_digest,
-        rules_digest=RULES,
-    )
-
-
-def _keep(case: Case, choice: Choice, sentence: str) -> Proposal:
-    places = [place for key in case.space.keys if key.name in case.keys for place in key.places]
-    return Proposal.to_keep(
-        case.space.config,
-        places,
-        title=f"Keep {as_is(case.space, case.keys)}"[:LONG],
-        created_at=case.created_at,
-        evidence=_evidence(case, sentence, choice, None),
-        archive_digest=case.archive_digest,
-        rules_digest=RULES,
-    )
+        for row in queues.filter(pl.col("verdict") == verdicts[1]).head(NAMED).iter_rows(named=True)
+    ]

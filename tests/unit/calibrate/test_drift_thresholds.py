@@ -22,7 +22,7 @@ LATER = Period(datetime(2026, 4, 1), datetime(2026, 4, 11))
 def proposal() -> Proposal:
     """Made where the best cap is 800 and 150 acts."""
     found = calibrate_toy(
-        Toy(), keys=[CAP], grids={CAP: [150, 400, 800]}, replications=6, most_replications=6, trials=0, rounds=0,
+        Toy(), keys=[CAP], grids={CAP: [150, 400, 800]}, replications=6, most_replications=6, rounds=0,
         n_boot=200, seed=0, workers=1, validate=False,
     )  # fmt: skip
     assert found.proposal is not None
@@ -67,12 +67,46 @@ def test_it_does_not_hold_where_another_value_is_best(proposal: Proposal) -> Non
 def test_it_does_not_hold_where_a_limit_is_broken_beyond_doubt(proposal: Proposal) -> None:
     found = ask(proposal, Toy(world=1, moved=0.5))
     assert found.status == "does_not_hold", found.sentence
-    assert "limits moved_pct are broken" in found.sentence
+    assert "the limit on bytes moved is broken" in found.sentence
+    assert "the setting before is better now" in found.sentence
 
 
-def test_where_nothing_is_better_it_cannot_be_told(proposal: Proposal) -> None:
+def test_where_nothing_is_better_it_holds_and_says_that_the_effect_is_gone(
+    proposal: Proposal,
+) -> None:
+    """The judge asked again: nothing is better than the accepted value, and an effect that matters would have been seen."""
     found = ask(proposal, Toy(world=1, depth=0.0))
+    assert found.status == "holds", found.sentence
+    assert found.judgement is not None
+    assert found.judgement.kind == "keep"
+    rows = {row["quantity"]: row for row in found.effects.to_dicts()}
+    assert rows["Mean turnaround of a task"]["apart"] is True
+
+
+def test_where_such_an_effect_would_not_be_seen_it_cannot_be_told(proposal: Proposal) -> None:
+    found = ask(proposal, Toy(world=1, depth=0.0, noise=(0.5, 0.2)))
     assert found.status == "cannot_tell", found.sentence
+    assert "is not excluded" in found.sentence
+
+
+class Starving(Toy):
+    """Slots of two queues are unknown: with more of them what it says depends on ``digest``."""
+
+    def unknown(self) -> tuple[str, ...]:
+        return ("A", "B")
+
+    def larger(self, most: float) -> Toy:
+        assert most == 4.0  # of the proposal
+        return Toy(best={CAP: 800.0 if self.digest == "the same" else 100.0}, world=1)
+
+
+def test_the_answer_must_be_the_same_over_the_range_of_unknown_slots(proposal: Proposal) -> None:
+    """calibration.md, section 4."""
+    assert ask(proposal, Starving(world=1, digest="the same")).status == "holds"
+    found = ask(proposal, Starving(world=1, digest="another"))
+    assert found.status == "cannot_tell"
+    assert found.sentence.startswith("Cannot tell: capacity of 2 queues unknown (A, B)")
+    assert "Their slots would settle it" in found.sentence
 
 
 def test_few_tasks_and_a_bad_simulation_tell_nothing(proposal: Proposal) -> None:

@@ -312,15 +312,16 @@ def test_wrong_outcomes_and_questions_are_refused():
         judge(empty, Question())
 
 
-def simulated(loss, draws, *, blocks=None, efforts=()):
-    """Outcomes of simulations: (n_replications, n_blocks, n_settings) means by replication beside the units' means."""
+def simulated(loss, draws, *, blocks, efforts=()):
+    """Outcomes of simulations: by (n_replications, n_blocks, n_settings) all units of a block are off in a replication."""
     base = outcomes(loss)
-    units = base.units if blocks is None else base.units.with_columns(block=pl.Series(blocks))
+    units = base.units.with_columns(block=pl.Series(blocks))
+    apart = np.asarray(draws)[:, np.asarray(blocks) - 1]
     return replace(
         base,
         units=units,
         efforts=efforts,
-        replications=lambda places: {"loss": np.asarray(draws)[:, :, list(places)]},
+        replications=lambda places: {"loss": (np.asarray(loss) + apart)[:, :, list(places)]},
     )
 
 
@@ -380,3 +381,12 @@ def test_a_verdict_counts_that_holds_under_every_assumption():
     for first, other in ((change, keep), (keep, change)):
         found = first.over_range([other])
         assert (found.kind, found.case, found.setting) == ("no_answer", "depends", "a")
+
+
+def test_blocks_of_one_simulation_share_its_luck():
+    """Four blocks cut from one simulated period are as lucky as one: their number does not narrow the interval."""
+    loss, off = noisy(80, [1.0, 0.8]), np.zeros((4, 4, 2))
+    off[:, :, 1] = np.array([-0.5, 0.5, -0.4, 0.4])[:, None]
+    blocks = np.repeat([1, 2, 3, 4], 20).tolist()
+    row = judge(simulated(loss, off, blocks=blocks), Question(n_boot=200)).quantity("loss")
+    assert row["diff_hi"] - row["diff"] > t_factor(4, 0.95) * np.std(off[:, 0, 1], ddof=1) / 2

@@ -1,6 +1,5 @@
 """A calibration as frames: values of keys, the front, the proof against its limits; and the periods of an archive."""
 
-from dataclasses import replace
 from datetime import datetime
 from types import SimpleNamespace
 
@@ -11,9 +10,9 @@ from brokerlab.calibrate.thresholds import frames
 from brokerlab.calibrate.thresholds.archive_study import split_periods
 from brokerlab.calibrate.thresholds.outcomes import OBJECTIVES
 from brokerlab.errors import ConfigError, InsufficientDataError
-from tests.unit.calibrate.threshold_toys import CAP, CUTOFF, Toy, calibrate_toy
+from tests.unit.calibrate.threshold_toys import CAP, CUTOFF, LATE, Toy, calibrate_toy
 
-QUICK = {"n_boot": 200, "replications": 3, "most_replications": 3, "trials": 3, "rounds": 0}
+QUICK = {"n_boot": 200, "replications": 3, "most_replications": 3, "rounds": 0}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +43,7 @@ def test_values_stand_beside_what_is_now(found):
 
 
 def test_a_value_that_is_proposed_is_named(found):
-    proposed = dict(found.verdict.setting.values)
+    proposed = dict(found.setting.values)
     named = frames.values_frame(found).filter(setting="proposed")
     assert set(named["key"]) <= set(proposed)
     assert all(proposed[row["key"]] == row["value"] for row in named.to_dicts())
@@ -53,7 +52,7 @@ def test_a_value_that_is_proposed_is_named(found):
 def test_the_front_has_roles_and_changes(found):
     front = frames.front_frame(found)
     assert front.row(0, named=True)["role"] == "current"
-    assert front.row(1, named=True)["setting"] == found.verdict.setting.name
+    assert front.row(1, named=True)["setting"] == found.setting.name
     assert front["role"][1] == "proposed"
     assert set(front["role"]) <= {"current", "proposed", "on the front", "tried"}
     assert front.row(0, named=True)["turnaround_h_pct"] == 0
@@ -79,17 +78,19 @@ def test_settings_are_drawn_against_what_is_known(found):
 
 
 def test_why_the_answer_is_what_it_is(found, kept):
-    assert found.case == "change"
-    assert kept.case == "keep"
-    silent = replace(kept, choices=(replace(kept.choices[0], candidates=pl.DataFrame()),))
-    assert silent.case == "unchanged"
-    keep, unsure = kept.verdict, replace(kept.verdict, kind="no_answer")
-    refuted = replace(kept, choices=(replace(kept.choices[0], status="change"),), verdicts=(keep,))
-    assert refuted.case == "refuted"
-    none = replace(kept, choices=(), verdicts=(unsure,))
-    assert none.case == "unknown"
-    assert replace(none, tried=pl.DataFrame()).case == "nothing"
-    assert replace(none, valid=False).case == "invalid"
+    assert found.answer == "change"
+    assert kept.answer == "keep"
+    assert calibrate_toy(Toy(n_tasks=8), keys=[CAP], **QUICK).answer == "few"
+
+    def screened(state):
+        frame = pl.DataFrame({"key": [CAP], "state": [state], "simulate": [False]})
+        return calibrate_toy(Toy(), keys=[CAP], screened=frame, **QUICK)
+
+    silent = screened("changes nothing")
+    assert (silent.answer, silent.verdict.kind, silent.proposal.kind) == ("unchanged", "keep", "keep")  # fmt: skip
+    assert screened("not told").answer == "nothing"
+    wrong = SimpleNamespace(ok=False, sentence="No answer: waits differ.")
+    assert calibrate_toy(Toy(), keys=[CAP], validation=wrong, **QUICK).answer == "invalid"
 
 
 def test_the_proof_stands_against_its_limits(found):
@@ -100,16 +101,22 @@ def test_the_proof_stands_against_its_limits(found):
     assert rows["waiting_h"]["limit"] is None
     assert frames.strata_frame(found)["role"].drop_nulls().to_list() == ["worst"]
     assert frames.candidates_frame(found)["role"].drop_nulls().to_list() == ["chosen"]
-    stops = frames.stops_frame(found)
-    assert stops["n_settings"].sum() == found.tried["setting"].n_unique()
 
 
-def test_a_limit_that_the_proof_breaks_is_marked():
+class Later(Toy):
+    """Bytes moved grow with the cap in the second period alone."""
+
+    def __call__(self, config, seeds, period):
+        moved = 0.2 if period[0] >= LATE[0] else 0.0
+        return Toy(moved=moved)(config, seeds, period)
+
+
+def test_a_limit_that_is_broken_where_it_is_scored_is_marked_and_nothing_is_proposed():
     beyond = calibrate_toy(
-        Toy(moved=0.2), keys=[CAP], grids={CAP: [150, 800]}, limits={"moved_pct": None}, seed=0, workers=1, **QUICK
+        Later(), keys=[CAP], grids={CAP: [150, 800]}, seed=0, workers=1, **QUICK
     )  # fmt: skip
-    assert beyond.verdict.kind == "change"
-    object.__setattr__(beyond, "limits", type(beyond.limits)())  # as if 5 % had been asked
+    assert beyond.verdict.kind == "no_answer"
+    assert beyond.proposal is None
     rows = {row["quantity"]: row["role"] for row in frames.proof_frame(beyond).to_dicts()}
     assert rows["moved_tb"] == "beyond its limit"
 

@@ -45,7 +45,7 @@ def seen(plan, tmp_path_factory):
 def test_a_wrong_value_is_found_on_an_archive_that_the_simulator_made(seen, plan, tmp_path):
     what_if = of_archive(seen, PERIODS, capacity=plan.capacity, **GRID)
     options = thresholds.Options(
-        keys=[KEY], limits={"moved_pct": None, "unfinished": None}, most_replications=4, trials=0, rounds=0, n_boot=200, seed=0,
+        keys=[KEY], limits={"moved_pct": None, "unfinished": None}, most_replications=4, rounds=0, n_boot=200, seed=0,
         workers=1,
     )  # fmt: skip
     found = thresholds.calibrate(
@@ -55,9 +55,9 @@ def test_a_wrong_value_is_found_on_an_archive_that_the_simulator_made(seen, plan
     assert found.valid, found.why
     assert found.screened["state"].to_list() == ["changes decisions"]
     assert found.verdict.kind == "change", found.verdict.sentence
-    assert dict(found.verdict.setting.values) == {KEY: 1000}
-    assert found.proof.quantity("turnaround_h")["diff_hi"] < 0
-    assert found.proof.strata["verdict"].to_list() == ["gains"]
+    assert dict(found.setting.values) == {KEY: 1000}
+    assert found.judgement.quantity("turnaround_h")["diff_hi"] < 0
+    assert found.strata["verdict"].to_list() == ["gains"]
     for period in PERIODS:  # nothing after a period is looked at
         assert what_if.worlds[period].until <= period.end
     assert what_if.__getstate__()["worlds"] == {}  # another process reads them itself
@@ -84,7 +84,7 @@ def with_slots(seen, tmp_path_factory):
 
 REPORT = {
     "keys": f'["{KEY}"]', "limits": '{"moved_pct": null, "unfinished": null}', "cycle": "4h", "screen_days": 1, "points": 2,
-    "most_replications": 4, "trials": 0, "rounds": 0, "n_boot": 200, "workers": 1,
+    "most_replications": 4, "rounds": 0, "n_boot": 200, "workers": 1,
 }  # fmt: skip
 
 

@@ -1,0 +1,197 @@
+"""Two settings by every quantity, by who it is, and by queue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.calibrate.judge import Outcomes, Question, Sums, compare_blocks
+from brokerlab.calibrate.thresholds.options import Options
+from brokerlab.calibrate.thresholds.outcomes import LIMITS, QUANTITIES, Outcome
+from brokerlab.calibrate.thresholds.settings import Setting
+from brokerlab.calibrate.thresholds.simulations import PREFIX, Simulations
+from brokerlab.intervals import t_factor
+from brokerlab.numerics import percent_of
+
+STRATA = ("gshare", "user_class")
+FEWEST = 8
+"""Spans of time from which differences have an interval; a verdict needs more, see the judge."""
+NO_LEVEL = "(none)"
+ENDS = ("", "_lo", "_hi")
+_SHOWN = {
+    **dict.fromkeys(("quantity", "label", "unit"), pl.String),
+    **dict.fromkeys(("before", "after"), pl.Float64),
+    **{f"{name}{end}": pl.Float64 for name in ("diff", "diff_pct") for end in ENDS},
+    "limit": pl.Float64,
+    "limit_unit": pl.String,
+    "kept": pl.Boolean,
+    "coverage": pl.Float64,
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Settings that can be compared with each other on the periods in which they were simulated."""
+
+    simulations: Simulations
+    outcomes: Outcomes
+    question: Question
+    sums: Sums
+
+    @classmethod
+    def of(
+        cls, simulations: Simulations, options: Options, settings: Sequence[Setting]
+    ) -> Comparison:
+        """Read the simulations of some settings, the current one among them."""
+        outcomes = simulations.outcomes(settings)
+        question = simulations.question(options, settings)
+        return cls(simulations, outcomes, question, Sums.of(outcomes, question))
+
+    def raw(
+        self, before: Setting, after: Setting, blocks: Sequence[int] | None = None
+    ) -> pl.DataFrame:
+        """Compare two settings on some periods, null: all; see :attr:`Judgement.table`."""
+        every = list(range(self.sums.n_blocks) if blocks is None else blocks)
+        places = [[self.outcomes.settings.index(one)] * len(every) for one in (before, after)]
+        return compare_blocks(
+            self.outcomes,
+            self.sums,
+            self.question,
+            before=places[0],
+            after=places[1],
+            blocks=every,
+            enough=int(np.diff(self.sums.edges)[every].sum()) >= FEWEST,
+        )
+
+    def between(
+        self, before: Setting, after: Setting, blocks: Sequence[int] | None = None
+    ) -> pl.DataFrame:
+        """Compare two settings on some periods, null: all; see :func:`as_shown`."""
+        return as_shown(self.raw(before, after, blocks), self.n_tasks(blocks))
+
+    def n_tasks(self, blocks: Sequence[int] | None = None) -> int:
+        """Return the number of tasks of some periods."""
+        held = self.simulations.blocks
+        return sum(self.simulations.tasks(held[at]).height for at in (blocks or range(len(held))))
+
+
+def as_shown(table: pl.DataFrame, n_tasks: int) -> pl.DataFrame:
+    """Return a comparison of the judge in words and units.
+
+    Args:
+        table: See :attr:`Judgement.table`.
+        n_tasks: Tasks behind it: totals are over all of them.
+
+    Returns:
+        One row per quantity of `QUANTITIES`: ``quantity, label, unit, before, after, diff, diff_lo, diff_hi`` (interval of the
+        difference; null below so many units as the judge asks for), ``diff_pct, diff_pct_lo, diff_pct_hi`` (the same in per
+        cent of ``before``; null where that is almost nothing), ``limit`` (null: none) [``limit_unit``], ``kept``,
+        ``coverage`` (null: not measured). Nulls where the simulation does not know the quantity.
+    """
+    known = {row["quantity"]: row for row in table.iter_rows(named=True)}
+    rows = []
+    for quantity in QUANTITIES:
+        about: dict[str, Any] = {
+            "quantity": quantity.name,
+            "label": quantity.label,
+            "unit": quantity.unit,
+        }
+        found = known.get(quantity.name)
+        if found is not None:
+            times = n_tasks if quantity.total else 1
+            wanted = ("before", "after", *(f"diff{end}" for end in ENDS))
+            about |= {n: None if found[n] is None else found[n] * times for n in wanted}
+            for end in ENDS:
+                value = about[f"diff{end}"]
+                about[f"diff_pct{end}"] = percent_of(value, about["before"], least=quantity.least)
+        for name, limited in LIMITS.items():
+            limit = known.get(f"{PREFIX}{name}")
+            if (
+                limited.quantity == quantity.name
+                and limit is not None
+                and limit["limit"] is not None
+            ):
+                unit = "% of now" if limited.relative else quantity.unit
+                about |= {"limit": limit["limit"], "limit_unit": unit, "kept": limit["kept"]}
+        rows.append(about)
+    return pl.DataFrame(rows, schema=_SHOWN)
+
+
+def by_stratum(
+    simulations: Simulations, options: Options, settings: tuple[Setting, Setting], block: int
+) -> pl.DataFrame:
+    """Compare two settings inside each level of what tasks are known by, on one period.
+
+    Returns:
+        One row per ``stratum`` and ``level``: ``n_tasks, before, after, diff, diff_lo, diff_hi, diff_pct`` of the objective and
+        ``verdict`` (gains, loses: the interval excludes 0; open), sorted by stratum and level.
+    """
+    tasks = simulations.tasks(simulations.blocks[block])
+    rows: list[dict[str, Any]] = []
+    for stratum in STRATA:
+        labels = tasks[stratum]
+        if options.objective == "unfairness" or labels.null_count() == len(labels):
+            continue
+        for level in labels.unique().sort(nulls_last=True):
+            part = simulations.only((stratum, level))
+            if any(part.tasks(one).is_empty() for one in part.blocks):
+                continue
+            comparison = Comparison.of(part, options, [simulations.current, *settings])
+            row = comparison.between(*settings, [block]).row(
+                by_predicate=pl.col("quantity") == options.objective, named=True
+            )
+            who = {"stratum": stratum, "level": NO_LEVEL if level is None else level}
+            numbers = {name: row[name] for name in _STRATA if name in row}
+            n = comparison.n_tasks([block])
+            rows.append({**who, "n_tasks": n, **numbers, "verdict": _side(row, "gains", "loses")})
+    return pl.DataFrame(rows, schema=_STRATA)
+
+
+_STRATA = {
+    **dict.fromkeys(("stratum", "level"), pl.String),
+    "n_tasks": pl.Int64,
+    **dict.fromkeys(("before", "after", "diff", "diff_lo", "diff_hi", "diff_pct"), pl.Float64),
+    "verdict": pl.String,
+}
+
+
+def _side(row: dict[str, Any], below: str, above: str) -> str:
+    low, high = row["diff_lo"], row["diff_hi"]
+    if low is None or high is None:
+        return "open"
+    return below if high < 0 else above if low > 0 else "open"
+
+
+def by_queue(current: Outcome, other: Outcome, confidence: float) -> pl.DataFrame:
+    """Compare how full queues are; intervals over replications.
+
+    Returns:
+        One row per queue, the largest change first: ``panda_queue, n_jobs_before, n_jobs_after`` (mean over replications),
+        ``used_before, used_after`` (part of the slots), ``diff, diff_lo, diff_hi`` and ``verdict`` (fuller, emptier, open).
+    """
+    keys = ["seed", "panda_queue"]
+    both = current.queues.join(other.queues, on=keys, suffix="_after", how="inner").sort(keys)
+    part = [pl.col(f"used_core_h{end}") / pl.col("capacity_core_h") for end in ("", "_after")]
+    told = both.filter(pl.col("capacity_core_h") > 0).with_columns(before=part[0], after=part[1])
+    n = max(both["seed"].n_unique(), 1)
+    factor = t_factor(n, confidence) / float(np.sqrt(n)) if n > 1 else None
+    shift = pl.col("after") - pl.col("before")
+    found = told.group_by("panda_queue").agg(
+        n_jobs_before=pl.col("n_jobs").mean(),
+        n_jobs_after=pl.col("n_jobs_after").mean(),
+        used_before=pl.col("before").mean(),
+        used_after=pl.col("after").mean(),
+        diff=shift.mean(),
+        half=shift.std() * pl.lit(factor, pl.Float64),
+    )
+    rows = found.with_columns(
+        diff_lo=pl.col("diff") - pl.col("half"), diff_hi=pl.col("diff") + pl.col("half")
+    ).drop("half")
+    verdict = [_side(row, "emptier", "fuller") for row in rows.iter_rows(named=True)]
+    return rows.with_columns(verdict=pl.Series(verdict, dtype=pl.String)).sort(
+        pl.col("diff").abs(), "panda_queue", descending=[True, False]
+    )

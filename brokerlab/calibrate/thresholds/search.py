@@ -1,0 +1,163 @@
+"""Which settings are worth judging: every key alone over its grid, the best together, and the values between.
+
+All of it looks at the first period alone, so that the later ones score what they had no part in finding.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from brokerlab.calibrate.judge import Question, Sums
+from brokerlab.calibrate.thresholds.compare import Comparison
+from brokerlab.calibrate.thresholds.options import Options
+from brokerlab.calibrate.thresholds.settings import Key, Setting
+from brokerlab.calibrate.thresholds.simulations import Simulations
+
+STEP = 0.03
+"""Steps smaller than this part of a value are not halved: nothing is proposed to more digits."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search tried.
+
+    Attributes:
+        settings: Those worth judging: not worse than the current one by their whole interval; at least one.
+        tried: See `tried_frame`.
+        keys: Names of the keys that were searched together.
+    """
+
+    settings: tuple[Setting, ...]
+    tried: pl.DataFrame
+    keys: tuple[str, ...]
+
+
+def search(first: Simulations, options: Options, names: Sequence[str]) -> Found:
+    """Search the first period.
+
+    Args:
+        first: Simulations of the first period alone.
+        options: How far to search.
+        names: Keys.
+    """
+    known = first.among(one for name in names for one in first.space.single(name))
+    values = _best_values(first, options, known)[: options.most_keys]
+    gaining = [one for _, one in values if one != first.current]
+    together = [
+        Setting.of(dict(value for one in some for value in one.values))
+        for n in range(2, len(gaining) + 1)
+        for some in itertools.combinations(gaining, n)
+    ]
+    known = first.among([*known, *together])
+    keys = [first.space.key(name) for name, _ in values]
+    for _ in range(options.rounds):
+        best = _best(first, options, known)
+        middles = [middle for key in keys for middle in _middles(key, best, known)]
+        new = [one for one in middles if one not in known and first.space.entries(one)]
+        if not new:
+            break
+        known = first.among([*known, *new])
+    tried = tried_frame(first, options, known)
+    rows = tried.filter(pl.col("quantity") == options.objective).sort("diff", "setting")
+    judged = {
+        *rows.filter(~(pl.col("diff_lo") > 0).fill_null(value=False))["setting"],
+        *rows["setting"].head(1),
+    }
+    kept = tuple(one for one in known if one.name in judged)
+    return Found(kept, tried, tuple(key.name for key in keys))
+
+
+def _best_values(
+    first: Simulations, options: Options, known: Sequence[Setting]
+) -> list[tuple[str, Setting]]:
+    """Return the keys of which a value changes the objective, the one with the least first, each with its best value.
+
+    That is the current setting where no value within the limits is better.
+    """
+    sums, question = _sums(first, options, known)
+    blocks = range(sums.n_blocks)
+    mean = sums.mean(question.objective, blocks)
+    within = sums.excess(blocks, question, 1.0, errors=1.0) == 0
+    now = float(mean[sums.current])
+    best: dict[str, tuple[float, int]] = {}
+    for place, one in enumerate(known):
+        if len(one.keys) == 1 and mean[place] != now:
+            value = float(mean[place]) if within[place] else max(float(mean[place]), now)
+            best[one.keys[0]] = min(best.get(one.keys[0], (value, place)), (value, place))
+    ranked = sorted(best.items(), key=lambda item: item[1])
+    return [
+        (name, known[place] if value < now else first.current) for name, (value, place) in ranked
+    ]
+
+
+def _best(first: Simulations, options: Options, known: Sequence[Setting]) -> Setting:
+    """Return the setting of least objective within the limits."""
+    sums, question = _sums(first, options, known)
+    return known[sums.choose(range(sums.n_blocks), question, 1.0)]
+
+
+def _sums(first: Simulations, options: Options, known: Sequence[Setting]) -> tuple[Sums, Question]:
+    question = first.question(options, known)
+    return Sums.of(replace(first.outcomes(known), efforts=()), question), question
+
+
+def _middles(key: Key, best: Setting, known: Iterable[Setting]) -> list[Setting]:
+    """Return the settings half way to the values of a key that were tried beside the best, the other keys as there."""
+    values = dict(best.values)
+    others = {name: value for name, value in values.items() if name != key.name}
+    here = values.get(key.name, key.current)
+    if here is None:
+        return []
+    tried = {value for value in key.grid if value is not None}
+    for one in known:
+        told = dict(one.values)
+        value = told.pop(key.name, key.current)
+        if told == others and value is not None:
+            tried.add(value)
+    sides = [
+        max((v for v in tried if v < here), default=None),
+        min((v for v in tried if v > here), default=None),
+    ]
+    log = key.threshold.scale == "log"
+    found = []
+    for side in (side for side in sides if side is not None):
+        half = (side * here) ** 0.5 if log and side > 0 and here > 0 else (side + here) / 2
+        value = key.threshold.snapped(half)
+        apart = abs(half - here) > STEP * max(abs(half), abs(here))
+        if value not in tried and value != here and apart:
+            found.append(Setting.of({**others, key.name: value}))
+    return found
+
+
+def tried_frame(first: Simulations, options: Options, known: Sequence[Setting]) -> pl.DataFrame:
+    """Compare settings with the current one on the first period.
+
+    Returns:
+        One row per setting and quantity, in the order tried: ``setting`` (words), ``key`` and ``value`` (null for several
+        keys), ``n_keys``, ``replications`` and the columns of :func:`.compare.as_shown`; none for the current setting.
+    """
+    comparison = Comparison.of(first, options, known)
+    parts = [
+        comparison.between(first.current, one).select(
+            pl.lit(one.name).alias("setting"),
+            pl.lit(one.values[0][0] if len(one.values) == 1 else None, pl.String).alias("key"),
+            pl.lit(_number(one), pl.Float64).alias("value"),
+            pl.lit(len(one.values), pl.Int64).alias("n_keys"),
+            pl.lit(len(first.blocks[0].seeds), pl.Int64).alias("replications"),
+            pl.all(),
+        )
+        for one in known
+        if one != first.current
+    ]
+    return pl.concat(parts) if parts else pl.DataFrame()
+
+
+def _number(setting: Setting) -> float | None:
+    """Return the value of a setting of one key."""
+    if len(setting.values) != 1 or setting.values[0][1] is None:
+        return None
+    return float(setting.values[0][1])

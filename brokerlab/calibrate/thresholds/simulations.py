@@ -1,0 +1,285 @@
+"""Simulated settings as outcomes of the judge: units are spans of time, and replications say which luck they share.
+
+Tasks of the same hours meet the same queues, so that whole spans of time are the units of chance, each with the mean over its
+tasks and over the replications. The same tasks are simulated with the same random numbers under every setting; periods
+are simulated apart, with seeds of their own, so that nothing that was chosen on one is scored with the same luck.
+
+What an interval holds: other tasks and other hours of a history like this one, and the luck of the simulation. What it
+does not hold: another history (an archive has one, with its load, its sites and its drift), and a simulation that is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from brokerlab.calibrate.judge import Limit, Outcomes, Question
+from brokerlab.calibrate.thresholds.options import Options
+from brokerlab.calibrate.thresholds.outcomes import (
+    LIMITS,
+    OF_TASKS,
+    QUANTITIES,
+    Outcome,
+    Period,
+    quantity_of,
+)
+from brokerlab.calibrate.thresholds.runs import Runs
+from brokerlab.calibrate.thresholds.settings import NOW, Setting, Space
+from brokerlab.errors import DataError, InsufficientDataError
+from brokerlab.numerics import FloatArray, IntArray
+
+LEAST_SPANS = 12
+"""Spans of the time in which a period's tasks begin, of a day at most."""
+PREFIX = "limit_"
+"""Begins the names of what is limited: by how much a quantity is above that of the setting before."""
+Level = tuple[str, str | None]
+
+
+class Block(NamedTuple):
+    """A period and the seeds of its simulations."""
+
+    period: Period
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One setting in one period.
+
+    Attributes:
+        ids: (n_tasks,) tasks.
+        tasks: Quantity to (n_seeds, n_tasks).
+        unfairness: (n_seeds,), not a number where it is not known.
+    """
+
+    ids: IntArray
+    tasks: dict[str, FloatArray]
+    unfairness: FloatArray
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Side:
+        """Read a simulation.
+
+        Raises:
+            DataError: Its replications are not of the same tasks.
+        """
+        rows = outcome.tasks.sort("seed", "jeditaskid")
+        n = max(len(outcome.seeds), 1)
+        ids = rows["jeditaskid"].to_numpy()
+        if len(ids) % n or not (ids.reshape(n, -1) == ids[: len(ids) // n]).all():
+            raise DataError("the replications of a setting are not of the same tasks")
+        values = {name: rows[name].to_numpy().reshape(n, -1) for name in OF_TASKS}
+        unfairness = outcome.system.sort("seed")["unfairness"].cast(pl.Float64).to_numpy()
+        return cls(ids[: len(ids) // n], values, unfairness)
+
+
+Means = dict[str, FloatArray]
+"""One setting in one period: quantity to (n_seeds, n_units) means over tasks."""
+
+
+@dataclass(frozen=True)
+class Simulations:
+    """Settings simulated in some periods.
+
+    Attributes:
+        space: Keys and configuration.
+        runs: The simulations.
+        blocks: The periods, one after the other.
+        before: The setting that limits compare with.
+        current: The setting that the judge compares with.
+        least: Spans of a period at least.
+        level: Only tasks with this label, such as ("gshare", "Express"); null: all.
+    """
+
+    space: Space
+    runs: Runs
+    blocks: tuple[Block, ...]
+    before: Setting = NOW
+    current: Setting = NOW
+    least: int = LEAST_SPANS
+    level: Level | None = None
+    _memo: dict[tuple[Setting, Block], Means] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    _tasks: dict[Block, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+
+    def among(self, settings: Iterable[Setting]) -> list[Setting]:
+        """Return the current setting and those that could be simulated in all periods, each once.
+
+        Raises:
+            InsufficientDataError: The setting to compare with could not be simulated.
+        """
+        asked = list(dict.fromkeys([self.current, self.before, *settings]))
+        for block in self.blocks:
+            self.runs.ensure([self.space.configured(one) for one in asked], *_run(block))
+        known = [
+            one
+            for one in asked
+            if all(self.runs.known(self.space.configured(one), *_run(b)) for b in self.blocks)
+        ]
+        if self.current not in known or self.before not in known:
+            start, end = self.blocks[0].period.start, self.blocks[-1].period.end
+            raise InsufficientDataError(
+                f"the settings as they are could not be simulated from {start} to {end}: "
+                f"{self.runs.missing[0].reason if self.runs.missing else 'no result'}"
+            )
+        return known
+
+    def tasks(self, block: Block) -> pl.DataFrame:
+        """Return the tasks of a period under the setting before, one row each, sorted; those of the level."""
+        if block not in self._tasks:
+            rows = self.outcome(self.before, block).tasks
+            first = rows.unique("jeditaskid", keep="first").sort("jeditaskid")
+            name, value = self.level or ("", None)
+            here = pl.col(name).eq_missing(pl.lit(value)) if name else True
+            self._tasks[block] = first.filter(here)
+        return self._tasks[block]
+
+    def outcomes(self, settings: Sequence[Setting]) -> Outcomes:
+        """Return what settings led to, all of them simulated in all periods.
+
+        Raises:
+            DataError: They are not of the same tasks.
+        """
+        parts = []
+        for number, block in enumerate(self.blocks):
+            spans, counts = np.unique(self._spans(block), return_counts=True)
+            parts.append(
+                pl.DataFrame(
+                    {
+                        "unit": [f"{number}:{span}" for span in spans],
+                        "time": [block.period.start + int(s) * self._length(block) for s in spans],
+                        "weight": counts.astype(np.float64),
+                        "block": np.full(len(spans), number),
+                    },
+                    schema_overrides={"time": pl.Datetime("us")},
+                )
+            )
+        units = pl.concat(parts)
+
+        def simulated(places: Sequence[int]) -> dict[str, FloatArray]:
+            by_block = [
+                [self._compared(settings[place], block) for place in places]
+                for block in self.blocks
+            ]
+            return {
+                name: np.concatenate(
+                    [np.stack([one[name] for one in sides], axis=2) for sides in by_block], axis=1
+                )
+                for name in by_block[0][0]
+            }
+
+        efforts = tuple(len(self.space.entries(one)) for one in settings)
+        return Outcomes(
+            units=units if len(self.blocks) > 1 else units.drop("block"),
+            settings=tuple(settings),
+            current=settings.index(self.current),
+            values=lambda places: {n: v.mean(axis=0) for n, v in simulated(places).items()},
+            efforts=efforts if self.current == NOW else (),
+            replications=simulated,
+        )
+
+    def question(self, options: Options, settings: Sequence[Setting]) -> Question:
+        """Return how settings are judged: by what the simulation knows of all of them.
+
+        Raises:
+            InsufficientDataError: It does not know the objective.
+        """
+        known = all(
+            np.isfinite(self._means(one, block)["unfairness"]).all()
+            for one in settings
+            for block in self.blocks
+        )
+        names = [q.name for q in QUANTITIES if known or q.name != "unfairness"]
+        if options.objective not in names:
+            raise InsufficientDataError(f"the simulation does not know {options.objective}")
+        limits = [
+            Limit(quantity=f"{PREFIX}{name}", most=most, share=False)
+            for name, most in options.allowed.items()
+            if LIMITS[name].quantity in names
+        ]
+        return Question(
+            objective=options.objective,
+            limits=tuple(limits),
+            reported=tuple(name for name in names if name != options.objective),
+            relevant=options.relevant,
+            confidence=1 - options.alpha,
+            n_boot=options.n_boot,
+            seed=options.seed,
+        )
+
+    def only(self, level: Level) -> Simulations:
+        """Return the simulations of the tasks with a label."""
+        return replace(self, level=level, _memo={}, _tasks={})
+
+    def outcome(self, setting: Setting, block: Block) -> Outcome:
+        """Return what a setting led to in a period.
+
+        Raises:
+            InsufficientDataError: It could not be simulated.
+        """
+        found = self.runs.outcome(self.space.configured(setting), *_run(block))
+        if found is None:
+            raise InsufficientDataError(f"{setting.name} could not be simulated")
+        return found
+
+    def _means(self, setting: Setting, block: Block) -> Means:
+        key = (setting, block)
+        if key not in self._memo:
+            self._memo[key] = self._measured(Side.of(self.outcome(setting, block)), block)
+        return self._memo[key]
+
+    def _measured(self, side: Side, block: Block) -> Means:
+        tasks = self.tasks(block)
+        kept = np.isin(side.ids, tasks["jeditaskid"].to_numpy())
+        if kept.sum() != tasks.height or not (self.level or kept.all()):
+            raise DataError(
+                f"the simulations under two settings cannot be paired: {len(side.ids)} and {tasks.height} tasks; simulate the "
+                "same tasks with the same seeds"
+            )
+        _, unit, counts = np.unique(self._spans(block), return_inverse=True, return_counts=True)
+        found = {
+            name: np.stack([np.bincount(unit, row) for row in rows[:, kept]]) / counts
+            for name, rows in side.tasks.items()
+        }
+        found["unfairness"] = np.tile(side.unfairness[:, None], len(counts))
+        return found
+
+    def _compared(self, setting: Setting, block: Block) -> Means:
+        """Return every quantity of a setting, and by how much it is above the setting before where that is limited."""
+        values, before = (self._means(one, block) for one in (setting, self.before))
+        found = dict(values)
+        _, counts = np.unique(self._spans(block), return_counts=True)
+        for name, limited in LIMITS.items():
+            more = values[limited.quantity] - before[limited.quantity]
+            if limited.relative:
+                quantity = quantity_of(limited.quantity)
+                least = quantity.least / counts.sum() if quantity.total else quantity.least
+                now = float((before[limited.quantity] @ counts).mean() / counts.sum())
+                # where there is almost nothing now, almost nothing may be added
+                more = 100 * more / max(now, least)
+            found[f"{PREFIX}{name}"] = more
+        return found
+
+    def _length(self, block: Block) -> timedelta:
+        """Return how long spans of a period are: tasks begin in part of it, for the last ones are to end in it."""
+        every = self if self.level is None else replace(self, level=None, _tasks={})
+        last = every.tasks(block)["created_at"].drop_nulls().max()
+        whole = (last if isinstance(last, datetime) else block.period.end) - block.period.start
+        return min(timedelta(days=1), whole / self.least + timedelta(microseconds=1))
+
+    def _spans(self, block: Block) -> IntArray:
+        """Return the number of the span that each task begins in; one that does not say when, in the first."""
+        start = block.period.start
+        since = self.tasks(block)["created_at"].fill_null(start) - start
+        length = self._length(block) / timedelta(microseconds=1)
+        return (since.dt.total_microseconds().to_numpy() // length).astype(np.int64)
+
+
+def _run(block: Block) -> tuple[tuple[int, ...], Period]:
+    return block.seeds, block.period
