@@ -348,13 +348,12 @@ class Judgement:
         return self.chosen.size
 
     def over_range(self, others: Sequence[Judgement]) -> Judgement:
-        """Return this judgement where it holds under other assumptions of what the data cannot tell, too; else no answer.
+        """Return this judgement where it is the same under other assumptions of what the data cannot tell; else no answer.
 
         Args:
             others: The same question under these.
         """
-        same = all((one.kind, one.setting) == (self.kind, self.setting) for one in others)
-        if same or self.kind == "no_answer":
+        if all((one.kind, one.setting) == (self.kind, self.setting) for one in others):
             return self
         return replace(self, kind="no_answer", case="depends", setting=self.current)
 

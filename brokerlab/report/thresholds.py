@@ -13,6 +13,7 @@ from brokerlab import words
 from brokerlab.archive import Archive
 from brokerlab.calibrate.judge import MIN_UNITS
 from brokerlab.calibrate.key_screens import screen_keys
+from brokerlab.calibrate.simulate.capacity import sources_in_words
 from brokerlab.calibrate.thresholds import Options, WhatIf, study_archive
 from brokerlab.calibrate.thresholds import frames as made
 from brokerlab.calibrate.thresholds.calibration import Validated
@@ -36,15 +37,7 @@ from brokerlab.report.kit import (
     say,
 )
 
-SLOTS = {
-    "given": "given",
-    "slots": "as set (slots)",
-    "full": "seen when full",
-    "pledge": "as pledged",
-    "busiest": "never full, at least those in use",
-    "nothing": "not known, nothing ran",
-}
-"""Where slots come from, in words."""
+MORE_SLOTS = "{n} queues: slots unknown, at least those seen in use; an answer counts that is the same with {most} times as many."
 BARS = 12
 """Keys drawn of the screen, those that could change most."""
 
@@ -188,13 +181,19 @@ def proof_numbers(s: StudyFrames) -> list[Number]:
         pl.col("quantity").is_in([s.calibration.case.options.objective, "moved_tb"]),
         pl.col("diff_pct").is_not_null(),
     )
-    changes = []
-    for row in wanted.iter_rows(named=True):
-        limit = "" if row["limit"] is None else say(", limit +{limit} %", row)
-        changes.append(
-            Number.of(row, "diff_pct", label=row["label"], unit="%", note=f"of now{limit}")
+    within = say(
+        ", limit +{limit} %", {"limit": s.calibration.case.options.allowed.get("moved_pct")}
+    )
+    return [
+        Number.of(
+            row,
+            "diff_pct",
+            label=row["label"],
+            unit="%",
+            note=f"of now{within if row['limit'] else ''}",
         )
-    return [*changes, Number("Tasks that scored", s.calibration.n_tasks)]
+        for row in wanted.iter_rows(named=True)
+    ] + [Number("Tasks that scored", s.calibration.n_tasks)]
 
 
 def screen_numbers(s: StudyFrames) -> list[Number]:
@@ -421,42 +420,28 @@ def caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
     mixed = [key.name for key in s.found.space.keys if key.mixed]
     why = "; ".join(list(dict.fromkeys(one.reason for one in found.missing))[:3])
     odd = s.found.warnings
-    notes = [
-        (
-            archive.synthetic and found.valid is False,
-            "The generator of this archive draws waits and knows no slots: a simulation of slots does not give them back.",
+    told = {"n": len(found.unknown), "most": s.found.capacity_most, "left": left}
+    simulated = found.tried.height > 0
+    notes = {
+        "The generator of this archive draws waits and knows no slots: a simulation of slots does not give them back.": (
+            archive.synthetic and found.valid is False
         ),
-        (
-            found.tried.height > 0 and found.valid is None,
-            "Whether the simulation gives back what was seen: whoever ran this vouched for it.",
+        "Whether the simulation gives back what was seen: whoever ran this vouched for it.": (
+            simulated and found.valid is None
         ),
-        (
-            only.height,
-            f"{only.height} {words.plural(only.height, 'key')} of {stages}: no simulation makes these decisions again.",
+        f"{only.height} {words.plural(only.height, 'key')} of {stages}: no simulation makes these decisions again.": only.height,
+        f"Not screened: {', '.join(untold['key'])} ({'; '.join(reasons)}).": untold.height,
+        say(MORE_SLOTS, told): len(found.unknown),
+        f"Not known to the simulation, hence without limit: {', '.join(unknown)}.": len(unknown),
+        "Which class of users gains or loses: the simulation does not say whose tasks are.": (
+            s.strata.height > 0 and "user_class" not in s.strata["stratum"]
         ),
-        (untold.height, f"Not screened: {', '.join(untold['key'])} ({'; '.join(reasons)})."),
-        (
-            len(found.unknown),
-            say(
-                "{n} queues: slots unknown, at least those seen in use; an answer counts that is the same with {most} times as many.",
-                n=len(found.unknown),
-                most=s.found.capacity_most,
-            ),
-        ),
-        (len(unknown), f"Not known to the simulation, hence without limit: {', '.join(unknown)}."),
-        (
-            s.strata.height > 0 and "user_class" not in s.strata["stratum"],
-            "Which class of users gains or loses: the simulation does not say whose tasks are.",
-        ),
-        (
-            left > 0,
-            say("{left:%} of the tasks are not over at the end, and count until then.", left=left),
-        ),
-        (len(found.missing), f"Settings are left out whose simulations are missing ({why})."),
-        (len(mixed), f"Differs between shares now, one value is tried: {', '.join(mixed)}."),
-        (len(odd), f"Odd in the input, of {len(odd)} findings the first: {(*odd, '')[0]}"),
-    ]
-    return [Caveat(n=n, text=words.thin(text)) for n, text in notes]
+        say("{left:%} of the tasks are not over at the end, and count until then.", told): left > 0,
+        f"Settings are left out whose simulations are missing ({why}).": len(found.missing),
+        f"Differs between shares now, one value is tried: {', '.join(mixed)}.": len(mixed),
+        f"Odd in the input, of {len(odd)} findings the first: {(*odd, '')[0]}": len(odd),
+    }
+    return [Caveat(n=n, text=words.thin(text)) for text, n in notes.items()]
 
 
 def facts(s: StudyFrames, p: Params) -> dict[str, str]:
@@ -478,19 +463,9 @@ def facts(s: StudyFrames, p: Params) -> dict[str, str]:
         "Limits": ", ".join(limits) or "none",
         "Decides": f"{STAGES[p.stage]} as documented",
         **({"Cycle": f"{s.found.cycle} from one brokerage to the next"} if s.found.cycle else {}),
-        **({"Slots": slots_from(s)} if s.found.sources.height else {}),
+        **({"Slots": sources_in_words(s.found.sources)} if s.found.sources.height else {}),
         "Simulations": simulations,
     }
-
-
-def slots_from(s: StudyFrames) -> str:
-    """Say of how many queues the slots are known, and whence."""
-    counts = dict(s.found.sources["source"].value_counts().iter_rows())
-    return ", ".join(
-        say("{n} queues: {what}", n=counts[source], what=what)
-        for source, what in SLOTS.items()
-        if source in counts
-    )
 
 
 def run(p: Params) -> dict[str, Any]:

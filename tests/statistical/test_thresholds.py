@@ -50,7 +50,7 @@ def test_intervals_hold_the_true_difference(n_tasks, n_seeds, noise):
     setting = Setting.of({CAP: 300})
     toy = Toy(best={CAP: 150.0}, depth=0.0, n_tasks=n_tasks, noise=noise)
     options = thresholds.Options(keys=[CAP], alpha=0.1, n_boot=200)
-    missed, n = 0, 80
+    missed, n, silent = 0, 80, 0
     for world in range(n):
         seeds = tuple(range(1000 * world, 1000 * world + n_seeds))
         simulations = Simulations(
@@ -58,8 +58,12 @@ def test_intervals_hold_the_true_difference(n_tasks, n_seeds, noise):
         )
         found = Comparison.of(simulations, options, simulations.among([setting]))
         row = found.between(NOW, setting).row(0, named=True)
-        missed += not row["diff_lo"] <= 0 <= row["diff_hi"]
-    assert at_most(missed, n, 0.1)
+        if row["diff_lo"] is None:
+            silent += 1  # tasks in too few spans of time
+        else:
+            missed += not row["diff_lo"] <= 0 <= row["diff_hi"]
+    assert silent <= n // 4
+    assert at_most(missed, n - silent, 0.1)
 
 
 def test_false_proposals_are_rare():

@@ -23,6 +23,15 @@ KNOWN = ("given", "slots", "full", "pledge")
 """Where slots come from that are taken as they are, the surest first; others are lower bounds."""
 LOWER = ("busiest", "nothing")
 """Lower bounds: the most that ran at once while jobs did not wait for slots, or nothing ran at all."""
+SOURCES = {
+    "given": "given",
+    "slots": "as set (slots)",
+    "full": "seen when full",
+    "pledge": "as pledged",
+    "busiest": "never full, at least those in use",
+    "nothing": "not known, nothing ran",
+}
+"""Where slots come from, in words."""
 PATIENCE = timedelta(minutes=30)
 """Jobs that waited longer than a start-up takes wait for slots."""
 NEARLY = 0.9
@@ -261,4 +270,16 @@ def with_given(seen: pl.DataFrame, given: pl.DataFrame | None) -> pl.DataFrame:
     sure = given.select("panda_queue", "ts", "slots", source=pl.lit("given")).cast(seen.schema)
     return pl.concat([sure, seen.join(sure, on="panda_queue", how="anti")]).sort(
         "panda_queue", "ts"
+    )
+
+
+def sources_in_words(sources: pl.DataFrame) -> str:
+    """Say of how many queues the slots are known, and whence.
+
+    Args:
+        sources: ``panda_queue``, ``source``.
+    """
+    counts = dict(sources["source"].value_counts().iter_rows())
+    return ", ".join(
+        f"{counts[key]} queues: {text}" for key, text in SOURCES.items() if key in counts
     )

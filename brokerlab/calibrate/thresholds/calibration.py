@@ -294,7 +294,7 @@ def _judged(
     table, n_tasks = _scored(simulations, judgement)
     sentence = case.sentence(judgement, table, n_tasks)
     runs = [simulations.runs]
-    if unknown and options.capacity_most > 1 and judgement.kind != "no_answer":
+    if unknown and options.capacity_most > 1 and judgement.case != "few":
         larger = _simulations(case, what_if.larger(options.capacity_most), store)  # type: ignore[attr-defined]  # OfCapacity
         runs.append(larger.runs)
         other = judge_again(larger, options, case.names, judgement)

@@ -1,12 +1,15 @@
 """The thresholds that can be calibrated: what each trades, between which guard rails, and which values are tried.
 
-Type, unit, default and guard rails are those of the catalogue, so that they stand in one place only.
+The keys are package data (``keys.csv``); type, unit, default and guard rails are those of the catalogue, so that they stand
+in one place only.
 """
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import resources
 from math import floor, isfinite, log10
 from typing import Any, Literal
 
@@ -164,182 +167,10 @@ class Threshold:
         return max(value, near) < APART * min(value, near)
 
 
-def _rows(component: str, stage: Stage, trades: dict[str, tuple[str, str]]) -> list[Threshold]:
-    return [
-        Threshold(key=key, component=component, stage=stage, grows=grows, shrinks=shrinks)
-        for key, (grows, shrinks) in trades.items()
-    ]
-
-
-THRESHOLDS: tuple[Threshold, ...] = (
-    *_rows(
-        "jobbroker",
-        "jobs",
-        {
-            "NQUEUED_SAT_CAP": (
-                "queues with a backlog on their link to the nucleus that still get jobs; weight of full links",
-                "waiting for a queue; evenness of the load on links",
-            ),
-            "NQUEUED_NUC_CAP_FOR_JOBS": (
-                "jobs of nuclei with a backlog of incoming files that are brokered; that backlog",
-                "tasks that wait for their nucleus",
-            ),
-            "IO_INTENSITY_CUTOFF": (
-                "tasks whose input may be moved; bytes moved",
-                "tasks bound to queues that have their input; waiting",
-            ),
-            "SIZE_CUTOFF_TO_MOVE_INPUT": (
-                "input moved for IO-intensive tasks; queues that they may use",
-                "waiting of IO-intensive tasks",
-            ),
-            "NUM_CUTOFF_TO_MOVE_INPUT": (
-                "files moved for IO-intensive tasks; queues that they may use",
-                "waiting of IO-intensive tasks",
-            ),
-            "MAX_DISKIO_DEFAULT": (
-                "jobs with much disk traffic at a queue; queues that such tasks may use",
-                "waiting of tasks with much disk traffic; protection of a site's storage",
-            ),
-            "NW_QUEUE_IMPORTANCE": (
-                "say of the files that wait on a link in the weight of a queue",
-                "say of the throughput of the link",
-            ),
-            "NW_THRESHOLD": (
-                "quality of the links that express tasks use",
-                "queues that express tasks may use",
-            ),
-            "NQUEUELIMITSITE_<gshare>": (
-                "jobs queued at a queue before it is left out; work ready where slots come free",
-                "spread of the jobs over queues; room to change the mind",
-            ),
-        },
-    ),
-    *_rows(
-        "taskbrokerage",
-        "tasks",
-        {
-            "DISK_THRESHOLD[_<gshare>]": (
-                "free space kept at nuclei",
-                "nuclei that a task may get",
-            ),
-            "FREE_DISK_CUTOFF": (
-                "preference for the nuclei with most free space",
-                "evenness among nuclei with space enough",
-            ),
-            "INPUT_SIZE_THRESHOLD": (
-                "tasks that may leave their input; bytes moved to nuclei",
-                "tasks bound to nuclei with their input",
-            ),
-            "INPUT_SIZE_FRACTION": (
-                "part of the input (size) that a nucleus must hold",
-                "nuclei that a task may get; bytes moved to nuclei",
-            ),
-            "INPUT_NUM_THRESHOLD": (
-                "tasks of many files that may leave their input; files moved to nuclei",
-                "tasks bound to nuclei with their input",
-            ),
-            "INPUT_NUM_FRACTION": (
-                "part of the input files that a nucleus must hold",
-                "nuclei that a task may get; files moved to nuclei",
-            ),
-        },
-    ),
-    *_rows(
-        "anal_jobbroker",
-        "analysis",
-        {
-            "IO_INTENSITY_CUTOFF_USER": (
-                "user tasks that may run away from their input; remote reading",
-                "waiting for the queues that have it",
-            ),
-            "MIN_BAD_JOBS_TO_SKIP_PQ": (
-                "failed jobs of a task at a queue before it is left out; lost core-hours",
-                "queues left out for a few failures",
-            ),
-            "TW_DONE_JOB_STAT": (
-                "time for which failures at a queue are held against it",
-                "tries at queues that failed lately",
-            ),
-            "BASE_QUEUE_LENGTH_PER_PQ": (
-                "queues that the stabilizer leaves alone; length of queues",
-                "throttled brokerages",
-            ),
-            "BASE_EXPECTED_WAIT_HOUR_ON_PQ": (
-                "queues with a wait that the stabilizer leaves alone; waiting of users' jobs there",
-                "throttled brokerages",
-            ),
-            "BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER": (
-                "jobs that each user may queue anywhere",
-                "evenness between users of a queue",
-            ),
-            "BASE_QUEUE_RATIO_ON_PQ": (
-                "jobs that a user may queue where much runs",
-                "evenness between users of a queue",
-            ),
-            "STATIC_MAX_QUEUE_RUNNING_RATIO": (
-                "jobs that a user may queue per running one",
-                "throttled brokerages; evenness between users",
-            ),
-            "MAX_EXPECTED_WAIT_HOUR": (
-                "wait of a user's jobs at a queue that is put up with",
-                "throttled brokerages",
-            ),
-        },
-    ),
-    *_rows(
-        "prio_mgr",
-        "analysis",
-        {
-            "CAP_RUNNING_USER_JOBS": (
-                "jobs that one user may run at a time",
-                "brokerages stopped by the cap; slots left to other users",
-            ),
-            "CAP_RUNNING_USER_CORES": (
-                "cores that one user may have at a time",
-                "brokerages stopped by the cap; slots left to other users",
-            ),
-            "CAP_RUNNING_GROUP_JOBS": (
-                "jobs that one working group may run at a time",
-                "brokerages stopped by the cap; slots left to others",
-            ),
-            "CAP_RUNNING_GROUP_CORES": (
-                "cores that one working group may have at a time",
-                "brokerages stopped by the cap; slots left to others",
-            ),
-        },
-    ),
-    *_rows(
-        "analy_eval",
-        "analysis",
-        {
-            "USER_USAGE_THRESHOLD_A": (
-                "tasks of class A, which are never throttled for use",
-                "what class A is worth; tasks of class B and C",
-            ),
-            "USER_USAGE_THRESHOLD_B": (
-                "tasks of class B",
-                "tasks of class C, which wait for quiet queues",
-            ),
-        },
-    ),
-    *_rows(
-        "rebroker",
-        "lifecycle",
-        {
-            "FAST_REBRO_THRESHOLD_NQNR_RATIO": (
-                "backlog per running job that a share must bear at a queue",
-                "jobs moved away; brokerages made again",
-            ),
-            "FAST_REBRO_THRESHOLD_NQUEUE_FRAC": (
-                "part of a share's queued jobs that may stand at one queue",
-                "jobs moved away; brokerages made again",
-            ),
-            "FAST_REBRO_THRESHOLD_NQUEUE_<gshare>": (
-                "queued jobs of a share at a queue before any is moved",
-                "jobs moved away; brokerages made again",
-            ),
-        },
-    ),
+TEXT = resources.files("brokerlab.calibrate.thresholds").joinpath("keys.csv").read_text("utf-8")
+THRESHOLDS: tuple[Threshold, ...] = tuple(
+    Threshold(**row)
+    for row in pl.read_csv(io.StringIO(TEXT), infer_schema=False).iter_rows(named=True)
 )
 """The keys, those of the production job brokerage first."""
 

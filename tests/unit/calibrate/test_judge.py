@@ -378,7 +378,11 @@ def test_a_verdict_counts_that_holds_under_every_assumption():
     keep = judge(outcomes(noisy(80, [1.0, 1.0])), Question(n_boot=200, relevant=0.5))
     assert change.over_range([change]) is change
     assert keep.over_range([keep, keep]) is keep
-    for first, other in ((change, keep), (keep, change)):
+    loud = outcomes(10 + noisy(80, [1.0, 1.0, 9.0], spread=2.0, seed=3))
+    unsure = judge(loud, Question(n_boot=200, relevant=0.01))
+    assert unsure.kind == "no_answer"
+    assert unsure.over_range([unsure]) is unsure
+    for first, other in ((change, keep), (keep, change), (unsure, change)):
         found = first.over_range([other])
         assert (found.kind, found.case, found.setting) == ("no_answer", "depends", "a")
 
