@@ -43,7 +43,8 @@ it; better_not_within: better, and a limit is still not kept; nothing_better: no
 that matters would have been seen; few: too few units for any interval; imprecise: nothing is better, and such an effect
 would not have been seen; breach: the current setting breaks a limit, and no other one is shown to be better by as much
 as matters; unconfirmed: settings chosen on earlier units were better, and what is chosen on everything is not, or a limit
-is not kept; no_other: no other setting keeps the limits, so that nothing can be said of what could be gained; depends: the verdict is another one under another assumption of what the
+is not kept; no_other: no other setting keeps the limits, and some might be better without them, so that nothing can be said of what could be
+gained; depends: the verdict is another one under another assumption of what the
 data cannot tell.
 """
 MIN_UNITS = 20
@@ -836,9 +837,16 @@ def _current_low(outcomes: Outcomes, limit: Limit, question: Question) -> float:
 
 
 def _tried(sums: Sums, candidates: pl.DataFrame, question: Question) -> pl.DataFrame:
-    """Return the other settings whose means keep the limits, and whose gain is known."""
+    """Return the other settings whose means keep the limits, and whose gain is known.
+
+    Where none keeps them, all others if none of them may gain as much as matters: then the limits take nothing away.
+    """
     within = sums.excess(range(sums.n_blocks), question, 1.0, errors=0.0) == 0
-    return candidates.filter(pl.Series(within) & ~pl.col("is_current")).drop_nulls("most_gain")
+    others = candidates.with_columns(within=pl.Series(within)).filter(~pl.col("is_current"))
+    known = others.drop_nulls("most_gain")
+    none = known.height == others.height and (known["most_gain"] <= question.relevant).all()
+    kept = known.filter("within")
+    return known if kept.is_empty() and none else kept
 
 
 @dataclass(frozen=True)

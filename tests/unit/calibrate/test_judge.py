@@ -394,3 +394,12 @@ def test_blocks_of_one_simulation_share_its_luck():
     blocks = np.repeat([1, 2, 3, 4], 20).tolist()
     row = judge(simulated(loss, off, blocks=blocks), Question(n_boot=200)).quantity("loss")
     assert row["diff_hi"] - row["diff"] > t_factor(4, 0.95) * np.std(off[:, 0, 1], ddof=1) / 2
+
+
+def test_keep_needs_no_other_setting_within_the_limits_where_none_is_better_without_them():
+    """b kills more and costs more: nothing is lost by the limit. Were it cheaper, nothing could be said."""
+    kills = np.tile([0.05, 0.5], (80, 1))
+    worse = judge(outcomes(noisy(80, [1.0, 1.5]), kills), LIMITED)
+    assert (worse.kind, worse.case, worse.smallest_seen) == ("keep", "nothing_better", 0.0)
+    cheaper = judge(outcomes(noisy(80, [1.0, 0.5]), kills), LIMITED)
+    assert (cheaper.kind, cheaper.case) == ("no_answer", "no_other")
