@@ -232,7 +232,7 @@ def curve_chart(result: CurveStudy, evidence: Evidence) -> Chart:
 def steps_told_apart(result: Study) -> Table:
     """Show which links the document's curve can and cannot tell apart."""
     blunt = pl.when(pl.col("beats_below") < BLUNT).then(pl.lit("hardly separates"))
-    steps = result.frames["steps"].filter(curve="document").with_columns(mark=blunt)
+    steps = result.frames["all_steps"].filter(curve="document").with_columns(mark=blunt)
     apart = "The document's curve gives {tied:%} of all pairs of links one weight; {n} of its edges hardly separate"
     return Table(
         name="steps",
@@ -352,7 +352,7 @@ def caveats(data: links.Links, s: LinkStudy) -> list[Caveat]:
 def curve_caveats(title: str, result: Study) -> list[Caveat]:
     """Say which rows and steps a curve was not judged by."""
     silent = f"{title}: {{x:%}} of the rows delivered nothing later and are left out of the scores."
-    steps, share = result.frames["steps"], result.facts["silent"]
+    steps, share = result.frames["all_steps"], result.facts["silent"]
     few = steps.filter(pl.col("curve") == "document", pl.col("n_rows") < FEW_ROWS)
     height = f"{title}: few links, height not tested: {'; '.join(few['edge'])} MB/s."
     return [

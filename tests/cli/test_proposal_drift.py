@@ -108,7 +108,7 @@ def test_a_proof_that_cannot_be_repeated_has_an_exit_code_of_its_own(
 
 
 def test_links_are_asked_about_the_network_weight(folder: Path, tmp_path: Path) -> None:
-    numbers = {"files_per_unit": 100.0, "bootstrap_replicates": 40, "seed": 1}
+    numbers = {"bootstrap_replicates": 40, "seed": 1}
     why = Evidence("w", windows=(Window("proof", NOW, datetime(2026, 3, 3)),), numbers=numbers)
     words = {"title": "t", "created_at": NOW, "evidence": why}
     kept = Proposal.to_keep(Config.empty(), ["NW_QUEUE_IMPORTANCE"], **words)

@@ -73,6 +73,12 @@ def test_the_verdict_follows_from_the_later_scores(stored):
     assert document["mark"] == "current"
     if kind == "change":
         assert chosen["mark"] == "better"
+    steps = stored["numbers"]["metrics_steps"]  # what the page shows, beside those of both curves
+    assert {row["curve"] for row in steps} == {"document"}
+    assert {row["curve"] for row in stored["numbers"]["metrics_all_steps"]} == {
+        "document",
+        "fitted",
+    }
     checked = stored["numbers"]["metrics_checks"][0]
     assert checked["diff"] == rows[values["compared"]]["diff"]
 

@@ -171,7 +171,7 @@ def of_snapshot(network_matrix: IntoFrame, *, at: datetime) -> Evidence:
     else:
         names = ["6 days before the last day", "23 hours before the last hour", "last hour"]
         ends = [begins[1], begins[2], at]
-    counted = {"n_other_time": table.height - fresh.height, **facts, **nested_gain(wide)}
+    counted = {"n_other_time": table.height - fresh.height, **facts, **hour_after(wide)}
     rates = _rates(wide, nested=bool(facts["n_above_volume"]))
     rates = rates.rename(dict(zip(("before", "middle", "last"), names, strict=True)))
     spans = list(zip(begins, ends, strict=True))
@@ -213,16 +213,14 @@ def additivity(wide: pl.DataFrame) -> dict[str, float]:
     }
 
 
-def nested_gain(wide: pl.DataFrame) -> dict[str, float]:
-    """Return the rank correlation of the last hour with the day that holds it, and with the day's other 23 hours."""
+def hour_after(wide: pl.DataFrame) -> dict[str, float]:
+    """Return ``spearman_hour_after``: rank correlation of the last hour with the day's other 23 hours; empty below three links."""
     both = wide.drop_nulls(["mbps_1d", "mbps_1h"]).with_columns(_rest("mbps_1d", "mbps_1h"))
     if both.height < 3:
         return {}
-    inside, apart = (
-        both.select(pl.corr(name, "mbps_1h", method="spearman")).item()
-        for name in ("mbps_1d", "rest")
-    )
-    return {"spearman_hour_in_day": inside, "spearman_hour_after": apart}
+    return {
+        "spearman_hour_after": both.select(pl.corr("rest", "mbps_1h", method="spearman")).item()
+    }
 
 
 def _rest(long: str, short: str) -> pl.Expr:

@@ -324,7 +324,7 @@ def study_curve(
 
     Returns:
         The study; ``frames``: ``checks`` (the best other weight against the document's on other sides of the data: ``side, name``,
-        ``n_rows``, ``resampled`` (link, src, dst), ``n_units``, ``reference, value, diff`` with ends), ``steps`` (what the steps of the
+        ``n_rows``, ``resampled`` (link, src, dst), ``n_units``, ``reference, value, diff`` with ends), ``all_steps`` (what the steps of the
         document's and of the fitted curve tell: `resolution`, with ``curve``; of the document's also ``fitted, fitted_lo,
         fitted_hi``: what its links would weigh under the fitted one), ``error_by_size``,
         ``curve`` (the best logarithm in steps, else the fitted one, as `ThroughputCurve.from_frame` reads it). ``facts``: ``compared`` (name in ``checks``), ``ahead_of_sites``
@@ -367,7 +367,7 @@ def study_curve(
         ranking=study.ranking,
         frames={
             "checks": _sides(scores, rows, taken, [0, compared], judged.question),
-            "steps": steps,
+            "all_steps": steps,
             "error_by_size": fit.by_size,
             "curve": curve.to_frame(),
         },
@@ -530,9 +530,8 @@ def queue_facts(queues: pl.DataFrame, cap: float) -> dict[str, float]:
         cap: NQUEUED_SAT_CAP [files].
 
     Returns:
-        ``n_queues``; ``at_cap`` share with at least the cap, which the backlog check removes; ``below_tenth`` share
-        whose queued weight is above 1.9 [1]; ``spearman_rate`` rank correlation of the queue with the
-        rate at which the link delivers.
+        ``n_queues``; ``at_cap`` share with at least the cap, which the backlog check removes [1]; ``spearman_rate`` rank
+        correlation of the queue with the rate at which the link delivers.
     """
     kept = queues.filter(pl.col("wait_h") > 0)
     if kept.height < 3:
@@ -541,7 +540,6 @@ def queue_facts(queues: pl.DataFrame, cap: float) -> dict[str, float]:
     found = kept.select(
         n_queues=pl.len(),
         at_cap=(pl.col("n_queued") >= cap).mean(),
-        below_tenth=(pl.col("n_queued") * 10 < cap).mean(),
         spearman_rate=pl.corr("n_queued", rate, method="spearman"),
     )
     return found.row(0, named=True)

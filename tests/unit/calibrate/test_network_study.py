@@ -88,12 +88,12 @@ def test_other_sides_begin_with_the_scores(curve):
 
 
 def test_every_step_of_the_document_says_what_its_links_would_weigh(curve):
-    steps = curve.frames["steps"].filter(curve="document", n_rows=pl.col("n_rows"))
+    steps = curve.frames["all_steps"].filter(curve="document", n_rows=pl.col("n_rows"))
     assert steps["share"].sum() == pytest.approx(1)
     known = steps.filter(pl.col("n_rows") > 0)
     assert (known["fitted_lo"] <= known["fitted"] + 1e-12).all()
     assert (known["fitted"] <= known["fitted_hi"] + 1e-12).all()
-    fitted = curve.frames["steps"].filter(curve="fitted")
+    fitted = curve.frames["all_steps"].filter(curve="fitted")
     assert fitted["fitted"].null_count() == len(curve.fit.curve.mbps_above) + 1
     assert 0 < curve.facts["tied"] < 1
 
@@ -201,7 +201,7 @@ def test_frames_for_charts_hold_what_was_found(links, curve):
     )
     three = beside_document(curve.fit, rows["mbps"], logarithm="best")
     assert set(three["curve"]) == {"current", "fitted", "best"}
-    steps = curve.frames["steps"].filter(curve="document")
+    steps = curve.frames["all_steps"].filter(curve="document")
     assert (steps["q10"] <= steps["q90"]).all()
     assert steps["edge"][0] == "lowest"
     assert set(steps["edge"][1:]) >= {"above 1"}
