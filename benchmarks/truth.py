@@ -1,7 +1,7 @@
 """Does the judge keep its promises where the truth is known: ``python -m benchmarks.truth --seed N``.
 
 One synthetic archive without drift is the truth, a second one has drift; histories are tasks drawn from them with
-replacement, in the order of time. Every line says what was measured, what is asked, and ``ok`` or ``short``; the exit
+replacement, in the order of time. Thresholds are planted in small grids whose history the grid simulator makes. Every line says what was measured, what is asked, and ``ok`` or ``short``; the exit
 status is 1 where one is short. Everything here is synthetic: it shows what the judge adds or spoils, not that real tasks
 are like these.
 """
@@ -19,12 +19,14 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
+from benchmarks.recovery import TOLERATED, study
 from brokerlab.archive import synthetic
 from brokerlab.calibrate import inputs
 from brokerlab.calibrate.backtest import Assumptions, backtest
 from brokerlab.calibrate.judge import Judgement, Limit, Outcomes, Question, capped_weights, judge
 from brokerlab.intervals import bootstrap_totals, percentile_interval, studentised
 from brokerlab.numerics import FloatArray, IntArray
+from tests.planted_grids import PLANTED
 
 SIZES = (50, 200, 800)
 """Tasks of a history."""
@@ -345,6 +347,25 @@ def chosen_coverage(
                 )
 
 
+def planted(seeds: Sequence[int], keys: Sequence[str] = tuple(PLANTED)) -> Iterator[Line]:
+    """Count changes of thresholds in grids whose history was made under the best value, and under a wrong one."""
+    for wrong in (False, True):
+        acts, near = 0, 0
+        for key in keys:
+            for seed in seeds:
+                _, found, _ = study((key, wrong, seed))
+                judgement = found.result.judgement
+                changed = judgement is not None and judgement.acts
+                acts += changed
+                near += changed and found.regret <= TOLERATED
+        of = len(keys) * len(seeds)
+        if wrong:
+            what = f"thresholds, wrong value planted: changed to within {TOLERATED:.0%} of the best"
+            yield Line(what, near, of, least=0.9, note=f"{acts} act")
+        else:
+            yield Line("thresholds, false proposals, best value", acts, of, most=0.05)
+
+
 def main() -> None:
     """Make the worlds, print the lines."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -352,6 +373,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=900_000, help="jobs of each superpopulation")
     parser.add_argument("--histories", type=int, default=200, help="histories of each line")
     parser.add_argument("--boot", type=int, default=600, help="bootstrap replicates")
+    parser.add_argument("--planted", type=int, default=2, help="grids per planted threshold")
     parser.add_argument(
         "--archives", type=Path, nargs=2, help="archives made before: without drift, with drift"
     )
@@ -377,6 +399,7 @@ def main() -> None:
         chosen_coverage(still, *ask),
         false_proposals(still, *ask),
         power({"no drift": still, "drift": drifting}, *ask),
+        planted(range(chosen.seed, chosen.seed + chosen.planted)),
     ):
         for line in lines:
             print(line, flush=True)

@@ -38,6 +38,7 @@ from brokerlab.report.kit import (
 )
 
 MORE_SLOTS = "{n} queues: slots unknown, at least those seen in use; an answer counts that is the same with {most} times as many."
+FARTHEST = "{key} can send most jobs elsewhere: {most_shift:%} of them at one of its values"
 BARS = 12
 """Keys drawn of the screen, those that could change most."""
 
@@ -113,7 +114,7 @@ def page(archive: Archive, s: StudyFrames, p: Params) -> Page:
     early, late = found.case.periods
     return Page(
         verdict=headline(s),
-        numbers=proof_numbers(s) or screen_numbers(s),
+        numbers=numbers(s),
         chart=front_chart(s) or screen_chart(s),
         sections=sections(s),
         caveats=caveats(archive, s),
@@ -141,7 +142,7 @@ HEADLINES = {
     "invalid": "The simulation does not reproduce what was seen; {changing} of {all} keys change decisions.",
     "nothing": "Of {all} keys none both changes decisions and can be simulated.",
     "depends": "Capacity of {unknown} unknown, and the answer depends on it.",
-    "few": "{spans} spans of time can be scored, {needed} are needed.",
+    "few": f"{{spans}} spans of time can be scored, {MIN_UNITS} are needed.",
     "imprecise": "No setting is shown to be better, and a gain of {seen:%} is not excluded.",
     "unconfirmed": "What was better on earlier days is not shown to be better on all of them.",
     "no_other": "No other setting tried keeps the limits.",
@@ -158,7 +159,6 @@ def headline(s: StudyFrames) -> Verdict:
         "all": s.keys.height,
         "changing": s.keys.filter(state=CHANGES).height,
         "unknown": f"{len(found.unknown)} {words.plural(len(found.unknown), 'queue')}",
-        "needed": MIN_UNITS,
         "label": small(quantity_of(found.case.options.objective).label),
     }
     if found.judgement is not None:
@@ -173,37 +173,28 @@ def headline(s: StudyFrames) -> Verdict:
     return Verdict(kind=verdict.kind, sentence=sentence[:1].upper() + sentence[1:])
 
 
-def proof_numbers(s: StudyFrames) -> list[Number]:
-    """Return what the scored period says of the objective and of the bytes moved; nothing where nothing is compared."""
+def numbers(s: StudyFrames) -> list[Number]:
+    """Return what the scored period says of the objective and of the bytes moved; where nothing is compared, the screen."""
     if s.proof.is_empty():
-        return []
-    wanted = s.proof.filter(
-        pl.col("quantity").is_in([s.calibration.case.options.objective, "moved_tb"]),
-        pl.col("diff_pct").is_not_null(),
-    )
-    within = say(
-        ", limit +{limit} %", {"limit": s.calibration.case.options.allowed.get("moved_pct")}
-    )
+        changing = s.keys.filter(state=CHANGES).height
+        none = s.keys.filter(pl.col("state").is_in([NOTHING, NOT_READ])).height
+        return [
+            Number("Keys that change decisions", changing, note=f"of {s.keys.height}"),
+            Number("Keys that change none", none, note="keep them as they are"),
+        ]
+    names = [s.calibration.case.options.objective, "moved_tb"]
+    wanted = s.proof.filter(pl.col("quantity").is_in(names), pl.col("diff_pct").is_not_null())
     return [
         Number.of(
-            row,
-            "diff_pct",
-            label=row["label"],
-            unit="%",
-            note=f"of now{within if row['limit'] else ''}",
+            row, "diff_pct", label=row["label"], unit="%", note=f"of now{within(row['limit'])}"
         )
         for row in wanted.iter_rows(named=True)
     ] + [Number("Tasks that scored", s.calibration.n_tasks)]
 
 
-def screen_numbers(s: StudyFrames) -> list[Number]:
-    """Return what the screen says."""
-    changing = s.keys.filter(state=CHANGES).height
-    none = s.keys.filter(pl.col("state").is_in([NOTHING, NOT_READ])).height
-    return [
-        Number("Keys that change decisions", changing, note=f"of {s.keys.height}"),
-        Number("Keys that change none", none, note="keep them as they are"),
-    ]
+def within(limit: float | None) -> str:
+    """Say what a quantity may rise by."""
+    return "" if limit is None else f", limit +{limit:g} %"
 
 
 def front_chart(s: StudyFrames) -> Chart | None:
@@ -214,14 +205,11 @@ def front_chart(s: StudyFrames) -> Chart | None:
     if y is None:
         return None
     limit = found.case.options.allowed.get("moved_pct") if y == "moved_tb" else None
+    free = s.front.filter("on_front").height
     return Chart(
         draw=charts.front_chart,
         frame=s.front,
-        finding=say(
-            "{n} of {all} settings are beaten by no other in every respect",
-            n=s.front.filter("on_front").height,
-            all=s.front.height,
-        ),
+        finding=f"{free} of {s.front.height} settings are beaten by no other in every respect",
         sample=f"Simulated on {days(found.case.periods[0])}, by four objectives of which two are drawn; bars: intervals of the "
         "proposed setting",
         options={
@@ -240,13 +228,10 @@ def screen_chart(s: StudyFrames) -> Chart | None:
     if shown.is_empty():
         return None
     ranked = shown.sort("most_shift", "key", descending=[True, False]).head(BARS)
-    top = ranked.row(0, named=True)
     return Chart(
         draw=charts.screen_chart,
         frame=ranked.select("key", "most_shift", "follows"),
-        finding=say(
-            "{key} can send most jobs elsewhere: {most_shift:%} of them at one of its values", top
-        ),
+        finding=say(FARTHEST, ranked.row(0, named=True)),
         sample=f"One key at a time, brokerages of {days(s.found.screened)}",
     )
 
@@ -257,8 +242,6 @@ def sections(s: StudyFrames) -> kit.Sections:
     if found.tried.is_empty():
         why = words.thin(found.why) or None
         return {"The screen": [screened_table(s)], CERTAINTY: [why, others_table(s)]}
-    best = "" if found.judgement is None else found.judgement.best.name
-    stable = found.sensitivity.filter(pl.col("setting") != best).is_empty()
     unstable = "The choice depends on the limits: halved or doubled, another setting is chosen."
     compared = [proof_table(s), candidates_table(s)]
     gains = [strata_table(s), queues_table(s)]
@@ -269,7 +252,7 @@ def sections(s: StudyFrames) -> kit.Sections:
             words.thin(found.verdict.sentence),
             f"Intervals hold {COVERS}.",
             words.thin(found.why) or None,
-            None if stable else unstable,
+            None if found.stable else unstable,
             screened_table(s),
             others_table(s),
         ],
@@ -305,9 +288,7 @@ def candidates_table(s: StudyFrames) -> Table:
     return Table(
         name="candidates",
         frame=s.candidates,
-        caption=say(
-            "The best of {n} settings that were judged, on all days", n=s.candidates.height
-        ),
+        caption=f"The best of {s.candidates.height} settings that were judged, on all days",
         columns={
             "setting": "Setting",
             "after": f"{quantity.label} [{quantity.unit}]",
@@ -421,21 +402,17 @@ def caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
     why = "; ".join(list(dict.fromkeys(one.reason for one in found.missing))[:3])
     odd = s.found.warnings
     told = {"n": len(found.unknown), "most": s.found.capacity_most, "left": left}
-    simulated = found.tried.height > 0
+    wrong = archive.synthetic and found.valid is False
+    vouched = found.tried.height > 0 and found.valid is None
+    classless = s.strata.height > 0 and "user_class" not in s.strata["stratum"]
     notes = {
-        "The generator of this archive draws waits and knows no slots: a simulation of slots does not give them back.": (
-            archive.synthetic and found.valid is False
-        ),
-        "Whether the simulation gives back what was seen: whoever ran this vouched for it.": (
-            simulated and found.valid is None
-        ),
+        "The generator of this archive draws waits and knows no slots: a simulation of slots does not give them back.": wrong,
+        "Whether the simulation gives back what was seen: whoever ran this vouched for it.": vouched,
         f"{only.height} {words.plural(only.height, 'key')} of {stages}: no simulation makes these decisions again.": only.height,
         f"Not screened: {', '.join(untold['key'])} ({'; '.join(reasons)}).": untold.height,
         say(MORE_SLOTS, told): len(found.unknown),
         f"Not known to the simulation, hence without limit: {', '.join(unknown)}.": len(unknown),
-        "Which class of users gains or loses: the simulation does not say whose tasks are.": (
-            s.strata.height > 0 and "user_class" not in s.strata["stratum"]
-        ),
+        "Which class of users gains or loses: the simulation does not say whose tasks are.": classless,
         say("{left:%} of the tasks are not over at the end, and count until then.", told): left > 0,
         f"Settings are left out whose simulations are missing ({why}).": len(found.missing),
         f"Differs between shares now, one value is tried: {', '.join(mixed)}.": len(mixed),
@@ -447,10 +424,8 @@ def caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
 def facts(s: StudyFrames, p: Params) -> dict[str, str]:
     """Return what the report knows about how it was made; the kit adds the rest."""
     found = s.calibration
-    limits = [
-        f"{name} +{value:g}{' % of now' if LIMITS[name].relative else ''}"
-        for name, value in found.case.options.allowed.items()
-    ]
+    parts = {name: " % of now" if one.relative else "" for name, one in LIMITS.items()}
+    limits = [f"{n} +{most:g}{parts[n]}" for n, most in found.case.options.allowed.items()]
     simulations = say(
         "{n} settings; {new} simulations in {time}, {kept} from an earlier run",
         n=found.tried["setting"].n_unique() if found.tried.height else 0,

@@ -45,3 +45,10 @@ def test_the_best_setting_keeps_its_limit_in_truth(world):
     loss, kills = world.mean("loss"), world.mean("exceed_rate")
     assert kills[best] <= 0.02
     assert loss[best] == loss[kills <= 0.02].min()
+
+
+@pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
+def test_a_planted_threshold_is_changed_and_a_right_one_is_not():
+    lines = list(truth.planted([5], keys=["NQUEUED_SAT_CAP"]))
+    assert [(line.n, line.of) for line in lines] == [(0, 1), (1, 1)]
+    assert all(line.ok for line in lines)

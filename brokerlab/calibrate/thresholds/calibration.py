@@ -129,6 +129,12 @@ class Calibration:
         chosen: Setting = self.judgement.settings[int(self.judgement.chosen[-1])]
         return chosen
 
+    @property
+    def stable(self) -> bool:
+        """Whether halving or doubling any limit leaves the choice on everything as it is."""
+        best = "" if self.judgement is None else self.judgement.best.name
+        return self.sensitivity.is_empty() or (self.sensitivity["setting"] == best).all()
+
     def to_dict(self) -> dict[str, Any]:
         """Return the facts that are not tables."""
         case, options = self.case, self.case.options
