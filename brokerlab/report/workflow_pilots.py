@@ -269,6 +269,7 @@ def strategies(s: Study) -> Table:
     """Lay out every strategy's turnaround against grouping by the paper's rules, and what it costs."""
     table = runs.costs_by_queue(s.comparison.done, s.by_queue)
     frame = table.frame.with_columns(
+        pl.col(pl.Float64).round(3),  # ratios next to 1 have intervals of a millionth
         name=pl.col("strategy").replace(WORDS),
         mark=pl.when(strategy=PAPER).then(pl.lit("reference")),
     )
