@@ -1,6 +1,8 @@
-"""All scout parameters of an archive, against three baselines on the same Parquet files.
+"""All scout parameters of an archive, against baselines on the same Parquet files, whose rows are shuffled.
 
 ``ours``      ``scouts.estimate`` on DuckDB relations: every parameter, tags and counts of every task.
+``bare``      a bare DuckDB join of jobs, summed files and queues with seven aggregates like those of the
+              scouts per task: no rule, no null, no tag.
 ``floor``     a bare DuckDB ``quantile_cont ... GROUP BY`` over two columns of ``jobs``: no join, no rule.
 ``pandas``    what an analyst writes: join, two derived columns, ``groupby.quantile`` (four parameters).
 ``per_task``  a plain Python function called once per task, as the deployed system works; measured on a
@@ -24,7 +26,7 @@ import polars as pl
 
 JOBS_PER_TASK = 100
 SAMPLE_TASKS = 500
-PART_TASKS = 20_000
+PART_JOBS = 2_000_000
 
 
 def make_archive(folder: Path, jobs: int, seed: int = 1) -> None:
@@ -69,16 +71,15 @@ def make_archive(folder: Path, jobs: int, seed: int = 1) -> None:
     ).write_parquet(folder / "datasets.parquet")
     for table in ("jobs", "files"):
         (folder / table).mkdir()
-    for part, first in enumerate(range(1, n_tasks + 1, PART_TASKS)):
-        task = np.repeat(np.arange(first, min(first + PART_TASKS, n_tasks + 1)), JOBS_PER_TASK)
-        _write_part(folder, part, task, rng, queues)
+    shuffled = rng.permutation(n_tasks * JOBS_PER_TASK)
+    for part, first in enumerate(range(0, shuffled.size, PART_JOBS)):
+        _write_part(folder, part, shuffled[first : first + PART_JOBS], rng, queues)
 
 
 def _write_part(
-    folder: Path, part: int, task: np.ndarray, rng: np.random.Generator, queues: list[str]
+    folder: Path, part: int, job: np.ndarray, rng: np.random.Generator, queues: list[str]
 ) -> None:
-    n = task.size
-    pandaid = (task - 1) * JOBS_PER_TASK + np.tile(np.arange(JOBS_PER_TASK), n // JOBS_PER_TASK) + 1
+    n, pandaid, task = job.size, job + 1, job // JOBS_PER_TASK + 1
     wall = np.exp(rng.normal(8.5, 0.3, n)).astype(np.int64)
     start = np.datetime64("2026-03-01", "us") + (task * 7).astype("timedelta64[s]")
     end = start + wall.astype("timedelta64[s]")
@@ -140,6 +141,35 @@ def run_ours(folder: Path) -> float:
         *(read(str(folder / f"{name}.parquet")) for name in ("tasks", "datasets", "queues")),
     )
     return float(result.parameters["ramcount"].sum())
+
+
+def run_bare(folder: Path) -> float:
+    """Join and aggregate in one query."""
+    import duckdb
+
+    connection = duckdb.connect()
+    for name in ("jobs", "files"):
+        connection.read_parquet(str(folder / name / "*.parquet")).create_view(name)
+    connection.read_parquet(str(folder / "queues.parquet")).create_view("queues")
+    query = """
+        WITH sums AS (
+            SELECT jeditaskid, pandaid, sum(fsize) AS bytes, sum(nevents) AS events
+            FROM files WHERE type = 'input' AND status = 'finished' GROUP BY ALL),
+        used AS (
+            SELECT jobs.*, bytes, events, corepower, epoch(endtime) - epoch(starttime) AS seconds
+            FROM jobs JOIN sums USING (jeditaskid, pandaid) JOIN queues ON computingsite = panda_queue
+            WHERE jobstatus = 'finished')
+        SELECT jeditaskid,
+            quantile_cont(seconds * corepower * actualcorecount * 0.9 / events, 0.95) AS cputime,
+            quantile_cont((maxpss - 512000) / actualcorecount, 0.75) AS ram,
+            quantile_cont(outputfilebytes / events, 0.75) AS outdisk,
+            max(cpuconsumptiontime) AS walltime,
+            max((bytes + outputfilebytes) / 1024 / seconds) AS io,
+            avg((totrbytes + totwbytes) / seconds) AS diskio,
+            avg(memory_leak) AS leak
+        FROM used GROUP BY jeditaskid
+    """
+    return float(connection.sql(query).pl()["ram"].sum())
 
 
 def run_floor(folder: Path) -> float:
@@ -205,6 +235,7 @@ def run_per_task(folder: Path) -> float:
 
 
 SIDES: dict[str, Callable[[Path], float]] = {
+    "bare": run_bare,
     "floor": run_floor,
     "ours": run_ours,
     "pandas": run_pandas,

@@ -20,7 +20,7 @@ import shutil
 import tempfile
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -160,7 +160,8 @@ def _dealt_here(
         return whole({name: _polars(table) for name, table in tables.items()} | dict(beside))
     folder = _temporary()
     for name, table in tables.items():
-        _write(table, folder.path, name, n)
+        files = [folder.path / f"{name}-{number}" for number in range(n)]
+        spread(_batches(table), lambda batch: batch[TASK] % n, files)
 
     def load(number: int) -> Chunk:
         dealt = {name: pl.read_ipc_stream(folder.path / f"{name}-{number}") for name in tables}
@@ -176,6 +177,7 @@ def _polars(table: nw.LazyFrame[Any]) -> pl.DataFrame:
 
 def _batches(table: nw.LazyFrame[Any]) -> Iterator[pl.DataFrame]:
     """Read a table piece by piece."""
+    yield _polars(table.head(0))
     native = table.to_native()
     if table.implementation.is_duckdb():
         for batch in native.to_arrow_reader(BATCH_ROWS):
@@ -186,20 +188,29 @@ def _batches(table: nw.LazyFrame[Any]) -> Iterator[pl.DataFrame]:
         yield _polars(table)
 
 
-def _write(table: nw.LazyFrame[Any], folder: Path, name: str, n: int) -> None:
-    """Append the rows of every batch to the files of their chunks."""
-    schema = _polars(table.head(0)).to_arrow().schema
+def spread(
+    batches: Iterable[pl.DataFrame],
+    number_of: Callable[[pl.DataFrame], pl.Series],
+    files: Sequence[Path],
+) -> None:
+    """Append the rows of every batch to one of several files, to be read with ``pl.read_ipc_stream``.
+
+    Args:
+        batches: Frames of one schema; at least one.
+        number_of: Which file each row of a batch goes to.
+        files: The files, made anew.
+    """
     with ExitStack() as stack:
-        files = [
-            stack.enter_context(pa.ipc.new_stream(folder / f"{name}-{number}", schema))
-            for number in range(n)
-        ]
-        for batch in _batches(table):
-            parts = batch.with_columns(chunk__=pl.col(TASK) % n).partition_by(
-                "chunk__", as_dict=True, include_key=False
-            )
+        writers: list[Any] = []
+        for batch in batches:
+            schema = batch.head(0).to_arrow().schema
+            writers = writers or [
+                stack.enter_context(pa.ipc.new_stream(file, schema)) for file in files
+            ]
+            numbered = batch.with_columns(number_of(batch).alias("chunk__"))
+            parts = numbered.partition_by("chunk__", as_dict=True, include_key=False)
             for (number,), part in parts.items():
-                files[number].write_table(part.to_arrow().cast(schema))
+                writers[number].write_table(part.to_arrow())
 
 
 # ---- Spark
@@ -252,7 +263,10 @@ def _dealt_by_spark(
 
         dealt = native.withColumn("chunk__", sf.expr(f"pmod({TASK}, {n})"))
         every = native.sparkSession.range(n).select(sf.col("id").alias("chunk__"))
-        return dealt.unionByName(every, allowMissingColumns=True).groupBy("chunk__")
+        filled = dealt.unionByName(every, allowMissingColumns=True)
+        return filled.repartition(n, "chunk__").groupBy(
+            "chunk__"
+        )  # not one task for each of 200 partitions
 
     left, right = map(grouped, natives)
 

@@ -14,7 +14,7 @@ import polars as pl
 from brokerlab.archive import approximate, parquet, readers, schema
 from brokerlab.archive.contracts import key_columns
 from brokerlab.archive.manifest import Manifest, Source
-from brokerlab.archive.merge import PARTIAL, Merged, merge_bucket
+from brokerlab.archive.merge import PARTIAL, Merged, lay_out, merge_bucket
 from brokerlab.archive.resolve import RANK, SOURCE
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import BrokerlabError, DataError, SchemaError
@@ -24,6 +24,8 @@ SUFFIXES = (".parquet", ".csv", ".csv.gz", ".json", ".json.gz")
 
 BUCKET_BYTES = 256 << 20
 """Unpacked bytes of sources per bucket; one bucket is in memory at a time."""
+BY_TASK = ("jobs", "files")
+"""Tables laid out by task."""
 _PACKED = {".gz": 8, ".parquet": 4}
 """How much larger than the file the same rows are as plain CSV, roughly."""
 
@@ -188,6 +190,8 @@ class _Run:
                     for file in files:
                         file.unlink()
                 _check_columns(self.writer, table)
+                if table in BY_TASK:
+                    lay_out(self.writer, table)
             except pl.exceptions.PolarsError as error:
                 raise _not_mergeable(table, str(error)) from error
         return merged

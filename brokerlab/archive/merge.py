@@ -6,6 +6,7 @@ a row in them is superseded or completed.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,10 +17,14 @@ from brokerlab.archive.contracts import key_columns, polars_schema, version_colu
 from brokerlab.archive.manifest import DataFile
 from brokerlab.archive.resolve import RANK, ROW, SOURCE, empty_quarantine, resolve
 from brokerlab.archive.writer import ArchiveWriter
+from brokerlab.carry import spread
 
 PARTIAL = "__partial"
 """Marks rows that only fill nulls of others (``ingest(..., fill=...)``)."""
 FILE = "__file"
+TASK = "jeditaskid"
+FILE_ROWS = 500_000
+"""Rows of a file that is laid out by task, about."""
 
 _OWN = [ROW, RANK, SOURCE, PARTIAL]
 
@@ -71,8 +76,56 @@ def merge_bucket(writer: ArchiveWriter, table: str, staged: list[Path], into: Me
     into.superseded += len(dead) - completed
     if "jeditaskid" in fresh.columns:
         into.tasks |= set(fresh["jeditaskid"].drop_nulls().unique().to_list())
-    rows = fresh.drop([*_OWN, FILE], strict=False).sort(keys, nulls_last=True)
+    rows = fresh.drop([*_OWN, FILE], strict=False).sort(_order(fresh, keys), nulls_last=True)
     writer.write(table, rows, trusted=True)
+
+
+def _order(rows: pl.DataFrame, keys: list[str]) -> list[str]:
+    """Return by what rows lie in the archive: by task, where they have one, then by key."""
+    return list(dict.fromkeys([*([TASK] if TASK in rows.columns else []), *keys]))
+
+
+def lay_out(writer: ArchiveWriter, table: str) -> None:
+    """Lay the new rows of a table out by task within each folder, so that a task is found without reading everything.
+
+    Buckets are cut by key, so each of their files has rows of all tasks. They are dealt out to files of neighbouring tasks,
+    `FILE_ROWS` each, whose row groups tell by their statistics which tasks they hold.
+
+    Args:
+        writer: Open writer of the archive, all buckets of the table merged.
+        table: A table with ``jeditaskid``.
+    """
+    old = {file.path for file in writer.base.tables.get(table, ())}
+    folders: dict[Path, list[DataFile]] = {}
+    for file in writer.live(table):
+        if file.path not in old:
+            folders.setdefault(Path(file.path).parent, []).append(file)
+    for files in folders.values():
+        if len(files) > 1:
+            _dealt_out(writer, table, files)
+
+
+def _dealt_out(writer: ArchiveWriter, table: str, files: list[DataFile]) -> None:
+    """Write files of one folder again, by task."""
+    parts = [parquet.lazy(writer.path / file.path) for file in files]
+    tasks = pl.concat([part.select(TASK) for part in parts]).collect()[TASK].sort()
+    n = -(-len(tasks) // FILE_ROWS)
+    edges = tasks.gather_every(FILE_ROWS)[1:]  # a task is never cut
+    names = [writer.scratch() / f"laid-{number}" for number in range(n)]
+    columns = pl.concat([part.head(0) for part in parts], how="diagonal_relaxed").collect()
+
+    def batches() -> Iterator[pl.DataFrame]:
+        for part in parts:
+            yield pl.concat([columns, part.collect()], how="diagonal_relaxed")
+
+    spread(batches(), lambda b: edges.search_sorted(b[TASK].fill_null(0), side="right"), names)
+    for name in names:
+        rows = pl.read_ipc_stream(name)
+        name.unlink()
+        writer.write(
+            table, rows.sort(_order(rows, key_columns(table)), nulls_last=True), trusted=True
+        )
+    writer.drop(table, files)
 
 
 def _changes(old: pl.DataFrame, kept: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -4,7 +4,9 @@ Nothing is read before it is asked for, so a folder may be far larger than memor
 """
 
 import difflib
+import os
 import re
+import sys
 import tempfile
 from collections.abc import Mapping
 from functools import cached_property
@@ -20,7 +22,7 @@ from brokerlab.archive.contracts import STORED, TABLES, contract, polars_schema
 from brokerlab.archive.manifest import DataFile, Manifest
 from brokerlab.archive.summary import Summary, summarise
 from brokerlab.archive.writer import ArchiveWriter
-from brokerlab.errors import DataError, MissingTableError, nearest
+from brokerlab.errors import ConfigError, DataError, MissingTableError, nearest
 
 __all__ = ["Archive", "ArchiveWriter", "open_archive"]
 
@@ -74,6 +76,28 @@ def open_archive(path: str | Path, *, spark: Any = None) -> "Archive":
             f"again or restore a copy\n{shown}"
         )
     return Archive(folder, manifest, spark)
+
+
+def session(master: str) -> Any:
+    """Return the Spark session of a master, e.g. ``local[4]`` or ``spark://host:7077``; its workers need brokerlab.
+
+    Raises:
+        ConfigError: pyspark is not installed, or the session cannot be made.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise ConfigError("Spark needs pyspark: install the extra 'spark'") from error
+    os.environ.setdefault(
+        "PYSPARK_PYTHON", sys.executable
+    )  # workers on this machine need our packages
+    try:
+        builder = SparkSession.builder.master(master).appName("brokerlab")
+        return builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    except Exception as error:
+        raise ConfigError(
+            f"Spark master '{master}': no session can be made there: {error}"
+        ) from error
 
 
 class Archive:

@@ -23,6 +23,12 @@ def report(
         ),
     ] = None,
     *,
+    spark: Annotated[
+        str,
+        typer.Option(
+            help="Master of a Spark session that carries jobs and files, for reports with this parameter."
+        ),
+    ] = "",
     out: Annotated[Path, typer.Option(help="Folder of all reports.")] = Path("reports"),
     describe: Annotated[
         bool,
@@ -60,7 +66,8 @@ def report(
         lines = parameters_cell(model(find.notebook(name), ours=True)).splitlines()
         typer.echo("\n".join(line for line in lines if not line.startswith(f"{RESERVED}:")))
         return
-    _tell(name, parameter or (), out, run_id, as_json=as_json, exit_code=exit_code)
+    given = [*(parameter or ()), *([f"spark={spark}"] if spark else [])]
+    _tell(name, given, out, run_id, as_json=as_json, exit_code=exit_code)
 
 
 def _tell(

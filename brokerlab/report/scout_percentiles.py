@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import polars as pl
 from pydantic import Field, field_validator
 
-from brokerlab.archive.store import open_archive
+from brokerlab.archive.store import open_archive, session
 from brokerlab.calibrate import inputs
 from brokerlab.calibrate import percentile_frames as frames
 from brokerlab.calibrate.caveats import told_once
@@ -68,6 +68,10 @@ class Params(kit.Params):
     alpha: Share = Field(0.02, description="largest accepted share of first attempts killed [1]")
     relevant: float = Field(0.05, gt=0, le=1, description="smallest change that matters [1]")
     blocks: int = Field(4, ge=2, le=20, description="blocks of time to choose and score on")
+    spark: str = Field(
+        "",
+        description="master of a Spark session that carries jobs and files, empty for this machine",
+    )
 
     @field_validator("ranks", "margins")
     @classmethod
@@ -94,7 +98,7 @@ class Studies(NamedTuple):
 def load(p: Params) -> inputs.Inputs:
     """Read the tasks of the window and what their finished jobs say."""
     chosen: dict[str, Any] = {"gshare": p.gshare, "processingtype": p.processingtype}
-    archive = open_archive(p.archive)
+    archive = open_archive(p.archive, spark=session(p.spark) if p.spark else None)
     kit.need(archive, "tasks", "jobs")
     return inputs.load(archive, start=p.start, end=p.end, rules=p.rules, **chosen)
 

@@ -1,6 +1,7 @@
 """Rows in = accepted + quarantined + duplicates; twice is once; killed is nothing."""
 
 import gzip
+import itertools
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import polars as pl
 import pytest
 
 from brokerlab import archive
-from brokerlab.archive import ingestion
+from brokerlab.archive import ingestion, merge
 from brokerlab.archive.ingestion import ingest
 from brokerlab.errors import DataError, SchemaError
 
@@ -359,3 +360,29 @@ def test_progress_is_told(tmp_path, make_jobs, write_csv):
     told = []
     ingest([write_csv(make_jobs(3))], tmp_path / "a", progress=lambda *step: told.append(step))
     assert told == [(0, 1, "jobs.csv", 3)]
+
+
+def test_rows_lie_by_task_whatever_their_order(tmp_path, make_jobs, write_csv, monkeypatch):
+    """A task is in one file of each day, and files of a day hold neighbouring tasks."""
+    tasks = [(37 * n) % 50 for n in range(400)]
+    days = [datetime(2026, 3, 1, 12) + timedelta(days=n % 2) for n in range(400)]
+    source = write_csv(make_jobs(400, jeditaskid=tasks, modificationtime=days))
+    ingest([source], tmp_path / "whole")
+    monkeypatch.setattr(ingestion, "BUCKET_BYTES", 4_000)
+    monkeypatch.setattr(merge, "FILE_ROWS", 60)
+    ingest([source], tmp_path / "a")
+    assert stored(tmp_path / "a", "jobs", "*") == stored(tmp_path / "whole", "jobs", "*")
+    for day in sorted((tmp_path / "a" / "jobs").iterdir()):
+        found = [pl.read_parquet(file)["jeditaskid"] for file in day.glob("*.parquet")]
+        assert len(found) == 4
+        assert all(file.is_sorted() for file in found)
+        held = [set(file) for file in sorted(found, key=min)]
+        assert all(max(a) < min(b) for a, b in itertools.pairwise(held))
+
+
+def test_rows_of_no_task_are_kept(tmp_path, make_jobs, write_csv, monkeypatch):
+    monkeypatch.setattr(ingestion, "BUCKET_BYTES", 1_000)
+    monkeypatch.setattr(merge, "FILE_ROWS", 10)
+    source = write_csv(make_jobs(40, jeditaskid=[None if n % 3 else n for n in range(40)]))
+    ingest([source], tmp_path / "a")
+    assert archive.open(tmp_path / "a").manifest.counts["jobs"] == 40

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from brokerlab import archive
+from brokerlab.archive import store
 from brokerlab.archive.manifest import SCHEMA_VERSION, Source
 from brokerlab.errors import ConfigError, DataError, SchemaError
 
@@ -314,3 +315,9 @@ def test_arrow_tables_can_be_written(tmp_path, make_jobs):
     with archive.ArchiveWriter(tmp_path) as writer:
         writer.write("jobs", make_jobs(2).to_arrow())
         assert writer.commit().counts == {"jobs": 2}
+
+
+def test_a_session_without_pyspark_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    with pytest.raises(ConfigError, match=r"pyspark.*extra 'spark'"):
+        store.session("local[1]")
