@@ -315,7 +315,7 @@ def _judged(
     outcomes = [simulations.outcome(one, simulations.blocks[1]) for one in sides]
     queues = by_queue(outcomes[0], outcomes[1], 1 - options.alpha)
     sensitivity = _sensitivity(judgement, options)
-    stable = sensitivity.filter(pl.col("setting") != judgement.best.name).is_empty()
+    stable = (sensitivity["setting"] == judgement.best.name).all()
     verdict = case.judged(
         judgement,
         sentence,
@@ -393,9 +393,10 @@ def _candidates(simulations: Simulations, options: Options, judgement: Judgement
     for one in judgement.settings:
         if one == judgement.current:
             continue
-        table = comparison.between(judgement.current, one)
+        raw = comparison.raw(judgement.current, one)
+        table = as_shown(raw, comparison.n_tasks())
         row = table.row(by_predicate=pl.col("quantity") == options.objective, named=True)
-        beyond = comparison.raw(judgement.current, one).filter(pl.col("kept").not_())
+        beyond = raw.filter(pl.col("kept").not_())
         broken = [name.removeprefix("limit_") for name in beyond["quantity"]]
         lowers = row["diff_hi"] is not None and row["diff_hi"] < 0
         numbers = {name: row[name] for name in _CANDIDATES if name in row}

@@ -107,6 +107,7 @@ class Simulations:
         default_factory=dict, repr=False, compare=False
     )
     _tasks: dict[Block, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    _lengths: dict[Block, timedelta] = field(default_factory=dict, repr=False, compare=False)
 
     def among(self, settings: Iterable[Setting]) -> list[Setting]:
         """Return the current setting and those that could be simulated in all periods, each once.
@@ -268,10 +269,13 @@ class Simulations:
 
     def _length(self, block: Block) -> timedelta:
         """Return how long spans of a period are: tasks begin in part of it, for the last ones are to end in it."""
-        every = self if self.level is None else replace(self, level=None, _tasks={})
-        last = every.tasks(block)["created_at"].drop_nulls().max()
-        whole = (last if isinstance(last, datetime) else block.period.end) - block.period.start
-        return min(timedelta(days=1), whole / self.least + timedelta(microseconds=1))
+        if block not in self._lengths:
+            every = self if self.level is None else replace(self, level=None, _tasks={})
+            last = every.tasks(block)["created_at"].drop_nulls().max()
+            whole = (last if isinstance(last, datetime) else block.period.end) - block.period.start
+            part = whole / self.least + timedelta(microseconds=1)
+            self._lengths[block] = min(timedelta(days=1), part)
+        return self._lengths[block]
 
     def _spans(self, block: Block) -> IntArray:
         """Return the number of the span that each task begins in; one that does not say when, in the first."""
