@@ -14,7 +14,7 @@ from brokerlab.brokerage.analysis_jobs.checks import queue_checks as analysis_ch
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
 from brokerlab.brokerage.analysis_jobs.throttle_rules import throttle_rules
 from brokerlab.brokerage.engine.own import Own, with_own
-from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.rule import SETTING, Rule
 from brokerlab.brokerage.engine.steps import Mark, Step
 from brokerlab.brokerage.origins import QUEUE, TASK, fields
 from brokerlab.brokerage.production_jobs import ranking
@@ -153,7 +153,7 @@ LOOKS_AT = {"pair": "one place", "task": "all places"}
 def _row(rule: Rule, kind: str | None = None, looks_at: str | None = None) -> _Line:
     return _line(
         rule.name, kind or rule.kind, looks_at or LOOKS_AT[rule.scope], rule.source, rule.keys,
-        rule.columns(), rule.says,
+        [name for name in rule.columns() if not name.startswith(SETTING)], rule.says,
     )  # fmt: skip
 
 

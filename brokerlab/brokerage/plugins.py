@@ -57,6 +57,9 @@ class Brokerage:
             rule: Of a pair, or (``scope="task"``) of all places of a task that are left: then its expression may use
                 :data:`.engine.steps.LEFT`, :func:`.engine.steps.any_left` and windows ``.over("t")``.
             after: Name of the rule that it follows.
+
+        Raises:
+            ConfigError: When it decides: no rule of that name to follow, a name that is taken, columns that are not there.
         """
         own = (*self.own, Own(rule, after))
         return replace(self, own=own, decide=partial(self.decide, own=own))

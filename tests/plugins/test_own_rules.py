@@ -13,6 +13,7 @@ from brokerlab.brokerage import explain, funnel, sensitivity
 from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE as ANALYSIS
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.engine.steps import LEFT
+from brokerlab.brokerage.live import prepare
 from brokerlab.brokerage.plugins import Brokerage
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE as JOBS
 from brokerlab.brokerage.production_tasks.brokerage import BROKERAGE as NUCLEI
@@ -129,12 +130,63 @@ def asked(own: Brokerage, decisions: Any, tables: dict[str, pl.DataFrame], confi
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_null_is_no_reason(case: Case) -> None:
+    ours, tables, *_, rule, after, _, _ = case
+    column = next(name for name in rule.inputs)
+    never = pl.when(pl.col(column) < 0).then(pl.lit(value=True))
+    own = ours.with_rule(
+        Rule(name="never", source="", says="", when=never, scope=rule.scope), after=after
+    )
+    found, plain = (view(each.decide(tables())).pairs for each in (own, ours))
+    assert found["check"].cast(pl.String).equals(plain["check"].cast(pl.String))
+
+
+def test_a_rule_behind_the_best_ten_takes_the_rank_away() -> None:
+    rule = Rule(name="all", source="", says="", when=pl.col("weight") >= 0, scope="task")
+    decisions = JOBS.with_rule(rule, after="rank").decide(of_jobs())
+    assert decisions.queues["check"].cast(pl.String).to_list() == ["all"] * 3
+    assert decisions.queues["rank"].null_count() == 3
+    assert decisions.weighed["share"].null_count() == 3
+
+
+def test_marked_queues_are_gone_before_a_rule_that_follows_the_first_of_a_task() -> None:
+    tables = JobWorld().queue("A").queue("B", pilots=0).frames()
+    rule = Rule(name="all", source="", says="", when=pl.col("s_running") >= 0)
+    decisions = JOBS.with_rule(rule, after="input_to_move").decide(tables)
+    assert decisions.queues["check"].cast(pl.String).to_list() == ["all", "no_pilot"]
+
+
+@pytest.mark.parametrize(
+    ("stage", "case"), [("jobs", "jobs, pair"), ("analysis", "analysis, pair")]
+)
+def test_a_standing_brokerage_knows_the_rule(stage: str, case: str) -> None:
+    ours, tables, place, key, rule, after, skips, lets_pass = CASES[case]
+    own = ours.with_rule(rule, after=after).own
+    config, other = (
+        Config.empty().with_values({f"{place}/{key}": value}) for value in (skips, lets_pass)
+    )
+    given = tables()
+    tasks = given["tasks"].with_columns(snapshot=pl.lit(0, pl.Int64))
+    standing = prepare(given | {"tasks": tasks}, stage=stage, config=config, own=own)
+    wanted = tasks.select("jeditaskid", "snapshot", world=pl.lit(0, pl.Int64))
+    counts = (
+        given["job_stats"].with_columns(world=pl.lit(0, pl.Int64)).drop("snapshot", strict=False)
+    )
+    for brokerage, names in (
+        (standing, ["A", "C"]),
+        (standing.with_config(other), ["A", "B", "C"]),
+    ):
+        ranked = brokerage.decide(wanted, {"job_stats": counts}).queues
+        assert ranked["panda_queue"].cast(pl.String).to_list() == names
+
+
 @pytest.mark.parametrize("brokerage", [JOBS, ANALYSIS, NUCLEI], ids=lambda each: each.name)
 def test_a_rule_needs_a_place_and_a_name_of_its_own(brokerage: Brokerage) -> None:
     rule = pair_rule("s_running", "NQUEUED_SAT_CAP")
     with pytest.raises(ConfigError, match="there is no 'no_such_rule'"):
         brokerage.with_rule(rule, after="no_such_rule").checks_table()
-    first = brokerage.checks_table().filter(pl.col("kind") != "throttle")["check"][0]
+    first = first_check(brokerage)
     named = Rule(name=first, source="ours", says="", when=rule.when)
     with pytest.raises(ConfigError, match=f"{first}: there is one of that name"):
         brokerage.with_rule(named, after=first).checks_table()
@@ -152,7 +204,36 @@ def test_a_rule_that_cannot_work_is_refused(brokerage: Brokerage) -> None:
     for rule, message in wrong:
         with pytest.raises(ConfigError, match=message):
             brokerage.with_rule(rule, after=after).decide(tables)
+    window = Rule(
+        name="x", source="", says="", when=pl.col("q_corecount") == pl.col("q_corecount").max().over("t")
+    )  # fmt: skip
+    several = Rule(
+        name="x", source="", says="", when=pl.any_horizontal(pl.col("s_running", "x_nq") < 0)
+    )
+    early = Rule(name="x", source="", says="", when=pl.col("weight") > 1)
+    for rule, message in (
+        (window, "x looks at t, which only a rule of scope task may"),
+        (several, "x: name the columns of its expression one by one"),
+        (early, "x: no column weight"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            brokerage.with_rule(rule, after=first_check(brokerage)).decide(tables)
     of_task = task_rule("s_running", key)
-    first = brokerage.checks_table().filter(pl.col("kind") != "throttle")["check"][0]
+    first = first_check(brokerage)
     with pytest.raises(ConfigError, match=r"looks at all places of a task, which .* does not"):
         brokerage.with_rule(of_task, after=first).decide(tables)
+
+
+@pytest.mark.parametrize("when", [pl.col("nope") > 1, pl.col("position") + 1])
+def test_a_rule_of_nuclei_that_cannot_work_is_refused(when: pl.Expr) -> None:
+    rule = Rule(name="x", source="", says="", when=when)
+    with pytest.raises(
+        ConfigError, match=r"own rules: x: (no column nope|when is .*, not true or false)"
+    ):
+        NUCLEI.with_rule(rule, after="no_queue").decide(of_nuclei())
+
+
+def first_check(brokerage: Brokerage) -> str:
+    """Return the name of the first check of single places."""
+    name: str = brokerage.checks_table().filter(pl.col("kind") != "throttle")["check"][0]
+    return name

@@ -14,6 +14,7 @@ from brokerlab.brokerage.analysis_jobs.decisions import (
     put_together,
 )
 from brokerlab.brokerage.analysis_jobs.facts import World, in_loop, prepare
+from brokerlab.brokerage.analysis_jobs.ranking import final_of
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.engine.evaluation import evaluated, lowest_bit
 from brokerlab.brokerage.engine.own import Own
@@ -112,7 +113,9 @@ def loops(
     if world.rules.locality_mode == "suppress":
         suppressed = pl.col("t_relaxed").is_not_null() & pl.col("t_second")
     first = loop(1, tasks.filter(~suppressed).select("t"))
-    lost = tasks.filter(~suppressed & pl.col("t_second")).join(first.left(), on="t", how="anti")
+    lost = tasks.filter(~suppressed & pl.col("t_second")).join(
+        first.left(final_of(world.steps)), on="t", how="anti"
+    )
     others = pl.concat([tasks.filter(suppressed).select("t"), lost.select("t")])
     if not others.height:  # most often
         return first, Loop(2, first.pairs.clear(), first.late.clear())

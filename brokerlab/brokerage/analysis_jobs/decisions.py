@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,9 +33,13 @@ class Loop:
     pairs: pl.DataFrame
     late: pl.DataFrame
 
-    def left(self) -> pl.DataFrame:
-        """Return ``t`` of the tasks that had a queue left for the final list, whatever that did to it."""
-        listed = pl.col("check").is_null() | pl.col("check").is_in(ranking.FINAL_CHECKS)
+    def left(self, final: Sequence[str]) -> pl.DataFrame:
+        """Return ``t`` of the tasks that had a queue left for the final list, whatever that did to it.
+
+        Args:
+            final: Reasons of the final list.
+        """
+        listed = pl.col("check").is_null() | pl.col("check").is_in(final)
         return self.pairs.filter(listed).select("t").unique()
 
 

@@ -84,8 +84,9 @@ class World:
     @cached_property
     def _ordered(self) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
         then = steps(self.rules, self.settings)
-        check_own(self.own, {**schema_of(self.facts), "t_local": pl.Boolean()}, then)
-        return with_own(queue_checks(self.rules, self.settings), then, self.own)
+        found = with_own(queue_checks(self.rules, self.settings), then, self.own)
+        check_own(self.own, *found, {**schema_of(self.facts), "t_local": pl.Boolean()})
+        return found
 
     @property
     def checks(self) -> tuple[Rule, ...]:

@@ -5,7 +5,7 @@ Source: analysis-job-brokerage.md 4, 7.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 
 import polars as pl
@@ -20,7 +20,16 @@ from brokerlab.brokerage.analysis_jobs.keys import (
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
 from brokerlab.brokerage.engine.rule import Kind, Rule, Scope
-from brokerlab.brokerage.engine.steps import LEFT, Change, Derived, Mark, Order, Step, any_left
+from brokerlab.brokerage.engine.steps import (
+    LEFT,
+    Change,
+    Derived,
+    Mark,
+    Order,
+    Step,
+    any_left,
+    rules_of,
+)
 from brokerlab.brokerage.production_jobs.expressions import at_least_one, col
 from brokerlab.brokerage.production_jobs.ranking import MIN_WEIGHT_KEY
 
@@ -31,10 +40,16 @@ MANY = 2**31
 """No limit."""
 LEAST_CAP = 20
 ALL_MARKED = "tmp_user_problem"
-FINAL_CHECKS = ("badsite", "low_weight", "below_min_weight", "fileunavailable")
-"""Reasons of the final list: they end no loop."""
+FINAL = "badsite"
+"""The first reason of the final list; those from it on end no loop."""
 MARKS = ("user_queue", "bad_jobs", "no_running")
 """Why a queue is marked problematic."""
+
+
+def final_of(steps: Sequence[Step]) -> list[str]:
+    """Return the reasons of the final list."""
+    names = [rule.name for rule in rules_of(steps)]
+    return names[names.index(FINAL) :]
 
 
 @lru_cache(maxsize=64)  # made of many small expressions
@@ -112,7 +127,7 @@ def _many_wait(settings: AnalysisSettings) -> pl.Expr:
 
 
 def _overload(settings: AnalysisSettings) -> tuple[Step, ...]:
-    """Return rows 23 and 24: far more waiting per running job than all queues together (4.13)."""
+    """Return row 23: far more waiting per running job than all queues together (4.13)."""
     waiting, running = col("x_nq"), col("x_nr")
     ratio = pl.when(running > 0).then(waiting / running)
     limit = col("t_grand") * settings.overload_ratio
@@ -130,9 +145,9 @@ def _overload(settings: AnalysisSettings) -> tuple[Step, ...]:
         "none_runs": running == 0,
     }
 
-    def rule(row: str, name: str, why: str, when: pl.Expr) -> Rule:
+    def rule(name: str, why: str, when: pl.Expr, scope: Scope) -> Rule:
         return _rule(
-            row, name, says + why, when, scope="task", keys=OVERLOAD_KEYS, kind="temporary", numbers=numbers,
+            "4, 23", name, says + why, when, scope=scope, keys=OVERLOAD_KEYS, kind="temporary", numbers=numbers,
             variants={"none_runs": nothing + why},
         )  # fmt: skip
 
@@ -140,8 +155,8 @@ def _overload(settings: AnalysisSettings) -> tuple[Step, ...]:
     return (
         Derived({"overloaded": _many_wait(settings) & ((running == 0) | high)}),
         Derived({"some_not_loaded": any_left(~loaded)}),
-        rule("4, 23", "overloaded", "; other queues are less loaded", loaded & plain & col("some_not_loaded")),
-        rule("4, 23", "overloaded_vp", "; it has the input through virtual placement only", loaded & ~plain),
+        rule("overloaded", "; other queues are less loaded", loaded & plain & col("some_not_loaded"), "task"),
+        rule("overloaded_vp", "; it has the input through virtual placement only", loaded & ~plain, "pair"),
     )  # fmt: skip
 
 

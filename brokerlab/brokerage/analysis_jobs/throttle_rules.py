@@ -81,7 +81,7 @@ def _cap(row: str, name: str, what: str, column: str) -> Rule:
     limit = f"a cap of {{cap_{what}}}" if running else f"{{limit}}, twice the cap of {{cap_{what}}}"
     verb = "running" if running else "waiting"
     most = col(f"cap_{what}") if running else 2 * col(f"cap_{what}")
-    counts = ~col("merging") & pl.all_horizontal(pl.col(TOTALS).is_not_null())
+    counts = ~col("merging") & pl.all_horizontal([col(total).is_not_null() for total in TOTALS])
     return _rule(
         row, name, f"{{unit}} has {{{column}}} {verb} {what}, more than {limit} running {what}",
         counts & (col(column) > most),

@@ -40,7 +40,7 @@ def evaluated(facts: Facts, checks: Sequence[Rule]) -> pl.DataFrame:
 
     Args:
         facts: The facts.
-        checks: As many as :data:`.recipe.MOST_CHECKS` at most, in order.
+        checks: As many as :data:`.own.MOST_CHECKS` at most, in order.
 
     Returns:
         ``t, q, failed``: bit i of ``failed`` (i64) is set where check i says skip; sorted by t, q.

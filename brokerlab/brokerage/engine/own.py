@@ -9,7 +9,7 @@ import polars as pl
 
 from brokerlab.brokerage.engine.checklist import inserted, name_of
 from brokerlab.brokerage.engine.rule import OWN, SETTING, Rule
-from brokerlab.brokerage.engine.steps import Step, made_by
+from brokerlab.brokerage.engine.steps import MARKED, Step, made_by, names_of, walk
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.fallbacks import scope_names
@@ -63,48 +63,80 @@ def with_own(
         if of_pair:
             found = inserted(found, one.rule, after=one.after)
         else:
-            then = inserted(then, one.rule, after=one.after)
+            then = _behind_marks(inserted(then, one.rule, after=one.after), one.rule)
     if len(found) > MOST_CHECKS:
         raise ConfigError(f"{len(found)} checks of single places, allowed are {MOST_CHECKS}")
     return found, then
 
 
-def check_own(own: Iterable[Own], schema: Mapping[str, pl.DataType], steps: Iterable[Step]) -> None:
+def _behind_marks(steps: tuple[Step, ...], rule: Rule) -> tuple[Step, ...]:
+    """Return the steps with the rule behind the removal of marked places, where that would follow it."""
+    place = steps.index(rule)
+    if place + 1 == len(steps) or steps[place + 1] is not MARKED:
+        return steps
+    return (*steps[:place], MARKED, rule, *steps[place + 2 :])
+
+
+def check_own(
+    own: Iterable[Own],
+    checks: Sequence[Rule],
+    steps: Sequence[Step],
+    schema: Mapping[str, pl.DataType],
+) -> None:
     """Refuse own rules that read what is not there, or that say neither yes nor no.
 
     Args:
         own: The rules.
+        checks: The checks of single places, the own ones among them.
+        steps: What follows them, the own rules among it.
         schema: Columns of pairs with their types, settings among them.
-        steps: Steps of the brokerage: what they make may be read too.
 
     Raises:
         ConfigError: What is wrong, of all rules.
     """
+    rules = [one.rule for one in own]
+    if not rules:
+        return
+    names = pl.Enum(names_of(checks, steps))
+    every = {**dict.fromkeys(("t", "q"), pl.Int64()), "mark": names, **schema}
     made = made_by(steps)
-    problems = [
-        problem for one in own for problem in problems_of(one.rule, schema, made=made)
-    ]  # fmt: skip
+    problems: list[str] = []
+    for rule in rules:
+        if rule in checks:
+            problems += problems_of(rule, schema)
+            continue
+        before = walk(pl.DataFrame(schema=every).lazy(), steps[: steps.index(rule)], names)
+        problems += problems_of(rule, before.collect_schema(), told=made)
     if problems:
         raise ConfigError(f"own rules: {'; '.join(problems)}")
 
 
 def problems_of(
-    rule: Rule, schema: Mapping[str, pl.DataType], *, made: Collection[str] = ()
+    rule: Rule, schema: Mapping[str, pl.DataType], *, told: Collection[str] = ()
 ) -> list[str]:
-    """Return what is wrong with a rule; see :func:`check_own`."""
-    known = {*schema, *made}
-    unknown = sorted({*rule.columns()} - known)
+    """Return what is wrong with a rule.
+
+    Args:
+        rule: The rule.
+        schema: Columns that there are where it is asked, with their types.
+        told: Columns besides that its sentences may name.
+    """
+    evaluates = [name for name in rule.when.meta.root_names() if name in OWN]
+    if evaluates and rule.scope == "pair":
+        return [
+            f"{rule.name} looks at {', '.join(dict.fromkeys(evaluates))}, which only a rule of scope task may"
+        ]
+    unknown = sorted({*rule.reads} - {*schema}) + sorted({*rule.columns()} - {*schema, *told})
     if unknown:
-        return [f"{rule.name}: no column {name}, {nearest(name, known)}" for name in unknown]
-    reads = {*rule.when.meta.root_names()} - {*OWN}
-    if reads & {*made}:
-        return []  # types of what steps make are known only where they are made
-    columns = {name: schema[name] for name in reads}
-    empty = pl.DataFrame(
-        schema={**dict.fromkeys(("t", "q"), pl.Int64), "check": pl.String, **columns}
-    )
+        return [
+            f"{rule.name}: no column {name}, {nearest(name, {*schema})}"
+            for name in dict.fromkeys(unknown)
+        ]
+    reads = {name: schema[name] for name in rule.when.meta.root_names()}
     try:
-        kind = empty.select(when=rule.when).schema["when"]
+        kind = pl.DataFrame(schema=reads).select(when=rule.when).schema["when"]
+    except pl.exceptions.ColumnNotFoundError:
+        return [f"{rule.name}: name the columns of its expression one by one, not several in one"]
     except pl.exceptions.PolarsError as error:
         why = str(error).strip().partition("\n")[0]
         return [f"{rule.name}: when cannot be evaluated: {why}"]

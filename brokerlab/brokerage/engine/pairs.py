@@ -38,10 +38,6 @@ class Side:
     rows: pl.DataFrame
     missing: dict[str, Any]
 
-    def columns(self) -> list[str]:
-        """Return the names of the facts."""
-        return list(self.missing)
-
 
 @dataclass(frozen=True)
 class Facts:

@@ -39,7 +39,8 @@ class Rule:
         when: True where the place is skipped; null counts as false.
         scope: ``pair``: it looks at one task and one place; ``task``: at all places of a task that are left.
         keys: gdpconfig keys it reads, as the catalogue writes them; those that stand in its expressions (:func:`setting`) are added.
-        kind: ``persistent`` (removed at once) or ``temporary`` (marked, removed later by the last mark).
+        kind: ``persistent`` or ``temporary`` (it may be gone at the next brokerage). Checks of single places for production
+            jobs remove at once if they are persistent; temporary ones mark, and the last mark removes later.
         numbers: What is compared but is no column: name to expression.
         variants: Name of a flag (a number or a column) to the clause that is said instead where it is true; the
             first one counts.

@@ -25,7 +25,7 @@ class Pair:
         world: What was decided on.
         t: Number of the task.
         q: Number of the queue.
-        late: The queue's row of :func:`~.ranking.ranked`; empty frame: it did not come so far.
+        late: The queue's row of :func:`~.ranking.steps`; empty frame: it did not come so far.
         place_of: Key to ``app/component`` where the brokerage looks it up.
     """
 

@@ -67,7 +67,7 @@ class Walk:
     Attributes:
         rows: The rows wanted that went through it.
         pairs: Row of each open pair.
-        codes: Rule of each open pair, -1 for candidates.
+        codes: Number of the rule that removed each open pair, -1 for candidates.
         closed: Pairs that each check removed before, by row that went through it.
         late: Queues that no single check removed, ranked; ``t`` is the row wanted.
     """
@@ -200,7 +200,7 @@ class AnalysisStanding:
         plan = cycle.kept[0].plan
         read = {"t", "jeditaskid", "at", *KEYS, *_NAMES, *_OUTCOME}
         read |= {*reads_of(self.world.steps)}
-        read |= {name for bit in plan.asked for name in plan.checks[bit].inputs}
+        read |= {name for bit in plan.asked for name in plan.checks[bit].reads}
         tasks = self.world.tasks
         chosen = tasks.select([name for name in tasks.columns if name in read])[rows["t"]]
         chosen = chosen.with_columns(at=pl.coalesce(rows["at"], "at"))
@@ -268,7 +268,7 @@ class AnalysisStanding:
             suppressed = second & facts.tasks["t_relaxed"].is_not_null().to_numpy()
         one = self._walk(1, np.flatnonzero(goes_on & ~suppressed), rows, facts, cycle)
         order = names_of(self.checks, self.world.steps)
-        final = [order.index(name) for name in ranking.FINAL_CHECKS]
+        final = [order.index(name) for name in ranking.final_of(self.world.steps)]
         left = np.zeros(rows.height, dtype=bool)
         left[one.pairs[(one.codes < 0) | np.isin(one.codes, final)]] = True
         others = np.flatnonzero(goes_on & (suppressed | (second & ~left)))
@@ -286,7 +286,7 @@ class AnalysisStanding:
         pairs = pairs.with_columns(t=pl.Series(chosen[pairs["t"].to_numpy()]))
         local = replace(facts, tasks=facts.tasks.with_columns(t_local=pl.lit(loop == 1)))
         checks = [plan.checks[bit] for bit in plan.asked]
-        read = {*reads_of(self.world.steps), *(name for check in checks for name in check.inputs)}
+        read = {*reads_of(self.world.steps), *(name for check in checks for name in check.reads)}
         numbers = looked_up(local, pairs.select("t", "q"), read - set(plan.columns))
         found = pairs.hstack(numbers.drop("t", "q"))
         failed = found["failed"].to_numpy()

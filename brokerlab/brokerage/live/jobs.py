@@ -25,7 +25,7 @@ from brokerlab.brokerage.production_jobs.decide import first_reasons, in_parts
 from brokerlab.brokerage.production_jobs.facts import World, prepare
 from brokerlab.brokerage.production_jobs.nucleus import unwritable
 from brokerlab.brokerage.production_jobs.ranking import COMPLETENESS_KEYS, shares
-from brokerlab.brokerage.production_jobs.recipe import held_to_weight
+from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, held_to_weight
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
 
@@ -117,7 +117,11 @@ class JobStanding:
         """
         root = self.root or self
         old = root.world
-        if old.own or differing(COMPLETENESS_KEYS, old.config, config):
+        if (
+            old.own
+            or old.recipe is not PRODUCTION
+            or differing(COMPLETENESS_KEYS, old.config, config)
+        ):
             world = prepare(
                 old.tables,
                 rules=old.rules,
@@ -156,7 +160,7 @@ class JobStanding:
     def _tasks(self, rows: pl.DataFrame, place: IntArray, plan: Plan) -> pl.DataFrame:
         """Return the facts of the tasks that are looked at, one row each, keyed by their worlds."""
         read = {"t", "jeditaskid", *KEYS, *_NAMES, *self._late()}
-        read |= {name for bit in plan.asked for name in plan.checks[bit].inputs}
+        read |= {name for bit in plan.asked for name in plan.checks[bit].reads}
         tasks = self.world.facts.tasks
         chosen = tasks.select([name for name in tasks.columns if name in read])[pl.Series(place)]
         at = pl.coalesce(rows["at"].dt.epoch("s"), "t_at_s")
@@ -182,7 +186,7 @@ class JobStanding:
         )
         pairs = cycle.kept.pairs(place)
         checks = [plan.checks[bit] for bit in plan.asked]
-        read = self._late() | {name for check in checks for name in check.inputs}
+        read = self._late() | {name for check in checks for name in check.reads}
         facts = replace(self.world.facts, tasks=tasks, sides=sides)
         numbers = looked_up(facts, pairs.select("t", "q"), read - set(plan.columns))
         found = pairs.hstack(numbers.drop("t", "q"))

@@ -49,8 +49,8 @@ class Plan:
             lasting: See above.
         """
         changes = set(changing)
-        asked = tuple(bit for bit, check in enumerate(checks) if changes & set(check.inputs))
-        read = {*late, *(name for bit in asked for name in checks[bit].inputs)} - changes
+        asked = tuple(bit for bit, check in enumerate(checks) if changes & set(check.reads))
+        read = {*late, *(name for bit in asked for name in checks[bit].reads)} - changes
         of_pairs = [name for side in facts.sides for name in side.missing]
         columns = tuple(dict.fromkeys(name for name in of_pairs if name in read))
         return cls(tuple(checks), asked, lasting, columns)

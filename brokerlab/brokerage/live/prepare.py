@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar, overload
 
 from brokerlab.brokerage import contracts
 from brokerlab.brokerage.analysis_jobs import contracts as analysis_contracts
 from brokerlab.brokerage.analysis_jobs import facts as analysis
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.live import analysis as of_analysis
 from brokerlab.brokerage.live import jobs as of_jobs
 from brokerlab.brokerage.live.analysis import AnalysisStanding
@@ -36,6 +37,7 @@ def prepare(
     stage: Literal["jobs"] = "jobs",
     rules: ProductionRules | None = None,
     config: Config | None = None,
+    own: Sequence[Own] = (),
 ) -> JobStanding: ...
 
 
@@ -46,6 +48,7 @@ def prepare(
     stage: Literal["analysis"],
     rules: AnalysisRules | None = None,
     config: Config | None = None,
+    own: Sequence[Own] = (),
 ) -> AnalysisStanding: ...
 
 
@@ -56,6 +59,7 @@ def prepare(
     stage: str,
     rules: ProductionRules | AnalysisRules | None = None,
     config: Config | None = None,
+    own: Sequence[Own] = (),
 ) -> JobStanding | AnalysisStanding: ...
 
 
@@ -65,6 +69,7 @@ def prepare(
     stage: str = "jobs",
     rules: ProductionRules | AnalysisRules | None = None,
     config: Config | None = None,
+    own: Sequence[Own] = (),
 ) -> JobStanding | AnalysisStanding:
     """Prepare a brokerage that is asked again and again with other counts.
 
@@ -77,6 +82,7 @@ def prepare(
         stage: ``jobs`` (production) or ``analysis``.
         rules: Rule set of the stage; null = ``document``.
         config: Settings; null = defaults.
+        own: Rules that are added, see :class:`~brokerlab.brokerage.engine.own.Own`.
 
     Returns:
         The brokerage. ``standing.decide(wanted, state)`` answers with :class:`~.ranked.Ranked`:
@@ -100,15 +106,15 @@ def prepare(
         return JobStanding.of(
             jobs.prepare(
                 prepared(tables, contracts.TABLES), rules=rule_set,
-                matching=MatchingRules(rule_set.rules), config=settings,
+                matching=MatchingRules(rule_set.rules), config=settings, own=tuple(own),
             )
         )  # fmt: skip
     if stage == "analysis":
-        own = _held(rules, AnalysisRules)
+        of_users = _held(rules, AnalysisRules)
         return AnalysisStanding.of(
             analysis.prepare(
-                prepared(tables, analysis_contracts.TABLES), rules=own,
-                matching=MatchingRules(own.rules), config=settings,
+                prepared(tables, analysis_contracts.TABLES), rules=of_users,
+                matching=MatchingRules(of_users.rules), config=settings, own=tuple(own),
             )
         )  # fmt: skip
     raise _unknown(stage)

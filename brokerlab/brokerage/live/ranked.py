@@ -65,7 +65,7 @@ class Tally:
         """Count.
 
         Args:
-            codes: Rule of each open pair, -1 for candidates.
+            codes: Number of the rule that removed each open pair, -1 for candidates.
             of: Row of each open pair.
             closed: Pairs that each check (column; the first ones) removed before, by row.
             n_names: Number of checks.

@@ -89,8 +89,9 @@ class World:
     def _ordered(self) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
         then = steps(self.rules, self.settings, self.recipe)
         first = checks_of(self.recipe, self.rules, self.settings, self.facts, rules_of(then))
-        check_own(self.own, schema_of(self.facts), then)
-        return with_own(first, then, self.own)
+        found = with_own(first, then, self.own)
+        check_own(self.own, *found, schema_of(self.facts))
+        return found
 
     @property
     def checks(self) -> tuple[Rule, ...]:

@@ -256,7 +256,7 @@ def _single_queue(rules: ProductionRules) -> tuple[Step, ...]:
 
 def _best() -> tuple[Step, ...]:
     """Return row 52: weight 0 first, then the largest; beyond the best ten the reason is ``rank``."""
-    first_ten = pl.col("place") <= BEST
+    chosen = LEFT & (pl.col("place") <= BEST)
     return (
         Derived({
             "jumbo": pl.col("t_jumbo") & pl.col("q_jumbo") & LEFT,
@@ -270,8 +270,8 @@ def _best() -> tuple[Step, ...]:
             scope="task",
         ),
         Derived({
-            "rank": pl.when(first_ten).then("place"),
-            "weight": pl.when(first_ten | pl.col("jumbo")).then("order").otherwise("weight"),
+            "rank": pl.when(chosen).then("place"),
+            "weight": pl.when(chosen | pl.col("jumbo")).then("order").otherwise("weight"),
         }),
     )  # fmt: skip
 
@@ -293,7 +293,7 @@ def reported(ranking: pl.DataFrame, *, rules: ProductionRules) -> pl.DataFrame:
     """Return what is told of the queues that were weighed.
 
     Args:
-        ranking: Result of :func:`ranked`.
+        ranking: Rows that took the :func:`steps`.
         rules: Switches ``maxwdir_per_core`` and ``cap_mode``.
 
     Returns:

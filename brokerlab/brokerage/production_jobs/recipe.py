@@ -166,7 +166,7 @@ def held_to_weight(recipe: Recipe, ranked: pl.DataFrame) -> None:
 
     Args:
         recipe: The recipe.
-        ranked: Queues with the weight of :func:`with_weight`.
+        ranked: Queues with the weight of :func:`weight_step`.
 
     Raises:
         ConfigError: The weight is no number from 0 on.

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from brokerlab.brokerage.engine.own import problems_of
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_tasks import locality, storage
-from brokerlab.brokerage.production_tasks.checks import INPUT_CHECKS, OUTPUT_CHECKS
+from brokerlab.brokerage.production_tasks.checks import INPUT_CHECKS, OUTPUT_CHECKS, checks
 from brokerlab.brokerage.production_tasks.held import KEY
 from brokerlab.brokerage.production_tasks.storage import PAIR
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.errors import ConfigError
 
 FIRST = ("nucleus_inactive", "transfer_backlog")
 BEFORE_INPUT = (*FIRST, *OUTPUT_CHECKS, "no_queue")
@@ -39,13 +41,28 @@ def checked(
     at_outputs = storage.at_pairs(outputs, of_output)
     pairs = pairs.join(at_outputs, on=PAIR, how="left", maintain_order="left")
     pairs = pairs.with_columns(pl.col(OUTPUT_CHECKS).fill_null(value=False))
+    _refuse_unfit(pairs, order, rules)
     pairs = storage.evaluated(pairs.with_columns(waived=pl.lit(value=False)), of_nucleus)
-    pairs = pairs.with_columns(waived=_waived(rules))
+    pairs = pairs.with_columns(waived=_waived(order, rules))
     pairs = storage.evaluated(pairs, [check for check in of_nucleus if check.name in INPUT_CHECKS])
     for place, check in enumerate(order):
         if check.scope == "task":
             pairs = _of_task(pairs, check, order[:place])
     return pairs
+
+
+def _refuse_unfit(pairs: pl.DataFrame, order: Sequence[Rule], rules: ProductionRules) -> None:
+    """Refuse rules of one's own that read what is not there, or that say neither yes nor no.
+
+    Raises:
+        ConfigError: What is wrong, of all rules.
+    """
+    ours = {check.name for check in checks(rules)}
+    schema = {**pairs.schema, **dict.fromkeys(("t", "q"), pl.Int64()), "check": pl.String()}
+    own = [check for check in order if check.name not in ours]
+    problems = [problem for check in own for problem in problems_of(check, schema)]
+    if problems:
+        raise ConfigError(f"own rules: {'; '.join(problems)}")
 
 
 def _of_task(pairs: pl.DataFrame, check: Rule, before: Sequence[Rule]) -> pl.DataFrame:
@@ -57,9 +74,10 @@ def _of_task(pairs: pl.DataFrame, check: Rule, before: Sequence[Rule]) -> pl.Dat
     return storage.evaluated(numbered, [check]).drop("t", "q", "check")
 
 
-def _waived(rules: ProductionRules) -> pl.Expr:
+def _waived(order: Sequence[Rule], rules: ProductionRules) -> pl.Expr:
     """Tell where the check of locality is cancelled: some nucleus reaches it, and none passes (section 5.1)."""
-    reaches = ~pl.any_horizontal(BEFORE_INPUT)
+    names = [check.name for check in order if check.scope == "pair"]
+    reaches = ~pl.any_horizontal(names[: names.index(INPUT_CHECKS[0])])
     passes = reaches & ~pl.any_horizontal(INPUT_CHECKS)
     none = reaches.any().over(KEY) & ~passes.any().over(KEY)
     return none & locality.may_waive(rules)

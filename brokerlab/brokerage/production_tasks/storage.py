@@ -174,4 +174,6 @@ def at_pairs(rows: pl.DataFrame, checks: Sequence[Rule]) -> pl.DataFrame:
 
 def evaluated(rows: pl.DataFrame, checks: Sequence[Rule]) -> pl.DataFrame:
     """Add one boolean column per check, named as the check: it skips."""
-    return rows.with_columns(check.when.alias(check.name) for check in checks)
+    return rows.with_columns(
+        check.when.fill_null(value=False).alias(check.name) for check in checks
+    )

@@ -92,7 +92,11 @@ def _held(
         limit = versions[time].cast(pl.Int64).to_numpy() + max_age_s * 1_000_000
         end = pl.Series("end", np.searchsorted(clock.at_us, limit, side="left"), dtype=pl.Int64)
         versions = versions.with_columns(end).with_columns(until=pl.min_horizontal("until", "end"))
-    held = numbered.join(versions, on=["thing", "place", time], nulls_equal=True)
+    held = numbered.join(
+        versions.select("thing", "place", time, "until"),
+        on=["thing", "place", time],
+        nulls_equal=True,
+    )
     return held.filter(pl.col("place") < pl.col("until")).drop("thing")
 
 
@@ -101,7 +105,8 @@ def _numbers(frame: pl.DataFrame, entity: Sequence[str]) -> pl.Series:
     number = np.zeros(frame.height, dtype=np.int64)
     for name in entity:
         codes = frame[name].cast(pl.Categorical).to_physical().cast(pl.Int64).fill_null(-1)
-        number = number * (int(codes.max() or 0) + 2) + codes.to_numpy() + 1  # type: ignore[arg-type]
+        known, place = np.unique(codes.to_numpy(), return_inverse=True)
+        number = number * len(known) + place
     return pl.Series("thing", number)
 
 

@@ -13,7 +13,7 @@ import pytest
 from brokerlab.brokerage import Explanation, checks_table, compare, explain, explain_task
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
 from brokerlab.brokerage.analysis_jobs.keys import place_of
-from brokerlab.brokerage.analysis_jobs.ranking import FINAL_CHECKS, MARKS
+from brokerlab.brokerage.analysis_jobs.ranking import MARKS
 from brokerlab.brokerage.analysis_jobs.throttle import OUTCOMES
 from brokerlab.brokerage.analysis_jobs.throttle_rules import NO_TARGET_PCT, throttle_rules
 from brokerlab.brokerage.analysis_jobs.what_if import Trial
@@ -70,7 +70,8 @@ def test_reasons_stand_in_the_order_of_the_rules(rules: AnalysisRules) -> None:
     decisions = World().queue("A").decided(rules)
     late = decisions.reasons[len(decisions.checks) :]
     assert tuple(reason.name for reason in late) == (
-        "notincluded", "hospital", "cap_rt", "overloaded", "overloaded_vp", "tmp_user_problem", *FINAL_CHECKS,
+        "notincluded", "hospital", "cap_rt", "overloaded", "overloaded_vp", "tmp_user_problem", "badsite", "low_weight",
+        "below_min_weight", "fileunavailable",
     )  # fmt: skip
     assert tuple(reason.name for reason in decisions.marks) == MARKS
     assert [reason.name for reason in throttle_rules()] == [*OUTCOMES, "input_incomplete"]
