@@ -72,8 +72,7 @@ class World:
         )
         seen = tried.outcomes()
         values = seen.values(range(len(seen.settings)))
-        replay = tried.replay
-        work = dict(zip(replay.sample.tasks["jeditaskid"], replay.ledger.coreh, strict=True))
+        work = dict(tried.replay.works.iter_rows())
         sizes = np.array([work[task] for task in seen.units["unit"]])
         return cls(values, sizes, seen.settings)
 
