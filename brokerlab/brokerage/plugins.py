@@ -69,6 +69,22 @@ class Brokerage:
         return self.table(rules, self.own)
 
 
+def table_of(stage: str, **more: Any) -> Callable[[Any, Sequence[Own]], pl.DataFrame]:
+    """Return what makes the table of all rules of a stage, loaded when it is first asked.
+
+    Args:
+        stage: See :func:`.check_table.checks_table`, as for ``more``.
+        **more: Given to it.
+    """
+
+    def table(rules: Any, own: Sequence[Own]) -> pl.DataFrame:
+        from brokerlab.brokerage.check_table import checks_table
+
+        return checks_table(rules, stage=stage, own=own, **more)
+
+    return table
+
+
 def available() -> pl.DataFrame:
     """Return every brokerage that is installed; each is loaded to ask for its description.
 

@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import polars as pl
-
 from brokerlab.brokerage.analysis_jobs.contracts import TABLES
 from brokerlab.brokerage.analysis_jobs.decide import decide
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.engine.own import Own
-from brokerlab.brokerage.plugins import Brokerage
-
-
-def _table(rules: AnalysisRules | None, own: Sequence[Own]) -> pl.DataFrame:
-    from brokerlab.brokerage.check_table import checks_table
-
-    return checks_table(rules, stage="analysis", own=own)
-
+from brokerlab.brokerage.plugins import Brokerage, table_of
 
 BROKERAGE = Brokerage(
     name="analysis-jobs",
@@ -25,7 +12,7 @@ BROKERAGE = Brokerage(
     description="queues that may receive the jobs of user tasks",
     documentation="analysis-job-brokerage.md",
     decide=decide,
-    table=_table,
+    table=table_of("analysis"),
     tables=TABLES,
 )
 """The analysis job brokerage of the documents."""

@@ -7,7 +7,6 @@ the production brokerage has too are its own, under the names of this chapter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
@@ -15,39 +14,20 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
-from brokerlab.brokerage.engine.rule import Kind, Rule
+from brokerlab.brokerage.engine.rule import Chapter, Kind, Rule
 from brokerlab.brokerage.production_jobs import checks_queue as shared
 from brokerlab.brokerage.production_jobs.checks_time import DAY_S, REFERENCE_POWER, capacity
 from brokerlab.brokerage.production_jobs.expressions import at_least_one, col
 from brokerlab.brokerage.rules import ProductionRules
 
-CHAPTER = "analysis-job-brokerage.md 4, "
+check = Chapter("analysis-job-brokerage.md 4, ")
 FLAGS = ("read_lan", "write_lan", "write_wan", "read_wan")
 """What endpoints are asked for, in the order in which it is reported (4.10)."""
 
 
-def check(
-    row: str,
-    name: str,
-    says: str,
-    when: pl.Expr,
-    *,
-    keys: tuple[str, ...] = (),
-    kind: Kind = "persistent",
-    numbers: Mapping[str, pl.Expr] | None = None,
-    variants: Mapping[str, str] | None = None,
-) -> Rule:
-    """Return a check of the chapter's table."""
-    return Rule(
-        name=name, source=CHAPTER + row, says=says, when=when,
-        keys=keys, kind=kind, numbers=numbers or {},
-        variants=variants or {},
-    )  # fmt: skip
-
-
 def _as(found: Rule, row: str, name: str, kind: Kind = "persistent") -> Rule:
     """Return a check of the production brokerage under its name here."""
-    return replace(found, name=name, source=CHAPTER + row, kind=kind)
+    return replace(found, name=name, source=check.prefix + row, kind=kind)
 
 
 @lru_cache(maxsize=64)  # made of many small expressions

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import polars as pl
 
@@ -21,7 +21,7 @@ from brokerlab.brokerage.analysis_jobs.sides import build, with_ids
 from brokerlab.brokerage.analysis_jobs.task_facts import task_facts
 from brokerlab.brokerage.analysis_jobs.throttle import PASS, throttled
 from brokerlab.brokerage.analysis_jobs.throttle_rules import INCOMPLETE, incomplete_input
-from brokerlab.brokerage.engine.own import Own, check_own, with_own, with_settings
+from brokerlab.brokerage.engine.own import Ordered, Own, with_settings
 from brokerlab.brokerage.engine.pairs import Facts, Side, run
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.steps import Step
@@ -50,7 +50,7 @@ INPUT_FACTS = (
 
 
 @dataclass(frozen=True)
-class World:
+class World(Ordered):
     """The rules, settings and tables of a replay, and what was prepared from them.
 
     Attributes:
@@ -81,22 +81,10 @@ class World:
     pool: pl.DataFrame
     own: tuple[Own, ...] = ()
 
-    @cached_property
-    def _ordered(self) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
-        then = steps(self.rules, self.settings)
-        found = with_own(queue_checks(self.rules, self.settings), then, self.own)
-        check_own(self.own, *found, {**schema_of(self.facts), "t_local": pl.Boolean()})
-        return found
-
-    @property
-    def checks(self) -> tuple[Rule, ...]:
-        """The checks of single queues, in order."""
-        return self._ordered[0]
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """What follows them."""
-        return self._ordered[1]
+    def given(self) -> tuple[Sequence[Rule], Sequence[Step], Mapping[str, pl.DataType]]:
+        """See :class:`~brokerlab.brokerage.engine.own.Ordered`."""
+        schema = {**schema_of(self.facts), "t_local": pl.Boolean()}
+        return queue_checks(self.rules, self.settings), steps(self.rules, self.settings), schema
 
 
 def prepare(

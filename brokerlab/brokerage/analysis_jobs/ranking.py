@@ -5,7 +5,7 @@ Source: analysis-job-brokerage.md 4, 7.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 
 import polars as pl
@@ -19,7 +19,7 @@ from brokerlab.brokerage.analysis_jobs.keys import (
 )
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
-from brokerlab.brokerage.engine.rule import Kind, Rule, Scope
+from brokerlab.brokerage.engine.rule import Chapter, Rule, Scope
 from brokerlab.brokerage.engine.steps import (
     LEFT,
     Change,
@@ -33,7 +33,7 @@ from brokerlab.brokerage.engine.steps import (
 from brokerlab.brokerage.production_jobs.expressions import at_least_one, col
 from brokerlab.brokerage.production_jobs.ranking import MIN_WEIGHT_KEY
 
-CHAPTER = "analysis-job-brokerage.md "
+_rule = Chapter("analysis-job-brokerage.md ")
 BEST = 10
 """Candidates kept."""
 MANY = 2**31
@@ -83,24 +83,6 @@ def steps(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Step, ...]:
         *(Mark(rule) for rule in _marks(rules, settings)),
         Derived({"marked": pl.any_horizontal(MARKS)}),
         *_final(rules),
-    )  # fmt: skip
-
-
-def _rule(
-    row: str,
-    name: str,
-    says: str,
-    when: pl.Expr,
-    *,
-    scope: Scope = "pair",
-    keys: tuple[str, ...] = (),
-    kind: Kind = "persistent",
-    numbers: Mapping[str, pl.Expr] | None = None,
-    variants: Mapping[str, str] | None = None,
-) -> Rule:
-    return Rule(
-        name=name, source=CHAPTER + row, says=says, when=when, scope=scope, keys=keys, kind=kind,
-        numbers=numbers or {}, variants=variants or {},
     )  # fmt: skip
 
 

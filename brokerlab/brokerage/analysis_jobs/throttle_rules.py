@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.keys import CAP_KEYS, CLASS_KEYS
-from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.rule import Chapter, Rule
 from brokerlab.brokerage.production_jobs.expressions import col
 from brokerlab.brokerage.production_jobs.ranking import COMPLETENESS_KEYS
 
-CHAPTER = "analysis-job-brokerage.md 2, "
+_rule = Chapter("analysis-job-brokerage.md 2, ", kind="temporary")
 LIMITED_SHARE = "User Analysis"
 USAGE_C, USAGE_B, USAGE_A = 90, 95, 100
 """Usage of the share over which classes are held back [%]."""
@@ -58,22 +56,6 @@ def incomplete_input() -> Rule:
         keys=COMPLETENESS_KEYS,
         kind="temporary",
     )
-
-
-def _rule(
-    row: str,
-    name: str,
-    says: str,
-    when: pl.Expr,
-    *,
-    keys: tuple[str, ...] = (),
-    numbers: Mapping[str, pl.Expr] | None = None,
-    variants: Mapping[str, str] | None = None,
-) -> Rule:
-    return Rule(
-        name=name, source=CHAPTER + row, says=says, when=when, keys=keys, kind="temporary",
-        numbers=numbers or {}, variants=variants or {},
-    )  # fmt: skip
 
 
 def _cap(row: str, name: str, what: str, column: str) -> Rule:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import polars as pl
 
@@ -109,6 +111,33 @@ def check_own(
         problems += problems_of(rule, before.collect_schema(), told=made)
     if problems:
         raise ConfigError(f"own rules: {'; '.join(problems)}")
+
+
+class Ordered(ABC):
+    """What decides by checks and steps, those of one's own among them."""
+
+    own: tuple[Own, ...]
+
+    @abstractmethod
+    def given(self) -> tuple[Sequence[Rule], Sequence[Step], Mapping[str, pl.DataType]]:
+        """Return checks and steps without own ones, and the columns of pairs with their types."""
+
+    @cached_property
+    def _in_order(self) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
+        checks, steps, schema = self.given()
+        found = with_own(checks, steps, self.own)
+        check_own(self.own, *found, schema)
+        return found
+
+    @property
+    def checks(self) -> tuple[Rule, ...]:
+        """The checks of single places, in order."""
+        return self._in_order[0]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What follows them."""
+        return self._in_order[1]
 
 
 def problems_of(

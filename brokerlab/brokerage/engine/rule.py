@@ -88,3 +88,42 @@ class Rule:
         """
         chosen = (clause for flag, clause in self.variants.items() if values[flag])
         return filled(next(chosen, self.says), values)
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """Makes the rules of a chapter.
+
+    Attributes:
+        prefix: What stands in their sources before the row.
+        kind: Of those that do not say another one.
+    """
+
+    prefix: str
+    kind: Kind = "persistent"
+
+    def __call__(
+        self,
+        row: str,
+        name: str,
+        says: str,
+        when: pl.Expr,
+        *,
+        scope: Scope = "pair",
+        keys: tuple[str, ...] = (),
+        kind: Kind | None = None,
+        numbers: Mapping[str, pl.Expr] | None = None,
+        variants: Mapping[str, str] | None = None,
+    ) -> Rule:
+        """Return the rule of a row; see :class:`Rule`."""
+        return Rule(
+            name=name,
+            source=self.prefix + row,
+            says=says,
+            when=when,
+            scope=scope,
+            keys=keys,
+            kind=kind or self.kind,
+            numbers=numbers or {},
+            variants=variants or {},
+        )

@@ -120,30 +120,28 @@ def made_by(steps: Iterable[Step]) -> set[str]:
     return made
 
 
+def _read_by(step: Step) -> Sequence[str]:
+    """Return the columns that a step reads."""
+    match step:
+        case Rule():
+            return step.when.meta.root_names()
+        case Mark(rule):
+            return rule.when.meta.root_names()
+        case Derived(columns):
+            return [name for each in columns.values() for name in each.meta.root_names()]
+        case Order():
+            return [*step.by, *step.among.meta.root_names()]
+        case Change():
+            return step.reads
+
+
 def reads_of(steps: Iterable[Step]) -> tuple[str, ...]:
     """Return the facts of pairs that steps read, those that none of them makes."""
     wanted: dict[str, None] = {}
     made = {*OWN, "mark"}
-
-    def read(names: Iterable[str]) -> None:
-        wanted.update(dict.fromkeys(name for name in names if name not in made))
-
     for step in steps:
-        match step:
-            case Rule():
-                read(step.when.meta.root_names())
-            case Mark(rule):
-                read(rule.when.meta.root_names())
-                made.add(rule.name)
-            case Derived(columns):
-                read(name for each in columns.values() for name in each.meta.root_names())
-                made.update(columns)
-            case Order():
-                read([*step.by, *step.among.meta.root_names()])
-                made.add(step.name)
-            case Change():
-                read(step.reads)
-                made.update(step.makes)
+        wanted.update(dict.fromkeys(name for name in _read_by(step) if name not in made))
+        made |= made_by([step])
     return tuple(name for name in wanted if name not in made)
 
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
-import polars as pl
-
 from brokerlab.brokerage.contracts import TABLES
-from brokerlab.brokerage.engine.own import Own
-from brokerlab.brokerage.plugins import Brokerage
+from brokerlab.brokerage.plugins import Brokerage, table_of
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe
-from brokerlab.brokerage.rules import ProductionRules
 
 
 def brokerage_of(
@@ -26,19 +21,13 @@ def brokerage_of(
         description: What it decides, in a line.
         documentation: Where its rules are written.
     """
-
-    def table(rules: ProductionRules | None, own: Sequence[Own]) -> pl.DataFrame:
-        from brokerlab.brokerage.check_table import checks_table
-
-        return checks_table(rules, stage="jobs", own=own, recipe=recipe)
-
     return Brokerage(
         name=recipe.name,
         organisation=organisation,
         description=description,
         documentation=documentation,
         decide=partial(decide, recipe=recipe),
-        table=table,
+        table=table_of("jobs", recipe=recipe),
         tables={**TABLES, **recipe.tables},
     )
 

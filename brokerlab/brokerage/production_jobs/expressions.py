@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import polars as pl
 
-from brokerlab.brokerage.engine.rule import Kind, Rule, Scope
+from brokerlab.brokerage.engine.rule import Chapter
 
-CHAPTER = "production-job-brokerage.md 5, "
+check = Chapter("production-job-brokerage.md 5, ")
 
 
 def col(name: str) -> pl.Expr:
@@ -29,29 +27,3 @@ def at_least_one(value: pl.Expr) -> pl.Expr:
 def near() -> pl.Expr:
     """Return whether a queue is of the nucleus or shares its storage; of any nucleus before there is one (hint mode)."""
     return col("x_near") | (col("t_hint") & col("p_near_any"))
-
-
-def check(
-    row: str,
-    name: str,
-    says: str,
-    when: pl.Expr,
-    *,
-    scope: Scope = "pair",
-    keys: tuple[str, ...] = (),
-    kind: Kind = "persistent",
-    numbers: Mapping[str, pl.Expr] | None = None,
-    variants: Mapping[str, str] | None = None,
-) -> Rule:
-    """Return a check of the chapter's table."""
-    return Rule(
-        name=name,
-        source=CHAPTER + row,
-        says=says,
-        when=when,
-        scope=scope,
-        keys=keys,
-        kind=kind,
-        numbers=numbers or {},
-        variants=variants or {},
-    )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import polars as pl
 
-from brokerlab.brokerage.engine.own import Own, check_own, with_own, with_settings
+from brokerlab.brokerage.engine.own import Ordered, Own, with_settings
 from brokerlab.brokerage.engine.pairs import Facts
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.steps import Step, rules_of
@@ -52,7 +52,7 @@ STATE_TABLES = (
 
 
 @dataclass(frozen=True)
-class World:
+class World(Ordered):
     """The rules, settings and tables of a replay, and what was prepared from them.
 
     Attributes:
@@ -85,23 +85,11 @@ class World:
     recipe: Recipe = PRODUCTION
     own: tuple[Own, ...] = ()
 
-    @cached_property
-    def _ordered(self) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
+    def given(self) -> tuple[Sequence[Rule], Sequence[Step], Mapping[str, pl.DataType]]:
+        """See :class:`~brokerlab.brokerage.engine.own.Ordered`."""
         then = steps(self.rules, self.settings, self.recipe)
         first = checks_of(self.recipe, self.rules, self.settings, self.facts, rules_of(then))
-        found = with_own(first, then, self.own)
-        check_own(self.own, *found, schema_of(self.facts))
-        return found
-
-    @property
-    def checks(self) -> tuple[Rule, ...]:
-        """The checks of single queues, in order."""
-        return self._ordered[0]
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """What follows them."""
-        return self._ordered[1]
+        return first, then, schema_of(self.facts)
 
 
 def prepare(

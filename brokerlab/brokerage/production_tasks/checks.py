@@ -6,6 +6,7 @@ Each compares facts that stand beside it as columns of a pair of task and nucleu
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import polars as pl
 
@@ -23,6 +24,7 @@ INPUT_CHECKS = ("input_size", "input_files")
 """Rows 8 and 9, which the waiver of section 5.1 cancels."""
 
 
+@lru_cache(maxsize=64)  # made of many small expressions
 def checks(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return the ten checks in the order in which they run.
 
