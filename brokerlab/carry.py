@@ -31,6 +31,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 import pyarrow as pa
 
+from brokerlab.engines import collect
 from brokerlab.errors import DataError
 
 TASK = "jeditaskid"
@@ -157,7 +158,7 @@ def _dealt_here(
 ) -> Chunks[Chunk]:
     """Deal tables out on this machine: as they are if they make one chunk, else into one file per chunk."""
     if n == 1:
-        return whole({name: _polars(table) for name, table in tables.items()} | dict(beside))
+        return whole({name: collect(table) for name, table in tables.items()} | dict(beside))
     folder = _temporary()
     for name, table in tables.items():
         files = [folder.path / f"{name}-{number}" for number in range(n)]
@@ -170,14 +171,9 @@ def _dealt_here(
     return _Here(load, n, folder.path)
 
 
-def _polars(table: nw.LazyFrame[Any]) -> pl.DataFrame:
-    collected: pl.DataFrame = table.collect("polars").to_native()
-    return collected
-
-
 def _batches(table: nw.LazyFrame[Any]) -> Iterator[pl.DataFrame]:
     """Read a table piece by piece."""
-    yield _polars(table.head(0))
+    yield collect(table.head(0))
     native = table.to_native()
     if table.implementation.is_duckdb():
         for batch in native.to_arrow_reader(BATCH_ROWS):
@@ -185,7 +181,7 @@ def _batches(table: nw.LazyFrame[Any]) -> Iterator[pl.DataFrame]:
     elif table.implementation.is_polars():
         yield from native.collect_batches(chunk_size=BATCH_ROWS, maintain_order=False)
     else:
-        yield _polars(table)
+        yield collect(table)
 
 
 def spread(

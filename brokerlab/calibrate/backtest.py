@@ -295,17 +295,7 @@ def _prepared(
     made: Assumptions,
 ) -> Part:
     """Make a chunk of tasks ready to be replayed."""
-    sample = sample_of(
-        history.quantities,
-        tasks,
-        history.jobs,
-        parameter.name,
-        scouts_used=made.scouts_used,
-        trigger_period_s=made.trigger_period_s,
-        min_scored=made.min_scored,
-        min_scouts=made.min_scouts,
-        killed_as=made.killed_as,
-    )
+    sample = sample_of(history.quantities, tasks, history.jobs, parameter.name, made)
     return Part(
         replay=Replay.of(sample, queues, slots, parameter, made) if sample.tasks.height else None,
         counts=sample.counts,

@@ -356,6 +356,10 @@ class Judgement:
         """
         if all((one.kind, one.setting) == (self.kind, self.setting) for one in others):
             return self
+        return self.cannot_tell()
+
+    def cannot_tell(self) -> Judgement:
+        """Return no answer, for it depends on what the data cannot tell."""
         return replace(self, kind="no_answer", case="depends", setting=self.current)
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,9 @@ import polars as pl
 from brokerlab.errors import ConfigError
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.units import GB, HOUR_S, KB, MB
+
+if TYPE_CHECKING:
+    from brokerlab.calibrate.assumptions import Assumptions
 
 NEVER = 2**40 - 1  # above every estimate; leaves 23 bits for the number of a task in one int64 key
 
@@ -65,11 +69,7 @@ def scorable(parameter: str) -> pl.Expr:
 def needs_of(
     jobs: pl.DataFrame,
     parameter: str,
-    *,
-    retry_factors: tuple[float, ...],
-    compensation: float,
-    default_efficiency_pct: float,
-    disk_allowance_mb: float,
+    made: Assumptions,
 ) -> Needs:
     """Solve the request of every job for the estimate.
 
@@ -87,21 +87,20 @@ def needs_of(
         jobs: Scored jobs: quantities with ``task`` (number of the task), ``baseramcount`` [MB],
             ``basewalltime`` [s], ``cpuefficiency`` [%], ``censored`` (use is a lower bound).
         parameter: Which.
-        retry_factors: Multiples of the retries, rising.
-        compensation: Factor on memory requests.
-        default_efficiency_pct: For a null ``cpuefficiency``.
-        disk_allowance_mb: What a job may write beyond its expected output [MB].
+        made: ``retry_factors`` (multiples of the retries, rising), ``compensation`` (factor on memory requests),
+            ``disk_allowance_mb`` (what a job may write beyond its expected output [MB]), and of its rules the efficiency for
+            a null ``cpuefficiency``.
 
     Source: statistics.md section 1; scouts.md section 15, job_max_walltime and disk_sizes_bytes.
     """
-    factors = (1.0, *retry_factors)
+    factors = (1.0, *made.retry_factors)
     if any(b <= a for a, b in pairwise(factors)):
-        raise ConfigError(f"retry_factors={retry_factors}: allowed are rising factors above 1")
+        raise ConfigError(f"retry_factors={made.retry_factors}: allowed are rising factors above 1")
     if parameter == "ramcount":
-        return _memory(jobs, factors, compensation)
+        return _memory(jobs, factors, made.compensation)
     if parameter == "cputime":
-        return _walltime(jobs, factors, default_efficiency_pct)
-    return _disk(jobs, factors, disk_allowance_mb * MB)
+        return _walltime(jobs, factors, made.rules.default_cpu_efficiency)
+    return _disk(jobs, factors, made.disk_allowance_mb * MB)
 
 
 def _memory(jobs: pl.DataFrame, factors: tuple[float, ...], compensation: float) -> Needs:

@@ -65,15 +65,7 @@ class Replay:
         made: Assumptions,
     ) -> Replay:
         """Solve and sort the needs once; ``slots`` of `slots_by_queue`."""
-        efficiency = made.rules.default_cpu_efficiency
-        needs = needs_of(
-            sample.scored,
-            parameter.name,
-            retry_factors=made.retry_factors,
-            compensation=made.compensation,
-            default_efficiency_pct=efficiency,
-            disk_allowance_mb=made.disk_allowance_mb,
-        )
+        needs = needs_of(sample.scored, parameter.name, made)
         reach = None
         if queues is not None and queues.height:
             reach = reach_of(
@@ -82,7 +74,7 @@ class Replay:
                 slots,
                 parameter.name,
                 compensation=made.compensation,
-                default_efficiency_pct=efficiency,
+                default_efficiency_pct=made.rules.default_cpu_efficiency,
             )
         return cls(
             tasks=sample.tasks,

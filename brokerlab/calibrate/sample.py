@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import polars as pl
 
 from brokerlab.calibrate.censoring import Unfinished, unfinished
 from brokerlab.calibrate.needs import scorable
-from brokerlab.calibrate.scout_sets import ScoutsUsed, scout_sets
+from brokerlab.calibrate.scout_sets import scout_sets
 from brokerlab.carry import Chunks, whole
 from brokerlab.errors import SchemaError, nearest
 from brokerlab.numerics import SortedGroups
 from brokerlab.units import KB
+
+if TYPE_CHECKING:
+    from brokerlab.calibrate.assumptions import Assumptions
 
 KilledAs = Literal["lower_bound", "exclude"]
 Cause = Literal["memory", "walltime"]
@@ -120,12 +123,7 @@ def sample_of(
     tasks: pl.DataFrame,
     jobs: Any | None,
     parameter: str,
-    *,
-    scouts_used: ScoutsUsed,
-    trigger_period_s: int,
-    min_scored: int,
-    min_scouts: int,
-    killed_as: KilledAs,
+    made: Assumptions,
 ) -> Sample:
     """Join, divide into scouts and rest, and keep the tasks that can be scored, which may be none.
 
@@ -142,7 +140,9 @@ def sample_of(
     scouts = failed.scouts
     if scouts is not None:  # tasks without any finished job need no trigger
         scouts = scouts.join(mine.select("jeditaskid").unique(), on="jeditaskid", how="semi")
-    roles = scout_sets(mine, scouts, scouts_used=scouts_used, trigger_period_s=trigger_period_s)
+    roles = scout_sets(
+        mine, scouts, scouts_used=made.scouts_used, trigger_period_s=made.trigger_period_s
+    )
     value = pl.col(VALUES[parameter][0])
     if parameter == "cputime":
         value = pl.when("cputime_eligible").then(value)
@@ -151,10 +151,12 @@ def sample_of(
     )
     rest = mine.filter(pl.col("role") == "rest")
     scored = _with_killed(
-        rest.filter(scorable(parameter)), failed, facts, roles, parameter, killed_as
+        rest.filter(scorable(parameter)), failed, facts, roles, parameter, made.killed_as
     )
     usable = mine.filter((pl.col("role") == "scout") & pl.col("value").is_not_null())
-    kept = _kept_tasks(facts, usable, scored, min_scored=min_scored, min_scouts=min_scouts)
+    kept = _kept_tasks(
+        facts, usable, scored, min_scored=made.min_scored, min_scouts=made.min_scouts
+    )
     counts = _counts(mine, rest, scored, failed, kept, facts) | _enforced(
         scored, failed, kept, limit
     )

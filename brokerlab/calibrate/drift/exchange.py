@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import polars as pl
-
 from brokerlab.brokerage.network_weight import NetworkSettings
 from brokerlab.calibrate.drift.answer import (
-    SCHEMA,
     WORDS,
     Drift,
     NotRepeatableError,
-    apart,
+    effects_beside,
     judged_in_words,
     refused,
     status_of,
@@ -81,7 +76,10 @@ def exchange_drift(proposal: Proposal, evidence: Evidence, *, acting: NetworkSet
         if gained["diff_lo"] is not None:
             text += f" ({gained['diff_lo']:+.{DECIMALS}f} to {gained['diff_hi']:+.{DECIMALS}f})"
     text += f"; {judged_in_words(judged, f'{KEY} = {judged.setting}')}."
-    effects = pl.DataFrame(schema=SCHEMA) if keep else _effects(proposal, gained)
+    found = (
+        {} if keep else {(e.quantity, e.unit): (gained, False) for e in proposal.evidence.effects}
+    )
+    effects = effects_beside(proposal, found)
     return Drift(status, text, effects, judged, window)
 
 
@@ -112,14 +110,3 @@ def _settings(
         except ConfigError as error:
             raise NotRepeatableError(str(error)) from error
     return found[0], found[1]
-
-
-def _effects(proposal: Proposal, gained: dict[str, Any]) -> pl.DataFrame:
-    """Set the gain in the proposal beside the one that is seen now."""
-    here = [gained[f"diff{end}"] for end in ENDS]
-    rows = [
-        (one.quantity, one.unit, one.difference, one.low, one.high, *here, apart(one.low, one.high, *here[1:]))
-        for one in proposal.evidence.effects
-        if one.difference is not None
-    ]  # fmt: skip
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")

@@ -56,29 +56,12 @@ class Scored:
             InsufficientDataError: No task can be scored.
         """
         mine = history.quantities.join(tasks.select("jeditaskid"), on="jeditaskid", how="semi")
-        sample = sample_of(
-            mine,
-            tasks,
-            history.jobs,
-            parameter.name,
-            scouts_used=made.scouts_used,
-            trigger_period_s=made.trigger_period_s,
-            min_scored=made.min_scored,
-            min_scouts=made.min_scouts,
-            killed_as=made.killed_as,
-        )
+        sample = sample_of(mine, tasks, history.jobs, parameter.name, made)
         if sample.tasks.is_empty():
             raise InsufficientDataError(
                 nothing_left(parameter.name, sample.counts, made.min_scored, made.min_scouts)
             )
-        needs = needs_of(
-            sample.scored,
-            parameter.name,
-            retry_factors=made.retry_factors,
-            compensation=made.compensation,
-            default_efficiency_pct=made.rules.default_cpu_efficiency,
-            disk_allowance_mb=made.disk_allowance_mb,
-        )
+        needs = needs_of(sample.scored, parameter.name, made)
         replay = Replay.of(sample, history.queues, slots_by_queue(mine), parameter, made)
         return cls(sample, replay, needs, parameter, made, weights)
 

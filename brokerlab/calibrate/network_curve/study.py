@@ -108,9 +108,7 @@ class Study:
         """Return the study with no answer where it would have been another weight."""
         if not self.judgement.acts:
             return self
-        current = self.judgement.current
-        untold = replace(self.judgement, kind="no_answer", case="depends", setting=current)
-        return replace(self, judgement=untold, unknown=why)
+        return replace(self, judgement=self.judgement.cannot_tell(), unknown=why)
 
 
 @dataclass(frozen=True, kw_only=True)
