@@ -1,4 +1,4 @@
-"""One Spark session for all parity tests."""
+"""A Spark session for the parity tests of a module: those of the carrier start one with workers of its own."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ OPTIONS = {
 }
 
 
-@pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def spark_builder() -> Any:
+    """Return what makes a session; without Java or pyspark the test is skipped."""
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java, and there is none")
     if importlib.util.find_spec("pyspark") is None:
@@ -34,8 +35,12 @@ def spark() -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable  # workers need our packages
+    return SparkSession.builder
 
-    builder = SparkSession.builder.master("local[2]").appName("brokerlab-parity")
+
+@pytest.fixture(scope="module")
+def spark(spark_builder: Any) -> Iterator[Any]:
+    builder = spark_builder.master("local[2]").appName("brokerlab-parity")
     for name, value in OPTIONS.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

@@ -5,12 +5,9 @@ Slow: each session starts executors of its own.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import pickle
-import shutil
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,19 +29,14 @@ TABLES = ("jobs", "files", "tasks", "datasets", "queues")
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java, and there is none")
-    if importlib.util.find_spec("pyspark") is None:
-        pytest.skip("Spark needs pyspark: the extra 'spark' is not installed")
+def cluster(spark_builder: Any) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers need our packages
     running = SparkSession.getActiveSession()
     if running is not None:
         running.stop()
     session = (
-        SparkSession.builder.master("local-cluster[2,1,1536]")
+        spark_builder.master("local-cluster[2,1,1536]")
         .appName("brokerlab-carry")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")

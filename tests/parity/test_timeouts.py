@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
-import shutil
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -88,36 +85,6 @@ def test_duckdb() -> None:
     session = duckdb.connect()
     relations = {name: session.from_arrow(frame.to_arrow()) for name, frame in drawn.items()}
     same(answers(relations), answers(drawn))
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java, and there is none")
-    if importlib.util.find_spec("pyspark") is None:
-        pytest.skip("Spark needs pyspark: the extra 'spark' is not installed")
-    from pyspark.sql import SparkSession
-
-    options = {
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.shuffle.partitions": "1",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.codegen.wholeStage": "false",
-    }
-    running = SparkSession.getActiveSession()  # of other parity tests in this process
-    builder = SparkSession.builder.master("local[2]").appName("brokerlab-timeouts")
-    for name, value in options.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    if running is None:
-        session.stop()
 
 
 @pytest.mark.spark
