@@ -12,6 +12,7 @@ from brokerlab.archive import Archive
 from brokerlab.calibrate import thresholds
 from brokerlab.calibrate.simulate import grid
 from brokerlab.calibrate.thresholds import Calibration, Period
+from brokerlab.calibrate.thresholds.archive_study import settings_at, shares_of
 from brokerlab.calibrate.thresholds.grid import GridWhatIf, of_archive
 from brokerlab.gdpconfig import Config
 from tests.planted_grids import BEGIN, PLANTED, Plan, settings_table, write
@@ -102,17 +103,17 @@ def recovered(folder: Path, key: str, planted: int, *, seed: int) -> Recovery:
     options = thresholds.Options(
         keys=[key], limits=ANY_COST, rounds=0, alpha=ALPHA, n_boot=500, seed=seed, workers=1, **FEW
     )  # fmt: skip
-    result = thresholds.calibrate(
-        seen,
+    case = thresholds.case_of(
+        settings_at(seen, CALIBRATION.end),
         options,
         calibration=CALIBRATION,
         proof=PROOF,
         created_at=datetime(2026, 4, 1),
         grids={key: sorted({planted, *values})},
-        what_if=what_if,
-        validation=lambda: what_if.validate(CALIBRATION),
-        screening=False,
+        shares=shares_of(seen),
     )
+    validation = what_if.validate(CALIBRATION)
+    result = thresholds.calibrate(case, what_if, validation=validation)
     acts = acting(result, key, planted)
     true = of_archive(base, (PROOF,), capacity=plan.capacity, **GRID)
     asked = sorted({planted, acts, *values})

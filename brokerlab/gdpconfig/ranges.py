@@ -41,7 +41,7 @@ def grid(row: CatalogueKey, current: Any, points: int) -> list[Any]:
     if row.type not in ("int", "float") or row.minimum is None or row.maximum is None:
         raise ConfigError(f"{row.key}: the catalogue gives it no range to try")
     near = near_values(row, current)
-    coarse = _coarse(row, points)
+    coarse = spread(row, points)
     inner = [
         value
         for value in coarse[1:-1]
@@ -71,8 +71,8 @@ def scale_of(row: CatalogueKey) -> Literal["linear", "log"]:
     return "linear" if row.unit in LINEAR_UNITS or row.type == "bool" else "log"
 
 
-def _coarse(row: CatalogueKey, points: int) -> list[float]:
-    """Return values spread evenly over the range, on the scale of the key."""
+def spread(row: CatalogueKey, points: int) -> list[float]:
+    """Return values spread evenly over the range, on the scale of the key; a 0 that may be set is the first."""
     low, high = row.minimum or 0.0, row.maximum or 0.0
     if scale_of(row) == "linear":
         return [float(value) for value in np.linspace(low, high, points)]

@@ -101,7 +101,9 @@ def study(
         what_if=what_if,
         validation=validation,
     )
-    others = screen_keys(archive, [] if p.keys else None, config=found.space.config)
+    others = screen_keys(
+        archive, [] if p.keys else None, config=found.calibration.case.space.config
+    )
     return StudyFrames.of(found, others)
 
 
@@ -120,7 +122,7 @@ def page(archive: Archive, s: StudyFrames, p: Params) -> Page:
         caveats=caveats(archive, s),
         facts=facts(s, p),
         archive=archive,
-        config=s.found.space.config,
+        config=s.calibration.case.space.config,
         window=f"choice {days(early)}, scored {days(late)} (UTC)",
         proposals={} if found.proposal is None else {"": found.proposal},
         also={
@@ -155,7 +157,7 @@ def headline(s: StudyFrames) -> Verdict:
     space = found.case.space
     told: dict[str, Any] = {
         "keep": f"Keep {as_is(space, [key.name for key in space.keys])}",
-        "n": s.candidates.height,
+        "n": s.calibration.candidates.height,
         "all": s.keys.height,
         "changing": s.keys.filter(state=CHANGES).height,
         "unknown": f"{len(found.unknown)} {words.plural(len(found.unknown), 'queue')}",
@@ -165,7 +167,7 @@ def headline(s: StudyFrames) -> Verdict:
         told["spans"] = found.judgement.n_units
         told["seen"] = max(found.judgement.smallest_seen or 0.0, found.case.options.relevant)
     if found.answer == "change":
-        row = s.proof.filter(quantity=found.case.options.objective).row(0, named=True)
+        row = s.calibration.proof.filter(quantity=found.case.options.objective).row(0, named=True)
         one, part = len(found.setting.keys) == 1, row["diff_pct"]
         told["action"] = action(space, found.setting) if one else f"Set {found.setting.name}"
         told["fall"] = say("{part:%}", part=-part / 100) if part else say("{n}", n=-row["diff"])
@@ -175,7 +177,7 @@ def headline(s: StudyFrames) -> Verdict:
 
 def numbers(s: StudyFrames) -> list[Number]:
     """Return what the scored period says of the objective and of the bytes moved; where nothing is compared, the screen."""
-    if s.proof.is_empty():
+    if s.calibration.proof.is_empty():
         changing = s.keys.filter(state=CHANGES).height
         none = s.keys.filter(pl.col("state").is_in([NOTHING, NOT_READ])).height
         return [
@@ -183,7 +185,9 @@ def numbers(s: StudyFrames) -> list[Number]:
             Number("Keys that change none", none, note="keep them as they are"),
         ]
     names = [s.calibration.case.options.objective, "moved_tb"]
-    wanted = s.proof.filter(pl.col("quantity").is_in(names), pl.col("diff_pct").is_not_null())
+    wanted = s.calibration.proof.filter(
+        pl.col("quantity").is_in(names), pl.col("diff_pct").is_not_null()
+    )
     return [
         Number.of(
             row, "diff_pct", label=row["label"], unit="%", note=f"of now{within(row['limit'])}"
@@ -232,7 +236,7 @@ def screen_chart(s: StudyFrames) -> Chart | None:
         draw=charts.screen_chart,
         frame=ranked.select("key", "most_shift", "follows"),
         finding=say(FARTHEST, ranked.row(0, named=True)),
-        sample=f"One key at a time, brokerages of {days(s.found.screened)}",
+        sample=f"One key at a time, brokerages of {days(s.found.period)}",
     )
 
 
@@ -240,7 +244,7 @@ def sections(s: StudyFrames) -> kit.Sections:
     """Show simulations, choice and proof; the screen alone where nothing was simulated."""
     found = s.calibration
     if found.tried.is_empty():
-        why = words.thin(found.why) or None
+        why = words.thin(found.case.why) or None
         return {"The screen": [screened_table(s)], CERTAINTY: [why, others_table(s)]}
     unstable = "The choice depends on the limits: halved or doubled, another setting is chosen."
     compared = [proof_table(s), candidates_table(s)]
@@ -251,7 +255,7 @@ def sections(s: StudyFrames) -> kit.Sections:
         CERTAINTY: [
             words.thin(found.verdict.sentence),
             f"Intervals hold {COVERS}.",
-            words.thin(found.why) or None,
+            words.thin(found.case.why) or None,
             None if found.stable else unstable,
             screened_table(s),
             others_table(s),
@@ -264,7 +268,7 @@ def proof_table(s: StudyFrames) -> Table:
     found = s.calibration
     return Table(
         name="proof",
-        frame=s.proof,
+        frame=s.calibration.proof,
         caption=f"Now, and {found.compared.name} (chosen before), on {days(found.case.periods[1])}",
         columns={
             "label": "Quantity",
@@ -287,8 +291,8 @@ def candidates_table(s: StudyFrames) -> Table:
     quantity = quantity_of(s.calibration.case.options.objective)
     return Table(
         name="candidates",
-        frame=s.candidates,
-        caption=f"The best of {s.candidates.height} settings that were judged, on all days",
+        frame=s.calibration.candidates,
+        caption=f"The best of {s.calibration.candidates.height} settings that were judged, on all days",
         columns={
             "setting": "Setting",
             "after": f"{quantity.label} [{quantity.unit}]",
@@ -308,7 +312,7 @@ def strata_table(s: StudyFrames) -> Table:
     quantity = quantity_of(s.calibration.case.options.objective)
     return Table(
         name="strata",
-        frame=s.strata,
+        frame=s.calibration.strata,
         caption=f"{quantity.label} by who it is, worst first",
         columns={
             "stratum": "By",
@@ -328,7 +332,7 @@ def queues_table(s: StudyFrames) -> Table:
     """Lay out which queues get fuller and emptier."""
     return Table(
         name="queues",
-        frame=s.calibration.queues if s.strata.height else pl.DataFrame(),
+        frame=s.calibration.queues if s.calibration.strata.height else pl.DataFrame(),
         caption="Queues whose use changes most",
         columns={
             "panda_queue": "Queue",
@@ -348,7 +352,7 @@ def screened_table(s: StudyFrames) -> Table:
     return Table(
         name="screened",
         frame=s.keys,
-        caption=f"Does any value of a key change any decision? Brokerages of {days(s.found.screened)}",
+        caption=f"Does any value of a key change any decision? Brokerages of {days(s.found.period)}",
         columns={
             "key": "Key",
             "now": "Now",
@@ -398,13 +402,15 @@ def caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
     reasons = untold["told"].str.strip_prefix("no answer: ").unique(maintain_order=True)
     unknown = [small(label) for label in made.unknown_quantities(found)]
     left = made.unfinished_share(found)
-    mixed = [key.name for key in s.found.space.keys if key.mixed]
+    mixed = [key.name for key in s.calibration.case.space.keys if key.mixed]
     why = "; ".join(list(dict.fromkeys(one.reason for one in found.missing))[:3])
     odd = s.found.warnings
     told = {"n": len(found.unknown), "most": s.found.capacity_most, "left": left}
     wrong = archive.synthetic and found.valid is False
     vouched = found.tried.height > 0 and found.valid is None
-    classless = s.strata.height > 0 and "user_class" not in s.strata["stratum"]
+    classless = (
+        s.calibration.strata.height > 0 and "user_class" not in s.calibration.strata["stratum"]
+    )
     notes = {
         "The generator of this archive draws waits and knows no slots: a simulation of slots does not give them back.": wrong,
         "Whether the simulation gives back what was seen: whoever ran this vouched for it.": vouched,
@@ -434,7 +440,7 @@ def facts(s: StudyFrames, p: Params) -> dict[str, str]:
         time=words.duration(found.seconds),
     )
     return {
-        "Screen": days(s.found.screened),
+        "Screen": days(s.found.period),
         "Limits": ", ".join(limits) or "none",
         "Decides": f"{STAGES[p.stage]} as documented",
         **({"Cycle": f"{s.found.cycle} from one brokerage to the next"} if s.found.cycle else {}),

@@ -14,11 +14,9 @@ from brokerlab.calibrate.drift.percentiles import drift, is_of_percentiles
 from brokerlab.calibrate.drift.thresholds import is_of_thresholds, thresholds_drift
 from brokerlab.calibrate.network_curve import read_links
 from brokerlab.calibrate.thresholds import Period
-from brokerlab.calibrate.thresholds.check import too_short
+from brokerlab.calibrate.thresholds.archive_study import settings_at, too_short
 from brokerlab.calibrate.thresholds.grid import of_archive
 from brokerlab.errors import InsufficientDataError
-from brokerlab.gdpconfig import Config
-from brokerlab.gdpconfig.present import present
 from brokerlab.gdpconfig.proposal import Filed, Proposal, find
 from brokerlab.rulesets import NAMES
 
@@ -110,10 +108,9 @@ class LaterArchive:
     def _thresholds(self, proposal: Proposal) -> Drift:
         """Ask a proposal on thresholds: the archive is simulated, if the simulation gives back what was seen there."""
         period = self._later_period(proposal)
-        if short := too_short(self.archive, (period, period)):
+        if short := too_short(self.archive, {"later": period}):
             raise InsufficientDataError(short[0])
-        known = self.archive.has("gdpconfig")
-        config = present(self.archive.path, period.end) if known else Config.empty()
+        config = settings_at(self.archive, period.end)
         simulation = of_archive(self.archive, [period])
         validation = simulation.validate(period)
         return thresholds_drift(proposal, simulation, period, config=config, validation=validation)

@@ -1,15 +1,16 @@
 """Threshold calibration: what each key trades, whether it matters here, which value is better, and whether that holds later.
 
-* ``keys``: the table `KEYS`; ``screening``: does a value change any decision;
-* ``calibration``: `calibrate`: ``search`` (which settings are worth judging), then the judge of every setting on ``simulations``
-  (outcomes with spans of time as units), again over the range of unknown slots; ``verdict``: sentence and document;
-* ``outcomes``: what a simulation must say; ``grid``: the grid simulator as one; ``compare``: two settings by every quantity;
-* ``options``: what may be asked for; ``archive_study``: all of it on an archive, in one call; ``frames``: its result as frames;
-* inside: ``settings`` (keys with values), ``runs`` and ``store`` (simulations made once, whatever fails), ``check``.
+* ``study_archive``: all of it on an archive; ``case_of`` and ``calibrate``: with another simulation, or other values to try.
+* A key (``keys``: the table `KEYS`) has a grid and guard rails; a setting gives keys values (``settings``).
+* Outcomes: what a simulation must say (``outcomes``; ``grid``: the grid simulator), made once (``runs``, ``store``), as units
+  and replications for the judge (``simulations``).
+* ``calibration``: which settings are worth judging (``search``), the judge, again over the range of unknown slots;
+  ``verdict``: the judgement in words, ``compare`` and ``frames``: its tables; ``screening``: does a value change any decision.
 """
 
 from brokerlab.calibrate.thresholds.archive_study import ArchiveStudy, study_archive
 from brokerlab.calibrate.thresholds.calibration import Calibration, calibrate
+from brokerlab.calibrate.thresholds.case import Case, case_of
 from brokerlab.calibrate.thresholds.keys import KEYS, THRESHOLDS, Threshold, threshold_of
 from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import (
@@ -20,7 +21,7 @@ from brokerlab.calibrate.thresholds.outcomes import (
     Period,
     WhatIf,
 )
-from brokerlab.calibrate.thresholds.screening import screen, screen_by_value
+from brokerlab.calibrate.thresholds.screening import screen, summed
 
 __all__ = [
     "KEYS",
@@ -30,14 +31,16 @@ __all__ = [
     "THRESHOLDS",
     "ArchiveStudy",
     "Calibration",
+    "Case",
     "Options",
     "Outcome",
     "Period",
     "Threshold",
     "WhatIf",
     "calibrate",
+    "case_of",
     "screen",
-    "screen_by_value",
     "study_archive",
+    "summed",
     "threshold_of",
 ]

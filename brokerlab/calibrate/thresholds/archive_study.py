@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,15 +13,17 @@ from brokerlab.archive.store import Archive
 from brokerlab.calibrate import simulate
 from brokerlab.calibrate.simulate.capacity import with_given
 from brokerlab.calibrate.thresholds.calibration import Calibration, Validated, calibrate
-from brokerlab.calibrate.thresholds.check import too_short
+from brokerlab.calibrate.thresholds.case import case_of
 from brokerlab.calibrate.thresholds.grid import GridWhatIf, of_archive
-from brokerlab.calibrate.thresholds.keys import HOLDS, KEYS
+from brokerlab.calibrate.thresholds.keys import HOLDS
 from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import Period, WhatIf
-from brokerlab.calibrate.thresholds.screening import screen_by_value, summed
-from brokerlab.calibrate.thresholds.settings import Space
+from brokerlab.calibrate.thresholds.screening import screen, summed
 from brokerlab.errors import ConfigError, InsufficientDataError, collect_warnings
+from brokerlab.gdpconfig import Config
 
+MIN_TASKS = 10
+"""Of each period; fewer have no spread to speak of."""
 LEAST_PERIOD = timedelta(days=2)
 """Of each: tasks of the last day are not judged, they may end in it."""
 FEWEST_DAYS = 6
@@ -33,9 +36,8 @@ class ArchiveStudy:
 
     Attributes:
         calibration: Screen, simulations, judgement.
-        space: All keys that were screened, with their values.
-        curves: The screen value by value, see :func:`.screening.screen_by_value`.
-        screened: Period of the screen.
+        curves: The screen value by value, see :func:`.screening.screen`.
+        period: Of the screen.
         warnings: What was odd in the settings, each said once.
         cycle: From one brokerage to the next; empty: another simulation than the grid simulator.
         capacity_most: Queues of unknown capacity were given at most so many times the slots seen in use.
@@ -44,9 +46,8 @@ class ArchiveStudy:
     """
 
     calibration: Calibration
-    space: Space
     curves: pl.DataFrame
-    screened: Period
+    period: Period
     warnings: tuple[str, ...]
     cycle: str = ""
     capacity_most: float = 1.0
@@ -105,9 +106,9 @@ def study_archive(
     early, late = split_periods(archive, start=start, proof_start=proof_start, end=end)
     for table in ("tasks", "queues"):
         archive.scan(table)  # refused before anything is computed
-    if short := too_short(archive, (early, late)):
+    if short := too_short(archive, {"calibration": early, "proof": late}):
         raise InsufficientDataError("; ".join(short))
-    screened = Period(max(early.start, early.end - timedelta(days=screen_days)), early.end)
+    period = Period(max(early.start, early.end - timedelta(days=screen_days)), early.end)
     simulation = what_if or of_archive(
         archive,
         (early, late),
@@ -116,29 +117,68 @@ def study_archive(
         capacity=options.capacity if capacity is None else capacity,
     )
     with collect_warnings() as warnings:
-        space, curves, reasons = screen_by_value(
-            archive,
-            options.keys or KEYS["key"].to_list(),
-            period=screened,
-            points=options.points,
-        )
-        calibration = calibrate(
-            archive,
+        case = case_of(
+            settings_at(archive, early.end),
             options,
             calibration=early,
             proof=late,
             created_at=created_at,
-            config=space.config,
-            store=store,
-            what_if=simulation,
-            validation=validation or (lambda: believe(archive, early, simulation)),
-            screened=summed(space, curves, reasons, HOLDS[stage]),
+            shares=shares_of(archive),
+            archive_digest=archive.digest,
+            synthetic=archive.synthetic,
         )
-    sources = simulation.sources() if isinstance(simulation, GridWhatIf) else pl.DataFrame()
-    cycle = simulation.cycle if isinstance(simulation, GridWhatIf) else ""
+        curves, reasons = screen(archive, case.space, period)
+        calibration = calibrate(
+            case,
+            simulation,
+            screened=summed(case.space, curves, reasons, HOLDS[stage]),
+            validation=validation or (lambda: believe(archive, early, simulation)),
+            store=store,
+        )
+    grid = simulation if isinstance(simulation, GridWhatIf) else None
     return ArchiveStudy(
-        calibration, space, curves, screened, tuple(warnings), cycle, options.capacity_most, sources
+        calibration,
+        curves,
+        period,
+        tuple(warnings),
+        cycle=grid.cycle if grid else "",
+        capacity_most=options.capacity_most,
+        sources=grid.sources() if grid else pl.DataFrame(),
     )
+
+
+def settings_at(archive: Archive, at: datetime) -> Config:
+    """Return the configuration that acts in an archive at a time; without one the catalogue's defaults."""
+    if not archive.has("gdpconfig"):
+        return Config.empty()
+    config = Config.from_frame(archive.scan("gdpconfig").collect())
+    return config.at(at) if config.has_history else config
+
+
+def shares_of(archive: Archive) -> list[str]:
+    """Return the global shares that patterns stand for."""
+    tasks = archive.scan("tasks")
+    if "gshare" not in tasks.collect_schema().names():
+        return []
+    return tasks.select(pl.col("gshare").drop_nulls().unique().sort()).collect()["gshare"].to_list()
+
+
+def too_short(archive: Archive, periods: Mapping[str, Period]) -> list[str]:
+    """Say for which period, by its name, an archive has too few tasks with jobs."""
+    window = archive.manifest.window
+    if not archive.has("jobs") or window is None:
+        return [f"{archive.path}: has no jobs; ingest a source that holds them"]
+    jobs = archive.scan("jobs").filter(pl.col("jeditaskid").is_not_null())
+    first = jobs.group_by("jeditaskid").agg(at=pl.col("creationtime").min()).collect()["at"]
+    problems = []
+    for name, period in periods.items():
+        n = int(first.is_between(*period, closed="left").sum())
+        if n < MIN_TASKS:
+            problems.append(
+                f"{n} tasks begin in the {name} period, {MIN_TASKS} are needed; it is {period.start} to {period.end}, and "
+                f"{archive.path} has jobs from {window[0]} to {window[1]}"
+            )
+    return problems
 
 
 def split_periods(

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import polars as pl
 
 from brokerlab.calibrate.judge import Case as CaseOfJudge
 from brokerlab.calibrate.judge import Judgement, judge
-from brokerlab.calibrate.thresholds import check
-from brokerlab.calibrate.thresholds.check import Given
+from brokerlab.calibrate.thresholds.case import Case
 from brokerlab.calibrate.thresholds.compare import Comparison, as_shown, by_queue, by_stratum
-from brokerlab.calibrate.thresholds.grid import of_archive
-from brokerlab.calibrate.thresholds.keys import HOLDS, KEYS
 from brokerlab.calibrate.thresholds.options import Options
-from brokerlab.calibrate.thresholds.outcomes import OfCapacity, Period, WhatIf
+from brokerlab.calibrate.thresholds.outcomes import OfCapacity, WhatIf
 from brokerlab.calibrate.thresholds.runs import Missing, Runs
-from brokerlab.calibrate.thresholds.screening import screen
-from brokerlab.calibrate.thresholds.search import Found, search
+from brokerlab.calibrate.thresholds.search import search
 from brokerlab.calibrate.thresholds.settings import NOW, Setting
-from brokerlab.calibrate.thresholds.simulations import Block, Simulations
+from brokerlab.calibrate.thresholds.simulations import PREFIX, Block, Simulations
 from brokerlab.calibrate.thresholds.store import Store
-from brokerlab.calibrate.thresholds.verdict import Case, affected, capacity_unknown
+from brokerlab.calibrate.thresholds.verdict import (
+    capacity_unknown,
+    refused,
+    sentence_on,
+    unchanged,
+    verdict_on,
+)
 from brokerlab.calibrate.verdict import Verdict
-from brokerlab.errors import ConfigError
-from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Proposal
-
-if TYPE_CHECKING:
-    from brokerlab.archive import Archive
 
 LATER = 1_000_000
 """Seeds of the second period lie so far from those of the first."""
@@ -66,15 +62,16 @@ class Calibration:
         case: Keys, periods, options: what was asked.
         answer: Why the answer is what it is.
         verdict: The answer.
-        screened: One row per key, see :func:`.screening.screen`; empty without an archive.
+        screened: One row per key, see :func:`.screening.summed`; empty without a screen.
         valid: Whether the simulation gives back what was seen; null where the caller vouched for it, or was not asked.
-        why: What the validation said; empty without one.
-        found: What was tried; null if nothing was simulated.
+        tried: See :func:`.search.tried_frame`; empty if nothing was simulated.
+        together: Names of the keys that were searched together.
         judgement: What the judge says; null if nothing was simulated.
         candidates: One row per setting that was judged, least objective first: ``setting, n_keys``, ``after`` (mean of the
             objective over both periods), ``diff, diff_lo, diff_hi, diff_pct, diff_pct_lo, diff_pct_hi``, ``broken``
-            (limits, comma list), ``lowers`` (by its whole interval).
-        table: The scored period before and after, see :func:`.compare.as_shown`.
+            (limits, comma list), ``lowers`` (by its whole interval), ``role`` (chosen; null: not).
+        proof: The quantities of the scored period that the simulation knows, before and after, see :func:`.compare.as_shown`,
+            with ``role`` (objective, beyond its limit; null: neither); empty where the choice was to leave all as it is.
         strata: See :func:`.compare.by_stratum`.
         queues: See :func:`.compare.by_queue`.
         sensitivity: The choice again with each limit halved and doubled: ``limit, factor, setting``.
@@ -91,11 +88,11 @@ class Calibration:
     verdict: Verdict
     screened: pl.DataFrame
     valid: bool | None = None
-    why: str = ""
-    found: Found | None = None
+    tried: pl.DataFrame = field(default_factory=pl.DataFrame)
+    together: tuple[str, ...] = ()
     judgement: Judgement | None = None
     candidates: pl.DataFrame = field(default_factory=pl.DataFrame)
-    table: pl.DataFrame = field(default_factory=pl.DataFrame)
+    proof: pl.DataFrame = field(default_factory=pl.DataFrame)
     strata: pl.DataFrame = field(default_factory=pl.DataFrame)
     queues: pl.DataFrame = field(default_factory=pl.DataFrame)
     sensitivity: pl.DataFrame = field(default_factory=pl.DataFrame)
@@ -117,17 +114,9 @@ class Calibration:
         return NOW if self.judgement is None else self.judgement.setting
 
     @property
-    def tried(self) -> pl.DataFrame:
-        """See :func:`.search.tried_frame`; empty if nothing was simulated."""
-        return pl.DataFrame() if self.found is None else self.found.tried
-
-    @property
     def compared(self) -> Setting:
-        """The setting that was chosen on the first period, which the table and the strata compare with now."""
-        if self.judgement is None:
-            return NOW
-        chosen: Setting = self.judgement.settings[int(self.judgement.chosen[-1])]
-        return chosen
+        """The setting that was chosen on the first period, which the proof and the strata compare with now."""
+        return NOW if self.judgement is None else _chosen(self.judgement)
 
     @property
     def stable(self) -> bool:
@@ -139,9 +128,8 @@ class Calibration:
         """Return the facts that are not tables."""
         case, options = self.case, self.case.options
         judgement = {} if self.judgement is None else self.judgement.to_dict()
-        names = ("setting", "best", "current", "cheapest_within")
         plain = {
-            name: dict(value.values) if name in names and value is not None else value
+            name: dict(value.values) if isinstance(value, Setting) else value
             for name, value in judgement.items()
         }
         return {
@@ -154,11 +142,11 @@ class Calibration:
             "alpha": options.alpha,
             "relevant": options.relevant,
             "valid": self.valid,
-            "validation": self.why,
+            "validation": case.why,
             "calibration": [at.isoformat() for at in case.periods[0]],
             "proof": [at.isoformat() for at in case.periods[1]],
             "n_settings": self.tried["setting"].n_unique() if self.tried.height else 0,
-            "searched_together": [] if self.found is None else list(self.found.keys),
+            "searched_together": list(self.together),
             "n_simulated": self.n_simulated,
             "n_kept": self.n_kept,
             "missing": [f"{one.config}: {one.reason}" for one in self.missing],
@@ -168,120 +156,62 @@ class Calibration:
 
 
 def calibrate(
-    archive: Archive | None,
-    options: Options,
+    case: Case,
+    what_if: WhatIf,
     *,
-    calibration: Given,
-    proof: Given,
-    created_at: datetime,
-    config: Config | None = None,
-    grids: Mapping[str, Iterable[Any]] | None = None,
-    shares: Sequence[str] | None = None,
-    store: str | Path | None = None,
-    what_if: WhatIf | None = None,
-    capacity: pl.DataFrame | str | Path | None = None,
-    validation: Validated | Callable[[], Validated] | None = None,
-    validate: bool = True,
     screened: pl.DataFrame | None = None,
-    screening: bool = True,
+    validation: Validated | Callable[[], Validated] | None = None,
+    store: str | Path | None = None,
 ) -> Calibration:
     """Find better values of some keys on history, judge them on a later period, or say that there are none.
 
-    Which settings are judged is found on the calibration period alone; the setting chosen there is scored on a later
+    Which settings are judged is found on the first period alone; the setting chosen there is scored on a later
     period that nothing was chosen on, then one is chosen on both (see :mod:`brokerlab.calibrate.judge`). Nothing is proposed
     from a simulation that does not give back what was seen. Where the slots of queues are unknown, an answer counts that
     is the same with as many as were seen and with ``options.capacity_most`` times as many; else there is none.
 
     Args:
-        archive: An archive; null: ``what_if`` and ``config`` are needed, and nothing is screened.
-        options: Keys (patterns are set for every share that occurs; none: all thresholds), objective, limits, simulations.
-        calibration: Period of the choice, from and before, UTC without zone.
-        proof: A later period.
-        created_at: Time of the proposal, UTC without zone.
-        config: The configuration that acts; null: the archive's at the end of the calibration period.
-        grids: Values to try, by key; others have the default grid.
-        shares: Global shares for patterns; null: those of the archive.
+        case: Keys with values to try, periods, options.
+        what_if: A simulation, such as ``grid.of_archive(archive, periods)``.
+        screened: A screen of the keys, see :func:`.screening.summed`: keys that change no decision, or none that the
+            simulation holds, are left out; null: all are simulated.
+        validation: Whether the simulation is to be believed, or what finds that out; null: the caller vouches for it.
         store: Folder where results are kept: an interrupted study goes on where it was; null: nowhere.
-        what_if: A simulation instead of the grid simulator of production jobs, such as ``grid.of_archive(archive, periods,
-            stage="analysis")``; its attribute ``stages``, if it has one, says of which stages it holds keys.
-        capacity: Known slots of queues for the grid simulator, see :func:`.grid.of_archive`; null: as ``options`` say.
-        validation: Whether the simulation is to be believed, or what finds that out; null: the grid simulator's own check.
-        validate: False: the caller vouches for it; allowed with ``what_if`` only.
-        screened: A screen that was made already.
-        screening: Leave out keys that change no decision.
 
     Raises:
-        ConfigError: Unknown keys, values out of the guard rails, grids of one value and other arguments that cannot be.
-        InsufficientDataError: The archive is too short for the periods, or the present settings cannot be simulated.
+        ConfigError: A store, and a simulation that does not say what its results depend on.
+        InsufficientDataError: The present settings cannot be simulated.
 
     Source: design.md, ideas 5 and 7; calibration.md, sections 2 and 4; gdpconfig.md, Calibration.
     """
-    if archive is None and (what_if is None or config is None):
-        raise ConfigError("without an archive, what_if and config are needed")
-    if what_if is None and not validate:
-        raise ConfigError("validate=False: only for a simulation of your own (what_if)")
-    keys = options.keys or KEYS["key"].to_list()
-    periods, space = check.checked(
-        archive,
-        keys,
-        calibration=calibration,
-        proof=proof,
-        config=config,
-        grids=grids,
-        points=options.points,
-        shares=shares,
-    )
-    if screened is None and screening and archive is not None:
-        screened = screen(
-            archive,
-            keys,
-            period=periods[0],
-            config=space.config,
-            grids={key.name: key.grid for key in space.keys},
-            stages=getattr(what_if, "stages", HOLDS["jobs"]),
-        )
-    open_keys = None if screened is None else set(screened.filter("simulate")["key"])
-    names = tuple(key for key in keys if open_keys is None or key in open_keys)
-    case = Case(
-        space=space,
-        names=names or tuple(keys),
-        periods=periods,
-        options=options,
-        created_at=created_at,
-        archive_digest=None if archive is None else archive.digest,
-        synthetic=archive is not None and archive.synthetic,
-        why="",
-    )
-    screen_frame = pl.DataFrame() if screened is None else screened
-    if not names:
-        return _unsimulated(case, screen_frame)
+    screen = pl.DataFrame() if screened is None else screened
+    if screened is not None and not screened["simulate"].any():
+        if screened["state"].is_in(["changes nothing"]).all():
+            return Calibration(
+                case=case, answer="unchanged", verdict=unchanged(case), screened=screen
+            )
+        why = "none of the keys both changes decisions and can be judged by the simulator; see the screen."
+        return Calibration(case=case, answer="nothing", verdict=refused(case, why), screened=screen)
     given = validation() if callable(validation) else validation
-    if what_if is None and archive is not None and (given is None or given.ok):
-        known = options.capacity if capacity is None else capacity
-        simulation = of_archive(archive, periods, cycle=options.cycle, capacity=known)
-        what_if, given = simulation, given or simulation.validate(periods[0])
-    if what_if is None or (given is not None and not given.ok):
-        why = "" if given is None else given.sentence
-        verdict = replace(case, names=tuple(keys)).refuse(why)
-        return Calibration(case=case, answer="invalid", verdict=verdict, screened=screen_frame, valid=False, why=why)  # fmt: skip
     case = replace(case, why="" if given is None else given.sentence)
-    found = _judged(case, what_if, store, _simulations(case, what_if, store))
+    if given is not None and not given.ok:
+        return Calibration(
+            case=case,
+            answer="invalid",
+            verdict=refused(case, case.why),
+            screened=screen,
+            valid=False,
+        )
+    if screened is not None:
+        case = replace(case, names=tuple(screened.filter("simulate")["key"]))
     return replace(
-        found, screened=screen_frame, valid=None if given is None else True, why=case.why
+        _judged(case, what_if, store), screened=screen, valid=None if given is None else True
     )
-
-
-def _unsimulated(case: Case, screened: pl.DataFrame) -> Calibration:
-    """Return what is known without any simulation: no key is worth one."""
-    if screened["state"].is_in(["changes nothing"]).all():
-        return Calibration(case=case, answer="unchanged", verdict=case.unchanged(), screened=screened)  # fmt: skip
-    why = "none of the keys both changes decisions and can be judged by the simulator; see the screen."
-    return Calibration(case=case, answer="nothing", verdict=case.refuse(why), screened=screened)
 
 
 def _simulations(case: Case, what_if: WhatIf, store: str | Path | None) -> Simulations:
     """Return the simulations of both periods, each with seeds of its own; nothing is run yet."""
-    held = Store.at(store, check.digest_of(what_if)) if store is not None else None
+    held = Store.at(store, what_if) if store is not None else None
     options = case.options
     blocks = tuple(
         Block(period, tuple(range(first, first + options.most_replications)))
@@ -290,57 +220,50 @@ def _simulations(case: Case, what_if: WhatIf, store: str | Path | None) -> Simul
     return Simulations(case.space, Runs(what_if, held, options.workers), blocks)
 
 
-def _judged(
-    case: Case, what_if: WhatIf, store: str | Path | None, simulations: Simulations
-) -> Calibration:
+def _judged(case: Case, what_if: WhatIf, store: str | Path | None) -> Calibration:
     """Search, judge, and judge again where slots are unknown."""
-    options = case.options
-    found, judgement = judge_keys(simulations, options, case.names)
-    unknown = what_if.unknown() if isinstance(what_if, OfCapacity) else ()
+    options, simulations = case.options, _simulations(case, what_if, store)
+    tried, together, judgement = judge_keys(simulations, options, case.names)
     table, n_tasks = _scored(simulations, judgement)
-    sentence = case.sentence(judgement, table, n_tasks)
-    runs = [simulations.runs]
-    if unknown and options.capacity_most > 1 and judgement.case != "few":
-        larger = _simulations(case, what_if.larger(options.capacity_most), store)  # type: ignore[attr-defined]  # OfCapacity
-        runs.append(larger.runs)
-        other = judge_again(larger, options, case.names, judgement)
-        first, judgement = sentence, judgement.over_range([other])
-        if judgement.case == "depends":
-            more = case.sentence(other, *_scored(larger, other))
-            told = capacity_unknown(unknown, first, more)
-            sentence = case.sentence(judgement, table, n_tasks, told)
-    chosen: Setting = judgement.settings[int(judgement.chosen[-1])]
-    sides = (simulations.current, chosen)
-    strata = by_stratum(simulations, options, sides, 1) if chosen != simulations.current else pl.DataFrame()  # fmt: skip
-    outcomes = [simulations.outcome(one, simulations.blocks[1]) for one in sides]
-    queues = by_queue(outcomes[0], outcomes[1], 1 - options.alpha)
+    sentence = sentence_on(case, judgement, table, n_tasks)
+    runs, unknown = [simulations.runs], tuple[str, ...]()
+    if isinstance(what_if, OfCapacity):
+        unknown = what_if.unknown()
+        if unknown and options.capacity_most > 1 and judgement.case != "few":
+            larger = _simulations(case, what_if.larger(options.capacity_most), store)
+            runs.append(larger.runs)
+            other = judge_again(larger, options, case.names, judgement)
+            first, judgement = sentence, judgement.over_range([other])
+            if judgement.case == "depends":
+                more = sentence_on(case, other, *_scored(larger, other))
+                reason = capacity_unknown(unknown, first, more)
+                sentence = sentence_on(case, judgement, table, n_tasks, reason)
+    current, chosen = simulations.current, _chosen(judgement)
+    proof = strata = pl.DataFrame()
+    if chosen != current:
+        proof = _proof(table, options.objective)
+        strata = by_stratum(simulations, options, (current, chosen), 1)
+    sides = [simulations.simulated(one, simulations.blocks[1]) for one in (current, chosen)]
+    queues = by_queue(sides[0], sides[1], 1 - options.alpha)
     sensitivity = _sensitivity(judgement, options)
     stable = (sensitivity["setting"] == judgement.best.name).all()
-    verdict = case.judged(
-        judgement,
-        sentence,
-        table,
-        (
-            affected(strata, queues, ("gains", "emptier")),
-            affected(strata, queues, ("loses", "fuller")),
-        ),
-        {
-            "settings_tried": found.tried["setting"].n_unique() if found.tried.height else 0,
-            "tasks_scored": n_tasks,
-            "capacity_unknown": len(unknown),
-            "stable_under_halved_and_doubled_limits": str(stable).lower(),
-        },
-    )
+    numbers: dict[str, float | int | str | None] = {
+        "settings_tried": tried["setting"].n_unique() if tried.height else 0,
+        "tasks_scored": n_tasks,
+        "capacity_unknown": len(unknown),
+        "stable_under_halved_and_doubled_limits": str(stable).lower(),
+    }
     answers: dict[str, Answer] = {"change": "change", "improve": "change", "keep": "keep"}
     return Calibration(
         case=case,
         answer=answers.get(judgement.kind, judgement.case),
-        verdict=verdict,
+        verdict=verdict_on(case, judgement, sentence, table, strata, queues, numbers),
         screened=pl.DataFrame(),
-        found=found,
+        tried=tried,
+        together=together,
         judgement=judgement,
         candidates=_candidates(simulations, options, judgement),
-        table=table,
+        proof=proof,
         strata=strata,
         queues=queues,
         sensitivity=sensitivity,
@@ -355,12 +278,12 @@ def _judged(
 
 def judge_keys(
     simulations: Simulations, options: Options, names: Sequence[str]
-) -> tuple[Found, Judgement]:
+) -> tuple[pl.DataFrame, tuple[str, ...], Judgement]:
     """Search on the first period with few replications; judge what is worth it on all periods."""
     period, seeds = simulations.blocks[0]
     first = replace(simulations, blocks=(Block(period, seeds[: options.replications]),))
-    found = search(first, options, names)
-    return found, _judge(simulations, options, found.settings)
+    settings, tried, together = search(first, options, names)
+    return tried, together, _judge(simulations, options, settings)
 
 
 def judge_again(
@@ -369,12 +292,18 @@ def judge_again(
     """Ask under other assumptions: of a change whether it holds, of anything else the whole question."""
     if judgement.acts:
         return _judge(simulations, options, [judgement.setting])
-    return judge_keys(simulations, options, names)[1]
+    return judge_keys(simulations, options, names)[2]
 
 
 def _judge(simulations: Simulations, options: Options, settings: Sequence[Setting]) -> Judgement:
     known = simulations.among(settings)
     return judge(simulations.outcomes(known), simulations.question(options, known))
+
+
+def _chosen(judgement: Judgement) -> Setting:
+    """Return the setting that was chosen on the first period."""
+    chosen: Setting = judgement.settings[int(judgement.chosen[-1])]
+    return chosen
 
 
 def _scored(simulations: Simulations, judgement: Judgement) -> tuple[pl.DataFrame, int]:
@@ -384,6 +313,13 @@ def _scored(simulations: Simulations, judgement: Judgement) -> tuple[pl.DataFram
     )
     n_tasks = sum(simulations.tasks(block).height for block in blocks)
     return as_shown(judgement.table, n_tasks), n_tasks
+
+
+def _proof(table: pl.DataFrame, objective: str) -> pl.DataFrame:
+    """Return :attr:`Calibration.proof`."""
+    beyond = pl.when(pl.col("kept").not_()).then(pl.lit("beyond its limit"))
+    role = beyond.when(pl.col("quantity") == objective).then(pl.lit("objective"))
+    return table.filter(pl.col("before").is_not_null()).with_columns(role=role)
 
 
 def _candidates(simulations: Simulations, options: Options, judgement: Judgement) -> pl.DataFrame:
@@ -396,11 +332,15 @@ def _candidates(simulations: Simulations, options: Options, judgement: Judgement
         raw = comparison.raw(judgement.current, one)
         table = as_shown(raw, comparison.n_tasks())
         row = table.row(by_predicate=pl.col("quantity") == options.objective, named=True)
-        beyond = raw.filter(pl.col("kept").not_())
-        broken = [name.removeprefix("limit_") for name in beyond["quantity"]]
-        lowers = row["diff_hi"] is not None and row["diff_hi"] < 0
-        numbers = {name: row[name] for name in _CANDIDATES if name in row}
-        rows.append({"setting": one.name, "n_keys": len(one.values), **numbers, "broken": ", ".join(broken), "lowers": lowers})  # fmt: skip
+        broken = raw.filter(pl.col("kept").not_())["quantity"].str.strip_prefix(PREFIX)
+        about = {
+            "setting": one.name,
+            "n_keys": len(one.values),
+            "broken": ", ".join(broken),
+            "lowers": row["diff_hi"] is not None and row["diff_hi"] < 0,
+            "role": "chosen" if one == judgement.best else None,
+        }
+        rows.append({name: about[name] if name in about else row[name] for name in _CANDIDATES})
     return pl.DataFrame(rows, schema=_CANDIDATES).sort("diff", "n_keys", "setting")
 
 
@@ -413,6 +353,7 @@ _CANDIDATES = {
     ),
     "broken": pl.String,
     "lowers": pl.Boolean,
+    "role": pl.String,
 }
 
 
@@ -423,13 +364,11 @@ def _sensitivity(judgement: Judgement, options: Options) -> pl.DataFrame:
     for name in options.allowed:
         for factor in (0.5, 2.0):
             limits = tuple(
-                replace(one, most=one.most * factor) if one.quantity == f"limit_{name}" else one
+                replace(one, most=one.most * factor) if one.quantity == f"{PREFIX}{name}" else one
                 for one in question.limits
             )
-            place = sums.choose(range(sums.n_blocks), replace(question, limits=limits), judgement.inner)  # fmt: skip
+            asked = replace(question, limits=limits)
+            place = sums.choose(range(sums.n_blocks), asked, judgement.inner)
             rows.append((name, factor, judgement.settings[place].name))
     schema = {"limit": pl.String, "factor": pl.Float64, "setting": pl.String}
     return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-__all__ = ["Calibration", "Period", "Validated", "calibrate", "judge_again", "judge_keys"]

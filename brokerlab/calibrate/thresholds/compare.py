@@ -128,7 +128,7 @@ def by_stratum(
 
     Returns:
         One row per ``stratum`` and ``level``: ``n_tasks, before, after, diff, diff_lo, diff_hi, diff_pct`` of the objective and
-        ``verdict`` (gains, loses: the interval excludes 0; open), sorted by stratum and level.
+        ``verdict`` (gains, loses: the interval excludes 0; open), ``role`` (worst; null: not), the worst first.
     """
     tasks = simulations.tasks(simulations.blocks[block])
     rows: list[dict[str, Any]] = []
@@ -148,7 +148,8 @@ def by_stratum(
             numbers = {name: row[name] for name in _STRATA if name in row}
             n = comparison.n_tasks([block])
             rows.append({**who, "n_tasks": n, **numbers, "verdict": _side(row, "gains", "loses")})
-    return pl.DataFrame(rows, schema=_STRATA)
+    found = pl.DataFrame(rows, schema=_STRATA).sort("diff_pct", descending=True, nulls_last=True)
+    return found.with_columns(role=pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("worst")))
 
 
 _STRATA = {
@@ -166,19 +167,23 @@ def _side(row: dict[str, Any], below: str, above: str) -> str:
     return below if high < 0 else above if low > 0 else "open"
 
 
-def by_queue(current: Outcome, other: Outcome, confidence: float) -> pl.DataFrame:
+def by_queue(
+    current: Sequence[Outcome], other: Sequence[Outcome], confidence: float
+) -> pl.DataFrame:
     """Compare how full queues are; intervals over replications.
 
     Returns:
         One row per queue, the largest change first: ``panda_queue, n_jobs_before, n_jobs_after`` (mean over replications),
         ``used_before, used_after`` (part of the slots), ``diff, diff_lo, diff_hi`` and ``verdict`` (fuller, emptier, open).
     """
-    keys = ["seed", "panda_queue"]
-    both = current.queues.join(other.queues, on=keys, suffix="_after", how="inner").sort(keys)
+    n = len(current)
+    factor = t_factor(n, confidence) / float(np.sqrt(n)) if n > 1 else None
+    both = pl.concat(
+        now.queues.join(then.queues, on="panda_queue", suffix="_after", maintain_order="left")
+        for now, then in zip(current, other, strict=True)
+    )
     part = [pl.col(f"used_core_h{end}") / pl.col("capacity_core_h") for end in ("", "_after")]
     told = both.filter(pl.col("capacity_core_h") > 0).with_columns(before=part[0], after=part[1])
-    n = max(both["seed"].n_unique(), 1)
-    factor = t_factor(n, confidence) / float(np.sqrt(n)) if n > 1 else None
     shift = pl.col("after") - pl.col("before")
     found = told.group_by("panda_queue").agg(
         n_jobs_before=pl.col("n_jobs").mean(),

@@ -1,4 +1,4 @@
-"""A calibration as frames: what each key could change, its values, the front, what was scored against the limits."""
+"""A study as frames for a page: what each key could change, its values, the front."""
 
 from __future__ import annotations
 
@@ -34,9 +34,6 @@ class StudyFrames(NamedTuple):
     keys: pl.DataFrame
     values: pl.DataFrame
     front: pl.DataFrame
-    proof: pl.DataFrame
-    candidates: pl.DataFrame
-    strata: pl.DataFrame
     catalogue: pl.DataFrame
 
     @classmethod
@@ -53,9 +50,6 @@ class StudyFrames(NamedTuple):
             keys_frame(found),
             values_frame(made),
             front_frame(made),
-            proof_frame(made),
-            candidates_frame(made),
-            strata_frame(made),
             coverage_of(made.screened, others),
         )
 
@@ -89,7 +83,7 @@ def keys_frame(study: ArchiveStudy) -> pl.DataFrame:
                 "grows": known.grows,
                 "shrinks": known.shrinks,
             }
-            for key in study.space.keys
+            for key in study.calibration.case.space.keys
             for known in (threshold_of(key.name),)
         ],
         schema_overrides={"minimum": pl.Float64, "maximum": pl.Float64},
@@ -237,43 +231,6 @@ def drawn_against(front: pl.DataFrame, objective: str) -> str | None:
     others = [name for name in ("moved_tb", *OBJECTIVES) if name != objective]
     wanted = [name for name in others if {f"{objective}_pct", f"{name}_pct"} <= known]
     return next(iter(wanted), None)
-
-
-def proof_frame(calibration: Calibration) -> pl.DataFrame:
-    """Return the quantities of the scored period that the simulation knows, each with its limit.
-
-    Returns:
-        The columns of :func:`.compare.as_shown`; ``role`` (objective, beyond its limit; null: neither). Empty where the choice
-        was to leave everything as it is.
-    """
-    if calibration.table.is_empty() or calibration.compared == NOW:
-        return pl.DataFrame()
-    role = (
-        pl.when(pl.col("kept").not_())
-        .then(pl.lit("beyond its limit"))
-        .when(pl.col("quantity") == calibration.case.options.objective)
-        .then(pl.lit("objective"))
-    )
-    return calibration.table.filter(pl.col("before").is_not_null()).with_columns(role=role)
-
-
-def candidates_frame(calibration: Calibration) -> pl.DataFrame:
-    """Return :attr:`.Calibration.candidates` with ``role`` (chosen; null: not); empty if nothing was simulated."""
-    if calibration.candidates.is_empty() or calibration.judgement is None:
-        return pl.DataFrame()
-    best = calibration.judgement.best.name
-    return calibration.candidates.with_columns(
-        role=pl.when(pl.col("setting") == best).then(pl.lit("chosen"))
-    )
-
-
-def strata_frame(calibration: Calibration) -> pl.DataFrame:
-    """Return :func:`.compare.by_stratum`, worst first, with ``role`` (worst; null: not); empty where nothing is compared."""
-    if calibration.strata.is_empty():
-        return pl.DataFrame()
-    worst = calibration.strata.sort("diff_pct", descending=True, nulls_last=True)
-    first = pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("worst"))
-    return worst.with_columns(role=first)
 
 
 def unknown_quantities(calibration: Calibration) -> list[str]:

@@ -13,12 +13,12 @@ from importlib import resources
 from math import floor, isfinite, log10
 from typing import Any, Literal
 
-import numpy as np
 import polars as pl
 
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import keys as catalogue
-from brokerlab.gdpconfig.keys import LINEAR_UNITS, CatalogueKey
+from brokerlab.gdpconfig.keys import CatalogueKey
+from brokerlab.gdpconfig.ranges import scale_of, spread
 
 Stage = Literal["jobs", "tasks", "analysis", "lifecycle"]
 STAGES: dict[str, str] = {
@@ -35,8 +35,6 @@ HOLDS: dict[str, tuple[str, ...]] = {
 """Stage of a grid simulation to the stages whose keys it holds: what waits too long is moved in either."""
 POINTS = 9
 """Values of a default grid, the current one not counted."""
-DECADES = 10**4
-"""Range of a key that may be 0, on a logarithmic scale."""
 APART = 1.3
 """Values of a logarithmic grid nearer than this factor to the current one are left out ..."""
 THIRD = 1 / 3
@@ -79,7 +77,7 @@ class Threshold:
     @property
     def scale(self) -> Literal["linear", "log"]:
         """How it is searched: evenly, or by factors (sizes, counts, rates)."""
-        return "linear" if self.row.unit in LINEAR_UNITS else "log"
+        return scale_of(self.row)
 
     @property
     def rails(self) -> tuple[float, float]:
@@ -130,13 +128,14 @@ class Threshold:
         """
         if points < 2:
             raise ConfigError(f"{self.key}: a grid of {points} values: allowed are 2 or more")
-        spread = {self.snapped(value) for value in self._spread(points)}
+        values = {self.snapped(value) for value in spread(self.row, points)}
         if current is not None:
-            near = {self.snapped(current * times) for times in self._times} | {current}
+            times = (0.5, 2.0) if self.scale == "linear" else ()
+            near = {self.snapped(current * factor) for factor in times} | {current}
             low, high = self.rails
             step = (high - low) / (points - 1)
-            spread = {v for v in spread if not any(self._beside(v, n, step) for n in near)} | near
-        return (*sorted(spread), *([None] if current is None else []))
+            values = {v for v in values if not any(self._beside(v, n, step) for n in near)} | near
+        return (*sorted(values), *([None] if current is None else []))
 
     def snapped(self, value: float) -> Any:
         """Return a value as a person would write it, two digits on a logarithmic scale, within the guard rails."""
@@ -145,18 +144,6 @@ class Threshold:
         if self.scale == "log" and number not in (low, high):
             number = round(number, 1 - floor(log10(number)))
         return round(number) if self.integer else float(f"{number:.3g}")
-
-    def _spread(self, points: int) -> list[float]:
-        low, high = self.rails
-        if self.scale == "linear":
-            return [float(value) for value in np.linspace(low, high, points)]
-        first = low if low > 0 else max(1.0, high / DECADES)
-        spread = [float(value) for value in np.geomspace(first, high, points - (low <= 0))]
-        return [0.0, *spread] if low <= 0 else spread
-
-    @property
-    def _times(self) -> tuple[float, ...]:
-        return (0.5, 2.0) if self.scale == "linear" else ()
 
     def _beside(self, value: float, near: float, step: float) -> bool:
         """Tell whether a value says nothing that a value near the current one does not."""

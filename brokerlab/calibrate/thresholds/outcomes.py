@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import polars as pl
 
@@ -25,10 +25,12 @@ class Quantity:
     """Something that anyone could care about; less is better for all of them.
 
     Attributes:
-        name: Column of the tasks, or ``unfairness``.
+        name: Of the quantity.
         label: In words.
         unit: Of the value as shown.
         least: Smallest value that can be told from nothing [unit]: no change is given in per cent of less.
+        column: Of a simulation's tasks; empty: it is of the whole system.
+        per: Units of that column in one unit.
         total: Shown as the sum over tasks, else as the mean per task.
     """
 
@@ -36,18 +38,30 @@ class Quantity:
     label: str
     unit: str
     least: float
+    column: str
+    per: float
     total: bool = False
 
 
 SECOND_H = 1 / 3600
 """A second [h]."""
+HOUR_S = 3600.0
+BYTES_PER_TB = 1e12
 QUANTITIES: tuple[Quantity, ...] = (
-    Quantity("turnaround_h", "Mean turnaround of a task", "h", SECOND_H),
-    Quantity("waiting_h", "Mean wait of a task's jobs", "h", SECOND_H),
-    Quantity("moved_tb", "Bytes moved", "TB", 1e-6, total=True),
-    Quantity("lost_core_h", "Lost core-hours (killed attempts)", "core h", SECOND_H, total=True),
-    Quantity("unfinished", "Tasks not over at the end", "share of tasks", 1e-6),
-    Quantity("unfairness", "Unfairness between shares (1 - Jain)", "1", 1e-6),
+    Quantity("turnaround_h", "Mean turnaround of a task", "h", SECOND_H, "turnaround_s", HOUR_S),
+    Quantity("waiting_h", "Mean wait of a task's jobs", "h", SECOND_H, "mean_waiting_s", HOUR_S),
+    Quantity("moved_tb", "Bytes moved", "TB", 1e-6, "transferred_bytes", BYTES_PER_TB, total=True),
+    Quantity(
+        "lost_core_h",
+        "Lost core-hours (killed attempts)",
+        "core h",
+        SECOND_H,
+        "lost_core_s",
+        HOUR_S,
+        total=True,
+    ),
+    Quantity("unfinished", "Tasks not over at the end", "share of tasks", 1e-6, "censored", 1.0),
+    Quantity("unfairness", "Unfairness between shares (1 - Jain)", "1", 1e-6, "", 1.0),
 )
 """What every setting is judged by, in order."""
 
@@ -84,8 +98,6 @@ LIMITS: dict[str, Limited] = {
     "unfinished": Limited("unfinished", 0.01),
 }
 """Name of a limit to what it is on. A setting must not look fast by leaving work: hence the one on unfinished tasks."""
-OF_TASKS = tuple(quantity.name for quantity in QUANTITIES if quantity.name != "unfairness")
-"""Quantities that every task has."""
 OBJECTIVES = ("turnaround_h", "moved_tb", "lost_core_h", "unfairness")
 """Objectives of the Pareto front."""
 LABELS: dict[str, Any] = {
@@ -95,15 +107,6 @@ LABELS: dict[str, Any] = {
 }
 """What a task may be known by besides; null where a simulation does not say."""
 
-_TASKS = pl.Schema(
-    {
-        "seed": pl.Int64,
-        "jeditaskid": pl.Int64,
-        **LABELS,
-        "n_jobs": pl.Int64,
-        **dict.fromkeys(OF_TASKS, pl.Float64),
-    }
-)
 _QUEUES = pl.Schema(
     {
         "seed": pl.Int64,
@@ -113,32 +116,28 @@ _QUEUES = pl.Schema(
         "capacity_core_h": pl.Float64,
     }
 )
-_SYSTEM = pl.Schema({"seed": pl.Int64, "unfairness": pl.Float64})
-HOUR_S = 3600.0
-BYTES_PER_TB = 1e12
+_UNFAIRNESS = pl.Schema({"seed": pl.Int64, "unfairness": pl.Float64})
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one setting led to, in the units in which it is judged.
+    """What one setting led to in one replication, in the units in which it is judged.
 
     Attributes:
-        tasks: One row per seed and task, sorted: ``seed, jeditaskid, gshare, user_class, created_at, n_jobs`` and the
-            quantities ``turnaround_h, waiting_h, moved_tb, lost_core_h, unfinished`` (0 or 1).
-        queues: One row per seed and queue, sorted: ``seed, panda_queue, n_jobs, used_core_h, capacity_core_h``.
-        system: One row per seed: ``seed, unfairness``.
+        tasks: One row per task, sorted: ``jeditaskid, gshare, user_class, created_at`` (null: not known) and `QUANTITIES`:
+            ``unfinished`` 0 or 1, ``unfairness`` that of the whole system (null: not known).
+        queues: One row per queue, sorted: ``panda_queue, n_jobs, used_core_h, capacity_core_h``.
     """
 
     tasks: pl.DataFrame
     queues: pl.DataFrame
-    system: pl.DataFrame
 
     @classmethod
-    def of(cls, simulated: Simulated) -> Outcome:
+    def by_seed(cls, simulated: Simulated) -> dict[int, Outcome]:
         """Read what a simulation says.
 
         Args:
-            simulated: With ``tasks`` (``seed, jeditaskid, turnaround_s``; ``gshare, user_class, created_at, n_jobs,
+            simulated: With ``tasks`` (``seed, jeditaskid, turnaround_s``; ``gshare, user_class, created_at,
                 mean_waiting_s, transferred_bytes, lost_core_s, censored`` where known), and ``queues``
                 (``seed, panda_queue, used_core_s, capacity_core_s, n_jobs``), ``fairness`` (``seed, by, jain``) and
                 ``jobs`` (``jeditaskid, creationtime``: a task begins with its first) where there are any. A turnaround
@@ -147,31 +146,11 @@ class Outcome:
         Raises:
             SchemaError: Columns are missing.
         """
-        tasks = _tasks(_dated(simulated.tasks, getattr(simulated, "jobs", None)))
-        return cls(
-            tasks=tasks,
-            queues=_queues(getattr(simulated, "queues", None)),
-            system=_system(getattr(simulated, "fairness", None), tasks),
-        )
-
-    @classmethod
-    def joined(cls, parts: Sequence[Outcome]) -> Outcome:
-        """Put the replications of one setting together."""
-        return cls(
-            tasks=pl.concat([part.tasks for part in parts]).sort("seed", "jeditaskid"),
-            queues=pl.concat([part.queues for part in parts]).sort("seed", "panda_queue"),
-            system=pl.concat([part.system for part in parts]).sort("seed"),
-        )
-
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        """Seeds of the replications."""
-        return tuple(self.system["seed"].to_list())
-
-    def of_seed(self, seed: int) -> Outcome:
-        """Return one replication."""
-        here = pl.col("seed") == seed
-        return Outcome(self.tasks.filter(here), self.queues.filter(here), self.system.filter(here))
+        tasks, queues = _tasks(simulated), _queues(getattr(simulated, "queues", None))
+        return {
+            seed: cls(rows.drop("seed"), queues.filter(seed=seed).drop("seed"))
+            for (seed,), rows in tasks.partition_by("seed", as_dict=True).items()
+        }
 
 
 class Simulated(Protocol):
@@ -194,13 +173,13 @@ class WhatIf(Protocol):
 
 
 @runtime_checkable
-class OfCapacity(Protocol):
+class OfCapacity(WhatIf, Protocol):
     """A simulation that knows of which queues the slots are unknown."""
 
     def unknown(self) -> tuple[str, ...]:
         """Return the queues of which only a lower bound of the slots is known."""
 
-    def larger(self, most: float) -> Self:
+    def larger(self, most: float) -> WhatIf:
         """Return the simulation with so many times as many slots there, see ``simulate.grid.of_archive``."""
 
 
@@ -213,65 +192,51 @@ def _need(frame: pl.DataFrame, columns: Sequence[str], name: str) -> None:
         raise SchemaError(f"the simulation's tables lack {hints}")
 
 
-def _dated(tasks: pl.DataFrame, jobs: pl.DataFrame | None) -> pl.DataFrame:
-    """Say when tasks begin, where only their jobs tell."""
-    if "created_at" in tasks.columns or jobs is None or "creationtime" not in jobs.columns:
-        return tasks
-    first = jobs.group_by("jeditaskid").agg(created_at=pl.col("creationtime").min())
-    return tasks.join(first.drop_nulls("jeditaskid"), on="jeditaskid", how="left")
-
-
-def _tasks(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the tasks in hours and terabytes."""
+def _tasks(simulated: Simulated) -> pl.DataFrame:
+    """Return the tasks with what they are known by, and all quantities in their units."""
+    frame, jobs = simulated.tasks, getattr(simulated, "jobs", None)
     _need(frame, ["seed", "jeditaskid", "turnaround_s"], "tasks")
-    sources = {
-        "turnaround_h": ("turnaround_s", HOUR_S),
-        "waiting_h": ("mean_waiting_s", HOUR_S),
-        "moved_tb": ("transferred_bytes", BYTES_PER_TB),
-        "lost_core_h": ("lost_core_s", HOUR_S),
-        "unfinished": ("censored", 1.0),
-    }
+    if "created_at" not in frame.columns and jobs is not None and "creationtime" in jobs.columns:
+        first = jobs.group_by("jeditaskid").agg(created_at=pl.col("creationtime").min())
+        frame = frame.join(first.drop_nulls("jeditaskid"), on="jeditaskid", how="left")
 
     def known(name: str) -> pl.Expr:
         return pl.col(name) if name in frame.columns else pl.lit(None)
 
-    told = {
-        name: (known(column).cast(pl.Float64) / pl.lit(unit)).fill_null(0.0)
-        for name, (column, unit) in sources.items()
-    }
-    labels = {name: known(name).cast(kind) for name, kind in LABELS.items()}
-    n_jobs = known("n_jobs").cast(pl.Int64).fill_null(1)
-    picked = frame.select("seed", "jeditaskid", **labels, n_jobs=n_jobs, **told)
-    return picked.select(_TASKS.names()).cast(_TASKS).sort("seed", "jeditaskid")
+    return (
+        frame.select(
+            pl.col("seed", "jeditaskid").cast(pl.Int64),
+            *(known(name).cast(kind).alias(name) for name, kind in LABELS.items()),
+            *(
+                (known(one.column).cast(pl.Float64) / pl.lit(one.per))
+                .fill_null(0.0)
+                .alias(one.name)
+                for one in QUANTITIES
+                if one.column
+            ),
+        )
+        .join(_unfairness(getattr(simulated, "fairness", None)), on="seed", how="left")
+        .sort("seed", "jeditaskid")
+    )
 
 
 def _queues(frame: pl.DataFrame | None) -> pl.DataFrame:
     if frame is None or frame.is_empty():
         return pl.DataFrame(schema=_QUEUES)
     _need(frame, ["seed", "panda_queue", "used_core_s", "capacity_core_s", "n_jobs"], "queues")
-    return (
-        frame.select(
-            "seed",
-            "panda_queue",
-            "n_jobs",
-            *(
-                (pl.col(f"{name}_core_s") / pl.lit(HOUR_S)).alias(f"{name}_core_h")
-                for name in ("used", "capacity")
-            ),
-        )
-        .cast(_QUEUES)
-        .sort("seed", "panda_queue")
-    )
+    hours = {
+        f"{name}_core_h": pl.col(f"{name}_core_s") / pl.lit(HOUR_S) for name in ("used", "capacity")
+    }
+    found = frame.select("seed", "panda_queue", "n_jobs", **hours)
+    return found.cast(_QUEUES).sort("seed", "panda_queue")
 
 
-def _system(frame: pl.DataFrame | None, tasks: pl.DataFrame) -> pl.DataFrame:
-    """Return 1 - Jain's index per seed: between shares, of speed where that is measured; null where nothing is known."""
-    seeds = tasks.select(pl.col("seed").unique().sort())
-    if frame is None or frame.is_empty():
-        return seeds.with_columns(unfairness=pl.lit(None, pl.Float64)).cast(_SYSTEM)
-    _need(frame, ["seed", "by", "jain"], "fairness")
-    of_shares = frame.filter(pl.col("by") == "gshare")
-    if "measure" in frame.columns:
-        of_shares = of_shares.filter(pl.col("measure") == "speed")
-    told = of_shares.select("seed", unfairness=1 - pl.col("jain").fill_nan(None))
-    return seeds.join(told.cast(_SYSTEM), on="seed", how="left").cast(_SYSTEM).sort("seed")
+def _unfairness(fairness: pl.DataFrame | None) -> pl.DataFrame:
+    """Return 1 - Jain's index per seed: between shares, of speed where that is measured; no rows where nothing is known."""
+    if fairness is None or fairness.is_empty():
+        return pl.DataFrame(schema=_UNFAIRNESS)
+    _need(fairness, ["seed", "by", "jain"], "fairness")
+    of_shares = fairness.filter(by="gshare")
+    if "measure" in fairness.columns:
+        of_shares = of_shares.filter(measure="speed")
+    return of_shares.select("seed", unfairness=1 - pl.col("jain").fill_nan(None)).cast(_UNFAIRNESS)

@@ -8,15 +8,15 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import time
-from collections import deque
 from collections.abc import Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from brokerlab.calibrate.thresholds.outcomes import Outcome, Period, WhatIf
 from brokerlab.calibrate.thresholds.store import Store
-from brokerlab.errors import BrokerlabError
+from brokerlab.errors import BrokerlabError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 
 PAYS_S = 20.0
@@ -34,13 +34,11 @@ class Missing:
 
     Attributes:
         config: Digest of the settings.
-        seeds: Seeds.
         period: Period.
         reason: Why.
     """
 
     config: str
-    seeds: tuple[int, ...]
     period: Period
     reason: str
 
@@ -77,12 +75,17 @@ class Runs:
     seconds: float = 0.0
     _memory: dict[tuple[str, int, Period], Outcome] = field(default_factory=dict, repr=False)
 
-    def outcome(self, config: Config, seeds: Sequence[int], period: Period) -> Outcome | None:
-        """Return what a setting led to; null if any of its replications is missing."""
+    def outcomes(self, config: Config, seeds: Sequence[int], period: Period) -> list[Outcome]:
+        """Return what a setting led to, by replication.
+
+        Raises:
+            InsufficientDataError: One of them could not be simulated.
+        """
         self.ensure([config], seeds, period)
-        parts = [self._memory.get((config.digest, seed, period)) for seed in seeds]
-        known = [part for part in parts if part is not None]
-        return Outcome.joined(known) if len(known) == len(seeds) else None
+        if not self.known(config, seeds, period):
+            why = [one.reason for one in self.missing if one.config == config.digest]
+            raise InsufficientDataError(f"a setting could not be simulated: {', '.join(why)}")
+        return [self._memory[config.digest, seed, period] for seed in seeds]
 
     def known(self, config: Config, seeds: Sequence[int], period: Period) -> bool:
         """Tell whether all replications of a setting are there; see :meth:`ensure`."""
@@ -127,62 +130,45 @@ class Runs:
         try:
             self._keep(task, _simulated(self.what_if, task))
         except FAILURES as error:
-            self._lost(task, _told(error))
+            self._lose(task, error)
 
     def _elsewhere(self, tasks: list[Task]) -> None:
-        """Run in other processes; what was running when one was killed is run again, alone."""
-        waiting, suspects = deque(tasks), list[Task]()
-        while waiting:
-            suspects += self._pool(waiting, self.workers)
-        for task in suspects:
-            for gone in self._pool(deque([task]), 1):
-                self._lost(gone, "the process that simulated it was killed twice")
+        """Run in other processes; what was not over when one was killed is run again, alone."""
+        for task in self._pool(tasks, self.workers):
+            for gone in self._pool([task], 1):
+                self._lose(gone, None)
 
-    def _pool(self, waiting: deque[Task], workers: int) -> list[Task]:
-        """Run what waits until nothing does or a process is killed; return what was running then."""
-        context = multiprocessing.get_context(
-            "spawn"
-        )  # threads of polars and numba do not survive a fork
-        suspects: list[Task] = []
-        with ProcessPoolExecutor(
-            min(workers, len(waiting)), context, initializer=_hold, initargs=(self.what_if,)
-        ) as pool:
-            running: dict[Future[Outcome], Task] = {}
-            while (waiting and not suspects) or running:
-                while waiting and not suspects and len(running) < workers:
-                    try:
-                        running[pool.submit(_run_held, waiting[0])] = waiting[0]
-                    except BrokenProcessPool:
-                        suspects.append(waiting[0])
-                    waiting.popleft()
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    task = running.pop(future)
-                    try:
-                        self._keep(task, future.result())
-                    except BrokenProcessPool:
-                        suspects.append(task)
-                    except FAILURES as error:
-                        self._lost(task, _told(error))
-        return suspects
+    def _pool(self, tasks: Sequence[Task], workers: int) -> list[Task]:
+        """Run tasks until a process is killed; return those that were not over then."""
+        context = multiprocessing.get_context("spawn")  # threads do not survive a fork
+        pool = ProcessPoolExecutor(workers, context, initializer=_hold, initargs=(self.what_if,))
+        left = list(tasks)
+        with suppress(BrokenProcessPool), pool:
+            running = {pool.submit(_run_held, task): task for task in tasks}
+            for future in as_completed(running):
+                task = running[future]
+                try:
+                    self._keep(task, future.result())
+                except FAILURES as error:
+                    self._lose(task, error)
+                left.remove(task)
+        return left
 
-    def _keep(self, task: Task, outcome: Outcome) -> None:
-        for seed in task.seeds:
-            one = outcome.of_seed(seed)
+    def _keep(self, task: Task, outcomes: dict[int, Outcome]) -> None:
+        for seed, one in outcomes.items():
             self._memory[task.config.digest, seed, task.period] = one
             if self.store is not None:
                 self.store.put(task.config, seed, task.period, one)
             self.n_simulated += 1
 
-    def _lost(self, task: Task, reason: str) -> None:
-        self.missing.append(Missing(task.config.digest, task.seeds, task.period, reason))
+    def _lose(self, task: Task, error: BaseException | None) -> None:
+        killed = "the process that simulated it was killed twice"
+        reason = killed if error is None else f"{type(error).__name__}: {error}"
+        self.missing.append(Missing(task.config.digest, task.period, reason))
 
 
-def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
-
-
-def _simulated(what_if: WhatIf, task: Task) -> Outcome:
-    return Outcome.of(what_if(task.config, task.seeds, task.period))
+def _simulated(what_if: WhatIf, task: Task) -> dict[int, Outcome]:
+    return Outcome.by_seed(what_if(task.config, task.seeds, task.period))
 
 
 def _hold(what_if: WhatIf) -> None:
@@ -190,7 +176,7 @@ def _hold(what_if: WhatIf) -> None:
     _HELD[:] = [what_if]
 
 
-def _run_held(task: Task) -> Outcome:
+def _run_held(task: Task) -> dict[int, Outcome]:
     """Run in a worker process."""
     return _simulated(_HELD[0], task)
 

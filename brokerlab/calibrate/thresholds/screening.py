@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -16,9 +14,9 @@ from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.replay import Replay, build
 from brokerlab.brokerage.replay.counts import Counts
 from brokerlab.brokerage.sensitivities import keys_read, sensitivity
-from brokerlab.calibrate.thresholds.keys import HOLDS, POINTS, THRESHOLDS, Stage
+from brokerlab.calibrate.thresholds.keys import HOLDS
 from brokerlab.calibrate.thresholds.outcomes import Period
-from brokerlab.calibrate.thresholds.settings import Key, Space, space_of
+from brokerlab.calibrate.thresholds.settings import Key, Space
 from brokerlab.errors import BrokerlabWarning, DataError
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import fast_rebrokerage_at
@@ -32,75 +30,47 @@ CHANGES, NOTHING, NOT_READ, UNTOLD = "changes decisions", "changes nothing", "no
 EVERY = "1h"
 """Instants of the fast rebrokerage."""
 PLACE = ("snapshot", "computingsite", "gshare")
+READ_BY_NONE = "no check and no weight reads it under these settings"
 
 
 def screen(
-    archive: Archive | Replay,
-    keys: Sequence[str] | None = None,
-    *,
-    period: Period | None = None,
-    config: Config | None = None,
-    grids: Mapping[str, Iterable[Any]] | None = None,
-    points: int = POINTS,
-    stages: Sequence[str] = HOLDS["jobs"],
-) -> pl.DataFrame:
-    """Ask of every key whether any value of its grid changes any decision.
+    archive: Archive, space: Space, period: Period
+) -> tuple[pl.DataFrame, dict[str, tuple[str, str]]]:
+    """Try every value of every key on the brokerages of a period.
 
     Decisions are made again with the state of queues as it was: what other decisions would have led to is not followed,
     so that a key that changes nothing here may still do so elsewhere, but not the other way round.
 
     Args:
-        archive: An archive; or a replay, then only keys of its stage can be told.
-        keys: Keys; null: all of :data:`.keys.KEYS`.
-        period: Brokerages of this time; null: all.
-        config: The configuration that acts; null: the archive's.
-        grids: Values, by key; others have the default grid.
-        points: Values of a default grid.
-        stages: Stages whose keys the simulation holds.
+        archive: The archive.
+        space: The keys, with their values.
+        period: Brokerages of this time.
 
     Returns:
-        One row per key, in the order asked for; see :func:`summed`.
-
-    Raises:
-        ConfigError: Keys or values that cannot be.
+        One row per key and value: ``key, value`` (null: none), ``n_pairs`` decided differently (task and queue, or nucleus;
+        queue and share of the fast rebrokerage), ``n_tasks`` with any difference, ``n_jobs`` moved otherwise (fast
+        rebrokerage alone), ``n_without`` more tasks without a queue, ``shift``: part of the expected jobs that goes
+        elsewhere. And of keys that could not be tried the state (`NOT_READ`, `UNTOLD`) and why.
 
     Source: design.md, idea 3 (the sensitivity of a key comes from the rules themselves).
     """
-    space, curves, reasons = screen_by_value(archive, keys, period=period, config=config, grids=grids, points=points)  # fmt: skip
-    return summed(space, curves, reasons, stages)
-
-
-def screen_by_value(
-    archive: Archive | Replay,
-    keys: Sequence[str] | None = None,
-    *,
-    period: Period | None = None,
-    config: Config | None = None,
-    grids: Mapping[str, Iterable[Any]] | None = None,
-    points: int = POINTS,
-) -> tuple[Space, pl.DataFrame, dict[str, tuple[str, str]]]:
-    """Return the keys, the screen value by value, and of keys that could not be tried the state and why.
-
-    The frame has one row per key and value: ``key, value`` (null: none), ``n_pairs`` decided differently (task and queue,
-    or nucleus; queue and share of the fast rebrokerage), ``n_tasks`` with any difference, ``n_jobs`` moved otherwise (fast
-    rebrokerage alone), ``n_without`` more tasks without a queue, ``shift``: part of the expected jobs that goes elsewhere.
-    """
-    source = _Source(archive, period)
-    acting = source.config() if config is None else config
-    names = [known.key for known in THRESHOLDS] if keys is None else list(keys)
-    space = space_of(acting, names, shares=source.shares(), grids=grids, points=points)
     rows: list[pl.DataFrame] = []
     reasons: dict[str, tuple[str, str]] = {}
     for stage in dict.fromkeys(key.threshold.stage for key in space.keys):
         here = [key for key in space.keys if key.threshold.stage == stage]
         try:
-            tried, why = source.screened(space, stage, here)
+            if stage == "lifecycle":
+                tables = _fast(archive, period)
+                rows += [_moved(space, key, tables) for key in here]
+                continue
+            replay = build(archive, start=period.start, end=period.end, stage=stage)
+            tried, unread = _decided(replay.with_config(space.config), here)
         except DataError as problem:
             reasons |= {key.name: (UNTOLD, str(problem)) for key in here}
-            continue
-        rows += tried
-        reasons |= why
-    return space, pl.concat(rows) if rows else pl.DataFrame(schema=_SCHEMA), reasons
+        else:
+            rows += tried
+            reasons |= dict.fromkeys(unread, (NOT_READ, READ_BY_NONE))
+    return pl.concat(rows) if rows else pl.DataFrame(schema=_SCHEMA), reasons
 
 
 _SCHEMA = pl.Schema(
@@ -123,7 +93,7 @@ def summed(
 
     Args:
         space: The keys.
-        curves: Of :func:`screen_by_value`, as the next.
+        curves: Of :func:`screen`, as the next.
         reasons: Key to state and reason.
         stages: Stages whose keys the simulation holds.
 
@@ -187,113 +157,42 @@ def _told(state: str, why: str, *, held: bool) -> str:
     return "changes decisions; the simulation does not hold them: screened only"
 
 
-@dataclass
-class _Source:
-    """What decisions are made again from."""
+def _decided(replay: Replay, keys: list[Key]) -> tuple[list[pl.DataFrame], list[str]]:
+    """Try the keys of a brokerage; return what they change, and the names of those that nothing reads.
 
-    given: Archive | Replay
-    period: Period | None
-    _replays: dict[Stage, Replay] = field(default_factory=dict)
-
-    def config(self) -> Config:
-        if isinstance(self.given, Replay):
-            return self.given.config
-        if not self.given.has("gdpconfig"):
-            return Config.empty()
-        config = Config.from_frame(self.given.scan("gdpconfig").collect())
-        return config.at(self._window().end) if config.has_history else config
-
-    def shares(self) -> list[str]:
-        tasks = (
-            self.given.tasks.lazy() if isinstance(self.given, Replay) else self.given.scan("tasks")
-        )
-        if "gshare" not in tasks.collect_schema().names():
-            return []
-        return (
-            tasks.select(pl.col("gshare").drop_nulls().unique().sort())
-            .collect()["gshare"]
-            .to_list()
-        )
-
-    def screened(
-        self, space: Space, stage: Stage, keys: list[Key]
-    ) -> tuple[list[pl.DataFrame], dict[str, tuple[str, str]]]:
-        """Try the keys of a stage."""
-        if stage == "lifecycle":
-            tables = self._fast()
-            return [_moved(space, key, tables) for key in keys], {}
-        replay = self._replay(stage).with_config(space.config)
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", BrokerlabWarning
-            )  # odd policies: the replay's report tells them
-            asked = _asked(replay)
-            read = set(keys_read(replay if stage == "tasks" else asked))
-            found, why = [], {}
-            for key in keys:
-                if key.threshold.key not in read and key.threshold.key not in TABLE_KEYS:
-                    why[key.name] = (
-                        NOT_READ,
-                        "no check and no weight reads it under these settings",
-                    )
-                    continue
-                remade = stage == "analysis" and key.threshold.key in TABLE_KEYS
-                found.append(_tried(key, replay if remade else asked))
-        return found, why
-
-    def _replay(self, stage: Stage) -> Replay:
-        if isinstance(self.given, Replay):
-            if self.given.stage != stage:
-                raise DataError(f"the replay is about {self.given.stage}, the key about {stage}")
-            return self.given
-        if stage not in self._replays:
-            start, end = (None, None) if self.period is None else self.period
-            self._replays[stage] = build(self.given, start=start, end=end, stage=stage)
-        return self._replays[stage]
-
-    def _window(self) -> Period:
-        """Return the period, or all of the archive."""
-        if self.period is not None:
-            return self.period
-        if isinstance(self.given, Replay):
-            at = self.given.instants["at"]
-            return Period(at.min(), at.max() + timedelta(seconds=1))  # type: ignore[arg-type, operator]
-        made = self.given.scan("jobs").select(first=pl.col("creationtime").min(), last=pl.col("creationtime").max())  # fmt: skip
-        first, last = made.collect().row(0)
-        return Period(first, last + timedelta(seconds=1))
-
-    def _instants(self) -> pl.DataFrame:
-        start, end = self._window()
-        times = pl.select(at=pl.datetime_range(start, end, EVERY, closed="left", time_unit="us"))
-        whole = times.select(at=rounded(pl.col("at"), EVERY)).filter(pl.col("at") >= start)
-        return whole.select(snapshot=pl.int_range(pl.len(), dtype=pl.Int64), at="at")
-
-    def _fast(self) -> dict[str, Any]:
-        """Return the tables of the fast rebrokerage."""
-        if isinstance(self.given, Replay):
-            raise DataError(
-                "a replay of brokerages does not hold fast rebrokerage; give the archive"
-            )
-        log = self.given.job_status_log if self.given.has("job_status_log") else None
-        counts = Counts.of(self.given.jobs, log, self._instants())
-        table = counts.table("computingsite", "gshare", "jobstatus")
-        slots = self.given.scan("slots").collect() if self.given.has("slots") else pl.DataFrame()
-        name = "pandaqueuename" if "pandaqueuename" in slots.columns else "panda_queue"
-        held = slots[name].drop_nulls().unique() if name in slots.columns else pl.Series([], dtype=pl.String)  # fmt: skip
-        return {
-            "share_job_stats": table.drop_nulls(["computingsite", "gshare"]),
-            "queues": self.given.scan("queues").collect(),
-            "slots": pl.DataFrame({"pandaqueuename": held}),
-        }
+    Queues are decided once, and what a value touches again; of nuclei the replay itself is asked.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BrokerlabWarning)  # odd policies: the replay's report
+        asked: Any = replay
+        if replay.stage == "jobs":
+            asked = decide(replay.for_jobs(), config=replay.config)
+        elif replay.stage == "analysis":
+            asked = analysis_jobs.decide(replay.for_analysis(), config=replay.config)
+        read = {*keys_read(asked), *TABLE_KEYS}
+        tried = [
+            _tried(key, replay if key.threshold.key in TABLE_KEYS else asked)
+            for key in keys
+            if key.threshold.key in read
+        ]
+    return tried, [key.name for key in keys if key.threshold.key not in read]
 
 
-def _asked(replay: Replay) -> Any:
-    """Return what a sensitivity is asked of: decisions made once; of nuclei the replay itself."""
-    if replay.stage == "jobs":
-        return decide(replay.for_jobs(), config=replay.config)
-    if replay.stage == "analysis":
-        return analysis_jobs.decide(replay.for_analysis(), config=replay.config)
-    return replay
+def _fast(archive: Archive, period: Period) -> dict[str, Any]:
+    """Return the tables of the fast rebrokerage, at whole hours."""
+    times = pl.select(at=pl.datetime_range(*period, EVERY, closed="left", time_unit="us"))
+    whole = times.select(at=rounded(pl.col("at"), EVERY)).filter(pl.col("at") >= period.start)
+    instants = whole.select(snapshot=pl.int_range(pl.len(), dtype=pl.Int64), at="at")
+    log = archive.job_status_log if archive.has("job_status_log") else None
+    table = Counts.of(archive.jobs, log, instants).table("computingsite", "gshare", "jobstatus")
+    slots = archive.scan("slots").collect() if archive.has("slots") else pl.DataFrame()
+    name = "pandaqueuename" if "pandaqueuename" in slots.columns else "panda_queue"
+    held = slots[name].drop_nulls().unique() if name in slots.columns else pl.Series([], dtype=pl.String)  # fmt: skip
+    return {
+        "share_job_stats": table.drop_nulls(["computingsite", "gshare"]),
+        "queues": archive.scan("queues").collect(),
+        "slots": pl.DataFrame({"pandaqueuename": held}),
+    }
 
 
 def _tried(key: Key, asked: Any) -> pl.DataFrame:
@@ -329,6 +228,3 @@ def _moved(space: Space, key: Key, tables: Mapping[str, Any]) -> pl.DataFrame:
 def _given_back(tables: Mapping[str, Any], config: Config) -> pl.DataFrame:
     found = fast_rebrokerage_at(tables, config=config)
     return found.filter("triggered").select(*PLACE, "n_moved")
-
-
-__all__ = ["screen", "screen_by_value", "summed"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import polars as pl
 
@@ -21,28 +21,19 @@ STEP = 0.03
 """Steps smaller than this part of a value are not halved: nothing is proposed to more digits."""
 
 
-@dataclass(frozen=True)
-class Found:
-    """What a search tried.
-
-    Attributes:
-        settings: Those worth judging: not worse than the current one by their whole interval; at least one.
-        tried: See `tried_frame`.
-        keys: Names of the keys that were searched together.
-    """
-
-    settings: tuple[Setting, ...]
-    tried: pl.DataFrame
-    keys: tuple[str, ...]
-
-
-def search(first: Simulations, options: Options, names: Sequence[str]) -> Found:
+def search(
+    first: Simulations, options: Options, names: Sequence[str]
+) -> tuple[tuple[Setting, ...], pl.DataFrame, tuple[str, ...]]:
     """Search the first period.
 
     Args:
         first: Simulations of the first period alone.
         options: How far to search.
         names: Keys.
+
+    Returns:
+        The settings worth judging, at least one: those not worse than the current one by their whole interval; what was
+        tried, see `tried_frame`; names of the keys that were searched together.
     """
     known = first.among(one for name in names for one in first.space.single(name))
     values = _best_values(first, options, known)[: options.most_keys]
@@ -68,7 +59,7 @@ def search(first: Simulations, options: Options, names: Sequence[str]) -> Found:
         *rows["setting"].head(1),
     }
     kept = tuple(one for one in known if one.name in judged)
-    return Found(kept, tried, tuple(key.name for key in keys))
+    return kept, tried, tuple(key.name for key in keys)
 
 
 def _best_values(

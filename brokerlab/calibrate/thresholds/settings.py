@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from brokerlab.calibrate.key_trials import entries_of
 from brokerlab.calibrate.thresholds.keys import POINTS, Threshold, threshold_of
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
-from brokerlab.gdpconfig.fallbacks import expand, scope_names
+from brokerlab.gdpconfig.fallbacks import scope_names
 
 FEWEST_VALUES = 2
 
@@ -161,35 +161,31 @@ def _key(
     config: Config, name: str, shares: Sequence[str], values: list[Any] | None, points: int
 ) -> Key:
     known = threshold_of(name)
-    places = [f"{known.place}/{exact}" for exact in _exact(known, name, shares)]
+    places = _places(known, name, shares)
     acting = [_acting(config, place) for place in places]
     current = max(dict.fromkeys(acting), key=acting.count)
-    mixed = len(set(acting)) > 1
     if values is None:
-        return Key(name, known, tuple(places), current, mixed, known.grid(current, points=points))
-    problems = [problem for value in values if (problem := known.problem(value))]
-    if len(set(values)) < FEWEST_VALUES:
-        problems.append(
-            f"{name}: a grid of {len(set(values))} value(s) compares nothing; give {FEWEST_VALUES} or more"
-        )
-    if problems:
-        raise ConfigError("; ".join(problems))
-    whole = {*values, current}
-    ordered = sorted(value for value in whole if value is not None)
-    return Key(name, known, tuple(places), current, mixed, (*ordered, *([None] if None in whole else [])))  # fmt: skip
+        grid = known.grid(current, points=points)
+    else:
+        problems = [problem for value in values if (problem := known.problem(value))]
+        if len(set(values)) < FEWEST_VALUES:
+            problems.append(
+                f"{name}: a grid of {len(set(values))} value(s) compares nothing; give {FEWEST_VALUES} or more"
+            )
+        if problems:
+            raise ConfigError("; ".join(problems))
+        grid = tuple(sorted({*values, current}, key=lambda v: (v is None, v or 0)))
+    return Key(name, known, places, current, len(set(acting)) > 1, grid)
 
 
-def _exact(known: Threshold, name: str, shares: Sequence[str]) -> list[str]:
-    """Return the exact keys: the one asked for, or those of a pattern, one per share."""
+def _places(known: Threshold, name: str, shares: Sequence[str]) -> tuple[str, ...]:
+    """Return the entries of the key asked for, or those of a pattern, one per share."""
     if name != known.key:
-        return [name]
-    required, _ = scope_names(known.key)
-    if not required:
-        return [expand(known.key, {})[-1]]
-    if not shares:
-        raise ConfigError(f"{name}: no global share is known; name one, as in {name.replace('<gshare>', 'Express')}")  # fmt: skip
-    found = itertools.chain.from_iterable(expand(known.key, {"gshare": share}) for share in shares)
-    return list(dict.fromkeys(found))
+        return (f"{known.place}/{name}",)
+    if scope_names(name)[0] and not shares:
+        example = name.replace("<gshare>", "Express")
+        raise ConfigError(f"{name}: no global share is known; name one, as in {example}")
+    return tuple(entries_of(known.row, {"gshare": shares}))
 
 
 def _acting(config: Config, place: str) -> Any:

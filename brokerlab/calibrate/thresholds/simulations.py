@@ -22,7 +22,6 @@ from brokerlab.calibrate.judge import Limit, Outcomes, Question
 from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import (
     LIMITS,
-    OF_TASKS,
     QUANTITIES,
     Outcome,
     Period,
@@ -45,37 +44,6 @@ class Block(NamedTuple):
 
     period: Period
     seeds: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Side:
-    """One setting in one period.
-
-    Attributes:
-        ids: (n_tasks,) tasks.
-        tasks: Quantity to (n_seeds, n_tasks).
-        unfairness: (n_seeds,), not a number where it is not known.
-    """
-
-    ids: IntArray
-    tasks: dict[str, FloatArray]
-    unfairness: FloatArray
-
-    @classmethod
-    def of(cls, outcome: Outcome) -> Side:
-        """Read a simulation.
-
-        Raises:
-            DataError: Its replications are not of the same tasks.
-        """
-        rows = outcome.tasks.sort("seed", "jeditaskid")
-        n = max(len(outcome.seeds), 1)
-        ids = rows["jeditaskid"].to_numpy()
-        if len(ids) % n or not (ids.reshape(n, -1) == ids[: len(ids) // n]).all():
-            raise DataError("the replications of a setting are not of the same tasks")
-        values = {name: rows[name].to_numpy().reshape(n, -1) for name in OF_TASKS}
-        unfairness = outcome.system.sort("seed")["unfairness"].cast(pl.Float64).to_numpy()
-        return cls(ids[: len(ids) // n], values, unfairness)
 
 
 Means = dict[str, FloatArray]
@@ -132,13 +100,11 @@ class Simulations:
         return known
 
     def tasks(self, block: Block) -> pl.DataFrame:
-        """Return the tasks of a period under the setting before, one row each, sorted; those of the level."""
+        """Return the tasks of a period under the setting before, sorted; those of the level."""
         if block not in self._tasks:
-            rows = self.outcome(self.before, block).tasks
-            first = rows.unique("jeditaskid", keep="first").sort("jeditaskid")
             name, value = self.level or ("", None)
             here = pl.col(name).eq_missing(pl.lit(value)) if name else True
-            self._tasks[block] = first.filter(here)
+            self._tasks[block] = self.simulated(self.before, block)[0].tasks.filter(here)
         return self._tasks[block]
 
     def outcomes(self, settings: Sequence[Setting]) -> Outcomes:
@@ -147,42 +113,33 @@ class Simulations:
         Raises:
             DataError: They are not of the same tasks.
         """
-        parts = []
+        units, sides = [], []
         for number, block in enumerate(self.blocks):
             spans, counts = np.unique(self._spans(block), return_counts=True)
-            parts.append(
-                pl.DataFrame(
-                    {
-                        "unit": [f"{number}:{span}" for span in spans],
-                        "time": [block.period.start + int(s) * self._length(block) for s in spans],
-                        "weight": counts.astype(np.float64),
-                        "block": np.full(len(spans), number),
-                    },
-                    schema_overrides={"time": pl.Datetime("us")},
-                )
-            )
-        units = pl.concat(parts)
-
-        def simulated(places: Sequence[int]) -> dict[str, FloatArray]:
-            by_block = [
-                [self._compared(settings[place], block) for place in places]
-                for block in self.blocks
-            ]
-            return {
-                name: np.concatenate(
-                    [np.stack([one[name] for one in sides], axis=2) for sides in by_block], axis=1
-                )
-                for name in by_block[0][0]
+            frame = {
+                "unit": [f"{number}:{span}" for span in spans],
+                "time": [block.period.start + int(s) * self._length(block) for s in spans],
+                "weight": counts.astype(np.float64),
+                "block": np.full(len(spans), number),
             }
-
+            units.append(pl.DataFrame(frame, schema_overrides={"time": pl.Datetime("us")}))
+            sides.append([self._compared(setting, block) for setting in settings])
+        simulated = {
+            name: np.concatenate(
+                [np.stack([one[name] for one in side], axis=2) for side in sides], axis=1
+            )
+            for name in sides[0][0]
+        }
+        means = {name: values.mean(axis=0) for name, values in simulated.items()}
+        joined = pl.concat(units)
         efforts = tuple(len(self.space.entries(one)) for one in settings)
         return Outcomes(
-            units=units if len(self.blocks) > 1 else units.drop("block"),
+            units=joined if len(self.blocks) > 1 else joined.drop("block"),
             settings=tuple(settings),
             current=settings.index(self.current),
-            values=lambda places: {n: v.mean(axis=0) for n, v in simulated(places).items()},
+            values=lambda at: {n: values[:, list(at)] for n, values in means.items()},
             efforts=efforts if self.current == NOW else (),
-            replications=simulated,
+            replications=lambda at: {n: values[:, :, list(at)] for n, values in simulated.items()},
         )
 
     def question(self, options: Options, settings: Sequence[Setting]) -> Question:
@@ -218,38 +175,32 @@ class Simulations:
         """Return the simulations of the tasks with a label."""
         return replace(self, level=level, _memo={}, _tasks={})
 
-    def outcome(self, setting: Setting, block: Block) -> Outcome:
-        """Return what a setting led to in a period.
+    def simulated(self, setting: Setting, block: Block) -> list[Outcome]:
+        """Return what a setting led to in a period, by replication.
 
         Raises:
             InsufficientDataError: It could not be simulated.
         """
-        found = self.runs.outcome(self.space.configured(setting), *_run(block))
-        if found is None:
-            raise InsufficientDataError(f"{setting.name} could not be simulated")
-        return found
+        return self.runs.outcomes(self.space.configured(setting), *_run(block))
 
     def _means(self, setting: Setting, block: Block) -> Means:
         key = (setting, block)
         if key not in self._memo:
-            self._memo[key] = self._measured(Side.of(self.outcome(setting, block)), block)
+            ids = self.tasks(block)["jeditaskid"]
+            parts = [one.tasks for one in self.simulated(setting, block)]
+            if self.level:
+                parts = [part.filter(pl.col("jeditaskid").is_in(ids.implode())) for part in parts]
+            if any(not part["jeditaskid"].equals(ids) for part in parts):
+                raise DataError(
+                    f"the simulations under two settings cannot be paired: {parts[0].height} and {len(ids)} tasks; simulate "
+                    "the same tasks with the same seeds"
+                )
+            _, unit, counts = np.unique(self._spans(block), return_inverse=True, return_counts=True)
+            self._memo[key] = {
+                one.name: np.stack([np.bincount(unit, part[one.name]) for part in parts]) / counts
+                for one in QUANTITIES
+            }
         return self._memo[key]
-
-    def _measured(self, side: Side, block: Block) -> Means:
-        tasks = self.tasks(block)
-        kept = np.isin(side.ids, tasks["jeditaskid"].to_numpy())
-        if kept.sum() != tasks.height or not (self.level or kept.all()):
-            raise DataError(
-                f"the simulations under two settings cannot be paired: {len(side.ids)} and {tasks.height} tasks; simulate the "
-                "same tasks with the same seeds"
-            )
-        _, unit, counts = np.unique(self._spans(block), return_inverse=True, return_counts=True)
-        found = {
-            name: np.stack([np.bincount(unit, row) for row in rows[:, kept]]) / counts
-            for name, rows in side.tasks.items()
-        }
-        found["unfairness"] = np.tile(side.unfairness[:, None], len(counts))
-        return found
 
     def _compared(self, setting: Setting, block: Block) -> Means:
         """Return every quantity of a setting, and by how much it is above the setting before where that is limited."""

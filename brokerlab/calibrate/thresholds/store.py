@@ -5,7 +5,6 @@ One folder per (settings, seed, period, simulation), written under a temporary n
 
 from __future__ import annotations
 
-import json
 import shutil
 import uuid
 from dataclasses import dataclass
@@ -13,13 +12,13 @@ from pathlib import Path
 
 import polars as pl
 
-from brokerlab.calibrate.thresholds.outcomes import Outcome, Period
-from brokerlab.errors import DataError
+from brokerlab.calibrate.thresholds.outcomes import Outcome, Period, WhatIf
+from brokerlab.errors import ConfigError, DataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.values import digest_of
 
-TABLES = ("tasks", "queues", "system")
-FORMAT = 1
+TABLES = ("tasks", "queues")
+FORMAT = 2
 """Changes with the columns of the tables: older results are then not found."""
 
 
@@ -36,12 +35,19 @@ class Store:
     digest: str
 
     @classmethod
-    def at(cls, folder: str | Path, digest: str) -> Store:
-        """Open a folder, or make it.
+    def at(cls, folder: str | Path, what_if: WhatIf) -> Store:
+        """Open a folder for the results of a simulation, or make it.
 
         Raises:
+            ConfigError: The simulation does not say what its results depend on besides settings, seed and period.
             DataError: It cannot be made.
         """
+        digest = getattr(what_if, "digest", None)
+        if not isinstance(digest, str) or not digest:
+            raise ConfigError(
+                "store: the simulation has no attribute `digest`, so that kept results could be of another one; give it one, "
+                "or leave store out"
+            )
         path = Path(folder)
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -69,18 +75,14 @@ class Store:
     def put(self, config: Config, seed: int, period: Period, outcome: Outcome) -> None:
         """Keep a result; one that is there stays."""
         folder = self.place(config, seed, period)
-        folder.parent.mkdir(exist_ok=True)
         temporary = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
-        temporary.mkdir()
+        temporary.mkdir(parents=True)
         try:
             for name in TABLES:
                 getattr(outcome, name).write_parquet(temporary / f"{name}.parquet")
-            about = {"config": config.digest, "seed": seed, "period": [str(at) for at in period], "simulation": self.digest}  # fmt: skip
-            (temporary / "about.json").write_text(json.dumps(about, indent=1) + "\n", "utf-8")
-            if not folder.exists():
-                temporary.rename(folder)
+            temporary.rename(folder)
         except OSError:
-            if not folder.is_dir():  # else another process was first
+            if not folder.is_dir():  # else it was there, or another process was first
                 raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

@@ -1,16 +1,15 @@
-"""From a judgement on thresholds to one sentence with numbers, and to a proposal document or a reasoned keep."""
+"""A judgement on thresholds in words: what the sentence and the document of the judge say of this kind of setting."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import polars as pl
 
-from brokerlab.calibrate.judge import Judgement
-from brokerlab.calibrate.thresholds.options import Options
+from brokerlab.calibrate.judge import Judgement, Kind
+from brokerlab.calibrate.thresholds.case import Case
 from brokerlab.calibrate.thresholds.outcomes import LIMITS, Period, quantity_of
 from brokerlab.calibrate.thresholds.settings import NOW, Setting, Space, shown
 from brokerlab.calibrate.verdict import Verdict, Wording, document_of, evidence_of, sentence_of
@@ -23,8 +22,6 @@ NAMED = 5
 """Queues named in a sentence at most."""
 LONG = 400
 """Characters of a title at most."""
-UNITS = "spans of time"
-WINDOWS = ("choice", "scored")
 COVERS = (
     "other tasks and hours like these, and the luck of the simulation; not another history of this system, of which there "
     "is one, and not a simulation that is wrong"
@@ -32,140 +29,135 @@ COVERS = (
 """What an interval holds, and what it does not."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """What a verdict is made from.
+def refused(case: Case, reason: str) -> Verdict:
+    """Say that nothing can be told, for a reason."""
+    sentence = reason if reason.startswith("No answer: ") else f"No answer: {small(reason)}"
+    return _verdict(case, "no_answer", sentence, None)
 
-    Attributes:
-        space: Keys and configuration.
-        names: Names of the keys that the choice was between.
-        periods: Of the choice, and scored.
-        options: What was asked for.
-        created_at: Of the proposal.
-        archive_digest: Null without an archive.
-        synthetic: The archive was generated.
-        why: What the validation of the simulation said; empty: none was made.
+
+def unchanged(case: Case) -> Verdict:
+    """Keep keys of which no value changes any decision."""
+    sentence = (
+        f"Keep {as_is(case.space, case.names)}. No value between the guard rails that was tried changes any decision of "
+        "the calibration period."
+    )
+    windows = _windows(case)[:1]
+    evidence = Evidence(sentence, (), windows, (), (), _numbers(case), case.synthetic)
+    document = Proposal.to_keep(case.space.config, _places(case), evidence=evidence, **_about(case, NOW))  # fmt: skip
+    return _verdict(case, "keep", sentence, document)
+
+
+def sentence_on(
+    case: Case, judgement: Judgement, table: pl.DataFrame, n_tasks: int, unknown: str = ""
+) -> str:
+    """Put a judgement into a sentence.
+
+    Args:
+        case: What was asked.
+        judgement: The judgement.
+        table: The scored period before and after, see :func:`.compare.as_shown`.
+        n_tasks: Its tasks.
+        unknown: What the data cannot tell, and what would settle it.
     """
+    quantity = quantity_of(case.options.objective)
+    now = judgement.candidates.filter("is_current")[quantity.name][0]
+    limits = [
+        f"{name} +{most:g}{' %' if LIMITS[name].relative else ''}"
+        for name, most in case.options.allowed.items()
+    ]
+    wording = Wording(
+        actions=action(case.space, judgement.setting),
+        kept=f"Keep {as_is(case.space, case.names)}",
+        effects=f"{effects(quantity.name, table)}, {n_tasks:,} tasks of {days(case.periods[1])}",
+        now=f"{small(quantity.label)} {now:.3g} {quantity.unit}",
+        limit=", ".join(limits) or "none",
+        loss=f"the {small(quantity.label)}",
+        units="spans of time",
+        unknown=unknown,
+    )
+    return sentence_of(judgement, wording)
 
-    space: Space
-    names: tuple[str, ...]
-    periods: tuple[Period, Period]
-    options: Options
-    created_at: datetime
-    archive_digest: str | None
-    synthetic: bool
-    why: str
 
-    @property
-    def subject(self) -> str:
-        """Name the keys."""
-        known = [key.name for key in self.space.keys if key.name in self.names]
-        return ", ".join(known) if len(known) <= 3 else f"{', '.join(known[:2])} and {len(known) - 2} more keys"  # fmt: skip
+def verdict_on(
+    case: Case,
+    judgement: Judgement,
+    sentence: str,
+    table: pl.DataFrame,
+    strata: pl.DataFrame,
+    queues: pl.DataFrame,
+    numbers: Mapping[str, float | int | str | None],
+) -> Verdict:
+    """Return the verdict of a judgement, with its document.
 
-    def refuse(self, reason: str) -> Verdict:
-        """Say that nothing can be told, for a reason."""
-        sentence = reason if reason.startswith("No answer: ") else f"No answer: {small(reason)}"
-        return self._verdict("no_answer", sentence, None)
+    Args:
+        case: What was asked.
+        judgement: The judgement.
+        sentence: Its sentence.
+        table: The scored period before and after, see :func:`.compare.as_shown`.
+        strata: See :func:`.compare.by_stratum`.
+        queues: See :func:`.compare.by_queue`.
+        numbers: Further numbers of the document.
+    """
+    evidence = evidence_of(
+        judgement,
+        sentence,
+        effects=table,
+        windows=_windows(case),
+        units="spans",
+        numbers={**_numbers(case), **numbers, "inner_limit": judgement.inner},
+        helps=affected(strata, queues, ("gains", "emptier")),
+        hurts=affected(strata, queues, ("loses", "fuller")),
+        synthetic=case.synthetic,
+    )
+    document = document_of(
+        judgement,
+        case.space.config,
+        case.space.entries(judgement.setting),
+        _places(case),
+        evidence=evidence,
+        **_about(case, judgement.setting),
+    )
+    return _verdict(case, judgement.kind, sentence, document)
 
-    def unchanged(self) -> Verdict:
-        """Keep keys of which no value changes any decision."""
-        sentence = (
-            f"Keep {as_is(self.space, self.names)}. No value between the guard rails that was tried changes any decision of "
-            "the calibration period."
-        )
-        windows = [Window(WINDOWS[0], *self.periods[0])]
-        evidence = Evidence(sentence, (), tuple(windows), (), (), self._numbers(), self.synthetic)
-        document = Proposal.to_keep(self.space.config, self._places(), evidence=evidence, **self._about(NOW))  # fmt: skip
-        return self._verdict("keep", sentence, document)
 
-    def sentence(
-        self, judgement: Judgement, table: pl.DataFrame, n_tasks: int, unknown: str = ""
-    ) -> str:
-        """Put a judgement into a sentence.
+def _verdict(case: Case, kind: Kind, sentence: str, document: Proposal | None) -> Verdict:
+    names = [key.name for key in case.space.keys if key.name in case.names]
+    subject = ", ".join(names)
+    if len(names) > 3:
+        subject = f"{', '.join(names[:2])} and {len(names) - 2} more keys"
+    return Verdict(kind, sentence, subject, document, information_only=False)
 
-        Args:
-            judgement: The judgement.
-            table: The scored period before and after, see :func:`.compare.as_shown`.
-            n_tasks: Its tasks.
-            unknown: What the data cannot tell, and what would settle it.
-        """
-        quantity = quantity_of(self.options.objective)
-        now = judgement.candidates.filter("is_current")[quantity.name][0]
-        limits = [
-            f"{name} +{most:g}{' %' if LIMITS[name].relative else ''}"
-            for name, most in self.options.allowed.items()
-        ]
-        wording = Wording(
-            actions=action(self.space, judgement.setting),
-            kept=f"Keep {as_is(self.space, self.names)}",
-            effects=f"{effects(self.options.objective, table)}, {n_tasks:,} tasks of {days(self.periods[1])}",
-            now=f"{small(quantity.label)} {now:.3g} {quantity.unit}",
-            limit=", ".join(limits) or "none",
-            loss=f"the {small(quantity.label)}",
-            units=UNITS,
-            unknown=unknown,
-        )
-        return sentence_of(judgement, wording)
 
-    def judged(
-        self,
-        judgement: Judgement,
-        sentence: str,
-        table: pl.DataFrame,
-        sides: tuple[Sequence[Affected], Sequence[Affected]],
-        numbers: dict[str, float | int | str | None],
-    ) -> Verdict:
-        """Return the verdict of a judgement, with its document."""
-        evidence = evidence_of(
-            judgement,
-            sentence,
-            effects=table,
-            windows=[
-                Window(name, *period) for name, period in zip(WINDOWS, self.periods, strict=True)
-            ],
-            units="spans",
-            numbers={**self._numbers(), **numbers, "inner_limit": judgement.inner},
-            helps=sides[0],
-            hurts=sides[1],
-            synthetic=self.synthetic,
-        )
-        document = document_of(
-            judgement,
-            self.space.config,
-            self.space.entries(judgement.setting),
-            self._places(),
-            evidence=evidence,
-            **self._about(judgement.setting),
-        )
-        return self._verdict(judgement.kind, sentence, document)
+def _windows(case: Case) -> tuple[Window, ...]:
+    choice, scored = case.periods
+    return Window("choice", *choice), Window("scored", *scored)
 
-    def _verdict(self, kind: Any, sentence: str, document: Proposal | None) -> Verdict:
-        return Verdict(kind, sentence, self.subject, document, information_only=False)
 
-    def _places(self) -> list[str]:
-        return [place for key in self.space.keys if key.name in self.names for place in key.places]
+def _places(case: Case) -> list[str]:
+    return [place for key in case.space.keys if key.name in case.names for place in key.places]
 
-    def _about(self, setting: Setting) -> dict[str, Any]:
-        keep = f"Keep {as_is(self.space, self.names)}"
-        title = action(self.space, setting) or keep
-        return {
-            "title": title if len(title) <= LONG else f"{title[: LONG - 3]}...",
-            "created_at": self.created_at,
-            "archive_digest": self.archive_digest,
-            "rules_digest": RULES,
-        }
 
-    def _numbers(self) -> dict[str, float | int | str | None]:
-        options = self.options
-        return {
-            "objective": options.objective,
-            "alpha": options.alpha,
-            "replications": options.most_replications,
-            "capacity_most": options.capacity_most,
-            "intervals_hold": COVERS,
-            "validation": self.why or "none: the caller vouched for the simulation",
-            **{f"limit_{name}": value for name, value in options.allowed.items()},
-        }
+def _about(case: Case, setting: Setting) -> dict[str, Any]:
+    title = action(case.space, setting) or f"Keep {as_is(case.space, case.names)}"
+    return {
+        "title": title if len(title) <= LONG else f"{title[: LONG - 3]}...",
+        "created_at": case.created_at,
+        "archive_digest": case.archive_digest,
+        "rules_digest": RULES,
+    }
+
+
+def _numbers(case: Case) -> dict[str, float | int | str | None]:
+    options = case.options
+    return {
+        "objective": options.objective,
+        "alpha": options.alpha,
+        "replications": options.most_replications,
+        "capacity_most": options.capacity_most,
+        "intervals_hold": COVERS,
+        "validation": case.why or "none: the caller vouched for the simulation",
+        **{f"limit_{name}": value for name, value in options.allowed.items()},
+    }
 
 
 def capacity_unknown(queues: Sequence[str], seen: str, more: str) -> str:
@@ -256,12 +248,12 @@ def affected(
             f"{row['stratum']} {row['level']}",
             f"{row['diff']:+.3g} ({row['diff_lo']:+.3g} to {row['diff_hi']:+.3g}), {row['n_tasks']} tasks",
         )
-        for row in strata.filter(pl.col("verdict") == verdicts[0]).iter_rows(named=True)
+        for row in strata.filter(verdict=verdicts[0]).sort("stratum", "level").to_dicts()
     ]
     return levels + [
         Affected(
             f"queue {row['panda_queue']}",
             f"{verdicts[1]}: {100 * row['used_before']:.1f} to {100 * row['used_after']:.1f} % of its slots used",
         )
-        for row in queues.filter(pl.col("verdict") == verdicts[1]).head(NAMED).iter_rows(named=True)
+        for row in queues.filter(verdict=verdicts[1]).head(NAMED).to_dicts()
     ]

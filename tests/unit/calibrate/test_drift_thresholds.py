@@ -23,7 +23,7 @@ def proposal() -> Proposal:
     """Made where the best cap is 800 and 150 acts."""
     found = calibrate_toy(
         Toy(), keys=[CAP], grids={CAP: [150, 400, 800]}, replications=6, most_replications=6, rounds=0,
-        n_boot=200, seed=0, workers=1, validate=False,
+        n_boot=200, seed=0, workers=1,
     )  # fmt: skip
     assert found.proposal is not None
     assert found.proposal.kind == "change", found.verdict.sentence

@@ -94,13 +94,13 @@ def test_why_the_answer_is_what_it_is(found, kept):
 
 
 def test_the_proof_stands_against_its_limits(found):
-    rows = {row["quantity"]: row for row in frames.proof_frame(found).to_dicts()}
+    rows = {row["quantity"]: row for row in found.proof.to_dicts()}
     assert rows["turnaround_h"]["role"] == "objective"
     assert (rows["moved_tb"]["limit"], rows["moved_tb"]["limit_unit"]) == (5.0, "% of now")
     assert (rows["unfairness"]["limit"], rows["unfairness"]["limit_unit"]) == (0.02, "1")
     assert rows["waiting_h"]["limit"] is None
-    assert frames.strata_frame(found)["role"].drop_nulls().to_list() == ["worst"]
-    assert frames.candidates_frame(found)["role"].drop_nulls().to_list() == ["chosen"]
+    assert found.strata["role"].drop_nulls().to_list() == ["worst"]
+    assert found.candidates["role"].drop_nulls().to_list() == ["chosen"]
 
 
 class Later(Toy):
@@ -117,14 +117,14 @@ def test_a_limit_that_is_broken_where_it_is_scored_is_marked_and_nothing_is_prop
     )  # fmt: skip
     assert beyond.verdict.kind == "no_answer"
     assert beyond.proposal is None
-    rows = {row["quantity"]: row["role"] for row in frames.proof_frame(beyond).to_dicts()}
+    rows = {row["quantity"]: row["role"] for row in beyond.proof.to_dicts()}
     assert rows["moved_tb"] == "beyond its limit"
 
 
 def test_nothing_proven_gives_empty_frames(kept):
     assert kept.verdict.kind == "keep"
-    assert frames.proof_frame(kept).is_empty()
-    assert frames.strata_frame(kept).is_empty()
+    assert kept.proof.is_empty()
+    assert kept.strata.is_empty()
     assert frames.values_frame(kept)["setting"].drop_nulls().to_list() == ["current"]
     assert frames.unknown_quantities(kept) == []
     assert frames.unfinished_share(kept) == 0

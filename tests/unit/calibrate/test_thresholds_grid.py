@@ -11,6 +11,7 @@ from brokerlab.archive import ArchiveWriter
 from brokerlab.calibrate import thresholds
 from brokerlab.calibrate.simulate import grid
 from brokerlab.calibrate.thresholds import Period
+from brokerlab.calibrate.thresholds.archive_study import settings_at
 from brokerlab.calibrate.thresholds.grid import of_archive
 from brokerlab.errors import ConfigError
 from brokerlab.report import run
@@ -48,11 +49,16 @@ def test_a_wrong_value_is_found_on_an_archive_that_the_simulator_made(seen, plan
         keys=[KEY], limits={"moved_pct": None, "unfinished": None}, most_replications=4, rounds=0, n_boot=200, seed=0,
         workers=1,
     )  # fmt: skip
-    found = thresholds.calibrate(
-        seen, options, calibration=PERIODS[0], proof=PERIODS[1], created_at=datetime(2026, 4, 1), grids={KEY: [WRONG, 1000]},
-        what_if=what_if, validation=what_if.validate(PERIODS[0], seeds=range(6), repeats=10), store=tmp_path,
+    case = thresholds.case_of(
+        settings_at(seen, PERIODS[0].end), options, calibration=PERIODS[0], proof=PERIODS[1],
+        created_at=datetime(2026, 4, 1), grids={KEY: [WRONG, 1000]},
     )  # fmt: skip
-    assert found.valid, found.why
+    screened = thresholds.summed(case.space, *thresholds.screen(seen, case.space, PERIODS[0]))
+    validation = what_if.validate(PERIODS[0], seeds=range(6), repeats=10)
+    found = thresholds.calibrate(
+        case, what_if, screened=screened, validation=validation, store=tmp_path
+    )
+    assert found.valid, found.case.why
     assert found.screened["state"].to_list() == ["changes decisions"]
     assert found.verdict.kind == "change", found.verdict.sentence
     assert dict(found.setting.values) == {KEY: 1000}

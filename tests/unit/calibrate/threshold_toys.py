@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.thresholds import Options, calibrate
+from brokerlab.calibrate.thresholds import Options, calibrate, case_of
 from brokerlab.errors import DataError
 from brokerlab.gdpconfig import Config
 
@@ -113,7 +113,8 @@ class Toy:
 
 
 def calibrate_toy(toy: Toy, **what):
-    """Calibrate without an archive: fields of `Options`, and arguments of `calibrate` that differ from these."""
+    """Calibrate without an archive: fields of `Options`, arguments of `case_of` that differ from these, and of `calibrate`."""
     options = {name: what.pop(name) for name in list(what) if name in Options.model_fields}
-    given = {"calibration": EARLY, "proof": LATE, "created_at": CREATED, "config": Config.empty()}
-    return calibrate(None, Options(**options), what_if=toy, **{**given, **what})
+    asked = {name: what.pop(name) for name in ("store", "screened", "validation") if name in what}
+    given = {"calibration": EARLY, "proof": LATE, "created_at": CREATED, **what}
+    return calibrate(case_of(Config.empty(), Options(**options), **given), toy, **asked)
