@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import overload
+from typing import TypeVar, overload
 
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
-from brokerlab.brokerage.explaining.analysis import explain_user_queue
-from brokerlab.brokerage.explaining.answer import Explanation, TaskExplanation
-from brokerlab.brokerage.explaining.nuclei import explain_nucleus
-from brokerlab.brokerage.explaining.queues import explain_queue
-from brokerlab.brokerage.explaining.ran import where_jobs_ran
-from brokerlab.brokerage.explaining.tasks import explain_one_task
+from brokerlab.brokerage.explaining.answer import Answer, Explanation, TaskExplanation
+from brokerlab.brokerage.explaining.nuclei import OfNucleus
+from brokerlab.brokerage.explaining.question import Question
+from brokerlab.brokerage.explaining.queues import OfJobs
+from brokerlab.brokerage.explaining.subject import subject, where_jobs_ran
+from brokerlab.brokerage.explaining.tasks import what_became
+from brokerlab.brokerage.explaining.users import OfUsers
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.view import AnyDecisions
 from brokerlab.errors import ConfigError
 
 __all__ = ["Explanation", "TaskExplanation", "explain", "explain_task"]
+A = TypeVar("A", bound=Answer)
+KINDS: dict[type, type[Question]] = {
+    Decisions: OfJobs,
+    AnalysisDecisions: OfUsers,
+    TaskDecisions: OfNucleus,
+}
+"""Decisions, to what is particular to questions about them."""
 
 
 @overload
@@ -75,16 +83,9 @@ def explain(
         raise ConfigError(
             f"explain: these are decisions on a {wanted}: give {wanted}=..., and no {other}"
         )
-    if isinstance(decisions, TaskDecisions):
-        return explain_nucleus(decisions, jeditaskid, place, snapshot)
-    if isinstance(decisions, AnalysisDecisions):
-        answer = explain_user_queue(decisions, jeditaskid, place, snapshot)
-    else:
-        answer = explain_queue(decisions, jeditaskid, place, snapshot)
-    if ran is None or answer.outcome == "unknown":
-        return answer
-    jobs = where_jobs_ran(decisions, ran, jeditaskid, snapshot)
-    return replace(answer, sentences=(*answer.sentences, jobs))
+    asked = _question(decisions, jeditaskid, snapshot, place)
+    answer = asked.explained()
+    return answer if answer.outcome == "unknown" else _with_jobs(answer, asked, ran)
 
 
 def explain_task(
@@ -108,8 +109,19 @@ def explain_task(
     Raises:
         DataError: There is no such task.
     """
-    answer = explain_one_task(decisions, jeditaskid, snapshot)
-    if ran is None or isinstance(decisions, TaskDecisions):
+    asked = _question(decisions, jeditaskid, snapshot)
+    return _with_jobs(what_became(asked), asked, ran)
+
+
+def _question(
+    decisions: AnyDecisions, jeditaskid: int, snapshot: int | None, place: str = ""
+) -> Question:
+    return KINDS[type(decisions)](decisions, subject(decisions.tasks, jeditaskid, snapshot), place)
+
+
+def _with_jobs(answer: A, asked: Question, ran: pl.DataFrame | None) -> A:
+    """Return the answer with where the task's jobs ran."""
+    if ran is None or isinstance(asked, OfNucleus):
         return answer
-    jobs = where_jobs_ran(decisions, ran, jeditaskid, snapshot)
+    jobs = where_jobs_ran(asked.who, asked.decisions.world.tables["tasks"], ran)
     return replace(answer, sentences=(*answer.sentences, jobs))

@@ -14,7 +14,7 @@ from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs import what_if as analysis
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
 from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.explaining.selection import subject
+from brokerlab.brokerage.explaining.subject import subject
 from brokerlab.brokerage.production_jobs import what_if
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions

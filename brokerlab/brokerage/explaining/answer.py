@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.words import worded
+from brokerlab.brokerage.words import counted, worded
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig import keys as catalogue
 
@@ -67,90 +67,84 @@ class Obstacle:
         return f"{self.clause} ({'; '.join(notes)})"
 
 
-@dataclass(frozen=True)
-class Explanation:
-    """Answer to the question why a task was, or was not, sent to a place.
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """An answer about a task.
 
     Attributes:
         jeditaskid: The task.
         snapshot: The instant.
+        outcome: How it ended.
+        sentences: The answer, the first sentence says what happened and why.
+    """
+
+    jeditaskid: int
+    snapshot: int
+    outcome: str
+    sentences: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The answer, one sentence a line."""
+        return "\n".join(self.sentences)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values."""
+        return asdict(self) | {"text": self.text}
+
+    def _repr_html_(self) -> str:
+        first, *others = map(html.escape, self.sentences)
+        return f"<p><b>{first}</b></p>" + "".join(f"<div>{sentence}</div>" for sentence in others)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation(Answer):
+    """Answer to the question why a task was, or was not, sent to a place.
+
+    Attributes:
         place: Name of the queue or nucleus.
         outcome: ``candidate``; ``skipped``; ``task_ended`` (before any place was looked at); ``not_a_candidate`` (the
             place was not looked at for this task); ``unknown`` (there is no such place).
         check: Why it was skipped; null otherwise.
-        sentences: The answer, the first sentence says what happened and why.
         obstacles: All that stands in the way, the reason of the skip first.
         numbers: Of a candidate: rank, weight, factors and counts.
     """
 
-    jeditaskid: int
-    snapshot: int
     place: str
-    outcome: str
-    check: str | None
-    sentences: tuple[str, ...]
+    check: str | None = None
     obstacles: tuple[Obstacle, ...] = ()
     numbers: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def text(self) -> str:
-        """The answer, one sentence a line."""
-        return "\n".join(self.sentences)
 
-    def __str__(self) -> str:
-        return self.text
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python values."""
-        return asdict(self) | {"text": self.text}
-
-    def _repr_html_(self) -> str:
-        return as_html(self.sentences)
-
-
-@dataclass(frozen=True)
-class TaskExplanation:
+@dataclass(frozen=True, kw_only=True)
+class TaskExplanation(Answer):
     """Answer to the question what became of a task.
 
     Attributes:
-        jeditaskid: The task.
-        snapshot: The instant.
         outcome: As in the table of tasks.
-        sentences: The answer.
         funnel: What each check removed, only those that removed something; see :func:`brokerlab.brokerage.funnel`.
     """
 
-    jeditaskid: int
-    snapshot: int
-    outcome: str
-    sentences: tuple[str, ...]
     funnel: tuple[dict[str, Any], ...] = ()
 
-    @property
-    def text(self) -> str:
-        """The answer, one sentence a line."""
-        return "\n".join(self.sentences)
 
-    def __str__(self) -> str:
-        return self.text
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python values."""
-        return asdict(self) | {"text": self.text}
-
-    def _repr_html_(self) -> str:
-        return as_html(self.sentences)
+def obstacle(reason: Rule, values: Mapping[str, Any], settings: Iterable[Setting]) -> Obstacle:
+    """Return a reason with the values of a place in its clause."""
+    return Obstacle(reason.name, reason.clause(values), reason.source, reason.kind, tuple(settings))
 
 
-def as_html(sentences: Sequence[str]) -> str:
-    """Return the first sentence in bold, the others below it."""
-    first, *others = (html.escape(sentence) for sentence in sentences)
-    return f"<p><b>{first}</b></p>" + "".join(f"<div>{sentence}</div>" for sentence in others)
-
-
-def obstacle(reason: Rule, clause: str, settings: Sequence[Setting]) -> Obstacle:
-    """Return a reason with its clause filled in."""
-    return Obstacle(reason.name, clause, reason.source, reason.kind, tuple(settings))
+def others(obstacles: Sequence[Obstacle]) -> list[str]:
+    """Return the lines about what else stands in the way."""
+    if not obstacles:
+        return ["No other check stands in the way."]
+    lines = [
+        f"  - {each.text}{', temporary' if each.kind == 'temporary' else ''}" for each in obstacles
+    ]
+    verb = "stands" if len(obstacles) == 1 else "stand"
+    return [f"{counted(len(obstacles), 'other check')} {verb} in the way as well:", *lines]
 
 
 def setting(config: Config, key: str, place: str, scope: dict[str, str | None]) -> Setting:

@@ -2,133 +2,113 @@
 
 from __future__ import annotations
 
-import difflib
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.explaining.answer import Explanation, Obstacle, Setting, obstacle
-from brokerlab.brokerage.explaining.selection import Subject, subject
-from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
-from brokerlab.brokerage.words import counted, listed, number
+from brokerlab.brokerage.explaining.answer import Explanation, Setting, obstacle
+from brokerlab.brokerage.explaining.question import Question
+from brokerlab.brokerage.view import View
+from brokerlab.brokerage.words import counted, filled, listed, number
 
 ENDED = {
     "input_not_readable": "no site can send its input",
     "parent_missing": "its parent task is not known",
     "abort": "a nucleus before it has no endpoint for an output, at which the deployed code gives up",
     "no_queue_at_all": "no queue could run it",
-    "no_candidates": "no nucleus passed all checks",
+    "no_candidates": "nothing passed all checks",
 }
+FACTORS = (
+    "work {work}: {rw_prio} HS06 s of work are left there at this priority and above",
+    "data {data}: {input}",
+    "tape {tape}",
+    "space fraction {space_fraction}: {space}, work assigned asks for {demand_gb} GB",
+    "space amount {space_amount} TB, at most {free_disk_cutoff_tb} TB count",
+)
+SPACE = "{space_free} GB free and {space_expired} GB expired of {space_total} GB"
+NUMBERS = ("weight", "probability", "work", "data", "tape", "space_fraction", "space_amount")
 
 
-def explain_nucleus(
-    decisions: TaskDecisions, jeditaskid: int, nucleus: str, snapshot: int | None = None
-) -> Explanation:
-    """Answer why a task was, or was not, given to a nucleus; see :func:`brokerlab.brokerage.explain`."""
-    who = subject(decisions.tasks, jeditaskid, snapshot)
+class OfNucleus(Question):
+    """Why a task was, or was not, given to a nucleus."""
 
-    def answer(outcome: str, *says: str, check: str | None = None, **more: Any) -> Explanation:
-        return Explanation(
-            who.jeditaskid, who.snapshot, nucleus, outcome, check, (*says, *who.again()), **more
+    NOUN = ("nucleus", "nuclei")
+
+    @property
+    def not_sent(self) -> str:
+        """The verb of a nucleus that was skipped."""
+        return "was not given to"
+
+    def ending(self) -> str:
+        """Say in a clause why the task has no nucleus."""
+        outcome = self.who.row["outcome"]
+        return f"{ENDED.get(outcome, outcome)} ({outcome})"
+
+    def goes_to(self, seen: View) -> str:  # noqa: ARG002 - of queues
+        """Say which nucleus the task has, after its name."""
+        row = self.who.row
+        if row["already_assigned"]:
+            return f"had its nucleus already, {row['nucleus']}: nothing was checked."
+        n = counted(row["n_passed"], *self.NOUN)
+        return f"goes to nucleus {row['nucleus']}, drawn from {n} of {number(row['n_nuclei'])}."
+
+    def explained(self) -> Explanation:
+        """Return the answer."""
+        who, again = self.who, self.who.again()
+        every = who.rows(self.decisions.nuclei)
+        here = every.filter(pl.col("nucleus") == self.name)
+        if who.row["already_assigned"]:
+            already = (
+                f"{who.text} had its nucleus already, {who.row['nucleus']}: nothing was checked."
+            )
+            return self.answer("task_ended", already, *again)
+        if not every.height:
+            return self.answer(
+                "task_ended", f"{who.text} was given to no nucleus: {self.ending()}.", *again
+            )
+        if not here.height:
+            names = every["nucleus"].to_list()
+            among = f"the {counted(len(names), *self.NOUN)} of {who.text.lower()}"
+            hint = self.near(names, f"they are {listed(names)}.")
+            return self.answer("unknown", f"{self.name} is not among {among}; {hint}", *again)
+        row = here.row(0, named=True)
+        if row["skip_reason"] is not None:
+            return self._skipped(here, row)
+        if not row["passed"]:
+            return self.answer(
+                "task_ended", f"{who.text} was not given to {self.name}: {self.ending()}.",
+                "What was checked of this nucleus, it passed.", *again,
+            )  # fmt: skip
+        return self._candidate(row)
+
+    def _skipped(self, here: pl.DataFrame, row: Mapping[str, Any]) -> Explanation:
+        reasons = [check for check in self.decisions.checks if row[check.name]]
+        reasons.sort(key=lambda check: check.name != row["skip_reason"])
+        obstacles = []
+        for reason in reasons:
+            values = here.with_columns(**reason.numbers).row(0, named=True)
+            settings = [Setting(key, None, "", is_default=False) for key in reason.keys]
+            obstacles.append(obstacle(reason, values, settings))
+        return self.skipped(row["skip_reason"], obstacles)
+
+    def _candidate(self, row: Mapping[str, Any]) -> Explanation:
+        who, chosen = self.who, self.who.row["nucleus"]
+        chance = f"{100 * row['probability']:.3g} %"
+        head = f"was given to {self.name}: it was drawn with a chance of {chance}"
+        if self.name != chosen:
+            head = (
+                f"could have gone to {self.name} with a chance of {chance}, but {chosen} was drawn"
+            )
+        n = counted(who.row["n_passed"], *self.NOUN)
+        told = {**row, "space": filled(SPACE, row), "input": "the task has no input that counts"}
+        if row["tot_size"]:
+            told["input"] = filled("{ava_size_any} of {tot_size} B of the input are there", row)
+        return self.answer(
+            "candidate",
+            f"{who.text} {head} among {n} (weight {number(row['weight'])}).",
+            "The weight is the product of",
+            *(f"  {filled(factor, told)}" for factor in FACTORS),
+            *who.again(),
+            numbers={name: row[name] for name in NUMBERS},
         )
-
-    rows = decisions.nuclei.filter(
-        pl.col("jeditaskid") == jeditaskid, pl.col("snapshot") == who.snapshot
-    )
-    here = rows.filter(pl.col("nucleus") == nucleus)
-    if who.row["already_assigned"]:
-        return answer(
-            "task_ended",
-            f"{who.text} had its nucleus already, {who.row['nucleus']}: nothing was checked.",
-        )
-    if not rows.height:
-        return answer("task_ended", f"{who.text} was given to no nucleus: {_why(who.row)}.")
-    if not here.height:
-        return answer("unknown", _unknown(rows, nucleus, who))
-    row = here.row(0, named=True)
-    if row["skip_reason"] is not None:
-        obstacles = _obstacles(decisions, here)
-        return answer(
-            "skipped",
-            f"{who.text} was not given to {nucleus}: {obstacles[0].text}.",
-            *_others(obstacles[1:]),
-            check=row["skip_reason"],
-            obstacles=tuple(obstacles),
-        )
-    if not row["passed"]:
-        return answer(
-            "task_ended", f"{who.text} was not given to {nucleus}: {_why(who.row)}.",
-            "What was checked of this nucleus, it passed.",
-        )  # fmt: skip
-    return answer("candidate", *_candidate(who, nucleus, row), numbers=_numbers(row))
-
-
-def _why(row: dict[str, Any]) -> str:
-    return f"{ENDED.get(row['outcome'], row['outcome'])} ({row['outcome']})"
-
-
-def _unknown(rows: pl.DataFrame, nucleus: str, who: Subject) -> str:
-    names = rows["nucleus"].to_list()
-    close = difflib.get_close_matches(nucleus, names, n=3)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"they are {listed(names)}."
-    return f"{nucleus} is not among the {counted(len(names), 'nucleus', 'nuclei')} of {who.text.lower()}; {hint}"
-
-
-def _obstacles(decisions: TaskDecisions, here: pl.DataFrame) -> list[Obstacle]:
-    """Return all checks that the nucleus fails, the reason of the skip first."""
-    row = here.row(0, named=True)
-    found: list[Rule] = [check for check in decisions.checks if row[check.name]]
-    found.sort(key=lambda check: check.name != row["skip_reason"])
-    told = []
-    for check in found:
-        values = here.with_columns(**check.numbers).row(0, named=True)
-        settings = [Setting(key, None, "", is_default=False) for key in check.keys]
-        told.append(obstacle(check, check.clause(values), settings))
-    return told
-
-
-def _others(obstacles: list[Obstacle]) -> list[str]:
-    if not obstacles:
-        return ["No other check stands in the way."]
-    verb = "stands" if len(obstacles) == 1 else "stand"
-    lines = [f"  - {each.text}" for each in obstacles]
-    return [f"{counted(len(obstacles), 'other check')} {verb} in the way as well:", *lines]
-
-
-def _numbers(row: dict[str, Any]) -> dict[str, Any]:
-    names = ("weight", "probability", "work", "data", "tape", "space_fraction", "space_amount")
-    return {name: row[name] for name in names}
-
-
-def _candidate(who: Subject, nucleus: str, row: dict[str, Any]) -> list[str]:
-    chosen = who.row["nucleus"]
-    chance = f"{100 * row['probability']:.3g} %"
-    head = f"{who.text} was given to {nucleus}: it was drawn with a chance of {chance}"
-    if nucleus != chosen:
-        head = f"{who.text} could have gone to {nucleus} with a chance of {chance}, but {chosen} was drawn"
-    return [
-        f"{head} among {counted(who.row['n_passed'], 'nucleus', 'nuclei')} (weight {number(row['weight'])}).",
-        "The weight is the product of",
-        f"  work {number(row['work'])}: {number(row['rw_prio'])} HS06 s of work are left there at this priority and above",
-        f"  data {number(row['data'])}: {_data(row)}",
-        f"  tape {number(row['tape'])}",
-        f"  space fraction {number(row['space_fraction'])}: {_space(row)}",
-        f"  space amount {number(row['space_amount'])} TB, at most {number(row['free_disk_cutoff_tb'])} TB count",
-    ]
-
-
-def _space(row: dict[str, Any]) -> str:
-    free, expired, total, demand = (
-        number(row[name]) if row[name] is not None else "unknown"
-        for name in ("space_free", "space_expired", "space_total", "demand_gb")
-    )
-    return (
-        f"{free} GB free and {expired} GB expired of {total} GB, work assigned asks for {demand} GB"
-    )
-
-
-def _data(row: dict[str, Any]) -> str:
-    if not row["tot_size"]:
-        return "the task has no input that counts"
-    return f"{number(row['ava_size_any'])} of {number(row['tot_size'])} B of the input are there"

@@ -46,7 +46,7 @@ class Pair:
             settings = [
                 setting(self.world.config, key, self.place_of(key), scope) for key in reason.keys
             ]
-            found.append(obstacle(reason, reason.clause(told.row(0, named=True)), settings))
+            found.append(obstacle(reason, told.row(0, named=True), settings))
         return found
 
     def values(self, columns: set[str]) -> pl.DataFrame:

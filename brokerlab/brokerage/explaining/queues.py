@@ -2,36 +2,250 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import polars as pl
 
 from brokerlab.brokerage.explaining import weights
-from brokerlab.brokerage.explaining.answer import Explanation
-from brokerlab.brokerage.explaining.case import Case, others
-from brokerlab.brokerage.explaining.links import LINK, link
+from brokerlab.brokerage.explaining.answer import Explanation, Obstacle
 from brokerlab.brokerage.explaining.pair import Pair
-from brokerlab.brokerage.explaining.selection import subject
+from brokerlab.brokerage.explaining.question import Question
 from brokerlab.brokerage.production_jobs.decisions import Decisions
-from brokerlab.brokerage.production_jobs.recipe import Recipe
 from brokerlab.brokerage.production_jobs.weights import product
 from brokerlab.brokerage.production_jobs.what_if import LAST, Waived, peeled
-from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.brokerage.view import NOT_LOOKED_AT
-from brokerlab.brokerage.words import counted, number
+from brokerlab.brokerage.view import View, view
+from brokerlab.brokerage.words import counted, listed, number, worded
+
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class _Case(Case):
-    """The question about decisions of the job brokerage."""
+class OnQueue(Question):
+    """Why a task was, or was not, sent to a queue; a brokerage of queues says what is particular to it.
 
+    Attributes:
+        parent: The unified queue that was asked about, where ``name`` is the one of its pseudo-queues that answers for
+            it; empty: ``name`` itself was asked about.
+    """
+
+    NOUN = ("queue", "queues")
+    WORK: ClassVar[str]
+    """What the brokerage is about."""
+    RUNS: ClassVar[str]
+    """Fact of a queue that runs that."""
+    LAST: ClassVar[str]
+    """Reason of candidates that are too many."""
+
+    parent: str = ""
+
+    @abstractmethod
+    def ended(self) -> tuple[str, Sequence[str], Sequence[Obstacle]] | None:
+        """Return why the task ended before any queue was looked at, remarks, and the rule; null: it did not."""
+
+    @abstractmethod
+    def peeled(self) -> Waived:
+        """Return what the queue would be if no check skipped it."""
+
+    @abstractmethod
+    def why_not(self, found: Waived) -> Explanation:
+        """Return the answer about a queue that was skipped."""
+
+    @abstractmethod
+    def why(self, found: Waived) -> Explanation:
+        """Return the answer about a candidate."""
+
+    def elsewhere(self) -> str:
+        """Say why queues of the kind were not looked at for this task."""
+        return "it is not among the queues looked at for this task."
+
+    @property
+    def may(self) -> str:
+        """The verb of a candidate."""
+        return "may go to"
+
+    @property
+    def shown(self) -> str:
+        """The queue in words, with the pseudo-queue that answers for it."""
+        return f"{self.parent} (pseudo-queue {self.name})" if self.parent else self.name
+
+    @cached_property
+    def task(self) -> Row:
+        """The facts of the task, which was looked at."""
+        return self.who.rows(self.decisions.world.facts.tasks).row(0, named=True)
+
+    @cached_property
+    def here(self) -> pl.DataFrame:
+        """The facts of the queue at that instant, one row; none: it did not exist."""
+        queues: pl.DataFrame = self.decisions.world.facts.queues
+        rows = queues.filter(pl.col("panda_queue") == self.name)
+        if queues["q_version"].n_unique() > 1:
+            rows = rows.filter(pl.col("q_version") == self.task["t_version"])
+        return rows
+
+    def given(self) -> Row:
+        """Return the task as it was given."""
+        return self.who.rows(self.decisions.world.tables["tasks"]).row(0, named=True)
+
+    def answer(self, outcome: str, *sentences: str, **more: Any) -> Explanation:
+        """Return the answer, with what became of the other pseudo-queues of a unified queue."""
+        asked = replace(self, name=self.parent) if self.parent else self
+        return Question.answer(asked, outcome, *sentences, *self._siblings(), **more)
+
+    def explained(self) -> Explanation:
+        """Return the answer."""
+        names = self.decisions.world.facts.queues["panda_queue"].unique().to_list()
+        if self.name not in names:
+            hint = self.near(names, f"{len(names)} queues are known.")
+            return self.answer("unknown", f"There is no queue {self.name}; {hint}")
+        ended = self.ended()
+        if ended is not None:
+            clause, remarks, obstacles = ended
+            return self.answer(
+                "task_ended",
+                f"{self.who.text} was sent nowhere, to {self.name} neither: {clause}.",
+                "No queue was looked at.",
+                *remarks,
+                *self.who.again(),
+                obstacles=tuple(obstacles),
+            )
+        asked = self._furthest()
+        rows = asked.looked_at([asked.name])
+        if not rows.height:
+            return asked.passed_over()
+        found = asked.peeled()
+        return asked.why(found) if rows["check"][0] is None else asked.why_not(found)
+
+    def goes_to(self, seen: View) -> str:
+        """Say how many queues the task may go to, and which are the best, after its name."""
+        names, row = [str(name) for name in seen.shares["panda_queue"]], self.who.row
+        best = f", the best are {listed(names, most=3)}" if len(names) > 1 else ""
+        if len(names) == 1:
+            best = f": {names[0]}"
+        n = counted(row["n_candidates"], *self.NOUN)
+        return f"may go to {n} of {number(row['n_queues'])}{best}."
+
+    def numbered(self, order: pl.DataFrame, row: Row) -> tuple[str, float]:
+        """Say where a candidate ranks and what share of the jobs it can expect, and return that.
+
+        Args:
+            order: The ranked queues of the task.
+            row: The one of the queue.
+        """
+        total = order["weight"].sum()
+        share = row["weight"] / total if total else 1 / order.height
+        n = counted(order.height, "candidate")
+        return (
+            f"it ranks {row['rank']} of {n} with weight {number(row['weight'])} and can expect {share * 100:.0f} % of "
+            "the jobs."
+        ), share
+
+    def first(self, found: Waived, order: pl.DataFrame, row: Row, words: dict[str, str]) -> str:
+        """Say which queue is ranked first, and in what it is ahead most.
+
+        Args:
+            found: A candidate that is not.
+            order: The ranked queues of the task.
+            row: The one of the queue.
+            words: Factors of the weight, to the words for them.
+        """
+        best = order.row(0, named=True)
+        times = f"{best['weight'] / row['weight']:.3g}" if row["weight"] else "many"
+        return (
+            f"{found.names[best['q']]} ranks first with weight {number(best['weight'])}, {times} times as much"
+            f"{weights.against(row, best, words)}."
+        )
+
+    def would_be(self, found: Waived) -> str:
+        """Say what the queue would be without the checks that skip it."""
+        left = [name for name in found.checks if name != self.LAST]
+        among = f"{found.place:,} of {number(found.n_ranked)}" if found.place else ""
+        if not left:
+            taken = weights.ranked(found.late_of_task).row(-1, named=True)
+            last = f"{found.names[taken['q']]} is the last taken, with {number(taken['weight'])}"
+            return f"It is number {among}; {last}."
+        without = "this check" if len(left) == 1 else f"these {len(left)} checks"
+        if found.place is None:
+            return f"Without {without} it would be a candidate for jumbo jobs."
+        taken_not = ", and not be taken" if self.LAST in found.checks else ""
+        return f"Without {without} it would rank {among}, with weight {number(found.weight)}{taken_not}."
+
+    def _furthest(self) -> Self:
+        """Return the question about that of the queue's pseudo-queues which came furthest.
+
+        Jobs are brokered to pseudo-queues: a unified queue may get jobs if one of them may. Of several that the same
+        check skips, it is the one that fails fewest others. Where none was looked at, the question stays as it is.
+        """
+        rows = self.looked_at([self.name, *self._children(self.name)])
+        order = view(self.decisions).steps["check"].cast(pl.String).to_list()
+        steps = {check: step for step, check in enumerate([*order, None])}
+
+        def key(row: Row) -> tuple[int, int, int, str]:
+            rank = len(steps) if row["rank"] is None else row["rank"]
+            return -steps[row["check"]], rank, row["failed"].bit_count(), row["panda_queue"]
+
+        best = min(rows.iter_rows(named=True), key=key, default={"panda_queue": self.name})
+        name = best["panda_queue"]
+        return self if name == self.name else replace(self, name=name, parent=self.name)
+
+    def passed_over(self) -> Explanation:
+        """Return the answer about a queue that was not looked at for the task."""
+        head = f"{self.who.text} was not sent to {self.name}:"
+        if not self.here.height:
+            why = ["the queue did not exist at that instant."]
+        elif self.here["is_unified"][0]:
+            children = listed(self._children(self.name))
+            why = [
+                "it is a unified queue, jobs are brokered to its pseudo-queues.",
+                f"Its pseudo-queues are {children}, and none was looked at: ask about one of them."
+                if children
+                else "It has none.",
+            ]
+        elif not self.here[self.RUNS][0]:
+            kind = f"(type {worded(self.here['type'][0])}, no grandly_unified in catchall)"
+            why = [f"it runs no {self.WORK} {kind}."]
+        else:
+            why = [self.elsewhere()]
+        return self.answer("not_a_candidate", f"{head} {why[0]}", *why[1:])
+
+    def _children(self, parent: str) -> list[str]:
+        """Return the names of the pseudo-queues of a queue."""
+        queues = self.decisions.world.facts.queues
+        own = queues.filter((pl.col("parent") == parent) & (pl.col("panda_queue") != parent))
+        return sorted(own["panda_queue"].unique())
+
+    def looked_at(self, names: Collection[str]) -> pl.DataFrame:
+        """Return ``panda_queue, check, rank, failed`` of those of some queues that were looked at for the task."""
+        rows = self.who.rows(self.decisions.queues).select(
+            pl.col("panda_queue", "check").cast(pl.String), "rank", "failed"
+        )
+        return rows.filter(pl.col("panda_queue").is_in(names)).sort("panda_queue")
+
+    def _siblings(self) -> list[str]:
+        """Return what became of the other pseudo-queues of a unified queue, a line each."""
+        if not self.parent:
+            return []
+        rows = self.looked_at({*self._children(self.parent)} - {self.name})
+        lines = [
+            f"  {name}: {'candidate' if check is None else f'skipped by {check}'}"
+            for name, check in rows.select("panda_queue", "check").iter_rows()
+        ]
+        return ["Its other pseudo-queues:", *lines] if lines else []
+
+
+class OfJobs(OnQueue):
+    """Why a production task was, or was not, sent to a queue."""
+
+    WORK, RUNS, LAST = "production", "q_production", LAST
+    ENDED: ClassVar[dict[str, str]] = {
+        "unknown_nucleus": "its nucleus is not known",
+        "input_incomplete": "its input is complete nowhere",
+        "no_candidates": "nothing passed all checks",
+    }
     decisions: Decisions
-
-    def link(self, found: Waived) -> str:
-        """Return what is known of the link from the queue's storage to the nucleus."""
-        pair = Pair(self.decisions.world, found.t, found.q, found.late)
-        return link(self.decisions.world, self.who.snapshot, pair.row(LINK))
 
     @property
     def may(self) -> str:
@@ -43,149 +257,95 @@ class _Case(Case):
         """The verb of a queue that was skipped."""
         return "could not run at" if self.decisions.world.hint else "was not sent to"
 
+    def ending(self) -> str:
+        """Say in a clause why the task found no queue."""
+        row = self.who.row
+        detail = f": {row['detail']}" if row["detail"] else ""
+        return f"{self.ENDED[row['outcome']]} ({row['outcome']}){detail}"
 
-def explain_queue(
-    decisions: Decisions, jeditaskid: int, panda_queue: str, snapshot: int | None = None
-) -> Explanation:
-    """Answer why a task was, or was not, sent to a queue; see :func:`brokerlab.brokerage.explain`."""
-    case = _Case(panda_queue, subject(decisions.tasks, jeditaskid, snapshot), decisions)
-    if not case.exists:
-        return case.unknown()
-    if case.who.row["outcome"] in ENDED:
-        return _ended(case)
-    case = case.furthest()
-    task, rows = case.asked()
-    check = case.decided()
-    if check == NOT_LOOKED_AT:
-        return _not_a_candidate(case, task, rows)
-    found = peeled(decisions, task["t"], rows["q"][0])
-    return _candidate(case, found) if check is None else _skipped(case, found)
+    def ended(self) -> tuple[str, Sequence[str], Sequence[Obstacle]] | None:
+        """Return why the task ended before any queue was looked at."""
+        placed = self.who.row["outcome"] in ("candidates", "no_candidates")
+        return None if placed else (self.ending(), (), ())
 
+    def elsewhere(self) -> str:
+        """Say why queues of the kind were not looked at for this task."""
+        given = self.given()
+        if given["preassigned_site"]:
+            return (
+                f"merging stays at {given['preassigned_site']}, where the files to merge are, and at queues that read "
+                "its output storage."
+            )
+        if self.task["t_listed"]:
+            return f"the task is pre-assigned to {given['site']} (site)."
+        return super().elsewhere()
 
-ENDED = {
-    "unknown_nucleus": "its nucleus is not known",
-    "input_incomplete": "its input is complete nowhere",
-}
+    def peeled(self) -> Waived:
+        """Return what the queue would be if no check skipped it."""
+        return peeled(self.decisions, self.task["t"], self.here["q"][0])
 
+    def why_not(self, found: Waived) -> Explanation:
+        """Return the answer about a queue that was skipped."""
+        world = self.decisions.world
+        reasons = {reason.name: reason for reason in self.decisions.reasons}
+        pair = Pair(world, found.t, found.q, found.late)
+        obstacles = pair.obstacles([reasons[name] for name in found.checks])
+        besides = [] if world.hint else [self.would_be(found)]
+        return self.skipped(obstacles[0].check, obstacles, besides)
 
-def _ended(case: _Case) -> Explanation:
-    outcome, row = case.who.row["outcome"], case.who.row
-    detail = f": {row['detail']}" if row["detail"] else ""
-    return case.answer(
-        "task_ended",
-        f"{case.who.text} was sent nowhere, to {case.shown} neither: {ENDED[outcome]} ({outcome}){detail}.",
-        "No queue was looked at.",
-        *case.who.again(),
-    )
+    def why(self, found: Waived) -> Explanation:
+        """Return the answer about a candidate: the rank, the factors of the weight, and what ranks better."""
+        world, again = self.decisions.world, self.who.again()
+        head = f"{self.who.text} {self.may} {self.shown}"
+        if world.hint:
+            return self.answer("candidate", f"{head}: no check skips it.", *again)
+        order = weights.ranked(found.late_of_task)
+        row = found.late.row(0, named=True)
+        own = weights.numbers(row)
+        if row["jumbo"]:
+            says = [f"{head}: it is a queue for jumbo jobs, which rank outside the best ten."]
+        else:
+            ranks, own["share"] = self.numbered(order, row)
+            says = [f"{head}: {ranks}"]
+        if row["bootstrap"]:
+            says.append(
+                f"It has no job at all: with priority {number(row['t_prio'])} it gets one job first, at weight 0, so "
+                "that it starts up."
+            )
+        else:
+            columns = Pair(world, found.t, found.q, found.late).row(weights.LINK)
+            link = weights.link(world, self.who.snapshot, columns)
+            says += [self._made_of(), *weights.factors(row, link)]
+        says += [*self._cap(row), *self._better(found, order, row)]
+        return self.answer("candidate", *says, *again, numbers=own)
 
+    def _made_of(self) -> str:
+        """Introduce the factors: of an organisation's own weight they are only what it may be made of."""
+        recipe = self.decisions.world.recipe
+        if recipe.weight is product:
+            return "The weight is the product of"
+        return f"The weight is that of brokerage {recipe.name}; the factors that it may read are"
 
-def _not_a_candidate(case: _Case, task: dict[str, Any], rows: pl.DataFrame) -> Explanation:
-    said = case.not_there(rows, "production", "q_production")
-    if said is not None:
-        return said
-    head = f"{case.who.text} was not sent to {case.shown}:"
-    given = case.who.rows(case.decisions.world.tables["tasks"]).row(0, named=True)
-    if given["preassigned_site"]:
-        return case.not_a_candidate(
-            f"{head} merging stays at {given['preassigned_site']}, where the files to merge are, and at queues that "
-            "read its output storage."
-        )
-    if task["t_listed"]:
-        return case.not_a_candidate(f"{head} the task is pre-assigned to {given['site']} (site).")
-    return case.not_a_candidate(f"{head} it is not among the queues looked at for this task.")
-
-
-def _skipped(case: _Case, found: Waived) -> Explanation:
-    """Tell the reason, then all else that stands in the way."""
-    world = case.decisions.world
-    reasons = {reason.name: reason for reason in case.decisions.reasons}
-    pair = Pair(world, found.t, found.q, found.late)
-    obstacles = pair.obstacles([reasons[name] for name in found.checks])
-    first = obstacles[0]
-    sentences = [f"{case.who.text} {case.not_sent} {case.shown}: {first.text}."]
-    if first.kind == "temporary":
-        sentences.append("This is a temporary problem: it may be gone at the next brokerage.")
-    sentences += others(obstacles[1:])
-    if not world.hint:
-        sentences.append(_then(found))
-    return case.answer(
-        "skipped", *sentences, *case.who.again(), check=first.check, obstacles=tuple(obstacles)
-    )
-
-
-def _then(found: Waived) -> str:
-    """Say what the queue would be without the checks that skip it."""
-    others = [name for name in found.checks if name != LAST]
-    among = f"{number(found.place)} of {number(found.n_ranked)}" if found.place else ""
-    if not others:
-        tenth = weights.ranked(found.late_of_task).row(-1, named=True)
-        return f"It is number {among}; {found.names[tenth['q']]} is the last taken, with {number(tenth['weight'])}."
-    without = "this check" if len(others) == 1 else f"these {len(others)} checks"
-    if found.place is None:
-        return f"Without {without} it would be a candidate for jumbo jobs."
-    taken = ", and not be taken" if LAST in found.checks else ""
-    return f"Without {without} it would rank {among}, with weight {number(found.weight)}{taken}."
-
-
-def _candidate(case: _Case, found: Waived) -> Explanation:
-    """Tell the rank, the factors of the weight, and what ranks better."""
-    head = f"{case.who.text} {case.may} {case.shown}"
-    if case.decisions.world.hint:
-        return case.answer("candidate", f"{head}: no check skips it.", *case.who.again())
-    order = weights.ranked(found.late_of_task)
-    row = found.late.row(0, named=True)
-    own = weights.numbers(row)
-    if row["jumbo"]:
-        says = [f"{head}: it is a queue for jumbo jobs, which rank outside the best ten."]
-    else:
-        share = row["weight"] / total if (total := order["weight"].sum()) else 1 / order.height
-        own["share"] = share
-        ranks = f"it ranks {row['rank']} of {counted(order.height, 'candidate')}"
-        weight = f"with weight {number(row['weight'])}"
-        says = [f"{head}: {ranks} {weight} and can expect {share * 100:.0f} % of the jobs."]
-    if row["bootstrap"]:
-        says.append(
-            f"It has no job at all: with priority {number(row['t_prio'])} it gets one job first, at weight 0, so that "
-            "it starts up."
-        )
-    else:
-        says += [_made_of(case.decisions.world.recipe), *weights.factors(row, case.link(found))]
-    says += _cap(row, case.decisions.world.rules)
-    says += _better(found, order, row)
-    return case.answer("candidate", *says, *case.who.again(), numbers=own)
-
-
-def _made_of(recipe: Recipe) -> str:
-    """Introduce the factors: of an organisation's own weight they are only what it may be made of."""
-    if recipe.weight is product:
-        return "The weight is the product of"
-    return f"The weight is that of brokerage {recipe.name}; the factors that it may read are"
-
-
-def _cap(row: dict[str, Any], rules: ProductionRules) -> list[str]:
-    """Return how many jobs are queued and may be, by the cap that is tested for the queue (rows 46 and 48)."""
-    jobs, queued, cap = "jobs", row["queued"], row["cap"]
-    if row["t_express"]:
-        return []
-    if rules.cap_mode == "document":
-        queued = row["queued_all"]
-    elif row["q_ucore"]:
-        if not row["rt_known"]:
+    def _cap(self, row: Row) -> list[str]:
+        """Return how many jobs are queued and may be, by the cap that is tested for the queue (rows 46 and 48)."""
+        jobs, queued, cap = "jobs", row["queued"], row["cap"]
+        if row["t_express"]:
             return []
-        jobs, queued, cap = "jobs of the task's resource types", row["queued_rt"], row["cap_rt"]
-    return [f"{number(queued)} {jobs} are queued there, up to {number(cap)} are let in."]
+        if self.decisions.world.rules.cap_mode == "document":
+            queued = row["queued_all"]
+        elif row["q_ucore"]:
+            if not row["rt_known"]:
+                return []
+            jobs, queued, cap = "jobs of the task's resource types", row["queued_rt"], row["cap_rt"]
+        return [f"{number(queued)} {jobs} are queued there, up to {number(cap)} are let in."]
 
-
-def _better(found: Waived, order: pl.DataFrame, row: dict[str, Any]) -> list[str]:
-    """Say which queue is ranked first, and why."""
-    if row["jumbo"] or row["rank"] == 1:
-        return ["No queue ranks better."] if row["rank"] == 1 else []
-    best = order.row(0, named=True)
-    name = found.names[best["q"]]
-    if best["bootstrap"]:
-        return [f"{name} ranks first, because it has no job at all."]
-    times = f"{best['weight'] / row['weight']:.3g}" if row["weight"] else "many"
-    by = weights.against(row, best)
-    return [
-        f"{name} ranks first with weight {number(best['weight'])}, {times} times as much{', ' + by if by else ''}."
-    ]
+    def _better(self, found: Waived, order: pl.DataFrame, row: Row) -> list[str]:
+        """Say which queue is ranked first, and why."""
+        if row["rank"] == 1:
+            return ["No queue ranks better."]
+        if row["jumbo"]:
+            return []
+        best = order.row(0, named=True)
+        if best["bootstrap"]:
+            return [f"{found.names[best['q']]} ranks first, because it has no job at all."]
+        return [self.first(found, order, row, weights.FACTORS)]

@@ -7,8 +7,9 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage.production_jobs.facts import World
 from brokerlab.brokerage.production_jobs.weights import MOST_WORKERS, QUEUE_OFFSET
-from brokerlab.brokerage.words import counted, number
+from brokerlab.brokerage.words import counted, filled, number
 from brokerlab.units import MB
 
 FACTORS = {
@@ -19,16 +20,20 @@ FACTORS = {
     "preference_factor": "hardware preference",
 }
 """Column of the ranking to the word for it."""
+COUNTS = (
+    *("bootstrap", "jumbo", "running", "queued", "cap"),
+    *("missing_mb", "missing_files", "l_weight"),
+)
+LINK = ("t_nucleus", "t_nucleus_id", "t_express", "p_storage_id")
+"""Columns of a pair that say which link its outputs take."""
+_WINDOWS = {"1h": "the last hour", "1d": "the last day", "1w": "the last week"}
 
 Row = Mapping[str, Any]
 
 
 def numbers(row: Row) -> dict[str, Any]:
     """Return what is told of a weight: rank, weight, factors and counts."""
-    names = (
-        *("rank", "weight", *FACTORS, "bootstrap", "jumbo", "running", "queued", "cap"),
-        *("missing_mb", "missing_files", "l_weight"),
-    )
+    names = ("rank", "weight", *FACTORS, *COUNTS)
     return {name.removesuffix("_factor"): row[name] for name in names}
 
 
@@ -39,42 +44,49 @@ def factors(row: Row, link: str) -> list[str]:
         row: Row of the ranking.
         link: What is known of the link to the nucleus.
     """
-    return [
-        f"  work {number(row['work_factor'])}: {_work(row)}",
-        f"  data {number(row['data_factor'])}: {_data(row)}",
-        f"  nucleus {number(row['t1_factor'])}: {_nucleus(row)}",
-        f"  network {number(row['network_factor'])}: {_network(row, link)}",
-        f"  hardware preference {number(row['preference_factor'])}",
-    ]
+    near = "at the nucleus, or shares its storage"
+    told = {
+        "work_factor": _work(row),
+        "data_factor": _data(row),
+        "t1_factor": near if row["x_near"] else f"neither {near.replace(', or', ' nor')}",
+        "network_factor": link
+        if row["t_network"]
+        else "the network weight does not act on this task",
+    }
+    why = {name: f": {text}" for name, text in told.items()}
+    return [f"  {word} {number(row[name])}{why.get(name, '')}" for name, word in FACTORS.items()]
 
 
 def _work(row: Row) -> str:
-    running = counted(row["running"], "running job")
-    if row["running"] != row["x_running"]:
-        running += f" ({number(row['x_running'])} really run; {_why_more(row)})"
-    parts = [("activated", row["x_activated"]), ("starting", row["x_starting"])]
-    parts.append(("defined", row["defined"]))
+    counts = "{x_activated} activated, {x_starting} starting, {defined} defined"
     if not row["local"]:
-        parts.append(("assigned", row["x_assigned"]))
-    waiting = ", ".join(f"{number(n)} {name}" for name, n in parts)
-    text = f"({running} + 1) / ({waiting}, + {QUEUE_OFFSET})"
+        counts += ", {x_assigned} assigned"
+    text = f"({running(row, 'x_running')} + 1) / ({filled(counts, row)}, + {QUEUE_OFFSET})"
     if row["local"]:
         return text
-    many = f"{number(row['x_assigned'])} assigned against {number(row['x_activated'])} activated"
-    return f"{text} / {number(row['many_assigned'])} ({many})"
+    many = "{many_assigned} ({x_assigned} assigned against {x_activated} activated)"
+    return f"{text} / {filled(many, row)}"
 
 
-def _why_more(row: Row) -> str:
-    said = []
+def running(row: Row, really: str) -> str:
+    """Return the running jobs that count, and why they are more than really run.
+
+    Args:
+        row: Row of a ranking.
+        really: Column of those that do.
+    """
+    text = counted(row["running"], "running job")
+    if row["running"] == row[really]:
+        return text
+    why = []
     if row["x_numslots"] is not None:
-        said.append(counted(row["x_numslots"], "slot") + " set")
+        why.append(counted(row["x_numslots"], "slot") + " set")
     if row["s_workers"]:
-        said.append(
-            f"{counted(row['s_workers'], 'batch worker')}, at most {MOST_WORKERS} of which count"
-        )
+        workers = counted(row["s_workers"], "batch worker")
+        why.append(f"{workers}, at most {MOST_WORKERS} of which count")
     if row["x_starting"]:
-        said.append(f"{number(row['x_starting'])} starting")
-    return ", ".join(said)
+        why.append(f"{number(row['x_starting'])} starting")
+    return f"{text} ({number(row[really])} really run; {', '.join(why)})"
 
 
 def _data(row: Row) -> str:
@@ -87,31 +99,53 @@ def _data(row: Row) -> str:
     return f"{missing} of {total} are missing there"
 
 
-def _nucleus(row: Row) -> str:
-    near = "at the nucleus, or shares its storage"
-    return near if row["x_near"] else f"neither {near.replace(', or', ' nor')}"
+def against(row: Row, best: Row, words: Mapping[str, str] = FACTORS) -> str:
+    """Say in which factor another queue is ahead most.
 
-
-def _network(row: Row, link: str) -> str:
-    if not row["t_network"]:
-        return "the network weight does not act on this task"
-    return link
-
-
-def against(row: Row, other: Row) -> str:
-    """Say in which factor another queue is ahead most."""
-    ahead = {
-        word: other[name] / row[name]
-        for name, word in FACTORS.items()
-        if row[name] and other[name] / row[name] > 1
-    }
+    Args:
+        row: Row of a ranking.
+        best: The other queue's.
+        words: Factors, to the words for them.
+    """
+    ahead = {name: best[name] / row[name] for name in words if row[name] and best[name] > row[name]}
     if not ahead:
         return ""
-    word = max(ahead, key=lambda name: ahead[name])
-    column = next(name for name, each in FACTORS.items() if each == word)
-    return f"mostly by its {word} ({number(other[column])} against {number(row[column])})"
+    name = max(ahead, key=lambda each: ahead[each])
+    return f", mostly by its {words[name]} ({number(best[name])} against {number(row[name])})"
 
 
 def ranked(late: pl.DataFrame) -> pl.DataFrame:
     """Return the candidates that are ranked, in order."""
     return late.filter(pl.col("rank").is_not_null()).sort("rank")
+
+
+def link(world: World, snapshot: int, pair: Row) -> str:
+    """Say how fast outputs get to the nucleus.
+
+    Args:
+        world: What was decided on.
+        snapshot: The instant.
+        pair: :data:`LINK`.
+    """
+    if pair["t_nucleus"] is None:
+        return "the task has no nucleus"
+    if pair["p_storage_id"] == pair["t_nucleus_id"]:
+        return "its storage is that of the nucleus"
+    sites = world.ids.sites.filter(pl.col("id") == pair["p_storage_id"])["site"]
+    if not len(sites):
+        return "the site of its storage is not known"
+    known = world.links.filter(
+        pl.col("snapshot") == snapshot,
+        pl.col("nucleus") == pair["t_nucleus"],
+        pl.col("src") == sites[0],
+        pl.col("express") == pair["t_express"],
+    )
+    name = f"from {sites[0]} to {pair['t_nucleus']}"
+    if not known.height:
+        return f"nothing is known of the link {name}"
+    row = known.row(0, named=True)
+    speed = f"closeness {number(row['closeness'])}" if row["closeness"] is not None else "no metric"
+    if row["mbps"] is not None:
+        speed = f"{number(row['mbps'])} MB/s over {_WINDOWS[row['window']]}"
+    weighs = f"weighs {{throughput_weight}} for its throughput ({speed}) and {{queued_weight}} for its queue"
+    return f"the link {name} {filled(weighs, row)} ({number(row['n_queued'])} files)"

@@ -1,0 +1,96 @@
+"""A question about a task, and perhaps a place: what is alike in every brokerage."""
+
+from __future__ import annotations
+
+import difflib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from brokerlab.brokerage.explaining.answer import Explanation, Obstacle, others
+from brokerlab.brokerage.explaining.subject import Subject
+from brokerlab.brokerage.view import View
+
+_NEAR = 3
+
+
+@dataclass(frozen=True)
+class Question(ABC):
+    """A task of decisions, and the place asked about.
+
+    Attributes:
+        decisions: What was decided.
+        who: The task.
+        name: The place; empty where the task as a whole is asked about.
+    """
+
+    NOUN: ClassVar[tuple[str, str]]
+    """One place, and several."""
+
+    decisions: Any
+    who: Subject
+    name: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The place in words."""
+        return self.name
+
+    @property
+    def not_sent(self) -> str:
+        """The verb of a place that was skipped."""
+        return "was not sent to"
+
+    @abstractmethod
+    def explained(self) -> Explanation:
+        """Return why the task was, or was not, sent to the place."""
+
+    @abstractmethod
+    def ending(self) -> str:
+        """Say in a clause why the task found no place."""
+
+    @abstractmethod
+    def goes_to(self, seen: View) -> str:
+        """Say where the task goes, after its name."""
+
+    def remarks(self) -> list[str]:
+        """Return what is said of the task as a whole besides."""
+        return []
+
+    def answer(self, outcome: str, *sentences: str, **more: Any) -> Explanation:
+        """Return the answer."""
+        return Explanation(
+            jeditaskid=self.who.jeditaskid,
+            snapshot=self.who.snapshot,
+            place=self.name,
+            outcome=outcome,
+            sentences=sentences,
+            **more,
+        )
+
+    def skipped(
+        self, check: str, obstacles: Sequence[Obstacle], besides: Iterable[str] = ()
+    ) -> Explanation:
+        """Return the answer about a place that was skipped: the reason, then all else that stands in the way.
+
+        Args:
+            check: Why it was skipped.
+            obstacles: All reasons against it.
+            besides: What is said at the end.
+        """
+        first = obstacles[0]
+        says = [f"{self.who.text} {self.not_sent} {self.shown}: {first.text}."]
+        if first.check != check:
+            says.append(
+                f"That marks the queue as problematic, and the final list drops it ({check})."
+            )
+        if first.kind == "temporary":
+            says.append("This is a temporary problem: it may be gone at the next brokerage.")
+        says += [*others(obstacles[1:]), *besides, *self.who.again()]
+        return self.answer("skipped", *says, check=check, obstacles=tuple(obstacles))
+
+    def near(self, names: Sequence[str], otherwise: str) -> str:
+        """Return the names that the place may be a slip of, else another hint."""
+        close = difflib.get_close_matches(self.name, names, n=_NEAR)
+        return f"did you mean {' or '.join(close)}?" if close else otherwise

@@ -1,0 +1,174 @@
+"""The weight of a queue for user tasks told factor by factor, and the Analysis Stabilizer step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs.facts import World
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.analysis_jobs.weights import BY_CLASS, SITE_CLASSES
+from brokerlab.brokerage.explaining.weights import running
+from brokerlab.brokerage.words import counted, filled, number, worded
+from brokerlab.units import GB
+
+TASK_CLASSES = {2: "S", 1: "A", 0: "B", -1: "C"}
+TOLD = (
+    *("rank", "weight", "basic", "orig", "data_factor", "running", "t_class", "s_class"),
+    *("budget_hi", "budget_mid", "budget_lo", "max_q_len", "nq_max", "user_share", "trr"),
+    *("u_queued", "u_running", "rem_q_len", "looked_at", "loop"),
+)
+Row = Mapping[str, Any]
+
+
+def _basic_weights(rules: AnalysisRules) -> dict[str, str]:
+    """Return the basic weights, the one that ranks first, and their columns."""
+    columns = {
+        "original": "orig",
+        "new": "new" if rules.new_weight == "budgets" else "new_document",
+    }
+    return dict(sorted(columns.items(), key=lambda each: each[0] != rules.basic_weight))
+
+
+def numbers(row: Row, rules: AnalysisRules) -> dict[str, Any]:
+    """Return what is told of a weight: rank, weight, factors, classes and the stabilizer's state."""
+    new = row[_basic_weights(rules)["new"]]
+    return {name: row[name] for name in TOLD if name in row} | {"queued": row["x_nq"], "new": new}
+
+
+def factors(row: Row, rules: AnalysisRules, user: str | None) -> list[str]:
+    """Return the factors of the weight and the basic weight that is not in use.
+
+    Args:
+        row: Row of the ranking.
+        rules: Which basic weight is in use.
+        user: The task's user.
+
+    Source: analysis-job-brokerage.md 6.
+    """
+    made_of = {"original": _original(row), "new": _new(row, rules, user)}
+    told = {
+        name: (number(row[column]), made_of[name]) for name, column in _basic_weights(rules).items()
+    }
+    (used, (value, why)), (unused, (other, other_why)) = told.items()
+    return [
+        f"The weight is the {used} basic weight times the data factor:",
+        f"  {used} basic weight {value}: {why}",
+        f"  data factor {number(row['data_factor'])}: {_data(row)}",
+        f"  ({unused} basic weight, not in use, {other}: {other_why})",
+    ]
+
+
+def _original(row: Row) -> str:
+    return f"({running(row, 'x_nr')} + 1) / ({number(row['x_nq'])} waiting + 1), of the share"
+
+
+def _new(row: Row, rules: AnalysisRules, user: str | None) -> str:
+    """Say how many of the task's jobs the queue's class gets, and which part of them the queue takes."""
+    by_class = row["t_gshare"] in BY_CLASS
+    budgets = by_class and rules.new_weight == "budgets"
+    values = dict(row) | {"who": worded(user), "all": row["q_class" if budgets else "q_all"]}
+    room = filled(
+        "{who} may have {rem_q_len} more jobs waiting there (max_q_len {max_q_len} - {u_queued}), {all} at all candidates",
+        values,
+    )
+    jobs = counted(row["t_n_jobs"], "job")
+    if not by_class:
+        return f"{jobs} to make, for queues of every class alike; {room}"
+    own, site = TASK_CLASSES[row["t_class"]], SITE_CLASSES[row["s_class"]]
+    if not budgets:
+        return f"{jobs} to make, a task of class {own} at a queue of class {site}; {room}"
+    table = ", ".join(f"{name} {number(row[f'budget_{name}'])}" for name in SITE_CLASSES.values())
+    return (
+        f"of {jobs} to make for a task of class {own}, queues of class {table} get as many, and this is class {site}; "
+        f"{room} of its class"
+    )
+
+
+def _data(row: Row) -> str:
+    """Say what of the input is there."""
+    if not row["t_has_input"]:
+        return "the task has no input"
+    if row["t_local"] and not row["t_union"]:
+        if not row["x_data_weight"]:
+            return "no dataset of the input counts there"
+        return "1 for each dataset of the input on disk there, 0.001 for each on tape only"
+    if row["t_total"] < GB:
+        return "the task has no input of 1 GB or more"
+    return f"1 + {number(row['x_avail'] // GB)} GB of the input on disk there / 10"
+
+
+def other_rank(candidates: pl.DataFrame, row: Row, rules: AnalysisRules) -> str:
+    """Say where the queue would rank by the basic weight that is not in use.
+
+    Args:
+        candidates: The ranked rows of the task.
+        row: Row of the queue.
+        rules: Which basic weight is in use.
+    """
+    *_, (name, column) = _basic_weights(rules).items()
+    own = row[column] * row["data_factor"]
+    place = 1 + int((candidates[column] * candidates["data_factor"] > own).sum())
+    return f"By the {name} basic weight it would rank {number(place)}, with weight {number(own)}."
+
+
+def stabilizer(world: World, row: Row, user: str | None) -> list[str]:
+    """Return how many jobs a user may have waiting at a queue, and why, a line each.
+
+    Args:
+        world: Rules and settings.
+        row: Row of the ranking.
+        user: The task's user.
+
+    Source: analysis-job-brokerage.md 5.
+    """
+    settings = world.settings
+    base, rate = (
+        counted(settings.base_queue_length, "job"),
+        f"{number(row['trr'])} jobs/h that start",
+    )
+    wait = number(settings.base_expected_wait_h)
+    values = dict(row) | {
+        "who": worded(user),
+        "larger": f"the larger of {base} and {wait} h x {rate}",
+        "percent": f"{number(100 * row['user_share'])} %",
+        "runs": counted(row["running_users"], "running job"),
+        "rate": rate,
+        "base": base,
+        "wait": settings.max_expected_wait_h,
+        "base_user": counted(settings.base_queue_length_user, "job"),
+        "ratio": settings.max_queue_running_ratio,
+        "ratio_user": settings.base_queue_ratio,
+        "least": max(settings.base_queue_length, settings.base_expected_wait_h * row["trr"]),
+        "so": _so(row, worded(user), world.rules),
+    }
+    lines = (
+        "The stabilizer lets {who} have {max_q_len} jobs waiting there (max_q_len); {u_queued} wait.",
+        "  it acts from {least} waiting jobs of the share on ({larger}); {x_nq} wait{so}",
+        "  nQ_max {nq_max}: the largest of {base}, {ratio} x {runs} and {wait} h x {rate}",
+        f"  part of {{who}} {{percent}}: {_part(row, world.rules)}",
+        "  max_q_len {max_q_len}: the largest of {base_user}, {ratio_user} x {runs} and {percent} of nQ_max",
+    )
+    return [filled(line, values) for line in lines]
+
+
+def _so(row: Row, who: str, rules: AnalysisRules) -> str:
+    """Say whether the stabilizer acts."""
+    if row["t_merging"]:
+        return ", but merge jobs are not held back"
+    if row["looked_at"]:
+        return ", so it acts"
+    if rules.bad_jobs_mode == "after_stabilizer" and not row["u_known"]:
+        return f", but {who} has no job there, so it does not act"
+    return ", so it does not act"
+
+
+def _part(row: Row, rules: AnalysisRules) -> str:
+    """Say what the user's part of the queue is, with names in braces."""
+    if not row["x_users"]:
+        return "no user has jobs of the share there"
+    total = " and the row of totals" if rules.count_total_row else ""
+    users = counted(row["x_users"], "user")
+    return f"the larger of one of {users}{total}, and {{u_running}} of {{runs}} are of {{who}}"

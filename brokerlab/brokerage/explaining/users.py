@@ -1,0 +1,193 @@
+"""Why a user task was, or was not, sent to a queue, and what became of it as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import ClassVar
+
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
+from brokerlab.brokerage.analysis_jobs.facts import in_loop
+from brokerlab.brokerage.analysis_jobs.keys import place_of
+from brokerlab.brokerage.analysis_jobs.ranking import MARKS
+from brokerlab.brokerage.analysis_jobs.task_facts import HIGH_PRIORITY
+from brokerlab.brokerage.analysis_jobs.throttle import WAITING
+from brokerlab.brokerage.analysis_jobs.throttle_rules import is_of, throttle_rules
+from brokerlab.brokerage.analysis_jobs.what_if import LAST, WaivedInLoop, peeled
+from brokerlab.brokerage.explaining import user_weights, weights
+from brokerlab.brokerage.explaining.answer import Explanation, Obstacle, obstacle, setting
+from brokerlab.brokerage.explaining.pair import Pair
+from brokerlab.brokerage.explaining.queues import OnQueue, Row
+from brokerlab.brokerage.words import counted, filled, number
+
+STOPPED_CLOCK = (
+    "Waiting like this does not count towards the time after which a pending task is exhausted."
+)
+RELAXED = {
+    "priority": "the task's priority of {taskpriority} is {high} or more",
+    "io_intensity": "the task's I/O of {iointensity} kB/s is at most IO_INTENSITY_CUTOFF_USER, {most_io} kB/s",
+    "no_progress": "the task makes no progress since {since}, longer than DATA_CHECK_TIMEOUT_USER, {timeout} h",
+}
+"""Why the input of a task does not have to be at the queue (4.1c)."""
+_SHOWN = 3
+
+
+class OfUsers(OnQueue):
+    """Why a user task was, or was not, sent to a queue."""
+
+    WORK, RUNS, LAST = "analysis", "q_candidate", LAST
+    ENDED: ClassVar[dict[str, str]] = {
+        "fatal": "the queue that it is pre-assigned to was skipped",
+        "temporary_error": "nothing passed all checks",
+    }
+    decisions: AnalysisDecisions
+
+    @cached_property
+    def held(self) -> Obstacle | None:
+        """The rule that holds the task back, with the numbers compared; null: none does.
+
+        Source: analysis-job-brokerage.md 2.
+        """
+        name = self.who.row["throttle"]
+        if name is None:
+            return None
+        rule = next(each for each in throttle_rules() if each.name == name)
+        world = self.decisions.world
+        values = self.who.rows(world.throttle).with_columns(**rule.numbers).row(0, named=True)
+        task = self.who.rows(world.tasks).row(0, named=True)
+        scope = {"gshare": task["t_gshare"], "prodsourcelabel": task["t_label"]}
+        keys = (key for key in rule.keys if is_of(key, group=task["t_group"] is not None))
+        settings = (setting(world.config, key, place_of(key), scope) for key in keys)
+        return obstacle(rule, values, settings)
+
+    def ending(self) -> str:
+        """Say in a clause why the task found no queue."""
+        if self.held is not None:
+            return f"it is held back, because {self.held.text}"
+        return f"{self.ENDED[self.who.row['outcome']]} ({self.who.row['outcome']})"
+
+    def ended(self) -> tuple[str, Sequence[str], Sequence[Obstacle]] | None:
+        """Return which rule holds the task back, and how it waits."""
+        if self.held is None:
+            return None
+        return self.ending(), [*self._clock(), *self.who.tried_again()], [self.held]
+
+    def remarks(self) -> list[str]:
+        """Say how the task waits, which locality loop decided, and which marks its queues have."""
+        if not self.who.rows(self.decisions.world.facts.tasks).height:
+            return self._clock()
+        return [*self._loops(), *self._marks()]
+
+    def peeled(self) -> WaivedInLoop:
+        """Return what the queue would be if no check skipped it."""
+        return peeled(self.decisions, self.task["t"], self.here["q"][0])
+
+    def why_not(self, found: WaivedInLoop) -> Explanation:  # type: ignore[override]
+        """Return the answer about a queue that was skipped."""
+        decisions, world = self.decisions, self.decisions.world
+        asked = self.looked_at([self.name]).row(0, named=True)
+        # checks of single queues stand before rules of their name
+        known = {reason.name: reason for reason in (*decisions.reasons, *decisions.marks)}
+        known |= {c.name: c for bit, c in enumerate(decisions.checks) if asked["failed"] >> bit & 1}
+        one = pl.DataFrame({"t": [found.t]})
+        facts = in_loop(world.facts, one, local=self.who.row["loop"] == 1)
+        pair = Pair(replace(world, facts=facts), found.t, found.q, found.late, place_of)
+        besides = self._loops()
+        if found.place is not None:
+            besides.append(self.would_be(found))
+        if "user_queue" in found.checks:
+            row = found.late.row(0, named=True)
+            besides += user_weights.stabilizer(world, row, self.task["t_user"])
+        obstacles = pair.obstacles([known[name] for name in found.checks])
+        return self.skipped(asked["check"], obstacles, besides)
+
+    def why(self, found: WaivedInLoop) -> Explanation:  # type: ignore[override]
+        """Return the answer about a candidate: rank, factors of the weight, the stabilizer, and what ranks better."""
+        world, user = self.decisions.world, self.task["t_user"]
+        order = weights.ranked(found.late_of_task)
+        row = found.late.row(0, named=True) | {"loop": found.loop}
+        ranks, share = self.numbered(order, row)
+        return self.answer(
+            "candidate",
+            f"{self.who.text} {self.may} {self.shown}: {ranks}",
+            *user_weights.factors(row, world.rules, user),
+            user_weights.other_rank(order, row, world.rules),
+            self._better(found, order, row),
+            *user_weights.stabilizer(world, row, user),
+            *self._loops(),
+            *self.who.again(),
+            numbers=user_weights.numbers(row, world.rules) | {"share": share},
+        )
+
+    def _better(self, found: WaivedInLoop, order: pl.DataFrame, row: Row) -> str:
+        """Say which queue is ranked first, and why."""
+        if row["rank"] == 1:
+            return "No queue ranks better."
+        best, rules = order.row(0, named=True), self.decisions.world.rules
+        name = found.names[best["q"]]
+        if rules.used_sites_first and best["x_used"] and not row["x_used"]:
+            return f"{name} ranks first, because the task has been there already."
+        if best["weight"] == row["weight"]:
+            return f"{name} has the same weight and ranks first by its name."
+        words = {"basic": f"{rules.basic_weight} basic weight", "data_factor": "data factor"}
+        return self.first(found, order, row, words)
+
+    def _clock(self) -> list[str]:
+        """Return the remark that waiting does not exhaust the task."""
+        return [STOPPED_CLOCK] if self.who.row["outcome"] == WAITING else []
+
+    def _loops(self) -> list[str]:
+        """Say which locality loop decided, and what the other one said of the queue, or of all queues."""
+        whole = not self.name
+        if not self.task["t_has_input"]:
+            return ["It has no input, so queues are not asked for it."] if whole else []
+        if self.who.row["loop"] == 1:
+            if whole:
+                return [
+                    "Decided in the first locality loop, which asks for queues that hold the input."
+                ]
+            return ["The first locality loop decided: it asks for queues that hold the input."]
+        first = self.who.rows(self.decisions.first_loop).with_columns(
+            pl.col("check").cast(pl.String)
+        )
+        if not first.height:
+            there = "at the queue" if whole else "there"
+            return [f"The input does not have to be {there}: {self._relaxed()}."]
+        which = "which does not ask for the input at the queue: the first one left none of "
+        n = counted(first.height, *self.NOUN)
+        if whole:
+            counts = first["check"].drop_nulls().value_counts()
+            most = counts.sort("count", "check", descending=[True, False])
+            reasons = [f"{check} {number(n)}" for check, n in most.head(_SHOWN).iter_rows()]
+            rest = int(most["count"][_SHOWN:].sum())
+            reasons += [f"others {number(rest)}"] if rest else []
+            return [f"Decided in the second locality loop, {which}{n} ({', '.join(reasons)})."]
+        check = first.filter(pl.col("panda_queue") == self.name)["check"][0]
+        skipped = f"{self.shown} was skipped there by {check}"
+        return [f"The second locality loop decided, {which}{n}, {skipped}."]
+
+    def _marks(self) -> list[str]:
+        """Say how many queues are marked problematic, and by what."""
+        rows = self.who.rows(self.decisions.weighed).filter(pl.any_horizontal(MARKS))
+        if not rows.height:
+            return []
+        counts = [f"{name} {number(n)}" for name in MARKS if (n := int(rows[name].sum()))]
+        verb = "is" if rows.height == 1 else "are"
+        return [
+            f"{counted(rows.height, *self.NOUN)} {verb} marked as problematic: {', '.join(counts)}."
+        ]
+
+    def _relaxed(self) -> str:
+        """Say why the input of the task does not have to be at the queue."""
+        given, settings = self.given(), self.decisions.world.settings
+        since = given["frozentime"]
+        values = given | {
+            "high": HIGH_PRIORITY,
+            "most_io": settings.io_intensity_cutoff,
+            "timeout": settings.data_check_timeout_h,
+            "since": f"{since:%Y-%m-%d %H:%M}" if since else None,
+        }
+        return filled(RELAXED.get(self.task["t_relaxed"], RELAXED["no_progress"]), values)
