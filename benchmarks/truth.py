@@ -21,9 +21,8 @@ from scipy import stats
 
 from benchmarks.recovery import TOLERATED, study
 from brokerlab.archive import synthetic
-from brokerlab.calibrate import inputs
-from brokerlab.calibrate.backtest import Assumptions, backtest
 from brokerlab.calibrate.judge import Judgement, Limit, Outcomes, Question, capped_weights, judge
+from brokerlab.calibrate.percentiles import Assumptions, backtest, current_setting, load
 from brokerlab.intervals import bootstrap_totals, percentile_interval, studentised
 from brokerlab.numerics import FloatArray, IntArray
 from tests.planted_grids import PLANTED
@@ -45,7 +44,7 @@ class World:
     Attributes:
         values: Quantity to (n_tasks, n_settings), tasks in the order of time.
         sizes: (n_tasks,) core-hours of work.
-        settings: The grid.
+        settings: Ranks and margins of the grid.
     """
 
     values: dict[str, FloatArray]
@@ -55,7 +54,7 @@ class World:
     @classmethod
     def of_archive(cls, folder: Path, grid: tuple[tuple[int, int], ...] = GRID) -> World:
         """Replay the grid over all tasks of an archive."""
-        data = inputs.load(folder)
+        data = load(folder)
         tried = backtest(
             data.quantities,
             data.tasks,
@@ -64,17 +63,15 @@ class World:
             parameter=PARAMETER,
             ranks={rank for rank, _ in grid},
             margins={margin for _, margin in grid},
-            current=DEPLOYED,
-            assumptions=Assumptions(
-                rules=data.rules, ram_min_mb=data.config.get("SCOUT_RAMCOUNT_MIN")
-            ),
+            current=(*DEPLOYED, current_setting(data.config, PARAMETER).minimum_mb),
+            assumptions=Assumptions(rules=data.rules),
             synthetic=True,
         )
         seen = tried.outcomes()
         values = seen.values(range(len(seen.settings)))
         work = dict(tried.replay.works.iter_rows())
         sizes = np.array([work[task] for task in seen.units["unit"]])
-        return cls(values, sizes, seen.settings)
+        return cls(values, sizes, tuple(setting.pair for setting in seen.settings))
 
     @classmethod
     def drawn(

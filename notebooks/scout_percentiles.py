@@ -44,7 +44,7 @@ spark: str = ""  # master of a Spark session that carries jobs and files, empty 
 # %%
 import altair as alt
 
-from brokerlab.calibrate import percentile_frames as frames
+from brokerlab.calibrate.percentiles import frames
 from brokerlab.charts import primitives, theme
 from brokerlab.report import kit, results
 from brokerlab.report import scout_percentiles as report

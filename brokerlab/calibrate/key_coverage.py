@@ -21,7 +21,7 @@ from brokerlab.brokerage.sensitivities import keys_read
 from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION, Kind
 from brokerlab.calibrate.key_screens import screened_keys
 from brokerlab.calibrate.network_curve.proposal import KEYS as CURVE_KEYS
-from brokerlab.calibrate.parameters import PARAMETERS
+from brokerlab.calibrate.percentiles.parameters import PARAMETERS
 from brokerlab.calibrate.thresholds.keys import THRESHOLDS
 from brokerlab.gdpconfig.keys import CatalogueKey, rows, rows_of
 from brokerlab.lifecycle.classes.settings import COMPONENT as CLASS_COMPONENT

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from brokerlab.calibrate.key_trials import POINTS, Trial, known_rows, trial_of
-from brokerlab.calibrate.parameters import PARAMETERS
+from brokerlab.calibrate.percentiles.parameters import PARAMETERS
 from brokerlab.calibrate.stops import (
     ScoutHistory,
     config_of,

@@ -428,7 +428,7 @@ def settings_part(settings: Mapping[str, Translation], title: str, note: str = "
     sentence = say(
         SETTINGS[answer.verdict.kind],
         answer.judgement.quantity("exceed_rate"),
-        setting=setting.words(answer.parameter),
+        setting=setting.words(answer.parameter, minimum=True),
         limit=answer.max_exceed,
     )
     verdict = Verdict(kind=answer.verdict.kind, sentence=sentence, subject=answer.verdict.subject)

@@ -12,15 +12,21 @@ import polars as pl
 from pydantic import Field, field_validator
 
 from brokerlab.archive.store import open_archive, session
-from brokerlab.calibrate import inputs
-from brokerlab.calibrate import percentile_frames as frames
-from brokerlab.calibrate.caveats import told_once
 from brokerlab.calibrate.judge import MIN_UNITS
-from brokerlab.calibrate.loss import LossWeights
-from brokerlab.calibrate.parameters import PARAMETERS
-from brokerlab.calibrate.percentile_study import Study, Unanswered
-from brokerlab.calibrate.percentile_study import study as study_one
+from brokerlab.calibrate.percentiles import (
+    PARAMETERS,
+    Inputs,
+    LossWeights,
+    Parameter,
+    Study,
+    frames,
+    kills,
+)
+from brokerlab.calibrate.percentiles import load as load_inputs
+from brokerlab.calibrate.percentiles import study as study_one
+from brokerlab.calibrate.percentiles.caveats import told_once
 from brokerlab.charts import scouts as charts
+from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig.proposal.filters import tasks_in_words
 from brokerlab.report import kit
 from brokerlab.report.kit import (
@@ -87,6 +93,13 @@ class Params(kit.Params):
         return loss
 
 
+class Unanswered(NamedTuple):
+    """A parameter that the archive has too little data for, and why."""
+
+    parameter: Parameter
+    reason: str
+
+
 class Studies(NamedTuple):
     """One study per parameter, the most consequential first."""
 
@@ -95,39 +108,38 @@ class Studies(NamedTuple):
 
 
 @kit.answers
-def load(p: Params) -> inputs.Inputs:
+def load(p: Params) -> Inputs:
     """Read the tasks of the window and what their finished jobs say."""
     chosen: dict[str, Any] = {"gshare": p.gshare, "processingtype": p.processingtype}
     archive = open_archive(p.archive, spark=session(p.spark) if p.spark else None)
     kit.need(archive, "tasks", "jobs")
-    return inputs.load(archive, start=p.start, end=p.end, rules=p.rules, **chosen)
+    return load_inputs(archive, start=p.start, end=p.end, rules=p.rules, **chosen)
 
 
 @kit.answers
-def study(data: inputs.Inputs, p: Params) -> Studies:
+def study(data: Inputs, p: Params) -> Studies:
     """Back-test every parameter, choose on the tasks so far and score on those that follow."""
-    found = [
-        study_one(
-            data,
-            name,
-            created_at=datetime.now(UTC).replace(tzinfo=None, microsecond=0),
-            ranks=range(p.ranks[0], p.ranks[1] + 1),
-            margins=range(p.margins[0], p.margins[1] + 1),
-            loss=p.loss,
-            max_exceed=p.alpha,
-            relevant=p.relevant,
-            blocks=p.blocks,
-            n_boot=p.n_boot,
-            seed=p.seed,
-        )
-        for name in (PARAMETERS if p.parameter == "all" else [p.parameter])
-    ]
-    answered = [one for one in found if isinstance(one, Study)]
+    question = kills(p.alpha, relevant=p.relevant, blocks=p.blocks, n_boot=p.n_boot, seed=p.seed)
+    answered, unanswered = [], []
+    for name in PARAMETERS if p.parameter == "all" else [p.parameter]:
+        try:
+            one = study_one(
+                data,
+                name,
+                question,
+                created_at=datetime.now(UTC).replace(tzinfo=None, microsecond=0),
+                ranks=range(p.ranks[0], p.ranks[1] + 1),
+                margins=range(p.margins[0], p.margins[1] + 1),
+                loss=LossWeights.default(name, **p.loss),
+            )
+            answered.append(one)
+        except InsufficientDataError as error:
+            unanswered.append(Unanswered(PARAMETERS[name], str(error)))
     answered.sort(key=lambda s: (not s.acts, -abs(s.comparison.quantity("loss")["diff"])))
-    return Studies(answered, [one for one in found if isinstance(one, Unanswered)])
+    return Studies(answered, unanswered)
 
 
-def page(data: inputs.Inputs, studies: Studies, p: Params) -> Page:
+def page(data: Inputs, studies: Studies, p: Params) -> Page:
     """Put the parameters together."""
     filters = tasks_in_words(data.filters) if data.filters else ""
     parts = [part(one, p, filters) for one in studies.answered]
@@ -143,7 +155,7 @@ def page(data: inputs.Inputs, studies: Studies, p: Params) -> Page:
         archive=data.archive,
         config=data.config,
         rules=data.rules,
-        window=f"tasks created {days_of(*data.window)} (UTC)",
+        window=f"tasks created {days_of(*data.window)} (UTC)" if data.window else "",
         filters=filters,
         proposals={
             one.parameter.name: one.verdict.proposal
@@ -234,8 +246,8 @@ def headline(s: Study, p: Params, filters: str) -> str:
         {"now": exceed["before"], "then": exceed["after"]},
         n=s.judgement.n_units,
         limit=f"{100 * p.alpha:g} %",
-        current=frames.setting_name(s.parameter, s.current),
-        best=frames.setting_name(s.parameter, s.best),
+        current=s.current.words(s.parameter),
+        best=s.best.words(s.parameter),
         loss=f"{loss['diff_pct'] or 0:+.0f} %",
         seen="" if seen is None else short_percent(seen),
         filters=filters.capitalize(),
@@ -260,8 +272,8 @@ def frontier(s: Study, p: Params) -> Chart:
             now=rows[places[s.current]]["exceed_rate"],
             then=rows[places[s.best]]["exceed_rate"],
             limit=f"{100 * p.alpha:g} %",
-            current=frames.setting_name(s.parameter, s.current),
-            best=frames.setting_name(s.parameter, s.best).capitalize(),
+            current=s.current.words(s.parameter),
+            best=s.best.words(s.parameter).capitalize(),
         ),
         sample=say(
             "{n:#task}, {jobs:#job}, all of the window; bars: two standard errors; line: nothing is better in both.",
@@ -286,8 +298,8 @@ def before_after(s: Study, table: pl.DataFrame) -> Table:
         ),
         columns={
             "label": "Quantity",
-            "before": f"Current, {frames.setting_name(s.parameter, s.current)}",
-            "after": CHOSEN if j.case != "few" else frames.setting_name(s.parameter, s.best),
+            "before": f"Current, {s.current.words(s.parameter)}",
+            "after": CHOSEN if j.case != "few" else s.best.words(s.parameter),
             "diff": "Difference",
             "diff_pct": "Relative [%]",
             "coverage": "Measured coverage [%]",
@@ -352,9 +364,9 @@ def certainty(s: Study, p: Params) -> list[kit.Block]:
             options={"limit": 100 * p.alpha},
             finding=say(
                 "{kept:%} of all jobs stay within their current request",
-                kept=1 - s.tried.setting(*s.current)["exceed_rate"],
+                kept=1 - s.tried.setting(*s.current.pair)["exceed_rate"],
             ),
-            sample=f"Promised: rank {s.current[0]} without margin, where scouts are like the rest.",
+            sample=f"Promised: rank {s.current.rank} without margin, where scouts are like the rest.",
         ),
         Table(
             name="weights",
@@ -374,14 +386,14 @@ def certainty(s: Study, p: Params) -> list[kit.Block]:
 # --- what it cannot tell ----------------------------------------------------------------------------------------------
 
 
-def caveats(data: inputs.Inputs, studies: Studies, p: Params) -> list[Caveat]:
+def caveats(data: Inputs, studies: Studies, p: Params) -> list[Caveat]:
     """Collect what the studies cannot tell; what is true of one parameter only says which."""
     told = told_once({NAMES[one.parameter.name]: one.caveats for one in studies.answered})
     n = max((one.n_overlapping for one in studies.answered), default=0)
     overlap = "{n:#job} ended after the next choice had been made on their tasks: not known then."
     levels = "Which level gains or loses by chance: about one in 20 does."
     only = f"Measured on {tasks_in_words(data.filters)}: no key is proposed that acts beyond them."
-    looks = len(earlier_looks(p.report, p.out_dir, p.model_dump(), data.archive.digest, QUESTIONS))
+    looks = len(earlier_looks(p.report, p.out_dir, p.model_dump(), data.digest or "", QUESTIONS))
     looked = "Asked before of this archive with other limits or filters: {n} times; of many such runs some act by chance."
     return [
         Caveat(len(data.filters), only),

@@ -183,16 +183,16 @@ def ramcount(
     return pl.select(ramcount=integers(value), ramunit=unit), found
 
 
-def whole_ram_mb(percentile_kb: FloatArray, margin_pct: Any, minimum_mb: float) -> FloatArray:
+def whole_ram_mb(percentile_kb: FloatArray, margin_pct: Any, minimum_mb: Any) -> FloatArray:
     """Put margin and minimum on percentiles of memory and cut to whole MB, as production does (5.2).
 
     Args:
         percentile_kb: Percentiles [kB]; NaN stays.
         margin_pct: Margin, or one for each [%].
-        minimum_mb: Least result [MB]; minus infinity for none.
+        minimum_mb: Least result, or one for each [MB]; minus infinity for none.
     """
     value = np.trunc(np.floor_divide(percentile_kb * (100 + margin_pct), 100) / KB)
-    return np.maximum(np.where(value < 0, 1, value), minimum_mb)
+    return np.asarray(np.maximum(np.where(value < 0, 1, value), minimum_mb))
 
 
 def whole_cputime(percentile_hs06s: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ import pytest
 
 from brokerlab import archive as archives
 from brokerlab.archive.ingestion import ingest
-from brokerlab.calibrate.inputs import load
+from brokerlab.calibrate.percentiles.history import load
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Proposal
@@ -50,7 +50,7 @@ def test_every_parameter_has_an_answer(stored):
 
 def test_numbers_agree_with_each_other(stored):
     numbers = stored["numbers"]
-    assert stored["values"]["ramcount"]["current"] == [75, 10]
+    assert stored["values"]["ramcount"]["current"] == [75, 10, None]
     tasks = pl.DataFrame(numbers["ramcount_tasks"])
     line = {row["quantity"]: row for row in numbers["ramcount_compared"]}
     for side in ("before", "after"):

@@ -20,8 +20,8 @@ from polars.testing import assert_frame_equal
 import brokerlab.archive
 from brokerlab import carry, scouts
 from brokerlab.archive.synthetic import synthesise
-from brokerlab.calibrate import inputs
-from brokerlab.calibrate.backtest import Backtest, backtest
+from brokerlab.calibrate.percentiles import history as inputs
+from brokerlab.calibrate.percentiles.backtest import Backtest, backtest
 
 pytestmark = pytest.mark.spark
 SIZES = (2_000, 6_000)
@@ -116,7 +116,7 @@ def test_scouts_and_back_test_on_two_workers(
     assert n_tasks <= sum(collected) <= 16 * n_tasks
     collected.clear()
     ours_tried, theirs_tried = tried(there), tried(here)
-    for name in ("by_setting", "by_task", "by_stratum", "gap", "gap_summary"):
+    for name in ("by_setting", "by_task", "gap", "gap_summary"):
         left, right = getattr(ours_tried, name), getattr(theirs_tried, name)
         assert_frame_equal(left, right, check_exact=True)
     found, expected = (one.outcomes() for one in (ours_tried, theirs_tried))

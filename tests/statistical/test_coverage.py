@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from brokerlab.calibrate import finite_sample
+from brokerlab.calibrate.percentiles import finite_sample
 from brokerlab.intervals import (
     ShareSums,
     bootstrap_totals,

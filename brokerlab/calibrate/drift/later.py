@@ -7,12 +7,12 @@ from datetime import datetime
 from pathlib import Path
 
 from brokerlab.archive.store import Archive, open_archive
-from brokerlab.calibrate import inputs as scouts
 from brokerlab.calibrate.drift.answer import Drift, NotRepeatableError, all_of, data_end, refused
 from brokerlab.calibrate.drift.exchange import exchange_drift, is_of_exchange
 from brokerlab.calibrate.drift.percentiles import drift, is_of_percentiles
 from brokerlab.calibrate.drift.thresholds import is_of_thresholds, thresholds_drift
 from brokerlab.calibrate.network_curve import read_links
+from brokerlab.calibrate.percentiles.history import Inputs, load
 from brokerlab.calibrate.thresholds import Period
 from brokerlab.calibrate.thresholds.archive_study import settings_at, too_short
 from brokerlab.calibrate.thresholds.grid import of_archive
@@ -41,7 +41,7 @@ class LaterArchive:
     start: datetime | None = None
     end: datetime | None = None
     reports: Path | None = None
-    _scouts: dict[str, scouts.Inputs] = field(default_factory=dict, repr=False, compare=False)
+    _scouts: dict[str, Inputs] = field(default_factory=dict, repr=False, compare=False)
 
     def ask(self, proposal: Proposal) -> Drift:
         """Return whether a proposal still holds; where its proof cannot be made again, that is the answer."""
@@ -80,9 +80,7 @@ class LaterArchive:
         named = (proposal.digests.rules or "").split(" ")[0]
         rules = named if named in NAMES else NAMES[0]
         if rules not in self._scouts:
-            self._scouts[rules] = scouts.load(
-                self.archive, start=self.start, end=self.end, rules=rules
-            )
+            self._scouts[rules] = load(self.archive, start=self.start, end=self.end, rules=rules)
         later = self._scouts[rules]
         return drift(
             proposal,

@@ -8,9 +8,6 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.calibrate.assumptions import Assumptions
-from brokerlab.calibrate.backtest import backtest
-from brokerlab.calibrate.comparison import JUDGED, Comparison, compare, quantities_of
 from brokerlab.calibrate.drift.answer import (
     WORDS,
     Drift,
@@ -24,13 +21,21 @@ from brokerlab.calibrate.drift.answer import (
     status_of,
     unmerged,
 )
-from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Limit, judge
-from brokerlab.calibrate.judge import Question as Asked
-from brokerlab.calibrate.loss import COMPONENTS, LossWeights
-from brokerlab.calibrate.parameters import PARAMETERS, Parameter
-from brokerlab.calibrate.replay import Setting
-from brokerlab.calibrate.sample import History
-from brokerlab.calibrate.verdict import current_setting, limit_of
+from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Question, judge
+from brokerlab.calibrate.percentiles.backtest import at_setting, backtest
+from brokerlab.calibrate.percentiles.comparison import JUDGED, Comparison, compare, quantities_of
+from brokerlab.calibrate.percentiles.history import History
+from brokerlab.calibrate.percentiles.parameters import (
+    COMPONENTS,
+    PARAMETERS,
+    Assumptions,
+    LossWeights,
+    Parameter,
+    Setting,
+    current_setting,
+)
+from brokerlab.calibrate.percentiles.study import kills
+from brokerlab.calibrate.verdict import limit_of
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Change, Proposal
@@ -44,7 +49,7 @@ POOLED = ("First attempts killed", "share of jobs")
 
 
 @dataclass(frozen=True)
-class Question:
+class Asked:
     """What is to be scored again.
 
     Attributes:
@@ -53,10 +58,7 @@ class Question:
         proposed: Setting that it asks for; the same for a keep.
         rules: Rule set of the estimate.
         weights: Of the loss.
-        max_exceed: Limit on the exceed rate.
-        relevant: Smallest effect that matters, as a part of the current value.
-        n_boot: Bootstrap replicates.
-        seed: Of the bootstrap.
+        question: How it was judged.
         since: End of the data that the proposal was made from; null = it tells none.
     """
 
@@ -65,14 +67,11 @@ class Question:
     proposed: Setting
     rules: ScoutRules
     weights: LossWeights
-    max_exceed: float
-    relevant: float
-    n_boot: int
-    seed: int
+    question: Question
     since: datetime | None
 
 
-def question_of(proposal: Proposal, config: Config) -> Question:
+def question_of(proposal: Proposal, config: Config) -> Asked:
     """Return what a proposal on the percentiles of the scouts asks.
 
     Args:
@@ -97,16 +96,19 @@ def question_of(proposal: Proposal, config: Config) -> Question:
         raise NotRepeatableError("the proposal does not tell its limit (max_exceed)")
     told = {name: numbers.get(f"weight_{name}") for name in COMPONENTS}
     weights = {name: float(w) for name, w in told.items() if isinstance(w, int | float)}
-    return Question(
+    question = kills(
+        float(limit),
+        relevant=float(numbers.get("relevant") or Question().relevant),
+        n_boot=int(numbers.get("bootstrap_replicates") or 2000),
+        seed=int(numbers.get("seed") or 0),
+    )
+    return Asked(
         parameter=parameter,
         current=_setting(parameter, by_key, acting, new=False),
         proposed=_setting(parameter, by_key, acting, new=True),
         rules=_rules(proposal.digests.rules),
         weights=LossWeights.default(parameter.name, **weights),
-        max_exceed=float(limit),
-        relevant=float(numbers.get("relevant") or Asked().relevant),
-        n_boot=int(numbers.get("bootstrap_replicates") or 2000),
-        seed=int(numbers.get("seed") or 0),
+        question=question,
         since=data_end(proposal),
     )
 
@@ -136,13 +138,13 @@ def _setting(
 ) -> Setting:
     """Return rank and margin before or after; what the proposal leaves alone is as it acts."""
     values = []
-    for key, acts in zip((parameter.rank_key, parameter.margin_key), acting, strict=True):
+    for key, acts in zip((parameter.rank_key, parameter.margin_key), acting.pair, strict=True):
         change = by_key.get(key or "")
         value = acts if change is None else change.new if new else change.old
         if not isinstance(value, int | float) or int(value) != value:
             raise NotRepeatableError(f"{key} = {value!r} is no whole number")
         values.append(int(value))
-    return values[0], values[1]
+    return Setting(values[0], values[1], acting.minimum_mb)
 
 
 def _rules(digest: str | None) -> ScoutRules:
@@ -191,29 +193,20 @@ def drift(
             parameter=asked.parameter.name,
             current=asked.proposed,
             loss=asked.weights,
-            assumptions=Assumptions(rules=asked.rules, ram_min_mb=config.get("SCOUT_RAMCOUNT_MIN")),
+            assumptions=Assumptions(rules=asked.rules),
             synthetic=proposal.evidence.synthetic,
         )
         outcomes = tried.outcomes()
     except InsufficientDataError as error:
         return refused(error)
-    question = Asked(
-        limits=(Limit(quantity="exceed_rate", most=asked.max_exceed),),
-        relevant=asked.relevant,
-        n_boot=asked.n_boot,
-        seed=asked.seed,
-    )
-    judgement = judge(outcomes, question)
+    judgement = judge(outcomes, asked.question)
     rows = outcomes.units.select(jeditaskid="unit", weight="weight").join(
         tried.replay.by_task(sorted({asked.current, asked.proposed}), asked.weights),
         on="jeditaskid",
         maintain_order="left",
     )
-    before, after = (
-        rows.filter((pl.col("rank") == rank) & (pl.col("margin_pct") == margin))
-        for rank, margin in (asked.current, asked.proposed)
-    )
-    compared = compare(before, after, asked.parameter, question)
+    before, after = (at_setting(rows, setting) for setting in (asked.current, asked.proposed))
+    compared = compare(before, after, asked.parameter, asked.question)
     times = outcomes.units["time"]
     effects = _effects(proposal, compared, asked.parameter)
     keep = proposal.kind == "keep"
@@ -270,7 +263,7 @@ def _sentence(
             f", {short_percent(exceed['before'])} under the setting before, loss {loss['diff']:+.4f} "
             f"({loss['diff_lo']:+.4f} to {loss['diff_hi']:+.4f})"
         )
-    better = "rank {} with margin {} %".format(*judgement.setting)
+    better = "rank {} with margin {} %".format(*Setting(*judgement.setting).pair)
     text += f"; {judged_in_words(judgement, better)}"
     return f"{text}." if keep else f"{text}; {apart_in_words(effects)}."
 

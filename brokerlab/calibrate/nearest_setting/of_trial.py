@@ -8,10 +8,11 @@ import numpy as np
 import polars as pl
 
 from brokerlab.archive.store import Archive
-from brokerlab.calibrate.nearest_setting.history import Span
 from brokerlab.calibrate.nearest_setting.prices import stated_prices
-from brokerlab.calibrate.nearest_setting.translate import translate
+from brokerlab.calibrate.nearest_setting.translate import Span, translate
 from brokerlab.calibrate.nearest_setting.translation import Translation
+from brokerlab.calibrate.percentiles.parameters import Assumptions
+from brokerlab.calibrate.percentiles.study import kills
 from brokerlab.estimators.allocation import amount_per_unit, cheapest
 from brokerlab.estimators.trial import Trial
 from brokerlab.numerics import FloatArray
@@ -55,9 +56,8 @@ def translate_trial(
         parameter="ramcount",
         name=name,
         span=_span(archive, trial.records),
-        rules=ScoutRules(rules),
-        n_boot=n_boot,
-        seed=seed,
+        question=kills(n_boot=n_boot, seed=seed),
+        assumptions=Assumptions(rules=ScoutRules(rules)),
     )
 
 
@@ -96,10 +96,8 @@ def translate_bound(
         parameter="cputime",
         name=f"{model}, bound {100 * level:g} %",
         span=None if stored is None else _span(stored, trial.records),
-        max_exceed=round(1 - level, 9),
-        rules=ScoutRules(rules),
-        n_boot=n_boot,
-        seed=seed,
+        question=kills(round(1 - level, 9), n_boot=n_boot, seed=seed),
+        assumptions=Assumptions(rules=ScoutRules(rules)),
     )
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from brokerlab.calibrate.assumptions import Assumptions
-from brokerlab.calibrate.loss import LossWeights
-from brokerlab.calibrate.parameters import parameter_named
+from brokerlab.calibrate.percentiles.parameters import Assumptions, LossWeights, parameter_named
 from brokerlab.errors import ConfigError
 from brokerlab.estimators.allocation import Ladder, Prices
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,38 @@ import dataframely as dy
 import polars as pl
 
 from brokerlab.archive.store import Archive
-from brokerlab.calibrate.assumptions import Assumptions
-from brokerlab.calibrate.judge import Limit, Question
-from brokerlab.calibrate.loss import LossWeights
-from brokerlab.calibrate.nearest_setting.family import MINIMA, MINIMUM_KEY, FamilySetting
-from brokerlab.calibrate.nearest_setting.history import History, Span, of_archive, of_records
-from brokerlab.calibrate.nearest_setting.study import Study
+from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Question
+from brokerlab.calibrate.nearest_setting.allocations import Who, compared, score_sides
+from brokerlab.calibrate.nearest_setting.records import EPOCH, RECORDS_ONLY, of_records
 from brokerlab.calibrate.nearest_setting.translation import Translation
-from brokerlab.calibrate.parameters import parameter_named
-from brokerlab.calibrate.verdict import current_setting
+from brokerlab.calibrate.percentiles.history import Inputs, load
+from brokerlab.calibrate.percentiles.parameters import (
+    Assumptions,
+    LossWeights,
+    Parameter,
+    Setting,
+    parameter_named,
+)
+from brokerlab.calibrate.percentiles.study import Study, kills, study
+from brokerlab.calibrate.verdict import Verdict, limit_of
 from brokerlab.errors import ConfigError, DataError
 from brokerlab.frames import prepared
 from brokerlab.scouts import ScoutRules
+from brokerlab.words import short_percent
+
+Span = tuple[datetime, datetime]
+"""First instant, and the first one after it [UTC]."""
+MINIMA: tuple[int | None, ...] = (None, 250, 500, 1000, 1500, 2000)
+"""Minima tried [MB, per core if the task's unit is]: up to the 2 GB that a slot has per core."""
+OWN_RETRIES = (
+    "All are tried again as the back-test retries, not as the estimator would; what slots cannot take "
+    "is that of the typical job of a task."
+)
+SAME_TASKS = (
+    "Nearest and cheapest were chosen on the tasks they are scored on: what is lost by a setting comes out too small. Whether "
+    "one is proposed rests on tasks that had no part in its choice."
+)
+RECORDS = "records carry no settings: a proposal needs an archive"
 
 
 class Given(dy.Schema):
@@ -49,14 +70,9 @@ def translate(
     ranks: Iterable[int] = range(50, 100),
     margins: Iterable[int] | None = None,
     minima: Iterable[int | None] = MINIMA,
+    question: Question | None = None,
     loss: LossWeights | None = None,
-    max_exceed: float = 0.02,
-    relevant: float = 0.05,
-    blocks: int = 4,
     assumptions: Assumptions | None = None,
-    rules: ScoutRules | None = None,
-    n_boot: int = 2000,
-    seed: int = 0,
 ) -> Translation:
     """Say which setting of the deployed system comes nearest to an estimator, and what is lost by it.
 
@@ -78,73 +94,148 @@ def translate(
         name: Of the estimator, for sentences.
         span: When the tasks that are looked at were created, the end is out; None: all of them.
         created_at: When the proposal is made, UTC without zone; None: when the last task was created.
-        ranks: Ranks of the family.
-        margins: Margins of the family [%]; None: those of the parameter. Of cputime only the fixed one can be
-            chosen.
-        minima: Minima of the family [MB]; None among them: no minimum.
+        ranks: Ranks tried.
+        margins: Margins tried [%]; None: those of the parameter. Of cputime only the fixed one can be chosen.
+        minima: Minima tried [MB]; None among them: no minimum.
+        question: Of `kills`: how settings are judged; None: with its defaults.
         loss: Weights; None: the parameter's.
-        max_exceed: Largest accepted share of killed first attempts, for the setting, as a mean over tasks.
-        relevant: Smallest change of the loss that matters, as a part of its current value.
-        blocks: Blocks of time, see `judge`.
-        assumptions: Of the back-test; None: the defaults with the minimum that is set. Its minimum must be the
-            one that is set.
-        rules: Of the estimate, where no assumptions are given; None: as the documents say.
-        n_boot: Bootstrap replicates over tasks.
-        seed: Of the bootstrap.
+        assumptions: Of the back-test; None: the defaults.
 
     Returns:
         A :class:`Translation`.
 
     Raises:
-        ConfigError: A parameter that cannot be translated, a span of records, or another minimum than is set.
+        ConfigError: A parameter that cannot be translated, or a span of records.
         SchemaError: Columns missing.
         DataError: Allocations that are not above 0, or a job twice, or none for any job.
         InsufficientDataError: No task can be scored.
 
     Source: scouts.md 5.1 and 5.2; design.md, idea 6; spec of calibration, section 2.
     """
-    chosen = parameter_named(parameter)
-    if chosen.name == "outdiskcount":
+    if parameter_named(parameter).name == "outdiskcount":
         raise ConfigError(
             "parameter='outdiskcount': estimators are of ramcount (memory) or cputime"
         )
-    acts_by = assumptions.rules if assumptions else rules or ScoutRules()
-    history = _history(source, chosen.name, acts_by, span)
-    acting = history.config.get(MINIMUM_KEY) if chosen.name == "ramcount" else None
-    made = assumptions or Assumptions(rules=acts_by, ram_min_mb=acting)
-    if made.ram_min_mb != acting:
-        raise ConfigError(
-            f"assumptions.ram_min_mb={made.ram_min_mb}: {MINIMUM_KEY} acts as {acting}"
+    made = assumptions or Assumptions()
+    inputs = _inputs(source, parameter, made.rules, span)
+    given = _checked(allocations)
+    with_allocations = _with_allocations(inputs, given)
+    judged = study(
+        inputs,
+        parameter,
+        question or kills(),
+        created_at=created_at or (inputs.window[1] if inputs.window else EPOCH),
+        ranks=ranks,
+        margins=margins,
+        minima=minima,
+        loss=loss,
+        assumptions=made,
+    )
+    if inputs.window is None:
+        judged = replace(judged, verdict=_of_records(judged.judgement, judged.parameter))
+    settings: dict[Who, Setting] = {
+        "cheapest": cheapest_of(judged),
+        "nearest": judged.best,
+        "current": judged.current,
+    }
+    sides = score_sides(
+        judged.tried, inputs.history, with_allocations, inputs.queues, given, settings
+    )
+    labels: dict[Who, str] = {"estimator": name}
+    labels |= {who: each.words(judged.parameter, minimum=True) for who, each in settings.items()}
+    table, differences = compared(sides.rows, labels, judged.parameter, judged.judgement.question)
+    tasks = inputs.tasks.join(inputs.quantities, on="jeditaskid", how="semi")
+    counts = {
+        "tasks_without_allocations": tasks.height - with_allocations.height,
+        "jobs": sides.n_jobs,
+        "jobs_without_allocation": sides.n_missing,
+    }
+    enough = judged.judgement.n_units >= MIN_UNITS and inputs.window is not None
+    return Translation(
+        parameter=judged.parameter,
+        estimator=name,
+        cheapest=settings["cheapest"],
+        nearest=settings["nearest"],
+        current=settings["current"],
+        table=table,
+        differences=differences,
+        judgement=judged.judgement,
+        comparison=judged.comparison if enough else None,
+        verdict=judged.verdict,
+        counts=counts,
+        notes=_notes(judged, counts, name),
+    )
+
+
+def _inputs(source: Any, parameter: str, rules: ScoutRules, span: Span | None) -> Inputs:
+    if not isinstance(source, Archive | str | Path):
+        if span is not None:
+            raise ConfigError(f"span={span}: it is of the tasks of an archive; records have none")
+        return of_records(source, parameter, rules)
+    if span is None:
+        return load(source, rules=rules)
+    if not span[0] < span[1]:
+        raise ConfigError(f"span={span}: needed are a first instant and a later one that is out")
+    return load(source, start=span[0], end=span[1], rules=rules)
+
+
+def _with_allocations(inputs: Inputs, given: pl.DataFrame) -> pl.DataFrame:
+    """Return the tasks of which finished jobs have allocations: only they are compared.
+
+    Raises:
+        DataError: None has.
+    """
+    jobs = inputs.quantities.select("jeditaskid", "pandaid")
+    finite = given.filter(pl.col("allocated").is_finite())
+    known = jobs.join(finite, on="pandaid", how="semi")
+    if known.is_empty():
+        raise DataError(
+            f"allocations.pandaid: none of {finite.height} jobs with an allocation is a finished job of the "
+            f"source, whose ids are {jobs['pandaid'].min()!r} to {jobs['pandaid'].max()!r}"
         )
-    rank, margin = current_setting(history.config, chosen.name)
-    return Study(
-        history=history,
-        given=_checked(allocations),
-        parameter=chosen,
-        name=name,
-        made=made,
-        weights=loss or LossWeights.default(chosen.name),
-        current=FamilySetting(rank=rank, margin_pct=margin, minimum_mb=made.ram_min_mb),
-        ranks=tuple(ranks),
-        margins=None if margins is None else tuple(margins),
-        minima=tuple(minima),
-        question=Question(
-            limits=(Limit(quantity="exceed_rate", most=max_exceed),),
-            relevant=relevant,
-            blocks=blocks,
-            confidence=made.confidence,
-            n_boot=n_boot,
-            seed=seed,
-        ),
-    ).translation(created_at)
+    return inputs.tasks.join(known, on="jeditaskid", how="semi", maintain_order="left")
 
 
-def _history(source: Any, parameter: str, rules: ScoutRules, span: Span | None) -> History:
-    if isinstance(source, Archive | str | Path):
-        return of_archive(source, rules=rules, span=span)
-    if span is not None:
-        raise ConfigError(f"span={span}: it is of the tasks of an archive; records have none")
-    return of_records(source, parameter, rules)
+def cheapest_of(judged: Study) -> Setting:
+    """Return the setting of least loss over all tasks, whatever it exceeds; among equals the current one, then the first."""
+    order = judged.judgement.candidates.sort(
+        "loss", "is_current", "place", descending=[False, True, False]
+    )
+    return Setting(*judged.judgement.settings[order["place"][0]])
+
+
+def _of_records(judgement: Judgement, parameter: Parameter) -> Verdict:
+    """Return the answer to records: none, whatever the judge says."""
+    n = judgement.n_units
+    few = f"{n} tasks can be scored and {MIN_UNITS} are needed; " if n < MIN_UNITS else ""
+    sentence, subject = f"No answer: {few}{RECORDS}.", parameter.rank_key or parameter.name
+    return Verdict("no_answer", sentence, subject, None, information_only=False)
+
+
+def _notes(judged: Study, counts: dict[str, int], name: str) -> tuple[str, ...]:
+    """Say what this cannot tell."""
+    notes = [*(RECORDS_ONLY if judged.inputs.window is None else ()), OWN_RETRIES, SAME_TASKS]
+    if judged.n_overlapping:
+        notes.append(
+            f"{judged.n_overlapping:,} jobs of the tasks that a setting was chosen on ended after the tasks that score it had "
+            "begun: they could not have been known yet."
+        )
+    if counts["tasks_without_allocations"]:
+        notes.append(
+            f"{counts['tasks_without_allocations']} tasks have no allocation of {name}: the setting is judged on "
+            "them too, for it acts on them; the comparison leaves them out."
+        )
+    if counts["jobs_without_allocation"]:
+        notes.append(
+            f"{counts['jobs_without_allocation']:,} of {counts['jobs']:,} jobs have no allocation of "
+            f"{name}: the current setting stands in for them."
+        )
+    if judged.judgement.cheapest_within is None:
+        notes.append(
+            f"No member of the family keeps the limit of {short_percent(limit_of(judged.judgement))} with room for chance: "
+            "the nearest setting is the one that exceeds it least."
+        )
+    return tuple(notes)
 
 
 def _checked(allocations: Any) -> pl.DataFrame:

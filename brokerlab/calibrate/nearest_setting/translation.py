@@ -7,11 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.calibrate.comparison import Comparison
 from brokerlab.calibrate.judge import Judgement
-from brokerlab.calibrate.nearest_setting.compare import Difference, Who
-from brokerlab.calibrate.nearest_setting.family import MINIMUM_KEY, FamilySetting
-from brokerlab.calibrate.parameters import Parameter
+from brokerlab.calibrate.nearest_setting.allocations import Difference, Who
+from brokerlab.calibrate.percentiles.comparison import Comparison
+from brokerlab.calibrate.percentiles.parameters import Parameter, Setting
 from brokerlab.calibrate.verdict import Verdict, limit_of
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig.proposal import Proposal
@@ -39,7 +38,7 @@ class Translation:
             pct_of_current``. ``restriction``: cheapest - estimator, what is lost by having to set a rule;
             ``limit``: nearest - cheapest, lost for the limit; ``setting``: current - nearest;
             ``estimator``: current - estimator.
-        judgement: On all tasks, with allocations or without; its settings are `FamilySetting`.
+        judgement: On all tasks, with allocations or without; its settings are `Setting`.
         comparison: The current setting against those chosen on earlier tasks; null: records, or too few tasks.
         verdict: The answer; it rests on the comparison, not on the table.
         counts: ``tasks_without_allocations`` and ``jobs``, of which ``jobs_without_allocation``.
@@ -48,9 +47,9 @@ class Translation:
 
     parameter: Parameter
     estimator: str
-    cheapest: FamilySetting
-    nearest: FamilySetting
-    current: FamilySetting
+    cheapest: Setting
+    nearest: Setting
+    current: Setting
     table: pl.DataFrame
     differences: pl.DataFrame
     judgement: Judgement
@@ -129,7 +128,7 @@ class Translation:
 
     def _nearest(self) -> str:
         row = self.side("nearest")
-        words = self.nearest.words(self.parameter)
+        words = self.nearest.words(self.parameter, minimum=True)
         if self.nearest == self.current:
             return f"The nearest setting is the current one: {words}."
         gain = self.difference("setting")
@@ -143,7 +142,7 @@ class Translation:
         lost, whole, limit = (
             self.difference(name) for name in ("restriction", "estimator", "limit")
         )
-        sign, words = _sign(lost), self.cheapest.words(self.parameter)
+        sign, words = _sign(lost), self.cheapest.words(self.parameter, minimum=True)
         text = (
             f"The cheapest setting of all ({words}) costs {abs(lost['loss']):.4f}{_ends(lost, sign=sign)} "
             f"{'more' if sign > 0 else 'less'} per core-hour of work than the estimator's allocations"
@@ -174,10 +173,3 @@ def _ends(row: dict[str, Any], *, sign: int = 1) -> str:
         return ""
     low, high = sorted((sign * row["loss_lo"], sign * row["loss_hi"]))
     return f" ({round(low, 4) + 0.0:.4f} to {round(high, 4) + 0.0:.4f})"  # no minus 0
-
-
-def minimum_change(nearest_to: FamilySetting, current: FamilySetting) -> dict[str, int | None]:
-    """Return the further key that a change sets, if it does."""
-    if nearest_to.minimum_mb == current.minimum_mb:
-        return {}
-    return {MINIMUM_KEY: nearest_to.minimum_mb}

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab.calibrate.percentiles import Assumptions, LossWeights, backtest
+from brokerlab.calibrate.percentiles.strata import by_stratum
 from brokerlab.errors import ConfigError, InsufficientDataError, SchemaError
 from brokerlab.scouts.rules import ScoutRules
 from tests.unit.calibrate import slow_twin, toys
@@ -61,7 +62,6 @@ def test_equals_the_plain_loops(
         retry_factors=factors,
         compensation=compensation,
         killed_after=0.5,
-        ram_min_mb=1500,
     )
     result = backtest(
         jobs,
@@ -69,7 +69,7 @@ def test_equals_the_plain_loops(
         parameter=parameter,
         ranks=[50, 75, 99],
         margins=MARGINS[parameter],
-        current=detail[0],
+        current=(*detail[0], 1500),
         detail=detail,
         assumptions=made,
     )
@@ -386,11 +386,12 @@ def test_scaling_memory_scales_requests():
 
 def test_strata_add_up():
     result = backtest(toys.quantities(40, 40, seed=2, spread=0.2), toys.tasks(40))
-    sums = result.by_stratum.group_by("stratum", "rank", "margin_pct").agg(
+    strata = by_stratum(result.by_task, amount="gbh", confidence=0.95)
+    sums = strata.group_by("stratum", "rank", "margin_pct").agg(
         pl.col("n_scored", "n_exceed").sum()
     )
     assert set(sums["n_scored"]) == {40 * 30}
-    assert "(none)" in result.by_stratum.filter(pl.col("stratum") == "gshare")["level"].to_list()
+    assert "(none)" in strata.filter(pl.col("stratum") == "gshare")["level"].to_list()
 
 
 def test_gap_shows_heavier_scouts():

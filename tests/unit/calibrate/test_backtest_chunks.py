@@ -10,8 +10,8 @@ from polars.testing import assert_frame_equal
 
 from brokerlab import carry
 from brokerlab.archive.synthetic import synthesise
-from brokerlab.calibrate import inputs
-from brokerlab.calibrate.backtest import Backtest, backtest
+from brokerlab.calibrate.percentiles import history as inputs
+from brokerlab.calibrate.percentiles.backtest import Backtest, backtest
 
 PARAMETERS = ("ramcount", "cputime", "outdiskcount")
 
@@ -38,7 +38,7 @@ def test_chunks_change_nothing(
     data = inputs.load(archive)
     assert len(data.history.map(id)) > 5
     chunked = tried(data, parameter)
-    for name in ("by_setting", "by_task", "by_stratum", "gap", "gap_summary"):
+    for name in ("by_setting", "by_task", "gap", "gap_summary"):
         assert_frame_equal(getattr(chunked, name), getattr(whole, name), rel_tol=1e-12)
     assert chunked.counts == whole.counts
     assert chunked.caveats == whole.caveats

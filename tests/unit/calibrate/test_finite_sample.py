@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from brokerlab.calibrate import finite_sample as fs
+from brokerlab.calibrate.percentiles import finite_sample as fs
 from brokerlab.errors import ConfigError
 
 

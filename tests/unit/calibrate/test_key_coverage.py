@@ -21,7 +21,7 @@ from brokerlab.calibrate.key_coverage import (
     read_by,
 )
 from brokerlab.calibrate.key_screens import screen_keys, screened_keys
-from brokerlab.calibrate.parameters import PARAMETERS
+from brokerlab.calibrate.percentiles.parameters import PARAMETERS
 from brokerlab.calibrate.thresholds.keys import threshold_of
 from brokerlab.gdpconfig import catalogue
 from brokerlab.gdpconfig.keys import rows

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from brokerlab.calibrate import percentile_frames as frames
-from brokerlab.calibrate.caveats import told_once
-from brokerlab.calibrate.parameters import PARAMETERS
-from brokerlab.calibrate.percentile_study import FIXED_RANK, NO_QUEUES, Study
+from brokerlab.calibrate.percentiles import frames
+from brokerlab.calibrate.percentiles.caveats import told_once
+from brokerlab.calibrate.percentiles.parameters import PARAMETERS, Setting
+from brokerlab.calibrate.percentiles.study import FIXED_RANK, NO_QUEUES, Study
 
 
 def test_caveats_are_those_that_apply():
@@ -29,8 +29,10 @@ def scouts(counts, rank=75, limit=0.02):
     limits = (SimpleNamespace(most=limit),)
     return SimpleNamespace(
         parameter=PARAMETERS["ramcount"],
-        by_task=pl.DataFrame({"n_scouts": used}).with_columns(rank=rank, margin_pct=10),
-        current=(rank, 10),
+        by_task=pl.DataFrame({"n_scouts": used}).with_columns(
+            rank=rank, margin_pct=10, minimum_mb=pl.lit(None, pl.Int64)
+        ),
+        current=Setting(rank, 10),
         judgement=SimpleNamespace(question=SimpleNamespace(limits=limits)),
     )
 

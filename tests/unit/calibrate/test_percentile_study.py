@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 
 from brokerlab.calibrate import current_setting, propose
-from brokerlab.calibrate.backtest import Assumptions, Backtest, backtest
-from brokerlab.calibrate.comparison import Comparison, compare
-from brokerlab.calibrate.judge import Judgement, Limit, Question, capped_weights, judge
-from brokerlab.calibrate.loss import COMPONENTS, LossWeights
-from brokerlab.calibrate.percentile_study import scored_tasks
+from brokerlab.calibrate.judge import Judgement, Question, capped_weights, judge
+from brokerlab.calibrate.percentiles.backtest import Assumptions, Backtest, backtest
+from brokerlab.calibrate.percentiles.comparison import Comparison, compare
+from brokerlab.calibrate.percentiles.parameters import COMPONENTS, LossWeights, Setting
+from brokerlab.calibrate.percentiles.study import kills, scored_tasks
 from brokerlab.calibrate.verdict import Verdict
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
@@ -51,7 +51,7 @@ class Judged:
 def judged(history, *, limit=0.03, loss=None, **how) -> Judged:
     jobs, tasks, queues = history
     tried = backtest(jobs, tasks, queues, loss=loss, **{**GRID, **how})
-    question = Question(limits=(Limit(quantity="exceed_rate", most=limit),), n_boot=300)
+    question = kills(limit, n_boot=300)
     outcomes = tried.outcomes()
     found = judge(outcomes, question, also=COMPONENTS)
     before, after = scored_tasks(tried, outcomes, found)
@@ -71,7 +71,7 @@ def made(history):
 
 def test_a_setting_within_the_limit_replaces_one_that_breaks_it(made):
     j = made.judgement
-    assert (j.kind, j.current) == ("change", (75, 10))
+    assert (j.kind, j.current) == ("change", Setting(75, 10))
     assert j.quantity("exceed_rate")["after"] <= 0.03 < j.quantity("exceed_rate")["before"]
     kept = j.candidates.filter("kept")
     assert j.settings[kept.sort("loss")["place"][0]] == j.cheapest_within
@@ -79,10 +79,10 @@ def test_a_setting_within_the_limit_replaces_one_that_breaks_it(made):
 
 def test_the_judge_sees_what_the_back_test_says_of_every_task(made):
     """Loss and kill rate of a setting are the weighted means over the rows of the tasks."""
-    rank, margin = j_best = made.judgement.best
-    rows = made.tried.replay.by_task([j_best], made.tried.weights)
+    best = made.judgement.best
+    rows = made.tried.replay.by_task([best], made.tried.weights)
     weights = capped_weights(rows["work_coreh"].to_numpy())
-    place = made.judgement.settings.index((rank, margin))
+    place = made.judgement.settings.index(best)
     row = made.judgement.candidates.filter(place=place).row(0, named=True)
     for name, values in {
         "loss": rows["cost_coreh"] / rows["work_coreh"],
@@ -102,7 +102,7 @@ def test_the_comparison_is_of_the_scored_tasks_and_agrees_with_the_judge(made):
     first = made.tried.created.sort("created_at").head(50)["jeditaskid"]
     assert not made.before["jeditaskid"].is_in(first.implode()).any()
     assert made.before["jeditaskid"].equals(made.after["jeditaskid"])
-    chosen = set(zip(made.after["rank"], made.after["margin_pct"], strict=True))
+    chosen = set(made.after.select(Setting._fields).rows())
     blocks = made.judgement.blocks["place"].drop_nulls()
     assert chosen == {made.judgement.settings[place] for place in blocks}
 
@@ -135,7 +135,7 @@ def test_weights_decide(history):
     low, high = (judged(history, limit=1.0, loss=w) for w in (thrifty, careful))
     # retries at twice the request cost more than the head-room they save: not the lowest setting
     reserved, killed = (
-        [one.tried.setting(*one.judgement.best)[name] for one in (low, high)]
+        [one.tried.setting(*one.judgement.best.pair)[name] for one in (low, high)]
         for name in ("over_gbh", "exceed_rate")
     )
     assert reserved[0] < reserved[1]
@@ -173,8 +173,8 @@ def test_moments_equal_the_sums_over_tasks(history):
 
 def test_only_settable_margins_of_cputime(history):
     tried = backtest(*history, parameter="cputime", ranks=[90, 95])
-    assert {margin for _, margin in tried.settable} == {50}
-    assert set(tried.outcomes().settings) == {(90, 50), (95, 50)}
+    assert {setting.margin_pct for setting in tried.settable} == {50}
+    assert set(tried.outcomes().settings) == {Setting(90, 50), Setting(95, 50)}
     assert tried.by_setting["margin_pct"].n_unique() > 1
 
 
@@ -189,16 +189,16 @@ def test_tasks_without_a_creation_time_begin_with_their_first_job(history):
 
 
 def test_the_sentence_names_keys_numbers_and_limit(made):
-    verdict = made.verdict(synthetic=True)
-    rank, margin = made.judgement.setting
+    verdict = replace(made, tried=replace(made.tried, synthetic=True)).verdict()
+    setting = made.judgement.setting
     assert verdict.kind == "change"
-    assert f"SCOUT_RAMCOUNT_MARGIN from 10 to {margin}" in verdict.sentence
+    assert f"SCOUT_RAMCOUNT_MARGIN from 10 to {setting.margin_pct}" in verdict.sentence
     assert "memory reserved" in verdict.sentence
     assert "limit 3 %" in verdict.sentence
     assert "judged on 150 tasks" in verdict.sentence
     document = verdict.proposal
     applied = document.applied_to(Config.empty())
-    assert current_setting(applied, "ramcount") == (rank, margin)
+    assert current_setting(applied, "ramcount") == setting
     assert document.evidence.synthetic
     rules = ScoutRules()
     assert document.digests.rules == rules.digest
@@ -216,7 +216,7 @@ def test_evidence_from_a_part_of_the_tasks_proposes_nothing_for_all(made):
     assert verdict.sentence.startswith(
         "Measured on tasks with gshare MC only, so nothing is proposed"
     )
-    kept = replace(made.judgement, kind="keep", case="nothing_better", setting=(75, 10))
+    kept = replace(made.judgement, kind="keep", case="nothing_better", setting=Setting(75, 10))
     document = replace(made, judgement=kept).verdict(filters={"gshare": "MC"}).proposal
     assert document.evidence.filters == {"gshare": "MC"}
     assert made.verdict().proposal.evidence.filters == {}
@@ -237,7 +237,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_every_case_has_its_sentence_and_document(made, case):
     kind, words = CASES[case]
-    setting = made.judgement.best if kind in ("change", "improve") else (75, 10)
+    setting = made.judgement.best if kind in ("change", "improve") else Setting(75, 10)
     forced = replace(
         made.judgement, kind=kind, case=case, setting=setting, smallest_seen=0.031, units_missing=12
     )
@@ -252,11 +252,11 @@ def test_every_case_has_its_sentence_and_document(made, case):
 
 def test_what_would_keep_the_limit_and_its_price_are_said(made):
     forced = replace(
-        made.judgement, kind="improve", case="better_not_within", cheapest_within=(95, 30)
+        made.judgement, kind="improve", case="better_not_within", cheapest_within=Setting(95, 30)
     )
     sentence = replace(made, judgement=forced).verdict().sentence
     candidates = made.judgement.candidates
-    place = made.judgement.settings.index((95, 30))
+    place = made.judgement.settings.index(Setting(95, 30))
     price = candidates.filter(place=place)["loss"][0] - candidates.filter("is_best")["loss"][0]
     assert forced.setting == made.judgement.best
     assert (

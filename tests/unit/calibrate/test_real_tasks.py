@@ -9,15 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from brokerlab.calibrate.percentiles import (
-    Assumptions,
-    Limit,
-    Question,
-    backtest,
-    compare,
-    judge,
-    scored_tasks,
-)
+from brokerlab.calibrate.judge import judge
+from brokerlab.calibrate.percentiles import Assumptions, backtest, compare, kills, scored_tasks
 from brokerlab.scouts.rules import ScoutRules
 
 HERE = Path(__file__).parents[3]
@@ -107,7 +100,7 @@ def test_recorded_requests_follow_from_the_first_trigger(history):
 def test_four_tasks_prove_nothing_about_others(all_ten):
     """What happened in each is told without an interval, and nothing is proposed."""
     outcomes = all_ten.outcomes()
-    judgement = judge(outcomes, Question(limits=(Limit(quantity="exceed_rate", most=0.02),)))
+    judgement = judge(outcomes, kills(0.02))
     assert (judgement.kind, judgement.case, judgement.units_missing) == ("no_answer", "few", 16)
     before, after = scored_tasks(all_ten, outcomes, judgement)
     made = compare(before, after, all_ten.parameter, judgement.question)

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from brokerlab.calibrate.nearest_setting import FamilySetting, translate
+from brokerlab.calibrate.nearest_setting import translate
+from brokerlab.calibrate.percentiles import Setting, kills
 from brokerlab.errors import DataError
 from brokerlab.estimators.doubts import check_model
 from brokerlab.estimators.evaluation import Evaluation
@@ -116,9 +117,12 @@ def test_tables_of_one_shape_are_explained_once(tried):
 def test_what_a_setting_is_worth_is_said_by_the_kind_of_verdict():
     jobs = whole_tasks()
     made = translate(
-        jobs, jobs.select("pandaid", allocated=pl.col("used") + 1.0), minima=(None, 500), n_boot=50
+        jobs,
+        jobs.select("pandaid", allocated=pl.col("used") + 1.0),
+        minima=(None, 500),
+        question=kills(n_boot=50),
     )
-    made = replace(made, nearest=FamilySetting(60, 20, 1500))
+    made = replace(made, nearest=Setting(60, 20, 1500))
     starts = {
         "change": "Set rank 60, margin 20 %, minimum 1500 MB: ",
         "improve": "Set rank 60, margin 20 %, minimum 1500 MB: ",

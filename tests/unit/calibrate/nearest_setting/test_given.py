@@ -8,15 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.calibrate.assumptions import Assumptions
-from brokerlab.calibrate.loss import LossWeights
 from brokerlab.calibrate.nearest_setting import stated_prices
-from brokerlab.calibrate.nearest_setting.given import Scored, placed
-from brokerlab.calibrate.nearest_setting.history import History
-from brokerlab.calibrate.parameters import parameter_named
+from brokerlab.calibrate.nearest_setting.allocations import Scored, placed
+from brokerlab.calibrate.percentiles import PARAMETERS, Assumptions, LossWeights, Setting
+from brokerlab.calibrate.percentiles.reach import slots_by_queue
+from brokerlab.calibrate.percentiles.sample import sample_of
 from brokerlab.errors import ConfigError
 from brokerlab.estimators.allocation import amount_per_unit, cheapest
-from brokerlab.gdpconfig import Config
 from tests.unit.calibrate import toys
 
 HOUR = 3600
@@ -26,11 +24,10 @@ def scored(parameter="ramcount", *, quantities=None, tasks=None, jobs=None, queu
     quantities = toys.quantities(6, seed=3) if quantities is None else quantities
     tasks = toys.tasks(6) if tasks is None else tasks
     queues = toys.queues() if queues is None else queues
-    history = History(quantities, tasks, queues, jobs, None, Config.empty())
-    how = Assumptions(**made)
-    return Scored.of(
-        history, tasks, parameter_named(parameter), how, LossWeights.default(parameter)
-    )
+    how, slots = Assumptions(**made), slots_by_queue(quantities)
+    sample = sample_of(quantities, tasks, jobs, parameter, how)
+    weights = LossWeights.default(parameter)
+    return Scored.of(sample, PARAMETERS[parameter], how, weights, queues, slots)
 
 
 @pytest.mark.parametrize("parameter", ["ramcount", "cputime"])
@@ -40,9 +37,9 @@ def scored(parameter="ramcount", *, quantities=None, tasks=None, jobs=None, queu
 @pytest.mark.parametrize("minimum", [None, 900])
 def test_the_requests_of_a_setting_cost_what_the_setting_costs(parameter, made, minimum):
     jobs = scored(parameter, **made)
-    setting = (75, 10) if parameter == "ramcount" else (80, 20)
-    told = jobs.by_allocation(jobs.requests(setting, minimum))
-    rule = jobs.by_setting(setting, minimum)
+    setting = Setting(*((75, 10) if parameter == "ramcount" else (80, 20)), minimum)
+    told = jobs.by_allocation(jobs.requests(setting))
+    rule = jobs.by_setting(setting)
     assert told["n_exceed"].sum() > 0
     assert told["jeditaskid"].to_list() == rule["jeditaskid"].to_list()
     for name in set(told.columns) & set(rule.columns) - {"processingtype", "gshare"}:
@@ -163,8 +160,8 @@ def test_the_current_setting_stands_in_where_nothing_is_told():
     jobs = scored()
     known = jobs.sample.scored["pandaid"][:5]
     told = pl.DataFrame({"pandaid": known, "allocated": [1.0, 2.0, None, float("inf"), 5.0]})
-    allocated, missing = placed(jobs, told, (75, 10), None)
-    rule = jobs.requests((75, 10), None)
+    allocated, missing = placed(jobs, told, Setting(75, 10))
+    rule = jobs.requests(Setting(75, 10))
     assert allocated[[0, 1, 4]].tolist() == [1, 2, 5]
     assert missing.tolist() == [2, 3, *range(5, rule.size)]
     assert (allocated[missing] == rule[missing]).all()

@@ -11,49 +11,49 @@ import polars as pl
 import pytest
 
 from brokerlab.archive.synthetic import synthesise
-from brokerlab.calibrate.assumptions import Assumptions
-from brokerlab.calibrate.backtest import backtest
-from brokerlab.calibrate.judge import MIN_UNITS, Limit, Question
-from brokerlab.calibrate.loss import LossWeights
-from brokerlab.calibrate.nearest_setting import FamilySetting, translate
-from brokerlab.calibrate.nearest_setting.family import family_outcomes
-from brokerlab.calibrate.nearest_setting.given import Scored
-from brokerlab.calibrate.nearest_setting.history import History, of_archive, of_records
-from brokerlab.calibrate.nearest_setting.study import Study
+from brokerlab.calibrate.judge import MIN_UNITS
+from brokerlab.calibrate.nearest_setting import translate
+from brokerlab.calibrate.nearest_setting.allocations import Scored
+from brokerlab.calibrate.nearest_setting.records import of_records
 from brokerlab.calibrate.nearest_setting.translation import _ends
-from brokerlab.calibrate.parameters import parameter_named
+from brokerlab.calibrate.percentiles import (
+    PARAMETERS,
+    Assumptions,
+    Inputs,
+    LossWeights,
+    Setting,
+    backtest,
+    kills,
+    load,
+)
+from brokerlab.calibrate.percentiles.history import history_of
+from brokerlab.calibrate.percentiles.reach import slots_by_queue
+from brokerlab.calibrate.percentiles.sample import sample_of
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError, SchemaError
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules
 from tests.unit.calibrate import toys
 
-CURRENT = FamilySetting(rank=75, margin_pct=10, minimum_mb=None)
+CURRENT = Setting(75, 10)
+MODULE = import_module("brokerlab.calibrate.nearest_setting.translate")
 
 
-def study(quantities, tasks, allocations, *, parameter="ramcount", max_exceed=0.03, **how):
+def answered(quantities, tasks, allocations, *, max_exceed=0.03, **how):
     window = tasks["creationdate"].min(), tasks["creationdate"].max()
-    history = History(quantities, tasks, toys.queues(), None, window, Config.empty())
-    rank = parameter_named(parameter)
-    plain = {
-        "history": history,
-        "given": allocations,
-        "parameter": rank,
-        "name": "the estimator",
-        "made": Assumptions(),
-        "weights": LossWeights.default(parameter),
-        "current": FamilySetting(rank=rank.rank, margin_pct=rank.margin_pct, minimum_mb=None),
-        "ranks": (75, 85, 95),
-        "margins": (5, 10, 20),
-        "minima": (None,),
-        "question": Question(
-            limits=(Limit(quantity="exceed_rate", most=max_exceed),), n_boot=300, seed=1
-        ),
-    }
-    return Study(**(plain | how))
-
-
-def answered(quantities, tasks, allocations, **how):
-    return study(quantities, tasks, allocations, **how).translation()
+    inputs = Inputs(
+        archive=None,
+        tasks=tasks,
+        history=history_of(quantities),
+        queues=toys.queues(),
+        window=window,
+        rules=ScoutRules(),
+        config=Config.empty(),
+    )
+    plain = {"ranks": (75, 85, 95), "margins": (5, 10, 20), "minima": (None,)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MODULE, "_inputs", lambda *_: inputs)
+        question = kills(max_exceed, n_boot=300, seed=1)
+        return translate(None, allocations, question=question, **(plain | how))
 
 
 def exactly(quantities):
@@ -146,10 +146,12 @@ def test_a_setting_that_is_better_on_later_tasks_is_proposed(told):
 
 def test_the_current_requests_gain_nothing(history):
     """An estimator that says what the rule says."""
-    made = study(*history, exactly(history[0]))
-    scored = Scored.of(made.history, made.history.tasks, made.parameter, made.made, made.weights)
-    asked = scored.sample.scored.select("pandaid").with_columns(
-        allocated=pl.Series(scored.requests(CURRENT.pair, None))
+    quantities, tasks = history
+    sample = sample_of(quantities, tasks, None, "ramcount", Assumptions())
+    how = (PARAMETERS["ramcount"], Assumptions(), LossWeights.default("ramcount"))
+    scored = Scored.of(sample, *how, toys.queues(), slots_by_queue(quantities))
+    asked = sample.scored.select("pandaid").with_columns(
+        allocated=pl.Series(scored.requests(CURRENT))
     )
     same = answered(*history, asked)
     row = same.difference("estimator")
@@ -161,7 +163,7 @@ def test_the_current_requests_gain_nothing(history):
 def test_the_limit_is_told_apart_from_the_restriction(history):
     """Thrifty weights: the cheapest setting kills more than the limit allows."""
     thrifty = LossWeights(over=5.0, killed_coreh=0.1, n_exceed=0.0, n_lost=0.1)
-    made = answered(*history, exactly(history[0]), weights=thrifty)
+    made = answered(*history, exactly(history[0]), loss=thrifty)
     assert made.cheapest != made.nearest
     assert made.side("cheapest")["exceed_rate"] > 0.03 > made.side("nearest")["exceed_rate"]
     assert made.difference("limit")["loss"] > 0
@@ -242,14 +244,13 @@ def test_a_minimum_is_chosen_where_light_tasks_outgrow_their_scouts():
     assert without.verdict.kind == "no_answer"
     # outcomes under another minimum are those of a back-test under it
     right = backtest(
-        quantities, tasks, toys.queues(), ranks=[75], margins=[10, 11],
-        assumptions=Assumptions(ram_min_mb=500),
-    )  # fmt: skip
-    tried = study(quantities, tasks, exactly(quantities), **how)._backtest()
-    family = family_outcomes(tried, (None, 200, 500))
-    assert family.settings == (
-        (75, 10, None), (75, 11, None), (75, 11, 200), (75, 11, 500),
-    )  # fmt: skip
+        quantities, tasks, toys.queues(), ranks=[75], margins=[10, 11], current=(75, 10, 500)
+    )
+    tried = backtest(
+        quantities, tasks, toys.queues(), ranks=[75], margins=[10, 11], minima=(None, 200, 500)
+    )
+    family = tried.outcomes()
+    assert family.settings == (CURRENT, Setting(75, 11), Setting(75, 11, 200), Setting(75, 11, 500))
     mine, theirs = family.values([3, 0]), right.outcomes().values([1])
     now = tried.outcomes().values([0])
     for name in mine:
@@ -266,7 +267,7 @@ def test_where_no_setting_keeps_the_limit_the_one_that_exceeds_it_least_is_neare
     )
     how = {"ranks": (75,), "margins": (10, 11), "minima": (None, 500), "max_exceed": 0.02}
     made = answered(quantities, tasks, exactly(quantities), **how)
-    assert made.nearest == FamilySetting(rank=75, margin_pct=11, minimum_mb=500)
+    assert made.nearest == Setting(rank=75, margin_pct=11, minimum_mb=500)
     assert made.judgement.cheapest_within is None
     assert any("keeps the limit of 2 %" in note for note in made.notes)
     assert made.verdict.kind == "improve"
@@ -330,7 +331,9 @@ def test_records_get_the_table_and_no_answer(parameter):
     if parameter == "cputime":
         jobs = jobs.with_columns(used=pl.col("wall_s"))
     allocations = jobs.select("pandaid", allocated=pl.col("used") + 1)
-    made = translate(jobs, allocations, parameter=parameter, n_boot=50, minima=(None,))
+    made = translate(
+        jobs, allocations, parameter=parameter, question=kills(n_boot=50), minima=(None,)
+    )
     assert made.side("estimator")["n_tasks"] == 3
     assert made.side("estimator")["n_scored"] == 3 * 30  # the killed ones among them
     assert made.side("estimator")["n_exceed"] <= 3
@@ -348,7 +351,9 @@ def test_rates_of_tasks_of_unequal_size():
     jobs = records(2).filter((pl.col("jeditaskid") == 1) | (pl.col("pandaid") < 71))
     jobs = jobs.with_columns(censored=pl.lit(value=False))
     factor = pl.when(pl.col("jeditaskid") == 1).then(0.9).otherwise(1.5)
-    made = translate(jobs, jobs.select("pandaid", allocated=pl.col("used") * factor), n_boot=50)
+    made = translate(
+        jobs, jobs.select("pandaid", allocated=pl.col("used") * factor), question=kills(n_boot=50)
+    )
     row = made.side("estimator")
     assert (row["n_scored"], row["n_exceed"]) == (50, 30)
     assert row["exceed_rate_jobs"] == 0.6
@@ -359,22 +364,29 @@ def test_rates_of_tasks_of_unequal_size():
 def test_the_minimum_that_acts_is_that_of_the_current_setting(monkeypatch):
     config = Config.empty().with_values({"SCOUT_RAMCOUNT_MIN": 900})
     read = replace(of_records(records(), "ramcount", ScoutRules()), config=config)
-    module = import_module("brokerlab.calibrate.nearest_setting.translate")
-    monkeypatch.setattr(module, "_history", lambda *_: read)
-    made = translate(records(), records().select("pandaid", allocated="used"), n_boot=50)
-    assert made.current == FamilySetting(rank=75, margin_pct=10, minimum_mb=900)
+    monkeypatch.setattr(MODULE, "_inputs", lambda *_: read)
+    made = translate(
+        records(), records().select("pandaid", allocated="used"), question=kills(n_boot=50)
+    )
+    assert made.current == Setting(rank=75, margin_pct=10, minimum_mb=900)
     assert made.side("current")["label"] == "rank 75, margin 10 %, minimum 900 MB"
     assert made.side("current")["over_allocation"] > 2  # 900 MB per core of four, 1000 MB used
+
+
+def failed_of(inputs):
+    (part,) = inputs.history.map(lambda part: part.jobs)
+    return part
 
 
 def test_records_become_the_tables_of_a_back_test():
     jobs = records()
     memory = of_records(jobs, "ramcount", ScoutRules())
     assert memory.quantities.height == 117
-    assert memory.jobs["piloterrorcode"].to_list() == [1212] * 3
-    assert memory.jobs["specialhandling"].to_list() == [None] * 3
+    failed = failed_of(memory)
+    assert failed["piloterrorcode"].to_list() == [1212] * 3
+    assert failed["specialhandling"].to_list() == [None] * 3
     scout = of_records(jobs.with_columns(is_scout=pl.lit(value=True)), "ramcount", ScoutRules())
-    assert scout.jobs["specialhandling"].to_list() == ["sj"] * 3
+    assert failed_of(scout)["specialhandling"].to_list() == ["sj"] * 3
     first = memory.quantities.row(0, named=True)
     assert first["ram_kb"] == np.ceil(jobs["used"][0] * 1024 / 4)
     assert first["creationtime"] == datetime(1970, 1, 1)
@@ -412,12 +424,17 @@ def archive(tmp_path_factory):
 
 
 def test_an_archive_is_read_and_answered(archive):
-    whole = of_archive(archive, rules=ScoutRules())
+    whole = load(archive)
     allocations = exactly(whole.quantities)
     first, last = whole.window
     some = allocations.filter(pl.col("pandaid") % 50 != 0)
     made = translate(
-        archive, some, ranks=(75, 90), margins=(10, 20), minima=(None, 500), n_boot=100
+        archive,
+        some,
+        ranks=(75, 90),
+        margins=(10, 20),
+        minima=(None, 500),
+        question=kills(n_boot=100),
     )
     assert made.side("estimator")["loss"] < made.side("current")["loss"]
     assert made.counts["jobs_without_allocation"] > 0
@@ -427,20 +444,20 @@ def test_an_archive_is_read_and_answered(archive):
         assert made.proposal.evidence.synthetic
         assert made.proposal.created_at == last
     day = timedelta(days=1)
-    how = {"ranks": (75,), "margins": (10,), "minima": (None,), "n_boot": 50}
+    how = {"ranks": (75,), "margins": (10,), "minima": (None,), "question": kills(n_boot=50)}
     cut = translate(archive, allocations, span=(first + day, last - 2 * day), **how)
     created = cut.judgement.blocks
     assert first + day <= created["start"].min()
     assert created["end"].max() < last - 2 * day
     assert cut.judgement.n_units < made.judgement.n_units
     assert cut.side("current")["n_tasks"] < made.side("current")["n_tasks"]
-    with pytest.raises(InsufficientDataError, match="no task with finished jobs was created"):
-        of_archive(archive, rules=ScoutRules(), span=(last + day, last + 2 * day))
+    with pytest.raises(InsufficientDataError, match=r"no task with finished jobs among .* from"):
+        translate(archive, allocations, span=(last + day, last + 2 * day))
     # the end of a span is out, its begin is in
-    assert of_archive(archive, rules=ScoutRules(), span=(first, last)).window[0] == first
-    assert of_archive(archive, rules=ScoutRules(), span=(first, last)).window[1] < last
+    assert load(archive, start=first, end=last).window[0] == first
+    assert load(archive, start=first, end=last).window[1] < last
     with pytest.raises(ConfigError, match="a first instant and a later one"):
-        of_archive(archive, rules=ScoutRules(), span=(last, first))
+        translate(archive, allocations, span=(last, first))
 
 
 @pytest.mark.parametrize(
@@ -452,12 +469,6 @@ def test_an_archive_is_read_and_answered(archive):
         ({"pandaid": [1], "allocated": [1.0]}, {"parameter": "outdiskcount"}, ConfigError, "estimators"),
         ({"pandaid": [1], "allocated": [1.0]}, {"parameter": "ram"}, ConfigError, "parameter='ram'"),
         ({"pandaid": [1], "allocated": [1.0]}, {"span": (toys.T0, toys.T0)}, ConfigError, "records have none"),
-        (
-            {"pandaid": [1], "allocated": [1.0]},
-            {"assumptions": Assumptions(ram_min_mb=3)},
-            ConfigError,
-            "ram_min_mb=3: SCOUT_RAMCOUNT_MIN acts as None",
-        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_translated(allocations, how, error, says):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from brokerlab.calibrate.percentiles.parameters import Setting
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.intervals import ShareSums
 from brokerlab.numerics import FloatArray
@@ -41,14 +42,14 @@ def by_stratum(
         strata: Which.
 
     Returns:
-        One row per (stratum, level, rank, margin_pct), sorted: ``n_tasks, n_scored, n_exceed, exceed_rate,
+        One row per (stratum, level, rank, margin_pct, minimum_mb), sorted: ``n_tasks, n_scored, n_exceed, exceed_rate,
         exceed_lo, exceed_hi, exceed_rate_task_mean``, the amounts, ``killed_coreh, work_coreh, loss,
         queues_share, slots_share``.
     """
     exceed = pl.col("n_exceed").cast(pl.Float64)
     n = pl.col("n_scored").cast(pl.Float64)
     totals = [f"{name}_{amount}" for name in ("used", "over", "waste", "reserved")]
-    keys = ["stratum", "level", "rank", "margin_pct"]
+    keys = ["stratum", "level", *Setting._fields]
     frame = (
         with_levels(by_task, strata)
         .group_by(keys)

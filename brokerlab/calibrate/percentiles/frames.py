@@ -6,12 +6,13 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.calibrate.backtest import Backtest, Setting
-from brokerlab.calibrate.finite_sample import conformal_rank, percentile_coverage
-from brokerlab.calibrate.gap import gap_summary
-from brokerlab.calibrate.parameters import Parameter
-from brokerlab.calibrate.percentile_study import Study
-from brokerlab.calibrate.strata import by_stratum
+from brokerlab.calibrate.percentiles.backtest import Backtest, at_setting
+from brokerlab.calibrate.percentiles.finite_sample import conformal_rank, percentile_coverage
+from brokerlab.calibrate.percentiles.gap import gap_summary
+from brokerlab.calibrate.percentiles.parameters import Setting
+from brokerlab.calibrate.percentiles.replay import frame_of
+from brokerlab.calibrate.percentiles.strata import by_stratum
+from brokerlab.calibrate.percentiles.study import Study
 from brokerlab.calibrate.verdict import limit_of
 
 SPLITS = ("processingtype", "gshare", "cores")
@@ -30,23 +31,6 @@ RANKS_PROMISED = (50, 75, 90, 95, 100)
 SCOUTS_PROMISED = range(5, 11)
 """Scouts that the deployed first trigger finds: half of ten at least, all of them at most."""
 _KILLS = {"exceed_rate": "kills", "exceed_lo": "kills_lo", "exceed_hi": "kills_hi"}
-
-
-def at_setting(frame: pl.DataFrame, setting: Setting) -> pl.DataFrame:
-    """Keep the rows of one setting."""
-    return frame.filter((pl.col("rank") == setting[0]) & (pl.col("margin_pct") == setting[1]))
-
-
-def setting_name(parameter: Parameter, setting: Setting) -> str:
-    """Name a setting.
-
-    Example:
-        >>> from brokerlab.calibrate.parameters import parameter_named
-        >>> setting_name(parameter_named("ramcount"), (75, 10))
-        'rank 75, margin 10 %'
-    """
-    rank, margin = setting
-    return f"rank {rank}" if parameter.margin_key is None else f"rank {rank}, margin {margin} %"
 
 
 def before_after(study: Study) -> pl.DataFrame:
@@ -136,10 +120,8 @@ def repeated_strata(by_task: pl.DataFrame) -> dict[str, str]:
 
 
 def candidates(study: Study) -> pl.DataFrame:
-    """Return the judge's candidates with ``rank`` and ``margin_pct`` in front."""
-    whole = {"rank": pl.Int64, "margin_pct": pl.Int64}
-    settings = pl.DataFrame(study.judgement.settings, schema=whole, orient="row")
-    return settings.hstack(study.judgement.candidates)
+    """Return the judge's candidates with ``rank, margin_pct, minimum_mb`` in front."""
+    return frame_of(study.judgement.settings).hstack(study.judgement.candidates)
 
 
 def frontier(study: Study) -> pl.DataFrame:
@@ -153,20 +135,17 @@ def frontier(study: Study) -> pl.DataFrame:
     wasted = pl.col(f"over_{amount}") + pl.col(f"waste_{amount}")
     error = 2 * pl.col("exceed_rate_se")
     judged = candidates(study).select(
-        "rank",
-        "margin_pct",
+        *Setting._fields,
         kills="exceed_rate",
         kills_lo=(pl.col("exceed_rate") - error).clip(lower_bound=0),
         kills_hi=(pl.col("exceed_rate") + error).clip(upper_bound=1),
     )
-    costs = study.tried.by_setting.select(
-        "rank", "margin_pct", waste=wasted / pl.col(f"used_{amount}")
-    )
-    rows = costs.join(judged, on=["rank", "margin_pct"]).sort("rank", "margin_pct")
-    pairs = rows.select("rank", "margin_pct").rows()
+    costs = study.tried.by_setting.select(*Setting._fields, waste=wasted / pl.col(f"used_{amount}"))
+    rows = costs.join(judged, on=Setting._fields, nulls_equal=True).sort(Setting._fields)
+    pairs = [Setting(*row) for row in rows.select(Setting._fields).rows()]
     roles = {study.best: "proposed"} if study.acts else {}
     roles |= {study.current: "current"}
-    names = [setting_name(study.parameter, pair) for pair in pairs]
+    names = [pair.words(study.parameter) for pair in pairs]
     return rows.with_columns(
         label=pl.Series(names, dtype=pl.String),
         setting=pl.Series([roles.get(pair) for pair in pairs], dtype=pl.String),
@@ -206,7 +185,7 @@ def coverage(study: Study) -> pl.DataFrame:
         ``n_scouts, n_tasks``, ``setting`` (promised: the current rank without margin, for scouts like the rest; current,
         proposed), ``kept, kept_lo, kept_hi`` (share of jobs).
     """
-    rank, _ = study.current
+    rank = study.current.rank
     strata = by_stratum(
         study.by_task,
         amount=study.parameter.amount,
@@ -299,7 +278,7 @@ def by_block(study: Study) -> pl.DataFrame:
         ``block, start, end, n_tasks``, ``chosen`` (name of the setting; null for the first), ``before``, ``after`` (kills, mean over
         tasks [1]), ``loss_before, loss_after`` [core h per core h of work].
     """
-    names = [setting_name(study.parameter, pair) for pair in study.judgement.settings]
+    names = [each.words(study.parameter) for each in study.judgement.settings]
     return study.judgement.blocks.select(
         *("block", "start", "end"),
         pl.col("n_units").alias("n_tasks"),
@@ -341,8 +320,8 @@ def weights_moved(study: Study) -> pl.DataFrame:
         ``weight``, ``value`` [core h per unit], ``halved``, ``doubled`` (the setting's name), ``why``.
     """
     moved: dict[tuple[str, float], str] = {
-        (row["weight"], row["factor"]): setting_name(
-            study.parameter, (row["rank"], row["margin_pct"])
+        (row["weight"], row["factor"]): Setting(row["rank"], row["margin_pct"]).words(
+            study.parameter
         )
         for row in study.sensitivity.iter_rows(named=True)
     }

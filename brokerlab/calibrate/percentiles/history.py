@@ -1,19 +1,19 @@
-"""Load what a scout calibration needs from an archive."""
+"""What a back-test of scout parameters reads: tasks, what their jobs say by chunk, queues and settings of an archive."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.archive.store import Archive, open_archive
-from brokerlab.calibrate.censoring import OPTIONAL, REQUIRED
-from brokerlab.calibrate.sample import LIMITS, History, JobHistory, first_creation, with_creation
-from brokerlab.carry import Chunk
+from brokerlab.calibrate.percentiles.sample import LIMITS, OPTIONAL, REQUIRED
+from brokerlab.carry import Chunk, Chunks, whole
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules
@@ -32,18 +32,71 @@ READ_TEXT = ("processingtype",)
 """Columns of jobs that a back-test reads and scouts do not."""
 
 
+class JobHistory(NamedTuple):
+    """Jobs of some tasks: the finished ones as ``scouts.job_quantities``; the jobs table in any engine, or None."""
+
+    quantities: pl.DataFrame
+    jobs: Any
+
+
+History = Chunks[JobHistory]
+"""Job histories by chunk of tasks."""
+
+
+def history_of(quantities: pl.DataFrame | History, jobs: Any | None = None) -> History:
+    """Return frames as one chunk, and chunks as they are."""
+    if isinstance(quantities, Chunks):
+        return quantities
+    return whole(JobHistory(quantities, jobs))
+
+
+def with_creation(tasks: pl.DataFrame, history: History) -> pl.DataFrame:
+    """Return the tasks with finished jobs, in their order, with ``created_at`` (UTC): the first of those jobs stands in for a null.
+
+    Args:
+        tasks: ``jeditaskid``, and ``creationdate`` where it is known.
+        history: Of their jobs.
+    """
+    first = pl.col("creationtime").min().alias("created_at")
+    jobs = pl.concat(history.map(lambda h: h.quantities.group_by("jeditaskid").agg(first)))
+    dated = tasks.join(jobs, on="jeditaskid", maintain_order="left")
+    known = [name for name in ("creationdate", "created_at") if name in dated.columns]
+    return dated.with_columns(created_at=pl.coalesce(known))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """The tables of one study: tasks of the window (first and last creation), what their jobs say by chunk, the queues."""
+    """The tables of one study.
 
-    archive: Archive
+    Attributes:
+        archive: Where they come from; null: not from an archive.
+        tasks: Those that are looked at.
+        history: What their jobs say, by chunk.
+        queues: Null: not known.
+        window: First and last creation of a task; null: not known.
+        rules: Rule set of the scouts.
+        config: The configuration that acts.
+        filters: Which part of the tasks was taken, such as gshare to its name; empty: all.
+    """
+
+    archive: Archive | None
     tasks: pl.DataFrame
     history: History
     queues: pl.DataFrame | None
-    window: tuple[datetime, datetime]
+    window: tuple[datetime, datetime] | None
     rules: ScoutRules
     config: Config
-    filters: dict[str, str]
+    filters: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str | None:
+        """Of the archive."""
+        return None if self.archive is None else self.archive.digest
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether the archive was generated."""
+        return self.archive is not None and self.archive.synthetic
 
     @property
     def quantities(self) -> pl.DataFrame:
@@ -60,7 +113,7 @@ def load(
     end: datetime | None = None,
     gshare: str = "",
     processingtype: str = "",
-    rules: str = "document",
+    rules: str | ScoutRules = "document",
 ) -> Inputs:
     """Load the tasks of a window and what their finished jobs say.
 
@@ -70,14 +123,14 @@ def load(
         end: Tasks created at or after it are left out; null: no bound.
         gshare: Only this share; empty: all.
         processingtype: Only this processing type; empty: all.
-        rules: ``document`` or ``production``.
+        rules: ``document``, ``production``, or a rule set of scouts.
 
     Raises:
         ConfigError: An unknown rule set.
         DataError: The archive cannot be read or lacks a table.
         InsufficientDataError: No task is left.
     """
-    rule_set = ScoutRules(rules=rules)
+    rule_set = rules if isinstance(rules, ScoutRules) else ScoutRules(rules=rules)
     opened = archive if isinstance(archive, Archive) else open_archive(archive)
     chosen = opened.sql(TASKS_OF, {"gshare": gshare, "processingtype": processingtype})
     queues = opened.queues
@@ -92,7 +145,7 @@ def load(
     )
     choice = Choice(rules=rule_set, sites=queue_settings(queues))
     history = chunks.keep(partial(_history, choice=choice))
-    tasks = _in_window(chosen.pl(), first_creation(history), start, end)
+    tasks = _in_window(chosen.pl(), history, start, end)
     asked_for = {"gshare": gshare, "processingtype": processingtype}
     filters = {name: value for name, value in asked_for.items() if value}
     if tasks.is_empty():
@@ -103,39 +156,24 @@ def load(
         ]
         narrow = f" among those asked for ({', '.join(asked)})" if asked else ""
         raise InsufficientDataError(f"no task with finished jobs{narrow}")
-    window = window_of(tasks)
+    first, last = tasks.select(
+        first=pl.col("created_at").min(), last=pl.col("created_at").max()
+    ).row(0)
+    if first is None:
+        raise InsufficientDataError(
+            "no task with finished jobs has a creation time: tasks.creationdate and jobs.creationtime are null"
+        )
+    config = Config.from_frame(opened.gdpconfig) if opened.has("gdpconfig") else Config.empty()
     return Inputs(
         archive=opened,
         tasks=tasks.drop("created_at"),
         history=history,
         queues=queues.pl(),
-        window=window,
+        window=(first, last),
         rules=rule_set,
-        config=config_at(opened, window[1]),
+        config=config.at(last) if config.has_history else config,
         filters=filters,
     )
-
-
-def window_of(tasks: pl.DataFrame) -> tuple[datetime, datetime]:
-    """Return first and last ``created_at`` of tasks.
-
-    Raises:
-        InsufficientDataError: None is known.
-    """
-    first, last = tasks.select(pl.col("created_at").min(), last=pl.col("created_at").max()).row(0)
-    if first is None:
-        raise InsufficientDataError(
-            "no task with finished jobs has a creation time: tasks.creationdate and jobs.creationtime are null"
-        )
-    return first, last
-
-
-def config_at(archive: Archive, at: datetime) -> Config:
-    """Return the configuration of an archive at an instant; the catalogue's defaults where there is none."""
-    if not archive.has("gdpconfig"):
-        return Config.empty()
-    config = Config.from_frame(archive.gdpconfig)
-    return config.at(at) if config.has_history else config
 
 
 def _history(chunk: Chunk, choice: Choice) -> JobHistory:
@@ -149,7 +187,7 @@ def _history(chunk: Chunk, choice: Choice) -> JobHistory:
 
 def _in_window(
     tasks: pl.DataFrame,
-    first: pl.DataFrame,
+    history: History,
     start: datetime | None,
     end: datetime | None,
 ) -> pl.DataFrame:
@@ -159,4 +197,4 @@ def _in_window(
         inside &= created >= start
     if end is not None:
         inside &= created < end
-    return with_creation(tasks, first).filter(inside).sort("jeditaskid")
+    return with_creation(tasks, history).filter(inside).sort("jeditaskid")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
+from brokerlab.calibrate.percentiles.parameters import Rule, Setting
 from brokerlab.numerics import FloatArray, IntArray, SortedGroups
 from brokerlab.scouts.parameters import OUTDISK_CAP_KB, whole_cputime, whole_ram_mb
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.units import KB
-
-Rule = Literal["percentile", "conformal"]
 
 
 @dataclass(frozen=True)
@@ -25,21 +24,18 @@ class Estimator:
         rules: Rule set; decides where the RAM margin and minimum act (S05).
         rule: ``percentile``, or ``conformal``: the rank is then the promised coverage in per cent and the
             order statistic ceil((n+1) rank/100) is taken; where there are too few scouts, the largest.
-        ram_min_mb: SCOUT_RAMCOUNT_MIN [MB]; None: no minimum.
     """
 
     parameter: str
     groups: SortedGroups
     rules: ScoutRules
     rule: Rule = "percentile"
-    ram_min_mb: int | None = None
 
-    def grid(self, ranks: IntArray, margins: IntArray, tasks: slice) -> IntArray:
+    def grid(self, settings: Sequence[Setting], tasks: slice) -> IntArray:
         """Return the estimate of every task under every setting, as the whole number that is written.
 
         Args:
-            ranks: (n_settings,) percentile ranks.
-            margins: (n_settings,) margins [%].
+            settings: Ranks, margins and minima.
             tasks: Which groups.
 
         Returns:
@@ -48,18 +44,22 @@ class Estimator:
             the caller.
         """
         groups = SortedGroups(self.groups.values, self.groups.start[tasks], self.groups.size[tasks])
+        ranks = np.array([setting.rank for setting in settings], dtype=np.int64)
+        margins = np.array([setting.margin_pct for setting in settings], dtype=np.int64)
+        minima = np.array([-np.inf if s.minimum_mb is None else s.minimum_mb for s in settings])
         result = np.zeros((groups.size.size, ranks.size), dtype=np.int64)
-        for rank in np.unique(ranks):  # at most a hundred; tasks and margins are vectorised
+        for rank in np.unique(ranks):  # at most a hundred; tasks and the rest are vectorised
             columns = np.flatnonzero(ranks == rank)
             lower, upper, k = self._statistics(groups, int(rank))
-            result[:, columns] = self._finish(lower, upper, k, margins[columns])
+            result[:, columns] = self._finish(lower, upper, k, margins[columns], minima[columns])
         return result
 
-    def falls_back(self, ranks: IntArray, tasks: slice) -> np.ndarray:
+    def falls_back(self, settings: Sequence[Setting], tasks: slice) -> np.ndarray:
         """Tell where the conformal rule asks for more scouts than there are: (n_tasks, n_settings)."""
         size = self.groups.size[tasks]
         if self.rule == "percentile":
-            return np.zeros((size.size, ranks.size), dtype=bool)
+            return np.zeros((size.size, len(settings)), dtype=bool)
+        ranks = np.array([setting.rank for setting in settings], dtype=np.int64)
         return conformal_position(size[:, None], ranks[None, :]) >= size[:, None]
 
     def _statistics(
@@ -75,12 +75,17 @@ class Estimator:
         return values, values, position.astype(np.float64)
 
     def _finish(
-        self, lower: FloatArray, upper: FloatArray, k: FloatArray, margins: IntArray
+        self,
+        lower: FloatArray,
+        upper: FloatArray,
+        k: FloatArray,
+        margins: IntArray,
+        minima: FloatArray,
     ) -> IntArray:
-        """Interpolate, apply the margin and round as the parameter's chapter says."""
+        """Interpolate, apply margin and minimum and round as the parameter's chapter says."""
         lower, upper, k = lower[:, None], upper[:, None], k[:, None]
         if self.parameter == "ramcount":
-            values = self._ramcount(lower, upper, k, margins[None, :])
+            values = self._ramcount(lower, upper, k, margins[None, :], minima[None, :])
         elif self.parameter == "cputime":
             values = whole_cputime(_interpolate(lower, upper, k) * ((100 + margins[None, :]) / 100))
         else:
@@ -88,10 +93,14 @@ class Estimator:
         return np.nan_to_num(values, nan=0.0).astype(np.int64)
 
     def _ramcount(
-        self, lower: FloatArray, upper: FloatArray, k: FloatArray, margins: IntArray
+        self,
+        lower: FloatArray,
+        upper: FloatArray,
+        k: FloatArray,
+        margins: IntArray,
+        least: FloatArray,
     ) -> FloatArray:
         """RAM in whole MB (scouts.md 5.2); S05 says whether margin and minimum act per job."""
-        least = -np.inf if self.ram_min_mb is None else float(self.ram_min_mb)
         if self.rules.ram_min_per_job:
             factor = 1 + margins / 100
             lower = np.maximum(lower / KB * factor, least)

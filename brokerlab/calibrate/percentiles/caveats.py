@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from brokerlab.calibrate.parameters import Parameter
+from brokerlab.calibrate.percentiles.parameters import Parameter
 from brokerlab.words import plural, short_percent
 
 SMALL = 10  # tasks; below, drawing tasks with replacement says nothing
@@ -50,7 +50,6 @@ def caveats_of(
     *,
     killed_as: str,
     gap_ratio: float | None,
-    n_fallback: int,
     synthetic: bool,
 ) -> tuple[str, ...]:
     """Return the sentences that apply, most important first.
@@ -60,7 +59,6 @@ def caveats_of(
         parameter: What was calibrated.
         killed_as: How killed jobs entered.
         gap_ratio: Geometric mean over tasks of scouts' median over the rest's.
-        n_fallback: Tasks in which the conformal rule had too few scouts under the current setting.
         synthetic: The archive was generated.
     """
     found = [
@@ -77,7 +75,7 @@ def caveats_of(
         _queues(counts),
         _zero(counts, parameter),
         _disk(parameter),
-        _fallback(n_fallback, counts),
+        _fallback(counts),
     ]
     return tuple(sentence for sentence in found if sentence)
 
@@ -226,7 +224,8 @@ def _disk(parameter: Parameter) -> str:
     )
 
 
-def _fallback(n: int, counts: Mapping[str, int]) -> str:
+def _fallback(counts: Mapping[str, int]) -> str:
+    n = counts["n_fallback"]
     if n == 0:
         return ""
     return (

@@ -1,112 +1,32 @@
-"""What a translation reads: quantities, tasks, queues and settings of an archive, or what records hold of them."""
+"""Records of jobs laid out as what a back-test reads."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from brokerlab.archive.store import Archive, open_archive
-from brokerlab.calibrate.inputs import config_at, window_of
-from brokerlab.calibrate.sample import with_creation
-from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.calibrate.percentiles.history import Inputs, history_of
+from brokerlab.errors import ConfigError
 from brokerlab.estimators.records import checked
 from brokerlab.gdpconfig import Config
-from brokerlab.scouts import ScoutRules, job_quantities
+from brokerlab.scouts import ScoutRules
 from brokerlab.scouts.kills import MEMORY_CODES, WALLTIME_CODES
 from brokerlab.scouts.quantities import DEFAULT_COREPOWER, LONG_JOB_S
 from brokerlab.units import KB
 
-Span = tuple[datetime, datetime]
-"""First instant, and the first one after it [UTC]."""
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (all times are UTC without zone)
+"""What the clock of records begins with."""
 RECORDS_ONLY = (
     "Records do not hold the base memory and base walltime of the tasks: they are taken as 0.",
     "The settings that acted are not known: the catalogue's defaults stand for the current ones.",
 )
+"""What is inferred where records are read."""
 
 
-@dataclass(frozen=True)
-class History:
-    """The tables of one translation.
-
-    Attributes:
-        quantities: Of the finished jobs.
-        tasks: Those that are looked at.
-        queues: Null: none known.
-        jobs: With the failed ones.
-        window: First and last creation of a task; null: records, which carry no settings.
-        config: The settings that act.
-        digest: Of the archive; null: none.
-        synthetic: It was generated.
-        notes: What was inferred, in sentences.
-    """
-
-    quantities: pl.DataFrame
-    tasks: pl.DataFrame
-    queues: pl.DataFrame | None
-    jobs: Any
-    window: Span | None
-    config: Config
-    digest: str | None = None
-    synthetic: bool = False
-    notes: tuple[str, ...] = ()
-
-
-def of_archive(
-    archive: Archive | str | Path,
-    *,
-    rules: ScoutRules,
-    span: Span | None = None,
-) -> History:
-    """Read an archive.
-
-    Args:
-        archive: An archive, or its folder.
-        rules: Of the scouts' quantities.
-        span: When the tasks that are looked at were created; null: all of them.
-
-    Raises:
-        ConfigError: The span does not end after it begins.
-        InsufficientDataError: No task with finished jobs was created in it, or no creation time is known.
-    """
-    opened = archive if isinstance(archive, Archive) else open_archive(archive)
-    queues = opened.queues if opened.has("queues") else None
-    found = job_quantities(opened.jobs, opened.files, opened.tasks, opened.datasets, queues, rules=rules)  # fmt: skip
-    tasks = _created_in(opened.tasks.pl(), found, span)
-    window = window_of(tasks)
-    return History(
-        quantities=found,
-        tasks=tasks.drop("created_at"),
-        queues=None if queues is None else queues.pl(),
-        jobs=opened.jobs,
-        window=window,
-        config=config_at(opened, window[1]),
-        digest=opened.digest,
-        synthetic=opened.synthetic,
-    )
-
-
-def _created_in(tasks: pl.DataFrame, quantities: pl.DataFrame, span: Span | None) -> pl.DataFrame:
-    """Return the tasks with finished jobs that were created in a span, with ``created_at``."""
-    dated = with_creation(tasks, quantities)
-    if span is None:
-        return dated
-    if not span[0] < span[1]:
-        raise ConfigError(f"span={span}: needed are a first instant and a later one that is out")
-    inside = dated.filter(pl.col("created_at").is_between(*span, closed="left"))
-    if inside.is_empty():
-        raise InsufficientDataError(
-            f"no task with finished jobs was created from {span[0]} to {span[1]}"
-        )
-    return inside
-
-
-def of_records(records: Any, parameter: str, rules: ScoutRules) -> History:
-    """Lay records out as the tables of a back-test.
+def of_records(records: Any, parameter: str, rules: ScoutRules) -> Inputs:
+    """Lay records out as the tables of a back-test; they carry no settings, so that no window of theirs is known.
 
     Args:
         records: As for estimators: of memory for ``ramcount``, of walltime for ``cputime``. Censored ones are
@@ -141,16 +61,16 @@ def of_records(records: Any, parameter: str, rules: ScoutRules) -> History:
     tasks = rows.group_by("jeditaskid", maintain_order=True).agg(
         processingtype=pl.col("kind").first()
     )
-    return History(
-        quantities=_quantities(
-            rows.filter(~pl.col("censored") & pl.col("ended_s").is_not_null()), rules
-        ),
+    finished = rows.filter(~pl.col("censored") & pl.col("ended_s").is_not_null())
+    failed = jobs.filter(pl.col("jobstatus") == "failed")
+    return Inputs(
+        archive=None,
         tasks=tasks.with_columns(baseramcount=pl.lit(0), basewalltime=pl.lit(0)),
+        history=history_of(_quantities(finished, rules), failed),
         queues=None,
-        jobs=jobs.filter(pl.col("jobstatus") == "failed"),
         window=None,
+        rules=rules,
         config=Config.empty(),
-        notes=RECORDS_ONLY,
     )
 
 

@@ -6,7 +6,6 @@ intervals that decide nothing and whose measured coverage is said.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +13,10 @@ import numpy as np
 import polars as pl
 
 from brokerlab.calibrate.judge import MIN_UNITS, Question
-from brokerlab.calibrate.parameters import Parameter
-from brokerlab.calibrate.strata import with_levels
+from brokerlab.calibrate.percentiles.parameters import Parameter
+from brokerlab.calibrate.percentiles.strata import with_levels
 from brokerlab.errors import ConfigError
-from brokerlab.intervals import (
-    bootstrap_totals,
-    measured_coverage,
-    percentile_interval,
-    pooled_coverage,
-)
+from brokerlab.intervals import Formula, Sums, clustered, measured_coverage, pooled_coverage
 from brokerlab.numerics import FloatArray
 
 JUDGED = ("exceed_rate", "loss")
@@ -186,69 +180,63 @@ def _amounts(
     lines: list[Quantity], sides: list[pl.DataFrame], question: Question, *, enough: bool
 ) -> list[dict[str, Any]]:
     """Return the lines of totals and ratios of totals, with the bootstrap over tasks."""
-    columns = [_columns(side, lines) for side in sides]
-    names = list(columns[0])
-    totals = np.column_stack([values for side in columns for values in side.values()])
-    drawn = bootstrap_totals(totals, n_boot=question.n_boot, seed=question.seed) if enough else None
-    point = _halves(names, totals.sum(axis=0)[None, :])
-    again = None if drawn is None else _halves(names, drawn)
-    return [_line(line, point, again, len(totals), question.confidence) for line in lines]
-
-
-def _columns(side: pl.DataFrame, lines: list[Quantity]) -> dict[str, FloatArray]:
-    """Return the tasks' numerators and denominators under one setting."""
-    n = side["n_scored"].cast(pl.Float64).to_numpy()
-    plain = [line.name for line in lines if line.name in side.columns]
-    columns = {
-        name: side[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
-        for name in (*plain, "n_scored")
+    tasks = sides[0]["jeditaskid"]
+    columns = [
+        _columns(side, lines).select(pl.all().name.suffix(f"_{end}"))
+        for end, side in zip(("before", "after"), sides, strict=True)
+    ]
+    formulas: dict[str, Formula] = {
+        f"{line.name} {key}": formula for line in lines for key, formula in _four(line).items()
     }
-    columns["headroom_mean"] = columns["headroom_mean"] * n
-    return columns | {"exceed_rate_jobs": columns["n_exceed"], "one": np.ones(side.height)}
+    frame = pl.concat([tasks.to_frame(), *columns], how="horizontal")
+    row = clustered(
+        frame,
+        formulas,
+        unit="jeditaskid",
+        measures=[name for side in columns for name in side.columns],
+        units=tasks,
+        n_boot=question.n_boot if enough else 0,
+        seed=question.seed,
+        confidence=question.confidence,
+    ).row(0, named=True)
+    return [
+        {"quantity": line.name, "label": line.label, "unit": line.unit}
+        | {
+            f"{key}{end}": row[f"{line.name} {key}{end}"]
+            for key in ("before", "after", "diff", "diff_pct")
+            for end in ("", "_lo", "_hi")
+        }
+        for line in lines
+    ]
 
 
-Halves = tuple[Mapping[str, FloatArray], Mapping[str, FloatArray]]
-
-
-def _halves(names: list[str], totals: FloatArray) -> Halves:
-    """Split rows of totals into those before and after, by name."""
-    k = len(names)
-    return (
-        {name: totals[:, i] for i, name in enumerate(names)},
-        {name: totals[:, k + i] for i, name in enumerate(names)},
+def _columns(side: pl.DataFrame, lines: list[Quantity]) -> pl.DataFrame:
+    """Return the tasks' numerators and denominators under one setting."""
+    plain = [line.name for line in lines if line.name in side.columns]
+    return side.select(*plain, "n_scored").with_columns(
+        headroom_mean=pl.col("headroom_mean") * pl.col("n_scored"),
+        exceed_rate_jobs=pl.col("n_exceed"),
+        one=pl.lit(1.0),
     )
 
 
-def _line(
-    line: Quantity, point: Halves, drawn: Halves | None, n_tasks: int, confidence: float
-) -> dict[str, Any]:
-    """Return one line."""
-    row: dict[str, Any] = {"quantity": line.name, "label": line.label, "unit": line.unit}
-    values = _four(line, point)
-    bounds = None if drawn is None else _four(line, drawn)
-    for key, value in values.items():
-        row[key] = _finite(value[0])
-        low = high = None
-        if bounds is not None and row[key] is not None:
-            interval = percentile_interval(bounds[key][:, None], confidence, n_tasks=n_tasks)
-            low, high = (_finite(end[0]) for end in interval)
-        row |= {f"{key}_lo": low, f"{key}_hi": high}
-    return row
+def _four(line: Quantity) -> dict[str, Formula]:
+    """Return what makes before, after, difference and difference in per cent of before from totals."""
 
+    def side(sums: Sums, end: str) -> FloatArray:
+        top = sums[f"{line.name}_{end}"]
+        return np.asarray(top / sums[f"{line.over}_{end}"] if line.over else top)
 
-def _four(line: Quantity, halves: Halves) -> dict[str, FloatArray]:
-    """Return before, after, difference and difference in per cent of before."""
-    before, after = (
-        half[line.name] / half[line.over] if line.over else half[line.name] for half in halves
-    )
-    with np.errstate(all="ignore"):
-        percent = np.where(before != 0, 100 * (after - before) / before, np.nan)
-    return {"before": before, "after": after, "diff": after - before, "diff_pct": percent}
+    def percent(sums: Sums) -> FloatArray:
+        before, after = side(sums, "before"), side(sums, "after")
+        return np.where(before != 0, 100 * (after - before) / before, np.nan)
 
-
-def _finite(value: float) -> float | None:
-    """Return a plain float; None for what is not a number."""
-    return float(value) if np.isfinite(value) else None
+    return {
+        "before": lambda sums: side(sums, "before"),
+        "after": lambda sums: side(sums, "after"),
+        "diff": lambda sums: side(sums, "after") - side(sums, "before"),
+        "diff_pct": percent,
+    }
 
 
 def _strata(

@@ -1,7 +1,9 @@
 """What each job needed, turned round: the smallest estimate under which it would not have been killed.
 
 A request is a rounded straight line in the task's estimate x. Solving it for x once per job makes every
-setting a comparison of whole numbers: the job is killed where its need is above x.
+setting a comparison of whole numbers: the job is killed where its need is above x. In the ledger jobs are sorted once
+by task and need and their amounts summed up along the way; an estimate then splits a task's jobs in two, and every
+quantity is a difference of two running sums.
 """
 
 from __future__ import annotations
@@ -9,19 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
+from brokerlab.calibrate.percentiles.parameters import Assumptions
 from brokerlab.errors import ConfigError
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.units import GB, HOUR_S, KB, MB
 
-if TYPE_CHECKING:
-    from brokerlab.calibrate.assumptions import Assumptions
-
-NEVER = 2**40 - 1  # above every estimate; leaves 23 bits for the number of a task in one int64 key
+KEY_BITS = 40
+NEVER = (
+    2**KEY_BITS - 1
+)  # above every estimate; leaves 23 bits for the number of a task in one int64 key
+COUNT, SLOPE, OFFSET, USED, COREH = range(5)
 
 
 @dataclass(frozen=True)
@@ -239,3 +242,93 @@ def _assemble(
 def _array(jobs: pl.DataFrame, name: str, *, default: float | None = None) -> FloatArray:
     column = jobs[name].cast(pl.Float64)
     return (column if default is None else column.fill_null(default)).to_numpy()
+
+
+class Ledger:
+    """Running sums of the jobs' amounts, in the order of their need, one ordering per rung."""
+
+    def __init__(self, needs: Needs, n_tasks: int, *, killed_after: float) -> None:
+        """Sort the jobs.
+
+        Args:
+            needs: The scored jobs.
+            n_tasks: Number of tasks; those without scored jobs keep their place.
+            killed_after: Share of its run after which a job over its memory or disk request is killed.
+        """
+        self.factors = needs.factors
+        self.killed_share = 1.0 if needs.killed_at_limit else killed_after
+        self.killed_at_limit = needs.killed_at_limit
+        self.n_jobs: IntArray = np.bincount(needs.task, minlength=n_tasks).astype(np.int64)
+        self.start = np.concatenate(([0], np.cumsum(self.n_jobs)))
+        amounts = np.column_stack(
+            [np.ones(needs.task.size), needs.slope, needs.offset, needs.used, needs.coreh]
+        )
+        self.keys: list[IntArray] = []
+        self.sums: list[FloatArray] = []
+        for need in needs.need:
+            key = (needs.task << KEY_BITS) + need
+            order = np.argsort(key, kind="stable")
+            self.keys.append(key[order])
+            zero = np.zeros((1, amounts.shape[1]))
+            self.sums.append(np.concatenate([zero, np.cumsum(amounts[order], axis=0)]))
+        ends = self.sums[0][self.start]
+        self.totals: FloatArray = np.diff(ends, axis=0)
+        self.headroom_slope = np.bincount(needs.task, needs.headroom_slope, minlength=n_tasks)
+        self.headroom_offset = np.bincount(needs.task, needs.headroom_offset, minlength=n_tasks)
+
+    @property
+    def coreh(self) -> FloatArray:
+        """Core-hours of one complete run of every scored job, (n_tasks,)."""
+        return np.asarray(self.totals[:, COREH])
+
+    def outcomes(self, estimate: IntArray, tasks: slice) -> dict[str, FloatArray]:
+        """Return what the estimates would have done, sums over the jobs of each task.
+
+        Args:
+            estimate: (n_tasks_in_slice, n_settings) whole numbers.
+            tasks: Which tasks.
+
+        Returns:
+            Arrays of the shape of the estimates: ``n_exceed`` (jobs whose first attempt is killed), ``n_lost`` (killed in
+            every attempt), ``used`` (by the jobs that finish in some attempt), ``over`` (reserved and not used by that
+            attempt), ``waste`` (reserved by killed attempts; reserved in all is the sum of the three) [amount unit],
+            ``killed_coreh`` (of killed attempts), ``headroom`` (first request / use - 1, of all jobs).
+        """
+        numbers = np.arange(self.n_jobs.size)[tasks]
+        x = estimate.astype(np.float64)
+        totals = self.totals[tasks][:, None, :]
+        served = np.zeros((*x.shape, totals.shape[2]))  # of the jobs done before this rung
+        over, waste, killed = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
+        exceed: list[FloatArray] = []
+        for rung, factor in enumerate(self.factors):
+            done = self._done(rung, estimate, numbers)
+            gain = done - served
+            over += factor * _reserved(x, gain) - gain[..., USED]
+            left = totals - done
+            lost = factor * _reserved(x, left) * self.killed_share
+            waste += lost
+            killed += lost if self.killed_at_limit else left[..., COREH] * self.killed_share
+            exceed.append(left[..., COUNT])
+            served = done
+        slope, offset = self.headroom_slope[tasks], self.headroom_offset[tasks]
+        return {
+            "n_exceed": exceed[0],
+            "n_lost": exceed[-1],
+            "used": served[..., USED],
+            "over": over,
+            "waste": waste,
+            "killed_coreh": killed,
+            "headroom": x * slope[:, None] + offset[:, None],
+        }
+
+    def _done(self, rung: int, estimate: IntArray, numbers: IntArray) -> FloatArray:
+        """Sum the amounts of the jobs that the attempt of a rung serves: those with need <= x."""
+        key = (numbers[:, None] << KEY_BITS) + estimate
+        at = np.searchsorted(self.keys[rung], key.ravel(), side="right").reshape(key.shape)
+        sums = self.sums[rung]
+        return np.asarray(sums[at] - sums[self.start[numbers]][:, None, :])
+
+
+def _reserved(x: FloatArray, amounts: FloatArray) -> FloatArray:
+    """Return the amount reserved for one attempt of the given jobs at the first factor."""
+    return np.asarray(x * amounts[..., SLOPE] + amounts[..., OFFSET])

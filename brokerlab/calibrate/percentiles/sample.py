@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal
 
+import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.calibrate.censoring import Unfinished, unfinished
-from brokerlab.calibrate.needs import scorable
-from brokerlab.calibrate.scout_sets import scout_sets
-from brokerlab.carry import Chunks, whole
+from brokerlab.calibrate.percentiles.needs import scorable
+from brokerlab.calibrate.percentiles.parameters import Assumptions, KilledAs, ScoutsUsed
 from brokerlab.errors import SchemaError, nearest
 from brokerlab.numerics import SortedGroups
+from brokerlab.scouts.kills import kill_cause
+from brokerlab.scouts.quantities import core_count, has_scout_mark
+from brokerlab.scouts.triggers import LATE_FINISHED, first_trigger, mark_scouts
 from brokerlab.units import KB
 
-if TYPE_CHECKING:
-    from brokerlab.calibrate.assumptions import Assumptions
-
-KilledAs = Literal["lower_bound", "exclude"]
 Cause = Literal["memory", "walltime"]
 
 COMMON = (
@@ -33,48 +31,21 @@ VALUES = {
         ("outdisk_bytes", "outdisk_per_event", "outputfilebytes", "n_events", "input_mb"),
     ),
 }
+REQUIRED = ("pandaid", "jeditaskid", "jobstatus", "creationtime", "starttime", "endtime")
+OPTIONAL: dict[str, pl.DataType] = {
+    **dict.fromkeys(
+        ["actualcorecount", "corecount", "maxpss", "piloterrorcode", "parentid"], pl.Int64()
+    ),
+    **dict.fromkeys(
+        ["specialhandling", "processingtype", "jobmetrics", "computingsite"], pl.String()
+    ),
+}
+GIVEN = {"pandaid": pl.Int64(), "given": pl.Int64()}
 TASK_COLUMNS: dict[str, pl.DataType] = {
     "jeditaskid": pl.Int64(),
     **dict.fromkeys(["baseramcount", "basewalltime", "cpuefficiency"], pl.Float64()),
     **dict.fromkeys(["processingtype", "gshare", "cputimeunit", "orig_cputimeunit"], pl.String()),
 }
-
-
-class JobHistory(NamedTuple):
-    """Jobs of some tasks: the finished ones as ``scouts.job_quantities``; the jobs table in any engine, or None."""
-
-    quantities: pl.DataFrame
-    jobs: Any
-
-
-History = Chunks[JobHistory]
-"""Job histories by chunk of tasks."""
-
-
-def history_of(quantities: pl.DataFrame | History, jobs: Any | None = None) -> History:
-    """Return frames as one chunk, and chunks as they are."""
-    if isinstance(quantities, Chunks):
-        return quantities
-    return whole(JobHistory(quantities, jobs))
-
-
-def first_creation(history: History) -> pl.DataFrame:
-    """Return the first ``creationtime`` (UTC) of the finished jobs of each task: ``jeditaskid, creationtime``."""
-    first = pl.col("creationtime").min()
-    return pl.concat(history.map(lambda h: h.quantities.group_by("jeditaskid").agg(first)))
-
-
-def with_creation(tasks: pl.DataFrame, quantities: pl.DataFrame) -> pl.DataFrame:
-    """Return the tasks with finished jobs, in their order, with ``created_at``: the first of those jobs stands in for a null.
-
-    Args:
-        tasks: ``jeditaskid``, and ``creationdate`` where it is known.
-        quantities: ``jeditaskid, creationtime`` of the finished jobs.
-    """
-    first = quantities.group_by("jeditaskid").agg(created_at=pl.col("creationtime").min())
-    dated = tasks.join(first, on="jeditaskid", maintain_order="left")
-    known = [name for name in ("creationdate", "created_at") if name in dated.columns]
-    return dated.with_columns(created_at=pl.coalesce(known))
 
 
 @dataclass(frozen=True)
@@ -317,3 +288,206 @@ def nothing_left(parameter: str, counts: dict[str, int], min_scored: int, min_sc
         f"({counts['n_tasks_with_jobs']} tasks have finished jobs at all); widen the window or lower "
         "min_scored"
     )
+
+
+# ---- which jobs are scouts
+
+
+def scout_sets(
+    quantities: pl.DataFrame,
+    others: pl.DataFrame | None = None,
+    *,
+    scouts_used: ScoutsUsed = "half",
+    trigger_period_s: int = 0,
+) -> pl.DataFrame:
+    """Divide the finished jobs of every task into scouts and rest; never by chance.
+
+    Marked jobs are the scouts. A task without a mark gets those it would have had: the first ten created.
+    The first trigger comes when half of the scouts finished; every scout finished by then is used. Where
+    fewer than half ever finish, all that did are used.
+
+    Args:
+        quantities: Finished jobs: ``jeditaskid, pandaid, is_scout, creationtime, endtime, finish_time``.
+        others: Jobs that did not finish and were not retried, with ``jeditaskid, pandaid, is_scout,
+            creationtime``: they count among the scouts of which half must finish. None: not known.
+        scouts_used: ``half`` (the documented first trigger) or ``all`` finished scouts.
+        trigger_period_s: The trigger is looked at only every so many seconds; 0: at once.
+
+    Returns:
+        One row per job, finished or not: ``jeditaskid, pandaid, role`` (``scout`` used, ``late_scout`` not
+        finished at the trigger or at all, ``rest``), ``marked`` (the task's scouts were marked),
+        ``after_second`` (created after the second trigger, the 100th job finished after
+        the first: its request was another).
+
+    Source: scouts.md section 7, T1; "Dynamic Optimization of Task Parameters", triggers.
+    """
+    key = ["jeditaskid", "pandaid"]
+    mark = pl.col("is_scout").fill_null(value=False)
+    jobs = quantities.select(
+        *key,
+        "creationtime",
+        mark,
+        modificationtime=pl.coalesce("finish_time", "endtime"),
+        jobstatus=pl.lit("finished"),
+    )
+    if others is not None:
+        never = pl.lit(None, jobs.schema["modificationtime"])
+        open_ended = others.select(
+            *key, "creationtime", mark, modificationtime=never, jobstatus=pl.lit("failed")
+        )
+        jobs = pl.concat([jobs, open_ended], how="vertical_relaxed")
+    scouts = mark_scouts(jobs)
+    trigger = first_trigger(scouts, trigger_period_s).select("jeditaskid", trigger_at="at")
+    totals = scouts.group_by("jeditaskid").agg(marked=pl.col("is_scout").any())
+    finished = pl.col("jobstatus") == "finished"
+    used = finished if scouts_used == "all" else finished & _by_trigger()
+    scouts = scouts.join(trigger, on="jeditaskid", how="left").select(
+        *key, role=pl.when(used).then(pl.lit("scout")).otherwise(pl.lit("late_scout"))
+    )
+    second = _second_trigger(jobs, trigger)
+    return (
+        jobs.join(scouts, on=key, how="left")
+        .join(totals, on="jeditaskid", how="left")
+        .join(second, on="jeditaskid", how="left")
+        .select(
+            *key,
+            "marked",
+            role=pl.col("role").fill_null("rest"),
+            after_second=(pl.col("creationtime") > pl.col("second_at")).fill_null(value=False),
+        )
+        .sort(key)
+    )
+
+
+def _second_trigger(jobs: pl.DataFrame, trigger: pl.DataFrame) -> pl.DataFrame:
+    """Return when the 100th job after the first trigger had finished: ``jeditaskid, second_at``."""
+    after = jobs.join(trigger, on="jeditaskid").filter(
+        pl.col("modificationtime") > pl.col("trigger_at")
+    )
+    hundredth = pl.col("modificationtime").sort().get(LATE_FINISHED - 1, null_on_oob=True)
+    return after.group_by("jeditaskid").agg(second_at=hundredth)
+
+
+def _by_trigger() -> pl.Expr:
+    """Tell which scouts had finished at the trigger; all, if the trigger has no time."""
+    in_time = pl.col("modificationtime") <= pl.col("trigger_at")
+    return in_time.fill_null(pl.col("trigger_at").is_null())
+
+
+# ---- jobs that never showed what they needed
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """What the jobs table says beyond the finished jobs.
+
+    Attributes:
+        scouts: Failed jobs without a retry: they count among the scouts of which half must finish.
+        killed: Of these, those killed at a limit: ``jeditaskid, pandaid, cause`` (``memory`` or
+            ``walltime``), ``cores, duration_s, maxpss_kb, computingsite``.
+        kills: ``jeditaskid, cause`` of every job killed at a limit, retried or not.
+        merge: ``pandaid`` of merge jobs, which scouts do not speak of.
+        given: ``pandaid, given``: the limit that finished jobs were recorded with, where there is one.
+        n_failed: Failed jobs in all, retried or not.
+        known: False if no jobs table was given.
+    """
+
+    scouts: pl.DataFrame | None
+    killed: pl.DataFrame
+    kills: pl.DataFrame
+    merge: pl.Series
+    given: pl.DataFrame
+    n_failed: int
+    known: bool
+
+
+def unfinished(jobs: Any | None, tasks: pl.DataFrame, *, limit: str | None = None) -> Unfinished:
+    """Collect the failed jobs of the tasks, told apart by what ended them.
+
+    A failed job that was retried is left out: the retry says what it needed, or is itself here.
+
+    Args:
+        jobs: The jobs table in any engine; None: not given.
+        tasks: ``jeditaskid`` of the tasks looked at.
+        limit: Column of ``jobs`` that goes to ``given``; None, or not there: no limits.
+
+    Raises:
+        SchemaError: A required column is missing.
+    """
+    if jobs is None:
+        no, given = _killed(_nothing()), pl.DataFrame(schema=GIVEN)
+        return Unfinished(None, no, no, no["pandaid"], given, 0, known=False)
+    lazy = nw.from_native(jobs).lazy()
+    present = lazy.collect_schema().names()
+    missing = [
+        f"jobs.{c}: column missing, {nearest(c, present)}" for c in REQUIRED if c not in present
+    ]
+    if missing:
+        raise SchemaError("the back-test cannot read its tables: " + "; ".join(missing))
+    columns = [name for name in (*REQUIRED, *OPTIONAL) if name in present]
+    failed = _collect(lazy.filter(nw.col("jobstatus") == "failed").select(columns))
+    for name, dtype in OPTIONAL.items():
+        cast = (
+            pl.col(name).cast(dtype) if name in failed.columns else pl.lit(None, dtype).alias(name)
+        )
+        failed = failed.with_columns(cast)
+    mine = failed.join(tasks.select("jeditaskid"), on="jeditaskid", how="semi")
+    payload = mine.filter(pl.col("processingtype").ne_missing("pmerge"))
+    final = payload
+    if "parentid" in present:
+        parents = _collect(
+            lazy.select(nw.col("parentid").cast(nw.Int64()))
+            .filter(~nw.col("parentid").is_null())
+            .unique()
+        )
+        final = payload.join(parents, left_on="pandaid", right_on="parentid", how="anti")
+    merge = pl.Series("pandaid", [], pl.Int64)
+    if "processingtype" in present:
+        merge = _collect(lazy.filter(nw.col("processingtype") == "pmerge").select("pandaid"))[
+            "pandaid"
+        ]
+    scouts = final.select("jeditaskid", "pandaid", "creationtime", is_scout=has_scout_mark())
+    given = pl.DataFrame(schema=GIVEN)
+    if limit is not None and limit in present:
+        finished = lazy.filter((nw.col("jobstatus") == "finished") & (nw.col(limit) > 0))
+        given = _collect(finished.select("pandaid", nw.col(limit).cast(nw.Int64).alias("given")))
+    return Unfinished(
+        scouts=scouts,
+        killed=_killed(final),
+        kills=_killed(payload),
+        merge=merge,
+        given=given,
+        n_failed=payload.height,
+        known=True,
+    )
+
+
+def _killed(failed: pl.DataFrame) -> pl.DataFrame:
+    """Keep what was killed at a limit, with the cause."""
+    span = (pl.col("endtime") - pl.col("starttime")).dt.total_seconds()
+    return (
+        failed.select(
+            "jeditaskid",
+            "pandaid",
+            "computingsite",
+            cause=kill_cause(),
+            cores=core_count().cast(pl.Float64),
+            duration_s=span.cast(pl.Int64),
+            maxpss_kb=pl.col("maxpss").cast(pl.Float64),
+        )
+        .filter(pl.col("cause").is_not_null())
+        .sort("jeditaskid", "pandaid")
+    )
+
+
+def _nothing() -> pl.DataFrame:
+    """Return an empty table of failed jobs."""
+    times = dict.fromkeys(["creationtime", "starttime", "endtime"], pl.Datetime("us"))
+    ids = dict.fromkeys(["pandaid", "jeditaskid"], pl.Int64())
+    return pl.DataFrame(schema={**ids, "jobstatus": pl.String(), **times, **OPTIONAL})
+
+
+def _collect(lazy: nw.LazyFrame[Any]) -> pl.DataFrame:
+    """Bring a small part of a table into Polars."""
+    collected: pl.DataFrame = lazy.collect("polars").to_native()
+    return collected

@@ -1,0 +1,339 @@
+"""What stated allocations would have done, job by job, beside settings on the same jobs by the same loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from brokerlab.calibrate.judge import MIN_UNITS, Question, capped_weights
+from brokerlab.calibrate.percentiles.backtest import Backtest, counts_added
+from brokerlab.calibrate.percentiles.history import History, JobHistory
+from brokerlab.calibrate.percentiles.needs import Needs, needs_of
+from brokerlab.calibrate.percentiles.parameters import Assumptions, LossWeights, Parameter, Setting
+from brokerlab.calibrate.percentiles.reach import Reach
+from brokerlab.calibrate.percentiles.replay import Replay, task_rows
+from brokerlab.calibrate.percentiles.sample import Sample, nothing_left, sample_of
+from brokerlab.errors import InsufficientDataError
+from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.units import HOUR_S, KB
+
+Who = Literal["estimator", "cheapest", "nearest", "current"]
+Difference = Literal["restriction", "limit", "setting", "estimator"]
+WHO: tuple[Who, ...] = ("estimator", "cheapest", "nearest", "current")
+DIFFERENCES: dict[Difference, tuple[Who, Who]] = {
+    "restriction": ("cheapest", "estimator"),
+    "limit": ("nearest", "cheapest"),
+    "setting": ("current", "nearest"),
+    "estimator": ("current", "estimator"),
+}
+"""What is told -> of whom, against whom: lost by setting a rule, by its limit; gained by the rule, by the estimator."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The jobs of some tasks, ready to be scored under settings and under allocations of their own.
+
+    Attributes:
+        sample: Tasks and jobs.
+        needs: Of the jobs, in the order of ``sample.scored``.
+        replay: For settings.
+        made: What is taken for granted.
+        weights: Of the loss.
+    """
+
+    sample: Sample
+    needs: Needs
+    replay: Replay
+    made: Assumptions
+    weights: LossWeights
+
+    @classmethod
+    def of(
+        cls,
+        sample: Sample,
+        parameter: Parameter,
+        made: Assumptions,
+        weights: LossWeights,
+        queues: pl.DataFrame | None,
+        slots: pl.DataFrame,
+    ) -> Scored:
+        """Make a sample ready; ``slots`` of `slots_by_queue`."""
+        needs = needs_of(sample.scored, parameter.name, made)
+        replay = Replay.of(sample, needs, queues, slots, parameter, made)
+        return cls(sample, needs, replay, made, weights)
+
+    @property
+    def parameter(self) -> Parameter:
+        """What is allocated."""
+        return self.replay.parameter
+
+    def by_setting(self, setting: Setting) -> pl.DataFrame:
+        """Return one row per task, sorted, under a setting."""
+        return self.replay.by_task([setting], self.weights)
+
+    def requests(self, setting: Setting) -> FloatArray:
+        """Return what each job would ask for under a setting [MB or s], not yet truncated."""
+        estimate = self.replay.estimator.grid([setting], slice(None))[:, 0]
+        x = estimate[self.needs.task].astype(np.float64)
+        ratio = x * self.needs.headroom_slope + self.needs.headroom_offset + 1
+        return np.asarray(ratio * _at_least_one(self.used(), self.parameter))
+
+    def used(self) -> FloatArray:
+        """Return what each job used [MB or s]."""
+        jobs = self.sample.scored
+        if self.parameter.name == "ramcount":
+            return (jobs["maxpss_kb"].cast(pl.Float64) / KB).to_numpy()
+        return jobs["duration_s"].cast(pl.Float64).to_numpy()
+
+    def by_allocation(self, allocated: FloatArray) -> pl.DataFrame:
+        """Return one row per task, sorted, with each job given what is stated for it.
+
+        A killed job is tried again with the stated multiples of its allocation, as under a setting.
+
+        Args:
+            allocated: (n_jobs,) in the order of ``sample.scored``, finite [MB or s].
+
+        Returns:
+            The columns of ``Replay.by_task`` that are not of a setting.
+        """
+        task, n = self.needs.task, self.sample.tasks.height
+        cells: dict[str, FloatArray] = {
+            name: np.bincount(task, values, minlength=n).astype(np.float64)
+            for name, values in self._outcome(allocated).items()
+        }
+        cells["queues_share"], cells["slots_share"] = self._shares(allocated)
+        work = self.replay.ledger.coreh
+        cells["unreachable_coreh"] = (1 - cells["slots_share"]) * work
+        jobs = self.replay.ledger.n_jobs
+        return task_rows(self.sample.tasks, cells, jobs, work, self.parameter, self.weights)
+
+    def _outcome(self, allocated: FloatArray) -> dict[str, FloatArray]:
+        """Return what each job's attempts come to."""
+        jobs, used = self.sample.scored, self.used()
+        memory = self.parameter.name == "ramcount"
+        censored = jobs["censored"].to_numpy()
+        coreh = self.needs.coreh
+        hours = jobs["duration_s"].cast(pl.Float64).to_numpy() / HOUR_S
+        cores = jobs["cores"].cast(pl.Float64).to_numpy()
+        amount = hours / KB if memory else cores / HOUR_S
+        wanted = (
+            np.ceil(used) + censored
+        )  # a limit is cut to whole MB or s: that much must be given
+        share = self.made.killed_after if memory else 1.0
+        failing = np.ones(used.size, dtype=bool)
+        out = {name: np.zeros(used.size) for name in ("used", "over", "waste", "killed_coreh")}
+        for factor in self.needs.factors:
+            given = allocated * factor
+            served, lost = failing & (given >= wanted), failing & (given < wanted)
+            reserved = given * amount
+            out["used"] += np.where(served, self.needs.used, 0.0)
+            out["over"] += np.where(served, reserved - self.needs.used, 0.0)
+            out["waste"] += np.where(lost, reserved * share, 0.0)
+            out["killed_coreh"] += np.where(lost, coreh * share if memory else reserved, 0.0)
+            failing = lost
+            out.setdefault("n_exceed", lost.astype(np.float64))
+        headroom = allocated / _at_least_one(used, self.parameter) - 1
+        return {**out, "n_lost": failing.astype(np.float64), "headroom": headroom}
+
+    def _shares(self, allocated: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the share of queues and slots that can take the typical job of each task."""
+        n = self.sample.tasks.height
+        reach = self.replay.reach
+        if reach is None:
+            return np.full(n, np.nan), np.full(n, np.nan)
+        jobs = self.sample.scored.with_columns(pl.Series("allocated", allocated))
+        demand = _demand(jobs, self.parameter)
+        typical = Reach(demand, np.zeros(n), reach.kind, reach.offers)
+        queues, slots = typical.shares(np.ones((n, 1), dtype=np.int64), slice(0, n))
+        return queues[:, 0], slots[:, 0]
+
+
+def _demand(jobs: pl.DataFrame, parameter: Parameter) -> FloatArray:
+    """Return what the typical job of each task asks of a queue, in the unit of its capacity."""
+    asked = pl.col("allocated") / pl.col("cores")
+    if parameter.name == "cputime":
+        asked = (pl.col("allocated") - pl.col("basewalltime").fill_null(0)) * pl.col("corepower")
+    demand = jobs.group_by("task").agg(demand=asked.median()).sort("task")["demand"]
+    return demand.to_numpy()
+
+
+def _at_least_one(used: FloatArray, parameter: Parameter) -> FloatArray:
+    """Return the use that head-room is a ratio to: of a run, at least a second."""
+    return used if parameter.name == "ramcount" else np.maximum(used, 1.0)
+
+
+def placed(
+    scored: Scored, allocations: pl.DataFrame, setting: Setting
+) -> tuple[FloatArray, IntArray]:
+    """Return each scored job's allocation, and the places where the current setting stood in for a missing one.
+
+    Args:
+        scored: The jobs.
+        allocations: ``pandaid, allocated``; null and infinite: the estimator cannot tell.
+        setting: The current one.
+    """
+    told: Any = (
+        scored.sample.scored.select("pandaid")
+        .join(allocations, on="pandaid", how="left", maintain_order="left")["allocated"]
+        .fill_null(float("inf"))
+        .to_numpy()
+    )
+    missing = np.isinf(told)
+    stood_in = np.where(missing, scored.requests(setting), told)
+    return stood_in, np.flatnonzero(missing)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Results on the same tasks: ``rows``, one per task under each, sorted by task; and how many jobs had allocations."""
+
+    rows: Mapping[Who, pl.DataFrame]
+    n_jobs: int
+    n_missing: int
+
+
+def score_sides(
+    tried: Backtest,
+    history: History,
+    tasks: pl.DataFrame,
+    queues: pl.DataFrame | None,
+    allocations: pl.DataFrame,
+    settings: Mapping[Who, Setting],
+) -> Sides:
+    """Score allocations and settings on the same tasks, as a back-test scores its settings.
+
+    Args:
+        tried: Of which parameter, under which assumptions and weights; the current setting stands in for what has no allocation.
+        history: Of the jobs.
+        tasks: Those that are compared.
+        queues: Null: not known.
+        allocations: ``pandaid, allocated`` [MB or s].
+        settings: Of all sides but the estimator's.
+
+    Raises:
+        InsufficientDataError: No task can be scored.
+    """
+    parameter, made = tried.parameter, tried.assumptions
+
+    def score(part: JobHistory) -> tuple[dict[str, int], Sides | None]:
+        sample = sample_of(part.quantities, tasks, part.jobs, parameter.name, made)
+        if sample.tasks.is_empty():
+            return sample.counts, None
+        scored = Scored.of(sample, parameter, made, tried.weights, queues, tried.slots)
+        allocated, missing = placed(scored, allocations, tried.current)
+        rows = {who: scored.by_setting(setting) for who, setting in settings.items()}
+        rows["estimator"] = scored.by_allocation(allocated)
+        return sample.counts, Sides(rows, allocated.size, missing.size)
+
+    parts = history.map(score)
+    found = [sides for _, sides in parts if sides is not None]
+    if not found:
+        counts = counts_added([each for each, _ in parts])
+        raise InsufficientDataError(
+            nothing_left(parameter.name, counts, made.min_scored, made.min_scouts)
+        )
+    return Sides(
+        {who: pl.concat([one.rows[who] for one in found]).sort("jeditaskid") for who in WHO},
+        sum(one.n_jobs for one in found),
+        sum(one.n_missing for one in found),
+    )
+
+
+def compared(
+    sides: Mapping[Who, pl.DataFrame],
+    labels: Mapping[Who, str],
+    parameter: Parameter,
+    question: Question,
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Lay results on the same tasks side by side.
+
+    Loss and kill rate are means over tasks with the weights that the judge gives them, and its intervals; below `MIN_UNITS`
+    tasks there are none. The rest are sums over all jobs.
+
+    Args:
+        sides: One row per task each, sorted by it.
+        labels: What each is called.
+        parameter: What is allocated.
+        question: Of the judge: confidence, replicates, seed; the same draws for all.
+
+    Returns:
+        ``table``, one row per side, and ``differences``, one row per entry of ``DIFFERENCES``; columns as in
+        :class:`Translation`.
+
+    Raises:
+        InsufficientDataError: No task has work.
+    """
+    work = sides["current"]["work_coreh"].to_numpy()
+    some = work > 0
+    if not some.any():
+        raise InsufficientDataError(
+            "no task with allocations has work: there is nothing to compare"
+        )
+    weights = capped_weights(work[some])
+
+    def mean(name: str, values: FloatArray, *, share: bool = False) -> dict[str, float | None]:
+        enough = weights.size >= MIN_UNITS
+        return question.interval(name, values, weights, share=share, enough=enough)
+
+    loss = {who: sides[who]["cost_coreh"].to_numpy()[some] / work[some] for who in WHO}
+    table = [
+        {"who": who, "label": labels[who]}
+        | mean("loss", loss[who])
+        | mean("exceed_rate", sides[who]["exceed_rate"].to_numpy()[some], share=True)
+        | _sums(sides[who], parameter)
+        for who in WHO
+    ]
+    now = table[WHO.index("current")]["loss"]
+    differences = []
+    for name, (of, against) in DIFFERENCES.items():
+        gap = mean("loss", loss[of] - loss[against])
+        share = 100 * gap["loss"] / now if now else None  # type: ignore[operator]
+        differences.append(
+            {"difference": name, "of": of, "against": against} | gap | {"pct_of_current": share}
+        )
+    return pl.DataFrame(table, schema=_schema(parameter)), pl.DataFrame(
+        differences, schema=DIFFERENCE_SCHEMA
+    )
+
+
+DIFFERENCE_SCHEMA = {
+    **dict.fromkeys(["difference", "of", "against"], pl.String),
+    **dict.fromkeys(["loss", "loss_lo", "loss_hi", "pct_of_current"], pl.Float64),
+}
+
+
+def _schema(parameter: Parameter) -> dict[str, type[pl.DataType]]:
+    amounts = [f"{name}_{parameter.amount}" for name in ("used", "over", "waste", "reserved")]
+    shares = ["exceed_rate", "exceed_rate_lo", "exceed_rate_hi", "exceed_rate_jobs"]
+    rest = ["over_allocation", *amounts, "killed_coreh", "work_coreh", "slots_share"]
+    return {
+        **dict.fromkeys(["who", "label"], pl.String),
+        **dict.fromkeys(["n_tasks", "n_scored", "n_exceed", "n_lost"], pl.Int64),
+        **dict.fromkeys(["loss", "loss_lo", "loss_hi", *shares, *rest], pl.Float64),
+    }
+
+
+def _sums(side: pl.DataFrame, parameter: Parameter) -> dict[str, Any]:
+    """Sum one side over its tasks."""
+    exceed, jobs = int(side["n_exceed"].sum()), int(side["n_scored"].sum())
+    amounts = {
+        name: float(side[name].sum())
+        for name in (f"{what}_{parameter.amount}" for what in ("used", "over", "waste", "reserved"))
+    }
+    used = amounts[f"used_{parameter.amount}"]
+    return {
+        "n_tasks": side.height,
+        "n_scored": jobs,
+        "n_exceed": exceed,
+        "n_lost": int(side["n_lost"].sum()),
+        "exceed_rate_jobs": exceed / jobs,
+        "over_allocation": amounts[f"over_{parameter.amount}"] / used if used else None,
+        **amounts,
+        "killed_coreh": float(side["killed_coreh"].sum()),
+        "work_coreh": float(side["work_coreh"].sum()),
+        "slots_share": side["slots_share"].mean(),
+    }

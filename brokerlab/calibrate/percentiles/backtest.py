@@ -1,0 +1,389 @@
+"""Replay what every rank, margin and minimum would have told each task, and score it on the task's other jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial, reduce
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.calibrate.judge import Outcomes
+from brokerlab.calibrate.percentiles.caveats import caveats_of
+from brokerlab.calibrate.percentiles.gap import gap_summary, scout_gap
+from brokerlab.calibrate.percentiles.history import (
+    History,
+    JobHistory,
+    history_of,
+    with_creation,
+)
+from brokerlab.calibrate.percentiles.needs import needs_of
+from brokerlab.calibrate.percentiles.parameters import (
+    Assumptions,
+    LossWeights,
+    Parameter,
+    Setting,
+    parameter_named,
+)
+from brokerlab.calibrate.percentiles.reach import slots_by_queue, total, unlimited
+from brokerlab.calibrate.percentiles.replay import Part, Replay, Replays, added, frame_of
+from brokerlab.calibrate.percentiles.sample import check_columns, nothing_left, sample_of
+from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.intervals import ShareSums, ratio_variance, t_factor
+from brokerlab.numerics import FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backtest:
+    """What every setting would have done; frames sorted by their keys, shares between 0 and 1.
+
+    Amount columns end in the parameter's unit: ``_gbh`` (ramcount), ``_coreh`` (cputime), ``_gb``
+    (outdiskcount). ``reserved = used + over + waste``: used and over of the attempt that finished, waste
+    of the attempts that were killed.
+
+    Attributes:
+        parameter: What was replayed.
+        assumptions: What was taken for granted.
+        weights: Of the loss.
+        grid: The settings, those with the current minimum first.
+        current: The one compared with.
+        detail: Settings of ``by_task``.
+        gap: Scouts against the rest, one row per task.
+        counts: What was used and left out.
+        replay: What every other setting would have done, ready to be asked.
+        slots: Core-hours of each queue, ``computingsite, coreh``.
+        created: ``jeditaskid, created_at`` (UTC; null: unknown) of the tasks.
+        synthetic: The archive was generated.
+    """
+
+    parameter: Parameter
+    assumptions: Assumptions
+    weights: LossWeights
+    grid: tuple[Setting, ...]
+    current: Setting
+    detail: tuple[Setting, ...]
+    gap: pl.DataFrame
+    counts: dict[str, int]
+    replay: Replays = field(repr=False, compare=False)
+    slots: pl.DataFrame = field(repr=False, compare=False)
+    created: pl.DataFrame = field(repr=False, compare=False)
+    synthetic: bool
+
+    @property
+    def n_tasks(self) -> int:
+        """Tasks scored."""
+        return self.counts["n_tasks"]
+
+    @property
+    def settable(self) -> list[Setting]:
+        """The settings of the grid that can be set: a margin that is fixed in the code stays as it is."""
+        fixed = self.parameter.margin_key is None and self.parameter.rank_key is not None
+        return [s for s in self.grid if not fixed or s.margin_pct == self.current.margin_pct]
+
+    def outcomes(self) -> Outcomes:
+        """Return what every setting that can be set led to, task by task, for the judge.
+
+        Raises:
+            InsufficientDataError: No task with work has a creation time.
+        """
+        return self.replay.outcomes(self.settable, self.current, self.weights, self.created)
+
+    @cached_property
+    def by_setting(self) -> pl.DataFrame:
+        """One row per (rank, margin_pct, minimum_mb) of the grid, pooled over all tasks; not what a verdict rests on.
+
+        ``is_current``, ``n_tasks, n_scored``; ``n_exceed`` (jobs whose first attempt is killed), ``exceed_rate`` (of all jobs) with
+        ``exceed_lo, exceed_hi``, ``exceed_rate_task_mean``, ``n_lost``, the amounts, ``killed_coreh, work_coreh``, ``headroom_mean``
+        (request / use - 1), ``queues_share, slots_share`` (that can take a task, means over tasks), ``loss`` and ``loss_diff`` (to the
+        current setting, paired by task) with ``_lo, _hi``, ``n_fallback``.
+        """
+        place = self.grid.index(self.current)
+        sums = reduce(added, self.replay.each(lambda r: r.sums(self.grid, place, self.weights)))
+        rows = _by_setting(sums, place, self.parameter.amount, self.assumptions.confidence)
+        named = frame_of(self.grid).with_columns(is_current=np.arange(len(self.grid)) == place)
+        return named.hstack(rows).sort("rank", "margin_pct", "minimum_mb")
+
+    @cached_property
+    def by_task(self) -> pl.DataFrame:
+        """One row per (jeditaskid, rank, margin_pct, minimum_mb) for the settings asked in detail."""
+        return self.replay.by_task(self.detail, self.weights)
+
+    @cached_property
+    def gap_summary(self) -> pl.DataFrame:
+        """Scouts against the rest, over all tasks."""
+        return gap_summary(self.gap, confidence=self.assumptions.confidence)
+
+    @cached_property
+    def caveats(self) -> tuple[str, ...]:
+        """What this cannot tell, in sentences."""
+        return caveats_of(
+            self.counts,
+            self.parameter,
+            killed_as=self.assumptions.killed_as,
+            gap_ratio=self.gap_summary["ratio"][0],
+            synthetic=self.synthetic,
+        )
+
+    def setting(self, rank: int, margin_pct: int) -> dict[str, Any]:
+        """Return the row of ``by_setting`` of one setting with the current minimum.
+
+        Raises:
+            ConfigError: It is not in the grid.
+        """
+        asked = Setting(rank, margin_pct, self.current.minimum_mb)
+        if asked not in self.grid:
+            raise ConfigError(
+                f"setting ({rank}, {margin_pct}) is not in the grid of this back-test"
+            )
+        return at_setting(self.by_setting, asked).row(0, named=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts that are not tables."""
+        return {
+            "parameter": self.parameter.name,
+            "assumptions": self.assumptions.to_dict(),
+            "weights": self.weights.to_dict(),
+            "weights_why": dict(self.weights.why(self.parameter.name)),
+            "current": list(self.current),
+            "counts": dict(self.counts),
+            "caveats": list(self.caveats),
+        }
+
+
+def at_setting(frame: pl.DataFrame, setting: Setting) -> pl.DataFrame:
+    """Keep the rows of one setting."""
+    here = [pl.col(name).eq_missing(value) for name, value in setting._asdict().items()]
+    return frame.filter(*here)
+
+
+def backtest(
+    quantities: pl.DataFrame | History,
+    tasks: pl.DataFrame,
+    queues: pl.DataFrame | None = None,
+    jobs: Any | None = None,
+    *,
+    parameter: str = "ramcount",
+    ranks: Iterable[int] = range(50, 100),
+    margins: Iterable[int] | None = None,
+    minima: Iterable[int | None] = (),
+    current: tuple[int, int] | tuple[int, int, int | None] | None = None,
+    detail: Sequence[tuple[int, int]] = (),
+    loss: LossWeights | None = None,
+    assumptions: Assumptions | None = None,
+    synthetic: bool = False,
+) -> Backtest:
+    """Replay a grid of ranks, margins and minima over the history of many tasks.
+
+    Each task's estimate comes from the scouts it really had (or, unmarked, would have had) at the first
+    trigger, and is scored on its other jobs.
+
+    Args:
+        quantities: Of ``scouts.job_quantities``: finished jobs, or a history of them by chunk. Those of other tasks are not looked at, not
+            even for the size of queues: a choice must not know of a later period.
+        tasks: ``jeditaskid, baseramcount`` [MB]``, basewalltime`` [s]``, cpuefficiency`` [%]``,
+            processingtype, gshare, cputimeunit``; tasks not in it are not scored. Null: 0, 0, the rule
+            set's default, no level.
+        queues: ``panda_queue, corecount, maxrss, memory, maxtime, corepower, maxwdir``; None: shares of
+            queues and slots are null and cost nothing.
+        jobs: The jobs table in any engine, for failed jobs and merge jobs; None: not known. A history has its own.
+        parameter: ``ramcount``, ``cputime`` or ``outdiskcount``.
+        ranks: Percentile ranks of the grid, whole numbers 0..100.
+        margins: Margins of the grid [%]; None: those of the parameter.
+        minima: Minima of ramcount [MB], None among them: no minimum; the current one is always tried. A minimum is not set
+            alone: the current rank with the current margin comes with the current minimum only.
+        current: Setting to compare with, as rank, margin and perhaps minimum; None: the deployed one without a minimum. Added to the grid if absent.
+        detail: Ranks and margins to keep task by task with the current minimum, besides the current ones, and those without
+            a margin.
+        loss: Weights; None: the parameter's defaults.
+        assumptions: None: the defaults.
+        synthetic: The archive was generated (for the caveats).
+
+    Returns:
+        A :class:`Backtest`.
+
+    Raises:
+        SchemaError: Columns missing.
+        ConfigError: Impossible grid, parameter or setting.
+        InsufficientDataError: No task can be scored.
+
+    Source: scouts.md sections 4, 5, 7; design.md, idea 6.
+    """
+    chosen = parameter_named(parameter)
+    made = assumptions or Assumptions()
+    now = Setting(*current) if current else Setting(chosen.rank, chosen.margin_pct)
+    more = [Setting(*pair, now.minimum_mb) for pair in detail]
+    tried = chosen.margins if margins is None else margins
+    grid = _grid(ranks, tried, minima if parameter == "ramcount" else (), now, more, chosen)
+    history = history_of(quantities, jobs)
+    slots = total(pl.concat(history.map(partial(_slots, tasks=tasks, parameter=parameter))))
+    prepared = partial(
+        _prepared, tasks=tasks, queues=queues, slots=slots, parameter=chosen, made=made
+    )
+    replay = Replays(history.keep(prepared))
+    found = replay.parts.map(lambda part: (part.counts, part.gap, part.sites))
+    counts = counts_added([each[0] for each in found])
+    if not counts["n_tasks"]:
+        raise InsufficientDataError(
+            nothing_left(parameter, counts, made.min_scored, made.min_scouts)
+        )
+    weights = loss or LossWeights.default(parameter)
+    under_now = replay.by_task([now], weights)
+    counts |= _queue_counts(queues, parameter, set().union(*(each[2] for each in found)))
+    counts |= {
+        "n_zero_estimates": under_now.filter(estimate=0).height,
+        "n_fallback": int(under_now["fallback"].sum()),
+    }
+    return Backtest(
+        parameter=chosen,
+        assumptions=made,
+        weights=weights,
+        grid=grid,
+        current=now,
+        detail=tuple(sorted({now, now._replace(margin_pct=0), *more})),
+        gap=pl.concat([each[1] for each in found]).sort("jeditaskid"),
+        counts=counts,
+        replay=replay,
+        slots=slots,
+        created=with_creation(tasks.unique("jeditaskid"), history).select(
+            "jeditaskid", "created_at"
+        ),
+        synthetic=synthetic,
+    )
+
+
+def _by_setting(
+    sums: dict[str, FloatArray], current: int, amount: str, confidence: float
+) -> pl.DataFrame:
+    """Return the rates and amounts that follow from the sums of `Replay.sums`; see `Backtest.by_setting`."""
+    n_tasks, jobs, work = (float(sums[name][0]) for name in ("n_tasks", "jobs", "work"))
+    rate, low, high = ShareSums(
+        n_tasks=int(n_tasks),
+        y=sums["exceed"],
+        y2=sums["exceed2"],
+        y3=sums["exceed3"],
+        yx=sums["exceed_jobs"],
+        y2x=sums["exceed2_jobs"],
+        yx2=sums["exceed_jobs2"],
+        x=jobs,
+        x2=float(sums["jobs2"][0]),
+        x3=float(sums["jobs3"][0]),
+    ).interval(confidence)
+    losses: dict[str, FloatArray] = {}
+    for name, column in (("loss", "cost"), ("loss_diff", "change")):
+        value = sums[column] / work
+        square, mixed = sums[f"{column}2"], sums[f"{column}_work"]
+        work2 = float(sums["work2"][0])
+        spread = np.sqrt(ratio_variance(square, mixed, work2, work, value, int(n_tasks)))
+        half = t_factor(int(n_tasks), confidence) * spread
+        if column == "change":
+            half[current] = 0.0  # to itself: known, also with one task
+        losses |= {name: value, f"{name}_lo": value - half, f"{name}_hi": value + half}
+    amounts = {name: sums[name] for name in ("used", "over", "waste")}
+    amounts["reserved"] = amounts["used"] + amounts["over"] + amounts["waste"]
+    return pl.DataFrame(
+        {
+            "n_tasks": sums["n_tasks"].astype(np.int64),
+            "n_scored": sums["jobs"].astype(np.int64),
+            "n_exceed": sums["exceed"].astype(np.int64),
+            "exceed_rate": rate,
+            "exceed_lo": low,
+            "exceed_hi": high,
+            "exceed_rate_task_mean": sums["task_rate"] / n_tasks,
+            "n_lost": sums["n_lost"].astype(np.int64),
+            **{f"{name}_{amount}": values for name, values in amounts.items()},
+            "killed_coreh": sums["killed_coreh"],
+            "work_coreh": sums["work"],
+            "headroom_mean": sums["headroom"] / jobs,
+            "queues_share": sums["queues_share"] / n_tasks,
+            "slots_share": sums["slots_share"] / n_tasks,
+            **losses,
+            "n_fallback": sums["n_fallback"].astype(np.int64),
+        }
+    )
+
+
+def _grid(
+    ranks: Iterable[int],
+    margins: Iterable[int],
+    minima: Iterable[int | None],
+    current: Setting,
+    detail: Sequence[Setting],
+    parameter: Parameter,
+) -> tuple[Setting, ...]:
+    """Return the settings, the current one and those asked in detail among them."""
+    all_ranks, all_margins = sorted(set(ranks)), sorted(set(margins))
+    problems = [
+        f"rank {r}: allowed are whole numbers 0 to 100" for r in all_ranks if not _whole(r, 100)
+    ]
+    problems += [
+        f"margin {m}: allowed are whole numbers 0 to 1000"
+        for m in all_margins
+        if not _whole(m, 1000)
+    ]
+    if not all_ranks or not all_margins:
+        problems.append("ranks and margins must not be empty")
+    more = [current, *detail]
+    if parameter.name == "outdiskcount" and any((*all_margins, *(s.margin_pct for s in more))):
+        problems.append("outdiskcount has no margin: leave margins out or give 0")
+    if problems:
+        raise ConfigError("back-test grid: " + "; ".join(problems[:5]))
+    pairs = {(r, m) for r in all_ranks for m in all_margins} | {s.pair for s in more}
+    others = [least for least in dict.fromkeys(minima) if least != current.minimum_mb]
+    grid = [Setting(*pair, current.minimum_mb) for pair in sorted(pairs)]
+    grid += [Setting(*p, least) for least in others for p in sorted(pairs - {current.pair})]
+    return tuple(grid)
+
+
+def _whole(value: object, top: int) -> bool:
+    """Tell whether a value is a whole number from 0 to top."""
+    return isinstance(value, int | np.integer) and bool(0 <= value <= top)
+
+
+def _slots(history: JobHistory, tasks: pl.DataFrame, parameter: str) -> pl.DataFrame:
+    """Sum the core-hours of a chunk by queue, once its columns are known to be there."""
+    check_columns(history.quantities, tasks, parameter)
+    return slots_by_queue(history.quantities.join(tasks, on="jeditaskid", how="semi"))
+
+
+def _prepared(
+    history: JobHistory,
+    tasks: pl.DataFrame,
+    queues: pl.DataFrame | None,
+    slots: pl.DataFrame,
+    parameter: Parameter,
+    made: Assumptions,
+) -> Part:
+    """Make a chunk of tasks ready to be replayed."""
+    sample = sample_of(history.quantities, tasks, history.jobs, parameter.name, made)
+    replay = None
+    if sample.tasks.height:
+        needs = needs_of(sample.scored, parameter.name, made)
+        replay = Replay.of(sample, needs, queues, slots, parameter, made)
+    return Part(
+        replay=replay,
+        counts=sample.counts,
+        gap=scout_gap(sample.jobs, confidence=made.confidence),
+        sites=set(sample.scored["computingsite"].drop_nulls().unique()),
+    )
+
+
+def counts_added(counts: Sequence[dict[str, int]]) -> dict[str, int]:
+    """Add counts over chunks; what is the same for all of them is not added."""
+    same = ("n_tasks_given", "failures_known")
+    return {
+        name: value if name in same else sum(each[name] for each in counts)
+        for name, value in counts[0].items()
+    }
+
+
+def _queue_counts(queues: pl.DataFrame | None, parameter: str, seen: set[str]) -> dict[str, int]:
+    """Count queues, those without a limit, and those of the jobs that the table lacks."""
+    if queues is None or queues.is_empty():
+        return {"n_queues": 0, "n_unlimited": 0, "n_unknown_queues": 0}
+    return {
+        "n_queues": queues.height,
+        "n_unlimited": unlimited(queues, parameter),
+        "n_unknown_queues": len(seen - set(queues["panda_queue"])),
+    }

@@ -1,0 +1,299 @@
+"""One history made ready to be replayed under any setting: estimate, search, reach, task by task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import polars as pl
+
+from brokerlab.calibrate.judge import Outcomes, capped_weights
+from brokerlab.calibrate.percentiles.estimates import Estimator
+from brokerlab.calibrate.percentiles.needs import Ledger, Needs
+from brokerlab.calibrate.percentiles.parameters import (
+    COMPONENTS,
+    Assumptions,
+    LossWeights,
+    Parameter,
+    Setting,
+)
+from brokerlab.calibrate.percentiles.reach import Reach, reach_of
+from brokerlab.calibrate.percentiles.sample import Sample
+from brokerlab.carry import Chunks
+from brokerlab.errors import InsufficientDataError
+from brokerlab.numerics import FloatArray, IntArray
+
+CELLS = 300_000  # tasks x settings at a time: about 100 MB
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The arrays of some tasks of a back-test, ready for any setting.
+
+    Attributes:
+        tasks: See ``Sample.tasks``.
+        estimator: What a setting tells each task.
+        ledger: What an estimate would have done.
+        reach: Which queues can take it; None: queues are not known.
+        parameter: Which.
+    """
+
+    tasks: pl.DataFrame
+    estimator: Estimator
+    ledger: Ledger
+    reach: Reach | None
+    parameter: Parameter
+
+    @classmethod
+    def of(
+        cls,
+        sample: Sample,
+        needs: Needs,
+        queues: pl.DataFrame | None,
+        slots: pl.DataFrame,
+        parameter: Parameter,
+        made: Assumptions,
+    ) -> Replay:
+        """Sort the needs of a sample once; ``slots`` of `slots_by_queue`."""
+        reach = None
+        if queues is not None and queues.height:
+            reach = reach_of(
+                sample.scored,
+                queues,
+                slots,
+                parameter.name,
+                compensation=made.compensation,
+                default_efficiency_pct=made.rules.default_cpu_efficiency,
+            )
+        return cls(
+            tasks=sample.tasks,
+            estimator=Estimator(parameter.name, sample.values, made.rules, made.rule),
+            ledger=Ledger(needs, sample.tasks.height, killed_after=made.killed_after),
+            reach=reach,
+            parameter=parameter,
+        )
+
+    def cells(
+        self, settings: Sequence[Setting], tasks: slice = slice(None)
+    ) -> dict[str, FloatArray]:
+        """Return every outcome of some tasks under all settings, (n_tasks, n_settings) each."""
+        estimate = self.estimator.grid(settings, tasks)
+        if self.reach is None:
+            queues = slots = np.full(estimate.shape, np.nan)
+        else:
+            queues, slots = self.reach.shares(estimate, tasks)
+        work = self.ledger.coreh[tasks][:, None]
+        return {
+            **self.ledger.outcomes(estimate, tasks),
+            "estimate": estimate,
+            "queues_share": queues,
+            "slots_share": slots,
+            "unreachable_coreh": (1 - slots) * work,
+            "n_fallback": self.estimator.falls_back(settings, tasks).astype(np.float64),
+        }
+
+    def of_judge(self, settings: Sequence[Setting], weights: LossWeights) -> dict[str, FloatArray]:
+        """Return what the judge looks at, (n_tasks, n_settings) each; see ``Replays.outcomes``."""
+        cells = self.cells(settings)
+        with np.errstate(all="ignore"):  # tasks without work are left out by the caller
+            work = self.ledger.coreh[:, None]
+            parts = {name: np.nan_to_num(cells[name]) / work for name in COMPONENTS}
+        return {
+            "loss": _cost(parts, weights),
+            "exceed_rate": cells["n_exceed"] / self.ledger.n_jobs[:, None],
+            **parts,
+        }
+
+    def sums(
+        self, settings: Sequence[Setting], current: int, weights: LossWeights
+    ) -> dict[str, FloatArray]:
+        """Return sums over the tasks by setting, (n_settings,) each; as many tasks at a time as fit in memory.
+
+        They give every rate and amount and, with the products in them, the spread over tasks; those of different tasks add
+        up. Next to the cells ``n_tasks``, ``jobs`` and ``work``, with powers and products: ``exceed``, ``cost`` (of the
+        loss [core h]), ``change`` (of the cost, to the setting at ``current``), ``task_rate``.
+        """
+        size = max(1, CELLS // len(settings))
+        places = range(0, self.tasks.height, size)
+        return reduce(
+            added,
+            (self._sums(settings, current, weights, slice(at, at + size)) for at in places),
+        )
+
+    def _sums(
+        self, settings: Sequence[Setting], current: int, weights: LossWeights, tasks: slice
+    ) -> dict[str, FloatArray]:
+        cells = self.cells(settings, tasks)
+        jobs, work = (x[tasks].astype(np.float64) for x in (self.ledger.n_jobs, self.ledger.coreh))
+        cost = _cost(cells, weights)
+        change = cost - cost[:, [current]]
+        y = cells.pop("n_exceed")
+        cells.pop("estimate")
+        by_task = {"n_tasks": np.ones(jobs.size), "jobs": jobs, "work": work}
+        by_task |= {"jobs2": jobs**2, "jobs3": jobs**3, "work2": work**2}
+        products = {"exceed": y, "exceed2": y**2, "exceed3": y**3, "cost": cost, "cost2": cost**2}
+        products |= {"change": change, "change2": change**2, "task_rate": y / jobs[:, None]}
+        mixed = {"exceed_jobs": jobs @ y, "exceed2_jobs": jobs @ y**2, "exceed_jobs2": jobs**2 @ y}
+        mixed |= {"cost_work": work @ cost, "change_work": work @ change}
+        return (
+            {name: np.full(len(settings), values.sum()) for name, values in by_task.items()}
+            | {name: values.sum(axis=0) for name, values in (cells | products).items()}
+            | mixed
+        )
+
+    def by_task(self, settings: Sequence[Setting], weights: LossWeights) -> pl.DataFrame:
+        """Return one row per (task, setting); see ``Backtest.by_task``."""
+        n, height = len(settings), self.tasks.height
+        cells = {name: values.ravel() for name, values in self.cells(settings).items()}
+        columns = frame_of(settings)
+        return (
+            task_rows(
+                self.tasks[np.repeat(np.arange(height), n)],
+                cells,
+                np.repeat(self.ledger.n_jobs, n),
+                np.repeat(self.ledger.coreh, n),
+                self.parameter,
+                weights,
+            )
+            .with_columns(
+                *columns[np.tile(np.arange(n), height)],
+                estimate=pl.Series(cells["estimate"]),
+                fallback=pl.Series(cells["n_fallback"] > 0),
+            )
+            .sort("jeditaskid", "rank", "margin_pct", "minimum_mb")
+        )
+
+
+def frame_of(settings: Sequence[Setting]) -> pl.DataFrame:
+    """Return settings as ``rank, margin_pct, minimum_mb``."""
+    schema = dict.fromkeys(Setting._fields, pl.Int64)
+    return pl.DataFrame([tuple(each) for each in settings], schema=schema, orient="row")
+
+
+def added(one: dict[str, FloatArray], other: dict[str, FloatArray]) -> dict[str, FloatArray]:
+    """Return the sums over the tasks of both."""
+    return {name: values + other[name] for name, values in one.items()}
+
+
+def _cost(parts: Mapping[str, FloatArray], weights: LossWeights) -> FloatArray:
+    """Return the weighted sum of the parts of the loss; what is not known costs nothing."""
+    return np.asarray(sum(w * np.nan_to_num(parts[n]) for n, w in weights.to_dict().items()))
+
+
+def task_rows(
+    tasks: pl.DataFrame,
+    cells: Mapping[str, FloatArray],
+    jobs: IntArray,
+    work: FloatArray,
+    parameter: Parameter,
+    weights: LossWeights,
+) -> pl.DataFrame:
+    """Lay outcomes out as rows of tasks, those of ``Backtest.by_task`` that are not of a setting.
+
+    Args:
+        tasks: One row each, of ``Sample.tasks``.
+        cells: Sums over the jobs of each, of the names of `Replay.cells`.
+        jobs: Scored jobs of each.
+        work: Core-hours of one complete run of them.
+        parameter: Which.
+        weights: Of the loss.
+    """
+    amounts = {name: cells[name] for name in ("used", "over", "waste")}
+    amounts["reserved"] = amounts["used"] + amounts["over"] + amounts["waste"]
+    return tasks.drop("task").with_columns(
+        n_exceed=pl.Series(cells["n_exceed"].astype(np.int64)),
+        n_lost=pl.Series(cells["n_lost"].astype(np.int64)),
+        exceed_rate=pl.Series(cells["n_exceed"] / jobs),
+        **{f"{name}_{parameter.amount}": pl.Series(values) for name, values in amounts.items()},
+        killed_coreh=pl.Series(cells["killed_coreh"]),
+        work_coreh=pl.Series(work),
+        headroom_mean=pl.Series(cells["headroom"] / jobs),
+        **{
+            name: pl.Series(cells[name]).fill_nan(None)
+            for name in ("queues_share", "slots_share", "unreachable_coreh")
+        },
+        cost_coreh=pl.Series(_cost(cells, weights)),
+    )
+
+
+class Part(NamedTuple):
+    """A chunk of tasks, ready to be replayed; without a replay where none of them can be scored."""
+
+    replay: Replay | None
+    counts: dict[str, int]
+    gap: pl.DataFrame
+    sites: set[str]
+
+
+@dataclass(frozen=True)
+class Replays:
+    """All tasks of a back-test, chunk by chunk, ready for any setting."""
+
+    parts: Chunks[Part]
+
+    def each(self, function: Callable[[Replay], R]) -> list[R]:
+        """Return what a function makes of each chunk with tasks, in order."""
+
+        def of(part: Part) -> R | None:
+            return None if part.replay is None else function(part.replay)
+
+        return [made for made in self.parts.map(of) if made is not None]
+
+    @cached_property
+    def works(self) -> pl.DataFrame:
+        """Core-hours of work of each task: ``jeditaskid, work``, in the order of the chunks."""
+        return pl.concat(
+            self.each(
+                lambda r: r.tasks.select("jeditaskid", work=pl.lit(pl.Series(r.ledger.coreh)))
+            )
+        )
+
+    def by_task(self, settings: Sequence[Setting], weights: LossWeights) -> pl.DataFrame:
+        """Return one row per (task, setting); see ``Backtest.by_task``."""
+        rows = pl.concat(self.each(lambda replay: replay.by_task(settings, weights)))
+        return rows.sort("jeditaskid", "rank", "margin_pct", "minimum_mb")
+
+    def outcomes(
+        self,
+        settings: Sequence[Setting],
+        current: Setting,
+        weights: LossWeights,
+        created: pl.DataFrame,
+    ) -> Outcomes:
+        """Return what the judge looks at: tasks in the order of time, under any setting.
+
+        A task's ``loss`` is its cost per core-hour of its own work, ``exceed_rate`` the share of its scored jobs whose
+        first attempt is killed; the parts of the loss are given per core-hour of work, without their weights. A task's
+        weight are its core-hours, capped at those of the median task.
+
+        Args:
+            settings: The grid.
+            current: One of them.
+            weights: Of the loss.
+            created: ``jeditaskid, created_at`` (UTC); tasks without a time, or without work, are left out.
+        """
+        tasks = (
+            self.works.with_row_index("place")
+            .join(created.select("jeditaskid", time="created_at"), on="jeditaskid", how="left")
+            .filter(pl.col("time").is_not_null() & (pl.col("work") > 0))
+            .sort("time", "jeditaskid")
+        )
+        if tasks.is_empty():
+            raise InsufficientDataError("no task with work has a creation time")
+        place, work = tasks["place"].to_numpy(), tasks["work"].to_numpy()
+
+        def values(places: Sequence[int]) -> dict[str, FloatArray]:
+            some = [settings[each] for each in places]
+            found = self.each(lambda replay: replay.of_judge(some, weights))
+            return {name: np.concatenate([f[name] for f in found])[place] for name in found[0]}
+
+        return Outcomes(
+            units=tasks.select(unit="jeditaskid", time="time", weight=capped_weights(work)),
+            settings=tuple(settings),
+            current=list(settings).index(current),
+            values=values,
+        )

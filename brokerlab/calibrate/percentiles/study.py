@@ -1,0 +1,477 @@
+"""Take one scout parameter from its history through back-test and judge to a sentence and a proposal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.calibrate.judge import Case, Judgement, Kind, Limit, Outcomes, Question, judge
+from brokerlab.calibrate.percentiles.backtest import Backtest, at_setting, backtest
+from brokerlab.calibrate.percentiles.comparison import Comparison, compare
+from brokerlab.calibrate.percentiles.history import History, Inputs, JobHistory
+from brokerlab.calibrate.percentiles.parameters import (
+    COMPONENTS,
+    MINIMUM_KEY,
+    Assumptions,
+    LossWeights,
+    Parameter,
+    Setting,
+    current_setting,
+)
+from brokerlab.calibrate.verdict import (
+    Verdict,
+    Wording,
+    document_of,
+    evidence_of,
+    limit_of,
+    sentence_of,
+)
+from brokerlab.errors import ConfigError
+from brokerlab.gdpconfig import Config
+from brokerlab.gdpconfig.proposal import Affected, Evidence, Window
+from brokerlab.gdpconfig.proposal.filters import filter_problems, tasks_in_words
+from brokerlab.words import short_percent
+
+CONFORMAL_COVERAGES = (75, 90, 95, 98)
+"""Promised coverages tried with the conformal rule [%]."""
+FIXED_RANK = "The rank is fixed in the code: this is for its developers."
+NO_QUEUES = "Waiting: a back-test replays requests, not queues."
+
+
+def kills(most: float = 0.02, **how: Any) -> Question:
+    """Return the judge's question with a limit on first attempts killed.
+
+    Args:
+        most: Largest accepted share of jobs whose first attempt is killed, as a mean over tasks.
+        **how: Further attributes of :class:`Question`.
+    """
+    return Question(limits=(Limit(quantity="exceed_rate", most=most),), **how)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """One parameter, from back-test to answer.
+
+    Attributes:
+        inputs: What it was read from.
+        parameter: Which.
+        tried: Back-test of all tasks, every setting.
+        outcomes: What was judged.
+        judgement: What the judge says.
+        before: One row per scored task under the current setting, see ``Backtest.by_task``.
+        after: The same under the setting chosen for it on earlier tasks.
+        comparison: Of these.
+        verdict: The answer in one sentence, and the proposal document if there is one.
+    """
+
+    inputs: Inputs
+    parameter: Parameter
+    tried: Backtest
+    outcomes: Outcomes
+    judgement: Judgement
+    before: pl.DataFrame
+    after: pl.DataFrame
+    comparison: Comparison
+    verdict: Verdict
+
+    @property
+    def kind(self) -> Kind:
+        """The verdict."""
+        return self.verdict.kind
+
+    @property
+    def case(self) -> Case:
+        """Why."""
+        return self.judgement.case
+
+    @property
+    def acts(self) -> bool:
+        """Whether another setting is to be set."""
+        return self.judgement.acts
+
+    @property
+    def current(self) -> Setting:
+        """The current setting."""
+        return self.tried.current
+
+    @property
+    def best(self) -> Setting:
+        """What the last choice, on all tasks, fell on."""
+        return Setting(*self.judgement.best)
+
+    @cached_property
+    def by_task(self) -> pl.DataFrame:
+        """One row per task and setting, for the current and the best setting, over all tasks."""
+        pair = list(dict.fromkeys([self.current, self.best]))
+        return self.tried.replay.by_task(pair, self.tried.weights)
+
+    @cached_property
+    def sensitivity(self) -> pl.DataFrame:
+        """What is chosen with one weight of the loss halved or doubled: ``weight, factor, rank, margin_pct``."""
+        rows = []
+        for name in COMPONENTS:
+            for factor in (0.5, 2.0):
+                weights = self.tried.weights.scaled(name, factor).to_dict()
+                rank, margin = Setting(*self.judgement.rechoose(weights)).pair
+                rows.append({"weight": name, "factor": factor, "rank": rank, "margin_pct": margin})
+        return pl.DataFrame(rows)
+
+    @property
+    def stable(self) -> bool:
+        """Whether halving or doubling any weight leaves the choice as it is."""
+        return set(self.sensitivity.select("rank", "margin_pct").rows()) == {self.best.pair}
+
+    @cached_property
+    def conformal(self) -> pl.DataFrame:
+        """``Backtest.by_setting`` of the conformal rule."""
+        tried = backtest(
+            self.inputs.history,
+            self.inputs.tasks,
+            self.inputs.queues,
+            parameter=self.parameter.name,
+            ranks=CONFORMAL_COVERAGES,
+            margins=sorted({0, self.current.margin_pct}),
+            current=self.current,
+            loss=self.tried.weights,
+            assumptions=replace(self.tried.assumptions, rule="conformal"),
+        )
+        return tried.by_setting.filter(pl.col("rank").is_in(CONFORMAL_COVERAGES))
+
+    @cached_property
+    def n_overlapping(self) -> int:
+        """Jobs of a block's tasks that ended after the next block had begun: not known yet when it was chosen."""
+        return _overlapping(self.inputs.history, self.outcomes, self.judgement)
+
+    @property
+    def caveats(self) -> list[str]:
+        """What the study cannot tell, in sentences."""
+        fixed = [FIXED_RANK] if self.verdict.information_only else []
+        return [*self.tried.caveats, *fixed, NO_QUEUES]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts that are not tables."""
+        return {
+            **self.tried.to_dict(),
+            "judgement": self.judgement.to_dict(),
+            "verdict": self.verdict.to_dict(),
+            "stable": self.stable,
+            "n_overlapping": self.n_overlapping,
+        }
+
+
+def study(
+    inputs: Inputs,
+    name: str,
+    question: Question,
+    *,
+    created_at: datetime,
+    ranks: Iterable[int],
+    margins: Iterable[int] | None = None,
+    minima: Iterable[int | None] = (),
+    loss: LossWeights | None = None,
+    assumptions: Assumptions | None = None,
+) -> Study:
+    """Take one parameter through back-test and judge.
+
+    Args:
+        inputs: From `load`.
+        name: Parameter.
+        question: Of `kills`: how settings are judged.
+        created_at: When the proposal is made, UTC without zone.
+        ranks: Percentile ranks tried.
+        margins: Margins tried for ramcount [%]; the others' margins are fixed in the code.
+        minima: Minima tried for ramcount [MB] with another rank or margin, None among them: no minimum.
+        loss: Weights; None: the parameter's.
+        assumptions: Of the back-test.
+
+    Raises:
+        InsufficientDataError: No task can be scored, or none has a creation time.
+    """
+    tried = backtest(
+        inputs.history,
+        inputs.tasks,
+        inputs.queues,
+        parameter=name,
+        ranks=ranks,
+        margins=margins if name == "ramcount" else None,
+        minima=minima,
+        current=current_setting(inputs.config, name),
+        loss=loss,
+        assumptions=assumptions or Assumptions(rules=inputs.rules),
+        synthetic=inputs.synthetic,
+    )
+    outcomes = tried.outcomes()
+    judgement = judge(outcomes, question, also=COMPONENTS)
+    before, after = scored_tasks(tried, outcomes, judgement)
+    comparison = compare(before, after, tried.parameter, question, n_units=judgement.n_units)
+    verdict = propose(
+        judgement,
+        comparison,
+        tried,
+        inputs.config,
+        created_at=created_at,
+        archive_digest=inputs.digest,
+        filters=inputs.filters,
+    )
+    return Study(
+        inputs=inputs,
+        parameter=tried.parameter,
+        tried=tried,
+        outcomes=outcomes,
+        judgement=judgement,
+        before=before,
+        after=after,
+        comparison=comparison,
+        verdict=verdict,
+    )
+
+
+def scored_tasks(
+    tried: Backtest, outcomes: Outcomes, judgement: Judgement
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return what happened in each scored task, under the current setting and under the one chosen for it.
+
+    Args:
+        tried: The back-test.
+        outcomes: What was judged.
+        judgement: On them.
+
+    Returns:
+        Twice one row per scored task, in the order of time, as ``Backtest.by_task``, with the task's ``weight``.
+    """
+    units = outcomes.units.select("weight", jeditaskid="unit", place=pl.Series(judgement.chosen))
+    scored = units.filter(pl.col("place") >= 0)
+    places = sorted({outcomes.current, *scored["place"]})
+    rows = tried.replay.by_task([outcomes.settings[place] for place in places], tried.weights)
+
+    def under(place: int, tasks: pl.DataFrame) -> pl.DataFrame:
+        found = at_setting(rows, outcomes.settings[place])
+        return tasks.drop("place").join(found, on="jeditaskid", maintain_order="left")
+
+    chosen = sorted(set(scored["place"]))
+    after = pl.concat(under(place, scored.filter(place=place)) for place in chosen)
+    order = scored.select("jeditaskid")
+    now = under(outcomes.current, scored)
+    return now, order.join(after, on="jeditaskid", maintain_order="left")
+
+
+def _overlapping(history: History, outcomes: Outcomes, judgement: Judgement) -> int:
+    """Count jobs that ended after the block behind that of their task had begun; 0 where nothing was chosen by blocks."""
+    if judgement.case == "few":
+        return 0
+    blocks = np.repeat(np.arange(judgement.sums.n_blocks), np.diff(judgement.sums.edges))
+    following = judgement.blocks["start"].shift(-1).gather(blocks.tolist())
+    next_start = pl.DataFrame({"jeditaskid": outcomes.units["unit"], "next_start": following})
+
+    def late(chunk: JobHistory) -> int:
+        ended = chunk.quantities.select("jeditaskid", "finish_time")
+        ended = ended.join(next_start, on="jeditaskid")
+        return ended.filter(pl.col("finish_time") >= pl.col("next_start")).height
+
+    return sum(history.map(late))
+
+
+# ---- the answer in words, and the proposal
+
+
+def propose(
+    judgement: Judgement,
+    comparison: Comparison,
+    tried: Backtest,
+    config: Config,
+    *,
+    created_at: datetime,
+    archive_digest: str | None = None,
+    filters: Mapping[str, str] | None = None,
+) -> Verdict:
+    """Put a judgement into a sentence and, where there is something to set, into a proposal.
+
+    Args:
+        judgement: On the back-test's outcomes.
+        comparison: Of the scored tasks, current setting against those chosen on earlier tasks.
+        tried: The back-test.
+        config: The configuration that acts now; the base of the proposal.
+        created_at: UTC without zone; told by the caller.
+        archive_digest: Of the archive.
+        filters: Which tasks were looked at, such as gshare to its name; empty: all. Evidence from a part of them proposes
+            no key that acts on others.
+
+    Raises:
+        ConfigError: The back-test compared with another setting than the configuration's.
+
+    Source: spec of calibration, section 2.
+    """
+    parameter, current = tried.parameter, tried.current
+    acting = current_setting(config, parameter.name)
+    if acting != current:
+        raise ConfigError(
+            f"the configuration has {acting}, the back-test compared with {current}: run it with current={acting}"
+        )
+    chosen_tasks, limit = dict(filters or {}), limit_of(judgement)
+    setting = Setting(*judgement.setting)
+    changed = {MINIMUM_KEY: setting.minimum_mb} if setting.minimum_mb != current.minimum_mb else {}
+    actions = " and ".join([_actions(parameter, current, setting), *_further(config, changed)])
+    rate = judgement.candidates.filter("is_current")["exceed_rate"][0]
+    wording = Wording(
+        actions=actions,
+        kept=_actions(parameter, current, current),
+        effects=_effects(comparison, parameter, limit),
+        now=f"{short_percent(rate)} of first attempts killed",
+        limit=short_percent(limit),
+        keeping=_keeping(judgement, parameter),
+    )
+    sentence = sentence_of(judgement, wording)
+    settable = parameter.keys(current)
+    subject = [*settable, *changed]
+    beyond = filter_problems(subject, chosen_tasks) if judgement.acts else []
+    if chosen_tasks:
+        refusal = ", so nothing is proposed: the keys act beyond them" if beyond else ""
+        sentence = f"Measured on {tasks_in_words(chosen_tasks)}{refusal}. {sentence}"
+    document = None
+    if settable and not beyond:
+        new = parameter.keys(setting)
+        values = {key: value for key, value in new.items() if settable[key] != value}
+        document = document_of(
+            judgement,
+            config,
+            {**values, **changed},
+            list(settable),
+            title=actions,
+            created_at=created_at,
+            evidence=_evidence(sentence, judgement, comparison, tried, chosen_tasks),
+            archive_digest=archive_digest,
+            rules_digest=tried.assumptions.rules.digest,
+        )
+    return Verdict(
+        kind=judgement.kind,
+        sentence=sentence,
+        subject=" and ".join(subject) or parameter.name,
+        proposal=document,
+        information_only=not settable,
+    )
+
+
+def _keeping(judgement: Judgement, parameter: Parameter) -> str:
+    """Say which setting would keep the limit on all tasks, and at what price against the one that is to act."""
+    cheapest = judgement.cheapest_within
+    if cheapest is None:
+        return "no setting of the grid does with certainty"
+    if cheapest == judgement.setting:
+        return "though on all tasks this setting would"
+    losses = [
+        judgement.candidates.filter(place=judgement.settings.index(setting))["loss"][0]
+        for setting in (cheapest, judgement.setting)
+    ]
+    price = losses[0] - losses[1]
+    rank, margin, least = cheapest
+    named = f"rank {rank}" + ("" if parameter.margin_key is None else f" with margin {margin} %")
+    named += "" if least is None else f" and a minimum of {least} MB"
+    return f"{named} would keep it on all tasks (stated loss {price:+.3f})"
+
+
+def _actions(parameter: Parameter, old: Setting, new: Setting) -> str:
+    """Say what to do with rank and margin: keep, raise, lower."""
+    names = (parameter.rank_key, parameter.margin_key)
+    spoken = ("the rank", "the margin")
+    parts = []
+    for key, word, before, after in zip(names, spoken, old.pair, new.pair, strict=True):
+        if key is None and (parameter.rank_key or word == "the margin"):
+            continue  # fixed in the code, and another key is there to speak of
+        name = key or f"{word} of {parameter.name} (fixed in the code)"
+        if before == after:
+            parts.append(f"keep {name} = {before}")
+        else:
+            parts.append(
+                f"{'raise' if after > before else 'lower'} {name} from {before} to {after}"
+            )
+    text = " and ".join(parts)
+    return text[:1].upper() + text[1:]
+
+
+def _further(config: Config, changed: Mapping[str, int | None]) -> list[str]:
+    """Say what to do with further keys."""
+    return [
+        f"remove {key} = {config.get(key)}" if value is None else f"set {key} = {value}"
+        for key, value in changed.items()
+    ]
+
+
+def _effects(comparison: Comparison, parameter: Parameter, limit: float) -> str:
+    """Say what changes: reserved, killed, the limit, and the loss where it does not fall."""
+    reserved = comparison.quantity(f"reserved_{parameter.amount}")
+    exceed, loss = comparison.quantity("exceed_rate"), comparison.quantity("loss")
+    change, low, high = (reserved[f"diff_pct{end}"] for end in ("", "_lo", "_hi"))
+    if change is None or low is None or high is None:
+        amount = f"{parameter.thing} reserved compared without an interval"
+    elif high < 0:
+        amount = f"{-change:.1f} % less {parameter.thing} reserved ({-high:.1f} to {-low:.1f})"
+    elif low > 0:
+        amount = f"{change:.1f} % more {parameter.thing} reserved ({low:.1f} to {high:.1f})"
+    else:
+        amount = (
+            f"{parameter.thing} reserved changes by {change:+.1f} % ({low:+.1f} to {high:+.1f})"
+        )
+    before, after = exceed["before"], exceed["after"]
+    verb = "rise" if after > before else "fall" if after < before else "stay"
+    kills = f"kills {verb} from {100 * before:.1f} to {100 * after:.1f} %"
+    if exceed["after_lo"] is None:
+        return f"{amount}, {kills} (limit {100 * limit:g} %)"
+    ends = f"{100 * exceed['after_lo']:.1f} to {100 * exceed['after_hi']:.1f}"
+    inside = ", inside the interval" if exceed["after"] <= limit < exceed["after_hi"] else ""
+    text = f"{amount}, {kills} ({ends}; limit {100 * limit:g} %{inside})"
+    if loss["diff_hi"] < 0:
+        return text
+    low, high = (f"{loss[f'diff_{end}']:+.3f}" for end in ("lo", "hi"))
+    return f"{text}, the stated loss changes by {loss['diff']:+.3f} ({low} to {high}; the limit decides)"
+
+
+def _evidence(
+    sentence: str,
+    judgement: Judgement,
+    comparison: Comparison,
+    tried: Backtest,
+    filters: dict[str, str],
+) -> Evidence:
+    """Collect the evidence on a scout parameter."""
+    blocks = judgement.blocks
+    second = timedelta(seconds=1)
+    windows = [Window("first choice", blocks["start"][0], blocks["end"][0] + second)]
+    if blocks.height > 1:
+        windows.append(Window("scored", blocks["start"][1], blocks["end"][-1] + second))
+    sides = [_affected(comparison, side) if judgement.acts else () for side in ("gains", "loses")]
+    return evidence_of(
+        judgement,
+        sentence,
+        effects=comparison.table,
+        windows=windows,
+        units="tasks",
+        numbers={
+            "max_exceed": limit_of(judgement),
+            "inner_limit": judgement.inner * limit_of(judgement),
+            **{f"weight_{name}": value for name, value in tried.weights.to_dict().items()},
+        },
+        helps=sides[0],
+        hurts=sides[1],
+        synthetic=tried.synthetic,
+        filters=filters,
+    )
+
+
+def _affected(comparison: Comparison, side: str) -> tuple[Affected, ...]:
+    """Name the levels whose loss falls, or rises, by their interval."""
+    rows = comparison.by_stratum.filter(pl.col("verdict") == side).iter_rows(named=True)
+    return tuple(
+        Affected(
+            f"{row['stratum']} {row['level']}",
+            f"loss {row['loss_diff']:+.3f} ({row['loss_diff_lo']:+.3f} to {row['loss_diff_hi']:+.3f}), "
+            f"kills {short_percent(row['exceed_rate_before'])} to {short_percent(row['exceed_rate_after'])}, "
+            f"{row['n_tasks']} tasks",
+        )
+        for row in rows
+    )
