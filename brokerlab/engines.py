@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -64,11 +65,15 @@ def same_engine(frames: Mapping[str, nw.LazyFrame[Any]]) -> None:
         raise DataError(f"tables must come from one engine; found {said}; convert them to one")
 
 
-def microseconds(time: nw.Expr) -> nw.Expr:
-    """Return a time as microseconds since 1970, on every engine.
+def microseconds(frame: nw.LazyFrame[Any] | nw.DataFrame[Any], time: nw.Expr) -> nw.Expr:
+    """Return a time of a table as microseconds since 1970."""
+    if frame.implementation.is_pyspark():
+        return microseconds_of_parts(time)
+    return (time.cast(TIME) - nw.lit(datetime(1970, 1, 1), TIME)).dt.total_microseconds()
 
-    The engines know no common function for this; the parts of a time they all have.
-    """
+
+def microseconds_of_parts(time: nw.Expr) -> nw.Expr:
+    """Return a time as microseconds since 1970, for engines without a function that narwhals knows."""
     part = time.dt
     year = part.year().cast(nw.Int64)
     leap = (year - 1969) // 4 - (year - 1901) // 100 + (year - 1601) // 400

@@ -59,10 +59,8 @@ def site_activity_of_data(site_data: Any, clock: Clock) -> pl.DataFrame:
     held = as_of(site_data, "site_data", _DATA, clock, entity=["site"], where=hours & meant)
     held = _silenced(held, clock)
     keys = [name for name in ("snapshot",) if name in held.columns]
-    return (
-        held.group_by(*keys, computingsite="site")
-        .agg(pl.col("getjob", "updatejob").sum(), pl.col("laststart").max())
-        .sort(*keys, "computingsite")
+    return held.group_by(*keys, computingsite="site", maintain_order=True).agg(
+        pl.col("getjob", "updatejob").sum(), pl.col("laststart").max()
     )
 
 
@@ -179,8 +177,8 @@ def worker_stats(frame: Any, clock: Clock, *, seen_within_s: int | None = None) 
         held = held.filter(~late.fill_null(value=False))
     keys = [name for name in ("snapshot",) if name in held.columns]
     named = held.rename({"computingsite": "panda_queue", "resourcetype": "resource_type"})
-    keys += ["panda_queue", "resource_type", "status"]
-    return named.group_by(keys).agg(pl.col("n_workers").sum()).sort(keys)
+    keys += ["panda_queue", "resource_type", "status"]  # in which order they come
+    return named.group_by(keys, maintain_order=True).agg(pl.col("n_workers").sum())
 
 
 def slots(frame: Any, clock: Clock) -> pl.DataFrame:

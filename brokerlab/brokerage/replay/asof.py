@@ -13,6 +13,9 @@ from brokerlab.brokerage.replay.clock import Clock, repeated
 from brokerlab.brokerage.replay.tables import TIME, Types, collect, narrow
 from brokerlab.numerics import IntArray
 
+ALWAYS_US = -(2**62)
+"""Stands for no time: before all times [us]."""
+
 
 def as_of(
     frame: Any,
@@ -53,67 +56,79 @@ def as_of(
     lazy = narrow(frame, table, {**columns, time: TIME}, tuple(entity))
     if where is not None:
         lazy = lazy.filter(where)
+    if only is not None:
+        lazy = _of_wanted(lazy, only)
     known = _last_before_instants(lazy, clock, entity, time)
-    held = _held(known, clock, entity, time, max_age_s)
-    order = [*entity, time, *(name for name in columns if name not in entity)]
+    held = _held(known, clock, [*entity], time, max_age_s)
     everywhere = (held["place"] == 0).all() and (held["until"] == len(clock)).all()
     if everywhere and only is None:
-        return held.select(*columns, time).sort(order)
-    return _spread(held, clock, [*columns, time], only).sort("snapshot", *order)
+        return held.select(*columns, time)
+    return _spread(held, clock, [*columns, time], only)
+
+
+def _of_wanted(lazy: nw.LazyFrame[Any], only: pl.DataFrame) -> nw.LazyFrame[Any]:
+    """Read rows of wanted things only, as far as one column at a time can tell."""
+    for name in only.columns:
+        if name != "snapshot" and not only[name].null_count():
+            lazy = lazy.filter(nw.col(name).is_in(only[name].unique().to_list()))
+    return lazy
 
 
 def _last_before_instants(
     lazy: nw.LazyFrame[Any], clock: Clock, entity: Sequence[str], time: str
 ) -> pl.DataFrame:
-    """Keep in the engine the rows of the last time of each entity before each instant, with ``place``."""
+    """Keep in the engine the rows of the last time of each entity before each instant, and those without a time."""
     if not len(clock):
-        return collect(lazy.head(0)).with_columns(place=pl.lit(0, pl.Int64))
-    stamped = clock.moments(lazy, time)
-    latest = stamped.with_columns(latest=nw.col(time).max().over(*entity, "moment"))
-    kept = latest.filter(nw.col(time) == nw.col("latest")).drop("latest")
-    found = collect(kept)
-    placed = found.with_columns(place=clock.place(found["moment"]).cast(pl.Int64)).drop("moment")
-    always = collect(lazy.filter(nw.col(time).is_null())).with_columns(place=pl.lit(0, pl.Int64))
-    return pl.concat([placed, always.select(placed.columns)])
+        return collect(lazy.head(0))
+    latest = nw.col(time).max().over(*entity, "moment")
+    stamped = clock.moments(lazy, time).with_columns(latest=latest)
+    kept = collect(stamped.filter(nw.col(time) == nw.col("latest")).drop("latest", "moment"))
+    return pl.concat([collect(lazy.filter(nw.col(time).is_null())), kept])
 
 
 def _held(
-    known: pl.DataFrame, clock: Clock, entity: Sequence[str], time: str, max_age_s: int | None
+    known: pl.DataFrame, clock: Clock, entity: list[str], time: str, max_age_s: int | None
 ) -> pl.DataFrame:
-    """Add ``until``: the position of the first instant at which a row holds no more."""
-    numbered = known.with_columns(thing=_numbers(known, entity))
-    versions = numbered.select("thing", "place", time).unique().sort("thing", "place", time)
-    last = pl.struct("thing", "place") != pl.struct("thing", "place").shift(-1)
-    versions = versions.filter(last.fill_null(value=True))
-    same = pl.col("thing") == pl.col("thing").shift(-1)
-    until = pl.when(same).then(pl.col("place").shift(-1)).otherwise(len(clock))
-    versions = versions.with_columns(until=until)
+    """Add ``place`` and ``until``: the first instant at which a row holds, and the first at which it holds no more.
+
+    Returns:
+        Rows that hold at some instant, sorted by the entity, the time and all other columns.
+    """
+    others = [name for name in known.columns if name not in (*entity, time)]
+    ordered = known.with_columns(thing=_numbers(known, entity)).sort("thing", time, *others)
+    thing = ordered["thing"].to_numpy()
+    at_us = ordered[time].cast(pl.Int64).fill_null(ALWAYS_US).to_numpy()
+    # rows of one thing and time hold together, up to the next time of the thing
+    changes = (np.diff(thing) != 0) | (np.diff(at_us) != 0)
+    version = np.concatenate([[0], np.cumsum(changes)])[: len(thing)]
+    first = np.searchsorted(version, np.arange(len(thing) and version[-1] + 1))
+    place = np.searchsorted(clock.at_us, at_us[first])
+    ends = np.append(thing[first][1:] != thing[first][:-1], True)[: len(first)]
+    until = np.where(ends, len(clock), np.append(place[1:], 0)[: len(first)])
     if max_age_s is not None:
-        limit = versions[time].cast(pl.Int64).to_numpy() + max_age_s * 1_000_000
-        end = pl.Series("end", np.searchsorted(clock.at_us, limit, side="left"), dtype=pl.Int64)
-        versions = versions.with_columns(end).with_columns(until=pl.min_horizontal("until", "end"))
-    held = numbered.join(
-        versions.select("thing", "place", time, "until"),
-        on=["thing", "place", time],
-        nulls_equal=True,
+        limit = np.searchsorted(clock.at_us, at_us[first] + max_age_s * 1_000_000)
+        until = np.where(at_us[first] == ALWAYS_US, until, np.minimum(until, limit))
+    held = ordered.drop("thing").with_columns(
+        place=pl.Series(place[version], dtype=pl.Int64),
+        until=pl.Series(until[version], dtype=pl.Int64),
     )
-    return held.filter(pl.col("place") < pl.col("until")).drop("thing")
+    return held.filter(pl.col("place") < pl.col("until"))
 
 
 def _numbers(frame: pl.DataFrame, entity: Sequence[str]) -> pl.Series:
-    """Return a number for each combination of the texts of an entity: sorting numbers costs a fraction."""
+    """Number the combinations of the texts of an entity, in their order: sorting numbers costs a fraction."""
     number = np.zeros(frame.height, dtype=np.int64)
     for name in entity:
-        codes = frame[name].cast(pl.Categorical).to_physical().cast(pl.Int64).fill_null(-1)
-        known, place = np.unique(codes.to_numpy(), return_inverse=True)
-        number = number * len(known) + place
+        texts = frame[name].drop_nulls().unique().sort()
+        codes = frame[name].cast(pl.Enum(texts)).to_physical().cast(pl.Int64) + 1
+        number = number * (len(texts) + 1) + codes.fill_null(0).to_numpy()
     return pl.Series("thing", number)
 
 
 def _spread(
     held: pl.DataFrame, clock: Clock, columns: Sequence[str], only: pl.DataFrame | None
 ) -> pl.DataFrame:
-    """Repeat rows for every instant that they hold at, or for the wanted ones among them."""
+    """Repeat rows for every instant that they hold at, or for the wanted ones among them, by instant."""
     if only is None:
         first, beyond = held["place"].to_numpy(), held["until"].to_numpy()
         row, at = repeated(first, beyond - first)
@@ -121,8 +136,10 @@ def _spread(
         held, slots, first, beyond = _wanted(held, clock, only)
         row, slot = repeated(first, beyond - first)
         at = slots[slot] % max(len(clock), 1)
-    snapshot = pl.Series("snapshot", clock.snapshots[at], dtype=pl.Int64)
-    return held.select(columns)[row].select(snapshot, *columns)
+    snapshot = clock.snapshots[at]
+    order = np.argsort(snapshot, kind="stable")
+    spread = held.select(columns)[row[order]]
+    return spread.select(pl.Series("snapshot", snapshot[order], dtype=pl.Int64), *columns)
 
 
 def _wanted(
@@ -141,7 +158,7 @@ def _wanted(
     asked = only.join(places, on="snapshot").join(things, on=shared, nulls_equal=True)
     number = asked.select(pl.col("thing").cast(pl.Int64) * instants + pl.col("at")).to_series()
     slots = np.unique(number.to_numpy())
-    own = held.join(things, on=shared, nulls_equal=True)
+    own = held.join(things, on=shared, nulls_equal=True, maintain_order="left")
     begin = own["thing"].cast(pl.Int64).to_numpy() * instants
     first = np.searchsorted(slots, begin + own["place"].to_numpy())
     return own, slots, first, np.searchsorted(slots, begin + own["until"].to_numpy())

@@ -122,19 +122,15 @@ class Clock:
             whose time is null or after the last instant.
         """
         span = int(self.at_us[-1]) - self.first_us
-        raw, after, moment = nw.col("raw_us"), nw.col("after_us"), nw.col("moment")
-        # step by step: one expression would hold the time many times over, and take engines long to plan
-        counted = frame.with_columns(raw_us=microseconds(nw.col(time)) - self.first_us)
-        near = counted.filter(raw <= span).with_columns(
-            after_us=nw.when(raw < 0).then(nw.lit(0)).otherwise(raw).cast(nw.Int64)
-        )
-        placed = near.with_columns(moment=(after + (self.step_us - 1)) // self.step_us)
+        # two steps: one expression would hold the time many times over, and take Spark long to plan
+        counted = frame.with_columns(moment=microseconds(frame, nw.col(time)) - self.first_us)
+        after = nw.max_horizontal(nw.col("moment"), nw.lit(0))
+        cell = (after + (self.step_us - 1)) // self.step_us
+        whole = cell * self.step_us
         if self.split_cells:
-            inside = moment.is_in(self.split_cells)
-            whole = nw.when(inside).then(after).otherwise(moment * self.step_us)
-        else:
-            whole = moment * self.step_us
-        return placed.with_columns(moment=whole.cast(nw.Int64)).drop("raw_us", "after_us")
+            whole = nw.when(cell.is_in(self.split_cells)).then(after).otherwise(whole)
+        near = counted.filter(nw.col("moment") <= span)
+        return near.with_columns(moment=whole.cast(nw.Int64))
 
     def place(self, moment: pl.Series) -> pl.Series:
         """Return the position of the first instant at or after each moment."""

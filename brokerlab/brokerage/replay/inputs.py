@@ -185,7 +185,14 @@ def file_locations(
         .otherwise(pl.lit("localdisk"))
     )
     keys = ["jeditaskid", *when, "datasetname", "panda_queue"]
-    places = complete.join(reads, on="ddm_endpoint_name").select(*keys, kind=kind).unique()
-    distinct = files.select("jeditaskid", "datasetname", "lfn").unique()
-    found = places.join(distinct, on=["jeditaskid", "datasetname"])
-    return found.select(*keys, "lfn", "kind").sort(*keys, "lfn", "kind")
+    kinds = complete.join(reads, on="ddm_endpoint_name").select(*keys, kind=kind).unique()
+    # many files in few places: sorted apart, and joined in order
+    distinct = files.select("jeditaskid", "datasetname", "lfn").unique().sort("lfn")
+    found = (
+        kinds.select(keys)
+        .unique()
+        .sort(keys)
+        .join(distinct, on=["jeditaskid", "datasetname"], maintain_order="left_right")
+        .join(kinds.sort("kind"), on=keys, maintain_order="left_right")
+    )
+    return found.select(*keys, "lfn", "kind")

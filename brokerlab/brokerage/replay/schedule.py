@@ -56,7 +56,7 @@ def job_brokerages(
         made.select(
             "jeditaskid",
             "creationtime",
-            cycle=microseconds(nw.col("creationtime")) // step,
+            cycle=microseconds(made, nw.col("creationtime")) // step,
             plain=nw.when(merging).then(nw.lit(0)).otherwise(nw.lit(1)),
             scout=nw.when(scout).then(nw.lit(1)).otherwise(nw.lit(0)),
         )

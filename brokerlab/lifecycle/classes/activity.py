@@ -107,7 +107,7 @@ def _rate_starts(jobs: nw.LazyFrame[Any], instants: Instants) -> pl.DataFrame:
         .filter(nw.col("corecount") > 0)
         .select("computingsite", "corecount", "starttime", leave=nw.when(~counted).then(last))
     )
-    grid = (microseconds(nw.col("starttime")) // (GRID_S * _US)).cast(nw.Int64())
+    grid = (microseconds(rows, nw.col("starttime")) // (GRID_S * _US)).cast(nw.Int64())
     placed = with_cells(rows.with_columns(grid=grid), instants, "leave")
     summed = placed.group_by("computingsite", "grid", "leave").agg(
         nw.col("corecount").sum().cast(nw.Int64()).alias("cores")

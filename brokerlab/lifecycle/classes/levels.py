@@ -28,7 +28,9 @@ def with_cells(frame: nw.LazyFrame[Any], instants: Instants, *times: str) -> nw.
     step, first = instants.step_us, int(instants.at_us[0])
     last = int(instants.at_us[-1]) - first
     # step by step: one expression would hold the time many times over, which takes engines long to plan
-    counted = frame.with_columns(microseconds(nw.col(name)).alias(name) - first for name in times)
+    counted = frame.with_columns(
+        microseconds(frame, nw.col(name)).alias(name) - first for name in times
+    )
     limited = counted.with_columns(_limited(nw.col(name), last).alias(name) for name in times)
     return limited.with_columns(
         ((nw.col(name) + (step - 1)) // step).cast(nw.Int64()).alias(name) for name in times

@@ -242,8 +242,8 @@ def _idle_times(table: nw.LazyFrame[Any], known: pl.DataFrame) -> pl.DataFrame:
     )
     following = nw.col("starttime").shift(-1).over("computingsite", order_by="starttime")
     gaps = started.with_columns(again=following).with_columns(
-        start_us=microseconds(nw.col("starttime")),
-        again_us=microseconds(nw.col("again")),
+        start_us=microseconds(started, nw.col("starttime")),
+        again_us=microseconds(started, nw.col("again")),
     )
     step = IDLE_S * SECOND
     long = nw.col("again_us").is_null() | (nw.col("again_us") - nw.col("start_us") > step)

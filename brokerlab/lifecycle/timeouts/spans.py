@@ -117,10 +117,10 @@ def _as_jobs(dated: Lazy) -> Lazy:
         is_build=nw.col("transformation").str.contains("build", literal=True),
     )
     return jobs.with_columns(
-        *(microseconds(nw.col(name)).alias(f"{name}_us") for name in TIMES),
-        enter_us=microseconds(nw.col("enter")),
-        leave_us=microseconds(nw.col("leave")),
-        from_us=microseconds(nw.col("begin")),
-        to_us=microseconds(nw.col("end")),
-        over_us=microseconds(nw.col("over")),
+        *(microseconds(jobs, nw.col(name)).alias(f"{name}_us") for name in TIMES),
+        enter_us=microseconds(jobs, nw.col("enter")),
+        leave_us=microseconds(jobs, nw.col("leave")),
+        from_us=microseconds(jobs, nw.col("begin")),
+        to_us=microseconds(jobs, nw.col("end")),
+        over_us=microseconds(jobs, nw.col("over")),
     ).drop("sign", "begin", "end", "enter", "leave", "over", "status")

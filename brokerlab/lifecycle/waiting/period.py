@@ -218,7 +218,7 @@ def _window(
 def _units(jobs: nw.LazyFrame[Any], start: datetime, end: datetime, column: str) -> pl.DataFrame:
     """Add up, per unit, what waited and ran in the period."""
     first, last = microseconds_of(start), microseconds_of(end)
-    began, ended = (microseconds(nw.col(name)) for name in ("starttime", "endtime"))
+    began, ended = (microseconds(jobs, nw.col(name)) for name in ("starttime", "endtime"))
     inside = _inside(jobs, start, end).with_columns(began=began, ended=ended)
     over = ~nw.col("jobstatus").is_in(LIVE)
     waited = nw.min_horizontal(nw.coalesce("began", "left"), nw.lit(last))
@@ -247,7 +247,9 @@ def _units(jobs: nw.LazyFrame[Any], start: datetime, end: datetime, column: str)
 
 def _inside(jobs: nw.LazyFrame[Any], start: datetime, end: datetime) -> nw.LazyFrame[Any]:
     """Return the jobs that were there in the period: ``made``, ``changed``, ``left`` (its end while they are alive) [us]."""
-    made, changed = (microseconds(nw.col(name)) for name in ("creationtime", "modificationtime"))
+    made, changed = (
+        microseconds(jobs, nw.col(name)) for name in ("creationtime", "modificationtime")
+    )
     first, last = microseconds_of(start), microseconds_of(end)
     over = ~nw.col("jobstatus").is_in(LIVE)
     times = jobs.with_columns(made=made, changed=changed)

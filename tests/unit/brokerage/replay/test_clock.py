@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab.brokerage import replay
-from brokerlab.brokerage.replay.clock import Clock, microseconds
+from brokerlab.brokerage.replay.clock import Clock
 from brokerlab.brokerage.replay.plan import time_of
+from brokerlab.engines import microseconds, microseconds_of_parts
 from brokerlab.errors import ConfigError
 from brokerlab.times import duration_us
 from tests.unit.brokerage.replay.toys import T0, at, instants_of
@@ -45,10 +46,10 @@ times = st.datetimes(datetime(1971, 1, 1), datetime(2199, 12, 31, 23, 59, 59, 99
 @given(st.lists(times, min_size=1, max_size=20))
 def test_microseconds(values: list[datetime]) -> None:
     frame = nw.from_native(pl.DataFrame({"t": pl.Series(values, dtype=pl.Datetime("us"))}))
-    found = frame.select(us=microseconds(nw.col("t"))).to_native()["us"]
-    assert found.to_list() == [
-        (t - datetime(1970, 1, 1)) // timedelta(microseconds=1) for t in values
-    ]
+    time = nw.col("t")
+    found = frame.select(us=microseconds(frame, time), parts=microseconds_of_parts(time))
+    expected = [(t - datetime(1970, 1, 1)) // timedelta(microseconds=1) for t in values]
+    assert found["us"].to_list() == found["parts"].to_list() == expected
 
 
 @settings(deadline=None, max_examples=60)
