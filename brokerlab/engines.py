@@ -18,6 +18,7 @@ INT, FLOAT, TEXT, TIME, FLAG = (
     nw.Datetime("us"),
     nw.Boolean(),
 )
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - archive times are UTC without zone
 Types = Mapping[str, nw.dtypes.DType]
 
 
@@ -65,11 +66,34 @@ def same_engine(frames: Mapping[str, nw.LazyFrame[Any]]) -> None:
         raise DataError(f"tables must come from one engine; found {said}; convert them to one")
 
 
+def unpivot(
+    frame: nw.LazyFrame[Any], on: Sequence[str], keep: Sequence[str], *, name: str, value: str
+) -> nw.LazyFrame[Any]:
+    """Stack columns of one type, reading the table once.
+
+    Args:
+        frame: The table.
+        on: The columns.
+        keep: Columns repeated for each of them.
+        name: New column: the name of the stacked one.
+        value: New column: its value.
+    """
+    if not frame.implementation.is_duckdb():
+        narrowed = frame.select(*keep, *on)
+        return narrowed.unpivot(list(on), index=list(keep), variable_name=name, value_name=value)
+    # narwhals would unpivot on another connection than the table's
+    names, values = ", ".join(f"'{n}'" for n in on), ", ".join(f'"{n}"' for n in on)
+    kept = ", ".join(f'"{n}"' for n in keep)
+    stacked = f'{kept}, unnest([{names}]) as "{name}", unnest([{values}]) as "{value}"'
+    lazy: nw.LazyFrame[Any] = nw.from_native(frame.to_native().select(stacked))
+    return lazy
+
+
 def microseconds(frame: nw.LazyFrame[Any] | nw.DataFrame[Any], time: nw.Expr) -> nw.Expr:
     """Return a time of a table as microseconds since 1970."""
     if frame.implementation.is_pyspark():
         return microseconds_of_parts(time)
-    return (time.cast(TIME) - nw.lit(datetime(1970, 1, 1), TIME)).dt.total_microseconds()
+    return (time.cast(TIME) - nw.lit(EPOCH, TIME)).dt.total_microseconds()
 
 
 def microseconds_of_parts(time: nw.Expr) -> nw.Expr:

@@ -15,6 +15,8 @@ from brokerlab.numerics import IntArray
 
 ALWAYS_US = -(2**62)
 """Stands for no time: before all times [us]."""
+MANY = 2_000_000
+"""Rows that the engine thins out before they are read: to find the last ones is slower there."""
 
 
 def as_of(
@@ -77,13 +79,15 @@ def _of_wanted(lazy: nw.LazyFrame[Any], only: pl.DataFrame) -> nw.LazyFrame[Any]
 def _last_before_instants(
     lazy: nw.LazyFrame[Any], clock: Clock, entity: Sequence[str], time: str
 ) -> pl.DataFrame:
-    """Keep in the engine the rows of the last time of each entity before each instant, and those without a time."""
+    """Read the rows up to the last instant; of many only those of the last time of each entity before each instant."""
     if not len(clock):
         return collect(lazy.head(0))
-    latest = nw.col(time).max().over(*entity, "moment")
-    stamped = clock.moments(lazy, time).with_columns(latest=latest)
-    kept = collect(stamped.filter(nw.col(time) == nw.col("latest")).drop("latest", "moment"))
-    return pl.concat([collect(lazy.filter(nw.col(time).is_null())), kept])
+    always, stamped = lazy.filter(nw.col(time).is_null()), clock.moments(lazy, time)
+    if collect(stamped.select(nw.len())).item() > MANY:
+        latest = nw.col(time).max().over(*entity, "moment")
+        stamped = stamped.with_columns(latest=latest).filter(nw.col(time) == nw.col("latest"))
+        stamped = stamped.drop("latest")
+    return pl.concat([collect(always), collect(stamped.drop("moment"))])
 
 
 def _held(

@@ -12,7 +12,7 @@ import polars as pl
 
 from brokerlab.brokerage.replay import states
 from brokerlab.brokerage.replay.clock import Clock, repeated
-from brokerlab.brokerage.replay.tables import collect
+from brokerlab.engines import collect, unpivot
 from brokerlab.numerics import IntArray
 
 MEASURES = ("njobs", *states.WEIGHTS)
@@ -269,9 +269,6 @@ def _passed(
 ) -> Changes:
     """Add up in the engine what passes each boundary at each moment, and place the moments.
 
-    One query per boundary: an engine reads the table once for each of them anyway, and their results are small when
-    they come one after the other.
-
     Args:
         jobs: ``keys``, the weights, and one column of times per boundary.
         boundaries: Those columns.
@@ -281,27 +278,19 @@ def _passed(
     Returns:
         Changes by ``keys`` and ``boundary``.
     """
+    stacked = unpivot(jobs, boundaries, [*keys, *states.WEIGHTS], name="boundary", value="time")
+    by = [*keys, "boundary"]
     sums = [nw.col(name).sum().cast(nw.Int64).alias(name) for name in states.WEIGHTS]
-    parts = []
-    for boundary in boundaries:
-        timed = jobs.select(*keys, *states.WEIGHTS, time=nw.col(boundary))
-        moments = clock.moments(timed).group_by(*keys, "moment")
-        found = collect(moments.agg(nw.len().cast(nw.Int64).alias("njobs"), *sums))
-        placed = found.with_columns(place=clock.place(found["moment"])).drop("moment")
-        parts.append(_grouped(placed, keys, boundary, clock))
-    joined = _joined(parts)
-    return replace(joined, sides=(Side(pl.concat([side.groups for side in joined.sides]), 1),))
-
-
-def _grouped(found: pl.DataFrame, keys: Sequence[str], boundary: str, clock: Clock) -> Changes:
-    """Number the groups of a table of changes: a number for many texts."""
-    texts = [name for name in keys if found.schema[name] == pl.String]
-    coded = found.with_columns(pl.col(texts).cast(pl.Categorical))
-    groups = coded.select(keys).unique().with_row_index("group")
-    rows = coded.join(groups, on=list(keys), nulls_equal=True)
-    small = ("group", "place", "njobs", "ncores", "diskio_jobs")
-    kept = rows.select(pl.col(small).cast(pl.Int32), "diskio_sum")
-    named = groups.with_columns(
-        pl.col("group").cast(pl.Int32), pl.col(texts).cast(pl.String), boundary=pl.lit(boundary)
+    moments = clock.moments(stacked).group_by(*by, "moment")
+    found = collect(moments.agg(nw.len().cast(nw.Int64).alias("njobs"), *sums))
+    texts = [name for name in by if found.schema[name] == pl.String]
+    # a number for many texts
+    coded = found.with_columns(
+        pl.col(texts).cast(pl.Categorical), place=clock.place(found["moment"])
     )
+    groups = coded.select(by).unique().with_row_index("group")
+    rows = coded.join(groups, on=by, nulls_equal=True)
+    small = ("group", "place", "njobs", "ncores", "diskio_jobs")
+    named = groups.with_columns(pl.col("group").cast(pl.Int32), pl.col(texts).cast(pl.String))
+    kept = rows.select(pl.col(small).cast(pl.Int32), "diskio_sum")
     return Changes((Side(named, 1),), kept, len(groups), clock)

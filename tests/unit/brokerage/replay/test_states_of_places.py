@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import polars as pl
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab.brokerage import replay
+from brokerlab.brokerage.replay import asof
 from brokerlab.brokerage.replay.activity import LINK_AGE_S
 from brokerlab.brokerage.replay.asof import as_of
 from brokerlab.brokerage.replay.clock import Clock
@@ -58,14 +60,20 @@ rows = st.lists(
 
 
 @settings(deadline=None, max_examples=60)
-@given(rows, st.lists(st.integers(-10, 70), min_size=1, max_size=6), st.sampled_from([None, 7, 30]))
+@given(
+    rows,
+    st.lists(st.integers(-10, 70), min_size=1, max_size=6),
+    st.sampled_from([None, 7, 30]),
+    st.sampled_from([0, asof.MANY]),
+)
 def test_rows_hold_until_the_next_time(
-    values: list[Any], ticks: list[int], age: int | None
+    values: list[Any], ticks: list[int], age: int | None, many: int
 ) -> None:
     frame, instants = table(*values), instants_of(*ticks)
     clock = Clock.of(instants)
     limit = None if age is None else age * 60
-    found = as_of(frame, "t", COLUMNS, clock, entity=["name"], max_age_s=limit)
+    with mock.patch.object(asof, "MANY", many):
+        found = as_of(frame, "t", COLUMNS, clock, entity=["name"], max_age_s=limit)
     if "snapshot" not in found.columns:
         found = instants.select("snapshot").join(found, how="cross")
     assert sorted(found.rows(), key=str) == held_by_loop(frame, instants, age)
