@@ -1,10 +1,11 @@
 """A month of a grid's queues at once, against the same queues in SimPy.
 
-``ours``   ``simulate.run``: 1 M jobs at 400 queues over 30 days, frames in memory, results as tables.
+``ours``   ``simulate.run``, where every job stays at its queue: 1 M jobs at 400 queues over 30 days, frames in memory,
+           results as tables.
 ``simpy``  the tests' twin (``tests/twins/queue_core``), a process per job, on the first queues of the same world; its starts
            and ends must be ours, to the microsecond. Seconds are scaled to all jobs by their number (extrapolated).
 
-``grid``   ``simulate.grid.run`` (only with ``--grid``): as many jobs of 3 tasks per 1,000 jobs before 400 candidate queues (220
+``grid``   ``simulate.run`` (only with ``--grid``): as many jobs of 3 tasks per 1,000 jobs before 400 candidate queues (220
            with slots, 240 of the candidates are pseudo-queues) over 30 days with a brokerage every hour, one seed: the
            very rules on what the queues are then, transfers over links of 200 MB/s, timeouts. The time is that of a
            run under settings of choice; making the world and preparing its static tables (once for all settings) is
@@ -21,12 +22,16 @@ import argparse
 import resource
 import time
 from dataclasses import replace
+from datetime import timedelta
 
 import numpy as np
 import polars as pl
 
 from benchmarks.grid_world import make_world as make_grid_world
-from brokerlab.calibrate.simulate import QueueRules, Simulated, grid, run
+from brokerlab.calibrate import simulate
+from brokerlab.calibrate.simulate import QueueRules
+from brokerlab.calibrate.simulate.loop import Loop
+from brokerlab.calibrate.simulate.outcome import attempts_of
 
 T0 = np.datetime64("2026-03-01", "us")
 DAYS, QUEUES, SAMPLE_QUEUES = 30, 400, 12
@@ -48,6 +53,7 @@ def make_world(n_jobs: int, n_queues: int, seed: int = 1) -> tuple[pl.DataFrame,
         {
             "pandaid": np.arange(1, n_jobs + 1),
             "computingsite": names[queue],
+            "creationtime": T0 + ready.astype("timedelta64[us]"),
             "readytime": T0 + ready.astype("timedelta64[us]"),
             "walltime_s": wall,
             "corecount": cores,
@@ -82,17 +88,22 @@ def run_simpy(jobs: pl.DataFrame, queues: pl.DataFrame) -> tuple[float, pl.DataF
     return seconds, pl.DataFrame(out, schema=names, orient="row")
 
 
-def timed(jobs: pl.DataFrame, queues: pl.DataFrame) -> tuple[float, float, Simulated]:
+def timed(jobs: pl.DataFrame, queues: pl.DataFrame) -> tuple[float, float, simulate.Outcome]:
     """Run ours: wall and CPU seconds, checks and tables included, and the result."""
     wall, cpu = time.perf_counter(), time.process_time()
-    done = run(jobs, queues, rules=RULES, seed=1)
+    start = T0.item()
+    end, until = start + timedelta(days=DAYS), start + timedelta(days=4 * DAYS)
+    world = simulate.of_tables(jobs, queues, start=start, end=end, until=until, rules=RULES)
+    done = simulate.run(world)
     return time.perf_counter() - wall, time.process_time() - cpu, done
 
 
-def same(done: Simulated, twin: pl.DataFrame) -> bool:
+def same(world: simulate.World, twin: pl.DataFrame) -> bool:
     """Tell whether both have the very same attempts."""
+    loop = Loop(world)
+    loop.run()
     times = pl.col("readytime", "starttime", "endtime").to_physical()
-    ours = done.attempts.with_columns(times, pl.col("outcome").cast(pl.String))
+    ours = attempts_of(world, loop.copies[0]).with_columns(times)
     return ours.select(twin.columns).equals(twin)
 
 
@@ -100,12 +111,12 @@ def run_grid(n_jobs: int, n_queues: int) -> None:
     """Print the seconds of a month with the brokerage replayed."""
     world = make_grid_world(n_jobs, max(n_jobs * 3 // 1000, 20), n_queues)
     begin = time.process_time()
-    grid.run(
+    simulate.run(
         replace(world, until=world.begin + world.cycle, end=world.begin + world.cycle)
     )  # compiles
     once = time.process_time()
     wall, cpu = time.perf_counter(), time.process_time()
-    done = grid.run(world)
+    done = simulate.run(world)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
     told = done.to_dict()
@@ -138,7 +149,7 @@ def main() -> None:
     print(
         f"ours   first call {first:.1f} s; then wall {wall:.1f} s, cpu {cpu:.1f} s, peak {peak:.1f} GB"
     )
-    print(f"       {done.attempts.height:,} attempts, utilisation {used:.0%}")
+    print(f"       {done.jobs['n_attempts'].sum():,} attempts, utilisation {used:.0%}")
     few = queues.head(SAMPLE_QUEUES)
     sample = jobs.filter(pl.col("computingsite").is_in(few["panda_queue"].implode()))
     _, ours, small = timed(sample, few)
@@ -146,7 +157,7 @@ def main() -> None:
     scaled = theirs * jobs.height / sample.height
     print(
         f"simpy  {sample.height:,} jobs of {few.height} queues: cpu {theirs:.1f} s, ours {ours:.2f} s: {theirs / ours:.0f} times; "
-        f"the same attempts: {'yes' if same(small, twin) else 'NO'}"
+        f"the same attempts: {'yes' if same(small.world, twin) else 'NO'}"
     )
     print(
         f"simpy  scaled to all jobs: cpu {scaled:.0f} s, {scaled / cpu:.0f} times ours (extrapolated)"

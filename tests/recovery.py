@@ -9,8 +9,7 @@ from typing import Any
 
 import brokerlab.archive
 from brokerlab.archive import Archive
-from brokerlab.calibrate import thresholds
-from brokerlab.calibrate.simulate import grid
+from brokerlab.calibrate import simulate, thresholds
 from brokerlab.calibrate.thresholds import Calibration, Period
 from brokerlab.calibrate.thresholds.archive_study import settings_at, shares_of
 from brokerlab.calibrate.thresholds.grid import GridWhatIf, of_archive
@@ -79,10 +78,10 @@ class Recovery:
 def history(folder: Path, plan: Plan, *, seed: int) -> tuple[Archive, Archive]:
     """Write a grid and what happened on it under the plan's settings: what is drawn, and what the system recorded."""
     base = write(folder / "base", plan, seed=seed)
-    world = grid.of_archive(
+    world = simulate.of_archive(
         base, start=BEGIN, end=BEGIN + DAYS * DAY, capacity=plan.capacity, **GRID | {"warm_up": "0"}
     )
-    grid.recorded(world, base, folder / "seen", seed=seed)
+    simulate.record(world, base, folder / "seen", seed=seed)
     return base, brokerlab.archive.open(folder / "seen")
 
 

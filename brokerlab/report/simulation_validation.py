@@ -11,10 +11,11 @@ from pydantic import Field, field_validator
 from brokerlab import archive as archives
 from brokerlab import words
 from brokerlab.archive import Archive
-from brokerlab.calibrate.simulate import Estimation, Limits
-from brokerlab.calibrate.simulate.archive_check import ArchiveCheck, Brokerage, check_archive
-from brokerlab.calibrate.simulate.grid.recorded import NOTE
+from brokerlab.calibrate import simulate
+from brokerlab.calibrate.simulate import Estimation, Limits, QueueRules, Validation
+from brokerlab.calibrate.simulate.archive import Brokerage
 from brokerlab.calibrate.simulate.options import Fit
+from brokerlab.calibrate.simulate.record import NOTE
 from brokerlab.calibrate.simulate.validation import STATES, worst_first
 from brokerlab.charts import simulation as charts
 from brokerlab.report import kit
@@ -91,42 +92,44 @@ def load(p: Params) -> Archive:
 
 
 @kit.answers
-def study(archive: Archive, p: Params) -> ArchiveCheck:
+def study(archive: Archive, p: Params) -> Validation:
     """Simulate the period and compare."""
     window = timedelta(microseconds=duration_us(p.window))
-    return check_archive(
+    replayed = p.brokerage == "replayed"
+    world = simulate.of_archive(
         archive,
         start=p.start,
         end=p.end,
         brokerage=p.brokerage,
         cycle=p.cycle,
-        fit=p.fit,
+        drain="0h",
         estimation=Estimation(window=window, quantile=p.quantile),
-        limits=Limits.of(p.limits),
-        n_boot=p.n_boot,
-        seed=p.seed,
+        rules=QueueRules(fit=p.fit, attempts=3 if replayed else 1),
+    )
+    seeds = range(p.seed, p.seed + (len(simulate.RUNS) if replayed else 1))
+    return simulate.validate(
+        world, limits=Limits.of(p.limits), seeds=seeds, repeats=p.n_boot, seed=p.seed
     )
 
 
 # --- show: frames and templates ---------------------------------------------------------------------------------------
 
 
-def page(archive: Archive, s: ArchiveCheck, p: Params) -> Page:
+def page(archive: Archive, s: Validation, p: Params) -> Page:
     """Lay out the comparison."""
-    found = s.validation
-    asked = found.limits.queues
+    asked = s.limits.queues
     return Page(
         verdict=headline(s),
         numbers=[
             Number(
                 "Jobs at queues within all limits",
-                found.passed_share,
+                s.passed_share,
                 unit="%",
                 note=say("at least {asked:%} asked", asked=asked),
             ),
-            Number("Queues within all limits", found.n_passed, note=f"of {found.n_judged} judged"),
+            Number("Queues within all limits", s.n_passed, note=f"of {s.n_judged} judged"),
             Number(
-                "Queues undecided", found.n_undecided, note="limit of the waits inside the interval"
+                "Queues undecided", s.n_undecided, note="limit of the waits inside the interval"
             ),
         ],
         chart=waits_chart(s),
@@ -137,14 +140,14 @@ def page(archive: Archive, s: ArchiveCheck, p: Params) -> Page:
         caveats=caveats(archive, s),
         facts=facts(s, p),
         archive=archive,
-        window=f"jobs ready from {words.instant(s.inputs.start)} to {words.instant(s.inputs.end)}",
+        window=f"jobs made from {words.instant(s.world.start)} to {words.instant(s.world.end)}",
         also={
-            "all_queues": found.queues,
-            "quantiles": found.quantiles,
-            "left_out": found.left_out,
-            "shares": worst_first(found.shares, "gshare"),
+            "all_queues": s.queues,
+            "quantiles": s.quantiles,
+            "left_out": s.world.left_out,
+            "shares": worst_first(s.shares, "gshare"),
         },
-        values=found.to_dict(),
+        values=s.to_dict(),
     )
 
 
@@ -155,26 +158,25 @@ HEADLINES = {
 }
 
 
-def headline(s: ArchiveCheck) -> Verdict:
+def headline(s: Validation) -> Verdict:
     """Say whether the simulation may be used."""
-    found = s.validation
-    case = "none" if not found.n_judged else "good" if found.ok else "bad"
+    case = "none" if not s.n_judged else "good" if s.ok else "bad"
     sentence = say(
         HEADLINES[case],
-        least=found.limits.least_jobs,
-        good=found.n_passed,
-        bad=found.n_judged - found.n_passed,
-        all=found.n_judged,
-        share=found.passed_share,
-        rest=1 - found.passed_share,
+        least=s.limits.least_jobs,
+        good=s.n_passed,
+        bad=s.n_judged - s.n_passed,
+        all=s.n_judged,
+        share=s.passed_share,
+        rest=1 - s.passed_share,
     )
-    return Verdict(kind="finding" if found.ok else "no_answer", sentence=sentence)
+    return Verdict(kind="finding" if s.ok else "no_answer", sentence=sentence)
 
 
-def waits_chart(s: ArchiveCheck) -> Chart:
+def waits_chart(s: Validation) -> Chart:
     """Draw simulated against observed waits."""
-    waits = s.validation.waits([RANK]).filter(pl.col("observed_h") > 0, pl.col("simulated_h") > 0)
-    good, fitted, differ, other, _ = (s.validation.states[name] for name in STATES)
+    waits = s.waits([RANK]).filter(pl.col("observed_h") > 0, pl.col("simulated_h") > 0)
+    good, fitted, differ, other, _ = (s.states[name] for name in STATES)
     return Chart(
         draw=charts.waits_chart,
         frame=waits,
@@ -186,21 +188,21 @@ def waits_chart(s: ArchiveCheck) -> Chart:
         ),
         sample=say(
             "{jobs:#job}; a point is the 90th percentile of the waits of a queue, on the line both are the same",
-            jobs=s.validation.queues["n_jobs"].sum(),
+            jobs=s.queues["n_jobs"].sum(),
         ),
         note="Not by slots: start-up delays are fitted to the time before, so that waits agree where slots do not make them.",
     )
 
 
-def limits_table(s: ArchiveCheck) -> Table:
+def limits_table(s: Validation) -> Table:
     """Lay out every limit and at how many queues it is broken."""
-    broken = s.validation.broken_limits().with_columns(
+    broken = s.broken_limits().with_columns(
         means=pl.col("limit").replace_strict({name: text for name, (text, _) in MEANING.items()}),
         unit=pl.col("limit").replace_strict({name: unit for name, (_, unit) in MEANING.items()}),
     )
     return Table(
         name="limits",
-        frame=broken if s.world else broken.filter(pl.col("limit") != "placement"),
+        frame=broken if s.world.brokered else broken.filter(pl.col("limit") != "placement"),
         caption="Limits, those that most queues break first",
         columns={
             "limit": "Limit",
@@ -212,17 +214,17 @@ def limits_table(s: ArchiveCheck) -> Table:
         unit="unit",
         note=say(
             "Queues with fewer than {least_jobs:#job} are not judged; the part of the mean wait is {relative:%}; timing is asked where the mean wait is above {wasserstein_h} h.",
-            vars(s.validation.limits),
+            vars(s.limits),
         ),
     )
 
 
-def distances(s: ArchiveCheck) -> Table:
+def distances(s: Validation) -> Table:
     """Lay out the distances by queue, the most distant first."""
-    placed = {"n_simulated": "Jobs simulated"} if s.world else {}
+    placed = {"n_simulated": "Jobs simulated"} if s.world.brokered else {}
     return Table(
         name="queues",
-        frame=worst_first(s.validation.queues.filter("judged"), "panda_queue"),
+        frame=worst_first(s.queues.filter("judged"), "panda_queue"),
         caption="Queues, the most distant first",
         columns={
             "panda_queue": "Queue",
@@ -242,12 +244,11 @@ def distances(s: ArchiveCheck) -> Table:
     )
 
 
-def caveats(archive: Archive, s: ArchiveCheck) -> list[Caveat]:
+def caveats(archive: Archive, s: Validation) -> list[Caveat]:
     """Collect what cannot be told, and how much makes it so."""
-    found = s.validation
     recorded = archive.manifest.note.startswith(NOTE)
-    pooled = s.inputs.delays.filter(~pl.col("own"))["panda_queue"].n_unique()
-    left = ", ".join(f"{row['n_jobs']} {row['reason']}" for row in found.left_out.to_dicts())
+    pooled = s.world.delays.filter(~pl.col("own"))["panda_queue"].n_unique()
+    left = ", ".join(f"{row['n_jobs']} {row['reason']}" for row in s.world.left_out.to_dicts())
     return [
         Caveat(
             recorded,
@@ -258,7 +259,7 @@ def caveats(archive: Archive, s: ArchiveCheck) -> list[Caveat]:
             "The generator of this archive draws waits and knows no slots: a simulation of slots does not give them back.",
         ),
         Caveat.of(
-            found.fitted.height,
+            s.fitted.height,
             "What another load or placement would do at {n:#queue}: delays there are too long to be a start-up, or other jobs wait than waited.",
         ),
         Caveat.of(
@@ -266,35 +267,35 @@ def caveats(archive: Archive, s: ArchiveCheck) -> list[Caveat]:
             "{n:#queue} had too few starts beside free slots before the period: they draw the delays of all queues.",
         ),
         Caveat(
-            found.left_out.height,
+            s.world.left_out.height,
             f"Jobs that no side has, which waited and held no slots: {left}.",
         ),
-        Caveat(s.world is None, "The brokerage: every job stays at the queue where it was."),
+        Caveat(not s.world.brokered, "The brokerage: every job stays at the queue where it was."),
         Caveat(
-            s.world is not None,
+            s.world.brokered,
             "Runs farther from one another than a limit: what was seen may be as far from them.",
         ),
         Caveat(1, "How uncertain slots and delays are: intervals are of tasks alone."),
     ]
 
 
-def facts(s: ArchiveCheck, p: Params) -> dict[str, str]:
+def facts(s: Validation, p: Params) -> dict[str, str]:
     """Return what the report knows about how it was made; the kit adds the rest."""
     known = {
         "Slots": f"quantile {p.quantile:g} of the cores in use in windows of {p.window}, from the period itself: a queue that "
         "was never full seems smaller",
         "Start-up delays": say(
-            "{n:#delay} of jobs ready before the period beside free slots", n=s.inputs.delays.height
+            "{n:#delay} of jobs ready before the period beside free slots", n=s.world.delays.height
         ),
     }
-    if s.world is None:
+    if not s.world.brokered:
         return known
     placed = say(
         "{n} production jobs placed anew every {cycle}, {runs:#run}, up to {attempts} attempts",
         n=s.world.jobs["brokered"].sum(),
         cycle=p.cycle or words.duration(s.world.cycle.total_seconds()),
-        runs=s.validation.runs,
-        attempts=s.rules.attempts,
+        runs=s.runs,
+        attempts=s.world.rules.attempts,
     )
     moving = f"{MOVING[s.world.transfers.mode]}; storage and links as in the middle of each day"
     return {**known, "Brokerage": placed, "Data": moving}

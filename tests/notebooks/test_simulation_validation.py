@@ -79,7 +79,7 @@ def test_the_brokerage_may_be_replayed(archive, tmp_path):
     kit.publish(report.page(data, study, p), p)
     stored = check_page(tmp_path)
     assert stored["page"]["verdict"]["sentence"].startswith("The simulation does not give back")
-    assert study.validation.queues["n_simulated"].sum() > 100
+    assert study.queues["n_simulated"].sum() > 100
     facts = {fact["label"]: fact["value"] for fact in stored["page"]["made"]["facts"]}
     assert "production jobs placed anew every 6h, 16 runs" in facts["Brokerage"]
     assert not any("stays at the queue" in text for text in stored["page"]["cannot_tell"])

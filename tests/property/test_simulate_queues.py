@@ -11,15 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from brokerlab.calibrate.simulate import (
-    QueueRules,
-    advance,
-    place,
-    results,
-    run,
-    start,
-    withdraw,
-)
+from brokerlab.calibrate import simulate
+from brokerlab.calibrate.simulate import QueueRules
+from tests.queue_toys import LONG, Steps, attempts
+from tests.queue_toys import world as world_of
 from tests.twins import queue_core
 
 T0 = datetime(2026, 3, 1)
@@ -107,7 +102,7 @@ def micros(series: pl.Series) -> list[int]:
 @given(worlds)
 def test_starts_and_ends_are_those_of_the_twin(world):
     given_ = arguments(world)
-    done = run(**given_).attempts.filter(pl.col("outcome").cast(pl.String).is_in(FINAL))
+    done = attempts(**given_).filter(pl.col("outcome").is_in(FINAL))
     ours = zip(
         done["pandaid"], done["attempt"], micros(done["readytime"]), micros(done["starttime"]),
         micros(done["endtime"]), done["outcome"], strict=True,
@@ -137,26 +132,23 @@ def test_starts_and_ends_are_those_of_the_twin(world):
 @given(worlds, st.randoms(use_true_random=False))
 def test_steps_placements_and_the_order_of_rows_change_nothing(world, random):
     given_ = arguments(world)
-    whole = run(**given_)
-    jobs = given_.pop("jobs")
-    later = jobs.filter(pl.col("pandaid") % 2 == 0)
     first = T0 - timedelta(hours=1)
+    whole = attempts(**given_, at=first)
+    jobs, seed = given_.pop("jobs"), given_.pop("seed")
+    later = jobs.filter(pl.col("pandaid") % 2 == 0)
     nowhere = pl.when(pl.col("pandaid") % 2 == 1)
     split = jobs.with_columns(
         nowhere.then("computingsite").alias("computingsite"),
         nowhere.then("readytime").alias("readytime"),
     ).sample(fraction=1.0, shuffle=True, seed=random.randint(0, 99))
-    state = start(split, **given_, at=first)
+    steps = Steps(world_of(split, **given_, at=first), seed)
     for hour in range(0, 13, 4):
         now = T0 + timedelta(hours=hour)
-        advance(state, now)
+        steps.advance(now)
         placed = later.filter(pl.col("readytime").is_between(now, now + timedelta(hours=3)))
-        place(state, placed.select("pandaid", "computingsite", "readytime"))
-    advance(state)
-    stepwise = results(state).attempts
-    assert_frame_equal(stepwise.drop("waiting_s"), whole.attempts.drop("waiting_s"))
-    started = pl.col("starttime").is_not_null()  # who never starts waits to the last instant
-    assert_frame_equal(stepwise.filter(started), whole.attempts.filter(started))
+        steps.place(placed.select("pandaid", "computingsite", "readytime"), stay=True)
+    steps.advance(first + LONG)
+    assert_frame_equal(steps.attempts(), whole)
 
 
 @settings(few, max_examples=25)
@@ -164,27 +156,27 @@ def test_steps_placements_and_the_order_of_rows_change_nothing(world, random):
 def test_a_job_taken_back_is_as_one_that_came_later(world, hour, elsewhere, random):
     world["rules"] = replace(world["rules"], fit="first")  # strict: who waits in vain holds up
     given_ = arguments(world)
-    jobs, now = given_.pop("jobs"), T0 + timedelta(hours=hour, minutes=30)
-    state = start(jobs, **given_, at=T0)
-    advance(state, now)
-    seen = results(state).attempts.filter(pl.col("attempt") == 1)
+    jobs, seed = given_.pop("jobs"), given_.pop("seed")
+    now = T0 + timedelta(hours=hour, minutes=30)
+    steps = Steps(world_of(jobs, **given_, at=T0), seed)
+    steps.advance(now)
+    seen = steps.attempts().filter(pl.col("attempt") == 1)
     ready = jobs.join(seen.select("pandaid", "outcome"), on="pandaid", how="left")
     waits = (pl.col("outcome") == "waiting").fill_null(value=True)
     free = [job for job in ready.filter(waits)["pandaid"] if random.random() < 0.6]
     moved = pl.col("pandaid").is_in(free)
-    withdraw(state, free)
+    steps.withdraw(free)
     placed = jobs.filter(moved).select(
         "pandaid", computingsite=pl.lit(elsewhere), readytime=pl.lit(now, pl.Datetime("us"))
     )
-    place(state, placed)
-    advance(state)
+    steps.place(placed)
+    steps.advance(T0 + LONG)
     late = jobs.with_columns(
         computingsite=pl.when(moved).then(pl.lit(elsewhere)).otherwise("computingsite"),
         readytime=pl.when(moved).then(pl.lit(now, pl.Datetime("us"))).otherwise("readytime"),
     )
-    whole = run(late, **given_, at=T0)
-    assert_frame_equal(results(state).attempts, whole.attempts)
-    assert state.world.attempt["moves"].sum() == len(free)
+    assert_frame_equal(steps.attempts(), attempts(late, **given_, seed=seed, at=T0))
+    assert steps.state.attempt["moves"].sum() == len(free)
 
 
 @settings(few, max_examples=15)
@@ -192,11 +184,10 @@ def test_a_job_taken_back_is_as_one_that_came_later(world, hour, elsewhere, rand
 def test_slots_hold_and_nothing_waits_beside_free_slots(world):
     world["delays"] = []
     given_ = arguments(world)
-    done = run(**given_)
-    attempts = done.attempts
+    done = attempts(**given_)
     known = {name: row["slots"] for name, row in zip(NAMES, world["queues"], strict=True)}
     for name in NAMES:
-        here = attempts.filter(pl.col("computingsite") == name).rows(named=True)
+        here = done.filter(pl.col("computingsite") == name).rows(named=True)
         changes = sorted((ts, slots) for queue, ts, slots in world["capacity"] if queue == name)
         for now in sorted({row["starttime"] for row in here if row["starttime"]}):
             slots = ([known[name], *(s for ts, s in changes if ts <= now)])[-1]
@@ -209,14 +200,14 @@ def test_slots_hold_and_nothing_waits_beside_free_slots(world):
                 waiting = [row["corecount"] for row in here if row["readytime"] <= now
                            and (row["starttime"] is None or row["starttime"] > now)]  # fmt: skip
                 assert not [cores for cores in waiting if cores <= free]
-    ended = attempts.filter(pl.col("outcome").cast(pl.String).is_in(FINAL))
+    ended = done.filter(pl.col("outcome").is_in(FINAL))
     assert ended.group_by("pandaid").len()["len"].max() in {None, 1, 2, 3}
-    last = attempts.group_by("pandaid").agg(pl.col("attempt").max(), n=pl.len())
+    last = done.group_by("pandaid").agg(pl.col("attempt").max(), n=pl.len())
     assert last.height == len(world["jobs"])
     assert (last["attempt"] == last["n"]).all()
-    assert (done.queues["used_core_s"].sum() > 0) == bool(
-        (ended["endtime"] > ended["starttime"]).any()
-    )
+    seed = given_.pop("seed")
+    queues = simulate.run(world_of(**given_), seeds=(seed,)).queues
+    assert (queues["used_core_s"].sum() > 0) == bool((ended["endtime"] > ended["starttime"]).any())
 
 
 @settings(few, max_examples=12)
@@ -233,9 +224,9 @@ def test_more_slots_delay_no_single_core_job(world, name, more):
         row["maxtime"] = 0
     world["capacity"], world["delays"] = [], []
     given_ = arguments(world)
-    before = run(**given_).attempts["starttime"]
+    before = attempts(**given_)["starttime"]
     given_["queues"] = given_["queues"].with_columns(
         pl.col("slots") + pl.when(pl.col("panda_queue") == name).then(more).otherwise(0)
     )
-    after = run(**given_).attempts["starttime"]
+    after = attempts(**given_)["starttime"]
     assert (after <= before).fill_null(before.is_null()).all()

@@ -7,13 +7,14 @@ Res. 2 (1954) 70, doi:10.1287/opre.2.1.70 for priorities.
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 
 import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
 
-from brokerlab.calibrate.simulate import run
+from tests.queue_toys import attempts
 
 pytestmark = pytest.mark.slow
 
@@ -37,8 +38,9 @@ def simulate(load: float, servers: int, service_s: np.ndarray, priority: np.ndar
             "currentpriority": np.zeros(QUEUES * JOBS, np.int64) if priority is None else priority.ravel(),
         }
     )  # fmt: skip
-    done = run(jobs, pl.DataFrame({"panda_queue": names, "slots": servers}))
-    return done, done.attempts["waiting_s"].to_numpy().reshape(QUEUES, JOBS)[:, WARM:]
+    queues = pl.DataFrame({"panda_queue": names, "slots": servers})
+    done = attempts(jobs, queues, end=T0.item() + timedelta(days=1500))
+    return done, done["waiting_s"].to_numpy().reshape(QUEUES, JOBS)[:, WARM:]
 
 
 def agrees(found: np.ndarray, expected: float) -> None:
@@ -58,7 +60,7 @@ def erlang_c(load: float, servers: int) -> float:
 def busy(done, servers: int, span_s: float) -> np.ndarray:
     """Return the used part of each queue's slots, while jobs come to all of them and none is empty from the start."""
     begin, end = (T0 + np.timedelta64(round(span_s * part), "s") for part in (0.2, 0.85))
-    times = done.attempts.select("starttime", "endtime").to_numpy().clip(begin, end)
+    times = done.select("starttime", "endtime").to_numpy().clip(begin, end)
     used = ((times[:, 1] - times[:, 0]) / (end - begin)).reshape(QUEUES, JOBS)
     return used.sum(axis=1) / servers
 

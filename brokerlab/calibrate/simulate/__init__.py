@@ -1,49 +1,47 @@
-"""The grid simulator: what would have happened under other settings.
+"""The simulator of a grid: what would have happened under other settings.
 
-* ``queues``: the queue core, in steps or in one go; ``options``: how slots are filled and killed jobs tried again;
-* ``summaries``: waiting by queue and share, Jain's index;
-* ``inputs``: a period of an archive, with its queues as they seem to have been (``estimates``, ``capacity``); ``validation``: does the
-  simulation give what was seen (``distances``); ``archive_check``: the same of an archive, in one call;
-* ``contracts``: the tables it reads; ``outcome``: the tables it gives;
-* inside: ``tables`` (checks, arrays), ``world`` (the arrays), ``kernel`` (the event loop), ``heaps`` (its two orders),
-  ``draws`` (random numbers that belong to an attempt).
+::
+
+    world = simulate.of_archive(archive, start="2026-03-05", end="2026-03-12")   # once; knows no settings
+    simulate.validate(world).sentence                                            # is it to be believed here?
+    outcome = simulate.run(world, config=other, seeds=(1, 2, 3))                 # the same draws under any settings
+
+The brokerage's very rules place jobs at every cycle, jobs travel, queue, start where slots are free, are killed and try
+again, lose patience and are brokered anew. With ``brokerage="seen"`` every job stays at the queue where it was.
+
+* the world: ``archive`` reads it (``history``: jobs and what they need; ``capacity``, ``estimates``: queues; ``data``: where input
+  is), ``world`` makes one of tables (``contracts``, ``options``);
+* a run: ``loop`` goes from one brokerage to the next (``arrays``: codes for names; ``census``, ``users``: what the brokerages see;
+  ``patience``: timeouts and fast rebrokerage; ``moves``: links), ``kernel`` lets the queues run (``state``: its arrays;
+  ``heaps``: its two orders; ``draws``: random numbers that belong to an attempt);
+* what comes out: ``outcome``; ``record``: it as an archive; ``validation``: does it give what was seen (``comparison``).
 """
 
-from brokerlab.calibrate.simulate.inputs import Estimation, Inputs, of_archive, of_tables
-from brokerlab.calibrate.simulate.limits import Limits
-from brokerlab.calibrate.simulate.options import QueueRules
-from brokerlab.calibrate.simulate.outcome import Simulated
-from brokerlab.calibrate.simulate.queues import (
-    State,
-    advance,
-    counts,
-    place,
-    results,
-    run,
-    start,
-    withdraw,
-)
-from brokerlab.calibrate.simulate.summaries import jain, waiting_quantiles
-from brokerlab.calibrate.simulate.validation import Validation, validate
+from brokerlab.calibrate.simulate.archive import cycle_seen, of_archive
+from brokerlab.calibrate.simulate.comparison import Limits
+from brokerlab.calibrate.simulate.history import Estimation
+from brokerlab.calibrate.simulate.options import QueueRules, Transfers
+from brokerlab.calibrate.simulate.outcome import Outcome, jain, run
+from brokerlab.calibrate.simulate.record import record
+from brokerlab.calibrate.simulate.validation import RUNS, Validation, compare, validate
+from brokerlab.calibrate.simulate.world import World, of_tables, with_capacity
 
 __all__ = [
+    "RUNS",
     "Estimation",
-    "Inputs",
     "Limits",
+    "Outcome",
     "QueueRules",
-    "Simulated",
-    "State",
+    "Transfers",
     "Validation",
-    "advance",
-    "counts",
+    "World",
+    "compare",
+    "cycle_seen",
     "jain",
     "of_archive",
     "of_tables",
-    "place",
-    "results",
+    "record",
     "run",
-    "start",
     "validate",
-    "waiting_quantiles",
-    "withdraw",
+    "with_capacity",
 ]

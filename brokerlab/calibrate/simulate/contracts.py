@@ -1,4 +1,4 @@
-"""Contracts of the tables that the grid simulator reads.
+"""Contracts of the tables that make a world, besides those of the brokerage.
 
 Names are PanDA's where PanDA has one. Times are UTC without zone, in microseconds; inside, every time is a whole
 number of microseconds, so that equal times are equal.
@@ -6,15 +6,17 @@ number of microseconds, so that equal times are equal.
 
 import dataframely as dy
 
-from brokerlab.archive.contracts._columns import f64, i64, text, ts
+from brokerlab.archive.contracts._columns import f64, flag, i64, text, ts
 
 
 class Jobs(dy.Schema):
-    """A job as it truly is; where it runs and from when may be said later (``place``)."""
+    """A job as it truly is, and what the brokerage and the links need to know of it."""
 
     pandaid = i64("job", required=True)
-    computingsite = text("panda queue it waits at", null="placed later")
-    readytime = ts("waits from here", null="placed later")
+    creationtime = ts("made, hence brokered, then", required=True)
+    brokered = flag("the brokerage places it", null="no: it stays at its computingsite")
+    computingsite = text("panda queue it waits at", null="the brokerage places it")
+    readytime = ts("waits from here", null="the brokerage places it")
     walltime_s = f64("wall time that it needs", "s", required=True)
     corecount = i64("cores that it holds", "cores", null="1; so is 0")
     peak_memory_mb = f64("most memory that it uses", "MB", null="unknown: never killed for it")
@@ -24,6 +26,16 @@ class Jobs(dy.Schema):
     gshare = text("leaf global share")
     produsername = text("user")
     jeditaskid = i64("task")
+    prepared_s = f64("from creation to activation as seen", "s", null="0")
+    input_bytes = i64("input", "B", null="0")
+    output_bytes = i64("output", "B", null="0")
+    nucleus = text("site that gathers the outputs", null="none: outputs stay")
+    resource_type = text("SCORE, MCORE...")
+    workqueue_id = i64("work queue")
+    diskio = i64("disk traffic", "kB/s", null="does not count")
+    prodsourcelabel = text("managed, user...")
+    workinggroup = text("working group", null="none")
+    processingtype = text("pmerge marks merge jobs")
 
 
 class Queues(dy.Schema):
@@ -51,19 +63,51 @@ class Delays(dy.Schema):
 
     panda_queue = text("panda queue", required=True)
     delay_s = f64("from ready to being offered to the slots", "s", required=True)
+    own = flag("seen at this queue, not at all of them together", null="yes")
 
 
-class Placements(dy.Schema):
-    """Where a job is sent, by a brokerage cycle."""
+class Links(dy.Schema):
+    """Throughput between sites."""
 
-    pandaid = i64("job", required=True)
-    computingsite = text("panda queue it waits at", required=True)
-    readytime = ts("waits from here", required=True)
+    src = text("site", required=True)
+    dst = text("site", required=True)
+    mbps = f64("throughput", "MB/s", required=True)
 
 
-TABLES: dict[str, type[dy.Schema]] = {
+class Sources(dy.Schema):
+    """Sites from which a task's input can come."""
+
+    jeditaskid = i64("task", required=True)
+    site = text("site", required=True)
+
+
+class Present(dy.Schema):
+    """Part of a task's input that a queue has."""
+
+    jeditaskid = i64("task", required=True)
+    panda_queue = text("queue, unified name", required=True)
+    part = f64("of the bytes, 0 to 1", required=True)
+
+
+class Places(dy.Schema):
+    """Where queues are, and pseudo-queues' parents."""
+
+    panda_queue = text("queue or pseudo-queue", required=True)
+    unified_name = text("queue whose slots it has", null="itself")
+    site = text("site", null="none: its data travel nowhere")
+
+
+QUEUES: dict[str, type[dy.Schema]] = {
     "jobs": Jobs,
     "queues": Queues,
     "capacity": Capacity,
     "delays": Delays,
 }
+"""Jobs, and the queues where they wait."""
+DATA: dict[str, type[dy.Schema]] = {
+    "places": Places,
+    "links": Links,
+    "sources": Sources,
+    "present": Present,
+}
+"""Where data are, and how they move."""

@@ -12,8 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from brokerlab.compiled import compiled
+from brokerlab.numerics import FloatArray, IntArray
 
-STARTUP, MEMORY = 1, 2  # purposes
+STARTUP, MEMORY, PLACEMENT = 1, 2, 3  # purposes
 
 
 @compiled
@@ -33,3 +34,12 @@ def uniform(seed: int, pandaid: int, attempt: int, purpose: int) -> float:
     word = mix((word ^ np.uint64(attempt)) + golden)
     word = mix((word ^ np.uint64(purpose)) + golden)
     return float(word >> np.uint64(11)) * 2.0**-53
+
+
+@compiled
+def placements(seed: int, pandaid: IntArray, number: IntArray) -> FloatArray:
+    """Return the draw of every placement: of seed, pandaid and how often the job was placed."""
+    drawn = np.empty(len(pandaid))
+    for row in range(len(pandaid)):
+        drawn[row] = uniform(seed, pandaid[row], number[row], PLACEMENT)
+    return drawn

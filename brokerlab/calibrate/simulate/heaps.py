@@ -12,12 +12,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from brokerlab.calibrate.simulate.world import HEAP, Events, Records
+from brokerlab.calibrate.simulate.state import HEAP, Events, Records
 from brokerlab.compiled import compiled
 from brokerlab.numerics import IntArray
-
-KIND = 2**40
-END, CHANGE, RELEASE = range(3)  # at one time in this order
 
 
 @compiled

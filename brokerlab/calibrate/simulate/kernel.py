@@ -10,10 +10,6 @@ import numpy as np
 
 from brokerlab.calibrate.simulate.draws import MEMORY, STARTUP, uniform
 from brokerlab.calibrate.simulate.heaps import (
-    CHANGE,
-    END,
-    KIND,
-    RELEASE,
     goes_before,
     join_line,
     leave_line,
@@ -21,115 +17,107 @@ from brokerlab.calibrate.simulate.heaps import (
     push,
     thin_line,
 )
-from brokerlab.calibrate.simulate.world import (
+from brokerlab.calibrate.simulate.state import (
+    CHANGE,
     CLOCK,
     DONE,
+    END,
     FINISHED,
     HEAP,
     KILLED_MEMORY,
     KILLED_WALLTIME,
+    KIND,
     LINED,
     LOG,
     NEVER,
     OPEN,
+    RELEASE,
     RUNNING,
     UNPLACED,
     WAITING,
-    World,
+    State,
 )
 from brokerlab.compiled import compiled
 from brokerlab.numerics import IntArray
 
 
 @compiled
-def offered(world: World, job: int) -> int:
+def offered(state: State, job: int) -> int:
     """Return when a job is offered to the slots of its queue: ready, and the start-up delay of its attempt later."""
-    places, attempt = world.places, world.attempt
+    places, attempt = state.places, state.attempt
     queue = attempt["queue"][job]
     first, n_delays = places.queues["first_delay"][queue], places.queues["n_delays"][queue]
     delay = 0
     if n_delays > 0:
         drawn = uniform(
-            world.settings.seed, world.work["pandaid"][job], attempt["number"][job], STARTUP
+            state.settings.seed, state.work["pandaid"][job], attempt["number"][job], STARTUP
         )
         delay = places.delay[first + int(drawn * n_delays)]
     return int(attempt["ready"][job] + delay)
 
 
 @compiled
-def announce(world: World, job: int) -> None:
+def announce(state: State, job: int) -> None:
     """Let a job wait at its queue from its ready time on, until it is offered to the slots."""
-    world.attempt["status"][job] = WAITING
-    world.events.counters[OPEN] += 1
-    push(world.events, offered(world, job), RELEASE * KIND + job)
+    state.attempt["status"][job] = WAITING
+    state.events.counters[OPEN] += 1
+    push(state.events, offered(state, job), RELEASE * KIND + job)
 
 
 @compiled
-def announce_all(world: World, jobs: IntArray) -> None:
+def announce_all(state: State, jobs: IntArray) -> None:
     """Announce several jobs."""
     for job in jobs:
-        announce(world, job)
+        announce(state, job)
 
 
 @compiled
-def _begin(
-    world: World,
-    job: int,
-    now: int,
-) -> None:
+def _begin(state: State, job: int, now: int) -> None:
     """Start a job: when and how the attempt will end is known from here."""
-    work, places, attempt = world.work, world.places, world.attempt
+    work, places, attempt = state.work, state.places, state.attempt
     queue = attempt["queue"][job]
     lasts, outcome = work["wall"][job], FINISHED
     if work["peak_mb"][job] > min(attempt["limit_mb"][job], places.queues["maxrss"][queue]):
-        drawn = uniform(world.settings.seed, work["pandaid"][job], attempt["number"][job], MEMORY)
+        drawn = uniform(state.settings.seed, work["pandaid"][job], attempt["number"][job], MEMORY)
         lasts, outcome = int(drawn * work["wall"][job]), KILLED_MEMORY
     limit = min(work["wall_limit"][job], places.queues["maxtime"][queue])
     if limit < lasts:
         lasts, outcome = limit, KILLED_WALLTIME
     attempt["status"][job], attempt["start"][job], attempt["outcome"][job] = RUNNING, now, outcome
     places.queues["in_use"][queue] += work["cores"][job]
-    world.events.counters[OPEN] += 1
-    push(world.events, now + lasts, END * KIND + job)
+    state.events.counters[OPEN] += 1
+    push(state.events, now + lasts, END * KIND + job)
 
 
 @compiled
-def _fill(
-    world: World,
-    queue: int,
-    now: int,
-) -> None:
+def _fill(state: State, queue: int, now: int) -> None:
     """Start what can start at a queue."""
-    places, attempt, work = world.places, world.attempt, world.work
+    places, attempt, work = state.places, state.attempt, state.work
     n_widths = len(places.widths)
     while places.queues["in_use"][queue] < places.queues["slots"][queue]:
         free = places.queues["slots"][queue] - places.queues["in_use"][queue]
         first, line = -1, -1
         for width in range(n_widths):
             head = places.waiting[queue * n_widths + width]
-            if head < 0 or (world.settings.first_fit and places.widths[width] > free):
+            if head < 0 or (state.settings.first_fit and places.widths[width] > free):
                 continue
             if first < 0 or goes_before(attempt, work, head, first):
                 first, line = head, queue * n_widths + width
         if first < 0 or work["cores"][first] > free:
             return
         leave_line(attempt, work, places.waiting, line)
-        world.events.counters[LINED] -= 1
-        _begin(world, first, now)
+        state.events.counters[LINED] -= 1
+        _begin(state, first, now)
 
 
 @compiled
-def _finish(
-    world: World,
-    job: int,
-    now: int,
-) -> None:
+def _finish(state: State, job: int, now: int) -> None:
     """End an attempt, write it down, and let a killed job try again."""
-    attempt, log, settings = world.attempt, world.log, world.settings
+    attempt, log, settings = state.attempt, state.log, state.settings
     queue, outcome = attempt["queue"][job], attempt["outcome"][job]
-    world.places.queues["in_use"][queue] -= world.work["cores"][job]
-    place = world.events.counters[LOG]
-    world.events.counters[LOG] += 1
+    state.places.queues["in_use"][queue] -= state.work["cores"][job]
+    place = state.events.counters[LOG]
+    state.events.counters[LOG] += 1
     log["job"][place], log["number"][place], log["queue"][place] = (
         job,
         attempt["number"][job],
@@ -141,39 +129,35 @@ def _finish(
         attempt["status"][job] = DONE
         return
     if outcome == KILLED_MEMORY:
-        limit = min(attempt["limit_mb"][job], world.places.queues["maxrss"][queue])
+        limit = min(attempt["limit_mb"][job], state.places.queues["maxrss"][queue])
         for rung in settings.ladder_mb:
             if rung > limit:
                 attempt["limit_mb"][job] = rung
                 break
     attempt["number"][job] += 1
     attempt["ready"][job] = now + settings.retry_delay
-    if settings.placed_again and world.work["home"][job] < 0:
+    if state.work["home"][job] < 0:
         attempt["status"][job], attempt["queue"][job] = UNPLACED, -1
     else:
-        announce(world, job)
+        announce(state, job)
 
 
 @compiled
-def _happen(
-    world: World,
-    now: int,
-    what: int,
-) -> int:
+def _happen(state: State, now: int, what: int) -> int:
     """Let an event happen; returns the queue where jobs may start now, -1 for none."""
-    work, places, events = world.work, world.places, world.events
+    work, places, events = state.work, state.places, state.events
     kind, row = what // KIND, what % KIND
     if kind == CHANGE:
         queue = places.change_queue[row]
         places.queues["slots"][queue] = places.change_slots[row]
         return int(queue)
     events.counters[OPEN] -= 1
-    queue = world.attempt["queue"][row]
+    queue = state.attempt["queue"][row]
     if kind == END:
-        _finish(world, row, now)
+        _finish(state, row, now)
     elif work["cores"][row] <= places.queues["most_slots"][queue]:
         line = queue * len(places.widths) + work["width"][row]
-        join_line(world.attempt, work, places.waiting, line, row)
+        join_line(state.attempt, work, places.waiting, line, row)
         events.counters[LINED] += 1
     else:  # will never fit: waits for ever, but holds nobody up
         return -1
@@ -181,12 +165,9 @@ def _happen(
 
 
 @compiled
-def advance(
-    world: World,
-    until: int,
-) -> None:
+def advance(state: State, until: int) -> None:
     """Let everything happen that happens before an instant, or everything if it is NEVER."""
-    places, events = world.places, world.events
+    places, events = state.places, state.events
     touched = np.empty(len(places.queues), np.int64)
     marked = np.zeros(len(places.queues), np.bool_)
     while events.counters[HEAP] > 0 and events.time[0] < until:
@@ -194,7 +175,7 @@ def advance(
             break  # only changes of slots are left, and nobody waits for them
         now, n_touched = events.time[0], 0
         while events.counters[HEAP] > 0 and events.time[0] == now:
-            queue = _happen(world, now, pop(events)[1])
+            queue = _happen(state, now, pop(events)[1])
             if queue >= 0 and not marked[queue]:
                 marked[queue] = True
                 touched[n_touched] = queue
@@ -202,30 +183,30 @@ def advance(
         for place in range(n_touched):
             queue = touched[place]
             marked[queue] = False
-            _fill(world, queue, now)
+            _fill(state, queue, now)
         events.counters[CLOCK] = now
     if until != NEVER:
         events.counters[CLOCK] = until
 
 
 @compiled
-def withdraw(world: World, jobs: IntArray, now: int) -> None:
+def withdraw(state: State, jobs: IntArray, now: int) -> None:
     """Take waiting jobs back from their queues: those not yet offered out of the events, others out of their lines.
 
     Args:
-        world: The arrays; changed.
+        state: The arrays; changed.
         jobs: Rows of jobs that wait, each once.
         now: They are free from here on.
     """
-    places, attempt, events = world.places, world.attempt, world.events
+    places, attempt, events = state.places, state.attempt, state.events
     n_widths = len(places.widths)
     leaves = np.zeros(len(attempt), np.bool_)
     lines = np.zeros(len(places.waiting), np.bool_)
     announced = False
     for job in jobs:
         leaves[job] = True
-        lines[attempt["queue"][job] * n_widths + world.work["width"][job]] = True
-        announced = announced or offered(world, job) >= events.counters[CLOCK]
+        lines[attempt["queue"][job] * n_widths + state.work["width"][job]] = True
+        announced = announced or offered(state, job) >= events.counters[CLOCK]
     n_events = events.counters[HEAP] if announced else 0
     if announced:
         events.counters[HEAP] = 0
@@ -237,7 +218,7 @@ def withdraw(world: World, jobs: IntArray, now: int) -> None:
             push(events, time, what)
     for line in range(len(lines)):
         if lines[line]:
-            events.counters[LINED] -= thin_line(attempt, world.work, places.waiting, line, leaves)
+            events.counters[LINED] -= thin_line(attempt, state.work, places.waiting, line, leaves)
     for job in jobs:
         attempt["status"][job], attempt["queue"][job] = UNPLACED, -1
         attempt["ready"][job] = now

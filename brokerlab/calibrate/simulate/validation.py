@@ -1,6 +1,8 @@
-"""Does the simulation, with the archive's own placement, give the waits that were seen? Asked before any proposal.
+"""Does the simulation, under the archive's own settings, give what the archive saw? Asked before any proposal.
 
-Both sides have the same jobs at the same queues, so that what differs is the simulator: its slots, delays and order.
+Where every job stays at its own queue, both sides have the same jobs there, so that what differs is the simulator: its slots,
+delays and order. Where the brokerage is replayed, it is asked, too: jobs are at other queues than they were, so that
+queues are compared by the numbers and the waits of their jobs, not job by job.
 """
 
 from __future__ import annotations
@@ -10,14 +12,18 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from brokerlab.calibrate.simulate.comparison import Sides, judged
-from brokerlab.calibrate.simulate.inputs import Inputs
-from brokerlab.calibrate.simulate.limits import Limits
-from brokerlab.calibrate.simulate.options import QueueRules
-from brokerlab.calibrate.simulate.queues import run
-from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.calibrate.simulate.comparison import Limits, Sides, judged
+from brokerlab.calibrate.simulate.outcome import Outcome, run
+from brokerlab.calibrate.simulate.state import SECOND
+from brokerlab.calibrate.simulate.world import World
+from brokerlab.errors import ConfigError, DataError, InsufficientDataError
+from brokerlab.gdpconfig import Config
 
 _HOUR = 3600.0
+RUNS = tuple(range(1, 17))
+"""Seeds: of 16 runs alike, what was seen is farther off than all the others one time in 17."""
+MOST_RUNS = 64
+"""Runs at most where fewer leave it open."""
 SPARE = 0.5
 """By this part the largest distance between runs may grow with more of them."""
 LIMITS = {
@@ -62,7 +68,7 @@ class Validation:
         quantiles: ``computingsite``, ``gshare``, ``n``, ``rank``, ``observed_s``, ``simulated_s``.
         by_queue: The same by ``computingsite`` alone.
         limits: What it was held to.
-        left_out: Jobs of the archive that no side has, by reason.
+        world: What was simulated.
         runs: Simulated runs.
         open: No, but yes were the runs by `SPARE` farther from one another, as more of them may be.
     """
@@ -75,9 +81,9 @@ class Validation:
     quantiles: pl.DataFrame
     by_queue: pl.DataFrame
     limits: Limits
-    left_out: pl.DataFrame
-    runs: int = 1
-    open: bool = False
+    world: World
+    runs: int
+    open: bool
 
     def to_dict(self) -> dict[str, object]:
         """Return the verdict and its numbers."""
@@ -188,99 +194,90 @@ def worst_first(distances: pl.DataFrame, column: str) -> pl.DataFrame:
 
 
 def validate(
-    inputs: Inputs,
+    world: World,
     *,
+    config: Config | None = None,
     limits: Limits | None = None,
-    rules: QueueRules | None = None,
+    seeds: Sequence[int] | None = None,
+    most_runs: int = MOST_RUNS,
     repeats: int = 100,
     seed: int = 0,
 ) -> Validation:
-    """Simulate the period of an archive and compare with what was seen.
+    """Simulate the period under the settings that ruled, and compare with what was seen.
+
+    What was seen is one run of the world, with chances of its own: where the simulated runs are farther from one another
+    than a limit, what was seen may be as far from them.
+
+    Waits are those of first attempts, from a job's inputs being at its queue to its start; a job that still waits at the
+    end counts with its wait so far, and kills after it do not count, on both sides, though the archive may know more. Where
+    the brokerage chose the queues, the correlation is not job by job, but that of the mean waits of 24 parts of the period.
 
     Args:
-        inputs: From ``of_archive``; its jobs that became ready in the period are compared, first attempts only.
-        limits: What the simulation may be off.
-        rules: Options of the queues; default: one attempt, as every retry is a job of its own in an archive.
+        world: From :func:`of_archive`.
+        config: The settings; None: those that ruled.
+        limits: What the simulation may be off; ``placement`` counts where the brokerage chose the queues.
+        seeds: Runs that are compared together at first; None: `RUNS`, or one where every job stays at its own queue. Small grids
+            need more of them, where chance decides more: where the answer is no but :attr:`Validation.open`, there are twice
+            as many, with the seeds that follow ...
+        most_runs: ... and so on up to so many; at most as many as ``seeds``: no more.
         repeats: Bootstrap repeats over tasks, from 1.
-        seed: Of the simulation and the bootstrap.
+        seed: Of the bootstrap.
 
     Returns:
         The verdict; no queue with enough jobs is no pass.
 
     Raises:
-        ConfigError: No repeats, or limits that make no sense.
-        InsufficientDataError: No job became ready in the period.
+        ConfigError: No repeats, or seeds that cannot be.
+        DataError: The world was not read from an archive.
+        InsufficientDataError: No job of the period has run.
     """
-    held = limits or Limits()
+    first = (RUNS if world.brokered else RUNS[:1]) if seeds is None else seeds
+    outcome = run(world, config=config, seeds=first)
+    found = compare(outcome, limits=limits, repeats=repeats, seed=seed)
+    while found.open and (n := min(2 * found.runs, most_runs) - found.runs) > 0:
+        following = max(outcome.seeds) + 1
+        outcome = outcome.joined(run(world, config=config, seeds=range(following, following + n)))
+        found = compare(outcome, limits=limits, repeats=repeats, seed=seed)
+    return found
+
+
+def compare(
+    outcome: Outcome, *, limits: Limits | None = None, repeats: int = 100, seed: int = 0
+) -> Validation:
+    """Compare an outcome with what the archive saw; arguments, result and errors as :func:`validate`."""
+    world, held = outcome.world, limits or Limits()
     if repeats < 1:
         raise ConfigError(f"repeats is {repeats}, from 1")
-    done = run(
-        inputs.jobs.drop("observed_start", "observed_end", "observed_outcome"),
-        inputs.queues,
-        capacity=inputs.capacity,
-        delays=inputs.delays.drop("own", strict=False),
-        rules=rules or QueueRules(attempts=1),
-        seed=seed,
-    )
-    sides = _sides(inputs, done.attempts)
+    if world.seen.is_empty():
+        raise DataError("the world was not read from an archive: nothing was seen to compare with")
+    sides = _sides(outcome)
     if sides.observed.is_empty():
-        raise InsufficientDataError(f"no job became ready from {inputs.start} to {inputs.end}")
-    return concluded(
-        sides,
-        used=_used(inputs, done.attempts),
-        delays=inputs.delays,
-        limits=held,
-        left_out=inputs.left_out,
-        repeats=repeats,
-        seed=seed,
+        raise InsufficientDataError(
+            f"no job was made from {world.start} to {world.end} and has run"
+        )
+    fitted = world.delays.group_by("panda_queue").agg(mean_delay_h=pl.col("delay_s").mean() / _HOUR)
+    distances = sides.distances("computingsite", repeats, seed)
+    queues = (
+        distances.rename({"computingsite": "panda_queue"})
+        .join(_used(outcome), on="panda_queue", how="left")
+        .join(fitted, on="panda_queue", how="left")
     )
-
-
-def concluded(
-    sides: Sides,
-    *,
-    used: pl.DataFrame,
-    delays: pl.DataFrame,
-    limits: Limits,
-    left_out: pl.DataFrame,
-    repeats: int,
-    seed: int,
-) -> Validation:
-    """Compare both sides and hold them to limits.
-
-    Args:
-        sides: The jobs.
-        used: ``panda_queue``, ``utilisation_observed``, ``utilisation_simulated``, perhaps ``utilisation_spread``.
-        delays: ``panda_queue``, ``delay_s``: fitted start-up delays.
-        limits: What the simulation may be off.
-        left_out: Jobs that no side has, by reason.
-        repeats: Bootstrap repeats over tasks.
-        seed: Of the bootstrap.
-    """
-    queues = sides.distances("computingsite", repeats, seed).rename(
-        {"computingsite": "panda_queue"}
-    )
-    fitted = delays.group_by("panda_queue").agg(mean_delay_h=pl.col("delay_s").mean() / _HOUR)
-    for more in (used, fitted):
-        queues = queues.join(more, on="panda_queue", how="left")
-    if "utilisation_spread" not in queues.columns:
-        queues = queues.with_columns(utilisation_spread=pl.lit(0.0))
-    wider = judged(queues, limits, placed=not sides.paired, spare=SPARE)
-    queues = judged(queues, limits, placed=not sides.paired)
+    wider = judged(queues, held, placed=world.brokered, spare=SPARE)
+    queues = judged(queues, held, placed=world.brokered)
     enough, good, share = _within(queues)
-    ok = enough.height > 0 and share >= limits.queues
+    ok = enough.height > 0 and share >= held.queues
     return Validation(
         ok,
-        _sentence(good.height, enough.height, share, limits, placed=not sides.paired),
+        _sentence(good.height, enough.height, share, held, placed=world.brokered),
         share,
         queues,
         sides.distances("gshare", repeats, seed),
         sides.quantiles(("computingsite", "gshare")),
         sides.quantiles(("computingsite",)),
-        limits,
-        left_out,
+        held,
+        world,
         sides.runs,
-        open=not ok and enough.height > 0 and _within(wider)[2] >= limits.queues,
+        open=not ok and enough.height > 0 and _within(wider)[2] >= held.queues,
     )
 
 
@@ -308,58 +305,65 @@ def _sentence(good: int, judged: int, share: float, limits: Limits, *, placed: b
     )
 
 
-def _sides(inputs: Inputs, attempts: pl.DataFrame) -> Sides:
-    """Return the jobs of the period with the waits of both sides and whether they were killed, job by job."""
-    simulated = attempts.filter(pl.col("attempt") == 1).select(
-        "pandaid",
-        simulated_s="waiting_s",
-        simulated_killed=pl.col("outcome").cast(pl.String).str.starts_with("killed"),
+def _sides(outcome: Outcome) -> Sides:
+    """Return the judged jobs with their first waits on both sides; job by job, where each stays at its own queue."""
+    world, runs = outcome.world, len(outcome.seeds)
+    numbers = {seed: place for place, seed in enumerate(outcome.seeds)}
+    task = pl.coalesce("jeditaskid", -pl.col("pandaid"))
+    simulated = outcome.jobs.filter(pl.col("first_wait_s").is_not_null()).select(
+        *("pandaid", "gshare"),
+        computingsite="first_site",
+        task=task,
+        when="creationtime",
+        wait_s="first_wait_s",
+        killed=pl.col("lost_core_s") > 0,
+        run=pl.col("seed").replace_strict(numbers),
     )
-    wait = (pl.col("observed_start") - pl.col("readytime")).dt.total_microseconds()
-    both = (
-        inputs.jobs.filter(pl.col("readytime").is_between(inputs.start, inputs.end, closed="left"))
-        .with_columns(
-            observed_s=wait / pl.lit(1_000_000),
-            observed_killed=pl.col("observed_outcome").str.starts_with("killed"),
-            task=pl.coalesce("jeditaskid", -pl.col("pandaid")),
-            when="readytime",
+    until = pl.lit(world.until, pl.Datetime("us"))
+    wait = pl.min_horizontal("observed_start", until) - pl.col("observed_ready")
+    killed = pl.col("observed_outcome").str.starts_with("killed")
+    observed = (
+        world.jobs.filter(pl.col("creationtime").is_between(world.start, world.end, closed="left"))
+        .select("pandaid", "gshare", "jeditaskid", "creationtime")
+        .join(world.seen, on="pandaid")
+        .filter(pl.col("observed_ready") <= until)
+        .select(
+            *("pandaid", "gshare"),
+            computingsite="observed_site",
+            task=task,
+            when="creationtime",
+            wait_s=wait.dt.total_microseconds() / pl.lit(SECOND),
+            killed=killed & (pl.col("observed_end") <= until).fill_null(value=False),
         )
-        .join(simulated, on="pandaid")
         .sort("computingsite", "pandaid")
     )
-    sides = [
-        both.select(
-            *("pandaid", "computingsite", "gshare", "task", "when"),
-            wait_s=f"{name}_s",
-            killed=f"{name}_killed",
-        )
-        for name in ("observed", "simulated")
-    ]
-    return Sides(sides[0], sides[1], paired=True)
+    if world.brokered or runs > 1:
+        return Sides(observed, simulated, paired=False, runs=runs)
+    same = observed.select("pandaid").join(simulated, on="pandaid", maintain_order="left")
+    return Sides(observed.join(same, on="pandaid", how="semi"), same, paired=True)
 
 
-def _used(inputs: Inputs, attempts: pl.DataFrame) -> pl.DataFrame:
+def _used(outcome: Outcome) -> pl.DataFrame:
     """Return the used part of every queue's slots in the period, on both sides."""
-    whole = [pl.lit(instant, pl.Datetime("us")) for instant in (inputs.start, inputs.end)]
-
-    def core_s(start: str, end: str) -> pl.Expr:
-        lasts = pl.col(end).clip(*whole) - pl.col(start).clip(*whole)
-        return (lasts.dt.total_microseconds() * pl.col("corecount")).sum()
-
-    seen = inputs.jobs.group_by(panda_queue="computingsite").agg(
-        observed=core_s("observed_start", "observed_end")
+    world = outcome.world
+    whole = [pl.lit(instant, pl.Datetime("us")) for instant in (world.start, world.end)]
+    ended = pl.col("observed_end").fill_null(whole[1])
+    lasts = ended.clip(*whole) - pl.col("observed_start").clip(*whole)
+    core_us = lasts.dt.total_microseconds() * pl.col("observed_cores")
+    seen = world.seen.group_by(panda_queue="observed_site").agg(
+        observed=core_us.sum() / pl.lit(SECOND)
     )
-    made = attempts.group_by(panda_queue="computingsite").agg(
-        simulated=core_s("starttime", "endtime")
+    part, runs = pl.col("utilisation"), len(outcome.seeds)
+    rest = (part.sum() - part) / max(runs - 1, 1)  # mean of the other runs
+    made = outcome.queues.group_by("panda_queue", maintain_order=True).agg(
+        pl.col("used_core_s").mean(),
+        pl.col("capacity_core_s").first(),
+        utilisation_spread=(part - rest).abs().max() if runs > 1 else pl.lit(0.0),
     )
-    until = pl.col("ts").shift(-1).over("panda_queue", order_by="ts").fill_null(inputs.end)
-    lasts = (until.clip(*whole) - pl.col("ts").clip(*whole)).dt.total_microseconds()
-    there = inputs.capacity.group_by("panda_queue").agg(there=(lasts * pl.col("slots")).sum())
-    part = {
-        f"utilisation_{side}": pl.col(side) / pl.col("there") for side in ("observed", "simulated")
-    }
-    return (
-        there.join(seen, on="panda_queue", how="left")
-        .join(made, on="panda_queue", how="left")
-        .select("panda_queue", **{n: pl.when(pl.col("there") > 0).then(e) for n, e in part.items()})
+    there = pl.col("capacity_core_s")
+    return made.join(seen, on="panda_queue", how="left").select(
+        "panda_queue",
+        pl.col("utilisation_spread").fill_null(0.0),
+        utilisation_observed=pl.when(there > 0).then(pl.col("observed").fill_null(0) / there),
+        utilisation_simulated=pl.when(there > 0).then(pl.col("used_core_s") / there),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -11,7 +11,6 @@ import polars as pl
 
 from brokerlab.archive.store import Archive
 from brokerlab.calibrate import simulate
-from brokerlab.calibrate.simulate.capacity import with_given
 from brokerlab.calibrate.thresholds.calibration import Calibration, Validated, calibrate
 from brokerlab.calibrate.thresholds.case import case_of
 from brokerlab.calibrate.thresholds.grid import GridWhatIf, of_archive
@@ -227,12 +226,11 @@ def believe(archive: Archive, period: Period, simulation: WhatIf) -> Believed:
         period: Of the choice.
         simulation: The grid simulator; of any other only its queues are asked.
     """
-    inputs = simulate.of_archive(archive, *period)
-    if isinstance(simulation, GridWhatIf):
-        known = with_given(inputs.capacity, simulation.options["capacity"])
-        known = known.join(inputs.queues, on="panda_queue", how="semi")
-        inputs = replace(inputs, capacity=known)
-    queues = simulate.validate(inputs)
+    known = simulation.options["capacity"] if isinstance(simulation, GridWhatIf) else None
+    world = simulate.of_archive(
+        archive, start=period.start, end=period.end, brokerage="seen", drain="0h", capacity=known
+    )
+    queues = simulate.validate(world)
     if not queues.ok or not isinstance(simulation, GridWhatIf):
         return Believed(ok=queues.ok, sentence=queues.sentence)
     both = simulation.validate(period)

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from brokerlab.archive.store import open_archive
-from brokerlab.calibrate.simulate import grid as simulator
+from brokerlab.calibrate import simulate
 from brokerlab.calibrate.simulate.capacity import read_capacity
-from brokerlab.calibrate.simulate.grid.validation import validate
 from brokerlab.calibrate.thresholds.keys import HOLDS
 from brokerlab.calibrate.thresholds.outcomes import Period
 from brokerlab.errors import ConfigError
@@ -23,8 +22,6 @@ from brokerlab.times import duration_us
 
 if TYPE_CHECKING:
     from brokerlab.archive import Archive
-    from brokerlab.calibrate.simulate import Validation
-    from brokerlab.calibrate.simulate.grid import GridOutcome, GridWorld
 
 VERSION = 3
 """Changes when the simulator's answers do: kept results are then not found."""
@@ -50,11 +47,11 @@ class GridWhatIf:
     drain: str
     options: dict[str, Any]
     digest: str
-    worlds: dict[Period, GridWorld] = field(default_factory=dict, repr=False, compare=False)
+    worlds: dict[Period, simulate.World] = field(default_factory=dict, repr=False, compare=False)
 
-    def __call__(self, config: Config, seeds: tuple[int, ...], period: Period) -> GridOutcome:
+    def __call__(self, config: Config, seeds: tuple[int, ...], period: Period) -> simulate.Outcome:
         """Simulate a period."""
-        return simulator.run(self.world(period), config=config, seeds=seeds)
+        return simulate.run(self.world(period), config=config, seeds=seeds)
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -65,11 +62,11 @@ class GridWhatIf:
         """Leave the worlds behind."""
         return {**vars(self), "worlds": {}}
 
-    def world(self, period: Period) -> GridWorld:
+    def world(self, period: Period) -> simulate.World:
         """Return the world of a period, read once."""
         if period not in self.worlds:
             left = timedelta(microseconds=duration_us(self.drain, "drain"))
-            self.worlds[period] = simulator.of_archive(
+            self.worlds[period] = simulate.of_archive(
                 open_archive(self.path), start=period.start, end=period.end - left, drain=self.drain,
                 **self.options,
             )  # fmt: skip
@@ -99,9 +96,9 @@ class GridWhatIf:
         options = {**self.options, "capacity_most": most}
         return replace(self, options=options, digest=digest_of([self.digest, most]), worlds={})
 
-    def validate(self, period: Period, **options: Any) -> Validation:
-        """Compare a period, as it was set, with what was seen; see :func:`simulate.grid.validation.validate`."""
-        return validate(self.world(period), **options)
+    def validate(self, period: Period, **options: Any) -> simulate.Validation:
+        """Compare a period, as it was set, with what was seen; see :func:`simulate.validate`."""
+        return simulate.validate(self.world(period), **options)
 
 
 def of_archive(
@@ -122,9 +119,9 @@ def of_archive(
         archive: The archive.
         periods: The periods.
         drain: How long after the last task that is judged the simulation goes on.
-        cycle: From one brokerage to the next; empty: as the archive shows it, see :func:`simulate.grid.cycle_seen`.
+        cycle: From one brokerage to the next; empty: as the archive shows it, see :func:`simulate.cycle_seen`.
         capacity: Known slots, see :func:`simulate.capacity.read_capacity`; null or an empty text: none but the archive's.
-        **options: Of :func:`simulate.grid.of_archive`.
+        **options: Of :func:`simulate.of_archive`.
 
     Raises:
         ConfigError: A period that is not longer than ``drain``; no such file of slots.
@@ -138,7 +135,7 @@ def of_archive(
         raise ConfigError(f"periods {'; '.join(short)}: must be longer than drain={drain}")
     given = None if isinstance(capacity, str) and not capacity else capacity
     known = None if given is None else read_capacity(given)
-    options |= {"cycle": cycle or simulator.cycle_seen(archive, options.get("stage", "jobs"))}
+    options |= {"cycle": cycle or simulate.cycle_seen(archive, options.get("stage", "jobs"))}
     about = {name: repr(value) for name, value in sorted(options.items())}
     slots = "" if known is None else known.write_csv()
     digest = digest_of([VERSION, archive.digest, drain, about, slots])

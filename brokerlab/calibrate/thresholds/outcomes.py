@@ -154,7 +154,7 @@ class Outcome:
 
 
 class Simulated(Protocol):
-    """What a simulation gives back: ``simulate.grid.GridOutcome``, or anything with its tables."""
+    """What a simulation gives back: ``simulate.Outcome``, or anything with its tables."""
 
     @property
     def tasks(self) -> pl.DataFrame:
@@ -180,7 +180,7 @@ class OfCapacity(WhatIf, Protocol):
         """Return the queues of which only a lower bound of the slots is known."""
 
     def larger(self, most: float) -> WhatIf:
-        """Return the simulation with so many times as many slots there, see ``simulate.grid.of_archive``."""
+        """Return the simulation with so many times as many slots there, see ``simulate.of_archive``."""
 
 
 def _need(frame: pl.DataFrame, columns: Sequence[str], name: str) -> None:

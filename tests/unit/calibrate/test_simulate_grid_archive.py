@@ -13,10 +13,10 @@ import brokerlab.archive
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.brokerage.link_metrics import THROUGHPUT_KEYS
 from brokerlab.brokerage.replay import build
-from brokerlab.calibrate.simulate import Estimation, Limits, grid
-from brokerlab.calibrate.simulate.grid import data
-from brokerlab.calibrate.simulate.grid.loop import Loop
-from brokerlab.calibrate.simulate.queues import datetime_of
+from brokerlab.calibrate import simulate
+from brokerlab.calibrate.simulate import Estimation, Limits, data
+from brokerlab.calibrate.simulate.loop import Loop
+from brokerlab.calibrate.simulate.state import instants
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 
 PERIOD = {
@@ -40,30 +40,30 @@ def base(tmp_path_factory):
 @pytest.fixture(scope="module")
 def truth(base):
     """The world of the base archive with constant slots, few enough that jobs wait."""
-    world = grid.of_archive(base, **PERIOD)
+    world = simulate.of_archive(base, **PERIOD)
     most = world.capacity.group_by("panda_queue", maintain_order=True).agg(
         pl.col("ts").min(),
         slots=(pl.col("slots").max() * SHRUNK).ceil().cast(pl.Int64).clip(16),
     )
-    return grid.with_capacity(world, most)
+    return simulate.with_capacity(world, most)
 
 
 @pytest.fixture(scope="module")
 def made(truth, base, tmp_path_factory):
     folder = tmp_path_factory.mktemp("grid") / "made"
-    grid.recorded(truth, base, folder, seed=7)
+    simulate.record(truth, base, folder, seed=7)
     return brokerlab.archive.open(folder)
 
 
 @pytest.fixture(scope="module")
 def users(base):
     """The world in which the brokerage of users is simulated."""
-    return grid.of_archive(base, **PERIOD, stage="analysis")
+    return simulate.of_archive(base, **PERIOD, stage="analysis")
 
 
 @pytest.fixture(scope="module")
 def again(made):
-    return grid.of_archive(made, **PERIOD, capacity=made.truth("capacity"))
+    return simulate.of_archive(made, **PERIOD, capacity=made.truth("capacity"))
 
 
 def test_a_world_is_read_from_an_archive(truth, base):
@@ -96,7 +96,7 @@ def test_what_a_simulation_did_is_an_archive_like_any_other(truth, made):
     assert set(retries["parentid"]) <= set(jobs["pandaid"])
     failed = jobs.filter(pl.col("jobstatus") == "failed")
     assert set(retries["parentid"]) <= set(failed["pandaid"])
-    done = grid.run(truth, seeds=(7,)).jobs
+    done = simulate.run(truth, seeds=(7,)).jobs
     ended = done.filter((pl.col("state") == "finished") & (pl.col("n_attempts") == 1))
     both = ended.join(jobs, on="pandaid", suffix="_made")
     assert both.height == ended.height
@@ -106,7 +106,7 @@ def test_what_a_simulation_did_is_an_archive_like_any_other(truth, made):
 
 
 def test_the_archive_of_the_simulator_is_reproduced(again):
-    found = grid.validate(again, seeds=(1, 2, 3), repeats=10)
+    found = simulate.validate(again, seeds=(1, 2, 3), repeats=10)
     assert found.ok, found.queues.glimpse(return_type="string")
     assert found.sentence.startswith("The simulation reproduces placement, waiting times")
     judged = found.queues.filter(pl.col("judged"))
@@ -116,7 +116,7 @@ def test_the_archive_of_the_simulator_is_reproduced(again):
 
 def test_what_was_seen_ends_with_the_simulation(again):
     """Waits and kills after the end, which a longer archive knows, do not count: the simulation has none."""
-    outcome = grid.run(again, seeds=(1, 2))
+    outcome = simulate.run(again, seeds=(1, 2))
 
     def told(hours, ending):
         late = pl.lit(again.until, pl.Datetime("us")) + timedelta(hours=hours)
@@ -126,21 +126,21 @@ def test_what_was_seen_ends_with_the_simulation(again):
             observed_end=pl.when(other).then(late).otherwise("observed_end"),
             observed_outcome=pl.when(other).then(pl.lit(ending)).otherwise("observed_outcome"),
         )
-        return grid.compare(replace(outcome, world=replace(again, seen=seen)), repeats=1).queues
+        return simulate.compare(replace(outcome, world=replace(again, seen=seen)), repeats=1).queues
 
     assert_frame_equal(told(1, "finished"), told(100, "killed_memory"))
 
 
 def test_the_use_that_was_seen_holds_retries(again, made):
     assert made.scan("jobs").filter(pl.col("parentid").is_not_null()).collect().height > 0
-    found = grid.compare(grid.run(again), repeats=1).queues
+    found = simulate.compare(simulate.run(again), repeats=1).queues
     jobs = made.scan("jobs").collect().filter(pl.col("starttime").is_not_null())
     over = pl.lit(again.end, pl.Datetime("us"))
     lasts = pl.min_horizontal("endtime", over) - pl.min_horizontal("starttime", over)
     used = jobs.group_by(panda_queue="computingsite").agg(
         used=(lasts.dt.total_seconds(fractional=True) * pl.col("corecount")).sum()
     )
-    there = grid.run(again).queues.select("panda_queue", "capacity_core_s")
+    there = simulate.run(again).queues.select("panda_queue", "capacity_core_s")
     both = found.join(used, on="panda_queue").join(there, on="panda_queue")
     part = both["used"] / both["capacity_core_s"]
     assert (both["utilisation_observed"] - part).abs().max() < 1e-6
@@ -167,8 +167,8 @@ def test_links_are_not_known_from_later(first):
 @pytest.mark.parametrize("factor", [0.6, 2.0])
 def test_wrong_slots_are_seen(again, factor):
     slots = (pl.col("slots") * factor).cast(pl.Int64)
-    wrong = grid.with_capacity(again, again.capacity.with_columns(slots))
-    found = grid.validate(wrong, seeds=(1, 2, 3), repeats=2)
+    wrong = simulate.with_capacity(again, again.capacity.with_columns(slots))
+    found = simulate.validate(wrong, seeds=(1, 2, 3), repeats=2)
     assert not found.ok
     assert found.sentence.startswith("No answer: ")
     assert found.queues["fails"].str.contains("waiting").sum() >= 2
@@ -176,17 +176,17 @@ def test_wrong_slots_are_seen(again, factor):
 
 def test_what_cannot_be_is_refused(base, truth, tmp_path):
     with pytest.raises(ConfigError, match="stage is 'tasks'"):
-        grid.of_archive(base, **PERIOD, stage="tasks")
+        simulate.of_archive(base, **PERIOD, stage="tasks")
     with pytest.raises(ConfigError, match="is empty"):
-        grid.of_archive(base, start="2026-03-02", end="2026-03-01")
+        simulate.of_archive(base, start="2026-03-02", end="2026-03-01")
     with pytest.raises(InsufficientDataError, match="choose a period"):
-        grid.of_archive(base, start="2027-03-01", end="2027-03-02")
+        simulate.of_archive(base, start="2027-03-01", end="2027-03-02")
     with pytest.raises(ConfigError, match="cycle"):
-        grid.of_archive(base, **(PERIOD | {"cycle": "soon"}), estimation=Estimation())
-    other = grid.of_tables(truth.jobs, truth.queues, truth.tables, truth.epochs,
+        simulate.of_archive(base, **(PERIOD | {"cycle": "soon"}), estimation=Estimation())
+    other = simulate.of_tables(truth.jobs, truth.queues, truth.tables, truth.epochs,
                            start=datetime(2026, 3, 1), end=datetime(2026, 3, 2))  # fmt: skip
     with pytest.raises(DataError, match="read from archive none"):
-        grid.recorded(other, base, tmp_path)
+        simulate.record(other, base, tmp_path)
     with pytest.raises(ConfigError, match="placement is -1"):
         Limits(placement=-1)
 
@@ -212,7 +212,7 @@ def told(world, seed, monkeypatch):
     clock, broker = [], Loop._broker
     twin.__dict__["standing"] = Spy(world.standing, seen, clock)
     monkeypatch.setattr(Loop, "_broker", lambda loop, now: clock.append(now) or broker(loop, now))
-    grid.run(twin, seeds=(seed,))
+    simulate.run(twin, seeds=(seed,))
     return seen
 
 
@@ -224,10 +224,10 @@ def test_the_brokerage_is_told_what_a_replay_of_the_record_tells(
     world, archive = truth, made
     if stage == "analysis":
         world = users
-        grid.recorded(world, base, tmp_path / "users", seed=7)
+        simulate.record(world, base, tmp_path / "users", seed=7)
         archive = brokerlab.archive.open(tmp_path / "users")
     now, wanted, state = told(world, 7, monkeypatch)[10 if stage == "jobs" else 5]
-    at = datetime_of(now)
+    at = instants([now])[0]
     ids = wanted["jeditaskid"].unique().sort()
     asked = pl.DataFrame({"jeditaskid": ids, "at": at})
     replay = build(archive, tasks=asked, stage=stage, every=None, label=None)
@@ -264,10 +264,10 @@ def test_the_brokerage_is_told_what_a_replay_of_the_record_tells(
 
 
 def test_users_have_caps(users):
-    both, alone = grid.run(users, seeds=(1, 2)).jobs, grid.run(users, seeds=(2,)).jobs
+    both, alone = simulate.run(users, seeds=(1, 2)).jobs, simulate.run(users, seeds=(2,)).jobs
     assert_frame_equal(alone, both.filter(pl.col("seed") == 2))
     free = alone.filter("brokered")
     none = users.config.with_values({"CAP_RUNNING_USER_JOBS": 1})
-    held = grid.run(users, config=none, seeds=(2,)).jobs.filter("brokered")
+    held = simulate.run(users, config=none, seeds=(2,)).jobs.filter("brokered")
     running = [part.filter(pl.col("starttime").is_not_null()).height for part in (free, held)]
     assert 0 < running[1] < running[0]

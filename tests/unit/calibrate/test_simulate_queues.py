@@ -8,19 +8,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.calibrate.simulate import (
-    QueueRules,
-    advance,
-    counts,
-    place,
-    results,
-    run,
-    start,
-    waiting_quantiles,
-    withdraw,
-)
+from brokerlab.calibrate import simulate
+from brokerlab.calibrate.simulate import QueueRules
+from brokerlab.calibrate.simulate.comparison import quantiles
 from brokerlab.calibrate.simulate.draws import mix, uniform
 from brokerlab.errors import ConfigError, DataError, SchemaError
+from tests.queue_toys import Steps, attempts, world
 
 T0 = datetime(2026, 3, 1)
 HOUR = 3600.0
@@ -37,7 +30,7 @@ def jobs_of(*rows: dict[str, object]) -> pl.DataFrame:
 
 
 def starts(done) -> list[float | None]:
-    started = (done.attempts["starttime"] - T0).dt.total_microseconds() / (HOUR * 1e6)
+    started = (done["starttime"] - T0).dt.total_microseconds() / (HOUR * 1e6)
     return started.to_list()
 
 
@@ -63,20 +56,25 @@ def test_priority_goes_before_time_and_time_before_pandaid():
         {"corecount": 8, "readytime": at(0.1)},
         {"corecount": 8, "readytime": at(0.5), "currentpriority": 900},
     ]
-    assert starts(run(jobs_of(*rows), QUEUE)) == [0, 4, 2, 3, 1]
+    assert starts(attempts(jobs_of(*rows), QUEUE)) == [0, 4, 2, 3, 1]
 
 
 def test_a_job_that_does_not_fit_holds_others_up_only_if_strict():
     rows = [{"corecount": 6}, {"corecount": 8}, {"corecount": 2}, {"corecount": 20}]
-    assert starts(run(jobs_of(*rows), QUEUE)) == [0, 1, 0, None]
-    assert starts(run(jobs_of(*rows), QUEUE, rules=QueueRules(fit="strict"))) == [0, 1, 2, None]
+    assert starts(attempts(jobs_of(*rows), QUEUE)) == [0, 1, 0, None]
+    assert starts(attempts(jobs_of(*rows), QUEUE, rules=QueueRules(fit="strict"))) == [
+        0,
+        1,
+        2,
+        None,
+    ]
 
 
 def test_what_ends_makes_room_for_what_is_ready_at_the_same_instant():
     rows = [{"corecount": 8}, {"corecount": 8, "readytime": at(1)}, {"walltime_s": 0.0}]
-    done = run(jobs_of(*rows), QUEUE)
+    done = attempts(jobs_of(*rows), QUEUE)
     assert starts(done) == [0, 1, 1]  # the third was ready first, and took no time
-    assert done.attempts["waiting_s"].to_list() == [0, 0, HOUR]
+    assert done["waiting_s"].to_list() == [0, 0, HOUR]
 
 
 def test_kills_take_the_smaller_limit_and_end_the_retries():
@@ -86,24 +84,25 @@ def test_kills_take_the_smaller_limit_and_end_the_retries():
         {"walltime_s": HOUR, "walltime_limit_s": None},
     ]
     queue = QUEUE.with_columns(maxtime=pl.Series([10800]))
-    done = run(jobs_of(*rows), queue, rules=QueueRules(attempts=2, retry_delay_s=HOUR / 2))
-    assert done.attempts["outcome"].to_list() == ["killed_walltime"] * 2 + ["finished"] * 2
+    done = attempts(jobs_of(*rows), queue, rules=QueueRules(attempts=2, retry_delay_s=HOUR / 2))
+    assert done["outcome"].to_list() == ["killed_walltime"] * 2 + ["finished"] * 2
     assert starts(done) == [0, 2.5, 0, 0]
-    shorter = run(jobs_of(*rows), queue.with_columns(maxtime=3600), rules=QueueRules(attempts=1))
-    assert shorter.attempts["outcome"].to_list() == ["killed_walltime"] * 2 + ["finished"]
-    assert shorter.to_dict()["attempts"]["killed_walltime"] == 2
+    shorter = attempts(
+        jobs_of(*rows), queue.with_columns(maxtime=3600), rules=QueueRules(attempts=1)
+    )
+    assert shorter["outcome"].to_list() == ["killed_walltime"] * 2 + ["finished"]
 
 
 def test_memory_climbs_the_ladder():
     rows = [{"peak_memory_mb": 3000.0, "memory_limit_mb": 1000.0}, {"peak_memory_mb": 900.0}]
     ladder = QueueRules(attempts=4, memory_ladder_mb=(1000, 2000, 4000))
-    done = run(jobs_of(*rows), QUEUE, rules=ladder, seed=3).attempts
+    done = attempts(jobs_of(*rows), QUEUE, rules=ladder, seed=3)
     assert done["outcome"].to_list() == ["killed_memory"] * 2 + ["finished"] * 2
     lasted = (done["endtime"] - done["starttime"]).dt.total_seconds()
     assert [int(uniform(3, 1, k, 2) * HOUR) for k in (1, 2)] == lasted[:2].to_list()
-    without = run(jobs_of(*rows), QUEUE, rules=QueueRules(attempts=3), seed=3).attempts
+    without = attempts(jobs_of(*rows), QUEUE, rules=QueueRules(attempts=3), seed=3)
     assert without["outcome"].to_list() == ["killed_memory"] * 3 + ["finished"]
-    capped = run(jobs_of(*rows), QUEUE.with_columns(maxrss=1500), rules=ladder, seed=3).attempts
+    capped = attempts(jobs_of(*rows), QUEUE.with_columns(maxrss=1500), rules=ladder, seed=3)
     assert capped["outcome"].to_list() == ["killed_memory"] * 4 + ["finished"]
 
 
@@ -111,104 +110,71 @@ def test_slots_over_time_count_in_starts_and_in_utilisation():
     capacity = pl.DataFrame(
         {"panda_queue": "Q", "ts": [at(-5), at(0.5), at(3)], "slots": [1, 0, 2]}
     )
-    done = run(jobs_of({}, {}, {}), QUEUE, capacity=capacity)
-    assert starts(done) == [0, 3, 3]
+    made = world(jobs_of({}, {}, {}), QUEUE, capacity=capacity, end=at(4))
+    done = simulate.run(made)
+    assert starts(done.jobs) == [0, 3, 3]
     row = done.queues.row(0, named=True)
     assert row["used_core_s"] == 3 * HOUR
     assert row["capacity_core_s"] == 0.5 * HOUR + 0 + 2 * HOUR
-    assert done.end == at(4)
-    early = run(jobs_of({}, {}, {}), QUEUE, capacity=capacity, until=at(0.75))
-    assert early.attempts["outcome"].to_list() == ["running", "waiting", "waiting"]
-    assert early.queues["used_core_s"].item() == 0.75 * HOUR
-    assert early.attempts["waiting_s"].to_list() == [0, 0.75 * HOUR, 0.75 * HOUR]
+    assert row["utilisation"] == 3 / 2.5
+    early = world(jobs_of({}, {}, {}), QUEUE, capacity=capacity, end=at(0.75))
+    done = simulate.run(early)
+    assert done.jobs["state"].to_list() == ["running", "waiting", "waiting"]
+    assert done.jobs["waiting_s"].to_list() == [0, 0.75 * HOUR, 0.75 * HOUR]
+    assert done.queues["used_core_s"].item() == 0.75 * HOUR
+    open_ = attempts(jobs_of({}, {}, {}), QUEUE, capacity=capacity, end=at(0.75))
+    assert open_["outcome"].to_list() == ["running", "waiting", "waiting"]
+    assert open_["waiting_s"].to_list() == [0, 0.75 * HOUR, 0.75 * HOUR]
 
 
 def test_start_up_delays_run_while_a_job_waits_and_hold_no_slot():
     delays = pl.DataFrame({"panda_queue": ["Q"], "delay_s": [HOUR / 2]})
     rows = [{"corecount": 8}, {"corecount": 8}, {"corecount": 8, "readytime": at(5)}]
-    assert starts(run(jobs_of(*rows), QUEUE, delays=delays)) == [0.5, 1.5, 5.5]
+    assert starts(attempts(jobs_of(*rows), QUEUE, delays=delays)) == [0.5, 1.5, 5.5]
     constant = QUEUE.with_columns(startup_s=pl.lit(900.0))
-    assert starts(run(jobs_of(*rows), constant)) == [0.25, 1.25, 5.25]
+    assert starts(attempts(jobs_of(*rows), constant)) == [0.25, 1.25, 5.25]
     many = pl.DataFrame({"panda_queue": "Q", "delay_s": [0.0, HOUR]})
-    drawn = starts(run(jobs_of(*[{}] * 8), QUEUE, delays=many, seed=1))
+    drawn = starts(attempts(jobs_of(*[{}] * 8), QUEUE, delays=many, seed=1))
     assert set(drawn) == {0.0, 1.0}
-    assert drawn == starts(run(jobs_of(*[{}] * 8), QUEUE, delays=many, seed=1))
+    assert drawn == starts(attempts(jobs_of(*[{}] * 8), QUEUE, delays=many, seed=1))
 
 
-def test_jobs_are_placed_between_steps_and_counted():
-    rows = [{"corecount": 8, "gshare": "MC"}, {"corecount": 8, "gshare": "MC"}, {"gshare": "Data"}]
-    jobs = jobs_of(*rows).with_columns(
-        *(pl.when(pl.col("pandaid") < 3).then(name).alias(name) for name in ("computingsite", "readytime"))
-    )  # fmt: skip
-    state = start(jobs, QUEUE)
-    advance(state, at(0.5))
-    assert counts(state).rows() == [("Q", "MC", 1, 1, 8, 8)]
-    placement = pl.DataFrame({"pandaid": [3], "computingsite": "Q", "readytime": at(0.5)})
-    place(state, placement)
-    assert counts(state)["n_waiting"].to_list() == [1, 1]
-    with pytest.raises(DataError, match="1 jobs that have a queue"):
-        place(state, placement)
-    wrong = pl.DataFrame(
-        {"pandaid": [9, 9], "computingsite": ["Q", "nowhere"], "readytime": [at(0), at(9)]}
-    )
-    with pytest.raises(DataError) as caught:
-        place(state, wrong)
-    said = str(caught.value)
-    for part in ("2 unknown jobs", "1 rows that repeat", "1 unknown queues", "1 ready before"):
-        assert part in said
-    with pytest.raises(ConfigError, match="the run is at"):
-        advance(state, at(0))
-    advance(state)
-    assert starts(results(state)) == [0, 1, 2]
-    assert "3 finished" in results(state)._repr_html_()
-
-
-def test_killed_jobs_may_wait_for_a_new_place():
+def test_killed_jobs_that_were_placed_wait_for_a_new_place():
     rows = [{"walltime_s": 3 * HOUR, "walltime_limit_s": 2 * HOUR}, {"corecount": 8}]
     queues = pl.DataFrame({"panda_queue": ["Q", "R"], "slots": [8, 8]})
-    rules = QueueRules(attempts=2, retry_delay_s=HOUR / 2, retry="brokerage")
+    rules = QueueRules(attempts=2, retry_delay_s=HOUR / 2)
     jobs = jobs_of(*rows)
-    free = pl.col("pandaid") > 1  # the other one comes without a queue
     names = ("computingsite", "readytime")
-    split = jobs.with_columns(pl.when(free).then(name).alias(name) for name in names)
-    state = start(split, queues, rules=rules)
-    place(state, jobs.filter(~free).select("pandaid", *names))
-    advance(state, at(2.2))
-    early = pl.DataFrame({"pandaid": [1], "computingsite": "R", "readytime": at(2.3)})
-    with pytest.raises(DataError, match="1 ready before the killed attempt's delay"):
-        place(state, early)
-    place(state, early.with_columns(readytime=at(2.5)))
-    advance(state)
-    done = results(state).attempts
+    free = pl.when(pl.col("pandaid") > 1)  # the other one comes without a queue
+    steps = Steps(
+        world(jobs.with_columns(free.then(n).alias(n) for n in names), queues, rules=rules)
+    )
+    steps.place(jobs.head(1).select("pandaid", *names))
+    steps.advance(at(2.2))
+    assert steps.state.attempt["queue"][0] == -1
+    again = pl.DataFrame({"pandaid": [1], "computingsite": "R", "readytime": at(2.5)})
+    steps.place(again)
+    steps.advance(at(99))
+    done = steps.attempts()
     assert done["computingsite"].to_list() == ["Q", "R", "Q"]
-    assert starts(results(state)) == [0, 2.5, 2]
-    with pytest.raises(DataError) as caught:
-        withdraw(state, [1, 7, 7])
-    for part in ("2 unknown jobs", "1 jobs that come twice", "1 jobs that do not wait"):
-        assert part in str(caught.value)
+    assert starts(done) == [0, 2.5, 2]
 
 
 def test_waiting_is_summed_up():
-    rows = [
-        {"produsername": name, "gshare": "MC", "corecount": 8} for name in ("ann", "ann", "bob")
-    ]
-    done = run(jobs_of(*rows), QUEUE)
-    found = waiting_quantiles(done.attempts, ranks=[50, 100])
-    assert found.rows() == [("Q", "MC", 3, 0, 50, HOUR), ("Q", "MC", 3, 0, 100, 2 * HOUR)]
-    with pytest.raises(SchemaError, match="did you mean 'gshare'"):
-        waiting_quantiles(done.attempts, by=["gshar"])
-    with pytest.raises(ConfigError, match="ranks"):
-        waiting_quantiles(done.attempts, ranks=[101])
+    frame = pl.DataFrame({"gshare": ["MC", "MC", "MC", None], "wait_s": [0.0, HOUR, 2 * HOUR, 9.0]})
+    found = quantiles(frame, ["gshare"], "seen_s")
+    expected = [np.percentile([0, HOUR, 2 * HOUR], rank) for rank in (25, 50, 75, 90, 95)]
+    assert found.columns == ["gshare", "n", "rank", "seen_s"]
+    assert found.filter(gshare="MC")["seen_s"].to_list() == pytest.approx(expected)
+    assert found.filter(pl.col("gshare").is_null())["n"].to_list() == [1] * 5
+    assert quantiles(frame.clear(), ["gshare"], "seen_s").is_empty()
 
 
 def test_a_world_without_jobs_has_queues_all_the_same():
     empty = jobs_of({}).clear()
-    done = run(empty, QUEUE, at=T0, until=at(1))
-    assert done.attempts.is_empty()
+    done = simulate.run(world(empty, QUEUE, at=T0, end=at(1)))
+    assert done.jobs.is_empty()
     assert done.queues["utilisation"].to_list() == [0.0]
-    assert waiting_quantiles(done.attempts).is_empty()
-    with pytest.raises(ConfigError, match="no job has a ready time"):
-        start(empty, QUEUE)
 
 
 def test_all_that_is_wrong_is_said_at_once():
@@ -218,7 +184,7 @@ def test_all_that_is_wrong_is_said_at_once():
     queues = pl.DataFrame({"panda_queue": ["Q", "Q"], "slots": [8, -8]})
     capacity = pl.DataFrame({"panda_queue": ["R"], "ts": [T0], "slots": [1]})
     with pytest.raises(DataError) as caught:
-        run(jobs, queues, capacity=capacity)
+        world(jobs, queues, capacity=capacity)
     said = str(caught.value)
     for part in (
         "jobs: pandaid repeats in 1 rows",
@@ -231,13 +197,9 @@ def test_all_that_is_wrong_is_said_at_once():
     ):
         assert part in said
     with pytest.raises(SchemaError, match=r"jobs\.walltime_s is missing"):
-        run(jobs_of({}).drop("walltime_s"), QUEUE)
-    with pytest.raises(ConfigError, match="begin earlier"):
-        run(jobs_of({}), QUEUE, at=at(1))
-    with pytest.raises(ConfigError, match="seed is -1"):
-        run(jobs_of({}), QUEUE, seed=-1)
+        world(jobs_of({}).drop("walltime_s"), QUEUE)
+    with pytest.raises(ConfigError, match=r"seeds are \[-1\]"):
+        simulate.run(world(jobs_of({}), QUEUE), seeds=(-1,))
     with pytest.raises(ConfigError) as refused:
         QueueRules(fit="best", attempts=0, retry_delay_s=-1, memory_ladder_mb=(2, 1))  # type: ignore[arg-type]
     assert str(refused.value).count(";") == 3
-    with pytest.raises(ConfigError, match="retry is 'home'"):
-        QueueRules(retry="home")  # type: ignore[arg-type]

@@ -10,22 +10,33 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from brokerlab.calibrate.simulate import (
-    Estimation,
-    Inputs,
-    Limits,
-    QueueRules,
-    of_tables,
-    run,
-    validate,
-)
-from brokerlab.calibrate.simulate.distances import Steps
+import brokerlab.archive
+from brokerlab.archive import ArchiveWriter
+from brokerlab.calibrate import simulate
+from brokerlab.calibrate.simulate import Estimation, Limits, QueueRules, validate
+from brokerlab.calibrate.simulate.comparison import Steps
 from brokerlab.calibrate.simulate.validation import STATES, worst_first
 from brokerlab.errors import ConfigError, InsufficientDataError
+from tests.queue_toys import attempts
 
 T0 = datetime(2026, 3, 1)
 START, END = T0 + timedelta(days=6), T0 + timedelta(days=12)
 SLOTS = {"BUSY": 40, "FREE": 300, "SHRINKS": 60, "TINY": 5}
+
+
+def read(folder, jobs, queues, *, start=START, end=END, **more) -> simulate.World:
+    """Write an archive and read a period of it, every job at its own queue."""
+    with ArchiveWriter(folder, synthetic=True, mode="replace") as writer:
+        also = {
+            "prodsourcelabel": pl.lit("managed"),
+            "modificationtime": pl.col("endtime").fill_null(END),
+        }
+        writer.write("jobs", jobs.with_columns(**also))
+        constant = {"type": pl.lit("production"), "status": pl.lit("online")}
+        writer.write("queues", queues.with_columns(**constant))
+        writer.commit()
+    archive = brokerlab.archive.open(folder)
+    return simulate.of_archive(archive, start=start, end=end, brokerage="seen", drain="0h", **more)
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +75,10 @@ def truth() -> tuple[pl.DataFrame, pl.DataFrame]:
     )
     delays = pl.DataFrame({"panda_queue": ["FREE"] * 3, "delay_s": [60.0, 300.0, 900.0]})
     rules = QueueRules(attempts=1)
-    made = run(jobs, queues, capacity=capacity, delays=delays, rules=rules, seed=11).attempts
-    killed = pl.col("outcome").cast(pl.String).str.starts_with("killed")
-    archive = made.join(jobs.select("pandaid", "peak_memory_mb"), on="pandaid").select(
+    made = attempts(jobs, queues, capacity=capacity, delays=delays, rules=rules, seed=11)
+    killed = pl.col("outcome").str.starts_with("killed")
+    about = jobs.select("pandaid", "peak_memory_mb", "gshare", "jeditaskid")
+    archive = made.join(about, on="pandaid").select(
         "pandaid", "computingsite", "starttime", "endtime", "corecount", "gshare", "jeditaskid",
         creationtime=pl.col("readytime") - timedelta(minutes=5),
         activatedtime="readytime",
@@ -77,8 +89,8 @@ def truth() -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 @pytest.fixture(scope="module")
-def inputs(truth) -> Inputs:
-    return of_tables(*truth, start=START, end=END)
+def inputs(truth, tmp_path_factory) -> simulate.World:
+    return read(tmp_path_factory.mktemp("seen"), *truth)
 
 
 def test_queues_are_estimated_from_what_ran(inputs):
@@ -126,7 +138,7 @@ def test_wrong_slots_are_seen(inputs, factor):
     assert "waiting" in busy["fails"]
 
 
-def test_waits_that_are_not_queueing_are_not_reproduced(truth):
+def test_waits_that_are_not_queueing_are_not_reproduced(truth, tmp_path):
     """As in the synthetic archive, waits are drawn, however many slots are free."""
     jobs, queues = truth
     rng = np.random.default_rng(1)
@@ -134,31 +146,31 @@ def test_waits_that_are_not_queueing_are_not_reproduced(truth):
     shift = pl.col("activatedtime") + pl.duration(microseconds=drawn)
     lasts = pl.col("endtime") - pl.col("starttime")
     other = jobs.with_columns(starttime=shift, endtime=shift + lasts)
-    found = validate(of_tables(other, queues, start=START, end=END), repeats=2)
+    found = validate(read(tmp_path, other, queues), repeats=2)
     assert not found.ok
     judged = found.queues.filter(pl.col("judged"))
     assert judged["fails"].str.contains("timing, unexplained").all()
     assert judged["wasserstein_h"].min() < 0.5  # the fitted delays alone would have passed
 
 
-def test_without_a_time_before_there_are_no_delays(truth):
-    cold = of_tables(*truth, start=T0, end=END, estimation=Estimation(warm_up=timedelta(0)))
+def test_without_a_time_before_there_are_no_delays(truth, tmp_path):
+    cold = read(tmp_path, *truth, start=T0, warm_up="0h")
     assert cold.delays.is_empty()
     assert validate(cold, repeats=1).queues["mean_delay_h"].null_count() == len(SLOTS)
 
 
-def test_what_is_missing_is_counted_or_refused(truth, inputs):
+def test_what_is_missing_is_counted_or_refused(truth, inputs, tmp_path):
     jobs, queues = truth
     holes = jobs.with_columns(
         starttime=pl.when(pl.col("pandaid") % 10 > 0).then("starttime"),
         endtime=pl.when(pl.col("pandaid") % 10 != 1).then("endtime"),
     )
-    left = dict(of_tables(holes, queues, start=START, end=END).left_out.iter_rows())
+    left = dict(read(tmp_path, holes, queues).left_out.iter_rows())
     assert set(left) == {"never started", "no end recorded"}
     with pytest.raises(InsufficientDataError, match="choose a period of the archive"):
-        of_tables(jobs, queues, start=END + timedelta(days=9), end=END + timedelta(days=10))
+        read(tmp_path, *truth, start=END + timedelta(days=9), end=END + timedelta(days=10))
     with pytest.raises(ConfigError, match="is empty"):
-        of_tables(jobs, queues, start=END, end=START)
+        read(tmp_path, *truth, start=END, end=START)
     with pytest.raises(ConfigError, match="repeats is 0"):
         validate(inputs, repeats=0)
     with pytest.raises(ConfigError, match="ks is -1"):

@@ -8,8 +8,7 @@ import pytest
 
 import brokerlab.archive
 from brokerlab.archive import ArchiveWriter
-from brokerlab.calibrate import thresholds
-from brokerlab.calibrate.simulate import grid
+from brokerlab.calibrate import simulate, thresholds
 from brokerlab.calibrate.thresholds import Period
 from brokerlab.calibrate.thresholds.archive_study import settings_at
 from brokerlab.calibrate.thresholds.grid import of_archive
@@ -35,10 +34,10 @@ def plan():
 def seen(plan, tmp_path_factory):
     folder = tmp_path_factory.mktemp("planted")
     base = write(folder / "base", plan, seed=1)
-    world = grid.of_archive(
+    world = simulate.of_archive(
         base, start=BEGIN, end=BEGIN + 7 * DAY, capacity=plan.capacity, cycle="4h", warm_up="0"
     )
-    grid.recorded(world, base, folder / "seen", seed=1)
+    simulate.record(world, base, folder / "seen", seed=1)
     return brokerlab.archive.open(folder / "seen")
 
 
@@ -121,12 +120,12 @@ def test_the_report_changes_a_planted_cap_or_says_that_the_capacity_is_unknown(
 def test_runs_are_added_where_few_leave_it_open(seen, plan):
     """Two runs refuse what more of them pass: what was seen is one run, too."""
     world = of_archive(seen, PERIODS, capacity=plan.capacity, **GRID).world(PERIODS[0])
-    few = grid.validate(world, seeds=(3, 4), most_runs=2, repeats=2)
+    few = simulate.validate(world, seeds=(3, 4), most_runs=2, repeats=2)
     assert (few.ok, few.open, few.runs) == (False, True, 2)
-    more = grid.validate(world, seeds=(3, 4), repeats=2)
+    more = simulate.validate(world, seeds=(3, 4), repeats=2)
     assert more.ok
     assert 2 < more.runs <= 64
-    half = grid.with_capacity(world, world.capacity.with_columns(pl.col("slots") // 2))
-    wrong = grid.validate(half, seeds=(3, 4, 5, 6), repeats=2)
+    half = simulate.with_capacity(world, world.capacity.with_columns(pl.col("slots") // 2))
+    wrong = simulate.validate(half, seeds=(3, 4, 5, 6), repeats=2)
     assert not wrong.ok
     assert (wrong.runs, wrong.open) == (4, False)  # more runs would not help

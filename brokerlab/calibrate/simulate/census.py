@@ -1,4 +1,4 @@
-"""Numbers of jobs of all simulated worlds at an instant, as the brokerage's tables have them."""
+"""The jobs of all simulated worlds at an instant, and their numbers as the brokerage's tables have them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.replay.work import SMALLEST_SHARE
-from brokerlab.calibrate.simulate.grid.arrays import DISKIO_UNIT, Arrays
-from brokerlab.calibrate.simulate.grid.kernel import IN_SLOTS, MOVING_OUT
-from brokerlab.numerics import IntArray
+from brokerlab.calibrate.simulate.arrays import DISKIO_UNIT, Arrays
+from brokerlab.calibrate.simulate.state import DONE, RUNNING, WAITING, Records
+from brokerlab.compiled import compiled
+from brokerlab.numerics import BoolArray, IntArray
 
+ASSIGNED, ACTIVATED, MOVING_OUT, IN_SLOTS, UNBROKERED = range(5)
+"""States of the jobs of a census."""
 STATUSES = pl.Series("jobstatus", ["assigned", "activated", "transferring", "running"])
 """By the states of the census."""
 
@@ -24,7 +27,7 @@ class Census:
     Attributes:
         world: Number of the world.
         job: Row of the job.
-        state: See the kernel.
+        state: Of the states above.
         queue: Row of the queue.
     """
 
@@ -32,6 +35,61 @@ class Census:
     job: IntArray
     state: IntArray
     queue: IntArray
+
+
+@compiled
+def look(
+    attempt: Records,
+    order: IntArray,
+    created: IntArray,
+    brokered: BoolArray,
+    gone: IntArray,
+    first: int,
+    last: int,
+    now: int,
+    jobs: IntArray,
+    states: IntArray,
+) -> tuple[int, int]:
+    """Write down the jobs of an instant that are not over, and their state.
+
+    Args:
+        attempt: Of the event loop.
+        order: Rows in the order of making.
+        created: When each was made [us].
+        brokered: Whether the brokerage places it.
+        gone: When its outputs have arrived, for jobs that are done [us].
+        first: Place in the order before which all are over.
+        last: Place in the order from which on none is looked at.
+        now: The instant [us].
+        jobs: Filled with rows.
+        states: Filled with their states.
+
+    Returns:
+        How many were written, and the next ``first``.
+    """
+    n, begin = 0, -1
+    for place in range(first, last):
+        job = order[place]
+        status = attempt["status"][job]
+        if status == DONE:
+            if gone[job] <= now:
+                continue
+            state = MOVING_OUT
+        elif status == RUNNING:
+            state = IN_SLOTS
+        elif status == WAITING:
+            if created[job] > now:
+                state = -1
+            else:
+                state = ACTIVATED if attempt["ready"][job] <= now else ASSIGNED
+        else:
+            state = UNBROKERED if brokered[job] else -1
+        if begin < 0:
+            begin = place
+        if state >= 0:
+            jobs[n], states[n] = job, state
+            n += 1
+    return n, last if begin < 0 else begin
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from brokerlab.calibrate.simulate import kernel as core
-from brokerlab.calibrate.simulate.grid.kernel import ACTIVATED, ASSIGNED
-from brokerlab.calibrate.simulate.grid.numbers import STATUSES, Census, by_share
-from brokerlab.calibrate.simulate.queues import datetime_of
-from brokerlab.calibrate.simulate.world import FINISHED, LOG
+from brokerlab.calibrate.simulate import kernel
+from brokerlab.calibrate.simulate.census import ACTIVATED, ASSIGNED, STATUSES, Census, by_share
+from brokerlab.calibrate.simulate.state import FINISHED, SECOND, instants
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import TimeoutRule, TimeoutRules, fast_rebrokerage_at
@@ -24,17 +21,15 @@ from brokerlab.lifecycle.timeouts.contracts import TABLES
 from brokerlab.lifecycle.timeouts.decide import judged
 from brokerlab.lifecycle.timeouts.facts import DOWN, IDLE_S, facts, limits_of
 from brokerlab.lifecycle.timeouts.settings import Limits, share_threshold
-from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from brokerlab.calibrate.simulate.grid.loop import Loop
-    from brokerlab.calibrate.simulate.grid.world import GridWorld
+    from brokerlab.calibrate.simulate.loop import Loop
+    from brokerlab.calibrate.simulate.world import World
 
-Flags = npt.NDArray[np.bool_]
 _QUEUES = ("snapshot", "panda_queue", "status", "catchall", "workflow")
 _URGENT_ONLY = "inactive_queue"
 """The rule that looks at urgent jobs alone."""
-_SECOND = 1_000_000
 _OF_JOBS = (
     *("jeditaskid", "creationtime", "currentpriority", "prodsourcelabel", "processingtype"),
     *("workinggroup", "produsername", "gshare"),
@@ -65,10 +60,10 @@ class Patience:
     limits: Limits
     order: tuple[TimeoutRule, ...]
     least: IntArray
-    down: Mapping[int, Flags]
+    down: Mapping[int, BoolArray]
 
     @classmethod
-    def of(cls, world: GridWorld, config: Config, rules: TimeoutRules) -> Patience:
+    def of(cls, world: World, config: Config, rules: TimeoutRules) -> Patience:
         """Look up once what does not change."""
         shares = world.arrays.groups["gshare"].to_list()
         own = {share: share_threshold(config, share) for share in set(shares) if share is not None}
@@ -98,7 +93,7 @@ class Patience:
         )
         return cls(rules, config, tables, np.array(fast), limits, order, _least(order), down)
 
-    def act(self, loop: Loop, found: Census, now: int, snapshot: int) -> Flags:
+    def act(self, loop: Loop, found: Census, now: int, snapshot: int) -> BoolArray:
         """Take jobs back in every world; tells which of the census.
 
         Args:
@@ -120,10 +115,10 @@ class Patience:
         for number, copy in enumerate(loop.copies):
             jobs = np.sort(found.job[leaves & (found.world == number)])
             if len(jobs):
-                core.withdraw(copy.state.world, jobs, now)
+                kernel.withdraw(copy.state, jobs, now)
         return leaves
 
-    def _too_many(self, loop: Loop, found: Census, queued: Flags) -> bool:
+    def _too_many(self, loop: Loop, found: Census, queued: BoolArray) -> bool:
         """Tell whether some queue has more waiting jobs of a share than its threshold, without which nothing happens."""
         arrays = loop.arrays
         job = found.job[queued]
@@ -136,7 +131,7 @@ class Patience:
         _, first, n = np.unique(codes, return_index=True, return_counts=True)
         return bool((n > self.fast[arrays.group[job[known][first]]]).any())
 
-    def _fast(self, loop: Loop, found: Census, waits: Flags, snapshot: int) -> Flags:
+    def _fast(self, loop: Loop, found: Census, waits: BoolArray, snapshot: int) -> BoolArray:
         """Tell which jobs fast rebrokerage takes back: the oldest of a queue and share that has too many."""
         tables = {
             "share_job_stats": by_share(found, loop.arrays, len(loop.copies)),
@@ -165,11 +160,13 @@ class Patience:
         leaves[kept["row"].to_numpy()] = True
         return leaves
 
-    def _late(self, loop: Loop, found: Census, waits: Flags, now: int, snapshot: int) -> Flags:
+    def _late(
+        self, loop: Loop, found: Census, waits: BoolArray, now: int, snapshot: int
+    ) -> BoolArray:
         """Tell which jobs a timeout takes back; one that would fail or be killed while it waits is brokered again, too."""
         row = np.flatnonzero(waits)
         since = changed(loop, found, row)
-        priority = loop.copies[0].state.world.work["priority"][found.job[row]]
+        priority = loop.copies[0].state.work["priority"][found.job[row]]
         state, age = found.state[row], now - since
         old = age > self.least[0, state]
         urgent = ~old & (priority >= URGENT) & (age > self.least[1, state])
@@ -184,25 +181,25 @@ class Patience:
             "queues": self._queues(snapshot, len(loop.copies)),
             "site_data": _last_starts(loop),
         }
-        at = datetime_of(now)
+        at = instants([now])[0]
         known = facts(prepared(tables, TABLES), at=at, rules=self.rules, limits=self.limits)
         fired = judged(known, self.order, at=at).filter("acts")
         leaves[fired["pandaid"].unique().to_numpy()] = True
         return leaves
 
     def _late_users(
-        self, loop: Loop, found: Census, waits: Flags, now: int, snapshot: int
-    ) -> Flags:
+        self, loop: Loop, found: Census, waits: BoolArray, now: int, snapshot: int
+    ) -> BoolArray:
         """Tell which waiting jobs of users are brokered again: groups of a task at a queue where nothing happens."""
         leaves = np.zeros(len(found.job), np.bool_)
         waiting = np.flatnonzero(waits)
-        if not (now - changed(loop, found, waiting) > YOUNGEST_S * _SECOND).any():
+        if not (now - changed(loop, found, waiting) > YOUNGEST_S * SECOND).any():
             return leaves
         row = np.flatnonzero(loop.arrays.brokered[found.job])
         live = _jobs(loop, found, row, changed(loop, found, row))
         tables = {
             "jobs": pl.concat(
-                [live, ended_lately(loop, now - YOUNGEST_S * _SECOND)], how="diagonal"
+                [live, ended_lately(loop, now - YOUNGEST_S * SECOND)], how="diagonal"
             ),
             "queues": self._queues(snapshot, len(loop.copies)),
             "status_log": live.filter(pl.col("jobstatus") == "activated").select(
@@ -210,17 +207,17 @@ class Patience:
             ),
         }
         moved = analysis_rebrokerage(
-            prepared(tables, TABLES), at=datetime_of(now), config=self.config
+            prepared(tables, TABLES), at=instants([now])[0], config=self.config
         )
         leaves[moved["pandaid"].unique().to_numpy()] = True
         return leaves & waits
 
-    def _idle(self, loop: Loop, found: Census, row: IntArray, now: int, snapshot: int) -> Flags:
+    def _idle(self, loop: Loop, found: Census, row: IntArray, now: int, snapshot: int) -> BoolArray:
         """Tell of rows of the census whether its queue takes no jobs or has started none for long."""
         last = np.stack([copy.last_start for copy in loop.copies])
         return np.asarray(
             self.down[snapshot][found.queue[row]]
-            | (now - last[found.world[row], found.queue[row]] > IDLE_S * _SECOND)
+            | (now - last[found.world[row], found.queue[row]] > IDLE_S * SECOND)
         )
 
     def _queues(self, snapshot: int, n_worlds: int) -> pl.DataFrame:
@@ -241,7 +238,7 @@ def _least(order: Sequence[TimeoutRule]) -> IntArray:
                 for rule in order
                 if STATUSES[state] in rule.statuses and (urgent or rule.name != _URGENT_ONLY)
             ]
-            found[urgent, state] = min(ages, default=2**40) * _SECOND
+            found[urgent, state] = min(ages, default=2**40) * SECOND
     return found
 
 
@@ -273,7 +270,7 @@ def changed(loop: Loop, found: Census, row: IntArray) -> IntArray:
     since = np.zeros(len(row), np.int64)
     world, job, state = found.world[row], found.job[row], found.state[row]
     for number, copy in enumerate(loop.copies):
-        attempt = copy.state.world.attempt
+        attempt = copy.state.attempt
         for wanted, times in (
             (state == ASSIGNED, copy.placed),
             (state == ACTIVATED, attempt["ready"]),
@@ -288,9 +285,7 @@ def ended_lately(loop: Loop, since: int) -> pl.DataFrame:
     """Return the jobs that ended since an instant, as the rules read them; ids are below 0."""
     parts = []
     for number, copy in enumerate(loop.copies):
-        world = copy.state.world
-        log = world.log[: int(world.events.counters[LOG])]
-        lately = log[np.searchsorted(log["end"], since) :]
+        lately = copy.log[np.searchsorted(copy.log["end"], since) :]
         own = lately[loop.arrays.brokered[lately["job"]]]
         parts.append(
             loop.world.jobs.select(*_OF_JOBS)[pl.Series(own["job"])].with_columns(
@@ -298,7 +293,7 @@ def ended_lately(loop: Loop, since: int) -> pl.DataFrame:
                 world=pl.lit(number, pl.Int64),
                 name=loop.arrays.queue_names.gather(own["queue"]),
                 jobstatus=_OVER.gather((own["outcome"] != FINISHED).astype(np.int64)),
-                modificationtime=pl.Series(own["end"]).cast(pl.Datetime("us")),
+                modificationtime=instants(own["end"]),
             )
         )
     return _told(pl.concat(parts))
@@ -314,7 +309,7 @@ def _jobs(loop: Loop, found: Census, row: IntArray, since: IntArray) -> pl.DataF
             "world": found.world[row],
             "name": loop.arrays.queue_names.gather(found.queue[row]),
             "jobstatus": STATUSES.gather(found.state[row]),
-            "modificationtime": pl.Series(since).cast(pl.Datetime("us")),
+            "modificationtime": instants(since),
         }
     )
     return _told(own.hstack(numbers))

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from brokerlab.calibrate.simulate.grid import kernel
-from brokerlab.calibrate.simulate.grid.arrays import Arrays
-from brokerlab.calibrate.simulate.grid.options import Transfers
-from brokerlab.calibrate.simulate.world import DONE, FINISHED, World
+from brokerlab.calibrate.simulate.arrays import Arrays
+from brokerlab.calibrate.simulate.options import Transfers
+from brokerlab.calibrate.simulate.state import DONE, FINISHED, SECOND, Records, State
+from brokerlab.compiled import compiled
 from brokerlab.numerics import IntArray
 
 
@@ -36,7 +36,7 @@ class Mover:
     @classmethod
     def of(cls, arrays: Arrays, options: Transfers) -> Mover:
         """Let nothing be on its way."""
-        links, jobs = len(arrays.us_per_byte), len(arrays.created)
+        links, jobs = len(arrays.us_per_byte), len(arrays.order)
         free = np.full(links, np.iinfo(np.int64).min)
         return cls(
             arrays, options, free, free.copy(), np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
@@ -64,19 +64,17 @@ class Mover:
         self.spent[job] += there - asked
         return there
 
-    def send_outputs(self, world: World, since: int, until: int, gone: IntArray) -> None:
+    def send_outputs(self, state: State, log: Records, gone: IntArray) -> None:
         """Send off the outputs of the attempts that have ended.
 
         Args:
-            world: Of the queue core.
-            since: First of its log's attempts to look at.
-            until: The one not to look at.
+            state: Of the event loop.
+            log: Attempts.
             gone: When each job's outputs have arrived [us]; filled.
         """
-        log = world.log[since:until]
         job, end = log["job"].copy(), log["end"].copy()
-        over = world.attempt["status"][job] == DONE
-        over &= world.attempt["number"][job] == log["number"]
+        over = state.attempt["status"][job] == DONE
+        over &= state.attempt["number"][job] == log["number"]
         gone[job[over]] = end[over]
         if self.options.mode != "links":
             return
@@ -102,7 +100,28 @@ class Mover:
         far = np.flatnonzero((source >= 0) & (target >= 0) & (source != target) & (bytes_ > 0))
         link = source[far] * len(self.arrays.sites) + target[far]
         lasts = np.round(bytes_[far] * self.arrays.us_per_byte[link]).astype(np.int64)
-        overhead = round(self.options.overhead_s * 1e6)
-        there[far] = kernel.queue_up(link, asked[far], lasts, free) + overhead
+        overhead = round(self.options.overhead_s * SECOND)
+        there[far] = queue_up(link, asked[far], lasts, free) + overhead
         self.moved[job[far]] += bytes_[far]
         return there
+
+
+@compiled
+def queue_up(link: IntArray, asked: IntArray, lasts: IntArray, free: IntArray) -> IntArray:
+    """Let transfers pass their links one after the other: ``end = max(asked, end before) + lasts``.
+
+    Args:
+        link: Of each transfer, in the order in which they are served.
+        asked: When each could begin [us].
+        lasts: How long each takes [us].
+        free: (links,) from when on each is free [us]; changed.
+
+    Returns:
+        When each is through [us].
+    """
+    end = np.empty(len(link), np.int64)
+    for row in range(len(link)):
+        begin = max(asked[row], free[link[row]])
+        end[row] = begin + lasts[row]
+        free[link[row]] = end[row]
+    return end

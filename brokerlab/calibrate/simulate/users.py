@@ -12,8 +12,8 @@ from brokerlab.brokerage.analysis_jobs.settings import COMPONENT
 from brokerlab.brokerage.production_jobs.settings import read
 from brokerlab.brokerage.replay.pace import RATE_DELAY_S, RATE_WINDOW_S
 from brokerlab.brokerage.replay.userjobs import LABEL
-from brokerlab.calibrate.simulate.grid.numbers import Census, counted_of, disk_traffic
-from brokerlab.calibrate.simulate.world import FINISHED, LOG
+from brokerlab.calibrate.simulate.census import Census, counted_of, disk_traffic
+from brokerlab.calibrate.simulate.state import FINISHED, SECOND
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.classes import share_usage, task_classes, user_usage
 from brokerlab.lifecycle.classes.site_classes import GRID
@@ -22,10 +22,9 @@ from brokerlab.numerics import IntArray
 from brokerlab.units import HOUR_S
 
 if TYPE_CHECKING:
-    from brokerlab.calibrate.simulate.grid.loop import Loop
-    from brokerlab.calibrate.simulate.grid.world import GridWorld
+    from brokerlab.calibrate.simulate.loop import Loop
+    from brokerlab.calibrate.simulate.world import World
 
-_SECOND = 1_000_000
 _STATUS = pl.col("jobstatus")
 _ENDED = pl.Series(["finished", "failed"])
 _CLASSED = ("jeditaskid", "username", "gshare", "tasktype", "prodsourcelabel")
@@ -54,7 +53,7 @@ class Users:
     n_jobs: IntArray
 
     @classmethod
-    def of(cls, world: GridWorld, config: Config) -> Users:
+    def of(cls, world: World, config: Config) -> Users:
         """Look up once what does not change."""
         rows = world.tables["tasks"].unique("jeditaskid", keep="last", maintain_order=True)
         wanted = {*_CLASSED, "origusername", "workinggroup"}
@@ -73,7 +72,7 @@ class Users:
         known = arrays.task[arrays.task >= 0]
         return cls(
             config,
-            round(read(config, "TW_DONE_JOB_STAT", component=COMPONENT) * HOUR_S * _SECOND),
+            round(read(config, "TW_DONE_JOB_STAT", component=COMPONENT) * HOUR_S * SECOND),
             tasks.select(_CLASSED),
             tasks.select("jeditaskid", "username", "origusername", "workinggroup"),
             rated,
@@ -234,9 +233,7 @@ def _ended(loop: Loop, wanted: IntArray) -> pl.DataFrame:
     asked[wanted] = True
     parts = []
     for number, copy in enumerate(loop.copies):
-        world = copy.state.world
-        log = world.log[: int(world.events.counters[LOG])]
-        own = log[asked[loop.arrays.task[log["job"]]]]
+        own = copy.log[asked[loop.arrays.task[copy.log["job"]]]]
         parts.append(
             pl.DataFrame(
                 {
@@ -272,7 +269,7 @@ def _used(loop: Loop, ended: pl.DataFrame, found: Census, wanted: IntArray) -> p
 
 def _rate(loop: Loop, now: int) -> pl.DataFrame:
     """Return how many jobs per hour started at each queue: from six hours to five minutes ago."""
-    first, last = now - RATE_WINDOW_S * _SECOND, now - RATE_DELAY_S * _SECOND
+    first, last = now - RATE_WINDOW_S * SECOND, now - RATE_DELAY_S * SECOND
     parts = []
     for number, copy in enumerate(loop.copies):
         starts, queues = copy.recent_starts(first)

@@ -11,7 +11,7 @@ import polars as pl
 from brokerlab.brokerage.inputs.data import input_at_queues, input_totals
 from brokerlab.brokerage.link_metrics import THROUGHPUT_KEYS
 from brokerlab.brokerage.replay.build import Replay
-from brokerlab.calibrate.simulate.grid.options import Transfers
+from brokerlab.calibrate.simulate.options import Transfers
 
 NEEDED = ("files", "file_locations", "replicas", "storage_endpoints")
 WINDOWS = ("1d", "1w", "1h")

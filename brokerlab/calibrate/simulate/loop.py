@@ -1,28 +1,25 @@
-"""The loop: queues run to the next brokerage, the brokerage looks and decides, jobs travel to where they are sent."""
+"""A run: queues go on to the next brokerage, the brokerage looks and decides, jobs travel to where they are sent."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.simulate import kernel as core
-from brokerlab.calibrate.simulate.grid import kernel
-from brokerlab.calibrate.simulate.grid.arrays import Arrays
-from brokerlab.calibrate.simulate.grid.moves import Mover
-from brokerlab.calibrate.simulate.grid.numbers import Census, tables_of
-from brokerlab.calibrate.simulate.queues import BoolArray, State, micros_of
-from brokerlab.calibrate.simulate.tables import world_of
-from brokerlab.calibrate.simulate.world import LOG, NEVER, RUNNING
-from brokerlab.numerics import IntArray
-
-if TYPE_CHECKING:
-    from brokerlab.calibrate.simulate.grid.patience import Patience
-    from brokerlab.calibrate.simulate.grid.users import Users
-    from brokerlab.calibrate.simulate.grid.world import GridWorld
+from brokerlab.calibrate.simulate import draws, kernel
+from brokerlab.calibrate.simulate.census import IN_SLOTS, UNBROKERED, Census, look, tables_of
+from brokerlab.calibrate.simulate.moves import Mover
+from brokerlab.calibrate.simulate.patience import Patience
+from brokerlab.calibrate.simulate.state import LOG, NEVER, RUNNING, Records, State, micros, state_of
+from brokerlab.calibrate.simulate.users import Users
+from brokerlab.calibrate.simulate.world import World
+from brokerlab.compiled import compiled
+from brokerlab.errors import ConfigError
+from brokerlab.gdpconfig import Config
+from brokerlab.lifecycle.timeouts import TimeoutRules
+from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
 
 @dataclass
@@ -30,7 +27,7 @@ class Copy:
     """One of the simulated worlds, with its own seed.
 
     Attributes:
-        state: The queues.
+        state: Jobs and queues.
         mover: The links.
         placed: (jobs,) when it was placed last [us].
         gone: (jobs,) when the outputs of a job have arrived [us].
@@ -49,15 +46,32 @@ class Copy:
     logged: int = 0
     old: int = 0
 
+    @classmethod
+    def of(cls, world: World, seed: int) -> Copy:
+        """Set up a world; jobs with a queue of their own wait there from the beginning."""
+        state = state_of(world, seed)
+        kernel.announce_all(state, np.flatnonzero(state.attempt["queue"] >= 0))
+        return cls(
+            state,
+            Mover.of(world.arrays, world.transfers),
+            placed=world.created.copy(),
+            gone=np.full(len(state.work), NEVER),
+            last_start=np.full(world.queues.height, -1),
+        )
+
+    @property
+    def log(self) -> Records:
+        """The attempts that have ended, in the order of time."""
+        return self.state.log[: int(self.state.events.counters[LOG])]
+
     def recent_starts(self, since: int) -> tuple[IntArray, IntArray]:
         """Return when and where jobs started since an instant [us], with some that started before.
 
         Args:
             since: The instant; never earlier than at the last call.
         """
-        world = self.state.world
-        log = world.log[self.old : int(world.events.counters[LOG])]
-        runs = world.attempt[world.attempt["status"] == RUNNING]
+        log = self.log[self.old :]
+        runs = self.state.attempt[self.state.attempt["status"] == RUNNING]
         ended = np.searchsorted(log["end"], since)  # what ended before started before
         self.old += int(ended)
         both = (log[ended:], runs)
@@ -87,45 +101,35 @@ class Loop:
 
     def __init__(
         self,
-        world: GridWorld,
-        standing: Any,
-        seeds: tuple[int, ...],
-        patience: Patience,
-        users: Users | None = None,
+        world: World,
+        config: Config | None = None,
+        seeds: Sequence[int] = (1,),
+        timeouts: TimeoutRules | None = None,
     ) -> None:
-        self.world, self.standing, self.patience, self.users = world, standing, patience, users
-        self.arrays: Arrays = world.arrays
-        self.begin, self.until = micros_of(world.begin), micros_of(world.until)
-        self.step = micros_of(world.begin + world.cycle) - self.begin
-        self.made = self.arrays.created[self.arrays.order]
-        self.copies = [self._copy(seed) for seed in seeds]
+        """Set the worlds up; arguments and errors as :func:`.outcome.run`."""
+        if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
+            raise ConfigError(f"seeds are {list(seeds)}: name one or more, each once, from 0")
+        settings = world.config if config is None else config
+        self.config = settings.at(world.start) if settings.has_history else settings
+        self.world, self.arrays = world, world.arrays
+        self.begin, self.until = micros(world.begin), micros(world.until)
+        self.step = micros(world.begin + world.cycle) - self.begin
+        self.copies = [Copy.of(world, seed) for seed in seeds]
+        if not world.brokered:
+            return
+        self.standing = world.standing.with_config(self.config)
+        self.patience = Patience.of(world, self.config, timeouts or TimeoutRules())
+        self.users = Users.of(world, self.config) if world.stage == "analysis" else None
+        self.made = world.created[self.arrays.order]
         empty = pl.DataFrame(schema={"workqueue_id": pl.Int64, "queue_name": pl.String})
         self.resource = world.tables.get("resource_work_queues", empty)
-        self.refused: list[pl.DataFrame] = []
         room = len(self.arrays.order)
         self._jobs, self._states = np.empty(room, np.int64), np.empty(room, np.int64)
 
-    def _copy(self, seed: int) -> Copy:
-        """Set up a world; jobs with a queue of their own wait there from the beginning."""
-        tables = self.world.checked_tables
-        begin = self.begin
-        placed = self.world.jobs["readytime"].drop_nulls()
-        if len(placed):
-            begin = min(begin, int(placed.to_physical().to_numpy().min()))
-        state = State(
-            tables, world_of(tables, self.world.rules, seed, begin), begin, self.world.rules
-        )
-        core.announce_all(state.world, np.flatnonzero(state.world.attempt["queue"] >= 0))
-        never = np.full(tables.jobs.height, NEVER)
-        mover = Mover.of(self.arrays, self.world.transfers)
-        return Copy(
-            state, mover, self.arrays.created.copy(), never, np.full(tables.queues.height, -1)
-        )
-
     def run(self) -> None:
-        """Run to the end."""
+        """Run to the end; where the brokerage places no job, in one step."""
         now = self.begin
-        while now < self.until:
+        while self.world.brokered and now < self.until:
             self._advance(now)
             self._broker(now)
             now += self.step
@@ -134,13 +138,11 @@ class Loop:
     def _advance(self, now: int) -> None:
         """Let the queues run up to an instant, and send off the outputs of what ended."""
         for copy in self.copies:
-            world = copy.state.world
-            core.advance(world, now)
-            n = int(world.events.counters[LOG])
-            copy.mover.send_outputs(world, copy.logged, n, copy.gone)
-            ended = world.log[copy.logged : n]
+            kernel.advance(copy.state, now)
+            ended = copy.log[copy.logged :]
+            copy.mover.send_outputs(copy.state, ended, copy.gone)
             np.maximum.at(copy.last_start, ended["queue"], ended["start"])
-            copy.logged = n
+            copy.logged += len(ended)
 
     def _broker(self, now: int) -> None:
         """Look at all worlds, move who waited too long, place the jobs that have no queue."""
@@ -167,19 +169,19 @@ class Loop:
         there: list[tuple[IntArray, ...]] = []
         due: list[tuple[IntArray, ...]] = []
         for number, copy in enumerate(self.copies):
-            attempt = copy.state.world.attempt
-            n, copy.first = kernel.census(
-                attempt, self.arrays.order, self.arrays.created, self.arrays.brokered, copy.gone,
+            attempt = copy.state.attempt
+            n, copy.first = look(
+                attempt, self.arrays.order, self.world.created, self.arrays.brokered, copy.gone,
                 copy.first, last, now, self._jobs, self._states,
             )  # fmt: skip
             job, state = self._jobs[:n], self._states[:n]
-            at = state != kernel.UNBROKERED
+            at = state != UNBROKERED
             free, job, state = job[~at], job[at], state[at]
-            runs = job[state == kernel.IN_SLOTS]
+            runs = job[state == IN_SLOTS]
             np.maximum.at(copy.last_start, attempt["queue"][runs], attempt["start"][runs])
             there.append((np.full(len(job), number), job, state, attempt["queue"][job]))
             ready = attempt["ready"][free]
-            asked = np.where(ready < NEVER, ready, self.arrays.created[free])
+            asked = np.where(ready < NEVER, ready, self.world.created[free])
             now_due = asked < now + self.step
             free, asked = free[now_due], np.maximum(asked[now_due], now)
             due.append((np.full(len(free), number), free, asked))
@@ -200,7 +202,6 @@ class Loop:
             }
         )
         found = self.standing.decide(wanted, state)
-        self.refused.append(found.outcomes.filter(pl.col("n_candidates") == 0))
         numbered = wanted.with_columns(pair=pl.Series(pairs))
         ranked: pl.DataFrame = (
             found.queues.with_columns(pl.col("panda_queue").cast(pl.String))
@@ -221,10 +222,10 @@ class Loop:
         for number, copy in enumerate(self.copies):
             here = pending.world == number
             job = pending.job[here]
-            world = copy.state.world
-            times = world.attempt["number"][job] + world.attempt["moves"][job]
-            drawn = kernel.draws(copy.state.world.settings.seed, world.work["pandaid"][job], times)
-            chosen = kernel.choose(drawn, first[here], last[here], share)
+            state = copy.state
+            times = state.attempt["number"][job] + state.attempt["moves"][job]
+            drawn = draws.placements(state.settings.seed, state.work["pandaid"][job], times)
+            chosen = choose(drawn, first[here], last[here], share)
             sent = chosen >= 0
             self._send(copy, job[sent], queues[chosen[sent]], pending.ready[here][sent])
 
@@ -232,10 +233,10 @@ class Loop:
         """Bring the input of jobs to their queues, where they wait from then on."""
         order = np.lexsort((job, asked))
         job, queue, asked = job[order], queue[order], asked[order]
-        attempt = copy.state.world.attempt
+        attempt = copy.state.attempt
         attempt["queue"][job], copy.placed[job] = queue, asked
         attempt["ready"][job] = copy.mover.bring_inputs(job, queue, asked)
-        core.announce_all(copy.state.world, np.sort(job))
+        kernel.announce_all(copy.state, np.sort(job))
 
 
 def _joined(parts: list[tuple[IntArray, ...]]) -> list[IntArray]:
@@ -255,3 +256,26 @@ def _moved(found: Census, pending: Pending, leaves: BoolArray, now: int) -> tupl
         np.concatenate((pending.ready, np.full(len(job), now))),
     )
     return kept, more
+
+
+@compiled
+def choose(drawn: FloatArray, first: IntArray, last: IntArray, share: FloatArray) -> IntArray:
+    """Return for every job the candidate whose part of [0, 1) its draw falls into; -1 without candidates.
+
+    Args:
+        drawn: (jobs,).
+        first: (jobs,) its first candidate.
+        last: (jobs,) behind its last one.
+        share: (candidates,) adds up to 1 over those of a task.
+    """
+    chosen = np.full(len(drawn), -1, np.int64)
+    for row in range(len(drawn)):
+        up_to = 0.0
+        for candidate in range(first[row], last[row]):
+            if share[candidate] <= 0.0:
+                continue
+            chosen[row] = candidate  # the last one, where the shares add up to a little less than 1
+            up_to += share[candidate]
+            if drawn[row] < up_to:
+                break
+    return chosen

@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from brokerlab.calibrate.simulate.tables import micros
-from brokerlab.errors import DataError
+from brokerlab.calibrate.simulate.state import codes, durations
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.units import MB
 
 if TYPE_CHECKING:
-    from brokerlab.calibrate.simulate.grid.world import GridWorld
+    from brokerlab.calibrate.simulate.world import World
 
 GROUPS = {
     "jobs": ["gshare", "resource_type", "workqueue_id", "nucleus", "corecount"],
@@ -36,7 +35,6 @@ class Arrays:
     """What the loop works on.
 
     Attributes:
-        created: (jobs,) when made [us since 1970].
         order: (jobs,) rows in the order of making.
         brokered: (jobs,) the brokerage places it.
         task: (jobs,) row of ``tasks``, -1 for none.
@@ -62,7 +60,6 @@ class Arrays:
         us_per_byte: (sites * sites,) by source and destination.
     """
 
-    created: IntArray
     order: IntArray
     brokered: npt.NDArray[np.bool_]
     task: IntArray
@@ -88,49 +85,36 @@ class Arrays:
     us_per_byte: FloatArray
 
 
-def arrays_of(world: GridWorld) -> Arrays:
-    """Make the arrays.
-
-    Raises:
-        DataError: A job that is to be brokered belongs to no task of the brokerage, or one that is not has no queue.
-    """
-    jobs = world.jobs
-    brokered = jobs["brokered"].fill_null(value=False).to_numpy(writable=True)
-    names = world.queues["panda_queue"]
+def arrays_of(world: World) -> Arrays:
+    """Make the arrays."""
+    jobs, columns = world.jobs, GROUPS[world.stage]
     tasks, snapshot, task = _tasks(world)
-    _refuse(jobs, brokered, task)
-    columns = GROUPS[world.stage]
-    jobs = jobs.with_columns(pl.col("corecount").fill_null(1).replace(0, 1))
     groups = jobs.select(columns).unique(maintain_order=True).with_row_index("group")
     group = jobs.select(columns).join(
         groups, on=columns, how="left", nulls_equal=True, maintain_order="left"
     )["group"]
     candidates, sites, site = _places(world)
-    cores = jobs["corecount"].fill_null(1).replace(0, 1)
-    diskio = pl.select(
-        pl.when(jobs["diskio"] >= 0).then(jobs["diskio"] * DISKIO_UNIT // cores).otherwise(-1)
-    ).to_series()
-    created = jobs["creationtime"].to_physical().to_numpy()
+    per_core = pl.col("diskio") * DISKIO_UNIT // pl.col("corecount")
+    diskio = jobs.select(pl.when(pl.col("diskio") >= 0).then(per_core)).to_series()
     lacking, source, us_per_byte = _data(world, tasks, sites, site)
     return Arrays(
-        created=created,
-        order=np.argsort(created, kind="stable"),
-        brokered=brokered,
+        order=np.argsort(world.created, kind="stable"),
+        brokered=jobs["brokered"].to_numpy(writable=True),
         task=task,
         group=group.cast(pl.Int64).to_numpy(),
-        prepared=micros(jobs["prepared_s"], 0),
+        prepared=durations(jobs["prepared_s"], 0),
         input_bytes=jobs["input_bytes"].fill_null(0).to_numpy(),
         output_bytes=jobs["output_bytes"].fill_null(0).to_numpy(),
-        home=_codes(jobs["nucleus"], sites),
+        home=codes(jobs["nucleus"], sites),
         diskio=diskio.fill_null(-1).to_numpy(),
-        cores=cores.to_numpy(),
+        cores=jobs["corecount"].to_numpy(),
         tasks=tasks,
         snapshot=snapshot,
         epoch_at=world.epochs["at"].cast(pl.Datetime("us")).to_physical().to_numpy(),
         groups=groups.drop("group", "corecount"),
         group_cores=groups["corecount"].cast(pl.Int64).to_numpy(),
         share=groups["gshare"].rank("dense").fill_null(0).cast(pl.Int64).to_numpy(),
-        queue_names=names,
+        queue_names=world.queues["panda_queue"],
         candidates=candidates,
         site=site,
         sites=sites,
@@ -140,42 +124,20 @@ def arrays_of(world: GridWorld) -> Arrays:
     )
 
 
-def _refuse(jobs: pl.DataFrame, brokered: npt.NDArray[np.bool_], task: IntArray) -> None:
-    """Refuse jobs that can go nowhere."""
-    placed = jobs["computingsite"].is_not_null().to_numpy()
-    wrong = {
-        "are to be brokered, but their task is not among the brokerage's tasks": brokered
-        & (task < 0),
-        "are to be brokered, but have a queue": brokered & placed,
-        "are not to be brokered, and have no queue": ~brokered & ~placed,
-    }
-    said = [
-        f"{rows.sum()} {what} (pandaid {jobs['pandaid'][int(np.argmax(rows))]})"
-        for what, rows in wrong.items()
-        if rows.any()
-    ]
-    if said:
-        raise DataError("grid jobs: " + "; ".join(said) + "; set brokered and computingsite")
-
-
-def _codes(values: pl.Series, names: pl.Series) -> IntArray:
-    """Return the place of every value among names, -1 for none."""
-    numbered = pl.DataFrame({"name": names}).with_columns(code=pl.int_range(pl.len()))
-    found = values.to_frame("name").join(numbered, on="name", how="left", maintain_order="left")
-    return found["code"].fill_null(-1).to_numpy(writable=True)
-
-
-def _tasks(world: GridWorld) -> tuple[IntArray, IntArray, IntArray]:
+def _tasks(world: World) -> tuple[IntArray, IntArray, IntArray]:
     """Return ids of tasks, the snapshot of every epoch and task, and the task of every job.
 
     Where a task has no row for an epoch, the last one before holds, or else the first one after.
     """
+    if "tasks" not in world.tables:
+        none: IntArray = np.empty((0, 0), np.int64)
+        return none.ravel(), none, np.full(world.jobs.height, -1)
     rows = world.tables["tasks"].select(
         pl.col("jeditaskid").cast(pl.Int64), pl.col("snapshot").fill_null(0).cast(pl.Int64)
     )
     tasks = rows["jeditaskid"].unique().sort()
     epochs = world.epochs["snapshot"].cast(pl.Int64)
-    place = _codes_of_numbers(rows["snapshot"], epochs)
+    place = codes(rows["snapshot"], epochs)
     known = place >= 0
     table = np.full((epochs.len(), tasks.len()), -1, np.int64)
     table[place[known], np.searchsorted(tasks.to_numpy(), rows["jeditaskid"].to_numpy()[known])] = (
@@ -188,21 +150,16 @@ def _tasks(world: GridWorld) -> tuple[IntArray, IntArray, IntArray]:
     snapshot = np.append(epochs.to_numpy(), -1)[chosen]
     some = (snapshot >= 0).any(axis=0)
     ids = tasks.to_numpy()[some]
-    return ids, snapshot[:, some], _codes_of_numbers(world.jobs["jeditaskid"], pl.Series(ids))
+    return ids, snapshot[:, some], codes(world.jobs["jeditaskid"], pl.Series(ids))
 
 
-def _codes_of_numbers(values: pl.Series, ids: pl.Series) -> IntArray:
-    """Return the place of every number among ascending or any distinct ids, -1 for none."""
-    return _codes(values.cast(pl.Int64), ids.cast(pl.Int64))
-
-
-def _places(world: GridWorld) -> tuple[pl.DataFrame, pl.Series, IntArray]:
+def _places(world: World) -> tuple[pl.DataFrame, pl.Series, IntArray]:
     """Return the candidates with their queue's row, the names of sites, and the site of every queue."""
     names, places = world.queues["panda_queue"], world.data["places"]
     parents = places.with_columns(
         parent=pl.coalesce("unified_name", "panda_queue").str.split("/").list.first()
     )
-    queue = _codes(parents["parent"], names)
+    queue = codes(parents["parent"], names)
     candidates = parents.select("panda_queue", queue=pl.Series(queue))
     own = parents.select("parent", "site").drop_nulls().unique("parent", maintain_order=True)
     mentioned = [
@@ -214,11 +171,11 @@ def _places(world: GridWorld) -> tuple[pl.DataFrame, pl.Series, IntArray]:
     ]
     sites = pl.concat([part.alias("site") for part in mentioned]).drop_nulls().unique().sort()
     where = names.to_frame("parent").join(own, on="parent", how="left", maintain_order="left")
-    return candidates, sites, _codes(where["site"], sites)
+    return candidates, sites, codes(where["site"], sites)
 
 
 def _data(
-    world: GridWorld, tasks: IntArray, sites: pl.Series, site: IntArray
+    world: World, tasks: IntArray, sites: pl.Series, site: IntArray
 ) -> tuple[FloatArray, IntArray, FloatArray]:
     """Return the input that queues lack, where it comes from, and how slow links are."""
     present, sources = world.data["present"], world.data["sources"]
@@ -227,8 +184,8 @@ def _data(
     if present.is_empty() and sources.is_empty():
         return np.empty((0, 0)), np.empty((0, 0), np.int64), us_per_byte
     lacking = np.ones((len(tasks), len(site)))
-    row = _codes_of_numbers(present["jeditaskid"], pl.Series(tasks))
-    queue = _codes(present["panda_queue"], world.queues["panda_queue"])
+    row = codes(present["jeditaskid"], pl.Series(tasks))
+    queue = codes(present["panda_queue"], world.queues["panda_queue"])
     known = (row >= 0) & (queue >= 0)
     lacking[row[known], queue[known]] = 1 - present["part"].to_numpy()[known]
     without = np.setdiff1d(np.arange(len(tasks)), row)
@@ -236,7 +193,7 @@ def _data(
     return lacking, _best_sources(sources, tasks, sites, rate), us_per_byte
 
 
-def _rates(world: GridWorld, sites: pl.Series) -> FloatArray:
+def _rates(world: World, sites: pl.Series) -> FloatArray:
     """Return the throughput of every link [MB/s]."""
     links, options = world.data["links"], world.transfers
     known = links.filter(pl.col("mbps") > 0)
@@ -245,7 +202,7 @@ def _rates(world: GridWorld, sites: pl.Series) -> FloatArray:
         median = known["mbps"].median()
         usual = FEW_MBPS if median is None else float(median)  # type: ignore[arg-type]
     rate = np.full((len(sites), len(sites)), float(usual))
-    rate[_codes(known["src"], sites), _codes(known["dst"], sites)] = known["mbps"].to_numpy()
+    rate[codes(known["src"], sites), codes(known["dst"], sites)] = known["mbps"].to_numpy()
     return np.asarray(np.maximum(rate, options.least_mbps))
 
 
@@ -254,8 +211,8 @@ def _best_sources(
 ) -> IntArray:
     """Return for every task and destination the source with the quickest link, the first by name of equal ones."""
     best = np.full((len(tasks), len(sites)), -1, np.int64)
-    task = _codes_of_numbers(sources["jeditaskid"], pl.Series(tasks))
-    source = _codes(sources["site"], sites)
+    task = codes(sources["jeditaskid"], pl.Series(tasks))
+    source = codes(sources["site"], sites)
     order = np.lexsort((source, task))
     order = order[(task[order] >= 0) & (source[order] >= 0)]
     task, source = task[order], source[order]

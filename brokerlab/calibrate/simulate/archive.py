@@ -1,10 +1,10 @@
-"""The world of a grid simulation, read from an archive."""
+"""The world of a period of an archive."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -12,24 +12,27 @@ from brokerlab.brokerage.analysis_jobs.queue_facts import TYPES
 from brokerlab.brokerage.production_jobs.queue_facts import PRODUCTION_TYPES
 from brokerlab.brokerage.replay.build import LABELS, Replay, build
 from brokerlab.brokerage.replay.plan import time_of
+from brokerlab.calibrate.simulate import data, history
 from brokerlab.calibrate.simulate.capacity import KNOWN, LOWER, upper_slots, with_given
 from brokerlab.calibrate.simulate.estimates import cycle_of
-from brokerlab.calibrate.simulate.grid import data, history
-from brokerlab.calibrate.simulate.grid.history import Period
-from brokerlab.calibrate.simulate.grid.options import Transfers
-from brokerlab.calibrate.simulate.grid.world import STAGES, GridWorld, of_tables
-from brokerlab.calibrate.simulate.inputs import Estimation, limited
-from brokerlab.calibrate.simulate.options import QueueRules
-from brokerlab.errors import ConfigError
+from brokerlab.calibrate.simulate.history import Estimation, Period, limited
+from brokerlab.calibrate.simulate.options import QueueRules, Transfers
+from brokerlab.calibrate.simulate.state import SECOND
+from brokerlab.calibrate.simulate.world import STAGES, World, of_tables
+from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.times import duration_us
+
+Brokerage = Literal["seen", "replayed"]
+BROKERAGES: tuple[Brokerage, ...] = ("seen", "replayed")
 
 
 def of_archive(
     archive: Any,
     *,
-    start: datetime | str,
-    end: datetime | str,
+    start: datetime | str | None = None,
+    end: datetime | str | None = None,
+    brokerage: Brokerage = "replayed",
     stage: str = "jobs",
     cycle: str = "1h",
     epoch: str = "1d",
@@ -40,15 +43,17 @@ def of_archive(
     capacity_most: float = 1.0,
     transfers: Transfers | None = None,
     rules: QueueRules | None = None,
-) -> GridWorld:
+) -> World:
     """Read a period of an archive; nothing in the world depends on the settings that will be tried.
 
-    Jobs of the stage made from the beginning on are placed by the brokerage. Others stay where they were: those of other
-    labels, merge jobs, those whose task the archive does not know, and those made before the beginning, which wait or run
-    on with what they had left of their wall time. What jobs need that wait or run at the archive's end is the median wall
+    Where the brokerage is ``replayed``, jobs of the stage made from the beginning on are placed by it. Others stay where
+    they were: those of other labels, merge jobs, those whose task the archive does not know, and those made before the
+    beginning, which wait or run on with what they had left of their wall time. Where it is as ``seen``, all jobs stay.
+
+    What jobs need that wait or run at the archive's end is the median wall
     time of their task (else of all), what killed ones need that of their last retry; where the simulation tries again
-    itself, the archive's own retries of killed jobs are left out. What other jobs need, slots and start-up delays are read as
-    ``simulate.of_archive`` does, by parents of pseudo-queues. To queues that ran nothing, and whose slots nobody states,
+    itself, the archive's own retries of killed jobs are left out. What other jobs need, slots and start-up delays: see
+    :func:`.history.read`; queues are the parents of pseudo-queues. To queues that ran nothing, and whose slots nobody states,
     nothing is sent; ``capacity_most`` asks what would be if they and the others of unknown capacity had more.
 
     The brokerage of users sees quotas and classes of queues as they were, and everything else of users, their tasks and
@@ -60,74 +65,88 @@ def of_archive(
 
     Args:
         archive: An archive, ``brokerlab.archive.open(path)``.
-        start: Jobs made from here on are judged, naive UTC or such a text.
-        end: Jobs made from here on are not.
+        start: Jobs made from here on are judged, naive UTC or such a text; null: from the middle of the archive on.
+        end: Jobs made from here on are not; null: to its end.
+        brokerage: ``seen``: jobs are at the queues where they were; ``replayed``: the brokerage of the stage places its jobs.
         stage: ``jobs`` (production) or ``analysis``.
         cycle: From one brokerage to the next; empty: see :func:`cycle_seen`.
         epoch: How long one state of queues, storage and links holds.
         warm_up: Simulated before ``start``; None: as ``estimation`` says.
         drain: Simulated after ``end``, with the jobs that came then; None: a day, or to the archive's end.
         estimation: How queues are read.
-        capacity: Slots over time (``simulate.contracts.Capacity``) of the queues where they are known, also of queues that
+        capacity: Slots over time (``contracts.Capacity``) of the queues where they are known, also of queues that
             ran nothing; those of others, or of all (None), are read from the archive.
         capacity_most: Where slots are a lower bound, so many times the busiest time is taken for them, see
             :func:`.capacity.upper_slots`; 1: the lower bound.
-        transfers: How data move; None: ``links`` where the archive knows replicas and files, else ``observed``.
-        rules: Options of the queues; default: killed jobs are brokered again, three attempts.
+        transfers: How data move; None: ``links`` where the archive knows replicas and files, else ``observed``; ``none`` where
+            the brokerage is as seen.
+        rules: Options of the queues; default: three attempts, or one where the brokerage is as seen, as every retry is a job of
+            its own in an archive.
 
     Returns:
         The world.
 
     Raises:
         ConfigError: An argument that cannot be.
-        DataError: The archive lacks ``jobs``, ``tasks`` or ``queues``, or no task is brokered in the period.
+        MissingTableError: The archive lacks ``jobs`` or ``queues``.
+        DataError: It lacks ``tasks``, or no task is brokered in the period.
         InsufficientDataError: No job of the period has run.
     """
     chosen = estimation or Estimation()
-    if stage not in STAGES:
-        raise ConfigError(f"stage is '{stage}', allowed: {', '.join(STAGES)}")
+    problems = []
+    for name, value, allowed in (("stage", stage, STAGES), ("brokerage", brokerage, BROKERAGES)):
+        if value not in allowed:
+            problems.append(f"{name} is '{value}', allowed: {', '.join(allowed)}")
     if not capacity_most >= 1:
-        raise ConfigError(
+        problems.append(
             f"capacity_most is {capacity_most}: from 1, times the busiest time of a queue"
         )
+    if problems:
+        raise ConfigError("; ".join(problems))
     if warm_up is not None:
         chosen = replace(chosen, warm_up=_duration(warm_up, "warm_up"))
     period = _period(archive, start, end, chosen.warm_up, drain)
-    ruling = rules or QueueRules(retry="brokerage")
-    seen = history.read(archive, period, chosen, label=LABELS[stage], attempts=ruling.attempts)
-    own = seen.jobs
+    replayed = brokerage == "replayed"
+    ruling = rules or QueueRules(attempts=3 if replayed else 1)
+    label = LABELS[stage] if replayed else None
+    seen = history.read(archive, period, chosen, label=label, attempts=ruling.attempts)
     there = _slots(archive, seen.capacity, capacity, capacity_most, stage)
-    replay, epochs = _replayed(archive, own, period, _duration(epoch, "epoch"), stage)
-    jobs = _jobs(own, replay.tasks, period)
-    config = _config(archive, period.start)
-    moving = transfers or Transfers(mode="links" if data.known(replay) else "observed")
+    about: dict[str, Any] = {"transfers": transfers or Transfers(mode="none")}
+    notes: tuple[str, ...] = ()
+    tasks = pl.Series(dtype=pl.Int64)
+    if replayed:
+        replay, epochs = _replayed(archive, seen.jobs, period, _duration(epoch, "epoch"), stage)
+        moving = transfers or Transfers(mode="links" if data.known(replay) else "observed")
+        notes, tasks = replay.notes, replay.tasks["jeditaskid"].unique()
+        about = {
+            "tables": replay.for_analysis() if stage == "analysis" else replay.for_jobs(),
+            "epochs": epochs,
+            "cycle": _duration(cycle or cycle_seen(archive, stage), "cycle"),
+            "data": data.of_replay(archive, replay, seen.jobs, moving),
+            "transfers": moving,
+            "config": _config(archive, period.start),
+            "shares": archive.scan("gshares").collect() if archive.has("gshares") else None,
+        }
     world = of_tables(
-        jobs,
+        _jobs(seen.jobs, tasks, period),
         _with_idle(archive, seen.queues, there),
-        replay.for_analysis() if stage == "analysis" else replay.for_jobs(),
-        epochs,
         start=period.start,
         end=period.end,
         stage=stage,
-        cycle=_duration(cycle or cycle_seen(archive, stage), "cycle"),
         begin=period.begin,
         until=period.until,
         capacity=there.filter((pl.col("source") != "nothing") | (pl.col("slots") > 0)),
-        delays=seen.delays.drop("own", strict=False),
-        data=data.of_replay(archive, replay, jobs, moving),
+        delays=seen.delays,
         rules=ruling,
-        transfers=moving,
-        config=config,
-        shares=archive.scan("gshares").collect() if archive.has("gshares") else None,
+        **about,
     )
     return replace(
         world,
-        notes=(*replay.notes, *_notes(world)),
+        notes=(*notes, *_notes(world)),
         left_out=seen.left_out,
-        seen=seen.observed,
+        seen=seen.seen,
         sources=_sources(there),
         archive_digest=archive.digest,
-        synthetic=archive.synthetic,
     )
 
 
@@ -176,15 +195,10 @@ def _sources(slots: pl.DataFrame) -> pl.DataFrame:
 
 def _with_idle(archive: Any, queues: pl.DataFrame, capacity: pl.DataFrame) -> pl.DataFrame:
     """Add the queues of the archive that ran nothing, but that have slots; they have no start-up delay."""
-    known = archive.scan("queues").select("panda_queue").collect()
-    idle = (
-        capacity.filter(pl.col("slots") > 0)
-        .select("panda_queue")
-        .join(known, on="panda_queue", how="semi")
-    )
-    idle = idle.join(queues, on="panda_queue", how="anti")
-    more = limited(archive.queues, idle)
-    return pl.concat([queues, more]).sort("panda_queue")
+    known = archive.scan("queues").collect()
+    idle = capacity.filter(pl.col("slots") > 0).join(known, on="panda_queue", how="semi")
+    idle = idle.select("panda_queue").join(queues, on="panda_queue", how="anti")
+    return pl.concat([queues, limited(known, idle)]).sort("panda_queue")
 
 
 def _duration(text: str, name: str) -> timedelta:
@@ -197,17 +211,23 @@ def _duration(text: str, name: str) -> timedelta:
 
 
 def _period(
-    archive: Any, start: datetime | str, end: datetime | str, warm_up: timedelta, drain: str | None
+    archive: Any,
+    start: datetime | str | None,
+    end: datetime | str | None,
+    warm_up: timedelta,
+    drain: str | None,
 ) -> Period:
     """Say when the simulation begins and is over."""
-    first, last = time_of(start, "start"), time_of(end, "end")
-    if first is None or last is None or first >= last:
-        raise ConfigError(f"the period from {start} to {end} is empty: end it after its start")
+    if archive.manifest.window is None:
+        raise InsufficientDataError(f"{archive.path}: no job has a time")
+    opens, closes = (datetime.fromisoformat(text) for text in archive.manifest.window)
+    first = time_of(start, "start") or opens + (closes - opens) / 2
+    last = time_of(end, "end") or closes
+    if first >= last:
+        raise ConfigError(f"the period from {first} to {last} is empty: end it after its start")
+    until = max(last, min(closes, last + timedelta(days=1)))
     if drain is not None:
-        return Period(first - warm_up, first, last, last + _duration(drain, "drain"))
-    window = archive.manifest.window
-    over = last if window is None else datetime.fromisoformat(window[1])
-    until = max(last, min(over, last + timedelta(days=1)))
+        until = last + _duration(drain, "drain")
     return Period(first - warm_up, first, last, until)
 
 
@@ -253,12 +273,12 @@ def _replayed(
     return replay, epochs
 
 
-def _jobs(own: pl.DataFrame, tasks: pl.DataFrame, period: Period) -> pl.DataFrame:
+def _jobs(own: pl.DataFrame, tasks: pl.Series, period: Period) -> pl.DataFrame:
     """Return the jobs of the world: the stage's without a queue, others at theirs."""
-    brokered = pl.col("ours") & pl.col("jeditaskid").is_in(tasks["jeditaskid"].unique().implode())
+    brokered = pl.col("ours") & pl.col("jeditaskid").is_in(tasks.implode())
     begin = pl.lit(period.begin, pl.Datetime("us"))
     runs = (pl.col("observed_start") <= begin).fill_null(value=False)
-    so_far = (begin - pl.col("observed_start")).dt.total_microseconds() / pl.lit(1_000_000)
+    so_far = (begin - pl.col("observed_start")).dt.total_microseconds() / pl.lit(SECOND)
     prepared = (pl.col("readytime") - pl.col("creationtime")).dt.total_microseconds()
     free = pl.col("brokered")
     return own.with_columns(brokered=brokered).with_columns(
@@ -267,7 +287,7 @@ def _jobs(own: pl.DataFrame, tasks: pl.DataFrame, period: Period) -> pl.DataFram
         walltime_s=pl.when(~free & runs)
         .then((pl.col("walltime_s") - so_far).clip(0))
         .otherwise("walltime_s"),
-        prepared_s=(prepared / pl.lit(1_000_000)).clip(0),
+        prepared_s=(prepared / pl.lit(SECOND)).clip(0),
         input_bytes="inputfilebytes",
         output_bytes="outputfilebytes",
     )
@@ -280,21 +300,23 @@ def _config(archive: Any, moment: datetime) -> Config:
     return Config.from_frame(archive.scan("gdpconfig").collect()).at(moment)
 
 
-def _notes(world: GridWorld) -> list[str]:
+def _notes(world: World) -> list[str]:
     """Say what was approximated, beside what the replay says."""
+    if not world.brokered:
+        return ["the brokerage: every job stays at the queue where it was"]
     jobs, names = world.jobs, world.queues["panda_queue"]
     fixed = jobs.filter(~pl.col("brokered")).height
     known = world.data["places"]["panda_queue"].str.split("/").list.first().unique()
     idle = known.filter(~known.is_in(names.implode())).len()
-    told = [
+    notes = [
         f"{fixed:,} of {jobs.height:,} jobs stay at their own queue: of other labels, merge jobs, of unknown tasks, or made before the beginning"
     ]
     if idle:
-        told.append(
+        notes.append(
             f"{idle:,} queues ran nothing in the period: their slots are unknown and nothing is sent there"
         )
     if world.transfers.mode == "observed":
-        told.append(
+        notes.append(
             "jobs are ready as long after they were made as was seen, wherever they go; no input travels"
         )
-    return told
+    return notes

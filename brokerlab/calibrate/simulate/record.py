@@ -11,11 +11,10 @@ import polars as pl
 from brokerlab.archive.contracts import polars_schema
 from brokerlab.archive.manifest import Manifest
 from brokerlab.archive.writer import ArchiveWriter
-from brokerlab.calibrate.simulate.grid.loop import Copy
-from brokerlab.calibrate.simulate.grid.running import looped
-from brokerlab.calibrate.simulate.grid.world import GridWorld
-from brokerlab.calibrate.simulate.queues import results
-from brokerlab.calibrate.simulate.world import CLOCK, DONE, WAITING
+from brokerlab.calibrate.simulate.loop import Copy, Loop
+from brokerlab.calibrate.simulate.outcome import attempts_of
+from brokerlab.calibrate.simulate.state import CLOCK, DONE, WAITING, instants
+from brokerlab.calibrate.simulate.world import World
 from brokerlab.errors import DataError
 from brokerlab.gdpconfig import Config
 
@@ -27,8 +26,8 @@ GONE = ("job_status_log", "job_stats", "jobs_files", "quarantine")
 """Tables that tell of jobs as they were; none can be made of a simulation."""
 
 
-def recorded(
-    world: GridWorld,
+def record(
+    world: World,
     archive: Any,
     into: str | Path,
     *,
@@ -60,7 +59,9 @@ def recorded(
             f"the world was read from archive {world.archive_digest[:12] or 'none'}, the base is {archive.digest[:12]}: "
             "give the one that it was read from"
         )
-    loop, settings = looped(world, config, (seed,))
+    loop = Loop(world, config, (seed,))
+    loop.run()
+    settings = loop.config
     note = f"{NOTE} from archive {archive.digest} with seed {seed}, settings {settings.digest}"
     with ArchiveWriter(into, synthetic=True, note=note, mode="replace") as writer:
         for name in archive.tables:
@@ -73,7 +74,7 @@ def recorded(
         return writer.commit(sources=["simulation"])
 
 
-def jobs_of(world: GridWorld, archive: Any, copy: Copy) -> pl.DataFrame:
+def jobs_of(world: World, archive: Any, copy: Copy) -> pl.DataFrame:
     """Return the table of jobs that a world makes.
 
     Args:
@@ -112,27 +113,26 @@ def jobs_of(world: GridWorld, archive: Any, copy: Copy) -> pl.DataFrame:
     ).sort("pandaid")
 
 
-def _attempts(world: GridWorld, copy: Copy) -> pl.DataFrame:
+def _attempts(world: World, copy: Copy) -> pl.DataFrame:
     """Return every attempt, and those whose inputs still travel, as jobs.
 
     Returns:
         ``root`` (the job in the world), ``pandaid`` (of later attempts: above all others), ``parent``, ``attempt, queue,
         made, ready, start, end, gone`` (outputs have arrived), ``outcome``.
     """
-    state, names = copy.state.world, world.arrays.queue_names
-    until = state.events.counters[CLOCK]
-    begun = results(copy.state).attempts.select(
-        "attempt", root="pandaid", queue="computingsite", ready="readytime", start="starttime",
-        end="endtime", outcome=pl.col("outcome").cast(pl.String),
+    state, until = copy.state, copy.state.events.counters[CLOCK]
+    begun = attempts_of(world, copy).select(
+        "attempt", "outcome", root="pandaid", queue="computingsite", ready="readytime", start="starttime",
+        end="endtime",
     )  # fmt: skip
     status = state.attempt["status"]
     travels = (status == WAITING) & (state.attempt["ready"] > until)
-    row = np.flatnonzero(travels & (world.arrays.created < until))
+    row = np.flatnonzero(travels & (world.created < until))
     waiting = pl.DataFrame(
         {
             "attempt": state.attempt["number"][row],
             "root": state.work["pandaid"][row],
-            "queue": names.gather(state.attempt["queue"][row]),
+            "queue": world.queues["panda_queue"].gather(state.attempt["queue"][row]),
             "outcome": pl.Series(["assigned"] * len(row), dtype=pl.String),
         }
     )
@@ -141,13 +141,13 @@ def _attempts(world: GridWorld, copy: Copy) -> pl.DataFrame:
         {
             "root": state.work["pandaid"][over],
             "attempt": state.attempt["number"][over],
-            "gone": pl.Series(copy.gone[over]).cast(pl.Datetime("us")),
+            "gone": instants(copy.gone[over]),
         }
     )
     return _numbered(pl.concat([begun, waiting], how="diagonal"), world, gone)
 
 
-def _numbered(rows: pl.DataFrame, world: GridWorld, gone: pl.DataFrame) -> pl.DataFrame:
+def _numbered(rows: pl.DataFrame, world: World, gone: pl.DataFrame) -> pl.DataFrame:
     """Give later attempts ids of their own, and say when each was made."""
     made = world.jobs.select("creationtime", root="pandaid")
     above = int(world.jobs["pandaid"].max())  # type: ignore[arg-type]

@@ -1,0 +1,76 @@
+"""Worlds without brokerage, where jobs wait at queues that they came with; and the event loop of such a world in steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.calibrate import simulate
+from brokerlab.calibrate.simulate import kernel
+from brokerlab.calibrate.simulate.loop import Copy, Loop
+from brokerlab.calibrate.simulate.outcome import attempts_of
+from brokerlab.calibrate.simulate.state import micros
+
+LONG = timedelta(days=90)
+"""All jobs are over by then that will ever be."""
+
+
+def world(
+    jobs: pl.DataFrame, queues: pl.DataFrame, *, at: datetime | None = None, **more: Any
+) -> simulate.World:
+    """Return the world; jobs are made when they are ready, those without a queue are placed by hand (:class:`Steps`)."""
+    begin = at or jobs["readytime"].min()
+    later = pl.col("computingsite").is_null()
+    made = jobs.with_columns(
+        creationtime=pl.col("readytime").fill_null(begin), brokered=later, jeditaskid=pl.lit(1)
+    )
+    known = {"tasks": pl.DataFrame({"jeditaskid": [1], "snapshot": [0]})}
+    epochs = pl.DataFrame({"snapshot": [0], "at": [begin]})
+    more.setdefault("end", begin + LONG)
+    return simulate.of_tables(made, queues, known, epochs, start=begin, **more)
+
+
+def attempts(*tables: pl.DataFrame, seed: int = 0, **more: Any) -> pl.DataFrame:
+    """Return every attempt of such a world."""
+    made = world(*tables, **more)
+    loop = Loop(made, seeds=(seed,))
+    loop.run()
+    return attempts_of(made, loop.copies[0])
+
+
+class Steps:
+    """A world in steps."""
+
+    def __init__(self, made: simulate.World, seed: int = 0) -> None:
+        self.world, self.copy = made, Copy.of(made, seed)
+        self.state, self.now = self.copy.state, micros(made.begin)
+
+    def advance(self, until: datetime) -> None:
+        """Let everything happen before an instant; its own events are left for the next step."""
+        self.now = micros(until)
+        kernel.advance(self.state, self.now)
+
+    def place(self, placements: pl.DataFrame, *, stay: bool = False) -> None:
+        """Send jobs without a queue to one: ``pandaid``, ``computingsite``, ``readytime``; if they stay, for all attempts."""
+        rows = self._rows(placements["pandaid"])
+        names = self.world.queues["panda_queue"].to_list()
+        self.state.attempt["queue"][rows] = [names.index(q) for q in placements["computingsite"]]
+        if stay:
+            self.state.work["home"][rows] = self.state.attempt["queue"][rows]
+        self.state.attempt["ready"][rows] = placements["readytime"].to_physical()
+        kernel.announce_all(self.state, np.sort(rows))
+
+    def withdraw(self, pandaids: Sequence[int]) -> None:
+        """Take jobs back that wait."""
+        kernel.withdraw(self.state, np.sort(self._rows(pandaids)), self.now)
+
+    def attempts(self) -> pl.DataFrame:
+        """Return what happened so far."""
+        return attempts_of(self.world, self.copy)
+
+    def _rows(self, pandaids: Any) -> np.ndarray:
+        return np.searchsorted(self.state.work["pandaid"], np.asarray(pandaids, np.int64))
