@@ -53,6 +53,8 @@ INNER = (1.0, 0.7, 0.5, 0.3)
 """Inner limits of the choice, as parts of the stated one."""
 ONE_SIDED = 1.64
 """Standard errors that the scores must keep from the limit, where an inner limit can do so."""
+CHANGE = "change of the objective"
+"""The objective's difference to the current setting, paired by unit."""
 CELLS = 1_000_000
 """Units times settings looked at at once: about 8 MB per quantity."""
 
@@ -472,6 +474,8 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
 class Sums:
     """Sums over the units of each block, by setting: enough to choose on any run of blocks.
 
+    `CHANGE` stands among the quantities.
+
     Attributes:
         current: Place of the current setting.
         edges: (n_blocks + 1,) places of units at which blocks begin.
@@ -479,8 +483,6 @@ class Sums:
         first: Quantity to (n_blocks, n_settings) sum of weight times value.
         cross: The same of squared weight times value.
         second: The same of squared weight times squared value.
-        paired: (2, n_blocks, n_settings) sums of squared weight times the objective's difference to the current setting, and
-            times its square.
         draws: Quantity to (n_replications, n_blocks, n_settings) means of blocks; without quantities where nothing was
             simulated.
         efforts: See `Outcomes`.
@@ -493,7 +495,6 @@ class Sums:
     first: dict[str, FloatArray]
     cross: dict[str, FloatArray]
     second: dict[str, FloatArray]
-    paired: FloatArray
     draws: dict[str, FloatArray]
     efforts: tuple[int, ...]
 
@@ -504,13 +505,13 @@ class Sums:
         edges = outcomes.edges(question.blocks)
         w = outcomes.weight
         shape = (edges.size - 1, n_settings)
-        names = question.quantities
+        names = (*question.quantities, CHANGE)
         first = {name: np.zeros(shape) for name in (*names, *also)}
         cross, second = ({name: np.zeros(shape) for name in names} for _ in range(2))
-        paired = np.zeros((2, *shape))
         now = outcomes.values([outcomes.current])[question.objective]
         for places in _runs(n_settings, max(1, CELLS // n)):
-            columns = outcomes.values(places)
+            columns = dict(outcomes.values(places))
+            columns[CHANGE] = columns[question.objective] - now
             for name, sums in first.items():
                 weighed = w[:, None] * columns[name]
                 sums[:, places] = np.add.reduceat(weighed, edges[:-1], axis=0)
@@ -519,14 +520,11 @@ class Sums:
                         w[:, None] * weighed, edges[:-1], axis=0
                     )
                     second[name][:, places] = np.add.reduceat(weighed**2, edges[:-1], axis=0)
-            apart = columns[question.objective] - now
-            for place, terms in enumerate((apart, apart**2)):
-                paired[place][:, places] = np.add.reduceat(
-                    w[:, None] ** 2 * terms, edges[:-1], axis=0
-                )
         draws = {}
         if outcomes.replications is not None:
-            simulated = outcomes.replications(range(n_settings))
+            simulated = dict(outcomes.replications(range(n_settings)))
+            objective = simulated[question.objective]
+            simulated[CHANGE] = objective - objective[:, :, [outcomes.current]]
             totals = np.add.reduceat(w, edges[:-1])[:, None]
             draws = {
                 name: np.add.reduceat(w[:, None] * simulated[name], edges[:-1], axis=1) / totals
@@ -541,7 +539,6 @@ class Sums:
             first=first,
             cross=cross,
             second=second,
-            paired=paired,
             draws=draws,
             efforts=outcomes.efforts,
         )
@@ -558,13 +555,17 @@ class Sums:
 
     def error(self, name: str, blocks: Sequence[int]) -> FloatArray:
         """Return (n_settings,) standard errors of those means."""
+        return np.hypot(self.own_error(name, blocks), self.shared_error(name, blocks))
+
+    def own_error(self, name: str, blocks: Sequence[int]) -> FloatArray:
+        """Return the part of those standard errors that is of the units that came."""
         rows, mean = list(blocks), self.mean(name, blocks)
         square = self.second[name][rows].sum(axis=0) - 2 * mean * self.cross[name][rows].sum(axis=0)
         square += mean**2 * self.weight2[rows].sum()
         n = np.diff(self.edges)[rows].sum()
         with np.errstate(all="ignore"):  # one unit has no spread to go by
             error = np.sqrt(np.maximum(square, 0) * n / (n - 1.0)) / self.weight[rows].sum()
-        return np.asarray(np.hypot(error, self.shared_error(name, rows)))
+        return np.asarray(error)
 
     def shared_error(
         self,
@@ -583,7 +584,7 @@ class Sums:
         """
         rows = list(blocks)
         if not self.draws:
-            return np.zeros(self.paired.shape[2] if places is None else ())
+            return np.zeros(self.first[name].shape[1] if places is None else ())
         draws = self.draws[name]
         means = draws[:, rows] if places is None else draws[:, rows, list(places)]
         if against is not None:
@@ -610,23 +611,14 @@ class Sums:
     def _shared_factor(self, question: Question) -> float:
         return t_factor(len(self.draws[question.objective]), question.confidence)
 
-    def paired_reach(self, gain: FloatArray, question: Question) -> FloatArray:
+    def paired_reach(self, question: Question) -> FloatArray:
         """Return (n_settings,) half widths of the intervals of the objective's differences to the current setting, over all units."""
-        reach = t_factor(int(self.edges[-1]), question.confidence) * self._paired_error(gain)
+        every = range(self.n_blocks)
+        reach = t_factor(int(self.edges[-1]), question.confidence) * self.own_error(CHANGE, every)
         if not self.draws:
             return reach
-        every = range(self.n_blocks)
-        shared = self.shared_error(
-            question.objective, every, against=[self.current] * self.n_blocks
-        )
-        return np.hypot(reach, self._shared_factor(question) * shared)
-
-    def _paired_error(self, gain: FloatArray) -> FloatArray:
-        first, second = self.paired.sum(axis=1)
-        square = second - 2 * gain * first + gain**2 * self.weight2.sum()
-        n = self.edges[-1]
-        with np.errstate(all="ignore"):
-            return np.asarray(np.sqrt(np.maximum(square, 0) * n / (n - 1.0)) / self.weight.sum())
+        shared = self._shared_factor(question) * self.shared_error(CHANGE, every)
+        return np.hypot(reach, shared)
 
     def excess(
         self, blocks: Sequence[int], question: Question, inner: float, errors: float
@@ -674,7 +666,7 @@ class Sums:
         mean = columns[question.objective]
         gain = mean[outcomes.current] - mean
         with np.errstate(all="ignore"):  # below two units nothing is excluded
-            reach = self.paired_reach(-gain, question)
+            reach = self.paired_reach(question)
             base = abs(mean[outcomes.current]) or np.nan
             most = np.maximum(gain + reach, 0) / base
         return pl.DataFrame(

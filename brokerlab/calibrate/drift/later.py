@@ -81,14 +81,7 @@ class LaterArchive:
         rules = named if named in NAMES else NAMES[0]
         if rules not in self._scouts:
             self._scouts[rules] = load(self.archive, start=self.start, end=self.end, rules=rules)
-        later = self._scouts[rules]
-        return drift(
-            proposal,
-            later.history,
-            later.tasks,
-            later.queues,
-            config=later.config,
-        )
+        return drift(proposal, self._scouts[rules])
 
     def _exchange(self, proposal: Proposal) -> Drift:
         """Ask a proposal on the importance of the network weight; only metrics from after its own data count."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import polars as pl
 
@@ -24,7 +23,7 @@ from brokerlab.calibrate.drift.answer import (
 from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Question, judge
 from brokerlab.calibrate.percentiles.backtest import at_setting, backtest
 from brokerlab.calibrate.percentiles.comparison import JUDGED, Comparison, compare, quantities_of
-from brokerlab.calibrate.percentiles.history import History
+from brokerlab.calibrate.percentiles.history import Inputs
 from brokerlab.calibrate.percentiles.parameters import (
     COMPONENTS,
     PARAMETERS,
@@ -156,25 +155,13 @@ def _rules(digest: str | None) -> ScoutRules:
     raise NotRepeatableError(f"made under rules that are not those of this version: {digest}")
 
 
-def drift(
-    proposal: Proposal,
-    quantities: pl.DataFrame | History,
-    tasks: pl.DataFrame,
-    queues: pl.DataFrame | None = None,
-    jobs: Any | None = None,
-    *,
-    config: Config,
-) -> Drift:
+def drift(proposal: Proposal, inputs: Inputs) -> Drift:
     """Score a proposal's setting against the one before it on later tasks.
 
     Args:
         proposal: On ranks and margins of one scout parameter.
-        quantities: Of ``scouts.job_quantities``, or a history by chunk, under the rule set of the proposal.
-        tasks: With ``creationdate``; those created before the end of the proposal's own data are left out, and those
-            without a time. Other columns as for :func:`brokerlab.calibrate.backtest.backtest`.
-        queues: As there.
-        jobs: As there.
-        config: The configuration of the later archive.
+        inputs: Of the later archive, under the rule set of the proposal. Tasks created before the end of the proposal's own
+            data are left out, and those without a ``creationdate``.
 
     Returns:
         A :class:`Drift`, by the judge with the proposed setting as the current one, see :func:`status_of`.
@@ -183,18 +170,15 @@ def drift(
     Source: spec of calibration, section 2.
     """
     try:
-        asked = question_of(proposal, config)
-        later = _later(tasks, asked.since)
+        asked = question_of(proposal, inputs.config)
         tried = backtest(
-            quantities,
-            later,
-            queues,
-            jobs,
+            inputs.history,
+            _later(inputs.tasks, asked.since),
+            inputs.queues,
             parameter=asked.parameter.name,
             current=asked.proposed,
             loss=asked.weights,
             assumptions=Assumptions(rules=asked.rules),
-            synthetic=proposal.evidence.synthetic,
         )
         outcomes = tried.outcomes()
     except InsufficientDataError as error:
@@ -207,12 +191,12 @@ def drift(
     )
     before, after = (at_setting(rows, setting) for setting in (asked.current, asked.proposed))
     compared = compare(before, after, asked.parameter, asked.question)
-    times = outcomes.units["time"]
+    window = outcomes.units["time"][0], outcomes.units["time"][-1]
     effects = _effects(proposal, compared, asked.parameter)
     keep = proposal.kind == "keep"
     status = _status(judgement, compared, keep=keep)
-    sentence = _sentence(status, judgement, compared, effects, (times[0], times[-1]), keep=keep)
-    return Drift(status, sentence, effects, judgement, (times[0], times[-1]))
+    sentence = _sentence(status, judgement, compared, effects, window, keep=keep)
+    return Drift(status, sentence, effects, judgement, window)
 
 
 def _later(tasks: pl.DataFrame, since: datetime | None) -> pl.DataFrame:

@@ -7,6 +7,11 @@ from datetime import datetime, timedelta
 import numpy as np
 import polars as pl
 
+from brokerlab.calibrate.percentiles import Inputs
+from brokerlab.calibrate.percentiles.history import history_of
+from brokerlab.gdpconfig import Config
+from brokerlab.scouts import ScoutRules
+
 T0 = datetime(2026, 1, 1)
 
 
@@ -98,4 +103,18 @@ def queues() -> pl.DataFrame:
             "maxtime": [86400, 3600, 0, 172800],
             "corepower": [10.0, 12.0, 9.5, None],
         }
+    )
+
+
+def inputs(quantities: pl.DataFrame, tasks: pl.DataFrame, config: Config | None = None) -> Inputs:
+    """What a study or a drift reads of them, beside these queues."""
+    known = "creationdate" in tasks.columns
+    return Inputs(
+        archive=None,
+        tasks=tasks,
+        history=history_of(quantities),
+        queues=queues(),
+        window=(tasks["creationdate"].min(), tasks["creationdate"].max()) if known else None,
+        rules=ScoutRules(),
+        config=config or Config.empty(),
     )

@@ -19,14 +19,12 @@ from brokerlab.calibrate.nearest_setting.translation import _ends
 from brokerlab.calibrate.percentiles import (
     PARAMETERS,
     Assumptions,
-    Inputs,
     LossWeights,
     Setting,
     backtest,
     kills,
     load,
 )
-from brokerlab.calibrate.percentiles.history import history_of
 from brokerlab.calibrate.percentiles.reach import slots_by_queue
 from brokerlab.calibrate.percentiles.sample import sample_of
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError, SchemaError
@@ -39,16 +37,7 @@ MODULE = import_module("brokerlab.calibrate.nearest_setting.translate")
 
 
 def answered(quantities, tasks, allocations, *, max_exceed=0.03, **how):
-    window = tasks["creationdate"].min(), tasks["creationdate"].max()
-    inputs = Inputs(
-        archive=None,
-        tasks=tasks,
-        history=history_of(quantities),
-        queues=toys.queues(),
-        window=window,
-        rules=ScoutRules(),
-        config=Config.empty(),
-    )
+    inputs = toys.inputs(quantities, tasks)
     plain = {"ranks": (75, 85, 95), "margins": (5, 10, 20), "minima": (None,)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MODULE, "_inputs", lambda *_: inputs)
