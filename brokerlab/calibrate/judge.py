@@ -33,9 +33,17 @@ from brokerlab.numerics import FloatArray, IntArray
 
 Kind = Literal["change", "improve", "keep", "no_answer"]
 Case = Literal[
-    "lower_loss", "fewer_breaches", "better_not_within", "nothing_better", "few", "imprecise", "breach", "unconfirmed",
-    "no_other", "depends",
-]  # fmt: skip
+    "lower_loss",
+    "fewer_breaches",
+    "better_not_within",
+    "nothing_better",
+    "few",
+    "imprecise",
+    "breach",
+    "unconfirmed",
+    "no_other",
+    "depends",
+]
 """Why a verdict is what it is.
 
 lower_loss: the loss falls and the limits are kept; fewer_breaches: the current setting breaks a limit, the new one keeps

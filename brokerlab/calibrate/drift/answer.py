@@ -25,7 +25,7 @@ WORDS: Mapping[Status, str] = MappingProxyType(
         "cannot_be_checked": "Cannot be checked",
     }
 )
-WEIGHT: tuple[Status, ...] = ("holds", "cannot_be_checked", "cannot_tell", "does_not_hold")  # fmt: skip
+WEIGHT: tuple[Status, ...] = ("holds", "cannot_be_checked", "cannot_tell", "does_not_hold")
 """Answers about parts, the last one decides about the whole."""
 SCHEMA = {
     "quantity": pl.String,
@@ -156,7 +156,9 @@ def all_of(parts: Sequence[tuple[str, Drift]]) -> Drift:
     """
     worst = max((drift.status for _, drift in parts), key=WEIGHT.index)
     n = sum(drift.status == "holds" for _, drift in parts)
-    said = " ".join(f"({i}) {title}: {drift.sentence}" for i, (title, drift) in enumerate(parts, start=1))  # fmt: skip
+    said = " ".join(
+        f"({i}) {title}: {drift.sentence}" for i, (title, drift) in enumerate(parts, start=1)
+    )
     effects = [
         drift.effects.with_columns(pl.format("({}) {}", pl.lit(i), "quantity").alias("quantity"))
         for i, (_, drift) in enumerate(parts, start=1)

@@ -11,6 +11,7 @@ import polars as pl
 
 from brokerlab.calibrate.judge import MIN_UNITS, Question, capped_weights
 from brokerlab.calibrate.percentiles.backtest import Backtest, counts_added
+from brokerlab.calibrate.percentiles.comparison import judged_values
 from brokerlab.calibrate.percentiles.history import History, JobHistory
 from brokerlab.calibrate.percentiles.needs import Needs, needs_of
 from brokerlab.calibrate.percentiles.parameters import Assumptions, LossWeights, Parameter, Setting
@@ -267,73 +268,55 @@ def compared(
     Raises:
         InsufficientDataError: No task has work.
     """
-    work = sides["current"]["work_coreh"].to_numpy()
-    some = work > 0
-    if not some.any():
+    working = {who: side.filter(pl.col("work_coreh") > 0) for who, side in sides.items()}
+    weights = capped_weights(working["current"]["work_coreh"].to_numpy())
+    if not weights.size:
         raise InsufficientDataError(
             "no task with allocations has work: there is nothing to compare"
         )
-    weights = capped_weights(work[some])
 
     def mean(name: str, values: FloatArray, *, share: bool = False) -> dict[str, float | None]:
         enough = weights.size >= MIN_UNITS
         return question.interval(name, values, weights, share=share, enough=enough)
 
-    loss = {who: sides[who]["cost_coreh"].to_numpy()[some] / work[some] for who in WHO}
-    table = [
-        {"who": who, "label": labels[who]}
-        | mean("loss", loss[who])
-        | mean("exceed_rate", sides[who]["exceed_rate"].to_numpy()[some], share=True)
-        | _sums(sides[who], parameter)
+    judged = {who: judged_values(working[who]) for who in WHO}
+    rows = [
+        pl.DataFrame(
+            [
+                {"who": who, "label": labels[who]}
+                | mean("loss", judged[who]["loss"])
+                | mean("exceed_rate", judged[who]["exceed_rate"], share=True)
+            ],
+            schema_overrides=ENDS,
+        ).hstack(_sums(sides[who], parameter))
         for who in WHO
     ]
-    now = table[WHO.index("current")]["loss"]
+    table = pl.concat(rows)
+    now = table.filter(who="current")["loss"].item()
     differences = []
     for name, (of, against) in DIFFERENCES.items():
-        gap = mean("loss", loss[of] - loss[against])
-        share = 100 * gap["loss"] / now if now else None  # type: ignore[operator]
-        differences.append(
-            {"difference": name, "of": of, "against": against} | gap | {"pct_of_current": share}
-        )
-    return pl.DataFrame(table, schema=_schema(parameter)), pl.DataFrame(
-        differences, schema=DIFFERENCE_SCHEMA
+        gap = mean("loss", judged[of]["loss"] - judged[against]["loss"])
+        differences.append({"difference": name, "of": of, "against": against} | gap)
+    share = 100 * pl.col("loss") / pl.when(pl.lit(now) != 0).then(pl.lit(now))
+    return table, pl.DataFrame(differences, schema_overrides=ENDS).with_columns(
+        pct_of_current=share
     )
 
 
-DIFFERENCE_SCHEMA = {
-    **dict.fromkeys(["difference", "of", "against"], pl.String),
-    **dict.fromkeys(["loss", "loss_lo", "loss_hi", "pct_of_current"], pl.Float64),
-}
+ENDS = dict.fromkeys(["loss_lo", "loss_hi", "exceed_rate_lo", "exceed_rate_hi"], pl.Float64)
 
 
-def _schema(parameter: Parameter) -> dict[str, type[pl.DataType]]:
-    amounts = [f"{name}_{parameter.amount}" for name in ("used", "over", "waste", "reserved")]
-    shares = ["exceed_rate", "exceed_rate_lo", "exceed_rate_hi", "exceed_rate_jobs"]
-    rest = ["over_allocation", *amounts, "killed_coreh", "work_coreh", "slots_share"]
-    return {
-        **dict.fromkeys(["who", "label"], pl.String),
-        **dict.fromkeys(["n_tasks", "n_scored", "n_exceed", "n_lost"], pl.Int64),
-        **dict.fromkeys(["loss", "loss_lo", "loss_hi", *shares, *rest], pl.Float64),
-    }
-
-
-def _sums(side: pl.DataFrame, parameter: Parameter) -> dict[str, Any]:
+def _sums(side: pl.DataFrame, parameter: Parameter) -> pl.DataFrame:
     """Sum one side over its tasks."""
-    exceed, jobs = int(side["n_exceed"].sum()), int(side["n_scored"].sum())
-    amounts = {
-        name: float(side[name].sum())
-        for name in (f"{what}_{parameter.amount}" for what in ("used", "over", "waste", "reserved"))
-    }
-    used = amounts[f"used_{parameter.amount}"]
-    return {
-        "n_tasks": side.height,
-        "n_scored": jobs,
-        "n_exceed": exceed,
-        "n_lost": int(side["n_lost"].sum()),
-        "exceed_rate_jobs": exceed / jobs,
-        "over_allocation": amounts[f"over_{parameter.amount}"] / used if used else None,
-        **amounts,
-        "killed_coreh": float(side["killed_coreh"].sum()),
-        "work_coreh": float(side["work_coreh"].sum()),
-        "slots_share": side["slots_share"].mean(),
-    }
+    used, over, *rest = (
+        f"{name}_{parameter.amount}" for name in ("used", "over", "waste", "reserved")
+    )
+    return side.select(
+        pl.len().cast(pl.Int64).alias("n_tasks"),
+        pl.col("n_scored", "n_exceed", "n_lost").sum(),
+        pl.col(used, over, *rest, "killed_coreh", "work_coreh").sum(),
+        pl.col("slots_share").mean(),
+        exceed_rate_jobs=pl.col("n_exceed").sum() / pl.col("n_scored").sum(),
+        over_allocation=pl.col(over).sum()
+        / pl.when(pl.col(used).sum() > 0).then(pl.col(used).sum()),
+    )

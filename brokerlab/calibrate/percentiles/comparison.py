@@ -116,17 +116,16 @@ def compare(
         raise ConfigError("before and after are not of the same tasks in the same order")
     n = sides[0].height
     weights = sides[0]["weight"].cast(pl.Float64).to_numpy()
-    judged = [_judged(side) for side in sides]
-    lines = quantities_of(parameter)
+    judged = [judged_values(side) for side in sides]
     enough = (n_units or n) >= MIN_UNITS
+    means = _means(judged, weights, question, enough=enough)
+    lines = quantities_of(parameter)
+    pooled = [line for line in lines if line.name not in JUDGED]
+    found = means | _amounts(pooled, sides, question, enough=enough)
     rows = [
-        _mean(line, judged, weights, question, enough=enough)
+        {"quantity": line.name, "label": line.label, "unit": line.unit} | found[line.name]
         for line in lines
-        if line.name in JUDGED
     ]
-    rows += _amounts(
-        [line for line in lines if line.name not in JUDGED], sides, question, enough=enough
-    )
     schema = {
         **dict.fromkeys(("quantity", "label", "unit"), pl.String),
         **dict.fromkeys(FLOATS, pl.Float64),
@@ -145,8 +144,8 @@ def compare(
     )
 
 
-def _judged(side: pl.DataFrame) -> dict[str, FloatArray]:
-    """Return each task's kill rate and loss."""
+def judged_values(side: pl.DataFrame) -> dict[str, FloatArray]:
+    """Return each task's kill rate and loss, what the judge goes by."""
     rows = side.select(
         exceed_rate=pl.col("n_exceed") / pl.col("n_scored"),
         loss=pl.col("cost_coreh") / pl.col("work_coreh"),
@@ -154,32 +153,25 @@ def _judged(side: pl.DataFrame) -> dict[str, FloatArray]:
     return {name: rows[name].cast(pl.Float64).to_numpy() for name in JUDGED}
 
 
-def _mean(
-    line: Quantity,
-    sides: list[dict[str, FloatArray]],
-    weights: FloatArray,
-    question: Question,
-    *,
-    enough: bool,
-) -> dict[str, Any]:
-    """Return the line of a weighted mean over tasks; its relative change has no interval of its own."""
-    row: dict[str, Any] = {"quantity": line.name, "label": line.label, "unit": line.unit}
-    now, then = (side[line.name] for side in sides)
-    share = line.name == "exceed_rate"
-    row |= question.paired(now, then, weights, share=share, enough=enough)
-    base = row["before"]
-    row |= {
-        "diff_pct": 100 * row["diff"] / base if base else None,
-        "diff_pct_lo": None,
-        "diff_pct_hi": None,
-    }
-    return row
+def _means(
+    sides: list[dict[str, FloatArray]], weights: FloatArray, question: Question, *, enough: bool
+) -> dict[str, dict[str, float | None]]:
+    """Return the weighted means over tasks of what is judged; their relative change has no interval of its own."""
+    found = {}
+    for name in JUDGED:
+        share = name == "exceed_rate"
+        now, then = (side[name] for side in sides)
+        row = question.paired(now, then, weights, share=share, enough=enough)
+        base, change = row["before"], row["diff"]
+        relative = 100 * change / base if base and change is not None else None
+        found[name] = row | {"diff_pct": relative, "diff_pct_lo": None, "diff_pct_hi": None}
+    return found
 
 
 def _amounts(
     lines: list[Quantity], sides: list[pl.DataFrame], question: Question, *, enough: bool
-) -> list[dict[str, Any]]:
-    """Return the lines of totals and ratios of totals, with the bootstrap over tasks."""
+) -> dict[str, dict[str, float | None]]:
+    """Return totals and ratios of totals, with the bootstrap over tasks."""
     tasks = sides[0]["jeditaskid"]
     columns = [
         _columns(side, lines).select(pl.all().name.suffix(f"_{end}"))
@@ -199,15 +191,7 @@ def _amounts(
         seed=question.seed,
         confidence=question.confidence,
     ).row(0, named=True)
-    return [
-        {"quantity": line.name, "label": line.label, "unit": line.unit}
-        | {
-            f"{key}{end}": row[f"{line.name} {key}{end}"]
-            for key in ("before", "after", "diff", "diff_pct")
-            for end in ("", "_lo", "_hi")
-        }
-        for line in lines
-    ]
+    return {line.name: {end: row[f"{line.name} {end}"] for end in FLOATS} for line in lines}
 
 
 def _columns(side: pl.DataFrame, lines: list[Quantity]) -> pl.DataFrame:
@@ -247,7 +231,6 @@ def _strata(
 ) -> pl.DataFrame:
     """Compare inside each level; intervals from `MIN_UNITS` tasks on."""
     levels = with_levels(tasks.with_row_index("place")).group_by("stratum", "level").agg("place")
-    lines = {line: Quantity(line, "", "") for line in JUDGED}
     rows = []
     for stratum, level, places in levels.sort("stratum", "level").iter_rows():
         row: dict[str, Any] = {
@@ -257,12 +240,9 @@ def _strata(
             "n_scored": int(tasks["n_scored"].gather(places).sum()),
         }
         here = [{name: values[places] for name, values in side.items()} for side in sides]
-        for name, line in lines.items():
-            found = _mean(line, here, weights[places], question, enough=len(places) >= MIN_UNITS)
-            row |= {
-                f"{name}_{key}": found[key]
-                for key in ("before", "before_lo", "before_hi", "after", "after_lo", "after_hi", "diff", "diff_lo", "diff_hi")
-            }  # fmt: skip
+        means = _means(here, weights[places], question, enough=len(places) >= MIN_UNITS)
+        for name, found in means.items():
+            row |= {f"{name}_{end}": found[end] for end in FLOATS if "pct" not in end}
         low, high = row["loss_diff_lo"], row["loss_diff_hi"]
         known = low is not None and high is not None
         row["verdict"] = "gains" if known and high < 0 else "loses" if known and low > 0 else "open"
