@@ -10,7 +10,7 @@ from brokerlab.brokerage.replay.activity import (
     slots,
     worker_stats,
 )
-from brokerlab.brokerage.replay.build import Replay, build
+from brokerlab.brokerage.replay.build import Replay, build, build_once
 from brokerlab.brokerage.replay.clock import instants
 from brokerlab.brokerage.replay.counts import job_counts
 from brokerlab.brokerage.replay.pace import failure_counts, sites_used, to_run_rate
@@ -20,6 +20,7 @@ from brokerlab.brokerage.replay.work import open_tasks, remaining_work, task_res
 __all__ = [
     "Replay",
     "build",
+    "build_once",
     "failure_counts",
     "instants",
     "job_brokerages",

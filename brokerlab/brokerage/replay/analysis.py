@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -10,6 +12,7 @@ from brokerlab.brokerage.analysis_jobs.endpoints import in_scope
 from brokerlab.brokerage.analysis_jobs.settings import COMPONENT
 from brokerlab.brokerage.production_jobs.settings import read
 from brokerlab.brokerage.replay import pace, places, ratings, userjobs, userrows
+from brokerlab.brokerage.replay.clock import Clock
 from brokerlab.brokerage.replay.counts import Counts, disk_traffic
 from brokerlab.brokerage.replay.maker import Maker
 from brokerlab.brokerage.replay.recorded import recorded_counts
@@ -71,12 +74,6 @@ class AnalysisMaker(Maker):
         """Tasks and instants."""
         return self.tables["tasks"].select("jeditaskid", "snapshot")
 
-    @property
-    def units(self) -> pl.DataFrame:
-        """Users and working groups of the tasks."""
-        columns = ["snapshot", "username", "origusername", "workinggroup"]
-        return self.tables["tasks"].select(columns).unique()
-
     def _make_tasks(self) -> None:
         """Make ``tasks``."""
         super()._make_tasks()
@@ -115,13 +112,12 @@ class AnalysisMaker(Maker):
         changes = userjobs.user_changes(jobs, self._log(), self.clock, parents=self.parents)
         shares = self.tables["tasks"].select("snapshot", "gshare").unique()
         self.tables["user_job_stats"] = userjobs.user_job_stats(changes, shares)
-        self.tables["user_totals"] = userjobs.user_totals(changes, self.units)
+        self.tables["user_totals"] = userjobs.user_totals(changes, users_of(self.tables["tasks"]))
 
     def _make_pace(self) -> None:
         """Make what happened in the last hours."""
         jobs, clock, parents = self.archive.jobs, self.clock, self.parents
         self.tables["to_run_rate"] = pace.to_run_rate(jobs, clock, parents=parents)
-        self.tables["failure_counts"] = self._ended(self.config)
         self.tables["sites_used"] = pace.sites_used(jobs, self.pairs, clock, parents=parents)
         self.notes.append("queues where a task had jobs count as those with datasets of its output")
 
@@ -166,11 +162,17 @@ class AnalysisMaker(Maker):
             self.tables["gshare_usage"] = ratings.share_ratings(
                 jobs, shares, instants, status_log=log
             )
-        self.users = ratings.users(jobs, rated, instants, status_log=log)
+        users = ratings.users(jobs, rated, instants, status_log=log)
         names = ("tasks", "task_status_log", *ratings.PROGRESS)
         told = {name: self.archive.relation(name) for name in names if self.archive.has(name)}
-        self.active = ratings.active_tasks(told, self.pairs, self.users.at)
-        self.tables |= self._rated(self.config)
+        active = ratings.active_tasks(told, self.pairs, users.at)
+        basis = {"slots": users.slots, "rated": users.rated, "states": active.states}
+        if active.progress is not None:
+            basis["progress"] = active.progress
+        self.of_settings = OfSettings(
+            self.archive, self.tables, self.instants, basis, self.class_rules
+        )
+        self.tables |= self.of_settings(self.config)
         recorded = [name for name in ("metrics", "task_evaluation") if self.archive.has(name)]
         if recorded:
             self.notes.append(f"{' and '.join(recorded)} of the archive are not read")
@@ -187,24 +189,50 @@ class AnalysisMaker(Maker):
             queues = queues.sort("ts", nulls_last=False, maintain_order=True)
         return queues.unique("panda_queue", keep="last", maintain_order=True)
 
-    def _rated(self, config: Config) -> dict[str, pl.DataFrame]:
-        """Return what thresholds decide."""
-        usage = self.users.usage(config, self.class_rules)
+
+@dataclass(frozen=True)
+class OfSettings:
+    """Makes the tables of a replay that depend on settings.
+
+    Attributes:
+        archive: The archive.
+        tables: Those of the replay, ``tasks`` and ``queues`` among them.
+        instants: ``snapshot``, ``at``.
+        basis: What thresholds are laid on: ``slots`` and ``rated`` (`ratings.Users`), ``states`` and perhaps
+            ``progress`` (`ratings.ActiveTasks`).
+        class_rules: Rule set of the classes.
+    """
+
+    archive: Archive
+    tables: Mapping[str, pl.DataFrame]
+    instants: pl.DataFrame
+    basis: Mapping[str, pl.DataFrame]
+    class_rules: ClassRules | None
+
+    def __call__(self, config: Config) -> dict[str, pl.DataFrame]:
+        """Return ``failure_counts``, ``user_eval`` and ``task_class``."""
+        tasks, basis = self.tables["tasks"], self.basis
+        pairs = tasks.select("jeditaskid", "snapshot")
+        at = ratings.Ticks.of(self.instants, ratings.USERS_EVERY)
+        usage = ratings.Users(at, basis["slots"], basis["rated"]).usage(config, self.class_rules)
+        active = ratings.ActiveTasks(at, pairs, basis["states"], basis.get("progress"))
+        ended = pace.failure_counts(
+            self.archive.jobs,
+            pairs,
+            Clock.of(self.instants),
+            hours=read(config, "TW_DONE_JOB_STAT", component=COMPONENT),
+            parents=places.parents(self.tables["queues"]),
+        )
         return {
-            "user_eval": ratings.user_ratings(self.users.at, usage, self.units),
-            "task_class": self.active.rated(usage, config, self.class_rules),
+            "failure_counts": ended,
+            "user_eval": ratings.user_ratings(at, usage, users_of(tasks)),
+            "task_class": active.rated(usage, config, self.class_rules),
         }
 
-    def _ended(self, config: Config) -> pl.DataFrame:
-        """Return how the tasks' jobs ended lately."""
-        hours = read(config, "TW_DONE_JOB_STAT", component=COMPONENT)
-        return pace.failure_counts(
-            self.archive.jobs, self.pairs, self.clock, hours=hours, parents=self.parents
-        )
 
-    def remade(self, config: Config) -> dict[str, pl.DataFrame]:
-        """Return the tables that depend on settings."""
-        return {"failure_counts": self._ended(config), **self._rated(config)}
+def users_of(tasks: pl.DataFrame) -> pl.DataFrame:
+    """Return the users and working groups of tasks at their instants."""
+    return tasks.select("snapshot", "username", "origusername", "workinggroup").unique()
 
 
 def _job_tables(counts: Counts) -> dict[str, pl.DataFrame]:

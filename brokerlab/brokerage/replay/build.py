@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from html import escape
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from brokerlab.archive.kept import Result, kept
 from brokerlab.brokerage import contracts as job_contracts
 from brokerlab.brokerage.production_tasks import contracts as task_contracts
 from brokerlab.brokerage.replay import plan, schedule
@@ -21,6 +22,7 @@ from brokerlab.gdpconfig import Config
 
 if TYPE_CHECKING:
     from brokerlab.archive import Archive
+    from brokerlab.brokerage.replay.analysis import OfSettings
     from brokerlab.lifecycle.classes import ClassRules
 
 STAGES = ("jobs", "tasks", "analysis")
@@ -55,9 +57,7 @@ class Replay:
     archive_digest: str
     synthetic: bool
     open_tasks: pl.DataFrame
-    remake: Callable[[Config], dict[str, pl.DataFrame]] | None = field(
-        default=None, repr=False, compare=False
-    )
+    remake: OfSettings | None = field(default=None, repr=False, compare=False)
 
     def with_config(self, config: Config) -> Replay:
         """Return the replay under other settings.
@@ -190,7 +190,6 @@ def build(
             archive, planned, numbered, merging=merging, config=config, class_rules=class_rules
         )
         maker: Maker = analysis
-        remake = analysis.remade
     else:
         maker = Maker(
             archive,
@@ -202,6 +201,8 @@ def build(
             rules=rules or ProductionRules(),
         )
     maker.make()
+    if stage == "analysis":
+        remake = analysis.of_settings
     return Replay(
         tables=MappingProxyType(maker.tables),
         instants=numbered,
@@ -211,6 +212,69 @@ def build(
         archive_digest=archive.digest,
         synthetic=archive.synthetic,
         open_tasks=maker.open_tasks,
+        remake=remake,
+    )
+
+
+def build_once(
+    archive: Archive,
+    *,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    tasks: Sequence[int] | None = None,
+    stage: str = "jobs",
+    every: str | None = "10m",
+    rules: ProductionRules | None = None,
+    class_rules: ClassRules | None = None,
+) -> Replay:
+    """Return a replay as :func:`build` makes it, keeping it beside the archive for the next report that asks for it.
+
+    Args:
+        archive: The archive.
+        start: See :func:`build`, as all the others.
+        end: The end of the period.
+        tasks: Ids of tasks.
+        stage: The stage.
+        every: The grid.
+        rules: Rules of production.
+        class_rules: Rules of the classes.
+
+    Raises:
+        DataError: See :func:`build`.
+    """
+    asked = {"start": start, "end": end, "tasks": tasks, "stage": stage, "every": every}
+    switches = {
+        "rules": None if rules is None else rules.to_dict(),
+        "class_rules": None if class_rules is None else class_rules.to_dict(),
+    }
+
+    def make() -> Result:
+        made = build(archive, **asked, rules=rules, class_rules=class_rules)  # type: ignore[arg-type]
+        frames = {"instants": made.instants, "open_tasks": made.open_tasks}
+        frames |= {f"table-{name}": frame for name, frame in made.tables.items()}
+        if made.remake is not None:
+            frames |= {f"basis-{name}": frame for name, frame in made.remake.basis.items()}
+        return Result(frames, made.notes)
+
+    result = kept(archive, "replay", asked | switches, make)
+    tables, basis = (
+        {name.removeprefix(kind): frame for name, frame in result.frames.items() if kind in name}
+        for kind in ("table-", "basis-")
+    )
+    instants, remake = result.frames["instants"], None
+    if stage == "analysis":
+        from brokerlab.brokerage.replay.analysis import OfSettings
+
+        remake = OfSettings(archive, tables, instants, basis, class_rules)
+    return Replay(
+        tables=MappingProxyType(tables),
+        instants=instants,
+        stage=stage,
+        config=_config(archive, instants["at"].max()),
+        notes=result.texts,
+        archive_digest=archive.digest,
+        synthetic=archive.synthetic,
+        open_tasks=result.frames["open_tasks"],
         remake=remake,
     )
 

@@ -110,8 +110,7 @@ class Maker:
         types = self._whole("resource_types")
         queues = places.queues(self.archive.queues, types, self.clock, more=self.more_of_queues)
         self.tables["queues"] = queues
-        parents = queues.select("panda_queue", "unified_name").unique("panda_queue").drop_nulls()
-        self.parents = dict(parents.iter_rows())
+        self.parents = places.parents(queues)
         if types is not None:
             self.tables["resource_types"] = types
         if (found := self._lazy("ddm_endpoints")) is not None:

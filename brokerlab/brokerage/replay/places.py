@@ -72,6 +72,12 @@ def queues(
     return joined.drop("releases").rename({"listed": "releases"})
 
 
+def parents(queues: pl.DataFrame) -> dict[str, str]:
+    """Return the parent of each pseudo-queue."""
+    named = queues.select("panda_queue", "unified_name").unique("panda_queue").drop_nulls()
+    return dict(named.iter_rows())
+
+
 def _releases(text: str | None) -> list[str] | None:
     """Read a list of releases; what is no JSON is a comma list."""
     if text is None:

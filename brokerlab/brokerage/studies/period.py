@@ -102,14 +102,13 @@ def replay_period(
     rule_set = kind.rules(rules)
     tasks, n_tasks = draw_tasks(archive, start, end, label=kind.label, most=max_tasks, seed=seed)
     analysis = kind.stage == "analysis"
-    seen = replay.build(
+    seen = replay.build_once(
         archive,
         start=start,
         end=end,
         tasks=tasks,
         stage=kind.stage,
         every=every,
-        cycle=CYCLE,
         rules=None if analysis else rule_set,
         class_rules=ClassRules(rules) if analysis else None,
     )
@@ -139,7 +138,7 @@ def replay_nuclei(
     """
     tasks = period.replay.tasks["jeditaskid"].unique().sort().to_list()
     try:
-        seen = replay.build(
+        seen = replay.build_once(
             period.archive,
             start=start,
             end=end,

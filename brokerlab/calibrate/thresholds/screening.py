@@ -11,7 +11,7 @@ import polars as pl
 from brokerlab.brokerage import analysis_jobs
 from brokerlab.brokerage.analysis_jobs.keys import TABLE_KEYS
 from brokerlab.brokerage.production_jobs.decide import decide
-from brokerlab.brokerage.replay import Replay, build
+from brokerlab.brokerage.replay import Replay, build_once
 from brokerlab.brokerage.replay.counts import Counts
 from brokerlab.brokerage.sensitivities import keys_read, sensitivity
 from brokerlab.calibrate.thresholds.keys import HOLDS
@@ -63,7 +63,7 @@ def screen(
                 tables = _fast(archive, period)
                 rows += [_moved(space, key, tables) for key in here]
                 continue
-            replay = build(archive, start=period.start, end=period.end, stage=stage)
+            replay = build_once(archive, start=period.start, end=period.end, stage=stage)
             tried, unread = _decided(replay.with_config(space.config), here)
         except DataError as problem:
             reasons |= {key.name: (UNTOLD, str(problem)) for key in here}

@@ -9,13 +9,14 @@ from typing import Any
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import brokerlab.archive
 from brokerlab.archive import Archive, ArchiveWriter
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.brokerage import replay
 from brokerlab.brokerage.analysis_jobs import AnalysisRules, contracts, decide
-from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage.replay import Replay, plan
 from brokerlab.errors import ConfigError
 from brokerlab.frames import prepared
 from tests.unit.brokerage.replay.toys import counted
@@ -135,6 +136,26 @@ def test_other_settings_make_their_tables_anew(whole: Replay) -> None:
     assert other.tables["user_eval"].height > 0
     same = [name for name in whole.tables if other.tables[name] is whole.tables[name]]
     assert set(whole.tables) - set(same) == {"failure_counts", "user_eval", "task_class"}
+
+
+@pytest.mark.parametrize("stage", ["analysis", "tasks"])
+def test_a_kept_replay_is_the_one_that_was_made(
+    archive: Archive, stage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = replay.build_once(archive, stage=stage, every="1h")
+    monkeypatch.setattr(plan, "planned", None)
+    again = replay.build_once(archive, stage=stage, every="1h")
+    monkeypatch.undo()
+    made = replay.build(archive, stage=stage, every="1h")
+    for found in (first, again):
+        assert (found.notes, found.config) == (made.notes, made.config)
+        assert_frame_equal(found.instants, made.instants)
+        assert_frame_equal(found.open_tasks, made.open_tasks)
+        other = made.config.with_values({"jedi/anal_jobbroker/TW_DONE_JOB_STAT": 1})
+        for one, two in ((found, made), (found.with_config(other), made.with_config(other))):
+            assert one.tables.keys() == two.tables.keys()
+            for name, frame in one.tables.items():
+                assert_frame_equal(frame, two.tables[name])
 
 
 def test_a_label_can_be_asked_for(archive: Archive) -> None:
