@@ -1,4 +1,4 @@
-"""Charts of the replay of user tasks, made from the frames of `brokerage.studies.user_tasks`."""
+"""Charts of the replay of user tasks, made from the frames of `brokerage.studies`."""
 
 import polars as pl
 

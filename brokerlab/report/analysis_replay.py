@@ -7,19 +7,15 @@ from typing import Any, ClassVar, NamedTuple
 import polars as pl
 from pydantic import Field
 
+from brokerlab.brokerage.studies.basic_weights import NOTICED, WeightComparison
+from brokerlab.brokerage.studies.fairness import lorenz_curves
 from brokerlab.brokerage.studies.key_effects import KeyEffects, which_keys_matter
 from brokerlab.brokerage.studies.kinds import ANALYSIS, Kind
 from brokerlab.brokerage.studies.period import Period
 from brokerlab.brokerage.studies.removal import CANDIDATE
 from brokerlab.brokerage.studies.rule_sets import RuleSetComparison, compare_rule_sets
-from brokerlab.brokerage.studies.user_tasks import (
-    UserTasks,
-    WeightComparison,
-    lorenz_curves,
-    study_user_tasks,
-)
-from brokerlab.brokerage.studies.user_tasks.outcomes import FAMILIES, HELD, PASSED
-from brokerlab.brokerage.studies.user_tasks.weights import NOTICED
+from brokerlab.brokerage.studies.tasks import UserTasks, study_user_tasks
+from brokerlab.brokerage.studies.users import FAMILIES, HELD, PASSED
 from brokerlab.charts import analysis as charts
 from brokerlab.errors import collect_warnings
 from brokerlab.report import kit

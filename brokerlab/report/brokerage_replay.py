@@ -17,9 +17,9 @@ from brokerlab.brokerage.studies.key_effects import KeyEffects, which_keys_matte
 from brokerlab.brokerage.studies.kinds import PRODUCTION, Kind
 from brokerlab.brokerage.studies.nuclei import NucleusChoice
 from brokerlab.brokerage.studies.period import Period, replay_nuclei
-from brokerlab.brokerage.studies.production import ProductionTasks, study_production_tasks
 from brokerlab.brokerage.studies.removal import CANDIDATE
 from brokerlab.brokerage.studies.rule_sets import RuleSetComparison, compare_rule_sets
+from brokerlab.brokerage.studies.tasks import ProductionTasks, study_production_tasks
 from brokerlab.charts.primitives import bars
 from brokerlab.errors import collect_warnings
 from brokerlab.report import kit

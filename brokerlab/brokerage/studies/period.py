@@ -14,7 +14,6 @@ from brokerlab.brokerage import replay
 from brokerlab.brokerage.replay import Replay
 from brokerlab.brokerage.studies.kinds import Kind
 from brokerlab.errors import DataError
-from brokerlab.lifecycle.classes import ClassRules
 
 CYCLE = "1h"
 """Jobs of a task made within one such cycle come from one brokerage."""
@@ -101,7 +100,12 @@ def replay_period(
     """
     rule_set = kind.rules(rules)
     tasks, n_tasks = draw_tasks(archive, start, end, label=kind.label, most=max_tasks, seed=seed)
-    analysis = kind.stage == "analysis"
+    class_rules = None
+    if kind.stage == "analysis":
+        # its classes rest on the life cycle, which production does not need
+        from brokerlab.lifecycle.classes import ClassRules
+
+        class_rules = ClassRules(rules)
     seen = replay.build_once(
         archive,
         start=start,
@@ -109,8 +113,8 @@ def replay_period(
         tasks=tasks,
         stage=kind.stage,
         every=every,
-        rules=None if analysis else rule_set,
-        class_rules=ClassRules(rules) if analysis else None,
+        rules=None if class_rules else rule_set,
+        class_rules=class_rules,
     )
     return Period(
         archive=archive,

@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage.studies.key_effects import which_keys_matter
+from brokerlab.brokerage.studies.kinds import ANALYSIS
 from brokerlab.brokerage.studies.rule_sets import compare_rule_sets
-from brokerlab.brokerage.studies.user_tasks import study_user_tasks
+from brokerlab.brokerage.studies.tasks import study_user_tasks
 from brokerlab.errors import InsufficientDataError
 from brokerlab.report import analysis_replay as report
 from brokerlab.report.kit import HEADLINE_WORDS, Chart, Table
@@ -25,6 +26,7 @@ def period_of(world, *, ran=()):
     replay.instants, replay.notes = pl.DataFrame({"at": [AT]}), ()
     return SimpleNamespace(
         archive=SimpleNamespace(synthetic=False),
+        kind=ANALYSIS,
         rules=decisions.world.rules,
         replay=replay,
         ran=pl.DataFrame(ran, schema=RAN, orient="row"),

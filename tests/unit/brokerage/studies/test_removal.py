@@ -11,8 +11,9 @@ import pytest
 
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.studies import history, removal
-from brokerlab.brokerage.studies.production import study_production_tasks
+from brokerlab.brokerage.studies.kinds import PRODUCTION
 from brokerlab.brokerage.studies.stranded import explain_stranded
+from brokerlab.brokerage.studies.tasks import study_production_tasks
 from brokerlab.brokerage.view import NOT_LOOKED_AT
 from brokerlab.errors import InsufficientDataError
 from tests.brokerage_toys import AT, SHARE, TASK, World
@@ -66,7 +67,9 @@ def test_levels_are_summed_up(decisions: Decisions) -> None:
 def test_nothing_to_look_at_is_too_little() -> None:
     decisions = World(nucleus="NOWHERE").queue("A").decided()
     rules = decisions.world.rules
-    period: Any = SimpleNamespace(replay=replay_of(decisions), rules=rules, ran=None)
+    period: Any = SimpleNamespace(
+        kind=PRODUCTION, replay=replay_of(decisions), rules=rules, ran=None
+    )
     with pytest.raises(InsufficientDataError, match="None of 1 brokerages looks at a queue; they"):
         study_production_tasks(period)
 

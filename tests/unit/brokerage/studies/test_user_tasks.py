@@ -7,9 +7,8 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage.analysis_jobs import AnalysisRules, decide
-from brokerlab.brokerage.studies import user_tasks
-from brokerlab.brokerage.studies.user_tasks import fairness, weights
-from brokerlab.brokerage.studies.user_tasks.outcomes import FAMILIES, HELD, PASSED, RULES
+from brokerlab.brokerage.studies import basic_weights, fairness, loops, throttle, users
+from brokerlab.brokerage.studies.users import FAMILIES, HELD, PASSED, RULES
 from brokerlab.gdpconfig import Config
 from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, TASK, World
 from tests.unit.brokerage.studies.toys import DICE, replay_of, totals
@@ -44,7 +43,7 @@ def crowd():
 
 
 def test_brokerages_tell_whose_and_what(crowd):
-    rows = user_tasks.outcomes(crowd)
+    rows = users.outcomes(crowd)
     columns = ["unit", "task_class", "rule", "family", "route", "jobs"]
     assert rows.select(columns).rows() == [
         ("alice", "A", PASSED, PASSED, "first", 10),
@@ -56,8 +55,8 @@ def test_brokerages_tell_whose_and_what(crowd):
 
 
 def test_rules_families_and_units(crowd):
-    rows = user_tasks.outcomes(crowd)
-    by_rule = user_tasks.held_by_rule(rows, **DICE)
+    rows = users.outcomes(crowd)
+    by_rule = throttle.held_by_rule(rows, **DICE)
     assert by_rule["part"].to_list() == [*RULES, HELD, PASSED]
     assert totals(by_rule) == {
         "cap_running_jobs": 1, "gshare_class_c": 1, "input_incomplete": 1, HELD: 3, PASSED: 1
@@ -66,7 +65,7 @@ def test_rules_families_and_units(crowd):
     assert by_rule["n_units"].unique().to_list() == [4]
     held = by_rule.filter(pl.col("part") == HELD).row(0, named=True)
     assert [held[name] for name in ("jobs", "tasks", "units")] == [13, 3, 3]
-    classes = user_tasks.held_by_level(rows, **DICE)
+    classes = throttle.held_by_level(rows, **DICE)
     assert classes.select("column", "level").rows() == [
         ("task_class", "A"), ("task_class", "C"), ("task_class", "unrated"), ("gshare", SHARE)
     ]  # fmt: skip
@@ -74,11 +73,11 @@ def test_rules_families_and_units(crowd):
     assert [of_a[name] for name in ("brokerages", "jobs", "n_units")] == [2, 15, 2]
     assert [of_a[name] for name in (*FAMILIES, "held", PASSED)] == [0.5, 0, 0, 0, 0.5, 0.5]
     assert (of_a["caps_lo"], of_a["caps_hi"]) == (1 - of_a["passed_hi"], 1 - of_a["passed_lo"])
-    days = user_tasks.held_over_time(rows, "1d", **DICE)
+    days = throttle.held_over_time(rows, "1d", **DICE)
     assert days.select("time", "part", "share").rows() == [
         (datetime(2026, 6, 1), name, 0.25) for name in ("caps", "classes", "input")
     ]
-    units = user_tasks.held_by_unit(rows)
+    units = throttle.held_by_unit(rows)
     assert units.select("unit", "held", "jobs_held", "most_by").rows() == [
         ("phys", 1, 7, "gshare_class_c"), ("bob", 1, 5, "cap_running_jobs"),
         ("dave", 1, 1, "input_incomplete"), ("alice", 0, 0, None),
@@ -86,7 +85,7 @@ def test_rules_families_and_units(crowd):
 
 
 def test_how_near_the_limits_are(crowd):
-    rows = {row["rule"]: row for row in user_tasks.limit_margins(crowd).to_dicts()}
+    rows = {row["rule"]: row for row in throttle.limit_margins(crowd).to_dicts()}
     caps = rows["cap_running_jobs"]
     assert (caps["limited"], caps["median"], caps["largest"]) == (2, 0.7, 1.2)
     assert rows["gshare_class_c"]["largest"] == pytest.approx(93 / 90)
@@ -100,14 +99,14 @@ def test_merging_has_no_cap_to_come_near():
     world.add("user_totals", origusername="alice", nrunjobs=60, **counts)
     found = decided(world, pandaserver__prio_mgr__CAP_RUNNING_USER_JOBS=50)
     assert found.tasks["throttle"].to_list() == [None]
-    assert user_tasks.limit_margins(found)["largest"].to_list() == [None] * 7
+    assert throttle.limit_margins(found)["largest"].to_list() == [None] * 7
 
 
 def test_a_target_of_nothing_has_no_parts():
     world = World().queue("A").add("task_class", jeditaskid=1, **{"class": -1})
     found = decided(world.add("gshare_usage", gshare=SHARE, usage_perc=999_999.0))
     assert found.tasks["throttle"].to_list() == ["gshare_class_c"]
-    assert user_tasks.limit_margins(found)["limited"].to_list() == [0] * 7
+    assert throttle.limit_margins(found)["limited"].to_list() == [0] * 7
 
 
 @pytest.fixture(scope="module")
@@ -126,14 +125,14 @@ def two_loops():
 
 
 def test_both_loops_and_the_way_through_them(two_loops):
-    rows = user_tasks.outcomes(two_loops)
+    rows = users.outcomes(two_loops)
     assert rows["route"].to_list() == ["first", "then_second", "second_only"]
-    table = user_tasks.removed_by_loop(two_loops, **DICE)
+    table = loops.removed_by_loop(two_loops, **DICE)
     first, second = (table.filter(pl.col("loop") == loop) for loop in (1, 2))
     assert totals(first) == {"data_locality": 2, "lowmemory": 1, "candidate": 1}
     assert totals(second) == {"lowmemory": 1, "candidate": 3}
     assert first["left"][-2] == pytest.approx(0.25)
-    assert totals(user_tasks.loop_routes(rows, **DICE)) == dict.fromkeys(("first", "then_second", "second_only"), 1)  # fmt: skip
+    assert totals(loops.loop_routes(rows, **DICE)) == dict.fromkeys(("first", "then_second", "second_only"), 1)  # fmt: skip
 
 
 def busy(**more):
@@ -148,24 +147,24 @@ def busy(**more):
 
 def test_state_of_the_stabilizer():
     made = decided(busy(), jedi__anal_jobbroker__OVERLOAD_RATIO_OFFSET=100.0)
-    seen = user_tasks.stabilizer_state(made, user_tasks.outcomes(made))
+    seen = loops.stabilizer_state(made, users.outcomes(made))
     row = seen.row(0, named=True)
     assert row["queue"] == "BUSY"
     shown = ("nq", "nr", "nq_max", "user_share", "max_q_len", "u_queued", "looked_at", "user_queue")
     assert [row[name] for name in shown] == [110, 60, 120, 0.5, 60, 65, 1, 1]
     assert (row["base"], row["running"], row["percentage"]) == (0, 1, 1)
-    found = user_tasks.stabilizer_shares(seen, **DICE)
+    found = loops.stabilizer_shares(seen, **DICE)
     assert totals(found) == {
         "looked_at": 1, "user_queue": 1, "base": 1, "running": 1, "percentage": 2
     }  # fmt: skip
-    queues = user_tasks.stabilizer_by_queue(seen)
+    queues = loops.stabilizer_by_queue(seen)
     assert queues.select("queue", "marked", "throttled").rows() == [("BUSY", 1, 1), ("IDLE", 0, 0)]
     crowded = decided(busy().jobs("BUSY", "activated", 900))
-    left = user_tasks.stabilizer_state(crowded, user_tasks.outcomes(crowded))
+    left = loops.stabilizer_state(crowded, users.outcomes(crowded))
     assert left["queue"].to_list() == ["IDLE"]  # removed by cap_rt before
     long = {"jedi__anal_jobbroker__STATIC_MAX_QUEUE_RUNNING_RATIO": 5.0}
     longer = decided(busy(), jedi__anal_jobbroker__OVERLOAD_RATIO_OFFSET=100.0, **long)
-    again = user_tasks.stabilizer_state(longer, user_tasks.outcomes(longer)).row(0, named=True)
+    again = loops.stabilizer_state(longer, users.outcomes(longer)).row(0, named=True)
     assert (again["nq_max"], again["running"], again["user_queue"]) == (300, 1, 0)
 
 
@@ -186,11 +185,11 @@ def two_classes():
 def test_old_and_new_weight(rules):
     world = two_classes()
     made = decided(world, rules)
-    old, new = weights.decide_both_weights(made)
+    old, new = basic_weights.decide_both_weights(made)
     assert (old.world.rules.basic_weight, new.world.rules.basic_weight) == ("original", "new")
     assert old.world.rules.new_weight == new.world.rules.new_weight
-    rows = user_tasks.outcomes(made)
-    found = user_tasks.compare_basic_weights(made, rows, **DICE)
+    rows = users.outcomes(made)
+    found = basic_weights.compare_basic_weights(made, rows, **DICE)
     before = {r["panda_queue"]: r["weight"] for r in old.weighed.to_dicts()}
     after = {r["panda_queue"]: r["weight"] for r in new.weighed.to_dicts()}
     share = [side["FAST"] / (side["FAST"] + side["SLOW"]) for side in (before, after)]
@@ -225,8 +224,8 @@ def test_old_and_new_weight(rules):
 def test_a_wait_that_nobody_knows_is_left_out():
     world = two_classes()
     world.rows["to_run_rate"] = [{"computingsite": "FAST", "jobs_per_hour": 40.0}]
-    found = user_tasks.compare_basic_weights(
-        decided(world), user_tasks.outcomes(decided(world)), **DICE
+    found = basic_weights.compare_basic_weights(
+        decided(world), users.outcomes(decided(world)), **DICE
     )
     assert 0 < found.known < 1
     assert found.users.row(0, named=True)["new_h"] == pytest.approx(0.5)  # 20 jobs, 40 an hour
@@ -234,47 +233,47 @@ def test_a_wait_that_nobody_knows_is_left_out():
 
 def test_a_least_weight_may_leave_nothing():
     made = decided(two_classes(), jedi__jobbroker__MIN_WEIGHT_user=0.6)
-    found = user_tasks.compare_basic_weights(made, user_tasks.outcomes(made), **DICE)
+    found = basic_weights.compare_basic_weights(made, users.outcomes(made), **DICE)
     assert found.ends.select("kept", "n_lost", "n_won").row(0) == (1, 0, 0)
     assert found.lost_by == ""
     slow = two_classes()  # a task of class C, and no queue for it
     slow.rows["task_class"][0]["class"] = -1
     strict = decided(slow, jedi__jobbroker__MIN_WEIGHT_user=1.0)
-    found = user_tasks.compare_basic_weights(strict, user_tasks.outcomes(strict), **DICE)
+    found = basic_weights.compare_basic_weights(strict, users.outcomes(strict), **DICE)
     assert found.ends.select("lost", "n_lost", "n_kept").row(0) == (1, 1, 0)
     assert found.lost_by == "below_min_weight"
 
 
 def test_nothing_to_weigh():
     made = decided(World())
-    rows = user_tasks.outcomes(made)
-    found = user_tasks.compare_basic_weights(made, rows, **DICE)
+    rows = users.outcomes(made)
+    found = basic_weights.compare_basic_weights(made, rows, **DICE)
     assert (found.n_brokerages, found.known) == (0, None)
     for name in ("by_class", "by_gshare", "places", "queues", "users"):
         assert getattr(found, name).is_empty(), name
     assert found.ends.select("kept", "n_kept").row(0) == (None, 0)
     assert found.wait["change_h"][0] is found.noticed["sooner"][0] is None
-    assert user_tasks.stabilizer_shares(user_tasks.stabilizer_state(made, rows), **DICE).is_empty()
+    assert loops.stabilizer_shares(loops.stabilizer_state(made, rows), **DICE).is_empty()
 
 
 def test_what_users_asked_for_and_got(crowd):
-    rows = user_tasks.outcomes(crowd)
+    rows = users.outcomes(crowd)
     ran = pl.DataFrame(
         {"jeditaskid": [1, 1, 2], "computingsite": ["Q1"] * 3, "resource_type": [""] * 3,
          "made": [AT + timedelta(minutes=1), AT - timedelta(minutes=1), AT + timedelta(hours=2)],
          "n_jobs": [10, 3, 5], "wait_h": [20.0, 1.0, 40.0], "core_h": [5.0, 1.0, 15.0]}
     )  # fmt: skip
-    rated = user_tasks.jobs_with_users(
+    rated = fairness.jobs_with_users(
         ran, replay_of(crowd).tasks, rows
     )  # made before the brokerage: left out
     assert rated.select("user", "task_class", "n_jobs").rows() == [("alice", "A", 10), ("bob", "A", 5)]  # fmt: skip
-    users = user_tasks.totals_by_user(rows, rated)
-    assert users.rows() == [
+    totals_of = fairness.totals_by_user(rows, rated)
+    assert totals_of.rows() == [
         ("alice", 10, 10, 10, 5), ("bob", 5, 0, 0, 15), ("carol", 7, 0, 0, 0), ("dave", 1, 0, 0, 0)
     ]  # fmt: skip
-    waits = user_tasks.mean_waits(rated, **DICE)
+    waits = fairness.mean_waits(rated, **DICE)
     assert waits.select("task_class", "n_jobs", "wait_h").rows() == [("all", 15, 4), ("A", 15, 4)]
-    found = {row["quantity"]: row for row in user_tasks.jain_indices(users, **DICE).to_dicts()}
+    found = {row["quantity"]: row for row in fairness.jain_indices(totals_of, **DICE).to_dicts()}
     assert found["asked"]["index"] == pytest.approx(23**2 / (4 * 175))
     assert found["placed"]["index"] == pytest.approx(0.25)
     assert found["checks"]["index"] == 0
@@ -284,27 +283,27 @@ def test_what_users_asked_for_and_got(crowd):
 
 def test_jain_of_nothing_and_of_one():
     nobody = pl.DataFrame(schema={"user": pl.String, **dict.fromkeys(fairness.QUANTITIES, pl.Float64)})  # fmt: skip
-    assert user_tasks.jain_indices(nobody, **DICE)["index"].to_list() == [None] * 6
+    assert fairness.jain_indices(nobody, **DICE)["index"].to_list() == [None] * 6
     one = pl.DataFrame({"user": ["a"], **dict.fromkeys(fairness.QUANTITIES, 3.0)})
-    assert user_tasks.jain_indices(one, **DICE).row(0) == ("asked", 1.0, None, None, "user", 1)
+    assert fairness.jain_indices(one, **DICE).row(0) == ("asked", 1.0, None, None, "user", 1)
     same = pl.DataFrame({"user": ["a", "b"], **{name: [2.0, 2.0] for name in fairness.QUANTITIES}})
-    ends = user_tasks.jain_indices(same, **DICE).row(0, named=True)
+    ends = fairness.jain_indices(same, **DICE).row(0, named=True)
     assert (ends["index_lo"], ends["index_hi"]) == (1, 1)
 
 
 def test_lorenz_curve():
-    users = pl.DataFrame({"asked": [3.0, 1.0], "placed": [0.0, 0.0], "core_h": [1.0, 1.0]})
-    curves = user_tasks.lorenz_curves(users)
+    totals_of = pl.DataFrame({"asked": [3.0, 1.0], "placed": [0.0, 0.0], "core_h": [1.0, 1.0]})
+    curves = fairness.lorenz_curves(totals_of)
     assert curves.filter(pl.col("quantity") == "asked")["part"].to_list() == [0, 0.25, 1]
     assert curves["quantity"].unique().sort().to_list() == ["asked", "core_h", "equal"]
-    assert user_tasks.lorenz_curves(users.clear())["quantity"].unique().to_list() == ["equal"]
+    assert fairness.lorenz_curves(totals_of.clear())["quantity"].unique().to_list() == ["equal"]
 
 
 def test_indices_are_drawn_together():
     rng = np.random.default_rng(1)
     asked = rng.lognormal(0, 1, 30)
-    users = pl.DataFrame({"user": [f"u{n:02}" for n in range(30)], **dict.fromkeys(fairness.QUANTITIES, asked)})  # fmt: skip
-    found = {row["quantity"]: row for row in user_tasks.jain_indices(users, **DICE).to_dicts()}
+    totals_of = pl.DataFrame({"user": [f"u{n:02}" for n in range(30)], **dict.fromkeys(fairness.QUANTITIES, asked)})  # fmt: skip
+    found = {row["quantity"]: row for row in fairness.jain_indices(totals_of, **DICE).to_dicts()}
     assert (found["throttle"]["index_lo"], found["throttle"]["index_hi"]) == (
         0,
         0,

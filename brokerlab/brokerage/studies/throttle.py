@@ -14,7 +14,7 @@ from brokerlab.brokerage.analysis_jobs.throttle_rules import (
     USAGE_B,
     USAGE_C,
 )
-from brokerlab.brokerage.studies.user_tasks.outcomes import (
+from brokerlab.brokerage.studies.users import (
     FAMILIES,
     HELD,
     PASSED,

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.studies.history import brokerages_of_jobs
-from brokerlab.brokerage.studies.user_tasks.outcomes import NO_USER, UNRATED, USER, in_order
+from brokerlab.brokerage.studies.users import NO_USER, UNRATED, USER, in_order
 from brokerlab.brokerage.view import TASK
 from brokerlab.intervals import N_BOOT, Formula, Sums, clustered, summed
 from brokerlab.numerics import FloatArray

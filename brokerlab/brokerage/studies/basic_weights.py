@@ -8,10 +8,10 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
 from brokerlab.brokerage.analysis_jobs.weights import SITE_CLASSES
-from brokerlab.brokerage.comparison import compare
-from brokerlab.brokerage.studies.user_tasks.outcomes import USER, in_order, with_flags
-from brokerlab.brokerage.studies.user_tasks.queues import unified_queues
-from brokerlab.brokerage.view import TASK, view
+from brokerlab.brokerage.comparison import Comparison, compare
+from brokerlab.brokerage.studies.loops import unified_queues
+from brokerlab.brokerage.studies.users import USER, in_order, with_flags
+from brokerlab.brokerage.view import NOT_LOOKED_AT, TASK, view
 from brokerlab.intervals import N_BOOT, clustered, shares, summed
 
 CLASSES = tuple(SITE_CLASSES.values())
@@ -71,17 +71,18 @@ def compare_basic_weights(
         seed: Of the bootstrap.
     """
     original, new = decide_both_weights(decisions)
+    comparison = compare(original, new)
     before, after = (expected_jobs(each, rows) for each in (original, new))
     common = before.select(TASK).unique().join(after.select(TASK).unique(), on=TASK)
     before, after = (frame.join(common, on=TASK, how="semi") for frame in (before, after))
-    shifts = compare(original, new).tasks.select(*TASK, "shift")
+    shifts = comparison.tasks.select(*TASK, "shift")
     by_brokerage = _by_brokerage(before, after, rows, shifts)
     users = _by_user(before, after)
     every = pl.concat([by_brokerage.with_columns(task_class=pl.lit("all")), by_brokerage])
     return WeightComparison(
         n_brokerages=common.height,
         ends=_ends(original, new, rows, n_boot=n_boot, seed=seed),
-        lost_by=_lost_by(original, new),
+        lost_by=_lost_by(comparison),
         by_class=_moved_by(every, "task_class", n_boot=n_boot, seed=seed),
         by_gshare=_moved_by(by_brokerage, "gshare", n_boot=n_boot, seed=seed),
         places=_places(every, n_boot=n_boot, seed=seed),
@@ -156,39 +157,36 @@ def _ends(
     seed: int,
 ) -> pl.DataFrame:
     """Return the shares of brokerages that keep, lose and win candidates."""
-    before, after = pl.col("before"), pl.col("after")
-    some = (
-        _with_candidates(original)
-        .with_columns(before=True)
-        .join(_with_candidates(new).with_columns(after=True), on=TASK, how="full", coalesce=True)
-        .with_columns(before.fill_null(value=False), after.fill_null(value=False))
+    before, after = (
+        each.tasks.select(*TASK, (pl.col("outcome") == "candidates").alias(side))
+        for each, side in ((original, "before"), (new, "after"))
+    )
+    kept = pl.col("before") & pl.col("after")
+    flags = (
+        before.join(after, on=TASK)
+        .filter(pl.col("before") | pl.col("after"))
         .join(rows.select(*TASK, USER, "one"), on=TASK)
+        .with_columns(
+            n_kept=kept.cast(pl.Int64),
+            n_lost=(pl.col("before") & ~kept).cast(pl.Int64),
+            n_won=(pl.col("after") & ~kept).cast(pl.Int64),
+        )
     )
-    flags = some.with_columns(
-        n_kept=(before & after).cast(pl.Int64),
-        n_lost=(before & ~after).cast(pl.Int64),
-        n_won=(~before & after).cast(pl.Int64),
-    )
-    parts = ("kept", "lost", "won")
-    ends = clustered(
-        flags, {name: (f"n_{name}", "one") for name in parts}, unit=USER, n_boot=n_boot, seed=seed
-    )
-    return ends.with_columns(**{f"n_{name}": pl.lit(flags[f"n_{name}"].sum()) for name in parts})
+    shares_of = {name: (f"n_{name}", "one") for name in ("kept", "lost", "won")}
+    ends = clustered(flags, shares_of, unit=USER, n_boot=n_boot, seed=seed)
+    return ends.with_columns(pl.lit(flags[n].sum()).alias(n) for n, _ in shares_of.values())
 
 
-def _with_candidates(decisions: AnalysisDecisions) -> pl.DataFrame:
-    return decisions.tasks.filter(pl.col("outcome") == "candidates").select(TASK)
-
-
-def _lost_by(original: AnalysisDecisions, new: AnalysisDecisions) -> str:
+def _lost_by(comparison: Comparison) -> str:
     """Return the check that takes most candidates of brokerages that lose them all."""
-    lost = _with_candidates(original).join(_with_candidates(new), on=TASK, how="anti")
-    place = pl.col("panda_queue").cast(pl.String)
-    candidates = original.queues.filter(pl.col("check").is_null()).select(*TASK, place)
-    checks = new.queues.select(*TASK, place, pl.col("check").cast(pl.String))
-    removed = candidates.join(lost, on=TASK, how="semi").join(checks, on=[*TASK, "panda_queue"])
-    counts = removed["check"].drop_nulls().value_counts()
-    return str(counts.sort("count", "check", descending=[True, False])["check"].first() or "")
+    lost = comparison.tasks.filter(
+        pl.col("outcome_a") == "candidates", pl.col("outcome_b") != "candidates"
+    )
+    removed = comparison.pairs.filter(
+        pl.col("change") == "lost", pl.col("check_b") != NOT_LOOKED_AT
+    ).join(lost, on=TASK, how="semi")
+    counts = removed["check_b"].value_counts().sort("count", "check_b", descending=[True, False])
+    return str(counts["check_b"].first() or "")
 
 
 def _by_brokerage(
