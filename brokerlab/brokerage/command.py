@@ -14,7 +14,6 @@ from brokerlab.errors import BrokerlabWarning, ConfigError, DataError
 if TYPE_CHECKING:
     from brokerlab.archive import Archive
     from brokerlab.brokerage.explanations import Explanation, TaskExplanation
-    from brokerlab.brokerage.replay import Replay
     from brokerlab.brokerage.rules import ProductionRules
 
 
@@ -58,10 +57,7 @@ def explain(
     opened = open_archive(archive)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        if nucleus:
-            answer: Explanation | TaskExplanation = _of_nucleus(opened, task, nucleus, rule_set, at)
-        else:
-            answer = _of_queue(opened, task, queue, rule_set, at)
+        answer = _explained(opened, task, queue, nucleus, rule_set, at)
     notes = [str(one.message) for one in caught if issubclass(one.category, BrokerlabWarning)]
     for note in dict.fromkeys(notes):
         typer.echo(f"note: {note}", err=True)
@@ -70,70 +66,47 @@ def explain(
     typer.echo(answer.text)
 
 
-def _of_queue(
-    opened: Archive, task: int, queue: str, rules: ProductionRules, at: str
+def _explained(
+    opened: Archive, task: int, queue: str, nucleus: str, rules: ProductionRules, at: str
 ) -> Explanation | TaskExplanation:
-    """Replay the brokerage of one task and explain it: that of analysis for user tasks, else of production."""
-    from brokerlab.brokerage import explain as explained
-    from brokerlab.brokerage import explain_task
-    from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
-    from brokerlab.brokerage.analysis_jobs import decide as decide_analysis
-    from brokerlab.brokerage.production_jobs.decide import decide
-    from brokerlab.brokerage.production_jobs.decisions import Decisions
-    from brokerlab.brokerage.replay.build import LABELS
-    from brokerlab.brokerage.studies.period import jobs_that_ran
-
-    stage = "analysis" if _label(opened, task) == LABELS["analysis"] else "jobs"
-    replay = _replayed(opened, task, rules, at, stage=stage)
-    decisions: AnalysisDecisions | Decisions
-    if stage == "analysis":
-        own = AnalysisRules(rules.rules)
-        decisions = decide_analysis(replay.for_analysis(), rules=own, config=replay.config)
-    else:
-        decisions = decide(replay.for_jobs(), rules=rules, config=replay.config)
-    ran = jobs_that_ran(opened, LABELS[stage], replay.tasks)
-    if not queue:
-        return explain_task(decisions, jeditaskid=task, ran=ran)
-    return explained(decisions, jeditaskid=task, panda_queue=queue, ran=ran)
-
-
-def _of_nucleus(
-    opened: Archive, task: int, nucleus: str, rules: ProductionRules, at: str
-) -> Explanation:
-    """Replay the choice of the nucleus for one task and explain it."""
-    from brokerlab.brokerage import explain as explained
-    from brokerlab.brokerage import production_tasks
-    from brokerlab.brokerage.hints import hint_queues
-
-    replay = _replayed(opened, task, rules, at, stage="tasks")
-    could = hint_queues(replay.for_jobs(), rules=rules, config=replay.config)
-    decisions = production_tasks.decide(
-        replay.for_tasks(), rules=rules, config=replay.config, hint_queues=could
-    )
-    return explained(decisions, jeditaskid=task, nucleus=nucleus)
-
-
-def _replayed(opened: Archive, task: int, rules: ProductionRules, at: str, *, stage: str) -> Replay:
-    """Rebuild what the brokerage of one task saw.
+    """Replay the brokerage of one task and explain it: that of analysis for user tasks, else of production.
 
     Raises:
         DataError: There is no such task, or it was never brokered.
     """
+    from brokerlab.brokerage import explain as explained
+    from brokerlab.brokerage import explain_task, production_tasks
+    from brokerlab.brokerage.hints import hint_queues
     from brokerlab.brokerage.replay import build
     from brokerlab.brokerage.replay.plan import time_of
+    from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION
+    from brokerlab.brokerage.studies.period import jobs_that_ran
 
     moment = time_of(at or None, "--at")
     label = _label(opened, task)
+    kind = ANALYSIS if label == ANALYSIS.label and not nucleus else PRODUCTION
+    stage = "tasks" if nucleus else kind.stage
     try:
-        return build(opened, tasks=[task], at=moment, stage=stage, every=None, rules=rules)
+        replay = build(opened, tasks=[task], at=moment, stage=stage, every=None, rules=rules)
     except DataError as problem:
         if label is None:
             raise
-        what = "analysis" if stage == "analysis" else "production"
         raise DataError(
-            f"{opened.path}: task {task} (prodsourcelabel {label}) is not known to have been brokered as {what}: "
+            f"{opened.path}: task {task} (prodsourcelabel {label}) is not known to have been brokered as {kind.name}: "
             f"{problem}"
         ) from None
+    if nucleus:
+        could = hint_queues(replay.for_jobs(), rules=rules, config=replay.config)
+        choice = production_tasks.decide(
+            replay.for_tasks(), rules=rules, config=replay.config, hint_queues=could
+        )
+        return explained(choice, jeditaskid=task, nucleus=nucleus)
+    own = kind.rules(rules.rules)
+    decisions = kind.decide(kind.tables(replay), rules=own, config=replay.config)
+    ran = jobs_that_ran(opened, kind.label, replay.tasks)
+    if queue:
+        return explained(decisions, jeditaskid=task, panda_queue=queue, ran=ran)
+    return explain_task(decisions, jeditaskid=task, ran=ran)
 
 
 def _label(opened: Archive, task: int) -> str | None:

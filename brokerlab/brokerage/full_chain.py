@@ -1,12 +1,9 @@
 """Full chain: a workflow that stays at one nucleus (full-chain.md), for the task and the job brokerage.
 
-Rules are written once, as functions of expressions; what takes single values evaluates them on one row.
+Rules are written once, as functions of expressions.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 import polars as pl
 
@@ -70,60 +67,16 @@ def has_parent(jeditaskid: pl.Expr, parent_tid: pl.Expr) -> pl.Expr:
     return ~parent_tid.is_null() & (parent_tid != jeditaskid).fill_null(False)  # noqa: FBT003
 
 
-def chained(fullchain: str | None, bare_mode: str | None) -> bool:
-    """Tell whether the jobs of one task stay at its nucleus; see :func:`chained_where`.
-
-    Example:
-        >>> chained("capable", "allow"), chained("require", None), chained(None, "only")
-        (True, False, False)
-    """
-    row = {"fullchain": fullchain, "bare_mode": bare_mode}
-    return bool(_on_one_row(row, chained_where(pl.col("fullchain"), pl.col("bare_mode"))))
-
-
-def full_chain_detail(
-    fullchain: str | None,
-    bare_mode: str | None,
-    rules: ProductionRules,
-    *,
-    is_parents_nucleus: bool = True,
-    parent_fullchain: str | None = None,
-    parent_bare_mode: str | None = None,
-) -> str | None:
-    """Return which of F1 to F3 keeps one task from one nucleus; null where none does.
-
-    Args:
-        fullchain: Of the task; null = ordinary task.
-        bare_mode: Of the nucleus; null = normal nucleus.
-        rules: Switches ``only_takes_allow`` and ``parent_flag_needed``.
-        is_parents_nucleus: The nucleus is that of the parent.
-        parent_fullchain: Of the parent; null without parent.
-        parent_bare_mode: Of the parent's nucleus; null without parent.
-
-    Source: full-chain.md 2.
-
-    Example:
-        >>> document = ProductionRules()
-        >>> full_chain_detail(None, "only", document), full_chain_detail("only", "allow", document)
-        ('F1', 'F2')
-    """
-    row = {
-        "fullchain": fullchain,
-        "bare_mode": bare_mode,
-        "parent_fullchain": parent_fullchain,
-        "parent_bare_mode": parent_bare_mode,
-        "away": not is_parents_nucleus,
-    }
-    detail: str | None = _on_one_row(row, detail_where(rules, away=pl.col("away")))
-    return detail
-
-
 def detail_where(rules: ProductionRules, *, away: pl.Expr) -> pl.Expr:
-    """Return F1, F2, F3 or null from columns ``fullchain, bare_mode, parent_fullchain, parent_bare_mode``.
+    """Return which of F1 to F3 keeps a task from a nucleus; null where none does.
+
+    It reads ``fullchain, bare_mode, parent_fullchain, parent_bare_mode``.
 
     Args:
         rules: Switches ``only_takes_allow`` and ``parent_flag_needed``.
         away: Where the nucleus is not that of the parent.
+
+    Source: full-chain.md 2.
     """
     fullchain, bare_mode = pl.col("fullchain"), pl.col("bare_mode")
     bound = bound_to_parent(
@@ -198,8 +151,3 @@ def with_bare_modes(
         pl.coalesce("secondary_nucleus", "said_secondary").alias("secondary_nucleus"),
         pl.col("mixed").fill_null(value=False),
     ).drop("said_mode", "said_secondary")
-
-
-def _on_one_row(row: Mapping[str, object], expression: pl.Expr) -> Any:
-    schema = {name: pl.Boolean if isinstance(v, bool) else pl.String for name, v in row.items()}
-    return pl.DataFrame([row], schema=schema).select(expression).item()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from brokerlab.brokerage.full_chain import chained
+import polars as pl
+
+from brokerlab.brokerage.full_chain import chained_where
 from brokerlab.brokerage.production_tasks.availability import nucleus_availability
 from brokerlab.brokerage.production_tasks.tokens import token_endpoint
 from brokerlab.brokerage.rules import ProductionRules
@@ -18,6 +20,11 @@ def token_endpoint_case(
 ) -> dict[str, Any]:
     endpoints = [(row["ddm_endpoint_name"], row["type"]) for row in nucleus_endpoints]
     return {"ddm_endpoint_name": token_endpoint(storagetoken, endpoints)}
+
+
+def chained(fullchain: str | None, bare_mode: str | None) -> bool:
+    row = pl.DataFrame({"f": [fullchain], "b": [bare_mode]}, schema=dict.fromkeys("fb", pl.String))
+    return bool(row.select(chained_where(pl.col("f"), pl.col("b"))).item())
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
