@@ -104,17 +104,6 @@ def _of_jobs(decisions: Decisions) -> View:
 
 @view.register
 def _of_analysis(decisions: AnalysisDecisions) -> View:
-    return of_loop(decisions, decisions.queues)
-
-
-def of_loop(decisions: AnalysisDecisions, pairs: pl.DataFrame) -> View:
-    """Return the view of one locality loop of the analysis brokerage.
-
-    Args:
-        decisions: The decisions.
-        pairs: ``decisions.queues``: the loop that decided; ``decisions.first_loop``: the first loop of tasks that went
-            on to the second. Shares, outcomes and all else are those of the loop that decided.
-    """
     world = decisions.world
     kinds = {reason.name: reason.kind for reason in decisions.reasons}
     order = decisions.queues.schema["check"]
@@ -131,7 +120,7 @@ def of_loop(decisions: AnalysisDecisions, pairs: pl.DataFrame) -> View:
     return View(
         brokerage="the analysis brokerage",
         place="panda_queue",
-        pairs=pairs.select(*TASK, "panda_queue", "check"),
+        pairs=decisions.queues.select(*TASK, "panda_queue", "check"),
         shares=chosen.select(*TASK, "panda_queue", "share"),
         steps=pl.DataFrame(
             {"check": names.cast(order), "stage": names, "kind": [kinds[name] for name in names]}

@@ -10,7 +10,8 @@ from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, 
 from brokerlab.brokerage.analysis_jobs.weights import SITE_CLASSES
 from brokerlab.brokerage.comparison import Comparison, compare
 from brokerlab.brokerage.studies.loops import unified_queues
-from brokerlab.brokerage.studies.users import USER, in_order, with_flags
+from brokerlab.brokerage.studies.removal import with_flags
+from brokerlab.brokerage.studies.users import USER, in_order
 from brokerlab.brokerage.view import NOT_LOOKED_AT, TASK, view
 from brokerlab.intervals import N_BOOT, clustered, shares, summed
 

@@ -10,12 +10,12 @@ import polars as pl
 
 from brokerlab.brokerage import production_tasks
 from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.reach import reachable
 from brokerlab.brokerage.replay import Replay
-from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.sensitivities import keys_read, sensitivity_by_task
 from brokerlab.brokerage.studies.kinds import PRODUCTION, JobDecisions, Kind, kind_of
-from brokerlab.brokerage.view import TASK
+from brokerlab.brokerage.view import PLACED, TASK, AnyDecisions, view
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.keys import CatalogueKey, rows, rows_of
@@ -111,9 +111,13 @@ def which_keys_matter(
     """
     kind = kind_of(decisions)
     check_keys(keys, kind)
-    sides = {JOBS: _jobs_side(decisions)}
+    world = decisions.world
+    sides = {JOBS: _side(JOBS, decisions, decisions, world.tables["tasks"])}
     if nuclei is not None and isinstance(decisions, Decisions):
-        sides[NUCLEI] = _nuclei_side(nuclei, decisions.world.rules)
+        chosen = production_tasks.decide(
+            nuclei.for_tasks(), rules=decisions.world.rules, config=nuclei.config
+        )
+        sides[NUCLEI] = _side(NUCLEI, nuclei, chosen, nuclei.tasks)
     curves, skipped = [pl.DataFrame(schema=_CURVE)], []
     for key in dict.fromkeys(keys):
         row = _rows_of(key, kind)[0]
@@ -126,7 +130,7 @@ def which_keys_matter(
         else:
             asked = replace(side, asked=replay) if remakes_tables and replay is not None else side
             values = {"points": points, "n_boot": n_boot, "seed": seed}
-            curves.append(_sweep(key, row, asked, decisions.world, **values))
+            curves.append(_sweep(key, row, asked, world, **values))
     every = pl.concat(curves)
     reasons = pl.DataFrame(
         skipped, schema=dict.fromkeys(("key", "reason"), pl.String), orient="row"
@@ -155,32 +159,24 @@ class _Side:
     reachable: float | None
 
 
-def _jobs_side(decisions: JobDecisions) -> _Side:
-    given = decisions.world.tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
-    facts = given.select(*TASK, "gshare", label="prodsourcelabel")
-    tasks = decisions.tasks.select(*TASK, placed=pl.col("outcome") == "candidates")
-    reach = reachable(decisions)["reachable"].mean()
+def _side(
+    name: str, asked: JobDecisions | Replay, decisions: AnyDecisions, given: pl.DataFrame
+) -> _Side:
+    """Return a brokerage as it decides now; ``given`` are the tasks as they were given."""
+    seen = view(decisions)
+    facts = given.with_columns(pl.col("snapshot").fill_null(0))
+    facts = facts.select(*TASK, "gshare", label="prodsourcelabel")
+    tasks = seen.tasks.select(*TASK, placed=pl.col("outcome").is_in(PLACED))
+    reach: Any = None
+    if not isinstance(decisions, TaskDecisions):
+        reach = reachable(decisions)["reachable"].mean()
     return _Side(
-        name=JOBS,
-        asked=decisions,
-        read=frozenset(keys_read(decisions)),
+        name=name,
+        asked=asked,
+        read=frozenset(keys_read(asked)),
         tasks=tasks.join(facts, on=TASK, how="left", maintain_order="left"),
-        n_pairs=decisions.queues.height,
-        reachable=None if reach is None else float(reach),  # type: ignore[arg-type]
-    )
-
-
-def _nuclei_side(replay: Replay, rules: ProductionRules) -> _Side:
-    decisions = production_tasks.decide(replay.for_tasks(), rules=rules, config=replay.config)
-    facts = replay.tasks.select(*TASK, "gshare", label="prodsourcelabel")
-    tasks = decisions.tasks.select(*TASK, placed=pl.col("outcome") == "nucleus")
-    return _Side(
-        name=NUCLEI,
-        asked=replay,
-        read=frozenset(keys_read(replay)),
-        tasks=tasks.join(facts, on=TASK, how="left", maintain_order="left"),
-        n_pairs=decisions.nuclei.height,
-        reachable=None,
+        n_pairs=seen.pairs.height,
+        reachable=reach,
     )
 
 

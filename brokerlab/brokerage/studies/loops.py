@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
-from brokerlab.brokerage.studies.removal import CANDIDATE, removal_order, removal_shares
-from brokerlab.brokerage.studies.users import ROUTES, USER, with_flags
+from brokerlab.brokerage.studies.removal import CANDIDATE, removal_order, removal_shares, with_flags
+from brokerlab.brokerage.studies.users import ROUTES, USER
 from brokerlab.brokerage.view import TASK
 from brokerlab.intervals import N_BOOT, shares
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -11,9 +12,14 @@ from brokerlab.brokerage.hints import hint_queues
 from brokerlab.brokerage.production_tasks import TaskDecisions
 from brokerlab.brokerage.replay import Replay
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.brokerage.studies.removal import CANDIDATE, removal_shares
+from brokerlab.brokerage.studies.removal import (
+    count_removals,
+    removal_order,
+    removal_shares,
+    with_flags,
+)
 from brokerlab.brokerage.studies.weight_spread import divide_spread, factor_shares
-from brokerlab.brokerage.view import NOT_REACHED, TASK
+from brokerlab.brokerage.view import TASK
 from brokerlab.intervals import N_BOOT, shares
 
 FACTORS = ("work", "data", "tape", "space_fraction", "space_amount")
@@ -26,6 +32,8 @@ OUTCOMES = (
     "parent_missing",
     "abort",
 )
+WAYS = ("held", "waived", "off_period")
+"""How the check of locality ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,43 +82,22 @@ def choose_nuclei(
     )
     passed = decisions.nuclei.filter("passed", *(pl.col(name) > 0 for name in FACTORS))
     spread = divide_spread(passed, FACTORS, "nucleus")
+    counts = count_removals(decisions, replay.tasks)
+    asked = decisions.tasks.filter(pl.col("tot_size_gb") > 0, pl.col("n_nuclei") > 0)
+    asked = asked.with_columns(pl.col("locality").fill_null("held"))
+
+    def shares_of(table: pl.DataFrame, column: str, values: Sequence[str]) -> pl.DataFrame:
+        flags = with_flags(table, column, values).with_columns(tasks=pl.lit(1))
+        return shares(flags, values, "tasks", unit="jeditaskid", n_boot=n_boot, seed=seed)
+
     return NucleusChoice(
         decisions=decisions,
-        checks=_check_shares(decisions, n_boot=n_boot, seed=seed),
-        outcomes=_outcome_shares(decisions, n_boot=n_boot, seed=seed),
-        locality=_locality_shares(decisions, n_boot=n_boot, seed=seed),
+        checks=removal_shares(counts, removal_order(decisions), n_boot=n_boot, seed=seed),
+        outcomes=shares_of(decisions.tasks, "outcome", OUTCOMES),
+        locality=shares_of(asked, "locality", WAYS),
         factors=factor_shares(spread, FACTORS, n_boot=n_boot, seed=seed),
         history=_history_shares(decisions, tasks, n_boot=n_boot, seed=seed),
     )
-
-
-def _check_shares(decisions: TaskDecisions, *, n_boot: int, seed: int) -> pl.DataFrame:
-    """Return the share of (task, nucleus) pairs that each check removes, in order."""
-    names = [check.name for check in decisions.checks]
-    reason = (
-        pl.when("passed")
-        .then(pl.lit(CANDIDATE))
-        .otherwise(pl.col("skip_reason").fill_null(NOT_REACHED))
-    )
-    counts = decisions.nuclei.group_by(*TASK, check=reason).len("n")
-    return removal_shares(counts, [*names, NOT_REACHED, CANDIDATE], n_boot=n_boot, seed=seed)
-
-
-def _outcome_shares(decisions: TaskDecisions, *, n_boot: int, seed: int) -> pl.DataFrame:
-    """Return the share of tasks with each outcome."""
-    flags = [(pl.col("outcome") == name).cast(pl.Int64).alias(name) for name in OUTCOMES]
-    table = decisions.tasks.select("jeditaskid", *flags, tasks=pl.lit(1))
-    return shares(table, OUTCOMES, "tasks", unit="jeditaskid", n_boot=n_boot, seed=seed)
-
-
-def _locality_shares(decisions: TaskDecisions, *, n_boot: int, seed: int) -> pl.DataFrame:
-    """Return how the check of locality ended for tasks that had input and were looked at."""
-    asked = decisions.tasks.filter(pl.col("tot_size_gb") > 0, pl.col("n_nuclei") > 0)
-    how = pl.col("locality").fill_null("held")
-    ways = ("held", "waived", "off_period")
-    flags = [(how == name).cast(pl.Int64).alias(name) for name in ways]
-    table = asked.select("jeditaskid", *flags, tasks=pl.lit(1))
-    return shares(table, ways, "tasks", unit="jeditaskid", n_boot=n_boot, seed=seed)
 
 
 def _history_shares(

@@ -10,7 +10,7 @@ from brokerlab.brokerage.check_table import checks_table
 from brokerlab.brokerage.reach import BEYOND_THE_BEST
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.studies.kinds import JobDecisions, kind_of
-from brokerlab.brokerage.view import TASK, view
+from brokerlab.brokerage.view import TASK, AnyDecisions, view
 from brokerlab.intervals import N_BOOT, shares
 
 CANDIDATE = "candidate"
@@ -19,11 +19,23 @@ NO_SHARE = "(none)"
 """Name of tasks without gshare."""
 
 
-def count_removals(decisions: JobDecisions, tasks: pl.DataFrame) -> pl.DataFrame:
-    """Count the pairs of task and queue that each check removed, brokerage by brokerage.
+def with_flags(frame: pl.DataFrame, column: str, values: Sequence[str]) -> pl.DataFrame:
+    """Return the rows with one column of 0 and 1 per value of a column.
+
+    Example:
+        >>> with_flags(pl.DataFrame({"way": ["up", "down"]}), "way", ["up"])["up"].to_list()
+        [1, 0]
+    """
+    return frame.with_columns(
+        (pl.col(column) == value).cast(pl.Int64).alias(value) for value in values
+    )
+
+
+def count_removals(decisions: AnyDecisions, tasks: pl.DataFrame) -> pl.DataFrame:
+    """Count the pairs of task and queue (nucleus) that each check removed, brokerage by brokerage.
 
     Args:
-        decisions: Of a job brokerage.
+        decisions: Of any brokerage.
         tasks: Of the replay: ``jeditaskid, snapshot, at, gshare``.
 
     Returns:
@@ -32,12 +44,12 @@ def count_removals(decisions: JobDecisions, tasks: pl.DataFrame) -> pl.DataFrame
     """
     facts = tasks.select(*TASK, "at", pl.col("gshare").fill_null(NO_SHARE))
     check = pl.col("check").cast(pl.String).fill_null(CANDIDATE)
-    counts = decisions.queues.group_by(*TASK, "check").len("n").with_columns(check)
+    counts = view(decisions).pairs.group_by(*TASK, "check").len("n").with_columns(check)
     return counts.join(facts, on=TASK).sort(*TASK, "check")
 
 
-def removal_order(decisions: JobDecisions) -> list[str]:
-    """Return every check in the order in which queues are removed, candidates last."""
+def removal_order(decisions: AnyDecisions) -> list[str]:
+    """Return every check in the order in which queues (nuclei) are removed, candidates last."""
     return [*view(decisions).steps["check"].cast(pl.String), CANDIDATE]
 
 
@@ -153,8 +165,7 @@ def shares_without_queue(
     """
     names = kind_of(decisions).stuck
     facts = tasks.select(*TASK, pl.col("gshare").fill_null(NO_SHARE))
-    table = decisions.tasks.join(facts, on=TASK).with_columns(
-        *((pl.col("outcome") == name).cast(pl.Int64).alias(name) for name in names),
+    table = with_flags(decisions.tasks.join(facts, on=TASK), "outcome", names).with_columns(
         stuck=(pl.col("outcome") != "candidates").cast(pl.Int64),
         brokerages=pl.lit(1),
     )

@@ -18,7 +18,6 @@ from brokerlab.brokerage.studies import (
     weight_spread,
 )
 from brokerlab.brokerage.studies.basic_weights import WeightComparison, compare_basic_weights
-from brokerlab.brokerage.studies.kinds import JobDecisions
 from brokerlab.brokerage.studies.nuclei import NucleusChoice, choose_nuclei
 from brokerlab.brokerage.studies.period import Period
 from brokerlab.brokerage.studies.stranded import explain_stranded
@@ -120,7 +119,7 @@ class _Again:
         matched: See `history.match_jobs`.
     """
 
-    decisions: JobDecisions
+    decisions: Any
     counts: pl.DataFrame
     order: list[str]
     best: pl.DataFrame
@@ -153,11 +152,11 @@ class _Again:
             matched=history.match_jobs(period.ran, replay.tasks, best),
         )
 
-    def removed(self, counts: pl.DataFrame, by: str, **dice: int) -> pl.DataFrame:
+    def removed(self, counts: pl.DataFrame, by: str, **dice: Any) -> pl.DataFrame:
         """Return what each check removes, by a column of the counts."""
         return removal.removal_shares(counts, self.order, by=[by], **dice)
 
-    def summed(self, tasks: pl.DataFrame, **dice: int) -> dict[str, Any]:
+    def summed(self, tasks: pl.DataFrame, **dice: Any) -> dict[str, Any]:
         """Return what is said of every brokerage of queues, see `_Tasks`."""
         decided = self.decisions
         return {
@@ -186,7 +185,7 @@ def study_production_tasks(
     Raises:
         InsufficientDataError: No brokerage comes to look at a queue.
     """
-    dice = {"n_boot": n_boot, "seed": seed}
+    dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
     again, tasks = _Again.of(period), period.replay.tasks
     totals = again.matched.group_by("queue").agg(pl.col("n_jobs").sum())
     busiest = totals.sort("n_jobs", "queue", descending=[True, False]).head(BUSIEST)
@@ -225,7 +224,7 @@ def study_user_tasks(period: Period, *, n_boot: int = N_BOOT, seed: int = 1) -> 
     Raises:
         InsufficientDataError: Every brokerage is held back before it looks at a queue.
     """
-    dice = {"n_boot": n_boot, "seed": seed}
+    dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
     again, tasks = _Again.of(period), period.replay.tasks
     decisions = again.decisions
     rows = users.outcomes(decisions)

@@ -14,6 +14,7 @@ from brokerlab.brokerage.analysis_jobs.throttle_rules import (
     USAGE_B,
     USAGE_C,
 )
+from brokerlab.brokerage.studies.removal import with_flags
 from brokerlab.brokerage.studies.users import (
     FAMILIES,
     HELD,
@@ -21,7 +22,6 @@ from brokerlab.brokerage.studies.users import (
     RULES,
     USER,
     in_order,
-    with_flags,
 )
 from brokerlab.brokerage.view import TASK
 from brokerlab.intervals import N_BOOT, clustered, shares

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
@@ -84,18 +82,6 @@ def outcomes(decisions: AnalysisDecisions) -> pl.DataFrame:
         )
         .drop("loop", "again")
         .sort(TASK)
-    )
-
-
-def with_flags(frame: pl.DataFrame, column: str, values: Sequence[str]) -> pl.DataFrame:
-    """Return the rows with one column of 0 and 1 per value of a column.
-
-    Example:
-        >>> with_flags(pl.DataFrame({"way": ["up", "down"]}), "way", ["up"])["up"].to_list()
-        [1, 0]
-    """
-    return frame.with_columns(
-        (pl.col(column) == value).cast(pl.Int64).alias(value) for value in values
     )
 
 
