@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -71,6 +72,7 @@ def compare_basic_weights(
         n_boot: Bootstrap replicates over users.
         seed: Of the bootstrap.
     """
+    dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
     original, new = decide_both_weights(decisions)
     comparison = compare(original, new)
     before, after = (expected_jobs(each, rows) for each in (original, new))
@@ -82,15 +84,15 @@ def compare_basic_weights(
     every = pl.concat([by_brokerage.with_columns(task_class=pl.lit("all")), by_brokerage])
     return WeightComparison(
         n_brokerages=common.height,
-        ends=_ends(original, new, rows, n_boot=n_boot, seed=seed),
+        ends=_ends(original, new, rows, **dice),
         lost_by=_lost_by(comparison),
-        by_class=_moved_by(every, "task_class", n_boot=n_boot, seed=seed),
-        by_gshare=_moved_by(by_brokerage, "gshare", n_boot=n_boot, seed=seed),
-        places=_places(every, n_boot=n_boot, seed=seed),
-        queues=_by_queue(before, after, n_boot=n_boot, seed=seed),
+        by_class=_moved_by(every, "task_class", **dice),
+        by_gshare=_moved_by(by_brokerage, "gshare", **dice),
+        places=_places(every, **dice),
+        queues=_by_queue(before, after, **dice),
         users=users,
-        noticed=_noticed(users, n_boot=n_boot, seed=seed),
-        wait=_mean_wait(before, after, n_boot=n_boot, seed=seed),
+        noticed=_noticed(users, **dice),
+        wait=_mean_wait(before, after, **dice),
         known=_known(pl.concat([before, after])),
     )
 
@@ -150,12 +152,7 @@ def expected_jobs(decisions: AnalysisDecisions, rows: pl.DataFrame) -> pl.DataFr
 
 
 def _ends(
-    original: AnalysisDecisions,
-    new: AnalysisDecisions,
-    rows: pl.DataFrame,
-    *,
-    n_boot: int,
-    seed: int,
+    original: AnalysisDecisions, new: AnalysisDecisions, rows: pl.DataFrame, **dice: Any
 ) -> pl.DataFrame:
     """Return the shares of brokerages that keep, lose and win candidates."""
     before, after = (
@@ -174,7 +171,7 @@ def _ends(
         )
     )
     shares_of = {name: (f"n_{name}", "one") for name in ("kept", "lost", "won")}
-    ends = clustered(flags, shares_of, unit=USER, n_boot=n_boot, seed=seed)
+    ends = clustered(flags, shares_of, unit=USER, **dice)
     return ends.with_columns(pl.lit(flags[n].sum()).alias(n) for n, _ in shares_of.values())
 
 
@@ -210,7 +207,7 @@ def _at(queue_class: str, weight: str) -> str:
     return f"{queue_class}_{weight}"
 
 
-def _moved_by(by_brokerage: pl.DataFrame, column: str, *, n_boot: int, seed: int) -> pl.DataFrame:
+def _moved_by(by_brokerage: pl.DataFrame, column: str, **dice: Any) -> pl.DataFrame:
     """Return the shares of the jobs that move, and that classes of queues gain, by level of a column."""
     changes = {
         f"change_{name}": pl.col(_at(name, NEW)) - pl.col(_at(name, ORIGINAL)) for name in CLASSES
@@ -221,8 +218,7 @@ def _moved_by(by_brokerage: pl.DataFrame, column: str, *, n_boot: int, seed: int
         {name: (name, "jobs") for name in ("moved", *changes)},
         unit=USER,
         by=[column],
-        n_boot=n_boot,
-        seed=seed,
+        **dice,
     )
     counts = frame.group_by(column).agg(
         n_brokerages=pl.len().cast(pl.Int64), jobs=pl.col("jobs").sum()
@@ -230,7 +226,7 @@ def _moved_by(by_brokerage: pl.DataFrame, column: str, *, n_boot: int, seed: int
     return in_order(counts.join(moved, on=column), column, "jobs")
 
 
-def _places(by_brokerage: pl.DataFrame, *, n_boot: int, seed: int) -> pl.DataFrame:
+def _places(by_brokerage: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return the shares of the expected jobs at each class of queues, under either weight."""
     sides = [
         by_brokerage.select(
@@ -243,13 +239,13 @@ def _places(by_brokerage: pl.DataFrame, *, n_boot: int, seed: int) -> pl.DataFra
         for weight in (ORIGINAL, NEW)
     ]
     by = ["weight", "task_class"]
-    places = shares(pl.concat(sides), CLASSES, "jobs", by=by, unit=USER, n_boot=n_boot, seed=seed)
+    places = shares(pl.concat(sides), CLASSES, "jobs", by=by, unit=USER, **dice)
     return in_order(places, "task_class", "whole").sort(
         "weight", descending=True, maintain_order=True
     )
 
 
-def _by_queue(before: pl.DataFrame, after: pl.DataFrame, *, n_boot: int, seed: int) -> pl.DataFrame:
+def _by_queue(before: pl.DataFrame, after: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return the expected jobs of every queue under both weights, and the change as a share of all jobs."""
     sides = [
         summed(frame, [USER, "queue"], ["jobs"]).rename({"jobs": weight})
@@ -263,7 +259,7 @@ def _by_queue(before: pl.DataFrame, after: pl.DataFrame, *, n_boot: int, seed: i
         *(change.filter(pl.col("queue") == name).sum().alias(name) for name in names),
         pl.col(ORIGINAL).sum().alias("jobs of all queues"),
     )
-    changes = shares(wide, names, "jobs of all queues", unit=USER, n_boot=n_boot, seed=seed)
+    changes = shares(wide, names, "jobs of all queues", unit=USER, **dice)
     most = pl.col("queue_class").mode().sort().first()
     classes = [frame.group_by("queue").agg(most) for frame in (before, after)]
     names_of_changes = {f"share{end}": f"change{end}" for end in ("", "_lo", "_hi")}
@@ -303,13 +299,11 @@ def _compared_waits(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     ).with_columns(change=pl.col(NEW) - pl.col(ORIGINAL))
 
 
-def _mean_wait(
-    before: pl.DataFrame, after: pl.DataFrame, *, n_boot: int, seed: int
-) -> pl.DataFrame:
+def _mean_wait(before: pl.DataFrame, after: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return the mean expected wait of a job under both weights, and the change [h]."""
     formulas = {f"{name}_h": (name, "jobs") for name in (ORIGINAL, NEW, "change")}
     waits = _compared_waits(before, after)
-    return clustered(waits, formulas, unit=USER, n_boot=n_boot, seed=seed)
+    return clustered(waits, formulas, unit=USER, **dice)
 
 
 def _by_user(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
@@ -348,9 +342,9 @@ def _known(expected: pl.DataFrame) -> float | None:
     return known / total if total else None
 
 
-def _noticed(users: pl.DataFrame, *, n_boot: int, seed: int) -> pl.DataFrame:
+def _noticed(users: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return the share of users whose jobs would wait longer, shorter, or much as before; each user counts once."""
     parts = ("sooner", "later", "same")
     flags = with_flags(users, "noticed", parts).with_columns(one=pl.lit(1))
     formulas = {name: (name, "one") for name in parts}
-    return clustered(flags, formulas, unit=USER, n_boot=n_boot, seed=seed)
+    return clustered(flags, formulas, unit=USER, **dice)

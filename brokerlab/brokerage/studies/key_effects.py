@@ -192,13 +192,13 @@ _CURVE = pl.Schema(
 
 
 def _sweep(
-    key: str, row: CatalogueKey, side: _Side, world: Any, *, points: int, n_boot: int, seed: int
+    key: str, row: CatalogueKey, side: _Side, world: Any, points: int, **dice: Any
 ) -> pl.DataFrame:
     """Try one key over its range; return its curve in shares and differences from now."""
     current = _current(world.config, key, row, side.tasks)
     values = grid(row, current, points)
     totals, changes = sensitivity_by_task(side.asked, key, values, rules=world.rules)
-    ends = _ends_of_shift(changes, side.tasks, len(values), n_boot=n_boot, seed=seed)
+    ends = _ends_of_shift(changes, side.tasks, len(values), **dice)
     n_tasks = max(side.tasks.height, 1)
     n_without = side.tasks.height - int(side.tasks["placed"].sum())
     reach = pl.col("slots_reachable") - pl.lit(side.reachable, pl.Float64)
@@ -241,7 +241,7 @@ def _current(config: Config, key: str, row: CatalogueKey, tasks: pl.DataFrame) -
 
 
 def _ends_of_shift(
-    changes: pl.DataFrame, tasks: pl.DataFrame, n_values: int, *, n_boot: int, seed: int
+    changes: pl.DataFrame, tasks: pl.DataFrame, n_values: int, **dice: Any
 ) -> pl.DataFrame:
     """Return the interval of the share of jobs that go elsewhere, one row per value."""
     every = tasks.select(*TASK, "placed").join(pl.DataFrame({"step": range(n_values)}), how="cross")
@@ -252,9 +252,7 @@ def _ends_of_shift(
         shift=pl.col("shift").fill_nan(None).fill_null(0.0),
         weighed=weighed.fill_null(value=False).cast(pl.Int64),
     )
-    result = shares(
-        table, ["shift"], "weighed", unit="jeditaskid", by=["step"], n_boot=n_boot, seed=seed
-    )
+    result = shares(table, ["shift"], "weighed", unit="jeditaskid", by=["step"], **dice)
     return result.select(shift_lo="share_lo", shift_hi="share_hi")
 
 

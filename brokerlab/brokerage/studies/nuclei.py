@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -76,6 +77,7 @@ def choose_nuclei(
         n_boot: Replicates over tasks.
         seed: Of the draws and of the replicates.
     """
+    dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
     hints = hint_queues(replay.for_jobs(), rules=rules, config=replay.config)
     decisions = production_tasks.decide(
         replay.for_tasks(), rules=rules, config=replay.config, hint_queues=hints, seed=seed
@@ -88,21 +90,19 @@ def choose_nuclei(
 
     def shares_of(table: pl.DataFrame, column: str, values: Sequence[str]) -> pl.DataFrame:
         flags = with_flags(table, column, values).with_columns(tasks=pl.lit(1))
-        return shares(flags, values, "tasks", unit="jeditaskid", n_boot=n_boot, seed=seed)
+        return shares(flags, values, "tasks", unit="jeditaskid", **dice)
 
     return NucleusChoice(
         decisions=decisions,
-        checks=removal_shares(counts, removal_order(decisions), n_boot=n_boot, seed=seed),
+        checks=removal_shares(counts, removal_order(decisions), **dice),
         outcomes=shares_of(decisions.tasks, "outcome", OUTCOMES),
         locality=shares_of(asked, "locality", WAYS),
-        factors=factor_shares(spread, FACTORS, n_boot=n_boot, seed=seed),
-        history=_history_shares(decisions, tasks, n_boot=n_boot, seed=seed),
+        factors=factor_shares(spread, FACTORS, **dice),
+        history=_history_shares(decisions, tasks, **dice),
     )
 
 
-def _history_shares(
-    decisions: TaskDecisions, tasks: pl.DataFrame, *, n_boot: int, seed: int
-) -> pl.DataFrame:
+def _history_shares(decisions: TaskDecisions, tasks: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return how often the nucleus of history passed, and how likely it was to be drawn."""
     real = tasks.select("jeditaskid", real="nucleus").drop_nulls()
     chance = pl.when("passed").then(pl.col("probability")).otherwise(0.0).fill_null(0.0)
@@ -118,4 +118,4 @@ def _history_shares(
         )
     )
     parts = ["passed", "drawn", "by_chance"]
-    return shares(table, parts, "tasks", unit="jeditaskid", n_boot=n_boot, seed=seed)
+    return shares(table, parts, "tasks", unit="jeditaskid", **dice)

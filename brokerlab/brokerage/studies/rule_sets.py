@@ -83,6 +83,7 @@ def compare_rule_sets(
         n_boot: Replicates over tasks.
         seed: Of the sample and of the replicates.
     """
+    dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
     kind = kind_of(decisions)
     rules = decisions.world.rules
     other = kind.rules("production" if rules.rules == "document" else "document")
@@ -95,9 +96,9 @@ def compare_rule_sets(
         current=rules.rules,
         other=other.rules,
         comparison=comparison,
-        totals=_totals(comparison, decisions, n_boot=n_boot, seed=seed),
-        moves=_moves(comparison, decisions, n_boot=n_boot, seed=seed),
-        brokerages=_brokerages(comparison, decisions, n_boot=n_boot, seed=seed),
+        totals=_totals(comparison, decisions, **dice),
+        moves=_moves(comparison, decisions, **dice),
+        brokerages=_brokerages(comparison, decisions, **dice),
         switches=switches,
         n_sample=n_sample,
         n_sample_pairs=n_sample_pairs,
@@ -129,20 +130,16 @@ def sample_brokerages(
     return result | {"tasks": chosen}
 
 
-def _totals(
-    comparison: Comparison, decisions: JobDecisions, *, n_boot: int, seed: int
-) -> pl.DataFrame:
+def _totals(comparison: Comparison, decisions: JobDecisions, **dice: Any) -> pl.DataFrame:
     """Return the shares of pairs decided differently, in all and by kind of change."""
     kinds = [(pl.col("change") == change).sum().alias(change) for change in CHANGES]
     counts = comparison.pairs.group_by("jeditaskid").agg(*kinds, pairs=pl.len())
     table = _beside_pairs(counts, comparison, decisions)
     parts = ["pairs", *CHANGES]
-    return shares(table, parts, "looked_at", unit="jeditaskid", n_boot=n_boot, seed=seed)
+    return shares(table, parts, "looked_at", unit="jeditaskid", **dice)
 
 
-def _moves(
-    comparison: Comparison, decisions: JobDecisions, *, n_boot: int, seed: int
-) -> pl.DataFrame:
+def _moves(comparison: Comparison, decisions: JobDecisions, **dice: Any) -> pl.DataFrame:
     """Return the shares of pairs by what became of what, the most frequent changes first."""
     checks = [pl.col(f"check_{side}").fill_null(CANDIDATE) for side in "ab"]
     named = comparison.pairs.with_columns(move=pl.format("{} → {}", *checks))
@@ -152,12 +149,10 @@ def _moves(
         *((pl.col("move") == move).sum().alias(move) for move in moves), n=pl.len()
     )
     table = _beside_pairs(counts, comparison, decisions)
-    return shares(table, moves, "looked_at", unit="jeditaskid", n_boot=n_boot, seed=seed)
+    return shares(table, moves, "looked_at", unit="jeditaskid", **dice)
 
 
-def _brokerages(
-    comparison: Comparison, decisions: JobDecisions, *, n_boot: int, seed: int
-) -> pl.DataFrame:
+def _brokerages(comparison: Comparison, decisions: JobDecisions, **dice: Any) -> pl.DataFrame:
     """Return the shares of brokerages that end differently, have another best queue, or differ in anything."""
     changed = pl.concat([comparison.pairs.select(TASK), comparison.tasks.select(TASK)]).unique()
     flags = comparison.tasks.select(
@@ -172,7 +167,7 @@ def _brokerages(
         .join(flags, on=TASK, how="left")
         .with_columns(pl.col(parts).fill_null(value=False).cast(pl.Int64))
     )
-    return shares(table, parts, "brokerages", unit="jeditaskid", n_boot=n_boot, seed=seed)
+    return shares(table, parts, "brokerages", unit="jeditaskid", **dice)
 
 
 def _beside_pairs(
