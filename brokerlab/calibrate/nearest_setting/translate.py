@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,20 +11,19 @@ import dataframely as dy
 import polars as pl
 
 from brokerlab.archive.store import Archive
-from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Question
+from brokerlab.calibrate.judge import MIN_UNITS, Question
 from brokerlab.calibrate.nearest_setting.allocations import Who, compared, score_sides
-from brokerlab.calibrate.nearest_setting.records import EPOCH, RECORDS_ONLY, of_records
+from brokerlab.calibrate.nearest_setting.records import RECORDS_ONLY, of_records
 from brokerlab.calibrate.nearest_setting.translation import Translation
 from brokerlab.calibrate.percentiles.history import Inputs, load
 from brokerlab.calibrate.percentiles.parameters import (
     Assumptions,
     LossWeights,
-    Parameter,
     Setting,
     parameter_named,
 )
 from brokerlab.calibrate.percentiles.study import Study, kills, study
-from brokerlab.calibrate.verdict import Verdict, limit_of
+from brokerlab.calibrate.verdict import limit_of
 from brokerlab.errors import ConfigError, DataError
 from brokerlab.frames import prepared
 from brokerlab.scouts import ScoutRules
@@ -43,7 +41,6 @@ SAME_TASKS = (
     "Nearest and cheapest were chosen on the tasks they are scored on: what is lost by a setting comes out too small. Whether "
     "one is proposed rests on tasks that had no part in its choice."
 )
-RECORDS = "records carry no settings: a proposal needs an archive"
 
 
 class Given(dy.Schema):
@@ -124,15 +121,13 @@ def translate(
         inputs,
         parameter,
         question or kills(),
-        created_at=created_at or (inputs.window[1] if inputs.window else EPOCH),
+        created_at=created_at,
         ranks=ranks,
         margins=margins,
         minima=minima,
         loss=loss,
         assumptions=made,
     )
-    if inputs.window is None:
-        judged = replace(judged, verdict=_of_records(judged.judgement, judged.parameter))
     settings: dict[Who, Setting] = {
         "cheapest": cheapest_of(judged),
         "nearest": judged.best,
@@ -202,14 +197,6 @@ def cheapest_of(judged: Study) -> Setting:
         "loss", "is_current", "place", descending=[False, True, False]
     )
     return Setting(*judged.judgement.settings[order["place"][0]])
-
-
-def _of_records(judgement: Judgement, parameter: Parameter) -> Verdict:
-    """Return the answer to records: none, whatever the judge says."""
-    n = judgement.n_units
-    few = f"{n} tasks can be scored and {MIN_UNITS} are needed; " if n < MIN_UNITS else ""
-    sentence, subject = f"No answer: {few}{RECORDS}.", parameter.rank_key or parameter.name
-    return Verdict("no_answer", sentence, subject, None, information_only=False)
 
 
 def _notes(judged: Study, counts: dict[str, int], name: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Which percentile ranks, margins and minima the scouts should use: back-test, judge, comparison.
 
 data = load("archive")
-made = study(data, "ramcount", kills(0.02), created_at=datetime(2026, 1, 1), ranks=range(50, 100))
+made = study(data, "ramcount", kills(0.02), ranks=range(50, 100))
 made.verdict.sentence, made.comparison.table, made.verdict.proposal
 """
 

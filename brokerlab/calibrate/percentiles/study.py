@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.judge import Case, Judgement, Kind, Limit, Outcomes, Question, judge
+from brokerlab.calibrate.judge import (
+    MIN_UNITS,
+    Case,
+    Judgement,
+    Kind,
+    Limit,
+    Outcomes,
+    Question,
+    judge,
+)
 from brokerlab.calibrate.percentiles.backtest import Backtest, at_setting, backtest
 from brokerlab.calibrate.percentiles.comparison import Comparison, compare
 from brokerlab.calibrate.percentiles.history import History, Inputs, JobHistory
@@ -41,6 +50,7 @@ from brokerlab.words import short_percent
 CONFORMAL_COVERAGES = (75, 90, 95, 98)
 """Promised coverages tried with the conformal rule [%]."""
 FIXED_RANK = "The rank is fixed in the code: this is for its developers."
+RECORDS = "records carry no settings: a proposal needs an archive"
 NO_QUEUES = "Waiting: a back-test replays requests, not queues."
 
 
@@ -60,25 +70,33 @@ class Study:
 
     Attributes:
         inputs: What it was read from.
-        parameter: Which.
         tried: Back-test of all tasks, every setting.
         outcomes: What was judged.
         judgement: What the judge says.
         before: One row per scored task under the current setting, see ``Backtest.by_task``.
         after: The same under the setting chosen for it on earlier tasks.
         comparison: Of these.
-        verdict: The answer in one sentence, and the proposal document if there is one.
+        created_at: When a proposal is made, UTC without zone; null: when the last task was created.
     """
 
     inputs: Inputs
-    parameter: Parameter
     tried: Backtest
     outcomes: Outcomes
     judgement: Judgement
     before: pl.DataFrame
     after: pl.DataFrame
     comparison: Comparison
-    verdict: Verdict
+    created_at: datetime | None = None
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The answer in one sentence, and the proposal document if there is one."""
+        return propose(self)
+
+    @property
+    def parameter(self) -> Parameter:
+        """Which."""
+        return self.tried.parameter
 
     @property
     def kind(self) -> Kind:
@@ -170,7 +188,7 @@ def study(
     name: str,
     question: Question,
     *,
-    created_at: datetime,
+    created_at: datetime | None = None,
     ranks: Iterable[int],
     margins: Iterable[int] | None = None,
     minima: Iterable[int | None] = (),
@@ -183,7 +201,7 @@ def study(
         inputs: From `load`.
         name: Parameter.
         question: Of `kills`: how settings are judged.
-        created_at: When the proposal is made, UTC without zone.
+        created_at: When a proposal is made, UTC without zone; null: when the last task was created.
         ranks: Percentile ranks tried.
         margins: Margins tried for ramcount [%]; the others' margins are fixed in the code.
         minima: Minima tried for ramcount [MB] with another rank or margin, None among them: no minimum.
@@ -209,26 +227,15 @@ def study(
     outcomes = tried.outcomes()
     judgement = judge(outcomes, question, also=COMPONENTS)
     before, after = scored_tasks(tried, outcomes, judgement)
-    comparison = compare(before, after, tried.parameter, question, n_units=judgement.n_units)
-    verdict = propose(
-        judgement,
-        comparison,
-        tried,
-        inputs.config,
-        created_at=created_at,
-        archive_digest=inputs.digest,
-        filters=inputs.filters,
-    )
     return Study(
         inputs=inputs,
-        parameter=tried.parameter,
         tried=tried,
         outcomes=outcomes,
         judgement=judgement,
         before=before,
         after=after,
-        comparison=comparison,
-        verdict=verdict,
+        comparison=compare(before, after, tried.parameter, question, n_units=judgement.n_units),
+        created_at=created_at,
     )
 
 
@@ -280,48 +287,40 @@ def _overlapping(history: History, outcomes: Outcomes, judgement: Judgement) -> 
 # ---- the answer in words, and the proposal
 
 
-def propose(
-    judgement: Judgement,
-    comparison: Comparison,
-    tried: Backtest,
-    config: Config,
-    *,
-    created_at: datetime,
-    archive_digest: str | None = None,
-    filters: Mapping[str, str] | None = None,
-) -> Verdict:
-    """Put a judgement into a sentence and, where there is something to set, into a proposal.
+def propose(study: Study) -> Verdict:
+    """Put a study into a sentence and, where there is something to set, into a proposal.
 
-    Args:
-        judgement: On the back-test's outcomes.
-        comparison: Of the scored tasks, current setting against those chosen on earlier tasks.
-        tried: The back-test.
-        config: The configuration that acts now; the base of the proposal.
-        created_at: UTC without zone; told by the caller.
-        archive_digest: Of the archive.
-        filters: Which tasks were looked at, such as gshare to its name; empty: all. Evidence from a part of them proposes
-            no key that acts on others.
+    Evidence from a part of the tasks proposes no key that acts on others. What carries no settings, such as records of jobs,
+    gets no answer.
 
     Raises:
         ConfigError: The back-test compared with another setting than the configuration's.
 
     Source: spec of calibration, section 2.
     """
+    inputs, tried, judgement = study.inputs, study.tried, study.judgement
     parameter, current = tried.parameter, tried.current
-    acting = current_setting(config, parameter.name)
+    if inputs.window is None:
+        n = judgement.n_units
+        few = f"{n} tasks can be scored and {MIN_UNITS} are needed; " if n < MIN_UNITS else ""
+        sentence, name = f"No answer: {few}{RECORDS}.", parameter.rank_key or parameter.name
+        return Verdict("no_answer", sentence, name, None, information_only=False)
+    acting = current_setting(inputs.config, parameter.name)
     if acting != current:
         raise ConfigError(
             f"the configuration has {acting}, the back-test compared with {current}: run it with current={acting}"
         )
-    chosen_tasks, limit = dict(filters or {}), limit_of(judgement)
+    chosen_tasks, limit = inputs.filters, limit_of(judgement)
     setting = Setting(*judgement.setting)
     changed = {MINIMUM_KEY: setting.minimum_mb} if setting.minimum_mb != current.minimum_mb else {}
-    actions = " and ".join([_actions(parameter, current, setting), *_further(config, changed)])
+    actions = " and ".join(
+        [_actions(parameter, current, setting), *_further(inputs.config, changed)]
+    )
     rate = judgement.candidates.filter("is_current")["exceed_rate"][0]
     wording = Wording(
         actions=actions,
         kept=_actions(parameter, current, current),
-        effects=_effects(comparison, parameter, limit),
+        effects=_effects(study.comparison, parameter, limit),
         now=f"{short_percent(rate)} of first attempts killed",
         limit=short_percent(limit),
         keeping=_keeping(judgement, parameter),
@@ -339,13 +338,13 @@ def propose(
         values = {key: value for key, value in new.items() if settable[key] != value}
         document = document_of(
             judgement,
-            config,
+            inputs.config,
             {**values, **changed},
             list(settable),
             title=actions,
-            created_at=created_at,
-            evidence=_evidence(sentence, judgement, comparison, tried, chosen_tasks),
-            archive_digest=archive_digest,
+            created_at=study.created_at or inputs.window[1],
+            evidence=_evidence(sentence, study),
+            archive_digest=inputs.digest,
             rules_digest=tried.assumptions.rules.digest,
         )
     return Verdict(
@@ -431,14 +430,9 @@ def _effects(comparison: Comparison, parameter: Parameter, limit: float) -> str:
     return f"{text}, the stated loss changes by {loss['diff']:+.3f} ({low} to {high}; the limit decides)"
 
 
-def _evidence(
-    sentence: str,
-    judgement: Judgement,
-    comparison: Comparison,
-    tried: Backtest,
-    filters: dict[str, str],
-) -> Evidence:
+def _evidence(sentence: str, study: Study) -> Evidence:
     """Collect the evidence on a scout parameter."""
+    judgement, comparison = study.judgement, study.comparison
     blocks = judgement.blocks
     second = timedelta(seconds=1)
     windows = [Window("first choice", blocks["start"][0], blocks["end"][0] + second)]
@@ -454,12 +448,12 @@ def _evidence(
         numbers={
             "max_exceed": limit_of(judgement),
             "inner_limit": judgement.inner * limit_of(judgement),
-            **{f"weight_{name}": value for name, value in tried.weights.to_dict().items()},
+            **{f"weight_{name}": value for name, value in study.tried.weights.to_dict().items()},
         },
         helps=sides[0],
         hurts=sides[1],
-        synthetic=tried.synthetic,
-        filters=filters,
+        synthetic=study.tried.synthetic,
+        filters=study.inputs.filters,
     )
 
 

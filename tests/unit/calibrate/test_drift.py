@@ -28,7 +28,7 @@ EVIDENCE = Evidence("why", numbers={"max_exceed": 0.03})
 def proposal() -> Proposal:
     """Made from tasks whose memory spreads by 8 %."""
     jobs = toys.quantities(120, 60, seed=7, hours_between=6)
-    verdict = judged((jobs, toys.tasks(120), toys.queues())).verdict()
+    verdict = judged((jobs, toys.tasks(120), toys.queues())).verdict
     assert verdict.kind == "change", verdict.sentence
     assert verdict.proposal is not None
     return loads(dumps(verdict.proposal))

@@ -13,11 +13,12 @@ from brokerlab.calibrate.percentiles.study import FIXED_RANK, NO_QUEUES, Study
 
 def test_caveats_are_those_that_apply():
     def caveats(*, fixed):
-        made = dict.fromkeys(Study.__dataclass_fields__) | {
-            "tried": SimpleNamespace(caveats=("of the back-test",)),
-            "verdict": SimpleNamespace(kind="keep", information_only=fixed),
-        }
-        return Study(**made).caveats
+        made = Study(**dict.fromkeys(Study.__dataclass_fields__))
+        found = {"caveats": ("of the back-test",)}
+        vars(made).update(
+            tried=SimpleNamespace(**found), verdict=SimpleNamespace(information_only=fixed)
+        )
+        return made.caveats
 
     assert caveats(fixed=False) == ["of the back-test", NO_QUEUES]
     assert caveats(fixed=True) == ["of the back-test", FIXED_RANK, NO_QUEUES]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -11,12 +11,11 @@ import polars as pl
 import pytest
 
 from brokerlab.calibrate import current_setting, propose
-from brokerlab.calibrate.judge import Judgement, Question, capped_weights, judge
-from brokerlab.calibrate.percentiles.backtest import Assumptions, Backtest, backtest
-from brokerlab.calibrate.percentiles.comparison import Comparison, compare
+from brokerlab.calibrate.judge import Question, capped_weights, judge
+from brokerlab.calibrate.percentiles.backtest import Assumptions, backtest
+from brokerlab.calibrate.percentiles.comparison import compare
 from brokerlab.calibrate.percentiles.parameters import COMPONENTS, LossWeights, Setting
-from brokerlab.calibrate.percentiles.study import kills, scored_tasks
-from brokerlab.calibrate.verdict import Verdict
+from brokerlab.calibrate.percentiles.study import Study, kills, scored_tasks
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules
@@ -27,35 +26,28 @@ NOW = datetime(2026, 11, 21)
 GRID = {"ranks": [55, 65, 75, 85, 95], "margins": [0, 10, 15, 20, 30]}
 
 
-@dataclass
-class Judged:
-    """A back-test with what follows from it."""
-
-    tried: Backtest
-    judgement: Judgement
-    before: pl.DataFrame
-    after: pl.DataFrame
-    comparison: Comparison
-
-    def verdict(self, config: Config | None = None, **how: Any) -> Verdict:
-        return propose(
-            self.judgement,
-            self.comparison,
-            self.tried,
-            config or Config.empty(),
-            created_at=NOW,
-            **how,
-        )
-
-
-def judged(history, *, limit=0.03, loss=None, **how) -> Judged:
+def judged(history, *, limit=0.03, loss=None, **how) -> Study:
     jobs, tasks, queues = history
     tried = backtest(jobs, tasks, queues, loss=loss, **{**GRID, **how})
     question = kills(limit, n_boot=300)
     outcomes = tried.outcomes()
     found = judge(outcomes, question, also=COMPONENTS)
     before, after = scored_tasks(tried, outcomes, found)
-    return Judged(tried, found, before, after, compare(before, after, tried.parameter, question))
+    return Study(
+        inputs=toys.inputs(jobs, tasks),
+        tried=tried,
+        outcomes=outcomes,
+        judgement=found,
+        before=before,
+        after=after,
+        comparison=compare(before, after, tried.parameter, question),
+        created_at=NOW,
+    )
+
+
+def under(made: Study, **inputs: Any) -> Study:
+    """The same study of other inputs."""
+    return replace(made, inputs=replace(made.inputs, **inputs))
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +181,7 @@ def test_tasks_without_a_creation_time_begin_with_their_first_job(history):
 
 
 def test_the_sentence_names_keys_numbers_and_limit(made):
-    verdict = replace(made, tried=replace(made.tried, synthetic=True)).verdict()
+    verdict = replace(made, tried=replace(made.tried, synthetic=True)).verdict
     setting = made.judgement.setting
     assert verdict.kind == "change"
     assert f"SCOUT_RAMCOUNT_MARGIN from 10 to {setting.margin_pct}" in verdict.sentence
@@ -206,20 +198,21 @@ def test_the_sentence_names_keys_numbers_and_limit(made):
     assert [w.name for w in document.evidence.windows] == ["first choice", "scored"]
     assert document.evidence.windows[0].end <= document.evidence.windows[1].start
     with pytest.raises(ConfigError, match=r"run it with current="):
-        made.verdict(applied)
+        propose(under(made, config=applied))
 
 
 def test_evidence_from_a_part_of_the_tasks_proposes_nothing_for_all(made):
     """A run on one global share once proposed 75 to 62 for every task of the system."""
-    verdict = made.verdict(filters={"gshare": "MC"})
+    part = under(made, filters={"gshare": "MC"})
+    verdict = part.verdict
     assert (verdict.kind, verdict.proposal) == ("change", None)
     assert verdict.sentence.startswith(
         "Measured on tasks with gshare MC only, so nothing is proposed"
     )
     kept = replace(made.judgement, kind="keep", case="nothing_better", setting=Setting(75, 10))
-    document = replace(made, judgement=kept).verdict(filters={"gshare": "MC"}).proposal
+    document = replace(part, judgement=kept).verdict.proposal
     assert document.evidence.filters == {"gshare": "MC"}
-    assert made.verdict().proposal.evidence.filters == {}
+    assert made.verdict.proposal.evidence.filters == {}
 
 
 CASES = {
@@ -241,7 +234,7 @@ def test_every_case_has_its_sentence_and_document(made, case):
     forced = replace(
         made.judgement, kind=kind, case=case, setting=setting, smallest_seen=0.031, units_missing=12
     )
-    verdict = replace(made, judgement=forced).verdict()
+    verdict = replace(made, judgement=forced).verdict
     assert words in verdict.sentence
     document = verdict.proposal
     assert (document is None) == (kind == "no_answer")
@@ -254,7 +247,7 @@ def test_what_would_keep_the_limit_and_its_price_are_said(made):
     forced = replace(
         made.judgement, kind="improve", case="better_not_within", cheapest_within=Setting(95, 30)
     )
-    sentence = replace(made, judgement=forced).verdict().sentence
+    sentence = replace(made, judgement=forced).verdict.sentence
     candidates = made.judgement.candidates
     place = made.judgement.settings.index(Setting(95, 30))
     price = candidates.filter(place=place)["loss"][0] - candidates.filter("is_best")["loss"][0]
@@ -266,7 +259,7 @@ def test_what_would_keep_the_limit_and_its_price_are_said(made):
     never = replace(forced, cheapest_within=None)
     assert (
         "no setting of the grid does with certainty"
-        in replace(made, judgement=never).verdict().sentence
+        in replace(made, judgement=never).verdict.sentence
     )
 
 
@@ -276,14 +269,14 @@ def test_the_sentence_admits_what_the_interval_leaves_open(made):
         after_hi=pl.when(here == "exceed_rate").then(0.04).otherwise("after_hi"),
         diff_hi=pl.when(here == "loss").then(0.01).otherwise("diff_hi"),
     )
-    doubtful = replace(made, comparison=replace(made.comparison, table=table)).verdict().sentence
+    doubtful = replace(made, comparison=replace(made.comparison, table=table)).verdict.sentence
     assert "limit 3 %, inside the interval)" in doubtful
     assert "+0.010; the limit decides)" in doubtful
 
 
 def test_a_fixed_rank_is_information_for_developers(history):
     how = {"parameter": "outdiskcount", "ranks": [60, 75, 90], "margins": None}
-    verdict = judged(history, limit=0.99, **how).verdict()
+    verdict = judged(history, limit=0.99, **how).verdict
     assert verdict.information_only
     assert verdict.proposal is None
 
