@@ -8,10 +8,8 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisRules
-from brokerlab.brokerage.analysis_jobs import keys as analysis_keys
 from brokerlab.brokerage.analysis_jobs import ranking as analysis
 from brokerlab.brokerage.analysis_jobs.checks import queue_checks as analysis_checks
-from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
 from brokerlab.brokerage.analysis_jobs.throttle_rules import throttle_rules
 from brokerlab.brokerage.engine.own import Own, with_own
 from brokerlab.brokerage.engine.rule import SETTING, Rule
@@ -20,12 +18,10 @@ from brokerlab.brokerage.origins import QUEUE, TASK, fields
 from brokerlab.brokerage.production_jobs import ranking
 from brokerlab.brokerage.production_jobs.ranking import weight_keys
 from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe
-from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.production_tasks.checks import checks_with
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import shown
 from brokerlab.errors import ConfigError, nearest
-from brokerlab.gdpconfig import Config
 
 STABILIZED = ("x_users", "x_users_running", "x_nr", "s_running", "s_rate", "u_queued", "u_running")
 _Line: TypeAlias = tuple[object, ...]
@@ -76,7 +72,6 @@ def checks_table(
 
 
 def _of_jobs(rules: ProductionRules, own: Sequence[Own], recipe: Recipe) -> list[_Line]:
-    settings = JobSettings.of(Config.empty())
     weight = _line(
         "weight", "weight", "one place", "production-job-brokerage.md 6", weight_keys(rules),
         (
@@ -85,9 +80,7 @@ def _of_jobs(rules: ProductionRules, own: Sequence[Own], recipe: Recipe) -> list
         ),
         "running against queued jobs x input at hand x nucleus x network x hardware preference",
     )  # fmt: skip
-    checks, steps = with_own(
-        recipe.checks(rules, settings), ranking.steps(rules, settings, recipe), own
-    )
+    checks, steps = with_own(recipe.checks(rules), ranking.steps(rules, recipe), own)
     return [*map(_row, checks), *_of_steps(steps), weight]
 
 
@@ -96,8 +89,7 @@ def _of_analysis(
     own: Sequence[Own],
     recipe: Recipe,  # noqa: ARG001 - of jobs only
 ) -> list[_Line]:
-    settings = AnalysisSettings.of(Config.empty())
-    checks, steps = with_own(analysis_checks(rules, settings), analysis.steps(rules, settings), own)
+    checks, steps = with_own(analysis_checks(rules), analysis.steps(rules), own)
     return [
         *(_row(rule, "throttle", "the task") for rule in throttle_rules()),
         *map(_row, checks),
@@ -133,7 +125,7 @@ def _analysis_weight(rules: AnalysisRules) -> _Line:
         basic = "jobs of the task for the class of the queue x what the stabilizer lets the user queue there"
         counts = ("t_n_jobs", "t_class", "t_gshare", "s_class", *STABILIZED)
     return _line(
-        "weight", "weight", "one place", "analysis-job-brokerage.md 6", analysis_keys.weight_keys(rules),
+        "weight", "weight", "one place", "analysis-job-brokerage.md 6", analysis.weight_keys(rules),
         (*counts, "t_total", "t_local", "t_union", "x_data_weight", "x_avail"),
         f"{basic} x input at hand",
     )  # fmt: skip

@@ -11,11 +11,10 @@ import polars as pl
 
 from brokerlab.brokerage import origins
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
-from brokerlab.brokerage.analysis_jobs import what_if as analysis
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
 from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.what_if import Trial
 from brokerlab.brokerage.explaining.subject import subject
-from brokerlab.brokerage.production_jobs import what_if
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.view import TASK, AnyDecisions
@@ -107,11 +106,11 @@ def _of_jobs(decisions: Decisions, jeditaskid: int, snapshot: int) -> list[tuple
     one = _One.of(decisions, jeditaskid, snapshot)
     if one is None:
         return []
-    trial = what_if.Trial.of(decisions, one.t)
+    trial = Trial.of(decisions, one.t)
     alone = single_obstacles(decisions, jeditaskid=jeditaskid, snapshot=snapshot)
     return _lines(
         one, decisions.reasons, _counts(one.skipped), _counts(alone),
-        lambda name: trial.without(name).pairs, last=what_if.LAST,
+        lambda name: trial.without(name).pairs, last=decisions.world.LAST,
     )  # fmt: skip
 
 
@@ -122,18 +121,18 @@ def _of_analysis(
     one = _One.of(decisions, jeditaskid, snapshot)
     if one is None:
         return []
-    trial = analysis.Trial.of(decisions, one.t)
+    trial = Trial.of(decisions, one.t)
     alone = single_obstacles(decisions, jeditaskid=jeditaskid, snapshot=snapshot)
     reasons = [
         reason
         for reason in (*decisions.reasons, *decisions.marks)
-        if reason.name != analysis.MARKED
+        if reason.name != decisions.world.MARKED
     ]
     return _lines(
         one, reasons,
         _counts(one.skipped) | _marks(decisions, one.skipped, most=len(MARKS)),
         _counts(alone) | _marks(decisions, alone, most=1),
-        lambda name: trial.without(name).pairs, last=analysis.LAST,
+        lambda name: trial.without(name).pairs, last=decisions.world.LAST,
     )  # fmt: skip
 
 
@@ -192,7 +191,7 @@ def _lines(
 
 def _marks(decisions: AnalysisDecisions, pairs: pl.DataFrame, *, most: int) -> dict[str, int]:
     """Return how many of the problematic queues have each mark, of queues with so many marks at most."""
-    marked = decisions.weighed.filter(pl.col("check") == analysis.MARKED)
+    marked = decisions.weighed.filter(pl.col("check") == decisions.world.MARKED)
     marks = marked.join(pairs, on=[*TASK, "panda_queue"], how="semi").select(MARKS)
     marks = marks.filter(pl.sum_horizontal(pl.all().cast(pl.Int64)) <= most)
     found = {name: int(marks[name].sum()) for name in MARKS}

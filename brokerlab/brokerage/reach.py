@@ -5,16 +5,15 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
-from brokerlab.brokerage.analysis_jobs.facts import World as AnalysisWorld
+from brokerlab.brokerage.engine.world import World
 from brokerlab.brokerage.production_jobs.decisions import Decisions
-from brokerlab.brokerage.production_jobs.facts import World
 from brokerlab.brokerage.view import TASK
 
 BEYOND_THE_BEST = ("rank", "low_weight")
 """Checks of candidates that are too many."""
 
 
-def slots(world: World | AnalysisWorld) -> pl.DataFrame:
+def slots(world: World) -> pl.DataFrame:
     """Return the size of each parent queue at each instant: cores of the jobs that run there.
 
     Cores in use where they are counted (table ``core_stats``, production brokerage), else running jobs of all shares

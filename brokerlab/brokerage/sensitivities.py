@@ -11,11 +11,11 @@ import polars as pl
 
 from brokerlab.brokerage import analysis_jobs, production_tasks
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
-from brokerlab.brokerage.analysis_jobs import again as analysis_again
 from brokerlab.brokerage.analysis_jobs import keys as analysis_keys
 from brokerlab.brokerage.comparison import Comparison, compare_views
+from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.engine.own import Own
-from brokerlab.brokerage.production_jobs import again
+from brokerlab.brokerage.engine.settings import SCOPES, value_at
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_jobs.settings import place_of
@@ -34,8 +34,6 @@ from brokerlab.gdpconfig.fallbacks import expand, scope_names
 Asked: TypeAlias = Decisions | AnalysisDecisions | Replay
 AnyRules: TypeAlias = ProductionRules | AnalysisRules
 R = TypeVar("R", ProductionRules, AnalysisRules)
-SCOPES = {"gshare": "t_gshare", "prodsourcelabel": "t_label"}
-"""Placeholder of a key to the column of the tasks that it stands for."""
 
 
 @dataclass(frozen=True)
@@ -296,10 +294,10 @@ def _of_jobs(base: Decisions) -> _Model:
     return _Model(
         base=base,
         config=base.world.config,
-        keys=again.keys_read(base),
+        keys=tuple(base.world.keys),
         component=place_of,
         scopes=_scopes(base.world.tasks),
-        decided=lambda config: again.redecided(base, config),
+        decided=lambda config: redecided(base, config),
     )
 
 
@@ -308,9 +306,11 @@ def _of_analysis(base: AnalysisDecisions, replay: Replay | None) -> _Model:
 
     def decided(config: Config) -> AnalysisDecisions:
         if replay is None or not any(
-            analysis_again.differs(key, world.config, config) for key in analysis_keys.TABLE_KEYS
+            value_at(config, key, analysis_keys.place_of)
+            != value_at(world.config, key, analysis_keys.place_of)
+            for key in analysis_keys.TABLE_KEYS
         ):
-            return analysis_again.redecided(base, config)
+            return redecided(base, config)
         tables = replay.with_config(config).for_analysis()
         return analysis_jobs.decide(
             tables, rules=world.rules, matching=world.matching, config=config, own=world.own
@@ -320,7 +320,7 @@ def _of_analysis(base: AnalysisDecisions, replay: Replay | None) -> _Model:
     return _Model(
         base=base,
         config=world.config,
-        keys=tuple(dict.fromkeys([*analysis_again.keys_read(base), *more])),
+        keys=tuple(dict.fromkeys([*world.keys, *more])),
         component=analysis_keys.place_of,
         scopes=_scopes(world.tasks),
         decided=decided,

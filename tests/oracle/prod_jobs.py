@@ -14,10 +14,10 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage.contracts import TABLES
+from brokerlab.brokerage.engine.decide import settled
 from brokerlab.brokerage.engine.evaluation import evaluated
 from brokerlab.brokerage.production_jobs.checks import queue_checks
-from brokerlab.brokerage.production_jobs.decide import settled
-from brokerlab.brokerage.production_jobs.facts import World, prepare
+from brokerlab.brokerage.production_jobs.facts import JobWorld, prepare
 from brokerlab.brokerage.production_jobs.ranking import reported
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.frames import prepared
@@ -41,7 +41,7 @@ def key(inputs: Case) -> str:
     return json.dumps(inputs, sort_keys=True)
 
 
-def _world(cases: list[Case], rows: dict[str, list[Case]]) -> World:
+def _world(cases: list[Case], rows: dict[str, list[Case]]) -> JobWorld:
     given = {name: frame(found) for name, found in rows.items() if found}
     return prepare(
         prepared(given, TABLES), rules=RULES, matching=MatchingRules("production"),
@@ -64,7 +64,7 @@ def check_answers(cases: list[Case]) -> dict[str, Case]:
         for number, case in enumerate(group):
             _add_check(rows, number, case["inputs"])
         world = _world(group, rows)
-        checks = queue_checks(RULES, world.settings)
+        checks = queue_checks(RULES)
         failed = evaluated(world.facts, checks).join(
             world.facts.tasks.select("t", "jeditaskid"), on="t"
         )
@@ -116,9 +116,9 @@ def weight_answers(cases: list[Case]) -> dict[str, Case]:
             q_streams=pl.col("q_version").replace_strict(streams, return_dtype=pl.Boolean)
         )
         facts = replace(world.facts, queues=queues)
-        checks = queue_checks(RULES, world.settings)
+        checks = queue_checks(RULES)
         passed = evaluated(facts, checks[:1]).with_columns(failed=pl.lit(0, dtype=pl.Int64))
-        late = settled(world, passed, facts, checks).late
+        late = settled(world, facts, passed).late
         found = (
             reported(late, rules=RULES)
             .join(facts.tasks.select("t", "jeditaskid"), on="t")

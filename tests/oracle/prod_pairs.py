@@ -10,9 +10,7 @@ import polars as pl
 from brokerlab.brokerage.inputs.endpoints import complete_here, endpoint_states
 from brokerlab.brokerage.production_jobs.checks_queue import compensated, reads_in_place
 from brokerlab.brokerage.production_jobs.checks_state import storage_checks
-from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.gdpconfig import Config
 
 LINK = ("panda_queue", "direction", "ddm_endpoint_name", "is_default")
 STATES = {
@@ -60,8 +58,9 @@ def endpoint_status(
         "x_complete": complete_here(places, links, storage).height > 0,
         "t_no_complete": not complete_locations,
         "t_remote_source": remote_source_available,
+        "$STORAGE_MIN_FREE_SIZE": None,
     }
-    checks = storage_checks(rules, JobSettings.of(Config.empty()))
+    checks = storage_checks(rules)
     skips = [check for check in checks if check.name != "storage_space"]
     return next((check.name for check in skips if on(pair, check.when)), None)
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import ranking
 from brokerlab.brokerage.analysis_jobs.contracts import TABLES
-from brokerlab.brokerage.analysis_jobs.facts import in_loop, prepare
+from brokerlab.brokerage.analysis_jobs.facts import prepare
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.engine.pairs import looked_up, matched, run
 from brokerlab.brokerage.engine.steps import names_of, reads_of, walk
@@ -73,7 +73,7 @@ def differences(case: Case) -> list[str]:
         prepared(tables(inputs), TABLES), rules=RULES, matching=MatchingRules("production"),
         config=settings(inputs.get("gdpconfig") or []),
     )  # fmt: skip
-    facts = in_loop(world.facts, world.facts.tasks.select("t"), local=False)
+    facts = world.in_loop(world.facts.tasks.select("t"), 2)
     pairs = looked_up(facts, matched(facts), {*reads_of(world.steps)})
     names = world.facts.queues.select("q", "parent")
     late = run(walk(pairs.lazy(), world.steps, pl.Enum(names_of((), world.steps))))

@@ -13,11 +13,12 @@ from functools import lru_cache
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
 from brokerlab.brokerage.engine.rule import Chapter, Kind, Rule
+from brokerlab.brokerage.engine.settings import setting_or
 from brokerlab.brokerage.production_jobs import checks_queue as shared
 from brokerlab.brokerage.production_jobs.checks_time import DAY_S, REFERENCE_POWER, capacity
 from brokerlab.brokerage.production_jobs.expressions import at_least_one, col
+from brokerlab.brokerage.production_jobs.settings import MIN_FREE_GB
 from brokerlab.brokerage.rules import ProductionRules
 
 check = Chapter("analysis-job-brokerage.md 4, ")
@@ -31,12 +32,11 @@ def _as(found: Rule, row: str, name: str, kind: Kind = "persistent") -> Rule:
 
 
 @lru_cache(maxsize=64)  # made of many small expressions
-def queue_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Rule, ...]:
+def queue_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
     """Return the checks in the order in which they run.
 
     Args:
         rules: Strictness and the other known differences.
-        settings: Limits in force.
     """
     *lists, cloud = _list_checks()
     early, late = (lists, ()) if rules.lists_first else ((), lists)
@@ -46,14 +46,14 @@ def queue_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Rule
         _locality_check(),
         _status_check(rules),
         _zero_share_check(),
-        _as(shared.diskio_check(settings.max_diskio, whole=False), "4", "diskio"),
+        _as(shared.diskio_check(whole=False), "4", "diskio"),
         _as(shared.io_intensity_check(), "5", "max_io_intensity"),
         _vp_check(rules),
         _as(cores, "7", "cpucore"),
         _as(most_cores, "7", "max_cpucore"),
         *_software_checks(rules),
         *_memory_and_disk(rules),
-        *_storage_checks(rules, settings),
+        *_storage_checks(rules),
         *_time_checks(rules),
         _pilot_check(),
         *late,
@@ -155,14 +155,17 @@ def _memory_and_disk(rules: AnalysisRules) -> tuple[Rule, ...]:
     )
 
 
-def _storage_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Rule, ...]:
+def _storage_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
     """Return ``storage``, ``blacklist``, ``local_quota``."""
 
-    def little(space: str, limit: float) -> pl.Expr:
+    def little(space: str, limit: pl.Expr) -> pl.Expr:
         short = col(space) <= limit if rules.space_strict else col(space) < limit
         return short.fill_null(value=False)
 
-    limit, limit_in = settings.output_min_free_gb, settings.input_min_free_gb
+    limit, limit_in = (
+        setting_or(key, MIN_FREE_GB)
+        for key in ("STORAGE_MIN_FREE_SIZE_OUTPUT", "STORAGE_MIN_FREE_SIZE")
+    )
     far = ~col("t_local") & (~col("e_input") | (~col("e_same") & little("e_in_space", limit_in)))
     holds = col("t_local") & col("x_data")
     wan = col("e_write_wan") & col("e_read_wan")
@@ -172,9 +175,8 @@ def _storage_checks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[R
             "14", "storage", "{e_in_space} GB are usable at its input endpoint, to which the input has to move, and {limit_in} "
             "GB must be",
             ~col("e_output") | little("e_out_space", limit) | far,
-            keys=("STORAGE_MIN_FREE_SIZE_OUTPUT", "STORAGE_MIN_FREE_SIZE"),
             numbers={
-                "limit": pl.lit(float(limit)), "limit_in": pl.lit(float(limit_in)),
+                "limit": limit, "limit_in": limit_in,
                 "no_output": ~col("e_output"), "little_output": little("e_out_space", limit),
                 "no_input": ~col("e_input"),
             },

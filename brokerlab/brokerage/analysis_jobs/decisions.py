@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import ranking
-from brokerlab.brokerage.analysis_jobs.facts import World
-from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.engine.steps import marks_of, rules_of
+from brokerlab.brokerage.analysis_jobs.facts import AnalysisWorld
+from brokerlab.brokerage.engine.decisions import QueueDecisions
+from brokerlab.brokerage.engine.pairs import matched
+from brokerlab.brokerage.engine.world import Part
 from brokerlab.brokerage.production_jobs.ranking import shares
 
 KEYS = ("jeditaskid", "snapshot", "panda_queue")
@@ -20,31 +22,7 @@ PREASSIGNED = "nonpreassigned"
 
 
 @dataclass(frozen=True)
-class Loop:
-    """What one locality loop decided.
-
-    Attributes:
-        number: 1: with locality; 2: without.
-        pairs: ``t, q, failed, check``, sorted by t, q.
-        late: What :func:`~.ranking.steps` make of the pairs that no single check removed.
-    """
-
-    number: int
-    pairs: pl.DataFrame
-    late: pl.DataFrame
-
-    def left(self, final: Sequence[str]) -> pl.DataFrame:
-        """Return ``t`` of the tasks that had a queue left for the final list, whatever that did to it.
-
-        Args:
-            final: Reasons of the final list.
-        """
-        listed = pl.col("check").is_null() | pl.col("check").is_in(final)
-        return self.pairs.filter(listed).select("t").unique()
-
-
-@dataclass(frozen=True)
-class AnalysisDecisions:
+class AnalysisDecisions(QueueDecisions[AnalysisWorld]):
     """What the analysis brokerage decided.
 
     Attributes:
@@ -58,79 +36,66 @@ class AnalysisDecisions:
         tasks: One row per task: ``outcome`` (candidates, temporary_error, fatal, throttled_waiting), ``throttle``
             (rule that held it back), ``stage`` that emptied the list, ``loop``, ``n_queues`` looked at,
             ``n_candidates``, ``pending_until``.
-        checks: The checks of single queues, in order.
         world: What was decided on.
     """
 
-    queues: pl.DataFrame
     first_loop: pl.DataFrame
-    weighed: pl.DataFrame
-    tasks: pl.DataFrame
-    checks: tuple[Rule, ...]
-    world: World
 
-    @property
-    def reasons(self) -> tuple[Rule, ...]:
-        """Every reason for which a queue may be skipped, in order; ``notincluded`` is there twice, of single queues first."""
-        return (*self.checks, *rules_of(self.world.steps))
+    @classmethod
+    def of(cls, world: AnalysisWorld, parts: Iterable[Part]) -> AnalysisDecisions:
+        """Put the loops together: the last one of each task counts."""
+        queues = world.facts.queues
+        named = pl.Enum(queues["panda_queue"].unique().sort())
+        names = queues.select("q", pl.col("panda_queue").cast(named))
+        keys = world.tasks.select("t", "jeditaskid", "snapshot")
 
-    @property
-    def marks(self) -> tuple[Rule, ...]:
-        """Why queues are marked problematic, and skipped as ``badsite``."""
-        return marks_of(self.world.steps)
+        def with_names(frame: pl.DataFrame) -> pl.DataFrame:
+            return (
+                frame.join(names, on="q", how="left", maintain_order="left")
+                .join(keys, on="t", how="left", maintain_order="left")
+                .select(*KEYS, pl.exclude("t", "q", *KEYS))
+            )
 
-    def to_frame(self) -> pl.DataFrame:
-        """Return the decisions on queues."""
-        return self.queues
+        made = [
+            (part.pairs.with_columns(loop=loop), late.with_columns(loop=loop))
+            for part in parts
+            if (late := part.late) is not None
+            for loop in (pl.lit(part.loop),)
+        ]
+        pairs, late = (pl.concat(each) for each in zip(*made, strict=True))
+        again = pairs.filter(pl.col("loop") > 1).select("t").unique()
+        gone = pairs.join(again, on="t", how="semi", maintain_order="left").filter(
+            pl.col("loop") == 1
+        )
+        pairs, late = (_last(frame, again) for frame in (pairs, late))
+        share = shares(pl.when(pl.col("rank").is_not_null()).then("weight"))
+        reported = late.select("t", "q", "loop", "check", "rank", *REPORTED, share=share)
+        shown = ("t", "q", "failed", "check", "loop", "weight", "rank")
+        return cls(
+            with_names(pairs.select(shown)), with_names(reported), _of_tasks(world, pairs), world,
+            with_names(gone.select("t", "q", "failed", "check", "loop")),
+        )  # fmt: skip
+
+    @cached_property
+    def known(self) -> dict[int, pl.DataFrame]:
+        """See :attr:`~brokerlab.brokerage.engine.decisions.QueueDecisions.known`."""
+        facts, keys = self.world.facts, ["jeditaskid", "snapshot"]
+        # the tables have names in the place of numbers, in the order of the numbers
+        last = matched(facts).hstack(self.queues.select("loop", "failed"))
+        gone = self.world.tasks.join(self.first_loop, on=keys, how="semi").select("t")
+        first = matched(facts.of_tasks(gone)).hstack(self.first_loop.select("failed"))
+        one, two = (last.filter(pl.col("loop") == loop).drop("loop") for loop in (1, 2))
+        return {1: pl.concat([one, first]).sort("t", "q"), 2: two}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tables and their provenance as plain Python values."""
-        return {
-            "queues": self.queues.to_dicts(),
-            "tasks": self.tasks.to_dicts(),
-            "rules": self.world.rules.to_dict(),
-            "matching": self.world.matching.to_dict(),
-            "config_digest": self.world.config.digest,
-        }
-
-    def _repr_html_(self) -> str:
-        return self.tasks._repr_html_()
+        return super().to_dict() | {"rules": self.world.rules.to_dict()}
 
 
-def put_together(
-    world: World, checks: tuple[Rule, ...], first: Loop, second: Loop
-) -> AnalysisDecisions:
-    """Put the loops together: the last one of each task counts."""
-    queues = world.facts.queues
-    named = pl.Enum(queues["panda_queue"].unique().sort())
-    names = queues.select("q", pl.col("panda_queue").cast(named))
-    keys = world.tasks.select("t", "jeditaskid", "snapshot")
-    again = second.pairs.select("t").unique()
-
-    def parts(frame: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-        one, two = (
-            getattr(loop, frame).with_columns(loop=pl.lit(loop.number)) for loop in (first, second)
-        )
-        last = pl.concat([one.join(again, on="t", how="anti"), two]).sort("t", "q")
-        return last, one.join(again, on="t", how="semi")
-
-    def with_names(frame: pl.DataFrame) -> pl.DataFrame:
-        return (
-            frame.join(names, on="q", how="left", maintain_order="left")
-            .join(keys, on="t", how="left", maintain_order="left")
-            .select(*KEYS, pl.exclude("t", "q", *KEYS))
-        )
-
-    pairs, before = parts("pairs")
-    late, _ = parts("late")
-    ranks = late.select("t", "q", "weight", "rank")
-    pairs = pairs.join(ranks, on=["t", "q"], how="left", maintain_order="left")
-    share = shares(pl.when(pl.col("rank").is_not_null()).then("weight"))
-    reported = late.select("t", "q", "loop", "check", "rank", *REPORTED, share=share)
-    return AnalysisDecisions(
-        with_names(pairs), with_names(before), with_names(reported), _of_tasks(world, pairs),
-        checks, world,
-    )  # fmt: skip
+def _last(frame: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of the last loop of each task; those of ``again`` went through two."""
+    second = frame["t"].is_in(again["t"].implode())
+    return frame.filter((pl.col("loop") > 1) | ~second).sort("t", "q")
 
 
 REPORTED = (
@@ -142,7 +107,7 @@ REPORTED = (
 """Numbers of the table ``weighed``."""
 
 
-def _of_tasks(world: World, pairs: pl.DataFrame) -> pl.DataFrame:
+def _of_tasks(world: AnalysisWorld, pairs: pl.DataFrame) -> pl.DataFrame:
     """Sum up the tasks."""
     passed = pl.col("check").is_null()
     last = pl.Series([PREASSIGNED], dtype=pairs.schema["check"]).to_physical().item()

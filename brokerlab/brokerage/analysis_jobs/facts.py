@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.changing import changing, with_class, with_grand
 from brokerlab.brokerage.analysis_jobs.checks import queue_checks
 from brokerlab.brokerage.analysis_jobs.endpoints import endpoint_facts, in_scope
-from brokerlab.brokerage.analysis_jobs.keys import place_of
+from brokerlab.brokerage.analysis_jobs.keys import CAP_KEYS, CLASS_KEYS, place_of
 from brokerlab.brokerage.analysis_jobs.lists import pools, with_lists
 from brokerlab.brokerage.analysis_jobs.locality import locality
 from brokerlab.brokerage.analysis_jobs.queue_facts import queue_facts
-from brokerlab.brokerage.analysis_jobs.ranking import steps
+from brokerlab.brokerage.analysis_jobs.ranking import final_of, steps
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings, ThrottleSettings
+from brokerlab.brokerage.analysis_jobs.settings import COMPONENT, of_tasks
 from brokerlab.brokerage.analysis_jobs.sides import build, with_ids
 from brokerlab.brokerage.analysis_jobs.task_facts import task_facts
 from brokerlab.brokerage.analysis_jobs.throttle import PASS, throttled
 from brokerlab.brokerage.analysis_jobs.throttle_rules import INCOMPLETE, incomplete_input
-from brokerlab.brokerage.engine.own import Ordered, Own, with_settings
+from brokerlab.brokerage.engine.decide import parts_of
+from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.pairs import Facts, Side, run
-from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.engine.steps import Step
+from brokerlab.brokerage.engine.settings import with_facts_of_settings
+from brokerlab.brokerage.engine.world import Evaluate, Off, Part, World, in_order
 from brokerlab.brokerage.inputs.data import input_totals
 from brokerlab.brokerage.inputs.frames import for_tasks
 from brokerlab.brokerage.production_jobs.changing import run_all
 from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.brokerage.production_jobs.ids import Ids
-from brokerlab.brokerage.production_jobs.recipe import schema_of
+from brokerlab.brokerage.production_jobs.settings import COMPLETENESS_KEYS, read
 from brokerlab.brokerage.production_jobs.sides import keyed
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
@@ -42,49 +44,141 @@ STATE_TABLES = (
     "diskio_usage", "site_class", "task_class", "gshare_usage", "user_eval", "quota",
 )  # fmt: skip
 """Tables whose rows without snapshot hold for every instant."""
-INPUT_FACTS = (
-    "t_has_input", "t_distributed", "t_incomplete", "t_remote_source", "t_union", "t_total", "t_nfiles", "t_n_data",
-    "t_second", "t_files_known",
-)  # fmt: skip
-"""Facts of tasks about their input as a whole."""
 
 
-@dataclass(frozen=True)
-class World(Ordered):
-    """The rules, settings and tables of a replay, and what was prepared from them.
+@dataclass(frozen=True, kw_only=True)
+class Lasting:
+    """What no setting changes.
 
     Attributes:
         tables: The input tables.
         rules: Rule set of the brokerage.
         matching: Rule set of the text rules.
-        config: The configuration.
-        settings: The keys read from it.
-        facts: What the checks and the weights read, of tasks that are looked at.
-        tasks: Facts of all tasks.
-        outcomes: ``t, throttle, outcome`` of tasks that end before any queue is looked at.
-        throttle: See :func:`~.throttle.throttle`.
-        ids: The numbers by which facts are keyed.
         own: Rules that are added.
+        tasks: Facts of all tasks.
+        queues: Facts of queues.
+        sides: Facts of pairs.
+        lists: ``t, q`` of tasks whose candidates are a list.
         pool: The queues among which the check of locality looks for the input, see :func:`~.lists.pools`.
+        ids: The numbers by which facts are keyed.
     """
 
     tables: Tables
     rules: AnalysisRules
     matching: MatchingRules
-    config: Config
-    settings: AnalysisSettings
-    facts: Facts
+    own: tuple[Own, ...]
     tasks: pl.DataFrame
-    outcomes: pl.DataFrame
-    throttle: pl.DataFrame
-    ids: Ids
+    queues: pl.DataFrame
+    sides: tuple[Side, ...]
+    lists: pl.DataFrame
     pool: pl.DataFrame
-    own: tuple[Own, ...] = ()
+    ids: Ids
 
-    def given(self) -> tuple[Sequence[Rule], Sequence[Step], Mapping[str, pl.DataType]]:
-        """See :class:`~brokerlab.brokerage.engine.own.Ordered`."""
-        schema = {**schema_of(self.facts), "t_local": pl.Boolean()}
-        return queue_checks(self.rules, self.settings), steps(self.rules, self.settings), schema
+
+@dataclass(frozen=True, kw_only=True)
+class AnalysisWorld(World):
+    """What the analysis brokerage decides on.
+
+    Attributes:
+        lasting_facts: What no setting changes.
+        data: Facts of tasks about their input as a whole, and where it is.
+        throttle: See :func:`~.throttle.throttle`.
+        outcomes: ``t, throttle, outcome`` of tasks that end before any queue is looked at.
+    """
+
+    RANKS: ClassVar = {"weight": pl.Float64(), "rank": pl.Int64()}
+    ALSO_READ: ClassVar = ("t_relaxed", "t_second", "t_preassigned")
+    KEYS: ClassVar = (*COMPLETENESS_KEYS, *CAP_KEYS, *CLASS_KEYS)
+    LAST: ClassVar = "low_weight"
+    MARKED: ClassVar = "badsite"
+
+    lasting_facts: Lasting
+    data: tuple[pl.DataFrame, Side]
+    throttle: pl.DataFrame
+
+    @property
+    def rules(self) -> AnalysisRules:
+        """Rule set of the brokerage."""
+        return self.lasting_facts.rules
+
+    @property
+    def ids(self) -> Ids:
+        """The numbers by which facts are keyed."""
+        return self.lasting_facts.ids
+
+    def with_config(self, config: Config) -> AnalysisWorld:
+        """See :meth:`brokerlab.brokerage.engine.world.World.with_config`."""
+        data, known = self.data, self.lasting_facts
+        old, new = (
+            [read(each, key, COMPONENT) for key in COMPLETENESS_KEYS]
+            for each in (self.config, config)
+        )
+        if old != new:
+            data = _input(known.tasks, known.tables, known.ids, known.pool, config)
+        return configured(known, data, config)
+
+    def parts(self, evaluate: Evaluate, *, off: Off | None = None) -> Iterator[Part]:
+        """Decide the loop that asks for input at the queue, then the other one, of tasks that it leaves nothing."""
+        tasks = self.facts.tasks
+        suppressed = pl.lit(value=False)
+        if self.rules.locality_mode == "suppress":
+            suppressed = pl.col("t_relaxed").is_not_null() & pl.col("t_second")
+        first = tasks.filter(~suppressed).select("t")
+        final, left = final_of(self.steps), []
+        for part in parts_of(self, self.in_loop(first, 1), evaluate, off=off):
+            left.append(_left(part.pairs, final))
+            yield part
+        lost = tasks.filter(~suppressed & pl.col("t_second")).join(
+            pl.concat(left), on="t", how="anti"
+        )
+        others = pl.concat([tasks.filter(suppressed).select("t"), lost.select("t")])
+        if others.height:  # most often not
+            yield from parts_of(self, self.in_loop(others, 2), evaluate, loop=2, off=off)
+
+    def in_loop(self, tasks: pl.DataFrame, loop: int) -> Facts:
+        """Return the facts of some tasks, ``t``, in a locality loop."""
+        facts = self.facts.of_tasks(tasks)
+        local = facts.tasks.with_columns(t_local=pl.lit(loop == 1))
+        return replace(facts, tasks=local)
+
+
+def configured(known: Lasting, data: tuple[pl.DataFrame, Side], config: Config) -> AnalysisWorld:
+    """Return the world with all that settings decide.
+
+    Args:
+        known: What no setting changes.
+        data: Facts of tasks about their input as a whole, and where it is, under these settings.
+        config: The settings.
+    """
+    about, side = data
+    tasks = known.tasks.join(about, on="t", how="left").sort("t")
+    given = queue_checks(known.rules), steps(known.rules)
+    tasks = with_facts_of_settings(tasks, of_tasks(), *given, known.own, config, place_of)
+    held = throttled(known.tables, rules=known.rules, config=config)
+    outcomes = run(ended(tasks.lazy(), held.lazy()))
+    facts = Facts(
+        tasks=tasks.join(outcomes, on="t", how="anti", maintain_order="left"),
+        queues=known.queues,
+        listed=known.lists,
+        sides=(side, *known.sides),
+    )
+    local = facts.tasks.clear().with_columns(t_local=pl.lit(value=True))
+    checks, then = in_order(*given, known.own, replace(facts, tasks=local))
+    return AnalysisWorld(
+        tables=known.tables, matching=known.matching, config=config, facts=facts, tasks=tasks, outcomes=outcomes,
+        own=known.own, checks=checks, steps=then, lasting_facts=known, data=data, throttle=held,
+    )  # fmt: skip
+
+
+def _left(pairs: pl.DataFrame, final: Sequence[str]) -> pl.DataFrame:
+    """Return ``t`` of the tasks that had a queue left for the final list, whatever that did to it.
+
+    Args:
+        pairs: ``t, check``.
+        final: Reasons of the final list.
+    """
+    listed = pl.col("check").is_null() | pl.col("check").is_in(final)
+    return pairs.filter(listed).select("t").unique()
 
 
 def prepare(
@@ -94,7 +188,7 @@ def prepare(
     matching: MatchingRules,
     config: Config,
     own: tuple[Own, ...] = (),
-) -> World:
+) -> AnalysisWorld:
     """Prepare the facts of all tasks.
 
     Args:
@@ -102,9 +196,11 @@ def prepare(
         rules: Rule set.
         matching: Rule set of the text rules.
         config: The configuration.
-        own: Rules that are added; the settings that they read become columns of the tasks.
+        own: Rules that are added.
+
+    Returns:
+        The world. Settings are columns of the tasks, and so is what :func:`~.settings.of_tasks` makes of them.
     """
-    settings = AnalysisSettings.of(config)
     raw = tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
     history = tables["queues"]["snapshot"].is_not_null().any()
     snapshots = raw.select("snapshot").unique().sort("snapshot")
@@ -112,7 +208,7 @@ def prepare(
         name: spread(tables[name], snapshots) if name in STATE_TABLES else tables[name]
         for name in tables
     } | {"queues": spread(tables["queues"], snapshots) if history else tables["queues"]}
-    tasks = task_facts(raw, rules=rules, settings=settings, config=config).with_columns(
+    tasks = task_facts(raw, rules=rules).with_columns(
         t_version=pl.col("snapshot") if history else pl.lit(0, dtype=pl.Int64)
     )
     queues = queue_facts(state)
@@ -123,46 +219,30 @@ def prepare(
     lazy = {name: frame.lazy() for name, frame in state.items()}
     tasks = run(with_class(with_grand(tasks.lazy(), lazy), lazy))
     tasks, pool = pools(tasks, queues, ids, rules=rules)
-    tasks, data = with_input(tasks, state, ids, pool, config)
-    held = throttled(tables, rules=rules, settings=ThrottleSettings.of(config))
-    outcomes = run(ended(tasks.lazy(), held.lazy()))
     places = endpoint_facts(tables["queue_endpoints"], tables["storage_endpoints"], snapshots)
-    sides = build(
-        tasks, queues, state, places, ids,
-        rules=rules, matching=matching,
-    )  # fmt: skip
-    counted = run_all(changing(tasks.lazy(), lazy, ids, places))
-    home = _home(tasks, ids)
-    tasks = with_settings(tasks, (one.rule for one in own), config, place_of)
-    facts = Facts(
-        tasks=tasks.join(outcomes, on="t", how="anti", maintain_order="left"),
+    known = Lasting(
+        tables=tables,
+        rules=rules,
+        matching=matching,
+        own=own,
+        tasks=tasks,
         queues=queues,
-        listed=_with_own_queue(tasks, queues),
-        sides=(data, home, *sides, *counted),
+        sides=(
+            _home(tasks, ids),
+            *build(tasks, queues, state, places, ids, rules=rules, matching=matching),
+            *run_all(changing(tasks.lazy(), lazy, ids, places)),
+        ),
+        lists=_with_own_queue(tasks, queues),
+        pool=pool,
+        ids=ids,
     )
-    return World(
-        tables, rules, matching, config, settings, facts, tasks, outcomes, held, ids, pool, own
-    )  # fmt: skip
+    return configured(known, _input(tasks, tables, ids, pool, config), config)
 
 
-def in_loop(facts: Facts, tasks: pl.DataFrame, *, local: bool) -> Facts:
-    """Return the facts of some tasks for one locality loop.
-
-    Args:
-        facts: Facts of all tasks.
-        tasks: ``t`` of those wanted.
-        local: Whether queues have to hold the input.
-    """
-    chosen = facts.tasks.join(tasks, on="t", how="semi", maintain_order="left").with_columns(
-        t_local=pl.lit(value=local)
-    )
-    return replace(facts, tasks=chosen, listed=facts.listed.join(chosen, on="t", how="semi"))
-
-
-def with_input(
+def _input(
     tasks: pl.DataFrame, state: Tables, ids: Ids, pool: pl.DataFrame, config: Config
 ) -> tuple[pl.DataFrame, Side]:
-    """Add the size of the input and where it is."""
+    """Return facts of tasks about their input as a whole, and where it is."""
     found = locality(tasks, state, pool=pool, config=config)
     totals = input_totals(
         tasks.select("jeditaskid").unique(), state["datasets"], state["files"]
@@ -170,8 +250,9 @@ def with_input(
     rows = keyed(found.queues, ids)
     known = for_tasks(state["file_locations"], tasks.select("jeditaskid").unique())["jeditaskid"]
     counts = rows.filter("x_data").group_by("t").agg(t_n_data=pl.len().cast(pl.Int64))
-    tasks = (
-        tasks.join(found.tasks, on="t", how="left")
+    about = (
+        tasks.select("t", "jeditaskid")
+        .join(found.tasks, on="t", how="left")
         .join(totals, on="jeditaskid", how="left")
         .join(counts, on="t", how="left")
         .with_columns(
@@ -179,10 +260,10 @@ def with_input(
             t_second=pl.col("t_has_input") & pl.col("t_remote_source"),
             t_files_known=pl.col("jeditaskid").is_in(known.implode()),
         )
-        .sort("t")
+        .drop("jeditaskid")
     )
     missing = {"x_data": False, "x_data_weight": 0.0, "x_non_vp": False}
-    return tasks, Side("t", "p_id", rows, missing)
+    return about, Side("t", "p_id", rows, missing)
 
 
 def ended(tasks: pl.LazyFrame, held: pl.LazyFrame) -> pl.LazyFrame:

@@ -6,32 +6,25 @@ Source: analysis-job-brokerage.md 4, 7.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import stabilizer, weights
-from brokerlab.brokerage.analysis_jobs.keys import (
-    BAD_JOBS_KEY,
-    EXEMPT_KEYS,
-    OVERLOAD_KEYS,
-    STABILIZER_KEYS,
-)
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
-from brokerlab.brokerage.engine.rule import Chapter, Rule, Scope
+from brokerlab.brokerage.analysis_jobs.settings import of_tasks
+from brokerlab.brokerage.engine.rule import Chapter, Rule, Scope, setting
+from brokerlab.brokerage.engine.settings import keys_behind, with_keys
 from brokerlab.brokerage.engine.steps import (
-    LEFT,
-    Change,
     Derived,
     Mark,
     Order,
+    PerPlace,
     Step,
     any_left,
     rules_of,
 )
 from brokerlab.brokerage.production_jobs.expressions import at_least_one, col
-from brokerlab.brokerage.production_jobs.ranking import MIN_WEIGHT_KEY
 
 _rule = Chapter("analysis-job-brokerage.md ")
 BEST = 10
@@ -53,7 +46,7 @@ def final_of(steps: Sequence[Step]) -> list[str]:
 
 
 @lru_cache(maxsize=64)  # made of many small expressions
-def steps(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Step, ...]:
+def steps(rules: AnalysisRules) -> tuple[Step, ...]:
     """Return the steps in order.
 
     They make the numbers of the stabilizer and the weights, the marks, ``weight``, ``rank``, ``place`` (as rank, but
@@ -61,9 +54,9 @@ def steps(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Step, ...]:
 
     Args:
         rules: The rule set.
-        settings: Limits in force.
     """
-    return (
+    first = of_tasks()
+    then = (
         _rule(
             "4.15", "notincluded",
             "the task lists queues and AUTO, which keeps this one in reserve, and a listed one is left",
@@ -74,16 +67,21 @@ def steps(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Step, ...]:
             col("q_hospital") & any_left(~col("q_hospital")), scope="task",
         ),
         _cap(rules),
-        *_overload(settings),
-        Change(
-            function=partial(_with_places, rules=rules, settings=settings),
-            reads=("p_id", "q_corecount", *stabilizer.INPUTS, *weights.INPUTS),
-            makes=(*stabilizer.MAKES, *weights.MAKES),
+        *_overload(),
+        PerPlace(
+            by="p_id", largest="q_corecount",
+            steps=(*stabilizer.limited(rules), *weights.weighed(rules)),
         ),
-        *(Mark(rule) for rule in _marks(rules, settings)),
+        *(Mark(rule) for rule in _marks(rules)),
         Derived({"marked": pl.any_horizontal(MARKS)}),
         *_final(rules),
     )  # fmt: skip
+    return with_keys((*first, *then))[len(first) :]
+
+
+def weight_keys(rules: AnalysisRules) -> tuple[str, ...]:
+    """Return the gdpconfig keys that the weight in use reads."""
+    return keys_behind(steps(rules))["weight"]
 
 
 def _cap(rules: AnalysisRules) -> Rule:
@@ -104,15 +102,16 @@ def _cap(rules: AnalysisRules) -> Rule:
     )  # fmt: skip
 
 
-def _many_wait(settings: AnalysisSettings) -> pl.Expr:
-    return (col("x_nq") > settings.overload_min_queue) & ~col("t_merging")
+def _many_wait() -> pl.Expr:
+    return (col("x_nq") > setting("OVERLOAD_MIN_QUEUE")) & ~col("t_merging")
 
 
-def _overload(settings: AnalysisSettings) -> tuple[Step, ...]:
+def _overload() -> tuple[Step, ...]:
     """Return row 23: far more waiting per running job than all queues together (4.13)."""
     waiting, running = col("x_nq"), col("x_nr")
     ratio = pl.when(running > 0).then(waiting / running)
-    limit = col("t_grand") * settings.overload_ratio
+    offset = setting("OVERLOAD_RATIO_OFFSET")
+    limit = col("t_grand") * offset
     high = (ratio > limit).fill_null(value=False)
     plain = col("x_non_vp") | ~col("t_local") | ~col("t_has_input")
     nothing = "{x_nq} jobs of the share wait there and none runs"
@@ -123,45 +122,30 @@ def _overload(settings: AnalysisSettings) -> tuple[Step, ...]:
     numbers = {
         "ratio": waiting / at_least_one(running),
         "limit": limit,
-        "offset": pl.lit(float(settings.overload_ratio)),
+        "offset": offset,
         "none_runs": running == 0,
     }
 
     def rule(name: str, why: str, when: pl.Expr, scope: Scope) -> Rule:
         return _rule(
-            "4, 23", name, says + why, when, scope=scope, keys=OVERLOAD_KEYS, kind="temporary", numbers=numbers,
+            "4, 23", name, says + why, when, scope=scope, kind="temporary", numbers=numbers,
             variants={"none_runs": nothing + why},
         )  # fmt: skip
 
     loaded = col("overloaded")
     return (
-        Derived({"overloaded": _many_wait(settings) & ((running == 0) | high)}),
+        Derived({"overloaded": _many_wait() & ((running == 0) | high)}),
         Derived({"some_not_loaded": any_left(~loaded)}),
         rule("overloaded", "; other queues are less loaded", loaded & plain & col("some_not_loaded"), "task"),
         rule("overloaded_vp", "; it has the input through virtual placement only", loaded & ~plain, "pair"),
     )  # fmt: skip
 
 
-def _with_places(
-    frame: pl.LazyFrame, *, rules: AnalysisRules, settings: AnalysisSettings
-) -> pl.LazyFrame:
-    """Add the stabilizer's state and the weights of the unified queues that are left."""
-    frame = frame.cache()
-    left = frame.filter(LEFT).sort(
-        "t", "p_id", "q_corecount", "q", descending=[False, False, True, False]
-    )
-    places = left.unique(["t", "p_id"], keep="first", maintain_order=True)
-    places = stabilizer.limited(places, rules=rules, settings=settings)
-    places = weights.weighed(places, rules=rules)
-    own = places.select("t", "p_id", *stabilizer.MAKES, *weights.MAKES)
-    return frame.join(own, on=["t", "p_id"], how="left", maintain_order="left")
-
-
-def _marks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Rule, ...]:
+def _marks(rules: AnalysisRules) -> tuple[Rule, ...]:
     """Return why queues are marked problematic, in the order of :data:`MARKS`."""
     bad = col("x_failed") + col("x_closed")
     twice = 2 * col("x_finished")
-    least = pl.lit(int(settings.min_bad_jobs))
+    least = setting("MIN_BAD_JOBS_TO_SKIP_PQ")
     all_bad = rules.bad_jobs_mode == "all"
     compared = "which reaches" if all_bad else "more than"
     return (
@@ -169,19 +153,18 @@ def _marks(rules: AnalysisRules, settings: AnalysisSettings) -> tuple[Rule, ...]
             "5", "user_queue",
             "{u_queued} jobs of user {t_user} wait there, more than the {max_q_len} that the stabilizer lets wait "
             "(max_q_len)",
-            col("over_limit"), keys=STABILIZER_KEYS, kind="temporary",
+            col("over_limit"), kind="temporary",
         ),
         _rule(
             "4.14", "bad_jobs",
             f"{{x_failed}} jobs of the task failed there lately and {{x_closed}} were closed, {{bad}} together, {compared} "
             "{limit} (the larger of twice the {x_finished} finished ones and {least})",
-            col("too_many_bad"),
-            keys=(BAD_JOBS_KEY,) if all_bad else (BAD_JOBS_KEY, *EXEMPT_KEYS), kind="temporary",
+            col("too_many_bad"), kind="temporary",
             numbers={"bad": bad, "least": least, "limit": pl.max_horizontal(twice, least)},
         ),
         _rule(
             "4.13", "no_running", "{x_nq} jobs of the share wait there and none runs",
-            _many_wait(settings) & (col("x_nr") == 0), keys=("OVERLOAD_MIN_QUEUE",), kind="temporary",
+            _many_wait() & (col("x_nr") == 0), kind="temporary",
         ),
     )  # fmt: skip
 
@@ -218,7 +201,7 @@ def _final(rules: AnalysisRules) -> tuple[Step, ...]:
         ),
         _rule(
             "7, 4", "below_min_weight", "its weight of {weight} is under the least weight of {t_min_weight}",
-            (least > 0) & (col("weight") < least), keys=(MIN_WEIGHT_KEY,),
+            (least > 0) & (col("weight") < least),
         ),
         _rule(
             "7, 5", "fileunavailable",

@@ -1,110 +1,45 @@
-"""The gdpconfig keys that the analysis job brokerage reads (analysis-job-brokerage.md 1.4)."""
+"""What gdpconfig keys make of a user task (analysis-job-brokerage.md 1.4)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import polars as pl
 
-from brokerlab.brokerage.production_jobs.settings import UNLIMITED_DISKIO, read
-from brokerlab.gdpconfig import Config
+from brokerlab.brokerage.engine.rule import setting
+from brokerlab.brokerage.engine.settings import setting_or
+from brokerlab.brokerage.engine.steps import Derived
+from brokerlab.brokerage.production_jobs.settings import min_weight
+from brokerlab.units import HOUR_S
 
 COMPONENT = "anal_jobbroker"
-MIN_FREE_GB = 200
-"""Free space asked for where the keys are 0 or absent [GB]."""
+HIGH_PRIORITY = 2000
+"""Task priority from which locality is not asked for."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ThrottleSettings:
-    """Limits of the throttle; null: no cap.
-
-    Attributes:
-        user_jobs: CAP_RUNNING_USER_JOBS [jobs].
-        user_cores: CAP_RUNNING_USER_CORES [cores].
-        group_jobs: CAP_RUNNING_GROUP_JOBS [jobs].
-        group_cores: CAP_RUNNING_GROUP_CORES [cores].
-        threshold_a: USER_USAGE_THRESHOLD_A [running slots].
-    """
-
-    user_jobs: float | None
-    user_cores: float | None
-    group_jobs: float | None
-    group_cores: float | None
-    threshold_a: float
-
-    @classmethod
-    def of(cls, config: Config) -> ThrottleSettings:
-        """Read the settings; a cap of 0 is none."""
-
-        def cap(key: str) -> Any:
-            return config.get(key, app="pandaserver", component="prio_mgr") or None
-
-        return cls(
-            user_jobs=cap("CAP_RUNNING_USER_JOBS"),
-            user_cores=cap("CAP_RUNNING_USER_CORES"),
-            group_jobs=cap("CAP_RUNNING_GROUP_JOBS"),
-            group_cores=cap("CAP_RUNNING_GROUP_CORES"),
-            threshold_a=config.get(
-                "USER_USAGE_THRESHOLD_A", app="pandaserver", component="analy_eval", vo="atlas"
-            ),
-        )
+def of_tasks() -> tuple[Derived, ...]:
+    """Return what settings make of a task: ``t_min_weight``, and ``t_relaxed``, why its input is not asked for."""
+    return (Derived({"t_min_weight": min_weight(), "t_relaxed": _relaxed()}),)
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnalysisSettings:
-    """Values in force; names are those of the keys, units in the field's name where they have one.
+def _relaxed() -> pl.Expr:
+    """Return the first reason not to ask for locality (4.1c); null: none."""
+    io, cutoff = pl.col("t_iointensity"), setting_or("IO_INTENSITY_CUTOFF_USER", None)
+    timeout_s = setting_or("DATA_CHECK_TIMEOUT_USER", None) * HOUR_S
+    return (
+        pl.when(pl.col("t_taskprio") >= HIGH_PRIORITY).then(pl.lit("priority"))
+        .when((io != 0) & (io <= cutoff)).then(pl.lit("io_intensity"))
+        .when(pl.col("t_frozen_s") > timeout_s).then(pl.lit("timeout"))
+    )  # fmt: skip
 
-    Attributes:
-        min_bad_jobs: MIN_BAD_JOBS_TO_SKIP_PQ [jobs].
-        io_intensity_cutoff: IO_INTENSITY_CUTOFF_USER [kB/s]; 0: no relaxation.
-        data_check_timeout_h: DATA_CHECK_TIMEOUT_USER; 0: no relaxation.
-        base_queue_length: BASE_QUEUE_LENGTH_PER_PQ [jobs].
-        base_expected_wait_h: BASE_EXPECTED_WAIT_HOUR_ON_PQ.
-        base_queue_length_user: BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER [jobs].
-        base_queue_ratio: BASE_QUEUE_RATIO_ON_PQ.
-        max_queue_running_ratio: STATIC_MAX_QUEUE_RUNNING_RATIO.
-        max_expected_wait_h: MAX_EXPECTED_WAIT_HOUR.
-        overload_min_queue: OVERLOAD_MIN_QUEUE [jobs].
-        overload_ratio: OVERLOAD_RATIO_OFFSET, a factor.
-        output_min_free_gb: STORAGE_MIN_FREE_SIZE_OUTPUT.
-        input_min_free_gb: STORAGE_MIN_FREE_SIZE.
-        max_diskio: MAX_DISKIO_DEFAULT [kB/s per core].
-    """
 
-    min_bad_jobs: float
-    io_intensity_cutoff: float
-    data_check_timeout_h: float
-    base_queue_length: float
-    base_expected_wait_h: float
-    base_queue_length_user: float
-    base_queue_ratio: float
-    max_queue_running_ratio: float
-    max_expected_wait_h: float
-    overload_min_queue: float
-    overload_ratio: float
-    output_min_free_gb: float
-    input_min_free_gb: float
-    max_diskio: float
+def cap_of(unit: str) -> pl.Expr:
+    """Return the cap on running jobs of the accounting unit, ``JOBS`` or ``CORES``; null: none."""
+    of_user, of_group = (
+        setting_or(f"CAP_RUNNING_{kind}_{unit}", None) for kind in ("USER", "GROUP")
+    )
+    return pl.when(pl.col("workinggroup").is_null()).then(of_user).otherwise(of_group)
 
-    @classmethod
-    def of(cls, config: Config) -> AnalysisSettings:
-        """Read the settings."""
 
-        def own(key: str) -> Any:
-            return read(config, key, component=COMPONENT)
-
-        return cls(
-            min_bad_jobs=own("MIN_BAD_JOBS_TO_SKIP_PQ"),
-            io_intensity_cutoff=own("IO_INTENSITY_CUTOFF_USER") or 0,
-            data_check_timeout_h=own("DATA_CHECK_TIMEOUT_USER") or 0,
-            base_queue_length=own("BASE_QUEUE_LENGTH_PER_PQ"),
-            base_expected_wait_h=own("BASE_EXPECTED_WAIT_HOUR_ON_PQ"),
-            base_queue_length_user=own("BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER"),
-            base_queue_ratio=own("BASE_QUEUE_RATIO_ON_PQ"),
-            max_queue_running_ratio=own("STATIC_MAX_QUEUE_RUNNING_RATIO"),
-            max_expected_wait_h=own("MAX_EXPECTED_WAIT_HOUR"),
-            overload_min_queue=own("OVERLOAD_MIN_QUEUE"),
-            overload_ratio=own("OVERLOAD_RATIO_OFFSET"),
-            output_min_free_gb=own("STORAGE_MIN_FREE_SIZE_OUTPUT") or MIN_FREE_GB,
-            input_min_free_gb=read(config, "STORAGE_MIN_FREE_SIZE") or MIN_FREE_GB,
-            max_diskio=read(config, "MAX_DISKIO_DEFAULT") or UNLIMITED_DISKIO,
-        )
+def of_throttle() -> tuple[Derived, ...]:
+    """Return what settings make of a task for the throttle: ``cap_jobs``, ``cap_cores``, ``threshold`` [running slots]."""
+    caps = {f"cap_{unit.lower()}": cap_of(unit) for unit in ("JOBS", "CORES")}
+    return (Derived({**caps, "threshold": setting("USER_USAGE_THRESHOLD_A")}),)

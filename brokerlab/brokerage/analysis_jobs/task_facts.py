@@ -5,18 +5,13 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.analysis_jobs.settings import AnalysisSettings
 from brokerlab.brokerage.inputs import units
 from brokerlab.brokerage.inputs.frames import yes
-from brokerlab.brokerage.production_jobs.settings import share_settings
 from brokerlab.brokerage.production_jobs.task_facts import DEFAULT_CPU_EFFICIENCY, memory
-from brokerlab.gdpconfig import Config
-from brokerlab.units import GB, HOUR_S, MB
+from brokerlab.units import GB, MB
 
 CLASS_A = 1
 """Class of tasks without one."""
-HIGH_PRIORITY = 2000
-"""Task priority from which locality is not asked for."""
 
 
 def _number(name: str, null: float = 0) -> pl.Expr:
@@ -27,16 +22,12 @@ def _text(name: str) -> pl.Expr:
     return pl.col(name).fill_null("")
 
 
-def task_facts(
-    tasks: pl.DataFrame, *, rules: AnalysisRules, settings: AnalysisSettings, config: Config
-) -> pl.DataFrame:
+def task_facts(tasks: pl.DataFrame, *, rules: AnalysisRules) -> pl.DataFrame:
     """Return one row per decision.
 
     Args:
         tasks: Input table ``tasks``, ``snapshot`` filled.
         rules: The rule set.
-        settings: Limits in force.
-        config: The configuration, for the least weight by share.
 
     Returns:
         ``t`` (number of the row, i64), ``jeditaskid``, ``snapshot``, ``at`` and columns ``t_*``.
@@ -44,38 +35,14 @@ def task_facts(
     Source:
         analysis-job-brokerage.md 1.1, 4.
     """
-    frame = (
-        tasks.with_row_index("t")
-        .with_columns(
-            pl.col("t").cast(pl.Int64),
-            t_merging=yes("is_merging"),
-            ramcountunit="ramunit",
-        )
-        .hstack(by_settings(tasks, settings=settings, config=config))
+    frame = tasks.with_row_index("t").with_columns(
+        pl.col("t").cast(pl.Int64), t_merging=yes("is_merging"), ramcountunit="ramunit"
     )
     plain = frame.select(
-        "t", "jeditaskid", "snapshot", "at", "t_merging", *BY_SETTINGS,
+        "t", "jeditaskid", "snapshot", "at", "t_merging",
         **_plain(), **memory(), **_disk(), **_time(),
     )  # fmt: skip
     return _with_base_ram(plain, rules)
-
-
-BY_SETTINGS = ("t_min_weight", "t_relaxed")
-"""Facts of tasks that depend on settings."""
-
-
-def by_settings(tasks: pl.DataFrame, *, settings: AnalysisSettings, config: Config) -> pl.DataFrame:
-    """Return :data:`BY_SETTINGS` of the tasks, in their order.
-
-    Args:
-        tasks: Input table ``tasks``.
-        settings: Limits in force.
-        config: The configuration, for the least weight by share.
-    """
-    keys = ["prodsourcelabel", "gshare"]
-    shares = share_settings(config, tasks.select(keys).iter_rows())
-    joined = tasks.join(shares, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    return joined.select("t_min_weight", t_relaxed=_relaxed(settings))
 
 
 def _plain() -> dict[str, pl.Expr]:
@@ -97,6 +64,9 @@ def _plain() -> dict[str, pl.Expr]:
         "t_first_class": pl.lit(value=False),
         "t_single": pl.lit(value=False),
         "t_iointensity": _number("iointensity"),
+        "t_taskprio": _number("taskpriority"),
+        "t_frozen_s": (pl.col("at") - pl.col("frozentime")).dt.total_seconds(),
+        "t_one": pl.lit(1.0),  # a column, to be divided by: see pairs.solid
         "t_diskio": _number("diskio"),
         "t_lan_only": (_text("allowinputlan") == "only") & ~yes("is_merging"),
         "t_reads_lan": (_text("allowinputlan") != "") & ~yes("uselocalio"),
@@ -162,18 +132,3 @@ def _time() -> dict[str, pl.Expr]:
         "t_percent": pl.lit(100.0),  # a column, to be divided by: see pairs.solid
         "t_walltime_undefined": nothing | ((unit != "") & ((_number("cputime") == 0) | ~hs06)),
     }
-
-
-def _relaxed(settings: AnalysisSettings) -> pl.Expr:
-    """Return the first reason not to ask for locality (4.1c); null: none."""
-    intensity, cutoff = _number("iointensity"), settings.io_intensity_cutoff
-    slow = (intensity != 0) & (intensity <= cutoff) & pl.lit(bool(cutoff))
-    frozen_s = (pl.col("at") - pl.col("frozentime")).dt.total_seconds()
-    late = (frozen_s > settings.data_check_timeout_h * HOUR_S) & pl.lit(
-        bool(settings.data_check_timeout_h)
-    )
-    return (
-        pl.when(_number("taskpriority") >= HIGH_PRIORITY).then(pl.lit("priority"))
-        .when(slow).then(pl.lit("io_intensity"))
-        .when(late.fill_null(value=False)).then(pl.lit("timeout"))
-    )  # fmt: skip

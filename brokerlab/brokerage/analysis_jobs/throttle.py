@@ -8,10 +8,17 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.contracts import TABLES
+from brokerlab.brokerage.analysis_jobs.keys import place_of
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.analysis_jobs.settings import ThrottleSettings
-from brokerlab.brokerage.analysis_jobs.throttle_rules import LIMITED_SHARE, TOTALS, throttle_rules
-from brokerlab.brokerage.engine.pairs import run, solid_plan
+from brokerlab.brokerage.analysis_jobs.settings import of_throttle
+from brokerlab.brokerage.analysis_jobs.throttle_rules import (
+    LIMITED_SHARE,
+    TOTALS,
+    throttle_rules,
+    used_fraction,
+)
+from brokerlab.brokerage.engine.pairs import run
+from brokerlab.brokerage.engine.settings import settings_read, with_settings
 from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
@@ -19,8 +26,6 @@ from brokerlab.gdpconfig import Config
 WAITING, ERROR, PASS = "throttled_waiting", "temporary_error", "pass"
 """Outcomes; the first does not start the clock that exhausts pending tasks."""
 LEVEL_1 = f"L1 {LIMITED_SHARE}"
-HALF = 0.5
-"""Used fraction of the threshold where nothing is known of the user."""
 CLASS_AGE_MIN, USAGE_AGE_MIN, USER_AGE_MIN = 15, 15, 20
 """Metrics that are older count as missing [min]."""
 OUTCOMES = {
@@ -73,17 +78,18 @@ def throttle(
     """
     given = prepared(tables, TABLES)
     rules = rules or AnalysisRules()
-    return throttled(given, rules=rules, settings=ThrottleSettings.of(config or Config.empty()))
+    return throttled(given, rules=rules, config=config or Config.empty())
 
 
 def throttled(
-    tables: Mapping[str, pl.DataFrame], *, rules: AnalysisRules, settings: ThrottleSettings
+    tables: Mapping[str, pl.DataFrame], *, rules: AnalysisRules, config: Config
 ) -> pl.DataFrame:
     """Decide as :func:`throttle` does, on tables held to their contracts."""
     tasks = tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
+    tasks = with_settings(tasks, settings_read(of_throttle()), config, place_of)
     snapshots = tasks.select("snapshot").unique()
     state = {name: spread(tables[name], snapshots).lazy() for name in STATE_TABLES}
-    return run(planned(tasks.lazy(), state, rules=rules, settings=settings))
+    return run(planned(tasks.lazy(), state, rules=rules))
 
 
 STATE_TABLES = ("user_totals", "task_class", "gshare_usage", "user_eval", "quota")
@@ -95,25 +101,25 @@ def planned(
     state: Mapping[str, pl.LazyFrame],
     *,
     rules: AnalysisRules,
-    settings: ThrottleSettings,
 ) -> pl.LazyFrame:
     """Return the plan of :func:`throttled`.
 
     Args:
-        tasks: Tasks, ``snapshot`` filled.
+        tasks: Tasks, ``snapshot`` filled, with the settings that :func:`~.settings.of_throttle` reads.
         state: :data:`STATE_TABLES` for every snapshot.
         rules: Rule set.
-        settings: Limits in force.
     """
     user = pl.coalesce("origusername", "username")
     frame = tasks.select(
-        *KEYS, "at", "gshare", "workinggroup", user=user,
+        *KEYS, "at", "gshare", "workinggroup", *settings_read(of_throttle()), user=user,
         merging=pl.col("is_merging").fill_null(value=False),
     )  # fmt: skip
-    frame = _with_totals(frame, state["user_totals"], settings)
+    for derived in of_throttle():
+        frame = frame.with_columns(**derived.columns)
+    frame = _with_totals(frame, state["user_totals"])
     frame = _with_class(frame, state)
     frame = _with_usage(frame, state["gshare_usage"], rules=rules)
-    frame = _with_user(frame, state["user_eval"], settings)
+    frame = _with_user(frame, state["user_eval"])
     frame = _with_quota(frame, state["quota"])
     found = frame.with_columns(
         throttle=pl.coalesce(
@@ -135,32 +141,24 @@ def fresh(minutes: int) -> pl.Expr:
     return ~old.fill_null(value=False)
 
 
-def _with_totals(
-    frame: pl.LazyFrame, totals: pl.LazyFrame, settings: ThrottleSettings
-) -> pl.LazyFrame:
-    """Add the jobs of the accounting unit, the group where the task has one, and its caps."""
+def _with_totals(frame: pl.LazyFrame, totals: pl.LazyFrame) -> pl.LazyFrame:
+    """Add the jobs of the accounting unit, the group where the task has one."""
     groups = totals.drop_nulls("workinggroup").select("snapshot", "workinggroup", *TOTALS)
     users = totals.filter(pl.col("workinggroup").is_null())
     users = users.select("snapshot", *TOTALS, user="origusername")
     of_group = frame.filter(pl.col("workinggroup").is_not_null())
     of_user = frame.filter(pl.col("workinggroup").is_null())
 
-    def caps(kind: str) -> dict[str, pl.Expr]:
-        return {
-            f"cap_{unit}": pl.lit(getattr(settings, f"{kind}_{unit}"), dtype=pl.Float64)
-            for unit in ("jobs", "cores")
-        }
-
     return pl.concat(
         [
             of_group.join(
                 groups.unique(["snapshot", "workinggroup"], keep="last", maintain_order=True),
                 on=["snapshot", "workinggroup"], how="left",
-            ).with_columns(**caps("group")),
+            ),
             of_user.join(
                 users.unique(["snapshot", "user"], keep="last", maintain_order=True),
                 on=["snapshot", "user"], how="left",
-            ).with_columns(**caps("user")),
+            ),
         ]
     )  # fmt: skip
 
@@ -191,18 +189,13 @@ def _with_usage(frame: pl.LazyFrame, usage: pl.LazyFrame, *, rules: AnalysisRule
     return frame.with_columns(usage_pct=pl.when(pl.col("own").is_not_null()).then(least))
 
 
-def _with_user(
-    frame: pl.LazyFrame, users: pl.LazyFrame, settings: ThrottleSettings
-) -> pl.LazyFrame:
+def _with_user(frame: pl.LazyFrame, users: pl.LazyFrame) -> pl.LazyFrame:
     """Add r, the part of the threshold that the user's running jobs fill (2.3)."""
     rows = users.unique(["snapshot", "user"], keep="last", maintain_order=True)
     joined = frame.join(rows, on=["snapshot", "user"], how="left")
-    joined = solid_plan(joined.with_columns(threshold=pl.lit(float(settings.threshold_a))))
     known = fresh(USER_AGE_MIN) & pl.col("rem_slots_a").is_not_null()
-    used = 1 - pl.col("rem_slots_a") / pl.col("threshold")
-    return joined.with_columns(
-        used_fraction=pl.when(known).then(used).otherwise(HALF), user_known=known
-    ).drop("timestamp")
+    found = joined.with_columns(user_known=known)
+    return found.with_columns(used_fraction=used_fraction()).drop("timestamp")
 
 
 def _with_quota(frame: pl.LazyFrame, quota: pl.LazyFrame) -> pl.LazyFrame:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs.keys import CAP_KEYS, CLASS_KEYS
+from brokerlab.brokerage.analysis_jobs.settings import of_throttle
 from brokerlab.brokerage.engine.rule import Chapter, Rule
+from brokerlab.brokerage.engine.settings import with_keys
+from brokerlab.brokerage.engine.steps import Derived, Step, rules_of
 from brokerlab.brokerage.production_jobs.expressions import col
-from brokerlab.brokerage.production_jobs.ranking import COMPLETENESS_KEYS
+from brokerlab.brokerage.production_jobs.settings import COMPLETENESS_KEYS
 
 _rule = Chapter("analysis-job-brokerage.md 2, ", kind="temporary")
 LIMITED_SHARE = "User Analysis"
@@ -16,6 +18,8 @@ USAGE_C, USAGE_B, USAGE_A = 90, 95, 100
 NO_TARGET_PCT = 99_999_900.0
 """Usage where the target is 0, as where nothing runs at all: over every limit [%] (site-task-classification.md 7)."""
 INCOMPLETE = "input_incomplete"
+HALF = 0.5
+"""Used fraction of the threshold where nothing is known of the user."""
 TOTALS = ("nrunjobs", "nqueuedjobs", "nruncores", "nqueuedcores")
 _USES = f"share {LIMITED_SHARE} uses {{usage_pct}} % of its target"
 _NO_TARGET = f"share {LIMITED_SHARE} has a target of 0 then (nothing runs, or it is due nothing), so any usage is too much"
@@ -23,7 +27,9 @@ _NO_TARGET = f"share {LIMITED_SHARE} has a target of 0 then (nothing runs, or it
 
 def throttle_rules() -> tuple[Rule, ...]:
     """Return why tasks are held back, in the order in which it is tested, incomplete input last."""
-    return (
+    known: tuple[Step, ...] = (
+        *of_throttle(),
+        Derived({"used_fraction": used_fraction()}),
         _cap("T1", "cap_running_jobs", "jobs", "nrunjobs"),
         _cap("T2", "cap_queued_jobs", "jobs", "nqueuedjobs"),
         _cap("T3", "cap_running_cores", "cores", "nruncores"),
@@ -44,6 +50,13 @@ def throttle_rules() -> tuple[Rule, ...]:
         ),
         incomplete_input(),
     )  # fmt: skip
+    return rules_of(with_keys(known))
+
+
+def used_fraction() -> pl.Expr:
+    """Return r, the part of the threshold that the user's running jobs fill (2.3)."""
+    used = 1 - col("rem_slots_a") / col("threshold")
+    return pl.when("user_known").then(used).otherwise(HALF)
 
 
 def incomplete_input() -> Rule:
@@ -67,7 +80,6 @@ def _cap(row: str, name: str, what: str, column: str) -> Rule:
     return _rule(
         row, name, f"{{unit}} has {{{column}}} {verb} {what}, more than {limit} running {what}",
         counts & (col(column) > most),
-        keys=tuple(key for key in CAP_KEYS if key.endswith(what.upper())),
         numbers={} if running else {"limit": most},
     )  # fmt: skip
 
@@ -95,7 +107,7 @@ def _class_a() -> Rule:
     product = col("usage_pct") * col("used_fraction")
     return _rule(
         "T7", "gshare_class_a", f"{_USES} and {unknown}{both}",
-        _limited(1) & (product > USAGE_A), keys=CLASS_KEYS,
+        _limited(1) & (product > USAGE_A),
         numbers={
             "used_pct": 100 * col("used_fraction"),
             "product": product,

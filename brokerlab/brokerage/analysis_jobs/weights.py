@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.engine.pairs import solid_plan
+from brokerlab.brokerage.engine.steps import Derived
 from brokerlab.units import GB
 
 MOST_WORKERS = 20
@@ -22,44 +22,34 @@ ROUNDING = 1e-9
 EPSILON_1, EPSILON_2 = 0.05, 0.002
 """Weights of the page's table beside the matching class."""
 
-INPUTS = (
-    "x_nq", "x_nr", "x_starting", "s_pilots", "s_workers", "x_numslots", "q_corecount", "s_class",
-    "t_n_jobs", "t_gshare", "t_class", "t_merging", "t_total", "t_local", "t_union", "x_data_weight",
-    "x_avail",
-)  # fmt: skip
-MAKES = (
-    "running", "orig", "jobs", "q_all", "n_all", "q_class", "n_class", *(f"q_{name}" for name in SITE_CLASSES.values()),
-    "budget_hi", "budget_mid", "budget_lo", "limited", "new", "new_document", "data_factor", "basic", "weight",
-)  # fmt: skip
 
-
-def weighed(places: pl.LazyFrame, *, rules: AnalysisRules) -> pl.LazyFrame:
-    """Add the basic weights, the data factor and the weight.
+def weighed(rules: AnalysisRules) -> tuple[Derived, ...]:
+    """Return the basic weights, the data factor and the weight, of unified queues that are left.
 
     Args:
-        places: :data:`INPUTS` and ``t``, ``rem_q_len`` of the candidates of the tasks, unified queues.
         rules: Switches ``basic_weight``, ``new_weight``, ``slots_zero_mode``, ``slots_per_core``.
 
     Returns:
-        ``places`` with ``running`` (R), ``orig``, ``new``, ``new_document``, ``budget_hi``, ``budget_mid``,
-        ``budget_lo`` (M), ``data_factor``, ``weight``.
+        ``running`` (R), ``orig``, ``new``, ``new_document``, ``budget_hi``, ``budget_mid``, ``budget_lo`` (M),
+        ``data_factor``, ``weight``, and what they are made of.
 
     Source:
         analysis-job-brokerage.md 6.
     """
-    frame = places.with_columns(running=_running(rules))
-    frame = frame.with_columns(orig=(pl.col("running") + 1) / (pl.col("x_nq") + 1))
-    frame = solid_plan(
-        frame.with_columns(one=pl.lit(1.0), jobs=pl.col("t_n_jobs").cast(pl.Float64))
-    )
-    frame = _with_sums(frame)
-    frame = _with_budgets(frame)
-    frame = frame.with_columns(
-        new=_new(), new_document=_new_document(), data_factor=_data_factor()
-    ).drop("one")
     new = "new" if rules.new_weight == "budgets" else "new_document"
     basic = pl.col("orig" if rules.basic_weight == "original" else new)
-    return frame.with_columns(basic=basic, weight=basic * pl.col("data_factor"))
+    return (
+        Derived({"running": _running(rules)}),
+        Derived({
+            "orig": (pl.col("running") + 1) / (pl.col("x_nq") + 1),
+            "jobs": pl.col("t_n_jobs").cast(pl.Float64),
+            **_sums(),
+        }),
+        *_budgets(),
+        Derived({"new": _new(), "new_document": _new_document(), "data_factor": _data_factor()}),
+        Derived({"basic": basic}),
+        Derived({"weight": pl.col("basic") * pl.col("data_factor")}),
+    )  # fmt: skip
 
 
 def _running(rules: AnalysisRules) -> pl.Expr:
@@ -80,10 +70,10 @@ def _running(rules: AnalysisRules) -> pl.Expr:
     )  # fmt: skip
 
 
-def _with_sums(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Add Q and n of the task, of each class (``_hi``...) and of the queue's own class (``_class``)."""
+def _sums() -> dict[str, pl.Expr]:
+    """Return Q and n of the task, of each class (``_hi``...) and of the queue's own class (``_class``)."""
     remaining = pl.col("rem_q_len")
-    sums = {
+    return {
         "q_all": remaining.sum().over("t"),
         "n_all": pl.len().over("t").cast(pl.Float64),
         "q_class": remaining.sum().over("t", "s_class"),
@@ -93,24 +83,18 @@ def _with_sums(frame: pl.LazyFrame) -> pl.LazyFrame:
             for value, name in SITE_CLASSES.items()
         },
     }
-    return frame.with_columns(**sums)
 
 
-def _with_budgets(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Add how many of the jobs each class of queues gets (6.2)."""
+def _budgets() -> tuple[Derived, ...]:
+    """Return how many of the jobs each class of queues gets (6.2)."""
     cls = pl.col("t_class")
-    jobs = pl.min_horizontal("jobs", "q_all")
-    frame = frame.with_columns(j=jobs)
-    frame = frame.with_columns(
-        hi=pl.min_horizontal("j", "q_hi"), mid_b=pl.min_horizontal("j", "q_mid")
-    )
-    frame = frame.with_columns(mid_a=pl.min_horizontal(pl.col("j") - pl.col("hi"), "q_mid"))
-    first_b, first_a = pl.col("mid_b") > 0, pl.col("hi") > 0
-    lo_a = pl.col("j") - pl.col("hi") - pl.col("mid_a")
-    hi_a = pl.when(first_a).then(pl.col("hi") - 0.052).otherwise("hi")
+    jobs, hi = pl.col("shared_jobs"), pl.col("first_hi")
+    first_b, first_a = pl.col("mid_b") > 0, hi > 0
+    lo_a = jobs - hi - pl.col("mid_a")
+    hi_a = pl.when(first_a).then(hi - 0.052).otherwise(hi)
     mid_a = pl.when(first_a).then(pl.col("mid_a") + 0.05).otherwise("mid_a")
     lo_a = pl.when(first_a).then(lo_a + 0.002).otherwise(lo_a)
-    lo_b = pl.col("j") - pl.col("mid_b")
+    lo_b = jobs - pl.col("mid_b")
     mid_b = pl.when(first_b).then(pl.col("mid_b") - 0.1).otherwise("mid_b")
     lo_b = pl.when(first_b).then(lo_b + 0.1).otherwise(lo_b)
     limited = pl.col("t_gshare").is_in(BY_CLASS).fill_null(value=False)
@@ -120,12 +104,20 @@ def _with_budgets(frame: pl.LazyFrame) -> pl.LazyFrame:
         return pl.when(limited).then(chosen).otherwise(UNASSIGNED)
 
     unassigned = pl.lit(UNASSIGNED)
-    return frame.with_columns(
-        budget_hi=by_class(hi_a, unassigned, unassigned),
-        budget_mid=by_class(mid_a, mid_b, unassigned),
-        budget_lo=by_class(lo_a, lo_b, pl.col("j")),
-        limited=limited,
-    ).drop("j", "hi", "mid_a", "mid_b")
+    return (
+        Derived({"shared_jobs": pl.min_horizontal("jobs", "q_all")}),
+        Derived({
+            "first_hi": pl.min_horizontal("shared_jobs", "q_hi"),
+            "mid_b": pl.min_horizontal("shared_jobs", "q_mid"),
+        }),
+        Derived({"mid_a": pl.min_horizontal(jobs - hi, "q_mid")}),
+        Derived({
+            "budget_hi": by_class(hi_a, unassigned, unassigned),
+            "budget_mid": by_class(mid_a, mid_b, unassigned),
+            "budget_lo": by_class(lo_a, lo_b, jobs),
+            "limited": limited,
+        }),
+    )  # fmt: skip
 
 
 def _new() -> pl.Expr:
@@ -149,7 +141,7 @@ def _part(jobs: pl.Expr, total: pl.Expr, number: pl.Expr) -> pl.Expr:
     return (
         pl.when((rest > ROUNDING * total) & ~pl.col("t_merging")).then(left / rest)
         .when(total > 0).then(pl.col("rem_q_len") / total)
-        .otherwise(pl.col("one") / number)
+        .otherwise(pl.col("t_one") / number)
     )  # fmt: skip
 
 
@@ -170,7 +162,7 @@ def _new_document() -> pl.Expr:
 def _data_factor() -> pl.Expr:
     """Return the factor for input that is there (6.4)."""
     here_gb = (pl.col("x_avail") / GB).floor()
-    by_size = 1 + here_gb / (10 * pl.col("one"))
+    by_size = 1 + here_gb / (10 * pl.col("t_one"))
     large = pl.col("t_total") >= GB
     weight = pl.when(pl.col("x_data_weight") > 0).then("x_data_weight").otherwise(1.0)
     return (

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import polars as pl
 
 from brokerlab.brokerage.engine.checklist import inserted, name_of
-from brokerlab.brokerage.engine.rule import OWN, SETTING, Rule
+from brokerlab.brokerage.engine.rule import OWN, Rule
 from brokerlab.brokerage.engine.steps import MARKED, Step, made_by, names_of, walk
 from brokerlab.errors import ConfigError, nearest
-from brokerlab.gdpconfig import Config
-from brokerlab.gdpconfig.fallbacks import scope_names
 
 MOST_CHECKS = 52
 """One bit each of a whole number that a float still holds exactly."""
-SCOPES = {"gshare": "t_gshare", "prodsourcelabel": "t_label"}
-"""Placeholder of a key to the column of the tasks that it stands for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,33 +107,6 @@ def check_own(
         raise ConfigError(f"own rules: {'; '.join(problems)}")
 
 
-class Ordered(ABC):
-    """What decides by checks and steps, those of one's own among them."""
-
-    own: tuple[Own, ...]
-
-    @abstractmethod
-    def given(self) -> tuple[Sequence[Rule], Sequence[Step], Mapping[str, pl.DataType]]:
-        """Return checks and steps without own ones, and the columns of pairs with their types."""
-
-    @cached_property
-    def _in_order(self) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
-        checks, steps, schema = self.given()
-        found = with_own(checks, steps, self.own)
-        check_own(self.own, *found, schema)
-        return found
-
-    @property
-    def checks(self) -> tuple[Rule, ...]:
-        """The checks of single places, in order."""
-        return self._in_order[0]
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """What follows them."""
-        return self._in_order[1]
-
-
 def problems_of(
     rule: Rule, schema: Mapping[str, pl.DataType], *, told: Collection[str] = ()
 ) -> list[str]:
@@ -170,49 +137,3 @@ def problems_of(
         why = str(error).strip().partition("\n")[0]
         return [f"{rule.name}: when cannot be evaluated: {why}"]
     return [] if kind == pl.Boolean() else [f"{rule.name}: when is {kind}, not true or false"]
-
-
-def with_settings(
-    tasks: pl.DataFrame,
-    rules: Iterable[Rule],
-    config: Config,
-    place_of: Callable[[str], str],
-    scopes: Mapping[str, str] = SCOPES,
-) -> pl.DataFrame:
-    """Add the settings that rules read as columns, one value per task.
-
-    Args:
-        tasks: Facts of tasks.
-        rules: The rules.
-        config: The configuration.
-        place_of: Key to ``app/component``.
-        scopes: Placeholder of a key to the column of the tasks that it stands for.
-
-    Raises:
-        ConfigError: A key that the catalogue does not have, a placeholder that tasks do not know.
-    """
-    columns = dict.fromkeys(
-        name for rule in rules for name in rule.reads if name.startswith(SETTING)
-    )
-    for column in columns:
-        key = column.removeprefix(SETTING)
-        app, component = place_of(key).split("/")
-        required, optional = scope_names(key)
-        unknown = sorted(required - scopes.keys())
-        if unknown:
-            raise ConfigError(
-                f"{key}: tasks have no {', '.join(unknown)}; known are {', '.join(scopes)}"
-            )
-        names = [name for name in sorted(required | optional) if name in scopes]
-        of_tasks = tasks.select(pl.col(scopes[name]).alias(name) for name in names)
-        values = {
-            texts: config.get(
-                key, app=app, component=component, vo="atlas",
-                **{name: text or "" for name, text in zip(names, texts, strict=True)},
-            )
-            for texts in (of_tasks.unique().iter_rows() if names else [()])
-        }  # fmt: skip
-        rows = of_tasks.iter_rows() if names else [()] * tasks.height
-        found = pl.Series(column, [values[texts] for texts in rows], strict=False)
-        tasks = tasks.with_columns(found.cast(pl.Float64) if found.dtype.is_integer() else found)
-    return tasks

@@ -7,7 +7,7 @@ for are looked up, by position, which costs a fraction of a join.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -54,6 +54,17 @@ class Facts:
     queues: pl.DataFrame
     listed: pl.DataFrame
     sides: tuple[Side, ...]
+
+    @property
+    def schema(self) -> dict[str, pl.DataType]:
+        """The columns of pairs with their types."""
+        frames = (self.tasks, self.queues, *(side.rows for side in self.sides))
+        return {name: kind for frame in frames for name, kind in frame.schema.items()}
+
+    def of_tasks(self, tasks: pl.DataFrame) -> Facts:
+        """Return the facts of some tasks, ``t``."""
+        kept = self.tasks.join(tasks, on="t", how="semi", maintain_order="left")
+        return replace(self, tasks=kept, listed=self.listed.join(tasks, on="t", how="semi"))
 
 
 def matched(facts: Facts) -> pl.DataFrame:

@@ -78,7 +78,22 @@ class Change:
     makes: tuple[str, ...] = ()
 
 
-Step: TypeAlias = Rule | Derived | Mark | Order | Change
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PerPlace:
+    """Columns of what several places that are left stand for together: one of them is asked, all are told.
+
+    Attributes:
+        by: Column that tells them apart.
+        largest: The one asked is the one with most of this.
+        steps: What is made, over :data:`LEFT` places alone.
+    """
+
+    by: str
+    largest: str
+    steps: tuple[Derived, ...]
+
+
+Step: TypeAlias = Rule | Derived | Mark | Order | Change | PerPlace
 
 
 def _marked(frame: pl.LazyFrame) -> pl.LazyFrame:
@@ -117,6 +132,8 @@ def made_by(steps: Iterable[Step]) -> set[str]:
                 made.add(step.name)
             case Change():
                 made.update(step.makes)
+            case PerPlace():
+                made |= made_by(step.steps)
     return made
 
 
@@ -133,6 +150,8 @@ def _read_by(step: Step) -> Sequence[str]:
             return [*step.by, *step.among.meta.root_names()]
         case Change():
             return step.reads
+        case PerPlace():
+            return [step.by, step.largest, *reads_of(step.steps)]
 
 
 def reads_of(steps: Iterable[Step]) -> tuple[str, ...]:
@@ -181,6 +200,8 @@ def walk(
                     frame = _ordered(frame, step)
                 case Change():
                     frame = step.function(frame)
+                case PerPlace():
+                    frame = _told_all(frame, step)
     return frame
 
 
@@ -211,3 +232,14 @@ def _ordered(frame: pl.LazyFrame, order: Order) -> pl.LazyFrame:
         .select("t", "q", pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("t").alias(order.name))
     )
     return frame.join(numbered, on=["t", "q"], how="left", maintain_order="left")
+
+
+def _told_all(frame: pl.LazyFrame, step: PerPlace) -> pl.LazyFrame:
+    frame = frame.cache()
+    key = ["t", step.by]
+    asked = frame.filter(LEFT).sort(*key, step.largest, "q", descending=[False, False, True, False])
+    asked = asked.unique(key, keep="first", maintain_order=True)
+    for derived in step.steps:
+        asked = asked.with_columns(**derived.columns)
+    told = asked.select(*key, *sorted(made_by(step.steps)))
+    return frame.join(told, on=key, how="left", maintain_order="left")

@@ -8,12 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs.facts import World as AnalysisWorld
 from brokerlab.brokerage.engine.pairs import looked_up
 from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.world import World
 from brokerlab.brokerage.explaining.answer import Obstacle, obstacle, setting
-from brokerlab.brokerage.production_jobs.again import facts_of
-from brokerlab.brokerage.production_jobs.facts import World
 from brokerlab.brokerage.production_jobs.settings import place_of
 
 
@@ -29,7 +27,7 @@ class Pair:
         place_of: Key to ``app/component`` where the brokerage looks it up.
     """
 
-    world: World | AnalysisWorld
+    world: World
     t: int
     q: int
     late: pl.DataFrame
@@ -53,7 +51,7 @@ class Pair:
         """Return the columns of the pair, in one row; those of the ranking first, where it has them."""
         late = [name for name in sorted(columns) if name in self.late.columns]
         one = pl.DataFrame({"t": [self.t], "q": [self.q]})
-        facts = facts_of(self.world.facts, one)
+        facts = self.world.facts.of_tasks(one)
         return looked_up(facts, one, columns - set(late)).hstack(self.late.select(late))
 
     def row(self, columns: Sequence[str]) -> dict[str, Any]:

@@ -10,13 +10,14 @@ from typing import Any, ClassVar, Self
 
 import polars as pl
 
+from brokerlab.brokerage.engine.what_if import Waived, peeled
 from brokerlab.brokerage.explaining import weights
 from brokerlab.brokerage.explaining.answer import Explanation, Obstacle
 from brokerlab.brokerage.explaining.pair import Pair
 from brokerlab.brokerage.explaining.question import Question
 from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.facts import JobWorld
 from brokerlab.brokerage.production_jobs.weights import product
-from brokerlab.brokerage.production_jobs.what_if import LAST, Waived, peeled
 from brokerlab.brokerage.view import View, view
 from brokerlab.brokerage.words import counted, listed, number, worded
 
@@ -45,10 +46,6 @@ class OnQueue(Question):
     @abstractmethod
     def ended(self) -> tuple[str, Sequence[str], Sequence[Obstacle]] | None:
         """Return why the task ended before any queue was looked at, remarks, and the rule; null: it did not."""
-
-    @abstractmethod
-    def peeled(self) -> Waived:
-        """Return what the queue would be if no check skipped it."""
 
     @abstractmethod
     def why_not(self, found: Waived) -> Explanation:
@@ -116,7 +113,7 @@ class OnQueue(Question):
         rows = asked.looked_at([asked.name])
         if not rows.height:
             return asked.passed_over()
-        found = asked.peeled()
+        found = peeled(asked.decisions, asked.task["t"], asked.here["q"][0])
         return asked.why(found) if rows["check"][0] is None else asked.why_not(found)
 
     def goes_to(self, seen: View) -> str:
@@ -239,7 +236,7 @@ class OnQueue(Question):
 class OfJobs(OnQueue):
     """Why a production task was, or was not, sent to a queue."""
 
-    WORK, RUNS, LAST = "production", "q_production", LAST
+    WORK, RUNS, LAST = "production", "q_production", JobWorld.LAST
     ENDED: ClassVar[dict[str, str]] = {
         "unknown_nucleus": "its nucleus is not known",
         "input_incomplete": "its input is complete nowhere",
@@ -279,10 +276,6 @@ class OfJobs(OnQueue):
         if self.task["t_listed"]:
             return f"the task is pre-assigned to {given['site']} (site)."
         return super().elsewhere()
-
-    def peeled(self) -> Waived:
-        """Return what the queue would be if no check skipped it."""
-        return peeled(self.decisions, self.task["t"], self.here["q"][0])
 
     def why_not(self, found: Waived) -> Explanation:
         """Return the answer about a queue that was skipped."""

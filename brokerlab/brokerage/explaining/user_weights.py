@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs.facts import World
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.weights import BY_CLASS, SITE_CLASSES
+from brokerlab.brokerage.engine.rule import SETTING
 from brokerlab.brokerage.explaining.weights import running
 from brokerlab.brokerage.words import counted, filled, number, worded
 from brokerlab.units import GB
@@ -19,6 +19,14 @@ TOLD = (
     *("rank", "weight", "basic", "orig", "data_factor", "running", "t_class", "s_class"),
     *("budget_hi", "budget_mid", "budget_lo", "max_q_len", "nq_max", "user_share", "trr"),
     *("u_queued", "u_running", "rem_q_len", "looked_at", "loop"),
+)
+STABILIZER_KEYS = (
+    *(
+        "BASE_QUEUE_LENGTH_PER_PQ",
+        "BASE_EXPECTED_WAIT_HOUR_ON_PQ",
+        "STATIC_MAX_QUEUE_RUNNING_RATIO",
+    ),
+    *("MAX_EXPECTED_WAIT_HOUR", "BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER", "BASE_QUEUE_RATIO_ON_PQ"),
 )
 Row = Mapping[str, Any]
 
@@ -114,41 +122,39 @@ def other_rank(candidates: pl.DataFrame, row: Row, rules: AnalysisRules) -> str:
     return f"By the {name} basic weight it would rank {number(place)}, with weight {number(own)}."
 
 
-def stabilizer(world: World, row: Row, user: str | None) -> list[str]:
+def stabilizer(row: Row, user: str | None, rules: AnalysisRules) -> list[str]:
     """Return how many jobs a user may have waiting at a queue, and why, a line each.
 
     Args:
-        world: Rules and settings.
         row: Row of the ranking.
         user: The task's user.
+        rules: Rule set.
 
     Source: analysis-job-brokerage.md 5.
     """
-    settings = world.settings
-    base, rate = (
-        counted(settings.base_queue_length, "job"),
-        f"{number(row['trr'])} jobs/h that start",
+    length, wait_h, ratio, longest_h, length_user, ratio_user = (
+        row[f"{SETTING}{key}"] for key in STABILIZER_KEYS
     )
-    wait = number(settings.base_expected_wait_h)
+    base, rate = counted(length, "job"), f"{number(row['trr'])} jobs/h that start"
     values = dict(row) | {
         "who": worded(user),
-        "larger": f"the larger of {base} and {wait} h x {rate}",
+        "larger": f"the larger of {base} and {number(wait_h)} h x {rate}",
         "percent": f"{number(100 * row['user_share'])} %",
         "runs": counted(row["running_users"], "running job"),
         "rate": rate,
         "base": base,
-        "wait": settings.max_expected_wait_h,
-        "base_user": counted(settings.base_queue_length_user, "job"),
-        "ratio": settings.max_queue_running_ratio,
-        "ratio_user": settings.base_queue_ratio,
-        "least": max(settings.base_queue_length, settings.base_expected_wait_h * row["trr"]),
-        "so": _so(row, worded(user), world.rules),
+        "wait": longest_h,
+        "base_user": counted(length_user, "job"),
+        "ratio": ratio,
+        "ratio_user": ratio_user,
+        "least": max(length, wait_h * row["trr"]),
+        "so": _so(row, worded(user), rules),
     }
     lines = (
         "The stabilizer lets {who} have {max_q_len} jobs waiting there (max_q_len); {u_queued} wait.",
         "  it acts from {least} waiting jobs of the share on ({larger}); {x_nq} wait{so}",
         "  nQ_max {nq_max}: the largest of {base}, {ratio} x {runs} and {wait} h x {rate}",
-        f"  part of {{who}} {{percent}}: {_part(row, world.rules)}",
+        f"  part of {{who}} {{percent}}: {_part(row, rules)}",
         "  max_q_len {max_q_len}: the largest of {base_user}, {ratio_user} x {runs} and {percent} of nQ_max",
     )
     return [filled(line, values) for line in lines]

@@ -10,13 +10,14 @@ from typing import ClassVar
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
-from brokerlab.brokerage.analysis_jobs.facts import in_loop
+from brokerlab.brokerage.analysis_jobs.facts import AnalysisWorld
 from brokerlab.brokerage.analysis_jobs.keys import place_of
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
-from brokerlab.brokerage.analysis_jobs.task_facts import HIGH_PRIORITY
+from brokerlab.brokerage.analysis_jobs.settings import HIGH_PRIORITY
 from brokerlab.brokerage.analysis_jobs.throttle import WAITING
 from brokerlab.brokerage.analysis_jobs.throttle_rules import is_of, throttle_rules
-from brokerlab.brokerage.analysis_jobs.what_if import LAST, WaivedInLoop, peeled
+from brokerlab.brokerage.engine.rule import SETTING
+from brokerlab.brokerage.engine.what_if import Waived
 from brokerlab.brokerage.explaining import user_weights, weights
 from brokerlab.brokerage.explaining.answer import Explanation, Obstacle, obstacle, setting
 from brokerlab.brokerage.explaining.pair import Pair
@@ -38,7 +39,7 @@ _SHOWN = 3
 class OfUsers(OnQueue):
     """Why a user task was, or was not, sent to a queue."""
 
-    WORK, RUNS, LAST = "analysis", "q_candidate", LAST
+    WORK, RUNS, LAST = "analysis", "q_candidate", AnalysisWorld.LAST
     ENDED: ClassVar[dict[str, str]] = {
         "fatal": "the queue that it is pre-assigned to was skipped",
         "temporary_error": "nothing passed all checks",
@@ -81,11 +82,7 @@ class OfUsers(OnQueue):
             return self._clock()
         return [*self._loops(), *self._marks()]
 
-    def peeled(self) -> WaivedInLoop:
-        """Return what the queue would be if no check skipped it."""
-        return peeled(self.decisions, self.task["t"], self.here["q"][0])
-
-    def why_not(self, found: WaivedInLoop) -> Explanation:  # type: ignore[override]
+    def why_not(self, found: Waived) -> Explanation:
         """Return the answer about a queue that was skipped."""
         decisions, world = self.decisions, self.decisions.world
         asked = self.looked_at([self.name]).row(0, named=True)
@@ -93,18 +90,18 @@ class OfUsers(OnQueue):
         known = {reason.name: reason for reason in (*decisions.reasons, *decisions.marks)}
         known |= {c.name: c for bit, c in enumerate(decisions.checks) if asked["failed"] >> bit & 1}
         one = pl.DataFrame({"t": [found.t]})
-        facts = in_loop(world.facts, one, local=self.who.row["loop"] == 1)
+        facts = world.in_loop(one, self.who.row["loop"])
         pair = Pair(replace(world, facts=facts), found.t, found.q, found.late, place_of)
         besides = self._loops()
         if found.place is not None:
             besides.append(self.would_be(found))
         if "user_queue" in found.checks:
             row = found.late.row(0, named=True)
-            besides += user_weights.stabilizer(world, row, self.task["t_user"])
+            besides += user_weights.stabilizer(row, self.task["t_user"], world.rules)
         obstacles = pair.obstacles([known[name] for name in found.checks])
         return self.skipped(asked["check"], obstacles, besides)
 
-    def why(self, found: WaivedInLoop) -> Explanation:  # type: ignore[override]
+    def why(self, found: Waived) -> Explanation:
         """Return the answer about a candidate: rank, factors of the weight, the stabilizer, and what ranks better."""
         world, user = self.decisions.world, self.task["t_user"]
         order = weights.ranked(found.late_of_task)
@@ -116,13 +113,13 @@ class OfUsers(OnQueue):
             *user_weights.factors(row, world.rules, user),
             user_weights.other_rank(order, row, world.rules),
             self._better(found, order, row),
-            *user_weights.stabilizer(world, row, user),
+            *user_weights.stabilizer(row, user, world.rules),
             *self._loops(),
             *self.who.again(),
             numbers=user_weights.numbers(row, world.rules) | {"share": share},
         )
 
-    def _better(self, found: WaivedInLoop, order: pl.DataFrame, row: Row) -> str:
+    def _better(self, found: Waived, order: pl.DataFrame, row: Row) -> str:
         """Say which queue is ranked first, and why."""
         if row["rank"] == 1:
             return "No queue ranks better."
@@ -182,12 +179,12 @@ class OfUsers(OnQueue):
 
     def _relaxed(self) -> str:
         """Say why the input of the task does not have to be at the queue."""
-        given, settings = self.given(), self.decisions.world.settings
+        given = self.given()
         since = given["frozentime"]
         values = given | {
             "high": HIGH_PRIORITY,
-            "most_io": settings.io_intensity_cutoff,
-            "timeout": settings.data_check_timeout_h,
+            "most_io": self.task[f"{SETTING}IO_INTENSITY_CUTOFF_USER"],
+            "timeout": self.task[f"{SETTING}DATA_CHECK_TIMEOUT_USER"],
             "since": f"{since:%Y-%m-%d %H:%M}" if since else None,
         }
         return filled(RELAXED.get(self.task["t_relaxed"], RELAXED["no_progress"]), values)

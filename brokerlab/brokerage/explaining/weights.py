@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.production_jobs.facts import World
+from brokerlab.brokerage.production_jobs.facts import JobWorld
 from brokerlab.brokerage.production_jobs.weights import MOST_WORKERS, QUEUE_OFFSET
 from brokerlab.brokerage.words import counted, filled, number
 from brokerlab.units import MB
@@ -119,7 +119,7 @@ def ranked(late: pl.DataFrame) -> pl.DataFrame:
     return late.filter(pl.col("rank").is_not_null()).sort("rank")
 
 
-def link(world: World, snapshot: int, pair: Row) -> str:
+def link(world: JobWorld, snapshot: int, pair: Row) -> str:
     """Say how fast outputs get to the nucleus.
 
     Args:

@@ -10,24 +10,26 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import changing, ranking
-from brokerlab.brokerage.analysis_jobs.again import differs, with_config
 from brokerlab.brokerage.analysis_jobs.contracts import TABLES
 from brokerlab.brokerage.analysis_jobs.decisions import PREASSIGNED, outcome
 from brokerlab.brokerage.analysis_jobs.endpoints import endpoint_facts
-from brokerlab.brokerage.analysis_jobs.facts import World, ended, in_loop, prepare
-from brokerlab.brokerage.analysis_jobs.settings import ThrottleSettings
+from brokerlab.brokerage.analysis_jobs.facts import AnalysisWorld, ended
+from brokerlab.brokerage.analysis_jobs.keys import place_of
+from brokerlab.brokerage.analysis_jobs.settings import of_throttle
 from brokerlab.brokerage.analysis_jobs.throttle import STATE_TABLES as THROTTLE_TABLES
 from brokerlab.brokerage.analysis_jobs.throttle import planned as throttle_planned
+from brokerlab.brokerage.engine.again import changes
+from brokerlab.brokerage.engine.decide import in_parts
 from brokerlab.brokerage.engine.evaluation import asked_of, lowest_bit
 from brokerlab.brokerage.engine.pairs import Facts, looked_up
 from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.settings import settings_read, with_settings
 from brokerlab.brokerage.engine.steps import names_of, reads_of, walk
 from brokerlab.brokerage.live.asked import Known, asked, places, states, with_others
 from brokerlab.brokerage.live.kept import Kept, Plan, per_instant
 from brokerlab.brokerage.live.ranked import Ranked, Tally, named, queue_names
 from brokerlab.brokerage.live.sides import SidePlans
-from brokerlab.brokerage.production_jobs.decide import in_parts
-from brokerlab.brokerage.production_jobs.ranking import COMPLETENESS_KEYS, shares
+from brokerlab.brokerage.production_jobs.ranking import shares
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
 
@@ -94,7 +96,7 @@ class AnalysisStanding:
         root: The brokerage that this one differs from in its settings only; null: it is none of another's.
     """
 
-    world: World
+    world: AnalysisWorld
     checks: tuple[Rule, ...]
     known: Known
     defaults: pl.DataFrame
@@ -104,7 +106,7 @@ class AnalysisStanding:
     root: AnalysisStanding | None = None
 
     @classmethod
-    def of(cls, world: World) -> AnalysisStanding:
+    def of(cls, world: AnalysisWorld) -> AnalysisStanding:
         """Make it from tables that are prepared."""
         snapshots = world.tasks.select("snapshot").unique()
         tables = world.tables["queue_endpoints"], world.tables["storage_endpoints"]
@@ -149,25 +151,18 @@ class AnalysisStanding:
             ConfigError: Settings that no rule can work with.
         """
         root = self.root or self
-        old = root.world
-        if old.own:  # they may read any key
-            return AnalysisStanding.of(
-                prepare(
-                    old.tables, rules=old.rules, matching=old.matching, config=config, own=old.own
-                )
-            )
-        world = with_config(old, config)
+        world = root.world.with_config(config)
         found = replace(root, world=world, checks=world.checks, ended=_ended(world), cycles={})
-        if any(differs(key, root.world.config, config) for key in COMPLETENESS_KEYS):
-            return found
-        return replace(found, root=root)
+        about = ("t", "t_second", "t_incomplete")
+        same = world.tasks.select(about).equals(root.world.tasks.select(about))
+        return replace(found, root=root if same else None)
 
     def in_loop(self, loop: int) -> Facts:
         """Return the facts of the tasks that may go through a loop, were none held back by the throttle."""
         tasks = self.world.tasks.filter(~pl.col("t_incomplete") | pl.col("t_incomplete_allowed"))
         facts = replace(self.world.facts, tasks=tasks)
         some = tasks if loop == LOOPS[0] else tasks.filter("t_second")
-        return in_loop(facts, some.select("t"), local=loop == LOOPS[0])
+        return replace(self.world, facts=facts).in_loop(some.select("t"), loop)
 
     def plan(self, names: frozenset[str]) -> Plan:
         """Return which checks stand while these tables change."""
@@ -183,11 +178,11 @@ class AnalysisStanding:
             if self.root is None:
                 kept = Kept.of(plan, first, in_parts), Kept.of(plan, second, in_parts)
             else:
-                before, old, new = self.root.cycle(names), self.root.world.config, self.world.config
-                keys = {key for each in self.checks for key in each.keys if differs(key, old, new)}
+                before, old = self.root.cycle(names), self.root.in_loop(LOOPS[0])
+                changed = changes(old, first)
                 kept = (
-                    before.kept[0].again(plan, first, in_parts, keys),
-                    before.kept[1].again(plan, second, in_parts, keys),
+                    before.kept[0].again(plan, first, in_parts, changed),
+                    before.kept[1].again(plan, second, in_parts, changed),
                 )
             numbers = first.tasks["t"].to_numpy(), second.tasks["t"].to_numpy()
             self.cycles[names] = Cycle(kept, numbers)
@@ -232,10 +227,10 @@ class AnalysisStanding:
         raw = world.tables["tasks"][rows["t"]].with_columns(
             snapshot=rows["instant"], at=tasks["at"]
         )
-        settings = ThrottleSettings.of(world.config)
+        raw = with_settings(raw, settings_read(of_throttle()), world.config, place_of)
 
         def make(lazy: dict[str, pl.LazyFrame]) -> pl.LazyFrame:
-            held = throttle_planned(lazy["raw"], lazy, rules=world.rules, settings=settings)
+            held = throttle_planned(lazy["raw"], lazy, rules=world.rules)
             known = lazy["tasks"].select("t")
             found = ended(lazy["tasks"], held)
             return known.join(found, on="t", how="left", maintain_order="left")
@@ -308,7 +303,7 @@ class AnalysisStanding:
         return Walk(chosen, found["t"].to_numpy(), codes, kept.closed[place], best)
 
 
-def _ended(world: World) -> pl.DataFrame:
+def _ended(world: AnalysisWorld) -> pl.DataFrame:
     """Return ``throttle, outcome`` of every task, by number; null: it did not end before queues were looked at."""
     rows = world.tasks.select("t").join(world.outcomes, on="t", how="left", maintain_order="left")
     return rows.sort("t").select("throttle", "outcome")

@@ -10,22 +10,22 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.contracts import TABLES
+from brokerlab.brokerage.engine.again import changes
+from brokerlab.brokerage.engine.decide import first_reasons, in_parts
+from brokerlab.brokerage.engine.decide import named as in_words
 from brokerlab.brokerage.engine.evaluation import asked_of
 from brokerlab.brokerage.engine.pairs import looked_up
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.steps import names_of, reads_of, walk
 from brokerlab.brokerage.live.asked import Known, asked, at_instants, places, states, with_others
-from brokerlab.brokerage.live.kept import Kept, Plan, facts_changed, per_instant
-from brokerlab.brokerage.live.ranked import Ranked, Tally, in_words, named, queue_names
+from brokerlab.brokerage.live.kept import Kept, Plan, per_instant
+from brokerlab.brokerage.live.ranked import Ranked, Tally, named, queue_names
 from brokerlab.brokerage.live.sides import SidePlans
 from brokerlab.brokerage.production_jobs import changing
-from brokerlab.brokerage.production_jobs.again import differing, with_config
 from brokerlab.brokerage.production_jobs.counts import spread
-from brokerlab.brokerage.production_jobs.decide import first_reasons, in_parts
-from brokerlab.brokerage.production_jobs.facts import World, prepare
+from brokerlab.brokerage.production_jobs.facts import JobWorld
 from brokerlab.brokerage.production_jobs.nucleus import unwritable
-from brokerlab.brokerage.production_jobs.ranking import COMPLETENESS_KEYS, shares
-from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, held_to_weight
+from brokerlab.brokerage.production_jobs.ranking import shares
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
 
@@ -68,7 +68,7 @@ class JobStanding:
         root: The brokerage that this one differs from in its settings only; null: it is none of another's.
     """
 
-    world: World
+    world: JobWorld
     checks: tuple[Rule, ...]
     known: Known
     lost: pl.DataFrame
@@ -78,7 +78,7 @@ class JobStanding:
     root: JobStanding | None = None
 
     @classmethod
-    def of(cls, world: World) -> JobStanding:
+    def of(cls, world: JobWorld) -> JobStanding:
         """Make it from tables that are prepared."""
         snapshots = world.tasks.select("snapshot").unique()
         endpoints = spread(world.tables["storage_endpoints"], snapshots)
@@ -116,22 +116,9 @@ class JobStanding:
             ConfigError: Settings that no rule can work with.
         """
         root = self.root or self
-        old = root.world
-        if (
-            old.own
-            or old.recipe is not PRODUCTION
-            or differing(COMPLETENESS_KEYS, old.config, config)
-        ):
-            world = prepare(
-                old.tables,
-                rules=old.rules,
-                matching=old.matching,
-                config=config,
-                recipe=old.recipe,
-                own=old.own,
-            )
+        world = root.world.with_config(config)
+        if not world.facts.tasks["t"].equals(root.world.facts.tasks["t"]):
             return JobStanding.of(world)
-        world = with_config(old, config)
         return replace(root, world=world, checks=world.checks, cycles={}, root=root)
 
     def cycle(self, names: frozenset[str]) -> Cycle:
@@ -142,20 +129,17 @@ class JobStanding:
                 kept = Kept.of(plan, facts, in_parts)
             else:
                 before = self.root
-                keys = {key for check in self.checks for key in check.keys}
-                changed = differing(keys, before.world.config, self.world.config)
-                links = facts_changed(before.world.facts, facts)
-                kept = before.cycle(names).kept.again(plan, facts, in_parts, changed, links)
+                changed = changes(before.world.facts, facts)
+                kept = before.cycle(names).kept.again(plan, facts, in_parts, changed)
             self.cycles[names] = Cycle(kept)
         return self.cycles[names]
 
     def plan(self, names: frozenset[str]) -> Plan:
         """Return which checks stand while these tables change."""
-        lasting = sum(
-            1 << bit for bit, check in enumerate(self.checks) if check.kind == "persistent"
-        )
         made = changing.facts_of(names)
-        return Plan.of(self.checks, self.world.facts, made, self._late(), lasting=lasting)
+        return Plan.of(
+            self.checks, self.world.facts, made, self._late(), lasting=self.world.lasting
+        )
 
     def _tasks(self, rows: pl.DataFrame, place: IntArray, plan: Plan) -> pl.DataFrame:
         """Return the facts of the tasks that are looked at, one row each, keyed by their worlds."""
@@ -200,7 +184,7 @@ class JobStanding:
         """Rank what is left; return the candidates, and the check of each pair (-1: candidate)."""
         world, checks = self.world, self.checks
         order = pl.Enum(names_of(checks, world.steps))
-        first, mark = first_reasons(pairs["failed"].to_numpy(), checks)
+        first, mark = first_reasons(pairs["failed"].to_numpy(), world.lasting)
         marked = pairs.drop("failed").with_columns(mark=in_words(mark, order))
         left = marked.filter(pl.Series(first < 0))
         late = cycle.plans.frame(
@@ -210,7 +194,7 @@ class JobStanding:
                 share=shares(pl.when(pl.col("rank").is_not_null()).then("weight"))
             ),
         )
-        held_to_weight(world.recipe, late)
+        world.check_weights(late)
         reasons = first.copy()
         reasons[first < 0] = late["check"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
         best = late.select("t", "q", "weight", "rank", "share")

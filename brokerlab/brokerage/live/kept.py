@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
+from brokerlab.brokerage.engine.again import asked_anew, patched
 from brokerlab.brokerage.engine.evaluation import evaluated, lowest_bit
 from brokerlab.brokerage.engine.pairs import Facts, counting, looked_up, matched
 from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.production_jobs.again import patched
 from brokerlab.numerics import IntArray
 
 Parts = Callable[[Facts], Iterator[Facts]]
@@ -124,25 +124,24 @@ class Kept:
         return cls(plan, tuple(failed), closed, start, n, pl.concat(kept, rechunk=True))
 
     def again(
-        self, plan: Plan, facts: Facts, parts: Parts, keys: Collection[str], facts_changed: Collection[str] = (),
-    ) -> Kept:  # fmt: skip
+        self, plan: Plan, facts: Facts, parts: Parts, changed: Mapping[str, pl.Series]
+    ) -> Kept:
         """Return what stands under other settings.
 
         Args:
             plan: The same checks with other limits.
             facts: The facts of the same pairs.
             parts: As before.
-            keys: gdpconfig keys with another value: standing checks that read one of them are asked again.
-            facts_changed: Facts of pairs with other values.
+            changed: Facts with other values; standing checks that read one of them are asked again.
         """
-        bits = [bit for bit in plan.standing if set(plan.checks[bit].keys) & set(keys)]
+        bits = [bit for bit in asked_anew(plan.checks, changed) if bit in plan.standing]
         if bits:
             failed = [
                 patched(old, part, plan.checks, bits)
                 for old, part in zip(self.failed, parts(facts), strict=True)
             ]
             return self.put_together(plan, facts, parts, failed)
-        others = set(plan.columns) & set(facts_changed)
+        others = set(plan.columns) & changed.keys()
         if not others:
             return replace(self, plan=plan)
         t = np.repeat(facts.tasks["t"].to_numpy(), self.n)
@@ -194,19 +193,3 @@ def per_instant(tasks: pl.DataFrame, instants: IntArray, keys: Iterable[str]) ->
         snapshot=pl.Series(instants),
         **{key: pl.Series(values, dtype=pl.Int64) for key, values in own.items()},
     )
-
-
-def facts_changed(old: Facts, new: Facts) -> set[str]:
-    """Return the facts of pairs that have other values, of the same sides."""
-    found = set()
-    for before, after in zip(old.sides, new.sides, strict=True):
-        if before is after:
-            continue
-        keys = [before.task_key, before.queue_key]
-        one, other = (side.rows.sort(keys) for side in (before, after))
-        found |= {
-            name
-            for name in before.missing
-            if before.missing[name] != after.missing[name] or not one[name].equals(other[name])
-        }
-    return found

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from brokerlab.brokerage.engine.decide import named as in_words
 from brokerlab.brokerage.engine.pairs import positions
 from brokerlab.brokerage.live.asked import KEY
 from brokerlab.numerics import IntArray
@@ -86,9 +87,3 @@ class Tally:
             n_queues=pl.Series(skipped + self.left),
             n_candidates=pl.Series(self.left),
         )
-
-
-def in_words(codes: IntArray, names: pl.Enum) -> pl.Series:
-    """Return the names of numbers; -1: null."""
-    numbers = pl.Series(codes)
-    return numbers.set(numbers < 0, None).cast(pl.UInt8).cat.to(names)

@@ -12,35 +12,33 @@ from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_jobs import checks_queue as queue
 from brokerlab.brokerage.production_jobs import checks_state as state
 from brokerlab.brokerage.production_jobs.checks_time import time_checks
-from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.rules import ProductionRules
 
 
 @lru_cache(maxsize=64)  # made of many small expressions
-def queue_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Rule, ...]:
+def queue_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return the checks in the order in which they run.
 
     Args:
         rules: Strictness and the other known differences.
-        settings: Limits in force.
     """
     return (
         *queue.status_checks(rules),
-        *state.link_checks(rules, settings),
+        *state.link_checks(rules),
         queue.opportunistic_check(),
         state.inactive_check(rules),
         *queue.policy_checks(),
-        queue.diskio_check(settings.max_diskio),
+        queue.diskio_check(),
         *queue.core_checks(),
         *queue.software_checks(),
         *queue.memory_checks(),
         *queue.disk_checks(rules),
-        *state.storage_checks(rules, settings),
+        *state.storage_checks(rules),
         *time_checks(rules),
         *queue.network_checks(rules),
         *queue.event_service_checks(),
         state.transferring_check(),
-        *state.shortage_checks(rules, settings),
+        *state.shortage_checks(rules),
         *queue.nucleus_checks(),
         state.pilot_check(),
     )

@@ -12,6 +12,7 @@ from brokerlab.brokerage.production_jobs.expressions import (
     near,
     truncated,
 )
+from brokerlab.brokerage.production_jobs.settings import disk_limit
 from brokerlab.brokerage.rules import ProductionRules
 
 RAM_COMPENSATION = 0.9
@@ -304,15 +305,14 @@ def nucleus_checks() -> tuple[Rule, ...]:
     )
 
 
-def diskio_check(default_limit: float, *, whole: bool = True) -> Rule:
+def diskio_check(*, whole: bool = True) -> Rule:
     """Return ``diskio_overload``.
 
     Args:
-        default_limit: Limit of queues without one of their own [kB/s per core].
         whole: The traffic per core is truncated.
     """
     own = pl.when(col("p_maxdiskio") > 0).then(col("p_maxdiskio"))
-    limit = own.otherwise(pl.lit(float(default_limit)))
+    limit = own.otherwise(disk_limit())
     several = (col("t_corecount") > 1) | (col("t_corecount") < 0)
     per_core = col("t_diskio") / at_least_one(col("p_corecount"))
     per_core = per_core.floor() if whole else per_core
@@ -323,7 +323,6 @@ def diskio_check(default_limit: float, *, whole: bool = True) -> Rule:
         "running jobs use {s_diskio} kB/s of disk per core and the task asks for {asked} kB/s; both are over the limit of "
         "{limit} kB/s",
         (asked != 0) & (col("s_diskio") != 0) & (col("s_diskio") > limit) & (asked > limit),
-        keys=("MAX_DISKIO_DEFAULT",),
         kind="temporary",
         numbers={"limit": limit, "asked": asked},
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.rule import Rule, setting
+from brokerlab.brokerage.engine.settings import setting_or
 from brokerlab.brokerage.production_jobs.expressions import check, col, near
-from brokerlab.brokerage.production_jobs.settings import JobSettings
+from brokerlab.brokerage.production_jobs.settings import MIN_FREE_GB
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.units import HOUR_S
 
@@ -22,20 +23,19 @@ def remote() -> pl.Expr:
     return known & (col("t_nucleus_id") != col("p_storage_id"))
 
 
-def link_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Rule, ...]:
+def link_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return ``nucleus_unwritable``, ``nucleus_backlog``, ``link_blocked``, ``link_backlog``."""
 
-    def reached(value: pl.Expr, cap: float) -> pl.Expr:
+    def reached(value: pl.Expr, cap: pl.Expr) -> pl.Expr:
         return value >= cap if rules.backlog_inclusive else value > cap
 
     reaches = "which reaches the limit of" if rules.backlog_inclusive else "more than"
-    caps = (settings.nqueued_nuc_cap, settings.nqueued_sat_cap)
-    of_nucleus, of_link = ({"limit": pl.lit(float(cap))} for cap in caps)
+    of_nucleus, of_link = setting("NQUEUED_NUC_CAP_FOR_JOBS"), setting("NQUEUED_SAT_CAP")
     unwritable = remote() & col("t_nucleus_unwritable")
-    backlog = reached(col("t_nucleus_queued"), settings.nqueued_nuc_cap)
+    backlog = reached(col("t_nucleus_queued"), of_nucleus)
     open_link = remote() & ~col("t_nucleus_unwritable") & ~backlog & col("l_known")
     blocked = (col("l_closeness") == BLOCKED).fill_null(value=False)
-    queued = reached(col("l_queued"), settings.nqueued_sat_cap)
+    queued = reached(col("l_queued"), of_link)
     return (
         check(
             "3", "nucleus_unwritable", "the storage of nucleus {t_nucleus} cannot be written over WAN",
@@ -44,17 +44,16 @@ def link_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Rule, ..
         check(
             "4", "nucleus_backlog", f"{{t_nucleus_queued}} files wait to be moved to nucleus {{t_nucleus}}, {reaches} {{limit}}",
             remote() & ~col("t_nucleus_unwritable") & backlog,
-            keys=("NQUEUED_NUC_CAP_FOR_JOBS",), kind="temporary", numbers=of_nucleus,
+            kind="temporary", numbers={"limit": of_nucleus},
         ),
         check(
             "5", "link_blocked", "the link to nucleus {t_nucleus} is blocked (closeness {l_closeness})",
             open_link & blocked,
-            keys=("NQUEUED_NUC_CAP_FOR_JOBS",),
         ),
         check(
             "6", "link_backlog", f"{{l_queued}} files wait on the link to nucleus {{t_nucleus}}, {reaches} {{limit}}",
             open_link & ~blocked & queued,
-            keys=("NQUEUED_NUC_CAP_FOR_JOBS", "NQUEUED_SAT_CAP"), kind="temporary", numbers=of_link,
+            kind="temporary", numbers={"limit": of_link},
         ),
     )  # fmt: skip
 
@@ -77,9 +76,9 @@ def inactive_check(rules: ProductionRules) -> Rule:
     )
 
 
-def storage_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Rule, ...]:
+def storage_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return ``storage_space``, the four endpoint checks and ``source_down``; each needs the ones before passed."""
-    limit = settings.storage_min_free_gb
+    limit = setting_or("STORAGE_MIN_FREE_SIZE", MIN_FREE_GB)
     space = col("s_space")
     little = space < limit if rules.free_equal_passes else space <= limit
     must = "at least" if rules.free_equal_passes else "more than"
@@ -116,8 +115,7 @@ def storage_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Rule,
         found.append(
             check(
                 row, name, says, bad & ~before,
-                keys=("STORAGE_MIN_FREE_SIZE",), kind="temporary",
-                numbers={"limit": pl.lit(float(limit))},
+                kind="temporary", numbers={"limit": limit},
             )
         )  # fmt: skip
         before = before | bad
@@ -142,9 +140,9 @@ def transferring_check() -> Rule:
     )
 
 
-def shortage_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Rule, ...]:
+def shortage_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return ``opportunistic_shortage`` and ``pledge_exceeded``."""
-    short = ~col("t_single") & pl.lit(value=settings.work_shortage)
+    short = ~col("t_single") & setting("WORK_SHORTAGE")
     cores = col("s_running_cores")
     if rules.shortage_counts_starting:
         cores = cores + col("s_starting_cores")
@@ -154,14 +152,12 @@ def shortage_checks(rules: ProductionRules, settings: JobSettings) -> tuple[Rule
             "opportunistic_shortage",
             "work is short and the queue is opportunistic (pledgedcpu -1)",
             (col("p_pledgedcpu") == -1) & short,
-            keys=("WORK_SHORTAGE",),
         ),
         check(
             "38b",
             "pledge_exceeded",
             "work is short and {cores} cores are in use, more than the pledge of {p_pledgedcpu}",
             (col("p_pledgedcpu") > 0) & (cores > col("p_pledgedcpu")) & short,
-            keys=("WORK_SHORTAGE",),
             numbers={"cores": cores},
         ),
     )

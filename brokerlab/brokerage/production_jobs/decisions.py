@@ -8,36 +8,23 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage.engine.decisions import QueueDecisions
 from brokerlab.brokerage.engine.pairs import Facts, positions
 from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.engine.steps import Step, names_of, rules_of
+from brokerlab.brokerage.engine.steps import Step, names_of
+from brokerlab.brokerage.engine.world import Part
 from brokerlab.brokerage.production_jobs import ranking
-from brokerlab.brokerage.production_jobs.facts import World
+from brokerlab.brokerage.production_jobs.facts import JobWorld
 
 PENDING_MIN = 60
 """A task without candidates waits as long [min]."""
 TEMPORARY = "temporary problem"
 """Stage at which queues with a temporary mark are removed."""
-RANKS = {"weight": pl.Float64(), "rank": pl.Int64(), "jumbo": pl.Boolean()}
-"""What a pair has of its place."""
 
 
 @dataclass(frozen=True)
-class Part:
-    """The decisions on some tasks.
-
-    Attributes:
-        pairs: ``t, q, failed, check, weight, rank, jumbo``, sorted by t, q.
-        late: What :func:`~.ranking.steps` make of the pairs that no persistent check removed; null in hint mode.
-    """
-
-    pairs: pl.DataFrame
-    late: pl.DataFrame | None
-
-
-@dataclass(frozen=True)
-class Decisions:
-    """What a brokerage decided.
+class Decisions(QueueDecisions[JobWorld]):
+    """What the production job brokerage decided.
 
     Attributes:
         queues: One row per (task, queue) that was a candidate at all, sorted by task and name: ``jeditaskid``,
@@ -47,20 +34,13 @@ class Decisions:
         tasks: One row per task: ``outcome`` (candidates, no_candidates, input_incomplete, unknown_nucleus), ``stage``
             that emptied the list, ``detail``, ``n_queues`` looked at, ``n_candidates``, ``pending_until`` (null in
             hint mode, which leaves the task where it is).
-        checks: The checks of single queues, in order.
         world: What was decided on.
     """
 
-    queues: pl.DataFrame
-    weighed: pl.DataFrame
-    tasks: pl.DataFrame
-    checks: tuple[Rule, ...]
-    world: World
-
     @classmethod
-    def of(cls, world: World, checks: Sequence[Rule], parts: Iterable[Part]) -> Decisions:
+    def of(cls, world: JobWorld, parts: Iterable[Part]) -> Decisions:
         """Name tasks and queues and sum up the tasks; a part is let go before the next is asked for."""
-        steps = stages(checks, world.steps)
+        steps = stages(world.checks, world.steps)
         queues, weighed, summed = [], [], []
         for part in parts:
             queues.append(_with_names(world.facts, part.pairs))
@@ -71,30 +51,12 @@ class Decisions:
                 )
         tasks = _of_tasks(world, pl.concat(summed), steps)
         told = pl.concat(weighed) if weighed else pl.DataFrame()
-        return cls(pl.concat(queues), told, tasks, tuple(checks), world)
-
-    @property
-    def reasons(self) -> tuple[Rule, ...]:
-        """Every reason for which a queue may be skipped, in order."""
-        return (*self.checks, *rules_of(self.world.steps))
-
-    def to_frame(self) -> pl.DataFrame:
-        """Return the decisions on queues."""
-        return self.queues
+        return cls(pl.concat(queues), told, tasks, world)
 
     def to_dict(self) -> dict[str, Any]:
         """Return both tables and their provenance as plain Python values."""
-        return {
-            "queues": self.queues.to_dicts(),
-            "tasks": self.tasks.to_dicts(),
-            "brokerage": self.world.recipe.name,
-            "rules": self.world.rules.to_dict(),
-            "matching": self.world.matching.to_dict(),
-            "config_digest": self.world.config.digest,
-        }
-
-    def _repr_html_(self) -> str:
-        return self.tasks._repr_html_()
+        own = {"brokerage": self.world.recipe.name, "rules": self.world.rules.to_dict()}
+        return super().to_dict() | own
 
 
 def _with_names(facts: Facts, frame: pl.DataFrame) -> pl.DataFrame:
@@ -143,7 +105,7 @@ def _summed(pairs: pl.DataFrame, steps: pl.Series) -> pl.DataFrame:
     )
 
 
-def _of_tasks(world: World, summed: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+def _of_tasks(world: JobWorld, summed: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     """Tell how the tasks ended.
 
     Args:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
 
 import polars as pl
 
-from brokerlab.brokerage.engine.own import Ordered, Own, with_settings
-from brokerlab.brokerage.engine.pairs import Facts
-from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.engine.steps import Step, rules_of
+from brokerlab.brokerage.engine.decide import parts_of
+from brokerlab.brokerage.engine.own import Own
+from brokerlab.brokerage.engine.pairs import Facts, Side
+from brokerlab.brokerage.engine.settings import with_facts_of_settings
+from brokerlab.brokerage.engine.world import Evaluate, Off, Part, World, in_order
 from brokerlab.brokerage.inputs.completeness import Completeness, completeness
 from brokerlab.brokerage.inputs.data import input_totals
 from brokerlab.brokerage.production_jobs import sides
@@ -20,6 +22,7 @@ from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.brokerage.production_jobs.ids import Ids
 from brokerlab.brokerage.production_jobs.nucleus import (
     known_links,
+    link_side,
     near_places,
     near_side,
     unwritable,
@@ -27,16 +30,24 @@ from brokerlab.brokerage.production_jobs.nucleus import (
     with_nucleus,
 )
 from brokerlab.brokerage.production_jobs.queue_facts import queue_facts
-from brokerlab.brokerage.production_jobs.ranking import steps
+from brokerlab.brokerage.production_jobs.ranking import REPORTED, steps
 from brokerlab.brokerage.production_jobs.recipe import (
     PRODUCTION,
     Recipe,
     checks_of,
-    schema_of,
+    refuse_checks,
+    refuse_weights,
     with_own_facts,
 )
 from brokerlab.brokerage.production_jobs.repeated import one_row_per_key
-from brokerlab.brokerage.production_jobs.settings import JobSettings, place_of
+from brokerlab.brokerage.production_jobs.settings import (
+    COMPLETENESS_KEYS,
+    NETWORK_KEYS,
+    check_settings,
+    of_tasks,
+    place_of,
+    read,
+)
 from brokerlab.brokerage.production_jobs.task_facts import task_facts
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
@@ -51,45 +62,143 @@ STATE_TABLES = (
 """Tables whose rows without snapshot hold for every instant."""
 
 
-@dataclass(frozen=True)
-class World(Ordered):
-    """The rules, settings and tables of a replay, and what was prepared from them.
+@dataclass(frozen=True, kw_only=True)
+class Lasting:
+    """What no setting changes.
 
     Attributes:
         tables: The input tables.
+        endpoints: ``queue_endpoints`` and ``storage_endpoints`` for every snapshot.
         rules: Rule set of the brokerage.
         matching: Rule set of the text rules.
-        config: The configuration.
-        settings: The keys read from it.
-        facts: What the checks and the weight read.
-        tasks: Facts of all tasks, those of ``outcomes`` included.
-        outcomes: ``t, outcome, detail`` of tasks that end before any queue is looked at.
         hint: Only what could run is asked.
-        links: Known links into the nuclei of the tasks.
-        ids: The numbers by which facts are keyed.
         recipe: What the checks and the weight are.
         own: Rules that are added.
+        tasks: Facts of all tasks.
+        queues: Facts of queues.
+        sides: Facts of pairs.
+        lists: ``t, q`` of tasks whose candidates are a list.
+        links: Known links into the nuclei of the tasks.
+        ids: The numbers by which facts are keyed.
     """
 
     tables: Tables
+    endpoints: Tables
     rules: ProductionRules
     matching: MatchingRules
-    config: Config
-    settings: JobSettings
-    facts: Facts
-    tasks: pl.DataFrame
-    outcomes: pl.DataFrame
     hint: bool
+    recipe: Recipe
+    own: tuple[Own, ...]
+    tasks: pl.DataFrame
+    queues: pl.DataFrame
+    sides: tuple[Side, ...]
+    lists: pl.DataFrame
     links: pl.DataFrame
     ids: Ids
-    recipe: Recipe = PRODUCTION
-    own: tuple[Own, ...] = ()
 
-    def given(self) -> tuple[Sequence[Rule], Sequence[Step], Mapping[str, pl.DataType]]:
-        """See :class:`~brokerlab.brokerage.engine.own.Ordered`."""
-        then = steps(self.rules, self.settings, self.recipe)
-        first = checks_of(self.recipe, self.rules, self.settings, self.facts, rules_of(then))
-        return first, then, schema_of(self.facts)
+
+@dataclass(frozen=True, kw_only=True)
+class JobWorld(World):
+    """What the production job brokerage decides on.
+
+    Attributes:
+        lasting_facts: What no setting changes.
+        complete: Where the input is complete.
+        outcomes: ``t, outcome, detail`` of tasks that end before any queue is looked at.
+    """
+
+    RANKS: ClassVar = {"weight": pl.Float64(), "rank": pl.Int64(), "jumbo": pl.Boolean()}
+    ALSO_READ: ClassVar = REPORTED
+    KEYS: ClassVar = (*COMPLETENESS_KEYS, *NETWORK_KEYS)
+    LAST: ClassVar = "rank"
+
+    lasting_facts: Lasting
+    complete: Completeness
+
+    @property
+    def rules(self) -> ProductionRules:
+        """Rule set of the brokerage."""
+        return self.lasting_facts.rules
+
+    @property
+    def recipe(self) -> Recipe:
+        """What the checks and the weight are."""
+        return self.lasting_facts.recipe
+
+    @property
+    def links(self) -> pl.DataFrame:
+        """Known links into the nuclei of the tasks."""
+        return self.lasting_facts.links
+
+    @property
+    def ids(self) -> Ids:
+        """The numbers by which facts are keyed."""
+        return self.lasting_facts.ids
+
+    @property
+    def lasting(self) -> int:
+        """See :attr:`brokerlab.brokerage.engine.world.World.lasting`."""
+        return sum(1 << bit for bit, check in enumerate(self.checks) if check.kind == "persistent")
+
+    def with_config(self, config: Config) -> JobWorld:
+        """See :meth:`brokerlab.brokerage.engine.world.World.with_config`."""
+        complete = self.complete
+        if any(read(config, key) != read(self.config, key) for key in COMPLETENESS_KEYS):
+            complete = _completeness(self.tables, config, self.rules)
+        return configured(self.lasting_facts, complete, config)
+
+    def parts(self, evaluate: Evaluate, *, off: Off | None = None) -> Iterator[Part]:
+        """See :meth:`brokerlab.brokerage.engine.world.World.parts`."""
+        return parts_of(self, self.facts, evaluate, off=off)
+
+    def check_weights(self, late: pl.DataFrame) -> None:
+        """Refuse weights of a recipe that cannot be ranked."""
+        refuse_weights(self.recipe, late)
+
+
+def configured(known: Lasting, complete: Completeness, config: Config) -> JobWorld:
+    """Return the world with all that settings decide.
+
+    Args:
+        known: What no setting changes.
+        complete: Where the input is complete, under these settings.
+        config: The settings.
+
+    Raises:
+        ConfigError: Settings that no rule can work with.
+    """
+    check_settings(config)
+    where = complete.tasks.select(
+        "jeditaskid", "snapshot", t_remote_source="remote_source_available",
+        t_no_complete=~pl.col("any_complete"),
+    )  # fmt: skip
+    tasks = known.tasks.join(
+        where, on=["jeditaskid", "snapshot"], how="left", maintain_order="left"
+    ).with_columns(pl.col("t_remote_source", "t_no_complete").fill_null(value=True))
+    given = checks_of(known.recipe, known.rules), steps(known.rules, known.recipe)
+    tasks = with_facts_of_settings(
+        tasks, of_tasks(known.rules), *given, known.own, config, place_of
+    )
+    outcomes = _outcomes(tasks, complete.tasks, known.tables["nuclei"], hint=known.hint)
+    lists = known.lists.join(outcomes, on="t", how="anti")
+    nowhere = pl.col("t_listed") & ~pl.col("t").is_in(lists["t"].unique().implode())
+    facts = Facts(
+        tasks=tasks.filter(~nowhere).join(outcomes, on="t", how="anti", maintain_order="left"),
+        queues=known.queues,
+        listed=lists,
+        sides=(
+            *known.sides,
+            sides.complete_side(tasks, known.endpoints, complete.complete_locations, known.ids),
+            link_side(tasks, known.links, known.ids, rules=known.rules, config=config),
+        ),
+    )
+    facts = with_own_facts(known.recipe, facts, known.tables)
+    refuse_checks(known.recipe, *given, facts)
+    checks, then = in_order(*given, known.own, facts)
+    return JobWorld(
+        tables=known.tables, matching=known.matching, config=config, facts=facts, tasks=tasks, outcomes=outcomes,
+        own=known.own, checks=checks, steps=then, hint=known.hint, lasting_facts=known, complete=complete,
+    )  # fmt: skip
 
 
 def prepare(
@@ -101,7 +210,7 @@ def prepare(
     hint: bool = False,
     recipe: Recipe = PRODUCTION,
     own: tuple[Own, ...] = (),
-) -> World:
+) -> JobWorld:
     """Prepare the facts of all tasks.
 
     Args:
@@ -111,12 +220,13 @@ def prepare(
         config: The configuration.
         hint: Only ask which queues could run the tasks; no nucleus is looked at.
         recipe: Adds facts of its own.
-        own: Rules that are added; the settings that they read become columns of the tasks.
+        own: Rules that are added.
 
     Returns:
-        The world; ``t`` numbers the rows of ``tasks`` that are looked at.
+        The world; ``t`` numbers the rows of ``tasks`` that are looked at. Settings are columns of the tasks, and so is
+        what :func:`~.settings.of_tasks` makes of them.
     """
-    settings = JobSettings.of(config)
+    check_settings(config)
     instants = tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
     tables = one_row_per_key(tables | {"tasks": instants})
     raw = tables["tasks"]
@@ -126,7 +236,7 @@ def prepare(
         name: spread(tables[name], snapshots) if name in STATE_TABLES else tables[name]
         for name in tables
     } | {"queues": spread(tables["queues"], snapshots) if history else tables["queues"]}
-    tasks = task_facts(raw, tables["resource_work_queues"], rules=rules, config=config)
+    tasks = task_facts(raw, tables["resource_work_queues"], rules=rules)
     tasks = tasks.with_columns(
         t_version=pl.col("snapshot") if history else pl.lit(0, dtype=pl.Int64),
         t_hint=pl.lit(value=hint),
@@ -138,44 +248,41 @@ def prepare(
     if hint:
         lists = lists.clear()  # the queues asked about are all queues
     tasks = _with_lists(tasks, lists)
-    found = completeness(
-        raw, tables["datasets"], tables["replicas"], tables["storage_endpoints"],
-        config=config, rules=rules,
-    )  # fmt: skip
     ids = Ids.of(tasks, queues, tables)
     tasks, queues = ids.add(tasks, queues)
     links = known_links(tasks, state, rules=rules, config=config)
-    tasks = with_nucleus(tasks, state, links, rules=rules, settings=settings)
-    tasks = _with_input(tasks, tables, found)
+    tasks = _with_input(with_nucleus(tasks, state, links, rules=rules), tables)
     places = near_places(queues, state)
     queues = with_near_any(queues, places, state)
-    outcomes = _outcomes(tasks, found.tasks, tables["nuclei"], hint=hint)
-    lists = lists.select("t", "q").drop_nulls("q").join(outcomes, on="t", how="anti")
-    nowhere = pl.col("t_listed") & ~pl.col("t").is_in(lists["t"].unique().implode())
-    facts = Facts(
-        tasks=tasks.filter(~nowhere).join(outcomes, on="t", how="anti", maintain_order="left"),
+    lazy = {name: frame.lazy() for name, frame in state.items()}
+    lost = unwritable(state, rules=rules).lazy()
+    counted = run_all(changing(tasks.lazy(), queues.lazy(), lazy, ids, lost))
+    known = Lasting(
+        tables=tables,
+        endpoints={name: state[name] for name in ("queue_endpoints", "storage_endpoints")},
+        rules=rules,
+        matching=matching,
+        hint=hint,
+        recipe=recipe,
+        own=own,
+        tasks=tasks,
         queues=queues,
-        listed=lists,
         sides=(
             near_side(tasks, places),
-            *sides.build(
-                tasks, queues, state, links, found.complete_locations, ids,
-                rules=rules, matching=matching, config=config,
-            ),
-            *run_all(
-                changing(
-                    tasks.lazy(), queues.lazy(), {name: frame.lazy() for name, frame in state.items()}, ids,
-                    unwritable(state, rules=rules).lazy(),
-                )
-            ),
+            *sides.build(tasks, queues, state, ids, rules=rules, matching=matching),
+            *counted,
         ),
-    )  # fmt: skip
-    facts = with_own_facts(recipe, facts, tables)
-    given = (*recipe.checks(rules, settings), *(one.rule for one in own))
-    read = [rule for rule in given if isinstance(rule, Rule)]  # others are refused by World
-    facts = replace(facts, tasks=with_settings(facts.tasks, read, config, place_of))
-    return World(
-        tables, rules, matching, config, settings, facts, tasks, outcomes, hint, links, ids, recipe, own
+        lists=lists.select("t", "q").drop_nulls("q"),
+        links=links,
+        ids=ids,
+    )
+    return configured(known, _completeness(tables, config, rules), config)
+
+
+def _completeness(tables: Tables, config: Config, rules: ProductionRules) -> Completeness:
+    return completeness(
+        tables["tasks"], tables["datasets"], tables["replicas"], tables["storage_endpoints"],
+        config=config, rules=rules,
     )  # fmt: skip
 
 
@@ -195,23 +302,13 @@ def _with_lists(tasks: pl.DataFrame, lists: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _with_input(tasks: pl.DataFrame, tables: Tables, found: Completeness) -> pl.DataFrame:
-    """Add the size of the input and where it is complete."""
+def _with_input(tasks: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+    """Add the size of the input."""
     totals = input_totals(
         tasks.select("jeditaskid").unique(), tables["datasets"], tables["files"]
     ).rename({"total": "t_total", "nfiles": "t_nfiles"})
-    where = found.tasks.select(
-        "jeditaskid", "snapshot", t_remote_source="remote_source_available",
-        t_no_complete=~pl.col("any_complete"),
-    )  # fmt: skip
-    return (
-        tasks.join(totals, on="jeditaskid", how="left", maintain_order="left")
-        .join(where, on=["jeditaskid", "snapshot"], how="left", maintain_order="left")
-        .with_columns(
-            pl.col("t_total", "t_nfiles").fill_null(0),
-            pl.col("t_remote_source", "t_no_complete").fill_null(value=True),
-        )
-    )
+    joined = tasks.join(totals, on="jeditaskid", how="left", maintain_order="left")
+    return joined.with_columns(pl.col("t_total", "t_nfiles").fill_null(0))
 
 
 def _outcomes(

@@ -9,7 +9,6 @@ from brokerlab.brokerage.engine.pairs import Side
 from brokerlab.brokerage.full_chain import chained_where
 from brokerlab.brokerage.inputs.endpoints import up
 from brokerlab.brokerage.production_jobs.ids import Ids
-from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
 
@@ -40,9 +39,8 @@ def known_links(
 
 
 def with_nucleus(
-    tasks: pl.DataFrame, state: Tables, links: pl.DataFrame,
-    *, rules: ProductionRules, settings: JobSettings,
-) -> pl.DataFrame:  # fmt: skip
+    tasks: pl.DataFrame, state: Tables, links: pl.DataFrame, *, rules: ProductionRules
+) -> pl.DataFrame:
     """Add what is known of the nucleus at the instant: unwritable, files queued, full chain."""
     bare = state["nuclei"].select(t_nucleus="nucleus", bare="bare_mode")
     down = unwritable(state, rules=rules).select(
@@ -61,14 +59,7 @@ def with_nucleus(
         pl.col("t_nucleus_unwritable").fill_null(value=False),
         pl.col("t_nucleus_queued").fill_null(0.0),
         t_chained=chained_where(pl.col("t_fullchain"), pl.col("bare")),
-        t_network=network_acts(rules, settings),
     ).drop("bare")
-
-
-def network_acts(rules: ProductionRules, settings: JobSettings) -> pl.Expr:
-    """Return whether the network weight acts on a task."""
-    active = settings.nw_active or not rules.network_needs_active
-    return pl.col("t_nucleus").is_not_null() & pl.lit(active)
 
 
 def link_side(

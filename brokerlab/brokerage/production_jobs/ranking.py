@@ -6,24 +6,18 @@ from functools import lru_cache
 
 import polars as pl
 
-from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.rule import Rule, setting
+from brokerlab.brokerage.engine.settings import keys_behind, with_keys
 from brokerlab.brokerage.engine.steps import LEFT, MARKED, Derived, Order, Step
 from brokerlab.brokerage.production_jobs.expressions import check
-from brokerlab.brokerage.production_jobs.recipe import Recipe, weight_step
-from brokerlab.brokerage.production_jobs.settings import JobSettings
+from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe, weight_step
+from brokerlab.brokerage.production_jobs.settings import NETWORK_KEYS, of_tasks
 from brokerlab.brokerage.production_jobs.weights import counted, factors
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.units import MB
 
 BEST = 10
 """Candidates kept."""
-GB_IN_MB = 1024
-INPUT_KEYS = ("IO_INTENSITY_CUTOFF", "SIZE_CUTOFF_TO_MOVE_INPUT", "NUM_CUTOFF_TO_MOVE_INPUT")
-NETWORK_KEYS = ("NW_QUEUE_IMPORTANCE", "NQUEUED_SAT_CAP")
-THRESHOLD_KEYS = ("NW_THRESHOLD", "NW_WEIGHT_MULTIPLIER")
-MIN_WEIGHT_KEY = "MIN_WEIGHT_<prodsourcelabel>[_<gshare>]"
-LIMIT_KEY = "NQUEUELIMITSITE_<gshare>"
-BOOTSTRAP_KEY = "MAX_PRIO_TO_BOOTSTRAP"
 REPORTED = (
     "t_nucleus_id",
     "t_express",
@@ -34,18 +28,16 @@ REPORTED = (
     "t_wdir_shared",
 )
 """Facts of pairs that are reported besides those that the steps read."""
-COMPLETENESS_KEYS = ("MAX_MISSING_INPUT_FILES", "MIN_INPUT_COMPLETENESS")
-"""Keys that say when a replica is complete: they act before any queue is looked at, and on storage endpoints."""
 
 
 def weight_keys(rules: ProductionRules) -> tuple[str, ...]:
     """Return the gdpconfig keys that the weight reads."""
-    active = ("NW_ACTIVE",) if rules.network_needs_active else ()
-    return (*active, *NETWORK_KEYS, BOOTSTRAP_KEY)
+    then = (*of_tasks(rules), *steps(rules, PRODUCTION))
+    return tuple(dict.fromkeys([*keys_behind(then)["weight"], *NETWORK_KEYS]))
 
 
 @lru_cache(maxsize=64)  # made of many small expressions
-def steps(rules: ProductionRules, settings: JobSettings, recipe: Recipe) -> tuple[Step, ...]:
+def steps(rules: ProductionRules, recipe: Recipe) -> tuple[Step, ...]:
     """Return the steps in order.
 
     They make, beside the factors of the weight: ``running`` (R) and other counts [jobs], ``cap`` and ``cap_rt`` (6.4),
@@ -53,44 +45,38 @@ def steps(rules: ProductionRules, settings: JobSettings, recipe: Recipe) -> tupl
 
     Args:
         rules: Strictness, caps, bootstrap and the other known differences.
-        settings: Limits in force.
         recipe: Says what the weight is.
     """
-    return (
-        *_input_to_move(rules, settings),
+    first = of_tasks(rules)
+    then = (
+        *_input_to_move(rules),
         MARKED,
-        Derived(counted(rules, settings)),
+        Derived(counted(rules)),
         *(Derived(columns) for columns in factors()),
-        *weight_step(recipe, rules, settings),
-        Derived(_limits(rules) | {"bootstrap": _bootstrap(rules, settings)}),
+        *weight_step(recipe, rules),
+        Derived(_limits(rules) | {"bootstrap": _bootstrap(rules)}),
         check("44", "locked", "another brokerage holds its lock", pl.col("x_locked")),
         _local_data_only(),
-        *_caps(rules, settings),
+        *_caps(rules),
         _below_min_weight(),
         *_single_queue(rules),
         *_best(),
     )
+    return with_keys((*first, *then))[len(first) :]
 
 
-def _input_to_move(rules: ProductionRules, settings: JobSettings) -> tuple[Step, ...]:
+def _input_to_move(rules: ProductionRules) -> tuple[Step, ...]:
     """Return row 43a: queues that would have to move too much input, while others need not (6.1)."""
-    applies = (
-        ~pl.col("t_single")
-        & (pl.col("t_total") > 0)
-        & ~pl.col("t_merging")
-        & (pl.col("t_iointensity") > settings.io_intensity_cutoff)
-        & ~pl.col("t_es")
-    )
 
     def over(avail: str, navail: str) -> tuple[pl.Expr, pl.Expr]:
         size = ((pl.col("t_total") - pl.col(avail)) / MB).cast(pl.Int64)
         number = pl.col("t_nfiles") - pl.col(navail)
         return size, number
 
-    def exceeds(value: pl.Expr, limit: float) -> pl.Expr:
+    def exceeds(value: pl.Expr, limit: pl.Expr) -> pl.Expr:
         return value >= limit if rules.io_check_strict else value > limit
 
-    most_mb, most_files = settings.size_cutoff_gb * GB_IN_MB, settings.num_cutoff
+    most_mb, most_files = pl.col("t_most_mb"), pl.col("t_most_files")
     size, number = over("x_avail", "x_navail")
     size_tape, number_tape = over("x_avail_tape", "x_navail_tape")
     never = exceeds(pl.min_horizontal(size, size_tape), most_mb) | exceeds(
@@ -102,23 +88,17 @@ def _input_to_move(rules: ProductionRules, settings: JobSettings) -> tuple[Step,
         .when(pl.col("io_tape").any().over("t")).then("io_tape")
         .otherwise(statement=True)
     )  # fmt: skip
-    limits = {
-        "limit_mb": most_mb,
-        "limit_files": most_files,
-        "cutoff": settings.io_intensity_cutoff,
-    }
     return (
         Derived({"io_good": ~never & here, "io_tape": ~never & ~here}),
         check(
             "43a",
             "input_to_move",
             "{missing_mb} MB in {missing_files} files of the input would have to move there; a task of more than "
-            "{cutoff} kB/s (this one: {t_iointensity}) may move {limit_mb} MB and {limit_files} files while other "
+            "{cutoff} kB/s (this one: {t_iointensity}) may move {t_most_mb} MB and {t_most_files} files while other "
             "queues need no more",
-            applies & ~kept,
+            pl.col("t_io_heavy") & ~kept,
             scope="task",
-            keys=INPUT_KEYS,
-            numbers={name: pl.lit(float(value)) for name, value in limits.items()},
+            numbers={"cutoff": setting("IO_INTENSITY_CUTOFF")},
         ),
     )
 
@@ -151,14 +131,13 @@ def _least_cap(rules: ProductionRules) -> pl.Expr:
     return pl.lit(0.0) if rules.cap_mode == "document" else pl.col("t_queue_limit")
 
 
-def _bootstrap(rules: ProductionRules, settings: JobSettings) -> pl.Expr:
+def _bootstrap(rules: ProductionRules) -> pl.Expr:
     """Return whether a queue has no job at all and becomes a candidate of weight 0 (6.5)."""
     jobs = ("running", "x_activated", "x_assigned", "x_starting", "defined")
     empty = pl.sum_horizontal(jobs) == 0
-    low = pl.col("t_prio") <= settings.max_prio_to_bootstrap
     if not rules.bootstrap_first:
         return pl.lit(value=False)
-    return empty & low & ~pl.col("t_merging") & ~pl.col("t_express")
+    return empty & pl.col("t_may_bootstrap") & ~pl.col("t_merging") & ~pl.col("t_express")
 
 
 def _local_data_only() -> Rule:
@@ -172,7 +151,7 @@ def _local_data_only() -> Rule:
     )
 
 
-def _caps(rules: ProductionRules, settings: JobSettings) -> tuple[Rule, ...]:
+def _caps(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return ``queued_cap``, ``network_weight_low``, ``queued_cap_rt``."""
     larger = "the larger of {t_queue_limit} and twice the "
     no_cap = pl.col("t_express")
@@ -195,18 +174,14 @@ def _caps(rules: ProductionRules, settings: JobSettings) -> tuple[Rule, ...]:
             "queued_cap",
             f"{{queued}} jobs are queued there, more than {{cap}} ({larger}{{running}} running jobs)",
             ~no_cap & ~pl.col("q_ucore") & (pl.col("queued") > pl.col("cap")),
-            keys=(LIMIT_KEY,),
         )
-    slow = pl.col("t_network") & (pl.col("l_weight") < settings.nw_limit)
     return (
         capped,
         check(
             "47",
             "network_weight_low",
-            "the network weight of {l_weight} is under {limit}, which express work asks for",
-            pl.col("t_express") & slow,
-            keys=THRESHOLD_KEYS,
-            numbers={"limit": pl.lit(settings.nw_limit)},
+            "the network weight of {l_weight} is under {t_network_limit}, which express work asks for",
+            pl.col("l_weight") < pl.col("t_network_limit"),
         ),
         check(
             "48",
@@ -214,7 +189,6 @@ def _caps(rules: ProductionRules, settings: JobSettings) -> tuple[Rule, ...]:
             f"{{queued_rt}} jobs of the task's resource types are queued there, more than {{cap_rt}} ({larger}"
             "running jobs)",
             ~no_cap & over_rt,
-            keys=(LIMIT_KEY,),
         ),
     )
 
@@ -226,7 +200,6 @@ def _below_min_weight() -> Rule:
         "below_min_weight",
         "its weight of {weight} is under the least weight of {t_min_weight}",
         (least > 0) & (pl.col("weight") < least) & ~pl.col("bootstrap"),
-        keys=(MIN_WEIGHT_KEY,),
     )
 
 

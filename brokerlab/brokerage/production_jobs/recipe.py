@@ -15,15 +15,14 @@ import polars as pl
 from brokerlab.brokerage.engine.own import MOST_CHECKS, problems_of
 from brokerlab.brokerage.engine.pairs import Facts
 from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.engine.steps import LEFT, Change, Derived, Step
+from brokerlab.brokerage.engine.steps import LEFT, Change, Derived, Step, rules_of
 from brokerlab.brokerage.production_jobs.checks import queue_checks
-from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.production_jobs.weights import product
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError, nearest
 
-ChecksOf = Callable[[ProductionRules, JobSettings], Sequence[Rule]]
-WeightOf = Callable[[ProductionRules, JobSettings], pl.Expr]
+ChecksOf = Callable[[ProductionRules], Sequence[Rule]]
+WeightOf = Callable[[ProductionRules], pl.Expr]
 FactsOf = Callable[[Facts, Mapping[str, pl.DataFrame]], Facts]
 
 
@@ -38,15 +37,16 @@ class Recipe:
 
     Attributes:
         name: Name of the brokerage; part of every result's provenance.
-        checks: Function from rules and settings to the checks of single queues, in order; see
+        checks: Function from the rule set to the checks of single queues, in order; see
             :func:`~.checks.queue_checks` and :mod:`brokerlab.brokerage.engine.checklist`.
-        weight: Function from rules and settings to the weight of a queue that passed: an expression of numbers from
+        weight: Function from the rule set to the weight of a queue that passed: an expression of numbers from
             0 on, over the columns of pairs and over ``running``, ``work_factor``, ``data_factor``, ``t1_factor``,
             ``network_factor`` and ``preference_factor``; see :func:`~.weights.product`. Queues without any job
             (row 6.5) rank by name before all others, whatever it says.
         tables: Contracts of input tables of one's own, or with columns of one's own.
         facts: Function from the facts and the input tables to the facts with columns added. By settled habit ``t_``
-            begins a column of tasks and ``q_`` one of queues. It sees no settings: those are for checks and weight.
+            begins a column of tasks and ``q_`` one of queues. It sees no settings: checks and weight name them, see
+            :func:`~brokerlab.brokerage.engine.rule.setting`.
     """
 
     name: str
@@ -84,58 +84,67 @@ def with_own_facts(recipe: Recipe, facts: Facts, tables: Mapping[str, pl.DataFra
     return found
 
 
-def checks_of(
-    recipe: Recipe,
-    rules: ProductionRules,
-    settings: JobSettings,
-    facts: Facts,
-    late: Sequence[Rule],
-) -> tuple[Rule, ...]:
-    """Return the checks of a recipe, held to what can be evaluated and told.
-
-    Args:
-        recipe: The recipe.
-        rules: Rule set.
-        settings: Limits in force.
-        facts: What checks may read.
-        late: The rules that follow the checks of single queues.
+def checks_of(recipe: Recipe, rules: ProductionRules) -> tuple[Rule, ...]:
+    """Return the checks of a recipe.
 
     Raises:
-        ConfigError: No check or too many, something that is no check, names that occur twice or are taken, columns that
-            nothing provides, expressions that say neither yes nor no.
+        ConfigError: Something that is no check.
     """
-    found = tuple(recipe.checks(rules, settings))
-    if recipe.checks is queue_checks:
-        return found
+    found = tuple(recipe.checks(rules))
     problems = [
         f"{check!r} is a {type(check).__name__}, not a Rule"
         for check in found
         if not isinstance(check, Rule)
     ]
-    if not problems:
-        if not 0 < len(found) <= MOST_CHECKS:
-            problems.append(f"{len(found)} checks, allowed are 1 to {MOST_CHECKS}")
-        names = [check.name for check in found]
-        problems += [
-            f"two checks are called {name}" for name in sorted({*names}) if names.count(name) > 1
-        ]
-        taken = {rule.name for rule in late}
-        problems += [
-            f"{name} is the name of a rule about all queues" for name in names if name in taken
-        ]
-        schema = schema_of(facts)
-        problems += [problem for check in found for problem in problems_of(check, schema)]
     if problems:
-        raise ConfigError(f"brokerage {recipe.name}: checks: {'; '.join(problems)}")
+        raise _refused(recipe, problems)
     return found
 
 
-def weight_step(recipe: Recipe, rules: ProductionRules, settings: JobSettings) -> tuple[Step, ...]:
+def refuse_checks(
+    recipe: Recipe, checks: Sequence[Rule], steps: Sequence[Step], facts: Facts
+) -> None:
+    """Refuse checks of a recipe that cannot be evaluated and told.
+
+    Args:
+        recipe: The recipe.
+        checks: Its checks.
+        steps: What follows them.
+        facts: What checks may read.
+
+    Raises:
+        ConfigError: No check or too many, names that occur twice or are taken, columns that nothing provides, expressions
+            that say neither yes nor no.
+    """
+    if recipe.checks is queue_checks:
+        return
+    problems = []
+    if not 0 < len(checks) <= MOST_CHECKS:
+        problems.append(f"{len(checks)} checks, allowed are 1 to {MOST_CHECKS}")
+    names = [check.name for check in checks]
+    problems += [
+        f"two checks are called {name}" for name in sorted({*names}) if names.count(name) > 1
+    ]
+    taken = {rule.name for rule in rules_of(steps)}
+    problems += [
+        f"{name} is the name of a rule about all queues" for name in names if name in taken
+    ]
+    schema = facts.schema
+    problems += [problem for check in checks for problem in problems_of(check, schema)]
+    if problems:
+        raise _refused(recipe, problems)
+
+
+def _refused(recipe: Recipe, problems: Sequence[str]) -> ConfigError:
+    return ConfigError(f"brokerage {recipe.name}: checks: {'; '.join(problems)}")
+
+
+def weight_step(recipe: Recipe, rules: ProductionRules) -> tuple[Step, ...]:
     """Return the step that makes the weight of a recipe from its factors.
 
-    One of an organisation's own also makes ``weight_given`` and ``odd``, see :func:`held_to_weight`.
+    One of an organisation's own also makes ``weight_given`` and ``odd``, see :func:`refuse_weights`.
     """
-    weight = recipe.weight(rules, settings)
+    weight = recipe.weight(rules)
     if recipe.weight is product:
         return (Derived({"weight": weight}),)
     known = partial(_with_known_columns, recipe.name, tuple(weight.meta.root_names()))
@@ -161,7 +170,7 @@ def _with_known_columns(name: str, reads: Sequence[str], frame: pl.LazyFrame) ->
     return frame
 
 
-def held_to_weight(recipe: Recipe, ranked: pl.DataFrame) -> None:
+def refuse_weights(recipe: Recipe, ranked: pl.DataFrame) -> None:
     """Refuse what cannot be ranked.
 
     Args:
@@ -179,9 +188,3 @@ def held_to_weight(recipe: Recipe, ranked: pl.DataFrame) -> None:
             f"brokerage {recipe.name}: weight: {odd.height} of {ranked.height} queues have one that cannot be "
             f"ranked, such as {odd['weight_given'][0]}: allowed are numbers from 0 on"
         )
-
-
-def schema_of(facts: Facts) -> dict[str, pl.DataType]:
-    """Return the columns of pairs with their types."""
-    frames = (facts.tasks, facts.queues, *(side.rows for side in facts.sides))
-    return {name: kind for frame in frames for name, kind in frame.schema.items()}

@@ -1,18 +1,31 @@
-"""The gdpconfig keys that the production job brokerage reads (production-job-brokerage.md 1.7)."""
+"""The gdpconfig keys that the production job brokerage reads, and what they make of a task (production-job-brokerage.md 1.7)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage.engine.rule import setting
+from brokerlab.brokerage.engine.settings import setting_or
+from brokerlab.brokerage.engine.steps import Derived
+from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 
 UNLIMITED_DISKIO = 10**10
 """Limit of disk traffic where MAX_DISKIO_DEFAULT is 0 or absent [kB/s per core]."""
+MIN_FREE_GB = 200
+"""Free space asked for where the keys are 0 or absent [GB]."""
+LEAST_QUEUED = 20
+"""Jobs that may always wait where NQUEUELIMITSITE is 0 or absent."""
+GB_IN_MB = 1024
+MIN_WEIGHT_KEY = "MIN_WEIGHT_<prodsourcelabel>[_<gshare>]"
+LIMIT_KEY = "NQUEUELIMITSITE_<gshare>"
+NETWORK_KEYS = ("NW_QUEUE_IMPORTANCE", "NQUEUED_SAT_CAP")
+"""Keys of the formula of the network weight."""
+COMPLETENESS_KEYS = ("MAX_MISSING_INPUT_FILES", "MIN_INPUT_COMPLETENESS")
+"""Keys that say when a replica is complete: they act before any queue is looked at, and on storage endpoints."""
 
 
 def read(config: Config, key: str, component: str = "jobbroker", **scope: str) -> Any:
@@ -25,88 +38,57 @@ def place_of(key: str) -> str:
     return "jedi/core" if key == "WORK_SHORTAGE" else "jedi/jobbroker"
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobSettings:
-    """Values in force; names are those of the keys, units in the field's name where they have one.
+def check_settings(config: Config) -> None:
+    """Refuse settings that no rule can work with.
 
-    Attributes:
-        nqueued_sat_cap: NQUEUED_SAT_CAP [files].
-        nqueued_nuc_cap: NQUEUED_NUC_CAP_FOR_JOBS [files].
-        io_intensity_cutoff: IO_INTENSITY_CUTOFF [kB/s].
-        size_cutoff_gb: SIZE_CUTOFF_TO_MOVE_INPUT [GB].
-        num_cutoff: NUM_CUTOFF_TO_MOVE_INPUT [files].
-        max_diskio: MAX_DISKIO_DEFAULT [kB/s per core].
-        storage_min_free_gb: STORAGE_MIN_FREE_SIZE [GB].
-        nw_active: NW_ACTIVE.
-        nw_limit: NW_THRESHOLD x NW_WEIGHT_MULTIPLIER.
-        max_prio_to_bootstrap: MAX_PRIO_TO_BOOTSTRAP.
-        work_shortage: WORK_SHORTAGE.
+    Raises:
+        ConfigError: NQUEUED_SAT_CAP is 0, by which the network weight divides.
     """
-
-    nqueued_sat_cap: float
-    nqueued_nuc_cap: float
-    io_intensity_cutoff: float
-    size_cutoff_gb: float
-    num_cutoff: float
-    max_diskio: float
-    storage_min_free_gb: float
-    nw_active: bool
-    nw_limit: float
-    max_prio_to_bootstrap: float
-    work_shortage: bool
-
-    @classmethod
-    def of(cls, config: Config) -> JobSettings:
-        """Read the settings.
-
-        Raises:
-            ConfigError: NQUEUED_SAT_CAP is 0, by which the network weight divides.
-        """
-        cap = read(config, "NQUEUED_SAT_CAP")
-        if not cap:
-            raise ConfigError(
-                "gdpconfig jobbroker.NQUEUED_SAT_CAP=0: the network weight divides by it; set at least 1"
-            )
-        return cls(
-            nqueued_sat_cap=cap,
-            nqueued_nuc_cap=read(config, "NQUEUED_NUC_CAP_FOR_JOBS"),
-            io_intensity_cutoff=read(config, "IO_INTENSITY_CUTOFF"),
-            size_cutoff_gb=read(config, "SIZE_CUTOFF_TO_MOVE_INPUT"),
-            num_cutoff=read(config, "NUM_CUTOFF_TO_MOVE_INPUT"),
-            max_diskio=read(config, "MAX_DISKIO_DEFAULT") or UNLIMITED_DISKIO,
-            storage_min_free_gb=read(config, "STORAGE_MIN_FREE_SIZE") or 200,
-            nw_active=bool(read(config, "NW_ACTIVE")),
-            nw_limit=read(config, "NW_THRESHOLD") * read(config, "NW_WEIGHT_MULTIPLIER"),
-            max_prio_to_bootstrap=read(config, "MAX_PRIO_TO_BOOTSTRAP"),
-            work_shortage=bool(read(config, "WORK_SHORTAGE", component="core")),
+    if not read(config, "NQUEUED_SAT_CAP"):
+        raise ConfigError(
+            "gdpconfig jobbroker.NQUEUED_SAT_CAP=0: the network weight divides by it; set at least 1"
         )
 
 
-def share_settings(config: Config, shares: Iterable[tuple[str | None, str | None]]) -> pl.DataFrame:
-    """Return the settings that depend on label and share, for the pairs that occur.
+def min_weight() -> pl.Expr:
+    """Return the least weight of a candidate; 0: none."""
+    return setting(MIN_WEIGHT_KEY).fill_null(0.0)
+
+
+def disk_limit() -> pl.Expr:
+    """Return the limit of disk traffic of queues without one of their own [kB/s per core]."""
+    return setting_or("MAX_DISKIO_DEFAULT", UNLIMITED_DISKIO)
+
+
+def of_tasks(rules: ProductionRules) -> tuple[Derived, ...]:
+    """Return what settings make of a task.
+
+    ``t_network`` (the network weight acts), ``t_network_limit`` (under which express work goes nowhere), ``t_io_heavy``
+    (input to move is limited, to ``t_most_mb`` and ``t_most_files``), ``t_queue_limit`` [jobs], ``t_min_weight``,
+    ``t_may_bootstrap``.
 
     Args:
-        config: The configuration.
-        shares: (prodsourcelabel, gshare) of the tasks.
-
-    Returns:
-        One row per pair: ``prodsourcelabel, gshare``, ``t_queue_limit`` (NQUEUELIMITSITE_<gshare>, jobs),
-        ``t_min_weight`` (MIN_WEIGHT_<label>_<gshare>, 0 = off).
+        rules: Switch ``network_needs_active``.
     """
-    rows = []
-    for label, share in sorted(set(shares), key=lambda pair: (pair[0] or "", pair[1] or "")):
-        limit = read(config, "NQUEUELIMITSITE_<gshare>", gshare=share or "")
-        weight = read(
-            config,
-            "MIN_WEIGHT_<prodsourcelabel>[_<gshare>]",
-            prodsourcelabel=label or "",
-            gshare=share or "",
-        )
-        rows.append((label, share, float(limit or 20), float(weight or 0)))
-    schema = {
-        "prodsourcelabel": pl.String,
-        "gshare": pl.String,
-        "t_queue_limit": pl.Float64,
-        "t_min_weight": pl.Float64,
-    }
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    active = setting("NW_ACTIVE") if rules.network_needs_active else pl.lit(value=True)
+    heavy = pl.col("t_io_heavy")
+    return (
+        Derived({
+            "t_network": (pl.col("t_nucleus_id") >= 0) & active,
+            "t_io_heavy": ~pl.col("t_single")
+            & (pl.col("t_total") > 0)
+            & ~pl.col("t_merging")
+            & (pl.col("t_iointensity") > setting("IO_INTENSITY_CUTOFF"))
+            & ~pl.col("t_es"),
+            "t_queue_limit": setting_or(LIMIT_KEY, LEAST_QUEUED),
+            "t_min_weight": min_weight(),
+            "t_may_bootstrap": pl.col("t_prio") <= setting("MAX_PRIO_TO_BOOTSTRAP"),
+        }),
+        Derived({
+            "t_network_limit": pl.when(pl.col("t_network") & pl.col("t_express")).then(
+                setting("NW_THRESHOLD") * setting("NW_WEIGHT_MULTIPLIER")
+            ),
+            "t_most_mb": pl.when(heavy).then(setting("SIZE_CUTOFF_TO_MOVE_INPUT") * GB_IN_MB),
+            "t_most_files": pl.when(heavy).then(setting("NUM_CUTOFF_TO_MOVE_INPUT")),
+        }),
+    )  # fmt: skip

@@ -10,9 +10,7 @@ from brokerlab.brokerage.inputs.endpoints import complete_here, endpoint_states
 from brokerlab.brokerage.inputs.slots import slot_counts
 from brokerlab.brokerage.production_jobs.checks_queue import REJECTED, UNRESOLVED
 from brokerlab.brokerage.production_jobs.ids import POLICY, SOFTWARE, Ids
-from brokerlab.brokerage.production_jobs.nucleus import link_side
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.matching.software_pairs import software_pairs
 from brokerlab.matching.zero_share import TASK_COLUMNS, decide_pairs
@@ -21,29 +19,23 @@ Tables = dict[str, pl.DataFrame]
 
 
 def build(
-    tasks: pl.DataFrame, queues: pl.DataFrame, state: Tables, links: pl.DataFrame,
-    complete: pl.DataFrame, ids: Ids,
-    *, rules: ProductionRules, matching: MatchingRules, config: Config,
+    tasks: pl.DataFrame, queues: pl.DataFrame, state: Tables, ids: Ids,
+    *, rules: ProductionRules, matching: MatchingRules,
 ) -> tuple[Side, ...]:  # fmt: skip
-    """Return the sides of what stands for long; see :mod:`.changing` for what changes from cycle to cycle.
+    """Return the sides of what stands for long, whatever the settings; see :mod:`.changing` for what changes from cycle to cycle.
 
     Args:
         tasks: Facts of tasks with their numbers.
         queues: Facts of queues with their numbers.
         state: The input tables, state tables for every snapshot.
-        links: Known links, see :func:`brokerlab.brokerage.network_weight.links`.
-        complete: ``jeditaskid, snapshot, ddm_endpoint_name``: where the whole input is.
         ids: The numbers.
         rules: Rule set.
         matching: Rule set of the text rules.
-        config: The configuration.
     """
     return (
         _storage(tasks, state, ids, rules),
         policies(tasks, queues, matching),
         _software(tasks, queues, state, matching),
-        _complete(tasks, state, complete, ids),
-        link_side(tasks, links, ids, rules=rules, config=config),
         slots(tasks, state, ids),
         inputs(tasks, state, ids),
     )
@@ -119,8 +111,15 @@ def _software(
     return Side("t_request", "q_offer", rows, missing)
 
 
-def _complete(tasks: pl.DataFrame, state: Tables, complete: pl.DataFrame, ids: Ids) -> Side:
-    """Return the queues that hold the whole input of a task."""
+def complete_side(tasks: pl.DataFrame, state: Tables, complete: pl.DataFrame, ids: Ids) -> Side:
+    """Return the queues that hold the whole input of a task.
+
+    Args:
+        tasks: Facts of tasks with their numbers.
+        state: ``queue_endpoints`` and ``storage_endpoints`` for every snapshot.
+        complete: ``jeditaskid, snapshot, ddm_endpoint_name``: where the whole input is.
+        ids: The numbers.
+    """
     here = complete_here(complete, state["queue_endpoints"], state["storage_endpoints"])
     keys = [name for name in ("jeditaskid", "snapshot") if name in here.columns]
     rows = here.rename({"panda_queue": "parent"}).join(tasks.select("t", *keys), on=keys)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.inputs import units
-from brokerlab.brokerage.production_jobs.settings import share_settings
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.gdpconfig import Config
 from brokerlab.units import MB
 
 PER_CORE_UNITS = ("MBPerCore", "MBPerCoreFixed")
@@ -32,7 +30,7 @@ def _text(name: str) -> pl.Expr:
 
 
 def task_facts(
-    tasks: pl.DataFrame, resource_queues: pl.DataFrame, *, rules: ProductionRules, config: Config
+    tasks: pl.DataFrame, resource_queues: pl.DataFrame, *, rules: ProductionRules
 ) -> pl.DataFrame:
     """Return one row per decision.
 
@@ -40,7 +38,6 @@ def task_facts(
         tasks: Input table ``tasks``.
         resource_queues: Input table ``resource_work_queues``.
         rules: The rule set.
-        config: The configuration, for the settings by share.
 
     Returns:
         ``t`` (number of the row, i64), ``jeditaskid``, ``snapshot``, ``at`` and columns ``t_*``.
@@ -48,12 +45,8 @@ def task_facts(
     Source:
         production-job-brokerage.md 1.1, 1.2, 4.2 to 4.6, 6.
     """
-    shares = share_settings(config, tasks.select("prodsourcelabel", "gshare").iter_rows())
-    frame = (
-        tasks.with_row_index("t")
-        .with_columns(pl.col("t").cast(pl.Int64), pl.col("snapshot").fill_null(0))
-        .join(shares, on=["prodsourcelabel", "gshare"], how="left", nulls_equal=True)
-        .sort("t")
+    frame = tasks.with_row_index("t").with_columns(
+        pl.col("t").cast(pl.Int64), pl.col("snapshot").fill_null(0)
     )
     frame = frame.with_columns(**_kind(rules))
     frame = frame.with_columns(**_counted_by(resource_queues))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.units import MB
 
@@ -13,7 +12,7 @@ MOST_WORKERS = 20
 QUEUE_OFFSET = 10
 
 
-def counted(rules: ProductionRules, settings: JobSettings) -> dict[str, pl.Expr]:
+def counted(rules: ProductionRules) -> dict[str, pl.Expr]:
     """Return ``running`` (R), the number of running jobs that counts (6.2)."""
     real = pl.col("x_running")
     workers = pl.min_horizontal("s_workers", MOST_WORKERS)
@@ -31,7 +30,7 @@ def counted(rules: ProductionRules, settings: JobSettings) -> dict[str, pl.Expr]
                 pl.when(none_set).then("x_starting").otherwise(0),
             )
         }
-    low = pl.col("t_prio") <= settings.max_prio_to_bootstrap
+    low = pl.col("t_may_bootstrap")
     pilots = (pl.col("s_pilots") > 0) & ~pl.col("t_listed")
     boots = few & pilots & pl.col("q_streams") & low
     base = pl.when(boots).then(workers).otherwise(real)
@@ -43,7 +42,7 @@ def counted(rules: ProductionRules, settings: JobSettings) -> dict[str, pl.Expr]
     return {"running": pl.when(low & slots.is_not_null()).then(with_slots).otherwise(base)}
 
 
-def product(rules: ProductionRules, settings: JobSettings) -> pl.Expr:  # noqa: ARG001 - see Recipe
+def product(rules: ProductionRules) -> pl.Expr:  # noqa: ARG001 - see Recipe
     """Return the weight: the product of its factors (6.3)."""
     return (
         pl.col("work_factor")

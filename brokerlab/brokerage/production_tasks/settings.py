@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from brokerlab.brokerage.engine import own
+from brokerlab.brokerage.engine import settings
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_tasks.held import KEY
 from brokerlab.gdpconfig import Config
@@ -66,13 +66,13 @@ def with_settings_of(
         rules: The rules.
         config: May have a history.
     """
-    read = list(rules)
+    read = [name for rule in rules for name in rule.reads]
     if not read:
         return pairs
     known = tasks.select(*KEY, "at", "workqueue_name")
     parts = known.partition_by("at", maintain_order=True) if config.has_history else [known]
     named = pl.concat(
-        own.with_settings(
+        settings.with_settings(
             part, read, config.at(part["at"][0]) if config.has_history else config,
             lambda _: PLACE, {"gshare": "workqueue_name"},
         )

@@ -12,7 +12,7 @@ from brokerlab.brokerage.analysis_jobs.keys import TABLE_KEYS
 from brokerlab.brokerage.analysis_jobs.rules import SWITCHES as ANALYSIS_SWITCHES
 from brokerlab.brokerage.production_jobs.decide import decide as decide_production
 from brokerlab.brokerage.production_jobs.decisions import Decisions
-from brokerlab.brokerage.production_jobs.ranking import MIN_WEIGHT_KEY
+from brokerlab.brokerage.production_jobs.settings import MIN_WEIGHT_KEY
 from brokerlab.brokerage.replay import Replay
 from brokerlab.brokerage.replay.build import LABELS
 from brokerlab.brokerage.rules import SWITCHES as PRODUCTION_SWITCHES

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
+from brokerlab.brokerage.analysis_jobs.ranking import MARKS
+from brokerlab.brokerage.analysis_jobs.settings import COMPONENT
+from brokerlab.brokerage.production_jobs.settings import read
 from brokerlab.brokerage.studies.removal import CANDIDATE, removal_order, removal_shares, with_flags
 from brokerlab.brokerage.studies.users import ROUTES, USER
 from brokerlab.brokerage.view import TASK
@@ -14,8 +17,6 @@ from brokerlab.intervals import N_BOOT, shares
 
 WITH_LOCALITY, WITHOUT_LOCALITY = 1, 2
 """Locality loops."""
-MARKS = ("user_queue", "bad_jobs", "no_running")
-"""Why the stabilizer marks a queue, which then drops from the final list."""
 BOUNDS = ("base", "running", "rate")
 """What sets nQ_max: the base length, running jobs, the to-running rate."""
 LIMITS = ("base_user", "ratio", "percentage")
@@ -72,17 +73,17 @@ def stabilizer_state(decisions: AnalysisDecisions, rows: pl.DataFrame) -> pl.Dat
         ``trr`` [jobs/h], ``nq_max``, ``user_share`` (the percentage, 0 to 1), ``max_q_len``, ``u_queued`` (the user's
         jobs waiting); ``looked_at`` (it can be throttled), `MARKS`, `BOUNDS` and `LIMITS` as 0 or 1, ``one``.
     """
-    settings = decisions.world.settings
+    config = decisions.world.config
     longest, own = pl.col("nq_max"), pl.col("max_q_len")
     bound = (
-        pl.when(longest == settings.base_queue_length)
+        pl.when(longest == read(config, "BASE_QUEUE_LENGTH_PER_PQ", COMPONENT))
         .then(pl.lit("base"))
-        .when(longest == settings.max_expected_wait_h * pl.col("trr"))
+        .when(longest == read(config, "MAX_EXPECTED_WAIT_HOUR", COMPONENT) * pl.col("trr"))
         .then(pl.lit("rate"))
         .otherwise(pl.lit("running"))
     )
     limit = (
-        pl.when(own == settings.base_queue_length_user)
+        pl.when(own == read(config, "BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER", COMPONENT))
         .then(pl.lit("base_user"))
         .when(own == longest * pl.col("user_share"))
         .then(pl.lit("percentage"))

@@ -18,7 +18,6 @@ from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_jobs.brokerage import brokerage_of
 from brokerlab.brokerage.production_jobs.checks import queue_checks
 from brokerlab.brokerage.production_jobs.recipe import Recipe
-from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.production_jobs.weights import product
 from brokerlab.brokerage.rules import ProductionRules
 
@@ -54,15 +53,15 @@ def solar_night() -> Rule:
     )
 
 
-def checks(rules: ProductionRules, settings: JobSettings) -> tuple[Rule, ...]:
+def checks(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return production's checks without the pilots, and with the night after the status."""
-    ours = without(queue_checks(rules, settings), "no_pilot")
+    ours = without(queue_checks(rules), "no_pilot")
     return inserted(ours, solar_night(), after="status_offline")
 
 
-def weight(rules: ProductionRules, settings: JobSettings) -> pl.Expr:
+def weight(rules: ProductionRules) -> pl.Expr:
     """Return production's weight, three times as much under full sun."""
-    return product(rules, settings) * (1 + 2 * pl.col("q_solar"))
+    return product(rules) * (1 + 2 * pl.col("q_solar"))
 
 
 BROKERAGE = brokerage_of(

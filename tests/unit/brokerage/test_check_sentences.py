@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage import checks_table
+from brokerlab.brokerage.engine.what_if import Trial
 from brokerlab.brokerage.explaining.pair import Pair
-from brokerlab.brokerage.production_jobs.what_if import Trial
 from brokerlab.brokerage.production_tasks import checks as nucleus_checks
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import filled, names_in

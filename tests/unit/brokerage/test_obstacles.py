@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage import single_obstacles, what_would_help
-from brokerlab.brokerage.production_jobs.what_if import Trial, peeled
+from brokerlab.brokerage.engine.what_if import Trial, peeled
 from brokerlab.errors import DataError
 from tests.brokerage_toys import World
 from tests.unit.brokerage.production_tasks.world import decided, nucleus, world

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage import compare, keys_read, sensitivity
-from brokerlab.brokerage.production_jobs.again import redecided
+from brokerlab.brokerage.engine.again import redecided
+from brokerlab.brokerage.engine.decide import in_parts
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.reach import reachable, slots
@@ -99,7 +100,7 @@ def test_parts_of_a_month_make_no_difference(monkeypatch: pytest.MonkeyPatch) ->
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BrokerlabWarning)
         whole = redecided(base("production"), config)
-        monkeypatch.setattr(sys.modules[decide.__module__], "PAIRS_AT_ONCE", 70)
+        monkeypatch.setattr(sys.modules[in_parts.__module__], "PAIRS_AT_ONCE", 70)
         parts = redecided(decided("production"), config)
     assert parts.queues.equals(whole.queues)
     assert parts.weighed.equals(whole.weighed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from brokerlab.brokerage.production_jobs.recipe import schema_of
 from tests.unit.brokerage.analysis_jobs.toys import World
 
 
@@ -17,6 +16,6 @@ def _world() -> World:
 @pytest.mark.parametrize("rules", ["document", "production"])
 def test_checks_can_be_told(rules: str) -> None:
     decided = _world().decided(rules)
-    known = {*schema_of(decided.world.facts), "t_local"}
+    known = {*decided.world.facts.schema, "t_local"}
     lost = {check.name: {*check.columns()} - known for check in decided.checks}
     assert not {name: columns for name, columns in lost.items() if columns}

@@ -16,7 +16,7 @@ from brokerlab.brokerage.analysis_jobs.keys import place_of
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
 from brokerlab.brokerage.analysis_jobs.throttle import OUTCOMES
 from brokerlab.brokerage.analysis_jobs.throttle_rules import NO_TARGET_PCT, throttle_rules
-from brokerlab.brokerage.analysis_jobs.what_if import Trial
+from brokerlab.brokerage.engine.what_if import Trial
 from brokerlab.brokerage.explaining.pair import Pair
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import filled
@@ -54,7 +54,13 @@ def test_every_clause_can_be_told(rules: AnalysisRules) -> None:
     decisions = World().queue("A").decided(rules)
     reasons = (*decisions.reasons, *decisions.marks)
     trial = Trial.of(decisions, 0)
-    pair = Pair(replace(trial.world, facts=trial.facts(1)), 0, 0, trial.settled().late, place_of)
+    pair = Pair(
+        replace(trial.world, facts=trial.world.in_loop(trial.world.tasks, 1)),
+        0,
+        0,
+        trial.settled().late,
+        place_of,
+    )
     for found in pair.obstacles(reasons):
         assert "{" not in found.text
     for reason in reasons:

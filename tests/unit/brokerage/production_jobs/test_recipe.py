@@ -7,24 +7,22 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.engine.checklist import inserted, replaced, without
-from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.funnels import funnel
-from brokerlab.brokerage.production_jobs.again import redecided
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE, brokerage_of
 from brokerlab.brokerage.production_jobs.checks import queue_checks
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe
-from brokerlab.brokerage.production_jobs.settings import JobSettings
 from brokerlab.brokerage.production_jobs.weights import product
 from brokerlab.brokerage.production_tasks.brokerage import BROKERAGE as TASKS
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
-from brokerlab.gdpconfig import Config
 from tests.brokerage_toys import World, config, reasons
 
 RULES = ProductionRules()
-CHECKS = queue_checks(RULES, JobSettings.of(Config.empty()))
+CHECKS = queue_checks(RULES)
 NAMES = [check.name for check in CHECKS]
 
 
@@ -40,7 +38,7 @@ def check(**changed) -> Rule:
 
 
 def with_check(**changed) -> Recipe:
-    return Recipe(name="ours", checks=lambda r, s: (*queue_checks(r, s), check(**changed)))
+    return Recipe(name="ours", checks=lambda rules: (*queue_checks(rules), check(**changed)))
 
 
 def with_weight(weight: pl.Expr) -> Recipe:
@@ -108,7 +106,7 @@ def test_an_own_weight_ranks(world):
 
 
 def test_the_recipe_outlives_a_change_of_the_configuration(world):
-    own = Recipe(name="ours", weight=lambda _, settings: pl.lit(1.0) * settings.num_cutoff)
+    own = Recipe(name="ours", weight=lambda _: setting("NUM_CUTOFF_TO_MOVE_INPUT"))
     before = decide(world.frames(), recipe=own)
     after = redecided(before, config(NUM_CUTOFF_TO_MOVE_INPUT=7))
     assert after.world.recipe is own
@@ -159,7 +157,7 @@ def test_as_many_checks_as_allowed_keep_their_bits(world):
 @pytest.mark.parametrize(
     ("weight", "said"),
     [
-        (product(RULES, JobSettings.of(Config.empty())) * pl.col("q_sun"), "no column q_sun"),
+        (product(RULES) * pl.col("q_sun"), "no column q_sun"),
         (pl.col("running") * -1, "such as -1"),
         (pl.col("running") / 0, "such as inf"),
         (pl.col("q_max_io_intensity"), "such as None"),

@@ -1,0 +1,88 @@
+"""From the answers of the checks to reasons, weights and ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.engine.evaluation import evaluated, highest_bit, lowest_bit
+from brokerlab.brokerage.engine.pairs import Facts, looked_up, run
+from brokerlab.brokerage.engine.steps import names_of, walk
+from brokerlab.brokerage.engine.world import Evaluate, Off, Part, World
+from brokerlab.numerics import IntArray
+
+PAIRS_AT_ONCE = 2_000_000
+"""Pairs held in memory at once."""
+
+
+def asking(world: World) -> Evaluate:
+    """Return what asks every check of a world."""
+    return lambda facts, _: evaluated(facts, world.checks)
+
+
+def in_parts(facts: Facts) -> Iterator[Facts]:
+    """Cut the tasks so that the pairs of a part fit into memory."""
+    per_task = max(facts.queues.filter("q_candidate").height, 1)
+    step = max(PAIRS_AT_ONCE // per_task, 1)
+    for start in range(0, max(facts.tasks.height, 1), step):
+        tasks = facts.tasks.slice(start, step)
+        yield replace(facts, tasks=tasks, listed=facts.listed.join(tasks, on="t", how="semi"))
+
+
+def parts_of(
+    world: World, facts: Facts, evaluate: Evaluate, *, loop: int = 1, off: Off | None = None
+) -> Iterator[Part]:
+    """Decide the tasks of facts in one locality loop."""
+    for part in in_parts(facts):
+        yield settled(world, part, evaluate(part, loop), loop=loop, off=off)
+
+
+def settled(
+    world: World, facts: Facts, pairs: pl.DataFrame, *, loop: int = 1, off: Off | None = None
+) -> Part:
+    """Turn failed checks into reasons, and weigh and rank what is left.
+
+    Args:
+        world: Checks and steps.
+        facts: The facts of the tasks in their loop.
+        pairs: ``t, q, failed`` of them, sorted; bit i of ``failed`` belongs to check i.
+        loop: Locality loop.
+        off: What if.
+    """
+    names = pl.Enum(names_of(world.checks, world.steps))
+    first, mark = first_reasons(pairs["failed"].to_numpy(), world.lasting)
+    if world.hint:
+        check = named(np.where(first < 0, mark, first), names)
+        nothing = (pl.lit(None, dtype=kind).alias(name) for name, kind in world.RANKS.items())
+        return Part(loop, pairs.with_columns(check.alias("check"), *nothing), None)
+    left = pairs.select("t", "q", mark=named(mark, names)).filter(pl.Series(first < 0))
+    numbers = looked_up(facts, left.select("t", "q"), world.reads)
+    late = run(walk(left.hstack(numbers.drop("t", "q")).lazy(), world.steps, names, off))
+    world.check_weights(late)
+    # `late` has the rows of `left`, in the same order: by t and q
+    at = np.full(pairs.height, left.height, dtype=np.uint32)
+    at[first < 0] = np.arange(left.height, dtype=np.uint32)
+    codes = np.append(late["check"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy(), -1)
+    check = named(np.where(first < 0, codes[at], first), names)
+    none = pl.DataFrame({name: [None] for name in world.RANKS}, schema=world.RANKS)
+    ranks = pl.concat([late.select(*world.RANKS), none])
+    return Part(loop, pairs.hstack([check.alias("check"), *ranks[pl.Series(at)]]), late)
+
+
+def first_reasons(failed: IntArray, lasting: int) -> tuple[IntArray, IntArray]:
+    """Return the number of the first check that failed for good, and of the last that marks; -1: none.
+
+    Args:
+        failed: Bits of failed checks.
+        lasting: Bits of the checks that remove at once.
+    """
+    return lowest_bit(failed & lasting), highest_bit(failed & ~lasting)
+
+
+def named(numbers: IntArray, names: pl.Enum) -> pl.Series:
+    """Return the names of numbers; -1: null."""
+    codes = pl.Series(numbers)
+    return codes.set(codes < 0, None).cast(pl.UInt8).cat.to(names)

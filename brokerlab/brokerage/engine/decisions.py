@@ -1,0 +1,76 @@
+"""Decisions on queues, whatever chapter made them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, Self, TypeVar
+
+import polars as pl
+
+from brokerlab.brokerage.engine.pairs import matched
+from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.steps import marks_of, rules_of
+from brokerlab.brokerage.engine.world import Part, World
+
+W = TypeVar("W", bound=World)
+
+
+@dataclass(frozen=True)
+class QueueDecisions(ABC, Generic[W]):
+    """What a brokerage of queues decided.
+
+    Attributes:
+        queues: One row per (task, queue) that was a candidate.
+        weighed: The queues that reached the weight.
+        tasks: One row per task.
+        world: What was decided on.
+    """
+
+    queues: pl.DataFrame
+    weighed: pl.DataFrame
+    tasks: pl.DataFrame
+    world: W
+
+    @classmethod
+    @abstractmethod
+    def of(cls, world: W, parts: Iterable[Part]) -> Self:
+        """Name tasks and queues and sum up the tasks."""
+
+    @cached_property
+    def known(self) -> dict[int, pl.DataFrame]:
+        """Loop to ``t, q, failed`` of the tasks that went through it, sorted."""
+        return {1: matched(self.world.facts).hstack(self.queues.select("failed"))}
+
+    @property
+    def checks(self) -> tuple[Rule, ...]:
+        """The checks of single queues, in order."""
+        return self.world.checks
+
+    @property
+    def reasons(self) -> tuple[Rule, ...]:
+        """Every reason for which a queue may be skipped, in order; a rule may be there twice, of single queues first."""
+        return (*self.checks, *rules_of(self.world.steps))
+
+    @property
+    def marks(self) -> tuple[Rule, ...]:
+        """Why queues are marked problematic."""
+        return marks_of(self.world.steps)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the decisions on queues."""
+        return self.queues
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tables and their provenance as plain Python values."""
+        return {
+            "queues": self.queues.to_dicts(),
+            "tasks": self.tasks.to_dicts(),
+            "matching": self.world.matching.to_dict(),
+            "config_digest": self.world.config.digest,
+        }
+
+    def _repr_html_(self) -> str:
+        return self.tasks._repr_html_()

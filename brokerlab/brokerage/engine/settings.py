@@ -1,0 +1,150 @@
+"""Settings as columns: the value of every gdpconfig key that an expression names, one per task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from brokerlab.brokerage.engine.own import Own
+from brokerlab.brokerage.engine.rule import SETTING, Rule, setting
+from brokerlab.brokerage.engine.steps import (
+    Derived,
+    Mark,
+    PerPlace,
+    Step,
+    marks_of,
+    reads_of,
+    rules_of,
+)
+from brokerlab.errors import ConfigError
+from brokerlab.gdpconfig import Config
+from brokerlab.gdpconfig.fallbacks import scope_names
+
+SCOPES = {"gshare": "t_gshare", "prodsourcelabel": "t_label"}
+"""Placeholder of a key to the column of the tasks that it stands for."""
+WEIGHT = "weight"
+"""Column whose keys are told as those of the weight, not of the rules that read it."""
+
+
+def setting_or(key: str, otherwise: float | None) -> pl.Expr:
+    """Return the value of a key, or what holds where it is 0 or absent; see :func:`~.rule.setting`."""
+    return pl.when(setting(key) != 0).then(setting(key)).otherwise(otherwise)
+
+
+def with_settings(
+    tasks: pl.DataFrame,
+    reads: Iterable[str],
+    config: Config,
+    place_of: Callable[[str], str],
+    scopes: Mapping[str, str] = SCOPES,
+) -> pl.DataFrame:
+    """Add settings as columns, one value per task.
+
+    Args:
+        tasks: Facts of tasks.
+        reads: Names of columns; those that :func:`~.rule.setting` made are added.
+        config: The configuration.
+        place_of: Key to ``app/component``.
+        scopes: Placeholder of a key to the column of the tasks that it stands for.
+
+    Raises:
+        ConfigError: A key that the catalogue does not have, a placeholder that tasks do not know.
+    """
+    for column in dict.fromkeys(name for name in reads if name.startswith(SETTING)):
+        key = column.removeprefix(SETTING)
+        app, component = place_of(key).split("/")
+        required, optional = scope_names(key)
+        unknown = sorted(required - scopes.keys())
+        if unknown:
+            raise ConfigError(
+                f"{key}: tasks have no {', '.join(unknown)}; known are {', '.join(scopes)}"
+            )
+        names = [name for name in sorted(required | optional) if name in scopes]
+        of_tasks = tasks.select(pl.col(scopes[name]).alias(name) for name in names)
+        values = {
+            texts: config.get(
+                key, app=app, component=component, vo="atlas",
+                **{name: text or "" for name, text in zip(names, texts, strict=True)},
+            )
+            for texts in (of_tasks.unique().iter_rows() if names else [()])
+        }  # fmt: skip
+        rows = of_tasks.iter_rows() if names else [()] * tasks.height
+        found = pl.Series(column, [values[texts] for texts in rows], strict=False)
+        plain = found.dtype.is_integer() or found.dtype == pl.Null
+        tasks = tasks.with_columns(found.cast(pl.Float64) if plain else found)
+    return tasks
+
+
+def value_at(config: Config, key: str, place_of: Callable[[str], str]) -> Any:
+    """Return the value of a key without placeholders where a brokerage looks it up."""
+    app, component = place_of(key).split("/")
+    return config.get(key, app=app, component=component, vo="atlas")
+
+
+def settings_read(steps: Iterable[Step]) -> list[str]:
+    """Return the columns of settings that steps read."""
+    return [name for name in reads_of(steps) if name.startswith(SETTING)]
+
+
+def with_keys(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Return steps whose rules name the keys behind derived columns too, but for those behind the weight."""
+    behind = keys_behind(steps)
+
+    def keyed(rule: Rule) -> Rule:
+        more = [key for name in rule.reads if name != WEIGHT for key in behind.get(name, ())]
+        return replace(rule, keys=(*rule.keys, *more)) if more else rule
+
+    return tuple(
+        keyed(step)
+        if isinstance(step, Rule)
+        else Mark(keyed(step.rule))
+        if isinstance(step, Mark)
+        else step
+        for step in steps
+    )
+
+
+def keys_behind(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
+    """Return the keys behind the columns that steps derive, in the order in which they stand there."""
+    behind: dict[str, tuple[str, ...]] = {}
+    for step in steps:
+        for derived in step.steps if isinstance(step, PerPlace) else (step,):
+            if not isinstance(derived, Derived):
+                continue
+            for name, expression in derived.columns.items():
+                names = expression.meta.root_names()
+                own = [each.removeprefix(SETTING) for each in names if each.startswith(SETTING)]
+                more = [key for each in names for key in behind.get(each, ())]
+                behind[name] = tuple(dict.fromkeys([*own, *more]))
+    return behind
+
+
+def with_facts_of_settings(
+    tasks: pl.DataFrame,
+    made: Sequence[Derived],
+    checks: Sequence[Rule],
+    steps: Sequence[Step],
+    own: Iterable[Own],
+    config: Config,
+    place_of: Callable[[str], str],
+) -> pl.DataFrame:
+    """Add the settings that a brokerage reads as columns of tasks, and what it makes of them.
+
+    Args:
+        tasks: Facts of tasks.
+        made: What settings make of a task.
+        checks: The checks of single places.
+        steps: What follows them.
+        own: Rules that are added.
+        config: The configuration.
+        place_of: Key to ``app/component``.
+    """
+    rules = (*checks, *(one.rule for one in own), *rules_of(steps), *marks_of(steps))
+    reads = [name for rule in rules for name in rule.reads]
+    tasks = with_settings(tasks, [*reads_of([*made, *steps]), *reads], config, place_of)
+    for derived in made:
+        tasks = tasks.with_columns(**derived.columns)
+    return tasks

@@ -1,0 +1,138 @@
+"""What a brokerage of queues decides on: facts, checks and steps, whatever its chapter."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self, TypeAlias
+
+import polars as pl
+
+from brokerlab.brokerage.engine.own import Own, check_own, with_own
+from brokerlab.brokerage.engine.pairs import Facts
+from brokerlab.brokerage.engine.rule import SETTING, Rule
+from brokerlab.brokerage.engine.steps import Step, reads_of
+from brokerlab.gdpconfig import Config
+from brokerlab.matching.rules import MatchingRules
+
+Evaluate: TypeAlias = Callable[[Facts, int], pl.DataFrame]
+"""Says which checks skip which pairs in a locality loop: ``t, q, failed``, sorted."""
+Off: TypeAlias = Mapping[str, pl.Expr]
+"""What if: name of a rule to the rows that it lets pass."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What was decided on some tasks.
+
+    Attributes:
+        loop: Locality loop: 1; 2 where user tasks are decided again without locality.
+        pairs: ``t, q, failed, check`` and :attr:`World.RANKS`, sorted by t, q.
+        late: What the steps make of the pairs that no single check removed for good; null in hint mode.
+    """
+
+    loop: int
+    pairs: pl.DataFrame
+    late: pl.DataFrame | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class World(ABC):
+    """The settings and tables of a replay, and what was prepared from them.
+
+    Attributes:
+        tables: The input tables.
+        matching: Rule set of the text rules.
+        config: The configuration.
+        facts: What the checks and steps read, of tasks that are looked at.
+        tasks: Facts of all tasks.
+        outcomes: ``t``, and how they ended, of tasks that end before any queue is looked at.
+        own: Rules that are added.
+        checks: The checks of single queues, in order.
+        steps: What follows them.
+        hint: Only what could run is asked.
+    """
+
+    RANKS: ClassVar[Mapping[str, pl.DataType]]
+    """What a pair has of its place: columns that steps make."""
+    ALSO_READ: ClassVar[tuple[str, ...]] = ()
+    """Facts that decide or are reported besides those that the steps read."""
+    KEYS: ClassVar[tuple[str, ...]] = ()
+    """Keys that act otherwise than as settings of tasks."""
+    LAST: ClassVar[str]
+    """The rule that keeps the best ones; behind it a queue counts as ranked."""
+    MARKED: ClassVar[str | None] = None
+    """The rule that stands for the marks."""
+
+    tables: dict[str, pl.DataFrame]
+    matching: MatchingRules
+    config: Config
+    facts: Facts
+    tasks: pl.DataFrame
+    outcomes: pl.DataFrame
+    own: tuple[Own, ...] = ()
+    checks: tuple[Rule, ...]
+    steps: tuple[Step, ...]
+    hint: bool = False
+
+    @property
+    def lasting(self) -> int:
+        """Bits of the checks that remove at once; others mark, and the last mark removes later."""
+        return (1 << len(self.checks)) - 1
+
+    @property
+    def keys(self) -> list[str]:
+        """The gdpconfig keys that it reads, as the catalogue writes them, sorted."""
+        names = (name for name in self.tasks.columns if name.startswith(SETTING))
+        return sorted({*self.KEYS, *(name.removeprefix(SETTING) for name in names)})
+
+    @property
+    def reads(self) -> set[str]:
+        """Facts of pairs that steps read and results report."""
+        return {*reads_of(self.steps), *self.ALSO_READ}
+
+    @abstractmethod
+    def with_config(self, config: Config) -> World:
+        """Return the world under another configuration; only what that changes is worked out anew.
+
+        Raises:
+            ConfigError: Settings that no rule can work with.
+        """
+
+    @abstractmethod
+    def parts(self, evaluate: Evaluate, *, off: Off | None = None) -> Iterator[Part]:
+        """Decide.
+
+        Args:
+            evaluate: Asks the checks of single queues.
+            off: What if.
+        """
+
+    def of_tasks(self, tasks: pl.DataFrame) -> Self:
+        """Return what is known of some tasks, ``t``."""
+        kept = {
+            name: getattr(self, name).join(tasks, on="t", how="semi", maintain_order="left")
+            for name in ("tasks", "outcomes")
+        }
+        return replace(self, facts=self.facts.of_tasks(tasks), **kept)
+
+    def in_loop(self, tasks: pl.DataFrame, loop: int) -> Facts:  # noqa: ARG002 - of user tasks
+        """Return the facts of some tasks, ``t``, in a locality loop."""
+        return self.facts.of_tasks(tasks)
+
+    def check_weights(self, late: pl.DataFrame) -> None:  # noqa: B027 - most have nothing to refuse
+        """Refuse what cannot be ranked."""
+
+
+def in_order(
+    checks: Sequence[Rule], steps: Sequence[Step], own: tuple[Own, ...], facts: Facts
+) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
+    """Return checks and steps with rules of one's own.
+
+    Raises:
+        ConfigError: Rules that cannot be added, or that read what is not there.
+    """
+    found = with_own(checks, steps, own)
+    check_own(own, *found, facts.schema)
+    return found
