@@ -87,7 +87,7 @@ class AnalysisWorld(World):
     """
 
     RANKS: ClassVar = {"weight": pl.Float64(), "rank": pl.Int64()}
-    ALSO_READ: ClassVar = ("t_relaxed", "t_second", "t_preassigned")
+    ALSO_READ: ClassVar = ("t_relaxed", "t_second", "t_preassigned", "s_running", "u_known")
     KEYS: ClassVar = (*COMPLETENESS_KEYS, *CAP_KEYS, *CLASS_KEYS)
     LAST: ClassVar = "low_weight"
     MARKED: ClassVar = "badsite"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeVar, overload
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from brokerlab.brokerage import contracts
-from brokerlab.brokerage.analysis_jobs import contracts as analysis_contracts
 from brokerlab.brokerage.analysis_jobs import facts as analysis
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.engine.own import Own
-from brokerlab.brokerage.live import analysis as of_analysis
-from brokerlab.brokerage.live import jobs as of_jobs
-from brokerlab.brokerage.live.analysis import AnalysisStanding
-from brokerlab.brokerage.live.jobs import JobStanding
+from brokerlab.brokerage.live.analysis import AnalysisStage
+from brokerlab.brokerage.live.jobs import JobStage
+from brokerlab.brokerage.live.standing import Stage, Standing
 from brokerlab.brokerage.production_jobs import facts as jobs
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
@@ -21,46 +19,20 @@ from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 
-Rules = TypeVar("Rules", ProductionRules, AnalysisRules)
+
+@dataclass(frozen=True)
+class _Chapter:
+    """What makes a stage: its class, its kind of rules, and what prepares its facts."""
+
+    stage: type[Stage[Any]]
+    rules: type[ProductionRules | AnalysisRules]
+    prepare: Callable[..., Any]
+
 
 STAGES = {
-    "jobs": (of_jobs.STATE_TABLES, contracts.TABLES),
-    "analysis": (of_analysis.STATE_TABLES, analysis_contracts.TABLES),
+    "jobs": _Chapter(JobStage, ProductionRules, jobs.prepare),
+    "analysis": _Chapter(AnalysisStage, AnalysisRules, analysis.prepare),
 }
-"""Stage -> names of the tables that may change, and contracts of all tables."""
-
-
-@overload
-def prepare(
-    tables: Mapping[str, Any],
-    *,
-    stage: Literal["jobs"] = "jobs",
-    rules: ProductionRules | None = None,
-    config: Config | None = None,
-    own: Sequence[Own] = (),
-) -> JobStanding: ...
-
-
-@overload
-def prepare(
-    tables: Mapping[str, Any],
-    *,
-    stage: Literal["analysis"],
-    rules: AnalysisRules | None = None,
-    config: Config | None = None,
-    own: Sequence[Own] = (),
-) -> AnalysisStanding: ...
-
-
-@overload
-def prepare(
-    tables: Mapping[str, Any],
-    *,
-    stage: str,
-    rules: ProductionRules | AnalysisRules | None = None,
-    config: Config | None = None,
-    own: Sequence[Own] = (),
-) -> JobStanding | AnalysisStanding: ...
 
 
 def prepare(
@@ -70,7 +42,7 @@ def prepare(
     rules: ProductionRules | AnalysisRules | None = None,
     config: Config | None = None,
     own: Sequence[Own] = (),
-) -> JobStanding | AnalysisStanding:
+) -> Standing:
     """Prepare a brokerage that is asked again and again with other counts.
 
     What does not change from cycle to cycle is worked out here and at the first question, the rest at every question, by
@@ -100,43 +72,27 @@ def prepare(
         SchemaError: Unknown tables, values of another type.
         ConfigError: Settings that no rule can work with, an unknown stage.
     """
-    settings = config or Config.empty()
-    if stage == "jobs":
-        rule_set = _held(rules, ProductionRules)
-        return JobStanding.of(
-            jobs.prepare(
-                prepared(tables, contracts.TABLES), rules=rule_set,
-                matching=MatchingRules(rule_set.rules), config=settings, own=tuple(own),
-            )
-        )  # fmt: skip
-    if stage == "analysis":
-        of_users = _held(rules, AnalysisRules)
-        return AnalysisStanding.of(
-            analysis.prepare(
-                prepared(tables, analysis_contracts.TABLES), rules=of_users,
-                matching=MatchingRules(of_users.rules), config=settings, own=tuple(own),
-            )
-        )  # fmt: skip
-    raise _unknown(stage)
-
-
-def _held(rules: Any, kind: type[Rules]) -> Rules:
-    """Return the rule set, ``document`` where there is none.
-
-    Raises:
-        ConfigError: It is one of another stage.
-    """
-    if rules is None:
-        return kind("document")
-    if not isinstance(rules, kind):
+    chapter = _chapter(stage)
+    chosen = chapter.rules("document") if rules is None else rules
+    if not isinstance(chosen, chapter.rules):
         raise ConfigError(
-            f"rules are {type(rules).__name__}; this stage goes by {kind.__name__}, give such ones or the other stage"
+            f"rules are {type(rules).__name__}; this stage goes by {chapter.rules.__name__}, give such ones or the other "
+            "stage"
         )
-    return rules
+    world = chapter.prepare(
+        prepared(tables, chapter.stage.TABLES),
+        rules=chosen,
+        matching=MatchingRules(chosen.rules),
+        config=config or Config.empty(),
+        own=tuple(own),
+    )
+    return Standing.of(chapter.stage(world))
 
 
-def _unknown(stage: str) -> ConfigError:
-    return ConfigError(f"stage {stage!r} cannot stand; allowed are {', '.join(STAGES)}")
+def _chapter(stage: str) -> _Chapter:
+    if stage not in STAGES:
+        raise ConfigError(f"stage {stage!r} cannot stand; allowed are {', '.join(STAGES)}")
+    return STAGES[stage]
 
 
 def count_tables(stage: str = "jobs") -> dict[str, tuple[str, ...]]:
@@ -152,12 +108,10 @@ def count_tables(stage: str = "jobs") -> dict[str, tuple[str, ...]]:
         >>> count_tables("jobs")["live"]
         ('world', 'panda_queue', 'njobs')
     """
-    if stage not in STAGES:
-        raise _unknown(stage)
-    names, tables = STAGES[stage]
+    found = _chapter(stage).stage
     return {
         name: tuple(
-            "world" if column == "snapshot" else column for column in tables[name].columns()
+            "world" if column == "snapshot" else column for column in found.TABLES[name].columns()
         )
-        for name in names
+        for name in found.STATE
     }

@@ -19,6 +19,7 @@ from brokerlab.units import MB
 BEST = 10
 """Candidates kept."""
 REPORTED = (
+    "t_prio",
     "t_nucleus_id",
     "t_express",
     "q_ucore",

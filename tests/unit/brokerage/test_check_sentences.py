@@ -32,7 +32,7 @@ def test_every_name_in_a_sentence_has_a_value(rules: ProductionRules) -> None:
     for found in pair.obstacles(reasons):
         assert "{" not in found.text
     for reason in reasons:
-        known = pair.values(set(reason.inputs))
+        known = pair.values(set(reason.reads))
         assert known.with_columns(**reason.numbers).height == 1
         for flag, clause in reason.variants.items():
             values = dict.fromkeys((*reason.columns(), *reason.numbers), False) | {flag: True}

@@ -141,7 +141,7 @@ def test_without_least_cap_all_queued_jobs_are_told() -> None:
 
 
 def test_a_weight_of_ones_own_is_no_product() -> None:
-    ours = replace(PRODUCTION, name="ours", weight=lambda rules, settings: pl.col("running"))  # noqa: ARG005
+    ours = replace(PRODUCTION, name="ours", weight=lambda _: pl.col("running"))
     decisions = decide(World().queue("A").frames(), recipe=ours)
     text = explain(decisions, jeditaskid=1, panda_queue="A").text
     assert "The weight is that of brokerage ours; the factors that it may read are" in text

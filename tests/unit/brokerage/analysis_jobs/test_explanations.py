@@ -64,7 +64,7 @@ def test_every_clause_can_be_told(rules: AnalysisRules) -> None:
     for found in pair.obstacles(reasons):
         assert "{" not in found.text
     for reason in reasons:
-        known = pair.values(set(reason.inputs))
+        known = pair.values(set(reason.reads))
         assert known.with_columns(**reason.numbers).height == 1
         for flag, clause in reason.variants.items():
             values = dict.fromkeys((*reason.columns(), *reason.numbers), False) | {flag: True}
@@ -92,7 +92,14 @@ def test_the_table_of_checks_tells_throttle_checks_marks_and_weight() -> None:
         *("throttle", "mark", "temporary", "weight")
     ]
     keys = dict(table.select("check", "keys").iter_rows())
-    assert keys["weight"][0] == "BASE_QUEUE_LENGTH_PER_PQ"
+    assert set(keys["weight"]) == {
+        *(
+            "BASE_QUEUE_LENGTH_PER_PQ",
+            "BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER",
+            "BASE_QUEUE_RATIO_ON_PQ",
+        ),
+        *("STATIC_MAX_QUEUE_RUNNING_RATIO", "MAX_EXPECTED_WAIT_HOUR"),
+    }
     assert not dict(checks_table(AnalysisRules()).select("check", "keys").iter_rows())["weight"]
     with pytest.raises(ConfigError, match="has ProductionRules, given are AnalysisRules"):
         checks_table(AnalysisRules(), stage="jobs")

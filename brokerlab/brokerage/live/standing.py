@@ -1,0 +1,321 @@
+"""A brokerage of queues that stands: prepared once, asked again and again with other counts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+
+import dataframely as dy
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.engine.again import changes
+from brokerlab.brokerage.engine.decide import first_reasons, in_parts
+from brokerlab.brokerage.engine.decide import named as in_words
+from brokerlab.brokerage.engine.evaluation import asked_of
+from brokerlab.brokerage.engine.pairs import Facts, looked_up
+from brokerlab.brokerage.engine.plans import Frames, Lazy
+from brokerlab.brokerage.engine.steps import names_of, reads_of, walk
+from brokerlab.brokerage.engine.world import World
+from brokerlab.brokerage.live.asked import Known, asked, places, states, with_others
+from brokerlab.brokerage.live.kept import Kept, Plan, per_instant
+from brokerlab.brokerage.live.ranked import Ranked, Tally, named, queue_names
+from brokerlab.brokerage.live.sides import SidePlans
+from brokerlab.brokerage.production_jobs.changing import LazySide
+from brokerlab.brokerage.production_jobs.ranking import shares
+from brokerlab.gdpconfig import Config
+from brokerlab.numerics import IntArray
+
+W = TypeVar("W", bound=World)
+TaskFact: TypeAlias = tuple[str, Callable[[pl.LazyFrame, Lazy], pl.LazyFrame]]
+"""A fact of tasks, and what adds it to them from the state."""
+
+
+@dataclass(frozen=True)
+class Stage(ABC, Generic[W]):
+    """What of a chapter changes from cycle to cycle.
+
+    Attributes:
+        world: Rules, settings, tables and facts.
+    """
+
+    TABLES: ClassVar[Mapping[str, type[dy.Schema]]]
+    """Contracts of all tables."""
+    STATE: ClassVar[tuple[str, ...]]
+    """Tables that may change from cycle to cycle."""
+    TOGETHER: ClassVar[tuple[tuple[str, ...], ...]]
+    """Tables that are read together: one that is not given is the one prepared."""
+    NUMBERS: ClassVar[tuple[str, ...]]
+    """Numbers of tasks that stand for a state of the grid, too."""
+    READS: ClassVar[tuple[str, ...]]
+    """Facts of tasks that what changes is made from, besides."""
+    LOOPS: ClassVar[tuple[int, ...]] = (1,)
+    """Locality loops."""
+    OF_TASKS: ClassVar[Mapping[str, TaskFact]] = {}
+    """Table to the fact of tasks that is made from it."""
+
+    world: W
+
+    @property
+    @abstractmethod
+    def open(self) -> pl.DataFrame:
+        """The tasks that may be looked at, facts of tasks."""
+
+    @abstractmethod
+    def facts_of(self, tables: Collection[str]) -> set[str]:
+        """Return the facts of pairs that are made from some of the tables."""
+
+    @abstractmethod
+    def sides(self, lazy: Lazy, tables: Collection[str]) -> Sequence[LazySide]:
+        """Return the facts of pairs made from some of the tables."""
+
+    @abstractmethod
+    def at(self, tasks: pl.DataFrame, at: pl.Series) -> pl.DataFrame:
+        """Return tasks at other times; null: their own."""
+
+    def frames(self, rows: pl.DataFrame) -> Frames:  # noqa: ARG002 - of some
+        """Return what :meth:`sides` reads besides tasks and state."""
+        return {}
+
+    def ended(
+        self,
+        rows: pl.DataFrame,
+        tasks: pl.DataFrame,  # noqa: ARG002 - of some
+        tables: Frames,  # noqa: ARG002
+        plans: SidePlans,  # noqa: ARG002
+    ) -> pl.DataFrame:
+        """Return ``outcome`` (and why) of the rows that end before any queue is looked at; null: they do not."""
+        known = self.world.outcomes.drop("detail", strict=False)
+        return rows.select("t").join(known, on="t", how="left", maintain_order="left").drop("t")
+
+    def second(self, tasks: pl.DataFrame) -> tuple[Any, Any]:
+        """Return which tasks skip the first loop, and which may go through the second after it."""
+        return np.zeros(tasks.height, dtype=bool), np.zeros(tasks.height, dtype=bool)
+
+    def final(self) -> list[str]:
+        """Return the rules that leave a task in its loop, whatever they remove."""
+        return []
+
+    def outcomes(
+        self,
+        tasks: pl.DataFrame,  # noqa: ARG002 - of some
+        ended: pl.Series,
+        tally: Tally,
+    ) -> pl.Series:
+        """Return how the rows end."""
+        some = np.where(tally.left > 0, "candidates", "no_candidates")
+        return pl.Series(some, dtype=pl.String).zip_with(ended.is_null(), ended)
+
+    def in_loop(self, loop: int) -> Facts:
+        """Return the facts of the tasks that may go through a loop."""
+        every = replace(self.world, facts=replace(self.world.facts, tasks=self.world.tasks))
+        return every.in_loop(self.open.select("t"), loop)
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """What is done at every question.
+
+    Attributes:
+        kept: Loop to what stands of the pairs.
+        tasks: Loop to the numbers of its tasks.
+        plans: How the rest is found.
+    """
+
+    kept: Mapping[int, Kept]
+    tasks: Mapping[int, IntArray]
+    plans: SidePlans = field(default_factory=SidePlans)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What a loop decided.
+
+    Attributes:
+        rows: The rows wanted that went through it.
+        pairs: Row of each open pair.
+        codes: Number of the rule that removed each open pair, -1 for candidates.
+        closed: Pairs that each check removed before, by row that went through it.
+        ranked: Queues that are ranked: ``t`` (the row wanted), ``q, weight, rank``.
+    """
+
+    rows: IntArray
+    pairs: IntArray
+    codes: IntArray
+    closed: IntArray
+    ranked: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Standing:
+    """See :func:`brokerlab.brokerage.live.prepare`.
+
+    Attributes:
+        stage: What is decided, and what of it changes.
+        known: The tasks that may be asked for.
+        names: ``q, name`` of queues.
+        cycles: What is done at every question, by the names of the tables that change.
+        root: The brokerage that this one differs from in its settings only; null: it is none of another's.
+    """
+
+    stage: Stage[Any]
+    known: Known
+    names: pl.DataFrame
+    cycles: dict[frozenset[str], Cycle] = field(default_factory=dict)
+    root: Standing | None = None
+
+    @classmethod
+    def of(cls, stage: Stage[Any]) -> Standing:
+        """Make it from tables that are prepared."""
+        world = stage.world
+        return cls(stage, Known.of(world.tasks), queue_names(world.facts.queues))
+
+    @property
+    def world(self) -> World:
+        """Rules, settings, tables and facts."""
+        return self.stage.world  # type: ignore[no-any-return]
+
+    def decide(self, wanted: Any, state: Mapping[str, Any]) -> Ranked:
+        """Decide for tasks in worlds; see :func:`brokerlab.brokerage.live.prepare`."""
+        stage, world = self.stage, self.world
+        rows = asked(wanted, self.known)
+        given = states(state, stage.TABLES, stage.STATE, rows.select("world", "instant"))
+        names = frozenset(given)
+        cycle = self.cycle(names)
+        tables = with_others(given, rows, world.tables, stage.TOGETHER)
+        tasks = self._tasks(rows, names, tables, cycle)
+        ended = stage.ended(rows, tasks, tables if names else {}, cycle.plans)
+        facts = self._facts(rows, tasks, names, tables, cycle)
+        walks = self._walks(facts, ended["outcome"].is_null().to_numpy(), cycle)
+        order = pl.Enum(names_of(world.checks, world.steps))
+        tally = _tally(rows.height, walks, len(order.categories), len(world.checks))
+        outcome = stage.outcomes(tasks, ended["outcome"], tally)
+        told = tally.told(rows, outcome, order).with_columns(ended.drop("outcome").get_columns())
+        best = walks[-1].ranked
+        for earlier in walks[:-1]:
+            again = pl.Series(walks[-1].rows, dtype=pl.Int64)
+            best = pl.concat([earlier.ranked.filter(~pl.col("t").is_in(again.implode())), best])
+        best = best.sort("t", "q").with_columns(share=shares(pl.col("weight")))
+        return Ranked(named(best, rows, self.names), told)
+
+    def with_config(self, config: Config) -> Standing:
+        """Return the same brokerage under other settings; only what they change is worked out anew.
+
+        Raises:
+            ConfigError: Settings that no rule can work with.
+        """
+        root = self.root or self
+        stage = replace(root.stage, world=root.world.with_config(config))
+        same = all(
+            stage.in_loop(loop).tasks["t"].equals(root.stage.in_loop(loop).tasks["t"])
+            for loop in stage.LOOPS
+        )
+        return replace(root, stage=stage, cycles={}, root=root if same else None)
+
+    def cycle(self, names: frozenset[str]) -> Cycle:
+        """Return what is done while these tables change."""
+        if names not in self.cycles:
+            world, stage = self.world, self.stage
+            loops = {loop: stage.in_loop(loop) for loop in stage.LOOPS}
+            plan = Plan.of(
+                world.checks, loops[1], stage.facts_of(names), reads_of(world.steps), lasting=world.lasting
+            )  # fmt: skip
+            if self.root is None:
+                kept = {loop: Kept.of(plan, facts, in_parts) for loop, facts in loops.items()}
+            else:
+                before = self.root.cycle(names).kept
+                changed = changes(self.root.stage.in_loop(1), loops[1])
+                kept = {
+                    loop: before[loop].again(plan, facts, in_parts, changed)
+                    for loop, facts in loops.items()
+                }
+            numbers = {loop: facts.tasks["t"].to_numpy() for loop, facts in loops.items()}
+            self.cycles[names] = Cycle(kept, numbers)
+        return self.cycles[names]
+
+    def _tasks(
+        self, rows: pl.DataFrame, names: frozenset[str], tables: Frames, cycle: Cycle
+    ) -> pl.DataFrame:
+        """Return the facts of the tasks wanted, one row each, as what changes is keyed by."""
+        stage, world = self.stage, self.world
+        plan = cycle.kept[1].plan
+        read = {"t", "jeditaskid", "at", *stage.NUMBERS, *stage.READS, *world.reads}
+        read |= {name for bit in plan.asked for name in plan.checks[bit].reads}
+        chosen = world.tasks.select([name for name in world.tasks.columns if name in read])
+        placed = stage.at(chosen[rows["t"]], rows["at"]).with_columns(number="t")
+        keyed = per_instant(placed, rows["instant"].to_numpy(), stage.NUMBERS)
+        made = {name: stage.OF_TASKS[name] for name in sorted(names & stage.OF_TASKS.keys())}
+        if not made:
+            return keyed
+
+        def make(lazy: Lazy) -> pl.LazyFrame:
+            found = lazy["plain"]
+            for fact, step in made.values():
+                found = step(found.drop(fact), lazy)
+            return found
+
+        read_there = {name: tables[name] for name in made}
+        return cycle.plans.frame("tasks", {"plain": keyed, **read_there}, make)
+
+    def _facts(
+        self, rows: pl.DataFrame, tasks: pl.DataFrame, names: frozenset[str], tables: Frames, cycle: Cycle,
+    ) -> Facts:  # fmt: skip
+        """Return the facts of what changes."""
+        frames = {"tasks": tasks, **self.stage.frames(rows), **tables}
+        sides = cycle.plans.sides("sides", frames, lambda lazy: self.stage.sides(lazy, names))
+        return replace(self.world.facts, tasks=tasks, sides=sides)
+
+    def _walks(self, facts: Facts, goes_on: Any, cycle: Cycle) -> list[Walk]:
+        """Go through the loops as ``decide`` does; the second is there only if some task goes through it."""
+        skips, may = self.stage.second(facts.tasks)
+        one = self._walk(1, np.flatnonzero(goes_on & ~skips), facts, cycle)
+        order = names_of(self.world.checks, self.world.steps)
+        final = [order.index(name) for name in self.stage.final()]
+        left = np.zeros(facts.tasks.height, dtype=bool)
+        left[one.pairs[(one.codes < 0) | np.isin(one.codes, final)]] = True
+        others = np.flatnonzero(goes_on & (skips | (may & ~left)))
+        return [one, self._walk(2, others, facts, cycle)] if len(others) else [one]
+
+    def _walk(self, loop: int, chosen: IntArray, facts: Facts, cycle: Cycle) -> Walk:
+        """Decide one loop for some of the rows wanted."""
+        world, kept = self.world, cycle.kept[loop]
+        plan, steps = kept.plan, self.world.steps
+        place = places(cycle.tasks[loop], facts.tasks["number"].to_numpy()[chosen])
+        chosen, place = chosen[place >= 0], place[place >= 0]
+        pairs = kept.pairs(place)
+        pairs = pairs.with_columns(t=pl.Series(chosen[pairs["t"].to_numpy()]))
+        local = replace(facts, tasks=facts.tasks.with_columns(t_local=pl.lit(loop == 1)))
+        checks = [plan.checks[bit] for bit in plan.asked]
+        read = {*reads_of(steps), *(name for check in checks for name in check.reads)}
+        numbers = looked_up(local, pairs.select("t", "q"), read - set(plan.columns))
+        found = pairs.hstack(numbers.drop("t", "q"))
+        failed = found["failed"].to_numpy()
+        if checks:
+            bits = {plan.checks[bit].name: bit for bit in plan.asked}
+            failed = failed | asked_of(found, checks, bits)["failed"].to_numpy()
+        names = pl.Enum(names_of(world.checks, steps))
+        codes, mark = first_reasons(failed, world.lasting)
+        marked = found.drop("failed").with_columns(mark=in_words(mark, names))
+        late = cycle.plans.frame(
+            "ranking", {"left": marked.filter(pl.Series(codes < 0))}, lambda lazy: walk(lazy["left"], steps, names)
+        )  # fmt: skip
+        world.check_weights(late)
+        codes = codes.copy()
+        codes[codes < 0] = late["check"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+        best = late.filter(pl.col("rank").is_not_null()).select("t", "q", "weight", "rank")
+        return Walk(chosen, found["t"].to_numpy(), codes, kept.closed[place], best)
+
+
+def _tally(n_rows: int, walks: Sequence[Walk], n_names: int, n_checks: int) -> Tally:
+    """Count why queues were skipped in the last loop of each row."""
+    last = np.zeros(n_rows, dtype=np.int64)
+    closed = np.zeros((n_rows, n_checks), dtype=np.int64)
+    for number, each in enumerate(walks):
+        last[each.rows] = number
+        closed[each.rows] = each.closed
+    kept = [last[each.pairs] == number for number, each in enumerate(walks)]
+    codes = np.concatenate([each.codes[rows] for each, rows in zip(walks, kept, strict=True)])
+    pairs = np.concatenate([each.pairs[rows] for each, rows in zip(walks, kept, strict=True)])
+    return Tally.of(codes, pairs, closed, n_names)
