@@ -71,10 +71,11 @@ def with_settings(
             )
             for texts in (of_tasks.unique().iter_rows() if names else [()])
         }  # fmt: skip
+        kind = pl.Series([*values.values()], strict=False).dtype
+        kind = pl.Float64() if kind.is_integer() or kind == pl.Null else kind
         rows = of_tasks.iter_rows() if names else [()] * tasks.height
-        found = pl.Series(column, [values[texts] for texts in rows], strict=False)
-        plain = found.dtype.is_integer() or found.dtype == pl.Null
-        tasks = tasks.with_columns(found.cast(pl.Float64) if plain else found)
+        found = [values[texts] for texts in rows]
+        tasks = tasks.with_columns(pl.Series(column, found, dtype=kind, strict=False))
     return tasks
 
 
