@@ -190,7 +190,7 @@ def test_parts_of_the_pairs_are_put_together(monkeypatch: pytest.MonkeyPatch) ->
     tables = with_instants(random_world(2, N_TASKS, N_QUEUES), 2)
     frames = compare.frames(tables)
     whole = decided(tables, frames, ProductionRules("production"))
-    module = importlib.import_module("brokerlab.brokerage.production_jobs.decide")
+    module = importlib.import_module("brokerlab.brokerage.engine.decide")
     monkeypatch.setattr(module, "PAIRS_AT_ONCE", 200)
     same(decided(tables, frames, ProductionRules("production")), whole)
 
