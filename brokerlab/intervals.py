@@ -254,18 +254,23 @@ MEASURED_POOLED = {50: 0.80, 200: 0.86, 800: 0.90}
 """The same of :func:`percentile_interval` for ratios pooled over the jobs of all units, which a few giants carry."""
 
 
-def measured_coverage(n_units: int, confidence: float = CONFIDENCE) -> float | None:
-    """Return what intervals of :func:`studentised` covered with about as many units; null at levels not measured."""
-    return MEASURED[_nearest(n_units)] if confidence == CONFIDENCE else None
+def measured_coverage(
+    n_units: int, confidence: float = CONFIDENCE, measured: Mapping[int, float] = MEASURED
+) -> float | None:
+    """Return what intervals covered with about as many units; null at levels not measured.
+
+    Args:
+        n_units: Number of units.
+        confidence: Nominal level.
+        measured: Units to coverage of nominal 95 % intervals.
+    """
+    nearest = min(measured, key=lambda n: abs(np.log(n / max(n_units, 1))))
+    return measured[nearest] if confidence == CONFIDENCE else None
 
 
 def pooled_coverage(n_units: int, confidence: float = CONFIDENCE) -> float | None:
     """Return what intervals of pooled amounts covered with about as many units; null at levels not measured."""
-    return MEASURED_POOLED[_nearest(n_units)] if confidence == CONFIDENCE else None
-
-
-def _nearest(n_units: int) -> int:
-    return min(MEASURED, key=lambda n: abs(np.log(n / max(n_units, 1))))
+    return measured_coverage(n_units, confidence, MEASURED_POOLED)
 
 
 def studentised(

@@ -143,8 +143,8 @@ def page(data: links.Links, s: LinkStudy) -> Page:
 def gain(name: str, result: Study) -> Number:
     """Return what weights chosen on earlier links of a subject gain on later ones."""
     note = say(
-        "rank correlation {reference} to {value}, {n} links",
-        {key: result.gain[key] for key in ("reference", "value")},
+        "rank correlation {before} to {after}, {n} links",
+        {key: result.gain[key] for key in ("before", "after")},
         n=result.judgement.n_scored,
     )
     return Number.of(result.gain, "diff", label=TITLES[name], note=note)
@@ -263,8 +263,8 @@ def other_sides(result: CurveStudy) -> Table:
             "name": "Side",
             "n_rows": "Rows",
             "n_units": "Resampled units",
-            "reference": "Document",
-            "value": result.of(other)["weight"].capitalize(),
+            "before": "Document",
+            "after": result.of(other)["weight"].capitalize(),
             "diff": "Difference",
         },
         note=say(few, terms) if fit.useful else "No number of steps predicts better than none.",

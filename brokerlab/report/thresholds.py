@@ -21,7 +21,7 @@ from brokerlab.calibrate.thresholds.frames import StudyFrames
 from brokerlab.calibrate.thresholds.keys import STAGES
 from brokerlab.calibrate.thresholds.outcomes import LIMITS, quantity_of
 from brokerlab.calibrate.thresholds.screening import CHANGES, NOT_READ, NOTHING, UNTOLD
-from brokerlab.calibrate.thresholds.verdict import COVERS, action, as_is, days, small
+from brokerlab.calibrate.thresholds.words import COVERS, action, as_is, days, small
 from brokerlab.charts import thresholds as charts
 from brokerlab.report import kit
 from brokerlab.report.kit import (
@@ -129,7 +129,6 @@ def page(archive: Archive, s: StudyFrames, p: Params) -> Page:
             "screen_values": s.found.curves,
             "catalogue": made.as_text(s.catalogue),
             "tried": found.tried,
-            "values": s.values,
             "slots": s.found.sources,
             "sensitivity": found.sensitivity,
         },
@@ -158,8 +157,8 @@ def headline(s: StudyFrames) -> Verdict:
     told: dict[str, Any] = {
         "keep": f"Keep {as_is(space, [key.name for key in space.keys])}",
         "n": s.calibration.candidates.height,
-        "all": s.keys.height,
-        "changing": s.keys.filter(state=CHANGES).height,
+        "all": s.calibration.screened.height,
+        "changing": s.calibration.screened.filter(state=CHANGES).height,
         "unknown": f"{len(found.unknown)} {words.plural(len(found.unknown), 'queue')}",
         "label": small(quantity_of(found.case.options.objective).label),
     }
@@ -178,10 +177,12 @@ def headline(s: StudyFrames) -> Verdict:
 def numbers(s: StudyFrames) -> list[Number]:
     """Return what the scored period says of the objective and of the bytes moved; where nothing is compared, the screen."""
     if s.calibration.proof.is_empty():
-        changing = s.keys.filter(state=CHANGES).height
-        none = s.keys.filter(pl.col("state").is_in([NOTHING, NOT_READ])).height
+        changing = s.calibration.screened.filter(state=CHANGES).height
+        none = s.calibration.screened.filter(pl.col("state").is_in([NOTHING, NOT_READ])).height
         return [
-            Number("Keys that change decisions", changing, note=f"of {s.keys.height}"),
+            Number(
+                "Keys that change decisions", changing, note=f"of {s.calibration.screened.height}"
+            ),
             Number("Keys that change none", none, note="keep them as they are"),
         ]
     names = [s.calibration.case.options.objective, "moved_tb"]
@@ -228,7 +229,7 @@ def front_chart(s: StudyFrames) -> Chart | None:
 
 def screen_chart(s: StudyFrames) -> Chart | None:
     """Draw how much each key could change."""
-    shown = s.keys.filter(pl.col("state") == CHANGES, pl.col("most_shift") > 0)
+    shown = s.calibration.screened.filter(pl.col("state") == CHANGES, pl.col("most_shift") > 0)
     if shown.is_empty():
         return None
     ranked = shown.sort("most_shift", "key", descending=[True, False]).head(BARS)
@@ -351,7 +352,7 @@ def screened_table(s: StudyFrames) -> Table:
     """Lay out the screen."""
     return Table(
         name="screened",
-        frame=s.keys,
+        frame=s.calibration.screened,
         caption=f"Does any value of a key change any decision? Brokerages of {days(s.found.period)}",
         columns={
             "key": "Key",
@@ -370,7 +371,7 @@ def screened_table(s: StudyFrames) -> Table:
 
 def others_table(s: StudyFrames) -> Table | None:
     """Lay out the keys of the catalogue that rules read and that are no thresholds; null where none was tried."""
-    others = s.catalogue.join(s.keys, on="key", how="anti")
+    others = s.catalogue.join(s.calibration.screened, on="key", how="anti")
     tried = made.as_text(others.filter(pl.col("state").is_not_null()))
     if tried.is_empty():
         return None
@@ -396,10 +397,10 @@ def others_table(s: StudyFrames) -> Table | None:
 def caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
     """Collect what cannot be told, and how much makes it so."""
     found = s.calibration
-    only = s.keys.filter(pl.col("state") == CHANGES, ~pl.col("simulate"))
+    only = s.calibration.screened.filter(pl.col("state") == CHANGES, ~pl.col("simulate"))
     stages = ", ".join(STAGES[stage] for stage in only["stage"].unique(maintain_order=True))
-    untold = s.keys.filter(state=UNTOLD)
-    reasons = untold["told"].str.strip_prefix("no answer: ").unique(maintain_order=True)
+    untold = s.calibration.screened.filter(state=UNTOLD)
+    reasons = untold["reason"].unique(maintain_order=True)
     unknown = [small(label) for label in made.unknown_quantities(found)]
     left = made.unfinished_share(found)
     mixed = [key.name for key in s.calibration.case.space.keys if key.mixed]

@@ -20,7 +20,6 @@ from brokerlab.words import number
 
 KEY, CAP = "NW_QUEUE_IMPORTANCE", "NQUEUED_SAT_CAP"
 DECIMALS = 3
-ENDS, TURNED = ("", "_lo", "_hi"), ("", "_hi", "_lo")
 
 
 def is_of_exchange(proposal: Proposal) -> bool:
@@ -46,9 +45,8 @@ def exchange_drift(proposal: Proposal, evidence: Evidence, *, acting: NetworkSet
     try:
         unmerged(proposal)
         before, accepted = _settings(proposal, acting)
-        _series(evidence)
         study = study_exchange(
-            evidence,
+            _series(evidence),
             accepted,
             also=(before.queue_importance,),
             relevant=float(numbers.get("relevant") or 0.05),
@@ -59,18 +57,19 @@ def exchange_drift(proposal: Proposal, evidence: Evidence, *, acting: NetworkSet
         return refused(error)
     judged = study.judgement
     then, now = (study.of(f"{one.queue_importance:g}") for one in (before, accepted))
-    lost = {
-        key: then[key] for key in ("diff", "diff_lo", "diff_hi")
-    }  # what the former ranks better
     keep = proposal.kind == "keep"
-    status = status_of(judged, lost, keep=keep)
+    status = status_of(judged, then, keep=keep)  # its loss is what the former ranks better
     window = evidence.spans[0][0], evidence.spans[-1][1]
     text = (
         f"{WORDS[status]} on {window[0]:%Y-%m-%d} to {window[1]:%Y-%m-%d}, {number(judged.n_units)} links: rank correlation of "
         f"the network weight with how soon the queue of a link is delivered {now['spearman']:.{DECIMALS}f} with "
         f"{files_per_unit(accepted):.0f} waiting files per unit of throughput weight"
     )
-    gained = {f"diff{end}": _less(lost[f"diff{o}"]) for end, o in zip(ENDS, TURNED, strict=True)}
+    turned = (("", ""), ("_lo", "_hi"), ("_hi", "_lo"))
+    gained = {
+        f"diff{end}": None if then[f"diff{other}"] is None else 0.0 - then[f"diff{other}"]
+        for end, other in turned
+    }
     if not keep:
         text += f", {then['spearman']:.{DECIMALS}f} with {files_per_unit(before):.0f} as before, difference {gained['diff']:+.{DECIMALS}f}"
         if gained["diff_lo"] is not None:
@@ -83,14 +82,10 @@ def exchange_drift(proposal: Proposal, evidence: Evidence, *, acting: NetworkSet
     return Drift(status, text, effects, judged, window)
 
 
-def _series(evidence: Evidence) -> None:
-    """Refuse links of one instant."""
+def _series(evidence: Evidence) -> Evidence:
     if not evidence.later_queues:
         raise InsufficientDataError("one snapshot of links has nothing later to be delivered")
-
-
-def _less(value: float | None) -> float | None:
-    return None if value is None else 0.0 - value
+    return evidence
 
 
 def _settings(

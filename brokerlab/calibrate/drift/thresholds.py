@@ -27,7 +27,7 @@ from brokerlab.calibrate.thresholds.outcomes import OfCapacity, quantity_of
 from brokerlab.calibrate.thresholds.runs import Runs
 from brokerlab.calibrate.thresholds.settings import NOW, Key, Setting, Space
 from brokerlab.calibrate.thresholds.simulations import LEAST_SPANS, PREFIX, Block, Simulations
-from brokerlab.calibrate.thresholds.verdict import capacity_unknown, effects, small
+from brokerlab.calibrate.thresholds.words import capacity_unknown, effects, small
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Proposal

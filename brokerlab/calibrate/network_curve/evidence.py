@@ -10,14 +10,12 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from brokerlab.errors import InsufficientDataError
 
-Source = Literal["snapshots", "snapshot", "transfers"]
 Span = tuple[datetime, datetime]
 
 ROWS = {
@@ -63,18 +61,16 @@ class Evidence:
             longest window; ``outcome`` [MB/s] later, null = nothing delivered; ``closeness``.
         queues: Links with files waiting: ``n_queued`` [files], ``wait_h``: hours in which the link
             delivers what waits at the rate that was measured; else as ``rows``.
-        source: Where it is from.
         spans: From when to when, UTC, oldest first; the last outcome lies in the last one.
         labels: Spans in words: days, or windows of one snapshot.
         later_queues: Whether the rate behind ``wait_h`` was measured after the queue.
-        facts: Counts and shares found on the way: ``n_links``, ``n_with_mbps``, ``n_silent`` (without throughput), those
-            of :func:`slow_share` and :func:`mirrored`; what was left out: ``n_local`` links from a site to itself, ``n_other_time`` metrics measured at another time than the snapshot, ``n_negative`` links of
-            transfers that moved less in a window than in a part of it.
+        facts: Counts and shares found on the way: those of :func:`counts`; what was left out: ``n_local`` links from a site
+            to itself, ``n_other_time`` metrics measured at another time than the snapshot, ``n_negative`` links of transfers
+            that moved less in a window than in a part of it.
     """
 
     rows: pl.DataFrame
     queues: pl.DataFrame
-    source: Source
     spans: tuple[Span, ...]
     labels: tuple[str, ...]
     later_queues: bool = False
@@ -85,7 +81,6 @@ def of_periods(
     rates: pl.DataFrame,
     periods: list[str],
     *,
-    source: Source,
     facts: Mapping[str, float],
     ends: Sequence[Span],
 ) -> Evidence:
@@ -94,9 +89,9 @@ def of_periods(
     Every pair of neighbours is a span: the weight saw the first period, the outcome lies in the second.
 
     Args:
-        rates: ``src, dst``, a column [MB/s] per period (null = nothing delivered), perhaps ``closeness``.
+        rates: ``src, dst``, a column [MB/s] per period (null = nothing delivered), perhaps ``closeness``, and ``mbps``: when
+            the weight is taken, where that is not the rate in the last period but one.
         periods: Names of the columns, oldest first.
-        source: Where the rates are from.
         facts: Handed on.
         ends: Beginning and end of each period.
 
@@ -110,8 +105,10 @@ def of_periods(
         )
     apart = rates.filter(pl.col("src") != pl.col("dst"))
     grouped = apart.with_columns(group=mirror_groups(apart.select(periods)))
-    if "closeness" not in grouped.columns:
-        grouped = grouped.with_columns(closeness=pl.lit(None, dtype=pl.Float64))
+    absent = {"closeness": pl.lit(None, dtype=pl.Float64), "mbps": pl.col(periods[-2])}
+    grouped = grouped.with_columns(
+        **{name: one for name, one in absent.items() if name not in grouped.columns}
+    )
     pairs = list(itertools.pairwise(periods))
     rows = pl.concat(
         grouped.select(
@@ -132,42 +129,35 @@ def of_periods(
     return Evidence(
         rows,
         pl.DataFrame(schema=QUEUES),
-        source,
         tuple((first[0], last[1]) for first, last in itertools.pairwise(ends)),
         tuple(" → ".join(pair) for pair in pairs),
-        facts={**facts, "n_local": rates.height - apart.height, **_counts(grouped, periods)},
+        facts={
+            **facts,
+            "n_local": rates.height - apart.height,
+            **counts(grouped, active=pl.any_horizontal(pl.col(periods).is_not_null())),
+        },
     )
 
 
-def _counts(links: pl.DataFrame, periods: list[str]) -> dict[str, float]:
-    """Count links, mirrored ones, and how many have a rate in the second last period."""
+def counts(links: pl.DataFrame, *, active: pl.Expr) -> dict[str, float]:
+    """Count links, and those that share their numbers with another one.
+
+    Args:
+        links: One row per link: ``group``, ``mbps`` when the weight is taken (null: none).
+        active: Which links have any number.
+
+    Returns:
+        ``n_links``, ``n_with_mbps``, ``n_silent`` without; ``share_at_most_1``: of the throughputs at or below 1 MB/s, the
+        lowest edge of the document's curve [1]; ``n_active``, and of these ``n_groups`` distinct and ``n_mirrored``.
+    """
+    known, sizes = links["mbps"].drop_nulls(), links.filter(active).group_by("group").len()["len"]
+    slow = float((known <= LOWEST_MBPS).mean() or 0.0)  # type: ignore[arg-type]  # of booleans
     return {
         "n_links": links.height,
-        "n_with_mbps": links[periods[-2]].count(),
-        "n_silent": links[periods[-2]].null_count(),
-        **slow_share(links[periods[-2]]),
-        **mirrored(links.filter(pl.any_horizontal(pl.col(periods).is_not_null()))),
-    }
-
-
-def slow_share(mbps: pl.Series) -> dict[str, float]:
-    """Return ``share_at_most_1``: the share of throughputs at or below 1 MB/s, the lowest edge of the document's curve.
-
-    Args:
-        mbps: One value per link [MB/s]; null = none, left out.
-    """
-    return {"share_at_most_1": float((mbps.drop_nulls() <= LOWEST_MBPS).mean() or 0.0)}  # type: ignore[arg-type]  # of booleans
-
-
-def mirrored(links: pl.DataFrame) -> dict[str, float]:
-    """Count links with numbers, distinct groups of them, and links that share theirs with another.
-
-    Args:
-        links: ``group``, one row per link.
-    """
-    sizes = links.group_by("group").len()["len"]
-    return {
-        "n_active": links.height,
+        "n_with_mbps": len(known),
+        "n_silent": links.height - len(known),
+        "share_at_most_1": slow,
+        "n_active": int(sizes.sum()),
         "n_groups": len(sizes),
         "n_mirrored": int(sizes.filter(sizes > 1).sum()),
     }

@@ -18,10 +18,9 @@ from brokerlab.calibrate.network_curve.evidence import (
     QUEUES,
     ROWS,
     Evidence,
+    counts,
     mirror_groups,
-    mirrored,
     of_periods,
-    slow_share,
 )
 from brokerlab.errors import InsufficientDataError
 
@@ -121,23 +120,18 @@ def of_series(network_matrix: IntoFrame, instants: list[datetime]) -> Evidence:
         mbps_long=pl.coalesce("mbps_1w", "mbps_1d", "mbps_1h"),
         query=pl.format("{} {}", "dst", "at"),
     )
-    links = staged.select("src", "dst").n_unique()
-    measured = staged.filter(pl.col("mbps").is_not_null())
-    active = measured.unique(["src", "dst"], keep="first", maintain_order=True)
+    links = staged.group_by("src", "dst", "group").agg(
+        mbps=pl.col("mbps_long").sort_by("at").drop_nulls().first()
+    )
     return Evidence(
         staged.select(pl.col(name).cast(kind) for name, kind in ROWS.items()),
         _queues_later(network_matrix, staged),
-        "snapshots",
         spans,
         tuple(f"{first:%Y-%m-%d} to {last:%Y-%m-%d}" for first, last in spans),
         later_queues=True,
         facts={
-            "n_links": links,
-            "n_with_mbps": active.height,
-            "n_silent": links - active.height,
             "n_instants": len(instants),
-            **slow_share(active["mbps_long"]),
-            **mirrored(active),
+            **counts(links, active=pl.col("mbps").is_not_null()),
             **additivity(now),
         },
     )
@@ -175,16 +169,9 @@ def of_snapshot(network_matrix: IntoFrame, *, at: datetime) -> Evidence:
     rates = _rates(wide, nested=bool(facts["n_above_volume"]))
     rates = rates.rename(dict(zip(("before", "middle", "last"), names, strict=True)))
     spans = list(zip(begins, ends, strict=True))
-    made = of_periods(rates, names, source="snapshot", facts=counted, ends=spans)
+    made = of_periods(rates, names, facts=counted, ends=spans)
     grouped = made.rows.unique(["src", "dst"], keep="first", maintain_order=True)
-    queues = _queues_now(fresh, wide, grouped.select("src", "dst", "group"))
-    week = wide.filter(pl.col("src") != pl.col("dst"))["mbps_1w"]
-    known = {
-        "n_with_mbps": week.count(),
-        "n_silent": made.facts["n_links"] - week.count(),
-        **slow_share(week),
-    }
-    return replace(made, queues=queues, facts={**made.facts, **known})
+    return replace(made, queues=_queues_now(fresh, wide, grouped.select("src", "dst", "group")))
 
 
 def additivity(wide: pl.DataFrame) -> dict[str, float]:
@@ -238,7 +225,7 @@ def _rates(wide: pl.DataFrame, *, nested: bool) -> pl.DataFrame:
         before, middle = _rest("mbps_1w", "mbps_1d"), _rest("mbps_1d", "mbps_1h")
         before, middle = (pl.when(rate > 0).then(rate) for rate in (before, middle))
     return wide.select(
-        "src", "dst", "closeness", before=before, middle=middle, last=pl.col("mbps_1h")
+        "src", "dst", "closeness", before=before, middle=middle, last="mbps_1h", mbps="mbps_1w"
     )
 
 

@@ -71,7 +71,6 @@ def from_transfers(transfers: IntoFrame) -> Evidence:
     return of_periods(
         rates.rename({"src_site": "src", "dst_site": "dst"}),
         names,
-        source="transfers",
         facts={"n_windows": len(windows), "n_periods": len(parts), "n_negative": negative},
         ends=[_span(part) for part in parts],
     )

@@ -7,6 +7,7 @@ from datetime import datetime
 import polars as pl
 
 from brokerlab.brokerage.network_weight import NetworkSettings
+from brokerlab.calibrate.network_curve.ranks import COVERAGE_SOURCE
 from brokerlab.calibrate.network_curve.sources import Links
 from brokerlab.calibrate.network_curve.study import LOSS, RISE, TOP_RISE, Study
 from brokerlab.calibrate.network_curve.weights import files_per_unit
@@ -55,13 +56,7 @@ def propose_importance(exchange: Study, links: Links, *, created_at: datetime) -
     judged, spans = exchange.judgement, links.evidence["metrics"].spans
     scored = Window("scored", spans[1 if spans[1:] else 0][0], spans[-1][1])
     first = [Window("first choice", spans[0][0], scored.start)] if spans[1:] else []
-    names = {"before": "reference", "after": "value", "diff": "diff"}
-    gain = {
-        f"{key}{end}": exchange.gain[f"{name}{end}"]
-        for key, name in names.items()
-        for end in ("", "_lo", "_hi")
-    }
-    effect = {"label": QUANTITY, "unit": "1", **gain, "coverage": judged.coverage}
+    effect = {"label": QUANTITY, "unit": "1", **exchange.gain, "coverage": judged.coverage}
     verb = f"Set {KEYS[0]} to {judged.setting}" if judged.acts else f"Keep {' and '.join(KEYS)}"
     return document_of(
         judged,
@@ -76,7 +71,11 @@ def propose_importance(exchange: Study, links: Links, *, created_at: datetime) -
             effects=pl.DataFrame([effect]),
             windows=[*first, scored],
             units="links",
-            numbers={"max_top_rise": TOP_RISE, "inner_limit": judged.inner * TOP_RISE},
+            numbers={
+                "max_top_rise": TOP_RISE,
+                "inner_limit": judged.inner * TOP_RISE,
+                "coverage_measured_on": COVERAGE_SOURCE,
+            },
             synthetic=links.synthetic,
         ),
         archive_digest=links.digests[0] if links.digests else None,

@@ -2,8 +2,6 @@
 
 The mean of the values is the measure and their spread its standard error: each is the measure plus its derivative by the
 weight of the row (the infinitesimal jackknife). So the one judge of settings, which knows means over units, judges rankings.
-Of 50, 200 and 800 links drawn from 6,621 real ones, nominal 95 % bootstrap-t intervals of the difference between the
-logarithm and the document's curve held the truth in 95.8, 94.5 and 94.2 % of 400 draws.
 
 Source: Efron, The Jackknife, the Bootstrap and Other Resampling Plans (1982), chapter 6,
 doi:10.1137/1.9781611970319; DeLong et al., Biometrics 44 (1988) 837, doi:10.2307/2531595, for `top_values`.
@@ -15,6 +13,13 @@ import numpy as np
 
 from brokerlab.numerics import FloatArray
 
+COVERAGE = {50: 0.958, 200: 0.945, 800: 0.942}
+"""Links to the share of nominal 95 % intervals of a difference in rank correlation that held the truth ..."""
+COVERAGE_SOURCE = (
+    "400 draws of 50, 200 and 800 links from 6,621 real ones (ATLAS transfers, February 2019), logarithm of throughput "
+    "against the document's curve"
+)
+"""... and how that was measured."""
 TOP_SHARE = 0.1
 """The links that deliver most, whose places are looked at by themselves [1]."""
 

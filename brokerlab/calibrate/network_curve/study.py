@@ -24,9 +24,15 @@ from brokerlab.calibrate.judge import (
 )
 from brokerlab.calibrate.network_curve import resolution
 from brokerlab.calibrate.network_curve.evidence import LOWEST_MBPS, Evidence, Span, dealt
-from brokerlab.calibrate.network_curve.ranks import rank_values, top_values
+from brokerlab.calibrate.network_curve.ranks import COVERAGE, rank_values, top_values
 from brokerlab.calibrate.network_curve.sources import Links
-from brokerlab.calibrate.network_curve.steps import MOST_STEPS, StepFit, fit_steps, usable
+from brokerlab.calibrate.network_curve.steps import (
+    FEWEST_GROUPS,
+    MOST_STEPS,
+    StepFit,
+    fit_steps,
+    usable,
+)
 from brokerlab.calibrate.network_curve.weights import (
     Weight,
     exchange_weights,
@@ -36,9 +42,11 @@ from brokerlab.calibrate.network_curve.weights import (
     throughput_weights,
 )
 from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.intervals import measured_coverage
 from brokerlab.numerics import FloatArray
 
-FEWEST_GROUPS, FEWEST_LEVELS = 40, 2
+FEWEST_LEVELS = 2
+"""Values of closeness that a judgement of the fallback needs."""
 SMALLEST_QUERY = 5
 """Links that a destination needs to count within destinations."""
 TOP_RISE = 0.2
@@ -86,8 +94,14 @@ class Study:
 
     @property
     def gain(self) -> dict[str, Any]:
-        """What weights chosen on earlier spans gain: ``reference, value, diff`` of the rank correlation, with ``_lo, _hi``."""
-        return gains(self.judgement.quantity(LOSS))
+        """What weights chosen on earlier spans gain: ``before, after, diff`` of the rank correlation, with ``_lo, _hi``."""
+        losses = self.judgement.quantity(LOSS)
+        found = {}
+        for key, whole in (("before", 1.0), ("after", 1.0), ("diff", 0.0)):
+            for end, other in zip(ENDS, ("", "_hi", "_lo"), strict=True):
+                loss = losses[f"{key}{other}"]
+                found[f"{key}{end}"] = None if loss is None else whole - loss
+        return found
 
     @property
     def seen(self) -> float | None:
@@ -116,16 +130,6 @@ class CurveStudy(Study):
     """What links say about curves of throughput; ``fit``: the step curve fitted on all of them."""
 
     fit: StepFit
-
-
-def gains(losses: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Return losses before and after as what is kept: ``reference, value`` (1 less the loss) and ``diff``, with their ends."""
-    found: dict[str, float | None] = {}
-    for key, name, whole in (("before", "reference", 1.0), ("after", "value", 1.0), ("diff", "diff", 0.0)):  # fmt: skip
-        for end, other in zip(ENDS, ("", "_hi", "_lo"), strict=True):
-            loss = losses[f"{key}{other}"]
-            found[f"{name}{end}"] = None if loss is None else whole - loss
-    return found
 
 
 @dataclass(frozen=True)
@@ -188,16 +192,14 @@ class Ranked:
     def contrast(
         self, unit: str, values: FloatArray, question: Question, *, fewest: int = MIN_UNITS
     ) -> dict[str, Any]:
-        """Return :func:`gains` of the second column of values over the first, and ``n_units``; null without any."""
-        weight, means = self.by(unit, 1 - values)
+        """Compare both columns of values: ``before, after, diff`` with their ends, and ``n_units``; null without any."""
+        weight, means = self.by(unit, values)
         if not weight.size:
-            empty = dict.fromkeys(
-                f"{k}{end}" for k in ("reference", "value", "diff") for end in ENDS
-            )
+            empty = dict.fromkeys(f"{k}{end}" for k in ("before", "after", "diff") for end in ENDS)
             return {**empty, "n_units": 0}
         enough = weight.size >= fewest
         paired = question.paired(means[:, 0], means[:, 1], weight, enough=enough)
-        return {**gains(paired), "n_units": weight.size}
+        return {**paired, "n_units": weight.size}
 
 
 def study_weights(
@@ -256,23 +258,22 @@ def study_weights(
         n_boot=n_boot,
         seed=seed,
     )
-    judged = judge(
-        Outcomes(
-            units=units.with_columns(times, weight=pl.Series(size)),
-            settings=names,
-            current=place,
-            values=values,
-        ),
-        question,
+    outcomes = Outcomes(
+        units=units.with_columns(times, weight=pl.Series(size)),
+        settings=names,
+        current=place,
+        values=values,
     )
+    judged = judge(outcomes, question)
+    if judged.coverage is not None:  # of links, not of tasks
+        covered = measured_coverage(judged.n_scored, question.confidence, COVERAGE)
+        judged = replace(judged, coverage=covered)
     scored = units["unit"].filter(judged.chosen >= 0).implode()
     scores = ranked.take(ranked.rows["unit"].is_in(scored).to_numpy())
-    study = Study(
-        judgement=judged,
-        ranking=_ranking(scores, weights, offered[place], gains(judged.quantity(LOSS)), question),
-        facts={"n_links_scored": judged.n_scored, "n_links": judged.n_units},
-    )
-    return study, scores, predicted
+    facts = {"n_links_scored": judged.n_scored, "n_links": judged.n_units}
+    study = Study(judgement=judged, ranking=pl.DataFrame(), facts=facts)
+    ranking = _ranking(scores, weights, offered[place], study.gain, question)
+    return replace(study, ranking=ranking), scores, predicted
 
 
 def _ranking(
@@ -288,14 +289,14 @@ def _ranking(
         "within": ("dst", scores.each(rank_values, ["query"], SMALLEST_QUERY), 2),
         "top": ("unit", scores.each(top_values, ["span"]), MIN_UNITS),
     }
-    row = {f"spearman{end}": chosen[f"value{end}"] for end in ENDS}
+    row = {f"spearman{end}": chosen[f"after{end}"] for end in ENDS}
     row |= {f"diff{end}": chosen[f"diff{end}"] for end in ENDS}
     rows = [{"name": "chosen", "weight": "chosen on earlier links", **row}]
     for place, weight in enumerate(weights):
         row = {"name": weight.name, "weight": weight.label}
         for name, (unit, values, fewest) in measures.items():
             found = scores.contrast(unit, values[:, [current, place]], question, fewest=fewest)
-            row |= {f"{name}{end}": found[f"value{end}"] for end in ENDS}
+            row |= {f"{name}{end}": found[f"after{end}"] for end in ENDS}
             if name == "spearman":
                 row |= {f"diff{end}": found[f"diff{end}"] for end in ENDS}
         rows.append(row)
@@ -322,7 +323,7 @@ def study_curve(
 
     Returns:
         The study; ``frames``: ``checks`` (the best other weight against the document's on other sides of the data: ``side, name``,
-        ``n_rows``, ``resampled`` (link, src, dst), ``n_units``, ``reference, value, diff`` with ends), ``all_steps`` (what the steps of the
+        ``n_rows``, ``resampled`` (link, src, dst), ``n_units``, ``before, after, diff`` with ends), ``all_steps`` (what the steps of the
         document's and of the fitted curve tell: `resolution`, with ``curve``; of the document's also ``fitted, fitted_lo,
         fitted_hi``: what its links would weigh under the fitted one), ``error_by_size``,
         ``curve`` (the best logarithm in steps, else the fitted one, as `ThroughputCurve.from_frame` reads it). ``facts``: ``compared`` (name in ``checks``), ``ahead_of_sites``

@@ -5,7 +5,7 @@
 * Outcomes: what a simulation must say (``outcomes``; ``grid``: the grid simulator), made once (``runs``, ``store``), as units
   and replications for the judge (``simulations``).
 * ``calibration``: which settings are worth judging (``search``), the judge, again over the range of unknown slots;
-  ``verdict``: the judgement in words, ``compare`` and ``frames``: its tables; ``screening``: does a value change any decision.
+  the judgement in ``words``, its tables in ``compare`` and ``frames``; ``screening``: does a value change any decision.
 """
 
 from brokerlab.calibrate.thresholds.archive_study import ArchiveStudy, study_archive

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -10,26 +10,40 @@ from typing import Any, Literal, Protocol
 import polars as pl
 
 from brokerlab.calibrate.judge import Case as CaseOfJudge
-from brokerlab.calibrate.judge import Judgement, judge
+from brokerlab.calibrate.judge import Judgement, Kind, judge
 from brokerlab.calibrate.thresholds.case import Case
-from brokerlab.calibrate.thresholds.compare import Comparison, as_shown, by_queue, by_stratum
+from brokerlab.calibrate.thresholds.compare import (
+    as_shown,
+    by_queue,
+    by_stratum,
+    candidates_of,
+    proof_of,
+    sensitivity_of,
+)
 from brokerlab.calibrate.thresholds.options import Options
-from brokerlab.calibrate.thresholds.outcomes import OfCapacity, WhatIf
+from brokerlab.calibrate.thresholds.outcomes import LIMITS, OfCapacity, WhatIf, quantity_of
 from brokerlab.calibrate.thresholds.runs import Missing, Runs
 from brokerlab.calibrate.thresholds.search import search
 from brokerlab.calibrate.thresholds.settings import NOW, Setting
-from brokerlab.calibrate.thresholds.simulations import PREFIX, Block, Simulations
+from brokerlab.calibrate.thresholds.simulations import Block, Simulations
 from brokerlab.calibrate.thresholds.store import Store
-from brokerlab.calibrate.thresholds.verdict import (
+from brokerlab.calibrate.thresholds.words import (
+    COVERS,
+    action,
+    affected,
+    as_is,
     capacity_unknown,
-    refused,
-    sentence_on,
-    unchanged,
-    verdict_on,
+    days,
+    effects,
+    small,
 )
-from brokerlab.calibrate.verdict import Verdict
-from brokerlab.gdpconfig.proposal import Proposal
+from brokerlab.calibrate.verdict import Verdict, Wording, document_of, evidence_of, sentence_of
+from brokerlab.gdpconfig.proposal import Evidence, Proposal, Window
 
+RULES = "document"
+"""Name of the rule set that simulations decide with."""
+LONG = 400
+"""Characters of a title at most."""
 LATER = 1_000_000
 """Seeds of the second period lie so far from those of the first."""
 Answer = Literal["change", "unchanged", "keep", "invalid", "nothing"] | CaseOfJudge
@@ -67,14 +81,12 @@ class Calibration:
         tried: See :func:`.search.tried_frame`; empty if nothing was simulated.
         together: Names of the keys that were searched together.
         judgement: What the judge says; null if nothing was simulated.
-        candidates: One row per setting that was judged, least objective first: ``setting, n_keys``, ``after`` (mean of the
-            objective over both periods), ``diff, diff_lo, diff_hi, diff_pct, diff_pct_lo, diff_pct_hi``, ``broken``
-            (limits, comma list), ``lowers`` (by its whole interval), ``role`` (chosen; null: not).
-        proof: The quantities of the scored period that the simulation knows, before and after, see :func:`.compare.as_shown`,
-            with ``role`` (objective, beyond its limit; null: neither); empty where the choice was to leave all as it is.
+        candidates: See :func:`.compare.candidates_of`.
+        proof: The scored period before and after, see :func:`.compare.proof_of`; empty where the choice was to leave all as
+            it is.
         strata: See :func:`.compare.by_stratum`.
         queues: See :func:`.compare.by_queue`.
-        sensitivity: The choice again with each limit halved and doubled: ``limit, factor, setting``.
+        sensitivity: See :func:`.compare.sensitivity_of`.
         n_tasks: Tasks of the scored period.
         unknown: Queues of which only a lower bound of the slots is known.
         missing: Simulations that could not be made.
@@ -188,22 +200,25 @@ def calibrate(
     if screened is not None and not screened["simulate"].any():
         if screened["state"].is_in(["changes nothing"]).all():
             return Calibration(
-                case=case, answer="unchanged", verdict=unchanged(case), screened=screen
+                case=case, answer="unchanged", verdict=_unchanged(case), screened=screen
             )
         why = "none of the keys both changes decisions and can be judged by the simulator; see the screen."
-        return Calibration(case=case, answer="nothing", verdict=refused(case, why), screened=screen)
+        return Calibration(
+            case=case, answer="nothing", verdict=_refused(case, why), screened=screen
+        )
     given = validation() if callable(validation) else validation
     case = replace(case, why="" if given is None else given.sentence)
     if given is not None and not given.ok:
         return Calibration(
             case=case,
             answer="invalid",
-            verdict=refused(case, case.why),
+            verdict=_refused(case, case.why),
             screened=screen,
             valid=False,
         )
     if screened is not None:
-        case = replace(case, names=tuple(screened.filter("simulate")["key"]))
+        open_keys = set(screened.filter("simulate")["key"])
+        case = replace(case, names=tuple(name for name in case.names if name in open_keys))
     return replace(
         _judged(case, what_if, store), screened=screen, valid=None if given is None else True
     )
@@ -225,7 +240,7 @@ def _judged(case: Case, what_if: WhatIf, store: str | Path | None) -> Calibratio
     options, simulations = case.options, _simulations(case, what_if, store)
     tried, together, judgement = judge_keys(simulations, options, case.names)
     table, n_tasks = _scored(simulations, judgement)
-    sentence = sentence_on(case, judgement, table, n_tasks)
+    sentence = _sentence_on(case, judgement, table, n_tasks)
     runs, unknown = [simulations.runs], tuple[str, ...]()
     if isinstance(what_if, OfCapacity):
         unknown = what_if.unknown()
@@ -235,17 +250,17 @@ def _judged(case: Case, what_if: WhatIf, store: str | Path | None) -> Calibratio
             other = judge_again(larger, options, case.names, judgement)
             first, judgement = sentence, judgement.over_range([other])
             if judgement.case == "depends":
-                more = sentence_on(case, other, *_scored(larger, other))
+                more = _sentence_on(case, other, *_scored(larger, other))
                 reason = capacity_unknown(unknown, first, more)
-                sentence = sentence_on(case, judgement, table, n_tasks, reason)
+                sentence = _sentence_on(case, judgement, table, n_tasks, reason)
     current, chosen = simulations.current, _chosen(judgement)
     proof = strata = pl.DataFrame()
     if chosen != current:
-        proof = _proof(table, options.objective)
+        proof = proof_of(table, options.objective)
         strata = by_stratum(simulations, options, (current, chosen), 1)
     sides = [simulations.simulated(one, simulations.blocks[1]) for one in (current, chosen)]
     queues = by_queue(sides[0], sides[1], 1 - options.alpha)
-    sensitivity = _sensitivity(judgement, options)
+    sensitivity = sensitivity_of(judgement, options)
     stable = (sensitivity["setting"] == judgement.best.name).all()
     numbers: dict[str, float | int | str | None] = {
         "settings_tried": tried["setting"].n_unique() if tried.height else 0,
@@ -257,12 +272,12 @@ def _judged(case: Case, what_if: WhatIf, store: str | Path | None) -> Calibratio
     return Calibration(
         case=case,
         answer=answers.get(judgement.kind, judgement.case),
-        verdict=verdict_on(case, judgement, sentence, table, strata, queues, numbers),
+        verdict=_verdict_on(case, judgement, sentence, table, strata, queues, numbers),
         screened=pl.DataFrame(),
         tried=tried,
         together=together,
         judgement=judgement,
-        candidates=_candidates(simulations, options, judgement),
+        candidates=candidates_of(simulations, options, judgement),
         proof=proof,
         strata=strata,
         queues=queues,
@@ -315,60 +330,135 @@ def _scored(simulations: Simulations, judgement: Judgement) -> tuple[pl.DataFram
     return as_shown(judgement.table, n_tasks), n_tasks
 
 
-def _proof(table: pl.DataFrame, objective: str) -> pl.DataFrame:
-    """Return :attr:`Calibration.proof`."""
-    beyond = pl.when(pl.col("kept").not_()).then(pl.lit("beyond its limit"))
-    role = beyond.when(pl.col("quantity") == objective).then(pl.lit("objective"))
-    return table.filter(pl.col("before").is_not_null()).with_columns(role=role)
+# --- the judgement as a sentence and a document ---------------------------------------------------------------------
 
 
-def _candidates(simulations: Simulations, options: Options, judgement: Judgement) -> pl.DataFrame:
-    """Return :attr:`Calibration.candidates`."""
-    comparison = Comparison.of(simulations, options, judgement.settings)
-    rows = []
-    for one in judgement.settings:
-        if one == judgement.current:
-            continue
-        raw = comparison.raw(judgement.current, one)
-        table = as_shown(raw, comparison.n_tasks())
-        row = table.row(by_predicate=pl.col("quantity") == options.objective, named=True)
-        broken = raw.filter(pl.col("kept").not_())["quantity"].str.strip_prefix(PREFIX)
-        about = {
-            "setting": one.name,
-            "n_keys": len(one.values),
-            "broken": ", ".join(broken),
-            "lowers": row["diff_hi"] is not None and row["diff_hi"] < 0,
-            "role": "chosen" if one == judgement.best else None,
-        }
-        rows.append({name: about[name] if name in about else row[name] for name in _CANDIDATES})
-    return pl.DataFrame(rows, schema=_CANDIDATES).sort("diff", "n_keys", "setting")
+def _refused(case: Case, reason: str) -> Verdict:
+    """Say that nothing can be told, for a reason."""
+    sentence = reason if reason.startswith("No answer: ") else f"No answer: {small(reason)}"
+    return _verdict(case, "no_answer", sentence, None)
 
 
-_CANDIDATES = {
-    "setting": pl.String,
-    "n_keys": pl.Int64,
-    **dict.fromkeys(
-        ("after", "diff", "diff_lo", "diff_hi", "diff_pct", "diff_pct_lo", "diff_pct_hi"),
-        pl.Float64,
-    ),
-    "broken": pl.String,
-    "lowers": pl.Boolean,
-    "role": pl.String,
-}
+def _unchanged(case: Case) -> Verdict:
+    """Keep keys of which no value changes any decision."""
+    sentence = (
+        f"Keep {as_is(case.space, case.names)}. No value between the guard rails that was tried changes any decision of "
+        "the calibration period."
+    )
+    windows = _windows(case)[:1]
+    evidence = Evidence(sentence, (), windows, (), (), _numbers(case), case.synthetic)
+    document = Proposal.to_keep(case.space.config, _places(case), evidence=evidence, **_about(case, NOW))  # fmt: skip
+    return _verdict(case, "keep", sentence, document)
 
 
-def _sensitivity(judgement: Judgement, options: Options) -> pl.DataFrame:
-    """Choose on everything again, each limit halved and doubled."""
-    question, sums = judgement.question, judgement.sums
-    rows = []
-    for name in options.allowed:
-        for factor in (0.5, 2.0):
-            limits = tuple(
-                replace(one, most=one.most * factor) if one.quantity == f"{PREFIX}{name}" else one
-                for one in question.limits
-            )
-            asked = replace(question, limits=limits)
-            place = sums.choose(range(sums.n_blocks), asked, judgement.inner)
-            rows.append((name, factor, judgement.settings[place].name))
-    schema = {"limit": pl.String, "factor": pl.Float64, "setting": pl.String}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+def _sentence_on(
+    case: Case, judgement: Judgement, table: pl.DataFrame, n_tasks: int, unknown: str = ""
+) -> str:
+    """Put a judgement into a sentence.
+
+    Args:
+        case: What was asked.
+        judgement: The judgement.
+        table: The scored period before and after, see :func:`.compare.as_shown`.
+        n_tasks: Its tasks.
+        unknown: What the data cannot tell, and what would settle it.
+    """
+    quantity = quantity_of(case.options.objective)
+    now = judgement.candidates.filter("is_current")[quantity.name][0]
+    limits = [
+        f"{name} +{most:g}{' %' if LIMITS[name].relative else ''}"
+        for name, most in case.options.allowed.items()
+    ]
+    wording = Wording(
+        actions=action(case.space, judgement.setting),
+        kept=f"Keep {as_is(case.space, case.names)}",
+        effects=f"{effects(quantity.name, table)}, {n_tasks:,} tasks of {days(case.periods[1])}",
+        now=f"{small(quantity.label)} {now:.3g} {quantity.unit}",
+        limit=", ".join(limits) or "none",
+        loss=f"the {small(quantity.label)}",
+        units="spans of time",
+        unknown=unknown,
+    )
+    return sentence_of(judgement, wording)
+
+
+def _verdict_on(
+    case: Case,
+    judgement: Judgement,
+    sentence: str,
+    table: pl.DataFrame,
+    strata: pl.DataFrame,
+    queues: pl.DataFrame,
+    numbers: Mapping[str, float | int | str | None],
+) -> Verdict:
+    """Return the verdict of a judgement, with its document.
+
+    Args:
+        case: What was asked.
+        judgement: The judgement.
+        sentence: Its sentence.
+        table: The scored period before and after, see :func:`.compare.as_shown`.
+        strata: See :func:`.compare.by_stratum`.
+        queues: See :func:`.compare.by_queue`.
+        numbers: Further numbers of the document.
+    """
+    evidence = evidence_of(
+        judgement,
+        sentence,
+        effects=table,
+        windows=_windows(case),
+        units="spans",
+        numbers={**_numbers(case), **numbers, "inner_limit": judgement.inner},
+        helps=affected(strata, queues, ("gains", "emptier")),
+        hurts=affected(strata, queues, ("loses", "fuller")),
+        synthetic=case.synthetic,
+    )
+    document = document_of(
+        judgement,
+        case.space.config,
+        case.space.entries(judgement.setting),
+        _places(case),
+        evidence=evidence,
+        **_about(case, judgement.setting),
+    )
+    return _verdict(case, judgement.kind, sentence, document)
+
+
+def _verdict(case: Case, kind: Kind, sentence: str, document: Proposal | None) -> Verdict:
+    names = [key.name for key in case.space.keys if key.name in case.names]
+    subject = ", ".join(names)
+    if len(names) > 3:
+        subject = f"{', '.join(names[:2])} and {len(names) - 2} more keys"
+    return Verdict(kind, sentence, subject, document, information_only=False)
+
+
+def _windows(case: Case) -> tuple[Window, ...]:
+    choice, scored = case.periods
+    return Window("choice", *choice), Window("scored", *scored)
+
+
+def _places(case: Case) -> list[str]:
+    return [place for key in case.space.keys if key.name in case.names for place in key.places]
+
+
+def _about(case: Case, setting: Setting) -> dict[str, Any]:
+    title = action(case.space, setting) or f"Keep {as_is(case.space, case.names)}"
+    return {
+        "title": title if len(title) <= LONG else f"{title[: LONG - 3]}...",
+        "created_at": case.created_at,
+        "archive_digest": case.archive_digest,
+        "rules_digest": RULES,
+    }
+
+
+def _numbers(case: Case) -> dict[str, float | int | str | None]:
+    options = case.options
+    return {
+        "objective": options.objective,
+        "alpha": options.alpha,
+        "replications": options.most_replications,
+        "capacity_most": options.capacity_most,
+        "intervals_hold": COVERS,
+        "validation": case.why or "none: the caller vouched for the simulation",
+        **{f"limit_{name}": value for name, value in options.allowed.items()},
+    }

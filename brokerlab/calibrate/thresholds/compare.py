@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.judge import Outcomes, Question, Sums, compare_blocks
+from brokerlab.calibrate.judge import Judgement, Outcomes, Question, Sums, compare_blocks
 from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import LIMITS, QUANTITIES, Outcome
 from brokerlab.calibrate.thresholds.settings import Setting
@@ -200,3 +200,73 @@ def by_queue(
     return rows.with_columns(verdict=pl.Series(verdict, dtype=pl.String)).sort(
         pl.col("diff").abs(), "panda_queue", descending=[True, False]
     )
+
+
+def proof_of(table: pl.DataFrame, objective: str) -> pl.DataFrame:
+    """Return the quantities that are known, with ``role``: objective, beyond its limit (null: neither).
+
+    Args:
+        table: See :func:`as_shown`.
+        objective: Of the judge.
+    """
+    beyond = pl.when(pl.col("kept").not_()).then(pl.lit("beyond its limit"))
+    role = beyond.when(pl.col("quantity") == objective).then(pl.lit("objective"))
+    return table.filter(pl.col("before").is_not_null()).with_columns(role=role)
+
+
+def candidates_of(simulations: Simulations, options: Options, judgement: Judgement) -> pl.DataFrame:
+    """Compare all settings that were judged with the current one, on all periods.
+
+    Returns:
+        One row per setting, least objective first: ``setting, n_keys``, ``after`` (mean of the objective), ``diff, diff_lo,
+        diff_hi, diff_pct, diff_pct_lo, diff_pct_hi``, ``broken`` (limits, comma list), ``lowers`` (by its whole interval),
+        ``role`` (chosen; null: not).
+    """
+    comparison = Comparison.of(simulations, options, judgement.settings)
+    rows = []
+    for one in judgement.settings:
+        if one == judgement.current:
+            continue
+        raw = comparison.raw(judgement.current, one)
+        table = as_shown(raw, comparison.n_tasks())
+        row = table.row(by_predicate=pl.col("quantity") == options.objective, named=True)
+        broken = raw.filter(pl.col("kept").not_())["quantity"].str.strip_prefix(PREFIX)
+        about = {
+            "setting": one.name,
+            "n_keys": len(one.values),
+            "broken": ", ".join(broken),
+            "lowers": row["diff_hi"] is not None and row["diff_hi"] < 0,
+            "role": "chosen" if one == judgement.best else None,
+        }
+        rows.append({name: about[name] if name in about else row[name] for name in _CANDIDATES})
+    return pl.DataFrame(rows, schema=_CANDIDATES).sort("diff", "n_keys", "setting")
+
+
+_CANDIDATES = {
+    "setting": pl.String,
+    "n_keys": pl.Int64,
+    **dict.fromkeys(
+        ("after", "diff", "diff_lo", "diff_hi", "diff_pct", "diff_pct_lo", "diff_pct_hi"),
+        pl.Float64,
+    ),
+    "broken": pl.String,
+    "lowers": pl.Boolean,
+    "role": pl.String,
+}
+
+
+def sensitivity_of(judgement: Judgement, options: Options) -> pl.DataFrame:
+    """Choose on everything again, each limit halved and doubled: ``limit, factor, setting``."""
+    question, sums = judgement.question, judgement.sums
+    rows = []
+    for name in options.allowed:
+        for factor in (0.5, 2.0):
+            limits = tuple(
+                replace(one, most=one.most * factor) if one.quantity == f"{PREFIX}{name}" else one
+                for one in question.limits
+            )
+            asked = replace(question, limits=limits)
+            place = sums.choose(range(sums.n_blocks), asked, judgement.inner)
+            rows.append((name, factor, judgement.settings[place].name))
+    schema = {"limit": pl.String, "factor": pl.Float64, "setting": pl.String}
+    return pl.DataFrame(rows, schema=schema, orient="row")

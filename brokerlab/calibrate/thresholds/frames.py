@@ -1,4 +1,4 @@
-"""A study as frames for a page: what each key could change, its values, the front."""
+"""A study as frames for a page: the front of the settings tried, all keys of the catalogue."""
 
 from __future__ import annotations
 
@@ -10,29 +10,15 @@ import polars as pl
 from brokerlab.calibrate.key_coverage import coverage_of
 from brokerlab.calibrate.thresholds.archive_study import ArchiveStudy
 from brokerlab.calibrate.thresholds.calibration import Calibration
-from brokerlab.calibrate.thresholds.keys import threshold_of
 from brokerlab.calibrate.thresholds.outcomes import OBJECTIVES, quantity_of
-from brokerlab.calibrate.thresholds.screening import CHANGES, NOT_READ, NOTHING, UNTOLD
-from brokerlab.calibrate.thresholds.settings import NOW, Setting, shown
+from brokerlab.calibrate.thresholds.settings import NOW
 from brokerlab.numerics import FloatArray
-
-FOLLOWS = {
-    (CHANGES, True): "simulate",
-    (CHANGES, False): "screened",
-    (NOTHING, False): "keep",
-    (NOT_READ, False): "keep: not read",
-    (UNTOLD, False): "not known",
-}
-"""What follows from the screen, by state and whether the simulator can judge."""
-_DIFF = ("diff", "diff_lo", "diff_hi", "diff_pct", "diff_pct_lo", "diff_pct_hi")
 
 
 class StudyFrames(NamedTuple):
     """A study with its frames; see the function of each."""
 
     found: ArchiveStudy
-    keys: pl.DataFrame
-    values: pl.DataFrame
     front: pl.DataFrame
     catalogue: pl.DataFrame
 
@@ -45,13 +31,7 @@ class StudyFrames(NamedTuple):
             others: The screen of keys that are no thresholds, of :func:`brokerlab.calibrate.key_screens.screen_keys`.
         """
         made = found.calibration
-        return cls(
-            found,
-            keys_frame(found),
-            values_frame(made),
-            front_frame(made),
-            coverage_of(made.screened, others),
-        )
+        return cls(found, front_frame(made), coverage_of(made.screened, others))
 
     @property
     def calibration(self) -> Calibration:
@@ -62,98 +42,6 @@ class StudyFrames(NamedTuple):
 def as_text(coverage: pl.DataFrame) -> pl.DataFrame:
     """Return a coverage with lists as text, for tables."""
     return coverage.with_columns(pl.col("read_by", "by", "reports").list.join(", "))
-
-
-def keys_frame(study: ArchiveStudy) -> pl.DataFrame:
-    """Return what each key could change and what it trades, those that change most first.
-
-    Returns:
-        The columns of :func:`.screening.summed`; ``now`` (text; mixed: differs between shares), ``most_shift`` (largest part
-        of the expected jobs that goes elsewhere at any value; null: not known), ``follows`` (of `FOLLOWS`), ``minimum``,
-        ``maximum`` (guard rails [unit]), ``grows`` and ``shrinks`` (when it is raised).
-    """
-    most = study.curves.group_by("key").agg(most_shift=pl.col("shift").max())
-    about = pl.DataFrame(
-        [
-            {
-                "key": key.name,
-                "now": "mixed" if key.mixed else shown(key.current),
-                "minimum": known.rails[0],
-                "maximum": known.rails[1],
-                "grows": known.grows,
-                "shrinks": known.shrinks,
-            }
-            for key in study.calibration.case.space.keys
-            for known in (threshold_of(key.name),)
-        ],
-        schema_overrides={"minimum": pl.Float64, "maximum": pl.Float64},
-    )
-    follows = pl.struct("state", "simulate").map_elements(
-        lambda row: FOLLOWS[row["state"], row["simulate"]], return_dtype=pl.String
-    )
-    return (
-        study.calibration.screened.with_columns(follows=follows)
-        .join(about, on="key", how="left", maintain_order="left")
-        .join(most, on="key", how="left", maintain_order="left")
-        .with_row_index("_place")
-        .sort(
-            pl.col("state") == CHANGES,
-            pl.col("shift").fill_null(-1.0),
-            "_place",
-            descending=[True, True, False],
-        )
-        .drop("_place")
-    )
-
-
-def values_frame(calibration: Calibration) -> pl.DataFrame:
-    """Return what each value of each key does to the objective, every key alone, on the calibration period.
-
-    Returns:
-        One row per key and value, the key that lowers the objective most first: ``key, unit, value`` (null: none),
-        ``is_current``, ``setting`` (current, proposed; null: tried), ``label`` (value in words), ``diff, diff_lo, diff_hi``
-        [unit of the objective], ``diff_pct, diff_pct_lo, diff_pct_hi`` [% of now]; no differences for the current value.
-    """
-    if calibration.tried.is_empty():
-        return pl.DataFrame(schema=_VALUES)
-    proposed = dict(calibration.setting.values)
-    tried = calibration.tried.filter(
-        pl.col("quantity") == calibration.case.options.objective, pl.col("n_keys") == 1
-    )
-    least = dict(tried.group_by("key").agg(pl.col("diff").min()).iter_rows())
-    rows = []
-    for key in sorted(
-        (key for key in calibration.case.space.keys if key.name in least),
-        key=lambda key: (least[key.name], key.name),
-    ):
-        about = {"key": key.name, "unit": key.threshold.row.unit}
-        for row in tried.filter(pl.col("key") == key.name).iter_rows(named=True):
-            chosen = key.name in proposed and row["setting"] == Setting.of({key.name: proposed[key.name]}).name  # fmt: skip
-            rows.append(
-                about
-                | {"value": row["value"], "is_current": False, "setting": "proposed" if chosen else None}
-                | {name: row[name] for name in _DIFF}
-            )  # fmt: skip
-        if not key.mixed:
-            current = None if key.current is None else float(key.current)
-            rows.append(about | {"value": current, "is_current": True, "setting": "current"})
-    frame = pl.DataFrame(rows, schema={n: t for n, t in _VALUES.items() if n != "label"})
-    labels = pl.Series("label", [shown(value) for value in frame["value"]], dtype=pl.String)
-    order = {name: place for place, name in enumerate(frame["key"].unique(maintain_order=True))}
-    return (
-        frame.with_columns(labels)
-        .sort(pl.col("key").replace_strict(order, return_dtype=pl.Int64), "value", nulls_last=True)
-        .select(list(_VALUES))
-    )
-
-
-_VALUES: dict[str, pl.DataType | type[pl.DataType]] = {
-    **dict.fromkeys(("key", "unit"), pl.String),
-    "value": pl.Float64,
-    "is_current": pl.Boolean,
-    **dict.fromkeys(("setting", "label"), pl.String),
-    **dict.fromkeys(_DIFF, pl.Float64),
-}
 
 
 def not_dominated(values: FloatArray) -> FloatArray:

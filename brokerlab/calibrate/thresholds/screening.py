@@ -16,7 +16,7 @@ from brokerlab.brokerage.replay.counts import Counts
 from brokerlab.brokerage.sensitivities import keys_read, sensitivity
 from brokerlab.calibrate.thresholds.keys import HOLDS
 from brokerlab.calibrate.thresholds.outcomes import Period
-from brokerlab.calibrate.thresholds.settings import Key, Space
+from brokerlab.calibrate.thresholds.settings import Key, Space, shown
 from brokerlab.errors import BrokerlabWarning, DataError
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import fast_rebrokerage_at
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 
 CHANGES, NOTHING, NOT_READ, UNTOLD = "changes decisions", "changes nothing", "not read", "not told"
 """What the screen says of a key."""
+FOLLOWS = {
+    CHANGES: "screened",
+    NOTHING: "keep",
+    NOT_READ: "keep: not read",
+    UNTOLD: "not known",
+}
+"""What follows from a state where no simulation can judge."""
 EVERY = "1h"
 """Instants of the fast rebrokerage."""
 PLACE = ("snapshot", "computingsite", "gshare")
@@ -89,7 +96,7 @@ def summed(
     reasons: Mapping[str, tuple[str, str]],
     stages: Sequence[str] = HOLDS["jobs"],
 ) -> pl.DataFrame:
-    """Return one row per key.
+    """Return what each key could change and what it trades.
 
     Args:
         space: The keys.
@@ -98,63 +105,61 @@ def summed(
         stages: Stages whose keys the simulation holds.
 
     Returns:
-        ``key, stage, unit, current`` (null: none, or mixed), ``n_values`` tried, ``state`` (`CHANGES`, `NOTHING`, `NOT_READ`:
-        nothing reads it here, `UNTOLD`: the archive cannot tell), and of the value that changes most tasks (of the fast
-        rebrokerage: moves most jobs otherwise) ``at, n_pairs, n_tasks, n_jobs, n_without, shift``; ``judged_by``
-        (simulation, screen), ``simulate``: it changes decisions and the simulation holds these; ``told``: what follows, in
-        words.
+        One row per key, those that change most first: ``key, stage, unit``; ``now`` (text; mixed: differs between shares);
+        ``n_values`` tried; ``state`` (`CHANGES`, `NOTHING`, `NOT_READ`: nothing reads it here, `UNTOLD`: the archive cannot
+        tell) and ``reason`` (of the last two); of the value that changes most tasks (of the fast rebrokerage: moves most
+        jobs otherwise) ``at, n_tasks, n_jobs, n_pairs, n_without, shift``; ``most_shift`` at any value; ``judged_by``
+        (simulation, screen), ``simulate``: it changes decisions and the simulation holds these, ``follows``: what follows,
+        in words; ``minimum, maximum`` (guard rails [unit]), ``grows`` and ``shrinks`` (when it is raised).
     """
-    rows = []
     most = ["n_tasks", "n_jobs", "n_pairs"]
+    rows = []
     for key in space.keys:
-        state, why = reasons.get(key.name, ("", ""))
+        known = key.threshold
         tried = curves.filter(pl.col("key") == key.name)
         top = tried.sort([pl.col(name).fill_null(0) for name in most], descending=True).head(1)
-        row: dict[str, Any] = top.to_dicts()[0] if top.height else dict.fromkeys(_SCHEMA)
-        if not state:
-            state = CHANGES if row["n_pairs"] or row["n_tasks"] else NOTHING
-        rows.append(
-            {
-                "key": key.name,
-                "stage": key.threshold.stage,
-                "unit": key.threshold.row.unit,
-                "current": None if key.mixed or key.current is None else float(key.current),
-                "n_values": tried.height,
-                "state": state,
-                "at": row["value"] if state == CHANGES else None,
-                **{name: row[name] for name in (*most, "n_without", "shift")},
-                "judged_by": key.threshold.judged_by,
-                "simulate": state == CHANGES and key.threshold.stage in stages,
-                "told": _told(state, why, held=key.threshold.stage in stages),
-            }
-        )
-    return pl.DataFrame(rows, schema=_SUMMED)
+        found: dict[str, Any] = top.to_dicts()[0] if top.height else dict.fromkeys(_SCHEMA)
+        changes = CHANGES if found["n_pairs"] or found["n_tasks"] else NOTHING
+        state, reason = reasons.get(key.name, (changes, None))
+        simulate = state == CHANGES and known.stage in stages
+        row = {
+            "key": key.name,
+            "stage": known.stage,
+            "unit": known.row.unit,
+            "now": "mixed" if key.mixed else shown(key.current),
+            "n_values": tried.height,
+            "state": state,
+            "reason": reason,
+            "at": found["value"] if state == CHANGES else None,
+            "most_shift": tried["shift"].max(),
+            "judged_by": known.judged_by,
+            "simulate": simulate,
+            "follows": "simulate" if simulate else FOLLOWS[state],
+            "minimum": known.rails[0],
+            "maximum": known.rails[1],
+            "grows": known.grows,
+            "shrinks": known.shrinks,
+        }
+        rows.append({name: row[name] if name in row else found[name] for name in _SUMMED})
+    order = [pl.col("state") == CHANGES, pl.col("shift").fill_null(-1.0)]
+    return pl.DataFrame(rows, schema=_SUMMED).sort(order, descending=True, maintain_order=True)
 
 
 _SUMMED = pl.Schema(
     {
-        **dict.fromkeys(("key", "stage", "unit"), pl.String()),
-        "current": pl.Float64(),
+        **dict.fromkeys(("key", "stage", "unit", "now"), pl.String()),
         "n_values": pl.Int64(),
-        "state": pl.String(),
+        **dict.fromkeys(("state", "reason"), pl.String()),
         "at": pl.Float64(),
         **dict.fromkeys(("n_tasks", "n_jobs", "n_pairs", "n_without"), pl.Int64()),
-        "shift": pl.Float64(),
+        **dict.fromkeys(("shift", "most_shift"), pl.Float64()),
         "judged_by": pl.String(),
         "simulate": pl.Boolean(),
-        "told": pl.String(),
+        "follows": pl.String(),
+        **dict.fromkeys(("minimum", "maximum"), pl.Float64()),
+        **dict.fromkeys(("grows", "shrinks"), pl.String()),
     }
 )
-
-
-def _told(state: str, why: str, *, held: bool) -> str:
-    if state == NOTHING:
-        return "keep: changes no decision here"
-    if state in (NOT_READ, UNTOLD):
-        return f"{'keep' if state == NOT_READ else 'no answer'}: {why}"
-    if held:
-        return "to be simulated"
-    return "changes decisions; the simulation does not hold them: screened only"
 
 
 def _decided(replay: Replay, keys: list[Key]) -> tuple[list[pl.DataFrame], list[str]]:

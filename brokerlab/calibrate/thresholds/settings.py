@@ -138,16 +138,13 @@ def space_of(
         points: Values of a default grid, see :meth:`.keys.Threshold.grid`.
 
     Raises:
-        ConfigError: Keys that are unknown, given twice or without any share, values out of the guard rails, grids of one
-            value; all at once.
+        ConfigError: Keys that are unknown or without any share, values out of the guard rails, grids of one value; all at
+            once.
     """
     given = {name: list(values) for name, values in (grids or {}).items()}
     problems = [f"grids: {name!r} is not among the keys" for name in given if name not in keys]
-    problems += [f"{name!r} is given twice" for name in dict.fromkeys(keys) if keys.count(name) > 1]
-    if not keys:
-        problems.append("keys: name at least one")
     found = []
-    for name in dict.fromkeys(keys):
+    for name in keys:
         try:
             found.append(_key(config, name, shares, given.get(name), points))
         except ConfigError as problem:

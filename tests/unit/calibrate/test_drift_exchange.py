@@ -45,7 +45,7 @@ def links(truth: float, *, n: int = 300, later: bool = True) -> Evidence:
     first, split, last = (datetime(2026, 4, day) for day in (1, 8, 15))
     queues = pl.concat([queues.with_columns(span=pl.lit(i, pl.Int64)) for i in range(2)])
     spans, labels = ((first, split), (split, last)), ("the first week", "the second week")
-    return Evidence(pl.DataFrame(), queues, "snapshots", spans, labels, later_queues=later)
+    return Evidence(pl.DataFrame(), queues, spans, labels, later_queues=later)
 
 
 def change(new: float = 0.13, **others: Any) -> Proposal:

@@ -33,6 +33,7 @@ from brokerlab.calibrate.network_curve import (
     tied_share,
     top_values,
 )
+from brokerlab.calibrate.network_curve.ranks import COVERAGE
 from brokerlab.calibrate.network_curve.study import Ranked
 from brokerlab.calibrate.network_curve.weights import (
     at,
@@ -214,7 +215,7 @@ def links_of(rows: pl.DataFrame, spans: int = 4) -> Evidence:
     days = [toys.NOON + timedelta(days=i) for i in range(spans + 1)]
     all_spans = pl.concat(rows.with_columns(span=pl.lit(i, pl.Int64)) for i in range(spans))
     return Evidence(
-        all_spans, all_spans, "snapshots", tuple(itertools.pairwise(days)), tuple(map(str, range(spans))), True
+        all_spans, all_spans, tuple(itertools.pairwise(days)), tuple(map(str, range(spans))), True
     )  # fmt: skip
 
 
@@ -326,7 +327,6 @@ def test_transfers_in_nested_windows_become_periods_that_follow_each_other():
 
 def test_a_series_of_snapshots_predicts_the_next_day():
     found = from_metrics(toys.snapshots())
-    assert found.source == "snapshots"
     assert found.later_queues
     proof = found.rows.filter(pl.col("span") > 0)
     table = toys.snapshots()
@@ -436,7 +436,7 @@ def test_one_part_alone_can_be_the_current_setting(importance_now):
 
 def test_one_snapshot_proves_no_change():
     series = links_of(queues(600), spans=1)
-    alone = Evidence(series.rows, series.queues, "snapshot", series.spans, series.labels)
+    alone = Evidence(series.rows, series.queues, series.spans, series.labels)
     study = study_exchange(alone, NetworkSettings(), **QUICK)
     assert study_exchange(series, NetworkSettings(), **QUICK).judgement.acts
     assert (study.judgement.kind, study.judgement.case) == ("no_answer", "depends")
@@ -490,3 +490,30 @@ def test_real_transfers_measure_demand():
     assert study.of("sites")["spearman"] > study.of("steps")["spearman"] > 0.78
     assert study.of("log_throughput")["spearman"] >= study.of("steps")["spearman"]
     assert (study.judgement.kind, study.unknown) == ("no_answer", "demand")
+
+
+@pytest.mark.real_data
+@pytest.mark.skipif(not REAL.is_dir(), reason="the shared real data are not here")
+@pytest.mark.parametrize("n", [50, 200])
+def test_the_coverage_that_proposals_say_is_the_one_measured_on_real_links(n):
+    """Links drawn from real transfers; of fewer draws than the 400 behind the stated figures."""
+    table = pl.read_parquet(REAL / "atlas-ddm-transfers-2019" / "transfers.parquet").with_columns(
+        pl.col("from_date", "to_date").str.to_datetime(time_unit="us")
+    )
+    rows = from_transfers(table).rows.filter(pl.col("mbps") > 0, pl.col("outcome") > 0, span=1)
+    links = rows.unique("group", keep="first", maintain_order=True)
+    assert links.height == 6621
+    outcome, mbps = (links[name].to_numpy() for name in ("outcome", "mbps"))
+    sides = throughput_curve().weights(mbps), np.log(mbps)
+
+    def values(places: np.ndarray) -> np.ndarray:
+        now, new = (
+            rank_values(outcome[places], side[places], np.ones(len(places))) for side in sides
+        )
+        return new - now
+
+    truth, rng, held = values(np.arange(links.height)).mean(), np.random.default_rng(1), 0
+    for _ in range(200):
+        _, low, high = studentised(values(rng.integers(0, links.height, n)), np.ones(n), n_boot=200)
+        held += low <= truth <= high
+    assert held / 200 == pytest.approx(COVERAGE[n], abs=0.04)

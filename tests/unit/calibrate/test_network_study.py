@@ -24,6 +24,7 @@ from brokerlab.calibrate.network_curve import (
     study_exchange,
     study_fallback,
 )
+from brokerlab.calibrate.network_curve.ranks import COVERAGE
 from brokerlab.calibrate.network_curve.resolution import log_curve
 from brokerlab.errors import DataError, InsufficientDataError
 from tests.unit.calibrate import network_toys as toys
@@ -71,7 +72,7 @@ def test_every_link_scores_a_weight_that_it_had_not_helped_to_choose(links, curv
     assert judged.blocks["start"].is_sorted()
     assert judged.blocks.height == len(links.evidence["metrics"].spans) == 3
     gain = curve.of("chosen")
-    assert (gain["diff"], gain["spearman"]) == (curve.gain["diff"], curve.gain["value"])
+    assert (gain["diff"], gain["spearman"]) == (curve.gain["diff"], curve.gain["after"])
     assert curve.gain["diff"] == pytest.approx(-judged.quantity("loss")["diff"])
     assert curve.of("production")["diff"] == 0  # one height differs: the order does not
     assert curve.of("document")["mark"] == "current"
@@ -116,6 +117,9 @@ def test_the_document_says_what_was_scored_and_on_what(links, exchange):
     assert "rises by 0.100 (0.040 to 0.160), of the top tenth" in proposal.evidence.verdict
     (effect,) = proposal.evidence.effects
     assert (effect.difference, effect.low, effect.high) == pytest.approx((0.1, 0.04, 0.16))
+    assert effect.coverage in COVERAGE.values()  # of links
+    assert proposal.evidence.numbers["measured_coverage"] == effect.coverage
+    assert "6,621 real" in proposal.evidence.numbers["coverage_measured_on"]
     first, scored = proposal.evidence.windows
     assert (first.name, first.start, first.end) == ("first choice", toys.NOON, scored.start)
     assert scored.end == toys.NOON + timedelta(days=7)

@@ -27,28 +27,6 @@ def kept():
     return calibrate_toy(Toy(best={CAP: 150.0}), keys=[CAP], grids={CAP: [100, 150]}, **QUICK)
 
 
-def test_values_stand_beside_what_is_now(found):
-    values = frames.values_frame(found)
-    assert values["key"].unique(maintain_order=True).to_list()[0] in (CAP, CUTOFF)
-    cap = values.filter(key=CAP)
-    assert cap["value"].is_sorted()
-    assert 10.0 not in cap["value"].to_list()  # its simulation failed
-    now = cap.filter("is_current").to_dicts()
-    assert [(row["value"], row["setting"], row["label"]) for row in now] == [(150.0, "current", "150")]  # fmt: skip
-    tried = cap.filter(~pl.col("is_current"))
-    assert (tried["diff_pct_lo"] <= tried["diff_pct"]).all()
-    assert (tried["diff_pct"] <= tried["diff_pct_hi"]).all()
-    least = values.group_by("key", maintain_order=True).agg(pl.col("diff").min())["diff"]
-    assert least.is_sorted()
-
-
-def test_a_value_that_is_proposed_is_named(found):
-    proposed = dict(found.setting.values)
-    named = frames.values_frame(found).filter(setting="proposed")
-    assert set(named["key"]) <= set(proposed)
-    assert all(proposed[row["key"]] == row["value"] for row in named.to_dicts())
-
-
 def test_the_front_has_roles_and_changes(found):
     front = frames.front_frame(found)
     assert front.row(0, named=True)["role"] == "current"
@@ -125,7 +103,6 @@ def test_nothing_proven_gives_empty_frames(kept):
     assert kept.verdict.kind == "keep"
     assert kept.proof.is_empty()
     assert kept.strata.is_empty()
-    assert frames.values_frame(kept)["setting"].drop_nulls().to_list() == ["current"]
     assert frames.unknown_quantities(kept) == []
     assert frames.unfinished_share(kept) == 0
 
