@@ -243,7 +243,7 @@ def steps_told_apart(result: Study) -> Table:
             "share": "Links [%]",
             "beats_below": "Delivers more than the step below [% of pairs]",
             "weight": "Weight, document",
-            "fitted": "Weight, fitted: mean (least to largest)",
+            "other": "Weight, fitted: mean (least to largest)",
         },
         mark="mark",
         note="50 % of pairs: the edge tells nothing; hardly separates: below 60 %. Links that scored.",

@@ -54,9 +54,12 @@ def test_intervals_hold_the_true_difference(n_tasks, n_seeds, noise):
     for world in range(n):
         seeds = tuple(range(1000 * world, 1000 * world + n_seeds))
         simulations = Simulations(
-            space_of(CONFIG, [CAP]), Runs(toy.other(world)), (Block(Period(*EARLY), seeds),)
+            space_of(CONFIG, [CAP]),
+            options,
+            Runs(toy.other(world)),
+            (Block(Period(*EARLY), seeds),),
         )
-        found = Comparison.of(simulations, options, simulations.among([setting]))
+        found = Comparison.of(simulations, simulations.among([setting]))
         row = found.between(NOW, setting).row(0, named=True)
         if row["diff_lo"] is None:
             silent += 1  # tasks in too few spans of time

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -76,19 +76,18 @@ def thresholds_drift(
         if validation is not None and not validation.ok:
             return Drift("cannot_tell", f"Cannot tell: {validation.sentence.removeprefix('No answer: ')}")  # fmt: skip
         drift = _judged(proposal, asked, what_if, period)
-        unknown = what_if.unknown() if isinstance(what_if, OfCapacity) else ()
-        if not unknown or asked.options.capacity_most == 1 or drift.status == "cannot_tell":
+        most = asked.options.capacity_most
+        if not isinstance(what_if, OfCapacity) or most == 1 or drift.status == "cannot_tell":
             return drift
-        larger = what_if.larger(asked.options.capacity_most)  # type: ignore[attr-defined]  # OfCapacity
-        more = _judged(proposal, asked, larger, period)
+        if not (unknown := what_if.unknown()):
+            return drift
+        more = _judged(proposal, asked, what_if.larger(most), period)
     except InsufficientDataError as error:
         return refused(error)
     if more.status == drift.status:
         return drift
-    told = capacity_unknown(unknown, drift.sentence, more.sentence)
-    return Drift(
-        "cannot_tell", f"Cannot tell: {told}.", drift.effects, drift.judgement, drift.window
-    )
+    reason = capacity_unknown(unknown, drift.sentence, more.sentence)
+    return replace(drift, status="cannot_tell", sentence=f"{WORDS['cannot_tell']}: {reason}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,36 +105,31 @@ def _judged(proposal: Proposal, asked: _Asked, what_if: WhatIf, period: Period) 
     first = options.seed + LATER
     simulations = Simulations(
         asked.space,
+        options,
         Runs(what_if),
         (Block(period, tuple(range(first, first + options.most_replications))),),
         current=asked.setting,
         least=2 * LEAST_SPANS,
     )
     settings = simulations.among([NOW])
-    comparison = Comparison.of(simulations, options, settings)
+    comparison = Comparison.of(simulations, settings)
     judgement = judge(comparison.outcomes, comparison.question)
     raw = comparison.raw(NOW, asked.setting)
     n_tasks = comparison.n_tasks()
     table = as_shown(raw, n_tasks)
-    limited = raw.filter(pl.col("limit").is_not_null()).to_dicts()
+    broken = raw.filter(pl.col("kept").not_())["quantity"].str.strip_prefix(PREFIX)
     status = status_of(
         judgement,
         raw.row(by_predicate=pl.col("quantity") == options.objective, named=True),
         keep=False,
-        kept=all(
-            one["kept"] for one in limited
-        ),  # limits compare with the setting before, which keeps them
+        kept=broken.is_empty(),  # limits compare with the setting before, which keeps them
     )
     rows = {row["quantity"]: row for row in table.to_dicts()}
     beside = effects_beside(
         proposal, {(q.label, q.unit): (rows[q.name], q.total) for q in QUANTITIES}
     )
     where = f"{days_of(period.start, period.end)}, {n_tasks:,} tasks, {options.most_replications} simulations of each"
-    broken = [one for one in limited if not one["kept"]]
-    limits = [
-        small(quantity_of(LIMITS[one["quantity"].removeprefix(PREFIX)].quantity).label)
-        for one in broken
-    ]
+    limits = [small(quantity_of(LIMITS[name].quantity).label) for name in broken]
     beyond = f"; the limit on {' and '.join(limits)} is broken" if limits else ""
     sentence = (
         f"{WORDS[status]} on {where}: {effects(options.objective, table)}{beyond}; "
@@ -167,7 +161,7 @@ def _asked(proposal: Proposal, config: Config) -> _Asked:
     space, setting = _compared(proposal, config)
     replications = max(2, int(_number(numbers, "replications", 4)))
     limits = {name: numbers.get(f"{PREFIX}{name}") for name in LIMITS}
-    told = {
+    fields = {
         "objective": objective,
         "limits": {
             n: most if isinstance(most, int | float) else None for n, most in limits.items()
@@ -180,9 +174,8 @@ def _asked(proposal: Proposal, config: Config) -> _Asked:
         "capacity_most": numbers.get("capacity_most"),
         "seed": int(_number(numbers, "seed", 0)),
     }
-    known = {name: value for name, value in told.items() if value is not None}
-    options = Options.model_validate(known)
-    return _Asked(space=space, setting=setting, options=options)
+    known = {name: value for name, value in fields.items() if value is not None}
+    return _Asked(space=space, setting=setting, options=Options.model_validate(known))
 
 
 def _number(numbers: Mapping[str, Any], name: str, default: float) -> float:

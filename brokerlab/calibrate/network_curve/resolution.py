@@ -17,26 +17,30 @@ LOG_STEPS = 20
 """Steps of the logarithm written as a curve."""
 
 
-def resolution(rows: pl.DataFrame, curve: ThroughputCurve) -> pl.DataFrame:
-    """Return what the links of each step delivered later.
+def resolution(rows: pl.DataFrame, curve: ThroughputCurve, other: ThroughputCurve) -> pl.DataFrame:
+    """Return what the links of each step delivered later, and what they would weigh under another curve.
 
     Args:
         rows: ``mbps, outcome`` [MB/s], both not null.
         curve: The steps.
+        other: The other curve.
 
     Returns:
         One row per step, the lowest first: ``step``, ``mbps_above`` (null: the lowest), ``edge`` (in words), ``weight``, ``n_rows``,
-        ``share`` of the links [1], ``q10, q50, q90`` of ``outcome`` [MB/s] (null without links),
-        ``beats_below``: how often a link of this step delivers more later than one of the next step below
-        that has links [1]; 0.5 = the edge tells nothing.
+        ``share`` of the links [1], ``q10, q50, q90`` of ``outcome`` [MB/s], ``beats_below``: how often a link of this step delivers
+        more later than one of the next step below that has links [1]; 0.5 = the edge tells nothing; ``other, other_lo,
+        other_hi``: mean, least and largest weight under the other curve. Null without links.
     """
-    steps = np.searchsorted(np.array(curve.mbps_above), rows["mbps"].to_numpy(), side="left")
-    outcome = rows["outcome"].to_numpy()
+    mbps, outcome = rows["mbps"].to_numpy(), rows["outcome"].to_numpy()
+    steps = np.searchsorted(np.array(curve.mbps_above), mbps, side="left")
+    weights = other.weights(np.maximum(mbps, LEAST))
     found = []
     below: FloatArray | None = None
     for step, (edge, weight) in enumerate(curve.to_frame().rows()):
-        here = outcome[steps == step]
-        quantiles = np.quantile(here, (0.1, 0.5, 0.9)) if len(here) else [None] * 3
+        here, then = outcome[steps == step], weights[steps == step]
+        known = len(here) > 0
+        quantiles = np.quantile(here, (0.1, 0.5, 0.9)) if known else [None] * 3
+        again = (then.mean(), then.min(), then.max()) if known else [None] * 3
         found.append(
             {
                 "step": step,
@@ -46,9 +50,10 @@ def resolution(rows: pl.DataFrame, curve: ThroughputCurve) -> pl.DataFrame:
                 "share": len(here) / max(len(steps), 1),
                 **dict(zip(("q10", "q50", "q90"), quantiles, strict=True)),
                 "beats_below": _beats(here, below),
+                **dict(zip(("other", "other_lo", "other_hi"), again, strict=True)),
             }
         )
-        below = here if len(here) else below
+        below = here if known else below
     return pl.DataFrame(found, infer_schema_length=None).with_columns(edge_in_words())
 
 
@@ -72,32 +77,6 @@ def tied_share(weights: FloatArray) -> float:
     """
     n, (_, sizes) = len(weights), np.unique(weights, return_counts=True)
     return float((sizes * (sizes - 1)).sum() / max(n * (n - 1), 1))
-
-
-def reweighted(
-    rows: pl.DataFrame, current: ThroughputCurve, proposed: ThroughputCurve
-) -> pl.DataFrame:
-    """Return what the links of each step of one curve would weigh under another.
-
-    Args:
-        rows: ``mbps`` [MB/s], not null.
-        current: Whose steps the rows are grouped by.
-        proposed: What they would weigh.
-
-    Returns:
-        One row per step of ``current`` that has links: ``step``; ``fitted, fitted_lo, fitted_hi``: mean, least and
-        largest weight.
-    """
-    mbps = rows["mbps"].to_numpy()
-    steps = np.searchsorted(np.array(current.mbps_above), mbps, side="left")
-    weights = proposed.weights(np.maximum(mbps, LEAST))
-    weight = pl.col("weight")
-    return (
-        pl.DataFrame({"step": steps, "weight": weights})
-        .group_by("step")
-        .agg(fitted=weight.mean(), fitted_lo=weight.min(), fitted_hi=weight.max())
-        .sort("step")
-    )
 
 
 def bounds_of(mbps: pl.Series) -> tuple[float, float]:

@@ -324,8 +324,7 @@ def study_curve(
     Returns:
         The study; ``frames``: ``checks`` (the best other weight against the document's on other sides of the data: ``side, name``,
         ``n_rows``, ``resampled`` (link, src, dst), ``n_units``, ``before, after, diff`` with ends), ``all_steps`` (what the steps of the
-        document's and of the fitted curve tell: `resolution`, with ``curve``; of the document's also ``fitted, fitted_lo,
-        fitted_hi``: what its links would weigh under the fitted one), ``error_by_size``,
+        document's and of the fitted curve tell: `resolution`, with ``curve``; ``other``: under the fitted one), ``error_by_size``,
         ``curve`` (the best logarithm in steps, else the fitted one, as `ThroughputCurve.from_frame` reads it). ``facts``: ``compared`` (name in ``checks``), ``ahead_of_sites``
         (``diff, diff_lo, diff_hi`` of the rank correlation), ``silent`` (share of the rows with a throughput
         that delivered nothing later: left out of the scores [1]), ``tied`` (share of pairs of links to which the document's curve
@@ -348,16 +347,12 @@ def study_curve(
     ahead = scores.contrast("unit", pair, judged.question)
     taken = predicted[:, [0, compared]]
     fit = fit_steps(rows, most=most_steps, n_boot=n_boot, seed=seed)
-    proof = scores.rows
     curves = {"document": throughput_curve(), "fitted": fit.curve}
-    by_step = {name: resolution.resolution(proof, curve) for name, curve in curves.items()}
-    again = resolution.reweighted(proof, curves["document"], fit.curve)
-    by_step["document"] = by_step["document"].join(
-        again, on="step", how="left", maintain_order="left"
-    )
     steps = pl.concat(
-        [part.select(pl.lit(name).alias("curve"), pl.all()) for name, part in by_step.items()],
-        how="diagonal",
+        resolution.resolution(scores.rows, curve, fit.curve).select(
+            pl.lit(name).alias("curve"), pl.all()
+        )
+        for name, curve in curves.items()
     )
     log = judged.best.startswith("log")
     curve = resolution.log_curve(*resolution.bounds_of(rows["mbps"])) if log else fit.curve

@@ -20,7 +20,6 @@ from brokerlab.calibrate.thresholds.compare import (
     proof_of,
     sensitivity_of,
 )
-from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import LIMITS, OfCapacity, WhatIf, quantity_of
 from brokerlab.calibrate.thresholds.runs import Missing, Runs
 from brokerlab.calibrate.thresholds.search import search
@@ -232,13 +231,13 @@ def _simulations(case: Case, what_if: WhatIf, store: str | Path | None) -> Simul
         Block(period, tuple(range(first, first + options.most_replications)))
         for period, first in zip(case.periods, (options.seed, options.seed + LATER), strict=True)
     )
-    return Simulations(case.space, Runs(what_if, held, options.workers), blocks)
+    return Simulations(case.space, options, Runs(what_if, held, options.workers), blocks)
 
 
 def _judged(case: Case, what_if: WhatIf, store: str | Path | None) -> Calibration:
     """Search, judge, and judge again where slots are unknown."""
     options, simulations = case.options, _simulations(case, what_if, store)
-    tried, together, judgement = judge_keys(simulations, options, case.names)
+    tried, together, judgement = _judge_keys(simulations, case.names)
     table, n_tasks = _scored(simulations, judgement)
     sentence = _sentence_on(case, judgement, table, n_tasks)
     runs, unknown = [simulations.runs], tuple[str, ...]()
@@ -247,7 +246,7 @@ def _judged(case: Case, what_if: WhatIf, store: str | Path | None) -> Calibratio
         if unknown and options.capacity_most > 1 and judgement.case != "few":
             larger = _simulations(case, what_if.larger(options.capacity_most), store)
             runs.append(larger.runs)
-            other = judge_again(larger, options, case.names, judgement)
+            other = _judge_again(larger, case.names, judgement)
             first, judgement = sentence, judgement.over_range([other])
             if judgement.case == "depends":
                 more = _sentence_on(case, other, *_scored(larger, other))
@@ -257,10 +256,10 @@ def _judged(case: Case, what_if: WhatIf, store: str | Path | None) -> Calibratio
     proof = strata = pl.DataFrame()
     if chosen != current:
         proof = proof_of(table, options.objective)
-        strata = by_stratum(simulations, options, (current, chosen), 1)
+        strata = by_stratum(simulations, (current, chosen), 1)
     sides = [simulations.simulated(one, simulations.blocks[1]) for one in (current, chosen)]
     queues = by_queue(sides[0], sides[1], 1 - options.alpha)
-    sensitivity = sensitivity_of(judgement, options)
+    sensitivity = sensitivity_of(judgement)
     stable = (sensitivity["setting"] == judgement.best.name).all()
     numbers: dict[str, float | int | str | None] = {
         "settings_tried": tried["setting"].n_unique() if tried.height else 0,
@@ -277,7 +276,7 @@ def _judged(case: Case, what_if: WhatIf, store: str | Path | None) -> Calibratio
         tried=tried,
         together=together,
         judgement=judgement,
-        candidates=candidates_of(simulations, options, judgement),
+        candidates=candidates_of(simulations, judgement),
         proof=proof,
         strata=strata,
         queues=queues,
@@ -291,28 +290,27 @@ def _judged(case: Case, what_if: WhatIf, store: str | Path | None) -> Calibratio
     )
 
 
-def judge_keys(
-    simulations: Simulations, options: Options, names: Sequence[str]
+def _judge_keys(
+    simulations: Simulations, names: Sequence[str]
 ) -> tuple[pl.DataFrame, tuple[str, ...], Judgement]:
     """Search on the first period with few replications; judge what is worth it on all periods."""
     period, seeds = simulations.blocks[0]
-    first = replace(simulations, blocks=(Block(period, seeds[: options.replications]),))
-    settings, tried, together = search(first, options, names)
-    return tried, together, _judge(simulations, options, settings)
+    few = seeds[: simulations.options.replications]
+    first = replace(simulations, blocks=(Block(period, few),))
+    settings, tried, together = search(first, names)
+    return tried, together, _judge(simulations, settings)
 
 
-def judge_again(
-    simulations: Simulations, options: Options, names: Sequence[str], judgement: Judgement
-) -> Judgement:
+def _judge_again(simulations: Simulations, names: Sequence[str], judgement: Judgement) -> Judgement:
     """Ask under other assumptions: of a change whether it holds, of anything else the whole question."""
     if judgement.acts:
-        return _judge(simulations, options, [judgement.setting])
-    return judge_keys(simulations, options, names)[2]
+        return _judge(simulations, [judgement.setting])
+    return _judge_keys(simulations, names)[2]
 
 
-def _judge(simulations: Simulations, options: Options, settings: Sequence[Setting]) -> Judgement:
+def _judge(simulations: Simulations, settings: Sequence[Setting]) -> Judgement:
     known = simulations.among(settings)
-    return judge(simulations.outcomes(known), simulations.question(options, known))
+    return judge(simulations.outcomes(known), simulations.question(known))
 
 
 def _chosen(judgement: Judgement) -> Setting:

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from brokerlab.calibrate.judge import Judgement, Outcomes, Question, Sums, compare_blocks
-from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import LIMITS, QUANTITIES, Outcome
 from brokerlab.calibrate.thresholds.settings import Setting
 from brokerlab.calibrate.thresholds.simulations import PREFIX, Simulations
@@ -43,12 +42,10 @@ class Comparison:
     sums: Sums
 
     @classmethod
-    def of(
-        cls, simulations: Simulations, options: Options, settings: Sequence[Setting]
-    ) -> Comparison:
+    def of(cls, simulations: Simulations, settings: Sequence[Setting]) -> Comparison:
         """Read the simulations of some settings, the current one among them."""
         outcomes = simulations.outcomes(settings)
-        question = simulations.question(options, settings)
+        question = simulations.question(settings)
         return cls(simulations, outcomes, question, Sums.of(outcomes, question))
 
     def raw(
@@ -122,7 +119,7 @@ def as_shown(table: pl.DataFrame, n_tasks: int) -> pl.DataFrame:
 
 
 def by_stratum(
-    simulations: Simulations, options: Options, settings: tuple[Setting, Setting], block: int
+    simulations: Simulations, settings: tuple[Setting, Setting], block: int
 ) -> pl.DataFrame:
     """Compare two settings inside each level of what tasks are known by, on one period.
 
@@ -130,19 +127,19 @@ def by_stratum(
         One row per ``stratum`` and ``level``: ``n_tasks, before, after, diff, diff_lo, diff_hi, diff_pct`` of the objective and
         ``verdict`` (gains, loses: the interval excludes 0; open), ``role`` (worst; null: not), the worst first.
     """
-    tasks = simulations.tasks(simulations.blocks[block])
+    objective, tasks = simulations.options.objective, simulations.tasks(simulations.blocks[block])
     rows: list[dict[str, Any]] = []
     for stratum in STRATA:
         labels = tasks[stratum]
-        if options.objective == "unfairness" or labels.null_count() == len(labels):
+        if objective == "unfairness" or labels.null_count() == len(labels):
             continue
         for level in labels.unique().sort(nulls_last=True):
             part = simulations.only((stratum, level))
             if any(part.tasks(one).is_empty() for one in part.blocks):
                 continue
-            comparison = Comparison.of(part, options, [simulations.current, *settings])
+            comparison = Comparison.of(part, [simulations.current, *settings])
             row = comparison.between(*settings, [block]).row(
-                by_predicate=pl.col("quantity") == options.objective, named=True
+                by_predicate=pl.col("quantity") == objective, named=True
             )
             who = {"stratum": stratum, "level": NO_LEVEL if level is None else level}
             numbers = {name: row[name] for name in _STRATA if name in row}
@@ -183,9 +180,9 @@ def by_queue(
         for now, then in zip(current, other, strict=True)
     )
     part = [pl.col(f"used_core_h{end}") / pl.col("capacity_core_h") for end in ("", "_after")]
-    told = both.filter(pl.col("capacity_core_h") > 0).with_columns(before=part[0], after=part[1])
+    known = both.filter(pl.col("capacity_core_h") > 0).with_columns(before=part[0], after=part[1])
     shift = pl.col("after") - pl.col("before")
-    found = told.group_by("panda_queue").agg(
+    found = known.group_by("panda_queue").agg(
         n_jobs_before=pl.col("n_jobs").mean(),
         n_jobs_after=pl.col("n_jobs_after").mean(),
         used_before=pl.col("before").mean(),
@@ -214,7 +211,7 @@ def proof_of(table: pl.DataFrame, objective: str) -> pl.DataFrame:
     return table.filter(pl.col("before").is_not_null()).with_columns(role=role)
 
 
-def candidates_of(simulations: Simulations, options: Options, judgement: Judgement) -> pl.DataFrame:
+def candidates_of(simulations: Simulations, judgement: Judgement) -> pl.DataFrame:
     """Compare all settings that were judged with the current one, on all periods.
 
     Returns:
@@ -222,14 +219,15 @@ def candidates_of(simulations: Simulations, options: Options, judgement: Judgeme
         diff_hi, diff_pct, diff_pct_lo, diff_pct_hi``, ``broken`` (limits, comma list), ``lowers`` (by its whole interval),
         ``role`` (chosen; null: not).
     """
-    comparison = Comparison.of(simulations, options, judgement.settings)
+    comparison = Comparison.of(simulations, judgement.settings)
     rows = []
     for one in judgement.settings:
         if one == judgement.current:
             continue
         raw = comparison.raw(judgement.current, one)
         table = as_shown(raw, comparison.n_tasks())
-        row = table.row(by_predicate=pl.col("quantity") == options.objective, named=True)
+        objective = pl.col("quantity") == judgement.question.objective
+        row = table.row(by_predicate=objective, named=True)
         broken = raw.filter(pl.col("kept").not_())["quantity"].str.strip_prefix(PREFIX)
         about = {
             "setting": one.name,
@@ -255,18 +253,19 @@ _CANDIDATES = {
 }
 
 
-def sensitivity_of(judgement: Judgement, options: Options) -> pl.DataFrame:
+def sensitivity_of(judgement: Judgement) -> pl.DataFrame:
     """Choose on everything again, each limit halved and doubled: ``limit, factor, setting``."""
     question, sums = judgement.question, judgement.sums
     rows = []
-    for name in options.allowed:
+    for limit in question.limits:
         for factor in (0.5, 2.0):
             limits = tuple(
-                replace(one, most=one.most * factor) if one.quantity == f"{PREFIX}{name}" else one
+                replace(one, most=one.most * factor) if one == limit else one
                 for one in question.limits
             )
             asked = replace(question, limits=limits)
             place = sums.choose(range(sums.n_blocks), asked, judgement.inner)
+            name = limit.quantity.removeprefix(PREFIX)
             rows.append((name, factor, judgement.settings[place].name))
     schema = {"limit": pl.String, "factor": pl.Float64, "setting": pl.String}
     return pl.DataFrame(rows, schema=schema, orient="row")

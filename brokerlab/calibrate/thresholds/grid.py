@@ -13,7 +13,6 @@ import polars as pl
 from brokerlab.archive.store import open_archive
 from brokerlab.calibrate import simulate
 from brokerlab.calibrate.simulate.capacity import read_capacity
-from brokerlab.calibrate.thresholds.keys import HOLDS
 from brokerlab.calibrate.thresholds.outcomes import Period
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
@@ -52,11 +51,6 @@ class GridWhatIf:
     def __call__(self, config: Config, seeds: tuple[int, ...], period: Period) -> simulate.Outcome:
         """Simulate a period."""
         return simulate.run(self.world(period), config=config, seeds=seeds)
-
-    @property
-    def stages(self) -> tuple[str, ...]:
-        """Stages whose keys it holds."""
-        return HOLDS[str(self.options.get("stage", "jobs"))]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the worlds behind."""

@@ -11,9 +11,8 @@ from dataclasses import replace
 
 import polars as pl
 
-from brokerlab.calibrate.judge import Question, Sums
+from brokerlab.calibrate.judge import Sums
 from brokerlab.calibrate.thresholds.compare import Comparison
-from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.settings import Key, Setting
 from brokerlab.calibrate.thresholds.simulations import Simulations
 
@@ -22,21 +21,21 @@ STEP = 0.03
 
 
 def search(
-    first: Simulations, options: Options, names: Sequence[str]
+    first: Simulations, names: Sequence[str]
 ) -> tuple[tuple[Setting, ...], pl.DataFrame, tuple[str, ...]]:
     """Search the first period.
 
     Args:
         first: Simulations of the first period alone.
-        options: How far to search.
         names: Keys.
 
     Returns:
         The settings worth judging, at least one: those not worse than the current one by their whole interval; what was
         tried, see `tried_frame`; names of the keys that were searched together.
     """
+    options = first.options
     known = first.among(one for name in names for one in first.space.single(name))
-    values = _best_values(first, options, known)[: options.most_keys]
+    values = _best_values(first, known)[: options.most_keys]
     gaining = [one for _, one in values if one != first.current]
     together = [
         Setting.of(dict(value for one in some for value in one.values))
@@ -46,13 +45,14 @@ def search(
     known = first.among([*known, *together])
     keys = [first.space.key(name) for name, _ in values]
     for _ in range(options.rounds):
-        best = _best(first, options, known)
+        sums = _sums(first, known)
+        best = known[sums.choose(range(sums.n_blocks), first.question(known), 1.0)]
         middles = [middle for key in keys for middle in _middles(key, best, known)]
         new = [one for one in middles if one not in known and first.space.entries(one)]
         if not new:
             break
         known = first.among([*known, *new])
-    tried = tried_frame(first, options, known)
+    tried = tried_frame(first, known)
     rows = tried.filter(pl.col("quantity") == options.objective).sort("diff", "setting")
     judged = {
         *rows.filter(~(pl.col("diff_lo") > 0).fill_null(value=False))["setting"],
@@ -62,14 +62,12 @@ def search(
     return kept, tried, tuple(key.name for key in keys)
 
 
-def _best_values(
-    first: Simulations, options: Options, known: Sequence[Setting]
-) -> list[tuple[str, Setting]]:
+def _best_values(first: Simulations, known: Sequence[Setting]) -> list[tuple[str, Setting]]:
     """Return the keys of which a value changes the objective, the one with the least first, each with its best value.
 
     That is the current setting where no value within the limits is better.
     """
-    sums, question = _sums(first, options, known)
+    sums, question = _sums(first, known), first.question(known)
     blocks = range(sums.n_blocks)
     mean = sums.mean(question.objective, blocks)
     within = sums.excess(blocks, question, 1.0, errors=1.0) == 0
@@ -85,15 +83,9 @@ def _best_values(
     ]
 
 
-def _best(first: Simulations, options: Options, known: Sequence[Setting]) -> Setting:
-    """Return the setting of least objective within the limits."""
-    sums, question = _sums(first, options, known)
-    return known[sums.choose(range(sums.n_blocks), question, 1.0)]
-
-
-def _sums(first: Simulations, options: Options, known: Sequence[Setting]) -> tuple[Sums, Question]:
-    question = first.question(options, known)
-    return Sums.of(replace(first.outcomes(known), efforts=()), question), question
+def _sums(first: Simulations, known: Sequence[Setting]) -> Sums:
+    """Return the sums of settings, of which none is preferred for its small effort."""
+    return replace(Comparison.of(first, known).sums, efforts=())
 
 
 def _middles(key: Key, best: Setting, known: Iterable[Setting]) -> list[Setting]:
@@ -105,9 +97,9 @@ def _middles(key: Key, best: Setting, known: Iterable[Setting]) -> list[Setting]
         return []
     tried = {value for value in key.grid if value is not None}
     for one in known:
-        told = dict(one.values)
-        value = told.pop(key.name, key.current)
-        if told == others and value is not None:
+        rest = dict(one.values)
+        value = rest.pop(key.name, key.current)
+        if rest == others and value is not None:
             tried.add(value)
     sides = [
         max((v for v in tried if v < here), default=None),
@@ -124,14 +116,14 @@ def _middles(key: Key, best: Setting, known: Iterable[Setting]) -> list[Setting]
     return found
 
 
-def tried_frame(first: Simulations, options: Options, known: Sequence[Setting]) -> pl.DataFrame:
+def tried_frame(first: Simulations, known: Sequence[Setting]) -> pl.DataFrame:
     """Compare settings with the current one on the first period.
 
     Returns:
         One row per setting and quantity, in the order tried: ``setting`` (words), ``key`` and ``value`` (null for several
         keys), ``n_keys``, ``replications`` and the columns of :func:`.compare.as_shown`; none for the current setting.
     """
-    comparison = Comparison.of(first, options, known)
+    comparison = Comparison.of(first, known)
     parts = [
         comparison.between(first.current, one).select(
             pl.lit(one.name).alias("setting"),

@@ -56,6 +56,7 @@ class Simulations:
 
     Attributes:
         space: Keys and configuration.
+        options: Objective and limits.
         runs: The simulations.
         blocks: The periods, one after the other.
         before: The setting that limits compare with.
@@ -65,6 +66,7 @@ class Simulations:
     """
 
     space: Space
+    options: Options
     runs: Runs
     blocks: tuple[Block, ...]
     before: Setting = NOW
@@ -142,12 +144,13 @@ class Simulations:
             replications=lambda at: {n: values[:, :, list(at)] for n, values in simulated.items()},
         )
 
-    def question(self, options: Options, settings: Sequence[Setting]) -> Question:
+    def question(self, settings: Sequence[Setting]) -> Question:
         """Return how settings are judged: by what the simulation knows of all of them.
 
         Raises:
             InsufficientDataError: It does not know the objective.
         """
+        options = self.options
         known = all(
             np.isfinite(self._means(one, block)["unfairness"]).all()
             for one in settings

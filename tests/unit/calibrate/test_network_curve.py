@@ -302,7 +302,8 @@ def test_resolution_counts_pairs():
     rows = pl.DataFrame({"mbps": [0.5, 0.6, 5.0, 6.0], "outcome": [1.0, 100.0, 50.0, 200.0]})
     curve = ThroughputCurve((1.0,), (2.0,), 1.0)
     assert tied_share(curve.weights(rows["mbps"].to_numpy())) == 2 / 6
-    steps = resolution(rows, curve)
+    steps = resolution(rows, curve, curve)
+    assert steps["other"].to_list() == steps["weight"].to_list()
     assert steps["beats_below"].to_list() == [None, 0.75]
     assert steps["share"].to_list() == [0.5, 0.5]
 

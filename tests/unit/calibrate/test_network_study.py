@@ -92,10 +92,10 @@ def test_every_step_of_the_document_says_what_its_links_would_weigh(curve):
     steps = curve.frames["all_steps"].filter(curve="document", n_rows=pl.col("n_rows"))
     assert steps["share"].sum() == pytest.approx(1)
     known = steps.filter(pl.col("n_rows") > 0)
-    assert (known["fitted_lo"] <= known["fitted"] + 1e-12).all()
-    assert (known["fitted"] <= known["fitted_hi"] + 1e-12).all()
-    fitted = curve.frames["all_steps"].filter(curve="fitted")
-    assert fitted["fitted"].null_count() == len(curve.fit.curve.mbps_above) + 1
+    assert (known["other_lo"] <= known["other"] + 1e-12).all()
+    assert (known["other"] <= known["other_hi"] + 1e-12).all()
+    fitted = curve.frames["all_steps"].filter(curve="fitted").drop_nulls("other")
+    assert fitted["other"].to_list() == pytest.approx(fitted["weight"].to_list())
     assert 0 < curve.facts["tied"] < 1
 
 

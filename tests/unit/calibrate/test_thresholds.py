@@ -311,12 +311,12 @@ def between(before, after, n_boot=200):
     """Compare two outcomes of one replication each, simulated alike by every seed."""
     simulations = Simulations(
         space_of(Config.empty(), [CAP]),
+        thresholds.Options(keys=[CAP], n_boot=n_boot),
         Runs(Given({150: before, 800: after})),
         (Block(Period(*EARLY), (1, 2)),),
     )
-    options = thresholds.Options(keys=[CAP], n_boot=n_boot)
     known = simulations.among([Setting.of({CAP: 800})])
-    found = Comparison.of(simulations, options, known).between(*known)
+    found = Comparison.of(simulations, known).between(*known)
     return {row["quantity"]: row for row in found.to_dicts()}
 
 
