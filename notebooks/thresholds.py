@@ -68,7 +68,7 @@ data.summary()
 
 # %%
 study = report.study(data, p)
-study.keys.select("key", "now", "unit", "most_shift", "n_tasks", "follows")
+study.calibration.screened.select("key", "now", "unit", "most_shift", "n_tasks", "follows")
 
 # %% [markdown]
 # ## By hand
@@ -76,7 +76,7 @@ study.keys.select("key", "now", "unit", "most_shift", "n_tasks", "follows")
 
 # %%
 curves = study.found.curves
-top = study.keys.drop_nulls("most_shift").sort("most_shift", descending=True).head(1)
+top = study.calibration.screened.drop_nulls("most_shift").sort("most_shift", descending=True).head(1)
 curves.join(top.select("key"), on="key")
 
 # %%

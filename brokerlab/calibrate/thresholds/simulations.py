@@ -77,7 +77,6 @@ class Simulations:
         default_factory=dict, repr=False, compare=False
     )
     _tasks: dict[Block, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
-    _lengths: dict[Block, timedelta] = field(default_factory=dict, repr=False, compare=False)
 
     def among(self, settings: Iterable[Setting]) -> list[Setting]:
         """Return the current setting and those that could be simulated in all periods, each once.
@@ -102,11 +101,25 @@ class Simulations:
         return known
 
     def tasks(self, block: Block) -> pl.DataFrame:
-        """Return the tasks of a period under the setting before, sorted; those of the level."""
+        """Return the tasks of a period under the setting before, sorted; those of the level.
+
+        With ``begins``: of the span that each begins in; one that does not say when, in the first. Spans are equal parts of
+        the time in which all tasks of the period begin, for the last ones are to end in it, and a day at most.
+        """
         if block not in self._tasks:
+            every = self.simulated(self.before, block)[0].tasks
+            start, created = block.period.start, every["created_at"]
+            last = created.max()
+            whole = (last if isinstance(last, datetime) else block.period.end) - start
+            length = min(timedelta(days=1), whole / self.least + timedelta(microseconds=1))
+            since = (created.fill_null(start) - start).dt.total_microseconds().to_numpy()
+            spans = since // (length / timedelta(microseconds=1))
+            begins = pl.Series(
+                "begins", [start + int(span) * length for span in spans], pl.Datetime("us")
+            )
             name, value = self.level or ("", None)
             here = pl.col(name).eq_missing(pl.lit(value)) if name else True
-            self._tasks[block] = self.simulated(self.before, block)[0].tasks.filter(here)
+            self._tasks[block] = every.with_columns(begins).filter(here)
         return self._tasks[block]
 
     def outcomes(self, settings: Sequence[Setting]) -> Outcomes:
@@ -117,14 +130,11 @@ class Simulations:
         """
         units, sides = [], []
         for number, block in enumerate(self.blocks):
-            spans, counts = np.unique(self._spans(block), return_counts=True)
-            frame = {
-                "unit": [f"{number}:{span}" for span in spans],
-                "time": [block.period.start + int(s) * self._length(block) for s in spans],
-                "weight": counts.astype(np.float64),
-                "block": np.full(len(spans), number),
-            }
-            units.append(pl.DataFrame(frame, schema_overrides={"time": pl.Datetime("us")}))
+            spans = self.tasks(block).group_by(time="begins").agg(weight=pl.len().cast(pl.Float64))
+            unit = pl.format("{}:{}", pl.lit(number), "time")
+            units.append(
+                spans.sort("time").select(unit=unit, time="time", weight="weight", block=number)
+            )
             sides.append([self._compared(setting, block) for setting in settings])
         simulated = {
             name: np.concatenate(
@@ -198,7 +208,7 @@ class Simulations:
                     f"the simulations under two settings cannot be paired: {parts[0].height} and {len(ids)} tasks; simulate "
                     "the same tasks with the same seeds"
                 )
-            _, unit, counts = np.unique(self._spans(block), return_inverse=True, return_counts=True)
+            unit, counts = self._units(block)
             self._memo[key] = {
                 one.name: np.stack([np.bincount(unit, part[one.name]) for part in parts]) / counts
                 for one in QUANTITIES
@@ -209,7 +219,7 @@ class Simulations:
         """Return every quantity of a setting, and by how much it is above the setting before where that is limited."""
         values, before = (self._means(one, block) for one in (setting, self.before))
         found = dict(values)
-        _, counts = np.unique(self._spans(block), return_counts=True)
+        _, counts = self._units(block)
         for name, limited in LIMITS.items():
             more = values[limited.quantity] - before[limited.quantity]
             if limited.relative:
@@ -221,22 +231,11 @@ class Simulations:
             found[f"{PREFIX}{name}"] = more
         return found
 
-    def _length(self, block: Block) -> timedelta:
-        """Return how long spans of a period are: tasks begin in part of it, for the last ones are to end in it."""
-        if block not in self._lengths:
-            every = self if self.level is None else replace(self, level=None, _tasks={})
-            last = every.tasks(block)["created_at"].drop_nulls().max()
-            whole = (last if isinstance(last, datetime) else block.period.end) - block.period.start
-            part = whole / self.least + timedelta(microseconds=1)
-            self._lengths[block] = min(timedelta(days=1), part)
-        return self._lengths[block]
-
-    def _spans(self, block: Block) -> IntArray:
-        """Return the number of the span that each task begins in; one that does not say when, in the first."""
-        start = block.period.start
-        since = self.tasks(block)["created_at"].fill_null(start) - start
-        length = self._length(block) / timedelta(microseconds=1)
-        return (since.dt.total_microseconds().to_numpy() // length).astype(np.int64)
+    def _units(self, block: Block) -> tuple[IntArray, IntArray]:
+        """Return the place of each task's span, and the number of tasks of each span."""
+        begins = self.tasks(block)["begins"].to_numpy()
+        _, unit, counts = np.unique(begins, return_inverse=True, return_counts=True)
+        return unit, counts
 
 
 def _run(block: Block) -> tuple[tuple[int, ...], Period]:
