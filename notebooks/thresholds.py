@@ -76,7 +76,9 @@ study.calibration.screened.select("key", "now", "unit", "most_shift", "n_tasks",
 
 # %%
 curves = study.found.curves
-top = study.calibration.screened.drop_nulls("most_shift").sort("most_shift", descending=True).head(1)
+top = (
+    study.calibration.screened.drop_nulls("most_shift").sort("most_shift", descending=True).head(1)
+)
 curves.join(top.select("key"), on="key")
 
 # %%
