@@ -68,7 +68,8 @@ data.summary()
 
 # %%
 study = report.study(data, p)
-study.calibration.screened.select("key", "now", "unit", "most_shift", "n_tasks", "follows")
+screened = study.calibration.screened
+screened.select("key", "now", "unit", "most_shift", "n_tasks", "follows")
 
 # %% [markdown]
 # ## By hand
@@ -76,9 +77,7 @@ study.calibration.screened.select("key", "now", "unit", "most_shift", "n_tasks",
 
 # %%
 curves = study.found.curves
-top = (
-    study.calibration.screened.drop_nulls("most_shift").sort("most_shift", descending=True).head(1)
-)
+top = screened.drop_nulls("most_shift").sort("most_shift", descending=True).head(1)
 curves.join(top.select("key"), on="key")
 
 # %%
