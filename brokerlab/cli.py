@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import NoReturn, ParamSpec
+from typing import Annotated, NoReturn, ParamSpec
 
 import typer
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from brokerlab.archive import command as archive_commands
 from brokerlab.archive.synthetic.command import synthesise as synthesise_command
@@ -18,6 +20,7 @@ from brokerlab.errors import BrokerlabError
 from brokerlab.estimators import command as estimator_commands
 from brokerlab.gdpconfig import command as proposal_commands
 from brokerlab.report.command import report as report_command
+from brokerlab.rulesets import differences
 
 P = ParamSpec("P")
 
@@ -56,12 +59,24 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
     return call
 
 
+def switches(
+    chapter: Annotated[str, typer.Argument(help="One chapter; none prints all.")] = "",
+) -> None:
+    """Print where the documents and the deployed code differ: one switch per line, with its sentence."""
+    frame = differences(chapter or None)
+    shown = Table(*frame.columns)
+    for row in frame.iter_rows():
+        shown.add_row(*(Text(cell or "-") for cell in row))
+    Console(width=None if Console().is_terminal else 200).print(shown)
+
+
 app.command("report")(guarded(report_command))
 app.command("tables")(guarded(archive_commands.tables))
 app.command("ingest")(guarded(archive_commands.ingest))
 app.command("brokerages")(guarded(brokerage_commands.brokerages))
 app.command("explain")(guarded(brokerage_commands.explain))
 app.command("predict")(guarded(estimator_commands.predict))
+app.command("switches")(guarded(switches))
 app.command("synthesise")(guarded(synthesise_command))
 
 proposal = typer.Typer(

@@ -1,12 +1,15 @@
 """Rule sets: a name, ``document`` or ``production``, and one switch per known difference of the two.
 
 A package declares its switches as data and its rule set as a frozen dataclass on :class:`RuleSet`; reading,
-refusing and describing them is done here once.
+refusing and describing them is done here once, and :func:`differences` lists those of all packages.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
+import pkgutil
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeVar
@@ -18,6 +21,15 @@ from brokerlab.gdpconfig.values import digest_of
 
 RuleSetName = Literal["document", "production"]
 NAMES = ("document", "production")
+CHAPTERS = {
+    "scouts": "brokerlab.scouts.rules:ScoutRules",
+    "matching": "brokerlab.matching.rules:MatchingRules",
+    "production brokerage": "brokerlab.brokerage.rules:ProductionRules",
+    "analysis brokerage": "brokerlab.brokerage.analysis_jobs.rules:AnalysisRules",
+    "classes": "brokerlab.lifecycle.classes.rules:ClassRules",
+    "waiting": "brokerlab.lifecycle.timeouts.rules:TimeoutRules",
+}
+"""Chapter -> where its rule set is declared; by name, because the chapters stand above this module."""
 
 
 @dataclass(frozen=True)
@@ -27,16 +39,19 @@ class Switch:
     Attributes:
         document: Value in the rule set ``document``.
         production: Value in the rule set ``production``.
-        row: Row of the chapter's last table, such as ``J24``.
+        source: Page and section of the sentence, such as ``003, cpuTime``, or the chapter of docs/rules and its
+            section that fill what the pages leave open.
         allowed: Values it may have; none for True and False, or any number from 0 on where the values are numbers.
         most: Largest number.
+        sentence: What the page says, word for word, or the part that decides; empty where the pages are silent.
     """
 
     document: Any
     production: Any
-    row: str
+    source: str
     allowed: tuple[Any, ...] = ()
     most: float = math.inf
+    sentence: str = ""
 
     def problem(self, name: str, value: object) -> list[str]:
         """Return what is wrong with a value, as a list of none or one."""
@@ -94,6 +109,51 @@ class RuleSet:
 R = TypeVar("R", bound=RuleSet)
 
 
+def differences(chapter: str | None = None) -> pl.DataFrame:
+    """List every switch of every chapter.
+
+    Args:
+        chapter: One of :data:`CHAPTERS`; null for all.
+
+    Returns:
+        One row per switch, in the order of their declarations: ``chapter``, ``switch``, ``document`` and ``production``
+        (its values, as text; equal where the page has a slip, or another reading of it can be chosen), ``source`` (page
+        and section), ``sentence`` (null where the pages are silent), ``note`` (what the switch means).
+
+    Raises:
+        ConfigError: Unknown chapter.
+
+    Example:
+        >>> differences("matching").filter(pl.col("switch") == "tests_exempt")["production"].item()
+        'True'
+    """
+    if chapter is not None and chapter not in CHAPTERS:
+        raise ConfigError(f"chapter={chapter!r}: {nearest(chapter, CHAPTERS)}")
+    rows = [
+        (
+            *(name, switch, str(one.document), str(one.production)),
+            *(one.source, one.sentence or None, notes.get(switch)),
+        )
+        for name, place in CHAPTERS.items()
+        if chapter in (None, name)
+        for kind in [pkgutil.resolve_name(place)]
+        for notes in [_notes(kind)]
+        for switch, one in kind.SWITCHES.items()
+    ]
+    names = ("chapter", "switch", "document", "production", "source", "sentence", "note")
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+
+
+def _notes(kind: type[RuleSet]) -> dict[str, str]:
+    """Read what each switch means from the attributes of a rule set's docstring, where it is written once."""
+    text = inspect.getdoc(kind) or ""
+    listed = re.search(r"^Attributes:\n((?: .*\n|\n)*)", text, re.MULTILINE)
+    if listed is None:
+        return {}
+    items = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", listed[1], re.MULTILINE)
+    return {name: " ".join(note.split()) for name, note in items}
+
+
 def single_switches(rules: R, other: R) -> dict[str, R]:
     """Return, for every switch on which two sets differ, the first set with that switch alone set as in the second."""
     kind, values = type(rules), rules.to_dict()
@@ -141,30 +201,30 @@ def switch_by_switch(
         other: The one it is compared with.
         keys: Columns that name a row.
         only: Switches to try; null: all on which the sets differ.
-        also: Differences that are no switch of the sets but follow their name: name to the row of the chapter and the
+        also: Differences that are no switch of the sets but follow their name: name to its source and the
             outcomes of the first set with that difference alone.
 
     Returns:
-        One row per switch on which the sets differ, the one that explains most first: ``switch``, ``row`` (of the
-        chapter), ``here``, ``there`` (its values, as text), ``n_changed`` (rows that it alone changes), ``explained``
+        One row per switch on which the sets differ, the one that explains most first: ``switch``, ``row`` (its
+        source), ``here``, ``there`` (its values, as text), ``n_changed`` (rows that it alone changes), ``explained``
         (part [1] of the rows in which the sets differ that it alone brings to the other's outcome; 0 where none does).
     """
     here = outcomes(rules)
     together = changed_outcomes(here, outcomes(other), keys)
     rows = []
 
-    def add(name: str, row: str, values: tuple[object, object], alone: pl.DataFrame) -> None:
+    def add(name: str, source: str, values: tuple[object, object], alone: pl.DataFrame) -> None:
         moved = changed_outcomes(here, alone, keys)
         same = moved.join(together, on=together.columns, how="semi", nulls_equal=True).height
         explained = same / together.height if together.height else 0.0
-        rows.append((name, row, *map(str, values), moved.height, explained))
+        rows.append((name, source, *map(str, values), moved.height, explained))
 
     for name, alone in single_switches(rules, other).items():
         if only is None or name in only:
             values = getattr(rules, name), getattr(other, name)
-            add(name, type(rules).SWITCHES[name].row, values, outcomes(alone))
-    for name, (row, frame) in (also or {}).items():
-        add(name, row, (rules.rules, other.rules), frame)
+            add(name, type(rules).SWITCHES[name].source, values, outcomes(alone))
+    for name, (source, frame) in (also or {}).items():
+        add(name, source, (rules.rules, other.rules), frame)
     texts = dict.fromkeys(("switch", "row", "here", "there"), pl.String)
     schema: dict[str, Any] = texts | {"n_changed": pl.Int64, "explained": pl.Float64}
     order = ["explained", "n_changed", "switch"]

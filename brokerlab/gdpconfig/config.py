@@ -1,6 +1,6 @@
 """The configuration as it was: exact look-up rules, typed values, defaults of the catalogue.
 
-Source: gdpconfig.md, Look-up rules.
+Source: docs/rules/gdpconfig.md, Look-up rules.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Config:
         Raises:
             ConfigError: The time has a zone.
 
-        Source: gdpconfig.md, Look-up rules, 6.
+        Source: docs/rules/gdpconfig.md, Look-up rules, 6.
         """
         if time.tzinfo is not None:
             raise ConfigError(f"gdpconfig: time {time} has a zone; UTC without zone is needed")
@@ -154,7 +154,7 @@ class Config:
         Raises:
             ConfigError: An entry holds for a part of the time and no time was chosen with :meth:`at`.
 
-        Source: gdpconfig.md, Look-up rules, 1 and 2.
+        Source: docs/rules/gdpconfig.md, Look-up rules, 1 and 2.
         """
         found = self._index.get((app, component, key), ())
         if any(entry.has_history for entry in found):
@@ -199,7 +199,7 @@ class Config:
             The value of the first candidate converted by its type; null if there is none, or if it cannot be
             converted (with a :class:`BrokerlabWarning`).
 
-        Source: gdpconfig.md, Look-up rules, 1 to 3; vectors ``config_value``.
+        Source: docs/rules/gdpconfig.md, Look-up rules, 1 to 3; vectors ``config_value``.
 
         Example:
             >>> rows = [{"app": "jedi", "component": "dbproxy", "key": "K", "value": "7", "type": "int"}]
@@ -235,7 +235,7 @@ class Config:
             ConfigError: Unknown key or placeholder, a place where the key is never read, a missing value for a
                 required placeholder, or a history without a chosen time.
 
-        Source: gdpconfig.md, Look-up rules, 4 and 5.
+        Source: docs/rules/gdpconfig.md, Look-up rules, 4 and 5.
         """
         return self.found(key, app=app, component=component, vo=vo, **scope).value
 

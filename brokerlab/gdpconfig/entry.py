@@ -1,6 +1,6 @@
 """One stored entry of the configuration, and how tables and files become entries.
 
-Source: archive-schema.md section 10; gdpconfig.md, Look-up rules, 1 and 6.
+Source: ``brokerlab tables gdpconfig``; docs/rules/gdpconfig.md, Look-up rules, 1 and 6.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def entries_of_file(path: str | Path) -> tuple[Entry, ...]:
 
 
 def _without_null(value: object) -> object:
-    """Make the word that exports write for a missing value null (archive-schema.md section 0)."""
+    """Make the word that exports write for a missing value null."""
     return None if isinstance(value, str) and value.strip() in ("NULL", "null") else value
 
 

@@ -1,6 +1,6 @@
 """Which keys a look-up asks, in which order: the fallback chains, written as data.
 
-Source: gdpconfig.md, Look-up rules, 5.
+Source: docs/rules/gdpconfig.md, Look-up rules, 5.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The rows are package data (``catalogue.csv``, one per app, component and key or key pattern).
 
-Source: gdpconfig.md, Columns and Calibration.
+Source: docs/rules/gdpconfig.md, Columns and Calibration.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def parse_default(text: str, type_name: str) -> Value:
     Returns:
         The value or null. For a bool the remark of ``none (true)`` says what an absent key acts like.
 
-    Source: gdpconfig.md, Columns.
+    Source: docs/rules/gdpconfig.md, Columns.
 
     Example:
         >>> parse_default("95", "int"), parse_default("0.5", "float"), parse_default("none (true)", "bool")
@@ -367,7 +367,7 @@ def calibratable() -> tuple[SearchRange, ...]:
         Rows of the scopes scout, exhausted, brokerage, throttle and rebrokerage with a numeric type and both
         bounds.
 
-    Source: gdpconfig.md, Calibration.
+    Source: docs/rules/gdpconfig.md, Calibration.
 
     Example:
         >>> {r.key.key: (r.minimum, r.maximum, r.scale) for r in calibratable()}["SCOUT_DISK_IO_CAP"]

@@ -1,6 +1,6 @@
 """What is suspicious in a configuration; production says nothing about any of it.
 
-Source: gdpconfig.md, Validation.
+Source: docs/rules/gdpconfig.md, Validation.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def validate(config: Config | IntoFrame, *, strict: bool = False) -> tuple[Findi
     Warns:
         BrokerlabWarning: There are findings; one warning for all.
 
-    Source: gdpconfig.md, Validation.
+    Source: docs/rules/gdpconfig.md, Validation.
 
     Example:
         >>> rows = [{"app": "jedi", "component": "dbproxy", "key": "SCOUT_RAMCOUNT_RNAK", "value": "80",

@@ -59,7 +59,7 @@ def convert(value: str | None, value_json: str | None, type_name: str | None) ->
         ValueError: Unknown type, no value, text that is not of the type, or a float that is not a number.
             The look-up turns this into "undefined" with a warning.
 
-    Source: gdpconfig.md, Look-up rules, 3.
+    Source: docs/rules/gdpconfig.md, Look-up rules, 3.
 
     Example:
         >>> convert(" 7 ", None, "INT"), convert("TRUE", None, "bool"), convert("1", None, "Boolean")

@@ -1,4 +1,4 @@
-"""Releases of user tasks: what ``transhome`` and ``transuses`` ask of a queue (analysis-job-brokerage.md 4.7)."""
+"""Releases of user tasks: what ``transhome`` and ``transuses`` ask of a queue (docs/rules/matching.md 9)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def release_mode(transhome: str | None, transuses: str | None) -> tuple[Mode, Re
     Returns:
         Mode and release; no release in mode ``standalone``, and where transhome does not name one: no queue has it.
 
-    Source: analysis-job-brokerage.md 4.7.
+    Source: docs/rules/matching.md 9.
 
     Example:
         >>> release_mode("AnalysisTransforms-AthAnalysis_21.2.100", None)[1]

@@ -1,4 +1,4 @@
-"""The grammar of a task's ``architecture``: platform, base platform, CPU and GPU requests (software-hardware-matching.md 2)."""
+"""The grammar of a task's ``architecture``: platform, base platform, CPU and GPU requests (docs/rules/matching.md 2)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ class Request:
     """What a task asks of a queue's software and hardware.
 
     Attributes:
-        sw_platform: Platform of the software, maybe a regexp; '' for none.
+        sw_platform: Platform of the software, maybe a regexp; '' for none, None where there is no architecture.
         base_platform: Platform below it, the image of its container included; None for none.
         cpu_specs: CPUs of which one has to fit; none for no CPU request.
+        cpu_implied: The CPU is the first part of the platform, not one that is asked for.
         gpu_spec: GPU request; None for none.
         preferred_level: Preferred level of the CPU architecture; None for none.
         is_json: Whether the text is in the JSON format.
@@ -28,9 +29,10 @@ class Request:
         invalid: What makes the request impossible to evaluate; None for nothing.
     """
 
-    sw_platform: str = ""
+    sw_platform: str | None = ""
     base_platform: str | None = None
     cpu_specs: tuple[CpuSpec, ...] = ()
+    cpu_implied: bool = False
     gpu_spec: GpuSpec | None = None
     preferred_level: str | None = None
     is_json: bool = False
@@ -54,7 +56,7 @@ def parse_architecture(architecture: str | None) -> Request:
     Returns:
         The request; what could not be read is in its notes, and in ``invalid`` if nothing can be decided with it.
 
-    Source: software-hardware-matching.md 2.
+    Source: docs/rules/matching.md 2.
 
     Example:
         >>> request = parse_architecture("x86_64-el9-gcc13-opt@el9#x86_64-intel&nvidia:vram>=40960")
@@ -63,6 +65,8 @@ def parse_architecture(architecture: str | None) -> Request:
         >>> parse_architecture('{"sw_platform": "x86_64-el9-gcc13-opt"}').cpu_specs
         ()
     """
+    if architecture is None:
+        return Request(sw_platform=None)
     if not architecture:
         return Request()
     document = _json_object(architecture)

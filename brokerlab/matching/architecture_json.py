@@ -1,4 +1,4 @@
-"""The JSON format of a task's architecture (software-hardware-matching.md 2.2)."""
+"""The JSON format of a task's architecture (docs/rules/matching.md 2.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The old format: ``sw_platform@base#cpu&gpu`` with a shorthand for GPU attributes (software-hardware-matching.md 2.1)."""
+"""The old format: ``sw_platform@base#cpu&gpu`` with a shorthand for GPU attributes (docs/rules/matching.md 2.1)."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def read_text(text: str) -> dict[str, Any]:
         "sw_platform": sw_platform[0] if sw_platform else "",
         "base_platform": (base[1] or None) if base else None,
         "cpu_specs": _cpus(text, notes),
+        "cpu_implied": _CPU.search(text) is None,
         "gpu_spec": _gpu(text, notes),
         "notes": tuple(notes),
     }

@@ -1,4 +1,4 @@
-"""The ``catchall`` of a queue: flags and values in one comma list (production-job-brokerage.md 1.4)."""
+"""The ``catchall`` of a queue: flags and values in one comma list (docs/rules/matching.md 9)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Catchall:
 def has_flag(catchall: str | None, key: str) -> bool:
     """Tell whether some comma item starts with a key; blanks count.
 
-    Source: production-job-brokerage.md 1.4.
+    Source: docs/rules/matching.md 9.
 
     Example:
         >>> has_flag("es_to_zip,useJumboJobs", "useJumboJobs"), has_flag("a, useJumboJobs", "useJumboJobs")
@@ -51,7 +51,7 @@ def has_flag(catchall: str | None, key: str) -> bool:
 def value_of(catchall: str | None, key: str) -> str | None:
     """Return what follows ``key=`` at the start of the first such comma item; None where nothing does.
 
-    Source: production-job-brokerage.md 1.4.
+    Source: docs/rules/matching.md 9.
 
     Example:
         >>> value_of("a=1,bareNucleus=only", "bareNucleus"), value_of("bareNucleus = only", "bareNucleus")
@@ -70,7 +70,7 @@ def read_catchall(catchall: str | None, params: Mapping[str, Any] | str | None =
         params: Extra parameters of the queue, as a mapping or JSON text; one of the same name wins. Text that is no
             JSON object holds none.
 
-    Source: production-job-brokerage.md 1.4, full-chain.md 1.
+    Source: docs/rules/matching.md 9; 002, Special Brokerage for ATLAS Full-chain.
 
     Example:
         >>> read_catchall("bareNucleus=only,useJumboJobs", {"bareNucleus": "allow"}).bare_mode
@@ -108,7 +108,7 @@ def read_catchalls(queues: pl.DataFrame) -> pl.DataFrame:
         ``catchall``, ``params`` and one column per field of :class:`Catchall`, one row per distinct pair, sorted;
         join with ``nulls_equal=True``.
 
-    Source: production-job-brokerage.md 1.4.
+    Source: docs/rules/matching.md 9.
     """
     params = pl.col("params") if "params" in queues.columns else pl.lit(None).alias("params")
     keys = ["catchall", "params"]

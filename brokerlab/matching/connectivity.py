@@ -1,4 +1,4 @@
-"""Network of worker nodes: ``wnconnectivity`` of a queue (production-job-brokerage.md 1.4)."""
+"""Network of worker nodes: ``wnconnectivity`` of a queue (docs/rules/matching.md 9)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def parse_connectivity(wnconnectivity: str | None) -> Connectivity:
         wnconnectivity: Of the queue; null and '' give nothing. The network is what stands before the first ``#``; the
             stack is there only with exactly one ``#`` and text after it.
 
-    Source: production-job-brokerage.md 1.4.
+    Source: docs/rules/matching.md 9.
 
     Example:
         >>> parse_connectivity("http#IPv6")

@@ -1,4 +1,4 @@
-"""CPU matching: a task's CPU items against the CPUs of a queue (software-hardware-matching.md 4)."""
+"""CPU matching: a task's CPU items against the CPUs of a queue (docs/rules/matching.md 4)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def match_cpu(
         RequestError: An item names no ``arch`` where it has to.
         PatternError: An architecture that has to be read as a regexp cannot be.
 
-    Source: software-hardware-matching.md 4, 7.
+    Source: docs/rules/matching.md 4, 7.
     """
     if cpu is None:
         return False

@@ -1,4 +1,4 @@
-"""What a queue publishes about its software and hardware: the JSON of ``sw_tags`` (software-hardware-matching.md 1)."""
+"""What a queue publishes about its software and hardware: the JSON of ``sw_tags`` (docs/rules/matching.md 1)."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def read_description(data: str | None) -> Description:
     Raises:
         DescriptionError: The text is no JSON object.
 
-    Source: software-hardware-matching.md 1, ``sw_tags``.
+    Source: docs/rules/matching.md 1, ``sw_tags``.
 
     Example:
         >>> read_description('{"cvmfs": ["atlas"], "architectures": [{"type": "cpu", "arch": ["x86_64"]}]}').cvmfs

@@ -1,4 +1,4 @@
-"""The grammar of ``fairsharepolicy``: sub-policies, clauses, values, and what is odd about them (zero-share.md 3)."""
+"""The grammar of ``fairsharepolicy``: sub-policies, clauses, values, and what is odd about them (docs/rules/zero-share.md 3)."""
 
 from __future__ import annotations
 
@@ -91,7 +91,9 @@ class Clause:
         if self.key == "type" and not fits:
             return [Note(self.position, self.text, "no processing group matches", serious=False)]
         if fits == [TEST]:
-            return [Note(self.position, self.text, "tests are always accepted", serious=False)]
+            return [
+                Note(self.position, self.text, "production accepts tests always", serious=False)
+            ]
         return []
 
     def _place(self, position: int) -> int:
@@ -162,7 +164,7 @@ def parse(policy: str | None) -> Policy:
     Returns:
         The sub-policies with their positions, and notes on everything that does not mean what it seems to.
 
-    Source: zero-share.md 3.
+    Source: docs/rules/zero-share.md 3.
 
     Example:
         >>> policy = parse("type=evgen:100%, type=any:0%")
@@ -251,7 +253,7 @@ def compare_priority(currentpriority: int | None, text: str) -> bool | None:
         currentpriority: Null equals nothing and has no order.
         text: Operator and number, with or without blanks around.
 
-    Source: zero-share.md 2.6, 3.10.
+    Source: docs/rules/zero-share.md 2.6, 3.10.
 
     Example:
         >>> compare_priority(500, ">= 400"), compare_priority(None, "!=400"), compare_priority(500, "=400")

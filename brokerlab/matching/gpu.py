@@ -1,4 +1,4 @@
-"""GPU matching: a task's GPU request against what pilots saw on the worker nodes (software-hardware-matching.md 5)."""
+"""GPU matching: a task's GPU request against what pilots saw on the worker nodes (docs/rules/matching.md 5)."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def match_gpu(spec: GpuSpec, nodes: Nodes) -> str | None:
     Raises:
         PatternError: Vendor or model is malformed, or outside of the linear-time engine.
 
-    Source: software-hardware-matching.md 5.
+    Source: docs/rules/matching.md 5.
 
     Example:
         >>> match_gpu(GpuSpec("nvidia", vram=">=40960"), [GpuNode("NVIDIA", "Tesla V100", 16384)])

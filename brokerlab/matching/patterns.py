@@ -174,7 +174,7 @@ def matches_anchored(expression: str, text: str) -> bool:
     Raises:
         PatternError: As :func:`compile_pattern`.
 
-    Source: zero-share.md 3.4, software-hardware-matching.md 4.
+    Source: docs/rules/zero-share.md 3.4, docs/rules/matching.md 4.
 
     Example:
         >>> matches_anchored("AP_Higgs|AP_Susy", "AP_HiggsX"), matches_anchored("(AP_Higgs|AP_Susy)", "AP_HiggsX")

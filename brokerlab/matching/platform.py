@@ -1,4 +1,4 @@
-"""Platforms: is one a regexp, and what does it stand for at a queue? (software-hardware-matching.md 6.3)."""
+"""Platforms: is one a regexp, and what does it stand for at a queue? (docs/rules/matching.md 6.3)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,23 @@ _ALTERNATIVES = re.compile(r"\(([A-Za-z0-9_.+-]+(?:\|[A-Za-z0-9_.+-]+)*)\)([A-Za
 
 
 @lru_cache(maxsize=4096)
-def is_regexp(sw_platform: str, *, by_characters: bool) -> bool:
+def is_regexp(sw_platform: str | None, *, by_characters: bool) -> bool:
     r"""Tell whether a platform is a regexp.
 
     Args:
-        sw_platform: Of the task.
+        sw_platform: Of the task; None is no regexp.
         by_characters: It is one when it holds one of ``( ) [ ] | * ? + \ ^ $``; otherwise when, read as a regexp,
             it does not match itself from the start (a malformed one does not).
 
-    Source: software-hardware-matching.md 6.3, H4.
+    Source: docs/rules/matching.md 6.3.
 
     Example:
         >>> text = "x86_64-.*-opt"
         >>> is_regexp(text, by_characters=True), is_regexp(text, by_characters=False)
         (True, False)
     """
+    if sw_platform is None:
+        return False
     if by_characters:
         return not REGEXP_CHARACTERS.isdisjoint(sw_platform)
     try:
@@ -38,11 +40,11 @@ def is_regexp(sw_platform: str, *, by_characters: bool) -> bool:
         return True
 
 
-def resolve_platform(sw_platform: str, description: Description | None) -> str | None:
+def resolve_platform(sw_platform: str | None, description: Description | None) -> str | None:
     """Resolve a regexp platform to what a queue has.
 
     Args:
-        sw_platform: The regexp.
+        sw_platform: The regexp; None stands for nothing.
         description: Of the queue; None where it publishes none.
 
     Returns:
@@ -50,9 +52,9 @@ def resolve_platform(sw_platform: str, description: Description | None) -> str |
         among the architectures of the queue's CPUs, with the rest. None where nothing fits, where the literal
         platform is published, or where the regexp cannot be read.
 
-    Source: software-hardware-matching.md 6.3.
+    Source: docs/rules/matching.md 6.3.
     """
-    if description is None or sw_platform in description.cmtconfigs:
+    if sw_platform is None or description is None or sw_platform in description.cmtconfigs:
         return None
     try:
         pattern = compile_pattern(sw_platform)
@@ -78,12 +80,12 @@ def with_base(platform: str | None, base_platform: str | None) -> str | None:
 
 
 def platform_at(
-    sw_platform: str, description: Description, *, rules: MatchingRules
+    sw_platform: str | None, description: Description, *, rules: MatchingRules
 ) -> tuple[str | None, str | None]:
     """Return what to compare at a queue, and what the platform resolves to.
 
     Args:
-        sw_platform: Of the task.
+        sw_platform: Of the task; None where it has no architecture.
         description: Of the queue.
         rules: Switches ``regexp_by_characters``, ``resolve_before_compare``.
 
@@ -91,7 +93,7 @@ def platform_at(
         The platform to look for among ``cmtconfigs`` and tags (None: there is none), and the resolution, tried
         whether or not the platform counts as a regexp (None: nothing to resolve, or not resolved).
 
-    Source: software-hardware-matching.md 6.2, 6.3, H3, H4.
+    Source: docs/rules/matching.md 6.2, 6.3.
     """
     resolved = resolve_platform(sw_platform, description)
     regexp = is_regexp(sw_platform, by_characters=rules.regexp_by_characters)

@@ -20,7 +20,7 @@ def processing_group(processingtype: str | None) -> str:
     Returns:
         One of :data:`PROCESSING_GROUPS`.
 
-    Source: zero-share.md 2.
+    Source: docs/rules/zero-share.md 2.
 
     Example:
         >>> [processing_group(text) for text in ("simul", "ptest", "test", None)]

@@ -1,4 +1,4 @@
-"""Releases: what ``transhome`` names, and whether a queue has it (software-hardware-matching.md 6)."""
+"""Releases: what ``transhome`` names, and whether a queue has it (docs/rules/matching.md 6)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def parse_transhome(transhome: str) -> Release:
     Args:
         transhome: Of the task, such as ``Athena-24.0.40``.
 
-    Source: software-hardware-matching.md 6.
+    Source: docs/rules/matching.md 6.
 
     Example:
         >>> parse_transhome("AthDerivation-21.2.2.0")
@@ -72,7 +72,7 @@ def has_container(
     Raises:
         DescriptionError: A part that is needed is missing.
 
-    Source: software-hardware-matching.md 6.1.
+    Source: docs/rules/matching.md 6.1.
     """
     if only_tags:
         return container_name in description.need("tags").containers
@@ -109,7 +109,7 @@ def has_release(
     Raises:
         DescriptionError: A part that is needed is missing.
 
-    Source: software-hardware-matching.md 6.2.
+    Source: docs/rules/matching.md 6.2.
     """
     cvmfs = description.need("cvmfs")
     mounted = ANY in cvmfs or release.repository in cvmfs

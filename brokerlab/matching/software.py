@@ -1,4 +1,4 @@
-"""Releases = AUTO: can a queue provide a task's software, container, CPU and GPU? (software-hardware-matching.md)."""
+"""Releases = AUTO: can a queue provide a task's software, container, CPU and GPU? (docs/rules/matching.md)."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def examine(request: Request, queue: SoftwareQueue, *, rules: MatchingRules) -> 
         queue: What is offered.
         rules: All switches but the one of zero share.
 
-    Source: software-hardware-matching.md 3, 6.3.
+    Source: docs/rules/matching.md 3, 6.3.
     """
     if queue.releases == ANY_QUEUE:
         if not rules.any_needs_no_request:
@@ -199,7 +199,7 @@ def match_software(
     Returns:
         The decision; what cannot be read rejects with ``sw_description_invalid``, nothing is raised.
 
-    Source: software-hardware-matching.md 3.
+    Source: docs/rules/matching.md 3.
     """
     if task.unnamed:
         return Match(accept=False, reason="release_unavailable")
@@ -266,9 +266,11 @@ def _hardware(
         return "cpu_exclusive"
     if gpu is not None and gpu.is_exclusive and request.gpu_spec is None:
         return "gpu_exclusive"
-    if request.asks_for_hardware and cpu is None and gpu is None:
+    lenient = request.cpu_implied and not rules.implied_cpu_needs_description
+    asks_for_cpu = bool(request.cpu_specs) and not (lenient and cpu is None)
+    if (asks_for_cpu or request.gpu_spec is not None) and cpu is None and gpu is None:
         return "hardware_undescribed"
-    if request.cpu_specs and not match_cpu(request.cpu_specs, cpu, rules=rules):
+    if asks_for_cpu and not match_cpu(request.cpu_specs, cpu, rules=rules):
         return "cpu_mismatch"
     if request.gpu_spec is None:
         return None

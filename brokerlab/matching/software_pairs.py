@@ -77,7 +77,7 @@ def software_pairs(
             driver_version``; none for no monitoring.
         worker_node_cpu_level: ``panda_queue, cpu_architecture_level, pct_within_queue`` [%]; none for no monitoring.
         rules: All switches but the one of zero share.
-        analysis: The tasks are users': releases are read as analysis-job-brokerage.md 4.7 says.
+        analysis: The tasks are users': releases are read as docs/rules/matching.md 9 says.
 
     Returns:
         The four request columns, ``panda_queue``, ``accept`` (bool), ``reason`` (why rejected, one of
@@ -88,7 +88,7 @@ def software_pairs(
     Warns:
         BrokerlabWarning: Descriptions, requests and releases that cannot be read, with number and examples.
 
-    Source: software-hardware-matching.md.
+    Source: docs/rules/matching.md.
     """
     columns, task_of = (ANALYSIS_COLUMNS, analysis_task) if analysis else (REQUEST_COLUMNS, _task)
     kinds = requests.select(columns).unique(maintain_order=True)
@@ -129,7 +129,7 @@ def platform_pairs(
         ``architecture, panda_queue, accept``: an AUTO queue with the platform among its ``cmtconfigs``, or
         with images for any. An architecture without platform is nowhere.
 
-    Source: analysis-job-brokerage.md 4, 8.
+    Source: docs/rules/matching.md 6.
     """
     offered = _offers(queues, sw_tags, None, None)
     schema = {"architecture": pl.String, "panda_queue": pl.String, "accept": pl.Boolean}
@@ -214,7 +214,7 @@ def _platforms(tasks: Iterable[SoftwareTask], rules: MatchingRules) -> list[str]
     """Return the regexp platforms that cannot be read, and so stand for nothing at any queue."""
     found = []
     for platform in dict.fromkeys(task.request.sw_platform for task in tasks):
-        if is_regexp(platform, by_characters=rules.regexp_by_characters):
+        if platform is not None and is_regexp(platform, by_characters=rules.regexp_by_characters):
             try:
                 compile_pattern(platform)
             except PatternError as error:

@@ -1,4 +1,4 @@
-"""Comparison strings such as ``>=12.0``: how a version or a number of MB has to compare (software-hardware-matching.md 2.3)."""
+"""Comparison strings such as ``>=12.0``: how a version or a number of MB has to compare (docs/rules/matching.md 2.3)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def compare_version(version: str, comparison: str) -> bool | None:
         Whether it is satisfied; None, which counts as not satisfied, when there is no known operator or
         either side is no version.
 
-    Source: software-hardware-matching.md 2.3.
+    Source: docs/rules/matching.md 2.3.
 
     Example:
         >>> compare_version("12.10", ">=12.9"), compare_version("12", "== 12.0"), compare_version("12", "<>11")

@@ -1,4 +1,4 @@
-"""Zero share: does a queue's ``fairsharepolicy`` forbid a task? (zero-share.md).
+"""Zero share: does a queue's ``fairsharepolicy`` forbid a task? (docs/rules/zero-share.md).
 
 A policy is a list of sub-policies; the first whose clauses all hold decides, and forbids when its value is exactly
 ``0`` or ``0%``. A clause looks at one attribute of the task, so a policy is decided for many tasks by asking each
@@ -122,7 +122,8 @@ def _decide(policy: Policy, tasks: _Tasks, rules: MatchingRules) -> _Answers:
         answers.reason[:] = NO_POLICY
         return answers
     groups = tasks.attributes["type"]
-    exempt = groups.spread(np.array([group == TEST for group in groups.values], dtype=np.bool_))
+    tests = [rules.tests_exempt and group == TEST for group in groups.values]
+    exempt = groups.spread(np.array(tests, dtype=np.bool_))
     answers.reason[exempt] = TEST_EXEMPT
     undecided = ~exempt
     for index, subpolicy in enumerate(policy.subpolicies):
@@ -162,18 +163,18 @@ def zero_share(
         gshare: Of the task; null satisfies every ``gshare=``.
         currentpriority: Of the task; null satisfies order comparisons, which cannot be evaluated.
         merging: The chunk merges; its priority is not looked at.
-        rules: Switch ``merge_priority``.
+        rules: Switches ``merge_priority``, ``tests_exempt``.
 
     Returns:
         The decision. An expression that is malformed, or outside of the linear-time engine, ends the evaluation
         and accepts (reason ``error``); :func:`parse` says where it stands.
 
-    Source: zero-share.md 2.
+    Source: docs/rules/zero-share.md 2.
 
     Example:
         >>> zero_share("type=evgen:100%,type=any:0%", "simul")
         Decision(zero_share=True, rule_index=1, reason='matched_zero', priority_error=False)
-        >>> zero_share("type=evgen:100%,type=any:0%", "validation").reason
+        >>> zero_share("type=evgen:100%,type=any:0%", "validation", rules=MatchingRules("production")).reason
         'test_exempt'
     """
     columns: dict[str, Sequence[Any]] = {
@@ -200,7 +201,7 @@ def decide_pairs(
     Args:
         policies: Policies of the queues, repeated or not.
         tasks: ``processingtype, workinggroup, gshare, currentpriority, is_merging``, repeated or not.
-        rules: Switch ``merge_priority``.
+        rules: Switches ``merge_priority``, ``tests_exempt``.
 
     Returns:
         ``policy``, the five task columns, ``zero_share`` (bool), ``rule_index`` (i64, null if no sub-policy
@@ -210,7 +211,7 @@ def decide_pairs(
     Warns:
         BrokerlabWarning: Policies with findings that change their meaning, with number and examples.
 
-    Source: zero-share.md 2.
+    Source: docs/rules/zero-share.md 2.
     """
     kinds = tasks.select(TASK_COLUMNS).unique(maintain_order=True)
     columns = {name: kinds[name].to_list() for name in TASK_COLUMNS}

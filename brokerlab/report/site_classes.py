@@ -345,7 +345,7 @@ def _rules(s: Study) -> Table:
         caption=say(moved, totals),
         columns={
             "switch": "Switch",
-            "row": "Row of the chapter",
+            "row": "Page or chapter",
             "here": here,
             "there": there,
             "share": "Moves of the queues and instants [%]",

@@ -342,7 +342,7 @@ def rule_sets(data: Data, s: WaitingStudy) -> list[Block | None]:
         caption="Single differences of the rule sets, changed alone",
         columns={
             "switch": "Difference",
-            "row": "Row of the chapter",
+            "row": "Page or chapter",
             "n_changed": "Changes [jobs]",
             "explained": "Of all changes [%]",
         },

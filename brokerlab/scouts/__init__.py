@@ -1,6 +1,6 @@
 """What scouts say: measured task parameters, and when they stop a task.
 
-Where each sentence of the scouts document is implemented (sections of scouts.md and exhausted.md in brackets):
+Where each sentence of the scouts document is implemented (sections of docs/rules/scouts.md and docs/rules/exhausted.md in brackets):
 
 * ``triggers``: twice per task, when half of the scouts and the first 100 jobs have finished (7); ``replay``
   goes from trigger to trigger (7, 9);

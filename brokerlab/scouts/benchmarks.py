@@ -1,4 +1,4 @@
-"""Core power from host benchmarks, where the tables are given (scouts.md 3.2)."""
+"""Core power from host benchmarks, where the tables are given (docs/rules/scouts.md 3.2)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def bench_corepower(
         queues: ``panda_queue, atlas_site``.
         hosts: Of :func:`host_tables`; None switches benchmarks off.
 
-    Source: scouts.md 3.2.
+    Source: docs/rules/scouts.md 3.2.
     """
     if hosts is None:
         return pl.repeat(None, jobs.height, dtype=pl.Float64, eager=True)

@@ -1,4 +1,4 @@
-"""The checks X1 to X7 that stop a task, each one small value (exhausted.md 2).
+"""The checks X1 to X7 that stop a task, each one small value (docs/rules/exhausted.md 2).
 
 A check is an ordered list of reasons not to fire. The first that holds is the ``why_not`` of the trace; a
 check for which none holds fires. Checks run in order on the tasks that none before has decided; the rules
@@ -140,11 +140,12 @@ def checks(rules: ScoutRules) -> tuple[Check, ...]:
     """Return the checks X1 to X7 in the order in which they run.
 
     Args:
-        rules: X3_enforced and X4_enforced decide whether X3 and X4 can exhaust.
+        rules: Switches ``wrong_cputime``, ``wrong_ramcount``, ``leak_exhausts``, ``short_jobs_exhaust``,
+            ``growth_needs_more_files``.
     """
     return (
-        _cputime(),
-        _ramcount(),
+        _cputime(rules),
+        _ramcount(rules),
         _leak(rules),
         _short(rules),
         _inefficient(),
@@ -153,12 +154,30 @@ def checks(rules: ScoutRules) -> tuple[Check, ...]:
     )
 
 
-def _cputime() -> Check:
+WITHIN_FACTOR = "within the factor of the preset"
+
+
+def _within_factor(measured: str, preset: str) -> pl.Expr:
+    """Tell where a measured value differs from its preset by the threshold's factor at most, up and down."""
+    factor = pl.col("wrong_cputime_threshold")
+    larger = pl.col(measured) > factor * pl.col(preset)
+    smaller = pl.col(measured) * factor < pl.col(preset)
+    return ~(larger | smaller)
+
+
+def _cputime(rules: ScoutRules) -> Check:
     wanted = pl.col("wrong_cputime_threshold") * pl.col("old_cputime")
+    not_wrong: tuple[tuple[str, pl.Expr], ...] = (
+        ("not above the threshold", ~(pl.col("cputime") > wanted)),
+        ("jobs run 24 h or less", ~(pl.col("exec_time") > LONG_EXEC_S)),
+    )
+    if rules.wrong_cputime == "differs":  # 0: does not scale with events
+        unscaled = ("cputime does not scale with events", pl.col("cputime") == 0)
+        not_wrong = (unscaled, (WITHIN_FACTOR, _within_factor("cputime", "old_cputime")))
     return Check(
         "X1",
         "scout_cpuTime",
-        "exhausted.md X1",
+        "docs/rules/exhausted.md X1",
         ("SCOUT_WRONG_CPUTIME_THRESHOLD",),
         ("cputime", "old_cputime", "wrong_cputime_threshold", "exec_time"),
         (
@@ -166,20 +185,31 @@ def _cputime() -> Check:
             ("no new cputime", pl.col("cputime").is_null() | pl.col("exec_time").is_null()),
             ("threshold off", ~(pl.col("wrong_cputime_threshold") > 0)),
             ("no cputime was requested", _off("old_cputime")),
-            ("not above the threshold", ~(pl.col("cputime") > wanted)),
-            ("jobs run 24 h or less", ~(pl.col("exec_time") > LONG_EXEC_S)),
+            *not_wrong,
         ),
     )
 
 
-def _ramcount() -> Check:
+def _ramcount(rules: ScoutRules) -> Check:
     threshold = pl.col("ram_threshold_mb")
+    key, limit = "RAM_THR_EXAUSTED", "ram_threshold_mb"
+    not_wrong: tuple[tuple[str, pl.Expr], ...] = (
+        ("requested at or above the threshold", ~(pl.col("old_ramcount") < threshold)),
+        ("measured at or below the threshold", ~(threshold < pl.col("ramcount"))),
+    )
+    if rules.wrong_ramcount == "differs":
+        key, limit = "SCOUT_WRONG_CPUTIME_THRESHOLD", "wrong_cputime_threshold"
+        not_wrong = (
+            ("threshold off", ~(pl.col(limit) > 0)),
+            ("a ramcount of 0 was requested", pl.col("old_ramcount") == 0),
+            (WITHIN_FACTOR, _within_factor("ramcount", "old_ramcount")),
+        )
     return Check(
         "X2",
         "scout_ramCount",
-        "exhausted.md X2",
-        ("RAM_THR_EXAUSTED",),
-        ("ramcount", "old_ramcount", "ram_threshold_mb"),
+        "docs/rules/exhausted.md X2",
+        (key,),
+        ("ramcount", "old_ramcount", limit),
         (
             (
                 "unit of ramcount is not per core",
@@ -187,8 +217,7 @@ def _ramcount() -> Check:
             ),
             ("no new ramcount", pl.col("ramcount").is_null()),
             ("no ramcount was requested", pl.col("old_ramcount").is_null()),
-            ("requested at or above the threshold", ~(pl.col("old_ramcount") < threshold)),
-            ("measured at or below the threshold", ~(threshold < pl.col("ramcount"))),
+            *not_wrong,
         ),
     )
 
@@ -197,7 +226,7 @@ def _leak(rules: ScoutRules) -> Check:
     return Check(
         "X3",
         "scout_memory_leak",
-        "exhausted.md X3",
+        "docs/rules/exhausted.md X3",
         ("SCOUT_MEM_LEAK_PER_CORE_<prodsourcelabel>",),
         ("memory_leak_core", "leak_threshold"),
         (
@@ -221,14 +250,21 @@ def many_short_jobs() -> tuple[tuple[str, pl.Expr], ...]:
     )
 
 
+def copies_explain() -> tuple[str, pl.Expr]:
+    """Return what ends X4 because the short jobs had to copy their input to scratch."""
+    uncopied = _fraction(pl.col("n_short") - pl.col("n_short_copy"), "total_short_base")
+    return "short where copy to scratch is forced", uncopied < pl.col("short_fraction")
+
+
 def _short(rules: ScoutRules) -> Check:
     scaled_min = pl.col("longest_short") * AVALANCHE_FACTOR // 60
     grows = pl.col("NE").is_null() & uses_scouts()
-    uncopied = _fraction(pl.col("n_short") - pl.col("n_short_copy"), "total_short_base")
+    if rules.growth_needs_more_files:
+        grows &= pl.col("NF").is_null() & (pl.col("MF").fill_null(0) != 1)
     return Check(
         "X4",
         "many_shorter_jobs",
-        "exhausted.md X4",
+        "docs/rules/exhausted.md X4",
         (
             "SCOUT_NUM_SHORT_<prodsourcelabel>",
             "SCOUT_THR_SHORT_<prodsourcelabel>",
@@ -247,7 +283,7 @@ def _short(rules: ScoutRules) -> Check:
                 "jobs grow long enough after the avalanche",
                 grows & (scaled_min > pl.col("short_exec_time")),
             ),
-            ("short where copy to scratch is forced", uncopied < pl.col("short_fraction")),
+            copies_explain(),
             ("never exhausts in production", pl.lit(not rules.short_jobs_exhaust)),
         ),
     )
@@ -270,7 +306,7 @@ def _inefficient() -> Check:
     return Check(
         "X5",
         "low_efficiency",
-        "exhausted.md X5",
+        "docs/rules/exhausted.md X5",
         (
             "SCOUT_NUM_CPU_INEFFICIENT_<prodsourcelabel>",
             "SCOUT_THR_CPU_INEFFICIENT_<prodsourcelabel>",
@@ -297,7 +333,7 @@ def _abuse() -> Check:
     return Check(
         "X6",
         "over_cpu_consumption",
-        "exhausted.md X6",
+        "docs/rules/exhausted.md X6",
         (),
         ("max_cpu_time", "max_cpu_time_duration", "max_cpu_time_cores"),
         (("not above twice duration times cores", ~(pl.col("max_cpu_time") > allowed)),),
@@ -310,7 +346,7 @@ def _success_rate() -> Check:
     return Check(
         "X7",
         "low_success_rate",
-        "exhausted.md X7",
+        "docs/rules/exhausted.md X7",
         ("SCOUT_MIN_OK_RATE_EXHAUSTED_<prodsourcelabel>",),
         ("success_rate", "SS", "min_ok_rate"),
         (

@@ -29,7 +29,7 @@ PARAMETER_KEYS = {
     "ramcount minimum": "SCOUT_RAMCOUNT_MIN",
     "diskio": "SCOUT_DISK_IO_CAP",
 }
-"""What the same setting does for every task -> its gdpconfig key; S01 may let cpuTime read the rank of ramCount."""
+"""What the same setting does for every task -> its gdpconfig key; ``cputime_rank_key`` may let cpuTime read the rank of ramCount."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ScoutResult:
     """What scouts said of each task.
 
     Attributes:
-        parameters: One row per task, sorted by ``jeditaskid``; columns of scouts.md 13. The written
+        parameters: One row per task, sorted by ``jeditaskid``; columns of docs/rules/scouts.md 13. The written
             parameters are null where they are not set.
         tags: ``jeditaskid, pandaid, parameter``: the jobs that defined each parameter.
         rules: The rule set it was made under.
@@ -86,7 +86,7 @@ def estimate(
     """Compute every parameter that scouts set, for every task.
 
     Args:
-        jobs: ``jobs`` table (archive-schema.md 1) of any engine narwhals reads.
+        jobs: ``jobs`` table (``brokerlab tables jobs``) of any engine narwhals reads.
         files: ``files`` table (4).
         tasks: ``tasks`` table (2); the tasks to be estimated.
         datasets: ``datasets`` table (3).
@@ -111,7 +111,7 @@ def estimate(
         DataError: A task occurs twice, or tables come from different engines.
         ConfigError: An argument is out of range, or one of two tables of benchmarks is missing.
 
-    Source: Dynamic Optimization of Task Parameters (seed 003); scouts.md 2 to 11.
+    Source: 003; docs/rules/scouts.md 2 to 11.
     """
     rules = rules or ScoutRules()
     config = config or Config.empty()
@@ -180,7 +180,7 @@ def job_quantities(
         ``iointensity_kbps``, ``diskio_kbps``, ``leak_kbps`` (per core), ``leak_x2``, ``cpu_efficiency_pct``,
         ``maxpss_kb``. Null where the job says nothing about the quantity.
 
-    Source: scouts.md 2, 3, 5, 12.
+    Source: docs/rules/scouts.md 2, 3, 5, 12.
     """
     rules = rules or ScoutRules()
     refuse_impossible(at, max_jobs)
@@ -226,7 +226,7 @@ def _estimate(
     tasks, jobs = used.tasks, used.jobs
     cpu_table, cpu = parameters.cputime(tasks, jobs, config.cputime_rank)
     ram_table, ram = parameters.ramcount(tasks, jobs, config, rules)
-    disk_table, disk = parameters.outdiskcount(tasks, jobs)
+    disk_table, disk = parameters.outdiskcount(tasks, jobs, rules)
     work_table = parameters.workdiskcount(tasks, jobs)
     io_table, io_row = parameters.io_parameters(jobs, config, rules)
     wall_table, wall_row = parameters.walltime(tasks, jobs)

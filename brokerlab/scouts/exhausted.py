@@ -14,6 +14,7 @@ from brokerlab.scouts.checks import (
     ONLY_REPORTED,
     Decisions,
     checks,
+    copies_explain,
     decided,
     many_short_jobs,
 )
@@ -77,17 +78,16 @@ def evaluate(
     Returns:
         Verdicts and trace, sorted by ``jeditaskid``.
 
-    Source: exhausted.md 1 and 2.
+    Source: docs/rules/exhausted.md 1 and 2.
     """
     rules = scouts.rules
     config = config or Config.empty()
     frame = _inputs(tasks, scouts, config)
-    allowed = pl.lit(use_exhausted) & pl.col("succeeded") & (pl.col("new_jobs") > MIN_NEW_JOBS)
-    frame = frame.with_columns(open=allowed.fill_null(value=False))
+    frame = frame.with_columns(open=pl.lit(use_exhausted) & _eligible(rules))
     order, traces = checks(rules), []
     for check in order:
         if check.name == "X4":  # its first steps may change the split rule, which ends X5 too
-            frame = _edit_split_rule(frame)
+            frame = _edit_split_rule(frame, rules)
         frame = check.run(frame)
         traces.append(frame.select(*check.trace(), note=_note(check.name, rules)))
         if check.name == "X3":
@@ -107,18 +107,22 @@ def each_check(tasks: Any, scouts: ScoutResult, *, config: Config | None = None)
         config: See there.
 
     Returns:
-        One row per task, sorted: ``jeditaskid``, ``eligible`` (its scouts succeeded and more than 20 jobs are to come: the
-        checks run), and a Boolean column per check, ``X1`` to ``X7``: it fires; false where the task is not eligible.
+        One row per task, sorted: ``jeditaskid``, ``eligible`` (its scouts succeeded and, in production, more than 20 jobs
+        are to come: the checks run), and a Boolean column per check, ``X1`` to ``X7``: it fires; false where the task is not eligible.
 
-    Source: exhausted.md 1 and 2.
+    Source: docs/rules/exhausted.md 1 and 2.
     """
     frame = _inputs(tasks, scouts, config or Config.empty())
-    eligible = pl.col("succeeded") & (pl.col("new_jobs") > MIN_NEW_JOBS)
-    frame = _edit_split_rule(frame.with_columns(open=eligible.fill_null(value=False)))
-    fires = {
-        check.name: check.why_not().is_null() & pl.col("open") for check in checks(scouts.rules)
-    }
+    rules = scouts.rules
+    frame = _edit_split_rule(frame.with_columns(open=_eligible(rules)), rules)
+    fires = {check.name: check.why_not().is_null() & pl.col("open") for check in checks(rules)}
     return frame.select("jeditaskid", eligible="open", **fires)
+
+
+def _eligible(rules: ScoutRules) -> pl.Expr:
+    """Tell for which tasks the checks run: scouts that succeeded, and in production enough jobs to come."""
+    enough = (pl.col("new_jobs") > MIN_NEW_JOBS) | pl.lit(not rules.checks_need_new_jobs)
+    return (pl.col("succeeded") & enough).fill_null(value=False)
 
 
 def _inputs(tasks: Any, scouts: ScoutResult, config: Config) -> pl.DataFrame:
@@ -139,6 +143,8 @@ def _inputs(tasks: Any, scouts: ScoutResult, config: Config) -> pl.DataFrame:
         .with_columns(NG=pl.coalesce("newng", "NG"))
     )
     labels = label_settings(config, joined["prodsourcelabel"], LABEL_KEYS)
+    if tenths := scouts.rules.default_short_tenths:
+        labels = labels.with_columns(pl.col("short_tenths").fill_null(tenths))
     return (
         joined.join(labels, on="prodsourcelabel", how="left", nulls_equal=True)
         .with_columns(
@@ -151,17 +157,24 @@ def _inputs(tasks: Any, scouts: ScoutResult, config: Config) -> pl.DataFrame:
     )
 
 
-def _edit_split_rule(frame: pl.DataFrame) -> pl.DataFrame:
-    """Apply step 3 of X4: drop files and GB per job, raise the maximal files to 200."""
-    ended = pl.any_horizontal(condition.fill_null(value=True) for _, condition in many_short_jobs())
-    few_files = (pl.col("MF") < MIN_MAX_FILES).fill_null(value=False)
+def _edit_split_rule(frame: pl.DataFrame, rules: ScoutRules) -> pl.DataFrame:
+    """Apply step 3 of X4: drop files and GB per job, in production raise the maximal files to 200."""
+    raises = rules.edit_raises_max_files
+    ends = many_short_jobs()
+    if rules.edit_excuses_copies:
+        ends = (*ends, copies_explain())
+    ended = pl.any_horizontal(condition.fill_null(value=True) for _, condition in ends)
+    few_files = (pl.col("MF") < MIN_MAX_FILES).fill_null(value=False) & pl.lit(raises)
     limits = pl.col("NF").is_not_null() | pl.col("NG").is_not_null() | few_files
     allowed = pl.col("change_split_rule").fill_null(0) != 0
     changed = pl.col("open") & ~ended & allowed & limits
     frame = frame.with_columns(splitrule_changed=changed)
     texts = frame.filter("splitrule_changed")["splitrule"].unique()
     edited = pl.DataFrame(
-        {"splitrule": texts, "new_splitrule": [edit_split_rule(text) for text in texts]},
+        {
+            "splitrule": texts,
+            "new_splitrule": [edit_split_rule(text, raises_max_files=raises) for text in texts],
+        },
         schema={"splitrule": pl.String, "new_splitrule": pl.String},
     )
     return frame.join(edited, on="splitrule", how="left", maintain_order="left").with_columns(
@@ -169,16 +182,20 @@ def _edit_split_rule(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def edit_split_rule(splitrule: str) -> str:
+def edit_split_rule(splitrule: str, *, raises_max_files: bool) -> str:
     """Relax the limits that make jobs short (X4 step 3).
 
+    Args:
+        splitrule: Split rule of a task.
+        raises_max_files: Raise maximal files per job below 200 to 200, besides removing files and GB per job.
+
     Example:
-        >>> edit_split_rule("US=2,NF=3,MF=50,MC=5")
+        >>> edit_split_rule("US=2,NF=3,MF=50,MC=5", raises_max_files=True)
         'US=2,MF=200,MC=5'
     """
     rule = remove_tag(remove_tag(splitrule, "NF"), "NG")
     limit = tag_value(rule, "MF")
-    if limit is None or limit >= MIN_MAX_FILES:
+    if not raises_max_files or limit is None or limit >= MIN_MAX_FILES:
         return rule
     return set_tag(rule, "MF", MIN_MAX_FILES)
 

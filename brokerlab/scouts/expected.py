@@ -1,4 +1,4 @@
-"""Whether the scouts succeeded, and how many jobs are still to come (scouts.md 6 and 8)."""
+"""Whether the scouts succeeded, and how many jobs are still to come (docs/rules/scouts.md 6 and 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of every task failed, from the jobs of any engine (scouts.md 15)."""
+"""How much of every task failed, from the jobs of any engine (docs/rules/scouts.md 15)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def failure_metrics(jobs: Any) -> pl.DataFrame:
     Raises:
         SchemaError: Columns are missing.
 
-    Source: scouts.md 15, ``task_failure_metrics``.
+    Source: docs/rules/scouts.md 15, ``task_failure_metrics``.
 
     Example:
         >>> jobs = pl.DataFrame({"jeditaskid": [1] * 7, "pandaid": range(7), "prodsourcelabel": ["user"] * 7,

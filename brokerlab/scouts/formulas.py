@@ -3,7 +3,7 @@
 These are the readable reference. The engine-wide forms in the modules beside it do the same for whole
 tables, and tests compare the two.
 
-Source: scouts.md section 3 and 8; what a whole task needs is in ``task_formulas``.
+Source: docs/rules/scouts.md 3 and 8; what a whole task needs is in ``task_formulas``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def effective_file_size_mb(
     Returns:
         Size [MB]; 1 if the integer number of bytes is 0. Negative if the range ends before it starts.
 
-    Source: scouts.md section 3.3.
+    Source: docs/rules/scouts.md 3.3.
 
     Example:
         >>> effective_file_size_mb(10 * 1024 * 1024, 0, 49, 100)
@@ -71,7 +71,7 @@ def effective_num_events(startevent: int | None, endevent: int | None, nevents: 
     Returns:
         Length of the range, at least 1; else the file's events; else 1.
 
-    Source: scouts.md section 3.3.
+    Source: docs/rules/scouts.md 3.3.
 
     Example:
         >>> effective_num_events(5, 9, 1000), effective_num_events(9, 5, 1000)
@@ -95,7 +95,7 @@ def core_count(actualcorecount: int | None, corecount: int | None, jobmetrics: s
     Returns:
         Cores; 1 if nothing is known.
 
-    Source: scouts.md section 3.1.
+    Source: docs/rules/scouts.md 3.1.
 
     Example:
         >>> core_count(0, 8, "coreCount=4"), core_count(None, 8, "coreCount=4"), core_count(None, 8, None)
@@ -144,7 +144,7 @@ def hs06sec(
     Returns:
         Work [HS06 s]; null if a time is unknown (unless the efficiency is 0).
 
-    Source: scouts.md section 3.4.
+    Source: docs/rules/scouts.md 3.4.
 
     Example:
         >>> begin = datetime(2024, 3, 1)
@@ -180,7 +180,7 @@ def direct_io(
     Returns:
         True for direct input.
 
-    Source: scouts.md section 8.
+    Source: docs/rules/scouts.md 8.
 
     Example:
         >>> direct_io("IL=1", 14336, True), direct_io("LI=1,IL=1", 14336, True), direct_io("LI=1", -1, False)
@@ -197,7 +197,7 @@ def direct_io(
 def is_job_cloning(specialhandling: str | None) -> bool:
     """Return whether the cloning token ``sc``, alone or as ``sc:...``, is in the comma-separated list.
 
-    Source: scouts.md section 2.7.
+    Source: docs/rules/scouts.md 2.7.
 
     Example:
         >>> is_job_cloning("sj,sc:storeonce"), is_job_cloning("ej, sc"), is_job_cloning(None)
@@ -213,7 +213,7 @@ def clean_host_name(modificationhost: str) -> str:
     Everything up to the first ``@`` goes (unless nothing would be left), and
     ``atlprd<digits>-<word>-<rest>.cern.ch`` becomes ``<rest>.cern.ch``.
 
-    Source: scouts.md section 3.2.
+    Source: docs/rules/scouts.md 3.2.
 
     Example:
         >>> clean_host_name("slot1@node1.example.org"), clean_host_name("atlprd55-x-y-abc.cern.ch")
@@ -243,7 +243,7 @@ def host_benchmarks(
         Pairs of the benchmark's site and score [HS06 per core], in the order of the benchmarks, once per
         matching node; empty if the node or its processor is unknown.
 
-    Source: scouts.md section 3.2.
+    Source: docs/rules/scouts.md 3.2.
 
     Example:
         >>> node = {"site": "S", "host_name": "n1", "cpu_model_normalized": "x", "threads_per_core": 2,
@@ -286,7 +286,7 @@ def benchmark_corepower(site: str, benchmarks: Iterable[tuple[str | None, float]
         The first score whose site name contains, or is contained in, the node's (case not looked at); else the
         mean of all; null if there is none.
 
-    Source: scouts.md section 3.2.
+    Source: docs/rules/scouts.md 3.2.
 
     Example:
         >>> benchmark_corepower("SITE-1", [("OTHER", 10.0), ("site-1-ext", 12.5)])

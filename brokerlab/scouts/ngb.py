@@ -1,7 +1,8 @@
-"""nGBPerJob from the jobs that defined outDiskCount (scouts.md 5.10)."""
+"""nGBPerJob from the jobs that defined outDiskCount (docs/rules/scouts.md 5.10)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ import polars as pl
 from brokerlab.scouts.parameters import Jobs, Percentile
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.scouts.tables import JOBS_FILES_COLUMNS, narrow, raise_for
-from brokerlab.units import GB, MB
+from brokerlab.units import GB, KB, MB
 
 SAFETY_BYTES = 300 * MB
 POOL_BYTES = 1500 * MB
@@ -52,12 +53,12 @@ def gb_per_job(origin: Origin, rules: ScoutRules) -> int | None:
 
     Args:
         origin: The job and its task.
-        rules: S08 (``ng_input_in_bytes``, ``ng_at_least_one``).
+        rules: Switches ``ng_input_in_bytes``, ``ng_at_least_one``.
 
     Returns:
         GB per job, 0 (or 1) to 100.
 
-    Source: scouts.md 5.10.
+    Source: docs/rules/scouts.md 5.10.
 
     Example:
         >>> job = Origin(4 * GB, 2 * GB, 5, 100, 2000, False, 1000.0, 10, 10**9, 10**9)
@@ -162,3 +163,48 @@ def _output_sizes(outputs: Any, jobs: pl.Series) -> pl.DataFrame:
         .to_native()
     )
     return sizes
+
+
+def jobs_of_files(
+    sizes: Sequence[int],
+    events: Sequence[int],
+    *,
+    limit_gb: float,
+    outdiskcount: int,
+    workdiskcount: int,
+    per_event: bool,
+) -> list[int]:
+    """Deal the input files of a task to jobs whose expected disk usage is less than nGBPerJob.
+
+    A job takes files in order as long as input, output and work directory together stay below the limit; a file that
+    does not fit even alone makes a job by itself.
+
+    Args:
+        sizes: Of the files [B].
+        events: In the files.
+        limit_gb: nGBPerJob [GB].
+        outdiskcount: Output [kB per event, or per MB of input].
+        workdiskcount: Work directory of a job [MB].
+        per_event: The unit of ``outdiskcount`` is per event.
+
+    Returns:
+        The number of each file's job, from 0 on.
+
+    Source: 003, nGBPerJob.
+
+    Example:
+        >>> need = {"outdiskcount": 0, "workdiskcount": 0, "per_event": False}
+        >>> jobs_of_files([GB, GB, GB, GB], [1, 1, 1, 1], limit_gb=2.5, **need)
+        [0, 0, 1, 1]
+    """
+    numbers: list[int] = []
+    job, used = 0, 0.0
+    for size, n_events in zip(sizes, events, strict=True):
+        amount = n_events if per_event else size / MB
+        need = size + outdiskcount * KB * amount
+        full = used + need + workdiskcount * MB >= limit_gb * GB
+        if numbers and numbers[-1] == job and full:
+            job, used = job + 1, 0.0
+        numbers.append(job)
+        used += need
+    return numbers

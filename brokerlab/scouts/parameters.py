@@ -1,4 +1,4 @@
-"""From the jobs of each task to its new parameters: percentiles, maxima, means (scouts.md 5).
+"""From the jobs of each task to its new parameters: percentiles, maxima, means (docs/rules/scouts.md 5).
 
 Every function takes the tasks as columns of settings, the jobs as arrays grouped by task, and returns
 columns with one value per task; NaN or null means "not set".
@@ -158,7 +158,7 @@ def cputime(tasks: pl.DataFrame, jobs: Jobs, rank: float) -> tuple[pl.DataFrame,
 def ramcount(
     tasks: pl.DataFrame, jobs: Jobs, config: ScoutConfig, rules: ScoutRules
 ) -> tuple[pl.DataFrame, Percentile]:
-    """Compute ramCount: percentile of memory with margin and minimum [MB] (5.2, S05).
+    """Compute ramCount: percentile of memory with margin and minimum [MB] (5.2).
 
     Returns:
         ``ramcount`` and ``ramunit`` (null: not set).
@@ -201,10 +201,13 @@ def whole_cputime(percentile_hs06s: FloatArray) -> FloatArray:
     return np.where(milli, np.ceil(percentile_hs06s * 1000), np.ceil(percentile_hs06s) * 1000)
 
 
-def outdiskcount(tasks: pl.DataFrame, jobs: Jobs) -> tuple[pl.DataFrame, Percentile]:
-    """Compute outDiskCount: 75th percentile of output, capped at 10 MB [kB] (5.3)."""
+def outdiskcount(
+    tasks: pl.DataFrame, jobs: Jobs, rules: ScoutRules
+) -> tuple[pl.DataFrame, Percentile]:
+    """Compute outDiskCount: 75th percentile of output [kB], in production at most 10 MB (5.3)."""
     found = Percentile.of(jobs, jobs.values("outdisk_bytes"), OUTDISK_RANK)
-    value = np.trunc(np.minimum(found.value / KB, OUTDISK_CAP_KB))
+    cap = OUTDISK_CAP_KB if rules.outdisk_capped else np.inf
+    value = np.trunc(np.minimum(found.value / KB, cap))
     unit = pl.select(
         pl.when(pl.lit(pl.Series(~np.isnan(value)))).then(
             pl.when(pl.lit(tasks["outdisk_per_event"]))

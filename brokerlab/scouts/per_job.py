@@ -20,14 +20,14 @@ KEYS = ["jeditaskid", "pandaid"]
 
 
 def effective_events() -> pl.Expr:
-    """Events of one file: the range used (at least 1), else ``nevents``, else 1 (scouts.md 3.3)."""
+    """Events of one file: the range used (at least 1), else ``nevents``, else 1 (docs/rules/scouts.md 3.3)."""
     span = pl.col("endevent") - pl.col("startevent") + 1
     ranged = pl.when(span > 0).then(span).otherwise(1)
     return pl.when(span.is_not_null()).then(ranged).otherwise(pl.coalesce("nevents", 1))
 
 
 def effective_bytes() -> pl.Expr:
-    """Size of the part of one file that was read [B]: 1 MB where unknown or 0 (scouts.md 3.3).
+    """Size of the part of one file that was read [B]: 1 MB where unknown or 0 (docs/rules/scouts.md 3.3).
 
     A file of 0 events with a range has no defined share; the whole file counts. The product of size and
     events may pass 64 bits, so quotient and remainder of the size are scaled apart; the result is the
@@ -50,7 +50,7 @@ def file_sums(chunk: Chunk, *, merge: bool) -> pl.DataFrame:
         One row per (jeditaskid, pandaid), also one for the files without a job (pandaid null):
         ``n_ok`` finished files, ``is_bad`` 1 if a file can no longer be tried, ``input_bytes`` effective,
         ``plain_bytes``, ``file_events`` effective, ``has_pseudo`` 0/1 (all four over finished files),
-        ``n_files``, ``events_all`` and ``events_finished`` over the primary input datasets (scouts.md 8).
+        ``n_files``, ``events_all`` and ``events_finished`` over the primary input datasets (docs/rules/scouts.md 8).
     """
     file, dataset = pl.col("type"), pl.col("dataset_type")
     primary = chunk["datasets"].filter(pl.col("masterid").is_null())
@@ -104,7 +104,7 @@ def rows(chunk: Chunk, *, merge: bool = False) -> pl.DataFrame:
 
 
 def jobset_rows(jobs: pl.DataFrame, event_service: pl.DataFrame) -> pl.DataFrame:
-    """Replace event-service jobs by all finished jobs of their jobset (scouts.md 2.5).
+    """Replace event-service jobs by all finished jobs of their jobset (docs/rules/scouts.md 2.5).
 
     Args:
         jobs: The jobs of the chunk.
@@ -126,7 +126,7 @@ def jobset_rows(jobs: pl.DataFrame, event_service: pl.DataFrame) -> pl.DataFrame
 
 
 def cap(frame: pl.DataFrame, max_scouts: int | None, seed: int) -> pl.DataFrame:
-    """Keep at most ``max_scouts`` jobs per task, those with the smallest seeded hash (scouts.md 11).
+    """Keep at most ``max_scouts`` jobs per task, those with the smallest seeded hash (docs/rules/scouts.md 11).
 
     Args:
         frame: Rows with jeditaskid, pandaid.
@@ -156,7 +156,7 @@ def cap(frame: pl.DataFrame, max_scouts: int | None, seed: int) -> pl.DataFrame:
 
 
 def library_mb(chunk: Chunk) -> pl.DataFrame:
-    """Return the largest finished library file of each task [MB] (scouts.md 5.4)."""
+    """Return the largest finished library file of each task [MB] (docs/rules/scouts.md 5.4)."""
     is_library = pl.col("type") == "lib"
     libraries = chunk["datasets"].filter(is_library).select("jeditaskid", "datasetid")
     largest = (

@@ -1,4 +1,4 @@
-"""What one job says: the quantities of scouts.md section 3 and 5, job by job, before any percentile.
+"""What one job says: the quantities of docs/rules/scouts.md 3 and 5, job by job, before any percentile.
 
 Floats are formed in NumPy in the order the chapter writes them; NaN stands for "not known" and carries
 through every formula as null does in the database.
@@ -69,7 +69,7 @@ def job_quantities_of(rows: pl.DataFrame, rules: ScoutRules) -> pl.DataFrame:
     Returns:
         The same rows with the columns named in :func:`brokerlab.scouts.job_quantities`.
 
-    Source: scouts.md 2.7, 3, 5.
+    Source: docs/rules/scouts.md 2.7, 3, 5.
     """
     service = pl.col("eventservice")
     known = [
@@ -161,7 +161,7 @@ def _per_event(work: FloatArray, events: FloatArray) -> FloatArray:
 
 
 def _long_enough(span_us: FloatArray, duration: FloatArray, rules: ScoutRules) -> FloatArray:
-    """1 where a job of few events is long enough to count: 6 h (S04)."""
+    """1 where a job of few events is long enough to count: 6 h (5.1)."""
     if rules.long_job_inclusive:
         return (duration >= LONG_JOB_S).astype(np.float64)
     return (span_us > LONG_JOB_S * 1e6).astype(np.float64)

@@ -1,4 +1,4 @@
-"""A task's scouts trigger by trigger: each reads the task as the one before left it (scouts.md 7, 9)."""
+"""A task's scouts trigger by trigger: each reads the task as the one before left it (docs/rules/scouts.md 7, 9)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def replay(
         One row per task and trigger: ``jeditaskid, trigger, at``, then the columns of ``estimate``; tags
         with ``trigger`` too.
 
-    Source: seed 003, first list; scouts.md 7, 9, 13; exhausted.md 1 (scout flag).
+    Source: 003, introduction; docs/rules/scouts.md 7, 9, 13; docs/rules/exhausted.md 1 (scout flag).
     """
     rules = rules or ScoutRules()
     when = triggers(jobs, files, tasks, datasets, rules=rules) if at is None else at

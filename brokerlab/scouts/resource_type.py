@@ -1,4 +1,4 @@
-"""The resource type of a task after its memory was measured (scouts.md 9, last sentence but one)."""
+"""The resource type of a task after its memory was measured (docs/rules/scouts.md 9, last sentence but one)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def resource_types(tasks: Any, types: Any) -> pl.DataFrame:
     Raises:
         SchemaError: Columns are missing.
 
-    Source: scouts.md 9; archive-schema.md 5.
+    Source: docs/rules/scouts.md 9.
 
     Example:
         >>> types = pl.DataFrame({"resource_name": ["SCORE", "MCORE"], "mincore": [None, 2], "maxcore": [1, None]})

@@ -1,4 +1,4 @@
-"""The other ways to exhausted: pending for too long, and retries that are refused (exhausted.md 3).
+"""The other ways to exhausted: pending for too long, and retries that are refused (docs/rules/exhausted.md 3).
 
 E1 and E3 to E8 are evaluated, in this order, where their inputs exist. E2, E9 and E10 are names for what the
 archive cannot show; see :data:`LABELS`.
@@ -83,7 +83,7 @@ def _pending() -> Check:
     return Check(
         "E1",
         "pending_timeout",
-        "exhausted.md 3, E1",
+        "docs/rules/exhausted.md 3, E1",
         (_KEYS["pending_timeout_h"],),
         ("pending_h", "pending_timeout_h"),
         (
@@ -103,7 +103,7 @@ def _at_least(name: str, setting: str, measured: str) -> Check:
     return Check(
         name,
         setting,
-        f"exhausted.md 3, {name}",
+        f"docs/rules/exhausted.md 3, {name}",
         (_KEYS[setting],),
         (measured, setting),
         (
@@ -121,7 +121,7 @@ def _job_attempts(rules: ScoutRules) -> Check:
     return Check(
         "E7",
         "job_max_attempt",
-        "exhausted.md 3, E7",
+        "docs/rules/exhausted.md 3, E7",
         (_KEYS["job_max_attempt"],),
         ("largest_maxattempt", "job_max_attempt"),
         (
@@ -138,7 +138,7 @@ def _efficiency() -> Check:
     return Check(
         "E8",
         "min_cpu_efficiency",
-        "exhausted.md 3, E8",
+        "docs/rules/exhausted.md 3, E8",
         (_KEYS["least_efficiency_pct"],),
         ("min_cpu_efficiency", "least_efficiency_pct"),
         (
@@ -182,7 +182,7 @@ def retry_checks(
     Raises:
         SchemaError: Columns are missing.
 
-    Source: exhausted.md 3.
+    Source: docs/rules/exhausted.md 3.
     """
     rules = rules or (scouts.rules if scouts else ScoutRules())
     config = config or Config.empty()

@@ -21,8 +21,8 @@ def task_settings(tasks: pl.DataFrame, rules: ScoutRules, *, merge: bool) -> pl.
 
     Args:
         tasks: Columns of ``tables.TASK_COLUMNS``, key ``jeditaskid``.
-        rules: Rule set; S02 fills a null ``cpuefficiency``.
-        merge: Settings for the merge jobs of the task (scouts.md 10).
+        rules: Rule set; ``default_cpu_efficiency`` fills a null ``cpuefficiency``.
+        merge: Settings for the merge jobs of the task (docs/rules/scouts.md 10).
 
     Returns:
         One row per task, sorted by ``jeditaskid``: the columns given, the split rule's tags, and
@@ -32,7 +32,7 @@ def task_settings(tasks: pl.DataFrame, rules: ScoutRules, *, merge: bool) -> pl.
     Raises:
         DataError: Two rows of one task.
 
-    Source: scouts.md 1, 3.4, 5, 10.
+    Source: docs/rules/scouts.md 1, 3.4, 5, 10.
     """
     repeated = tasks.filter(pl.col("jeditaskid").is_duplicated())["jeditaskid"].unique().sort()
     if len(repeated):
@@ -82,7 +82,7 @@ def label_settings(config: Config, labels: pl.Series, keys: Mapping[str, str]) -
 
 
 def uses_scouts() -> pl.Expr:
-    """Tell whether a task uses scouts: exactly ``US=2`` (scouts.md 1)."""
+    """Tell whether a task uses scouts: exactly ``US=2`` (docs/rules/scouts.md 1)."""
     return (pl.col("US") == 2).fill_null(value=False)
 
 
@@ -112,5 +112,5 @@ def splitrule_with(tasks: pl.DataFrame, tag: str, value: pl.Expr) -> pl.DataFram
 
 
 def splitrule_after_scouts(tasks: pl.DataFrame) -> pl.DataFrame:
-    """Set the scout flag of split rules to "after the avalanche" (exhausted.md 1)."""
+    """Set the scout flag of split rules to "after the avalanche" (docs/rules/exhausted.md 1)."""
     return splitrule_with(tasks, "US", pl.lit(AFTER_AVALANCHE))

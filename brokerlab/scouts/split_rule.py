@@ -4,7 +4,7 @@ A rule is a comma-separated list of ``XX=value``. The value is the digits after 
 first occurrence of a tag wins. Items that are not of that form (the further numbers of the list-valued
 ``AN=1,2,3``) are passed over.
 
-Source: scouts.md section 1 and 15; archive-schema.md section 2, "Resolved task parameters".
+Source: docs/rules/scouts.md 1 and 15.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def tag_value(splitrule: str | None, tag: str) -> int | None:
     Returns:
         The first occurrence's number, null if the tag is absent, has no digits, or has more than 18.
 
-    Source: scouts.md section 1; archive-schema.md section 2.
+    Source: docs/rules/scouts.md 1.
 
     Example:
         >>> tag_value("AN=1,2,3,NF=5,NF=7", "NF")
@@ -148,7 +148,7 @@ def parse(splitrule: str | None) -> SplitRule:
     Returns:
         The rule in words.
 
-    Source: scouts.md section 1 and 15.
+    Source: docs/rules/scouts.md 1 and 15.
 
     Example:
         >>> rule = parse("US=2,NF=3,NG=14,IL=1,TW=-1")
@@ -196,7 +196,7 @@ def remove_tag(splitrule: str | None, tag: str) -> str:
     Returns:
         The new rule; the empty string if nothing is left.
 
-    Source: scouts.md section 15, ``split_rule_edit``.
+    Source: docs/rules/scouts.md 15, ``split_rule_edit``.
 
     Example:
         >>> remove_tag("US=2,NF=3,MC=5", "NF")
@@ -218,7 +218,7 @@ def set_tag(splitrule: str | None, tag: str, value: int) -> str:
     Returns:
         The new rule.
 
-    Source: scouts.md section 15, ``split_rule_edit``.
+    Source: docs/rules/scouts.md 15, ``split_rule_edit``.
 
     Example:
         >>> set_tag("US=2,MF=50,MC=5", "MF", 200)

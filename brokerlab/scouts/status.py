@@ -1,4 +1,4 @@
-"""What becomes of a task after its scouts were read, and after it was exhausted (exhausted.md 1 and 3)."""
+"""What becomes of a task after its scouts were read, and after it was exhausted (docs/rules/exhausted.md 1 and 3)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def next_status(
         where the task became exhausted, else as it was; ``splitrule`` with what the checks changed, and with
         ``US=3`` where the scouts succeeded in scouting; ``message``: the reason code, or why it is broken.
 
-    Source: exhausted.md 1, table of the resulting status.
+    Source: docs/rules/exhausted.md 1, table of the resulting status.
     """
     frame = _before(tasks, scouts, exhausted)
     scouting = pl.col("status").is_in(SCOUTING)
@@ -116,7 +116,7 @@ def is_overdue(at: datetime, *, hours: float = EXHAUSTED_H) -> pl.Expr:
         Expression over ``status, statechangetime, splitrule`` of ``tasks``; False where the rule ``DF`` forbids it,
         or the time of the change is null.
 
-    Source: exhausted.md 3, last paragraph.
+    Source: docs/rules/exhausted.md 3, last paragraph.
     """
     waited = pl.lit(at, dtype=pl.Datetime("us")) - pl.col("statechangetime")
     allowed = tag_column("DF").is_null()
@@ -131,7 +131,7 @@ def status_of_retry() -> pl.Expr:
         Expression over ``oldstatus, splitrule``: ``running``, or ``scouting`` unless the scouts had passed
         (``US=3``), then ``running`` too; null where the task was exhausted from anything else.
 
-    Source: exhausted.md 3, last paragraph.
+    Source: docs/rules/exhausted.md 3, last paragraph.
     """
     spoken = (tag_column("US") == AFTER_AVALANCHE).fill_null(value=False)
     old = pl.col("oldstatus")

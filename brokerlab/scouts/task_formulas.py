@@ -1,6 +1,6 @@
 """Formulas for a whole task: disk needs and limits of its jobs, and how much of it failed.
 
-Source: scouts.md section 15.
+Source: docs/rules/scouts.md 15.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def disk_sizes_bytes(
     Returns:
         The two sizes.
 
-    Source: scouts.md section 15.
+    Source: docs/rules/scouts.md 15.
 
     Example:
         >>> disk_sizes_bytes(500, "kB", 3, "MBPerEvent")
@@ -106,7 +106,7 @@ def job_max_walltime(
     Returns:
         Both limits [s], truncated.
 
-    Source: scouts.md section 15.
+    Source: docs/rules/scouts.md 15.
 
     Example:
         >>> job_max_walltime(cputime=45000, cputimeunit="HS06sPerEvent", cpuefficiency=100,
@@ -157,7 +157,7 @@ def task_failure_metrics(jeditaskid: int, jobs: Iterable[Mapping[str, Any]]) -> 
         The metrics. No job: all null. A ratio without denominator: null. ``hs06sec`` null for all jobs of any
         status: both HEP-score values null; single nulls count as 0.
 
-    Source: scouts.md section 15.
+    Source: docs/rules/scouts.md 15.
 
     Example:
         >>> row = {"jeditaskid": 1, "prodsourcelabel": "user"}

@@ -1,4 +1,4 @@
-"""When scouts are read: the trigger instants of every task, rebuilt from its job history (scouts.md 7)."""
+"""When scouts are read: the trigger instants of every task, rebuilt from its job history (docs/rules/scouts.md 7)."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def triggers(
         files: ``files`` table.
         tasks: ``tasks`` table; only its ids are read.
         datasets: ``datasets`` table.
-        rules: S09 chooses the second trigger; default the document's rule set.
+        rules: Switch ``second_trigger_counts``; default the document's rule set.
         trigger_period_s: The first trigger is looked at only every so many seconds; 0 for at once.
 
     Returns:
         ``jeditaskid, trigger, at`` [UTC], sorted by both first; a trigger that never came has no row.
 
-    Source: seed 003, first list; scouts.md 7, S09.
+    Source: 003, introduction; docs/rules/scouts.md 7.
     """
     rules = rules or ScoutRules()
     wanted = small(tasks, "tasks", {"jeditaskid": TASK_COLUMNS["jeditaskid"]})

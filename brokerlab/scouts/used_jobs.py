@@ -1,4 +1,4 @@
-"""Which jobs speak for a task, with everything about them that the parameters need (scouts.md 1, 2, 11)."""
+"""Which jobs speak for a task, with everything about them that the parameters need (docs/rules/scouts.md 1, 2, 11)."""
 
 from __future__ import annotations
 

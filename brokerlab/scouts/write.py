@@ -1,4 +1,4 @@
-"""Write what scouts said into the task, as PanDA does (scouts.md 9 and 10, exhausted.md 1)."""
+"""Write what scouts said into the task, as PanDA does (docs/rules/scouts.md 9 and 10, docs/rules/exhausted.md 1)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def write_tasks(
         All columns of ``tasks``, the written ones added where absent, sorted by ``jeditaskid``. Tasks
         without a result are unchanged.
 
-    Source: scouts.md 9, 10; exhausted.md 1.
+    Source: docs/rules/scouts.md 9, 10; docs/rules/exhausted.md 1.
     """
     frame: pl.DataFrame = nw.from_native(tasks).lazy().collect("polars").to_native()
     absent = {name for name in ("splitrule", "status") if name not in frame.columns}

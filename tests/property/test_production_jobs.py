@@ -143,7 +143,7 @@ def test_every_switch_of_the_loop_flips(name: str) -> None:
 
 
 def test_the_loop_knows_every_switch_of_the_job_brokerage() -> None:
-    of_jobs = {name for name, switch in SWITCHES.items() if switch.row[0] in "JD"}
+    of_jobs = {name for name, switch in SWITCHES.items() if switch.source[0] in "JD"}
     assert of_jobs == set(of_twin.SWITCHES)
     for name, (document, production) in of_twin.SWITCHES.items():
         assert getattr(ProductionRules("document"), name) == document

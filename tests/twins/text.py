@@ -39,7 +39,7 @@ def matching_rules(name: str) -> MatchingRules:
 def zero_share(task: Row, merging: bool, policy: str | None, rules: MatchingRules) -> bool:
     """Say whether a fairsharepolicy forbids a task: the first sub-policy that holds decides (zero-share.md 2)."""
     group = processing_group(task.get("processingtype"))
-    if not policy or group == "test":
+    if not policy or (rules.tests_exempt and group == "test"):
         return False
     values = {
         "type": group,

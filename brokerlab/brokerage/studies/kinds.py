@@ -67,7 +67,7 @@ PRODUCTION = Kind(
     switches=tuple(
         name
         for name, switch in PRODUCTION_SWITCHES.items()
-        if switch.row.startswith(("J", "D", "F"))
+        if switch.source.startswith(("J", "D", "F"))
     ),
     components=("jobbroker", "taskbrokerage", "core"),
     beyond="rank",

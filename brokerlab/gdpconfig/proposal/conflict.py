@@ -1,6 +1,6 @@
 """What keeps proposals of several reports from being put in together.
 
-Source: design, idea 6; gdpconfig.md, Look-up rules, 2 and 5.
+Source: design, idea 6; docs/rules/gdpconfig.md, Look-up rules, 2 and 5.
 """
 
 from __future__ import annotations

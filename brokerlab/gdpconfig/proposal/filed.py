@@ -1,7 +1,4 @@
-"""Proposals where they lie: read with the report and the run that prove them, found in a folder of reports.
-
-Source: design, idea 6; report-page.md.
-"""
+"""Proposals where they lie: read with the report and the run that prove them, found in a folder of reports."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the tasks of an evidence were restricted to, and which keys may be proposed from them.
-
-Source: calibration.md, 2, Scope.
-"""
+"""What the tasks of an evidence were restricted to, and which keys may be proposed from them."""
 
 from __future__ import annotations
 

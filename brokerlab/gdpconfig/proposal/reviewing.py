@@ -1,7 +1,4 @@
-"""Proposals for a meeting: which are to be decided, which are settled, what excludes what, all of it as frames.
-
-Source: design, idea 6; report-page.md.
-"""
+"""Proposals for a meeting: which are to be decided, which are settled, what excludes what, all of it as frames."""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 Nothing here opens a database. Every statement also asks that the entry is still as the proposal found it, so a
 statement that comes too late changes no row. The SQL text is one PL/SQL block: a statement that does not change
 exactly one row raises an error, and the whole block changes nothing.
-
-Source: design, idea 6; archive-schema.md section 10.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""One proposal in words: what to set, what it promises, who gains and who loses, what proves it, what to look at then.
-
-Source: design, idea 6; report-page.md, 1.
-"""
+"""One proposal in words: what to set, what it promises, who gains and who loses, what proves it, what to look at then."""
 
 from __future__ import annotations
 

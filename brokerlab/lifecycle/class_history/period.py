@@ -1,6 +1,6 @@
 """Read from an archive what the classes of queues, tasks and shares need at every instant of a period.
 
-Source: site-task-classification.md 1.
+Source: docs/rules/classes.md 1.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def rate_queues(period: Period, rules: ClassRules | None = None) -> QueueRatings
         period: From :func:`read_period`.
         rules: The rule set; null = that of the period.
 
-    Source: site-task-classification.md 1 to 3.
+    Source: docs/rules/classes.md 1 to 3.
     """
     return _rated(period, rules or period.rules, None, _cells(period))
 

@@ -53,7 +53,7 @@ def rate_tasks(ratings: QueueRatings) -> TaskRatings | None:
     Args:
         ratings: Classes of queues; tasks are rated by the same rules.
 
-    Source: site-task-classification.md 4 and 5.
+    Source: docs/rules/classes.md 4 and 5.
     """
     period, rules = ratings.period, ratings.rules
     if period.states is None:
@@ -192,7 +192,7 @@ def shares_against_targets(
         ``running_hs, target_hs, queuing_hs`` (means [HS06]); ``off_target`` (the interval of ``usage`` is without 1; null
         without an interval); ``resampled, n_units``.
 
-    Source: site-task-classification.md 7.
+    Source: docs/rules/classes.md 7.
     """
     hs = ["running_hs", "target_hs", "queuing_hs"]
     leaves = _leaves(usage).with_columns(

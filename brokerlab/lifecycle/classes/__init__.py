@@ -1,6 +1,6 @@
 """Classes of queues, users, tasks and shares.
 
-Where each section of site-task-classification.md is implemented:
+Where each section of docs/rules/classes.md is implemented:
 
 * ``wait_stats``: how long analysis jobs wait at each queue (1, 2), with ``weighted`` (upper limit of one wait) and
   ``kernels`` (sums over a sliding sample);

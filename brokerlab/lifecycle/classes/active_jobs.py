@@ -1,6 +1,6 @@
 """Jobs by status, summed by any columns, at one instant or many: slots of users, HS06 of shares.
 
-Source: site-task-classification.md 1.3 (``user_slots``) and 7.
+Source: docs/rules/classes.md 1.3 (``user_slots``) and 7.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def user_slots(
         DataError: The instants are not usable, or the tables live in different engines.
 
     Source:
-        site-task-classification.md 1.3.
+        docs/rules/classes.md 1.3.
     """
     instants = Instants.of(at)
     table, log = spans.read(jobs, status_log)
@@ -91,7 +91,7 @@ def share_job_stats(jobs: Any, *, status_log: Any | None = None, at: At) -> pl.D
         DataError: The instants are not usable, or the tables live in different engines.
 
     Source:
-        site-task-classification.md 7.
+        docs/rules/classes.md 7.
     """
     instants = Instants.of(at)
     table, log = spans.read(jobs, status_log)

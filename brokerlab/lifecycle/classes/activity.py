@@ -1,6 +1,6 @@
 """What started at each queue in the last hours, at one instant or many.
 
-Source: site-task-classification.md 3.
+Source: docs/rules/classes.md 3.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def queue_activity(jobs: Any, *, at: At, vo: str | None = None) -> pl.DataFrame:
         DataError: The instants are not usable.
 
     Source:
-        site-task-classification.md 3, under the table.
+        docs/rules/classes.md 3, under the table.
     """
     instants = Instants.of(at)
     table, _ = spans.read(jobs, None)

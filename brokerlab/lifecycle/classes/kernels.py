@@ -4,7 +4,7 @@ The weights of a sample change with every instant and the median has no running 
 loop. The jobs of a queue come in the order of time in which they enter the sample; those inside are kept in that
 order, so that sums have the same last bit for one instant and for many.
 
-Source: site-task-classification.md 2.
+Source: docs/rules/classes.md 2.
 """
 
 from __future__ import annotations

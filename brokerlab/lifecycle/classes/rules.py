@@ -9,45 +9,46 @@ from typing import ClassVar
 from brokerlab.rulesets import RuleSet, Switch
 
 SWITCHES: dict[str, Switch] = {
-    "half_life_hours": Switch(6, 12, "half-life"),
-    "sample_status": Switch("finished", "started", "sample status", ("finished", "started")),
-    "wait_time": Switch("first_seen", "first_seen", "wait time", ("first_seen", "recorded")),
-    "effective_n": Switch("weights", "weights", "effective n", ("weights", "jobs")),
+    "half_life_hours": Switch(6, 12, "docs/rules/classes.md 2"),
+    "sample_status": Switch(
+        "finished", "started", "docs/rules/classes.md 1.1", ("finished", "started")
+    ),
+    "wait_time": Switch(
+        "first_seen", "first_seen", "docs/rules/classes.md 1.1", ("first_seen", "recorded")
+    ),
+    "effective_n": Switch("weights", "weights", "docs/rules/classes.md 2", ("weights", "jobs")),
     "long_q_status": Switch(
         "activated_starting",
         "activated_sent_push",
-        "current sample",
+        "docs/rules/classes.md 1.2",
         ("activated_starting", "activated_sent_push"),
     ),
-    "empty_long_queue": Switch("w_mean", "w_mean", "L empty", ("w_mean", "none")),
-    "hi_test": Switch("all", "either", "hi test", ("all", "either")),
+    "empty_long_queue": Switch("w_mean", "w_mean", "docs/rules/classes.md 2", ("w_mean", "none")),
+    "hi_test": Switch("all", "either", "docs/rules/classes.md 3", ("all", "either")),
     "percentile_basis": Switch(
-        "w_cl95upp", "grid_ranking", "percentile basis", ("w_cl95upp", "grid_ranking")
+        "w_cl95upp", "grid_ranking", "docs/rules/classes.md 3", ("w_cl95upp", "grid_ranking")
     ),
-    "percentile_low": Switch(0.33, 0.333, "percentile rank", most=1),
-    "percentile_high": Switch(0.67, 0.667, "percentile rank", most=1),
-    "hi_limit_hours": Switch(1, 1, "section 3"),
-    "lo_limit_hours": Switch(3, 3, "section 3"),
-    "short_queue_jobs": Switch(3, 3, "section 3"),
-    "empty_percentile": Switch("constants", "mid", "section 3", ("constants", "mid")),
+    "percentile_low": Switch(0.33, 0.333, "docs/rules/classes.md 3", most=1),
+    "percentile_high": Switch(0.67, 0.667, "docs/rules/classes.md 3", most=1),
+    "hi_limit_hours": Switch(1, 1, "docs/rules/classes.md 3"),
+    "lo_limit_hours": Switch(3, 3, "docs/rules/classes.md 3"),
+    "short_queue_jobs": Switch(3, 3, "docs/rules/classes.md 3"),
+    "empty_percentile": Switch("constants", "mid", "docs/rules/classes.md 3", ("constants", "mid")),
     "recent_activity": Switch(
-        "analysis_start", "slot_rate", "recent activity", ("analysis_start", "slot_rate")
+        "analysis_start", "slot_rate", "docs/rules/classes.md 3", ("analysis_start", "slot_rate")
     ),
-    "task_rules": Switch("share", "progress", "S class", ("share", "progress")),
-    "threshold_inclusive": Switch(True, False, "boundary slots = threshold"),
-    "express_is_s": Switch(True, True, "Express Analysis"),
-    "missing_usage": Switch("zero", "skip", "section 5", ("zero", "skip")),
-    "default_threshold_b": Switch(8000, 8000, "B default"),
+    "task_rules": Switch("share", "progress", "docs/rules/classes.md 5", ("share", "progress")),
+    "threshold_inclusive": Switch(True, False, "docs/rules/classes.md 5"),
+    "express_is_s": Switch(True, True, "docs/rules/classes.md 5"),
+    "missing_usage": Switch("zero", "skip", "docs/rules/classes.md 5", ("zero", "skip")),
+    "default_threshold_b": Switch(8000, 8000, "docs/rules/classes.md 1.3"),
 }
-"""Rows of site-task-classification.md 8, by their subject; the two differences named in its sections 3 and 5; and the
-numbers of section 3, on which both agree."""
+"""The numbers on which both agree are switches too: another reading can be tried."""
 
 
 @dataclass(frozen=True, init=False)
 class ClassRules(RuleSet):
     """One rule set of the classification with its switches; part of every result's provenance.
-
-    Where the last column of the chapter's table recommends the code, both rule sets follow it.
 
     Attributes:
         rules: ``document`` (the published page, production where it is silent) or ``production``.
@@ -77,7 +78,7 @@ class ClassRules(RuleSet):
             S by its share.
         default_threshold_b: USER_USAGE_THRESHOLD_B where the configuration has none [slots].
 
-    Source: site-task-classification.md 8.
+    Source: docs/rules/classes.md 8.
 
     Example:
         >>> ClassRules().half_life_hours, ClassRules("production").half_life_hours

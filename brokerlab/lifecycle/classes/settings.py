@@ -1,6 +1,6 @@
 """Thresholds of users and tasks, from gdpconfig, at every instant.
 
-Source: site-task-classification.md 1.3; gdpconfig component ``analy_eval``.
+Source: docs/rules/classes.md 1.3; gdpconfig component ``analy_eval``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Usage of global shares against their targets.
 
-Source: site-task-classification.md 7.
+Source: docs/rules/classes.md 7.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def share_usage(shares: Any, share_job_stats: Any) -> ShareUsage:
         DataError: The shares are no tree: a name comes twice, a parent is unknown, shares are their own ancestors.
 
     Source:
-        site-task-classification.md 7.
+        docs/rules/classes.md 7.
 
     Example:
         >>> shares = pl.DataFrame({"name": ["A", "B"], "value": [1, 3], "parent": [None, None]})

@@ -1,6 +1,6 @@
 """Classes of queues: hi, mid and lo by how quickly they start analysis jobs.
 
-Source: site-task-classification.md 3.
+Source: docs/rules/classes.md 3.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def site_classes(
             ask for them.
 
     Source:
-        site-task-classification.md 3; switches hi_test, percentile_basis, percentile_low, percentile_high,
+        docs/rules/classes.md 3; switches hi_test, percentile_basis, percentile_low, percentile_high,
         hi_limit_hours, lo_limit_hours, short_queue_jobs, empty_percentile, recent_activity.
 
     Example:

@@ -1,6 +1,6 @@
 """Classes of queues straight from the jobs of an archive, at one instant or many.
 
-Source: site-task-classification.md 1 to 3.
+Source: docs/rules/classes.md 1 to 3.
 """
 
 from __future__ import annotations

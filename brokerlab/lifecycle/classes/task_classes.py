@@ -1,6 +1,6 @@
 """Classes of analysis tasks: S, A, B and C by their user's usage and by progress.
 
-Source: site-task-classification.md 5.
+Source: docs/rules/classes.md 5.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def task_classes(
         DataError: The instants are not usable.
 
     Source:
-        site-task-classification.md 5; switches task_rules, threshold_inclusive, express_is_s, missing_usage; keys
+        docs/rules/classes.md 5; switches task_rules, threshold_inclusive, express_is_s, missing_usage; keys
         of gdpconfig component analy_eval.
 
     Example:

@@ -1,6 +1,6 @@
 """Tasks and their progress as they were at one instant or many, rebuilt from an archive.
 
-Source: site-task-classification.md 1.3 and 5; archive-schema.md.
+Source: docs/rules/classes.md 1.3 and 5.
 """
 
 from __future__ import annotations

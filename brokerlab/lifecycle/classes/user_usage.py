@@ -1,6 +1,6 @@
 """Slots that users occupy at hi, mid and lo queues, and what their quotas leave.
 
-Source: site-task-classification.md 4.
+Source: docs/rules/classes.md 4.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def user_usage(
         ConfigError: A threshold has a history and the slots have no ``at``.
 
     Source:
-        site-task-classification.md 4; keys USER_USAGE_THRESHOLD_A, USER_USAGE_THRESHOLD_B; switch
+        docs/rules/classes.md 4; keys USER_USAGE_THRESHOLD_A, USER_USAGE_THRESHOLD_B; switch
         default_threshold_b.
 
     Example:

@@ -1,6 +1,6 @@
 """How long analysis jobs wait at each queue, at one instant or many.
 
-Source: site-task-classification.md 1 and 2.
+Source: docs/rules/classes.md 1 and 2.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def wait_stats(
         DataError: The instants are not usable, or the tables live in different engines.
 
     Source:
-        site-task-classification.md 1 and 2; switches half_life_hours, sample_status, wait_time, effective_n,
+        docs/rules/classes.md 1 and 2; switches half_life_hours, sample_status, wait_time, effective_n,
         long_q_status, empty_long_queue.
     """
     rules = ClassRules() if rules is None else rules

@@ -33,7 +33,7 @@ def upper_limit(
     Returns:
         Limits [s]; NaN where all waits are equal or there are no degrees of freedom.
 
-    Source: site-task-classification.md 2, items 5 to 7.
+    Source: docs/rules/classes.md 2, items 5 to 7.
     """
     spread = (stdev > ROUNDING * np.abs(mean)) & (freedom > 0)
     quantile = special.stdtrit(np.where(spread, freedom, 1.0), cl)
@@ -95,7 +95,7 @@ def weighted_upper_limit(
         ConfigError: Half-life or confidence level are impossible.
         DataError: The lists differ in length.
 
-    Source: site-task-classification.md 2.
+    Source: docs/rules/classes.md 2.
 
     Example:
         >>> limit = weighted_upper_limit([0, 600], [0, 0])

@@ -1,4 +1,4 @@
-"""Which jobs are failed, killed or sent back to brokerage because they wait too long (timeouts-rebrokerage.md).
+"""Which jobs are failed, killed or sent back to brokerage because they wait too long (docs/rules/waiting.md).
 
 :func:`decide` judges the live jobs of an instant, :func:`fast_rebrokerage` the queues of a share (``_at``: at many instants),
 :func:`would_fire` the histories of an archive; :func:`histories` reads them once to be asked again and again.

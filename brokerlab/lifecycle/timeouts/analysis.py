@@ -1,4 +1,4 @@
-"""Analysis jobs that wait too long are brokered again (timeouts-rebrokerage.md 3)."""
+"""Analysis jobs that wait too long are brokered again (docs/rules/waiting.md 3)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def analysis_rebrokerage(
     Returns:
         Rows of the form of :data:`brokerlab.lifecycle.timeouts.decide.SCHEMA`, one per job.
 
-    Source: timeouts-rebrokerage.md 3.
+    Source: docs/rules/waiting.md 3.
     """
     now = microseconds_of(at)
     jobs = tables["jobs"]

@@ -1,4 +1,4 @@
-"""The decision table of timeouts as an ordered tuple of rules (timeouts-rebrokerage.md 2)."""
+"""The decision table of timeouts as an ordered tuple of rules (docs/rules/waiting.md 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules that only the deployed code has (timeouts-rebrokerage.md 2.2)."""
+"""The rules that only the deployed code has (docs/rules/waiting.md 2.2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from brokerlab.lifecycle.timeouts.statuses import ACTIVE_TABLE, DEFINED_TABLE
 from brokerlab.lifecycle.timeouts.words import fixed
 from brokerlab.units import DAY_S, HOUR_S
 
-SOURCE = "timeouts-rebrokerage.md 2.2"
+SOURCE = "docs/rules/waiting.md 2.2"
 ES_MERGE = 2
 CO_JUMBO = 5
 ES_PRIORITY = 900

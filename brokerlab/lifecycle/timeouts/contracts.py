@@ -1,4 +1,4 @@
-"""Contracts of the tables that timeouts and fast rebrokerage read (timeouts-rebrokerage.md 1)."""
+"""Contracts of the tables that timeouts and fast rebrokerage read (docs/rules/waiting.md 1)."""
 
 import dataframely as dy
 

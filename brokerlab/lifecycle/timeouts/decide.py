@@ -112,7 +112,7 @@ def decide(
         SchemaError: Tables or columns do not hold to the contracts.
         ConfigError: ``at`` has a zone.
 
-    Source: timeouts-rebrokerage.md 2 and 3.
+    Source: docs/rules/waiting.md 2 and 3.
 
     Example:
         >>> jobs = pl.DataFrame(

@@ -84,7 +84,7 @@ def heartbeat(rules: TimeoutRules, limits: Limits) -> dict[str, pl.Expr]:
 
     With two checks ``heartbeat_s`` is that of the check of queues, null where there is none; that of users is apart.
 
-    Source: timeouts-rebrokerage.md 2.1.
+    Source: docs/rules/waiting.md 2.1.
     """
     workflow = pl.col("workflow")
     if rules.heartbeat_two_checks:

@@ -1,4 +1,4 @@
-"""Fast rebrokerage: queues where a share waits in vain give jobs back (timeouts-rebrokerage.md 4)."""
+"""Fast rebrokerage: queues where a share waits in vain give jobs back (docs/rules/waiting.md 4)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def fast_rebrokerage(
     Raises:
         SchemaError: Tables or columns do not hold to the contracts.
 
-    Source: timeouts-rebrokerage.md 4; switches ``fr_row_limit_bug, fr_zero_running_triggers, exemption_mode``.
+    Source: docs/rules/waiting.md 4; switches ``fr_row_limit_bug, fr_zero_running_triggers, exemption_mode``.
 
     Example:
         >>> stats = pl.DataFrame(
@@ -120,7 +120,7 @@ def fast_rebrokerage_at(
     Raises:
         SchemaError: Tables or columns do not hold to the contracts.
 
-    Source: timeouts-rebrokerage.md 4.
+    Source: docs/rules/waiting.md 4.
     """
     chosen = rules if rules is not None else TimeoutRules()
     settings = config if config is not None else Config.empty()

@@ -54,7 +54,7 @@ def would_fire(
         DataError: The tables live in different engines.
         ConfigError: ``at`` has a zone.
 
-    Source: timeouts-rebrokerage.md 2.
+    Source: docs/rules/waiting.md 2.
 
     Example:
         >>> day = datetime(2026, 3, 1)

@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 
 Action = Literal["fail", "kill", "reassign"]
 PRECEDENCE: tuple[Action, ...] = ("fail", "kill", "reassign")
-"""Which action counts where several rules fire (timeouts-rebrokerage.md 5)."""
+"""Which action counts where several rules fire (docs/rules/waiting.md 5)."""
 
 SECOND = 1_000_000
 """Microseconds in a second: times are compared as whole microseconds, the same on every engine."""
@@ -62,7 +62,7 @@ class TimeoutRule:
     condition: nw.Expr
     exempt: nw.Expr
     where: nw.Expr = field(default_factory=lambda: nw.lit(value=True))
-    source: str = "timeouts-rebrokerage.md 2"
+    source: str = "docs/rules/waiting.md 2"
     keys: tuple[str, ...] = ()
     second_s: nw.Expr | None = None
     opens: nw.Expr | None = None

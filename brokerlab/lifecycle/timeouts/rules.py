@@ -8,37 +8,70 @@ from typing import ClassVar
 
 from brokerlab.rulesets import RuleSet, Switch
 
+_PAGE = "002, Timeout Rules"
+
 SWITCHES: dict[str, Switch] = {
     "exemption_mode": Switch(
-        "document", "production", "paused / disableReassign", ("document", "production")
+        "document",
+        "production",
+        _PAGE,
+        ("document", "production"),
+        sentence="disable all timeout rules when the queue status is paused or the queue has disableReassign in catchall",
     ),
-    "holding_lo_any_priority": Switch(False, True, "holding < 800"),
-    "holding_hi_from_800": Switch(True, False, "priority 800 for holding"),
-    "running_since_creation": Switch(False, True, "running 21 d"),
-    "transferring_fixed_limits": Switch(False, True, "transferring limits"),
-    "transferring_heartbeat_users": Switch(False, True, "heartbeat transferring"),
-    "heartbeat_stages": Switch(False, True, "starting, stagein, stageout"),
-    "assigned_whole_table": Switch(False, True, "assigned 12 h"),
-    "label_limits": Switch(False, True, "label limits"),
-    "fr_row_limit_bug": Switch(False, True, "fast rebrokerage count"),
-    "fr_zero_running_triggers": Switch(True, True, "fast rebrokerage nr = 0"),
-    "analysis_rebrokerage": Switch(True, True, "analysis 12 h rebrokerage"),
-    "heartbeat_two_checks": Switch(False, True, "section 2.1"),
-    "inactive_queue_two_steps": Switch(False, True, "section 2.3"),
-    "code_only_rules": Switch(False, True, "section 2.2, the rules x_"),
-    "second_look": Switch(False, True, "section 2.2, the failing component"),
+    "holding_lo_any_priority": Switch(
+        False, True, _PAGE, sentence="while days for holding jobs with job.currentPriority<800"
+    ),
+    "holding_hi_from_800": Switch(
+        True, False, _PAGE, sentence="3 hours for holding jobs with job.currentPriority>=800"
+    ),
+    "running_since_creation": Switch(False, True, _PAGE, sentence="21 days for running jobs"),
+    "transferring_fixed_limits": Switch(
+        False,
+        True,
+        _PAGE,
+        sentence="transtimehi days for transferring jobs with job.currentPriority>=800",
+    ),
+    "transferring_heartbeat_users": Switch(
+        False,
+        True,
+        _PAGE,
+        sentence="the above HEARTBEAT_TIMEOUT_<workflow> for transferring jobs with the workflow and own stage-out mechanism that sets not-null job.jobSubStatus",
+    ),
+    "heartbeat_stages": Switch(
+        False, True, _PAGE, sentence="2 hours for heartbeats from running or starting jobs."
+    ),
+    "assigned_whole_table": Switch(False, True, _PAGE, sentence="12 hours for assigned jobs"),
+    "label_limits": Switch(False, True, _PAGE, sentence="2 days for activated or starting jobs"),
+    "fr_row_limit_bug": Switch(False, True, "docs/rules/waiting.md 4"),
+    "fr_zero_running_triggers": Switch(
+        True,
+        True,
+        _PAGE,
+        sentence="nQueue_queue(gshare)/nRun_queue(gshare) is larger than FAST_REBRO_THRESHOLD_NQNR_RATIO",
+    ),
+    "analysis_rebrokerage": Switch(True, True, "docs/rules/waiting.md 3"),
+    "heartbeat_two_checks": Switch(
+        False,
+        True,
+        _PAGE,
+        sentence="Each workflow can define own timeout value using HEARTBEAT_TIMEOUT_<workflow> in gdpconfig",
+    ),
+    "inactive_queue_two_steps": Switch(
+        False,
+        True,
+        _PAGE,
+        sentence="4 hours for activated or starting jobs with job.currentPriority>=800",
+    ),
+    "code_only_rules": Switch(False, True, "docs/rules/waiting.md 2.2"),
+    "second_look": Switch(False, True, "docs/rules/waiting.md 2.2"),
 }
-"""Rows of timeouts-rebrokerage.md 6 by subject, then what its sections 2.1 to 2.3 say of the code alone.
-
-The rows "reference times", "ES merge job" and "fast rebrokerage statuses" recommend one reading: no switch.
-"""
 
 
 @dataclass(frozen=True, init=False)
 class TimeoutRules(RuleSet):
     """One rule set of the timeouts with its switches; part of every result's provenance.
 
-    Where the last column of the chapter's table recommends the code, both rule sets follow it.
+    Both sets follow the code where the page gives no number, or is silent: see docs/rules/waiting.md.
 
     Attributes:
         rules: ``document`` (the published page, production where it is silent) or ``production``.

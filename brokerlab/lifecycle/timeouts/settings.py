@@ -17,7 +17,7 @@ PRODUCTION, ANALYSIS = "production", "analysis"
 
 
 def number(config: Config, key: str) -> float:
-    """Return a number of which 0 means the default (timeouts-rebrokerage.md 1, "0/undef")."""
+    """Return a number of which 0 means the default (docs/rules/waiting.md 1, "0/undef")."""
     value: float = config.get(key) or Config.empty().get(key)
     return value
 
@@ -46,7 +46,7 @@ class Limits:
             config: The configuration at the instant.
             workflows: Workflows of queues to ask for, besides the two that always are.
 
-        Source: timeouts-rebrokerage.md 1.
+        Source: docs/rules/waiting.md 1.
         """
         heartbeat, own = {}, set()
         for workflow in (PRODUCTION, ANALYSIS, *sorted(set(workflows))):

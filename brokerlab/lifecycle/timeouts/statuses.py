@@ -1,4 +1,4 @@
-"""Statuses of live jobs and the tables they stand in (timeouts-rebrokerage.md 1)."""
+"""Statuses of live jobs and the tables they stand in (docs/rules/waiting.md 1)."""
 
 DEFINED_TABLE = ("pending", "defined", "assigned", "waiting")
 """Before activation."""

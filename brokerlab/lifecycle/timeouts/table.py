@@ -31,7 +31,7 @@ def decision_table(
         ``number, rule, action, statuses`` (list), ``reference``, ``limit_h`` (of a queue that sets none itself),
         ``keys`` (list of gdpconfig keys), ``second_look`` (whether the job is looked at again), ``source``.
 
-    Source: timeouts-rebrokerage.md 2.
+    Source: docs/rules/waiting.md 2.
 
     Example:
         >>> decision_table().select("rule", "action", "limit_h").head(3).rows()

@@ -274,5 +274,5 @@ def _settings(
 
 
 def _values(key: str, current: float, points: int) -> list[Any]:
-    """Return the values to try; 0 means the default (timeouts-rebrokerage.md 1, "0/undef")."""
+    """Return the values to try; 0 means the default (docs/rules/waiting.md 1, "0/undef")."""
     return [value for value in grid(rows_of(key)[0], current, points) if value > 0]

@@ -139,6 +139,7 @@ def test_calibratable() -> None:
     assert (cap.minimum, cap.scale) == (1, "log")
     assert ranges["NW_QUEUE_IMPORTANCE"].integer is False
     assert "NW_ACTIVE" not in ranges  # bool
+    assert "USER_USAGE_THRESHOLD_A" in ranges  # the throttle of user tasks reads it
     assert "SLOPPY_DISPATCH_RATIO" not in ranges  # another part of the system
     for one in ranges.values():
         assert 0 < one.minimum < one.maximum or one.scale == "linear"

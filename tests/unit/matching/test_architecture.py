@@ -11,7 +11,7 @@ from brokerlab.matching.hardware import CpuSpec, GpuSpec, ModelPattern
 @pytest.mark.parametrize(
     ("text", "sw_platform", "base_platform", "cpu_specs"),
     [
-        (None, "", None, ()),
+        (None, None, None, ()),
         ("", "", None, ()),
         ("x86_64-el9-gcc13-opt", "x86_64-el9-gcc13-opt", None, (CpuSpec("x86_64"),)),
         ("x86_64-el9@el9+docker://a/b:1", "x86_64-el9", "el9+docker://a/b:1", (CpuSpec("x86_64"),)),
@@ -27,7 +27,10 @@ from brokerlab.matching.hardware import CpuSpec, GpuSpec, ModelPattern
     ],
 )
 def test_old_format(
-    text: str | None, sw_platform: str, base_platform: str | None, cpu_specs: tuple[CpuSpec, ...]
+    text: str | None,
+    sw_platform: str | None,
+    base_platform: str | None,
+    cpu_specs: tuple[CpuSpec, ...],
 ) -> None:
     request = parse_architecture(text)
     found = (request.sw_platform, request.base_platform, request.cpu_specs)

@@ -9,6 +9,7 @@ from brokerlab.matching import MatchingRules
 
 TABLE = {
     "any_needs_no_request": (False, True),
+    "implied_cpu_needs_description": (False, True),
     "empty_arch_accepts": (True, False),
     "resolve_before_compare": (True, False),
     "regexp_by_characters": (True, False),
@@ -16,7 +17,8 @@ TABLE = {
     "tags_after_cvmfs": (True, False),
     "container_tags_always": (False, True),
     "item_without_arch_is_any": (True, False),
-    "merge_priority": ("match", "match"),
+    "tests_exempt": (False, True),
+    "merge_priority": ("no_match", "match"),
 }
 
 

@@ -108,7 +108,7 @@ ROWS: list[tuple[int, str | None, str, str | None, str | None]] = [
     (8, f"{EL9}#x86_64-intel-avx2", "QA", "cpu_mismatch", "cpu_mismatch"),
     (9, JSON_EL9, "QD", "cpu_exclusive", "cpu_exclusive"),
     (10, EL9, "QD", None, None),
-    (11, EL9, "QE", "hardware_undescribed", "hardware_undescribed"),
+    (11, EL9, "QE", None, "hardware_undescribed"),
     (12, JSON_EL9, "QE", None, None),
     (13, EL9, "QY", None, "release_any"),
     (14, JSON_EL9, "QY", None, None),

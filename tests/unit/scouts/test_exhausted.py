@@ -14,6 +14,7 @@ from brokerlab.scouts.exhausted import each_check, edit_split_rule
 from brokerlab.units import MB
 from tests.scout_toys import Toy, settings
 
+PRODUCTION = pytest.mark.parametrize("rules", ["production"])
 BOTH = pytest.mark.parametrize("rules", ["document", "production"])
 DAY = 86_400
 NAMES = ["X1", "X2", "X3", "X4", "X5", "X6", "X7"]
@@ -94,7 +95,7 @@ def test_each_check_on_its_own(rules):
     fires = [name for name in NAMES if found[name]]
     assert (found["eligible"], fires) == (True, ["X1", "X2", "X6"])
     few = abusing(nfiles=1)
-    found = each_check(few.tables()[2], few.result(rules)).row(0, named=True)
+    found = each_check(few.tables()[2], few.result("production")).row(0, named=True)
     assert not any(found[name] for name in ("eligible", *NAMES))
 
 
@@ -102,10 +103,11 @@ def test_each_check_on_its_own(rules):
 def test_the_first_that_fires_decides(rules):
     toy = stopped_thrice()
     assert fired(toy, rules) == "X1"
-    assert fired(toy, rules, config={"SCOUT_WRONG_CPUTIME_THRESHOLD": 0.0}) == "X2"
+    toy.tasks[0]["orig_cputime"] = None
+    assert fired(toy, rules) == "X2"
 
 
-@BOTH
+@PRODUCTION
 @pytest.mark.parametrize(("nfiles", "rule"), [(22, "X6"), (21, None), (20, None)])
 def test_no_check_up_to_twenty_new_jobs(rules, nfiles, rule):
     """new_jobs > 20 (fixed number: at most 20 new jobs -> no check at all)"""
@@ -145,7 +147,7 @@ def slow(seconds: int = DAY + 1, asked: float | None = 100, **task: Any) -> Toy:
     return big(orig_cputime=asked, **task).job(1, seconds)
 
 
-@BOTH
+@PRODUCTION
 @pytest.mark.parametrize(
     ("toy", "reason"),
     [
@@ -167,7 +169,7 @@ def test_x1(rules, toy, reason):
     assert fired(toy, rules) == ("X1" if reason is None else None)
 
 
-@BOTH
+@PRODUCTION
 def test_x1_threshold(rules):
     toy = slow(100_000, asked=5000)  # 15 000
     off = why_not(toy, "X1", rules, config={"SCOUT_WRONG_CPUTIME_THRESHOLD": 0.0})
@@ -183,7 +185,7 @@ def test_x1_threshold(rules):
     }
 
 
-@BOTH
+@PRODUCTION
 def test_x1_compares_in_one_unit(rules):
     """cputime > thr x old_cputime (same unit)"""
     toy = big(orig_cputime=4, orig_cputimeunit="HS06sPerEvent")
@@ -196,7 +198,7 @@ def test_x1_compares_in_one_unit(rules):
 # ---- X2
 
 
-@BOTH
+@PRODUCTION
 @pytest.mark.parametrize(
     ("task", "maxpss_mb", "reason"),
     [
@@ -216,7 +218,7 @@ def test_x2(rules, task, maxpss_mb, reason):
     assert fired(toy, rules) == ("X2" if reason is None else None)
 
 
-@BOTH
+@PRODUCTION
 def test_x2_threshold_is_in_thousand_mb(rules):
     """key in GB, default 4 -> 4000 MB, not 4096"""
     toy = big(orig_ramcount=100).job(1, maxpss=2000 * 1024)  # 2200
@@ -349,23 +351,30 @@ def test_x4_excuses_forced_copies(direct, reason):
 @pytest.mark.parametrize(
     ("rule", "limit", "reason"),
     [
-        ("US=2,NF=1", 99, "jobs grow long enough after the avalanche"),  # 600 s x 10 = 100 min
-        ("US=2,NF=1", 100, None),
+        ("US=2", 99, "jobs grow long enough after the avalanche"),  # 600 s x 10 = 100 min
+        ("US=2", 100, None),
+        ("US=2,NF=1", 99, None),  # the files per job are fixed
+        ("US=2,MF=1", 99, None),
+        ("US=2,MF=2", 99, "jobs grow long enough after the avalanche"),
         ("US=2,NE=100", 99, None),  # the events per job are fixed
-        ("US=3,NF=1", 99, None),  # not scouts any more
+        ("US=3", 99, None),  # not scouts any more
     ],
 )
 def test_x4_excuses_jobs_that_will_grow(rule, limit, reason):
     """If new jobs after avalanche have more input files than scout jobs and the extrapolated execution time
     is longer than SCOUT_SHORT_EXECTIME_<activity>, tasks are not set to exhausted."""
-    config = SHORT | {"SCOUT_SHORT_EXECTIME_managed": limit}
-    toy = short(rule)
+    # without limits on jobs few are expected after the avalanche: the cutoff is low
+    config = SHORT | {"SCOUT_SHORT_EXECTIME_managed": limit, "SCOUT_THR_SHORT_managed": 1}
+    toy = short(rule, events=10**7)
+    toy.files[-1]["fsize"] = 10**12
+    for file in toy.files[:4]:
+        file["fsize"] = 10**10
     assert why_not(toy, "X4", config=config) == reason
 
 
 def test_x4_scaled_time_is_cut_to_whole_minutes():
     config = SHORT | {"SCOUT_SHORT_EXECTIME_managed": 11}
-    toy = short("US=2,NF=1")
+    toy = short("US=2,MF=9")
     toy.jobs = toy.jobs[:2]
     for job in toy.jobs:
         job["endtime"] = job["starttime"].replace(second=59, minute=1)  # 119 s x 10 / 60 = 19.8
@@ -374,15 +383,17 @@ def test_x4_scaled_time_is_cut_to_whole_minutes():
     assert why_not(toy, "X4", config=config) is None
 
 
-@BOTH
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("rules", "before", "after"),
     [
-        ("US=2,NF=1", "US=2"),
-        ("NG=5,US=2", "US=2"),
-        ("US=2,NF=1,NG=5,MF=50,MC=5", "US=2,MF=200,MC=5"),
-        ("US=2,MF=199", "US=2,MF=200"),
-        ("US=2,NF=3,MF=200", "US=2,MF=200"),
+        ("document", "US=2,NF=1", "US=2"),
+        ("document", "NG=5,US=2", "US=2"),
+        ("document", "US=2,NF=1,NG=5,MF=50,MC=5", "US=2,MF=50,MC=5"),
+        ("production", "US=2,NF=1", "US=2"),
+        ("production", "NG=5,US=2", "US=2"),
+        ("production", "US=2,NF=1,NG=5,MF=50,MC=5", "US=2,MF=200,MC=5"),
+        ("production", "US=2,MF=199", "US=2,MF=200"),
+        ("production", "US=2,NF=3,MF=200", "US=2,MF=200"),
     ],
 )
 def test_x4_changes_the_split_rule_instead(rules, before, after):
@@ -434,11 +445,17 @@ def test_x4_of_production_never_exhausts():
 
 
 @pytest.mark.parametrize(
-    ("rule", "expected"),
-    [("NF=1", ""), ("US=2", "US=2"), ("", ""), ("MF=9,AN=1,2,NF=2", "MF=200,AN=1,2")],
+    ("rule", "raised", "kept"),
+    [
+        ("NF=1", "", ""),
+        ("US=2", "US=2", "US=2"),
+        ("", "", ""),
+        ("MF=9,AN=1,2,NF=2", "MF=200,AN=1,2", "MF=9,AN=1,2"),
+    ],
 )
-def test_edit_split_rule(rule, expected):
-    assert edit_split_rule(rule) == expected
+def test_edit_split_rule(rule, raised, kept):
+    assert edit_split_rule(rule, raises_max_files=True) == raised
+    assert edit_split_rule(rule, raises_max_files=False) == kept
 
 
 # ---- X5

@@ -135,7 +135,7 @@ def test_changed_split_rules_are_written():
         "SCOUT_SHORT_EXECTIME_managed": 10,
         "SCOUT_CHANGE_SR_managed": True,
     }
-    tasks, result = toy.tables()[2], toy.result(config=config)
+    tasks, result = toy.tables()[2], toy.result("production", config=config)
     verdict = scouts.exhausted_checks(tasks, result, config=settings(config))
     row = scouts.write_tasks(tasks, result, exhausted=verdict).row(0, named=True)
     assert (row["splitrule"], row["status"]) == ("US=3,MF=200", "scouting")

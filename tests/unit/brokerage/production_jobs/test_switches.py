@@ -175,7 +175,7 @@ def test_the_switch_alone_makes_the_difference(
 
 def test_every_switch_is_shown_here() -> None:
     """Rows J and D of :data:`SWITCHES`; those of the task brokerage (T, F) are tested there."""
-    of_jobs = {name for name, switch in SWITCHES.items() if switch.row[0] in "JD"}
+    of_jobs = {name for name, switch in SWITCHES.items() if switch.source[0] in "JD"}
     assert {difference.switch for difference in DIFFERENCES} == of_jobs
 
 
@@ -189,7 +189,7 @@ def everywhere() -> World:
 TURNED = {
     name: switch.production if switch.production != switch.document else turned
     for name, switch in SWITCHES.items()
-    if switch.row[0] in "TF"
+    if switch.source[0] in "TF"
     for turned in [next(v for v in (switch.allowed or (True, False)) if v != switch.document)]
 }
 
