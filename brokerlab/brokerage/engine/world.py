@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, Self, TypeAlias
 
 import polars as pl
@@ -87,10 +88,15 @@ class World(ABC):
         names = (name for name in self.tasks.columns if name.startswith(SETTING))
         return sorted({*self.KEYS, *(name.removeprefix(SETTING) for name in names)})
 
+    @cached_property
+    def step_reads(self) -> frozenset[str]:
+        """Facts of pairs that steps read."""
+        return frozenset(reads_of(self.steps))
+
     @property
     def reads(self) -> set[str]:
         """Facts of pairs that steps read and results report."""
-        return {*reads_of(self.steps), *self.ALSO_READ}
+        return {*self.step_reads, *self.ALSO_READ}
 
     @abstractmethod
     def with_config(self, config: Config) -> World:

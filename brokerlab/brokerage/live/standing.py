@@ -17,7 +17,7 @@ from brokerlab.brokerage.engine.decide import named as in_words
 from brokerlab.brokerage.engine.evaluation import asked_of
 from brokerlab.brokerage.engine.pairs import Facts, looked_up
 from brokerlab.brokerage.engine.plans import Frames, Lazy
-from brokerlab.brokerage.engine.steps import names_of, reads_of, walk
+from brokerlab.brokerage.engine.steps import names_of, walk
 from brokerlab.brokerage.engine.world import World
 from brokerlab.brokerage.live.asked import Known, asked, places, states, with_others
 from brokerlab.brokerage.live.kept import Kept, Plan, per_instant
@@ -220,7 +220,7 @@ class Standing:
             world, stage = self.world, self.stage
             loops = {loop: stage.in_loop(loop) for loop in stage.LOOPS}
             plan = Plan.of(
-                world.checks, loops[1], stage.facts_of(names), reads_of(world.steps), lasting=world.lasting
+                world.checks, loops[1], stage.facts_of(names), world.step_reads, lasting=world.lasting
             )  # fmt: skip
             if self.root is None:
                 kept = {loop: Kept.of(plan, facts, in_parts) for loop, facts in loops.items()}
@@ -288,7 +288,7 @@ class Standing:
         pairs = pairs.with_columns(t=pl.Series(chosen[pairs["t"].to_numpy()]))
         local = replace(facts, tasks=facts.tasks.with_columns(t_local=pl.lit(loop == 1)))
         checks = [plan.checks[bit] for bit in plan.asked]
-        read = {*reads_of(steps), *(name for check in checks for name in check.reads)}
+        read = {*world.step_reads, *(name for check in checks for name in check.reads)}
         numbers = looked_up(local, pairs.select("t", "q"), read - set(plan.columns))
         found = pairs.hstack(numbers.drop("t", "q"))
         failed = found["failed"].to_numpy()

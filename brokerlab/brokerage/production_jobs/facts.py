@@ -103,7 +103,7 @@ class JobWorld(World):
 
     Attributes:
         lasting_facts: What no setting changes.
-        complete: Where the input is complete.
+        complete: Where the input is complete, and its facts of pairs.
         outcomes: ``t, outcome, detail`` of tasks that end before any queue is looked at.
     """
 
@@ -113,7 +113,7 @@ class JobWorld(World):
     LAST: ClassVar = "rank"
 
     lasting_facts: Lasting
-    complete: Completeness
+    complete: tuple[Completeness, Side]
 
     @property
     def rules(self) -> ProductionRules:
@@ -144,7 +144,7 @@ class JobWorld(World):
         """See :meth:`brokerlab.brokerage.engine.world.World.with_config`."""
         complete = self.complete
         if any(read(config, key) != read(self.config, key) for key in COMPLETENESS_KEYS):
-            complete = _completeness(self.tables, config, self.rules)
+            complete = _complete(self.lasting_facts, config)
         return configured(self.lasting_facts, complete, config)
 
     def parts(self, evaluate: Evaluate, *, off: Off | None = None) -> Iterator[Part]:
@@ -156,19 +156,20 @@ class JobWorld(World):
         refuse_weights(self.recipe, late)
 
 
-def configured(known: Lasting, complete: Completeness, config: Config) -> JobWorld:
+def configured(known: Lasting, complete: tuple[Completeness, Side], config: Config) -> JobWorld:
     """Return the world with all that settings decide.
 
     Args:
         known: What no setting changes.
-        complete: Where the input is complete, under these settings.
+        complete: Where the input is complete under these settings, and its facts of pairs.
         config: The settings.
 
     Raises:
         ConfigError: Settings that no rule can work with.
     """
     check_settings(config)
-    where = complete.tasks.select(
+    found, complete_side = complete
+    where = found.tasks.select(
         "jeditaskid", "snapshot", t_remote_source="remote_source_available",
         t_no_complete=~pl.col("any_complete"),
     )  # fmt: skip
@@ -179,7 +180,7 @@ def configured(known: Lasting, complete: Completeness, config: Config) -> JobWor
     tasks = with_facts_of_settings(
         tasks, of_tasks(known.rules), *given, known.own, config, place_of
     )
-    outcomes = _outcomes(tasks, complete.tasks, known.tables["nuclei"], hint=known.hint)
+    outcomes = _outcomes(tasks, found.tasks, known.tables["nuclei"], hint=known.hint)
     lists = known.lists.join(outcomes, on="t", how="anti")
     nowhere = pl.col("t_listed") & ~pl.col("t").is_in(lists["t"].unique().implode())
     facts = Facts(
@@ -188,7 +189,7 @@ def configured(known: Lasting, complete: Completeness, config: Config) -> JobWor
         listed=lists,
         sides=(
             *known.sides,
-            sides.complete_side(tasks, known.endpoints, complete.complete_locations, known.ids),
+            complete_side,
             link_side(tasks, known.links, known.ids, rules=known.rules, config=config),
         ),
     )
@@ -276,14 +277,18 @@ def prepare(
         links=links,
         ids=ids,
     )
-    return configured(known, _completeness(tables, config, rules), config)
+    return configured(known, _complete(known, config), config)
 
 
-def _completeness(tables: Tables, config: Config, rules: ProductionRules) -> Completeness:
-    return completeness(
+def _complete(known: Lasting, config: Config) -> tuple[Completeness, Side]:
+    """Return where the input is complete, and its facts of pairs."""
+    tables = known.tables
+    found = completeness(
         tables["tasks"], tables["datasets"], tables["replicas"], tables["storage_endpoints"],
-        config=config, rules=rules,
+        config=config, rules=known.rules,
     )  # fmt: skip
+    places = found.complete_locations
+    return found, sides.complete_side(known.tasks, known.endpoints, places, known.ids)
 
 
 def _with_lists(tasks: pl.DataFrame, lists: pl.DataFrame) -> pl.DataFrame:
