@@ -218,14 +218,15 @@ def score_sides(
     Raises:
         InsufficientDataError: No task can be scored.
     """
-    parameter, made = tried.parameter, tried.assumptions
+    parameter, made, weights = tried.parameter, tried.assumptions, tried.weights
+    current, slots = tried.current, tried.slots
 
     def score(part: JobHistory) -> tuple[dict[str, int], Sides | None]:
         sample = sample_of(part.quantities, tasks, part.jobs, parameter.name, made)
         if sample.tasks.is_empty():
             return sample.counts, None
-        scored = Scored.of(sample, parameter, made, tried.weights, queues, tried.slots)
-        allocated, missing = placed(scored, allocations, tried.current)
+        scored = Scored.of(sample, parameter, made, weights, queues, slots)
+        allocated, missing = placed(scored, allocations, current)
         rows = {who: scored.by_setting(setting) for who, setting in settings.items()}
         rows["estimator"] = scored.by_allocation(allocated)
         return sample.counts, Sides(rows, allocated.size, missing.size)

@@ -99,10 +99,10 @@ class Backtest:
         (request / use - 1), ``queues_share, slots_share`` (that can take a task, means over tasks), ``loss`` and ``loss_diff`` (to the
         current setting, paired by task) with ``_lo, _hi``, ``n_fallback``.
         """
-        place = self.grid.index(self.current)
-        sums = reduce(added, self.replay.each(lambda r: r.sums(self.grid, place, self.weights)))
+        grid, weights, place = self.grid, self.weights, self.grid.index(self.current)
+        sums = reduce(added, self.replay.each(lambda part: part.sums(grid, place, weights)))
         rows = _by_setting(sums, place, self.parameter.amount, self.assumptions.confidence)
-        named = frame_of(self.grid).with_columns(is_current=np.arange(len(self.grid)) == place)
+        named = frame_of(grid).with_columns(is_current=np.arange(len(grid)) == place)
         return named.hstack(rows).sort("rank", "margin_pct", "minimum_mb")
 
     @cached_property

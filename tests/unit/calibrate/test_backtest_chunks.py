@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from brokerlab import carry
 from brokerlab.archive.synthetic import synthesise
+from brokerlab.calibrate.nearest_setting import translate
 from brokerlab.calibrate.percentiles import history as inputs
+from brokerlab.calibrate.percentiles import kills, study
 from brokerlab.calibrate.percentiles.backtest import Backtest, backtest
+from tests.unit.calibrate import toys
 
 PARAMETERS = ("ramcount", "cputime", "outdiskcount")
 
@@ -55,3 +63,41 @@ def test_what_jobs_say_is_the_same_in_chunks(
     whole = inputs.load(archive).quantities
     monkeypatch.setattr(carry, "CHUNK_ROWS", 700)
     assert_frame_equal(inputs.load(archive).quantities, whole)
+
+
+class Elsewhere(carry.Chunks[Any]):
+    """Chunks that functions are sent to, as to workers; they cannot be sent along themselves."""
+
+    def __init__(self, contents: list[Any]) -> None:
+        self.contents = contents
+
+    def __reduce__(self) -> str:
+        raise AssertionError("a function that is sent holds the chunks")
+
+    def map(self, function: Callable[[Any], Any]) -> list[Any]:
+        cloudpickle = pytest.importorskip("cloudpickle")
+        sent = cloudpickle.dumps(function)
+        return [cloudpickle.loads(sent)(content) for content in self.contents]
+
+    def keep(self, function: Callable[[Any], Any]) -> Elsewhere:
+        return Elsewhere(self.map(function))
+
+
+def test_what_a_study_sends_to_chunks_can_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs, tasks = toys.quantities(30, 40, seed=7, hours_between=6), toys.tasks(30)
+    parts = [jobs.filter(pl.col("jeditaskid") % 2 == place) for place in (0, 1)]
+    whole = toys.inputs(jobs, tasks)
+    far = replace(whole, history=Elsewhere([inputs.JobHistory(part, None) for part in parts]))
+    grid: dict[str, Any] = {"ranks": (75, 85), "margins": (5, 10)}
+    made, same = (study(each, "ramcount", kills(n_boot=50), **grid) for each in (far, whole))
+    assert_frame_equal(made.tried.by_setting, same.tried.by_setting)
+    assert_frame_equal(made.conformal, same.conformal)
+    assert made.to_dict() == same.to_dict()
+    module = import_module("brokerlab.calibrate.nearest_setting.translate")
+    exact = jobs.select("pandaid", allocated=pl.col("maxpss_kb") / 1024)
+    tables = []
+    for each in (far, whole):
+        monkeypatch.setattr(module, "_inputs", lambda *_, each=each: each)
+        found = translate(None, exact, question=kills(n_boot=50), minima=(None, 500), **grid)
+        tables.append(found.table)
+    assert_frame_equal(*tables)
