@@ -70,7 +70,8 @@ def deal(
     """Deal tables out by task.
 
     Args:
-        tables: The two large tables by name, of any engine but both or none of Spark, with the column ``jeditaskid``; rows where it is null are left out.
+        tables: The large tables by name, one or two, of any engine but both or none of Spark, with the column
+            ``jeditaskid``; rows where it is null are left out.
         beside: Tables that fit into memory, with the same column: each chunk gets the rows of its tasks.
 
     Returns:
@@ -253,6 +254,8 @@ def _dealt_by_spark(
 ) -> _Spark[Chunk]:
     """Group the two tables by chunk on Spark; every chunk is there, also without rows."""
     names, natives = list(tables), [table.to_native() for table in tables.values()]
+    if len(natives) == 1:  # what has one table has another, without rows
+        names, natives = [*names, ""], [*natives, natives[0].limit(0)]
 
     def grouped(native: Any) -> Any:
         from pyspark.sql import functions as sf
@@ -273,6 +276,7 @@ def _dealt_by_spark(
                 name: pl.DataFrame(pl.from_arrow(side)).drop("chunk__").drop_nulls(TASK)
                 for name, side in zip(names, (first, second), strict=True)
             }
+            large.pop("", None)
             return _row(number, function(large | _of_chunk(beside, number, n)))
 
         return left.cogroup(right).applyInArrow(of, MADE)

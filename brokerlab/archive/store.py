@@ -34,7 +34,7 @@ _READING = (
 )
 
 
-LARGE = ("jobs", "files")
+LARGE = ("jobs", "files", "job_status_log")
 """Tables that Spark reads where there is a session; all others fit on one machine."""
 
 
@@ -46,8 +46,8 @@ def open_archive(path: str | Path, *, spark: Any = None) -> "Archive":
 
     Args:
         path: The archive folder; with ``spark`` one that every worker sees under this path.
-        spark: A ``SparkSession``: ``archive.jobs`` and ``archive.files`` are its DataFrames then, and what is
-            carried by chunks of tasks (``scouts``, ``calibrate.backtest``) runs there. Its workers need brokerlab.
+        spark: A ``SparkSession``: ``archive.jobs``, ``.files`` and ``.job_status_log`` are its DataFrames then, and what is
+            carried by chunks of tasks (``scouts``, ``calibrate.backtest``, ``replay.map_tasks``) runs there. Its workers need brokerlab.
 
     Returns:
         The archive.
@@ -157,7 +157,7 @@ class Archive:
         return parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed")
 
     def relation(self, table: str) -> Any:
-        """Return a table as a lazy DuckDB relation; jobs and files of a Spark session as its DataFrames.
+        """Return a table as a lazy DuckDB relation; jobs, files and their log of a Spark session as its DataFrames.
 
         Raises:
             MissingTableError: The table is not in this archive.

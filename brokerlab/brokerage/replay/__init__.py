@@ -10,7 +10,7 @@ from brokerlab.brokerage.replay.activity import (
     slots,
     worker_stats,
 )
-from brokerlab.brokerage.replay.build import Replay, build, build_once
+from brokerlab.brokerage.replay.build import Replay, build, build_once, map_tasks
 from brokerlab.brokerage.replay.clock import instants
 from brokerlab.brokerage.replay.counts import job_counts
 from brokerlab.brokerage.replay.pace import failure_counts, sites_used, to_run_rate
@@ -25,6 +25,7 @@ __all__ = [
     "instants",
     "job_brokerages",
     "job_counts",
+    "map_tasks",
     "network_matrix",
     "open_tasks",
     "remaining_work",

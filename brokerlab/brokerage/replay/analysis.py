@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs.endpoints import in_scope
 from brokerlab.brokerage.analysis_jobs.settings import COMPONENT
 from brokerlab.brokerage.production_jobs.settings import read
 from brokerlab.brokerage.replay import pace, places, ratings, userjobs, userrows
@@ -55,8 +54,8 @@ class AnalysisMaker(Maker):
         )
         self.config, self.class_rules = config, class_rules
 
-    def make(self) -> None:
-        """Make every table that the archive allows."""
+    def make(self, *, files: bool) -> None:
+        """Make every table that the archive allows; without ``files`` those that do not follow from them."""
         self._make_tasks()
         self._make_places()
         self._make_counts()
@@ -64,6 +63,8 @@ class AnalysisMaker(Maker):
         self._make_pace()
         self._make_activity()
         self._make_input()
+        if files:
+            self._read_files()
         self._make_ratings()
         self.notes.append(
             "the archive does not tell quotas, nor the lists of included and excluded queues: no such check can fail"
@@ -84,11 +85,6 @@ class AnalysisMaker(Maker):
         links = places.scoped_endpoints(found)
         storage = self.tables.get("storage_endpoints")
         self.tables["queue_endpoints"] = places.endpoints_with_storage(links, storage)
-
-    def _readers(self, links: pl.DataFrame) -> pl.DataFrame:
-        """Return the endpoints of the scope that counts."""
-        columns = ["panda_queue", "direction", "ddm_endpoint_name", "is_default", "is_local"]
-        return in_scope(links).select(columns)
 
     def _make_counts(self) -> None:
         """Make ``job_stats`` and ``diskio_usage``."""
@@ -126,15 +122,12 @@ class AnalysisMaker(Maker):
         return datasets.with_columns(distributed="pseudo")
 
     def _make_input(self) -> None:
-        """Make what tasks read, and the jobs that it splits into."""
+        """Make what tasks read."""
         super()._make_input()
-        own, files = self.tables.get("datasets"), self.tables.get("files")
-        if own is not None:
-            own = self.tables["datasets"] = userrows.user_datasets(own)
+        if "datasets" in self.tables:
+            own = self.tables["datasets"] = userrows.user_datasets(self.tables["datasets"])
             self._count_unknown(own)
-        rows = userrows.with_number_of_jobs(self.tables["tasks"], own, files)
-        self.tables["tasks"] = rows
-        if "n_jobs" in rows.columns:
+        if "n_jobs" in self.tables["tasks"].columns:
             self.notes.append(
                 "a chunk splits into as many jobs as were made in its cycle, tried again ones included"
             )

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from html import escape
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
+from brokerlab import carry
 from brokerlab.archive.kept import Result, kept
 from brokerlab.brokerage import contracts as job_contracts
 from brokerlab.brokerage.production_tasks import contracts as task_contracts
-from brokerlab.brokerage.replay import plan, schedule
-from brokerlab.brokerage.replay.maker import Maker
+from brokerlab.brokerage.replay import inputs, plan, schedule
+from brokerlab.brokerage.replay.maker import Maker, OfFiles
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError, MissingTableError, nearest
 from brokerlab.gdpconfig import Config
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 STAGES = ("jobs", "tasks", "analysis")
 LABELS = {"jobs": schedule.PRODUCTION_LABEL, "tasks": schedule.PRODUCTION_LABEL, "analysis": "user"}
 """``prodsourcelabel`` of what a stage brokers."""
+T = TypeVar("T")
 OF_STAGE = "of the stage"
 """Stands for it."""
 
@@ -132,6 +134,7 @@ def build(
     resource_work_queues: pl.DataFrame | None = None,
     rules: ProductionRules | None = None,
     class_rules: ClassRules | None = None,
+    files: bool = True,
 ) -> Replay:
     """Rebuild the brokerage's input tables at every instant at which tasks were brokered.
 
@@ -155,6 +158,7 @@ def build(
         rules: Switches ``milli_units_converted`` (``remaining_work``) and, for jobs, ``bare_mode_of`` (``nuclei``);
             everything else is the same for every rule set.
         class_rules: Rule set of the classes of queues and tasks (``stage="analysis"``); document by default.
+        files: Make what follows from the files of the tasks too; :func:`map_tasks` makes it chunk by chunk.
 
     Returns:
         The replay.
@@ -200,7 +204,7 @@ def build(
             resource_work_queues=resource_work_queues,
             rules=rules or ProductionRules(),
         )
-    maker.make()
+    maker.make(files=files)
     if stage == "analysis":
         remake = analysis.of_settings
     return Replay(
@@ -277,6 +281,42 @@ def build_once(
         open_tasks=result.frames["open_tasks"],
         remake=remake,
     )
+
+
+def map_tasks(archive: Archive, function: Callable[[Replay], T], **asked: Any) -> list[T]:
+    """Apply a function to the replay of each chunk of tasks, on this machine or on Spark.
+
+    What is seen at queues and instants is rebuilt once and travels with the function; files, of which there may be more
+    than fit into memory, are dealt out by task and never come together. What the function returns should have the
+    size of the tasks, e.g. decisions on them.
+
+    Args:
+        archive: The archive; opened with a Spark session, Spark counts its jobs and carries the chunks.
+        function: Takes the replay of some tasks, perhaps of none.
+        asked: What is replayed, see :func:`build`.
+
+    Returns:
+        What the function returned, by chunk.
+
+    Raises:
+        DataError: See :func:`build`.
+    """
+    whole = build(archive, files=False, **asked)
+    of_files, own, shared = OfFiles(whole.stage), {}, {}
+    for name, frame in whole.tables.items():
+        by_task = "jeditaskid" in frame.columns and name != "parent_tasks"
+        (own if by_task else shared)[name] = frame
+    bare = replace(whole, tables={}, open_tasks=pl.DataFrame(), remake=None)
+
+    def of_chunk(chunk: carry.Chunk) -> T:
+        tables = {**shared, **{name: chunk[name] for name in own}}
+        tables |= of_files(chunk.get("files"), tables)
+        return function(replace(bare, tables=tables))
+
+    if not archive.has("files"):
+        return [of_chunk(own)]
+    files = inputs.files_read(archive.relation("files"))
+    return carry.deal({"files": files}, own).map(of_chunk)
 
 
 def _check(archive: Archive, stage: str) -> None:

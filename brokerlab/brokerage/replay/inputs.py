@@ -88,6 +88,12 @@ def master_times(datasets: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def files_read(frame: Any) -> nw.LazyFrame[Any]:
+    """Return the files that jobs read, of any task, in the engine of the table ``files``."""
+    lazy = narrow(frame, "files", _FILES, ("jeditaskid", "datasetid"))
+    return lazy.filter(nw.col("type").is_in((*INPUTS, *MERGED)))
+
+
 def input_files(frame: Any, inputs: pl.DataFrame) -> pl.DataFrame:
     """Return the files of the tasks' inputs (contract ``Files``), each file and range once, sorted.
 
@@ -98,11 +104,8 @@ def input_files(frame: Any, inputs: pl.DataFrame) -> pl.DataFrame:
         frame: Table ``files`` of any engine.
         inputs: Result of :func:`input_datasets`.
     """
-    lazy = narrow(frame, "files", _FILES, ("jeditaskid", "datasetid"))
     chosen = inputs["jeditaskid"].unique().to_list()
-    mine = lazy.filter(
-        nw.col("jeditaskid").is_in(chosen) & nw.col("type").is_in((*INPUTS, *MERGED))
-    )
+    mine = files_read(frame).filter(nw.col("jeditaskid").is_in(chosen))
     names = inputs.select("jeditaskid", "datasetid", "datasetname")
     found = collect(mine).join(names, on=["jeditaskid", "datasetid"]).drop("datasetid", "type")
     number = pl.format("file {}", "fileid")

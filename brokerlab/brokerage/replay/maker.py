@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from brokerlab.brokerage.analysis_jobs.endpoints import in_scope
 from brokerlab.brokerage.full_chain import bare_modes
 from brokerlab.brokerage.inputs.atoms import atoms
-from brokerlab.brokerage.replay import activity, inputs, places, taskrows, work
+from brokerlab.brokerage.replay import activity, inputs, places, taskrows, userrows, work
 from brokerlab.brokerage.replay.clock import Clock
 from brokerlab.brokerage.replay.counts import Counts, job_tables
 from brokerlab.brokerage.replay.recorded import recorded_counts
@@ -35,6 +38,50 @@ _ABSENT = {
     "gshares": "no target of a share is known, and no task is held back by its class",
 }
 """What follows from a table that the archive does not have."""
+
+
+LOCATING = ("replicas", "queue_endpoints", "storage_endpoints")
+"""Tables from which it is derived where files can be read."""
+
+
+@dataclass(frozen=True)
+class OfFiles:
+    """Makes the tables of a replay that follow from the files of its tasks, of all or of a chunk of them.
+
+    Attributes:
+        stage: The brokerage that is replayed.
+    """
+
+    stage: str
+
+    def __call__(self, files: Any, tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+        """Return ``files``, ``tasks`` with what their input splits into, and ``file_locations`` where it is not known.
+
+        Args:
+            files: Table ``files`` of any engine; None: there is none.
+            tables: The other tables of the replay, of the same tasks.
+        """
+        tasks, datasets = tables["tasks"], tables.get("datasets")
+        made: dict[str, pl.DataFrame] = {}
+        if files is not None and datasets is not None:
+            own = made["files"] = inputs.input_files(files, datasets)
+            smallest = atoms(tasks, datasets, own)
+            tasks = tasks.join(smallest, on="jeditaskid", how="left", maintain_order="left")
+            if "file_locations" not in tables and all(name in tables for name in LOCATING):
+                replicas, links, endpoints = (tables[name] for name in LOCATING)
+                made["file_locations"] = inputs.file_locations(
+                    own, replicas, self._readers(links), endpoints
+                )
+        if self.stage == "analysis":
+            tasks = userrows.with_number_of_jobs(tasks, datasets, made.get("files"))
+        return made | {"tasks": tasks}
+
+    def _readers(self, links: pl.DataFrame) -> pl.DataFrame:
+        """Return the endpoints of queues that jobs read from."""
+        if self.stage != "analysis":
+            return links
+        columns = ["panda_queue", "direction", "ddm_endpoint_name", "is_default", "is_local"]
+        return in_scope(links).select(columns)
 
 
 class Maker:
@@ -69,14 +116,16 @@ class Maker:
         self.open_tasks = pl.DataFrame()
         self.notes: list[str] = []
 
-    def make(self) -> None:
-        """Make every table that the archive allows."""
+    def make(self, *, files: bool) -> None:
+        """Make every table that the archive allows; without ``files`` those that do not follow from them."""
         self._make_tasks()
         self._make_places()
         self._make_counts()
         self._make_activity()
         self._make_network()
         self._make_input()
+        if files:
+            self._read_files()
         if self.stage == "tasks":
             self._make_work()
         else:
@@ -218,20 +267,21 @@ class Maker:
         rows = self.tables["tasks"].join(
             inputs.master_times(every), on="jeditaskid", how="left", maintain_order="left"
         )
-        if (table := self._lazy("files")) is not None:
-            files = inputs.input_files(table, own)
-            self.tables["files"] = files
+        self.tables["tasks"] = rows
+        if self._lazy("files") is not None:
             self.notes.append(
                 "all files of a task's input count as considered at each of its brokerages"
             )
-            smallest = atoms(rows, own, files)
-            rows = rows.join(smallest, on="jeditaskid", how="left", maintain_order="left")
-        self.tables["tasks"] = rows
         if (table := self._lazy("replicas")) is not None:
             pairs = rows.select("jeditaskid", "snapshot")
             copied = inputs.replicas(table, self._copied(own), pairs, self.clock)
             self.tables["replicas"] = self._steady(copied)
-        self._make_locations()
+        self._read_locations()
+
+    def _read_files(self) -> None:
+        """Make what follows from the files of the tasks' input."""
+        files = self.archive.relation("files") if self.archive.has("files") else None
+        self.tables |= OfFiles(self.stage)(files, self.tables)
 
     def _copied(self, datasets: pl.DataFrame) -> pl.DataFrame:
         """Return the input datasets, ``distributed`` where replicas are not asked for."""
@@ -245,24 +295,16 @@ class Maker:
         last = pl.col("snapshot") == pl.col("snapshot").max().over("jeditaskid")
         return replicas.filter(last).drop("snapshot")
 
-    def _make_locations(self) -> None:
-        """Read where files can be read from, or derive it from the replicas."""
-        needed = ("files", "replicas", "queue_endpoints", "storage_endpoints")
+    def _read_locations(self) -> None:
+        """Read where files can be read from; without it, it is derived from the replicas."""
         if self.archive.has("file_locations"):
             names = self.tables["datasets"]["datasetname"].drop_nulls().unique().to_list()
             known = self.archive.scan("file_locations").filter(pl.col("datasetname").is_in(names))
             self.tables["file_locations"] = known.collect()
-        elif all(name in self.tables for name in needed):
-            frames = {name: self.tables[name] for name in needed}
-            frames["queue_endpoints"] = self._readers(frames["queue_endpoints"])
-            self.tables["file_locations"] = inputs.file_locations(*frames.values())
+        elif self.archive.has("files") and all(name in self.tables for name in LOCATING):
             self.notes.append(
                 "files are where their dataset is complete; partial copies are not seen"
             )
-
-    def _readers(self, links: pl.DataFrame) -> pl.DataFrame:
-        """Return the endpoints of queues that jobs read from."""
-        return links
 
     def _make_work(self) -> None:
         """Make the work that is left at nuclei, and in each task."""

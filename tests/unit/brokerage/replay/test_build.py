@@ -11,12 +11,14 @@ import polars as pl
 import pytest
 
 import brokerlab.archive
+from brokerlab import carry
 from brokerlab.archive import Archive, ArchiveWriter
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.brokerage import contracts as job_contracts
 from brokerlab.brokerage import replay
 from brokerlab.brokerage.production_tasks import contracts as task_contracts
 from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION, Kind
 from brokerlab.errors import ConfigError, DataError, EmptyPeriodError, SchemaError
 from brokerlab.frames import prepared
 from tests.unit.brokerage.replay.toys import counted
@@ -205,3 +207,40 @@ def test_recorded_numbers_take_the_place_of_rebuilt_ones(archive: Archive, tmp_p
     assert others[0].equals(others[1])
     assert found.tables["core_stats"].equals(alone.tables["core_stats"])
     assert any(f"at {covered.height} of" in note for note in found.notes)
+
+
+@pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
+@pytest.mark.parametrize("stage", ["jobs", "tasks", "analysis"])
+def test_chunks_of_tasks_are_the_whole_replay(
+    archive: Archive, stage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carry, "CHUNK_ROWS", 2000)
+    whole = replay.build(archive, stage=stage, every="6h")
+    chunks = replay.map_tasks(archive, lambda seen: seen, stage=stage, every="6h")
+    assert len(chunks) > 2
+    for name, frame in whole.tables.items():
+        parts = [chunk.tables[name] for chunk in chunks]
+        if "jeditaskid" not in frame.columns or name == "parent_tasks":
+            assert all(part.equals(frame) for part in parts)
+            continue
+        keys = [key for key in ("jeditaskid", "snapshot") if key in frame.columns]
+        together = pl.concat(part.select(frame.columns) for part in parts if part.height)
+        assert together.sort(keys, maintain_order=True).equals(
+            frame.sort(keys, maintain_order=True)
+        )
+
+
+@pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
+@pytest.mark.parametrize("kind", [PRODUCTION, ANALYSIS])
+def test_decisions_by_chunk_are_those_on_the_whole(
+    archive: Archive, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carry, "CHUNK_ROWS", 2000)
+
+    def decide(seen: Replay) -> pl.DataFrame:
+        return kind.decide(kind.tables(seen), config=seen.config).tasks
+
+    whole = decide(replay.build(archive, stage=kind.stage, every="6h"))
+    parts = replay.map_tasks(archive, decide, stage=kind.stage, every="6h")
+    keys = ["jeditaskid", "snapshot"]
+    assert pl.concat(parts).sort(keys).equals(whole.sort(keys))
