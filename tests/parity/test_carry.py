@@ -20,9 +20,6 @@ from polars.testing import assert_frame_equal
 import brokerlab.archive
 from brokerlab import carry, scouts
 from brokerlab.archive.synthetic import synthesise
-from brokerlab.brokerage import replay
-from brokerlab.brokerage.production_jobs.decide import decide
-from brokerlab.brokerage.replay import Replay
 from brokerlab.calibrate.percentiles import history as inputs
 from brokerlab.calibrate.percentiles.backtest import Backtest, backtest
 
@@ -96,12 +93,6 @@ def frame_rows(made: Any) -> int:
     return sum(map(frame_rows, made)) if isinstance(made, tuple | list | set) else 0
 
 
-def kill_executor() -> None:
-    """Kill the executor of this worker: its parent is a Python daemon, whose parent is the executor."""
-    status = Path(f"/proc/{os.getppid()}/stat").read_text()
-    os.kill(int(status.rpartition(")")[2].split()[1]), signal.SIGKILL)
-
-
 def estimated(archive: brokerlab.archive.Archive) -> scouts.ScoutResult:
     return scouts.estimate(*(archive.relation(name) for name in TABLES))
 
@@ -136,42 +127,6 @@ def test_scouts_and_back_test_on_two_workers(
     assert sum(collected) <= 40 * n_tasks
 
 
-def decided(seen: Replay) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the decisions: one row per task and instant, and the queues that they may go to."""
-    decisions = decide(seen.for_jobs(), config=seen.config)
-    chosen = decisions.queues.filter(pl.col("check").is_null())
-    return decisions.tasks, chosen.with_columns(pl.col("panda_queue").cast(pl.String))
-
-
-@pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
-def test_decisions_on_two_workers(
-    cluster: Any,
-    archive: Path,
-    collected: list[int],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(carry, "CHUNK_ROWS", 1_500)
-    here = brokerlab.archive.open(archive)
-    there = brokerlab.archive.open(archive, spark=cluster)
-    whole = replay.build(here, every="1h")
-    killed = tmp_path / "killed"
-
-    def once_killed(seen: Replay) -> tuple[pl.DataFrame, pl.DataFrame]:
-        if not killed.exists():
-            killed.touch()
-            kill_executor()
-        return decided(seen)
-
-    seen = replay.map_tasks(there, once_killed, every="1h")
-    assert killed.exists()
-    assert len(seen) > 2
-    for ours, theirs in zip(zip(*seen, strict=True), decided(whole), strict=True):
-        keys = theirs.columns[:3] if "panda_queue" in theirs.columns else theirs.columns[:2]
-        assert_frame_equal(pl.concat(ours).sort(keys), theirs.sort(keys), check_exact=True)
-    print(collected, sum(collected), whole.tasks.height, whole.tables["queues"].height)
-
-
 def test_the_work_of_a_killed_worker_is_done_again(cluster: Any, tmp_path: Path) -> None:
     rows = pl.DataFrame({"jeditaskid": [n % 7 for n in range(4_000)], "value": range(4_000)})
     rows.write_parquet(tmp_path / "rows.parquet")
@@ -181,7 +136,9 @@ def test_the_work_of_a_killed_worker_is_done_again(cluster: Any, tmp_path: Path)
     def total(chunk: carry.Chunk) -> int:
         if chunk["jobs"]["jeditaskid"].is_in([3]).any() and not killed.exists():
             killed.touch()
-            kill_executor()
+            # the worker's parent is a Python daemon, whose parent is the executor
+            status = Path(f"/proc/{os.getppid()}/stat").read_text()
+            os.kill(int(status.rpartition(")")[2].split()[1]), signal.SIGKILL)
         return int(chunk["jobs"]["value"].sum())
 
     with pytest.MonkeyPatch.context() as patch:

@@ -302,7 +302,9 @@ def map_tasks(archive: Archive, function: Callable[[Replay], T], **asked: Any) -
         DataError: See :func:`build`.
     """
     whole = build(archive, files=False, **asked)
-    of_files, own, shared = OfFiles(whole.stage), {}, {}
+    of_files = OfFiles(whole.stage)
+    own: dict[str, pl.DataFrame] = {}
+    shared: dict[str, pl.DataFrame] = {}
     for name, frame in whole.tables.items():
         by_task = "jeditaskid" in frame.columns and name != "parent_tasks"
         (own if by_task else shared)[name] = frame
