@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.comparison import Comparison, compare
+from brokerlab.brokerage.comparison import CHANGES, Comparison, compare
 from brokerlab.brokerage.replay import Replay
 from brokerlab.brokerage.studies.kinds import JobDecisions, Kind, kind_of
 from brokerlab.brokerage.studies.removal import CANDIDATE
@@ -23,7 +23,6 @@ TEXT_RULES = "matching"
 TEXT_RULES_ROW = "H"
 """Rows of the text rules in the chapter software-hardware-matching."""
 PAIR = [*TASK, "panda_queue"]
-CHANGES = ("gained", "lost", "other_reason")
 MOST_MOVES = 10
 """Changes of one check into another that are counted apart."""
 _SWITCHES: dict[str, Any] = {
