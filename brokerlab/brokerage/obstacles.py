@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import singledispatch
 from typing import Any, TypeAlias
 
 import polars as pl
 
 from brokerlab.brokerage import origins
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
-from brokerlab.brokerage.analysis_jobs.ranking import MARKS
-from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.what_if import Trial
-from brokerlab.brokerage.explaining.subject import subject
+from brokerlab.brokerage.explaining.subject import Subject, subject
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.view import TASK, AnyDecisions
-from brokerlab.errors import ConfigError
 
 OnQueues: TypeAlias = Decisions | AnalysisDecisions
 _SCHEMA: dict[str, Any] = {
@@ -85,147 +79,73 @@ def what_would_help(
     Source: production-job-brokerage.md 8.
     """
     who = subject(decisions.tasks, jeditaskid, snapshot)
-    rows = _rows(decisions, jeditaskid, who.snapshot)
+    rows = (
+        _of_nuclei(decisions, who)
+        if isinstance(decisions, TaskDecisions)
+        else _of_queues(decisions, who)
+    )
     table = pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_row_index("order")
     table = table.sort("n_gained", "n_alone", "order", descending=[True, True, False])
     return table.drop("order")
 
 
-@singledispatch
-def _rows(
-    decisions: AnyDecisions,
-    jeditaskid: int,  # noqa: ARG001
-    snapshot: int,  # noqa: ARG001
-) -> list[tuple[object, ...]]:
-    """Return the lines of :func:`what_would_help`."""
-    raise ConfigError(f"these are no decisions of a brokerage: {type(decisions).__name__}")
-
-
-@_rows.register
-def _of_jobs(decisions: Decisions, jeditaskid: int, snapshot: int) -> list[tuple[object, ...]]:
-    one = _One.of(decisions, jeditaskid, snapshot)
-    if one is None:
+def _of_queues(decisions: OnQueues, who: Subject) -> list[tuple[object, ...]]:
+    """Return a line for each reason that skips a queue, marks in the place of the reason that stands for them."""
+    world = decisions.world
+    task, pairs = who.rows(world.facts.tasks), who.rows(decisions.queues)
+    if not task.height:  # it ended before any queue was looked at
         return []
-    trial = Trial.of(decisions, one.t)
-    alone = single_obstacles(decisions, jeditaskid=jeditaskid, snapshot=snapshot)
-    return _lines(
-        one, decisions.reasons, _counts(one.skipped), _counts(alone),
-        lambda name: trial.without(name).pairs, last=decisions.world.LAST,
-    )  # fmt: skip
-
-
-@_rows.register
-def _of_analysis(
-    decisions: AnalysisDecisions, jeditaskid: int, snapshot: int
-) -> list[tuple[object, ...]]:
-    one = _One.of(decisions, jeditaskid, snapshot)
-    if one is None:
-        return []
-    trial = Trial.of(decisions, one.t)
-    alone = single_obstacles(decisions, jeditaskid=jeditaskid, snapshot=snapshot)
-    reasons = [
-        reason
-        for reason in (*decisions.reasons, *decisions.marks)
-        if reason.name != decisions.world.MARKED
-    ]
-    return _lines(
-        one, reasons,
-        _counts(one.skipped) | _marks(decisions, one.skipped, most=len(MARKS)),
-        _counts(alone) | _marks(decisions, alone, most=1),
-        lambda name: trial.without(name).pairs, last=decisions.world.LAST,
-    )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _One:
-    """A task that queues were looked at for.
-
-    Attributes:
-        t: Number of the task.
-        skipped: Its queues that are no candidates.
-        candidates: Number of the others.
-    """
-
-    t: int
-    skipped: pl.DataFrame
-    candidates: int
-
-    @classmethod
-    def of(cls, decisions: OnQueues, jeditaskid: int, snapshot: int) -> _One | None:
-        """Return the task; null: it ended before any queue was looked at."""
-        same = (pl.col("jeditaskid") == jeditaskid, pl.col("snapshot") == snapshot)
-        tasks = decisions.world.facts.tasks.filter(*same)
-        if not tasks.height:
-            return None
-        pairs = decisions.queues.filter(*same)
-        return cls(tasks["t"].item(), pairs.drop_nulls("check"), pairs["check"].null_count())
-
-
-def _lines(
-    one: _One, reasons: Sequence[Rule], skipped: dict[str, int], alone: dict[str, int],
-    without: Callable[[str], pl.DataFrame], *, last: str,
-) -> list[tuple[object, ...]]:  # fmt: skip
-    """Return a line for each reason that skips a queue.
-
-    Args:
-        one: The task.
-        reasons: The reasons, in order; of two with one name the last is told.
-        skipped: Queues by reason.
-        alone: Queues by reason that fail no other check of single queues.
-        without: Decides the task without a reason, returns its pairs.
-        last: Reason of candidates that are too many: without it they all are.
-    """
+    trial = Trial.of(decisions, task["t"].item())
+    skipped, candidates = pairs.drop_nulls("check"), pairs["check"].null_count()
+    alone = single_obstacles(decisions, jeditaskid=who.jeditaskid, snapshot=who.snapshot)
+    n_skipped = _counts(skipped) | _marks(decisions, skipped, most=len(decisions.marks))
+    n_alone = _counts(alone) | _marks(decisions, alone, most=1)
     rows: list[tuple[object, ...]] = []
-    for reason in {reason.name: reason for reason in reasons}.values():
-        if reason.name not in skipped:
+    # of two reasons with one name the last is told
+    reasons = {reason.name: reason for reason in (*decisions.reasons, *decisions.marks)}
+    for name, reason in reasons.items():
+        if name not in n_skipped or name == world.MARKED:
             continue
-        n_alone, after = alone.get(reason.name, 0), one.candidates
-        if reason.name == last:
-            after = one.candidates + n_alone
-        elif n_alone:
-            after = without(reason.name)["check"].null_count()
-        told = (skipped[reason.name], n_alone, after - one.candidates, after)
-        rows.append((reason.name, reason.kind, *told, *_changes(reason)))
+        stands_alone, after = n_alone.get(name, 0), candidates
+        if name == world.LAST:  # without it all that were too many are candidates
+            after += stands_alone
+        elif stands_alone:
+            after = trial.without(name).pairs["check"].null_count()
+        told = (n_skipped[name], stands_alone, after - candidates, after)
+        queue, of_task = (
+            origins.fields(reason.inputs, each) for each in (origins.QUEUE, origins.TASK)
+        )
+        change = origins.in_words(reason.keys, queue, of_task)
+        rows.append((name, reason.kind, *told, change, list(reason.keys), queue, of_task))
     return rows
-
-
-def _marks(decisions: AnalysisDecisions, pairs: pl.DataFrame, *, most: int) -> dict[str, int]:
-    """Return how many of the problematic queues have each mark, of queues with so many marks at most."""
-    marked = decisions.weighed.filter(pl.col("check") == decisions.world.MARKED)
-    marks = marked.join(pairs, on=[*TASK, "panda_queue"], how="semi").select(MARKS)
-    marks = marks.filter(pl.sum_horizontal(pl.all().cast(pl.Int64)) <= most)
-    found = {name: int(marks[name].sum()) for name in MARKS}
-    return {name: n for name, n in found.items() if n}
 
 
 def _counts(pairs: pl.DataFrame) -> dict[str, int]:
     return dict(pairs.group_by(pl.col("check").cast(pl.String)).len().iter_rows())
 
 
-def _changes(reason: Rule) -> tuple[str, Sequence[str], Sequence[str], Sequence[str]]:
-    queue = origins.fields(reason.inputs, origins.QUEUE)
-    task = origins.fields(reason.inputs, origins.TASK)
-    return origins.in_words(reason.keys, queue, task), list(reason.keys), queue, task
+def _marks(decisions: OnQueues, pairs: pl.DataFrame, *, most: int) -> dict[str, int]:
+    """Return how many of the problematic queues have each mark, of queues with so many marks at most."""
+    names = [rule.name for rule in decisions.marks]
+    if not names:
+        return {}
+    marked = decisions.weighed.filter(pl.col("check") == decisions.world.MARKED)
+    marks = marked.join(pairs, on=[*TASK, "panda_queue"], how="semi").select(names)
+    marks = marks.filter(pl.sum_horizontal(pl.all().cast(pl.Int64)) <= most)
+    return {name: n for name in names if (n := int(marks[name].sum()))}
 
 
-@_rows.register
-def _of_nuclei(
-    decisions: TaskDecisions, jeditaskid: int, snapshot: int
-) -> list[tuple[object, ...]]:
-    order = decisions.checks
-    names = [check.name for check in order]
-    pairs = decisions.nuclei.filter(
-        pl.col("jeditaskid") == jeditaskid, pl.col("snapshot") == snapshot, ~pl.col("passed")
-    )
-    fails = [pl.col(name).fill_null(value=False) for name in names]
-    alone = pairs.filter(pl.sum_horizontal(each.cast(pl.Int64) for each in fails) == 1)
+def _of_nuclei(decisions: TaskDecisions, who: Subject) -> list[tuple[object, ...]]:
+    pairs = who.rows(decisions.nuclei).filter(~pl.col("passed"))
+    fails = {check: pl.col(check.name).fill_null(value=False) for check in decisions.checks}
+    alone = pairs.filter(pl.sum_horizontal(each.cast(pl.Int64) for each in fails.values()) == 1)
     rows: list[tuple[object, ...]] = []
-    for check, each in zip(order, fails, strict=True):
+    for check, each in fails.items():
         n_skipped = pairs.filter(pl.col("skip_reason") == check.name).height
         if n_skipped:
-            n_alone = alone.filter(each).height
+            n_alone, keys = alone.filter(each).height, list(check.keys)
             told = (n_skipped, n_alone, n_alone, None)
-            keys = list(check.keys)
-            change = origins.in_words(keys, [], [])
-            rows.append((check.name, check.kind, *told, change, keys, [], []))
+            rows.append(
+                (check.name, check.kind, *told, origins.in_words(keys, [], []), keys, [], [])
+            )
     return rows
