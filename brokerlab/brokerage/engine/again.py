@@ -28,9 +28,9 @@ def changes(old: Facts, new: Facts) -> dict[str, pl.Series]:
     before = old.tasks.join(new.tasks, on="t", how="semi", maintain_order="left")
     now = new.tasks.join(old.tasks, on="t", how="semi", maintain_order="left")
     found = {
-        name: now["t"].filter(differs)
+        name: now["t"].filter(before[name].ne_missing(now[name]))
         for name in now.columns
-        if (differs := before[name].ne_missing(now[name])).any()
+        if not before[name].equals(now[name])
     }
     for one, other in zip(old.sides, new.sides, strict=True):
         if one is not other:

@@ -104,6 +104,7 @@ class JobWorld(World):
     Attributes:
         lasting_facts: What no setting changes.
         complete: Where the input is complete, and its facts of pairs.
+        network: Facts of links.
         outcomes: ``t, outcome, detail`` of tasks that end before any queue is looked at.
     """
 
@@ -114,6 +115,7 @@ class JobWorld(World):
 
     lasting_facts: Lasting
     complete: tuple[Completeness, Side]
+    network: Side
 
     @property
     def rules(self) -> ProductionRules:
@@ -142,10 +144,14 @@ class JobWorld(World):
 
     def with_config(self, config: Config) -> JobWorld:
         """See :meth:`brokerlab.brokerage.engine.world.World.with_config`."""
-        complete = self.complete
-        if any(read(config, key) != read(self.config, key) for key in COMPLETENESS_KEYS):
-            complete = _complete(self.lasting_facts, config)
-        return configured(self.lasting_facts, complete, config)
+        known, complete, network = self.lasting_facts, self.complete, self.network
+        changed = {key for key in self.KEYS if read(config, key) != read(self.config, key)}
+        check_settings(config)
+        if changed & {*COMPLETENESS_KEYS}:
+            complete = _complete(known, config)
+        if changed & {*NETWORK_KEYS}:
+            network = _network(known, config)
+        return configured(known, complete, network, config)
 
     def parts(self, evaluate: Evaluate, *, off: Off | None = None) -> Iterator[Part]:
         """See :meth:`brokerlab.brokerage.engine.world.World.parts`."""
@@ -156,12 +162,15 @@ class JobWorld(World):
         refuse_weights(self.recipe, late)
 
 
-def configured(known: Lasting, complete: tuple[Completeness, Side], config: Config) -> JobWorld:
+def configured(
+    known: Lasting, complete: tuple[Completeness, Side], network: Side, config: Config
+) -> JobWorld:
     """Return the world with all that settings decide.
 
     Args:
         known: What no setting changes.
         complete: Where the input is complete under these settings, and its facts of pairs.
+        network: Facts of links under these settings.
         config: The settings.
 
     Raises:
@@ -190,7 +199,7 @@ def configured(known: Lasting, complete: tuple[Completeness, Side], config: Conf
         sides=(
             *known.sides,
             complete_side,
-            link_side(tasks, known.links, known.ids, rules=known.rules, config=config),
+            network,
         ),
     )
     facts = with_own_facts(known.recipe, facts, known.tables)
@@ -199,6 +208,7 @@ def configured(known: Lasting, complete: tuple[Completeness, Side], config: Conf
     return JobWorld(
         tables=known.tables, matching=known.matching, config=config, facts=facts, tasks=tasks, outcomes=outcomes,
         own=known.own, checks=checks, steps=then, hint=known.hint, lasting_facts=known, complete=complete,
+        network=network,
     )  # fmt: skip
 
 
@@ -277,7 +287,12 @@ def prepare(
         links=links,
         ids=ids,
     )
-    return configured(known, _complete(known, config), config)
+    return configured(known, _complete(known, config), _network(known, config), config)
+
+
+def _network(known: Lasting, config: Config) -> Side:
+    """Return the facts of links."""
+    return link_side(known.tasks, known.links, known.ids, rules=known.rules, config=config)
 
 
 def _complete(known: Lasting, config: Config) -> tuple[Completeness, Side]:
