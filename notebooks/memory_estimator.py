@@ -41,7 +41,7 @@ import altair as alt
 
 from brokerlab.charts import primitives, theme
 from brokerlab.estimators import trial_frames
-from brokerlab.report import estimates, kit, results
+from brokerlab.report import kit, results
 from brokerlab.report import memory_estimator as report
 
 alt.renderers.enable("svg")
@@ -95,6 +95,5 @@ if study.traces:
 # ## The page, and the model beside it
 
 # %%
-estimates.save_model(study.jobs, p.out_dir, level=p.level)
 written = kit.publish(report.page(inputs, study, p), p)
 print(results.verdict_line(written["page"]["verdict"]))

@@ -36,8 +36,8 @@ import altair as alt
 
 from brokerlab.charts import theme
 from brokerlab.gdpconfig.proposal import in_words, overview
+from brokerlab.report import kit, results
 from brokerlab.report import proposal_review as report
-from brokerlab.report import results
 
 alt.renderers.enable("svg")
 alt.theme.enable(theme.NAME)
@@ -66,5 +66,5 @@ for item in study.review.items[:1]:
 # ## The page
 
 # %%
-written = report.publish(config, study, p)
+written = kit.publish(report.page(config, study, p), p)
 print(results.verdict_line(written["page"]["verdict"]))

@@ -69,7 +69,7 @@ data.summary()
 # %%
 study = report.study(data, p)
 screened = study.calibration.screened
-screened.select("key", "now", "unit", "most_shift", "n_tasks", "follows")
+screened.select("key", "now", "unit", "shift", "at", "n_tasks", "follows")
 
 # %% [markdown]
 # ## By hand
@@ -77,7 +77,7 @@ screened.select("key", "now", "unit", "most_shift", "n_tasks", "follows")
 
 # %%
 curves = study.found.curves
-top = screened.drop_nulls("most_shift").sort("most_shift", descending=True).head(1)
+top = screened.drop_nulls("shift").sort("shift", descending=True).head(1)
 curves.join(top.select("key"), on="key")
 
 # %%

@@ -40,7 +40,7 @@ ids_per_s: float = 10.0  # jobs that the system creates: times of real tasks [1/
 import altair as alt
 
 from brokerlab.charts import primitives, theme
-from brokerlab.report import estimates, kit, results
+from brokerlab.report import kit, results
 from brokerlab.report import walltime_estimator as report
 
 alt.renderers.enable("svg")
@@ -93,6 +93,5 @@ if study.logs is not None:
 # ## The page, and the model
 
 # %%
-estimates.save_model(study.jobs, p.out_dir, level=p.level)
 written = kit.publish(report.page(data, study, p), p)
 print(results.verdict_line(written["page"]["verdict"]))

@@ -46,9 +46,7 @@ def removed_by_loop(removed: pl.DataFrame) -> Chart:
 def places_by_weight(places: pl.DataFrame, *, current: str) -> Chart:
     """Draw where jobs go under either basic weight, a panel per class of queues: ``weight, task_class, part, share``.
 
-    Args:
-        places: From `compare_basic_weights`.
-        current: The weight in use, original or new.
+    ``current`` is the weight in use, original or new.
     """
     shown = places.select(
         pl.col("weight").replace(current, "current"),

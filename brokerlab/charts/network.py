@@ -11,11 +11,7 @@ MBPS = "throughput when the weight is taken [MB/s]"
 
 
 def weight_curves(curves: pl.DataFrame) -> Chart:
-    """Draw step curves over throughput, with the interval of those that have one.
-
-    Args:
-        curves: ``curve``, ``mbps`` [MB/s], ``weight`` from there up to the next row, perhaps ``weight_lo, weight_hi``.
-    """
+    """Draw step curves over throughput: ``curve``, ``mbps`` [MB/s], ``weight`` from there up to the next row."""
     return primitives.line(
         curves,
         "mbps",
@@ -29,23 +25,16 @@ def weight_curves(curves: pl.DataFrame) -> Chart:
 
 
 def weights_by_closeness(weights: pl.DataFrame) -> Chart:
-    """Draw the weight of links without throughput.
-
-    Args:
-        weights: ``level`` of closeness (text, in order), ``setting`` (current, proposed or fitted), ``weight`` and perhaps ``weight_lo,
-            weight_hi`` [1].
-    """
+    """Draw the weight of links without throughput: ``level`` of closeness (text), ``setting`` or fitted, ``weight`` [1]."""
     return primitives.dots(
         weights, "weight", "level", title="weight without throughput [1]", colour="setting"
     )
 
 
 def score_by_exchange(tried: pl.DataFrame, *, marks: pl.DataFrame) -> Chart:
-    """Draw how well the network weight ranks links by how many files weigh one unit of throughput weight.
+    """Draw how well links are ranked (``score`` [1]) by how many ``files`` weigh one unit of throughput weight.
 
-    Args:
-        tried: ``files`` [files], ``score, score_lo, score_hi`` [1].
-        marks: ``files, score, label``: named points.
+    ``marks`` are named points: ``files, score, label``.
     """
     return primitives.line(
         tried,

@@ -6,6 +6,12 @@ column holds shares [1] and is drawn times 100. Intervals are drawn wherever the
 palette that colour-blind readers can tell apart. A click on a legend's entry dims the others. No chart sets a title: the
 page writes the finding, `theme.title` makes one for a chart that stands alone. A frame that lacks a column, or has more than
 `MAX_ROWS` rows, is refused with a `SchemaError`.
+
+The same argument means the same everywhere: ``frame`` has the named columns, text in the order in which it is drawn;
+``colour`` is the column of what a mark belongs to; ``panels`` is a column, each value of it gets a panel below the others;
+``references`` are names to values on the axis of the quantity, in the unit of its title, red where the name begins with
+"limit"; ``log`` makes that axis logarithmic (``x_log``, ``y_log`` one of two); ``height`` [px] is that of the chart, or of all
+panels together at least.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,21 +67,8 @@ def line(
 ) -> Chart:
     """Draw numbers along an axis, with a band where there are intervals.
 
-    Args:
-        frame: ``x`` (number or time), ``y`` and perhaps ``y_lo, y_hi``, ``colour``, ``panels``.
-        x: Column of the x axis.
-        y: Column of the y axis.
-        x_title: With its unit in brackets.
-        y_title: With its unit in brackets.
-        colour: Column of the lines' names.
-        step: Numbers hold until the next one.
-        points: A dot at each number.
-        references: Name to a value on the y axis, in its unit; a name that begins with "limit" is red.
-        x_log: Logarithmic x axis.
-        y_log: Logarithmic y axis.
-        panels: Column; one panel per value.
-        marks: ``x``, ``y`` and ``label``: named points.
-        height: Of the chart, or of all panels together at least [px].
+    ``x`` is a number or a time. With ``step`` numbers hold until the next one, with ``points`` there is a dot at each;
+    ``marks`` (``x, y, label``) are named points.
     """
     shown = _prepared(frame, [x, y, *_given(colour, panels)], {x: x_title, y: y_title})
     marked = None if marks is None else _prepared(marks, [x, y, "label"], {x: x_title, y: y_title})
@@ -116,19 +109,7 @@ def dots(
     log: bool = False,
     panels: str | None = None,
 ) -> Chart:
-    """Draw one row per label: dots with their intervals.
-
-    Args:
-        frame: ``label`` (text, in the order of the rows), ``value`` and perhaps ``value_lo, value_hi``, ``colour``
-            (several dots beside each other in a row), ``panels``.
-        value: Column of the dots.
-        label: Column of the rows' names.
-        title: Of the axis, with its unit in brackets.
-        colour: Column of the dots' names.
-        references: Name to a value on the axis, in its unit; a name that begins with "limit" is red.
-        log: Logarithmic axis.
-        panels: Column; one panel per value.
-    """
+    """Draw one row per label: dots with their intervals, several beside each other where a colour tells them apart."""
     shown = _prepared(frame, [value, label, *_given(colour, panels)], {value: title})
     across = _quantity(value, title, log=log, axis="x")
     tips = _tips(shown, [label, value], {value: title}, [colour, panels])
@@ -172,21 +153,9 @@ def bars(
     vertical: bool = False,
     height: int = 280,
 ) -> Chart:
-    """Draw bars, stacked where a colour divides them.
+    """Draw bars, stacked where a colour divides them; intervals on those that are not.
 
-    Args:
-        frame: ``label`` (text in the order of the rows; upright bars also a time or number), ``value`` and perhaps
-            ``value_lo, value_hi`` (drawn on bars that are not stacked), ``colour``, ``panels``.
-        value: Column of the lengths.
-        label: Column of the bars' names.
-        title: Of the axis of lengths, with its unit in brackets.
-        label_title: Of the other axis.
-        colour: Column of the parts.
-        references: Name to a value on the axis of lengths, in its unit; a name that begins with "limit" is red.
-        log: Logarithmic axis of lengths.
-        panels: Column; one panel per value.
-        vertical: Upright bars.
-        height: Of upright bars, or of all panels together at least [px].
+    ``vertical`` bars are upright, and their ``label`` may be a time or number, too.
     """
     shown = _prepared(frame, [value, label, *_given(colour, panels)], {value: title})
     tips = _tips(shown, [label, value], {value: title}, [colour, panels])
@@ -236,19 +205,7 @@ def histogram(
     references: Mapping[str, float] | None = None,
     x_log: bool = False,
 ) -> Chart:
-    """Draw counts of bins that are made already.
-
-    Args:
-        frame: ``lower, upper`` (ends of the bins), ``count``, perhaps ``colour`` (drawn over one another).
-        lower: Column of the bins' lower ends.
-        upper: Column of their upper ends.
-        count: Column of the counts, or shares.
-        x_title: With its unit in brackets.
-        y_title: With its unit in brackets.
-        colour: Column of the distributions' names.
-        references: Name to a value on the x axis, in its unit; a name that begins with "limit" is red.
-        x_log: Logarithmic x axis.
-    """
+    """Draw counts (or shares) of bins that are made already, from ``lower`` to ``upper``; colours over one another."""
     titles = {lower: x_title, upper: x_title, count: y_title}
     shown = _prepared(frame, [lower, upper, count, *_given(colour)], titles)
     base = alt.Chart(shown).mark_bar(binSpacing=0, stroke="white", strokeWidth=0.5)
@@ -275,18 +232,8 @@ def strips(
     title: str = "time (UTC)",
     states: Mapping[str, str] | None = None,
 ) -> Chart:
-    """Draw the states of rows over time as coloured spans.
-
-    Args:
-        frame: ``start, end`` (times), ``label`` (rows, in their order), ``colour`` (the state).
-        start: Column of the spans' beginnings.
-        end: Column of their ends.
-        label: Column of the rows' names.
-        colour: Column of the states.
-        title: Of the axis of time.
-        states: State to its colour; null: the palette.
-    """
-    return _spans(frame, start, end, label, title, colour=colour, states=states)
+    """Draw the states of rows over time as coloured spans; ``states`` are their colours, as for `gantt`."""
+    return gantt(frame, start, end, label, title=title, colour=colour, states=states)
 
 
 def scatter(
@@ -303,21 +250,9 @@ def scatter(
     references: Mapping[str, float] | None = None,
     panels: str | None = None,
 ) -> Chart:
-    """Draw one number against another, with the line on which they are equal where that is the question.
+    """Draw one number against another; ``diagonal``: with the line on which they are equal.
 
-    Args:
-        frame: ``x``, ``y``, perhaps ``x_lo, x_hi, y_lo, y_hi``, ``colour``, ``label`` (text beside a dot; null: none),
-            ``panels``.
-        x: Column of the x axis.
-        y: Column of the y axis.
-        x_title: With its unit in brackets.
-        y_title: With its unit in brackets.
-        colour: Column of the dots' names.
-        diagonal: Draw the line on which both are equal.
-        log: Logarithmic axes.
-        label: Column of texts.
-        references: Name to a value on the y axis, in its unit; a name that begins with "limit" is red.
-        panels: Column; one panel per value.
+    ``label`` is a column of texts beside dots (null: none); ``references`` are on the y axis, ``log`` is for both.
     """
     titles = {x: x_title, y: y_title}
     shown = _prepared(frame, [x, y, *_given(colour, panels, label)], titles)
@@ -360,20 +295,34 @@ def gantt(
     title: str,
     colour: str | None = None,
     panels: str | None = None,
+    states: Mapping[str, str] | None = None,
 ) -> Chart:
-    """Draw when each of several things ran.
+    """Draw when each of several things ran: ``start`` and ``end`` are numbers in the title's unit, or times.
 
-    Args:
-        frame: ``start, end`` (numbers in the title's unit, or times), ``label`` (rows, in their order), perhaps
-            ``colour``, ``panels``.
-        start: Column of the beginnings.
-        end: Column of the ends.
-        label: Column of the rows' names.
-        title: Of the axis of time, with its unit in brackets.
-        colour: Column of the bars' names.
-        panels: Column; one panel per value.
+    Many rows get thinner, and lose their labels. ``states`` are the colours of the column's values; null: the palette.
     """
-    return _spans(frame, start, end, label, title, colour=colour, panels=panels)
+    shown = _prepared(frame, [start, end, label, *_given(colour, panels)], {})
+    tips = _tips(shown, [label, start, end], {start: title, end: title}, [colour, panels])
+    fill = _colour(shown, colour) if colour else alt.value(SOFT)
+    if colour and states:
+        known = {name: states[name] for name in states if name in set(shown[colour])}
+        fill = _told_apart(alt.Color, colour, known)
+
+    def panel(part: pl.DataFrame) -> Any:
+        names = part[label].unique(maintain_order=True).to_list()
+        rows = alt.Axis(grid=False, labels=len(names) <= MOST_LABELS)
+        base = alt.Chart(part).mark_bar(height={"band": 0.8})
+        made = base.encode(
+            x=alt.X(f"{start}:{_kind(part, start)}", title=title),
+            x2=f"{end}:{_kind(part, end)}",
+            y=alt.Y(f"{label}:N", title=None, sort=names, axis=rows),
+            color=fill,
+            opacity=_dimmed(colour, panels),
+            tooltip=tips,
+        )
+        return _layered([made]).properties(height=min(MOST_HEIGHT, max(2 * ROW, 20 * len(names))))
+
+    return _stacked(shown, panels, panel, None, colour)
 
 
 def frontier(
@@ -389,19 +338,9 @@ def frontier(
 ) -> Chart:
     """Draw what every setting costs against how often it fails, the edge that no other beats, and the named settings.
 
-    Args:
-        frame: ``x, y`` (less is better) and perhaps ``y_lo, y_hi``; ``named`` (current, proposed, ...; null: one of the
-            others), ``label`` (text of the named ones).
-        x: Column of the cost.
-        y: Column of what is limited.
-        x_title: With its unit in brackets.
-        y_title: With its unit in brackets.
-        named: Column of the settings' roles.
-        label: Column of their names.
-        limit: Of y, in the unit of its title.
-
-    Returns:
-        The chart; settings far above limit and named settings are outside the picture.
+    Of ``x`` and ``y`` less is better. ``named`` is the column of roles (current, proposed, ...; null: one of the others),
+    ``label`` the text of the named ones; ``limit`` is of y, in the unit of its title. Settings far above it and the named
+    ones are outside the picture.
     """
     titles = {x: x_title, y: y_title}
     shown = _prepared(frame, [x, y, named, label], titles).sort(x, y)
@@ -435,42 +374,6 @@ def frontier(
 
 def _given(*names: str | None) -> list[str]:
     return [name for name in names if name]
-
-
-def _spans(
-    frame: pl.DataFrame,
-    start: str,
-    end: str,
-    label: str,
-    title: str,
-    *,
-    colour: str | None,
-    panels: str | None = None,
-    states: Mapping[str, str] | None = None,
-) -> Chart:
-    """Draw a bar from start to end in the row of its label; many rows get thinner, and lose their labels."""
-    shown = _prepared(frame, [start, end, label, *_given(colour, panels)], {})
-    tips = _tips(shown, [label, start, end], {start: title, end: title}, [colour, panels])
-    fill = _colour(shown, colour) if colour else alt.value(SOFT)
-    if colour and states:
-        known = {name: states[name] for name in states if name in set(shown[colour])}
-        fill = _told_apart(alt.Color, colour, known)
-
-    def panel(part: pl.DataFrame) -> Any:
-        names = part[label].unique(maintain_order=True).to_list()
-        rows = alt.Axis(grid=False, labels=len(names) <= MOST_LABELS)
-        base = alt.Chart(part).mark_bar(height={"band": 0.8})
-        made = base.encode(
-            x=alt.X(f"{start}:{_kind(part, start)}", title=title),
-            x2=f"{end}:{_kind(part, end)}",
-            y=alt.Y(f"{label}:N", title=None, sort=names, axis=rows),
-            color=fill,
-            opacity=_dimmed(colour, panels),
-            tooltip=tips,
-        )
-        return _layered([made]).properties(height=min(MOST_HEIGHT, max(2 * ROW, 20 * len(names))))
-
-    return _stacked(shown, panels, panel, None, colour)
 
 
 def _prepared(

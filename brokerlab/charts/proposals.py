@@ -11,12 +11,7 @@ FARTHEST = 150.0
 
 
 def promises_chart(effects: pl.DataFrame) -> Chart:
-    """Draw what proposals promise, a panel for each.
-
-    Args:
-        effects: ``proposal`` (heading of its panel), ``quantity``, ``change_pct, change_pct_lo, change_pct_hi`` [% of the
-            present value], ``interval`` (excludes 0, includes 0, none).
-    """
+    """Draw what proposals promise, a panel per ``proposal``: ``quantity``, ``change_pct`` [% of now], its ends, ``interval``."""
     ends = pl.col("change_pct", "change_pct_lo", "change_pct_hi")
     return dots(
         effects.with_columns(ends.clip(-FARTHEST, FARTHEST)),

@@ -10,24 +10,16 @@ KILLS = "jobs that exceed their request [% of jobs]"
 
 
 def frontier_chart(settings: pl.DataFrame, *, limit: float, thing: str) -> Chart:
-    """Draw what every setting costs against how often it kills.
+    """Draw what settings cost (``waste`` of ``thing``) and how often they kill: ``kills`` [1], its ends, ``setting, label``.
 
-    Args:
-        settings: ``waste``, ``kills, kills_lo, kills_hi`` [1], ``setting`` (null: one of the others), ``label``.
-        limit: Of the kills [%].
-        thing: What is reserved.
+    ``limit`` is of the kills [%]; ``setting`` is null for settings without a name.
     """
     title = f"{thing} reserved and not used, killed attempts included [% of used]"
     return frontier(settings, "waste", "kills", x_title=title, y_title=KILLS, limit=limit)
 
 
 def coverage_chart(coverage: pl.DataFrame, *, limit: float) -> Chart:
-    """Draw, by number of scouts, the share of jobs within their request, promised and observed.
-
-    Args:
-        coverage: ``n_scouts``, ``setting`` (promised, current, proposed), ``kept, kept_lo, kept_hi`` [1].
-        limit: Of the kills [%].
-    """
+    """Draw the jobs within their request by number of scouts: ``n_scouts``, ``setting`` or promised, ``kept`` [1], its ends."""
     wanted = {f"limit {100 - limit:g} %": 100 - limit}
     named = coverage.with_columns(pl.format("{} scouts", "n_scouts").alias("name"))
     return dots(

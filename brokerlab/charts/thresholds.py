@@ -18,15 +18,9 @@ def front_chart(
     y_title: str,
     limits: Mapping[str, float],
 ) -> Chart:
-    """Draw settings by two objectives as changes from now; the intervals of the proposed one.
+    """Draw settings by two objectives as changes from now [%], with the intervals of the proposed one: ``role``, ``x, y``.
 
-    Args:
-        settings: ``role``, and two columns in per cent of now with ``_lo`` and ``_hi``.
-        x: Column of the x axis.
-        y: Column of the y axis.
-        x_title: With its unit in brackets.
-        y_title: With its unit in brackets.
-        limits: Name to a value on the y axis.
+    ``limits`` are names to values on the y axis.
     """
     ends = [f"{name}{end}" for name in (x, y) for end in ("_lo", "_hi")]
     proposed = pl.col("role") == "proposed"
@@ -48,15 +42,11 @@ def front_chart(
 
 
 def screen_chart(keys: pl.DataFrame) -> Chart:
-    """Draw how many of the expected jobs each key could send elsewhere, at most.
-
-    Args:
-        keys: ``key``, ``most_shift`` [1], ``follows``; in order.
-    """
+    """Draw how many of the expected jobs each key sends elsewhere: ``key``, ``shift`` [1], ``follows``; in order."""
     return bars(
         keys,
-        "most_shift",
+        "shift",
         "key",
-        title="expected jobs that go elsewhere, at most [%]",
+        title="expected jobs that go elsewhere [%]",
         colour="follows",
     )

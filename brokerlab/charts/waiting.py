@@ -10,11 +10,7 @@ MOST_TIMES = 100
 
 
 def limits_chart(frame: pl.DataFrame) -> Chart:
-    """Draw what other limits end and interrupt, against the limits as set.
-
-    Args:
-        frame: ``more_soon`` [jobs], ``more_after_h`` [h] with their ends, ``setting`` (current, other limits), ``label``.
-    """
+    """Draw what other limits end (``more_after_h`` [h]) and interrupt (``more_soon`` [jobs]) by ``setting, label``."""
     return primitives.scatter(
         frame,
         "more_soon",
@@ -27,12 +23,7 @@ def limits_chart(frame: pl.DataFrame) -> Chart:
 
 
 def fast_keys_chart(frame: pl.DataFrame) -> Chart:
-    """Draw what each key of fast rebrokerage does over its values.
-
-    Args:
-        frame: ``name`` (of the key), ``times`` (its value over the current one; up to `MOST_TIMES` is drawn), ``to_move``
-            [jobs] with its ends.
-    """
+    """Draw what each key of fast rebrokerage does: its ``name``, value in ``times`` the current one, ``to_move`` [jobs]."""
     return primitives.line(
         frame.filter(pl.col("times") <= MOST_TIMES),
         "times",

@@ -9,13 +9,9 @@ from brokerlab.charts.primitives import Chart
 
 
 def turnaround_ratios(ratios: pl.DataFrame, *, of: str, panels: str | None = None) -> Chart:
-    """Draw how many times as long one way takes as another.
+    """Draw how many times as long one way takes as another: ``label``, ``ratio`` (above 0), perhaps ``rules``.
 
-    Args:
-        ratios: ``label`` (text, in order), ``ratio`` and perhaps ``ratio_lo, ratio_hi`` (above 0), perhaps ``rules``
-            (several dots in a row) and the column of the panels.
-        of: Which turnarounds are divided, such as "notes over paper".
-        panels: Column; one panel per value.
+    ``of`` says which turnarounds are divided, such as "notes over paper".
     """
     return primitives.dots(
         ratios,

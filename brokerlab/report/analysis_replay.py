@@ -123,12 +123,6 @@ def page(period: Period, s: Study) -> Page:
     )
 
 
-def run(p: Params) -> dict[str, Any]:
-    """Load, study, publish."""
-    period = load(p)
-    return kit.publish(page(period, study(period, p)), p)
-
-
 # --- first screen -----------------------------------------------------------------------------------------------------
 
 

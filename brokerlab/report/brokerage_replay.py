@@ -139,12 +139,6 @@ def _facts(data: Data) -> dict[str, str]:
     return shared.facts(data.period) | {"Approximated, nuclei": "; ".join(own) or "nothing"}
 
 
-def run(p: Params) -> dict[str, Any]:
-    """Load, study, publish."""
-    data = load(p)
-    return kit.publish(page(data, study(data, p)), p)
-
-
 # --- first screen -----------------------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,18 +27,7 @@ from brokerlab.estimators.tested import card_of, save_tested
 from brokerlab.estimators.trial import Trial
 from brokerlab.estimators.trial_frames import CLOCKS
 from brokerlab.report import kit
-from brokerlab.report.kit import (
-    CERTAINTY,
-    GAINS,
-    Caveat,
-    Chart,
-    Listing,
-    Measured,
-    Part,
-    Table,
-    Verdict,
-    say,
-)
+from brokerlab.report.kit import Caveat, Chart, Part, Table, Verdict, say
 from brokerlab.words import listed
 
 VARIABLE, USUAL, DEMO = "BROKERLAB_DATA", "../shared/data", "data/demo"
@@ -164,7 +153,8 @@ def headline(part: Evaluation, ours: str, where: str, thing: str) -> Verdict:
     if row is None:
         sentence = f"On {where}, the deployed rule has too few answers to be compared with."
         return Verdict(kind="no_answer", sentence=sentence)
-    if Measured(row["change"], row["change_lo"], row["change_hi"]).excludes_zero:
+    lo, hi = row["change_lo"], row["change_hi"]
+    if lo is not None and hi is not None and not lo <= 0 <= hi:
         found = (
             f"{ours} wastes {less(row['change'])} {thing} than the scouts' rule, retries counted"
         )
@@ -245,7 +235,7 @@ def frontier(
     return Chart(
         draw=charts.exceed_frontier,
         name="frontier",
-        frame=lines.filter(pl.col("exceed") <= highest),
+        frame=_alike_once(lines).filter(pl.col("exceed") <= highest),
         finding=finding,
         options={"marks": marked.with_columns(label="line"), **(titles or {})},
         sample=say(
@@ -256,7 +246,17 @@ def frontier(
     )
 
 
-def estimator_table(trials: Mapping[At, Trial], *, told: bool = False) -> Table:
+def _alike_once(lines: pl.DataFrame) -> pl.DataFrame:
+    """Leave one of several lines through the same points, under the names of all."""
+    same = ["role", "exceed", "over_allocation"]
+    points = lines.group_by("line", "role", maintain_order=True).agg("exceed", "over_allocation")
+    names = points.group_by(same, maintain_order=True).agg(pl.col("line"))
+    first = names.select(pl.col("line").list.first(), names=pl.col("line").list.join(", "))
+    kept = lines.join(first, on="line", maintain_order="left")
+    return kept.with_columns(line="names").drop("names")
+
+
+def estimator_table(trials: Mapping[At, Trial]) -> Table:
     """Return every estimator, decided at either clock; models at the compared level first, other levels are in the files."""
     first, *others = trials.values()
     frame = trial_frames.every_estimator(first, *others)
@@ -276,7 +276,7 @@ def estimator_table(trials: Mapping[At, Trial], *, told: bool = False) -> Table:
         columns[f"{trial.at}_waste_per_usage"] = f"The same, decided {CLOCKS[trial.at]} [% of use]"
     explained = (
         "With retries, over all jobs: a killed attempt is lost for as long as the job ran, the next one gets the largest use "
-        "seen of its task, or twice as much. "
+        "seen of its task, or twice as much."
     )
     return Table(
         name="estimators",
@@ -285,7 +285,7 @@ def estimator_table(trials: Mapping[At, Trial], *, told: bool = False) -> Table:
         caption=f"Every estimator, decided {CLOCKS[first.at]}",
         columns=columns,
         mark="mark",
-        note=f"{'' if told else explained}{intervals(first)}",
+        note=f"{explained}\n{intervals(first)}",
     )
 
 
@@ -340,12 +340,8 @@ def known_chart(trial: Trial, model: str) -> Chart | None:
     )
 
 
-def coverage_table(trials: Mapping[At, Trial], model: str, *, told: bool = False) -> Table:
+def coverage_table(trials: Mapping[At, Trial], model: str) -> Table:
     """Return whether the bound of a model is kept, by either clock."""
-    explained = (
-        "Strata: tasks, queues, cores and all three, of 200 jobs or more. Chance takes jobs for independent; those of a task "
-        "err together, so that even a right model leaves it more often."
-    )
     return Table(
         name="coverage",
         frame=trial_frames.coverage_by_clock(trials, model),
@@ -359,13 +355,12 @@ def coverage_table(trials: Mapping[At, Trial], model: str, *, told: bool = False
             "too_often": "Missed too often",
             "too_rarely": "Missed too rarely",
         },
-        note="" if told else explained,
+        note="Strata: tasks, queues, cores and all three, of 200 jobs or more. Chance takes jobs for independent; those of a "
+        "task err together, so that even a right model leaves it more often.",
     )
 
 
-def jobs_part(
-    part: Part, evaluation: Evaluation, ours: str, own: kit.Sections, *, told: bool = False
-) -> Part:
+def jobs_part(part: Part, evaluation: Evaluation, ours: str, own: kit.Sections) -> Part:
     """Fill in what both reports show of one source of jobs.
 
     Args:
@@ -373,17 +368,16 @@ def jobs_part(
         evaluation: Of the jobs.
         ours: The estimator that is proposed.
         own: Sections of the report, after that of every estimator.
-        told: An earlier part has explained what tables of this shape mean.
     """
     trials = evaluation.trials
     return replace(
         part,
         sections={
-            "Estimator by estimator": [estimator_table(trials, told=told)],
+            "Estimator by estimator": [estimator_table(trials)],
             **own,
-            GAINS: [task_table(evaluation.main, ours)],
-            CERTAINTY: [
-                coverage_table(trials, MODEL, told=told),
+            kit.GAINS: [task_table(evaluation.main, ours)],
+            kit.CERTAINTY: [
+                coverage_table(trials, MODEL),
                 known_chart(list(trials.values())[-1], MODEL),
             ],
         },
@@ -441,11 +435,16 @@ def card(name: str, part: Evaluation) -> Card:
     return card_of(part.main, MODEL, part.learnt, source=source, doubts=doubts)
 
 
-def save_model(jobs: Mapping[str, Evaluation], out_dir: str, *, level: float) -> None:
-    """Save the model of the first part below a run, with its card; without a part there is none."""
-    for name, part in list(jobs.items())[:1]:
-        folder = Path(out_dir) / MODEL_FOLDER
-        save_tested(part.model, folder, card(name, part), part.learnt, level=level)
+def model_writer(
+    jobs: Mapping[str, Evaluation], *, level: float
+) -> Callable[[Path], object] | None:
+    """Return what saves the model of the first part beside the page, with its card; without a part there is none."""
+    if not jobs:
+        return None
+    name, part = next(iter(jobs.items()))
+    return lambda folder: save_tested(
+        part.model, folder / MODEL_FOLDER, card(name, part), part.learnt, level=level
+    )
 
 
 def model_part(jobs: Mapping[str, Evaluation], *, level: float) -> list[Part]:
@@ -464,7 +463,7 @@ def model_part(jobs: Mapping[str, Evaluation], *, level: float) -> list[Part]:
     )
     options = f"--seen finished.parquet --level {level:g} --out bounds.parquet"
     predict = f"brokerlab predict {MODEL_FOLDER} jobs.parquet {options}"
-    predicting = Listing(caption="Predict with it:", text=predict)
+    predicting = kit.Listing(caption="Predict with it:", text=predict)
     verdict = Verdict(kind="finding", sentence=say(template, kept))
     sections: kit.Sections = {"Where not to trust it": [not_to_trust, predicting]}
     return [Part(name="model", title="The model and its card", verdict=verdict, sections=sections)]

@@ -258,11 +258,6 @@ class Measured:
         )
         return words.with_unit(text, spec) if spec and text != words.MISSING else text
 
-    @property
-    def excludes_zero(self) -> bool:
-        """Whether there is an interval, and zero is outside."""
-        return self.lo is not None and self.hi is not None and not self.lo <= 0 <= self.hi
-
 
 def say(template: str, row: Mapping[str, Any] | None = None, **values: Any) -> str:
     """Fill a template; a name with ``_lo`` and ``_hi`` beside it in ``row`` is written with its interval.
@@ -344,7 +339,7 @@ class Table:
         caption: What it says, with the finding where there is one.
         columns: Column to ``Label [unit]``; ``x`` shows ``x (x_lo to x_hi)`` where the frame has the ends. A unit that
             begins with ``%`` shows shares times 100, unless the column's name ends in ``_pct``.
-        note: Below the table: what its words mean.
+        note: Below the table: what its words mean; a line that stands in an earlier note of the page is left out.
         mark: Column with the word that marks a row (worst, limit, current).
         unit: Column with the unit of each row, where rows are quantities: the first column names it, and it is that of
             the other columns without a unit of their own that hold no whole numbers.
@@ -521,6 +516,7 @@ class Page:
         also: Frames that are written and not shown; a table shown under the same name is written in its place.
         values: Further numbers of `results.json`.
         synthetic: Whether the data are generated; null: as the archive says.
+        beside: Called with the run's folder: writes further files that the page links; null: none.
     """
 
     verdict: Verdict
@@ -541,6 +537,7 @@ class Page:
     also: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
     synthetic: bool | None = None
+    beside: Callable[[Path], object] | None = None
 
 
 # --- not enough data is an answer ---------------------------------------------------------------------------------------

@@ -1,17 +1,15 @@
-"""How a run was made: the manifest, and the last section of its page."""
+"""How a run was made: what its manifest holds, and the last section of its page."""
 
-import hashlib
 import json
 import platform
 import shlex
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from brokerlab import __version__
-from brokerlab.report.results import jsonable
 from brokerlab.words import THIN, duration, instant, number
 
 PACKAGES = ("polars", "duckdb", "narwhals", "numpy", "scipy", "altair", "papermill")
@@ -19,57 +17,6 @@ PACKAGES = ("polars", "duckdb", "narwhals", "numpy", "scipy", "altair", "papermi
 PLACE = ("app", "component", "key")
 GROUPS = ("charts", "tables")
 """Folders of a run whose files the page links."""
-
-
-def manifest(
-    *,
-    report: str,
-    run_id: str,
-    state: str,
-    parameters: Mapping[str, Any],
-    command: str,
-    notebook: Path,
-    started: datetime,
-    duration_s: float,
-    results: Mapping[str, Any],
-    folder: Path,
-    inputs: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
-    """Return the manifest of a run: what was run, with what, when, and how to repeat it.
-
-    Args:
-        report: Name of the report.
-        run_id: Name of the run's folder.
-        state: ``finished`` or ``failed``.
-        parameters: Every parameter with the value used.
-        command: The command line that repeats the run.
-        notebook: The notebook that was run; its digest is kept.
-        started: Start of the run.
-        duration_s: Run time [s].
-        results: What the notebook found; its ``digests`` (archive, configuration) are copied.
-        folder: The run's folder; what is proposed in it is listed.
-        inputs: What decides the answer, of :func:`brokerlab.report.runs.inputs_of`; null = nobody asked.
-
-    Returns:
-        A plain dictionary, as written to `manifest.json`.
-    """
-    return {
-        "report": report,
-        "run_id": run_id,
-        "state": state,
-        "started": started.astimezone(UTC).isoformat(timespec="seconds"),
-        "duration_s": round(duration_s, 3),
-        "command": command,
-        "parameters": jsonable(parameters),
-        "parameters_digest": _digest(json.dumps(jsonable(parameters), sort_keys=True).encode()),
-        "seed": parameters.get("seed"),
-        "notebook": notebook.name,
-        "notebook_digest": _digest(notebook.read_bytes()),
-        "digests": jsonable(results.get("digests", {})),
-        "proposals": proposals(folder),
-        **({} if inputs is None else {"inputs": dict(inputs)}),
-        "versions": versions(),
-    }
 
 
 def command(report: str, given: Mapping[str, Any], out_root: str | Path = "reports") -> str:
@@ -130,7 +77,7 @@ def complete(
 
     Args:
         results: As written by the notebook.
-        manifest: From `manifest`.
+        manifest: What `manifest.json` will hold.
         folder: The run's folder; its files become links.
 
     Returns:
@@ -178,7 +125,3 @@ def _named(label: str, href: str) -> dict[str, str]:
 
 def _fact(label: str, value: str) -> dict[str, str]:
     return {"label": label, "value": value}
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

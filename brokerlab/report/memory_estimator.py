@@ -179,10 +179,7 @@ def _size_traces(traces: tuple[Trace, ...], p: Params) -> TraceStudy:
 def page(data: Data, study: Study, p: Params) -> Page:
     """Lay out what estimators save on tasks, traces and an archive, and what that means for a setting."""
     titles = estimates.titles(data.archive)
-    parts = [
-        _jobs_part(name, titles[name], part, told=place > 0)
-        for place, (name, part) in enumerate(study.jobs.items())
-    ]
+    parts = [_jobs_part(name, titles[name], part) for name, part in study.jobs.items()]
     chart = _frontier(next(iter(study.jobs.values()))) if study.jobs else None
     if study.traces is not None:
         sized = traces_part(study.traces)
@@ -218,15 +215,8 @@ def page(data: Data, study: Study, p: Params) -> Page:
         },
         values=_values(study),
         synthetic=False if data.traces or data.tasks else None,
+        beside=estimates.model_writer(study.jobs, level=p.level),
     )
-
-
-def run(p: Params) -> dict[str, Any]:
-    """Load, study, publish, and save the model beside the page."""
-    data = load(p)
-    result = study(data, p)
-    estimates.save_model(result.jobs, p.out_dir, level=p.level)
-    return kit.publish(page(data, result, p), p)
 
 
 # --- the first screen -------------------------------------------------------------------------------------------------
@@ -271,12 +261,12 @@ def _overview(study: Study, titles: Mapping[str, str]) -> Table:
 # --- whole tasks ------------------------------------------------------------------------------------------------------
 
 
-def _jobs_part(name: str, title: str, part: MemoryEvaluation, *, told: bool) -> Part:
+def _jobs_part(name: str, title: str, part: MemoryEvaluation) -> Part:
     matched = trial_frames.at_equal_exceed(part.main)
     verdict = Verdict(kind="finding", sentence=_at_equal_exceed(matched))
     empty = Part(name=name, title=title, verdict=verdict)
     own = {"Against the target": [_target(part.main.deployed, matched)]}
-    return estimates.jobs_part(empty, part, OURS, own, told=told)
+    return estimates.jobs_part(empty, part, OURS, own)
 
 
 def _frontier(part: MemoryEvaluation) -> Chart:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.charts import memory as charts
+from brokerlab.charts import estimators as charts
 from brokerlab.estimators.sizing.peers import slow
 from brokerlab.estimators.sizing.protocols import LADDER, TraceStudy
 from brokerlab.report.kit import CERTAINTY, GAINS, Caveat, Chart, Part, Table, Verdict, say

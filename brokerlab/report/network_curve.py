@@ -111,20 +111,20 @@ def page(data: links.Links, s: LinkStudy) -> Page:
     parts = []
     for name, result in s.subjects.items():
         if isinstance(result, InsufficientDataError):
-            parts.append(unanswered(name, result))
+            parts.append(_unanswered(name, result))
         elif isinstance(result, CurveStudy):
-            parts.append(curve(name, result, data))
+            parts.append(_curve(name, result, data))
         else:
-            parts.append(fallback(result) if name == "fallback" else exchange(result, data))
+            parts.append(_fallback(result) if name == "fallback" else _exchange(result, data))
     parts.sort(key=lambda part: ORDER.index(part.verdict.kind))
     first = parts[0]
-    gains = [gain(name, result) for name, result in s.answers().items()]
+    gains = [_gain(name, result) for name, result in s.answers().items()]
     return Page(
         verdict=first.verdict,
         numbers=gains[:3],
         chart=first.chart and replace(first.chart, note=f"{RANKS} {first.chart.note}"),
         parts=[replace(first, chart=None), *parts[1:]],
-        caveats=caveats(data, s),
+        caveats=_caveats(data, s),
         facts={"Sources": ", ".join(data.sources)},
         archive=data.archive,
         config=data.config,
@@ -133,15 +133,14 @@ def page(data: links.Links, s: LinkStudy) -> Page:
             for name, e in data.evidence.items()
         ),
         digests={"archive": " ".join(data.digests)},
-        proposals=proposals(data, s),
-        also=also(data, s),
+        proposals=_proposals(data, s),
+        also=_also(data, s),
         values=s.numbers(data.evidence),
         synthetic=data.synthetic,
     )
 
 
-def gain(name: str, result: Study) -> Number:
-    """Return what weights chosen on earlier links of a subject gain on later ones."""
+def _gain(name: str, result: Study) -> Number:
     note = say(
         "rank correlation {before} to {after}, {n} links",
         {key: result.gain[key] for key in ("before", "after")},
@@ -150,8 +149,7 @@ def gain(name: str, result: Study) -> Number:
     return Number.of(result.gain, "diff", label=TITLES[name], note=note)
 
 
-def verdict(name: str, result: Study, now: str, new: str = "") -> Verdict:
-    """Fill the sentence of a subject."""
+def _verdict(name: str, result: Study, now: str, new: str = "") -> Verdict:
     best = result.judgement.best
     terms: dict[str, Any] = {"now": now, "new": new or NEW.get(best, ""), "seen": result.seen}
     terms |= {"n": result.judgement.n_units, "least": MIN_UNITS, "diff": result.gain["diff"]}
@@ -163,15 +161,13 @@ def verdict(name: str, result: Study, now: str, new: str = "") -> Verdict:
     return Verdict(kind=result.judgement.kind, subject=TITLES[name], sentence=sentence)
 
 
-def unanswered(name: str, error: InsufficientDataError) -> Part:
-    """Say why there is too little data for a subject."""
+def _unanswered(name: str, error: InsufficientDataError) -> Part:
     reason = kit.no_answer(str(error))
     verdict = Verdict(kind="no_answer", subject=TITLES[name], sentence=reason.verdict.sentence)
     return Part(name=name, title=TITLES[name], verdict=verdict, sections=reason.sections)
 
 
-def ranking(result: Study, caption: str, frame: pl.DataFrame | None = None) -> Table:
-    """Lay out how well every weight ranks links, and its difference from the current one."""
+def _ranking(result: Study, caption: str, frame: pl.DataFrame | None = None) -> Table:
     shown = result.ranking if frame is None else frame
     columns = {
         "weight": "Weight",
@@ -194,25 +190,23 @@ def ranking(result: Study, caption: str, frame: pl.DataFrame | None = None) -> T
 # --- throughput curve ---------------------------------------------------------------------------------------------------
 
 
-def curve(name: str, result: CurveStudy, data: links.Links) -> Part:
-    """Lay out the throughput curve on one source."""
+def _curve(name: str, result: CurveStudy, data: links.Links) -> Part:
     n = result.ranking.filter(pl.col("mark") == "better", pl.col("name") != "chosen").height
     caption = say("{n:#other weight} better than the document's curve at ranking links", n=n)
     return Part(
         name=name,
         title=TITLES[name],
-        verdict=verdict(name, result, "the document's curve"),
-        chart=curve_chart(result, data.evidence[name]),
+        verdict=_verdict(name, result, "the document's curve"),
+        chart=_curve_chart(result, data.evidence[name]),
         sections={
-            "Against the document and plain weights": [ranking(result, caption)],
-            "What the curve tells apart": [steps_told_apart(result)],
-            kit.CERTAINTY: [other_sides(result)],
+            "Against the document and plain weights": [_ranking(result, caption)],
+            "What the curve tells apart": [_steps_told_apart(result)],
+            kit.CERTAINTY: [_other_sides(result)],
         },
     )
 
 
-def curve_chart(result: CurveStudy, evidence: Evidence) -> Chart:
-    """Show the document's curve and what could take its place over the throughputs that occur."""
+def _curve_chart(result: CurveStudy, evidence: Evidence) -> Chart:
     fit, best = result.fit, result.judgement.best
     called = "proposed" if result.judgement.acts else "best"
     drawn = {"logarithm": called} if best.startswith("log") else {}
@@ -229,8 +223,7 @@ def curve_chart(result: CurveStudy, evidence: Evidence) -> Chart:
     )
 
 
-def steps_told_apart(result: Study) -> Table:
-    """Show which links the document's curve can and cannot tell apart."""
+def _steps_told_apart(result: Study) -> Table:
     blunt = pl.when(pl.col("beats_below") < BLUNT).then(pl.lit("hardly separates"))
     steps = result.frames["all_steps"].filter(curve="document").with_columns(mark=blunt)
     apart = "The document's curve gives {tied:%} of all pairs of links one weight; {n} of its edges hardly separate"
@@ -250,8 +243,7 @@ def steps_told_apart(result: Study) -> Table:
     )
 
 
-def other_sides(result: CurveStudy) -> Table:
-    """Show the difference on other sides of the data."""
+def _other_sides(result: CurveStudy) -> Table:
     fit, other = result.fit, result.facts["compared"]
     terms = {"chosen": fit.by_size.filter("chosen")["n_steps"][0], "few": fit.steps_for(NEARLY)}
     few = "{chosen} steps are fitted; {few} bring nine tenths of the gain of the best number."
@@ -274,8 +266,7 @@ def other_sides(result: CurveStudy) -> Table:
 # --- links without throughput, waiting files ----------------------------------------------------------------------------
 
 
-def fallback(result: Study) -> Part:
-    """Lay out the weight of links without throughput."""
+def _fallback(result: Study) -> Part:
     levels = result.frames["levels"]
     above = levels.filter(pl.col("line") > pl.col("weight_hi")).height
     over = "At {n} of {all} values of closeness the document's line is above what they earn"
@@ -283,7 +274,7 @@ def fallback(result: Study) -> Part:
     return Part(
         name="fallback",
         title=TITLES["fallback"],
-        verdict=verdict("fallback", result, "the closeness line"),
+        verdict=_verdict("fallback", result, "the closeness line"),
         chart=Chart(
             draw=charts.weights_by_closeness,
             frame=links.levels_by_setting(levels, "proposed" if acts else "fitted"),
@@ -292,13 +283,12 @@ def fallback(result: Study) -> Part:
             note=f"{DEVELOPERS} Closeness: 0 the nearest, 11 the farthest. Earn: the weight of their later throughput.",
         ),
         sections={
-            kit.BEFORE_AFTER: [ranking(result, "All links, half of their throughputs hidden")]
+            kit.BEFORE_AFTER: [_ranking(result, "All links, half of their throughputs hidden")]
         },
     )
 
 
-def exchange(result: Study, data: links.Links) -> Part:
-    """Lay out how much waiting files weigh against throughput."""
+def _exchange(result: Study, data: links.Links) -> Part:
     best, now = result.judgement.best, f"{data.settings.queue_importance:g}"
     table = result.frames["table"]
     at = {
@@ -313,7 +303,7 @@ def exchange(result: Study, data: links.Links) -> Part:
     return Part(
         name="exchange",
         title=TITLES["exchange"],
-        verdict=verdict("exchange", result, f"NW_QUEUE_IMPORTANCE = {now}", new),
+        verdict=_verdict("exchange", result, f"NW_QUEUE_IMPORTANCE = {now}", new),
         chart=Chart(
             draw=charts.score_by_exchange,
             frame=table.filter(pl.col("files") > 0),
@@ -322,15 +312,14 @@ def exchange(result: Study, data: links.Links) -> Part:
             sample=say("{n:#link} with files waiting; band: 95 % interval.", n=result.judgement.n_units),
             note="Only the importance is ever proposed: NQUEUED_SAT_CAP, which does the same, limits the backlog check, too.",
         ),
-        sections={kit.BEFORE_AFTER: [ranking(result, caption, shown)]},
+        sections={kit.BEFORE_AFTER: [_ranking(result, caption, shown)]},
     )  # fmt: skip
 
 
 # --- what it cannot tell, and what is only written ----------------------------------------------------------------------
 
 
-def caveats(data: links.Links, s: LinkStudy) -> list[Caveat]:
-    """Collect what the data leave open."""
+def _caveats(data: links.Links, s: LinkStudy) -> list[Caveat]:
     unknown = [
         Caveat(n=1, text=say(f"{TITLES[name]}: {text}", e.facts, n=e.facts[fact]))
         for name, e in data.evidence.items()
@@ -339,18 +328,17 @@ def caveats(data: links.Links, s: LinkStudy) -> list[Caveat]:
     ]
     for name, result in s.answers().items():
         if isinstance(result, CurveStudy):
-            unknown += curve_caveats(TITLES[name], result)
+            unknown += _curve_caveats(TITLES[name], result)
         elif name == "fallback":
             hidden = "Links without throughput: scored on {n} links, most of them busier ones whose throughput was hidden."
             unknown.append(Caveat(n=1, text=say(hidden, n=result.judgement.n_scored)))
         else:
-            unknown += queue_caveats({"at_cap": 0, "spearman_rate": 0, **result.facts["queues"]})
+            unknown += _queue_caveats({"at_cap": 0, "spearman_rate": 0, **result.facts["queues"]})
     inactive = "Any effect at once: NW_ACTIVE is false here, so production does not use the network weight."
     return [*unknown, Caveat(n=not data.active, text=inactive)]
 
 
-def curve_caveats(title: str, result: Study) -> list[Caveat]:
-    """Say which rows and steps a curve was not judged by."""
+def _curve_caveats(title: str, result: Study) -> list[Caveat]:
     silent = f"{title}: {{x:%}} of the rows delivered nothing later and are left out of the scores."
     steps, share = result.frames["all_steps"], result.facts["silent"]
     few = steps.filter(pl.col("curve") == "document", pl.col("n_rows") < FEW_ROWS)
@@ -361,8 +349,7 @@ def curve_caveats(title: str, result: Study) -> list[Caveat]:
     ]
 
 
-def queue_caveats(facts: Mapping[str, float | None]) -> list[Caveat]:
-    """Say what the queues hide."""
+def _queue_caveats(facts: Mapping[str, float | None]) -> list[Caveat]:
     capped, together = facts["at_cap"] or 0, facts["spearman_rate"] or 0
     removed = "{at_cap:%} of {n_queues} queues are at the cap, where the backlog check removes them anyway."
     long = "Long queues stand where much is delivered (rank correlation {spearman_rate}): alone they show no slow link."
@@ -372,7 +359,7 @@ def queue_caveats(facts: Mapping[str, float | None]) -> list[Caveat]:
     ]
 
 
-def proposals(data: links.Links, s: LinkStudy) -> dict[str, Any]:
+def _proposals(data: links.Links, s: LinkStudy) -> dict[str, Any]:
     """Return the proposal on the importance; none without an answer."""
     exchange = s.answers().get("exchange")
     created_at = datetime.now(UTC).replace(tzinfo=None, microsecond=0)
@@ -380,15 +367,9 @@ def proposals(data: links.Links, s: LinkStudy) -> dict[str, Any]:
     return {"": made} if made else {}
 
 
-def also(data: links.Links, s: LinkStudy) -> dict[str, pl.DataFrame]:
+def _also(data: links.Links, s: LinkStudy) -> dict[str, pl.DataFrame]:
     """Return the frames that are written and not shown; the curves as `ThroughputCurve.from_frame` reads them."""
     written = {"curve_document": throughput_curve().to_frame()} | s.frames()
     for name, evidence in data.evidence.items():
         written |= {f"{name}_links": evidence.rows, f"{name}_queues": evidence.queues}
     return written
-
-
-def run(p: Params) -> dict[str, Any]:
-    """Load, study and publish; the notebook does the same step by step."""
-    data = load(p)
-    return kit.publish(page(data, study(data, p)), p)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import polars as pl
 from pydantic import Field, field_validator
@@ -27,18 +27,7 @@ from brokerlab.gdpconfig.proposal import reviewing as frames
 from brokerlab.gdpconfig.proposal.listing import old_to_new
 from brokerlab.gdpconfig.proposal.words import silence
 from brokerlab.report import kit
-from brokerlab.report.kit import (
-    GAINS,
-    Caveat,
-    Chart,
-    Listing,
-    Number,
-    Page,
-    Part,
-    Table,
-    Verdict,
-    say,
-)
+from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
 from brokerlab.report.results import Kind
 
 if TYPE_CHECKING:
@@ -124,12 +113,12 @@ def load(p: Params) -> Config:
     if not source or (not p.config and not archives.open(source).has("gdpconfig")):
         return Config.empty()
     config = present(source)
-    return config.at(p.at or now()) if config.has_history else config
+    return config.at(p.at or _now()) if config.has_history else config
 
 
 def study(config: Config, p: Params, *, ask: Callable[[Proposal], Drift] | None = None) -> Study:
     """Find and sort the proposals, and ask those that fit whether they still hold."""
-    found = review(p.proposals, config=config, created_at=now(), only_newest=p.only_newest)
+    found = review(p.proposals, config=config, created_at=_now(), only_newest=p.only_newest)
     drifts = {}
     if p.later:
         if ask is None:
@@ -145,8 +134,7 @@ def study(config: Config, p: Params, *, ask: Callable[[Proposal], Drift] | None 
     return Study(found, drifts, files)
 
 
-def now() -> datetime:
-    """Return the time of the review, UTC without zone."""
+def _now() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None, microsecond=0)
 
 
@@ -159,22 +147,22 @@ def page(config: Config, s: Study, p: Params) -> Page:
     proposals = frames.proposals_frame(found, seen_from=p.out_dir)
     effects = frames.effects_frame(s.decide)
     return Page(
-        verdict=headline(s),
-        numbers=numbers(s, effects),
-        chart=promises(effects),
-        overview=agenda(s, proposals) if s.decide else None,
+        verdict=_headline(s),
+        numbers=_numbers(s, effects),
+        chart=_promises(effects),
+        overview=_agenda(s, proposals) if s.decide else None,
         sections={
-            GAINS: [people(s)],
+            kit.GAINS: [_people(s)],
             "Do they fit together, do they still hold": [
-                conflicts(s),
-                drift(s, proposals),
-                *listing(s, TOGETHER, "All of them as one, after a decision for all"),
+                _conflicts(s),
+                _drift(s, proposals),
+                *_listing(s, TOGETHER, "All of them as one, after a decision for all"),
             ],
-            "What is not to be decided": [rest(proposals)],
+            "What is not to be decided": [_rest(proposals)],
         },
-        parts=[part(s, item) for item in s.decide],
-        caveats=caveats(s),
-        facts=facts(s, p),
+        parts=[_part(s, item) for item in s.decide],
+        caveats=_caveats(s),
+        facts=_facts(s, p),
         config=config,
         window="" if p.at is None else f"as of {words.instant(p.at)}",
         digests={"proposals": " ".join(sorted(item.proposal.digest for item in found.items))},
@@ -189,6 +177,7 @@ def page(config: Config, s: Study, p: Params) -> Page:
             "drift": {digest: answer.to_dict() for digest, answer in s.drifts.items()},
         },
         synthetic=found.synthetic,
+        beside=lambda folder: write_apply_files(s.files.values(), config, folder / FOLDER),
     )
 
 
@@ -201,8 +190,7 @@ HEADLINES = {
 }
 
 
-def headline(s: Study) -> Verdict:
-    """Say what is to be done."""
+def _headline(s: Study) -> Verdict:
     found, n = s.review, s.review.counts()
     kept = words.counted(frames.count_keys(found.of("kept")), "key")
     settled = [f"{words.counted(n['kept'], 'proposal')} to keep {kept}"] if n["kept"] else []
@@ -224,7 +212,7 @@ def headline(s: Study) -> Verdict:
     return Verdict(kind=KINDS[found.case], sentence=sentence)
 
 
-def numbers(s: Study, effects: pl.DataFrame) -> list[Number]:
+def _numbers(s: Study, effects: pl.DataFrame) -> list[Number]:
     """Return the numbers of the first screen; none where there is nothing to decide."""
     changing = effects.filter(pl.col("interval") != "unchanged")
     sure = changing.filter(interval="excludes 0").height
@@ -237,8 +225,7 @@ def numbers(s: Study, effects: pl.DataFrame) -> list[Number]:
     return shown[: 3 if len(s.decide) > 1 else 2 if s.decide else 0]
 
 
-def promises(effects: pl.DataFrame) -> Chart:
-    """Draw what the proposals promise, in per cent of what is now."""
+def _promises(effects: pl.DataFrame) -> Chart:
     from brokerlab.charts import proposals as charts  # as costly as all else that is imported here
 
     drawn = frames.promises_frame(effects, EFFECTS_DRAWN)
@@ -259,8 +246,7 @@ def promises(effects: pl.DataFrame) -> Chart:
     )
 
 
-def agenda(s: Study, proposals: pl.DataFrame) -> Table:
-    """Lay out what is to be decided: a line per key."""
+def _agenda(s: Study, proposals: pl.DataFrame) -> Table:
     frame = frames.agenda_frame(s.review, proposals, frames.answers_frame(s.drifts))
     return Table(
         name="agenda",
@@ -281,8 +267,7 @@ def agenda(s: Study, proposals: pl.DataFrame) -> Table:
     )
 
 
-def part(s: Study, item: Item) -> Part:
-    """Lay out one proposal."""
+def _part(s: Study, item: Item) -> Part:
     effects = frames.effects_frame([item])
     changing = effects.filter(pl.col("interval") != "unchanged")
     others = len(item.changes) - 1
@@ -302,7 +287,7 @@ def part(s: Study, item: Item) -> Part:
             "What is proposed": [
                 words.thin(item.proposal.evidence.verdict),
                 *frames.remarks(item),
-                effects_table(effects),
+                _effects_table(effects),
                 Table(
                     name="keys",
                     frame=frames.changes_frame([item]),
@@ -317,15 +302,14 @@ def part(s: Study, item: Item) -> Part:
                 ),
             ],
             "How to apply it, and how to take it back": [
-                *listing(s, item.label, "To be run by a person"),
-                Listing(caption="What to look at then", text=frames.afterwards(item)),
+                *_listing(s, item.label, "To be run by a person"),
+                kit.Listing(caption="What to look at then", text=frames.afterwards(item)),
             ],
         },
     )
 
 
-def effects_table(effects: pl.DataFrame) -> Table:
-    """Lay out everything that a proposal promises."""
+def _effects_table(effects: pl.DataFrame) -> Table:
     levels = effects["level"].drop_nulls().unique()
     level = f"; intervals at {100 * levels[0]:g} %" if len(levels) == 1 else ""
     return Table(
@@ -349,8 +333,7 @@ def effects_table(effects: pl.DataFrame) -> Table:
     )
 
 
-def listing(s: Study, name: str, caption: str) -> list[kit.Block | None]:
-    """Show the statements of a proposal, and the files that hold them in every form."""
+def _listing(s: Study, name: str, caption: str) -> list[kit.Block | None]:
     files = s.files.get(name)
     if files is None:
         return []
@@ -364,34 +347,30 @@ def listing(s: Study, name: str, caption: str) -> list[kit.Block | None]:
     )
     if files.sql is None:
         return [f"{caption}: {files.refused}", table]
-    return [Listing(caption=caption, text=files.sql.rstrip("\n")), table]
+    return [kit.Listing(caption=caption, text=files.sql.rstrip("\n")), table]
 
 
-def people(s: Study) -> Table:
-    """Lay out who gains and who loses by each proposal."""
+def _people(s: Study) -> Table:
     columns = {"who": "Who", "side": "Gains or loses", "label": "By no.", "how": "How"}
     frame, caption = frames.people_frame(s.decide), "As the documents say"
     return Table(name="people", frame=frame, caption=caption, columns=columns, most=12)
 
 
-def conflicts(s: Study) -> Table:
-    """Lay out what keeps proposals from being put in together."""
+def _conflicts(s: Study) -> Table:
     columns = {"place": "Where", "kind": "Kind", "first": "Between", "second": "and", "why": "Why"}
     frame = frames.conflicts_frame(s.review.conflicts)
     caption = "Conflicts: settle each of them before anything is applied"
     return Table(name="conflicts", frame=frame, caption=caption, columns=columns)
 
 
-def drift(s: Study, proposals: pl.DataFrame) -> Table:
-    """Lay out whether the proposals still hold on a later archive."""
+def _drift(s: Study, proposals: pl.DataFrame) -> Table:
     columns = {"report": "Report", "keys": "Keys", "status": "Answer", "sentence": "What came out"}
     frame = proposals.join(frames.answers_frame(s.drifts), on="digest", maintain_order="left")
     caption = "Do they still hold on the later archive?"
     return Table(name="drift", frame=frame, caption=caption, columns=columns, mark="role")
 
 
-def rest(proposals: pl.DataFrame) -> Table:
-    """Lay out what is not to be decided, with the reason."""
+def _rest(proposals: pl.DataFrame) -> Table:
     columns = {"reason": "Reason", "keys": "Keys", "detail": "What is said", "run": "Proof"}
     if proposals["filters"].count():
         columns["filters"] = "Measured on"
@@ -400,8 +379,7 @@ def rest(proposals: pl.DataFrame) -> Table:
     return Table(name="rest", frame=frame, caption=caption, columns=columns, links=links)
 
 
-def caveats(s: Study) -> list[Caveat]:
-    """Collect what cannot be told, and how much makes it so."""
+def _caveats(s: Study) -> list[Caveat]:
     found, decide, n = s.review, s.decide, s.review.counts()
     bare = [item.name for item in decide if not item.is_certain]
     lost = [item.name for item in decide if item.filed.page is None]
@@ -423,7 +401,7 @@ def caveats(s: Study) -> list[Caveat]:
     return [Caveat(n, text) for n, text in notes]
 
 
-def facts(s: Study, p: Params) -> dict[str, str]:
+def _facts(s: Study, p: Params) -> dict[str, str]:
     """Return what the report knows about how it was made; the kit adds the rest."""
     n = s.review.counts()
     files = len(s.review.items) + n["copies"] + n["replaced"] + n["broken"]
@@ -436,15 +414,3 @@ def facts(s: Study, p: Params) -> dict[str, str]:
         if s.files
         else "",
     }
-
-
-def publish(config: Config, s: Study, p: Params) -> dict[str, Any]:
-    """Write the files to apply, and the page that links them."""
-    write_apply_files(s.files.values(), config, Path(p.out_dir) / FOLDER)
-    return kit.publish(page(config, s, p), p)
-
-
-def run(p: Params) -> dict[str, Any]:
-    """Load, study, publish; the notebook does the same in three cells."""
-    config = load(p)
-    return publish(config, study(config, p), p)

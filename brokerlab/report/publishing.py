@@ -46,6 +46,8 @@ def publish(page: Page, params: Basic) -> dict[str, Any]:
     """
     folder = Path(params.out_dir)
     folder.mkdir(parents=True, exist_ok=True)
+    if page.beside:
+        page.beside(folder)
     frames = _frames(page)
     write_tables(folder / "tables", frames)
     for part, chart in _charts(page):
@@ -162,7 +164,7 @@ def _shown(page: Page, params: Bare) -> dict[str, Any]:
     synthetic = (
         page.synthetic if page.synthetic is not None else bool(archive and archive.synthetic)
     )
-    return {
+    shown = {
         "report": params.report,
         "question": params.question,
         "verdict": vars(page.verdict),
@@ -179,6 +181,19 @@ def _shown(page: Page, params: Bare) -> dict[str, Any]:
         "synthetic": synthetic,
         "made": {"facts": _facts(page, params), "command": _command(params), "links": []},
     }
+    _explain_once(shown)
+    return shown
+
+
+def _explain_once(shown: dict[str, Any]) -> None:
+    """Leave out the lines of a note that stand in an earlier one."""
+    seen: set[str] = set()
+    for owner in (shown, *shown["parts"]):
+        blocks = [block for section in owner["sections"] for block in section["blocks"]]
+        for block in filter(None, (owner["chart"], owner.get("overview"), *blocks)):
+            lines = [line for line in block.get("note", "").split("\n") if line not in seen]
+            seen.update(lines)
+            block["note"] = " ".join(lines)
 
 
 def _part(part: Part) -> dict[str, Any]:

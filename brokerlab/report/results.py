@@ -9,21 +9,14 @@ import types
 from collections.abc import Mapping
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 RESERVED = "out_dir"
 """Parameter that the runner sets: the folder that becomes the run."""
 Kind = Literal["change", "improve", "keep", "no_answer", "finding", "failed"]
 """The answers of a calibration, that of a report that proposes nothing, and the run that broke before it had one."""
 KIND_WORDS: Mapping[str, str] = types.MappingProxyType(
-    {
-        "change": "Change",
-        "improve": "Improve",
-        "keep": "Keep",
-        "no_answer": "No answer",
-        "finding": "Finding",
-        "failed": "Failed",
-    }
+    {kind: kind.replace("_", " ").capitalize() for kind in get_args(Kind)}
 )
 """How pages, index and command line name the kinds."""
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from brokerlab.errors import ConfigError, ReportError
 from brokerlab.report import find, index, made, runs
 from brokerlab.report.kernel import Failure, execute
-from brokerlab.report.results import RESERVED, write_json
+from brokerlab.report.results import RESERVED, jsonable, write_json
 
 if TYPE_CHECKING:
     from brokerlab.report.kit import Bare
@@ -175,19 +175,23 @@ def _make(job: _Job, run_id: str, folder: Path, inputs: Mapping[str, str] | None
     try:
         failure = execute(job.source, folder, job.given)
         results, failure = _collect(job.params, folder, failure)
-        manifest = made.manifest(
-            report=job.name,
-            run_id=run_id,
-            state="failed" if failure else "finished",
-            parameters=job.values,
-            command=made.command(job.name, job.given, job.out_root),
-            notebook=job.source,
-            started=job.started,
-            duration_s=time.monotonic() - clock,
-            results=results,
-            folder=folder,
-            inputs=inputs,
-        )
+        manifest = {
+            "report": job.name,
+            "run_id": run_id,
+            "state": "failed" if failure else "finished",
+            "started": job.started.astimezone(UTC).isoformat(timespec="seconds"),
+            "duration_s": round(time.monotonic() - clock, 3),
+            "command": made.command(job.name, job.given, job.out_root),
+            "parameters": jsonable(job.values),
+            "parameters_digest": runs.digest_of(job.values),
+            "seed": job.values.get("seed"),
+            "notebook": job.source.name,
+            "notebook_digest": runs.digest_of_file(job.source),
+            "digests": results.get("digests", {}),
+            "proposals": made.proposals(folder),
+            **({} if inputs is None else {"inputs": dict(inputs)}),
+            "versions": made.versions(),
+        }
         results = made.complete(results, manifest, folder)
         _write(folder, results, manifest)
         runs.put(folder, job.home / run_id)

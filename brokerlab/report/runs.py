@@ -24,14 +24,11 @@ RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+=-]{0,99}")
 UNIT_PATH, UNIT_REPORTS = "[path]", "[path of reports]"
 """Ends of the meaning of a parameter that names a file or folder; of reports only the proposals are read."""
 PROPOSALS = "proposal*.json"
-BLOCK = 1 << 20
 
 
 def free_id(home: Path, started: datetime, given: Mapping[str, Any]) -> str:
     """Return an id that is free: UTC time, and a digest of the parameters."""
-    canonical = json.dumps(jsonable(given), sort_keys=True)
-    digest = hashlib.blake2b(canonical.encode(), digest_size=4).hexdigest()
-    stem = f"{started.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digest}"
+    stem = f"{started.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digest_of(given)[:8]}"
     taken = {path.name.removeprefix(".").removesuffix(".unfinished") for path in home.iterdir()}
     number = 1
     while (run_id := stem if number == 1 else f"{stem}-{number}") in taken:
@@ -70,7 +67,7 @@ def inputs_of(
         ``brokerlab`` (version) and ``notebook`` (digest); every parameter as JSON; for those that name a file or
         folder also ``content of NAME`` (digest, or "absent").
     """
-    found = {"brokerlab": __version__, "notebook": _digest_of_file(notebook)}
+    found = {"brokerlab": __version__, "notebook": digest_of_file(notebook)}
     for name, value in values.items():
         found[name] = json.dumps(jsonable(value), sort_keys=True)
         meaning = meanings[name].strip()
@@ -83,7 +80,7 @@ def inputs_of(
 def _content(path: Path, only: str) -> str:
     """Return the digest of an archive, a file, or all visible files of a folder."""
     if path.is_file():
-        return _digest_of_file(path)
+        return digest_of_file(path)
     if not path.is_dir():
         return "absent"
     if only == "*":
@@ -95,16 +92,19 @@ def _content(path: Path, only: str) -> str:
     for file in sorted(path.rglob(only)):
         name = file.relative_to(path)
         if file.is_file() and not any(part.startswith(".") for part in name.parts):
-            digest.update(f"{name.as_posix()}\0{_digest_of_file(file)}\n".encode())
+            digest.update(f"{name.as_posix()}\0{digest_of_file(file)}\n".encode())
     return digest.hexdigest()
 
 
-def _digest_of_file(path: Path) -> str:
-    digest = hashlib.sha256()
+def digest_of(plain: Any) -> str:
+    """Return the digest of what JSON can hold."""
+    return hashlib.sha256(json.dumps(jsonable(plain), sort_keys=True).encode()).hexdigest()
+
+
+def digest_of_file(path: Path) -> str:
+    """Return the digest of a file's content."""
     with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def finished(folder: Path, inputs: Mapping[str, str]) -> bool:

@@ -29,20 +29,7 @@ from brokerlab.charts import scouts as charts
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig.proposal.filters import tasks_in_words
 from brokerlab.report import kit
-from brokerlab.report.kit import (
-    BEFORE_AFTER,
-    CERTAINTY,
-    GAINS,
-    Caveat,
-    Chart,
-    Number,
-    Page,
-    Part,
-    Share,
-    Table,
-    Verdict,
-    say,
-)
+from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
 from brokerlab.report.runs import earlier_looks
 from brokerlab.words import days_of, short_percent, thin
 
@@ -71,7 +58,9 @@ class Params(kit.Params):
     ranks: tuple[Rank, Rank] = Field((50, 99), description="first and last rank tried [%]")
     margins: tuple[Margin, Margin] = Field((0, 30), description="margins tried for ramcount [%]")
     loss: dict[str, float] = Field({}, description="weights of the loss that are not the defaults")
-    alpha: Share = Field(0.02, description="largest accepted share of first attempts killed [1]")
+    alpha: kit.Share = Field(
+        0.02, description="largest accepted share of first attempts killed [1]"
+    )
     relevant: float = Field(0.05, gt=0, le=1, description="smallest change that matters [1]")
     blocks: int = Field(4, ge=2, le=20, description="blocks of time to choose and score on")
     spark: str = Field(
@@ -142,16 +131,16 @@ def study(data: Inputs, p: Params) -> Studies:
 def page(data: Inputs, studies: Studies, p: Params) -> Page:
     """Put the parameters together."""
     filters = tasks_in_words(data.filters) if data.filters else ""
-    parts = [part(one, p, filters) for one in studies.answered]
-    parts += [unanswered(one) for one in studies.unanswered]
+    parts = [_part(one, p, filters) for one in studies.answered]
+    parts += [_unanswered(one) for one in studies.unanswered]
     first = parts[0]
     return Page(
         verdict=first.verdict,
         numbers=first.numbers,
         chart=first.chart,
         parts=[Part(**{**vars(first), "chart": None, "numbers": ()}), *parts[1:]],
-        caveats=caveats(data, studies, p),
-        facts=facts(studies),
+        caveats=_caveats(data, studies, p),
+        facts=_facts(studies),
         archive=data.archive,
         config=data.config,
         rules=data.rules,
@@ -174,8 +163,7 @@ def page(data: Inputs, studies: Studies, p: Params) -> Page:
     )
 
 
-def facts(studies: Studies) -> dict[str, str]:
-    """Say what was taken for granted."""
+def _facts(studies: Studies) -> dict[str, str]:
     told = {}
     for one in studies.answered[:1]:
         assumed = one.tried.assumptions.to_dict().items()
@@ -186,16 +174,14 @@ def facts(studies: Studies) -> dict[str, str]:
 # --- one parameter ----------------------------------------------------------------------------------------------------
 
 
-def unanswered(one: Unanswered) -> Part:
-    """Say why there is too little data for a parameter."""
+def _unanswered(one: Unanswered) -> Part:
     name = NAMES[one.parameter.name]
     reason = kit.no_answer(one.reason)
     verdict = Verdict(kind="no_answer", subject=name, sentence=reason.verdict.sentence)
     return Part(name=one.parameter.name, title=name, verdict=verdict, sections=reason.sections)
 
 
-def part(s: Study, p: Params, filters: str) -> Part:
-    """Lay out one parameter."""
+def _part(s: Study, p: Params, filters: str) -> Part:
     parameter, note = s.parameter, f"mean over tasks; limit {100 * p.alpha:g} %"
     table = frames.before_after(s)
     rows = {row["quantity"]: row for row in table.iter_rows(named=True)}
@@ -210,13 +196,15 @@ def part(s: Study, p: Params, filters: str) -> Part:
     return Part(
         name=parameter.name,
         title=f"{NAMES[parameter.name]}: {parameter.thing}",
-        verdict=Verdict(kind=kind, subject=NAMES[parameter.name], sentence=headline(s, p, filters)),
+        verdict=Verdict(
+            kind=kind, subject=NAMES[parameter.name], sentence=_headline(s, p, filters)
+        ),
         numbers=numbers,
-        chart=frontier(s, p),
+        chart=_frontier(s, p),
         sections={
-            BEFORE_AFTER: [before_after(s, table)],
-            GAINS: [gains(s)],
-            CERTAINTY: certainty(s, p),
+            kit.BEFORE_AFTER: [_before_after(s, table)],
+            kit.GAINS: [_gains(s)],
+            kit.CERTAINTY: _certainty(s, p),
         },
     )
 
@@ -234,8 +222,7 @@ HEADLINES = {
 }
 
 
-def headline(s: Study, p: Params, filters: str) -> str:
-    """Say what to do, with the number that matters."""
+def _headline(s: Study, p: Params, filters: str) -> str:
     exceed, loss = s.comparison.quantity("exceed_rate"), s.comparison.quantity("loss")
     seen = s.judgement.smallest_seen
     sentence = HEADLINES[s.case]
@@ -254,8 +241,7 @@ def headline(s: Study, p: Params, filters: str) -> str:
     )
 
 
-def frontier(s: Study, p: Params) -> Chart:
-    """Show what every setting costs against how often it kills."""
+def _frontier(s: Study, p: Params) -> Chart:
     rows = {row["place"]: row for row in s.judgement.candidates.iter_rows(named=True)}
     places = {pair: place for place, pair in enumerate(s.judgement.settings)}
     finding = "No setting is shown to be better than {current}"
@@ -283,8 +269,7 @@ def frontier(s: Study, p: Params) -> Chart:
     )
 
 
-def before_after(s: Study, table: pl.DataFrame) -> Table:
-    """Lay out the scored tasks under the current setting and under those chosen on earlier tasks."""
+def _before_after(s: Study, table: pl.DataFrame) -> Table:
     j = s.judgement
     scored = "scored on tasks that came after the choice" if j.case != "few" else "all tasks"
     return Table(
@@ -311,8 +296,7 @@ def before_after(s: Study, table: pl.DataFrame) -> Table:
     )
 
 
-def gains(s: Study) -> Table:
-    """Show who gains and who loses."""
+def _gains(s: Study) -> Table:
     levels = frames.by_level(s)
     finding = "No level has enough tasks to be called the worst"
     for worst in levels.filter(mark="worst").iter_rows(named=True):
@@ -336,8 +320,7 @@ def gains(s: Study) -> Table:
     )
 
 
-def certainty(s: Study, p: Params) -> list[kit.Block]:
-    """Show how sure it is."""
+def _certainty(s: Study, p: Params) -> list[kit.Block]:
     kept = frames.coverage(s)
     stable = "leaves the choice as it is" if s.stable else "can change the choice"
     return [
@@ -386,7 +369,7 @@ def certainty(s: Study, p: Params) -> list[kit.Block]:
 # --- what it cannot tell ----------------------------------------------------------------------------------------------
 
 
-def caveats(data: Inputs, studies: Studies, p: Params) -> list[Caveat]:
+def _caveats(data: Inputs, studies: Studies, p: Params) -> list[Caveat]:
     """Collect what the studies cannot tell; what is true of one parameter only says which."""
     told = told_once({NAMES[one.parameter.name]: one.caveats for one in studies.answered})
     n = max((one.n_overlapping for one in studies.answered), default=0)
@@ -402,9 +385,3 @@ def caveats(data: Inputs, studies: Studies, p: Params) -> list[Caveat]:
         Caveat.of(n, overlap),
         Caveat(len(studies.answered), levels),
     ]
-
-
-def run(p: Params) -> dict[str, Any]:
-    """Load, study and publish; the notebook does the same step by step."""
-    data = load(p)
-    return kit.publish(page(data, study(data, p), p), p)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import polars as pl
 from pydantic import Field, field_validator
@@ -119,7 +119,7 @@ def page(archive: Archive, s: Validation, p: Params) -> Page:
     """Lay out the comparison."""
     asked = s.limits.queues
     return Page(
-        verdict=headline(s),
+        verdict=_headline(s),
         numbers=[
             Number(
                 "Jobs at queues within all limits",
@@ -132,13 +132,13 @@ def page(archive: Archive, s: Validation, p: Params) -> Page:
                 "Queues undecided", s.n_undecided, note="limit of the waits inside the interval"
             ),
         ],
-        chart=waits_chart(s),
+        chart=_waits_chart(s),
         sections={
-            "What the simulation is held to": [limits_table(s)],
-            "Who is worst": [distances(s)],
+            "What the simulation is held to": [_limits_table(s)],
+            "Who is worst": [_distances(s)],
         },
-        caveats=caveats(archive, s),
-        facts=facts(s, p),
+        caveats=_caveats(archive, s),
+        facts=_facts(s, p),
         archive=archive,
         window=f"jobs made from {words.instant(s.world.start)} to {words.instant(s.world.end)}",
         also={
@@ -158,8 +158,7 @@ HEADLINES = {
 }
 
 
-def headline(s: Validation) -> Verdict:
-    """Say whether the simulation may be used."""
+def _headline(s: Validation) -> Verdict:
     case = "none" if not s.n_judged else "good" if s.ok else "bad"
     sentence = say(
         HEADLINES[case],
@@ -173,8 +172,7 @@ def headline(s: Validation) -> Verdict:
     return Verdict(kind="finding" if s.ok else "no_answer", sentence=sentence)
 
 
-def waits_chart(s: Validation) -> Chart:
-    """Draw simulated against observed waits."""
+def _waits_chart(s: Validation) -> Chart:
     waits = s.waits([RANK]).filter(pl.col("observed_h") > 0, pl.col("simulated_h") > 0)
     good, fitted, differ, other, _ = (s.states[name] for name in STATES)
     return Chart(
@@ -194,8 +192,7 @@ def waits_chart(s: Validation) -> Chart:
     )
 
 
-def limits_table(s: Validation) -> Table:
-    """Lay out every limit and at how many queues it is broken."""
+def _limits_table(s: Validation) -> Table:
     broken = s.broken_limits().with_columns(
         means=pl.col("limit").replace_strict({name: text for name, (text, _) in MEANING.items()}),
         unit=pl.col("limit").replace_strict({name: unit for name, (_, unit) in MEANING.items()}),
@@ -219,8 +216,7 @@ def limits_table(s: Validation) -> Table:
     )
 
 
-def distances(s: Validation) -> Table:
-    """Lay out the distances by queue, the most distant first."""
+def _distances(s: Validation) -> Table:
     placed = {"n_simulated": "Jobs simulated"} if s.world.brokered else {}
     return Table(
         name="queues",
@@ -244,8 +240,7 @@ def distances(s: Validation) -> Table:
     )
 
 
-def caveats(archive: Archive, s: Validation) -> list[Caveat]:
-    """Collect what cannot be told, and how much makes it so."""
+def _caveats(archive: Archive, s: Validation) -> list[Caveat]:
     recorded = archive.manifest.note.startswith(NOTE)
     pooled = s.world.delays.filter(~pl.col("own"))["panda_queue"].n_unique()
     left = ", ".join(f"{row['n_jobs']} {row['reason']}" for row in s.world.left_out.to_dicts())
@@ -279,7 +274,7 @@ def caveats(archive: Archive, s: Validation) -> list[Caveat]:
     ]
 
 
-def facts(s: Validation, p: Params) -> dict[str, str]:
+def _facts(s: Validation, p: Params) -> dict[str, str]:
     """Return what the report knows about how it was made; the kit adds the rest."""
     known = {
         "Slots": f"quantile {p.quantile:g} of the cores in use in windows of {p.window}, from the period itself: a queue that "
@@ -299,9 +294,3 @@ def facts(s: Validation, p: Params) -> dict[str, str]:
     )
     moving = f"{MOVING[s.world.transfers.mode]}; storage and links as in the middle of each day"
     return {**known, "Brokerage": placed, "Data": moving}
-
-
-def run(p: Params) -> dict[str, Any]:
-    """Load, study, publish; the notebook does the same in three cells."""
-    archive = load(p)
-    return kit.publish(page(archive, study(archive, p), p), p)

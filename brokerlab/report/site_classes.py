@@ -395,9 +395,3 @@ def _caveats(period: history.Period, s: Study) -> list[Caveat]:
         "no_tasks": "No task of a user has a status that is rated.",
     }
     return [Caveat.of(told[name], text, told) for name, text in texts.items()]
-
-
-def run(p: Params) -> dict[str, Any]:
-    """Load, study, publish."""
-    period = load(p)
-    return kit.publish(page(period, study(period, p)), p)

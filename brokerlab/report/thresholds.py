@@ -24,21 +24,10 @@ from brokerlab.calibrate.thresholds.screening import CHANGES, NOT_READ, NOTHING,
 from brokerlab.calibrate.thresholds.words import COVERS, action, as_is, days, small
 from brokerlab.charts import thresholds as charts
 from brokerlab.report import kit
-from brokerlab.report.kit import (
-    BEFORE_AFTER,
-    CERTAINTY,
-    GAINS,
-    Caveat,
-    Chart,
-    Number,
-    Page,
-    Table,
-    Verdict,
-    say,
-)
+from brokerlab.report.kit import Caveat, Chart, Number, Page, Table, Verdict, say
 
 MORE_SLOTS = "{n} queues: slots unknown, at least those seen in use; an answer counts that is the same with {most} times as many."
-FARTHEST = "{key} can send most jobs elsewhere: {most_shift:%} of them at one of its values"
+FARTHEST = "{key} sends most jobs elsewhere, {shift:%} at {at}"
 BARS = 12
 """Keys drawn of the screen, those that could change most."""
 
@@ -115,12 +104,12 @@ def page(archive: Archive, s: StudyFrames, p: Params) -> Page:
     found = s.calibration
     early, late = found.case.periods
     return Page(
-        verdict=headline(s),
-        numbers=numbers(s),
-        chart=front_chart(s) or screen_chart(s),
-        sections=sections(s),
-        caveats=caveats(archive, s),
-        facts=facts(s, p),
+        verdict=_headline(s),
+        numbers=_numbers(s),
+        chart=_front_chart(s) or _screen_chart(s),
+        sections=_sections(s),
+        caveats=_caveats(archive, s),
+        facts=_facts(s, p),
         archive=archive,
         config=s.calibration.case.space.config,
         window=f"choice {days(early)}, scored {days(late)} (UTC)",
@@ -150,8 +139,7 @@ HEADLINES = {
 }
 
 
-def headline(s: StudyFrames) -> Verdict:
-    """Say the answer in a sentence."""
+def _headline(s: StudyFrames) -> Verdict:
     found, verdict = s.calibration, s.calibration.verdict
     space = found.case.space
     told: dict[str, Any] = {
@@ -174,7 +162,7 @@ def headline(s: StudyFrames) -> Verdict:
     return Verdict(kind=verdict.kind, sentence=sentence[:1].upper() + sentence[1:])
 
 
-def numbers(s: StudyFrames) -> list[Number]:
+def _numbers(s: StudyFrames) -> list[Number]:
     """Return what the scored period says of the objective and of the bytes moved; where nothing is compared, the screen."""
     if s.calibration.proof.is_empty():
         changing = s.calibration.screened.filter(state=CHANGES).height
@@ -191,19 +179,17 @@ def numbers(s: StudyFrames) -> list[Number]:
     )
     return [
         Number.of(
-            row, "diff_pct", label=row["label"], unit="%", note=f"of now{within(row['limit'])}"
+            row, "diff_pct", label=row["label"], unit="%", note=f"of now{_within(row['limit'])}"
         )
         for row in wanted.iter_rows(named=True)
     ] + [Number("Tasks that scored", s.calibration.n_tasks)]
 
 
-def within(limit: float | None) -> str:
-    """Say what a quantity may rise by."""
+def _within(limit: float | None) -> str:
     return "" if limit is None else f", limit +{limit:g} %"
 
 
-def front_chart(s: StudyFrames) -> Chart | None:
-    """Draw settings by the objective and another one, the bytes moved if they are known."""
+def _front_chart(s: StudyFrames) -> Chart | None:
     found = s.calibration
     x = found.case.options.objective
     y = made.drawn_against(s.front, x)
@@ -227,45 +213,42 @@ def front_chart(s: StudyFrames) -> Chart | None:
     )
 
 
-def screen_chart(s: StudyFrames) -> Chart | None:
-    """Draw how much each key could change."""
-    shown = s.calibration.screened.filter(pl.col("state") == CHANGES, pl.col("most_shift") > 0)
+def _screen_chart(s: StudyFrames) -> Chart | None:
+    shown = s.calibration.screened.filter(pl.col("state") == CHANGES, pl.col("shift") > 0)
     if shown.is_empty():
         return None
-    ranked = shown.sort("most_shift", "key", descending=[True, False]).head(BARS)
     return Chart(
         draw=charts.screen_chart,
-        frame=ranked.select("key", "most_shift", "follows"),
-        finding=say(FARTHEST, ranked.row(0, named=True)),
-        sample=f"One key at a time, brokerages of {days(s.found.period)}",
+        frame=shown.head(BARS).select("key", "shift", "follows"),
+        finding=say(FARTHEST, shown.row(0, named=True)),
+        sample=f"Each key alone, at the value that changes most tasks; brokerages of {days(s.found.period)}",
     )
 
 
-def sections(s: StudyFrames) -> kit.Sections:
+def _sections(s: StudyFrames) -> kit.Sections:
     """Show simulations, choice and proof; the screen alone where nothing was simulated."""
     found = s.calibration
     if found.tried.is_empty():
         why = words.thin(found.case.why) or None
-        return {"The screen": [screened_table(s)], CERTAINTY: [why, others_table(s)]}
+        return {"The screen": [_screened_table(s)], kit.CERTAINTY: [why, _others_table(s)]}
     unstable = "The choice depends on the limits: halved or doubled, another setting is chosen."
-    compared = [proof_table(s), candidates_table(s)]
-    gains = [strata_table(s), queues_table(s)]
+    compared = [_proof_table(s), _candidates_table(s)]
+    gains = [_strata_table(s), _queues_table(s)]
     return {
-        BEFORE_AFTER: [table for table in compared if table.frame.height],
-        GAINS: [table for table in gains if table.frame.height],
-        CERTAINTY: [
+        kit.BEFORE_AFTER: [table for table in compared if table.frame.height],
+        kit.GAINS: [table for table in gains if table.frame.height],
+        kit.CERTAINTY: [
             words.thin(found.verdict.sentence),
             f"Intervals hold {COVERS}.",
             words.thin(found.case.why) or None,
             None if found.stable else unstable,
-            screened_table(s),
-            others_table(s),
+            _screened_table(s),
+            _others_table(s),
         ],
     }
 
 
-def proof_table(s: StudyFrames) -> Table:
-    """Lay out every quantity before and after."""
+def _proof_table(s: StudyFrames) -> Table:
     found = s.calibration
     return Table(
         name="proof",
@@ -287,8 +270,7 @@ def proof_table(s: StudyFrames) -> Table:
     )
 
 
-def candidates_table(s: StudyFrames) -> Table:
-    """Lay out the settings tried."""
+def _candidates_table(s: StudyFrames) -> Table:
     quantity = quantity_of(s.calibration.case.options.objective)
     return Table(
         name="candidates",
@@ -308,8 +290,7 @@ def candidates_table(s: StudyFrames) -> Table:
     )
 
 
-def strata_table(s: StudyFrames) -> Table:
-    """Lay out who gains and who loses."""
+def _strata_table(s: StudyFrames) -> Table:
     quantity = quantity_of(s.calibration.case.options.objective)
     return Table(
         name="strata",
@@ -329,8 +310,7 @@ def strata_table(s: StudyFrames) -> Table:
     )
 
 
-def queues_table(s: StudyFrames) -> Table:
-    """Lay out which queues get fuller and emptier."""
+def _queues_table(s: StudyFrames) -> Table:
     return Table(
         name="queues",
         frame=s.calibration.queues if s.calibration.strata.height else pl.DataFrame(),
@@ -348,8 +328,7 @@ def queues_table(s: StudyFrames) -> Table:
     )
 
 
-def screened_table(s: StudyFrames) -> Table:
-    """Lay out the screen."""
+def _screened_table(s: StudyFrames) -> Table:
     return Table(
         name="screened",
         frame=s.calibration.screened,
@@ -364,12 +343,12 @@ def screened_table(s: StudyFrames) -> Table:
             "n_jobs": "Jobs given back otherwise",
             "follows": "What follows",
         },
-        note="At the value that changes most brokerages, one by one, with queues as they were. Jobs given back: by the fast "
+        note="Each key alone, at the value that changes most tasks, with queues as they were. Jobs given back: by the fast "
         "rebrokerage. Keep: no value tried changes a decision; not read: other settings switch off what reads it.",
     )
 
 
-def others_table(s: StudyFrames) -> Table | None:
+def _others_table(s: StudyFrames) -> Table | None:
     """Lay out the keys of the catalogue that rules read and that are no thresholds; null where none was tried."""
     others = s.catalogue.join(s.calibration.screened, on="key", how="anti")
     tried = made.as_text(others.filter(pl.col("state").is_not_null()))
@@ -394,8 +373,7 @@ def others_table(s: StudyFrames) -> Table | None:
     )
 
 
-def caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
-    """Collect what cannot be told, and how much makes it so."""
+def _caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
     found = s.calibration
     only = s.calibration.screened.filter(pl.col("state") == CHANGES, ~pl.col("simulate"))
     stages = ", ".join(STAGES[stage] for stage in only["stage"].unique(maintain_order=True))
@@ -428,7 +406,7 @@ def caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
     return [Caveat(n=n, text=words.thin(text)) for text, n in notes.items()]
 
 
-def facts(s: StudyFrames, p: Params) -> dict[str, str]:
+def _facts(s: StudyFrames, p: Params) -> dict[str, str]:
     """Return what the report knows about how it was made; the kit adds the rest."""
     found = s.calibration
     parts = {name: " % of now" if one.relative else "" for name, one in LIMITS.items()}
@@ -448,9 +426,3 @@ def facts(s: StudyFrames, p: Params) -> dict[str, str]:
         **({"Slots": sources_in_words(s.found.sources)} if s.found.sources.height else {}),
         "Simulations": simulations,
     }
-
-
-def run(p: Params) -> dict[str, Any]:
-    """Load, study, publish; the notebook does the same in three cells."""
-    archive = load(p)
-    return kit.publish(page(archive, study(archive, p), p), p)

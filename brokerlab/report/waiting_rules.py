@@ -105,17 +105,17 @@ def page(data: Data, s: WaitingStudy, p: Params) -> Page:
     """Lay the answer out."""
     waiting = data.waiting
     return Page(
-        verdict=Verdict(kind="finding", sentence=headline(s, p)),
-        numbers=first_numbers(s),
-        chart=all_limits(data, s),
+        verdict=Verdict(kind="finding", sentence=_headline(s, p)),
+        numbers=_first_numbers(s),
+        chart=_all_limits(data, s),
         sections={
-            "Rule by rule": [rule_by_rule(s)],
-            "Other limits": [limit_by_limit(s)],
-            "Where": [where(data, s)],
-            "Fast rebrokerage": fast_rebrokerage(data, s),
-            f"{p.rules.capitalize()} against {waiting.other.rules} rules": rule_sets(data, s),
+            "Rule by rule": [_rule_by_rule(s)],
+            "Other limits": [_limit_by_limit(s)],
+            "Where": [_where(data, s)],
+            "Fast rebrokerage": _fast_rebrokerage(data, s),
+            f"{p.rules.capitalize()} against {waiting.other.rules} rules": _rule_sets(data, s),
         },
-        caveats=caveats(data, s, p),
+        caveats=_caveats(data, s, p),
         facts={
             "Intervals": f"95 %, from drawing {waiting.unit}s again, expanded percentiles",
             "Settings": "those at the end of the period; of each queue its latest row",
@@ -123,20 +123,13 @@ def page(data: Data, s: WaitingStudy, p: Params) -> Page:
         archive=waiting.archive,
         config=waiting.config,
         rules=waiting.rules,
-        window=f"rules that fire {days(data)} (UTC)",
-        also=also(s),
+        window=f"rules that fire {_days(data)} (UTC)",
+        also=_also(s),
         values=s.numbers,
     )
 
 
-def run(p: Params) -> dict[str, Any]:
-    """Read, judge, write the page."""
-    data = load(p)
-    return kit.publish(page(data, study(data, p), p), p)
-
-
-def also(s: WaitingStudy) -> dict[str, pl.DataFrame]:
-    """Return the frames that are written and not shown."""
+def _also(s: WaitingStudy) -> dict[str, pl.DataFrame]:
     written = {
         "total": pl.DataFrame([s.total]),
         "all_limits": s.limits,
@@ -156,8 +149,7 @@ def also(s: WaitingStudy) -> dict[str, pl.DataFrame]:
 # --- the first screen -------------------------------------------------------------------------------------------------
 
 
-def headline(s: WaitingStudy, p: Params) -> str:
-    """Say how many of the jobs are timed out needlessly."""
+def _headline(s: WaitingStudy, p: Params) -> str:
     text = "{soon_share:%} of {n_decided:.0f} timed-out jobs would have gone on by themselves within {soon_h} h."
     n_decided = s.total["jobs"] - s.total["undecided"]
     if not s.numbers["n_fired"]:
@@ -167,8 +159,7 @@ def headline(s: WaitingStudy, p: Params) -> str:
     return say(text, s.total | s.numbers, n_decided=n_decided, rules=p.rules, soon_h=p.soon_h)
 
 
-def first_numbers(s: WaitingStudy) -> list[Number]:
-    """Return how many jobs are timed out, what that ends, and what it costs."""
+def _first_numbers(s: WaitingStudy) -> list[Number]:
     numbers, total = s.numbers, s.total
     if not numbers["n_fired"]:
         return []
@@ -184,12 +175,11 @@ def first_numbers(s: WaitingStudy) -> list[Number]:
     ]
 
 
-def all_limits(data: Data, s: WaitingStudy) -> Chart | None:
-    """Show what all limits together would end and interrupt if they were shorter or longer."""
+def _all_limits(data: Data, s: WaitingStudy) -> Chart | None:
     frame = judge.all_limits_changed(s.limits)
     if frame.is_empty():
         return None
-    counted = say("{days}: {n_jobs:#job}, {n_fired} timed out", s.numbers, days=days(data))
+    counted = say("{days}: {n_jobs:#job}, {n_fired} timed out", s.numbers, days=_days(data))
     text = "Halved limits: {after_h:.0f} h of waiting ended, {soon:#job} interrupted needlessly; now {now_h:.0f} h and {now:.0f}"
     bars, n = "; bars: 95 % intervals from drawing {n} {unit}s again", data.waiting.units.height
     as_set = frame.filter("is_current").row(0, named=True)
@@ -209,8 +199,7 @@ def all_limits(data: Data, s: WaitingStudy) -> Chart | None:
 # --- sections ---------------------------------------------------------------------------------------------------------
 
 
-def rule_by_rule(s: WaitingStudy) -> Table:
-    """Show every rule of the set, and what became of the jobs."""
+def _rule_by_rule(s: WaitingStudy) -> Table:
     firing = s.rules.filter(pl.col("jobs") > 0).height
     waiting = s.total["still"] + s.total["undecided"]
     text = "{n} of {of:#rule} fire; {later:#job} went on later, {ended:.0f} came to nothing, {waiting:.0f} still wait"
@@ -232,8 +221,7 @@ def rule_by_rule(s: WaitingStudy) -> Table:
     )
 
 
-def limit_by_limit(s: WaitingStudy) -> Table | None:
-    """Show what each limit alone would do if it were halved or doubled."""
+def _limit_by_limit(s: WaitingStudy) -> Table | None:
     if s.changes.is_empty():
         return None
     most = s.changes.sort(pl.col("more_after_h").abs(), descending=True).row(0, named=True)
@@ -257,8 +245,7 @@ def limit_by_limit(s: WaitingStudy) -> Table | None:
     )
 
 
-def where(data: Data, s: WaitingStudy) -> Table | None:
-    """Show the queues, shares, labels and priorities with most firings."""
+def _where(data: Data, s: WaitingStudy) -> Table | None:
     if s.levels.is_empty():
         return None
     n_queues = s.levels.filter(stratum="queue")["level"].n_unique()
@@ -280,8 +267,7 @@ def where(data: Data, s: WaitingStudy) -> Table | None:
     )
 
 
-def fast_rebrokerage(data: Data, s: WaitingStudy) -> list[Block | None]:
-    """Show which queues and shares trigger, and what the keys do."""
+def _fast_rebrokerage(data: Data, s: WaitingStudy) -> list[Block | None]:
     fast, n = s.fast, data.instants.height
     if fast is None or fast.places.is_empty():
         return [say("No queue meets its conditions for any share at any of {n:#instant}.", n=n)]
@@ -293,7 +279,7 @@ def fast_rebrokerage(data: Data, s: WaitingStudy) -> list[Block | None]:
         ),
         sample=say(
             "{days}: {n:#instant}; one key at a time; bands: 95 % intervals from drawing queues again",
-            days=days(data),
+            days=_days(data),
             n=n,
         ),
         note="NQNR_RATIO: queued over running jobs. NQUEUE_FRAC: part of all queued jobs of the share. NQUEUE_<gshare>: queued "
@@ -318,8 +304,7 @@ def fast_rebrokerage(data: Data, s: WaitingStudy) -> list[Block | None]:
     return [over_values, places]
 
 
-def rule_sets(data: Data, s: WaitingStudy) -> list[Block | None]:
-    """Show how jobs fare under the other rule set, and which single differences make it."""
+def _rule_sets(data: Data, s: WaitingStudy) -> list[Block | None]:
     compared, waiting = s.rule_sets, data.waiting
     if not compared.n_any:
         return []
@@ -369,8 +354,7 @@ CAVEATS = {
 """Number that makes it so, and what it makes so."""
 
 
-def caveats(data: Data, s: WaitingStudy, p: Params) -> list[Caveat]:
-    """Say what the end of the archive, its missing log and the system's own doing hide."""
+def _caveats(data: Data, s: WaitingStudy, p: Params) -> list[Caveat]:
     late = judge.late_rules(data.waiting, s.limits)["rule"].to_list()
     told: dict[str, Any] = {"n_slots": 0, "soon_h": p.soon_h} | s.numbers
     told |= {name: int(s.total[name]) for name in OUTCOMES}
@@ -385,6 +369,5 @@ def caveats(data: Data, s: WaitingStudy, p: Params) -> list[Caveat]:
     return [*(Caveat.of(int(told[n]), text, told) for n, text in CAVEATS.items()), *odd]
 
 
-def days(data: Data) -> str:
-    """Write the days of the period."""
+def _days(data: Data) -> str:
     return days_of(data.waiting.start, data.waiting.end - timedelta(microseconds=1))

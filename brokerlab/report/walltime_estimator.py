@@ -14,7 +14,7 @@ from pydantic import Field
 
 from brokerlab.archive import Archive
 from brokerlab.calibrate.nearest_setting import Translation, translate_bound
-from brokerlab.charts import walltime as charts
+from brokerlab.charts import estimators as charts
 from brokerlab.errors import BrokerlabError, InsufficientDataError
 from brokerlab.estimators import trial_frames
 from brokerlab.estimators.learners import MODEL, learners
@@ -143,10 +143,7 @@ def study(data: Data, p: Params) -> Study:
 def page(data: Data, study: Study, p: Params) -> Page:
     """Lay out how far estimators are off on tasks, an archive and logs, and what core power explains."""
     titles = estimates.titles(data.archive)
-    parts = [
-        _jobs_part(name, titles[name], part, told=place > 0)
-        for place, (name, part) in enumerate(study.jobs.items())
-    ]
+    parts = [_jobs_part(name, titles[name], part) for name, part in study.jobs.items()]
     if study.logs is not None:
         parts.append(_logs_part(study.logs))
     if study.power is not None:
@@ -176,15 +173,8 @@ def page(data: Data, study: Study, p: Params) -> Page:
             "settings": {name: each.to_dict() for name, each in study.settings.items()},
         },
         synthetic=False if data.logs or "tasks" in data.sources else None,
+        beside=estimates.model_writer(study.jobs, level=p.level),
     )
-
-
-def run(p: Params) -> dict[str, Any]:
-    """Load, study, publish, and save the model beside the page."""
-    data = load(p)
-    found = study(data, p)
-    estimates.save_model(found.jobs, p.out_dir, level=p.level)
-    return kit.publish(page(data, found, p), p)
 
 
 # --- the first screen -------------------------------------------------------------------------------------------------
@@ -231,7 +221,7 @@ def _frontier(trial: Trial) -> Chart:
 # --- whole tasks, batch logs, core power ------------------------------------------------------------------------------
 
 
-def _jobs_part(name: str, title: str, part: WalltimeEvaluation, *, told: bool) -> Part:
+def _jobs_part(name: str, title: str, part: WalltimeEvaluation) -> Part:
     within = [
         say("{coverage:%} {when}", coverage=each.comparison.row(MODEL)["coverage"], when=CLOCKS[at])
         for at, each in part.trials.items()
@@ -243,7 +233,7 @@ def _jobs_part(name: str, title: str, part: WalltimeEvaluation, *, told: bool) -
     )
     empty = Part(name=name, title=title, verdict=Verdict(kind="finding", sentence=sentence))
     own = {"Single guesses": [_guess_table(part)]}
-    return estimates.jobs_part(empty, part, OURS, own, told=told)
+    return estimates.jobs_part(empty, part, OURS, own)
 
 
 def _guess_table(part: WalltimeEvaluation) -> Table:

@@ -185,7 +185,7 @@ def page(data: Data, s: Study, p: Params) -> Page:
     digests = {f"queue {name}": system.digest for name, system in systems.items()}
     digests |= {f"workflow {name}": dag.digest for name, dag in flows.items()}
     return Page(
-        verdict=Verdict(kind="finding", sentence=headline(notes)),
+        verdict=Verdict(kind="finding", sentence=_headline(notes)),
         numbers=[
             *(
                 Number.of(
@@ -214,24 +214,23 @@ def page(data: Data, s: Study, p: Params) -> Page:
         if notes.height
         else None,
         sections={
-            "Grouping against simpler ways": [against_simple(s)],
-            "Strategy by strategy": [strategies(s)],
-            "The two rule sets": [rule_sets(s)],
-            "The published results": [published(s)],
+            "Grouping against simpler ways": [_against_simple(s)],
+            "Strategy by strategy": [_strategies(s)],
+            "The two rule sets": [_rule_sets(s)],
+            "The published results": [_published(s)],
         },
-        caveats=caveats(data, s, p),
-        facts=facts(data),
+        caveats=_caveats(data, s, p),
+        facts=_facts(data),
         archive=data.archive,
         window=say("{n:#instant} per queue", n=p.times),
         digests=digests | {f"rules {n}": PilotRules(n).digest for n in ("notes", "paper")},
-        also=also(data, s),
+        also=_also(data, s),
         values={"comparison": s.comparison.to_dict()},
         synthetic=data.machines.synthetic or not data.recorded,
     )
 
 
-def headline(notes: pl.DataFrame) -> str:
-    """Say which rule set groups better, with the queue where it matters most."""
+def _headline(notes: pl.DataFrame) -> str:
     if notes.is_empty():
         return "The two rules of grouping could not be compared."
     apart = [name for name in ("longer", "shorter") if runs.longer_and_shorter(notes)[name]]
@@ -239,8 +238,7 @@ def headline(notes: pl.DataFrame) -> str:
     return say(HEADLINES[key], runs.decisive(notes).row(0, named=True))
 
 
-def against_simple(s: Study) -> Chart:
-    """Hold grouping against the better of one job and one job per task."""
+def _against_simple(s: Study) -> Chart:
     counts = {
         f"{rules}_{outcome}": s.places.filter(rules=rules, outcome=outcome).height
         for rules in ("paper", "notes")
@@ -265,8 +263,7 @@ def against_simple(s: Study) -> Chart:
     )
 
 
-def strategies(s: Study) -> Table:
-    """Lay out every strategy's turnaround against grouping by the paper's rules, and what it costs."""
+def _strategies(s: Study) -> Table:
     table = runs.costs_by_queue(s.comparison.done, s.by_queue)
     frame = table.frame.with_columns(
         pl.col(pl.Float64).round(3),  # ratios next to 1 have intervals of a millionth
@@ -290,8 +287,7 @@ def strategies(s: Study) -> Table:
     )
 
 
-def rule_sets(s: Study) -> Table:
-    """Show what the two rule sets do."""
+def _rule_sets(s: Study) -> Table:
     frame = runs.shapes_by_rules(s.comparison.done)
     rows = {row["strategy"]: row for row in frame.to_dicts()}
     caption = "What runs of grouping became"
@@ -315,8 +311,7 @@ def rule_sets(s: Study) -> Table:
     )
 
 
-def published(s: Study) -> Table:
-    """Lay out the shapes of the published results."""
+def _published(s: Study) -> Table:
     checks = s.also["published"]
     counts = {name: (checks["outcome"] == name).sum() for name in ("holds", "fails")}
     caption = "{holds} of {n} published shapes are seen here, {fails} are not"
@@ -335,8 +330,7 @@ def published(s: Study) -> Table:
     )
 
 
-def caveats(data: Data, s: Study, p: Params) -> list[Caveat]:
-    """Collect what the data leave open."""
+def _caveats(data: Data, s: Study, p: Params) -> list[Caveat]:
     loads = data.machines.describe().unique("cluster", keep="first", maintain_order=True)
     origins = loads["origin"].to_list()
     assumed = "{system}: its {hosts:#host} are assumed, for a load of {load:.2f}; {jobs:#job} over {days:.0f} days."
@@ -364,8 +358,7 @@ def caveats(data: Data, s: Study, p: Params) -> list[Caveat]:
     ]
 
 
-def facts(data: Data) -> dict[str, str]:
-    """Say what was read, and what rule R did to it."""
+def _facts(data: Data) -> dict[str, str]:
     result = {}
     for row in data.machines.sources.to_dicts():
         mine = data.machines.changes.filter(cluster=row["cluster"]).to_dicts()
@@ -376,8 +369,7 @@ def facts(data: Data) -> dict[str, str]:
     return result | {"Workflows": ", ".join(data.workflows), "Odd in the files": "; ".join(odd)}
 
 
-def also(data: Data, s: Study) -> dict[str, pl.DataFrame]:
-    """Return the frames that are written and not shown."""
+def _also(data: Data, s: Study) -> dict[str, pl.DataFrame]:
     written = {name: frame for name, frame in s.also.items() if name != "published"}
     hours = runs.hour_waits(s.waits)
     written |= {
@@ -394,9 +386,3 @@ def also(data: Data, s: Study) -> dict[str, pl.DataFrame]:
     timelines = {f"example_{name}": frame for name, frame in s.example.timelines().items()}
     bars, summary = s.example.bars(), s.example.summary()
     return written | timelines | {"example_bars": bars, "example_metrics": summary}
-
-
-def run(p: Params) -> dict[str, Any]:
-    """Load, study and publish; the notebook does the same step by step."""
-    data = load(p)
-    return kit.publish(page(data, study(data, p), p), p)

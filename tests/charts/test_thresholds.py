@@ -20,7 +20,7 @@ def settings():
 
 
 def keys():
-    return pl.DataFrame({"key": ["A", "B"], "most_shift": [0.4, 0.01], "follows": ["simulate", "screened"]})  # fmt: skip
+    return pl.DataFrame({"key": ["A", "B"], "shift": [0.4, 0.01], "follows": ["simulate", "screened"]})  # fmt: skip
 
 
 def front(frame, limits):

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from brokerlab.report.kit import HEADLINE_WORDS
+from brokerlab.report.kit import HEADLINE_WORDS, publish
 from brokerlab.report.rendering import render
 from brokerlab.words import THIN
 
@@ -50,3 +50,10 @@ def check_page(folder: Path) -> dict[str, Any]:
     for name in stored["numbers"]:
         assert (folder / "tables" / f"{name}.parquet").exists()
     return stored
+
+
+def run(report: Any, params: Any) -> dict[str, Any]:
+    """Load, study and publish, as the notebook of a report does cell by cell."""
+    data = report.load(params)
+    given = (data, report.study(data, params), params)
+    return publish(report.page(*given[: report.page.__code__.co_argcount]), params)

@@ -9,6 +9,7 @@ import pytest
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.errors import ConfigError, EmptyPeriodError
 from brokerlab.report import analysis_replay, run
+from tests.notebooks import pages
 
 QUICK = {"n_boot": 100, "points": 3, "switch_sample": 0}
 KEYS = ["CAP_RUNNING_USER_JOBS", "IO_INTENSITY_CUTOFF_USER", "BASE_QUEUE_LENGTH_PER_PQ"]
@@ -169,6 +170,6 @@ def test_a_period_without_brokerages_is_no_answer(week, tmp_path):
     given = {"archive": str(week), "start": "2020-01-01", "end": "2020-01-02"}
     p = analysis_replay.Params.checked(given | {"out_dir": str(tmp_path)})
     with pytest.raises(EmptyPeriodError, match="no task is brokered"):
-        analysis_replay.run(p)
+        pages.run(analysis_replay, p)
     page = json.loads((tmp_path / "results.json").read_text())["page"]
     assert page["verdict"]["kind"] == "no_answer"

@@ -16,6 +16,7 @@ from brokerlab.estimators.learners import learners
 from brokerlab.estimators.saving import load as load_model
 from brokerlab.report import memory_estimator as report
 from brokerlab.report import run
+from tests.notebooks import pages
 from tests.notebooks.pages import check_page
 from tests.unit.estimators.toys import drawn
 
@@ -224,7 +225,7 @@ def test_without_anything_there_is_a_page_that_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("BROKERLAB_DATA", str(tmp_path / "none"))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InsufficientDataError, match="brokerlab synthesise"):
-        report.run(report.Params())
+        pages.run(report, report.Params())
     page = json.loads((tmp_path / "out" / "results.json").read_text())["page"]
     assert page["verdict"]["kind"] == "no_answer"
     assert page["verdict"]["sentence"] == "Neither real data nor an archive."
@@ -233,7 +234,7 @@ def test_without_anything_there_is_a_page_that_says_so(monkeypatch, tmp_path):
 def test_an_archive_alone_is_said_to_be_synthetic(archive, monkeypatch, tmp_path):
     monkeypatch.setenv("BROKERLAB_DATA", str(tmp_path / "none"))
     params = report.Params.checked({"archive": str(archive), "out_dir": str(tmp_path), **QUICK})
-    page = report.run(params)["page"]
+    page = pages.run(report, params)["page"]
     assert page["synthetic"] is True
     assert [part["name"] for part in page["parts"]] == ["archive", "settings", "model"]
     assert "No real data were found" in page["cannot_tell"][0]
@@ -254,7 +255,7 @@ def test_a_rule_without_an_answer_is_no_reference(archive, monkeypatch, tmp_path
     few = jobs.sort("pandaid").group_by("jeditaskid", maintain_order=True).head(3)
     few = few.with_columns(minramcount=pl.lit(None, dtype=jobs.schema["minramcount"]))
     asked = jobs_alone(archive, tmp_path / "few", few)
-    page = report.run(report.Params.checked(asked))["page"]
+    page = pages.run(report, report.Params.checked(asked))["page"]
     assert page["verdict"]["kind"] == "no_answer"
     assert "too few answers" in page["verdict"]["sentence"]
     assert "None" not in json.dumps(page, ensure_ascii=False)

@@ -15,6 +15,7 @@ from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import read
 from brokerlab.report import kit, run
 from brokerlab.report import network_curve as report
+from tests.notebooks import pages
 from tests.notebooks.pages import check_page
 from tests.unit.calibrate import network_toys as toys
 from tests.unit.calibrate.test_network_study import as_judged
@@ -131,9 +132,9 @@ def test_every_case_has_its_sentence(small, kind, case, words):
         as_judged(study.subjects[name], kind, case) for name in ("metrics", "fallback", "exchange")
     )
     verdicts = [
-        report.curve("metrics", curve, data).verdict,
-        report.fallback(fallback).verdict,
-        report.exchange(exchange, data).verdict,
+        report._curve("metrics", curve, data).verdict,
+        report._fallback(fallback).verdict,
+        report._exchange(exchange, data).verdict,
     ]
     for verdict in verdicts:
         assert (verdict.kind, words in verdict.sentence) == (kind, True), verdict.sentence
@@ -143,11 +144,11 @@ def test_every_case_has_its_sentence(small, kind, case, words):
 def test_what_an_archive_cannot_tell_is_no_answer(small):
     data, study, _ = small
     better = as_judged(study.subjects["metrics"], "change", "lower_loss")
-    verdict = report.curve("metrics", better.cannot_tell("demand"), data).verdict
+    verdict = report._curve("metrics", better.cannot_tell("demand"), data).verdict
     assert verdict.kind == "no_answer"
     assert "rates show demand, not capacity" in verdict.sentence
     better = as_judged(study.subjects["exchange"], "change", "lower_loss")
-    verdict = report.exchange(better.cannot_tell("snapshot"), data).verdict
+    verdict = report._exchange(better.cannot_tell("snapshot"), data).verdict
     assert verdict.kind == "no_answer"
     assert "one snapshot" in verdict.sentence
     assert len(verdict.sentence.split()) <= 20
@@ -166,7 +167,7 @@ def test_one_part_alone_may_be_what_acts(small, share):
     }
     acting = replace(data, config=Config.from_rows([row]))
     found = study_exchange(data.evidence["metrics"], acting.settings, n_boot=20)
-    part = report.exchange(found, acting)
+    part = report._exchange(found, acting)
     assert "current" not in part.chart.options["marks"]["label"].to_list()
     assert f"{share:g}" in part.sections[kit.BEFORE_AFTER][0].frame["name"].to_list()
 
@@ -175,13 +176,13 @@ def test_a_weight_that_is_not_proposed_is_not_called_so(small):
     _, study, _ = small
     for kind, name in (("change", "proposed"), ("no_answer", "fitted")):
         found = as_judged(study.subjects["fallback"], kind, "lower_loss", setting="earned")
-        assert set(report.fallback(found).chart.frame["setting"]) == {"current", name}
+        assert set(report._fallback(found).chart.frame["setting"]) == {"current", name}
 
 
 @pytest.mark.parametrize(("together", "said"), [(0.5, 1), (-0.5, 0), (0.1, 0), (None, 0)])
 def test_long_queues_stand_where_much_is_delivered_only_if_they_do(together, said):
     facts = {"at_cap": 0.25, "n_queues": 40, "spearman_rate": together}
-    removed, long = report.queue_caveats(facts)
+    removed, long = report._queue_caveats(facts)
     assert removed.text.endswith(
         "of 40 queues are at the cap, where the backlog check removes them anyway."
     )
@@ -192,7 +193,7 @@ def test_transfers_alone_answer_one_question(tmp_path):
     source = tmp_path / "transfers.parquet"
     toys.dumped_windows(links=400).write_parquet(source)
     p = report.Params(archive="", transfers=str(source), out_dir=str(tmp_path / "out"), **QUICK)
-    report.run(p)
+    pages.run(report, p)
     stored = check_page(tmp_path / "out")
     kinds = {part["name"]: part["verdict"]["kind"] for part in stored["page"]["parts"]}
     assert kinds["fallback"] == kinds["exchange"] == "no_answer"
@@ -209,7 +210,9 @@ def test_too_few_links_give_no_answer(tmp_path, toy, words):
     source = tmp_path / "network_matrix.parquet"
     toys.snapshots(**toy).write_parquet(source)
     with pytest.raises(InsufficientDataError, match=words):
-        report.run(report.Params(archive=str(source), out_dir=str(tmp_path / "out"), **QUICK))
+        pages.run(
+            report, report.Params(archive=str(source), out_dir=str(tmp_path / "out"), **QUICK)
+        )
     assert check_page(tmp_path / "out")["page"]["verdict"]["kind"] == "no_answer"
 
 
@@ -236,5 +239,5 @@ def test_an_archive_without_links_has_no_answer(tmp_path):
         writer.commit()
     p = report.Params(archive=str(tmp_path / "archive"), out_dir=str(tmp_path / "out"))
     with pytest.raises(InsufficientDataError, match="neither metrics of links"):
-        report.run(p)
+        pages.run(report, p)
     assert check_page(tmp_path / "out")["page"]["verdict"]["kind"] == "no_answer"

@@ -13,6 +13,7 @@ from brokerlab.archive.synthetic import synthesise
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import InsufficientDataError
 from brokerlab.report import find
+from tests.notebooks import pages
 from tests.notebooks.pages import check_page
 
 Change = Callable[[str, pl.DataFrame], pl.DataFrame | None]
@@ -85,7 +86,7 @@ def test_too_little_is_an_answer(name: str, archive: str, poor: Path, tmp_path: 
     params = report.Params.checked({n: value for n, value in asked.items() if n in known})
     answered = True
     try:
-        report.run(params)
+        pages.run(report, params)
     except InsufficientDataError:
         answered = False
     page = check_page(tmp_path)["page"]

@@ -17,6 +17,7 @@ from brokerlab.gdpconfig.proposal import Proposal
 from brokerlab.report import find, run
 from brokerlab.report import scout_percentiles as report
 from brokerlab.scouts import ScoutRules
+from tests.notebooks import pages
 from tests.notebooks.pages import check_page
 
 KINDS = {"change", "improve", "keep", "no_answer"}
@@ -143,7 +144,7 @@ def test_papermill_alone_writes_the_same_page(stored, archive, tmp_path):
 
 def test_filters_and_too_little_data_give_no_answer(archive, tmp_path):
     asked = {"processingtype": "merge", "parameter": "ramcount"}
-    report.run(report.Params(archive=str(archive), out_dir=str(tmp_path), **asked))
+    pages.run(report, report.Params(archive=str(archive), out_dir=str(tmp_path), **asked))
     page = check_page(tmp_path)["page"]
     assert page["verdict"]["kind"] == "no_answer"
     assert {"label": "Filter", "value": "tasks with processingtype merge only"} in page["made"][
@@ -156,7 +157,7 @@ def test_another_look_at_the_same_archive_is_said(archive, tmp_path):
 
     def looks(name, **how):
         asked = {"archive": str(archive), "parameter": "outdiskcount", "n_boot": 20} | how
-        report.run(report.Params(out_dir=str(tmp_path / name), **asked))
+        pages.run(report, report.Params(out_dir=str(tmp_path / name), **asked))
         told = check_page(tmp_path / name)["page"]["cannot_tell"]
         return [text.split(": ")[1][0] for text in told if text.startswith("Asked before of this")]
 
@@ -190,7 +191,7 @@ def test_a_filter_that_leaves_nothing_is_said(archive, tmp_path):
         "no task with finished jobs among those asked for (created from 2026-01-01 00:00:00, gshare Nope)"
     )
     with pytest.raises(InsufficientDataError):
-        report.run(report.Params(archive=str(archive), gshare="Nope", out_dir=str(tmp_path)))
+        pages.run(report, report.Params(archive=str(archive), gshare="Nope", out_dir=str(tmp_path)))
     assert check_page(tmp_path)["page"]["verdict"]["kind"] == "no_answer"
 
 
@@ -205,7 +206,7 @@ REAL = (
 def test_real_tasks_are_described_and_prove_nothing(tmp_path):
     """Four tasks: what happened in each is written, and no answer is claimed."""
     ingest(sorted(REAL.glob("*.csv.gz")), tmp_path / "real")
-    report.run(report.Params(archive=str(tmp_path / "real"), out_dir=str(tmp_path / "out")))
+    pages.run(report, report.Params(archive=str(tmp_path / "real"), out_dir=str(tmp_path / "out")))
     stored = check_page(tmp_path / "out")
     kinds = {part["verdict"]["kind"] for part in stored["page"]["parts"]}
     assert kinds == {"no_answer"}

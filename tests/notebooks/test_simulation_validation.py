@@ -6,6 +6,7 @@ import pytest
 from brokerlab.errors import ConfigError
 from brokerlab.report import kit, run
 from brokerlab.report import simulation_validation as report
+from tests.notebooks import pages
 from tests.notebooks.pages import check_page
 
 
@@ -98,7 +99,7 @@ def test_wide_limits_are_a_finding(archive, tmp_path):
     p = report.Params(
         archive=str(archive), n_boot=20, out_dir=str(tmp_path), limits={**everything, "queues": 0.01}
     )  # fmt: skip
-    report.run(p)
+    pages.run(report, p)
     verdict = check_page(tmp_path)["page"]["verdict"]
     assert verdict["kind"] == "finding"
     assert verdict["sentence"].startswith("The simulation gives back what was seen at ")

@@ -83,13 +83,18 @@ def test_a_wrong_simulation_gives_no_answer_and_the_screen(done):
 def test_the_screen_is_the_most_of_its_values(done):
     rows = pl.read_parquet(done.folder / "tables" / "screened.parquet")
     values = pl.read_parquet(done.folder / "tables" / "screen_values.parquet")
-    most = values.group_by("key").agg(
-        most=pl.col("n_tasks").max(), jobs=pl.col("n_jobs").max(), shift=pl.col("shift").max()
-    )
+    most = values.group_by("key").agg(most=pl.col("n_tasks").max(), jobs=pl.col("n_jobs").max())
     both = rows.join(most, on="key")
     assert (both["n_tasks"].fill_null(-1) == both["most"].fill_null(-1)).all()
     assert (both["n_jobs"].fill_null(-1) == both["jobs"].fill_null(-1)).all()
-    assert (both["most_shift"].fill_null(-1) == both["shift_right"].fill_null(-1)).all()
+    there = rows.join(values, left_on=["key", "at"], right_on=["key", "value"])
+    assert there.height == rows["at"].count() > 0
+    assert (there["shift"].fill_null(-1) == there["shift_right"].fill_null(-1)).all()
+    chart = json.loads((done.folder / "charts" / "screen.json").read_text())
+    drawn = {row["key"]: row["shift"] for data in chart["datasets"].values() for row in data}
+    changing = rows.filter(pl.col("at").is_not_null(), pl.col("shift") > 0)
+    shares = dict(changing.select("key", 100 * pl.col("shift")).rows())
+    assert drawn == pytest.approx({key: shares[key] for key in drawn})
     nothing = rows.filter(pl.col("state") == "changes nothing")
     assert nothing["follows"].str.starts_with("keep").all()
 

@@ -17,6 +17,7 @@ from brokerlab.estimators.walltime.logs import BOUND, MEDIAN, LogComparison
 from brokerlab.estimators.walltime.power import PowerStudy
 from brokerlab.report import run
 from brokerlab.report import walltime_estimator as report
+from tests.notebooks import pages
 from tests.notebooks.pages import check_page
 
 QUICK = {"n_boot": 100, "max_jobs": 300, "models": ["hierarchy"]}
@@ -168,7 +169,7 @@ def asked(archive, out_dir, **more):
 
 
 def test_without_real_data_the_archive_answers(small, no_data, tmp_path):
-    results = report.run(asked(small, tmp_path / "out"))
+    results = pages.run(report, asked(small, tmp_path / "out"))
     page = results["page"]
     assert [part["name"] for part in page["parts"]] == ["archive", "power", "settings", "model"]
     assert page["synthetic"] is True
@@ -190,7 +191,7 @@ def copied(source, folder, *, synthetic, without=(), **changed):
 
 def test_jobs_of_a_real_archive_are_not_called_generated(small, no_data, tmp_path):
     real = copied(small, tmp_path / "real", synthetic=False)
-    page = report.run(asked(real, tmp_path / "out"))["page"]
+    page = pages.run(report, asked(real, tmp_path / "out"))["page"]
     assert page["synthetic"] is False
     assert "generated" not in " ".join(page["cannot_tell"])
 
@@ -198,7 +199,7 @@ def test_jobs_of_a_real_archive_are_not_called_generated(small, no_data, tmp_pat
 def test_an_archive_of_jobs_only_has_an_answer(small, no_data, tmp_path):
     tables = [name for name in open_archive(small).tables if name != "jobs"]
     alone = copied(small, tmp_path / "alone", synthetic=True, without=tables)
-    page = report.run(asked(alone, tmp_path / "out"))["page"]
+    page = pages.run(report, asked(alone, tmp_path / "out"))["page"]
     assert {"archive", "settings", "model"} <= {part["name"] for part in page["parts"]}
     check_page(tmp_path / "out")
 
@@ -213,13 +214,13 @@ def test_jobs_of_which_no_rule_can_say_anything_have_no_answer(small, no_data, t
     }
     alone = copied(small, tmp_path / "alone", synthetic=True, without=tables, **at_once)
     with pytest.raises(InsufficientDataError, match="has no limit for any of"):
-        report.run(asked(alone, tmp_path / "out"))
+        pages.run(report, asked(alone, tmp_path / "out"))
     assert "PanDA scouts" in (tmp_path / "out" / "index.html").read_text()
 
 
 def test_only_tasks_of_the_window_are_judged(small, no_data, tmp_path):
     with pytest.raises(InsufficientDataError, match="no task begins in the window"):
-        report.run(asked(small, tmp_path / "out", start="2001-01-01", end="2001-01-02"))
+        pages.run(report, asked(small, tmp_path / "out", start="2001-01-01", end="2001-01-02"))
 
 
 def test_wrong_parameters_are_told_at_once(tmp_path, no_data, monkeypatch):

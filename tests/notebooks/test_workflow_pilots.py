@@ -117,7 +117,7 @@ SCHEMA = {"system": pl.String, "strategy": pl.String, "reference": pl.String, "r
 )
 def test_the_headline_follows_from_the_intervals(rows, begins, queue):
     table = [(system, NOTES, PAPER, *ratio) for system, *ratio in rows]
-    sentence = report.headline(pl.DataFrame(table, schema=SCHEMA, orient="row"))
+    sentence = report._headline(pl.DataFrame(table, schema=SCHEMA, orient="row"))
     assert sentence.startswith(begins)
     assert f"at {queue}." in sentence or not queue
     assert len(sentence.split()) <= 20
@@ -125,7 +125,7 @@ def test_the_headline_follows_from_the_intervals(rows, begins, queue):
 
 def test_runs_of_one_rule_set_alone_are_shown_without_the_other():
     runs = pl.DataFrame({"strategy": [PAPER], "shape": ["pilots"], "expirations": [0]})
-    table = report.rule_sets(SimpleNamespace(comparison=SimpleNamespace(done=runs)))
+    table = report._rule_sets(SimpleNamespace(comparison=SimpleNamespace(done=runs)))
     assert table.caption == "What runs of grouping became"
     assert table.frame["pilots"].to_list() == [1]
 

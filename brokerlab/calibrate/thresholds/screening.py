@@ -108,7 +108,7 @@ def summed(
         One row per key, those that change most first: ``key, stage, unit``; ``now`` (text; mixed: differs between shares);
         ``n_values`` tried; ``state`` (`CHANGES`, `NOTHING`, `NOT_READ`: nothing reads it here, `UNTOLD`: the archive cannot
         tell) and ``reason`` (of the last two); of the value that changes most tasks (of the fast rebrokerage: moves most
-        jobs otherwise) ``at, n_tasks, n_jobs, n_pairs, n_without, shift``; ``most_shift`` at any value; ``judged_by``
+        jobs otherwise) ``at, n_tasks, n_jobs, n_pairs, n_without, shift``; ``judged_by``
         (simulation, screen), ``simulate``: it changes decisions and the simulation holds these, ``follows``: what follows,
         in words; ``minimum, maximum`` (guard rails [unit]), ``grows`` and ``shrinks`` (when it is raised).
     """
@@ -131,7 +131,6 @@ def summed(
             "state": state,
             "reason": reason,
             "at": found["value"] if state == CHANGES else None,
-            "most_shift": tried["shift"].max(),
             "judged_by": known.judged_by,
             "simulate": simulate,
             "follows": "simulate" if simulate else FOLLOWS[state],
@@ -152,7 +151,7 @@ _SUMMED = pl.Schema(
         **dict.fromkeys(("state", "reason"), pl.String()),
         "at": pl.Float64(),
         **dict.fromkeys(("n_tasks", "n_jobs", "n_pairs", "n_without"), pl.Int64()),
-        **dict.fromkeys(("shift", "most_shift"), pl.Float64()),
+        "shift": pl.Float64(),
         "judged_by": pl.String(),
         "simulate": pl.Boolean(),
         "follows": pl.String(),

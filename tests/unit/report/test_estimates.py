@@ -16,7 +16,8 @@ from brokerlab.estimators.holdout import fit_and_calibrate
 from brokerlab.estimators.trial import POLICY
 from brokerlab.estimators.trial_frames import frontier_points
 from brokerlab.report import estimates
-from brokerlab.report.kit import Listing, Table
+from brokerlab.report.kit import Bare, Listing, Page, Part, Table, Verdict
+from brokerlab.report.publishing import results_of
 from brokerlab.words import THIN
 from tests.unit.estimators.trial_toys import tried_on, whole_tasks
 
@@ -66,6 +67,16 @@ def test_the_frontier_is_drawn_up_to_twice_what_is_named(tried):
     assert chart.drawn().to_dict()
 
 
+def test_estimators_that_say_the_same_are_one_line_of_both_names(tried):
+    points = frontier_points(tried)
+    twin = points.filter(estimator="hierarchy").with_columns(estimator=pl.lit("twin"))
+    alone = estimates.frontier(tried, "Found", points).frame
+    both = estimates.frontier(tried, "Found", pl.concat([points, twin])).frame
+    assert "hierarchy, twin" in both["line"].to_list()
+    assert {"hierarchy", "twin"}.isdisjoint(both["line"])
+    assert both.drop("line").equals(alone.drop("line"))
+
+
 def test_few_tasks_have_no_chart_of_coverage(tried):
     assert estimates.known_chart(tried, "hierarchy") is None
     counts = tried.comparison.counts | {"tasks": 8}
@@ -109,9 +120,22 @@ def test_what_is_said_of_several_settings_is_said_once():
 
 
 def test_tables_of_one_shape_are_explained_once(tried):
-    trials = {"submit": tried}
-    assert estimates.coverage_table(trials, "hierarchy", told=True).note == ""
-    assert estimates.estimator_table(trials, told=True).note == estimates.intervals(tried)
+    tables = [
+        estimates.estimator_table({"submit": tried}),
+        estimates.coverage_table({"submit": tried}, "hierarchy"),
+    ]
+    answer = Verdict(kind="finding", sentence="It is.")
+    parts = [
+        Part(name=name, title=name, verdict=answer, sections={"Tables": tables}) for name in "ab"
+    ]
+    parts[1] = replace(
+        parts[1],
+        sections={"Tables": [replace(tables[0], note=f"{tables[0].note} And more."), tables[1]]},
+    )
+    first, second = results_of(Page(verdict=answer, parts=parts), Bare())["page"]["parts"]
+    notes = [[b["note"] for b in each["sections"][0]["blocks"]] for each in (first, second)]
+    assert notes[0] == [each.note.replace("\n", " ") for each in tables]
+    assert notes[1] == [f"{estimates.intervals(tried)} And more.", ""]
 
 
 def test_what_a_setting_is_worth_is_said_by_the_kind_of_verdict():

@@ -16,6 +16,7 @@ from brokerlab.errors import ConfigError, ProposalError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Item, Proposal, dumps, read, write
 from brokerlab.report import proposal_review as report
+from brokerlab.report.kit import publish
 from tests.notebooks.pages import check_page
 from tests.unit.gdpconfig import proposal_toys as toys
 
@@ -49,7 +50,7 @@ def reviewed(root: Path, acting: Config = toys.BASE, **more: Any) -> tuple[dict[
     ask = more.pop("ask", None)
     p = params(root, acting, **more)
     config = report.load(p)
-    report.publish(config, report.study(config, p, ask=ask), p)
+    publish(report.page(config, report.study(config, p, ask=ask), p), p)
     folder = Path(p.out_dir)
     return check_page(folder), (folder / "index.html").read_text().replace("\u202f", " ")
 

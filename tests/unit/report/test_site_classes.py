@@ -11,6 +11,7 @@ from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.report import site_classes
 from brokerlab.report.site_classes import Params, load, page, study
 from brokerlab.words import THIN
+from tests.notebooks import pages
 from tests.unit.lifecycle.class_history.toy import jobs, write_archive, write_jobs
 
 VALUES = {
@@ -146,7 +147,7 @@ def test_without_tasks_their_section_is_left_out_and_that_is_said(made, studied)
 
 def test_everything_is_written(made):
     p, _ = made
-    results = site_classes.run(p)
+    results = pages.run(site_classes, p)
     stored = json.loads(Path(p.out_dir, "results.json").read_text())
     assert stored["values"]["n_rated"] == results["values"]["n_rated"] > 0
     shares = {row["class_name"]: row["cells"] for row in stored["numbers"]["classes"]}
@@ -160,7 +161,7 @@ def test_nothing_to_rate_by_is_no_answer(tmp_path):
     folder = write_jobs(tmp_path / "bare", plain_jobs)
     p = Params(archive=str(folder), every="1d", n_boot=50, out_dir=str(tmp_path / "out"))
     with pytest.raises(InsufficientDataError, match="most often no sample"):
-        site_classes.run(p)
+        pages.run(site_classes, p)
     stored = json.loads((tmp_path / "out" / "results.json").read_text())
     assert stored["page"]["verdict"] == {
         "kind": "no_answer",

@@ -12,13 +12,14 @@ from brokerlab.archive.store import Archive
 from brokerlab.errors import ConfigError, EmptyPeriodError, InsufficientDataError
 from brokerlab.report import waiting_rules as report
 from brokerlab.words import THIN
+from tests.notebooks import pages
 from tests.unit.lifecycle.waiting.toys import BACKLOG, JOBS, QUEUES, started, write
 
 
 def page_of(archive: Archive, out: Path, **asked: Any) -> dict[str, Any]:
     """Run the report and return its results, thin spaces made plain."""
     asked = {"every": "12h", "n_boot": 50, **asked}
-    report.run(report.Params(archive=str(archive.path), out_dir=str(out), **asked))
+    pages.run(report, report.Params(archive=str(archive.path), out_dir=str(out), **asked))
     text = (out / "results.json").read_text(encoding="utf-8")
     stored: dict[str, Any] = json.loads(text.replace(THIN, ""))
     return stored
