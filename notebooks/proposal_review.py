@@ -24,7 +24,7 @@
 
 # %% tags=["parameters"]
 archive: str = "data/demo"  # archive whose gdpconfig acts where no config is given [path]
-out_dir: str = "out/proposal-review"  # where everything goes [path]
+out_dir: str = "out"  # where everything goes [path]
 proposals: str = "reports"  # folder of reports or of proposals, or one proposal [path of reports]
 config: str = ""  # gdpconfig that acts now (CSV, JSON, archive), empty: archive's [path]
 at: str = ""  # time of a gdpconfig with a history, empty for now [ISO 8601, UTC]

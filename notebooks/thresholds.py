@@ -24,7 +24,7 @@
 
 # %% tags=["parameters"]
 archive: str = "data/demo"  # archive folder [path]
-out_dir: str = "out/thresholds"  # where everything goes [path]
+out_dir: str = "out"  # where everything goes [path]
 n_boot: int = 2000  # bootstrap replicates [1]
 seed: int = 1  # seed of simulations, bootstrap and search
 start: str = ""  # choice from here on, empty: archive's second day [ISO 8601, UTC]

@@ -27,7 +27,9 @@ archive: str = ""  # archive whose busiest queue is one more machine, empty for 
 out_dir: str = "out"  # where everything goes [path]
 n_boot: int = 1000  # bootstrap replicates over instants [1]
 seed: int = 1  # seed of the bootstrap
-data: str = ""  # folder with swf-logs and wfinstances, empty for $BROKERLAB_DATA [path]
+data: str = (
+    ""  # folder with swf-logs and wfinstances, empty for $BROKERLAB_DATA or ../shared/data [path]
+)
 workflows: list = []  # files of workflows below data, empty for the usual five [path]
 policies: list = ["easy", "conservative", "fcfs"]  # of one log, others the first [name]
 strategies: list = []  # compared besides the four needed, empty for the usual [name]

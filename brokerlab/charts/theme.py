@@ -135,10 +135,6 @@ def brokerlab() -> alt.theme.ThemeConfig:
 def title(finding: str, sample: str) -> alt.Title:
     """Return a chart's title: the finding, and the sample behind it below.
 
-    Args:
-        finding: What the chart shows, a sentence.
-        sample: Sample size and what the bars mean.
-
     Example:
         >>> title("Waste falls", "n = 12 tasks").subtitle
         ['n = 12 tasks']
@@ -153,16 +149,7 @@ def _wrapped(text: str, columns: int) -> list[str]:
 
 
 def save(chart: alt.TopLevelMixin, folder: str | Path, name: str) -> Path:
-    """Write a chart as SVG and as its JSON specification, data inside.
-
-    Args:
-        chart: The chart.
-        folder: Where; made if it is not there.
-        name: File name without ending.
-
-    Returns:
-        The path of the SVG.
-    """
+    """Write a chart as ``name.svg`` and as its JSON specification, data inside; return the path of the SVG."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     path = target / f"{name}.svg"

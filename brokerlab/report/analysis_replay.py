@@ -78,16 +78,18 @@ def page(period: Period, s: Study) -> Page:
     return Page(
         verdict=Verdict(kind="finding", sentence=_headline(t)),
         numbers=[
-            Number.of(_row(t.held_by_rule, HELD), "share", label="Brokerages held back", unit="%"),
             Number.of(
-                _row(t.without_queue, "stuck"),
+                shared.row(t.held_by_rule, HELD), "share", label="Brokerages held back", unit="%"
+            ),
+            Number.of(
+                shared.row(t.without_queue, "stuck"),
                 "share",
                 label="Left without a queue",
                 unit="%",
                 note="of the brokerages, those held back included",
             ),
             Number.of(
-                _row(t.indices, "placed", "quantity"),
+                shared.row(t.indices, "placed", "quantity"),
                 "index",
                 label="Jain's index of the jobs that find a queue",
                 note="1: all users have the same",
@@ -126,16 +128,12 @@ def page(period: Period, s: Study) -> Page:
 # --- first screen -----------------------------------------------------------------------------------------------------
 
 
-def _row(frame: pl.DataFrame, name: str, column: str = "part") -> dict[str, Any]:
-    return frame.row(by_predicate=pl.col(column) == name, named=True)
-
-
 def _holding(t: UserTasks) -> pl.DataFrame:
     return t.held_by_rule.filter(~pl.col("part").is_in([HELD, PASSED]), pl.col("total") > 0)
 
 
 def _headline(t: UserTasks) -> str:
-    held = _row(t.held_by_rule, HELD)
+    held = shared.row(t.held_by_rule, HELD)
     if held["total"]:
         top = _holding(t).sort("share", descending=True).row(0, named=True)
         return say(
@@ -155,7 +153,7 @@ def _held_chart(period: Period, t: UserTasks) -> Chart | None:
     rules = _holding(t)
     if rules.is_empty():
         return None
-    held, passed = _row(t.held_by_rule, HELD), _row(t.held_by_rule, PASSED)
+    held, passed = shared.row(t.held_by_rule, HELD), shared.row(t.held_by_rule, PASSED)
     asked = held["jobs"] + passed["jobs"]
     return Chart(
         draw=charts.held_by_rule,
@@ -264,7 +262,7 @@ def _stabilizer(t: UserTasks) -> str:
     return say(
         "The Analysis Stabilizer takes queues where more jobs of the user wait than the user's part of a sensible queue: "
         "it marks {share:%} of the pairs that reach it, at {marked} of {n:#queue}.",
-        _row(t.stabilizer, "user_queue"),
+        shared.row(t.stabilizer, "user_queue"),
         marked=t.stabilizer_queues.filter(pl.col("marked") > 0).height,
         n=t.stabilizer_queues.height,
     )

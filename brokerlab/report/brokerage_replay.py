@@ -101,7 +101,7 @@ def page(data: Data, s: Study) -> Page:
     """Lay out the answer, then one section per question."""
     t, period = s.tasks, data.period
     current, other = s.rule_sets.current, s.rule_sets.other
-    candidates, stuck = _row(t.removed, CANDIDATE), _row(t.without_queue, "stuck")
+    candidates, stuck = shared.row(t.removed, CANDIDATE), shared.row(t.without_queue, "stuck")
     numbers = [
         Number.of(candidates, "share", label="Pairs that become candidates", unit="%"),
         Number.of(stuck, "share", label="Brokerages without a queue", unit="%"),
@@ -142,10 +142,6 @@ def _facts(data: Data) -> dict[str, str]:
 # --- first screen -----------------------------------------------------------------------------------------------------
 
 
-def _row(shares: pl.DataFrame, part: str) -> dict[str, Any]:
-    return shares.row(by_predicate=pl.col("part") == part, named=True)
-
-
 def _headline(s: Study) -> str:
     checks = removal.rank_checks(s.tasks.removed)
     if checks.is_empty():
@@ -171,8 +167,8 @@ def _funnel(period: Period, t: ProductionTasks) -> Chart:
         finding=say(
             "{failed:%} of the pairs fail a check, {beyond:%} are not among the best ten, {candidates:%} become candidates",
             failed=removal.rank_checks(t.removed)["share"].sum(),
-            beyond=_row(t.removed, PRODUCTION.beyond)["share"],
-            candidates=_row(t.removed, CANDIDATE)["share"],
+            beyond=shared.row(t.removed, PRODUCTION.beyond)["share"],
+            candidates=shared.row(t.removed, CANDIDATE)["share"],
         ),
         sample=say(
             "{tasks:#task}, {n:#brokerage}, {pairs:#pair} of task and queue; 95 % intervals over tasks.",
@@ -197,7 +193,7 @@ def _check_blocks(t: ProductionTasks) -> list[Block | None]:
             frame=removal.describe_checks(large, t.decisions.world.rules, "jobs"),
             caption=say(
                 "{share:%} of the brokerages leave their task without a queue{often}",
-                _row(t.without_queue, "stuck"),
+                shared.row(t.without_queue, "stuck"),
                 often=f", most often because of {last[0]}" if last else "",
             ),
             columns={
@@ -296,7 +292,7 @@ def _nucleus_blocks(nuclei: NucleusChoice | None, why: str) -> list[Block | None
         say(
             " That of history is a candidate for {share:%} of {whole:#task}, one drawn at random for {chance:%}.",
             real[0],
-            chance=_row(nuclei.history, "by_chance")["share"],
+            chance=shared.row(nuclei.history, "by_chance")["share"],
         )
         if real
         else ""
@@ -307,7 +303,7 @@ def _nucleus_blocks(nuclei: NucleusChoice | None, why: str) -> list[Block | None
             frame=removal.describe_checks(checks, nuclei.decisions.rules, "tasks"),
             caption=say(
                 "{share:%} of {whole:#task} get a nucleus; why nuclei were skipped",
-                _row(nuclei.outcomes, "nucleus"),
+                shared.row(nuclei.outcomes, "nucleus"),
             ),
             columns={"part": "Check", "share": "Removed [% of pairs]", "keys": "Keys it reads"},
             note=f"Pairs of task and nucleus.{history}",

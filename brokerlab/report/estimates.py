@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,7 +15,7 @@ from brokerlab.archive import Archive
 from brokerlab.archive.store import open_archive
 from brokerlab.calibrate.nearest_setting import Translation
 from brokerlab.charts import estimators as charts
-from brokerlab.errors import BrokerlabError, DataError, InsufficientDataError
+from brokerlab.errors import BrokerlabError, InsufficientDataError
 from brokerlab.estimators import trial_frames
 from brokerlab.estimators.card import Card
 from brokerlab.estimators.doubts import UNTRIED
@@ -30,7 +29,7 @@ from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Part, Table, Verdict, say
 from brokerlab.words import listed
 
-VARIABLE, USUAL, DEMO = "BROKERLAB_DATA", "../shared/data", "data/demo"
+DEMO = "data/demo"
 MODEL_FOLDER = "model"
 """Folder of the saved model beside the page."""
 TITLES = {"tasks": "Real tasks", "archive": "The archive"}
@@ -69,29 +68,6 @@ def titles(archive: Archive | None) -> dict[str, str]:
     return TITLES | ({"archive": "The generated archive"} if generated else {})
 
 
-def data_folder(data: str = "") -> Path | None:
-    """Return the folder of real data.
-
-    Args:
-        data: The folder; empty: that of the variable ``BROKERLAB_DATA``, or, where it is not set, ``../shared/data``.
-
-    Returns:
-        The folder; None where none was named and the usual one is not there.
-
-    Raises:
-        DataError: A folder was named and is not there.
-    """
-    if data:
-        folder = Path(data)
-        if not folder.is_dir():
-            raise DataError(
-                f"data={data!r}: no such folder; leave it empty to do without real data"
-            )
-        return folder
-    usual = Path(os.environ.get(VARIABLE, "") or USUAL)
-    return usual if usual.is_dir() else None
-
-
 def archive_at(archive: str = DEMO) -> Archive | None:
     """Open an archive; None where none is named, or the usual one is not there.
 
@@ -106,13 +82,7 @@ def archive_at(archive: str = DEMO) -> Archive | None:
 def noted(
     problems: dict[str, str], part: str, error: type[BrokerlabError] = InsufficientDataError
 ) -> Iterator[None]:
-    """Leave a part out of which nothing can be said, and keep why.
-
-    Args:
-        problems: Reasons by part; one is added.
-        part: Name of the part.
-        error: What is kept; all others go on.
-    """
+    """Leave a part out of which nothing can be said, and keep why in ``problems``; errors of other kinds go on."""
     try:
         yield
     except error as problem:
@@ -141,14 +111,7 @@ def waste(part: Evaluation, ours: str) -> dict[str, Any] | None:
 
 
 def headline(part: Evaluation, ours: str, where: str, thing: str) -> Verdict:
-    """Say what ours wastes against the deployed rule.
-
-    Args:
-        part: Of the jobs.
-        ours: The estimator that is proposed.
-        where: Whose jobs.
-        thing: What is wasted.
-    """
+    """Say what ours wastes against the deployed rule, of which thing and on whose jobs."""
     row = waste(part, ours)
     if row is None:
         sentence = f"On {where}, the deployed rule has too few answers to be compared with."
@@ -176,15 +139,7 @@ def overview(
     thing: str,
     *others: Mapping[str, Any],
 ) -> Table:
-    """Return one line per source of jobs, and others below: what ours wastes over what it is held against.
-
-    Args:
-        jobs: By the name of the part.
-        ours: The estimator that is proposed.
-        titles: Of the parts.
-        thing: What is wasted.
-        others: Further rows.
-    """
+    """Return one line per source of jobs, and others below: what ours wastes over what it is held against."""
     rows: list[dict[str, Any]] = []
     for name, part in jobs.items():
         row, compared = waste(part, ours) or {}, part.main.comparison
@@ -214,14 +169,7 @@ def frontier(
     *,
     titles: Mapping[str, str] | None = None,
 ) -> Chart:
-    """Return the chart of exceed rates against over-allocation.
-
-    Args:
-        trial: The trial.
-        finding: What it shows.
-        points: Of `trial_frames.frontier_points`.
-        titles: Of the axes, arguments of the chart; none: those of memory.
-    """
+    """Return the chart of exceed rates against over-allocation; without ``titles`` its axes are those of memory."""
     lines = points.filter(pl.col("role") != "rule").with_columns(
         pl.when(pl.col("role").is_in(["current", "proposed"]))
         .then("role")
@@ -361,14 +309,7 @@ def coverage_table(trials: Mapping[At, Trial], model: str) -> Table:
 
 
 def jobs_part(part: Part, evaluation: Evaluation, ours: str, own: kit.Sections) -> Part:
-    """Fill in what both reports show of one source of jobs.
-
-    Args:
-        part: Name, title, verdict and chart.
-        evaluation: Of the jobs.
-        ours: The estimator that is proposed.
-        own: Sections of the report, after that of every estimator.
-    """
+    """Fill in what both reports show of one source of jobs; their own sections come after that of every estimator."""
     trials = evaluation.trials
     return replace(
         part,
@@ -385,18 +326,11 @@ def jobs_part(part: Part, evaluation: Evaluation, ours: str, own: kit.Sections) 
 
 
 def settings_part(settings: Mapping[str, Translation], title: str, note: str = "") -> Part:
-    """Return what allocations mean for the setting that the deployed system has; the last translation answers.
-
-    Args:
-        settings: By the names of `TITLES`.
-        title: Of the part.
-        note: What the estimator's allocations are.
-    """
+    """Return what allocations mean for the setting that the deployed system has; the last translation answers."""
     sides = [
         each.side_by_side.select(pl.lit(TITLES[name]).alias("on"), pl.all())
         for name, each in settings.items()
     ]
-    several = {"on": "On"} if len(sides) > 1 else {}
     frame = pl.concat(sides)
     brackets = " In brackets: 95 % intervals over tasks." if frame["loss_lo"].count() else ""
     table = Table(
@@ -404,7 +338,7 @@ def settings_part(settings: Mapping[str, Translation], title: str, note: str = "
         frame=frame,
         caption="The estimator, the best settings and the current one, by the same jobs, loss and retries",
         columns={
-            **several,
+            **({"on": "On"} if len(sides) > 1 else {}),
             "who": "Who",
             "label": "Allocations",
             "loss": "Stated loss [core h per core h]",
@@ -472,14 +406,7 @@ def model_part(jobs: Mapping[str, Evaluation], *, level: float) -> list[Part]:
 def caveats(
     problems: Mapping[str, str], settings: Mapping[str, Translation], *, real: bool, generated: bool
 ) -> list[Caveat]:
-    """Say what none of the parts can tell; a note on several settings is said once.
-
-    Args:
-        problems: Why parts are missing.
-        settings: Translations by the names of `TITLES`.
-        real: There are real data.
-        generated: Jobs of a generated archive were judged.
-    """
+    """Say what none of the parts can tell; a note on several settings is said once."""
     noted_of: dict[str, list[str]] = {}
     for name, each in settings.items():
         for note in each.notes:
@@ -500,12 +427,7 @@ def caveats(
 
 
 def frames(jobs: Mapping[str, Evaluation], *, average: str = "tasks") -> dict[str, pl.DataFrame]:
-    """Return the frames behind the parts, to be written beside them.
-
-    Args:
-        jobs: By the name of the part.
-        average: As for `trial_frames.written`.
-    """
+    """Return the frames behind the parts, to be written beside them; ``average`` as for `trial_frames.written`."""
     written = {
         f"{name}_{stem}": frame
         for name, part in jobs.items()

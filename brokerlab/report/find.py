@@ -22,11 +22,7 @@ def names(notebooks: Path | None = None) -> list[str]:
 
 
 def notebook(name: str, notebooks: Path | None = None) -> Path:
-    """Return the notebook of a report.
-
-    Args:
-        name: Name of the report, with hyphens or underscores.
-        notebooks: Another folder to look in.
+    """Return the notebook of a report, whose name has hyphens or underscores.
 
     Raises:
         ConfigError: There is no such report; names the nearest.

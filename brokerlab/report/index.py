@@ -20,14 +20,7 @@ RUN_TIME = re.compile(r"^(\d{8}T\d{6}Z)-")
 
 
 def rebuild(out_root: str | Path) -> Path:
-    """Rebuild the index from the runs that are there.
-
-    Args:
-        out_root: Folder of all reports.
-
-    Returns:
-        The path of `index.html`; `index.json` is beside it.
-    """
+    """Rebuild the index from the runs below a folder; return the path of `index.html`, `index.json` is beside it."""
     root = Path(out_root)
     runs = entries(root)
     kinds = [kind for kind in KIND_WORDS if any(kind in run["kinds"] for run in runs)]
@@ -48,9 +41,6 @@ def rebuild(out_root: str | Path) -> Path:
 
 def entries(root: Path) -> list[dict[str, Any]]:
     """Return one entry per run, newest first.
-
-    Args:
-        root: Folder of all reports.
 
     Returns:
         Dictionaries with report, run_id, page (relative path, null if there is none), question,
@@ -118,18 +108,14 @@ def _thumbnail(owners: list[Mapping[str, Any]], folder: Path, root: Path) -> str
 
 
 def trends(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return how the main number of each report went over its runs, where it has been told twice at least.
+    """Return how the main number of each report went over its runs, where two at least of the `entries` have it.
 
-    Args:
-        runs: From `entries`, newest first.
-
-    Returns:
-        Dictionaries with report, label, text (the newest) and points, the line through a box of 100 x 20.
+    These are dictionaries with report, label, text (the newest) and points, the line through a box of 100 x 20.
     """
     found = []
     for report in sorted({run["report"] for run in runs}):
-        told = [run["number"] for run in runs if run["report"] == report and run["number"]]
-        same = [n for n in told if n["label"] == told[0]["label"] and n["value"] is not None]
+        numbers = [run["number"] for run in runs if run["report"] == report and run["number"]]
+        same = [n for n in numbers if n["label"] == numbers[0]["label"] and n["value"] is not None]
         values = [number["value"] for number in reversed(same)]
         if len(values) > 1:
             low, high = min(values), max(values)

@@ -5,7 +5,7 @@ import signal
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,11 +37,6 @@ class Failure:
     error: str
     trace: str = ""
     kind: type[errors.BrokerlabError] = errors.ReportError
-
-    @property
-    def exit_code(self) -> int:
-        """Exit code of the command."""
-        return self.kind.exit_code
 
     @property
     def is_ours(self) -> bool:
@@ -82,11 +77,12 @@ def execute(source: Path, folder: Path, given: Mapping[str, Any]) -> Failure | N
                 start_timeout=KERNEL_START_S,
             )
     except notebooks.PapermillExecutionError as error:
-        trace = "\n".join(_without_colours(error.traceback))
+        from nbconvert.filters.ansi import strip_ansi
+
         return Failure(
             cell=error.exec_count,
             error=f"{error.ename}: {error.evalue}",
-            trace=trace,
+            trace="\n".join(map(strip_ansi, error.traceback)),
             kind=kind_of(error.ename),
         )
     except Exception as error:  # noqa: BLE001 - a kernel that dies or never starts is a failed run
@@ -173,11 +169,3 @@ def _own_kernel(sockets: Path | None) -> type:
             return KernelSpec(**get_kernel_dict(options))
 
     return OwnKernelManager
-
-
-def _without_colours(lines: list[str]) -> list[str]:
-    """Remove terminal colour codes from a trace."""
-    from nbconvert.filters.ansi import strip_ansi
-
-    clean: Callable[[str], str] = strip_ansi
-    return [clean(line) for line in lines]

@@ -11,6 +11,7 @@ import ast
 import functools
 import json
 import math
+import os
 import string
 import types
 import typing
@@ -25,7 +26,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails
 
 from brokerlab import words
-from brokerlab.errors import ConfigError, InsufficientDataError, MissingTableError, nearest
+from brokerlab.errors import (
+    ConfigError,
+    DataError,
+    InsufficientDataError,
+    MissingTableError,
+    nearest,
+)
 from brokerlab.report.results import RESERVED, Kind
 from brokerlab.rulesets import RuleSet, RuleSetName
 from brokerlab.times import duration_us
@@ -39,6 +46,8 @@ if TYPE_CHECKING:
 
 BEFORE_AFTER, GAINS, CERTAINTY = "Before and after", "Who gains, who loses", "How sure"
 """Sections of a page that compares settings, in this order; a report may name others."""
+VARIABLE, USUAL = "BROKERLAB_DATA", "../shared/data"
+"""Environment variable that names the folder of real data, and the usual one."""
 HEADLINE_WORDS = 20
 """Longest headline."""
 MOST_PERCENT = 9999
@@ -84,6 +93,23 @@ Duration = Annotated[str, AfterValidator(_a_duration)]
 """A whole number of s, m, h or d, such as 10m."""
 AnyDuration = Annotated[str, AfterValidator(lambda text: text and _a_duration(text))]
 """A `Duration`, or empty text."""
+
+
+def data_folder(data: str = "") -> Path | None:
+    """Return the folder of real data; without a name that of ``BROKERLAB_DATA`` or ``../shared/data``, None if not there.
+
+    Raises:
+        DataError: A folder was named and is not there.
+    """
+    if data:
+        folder = Path(data)
+        if not folder.is_dir():
+            raise DataError(
+                f"data={data!r}: no such folder; leave it empty to do without real data"
+            )
+        return folder
+    usual = Path(os.environ.get(VARIABLE, "") or USUAL)
+    return usual if usual.is_dir() else None
 
 
 class Bare(BaseModel):

@@ -3,20 +3,19 @@
 import json
 import platform
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from brokerlab import __version__
+from brokerlab.report.runs import PROPOSALS
 from brokerlab.words import THIN, duration, instant, number
 
 PACKAGES = ("polars", "duckdb", "narwhals", "numpy", "scipy", "altair", "papermill")
 """Libraries whose version can change a number or a picture."""
 PLACE = ("app", "component", "key")
-GROUPS = ("charts", "tables")
-"""Folders of a run whose files the page links."""
 
 
 def command(report: str, given: Mapping[str, Any], out_root: str | Path = "reports") -> str:
@@ -51,7 +50,7 @@ def proposals(folder: Path) -> list[dict[str, Any]]:
         []
     """
     found = []
-    for path in sorted(folder.glob("proposal*.json")):
+    for path in sorted(folder.glob(PROPOSALS)):
         document = json.loads(path.read_text(encoding="utf-8"))
         keys = ["/".join(change[part] for part in PLACE) for change in document["changes"]]
         told = {name: document[name] for name in ("kind", "title", "digest")}
@@ -73,22 +72,13 @@ def versions() -> dict[str, str]:
 def complete(
     results: Mapping[str, Any], manifest: Mapping[str, Any], folder: Path
 ) -> dict[str, Any]:
-    """Add what only the runner knows to the page's last section, and to the results.
-
-    Args:
-        results: As written by the notebook.
-        manifest: What `manifest.json` will hold.
-        folder: The run's folder; its files become links.
-
-    Returns:
-        The results to write and to render from.
-    """
+    """Add what only the runner knows to the page's last section, and to the results; files of the folder become links."""
     page = dict(results["page"])
     section = dict(page.get("made", {}))
     started = datetime.fromisoformat(str(manifest["started"]))
     run = f"{manifest['run_id']}, {instant(started)}, {duration(manifest['duration_s'])}"
     notebook = f"{manifest['notebook']}, digest {manifest['notebook_digest'][:12]}"
-    facts = [_fact("Run", run), _fact("Notebook", notebook)]
+    facts = [{"label": "Run", "value": run}, {"label": "Notebook", "value": notebook}]
     section.update(
         facts=[*section.get("facts", []), *facts],
         command=manifest["command"],
@@ -100,28 +90,17 @@ def complete(
 
 def links(folder: Path) -> list[dict[str, str]]:
     """Return a link for every file of a run worth opening, in a stable order."""
-    found = [_named("results.json (every number of this page)", "results.json")]
-    found.append(_named("manifest.json", "manifest.json"))
+    named = {
+        "results.json": "results.json (every number of this page)",
+        "manifest.json": "manifest.json",
+    }
     if (folder / "notebook.ipynb").exists():
-        found.append(_named("executed notebook", "notebook.ipynb"))
-    return found + [_link(folder, path) for path in _files(folder)]
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for group in GROUPS:
-        yield from sorted(path for path in (folder / group).glob("*") if path.is_file())
-    yield from sorted(folder.glob("proposal*.json"))
-
-
-def _link(folder: Path, path: Path) -> dict[str, str]:
-    size_kb = path.stat().st_size / 1024
-    href = path.relative_to(folder).as_posix()
-    return _named(f"{href} ({number(max(size_kb, 1))}{THIN}kB)", href)
-
-
-def _named(label: str, href: str) -> dict[str, str]:
-    return {"label": label, "href": href, "folder": href.rpartition("/")[0]}
-
-
-def _fact(label: str, value: str) -> dict[str, str]:
-    return {"label": label, "value": value}
+        named["notebook.ipynb"] = "executed notebook"
+    grouped = [sorted(folder.glob(pattern)) for pattern in ("charts/*", "tables/*", PROPOSALS)]
+    for path in (path for group in grouped for path in group if path.is_file()):
+        href, size_kb = path.relative_to(folder).as_posix(), path.stat().st_size / 1024
+        named[href] = f"{href} ({number(max(size_kb, 1))}{THIN}kB)"
+    return [
+        {"label": label, "href": href, "folder": href.rpartition("/")[0]}
+        for href, label in named.items()
+    ]

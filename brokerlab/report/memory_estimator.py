@@ -105,7 +105,7 @@ class Study(NamedTuple):
 @kit.answers
 def load(p: Params) -> Data:
     """Find and read what is estimated."""
-    folder, archive = estimates.data_folder(p.data), estimates.archive_at(p.archive)
+    folder, archive = kit.data_folder(p.data), estimates.archive_at(p.archive)
     files = [] if folder is None else sorted(folder.glob(TRACES))
     home = Path() if folder is None else folder / TASKS
     real = folder is not None and any(home.glob(TASK_FILES))
@@ -160,20 +160,13 @@ def study(data: Data, p: Params) -> Study:
         named = {"model": MODEL, "name": OURS, "rules": p.rules, **draws}
         with estimates.noted(problems, "setting", BrokerlabError):
             settings = translate_trial(part.main, data.archive, learnt=part.learnt, **named)
-    traces = _size_traces(data.traces, p) if data.traces else None
+    traces = None
+    if data.traces:
+        store = Store(Path(p.store), fills=p.slow) if p.store else None
+        every = all_peers if p.slow or p.store else peers
+        traces = study_traces(data.traces, peers=every, seeds=p.seeds, store=store, **draws)
     generated = data.archive is not None and data.archive.synthetic
     return Study(jobs, traces, settings, problems, generated)
-
-
-def _size_traces(traces: tuple[Trace, ...], p: Params) -> TraceStudy:
-    return study_traces(
-        traces,
-        peers=all_peers if p.slow or p.store else peers,
-        seeds=p.seeds,
-        store=Store(Path(p.store), fills=p.slow) if p.store else None,
-        n_boot=p.n_boot,
-        seed=p.seed,
-    )
 
 
 def page(data: Data, study: Study, p: Params) -> Page:

@@ -308,12 +308,17 @@ def _exchange(result: Study, data: links.Links) -> Part:
             draw=charts.score_by_exchange,
             frame=table.filter(pl.col("files") > 0),
             options={"marks": links.marks(table, "proposed" if result.judgement.acts else "best")},
-            finding=say("Links rank best where {best:.0f} waiting files weigh 1 of throughput weight; now {now:.0f}", at),
-            sample=say("{n:#link} with files waiting; band: 95 % interval.", n=result.judgement.n_units),
+            finding=say(
+                "Links rank best where {best:.0f} waiting files weigh 1 of throughput weight; now {now:.0f}",
+                at,
+            ),
+            sample=say(
+                "{n:#link} with files waiting; band: 95 % interval.", n=result.judgement.n_units
+            ),
             note="Only the importance is ever proposed: NQUEUED_SAT_CAP, which does the same, limits the backlog check, too.",
         ),
         sections={kit.BEFORE_AFTER: [_ranking(result, caption, shown)]},
-    )  # fmt: skip
+    )
 
 
 # --- what it cannot tell, and what is only written ----------------------------------------------------------------------

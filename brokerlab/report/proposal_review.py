@@ -58,7 +58,6 @@ class Params(kit.Basic):
     archive: str = Field(
         "data/demo", description="archive whose gdpconfig acts where no config is given [path]"
     )
-    out_dir: str = Field("out/proposal-review", description="where everything goes [path]")
     proposals: str = Field(
         "reports",
         min_length=1,

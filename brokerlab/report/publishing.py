@@ -17,7 +17,6 @@ from brokerlab.report.kit import (
     Block,
     Chart,
     Listing,
-    Number,
     Page,
     Part,
     Sections,
@@ -34,15 +33,10 @@ FORMULA = r"^[=+\-@\t\r]"
 
 
 def publish(page: Page, params: Basic) -> dict[str, Any]:
-    """Write everything of a run into ``params.out_dir``.
+    """Write everything of a run into ``params.out_dir``, and return what `results.json` holds.
 
-    Args:
-        page: The page as data.
-        params: The parameters it was made with.
-
-    Returns:
-        What `results.json` holds: ``report``, ``page`` (what is shown), ``numbers`` (rows of every frame by name),
-        ``values``, ``digests``, ``parameters``.
+    These are ``report``, ``page`` (what is shown), ``numbers`` (rows of every frame by name), ``values``, ``digests``,
+    ``parameters``.
     """
     folder = Path(params.out_dir)
     folder.mkdir(parents=True, exist_ok=True)
@@ -167,14 +161,14 @@ def _shown(page: Page, params: Bare) -> dict[str, Any]:
     shown = {
         "report": params.report,
         "question": params.question,
-        "verdict": vars(page.verdict),
-        "numbers": [_number(each) for each in page.numbers],
-        "chart": _chart("", page.chart),
+        **_subject("", page),
         "overview": _table("", page.overview)
         if page.overview and _is_shown(page.overview)
         else None,
-        "sections": _sections("", page.sections),
-        "parts": [_part(part) for part in page.parts],
+        "parts": [
+            {"name": part.name, "title": part.title, **_subject(part.name, part)}
+            for part in page.parts
+        ],
         "cannot_tell": [caveat.text for caveat in page.caveats if caveat.n],
         "archive": archive.path.as_posix() if archive else "",
         "window": page.window,
@@ -190,25 +184,20 @@ def _explain_once(shown: dict[str, Any]) -> None:
     seen: set[str] = set()
     for owner in (shown, *shown["parts"]):
         blocks = [block for section in owner["sections"] for block in section["blocks"]]
-        for block in filter(None, (owner["chart"], owner.get("overview"), *blocks)):
-            lines = [line for line in block.get("note", "").split("\n") if line not in seen]
-            seen.update(lines)
-            block["note"] = " ".join(lines)
+        for block in (owner["chart"], owner.get("overview"), *blocks):
+            if block and block.get("note"):
+                lines = [line for line in block["note"].split("\n") if line not in seen]
+                seen.update(lines)
+                block["note"] = " ".join(lines)
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _subject(name: str, owner: Page | Part) -> dict[str, Any]:
     return {
-        "name": part.name,
-        "title": part.title,
-        "verdict": vars(part.verdict),
-        "numbers": [_number(each) for each in part.numbers],
-        "chart": _chart(part.name, part.chart),
-        "sections": _sections(part.name, part.sections),
+        "verdict": vars(owner.verdict),
+        "numbers": [vars(number) | {"text": number.text} for number in owner.numbers],
+        "chart": _chart(name, owner.chart),
+        "sections": _sections(name, owner.sections),
     }
-
-
-def _number(number: Number) -> dict[str, Any]:
-    return vars(number) | {"text": number.text}
 
 
 def _sections(part: str, sections: Sections) -> list[dict[str, Any]]:

@@ -32,15 +32,9 @@ CONTENTS_FROM = 4
 
 
 def render(results: Mapping[str, Any], folder: Path, *, again: bool = False) -> str:
-    """Render the page of a run.
+    """Return the page of a run as HTML below 3 MB; charts are read from ``charts/`` in its folder.
 
-    Args:
-        results: What `results.json` holds.
-        folder: The run's folder; charts are read from its `charts/`.
-        again: The page of this run stands there already: its script is taken, for to bundle one takes two seconds.
-
-    Returns:
-        The HTML text, below 3 MB.
+    With ``again`` the script of the page that stands there is taken, for to bundle one takes two seconds.
 
     Raises:
         ReportError: A chart that the page names is not there.
@@ -177,13 +171,9 @@ def _bundle() -> Markup:
     return Markup(bundle.replace("</script", "<\\/script"))  # noqa: S704 - a library's own code
 
 
-def _owners(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [page, *page["parts"]]
-
-
 def _charts(page: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield every chart in the order of the page."""
-    for owner in _owners(page):
+    for owner in (page, *page["parts"]):
         if owner["chart"]:
             yield owner["chart"]
         for section in owner["sections"]:

@@ -6,7 +6,7 @@ The sections: where jobs really ran, document against production rules, and whic
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 from pydantic import Field, field_validator
@@ -72,31 +72,28 @@ class Params(kit.Params):
         )
 
 
-def history_blocks(agreement: pl.DataFrame, disagreement: pl.DataFrame) -> list[Block | None]:
-    """Return whether jobs ran where the replay would have sent them.
+def row(frame: pl.DataFrame, name: str, column: str = "part") -> dict[str, Any]:
+    """Return the one row of a part."""
+    return frame.row(by_predicate=pl.col(column) == name, named=True)
 
-    Args:
-        agreement: From `history.agreement_shares`.
-        disagreement: From `history.disagreement_shares`.
-    """
+
+def history_blocks(agreement: pl.DataFrame, disagreement: pl.DataFrame) -> list[Block | None]:
+    """Return whether jobs ran where the replay would have sent them; frames are those of `history`."""
     if agreement.is_empty():
         return ["No job that ran belongs to a brokerage of the replay."]
-    rows = {row["part"]: row for row in agreement.iter_rows(named=True)}
-    candidate = agreement.filter(part="candidate")
+    candidate = row(agreement, "candidate")
     return [
         Chart(
             draw=bars,
-            frame=pl.concat([candidate, disagreement.head(MOST_REASONS)]),
+            frame=pl.concat([agreement.filter(part="candidate"), disagreement.head(MOST_REASONS)]),
             name="history",
             options={"value": "share", "label": "part", "title": "jobs that ran [%]"},
             finding=say(
                 "{share:%} of the jobs ran at a candidate; queues drawn at random: {chance:%}",
-                rows["candidate"],
-                chance=rows["by_chance"]["share"],
+                candidate,
+                chance=row(agreement, "by_chance")["share"],
             ),
-            sample=say(
-                "{whole:#job} of {n_units:#task}; 95 % intervals over tasks.", rows["candidate"]
-            ),
+            sample=say("{whole:#job} of {n_units:#task}; 95 % intervals over tasks.", candidate),
             note="Below the candidates: the check that speaks against the queue where jobs ran.",
         ),
     ]
@@ -116,7 +113,7 @@ def rule_set_blocks(comparison: RuleSetComparison) -> list[Block | None]:
             frame=totals,
             caption=say(
                 "With the {other} rules {share:%} of the brokerages get another best queue",
-                comparison.brokerages.row(by_predicate=pl.col("part") == "best", named=True),
+                row(comparison.brokerages, "best"),
                 other=other,
             ),
             columns={
@@ -146,12 +143,7 @@ def rule_set_blocks(comparison: RuleSetComparison) -> list[Block | None]:
 
 
 def key_blocks(effects: KeyEffects, *, note: str = "") -> list[Block | None]:
-    """Return what other values of the keys would change, the key that matters most first.
-
-    Args:
-        effects: From `key_effects.which_keys_matter`.
-        note: What else counts as elsewhere, a sentence.
-    """
+    """Return what other values of the keys would change; ``note`` says what else counts as elsewhere."""
     keys = effects.keys
     if keys.is_empty():
         return ["No key could be tried."]
@@ -240,13 +232,7 @@ def facts(period: Period) -> dict[str, str]:
 
 
 def caveats(period: Period, effects: KeyEffects, odd: Iterable[str]) -> list[Caveat]:
-    """Return what no replay of this period can tell.
-
-    Args:
-        period: The period.
-        effects: The keys tried on it.
-        odd: Messages of `errors.collect_warnings`.
-    """
+    """Return what no replay of this period can tell; ``odd`` are messages of `errors.collect_warnings`."""
     n_instants = period.replay.instants.height
     return [
         Caveat(

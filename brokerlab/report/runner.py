@@ -55,7 +55,7 @@ class Run:
             return None
         verb = "failed" if self.failure.is_ours else "refused"
         error = ReportError(f"{self.report} {verb}: {self.failure.line} | page: {self.page}")
-        error.exit_code = self.failure.exit_code
+        error.exit_code = self.failure.kind.exit_code
         return error
 
 

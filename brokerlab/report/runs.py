@@ -10,7 +10,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -58,14 +58,8 @@ def inputs_of(
 ) -> dict[str, str]:
     """Return everything that decides what a run finds, by name: equal inputs, equal answer.
 
-    Args:
-        meanings: Description of every parameter.
-        values: Every parameter with the value used.
-        notebook: The notebook.
-
-    Returns:
-        ``brokerlab`` (version) and ``notebook`` (digest); every parameter as JSON; for those that name a file or
-        folder also ``content of NAME`` (digest, or "absent").
+    These are ``brokerlab`` (version) and ``notebook`` (digest); every parameter as JSON; for those that name a file or
+    folder, by their meaning, also ``content of NAME`` (digest, or "absent").
     """
     found = {"brokerlab": __version__, "notebook": digest_of_file(notebook)}
     for name, value in values.items():
@@ -109,10 +103,6 @@ def digest_of_file(path: Path) -> str:
 
 def finished(folder: Path, inputs: Mapping[str, str]) -> bool:
     """Tell whether a run is there already; one that failed, or whose files cannot be read, is not.
-
-    Args:
-        folder: Where it would be.
-        inputs: Of the run that is asked for.
 
     Raises:
         ReportError: It is, with other inputs; every difference is named.
@@ -178,22 +168,13 @@ def _lock(folder: Path, run_id: str) -> Iterator[bool]:
     handle = os.open(folder, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # a file system without locks
-            _take(fcntl.flock, handle, fcntl.LOCK_EX | fcntl.LOCK_NB, run_id)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ReportError(f"run {run_id} is being made by another process") from None
         yield folder.is_dir() and folder.stat().st_ino == os.fstat(handle).st_ino
     finally:
         os.close(handle)
-
-
-def _take(flock: Callable[[int, int], None], handle: int, how: int, run_id: str) -> None:
-    """Take a lock that nobody may have.
-
-    Raises:
-        ReportError: Somebody has it.
-    """
-    try:
-        flock(handle, how)
-    except BlockingIOError:
-        raise ReportError(f"run {run_id} is being made by another process") from None
 
 
 def put(folder: Path, final: Path) -> None:
@@ -213,20 +194,10 @@ def earlier_looks(
     archive: str,
     questions: Sequence[str],
 ) -> list[dict[str, Any]]:
-    """Return what earlier runs asked of the same archive that this one asks in another way only.
+    """Return what earlier runs beside this one asked of the same archive with other limits or filters (``questions``).
 
-    The same question under several limits or filters is several questions: of twenty that have no effect one has a verdict
-    by chance.
-
-    Args:
-        report: Name as typed.
-        folder: Of this run; its siblings are looked at.
-        asked: Parameters of this run.
-        archive: Digest of the archive.
-        questions: Parameters that may differ: limits and filters.
-
-    Returns:
-        For each such run the parameters of ``questions``, no two alike; runs that cannot be read are passed over.
+    The same question under several of them is several questions: of twenty that have no effect one has a verdict by chance.
+    No two alike are returned; runs that cannot be read are passed over.
     """
     here = Path(folder)
     chance = {*questions, "archive", "n_boot", "seed", RESERVED}

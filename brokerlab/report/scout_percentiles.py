@@ -164,11 +164,9 @@ def page(data: Inputs, studies: Studies, p: Params) -> Page:
 
 
 def _facts(studies: Studies) -> dict[str, str]:
-    told = {}
-    for one in studies.answered[:1]:
-        assumed = one.tried.assumptions.to_dict().items()
-        told["Assumptions"] = ", ".join(f"{k} {v}" for k, v in assumed if k != "rules")
-    return told
+    assumed = [one.tried.assumptions.to_dict() for one in studies.answered[:1]]
+    stated = (f"{k} {v}" for each in assumed for k, v in each.items() if k != "rules")
+    return {"Assumptions": ", ".join(stated)}
 
 
 # --- one parameter ----------------------------------------------------------------------------------------------------

@@ -13,11 +13,7 @@ FILES = ("index.html", "results.json", "manifest.json", "notebook.ipynb")
 
 
 def of_run(run: Run, exit_code: int) -> dict[str, Any]:
-    """Return what a scheduler wants to know of a run.
-
-    Args:
-        run: The run, finished or failed.
-        exit_code: Of the command.
+    """Return what a scheduler wants to know of a run, finished or failed.
 
     Returns:
         ``report, run_id, state`` (finished, failed), ``reused`` (it was there already), ``verdict`` (kind, sentence),

@@ -44,7 +44,6 @@ class Params(Options, kit.Dated):
     end: kit.Instant = Field(
         None, description="scores end, empty for the archive's last day [ISO 8601, UTC]"
     )
-    out_dir: str = Field("out/thresholds", description="where everything goes [path]")
     proof_start: kit.Instant = Field(
         None, description="choice ends and scores begin, empty for half way [ISO 8601, UTC]"
     )
@@ -174,19 +173,12 @@ def _numbers(s: StudyFrames) -> list[Number]:
             Number("Keys that change none", none, note="keep them as they are"),
         ]
     names = [s.calibration.case.options.objective, "moved_tb"]
-    wanted = s.calibration.proof.filter(
-        pl.col("quantity").is_in(names), pl.col("diff_pct").is_not_null()
-    )
-    return [
-        Number.of(
-            row, "diff_pct", label=row["label"], unit="%", note=f"of now{_within(row['limit'])}"
-        )
-        for row in wanted.iter_rows(named=True)
-    ] + [Number("Tasks that scored", s.calibration.n_tasks)]
-
-
-def _within(limit: float | None) -> str:
-    return "" if limit is None else f", limit +{limit:g} %"
+    wanted = s.calibration.proof.filter(pl.col("quantity").is_in(names), pl.col("diff_pct").is_not_null())
+    shown = []
+    for row in wanted.iter_rows(named=True):
+        note = "of now" if row["limit"] is None else f"of now, limit +{row['limit']:g} %"
+        shown.append(Number.of(row, "diff_pct", label=row["label"], unit="%", note=note))
+    return [*shown, Number("Tasks that scored", s.calibration.n_tasks)]
 
 
 def _front_chart(s: StudyFrames) -> Chart | None:

@@ -87,7 +87,7 @@ class Study(NamedTuple):
 @kit.answers
 def load(p: Params) -> Data:
     """Find and read whose run times are estimated."""
-    folder, archive = estimates.data_folder(p.data), estimates.archive_at(p.archive)
+    folder, archive = kit.data_folder(p.data), estimates.archive_at(p.archive)
     logs, problems = ({}, {}) if folder is None else read_logs(folder, max_jobs=p.max_jobs)
     tasks = {} if folder is None else read_tasks(folder, ids_per_s=p.ids_per_s)
     sources: dict[str, Mapping[At, Source]] = {"tasks": tasks} if tasks else {}

@@ -6,8 +6,6 @@ generated where none are at hand, and the page says so.
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import polars as pl
@@ -15,7 +13,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from brokerlab.archive.store import Archive, open_archive
 from brokerlab.charts import workflows as charts
-from brokerlab.errors import DataError, InsufficientDataError, nearest
+from brokerlab.errors import InsufficientDataError, nearest
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Table, Verdict, say
 from brokerlab.workflows import compare as runs
@@ -27,8 +25,6 @@ from brokerlab.workflows.readers.collection import USUAL, describe_workflows, re
 from brokerlab.workflows.rules import PilotRules
 from brokerlab.workflows.strategies import NAMES, WORDS
 
-VARIABLE = "BROKERLAB_DATA"
-"""Environment variable with the folder of logs and workflows."""
 NEEDED = (NOTES, PAPER, ONE_JOB, PER_TASK)
 """Strategies that the page speaks of."""
 COMPARED = (*NEEDED, "pilot_levels:paper_serial", "one_job_best", "level", "level_overlap")
@@ -40,6 +36,7 @@ HEADLINES = {
     "same": "The two rules of grouping cannot be told apart: {ratio} times as long at {system}.",
 }
 """Whether the notes' rules take longer, shorter or both at some queue, to the headline."""
+NOTES_OVER = "Turnaround, notes' over paper's rule, {system}"
 LONG_H = 24.0
 """Median wait of an hour on one host above which a queue is saturated [h]."""
 
@@ -57,7 +54,8 @@ class Params(kit.Common):
     )
     n_boot: int = Field(1000, ge=100, description="bootstrap replicates over instants [1]")
     data: str = Field(
-        "", description="folder with swf-logs and wfinstances, empty for $BROKERLAB_DATA [path]"
+        "",
+        description="folder with swf-logs and wfinstances, empty for $BROKERLAB_DATA or ../shared/data [path]",
     )
     workflows: list[str] = Field(
         [], description="files of workflows below data, empty for the usual five [path]"
@@ -120,10 +118,7 @@ class Study(NamedTuple):
 @kit.answers
 def load(p: Params) -> Data:
     """Read machines and workflows; generate them where there are none."""
-    named = p.data or os.environ.get(VARIABLE, "")
-    folder = Path(named) if named and Path(named).is_dir() else None
-    if p.data and folder is None:
-        raise DataError(f"data={p.data!r}: no such folder; leave it empty to generate a load")
+    folder = kit.data_folder(p.data)
     logs = folder / "swf-logs" if folder and (folder / "swf-logs").is_dir() else None
     result = machines.usual_machines(logs, p.policies, load=p.load, seed=p.seed)
     opened, refused = open_archive(p.archive) if p.archive else None, ""
@@ -184,20 +179,11 @@ def page(data: Data, s: Study, p: Params) -> Page:
     counts = {"queues": len(systems), "flows": len(flows), "n": p.times}
     digests = {f"queue {name}": system.digest for name, system in systems.items()}
     digests |= {f"workflow {name}": dag.digest for name, dag in flows.items()}
+    rows = [(NOTES_OVER, row) for row in runs.decisive(notes).to_dicts()]
+    rows += [(f"Paper's rule over {WORDS[row['reference']]}", row) for row in s.against.to_dicts()]
     return Page(
         verdict=Verdict(kind="finding", sentence=_headline(notes)),
-        numbers=[
-            *(
-                Number.of(
-                    row, "ratio", label=f"Turnaround, notes' over paper's rule, {row['system']}"
-                )
-                for row in runs.decisive(notes).to_dicts()
-            ),
-            *(
-                Number.of(row, "ratio", label=f"Paper's rule over {WORDS[row['reference']]}")
-                for row in s.against.to_dicts()
-            ),
-        ],
+        numbers=[Number.of(row, "ratio", label=label.format(**row)) for label, row in rows],
         chart=Chart(
             draw=charts.turnaround_ratios,
             name="rules_by_queue",

@@ -160,7 +160,7 @@ def test_the_charts_are_there(done):
 
 @pytest.fixture
 def no_data(monkeypatch):
-    monkeypatch.setattr("brokerlab.report.estimates.USUAL", "none")
+    monkeypatch.setattr("brokerlab.report.kit.USUAL", "none")
     monkeypatch.delenv("BROKERLAB_DATA", raising=False)
 
 

@@ -15,7 +15,7 @@ from brokerlab.estimators.hierarchy import Hierarchy
 from brokerlab.estimators.holdout import fit_and_calibrate
 from brokerlab.estimators.trial import POLICY
 from brokerlab.estimators.trial_frames import frontier_points
-from brokerlab.report import estimates
+from brokerlab.report import estimates, kit
 from brokerlab.report.kit import Bare, Listing, Page, Part, Table, Verdict
 from brokerlab.report.publishing import results_of
 from brokerlab.words import THIN
@@ -171,11 +171,11 @@ def test_what_a_setting_is_worth_is_said_by_the_kind_of_verdict():
 
 def test_data_are_looked_for_where_they_were_named(tmp_path, monkeypatch):
     monkeypatch.setenv("BROKERLAB_DATA", str(tmp_path / "none"))
-    assert estimates.data_folder() is None
+    assert kit.data_folder() is None
     monkeypatch.setenv("BROKERLAB_DATA", str(tmp_path))
-    assert estimates.data_folder() == tmp_path
+    assert kit.data_folder() == tmp_path
     with pytest.raises(DataError, match="no such folder"):
-        estimates.data_folder("nowhere")
+        kit.data_folder("nowhere")
     monkeypatch.chdir(tmp_path)
     assert estimates.archive_at() is None
     with pytest.raises(DataError, match="not an archive"):
