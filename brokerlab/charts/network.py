@@ -7,8 +7,6 @@ import polars as pl
 from brokerlab.charts import primitives
 from brokerlab.charts.primitives import Chart
 
-MBPS = "throughput when the weight is taken [MB/s]"
-
 
 def weight_curves(curves: pl.DataFrame) -> Chart:
     """Draw step curves over throughput: ``curve``, ``mbps`` [MB/s], ``weight`` from there up to the next row."""
@@ -16,10 +14,11 @@ def weight_curves(curves: pl.DataFrame) -> Chart:
         curves,
         "mbps",
         "weight",
-        x_title=MBPS,
+        x_title="throughput when the weight is taken [MB/s]",
         y_title="throughput weight [1]",
         colour="curve",
         step=True,
+        height=235,
         x_log=True,
     )
 

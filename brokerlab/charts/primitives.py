@@ -124,6 +124,7 @@ def dots(
             tooltip=tips,
         )
         if colour and part.select(label).is_duplicated().any():
+            base.encoding.y.scale = alt.Scale(paddingInner=0.5)  # dots of a row stand together
             base = base.encode(yOffset=alt.YOffset(f"{colour}:N", sort=_order(shown, colour)))
         layers: list[Any] = _references(references, vertical=True)
         if f"{value}_lo" in part.columns:

@@ -173,7 +173,9 @@ def _numbers(s: StudyFrames) -> list[Number]:
             Number("Keys that change none", none, note="keep them as they are"),
         ]
     names = [s.calibration.case.options.objective, "moved_tb"]
-    wanted = s.calibration.proof.filter(pl.col("quantity").is_in(names), pl.col("diff_pct").is_not_null())
+    wanted = s.calibration.proof.filter(
+        pl.col("quantity").is_in(names), pl.col("diff_pct").is_not_null()
+    )
     shown = []
     for row in wanted.iter_rows(named=True):
         note = "of now" if row["limit"] is None else f"of now, limit +{row['limit']:g} %"

@@ -7,7 +7,7 @@ import pytest
 
 from brokerlab.archive import ArchiveWriter
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
-from brokerlab.report import run
+from brokerlab.report import kit, run
 from brokerlab.report import workflow_pilots as report
 from brokerlab.workflows.compare.summaries import NOTES, PAPER
 from tests.notebooks.pages import check_page
@@ -18,7 +18,7 @@ QUICK = {"times": 3, "workers": 1, "n_boot": 100, "policies": ["easy"]}
 @pytest.fixture(scope="module")
 def no_logs():
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv(report.VARIABLE, raising=False)
+        patch.setenv(kit.VARIABLE, "none")
         yield
 
 

@@ -21,12 +21,20 @@ function wrapTitles(node, columns) {
   }
 }
 
+function longestName(node) {
+  if (!node || typeof node !== "object") return 0;
+  const names = Array.isArray(node.domain) ? node.domain.map((name) => String(name).length) : [];
+  return Math.max(0, ...names, ...Object.entries(node).map(([key, value]) => (key === "datasets" ? 0 : longestName(value))));
+}
+
 function fit(original, available, natural) {
   const spec = structuredClone(original), small = available < NARROW, over = natural - available;
   delete spec.title;
   spec.background = "transparent";
-  spec.config.axis = { ...spec.config.axis, labelLimit: small ? 120 : 260 };
-  spec.config.legend = { ...spec.config.legend, columns: small ? 2 : 5, labelLimit: small ? 120 : 240 };
+  const columns = !small ? 5 : longestName(spec) > 20 ? 1 : 2;
+  const size = small ? { labelFontSize: 10, labelLimit: available / 2 } : { labelLimit: 260 };
+  spec.config.axis = { ...spec.config.axis, ...size };
+  spec.config.legend = { ...spec.config.legend, columns, labelLimit: small ? available / columns - 24 : 240 };
   wrapTitles(spec, small ? 38 : 90);
   const rows = spec.vconcat || (small && (spec.hconcat || spec.concat));
   if (rows) {
