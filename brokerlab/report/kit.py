@@ -594,6 +594,13 @@ def no_answer(reason: str) -> Page:
     return Page(verdict=Verdict(kind="no_answer", sentence=sentence), sections=sections)
 
 
+def unanswered(name: str, title: str, reason: str) -> Part:
+    """Return the part of a subject that these data cannot answer."""
+    page = no_answer(reason)
+    verdict = Verdict(kind="no_answer", subject=title, sentence=page.verdict.sentence)
+    return Part(name=name, title=title, verdict=verdict, sections=page.sections)
+
+
 P = ParamSpec("P")
 T = TypeVar("T")
 

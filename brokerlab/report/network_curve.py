@@ -111,7 +111,7 @@ def page(data: links.Links, s: LinkStudy) -> Page:
     parts = []
     for name, result in s.subjects.items():
         if isinstance(result, InsufficientDataError):
-            parts.append(_unanswered(name, result))
+            parts.append(kit.unanswered(name, TITLES[name], str(result)))
         elif isinstance(result, CurveStudy):
             parts.append(_curve(name, result, data))
         else:
@@ -159,12 +159,6 @@ def _verdict(name: str, result: Study, now: str, new: str = "") -> Verdict:
     terms["rise"] = result.judgement.quantity("top_rise")["after"]
     sentence = say(CASES[result.unknown or result.judgement.case], terms)
     return Verdict(kind=result.judgement.kind, subject=TITLES[name], sentence=sentence)
-
-
-def _unanswered(name: str, error: InsufficientDataError) -> Part:
-    reason = kit.no_answer(str(error))
-    verdict = Verdict(kind="no_answer", subject=TITLES[name], sentence=reason.verdict.sentence)
-    return Part(name=name, title=TITLES[name], verdict=verdict, sections=reason.sections)
 
 
 def _ranking(result: Study, caption: str, frame: pl.DataFrame | None = None) -> Table:

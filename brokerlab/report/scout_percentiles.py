@@ -13,15 +13,7 @@ from pydantic import Field, field_validator
 
 from brokerlab.archive.store import open_archive, session
 from brokerlab.calibrate.judge import MIN_UNITS
-from brokerlab.calibrate.percentiles import (
-    PARAMETERS,
-    Inputs,
-    LossWeights,
-    Parameter,
-    Study,
-    frames,
-    kills,
-)
+from brokerlab.calibrate.percentiles import PARAMETERS, Inputs, LossWeights, Study, frames, kills
 from brokerlab.calibrate.percentiles import load as load_inputs
 from brokerlab.calibrate.percentiles import study as study_one
 from brokerlab.calibrate.percentiles.caveats import told_once
@@ -82,18 +74,11 @@ class Params(kit.Params):
         return loss
 
 
-class Unanswered(NamedTuple):
-    """A parameter that the archive has too little data for, and why."""
-
-    parameter: Parameter
-    reason: str
-
-
 class Studies(NamedTuple):
-    """One study per parameter, the most consequential first."""
+    """One study per parameter, the most consequential first; why the archive has too little data for the others."""
 
     answered: list[Study]
-    unanswered: list[Unanswered]
+    unanswered: dict[str, str]
 
 
 @kit.answers
@@ -109,7 +94,7 @@ def load(p: Params) -> Inputs:
 def study(data: Inputs, p: Params) -> Studies:
     """Back-test every parameter, choose on the tasks so far and score on those that follow."""
     question = kills(p.alpha, relevant=p.relevant, blocks=p.blocks, n_boot=p.n_boot, seed=p.seed)
-    answered, unanswered = [], []
+    answered, unanswered = [], {}
     for name in PARAMETERS if p.parameter == "all" else [p.parameter]:
         try:
             one = study_one(
@@ -123,7 +108,7 @@ def study(data: Inputs, p: Params) -> Studies:
             )
             answered.append(one)
         except InsufficientDataError as error:
-            unanswered.append(Unanswered(PARAMETERS[name], str(error)))
+            unanswered[name] = str(error)
     answered.sort(key=lambda s: (not s.acts, -abs(s.comparison.quantity("loss")["diff"])))
     return Studies(answered, unanswered)
 
@@ -132,7 +117,7 @@ def page(data: Inputs, studies: Studies, p: Params) -> Page:
     """Put the parameters together."""
     filters = tasks_in_words(data.filters) if data.filters else ""
     parts = [_part(one, p, filters) for one in studies.answered]
-    parts += [_unanswered(one) for one in studies.unanswered]
+    parts += [kit.unanswered(n, NAMES[n], why) for n, why in studies.unanswered.items()]
     first = parts[0]
     return Page(
         verdict=first.verdict,
@@ -157,7 +142,7 @@ def page(data: Inputs, studies: Studies, p: Params) -> Page:
             for name, frame in frames.written(one).items()
         },
         values={
-            **{one.parameter.name: {"reason": one.reason} for one in studies.unanswered},
+            **{name: {"reason": reason} for name, reason in studies.unanswered.items()},
             **{one.parameter.name: one.to_dict() for one in studies.answered},
         },
     )
@@ -170,13 +155,6 @@ def _facts(studies: Studies) -> dict[str, str]:
 
 
 # --- one parameter ----------------------------------------------------------------------------------------------------
-
-
-def _unanswered(one: Unanswered) -> Part:
-    name = NAMES[one.parameter.name]
-    reason = kit.no_answer(one.reason)
-    verdict = Verdict(kind="no_answer", subject=name, sentence=reason.verdict.sentence)
-    return Part(name=one.parameter.name, title=name, verdict=verdict, sections=reason.sections)
 
 
 def _part(s: Study, p: Params, filters: str) -> Part:
