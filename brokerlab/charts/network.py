@@ -18,7 +18,7 @@ def weight_curves(curves: pl.DataFrame) -> Chart:
         y_title="throughput weight [1]",
         colour="curve",
         step=True,
-        height=235,
+        height=220,
         x_log=True,
     )
 
