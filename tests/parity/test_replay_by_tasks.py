@@ -1,0 +1,51 @@
+"""A replay carried by Spark in chunks of tasks: the decisions of this machine, rows of tasks at the driver."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import brokerlab.archive
+from brokerlab import carry
+from brokerlab.archive.synthetic import synthesise
+from brokerlab.brokerage import replay
+from brokerlab.brokerage.production_jobs.decide import decide
+from brokerlab.brokerage.replay import Replay
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning"),
+]
+
+
+def decided(seen: Replay) -> pl.DataFrame:
+    return decide(seen.for_jobs(), config=seen.config).tasks
+
+
+def test_spark_decides_as_this_machine(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synthesise(tmp_path / "archive", jobs=600, days=1, seed=3)
+    monkeypatch.setattr(carry, "CHUNK_ROWS", 250)
+    here = brokerlab.archive.open(tmp_path / "archive")
+    there = brokerlab.archive.open(tmp_path / "archive", spark=spark)
+    whole = decided(replay.build(here, every="6h"))
+    carried: list[int] = []
+
+    def counted(*args: Any) -> Any:
+        result = loads(*args)
+        carried.append(len(result) if isinstance(result, pl.DataFrame) else 0)
+        return result
+
+    loads = pickle.loads
+    monkeypatch.setattr(carry.pickle, "loads", counted)
+    parts = replay.map_tasks(there, decided, every="6h")
+    keys = ["jeditaskid", "snapshot"]
+    assert len(parts) > 1
+    assert_frame_equal(pl.concat(parts).sort(keys), whole.sort(keys), check_exact=True)
+    assert sum(carried) == whole.height
