@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import polars as pl
 
@@ -14,7 +14,6 @@ from brokerlab.brokerage.replay.build import LABELS, Replay, build
 from brokerlab.brokerage.replay.plan import time_of
 from brokerlab.calibrate.simulate import data, history
 from brokerlab.calibrate.simulate.capacity import KNOWN, LOWER, upper_slots, with_given
-from brokerlab.calibrate.simulate.estimates import cycle_of
 from brokerlab.calibrate.simulate.history import Estimation, Period, limited
 from brokerlab.calibrate.simulate.options import QueueRules, Transfers
 from brokerlab.calibrate.simulate.state import SECOND
@@ -24,7 +23,13 @@ from brokerlab.gdpconfig import Config
 from brokerlab.times import duration_us
 
 Brokerage = Literal["seen", "replayed"]
-BROKERAGES: tuple[Brokerage, ...] = ("seen", "replayed")
+BROKERAGES: tuple[Brokerage, ...] = get_args(Brokerage)
+TOGETHER, APART = timedelta(seconds=10), timedelta(minutes=1)
+"""So close are jobs of one batch, and so far apart are batches at least."""
+SHOWN = 0.75
+"""Part of the jobs that follow another one so closely, from which batches show."""
+LEAST_CYCLE = timedelta(minutes=30)
+"""Shortest cycle that is read from an archive."""
 
 
 def of_archive(
@@ -168,6 +173,28 @@ def cycle_seen(archive: Any, stage: str = "jobs") -> str:
         mine = mine.filter(pl.col("parentid").is_null())
     shown = cycle_of(mine.select("jeditaskid", "creationtime").collect())
     return "1h" if shown is None else f"{shown // timedelta(minutes=1)}m"
+
+
+def cycle_of(jobs: pl.DataFrame) -> timedelta | None:
+    """Return the time between two brokerages of a task, where its jobs' creation shows it.
+
+    The system makes jobs in batches, right after a brokerage. It shows where three of four jobs follow another one of
+    their task within `TOGETHER`: it is the median time between batches, but at least `LEAST_CYCLE`, as shorter cycles
+    take long to simulate.
+
+    Args:
+        jobs: ``jeditaskid``, ``creationtime``, without retries.
+
+    Returns:
+        In whole minutes; null where it does not show.
+    """
+    ordered = jobs.drop_nulls().sort("jeditaskid", "creationtime")
+    gaps = ordered.select(gap=pl.col("creationtime").diff().over("jeditaskid"))["gap"].drop_nulls()
+    between = gaps.filter(gaps > APART)
+    if between.is_empty() or (gaps <= TOGETHER).mean() < SHOWN:  # type: ignore[operator]
+        return None
+    minutes = round(between.dt.total_seconds().median() / 60)  # type: ignore[operator, arg-type]
+    return max(timedelta(minutes=minutes), LEAST_CYCLE)
 
 
 def _slots(

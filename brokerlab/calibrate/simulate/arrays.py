@@ -44,7 +44,6 @@ class Arrays:
         output_bytes: (jobs,).
         home: (jobs,) site of the nucleus, -1 for none.
         diskio: (jobs,) per core, in millionths of kB/s, -1 unknown.
-        cores: (jobs,).
         tasks: Ids, ascending.
         snapshot: (epochs, tasks) row of the brokerage's ``tasks`` to ask for.
         epoch_at: (epochs,) from when on [us since 1970].
@@ -69,7 +68,6 @@ class Arrays:
     output_bytes: IntArray
     home: IntArray
     diskio: IntArray
-    cores: IntArray
     tasks: IntArray
     snapshot: IntArray
     epoch_at: IntArray
@@ -107,7 +105,6 @@ def arrays_of(world: World) -> Arrays:
         output_bytes=jobs["output_bytes"].fill_null(0).to_numpy(),
         home=codes(jobs["nucleus"], sites),
         diskio=diskio.fill_null(-1).to_numpy(),
-        cores=jobs["corecount"].to_numpy(),
         tasks=tasks,
         snapshot=snapshot,
         epoch_at=world.epochs["at"].cast(pl.Datetime("us")).to_physical().to_numpy(),

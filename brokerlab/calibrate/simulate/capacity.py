@@ -40,6 +40,79 @@ EVER = datetime.fromisoformat("1970-01-01")
 """From when on slots hold that are given without a time."""
 
 
+def in_use(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Return the cores in use at every change: ``panda_queue``, ``time``, ``cores``, sorted by both.
+
+    Args:
+        jobs: ``computingsite``, ``starttime``, ``endtime``, ``corecount``, without nulls.
+    """
+    columns = {"panda_queue": "computingsite"}
+    up = jobs.select(**columns, time="starttime", cores="corecount")
+    down = jobs.select(**columns, time="endtime", cores=-pl.col("corecount"))
+    return (
+        pl.concat([up, down])
+        .group_by("panda_queue", "time")
+        .agg(pl.col("cores").sum())
+        .sort("panda_queue", "time")
+        .with_columns(pl.col("cores").cum_sum().over("panda_queue"))
+    )
+
+
+def capacity_of(
+    use: pl.DataFrame, *, begin: datetime, end: datetime, window: timedelta, quantile: float
+) -> pl.DataFrame:
+    """Estimate the slots of every queue and window from the cores that were in use.
+
+    With the quantile 1, the maximum: what was seen running fits, so that the order of starts seen is possible in the
+    simulation too. A queue that was never full seems smaller than it is, which delays no job that was seen to start. A
+    window in which nothing ran says nothing: the one before holds (before the first use, the first).
+
+    Args:
+        use: From :func:`in_use`.
+        begin: First window's beginning.
+        end: No window begins at or after it; the last one's slots hold from there on.
+        window: Length of a window.
+        quantile: Share of a window's time in which no more cores were in use, above 0 to 1.
+
+    Returns:
+        ``panda_queue``, ``ts``, ``slots``; one row per queue and window, sorted.
+    """
+    windows = pl.datetime_range(
+        begin, end, window, time_unit="us", closed="left", eager=True
+    ).to_frame("time")
+    names = use.select("panda_queue").unique()
+    marks = names.join(windows, how="cross").with_columns(ts=pl.col("time"))
+    at_marks = marks.sort("time").join_asof(
+        use.sort("time"), on="time", by="panda_queue", check_sortedness=False
+    )
+    inside = (
+        use.filter(pl.col("time").is_between(begin, end, closed="left"))
+        .sort("time")
+        .join_asof(windows.with_columns(ts="time"), on="time", check_sortedness=False)
+    )
+    steps = pl.concat(
+        [part.select("panda_queue", "ts", "time", "cores") for part in (at_marks, inside)]
+    ).sort("panda_queue", "time", maintain_order=True)
+    following = pl.col("time").shift(-1).over("panda_queue", order_by="time").fill_null(end)
+    lasts = (following - pl.col("time")).dt.total_microseconds()
+    found = (
+        steps.with_columns(pl.col("cores").fill_null(0), lasts=lasts)
+        .filter(pl.col("lasts") > 0)
+        .sort("panda_queue", "ts", "cores")
+        .with_columns(
+            until=pl.col("lasts").cum_sum().over("panda_queue", "ts"),
+            total=pl.col("lasts").sum().over("panda_queue", "ts"),
+        )
+        .filter(pl.col("until") >= pl.col("total") * quantile)
+        .group_by("panda_queue", "ts")
+        .agg(slots=pl.col("cores").min())
+        .sort("panda_queue", "ts")
+    )
+    seen = pl.when(pl.col("slots") > 0).then("slots")
+    held = seen.forward_fill().backward_fill().over("panda_queue", order_by="ts")
+    return found.with_columns(slots=held.fill_null(0))
+
+
 def full_windows(jobs: pl.DataFrame, capacity: pl.DataFrame, *, window: timedelta) -> pl.DataFrame:
     """Return the windows in which a queue was full: its busiest time is then its capacity, not a lower bound of it.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,52 +91,65 @@ def look(
     return n, last if begin < 0 else begin
 
 
-@dataclass(frozen=True)
-class Counted:
-    """Numbers by combinations of codes: columns of equal length, each combination once."""
+def counted_of(found: Census, arrays: Arrays) -> pl.DataFrame:
+    """Count jobs by world, queue, status and every column of the groups.
 
-    codes: dict[str, IntArray]
-    n: IntArray
+    Returns:
+        ``world, computingsite, jobstatus, njobs, ncores``, ``traffic`` per core of those ``measured`` jobs that have one, and
+        the columns of the groups; combinations may repeat.
+    """
+    diskio = pl.col("diskio")
+    jobs = pl.DataFrame(
+        {
+            "world": found.world,
+            "queue": found.queue,
+            "group": arrays.group[found.job],
+            "state": found.state,
+            "diskio": arrays.diskio[found.job],
+        }
+    )
+    codes = ("world", "queue", "group", "state")
+    counted = jobs.group_by(codes).agg(
+        njobs=pl.len().cast(pl.Int64), traffic=diskio.clip(0).sum(), measured=(diskio >= 0).sum()
+    )
+    counted = counted.sort(codes)
+    return counted.select(
+        "world",
+        computingsite=arrays.queue_names.gather(counted["queue"]),
+        jobstatus=STATUSES.gather(counted["state"]),
+        njobs="njobs",
+        ncores=counted["njobs"] * arrays.group_cores[counted["group"]],
+        traffic="traffic",
+        measured="measured",
+    ).hstack(arrays.groups[counted["group"]])
 
-    @classmethod
-    def of(
-        cls, codes: dict[str, IntArray], sizes: Sequence[int], weight: IntArray | None = None
-    ) -> Counted:
-        """Add up by all codes.
 
-        Args:
-            codes: Columns of codes, from 0.
-            sizes: Above the largest code of each.
-            weight: What is added up; None: rows.
-        """
-        place = np.ravel_multi_index(tuple(codes.values()), tuple(sizes))
-        found, inverse = np.unique(place, return_inverse=True)
-        n = np.zeros(len(found), np.int64)
-        np.add.at(n, inverse, 1 if weight is None else weight)
-        columns = np.unravel_index(found, tuple(sizes))
-        return cls(dict(zip(codes, columns, strict=True)), n)
-
-
-def by_share(found: Census, arrays: Arrays, n_worlds: int) -> pl.DataFrame:
+def by_share(found: Census, arrays: Arrays) -> pl.DataFrame:
     """Count jobs by queue, share, work queue and status in every world, as fast rebrokerage reads it.
 
     Returns:
         ``snapshot`` (the world), ``computingsite, gshare, workqueue_id, jobstatus, njobs``; jobs without share are left out.
     """
-    base = counted_of(found, arrays, n_worlds)
-    known = base.filter(pl.col("gshare").is_not_null()).rename({"world": "snapshot"})
+    known = counted_of(found, arrays).drop_nulls("gshare").rename({"world": "snapshot"})
     return known.select("snapshot", "computingsite", "gshare", "workqueue_id", "jobstatus", "njobs")
 
 
+def disk_traffic(base: pl.DataFrame) -> pl.DataFrame:
+    """Return the mean disk traffic per core of running jobs that have one, by queue [kB/s]; ``base``: all jobs, counted."""
+    running = base.filter(pl.col("jobstatus") == STATUSES[IN_SLOTS], pl.col("measured") > 0)
+    return running.group_by("world", "computingsite").agg(
+        diskio_per_core=pl.col("traffic").sum() / pl.col("measured").sum() / DISKIO_UNIT
+    )
+
+
 def tables_of(
-    found: Census, arrays: Arrays, n_worlds: int, wanted: IntArray, resource: pl.DataFrame
+    found: Census, arrays: Arrays, wanted: IntArray, resource: pl.DataFrame
 ) -> dict[str, pl.DataFrame]:
     """Make the count tables of the brokerage of production.
 
     Args:
         found: The jobs.
         arrays: Codes of jobs and queues.
-        n_worlds: Number of worlds.
         wanted: Rows of the tasks that will be brokered; ``task_resource_types`` is of these.
         resource: ``workqueue_id``, ``queue_name`` of work queues that are resource queues.
 
@@ -147,130 +159,59 @@ def tables_of(
 
     Source: production-job-brokerage.md section 1.6.
     """
-    base = counted_of(found, arrays, n_worlds)
-    return {
-        **_job_stats(base, resource),
-        **_running(found, arrays, n_worlds),
-        "task_resource_types": _types_of_tasks(found, arrays, n_worlds, wanted),
-    }
-
-
-def counted_of(found: Census, arrays: Arrays, n_worlds: int) -> pl.DataFrame:
-    """Count jobs by world, queue, status and every column of the groups.
-
-    Returns:
-        ``world, computingsite, jobstatus, njobs, ncores`` and the columns of the groups; combinations may repeat.
-    """
-    n_queues = len(arrays.queue_names)
-    counted = Counted.of(
-        {
-            "world": found.world,
-            "queue": found.queue,
-            "group": arrays.group[found.job],
-            "state": found.state,
-        },
-        (n_worlds, n_queues, arrays.groups.height, len(STATUSES)),
-    )
-    return pl.DataFrame(
-        {
-            "world": counted.codes["world"],
-            "computingsite": arrays.queue_names.gather(counted.codes["queue"]),
-            "jobstatus": STATUSES.gather(counted.codes["state"]),
-            "njobs": counted.n,
-            "ncores": counted.n * arrays.group_cores[counted.codes["group"]],
-        }
-    ).hstack(arrays.groups[pl.Series(counted.codes["group"])])
-
-
-def _summed(base: pl.DataFrame, *by: str) -> pl.DataFrame:
-    return base.group_by("world", *by).agg(pl.col("njobs").sum())
-
-
-def _job_stats(base: pl.DataFrame, resource: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Return the numbers by share, type, work queue and nucleus."""
+    base = counted_of(found, arrays)
     site, status = "computingsite", "jobstatus"
-    everything = _summed(base, site, "gshare", status)
-    by_type = _summed(base, "gshare", site, "resource_type", status)
-    own = base.clear()
-    if not resource.is_empty():
-        own = base.filter(pl.col("workqueue_id").is_in(resource["workqueue_id"].implode()))
-        names = resource.select(pl.col("workqueue_id").cast(pl.Int64), gshare="queue_name")
-        queued = _summed(own, "workqueue_id", site, "resource_type", status)
-        by_type = pl.concat(
-            [by_type, queued.join(names, on="workqueue_id").select(by_type.columns)]
-        )
-    rest = base.join(own.select("workqueue_id").unique(), on="workqueue_id", how="anti")
-    moving = base.filter((pl.col(status) == STATUSES[MOVING_OUT]) & pl.col("nucleus").is_not_null())
+
+    def summed(rows: pl.DataFrame, *by: str, what: str = "njobs") -> pl.DataFrame:
+        return rows.group_by("world", *by).agg(pl.col(what).sum())
+
+    names = resource.select(pl.col("workqueue_id").cast(pl.Int64), gshare="queue_name")
+    mine = pl.col("workqueue_id").is_in(names["workqueue_id"].implode()).fill_null(value=False)
+    own = base.filter(mine)
+    rest = base.clear() if names.is_empty() else base.filter(~mine)
+    by_share = summed(base, "gshare", site, "resource_type", status)
+    by_queue = summed(own, "workqueue_id", site, "resource_type", status)
+    by_queue = by_queue.join(names, on="workqueue_id").select(by_share.columns)
+    moving = base.filter(pl.col(status) == STATUSES[MOVING_OUT]).drop_nulls("nucleus")
+    running = base.filter(pl.col(status) == STATUSES[IN_SLOTS])
     return {
-        "job_stats": everything,
-        "job_stats_rt": by_type,
-        "job_stats_workqueue": _summed(own, site, "workqueue_id", status),
-        "job_stats_gshare_only": _summed(rest, site, "gshare", status)
-        if not resource.is_empty()
-        else everything.clear(),
-        "transferring_by_nucleus": _summed(moving, site, "nucleus"),
+        "job_stats": summed(base, site, "gshare", status),
+        "job_stats_rt": pl.concat([by_share, by_queue]),
+        "job_stats_workqueue": summed(own, site, "workqueue_id", status),
+        "job_stats_gshare_only": summed(rest, site, "gshare", status),
+        "transferring_by_nucleus": summed(moving, site, "nucleus"),
+        "core_stats": summed(running, site, status, what="ncores"),
+        "diskio_usage": disk_traffic(base),
+        "task_resource_types": _types_of_tasks(found, arrays, wanted),
     }
 
 
-def _running(found: Census, arrays: Arrays, n_worlds: int) -> dict[str, pl.DataFrame]:
-    """Return cores in use and the mean disk traffic of running jobs, by queue."""
-    run = found.state == IN_SLOTS
-    job = found.job[run]
-    codes = {"world": found.world[run], "queue": found.queue[run]}
-    sizes = (n_worlds, len(arrays.queue_names))
-    cores = Counted.of(codes, sizes, arrays.cores[job])
-    return {
-        "core_stats": _by_queue(cores, arrays).with_columns(
-            jobstatus=pl.lit("running"), ncores=pl.Series(cores.n)
-        ),
-        "diskio_usage": disk_traffic(found, arrays, n_worlds),
-    }
-
-
-def disk_traffic(found: Census, arrays: Arrays, n_worlds: int) -> pl.DataFrame:
-    """Return the mean disk traffic per core of running jobs that have one, by queue [kB/s]."""
-    run = found.state == IN_SLOTS
-    job = found.job[run]
-    codes = {"world": found.world[run], "queue": found.queue[run]}
-    sizes = (n_worlds, len(arrays.queue_names))
-    known = arrays.diskio[job] >= 0
-    measured = {name: code[known] for name, code in codes.items()}
-    traffic = Counted.of(measured, sizes, arrays.diskio[job][known])
-    jobs = Counted.of(measured, sizes)
-    return _by_queue(traffic, arrays).with_columns(
-        diskio_per_core=pl.Series(traffic.n / jobs.n / DISKIO_UNIT, dtype=pl.Float64)
-    )
-
-
-def _by_queue(counted: Counted, arrays: Arrays) -> pl.DataFrame:
-    names = arrays.queue_names.gather(counted.codes["queue"])
-    return pl.DataFrame({"world": counted.codes["world"], "computingsite": names})
-
-
-def _types_of_tasks(found: Census, arrays: Arrays, n_worlds: int, wanted: IntArray) -> pl.DataFrame:
+def _types_of_tasks(found: Census, arrays: Arrays, wanted: IntArray) -> pl.DataFrame:
     """Return the resource types that hold at least 20 % of a task's jobs at a queue."""
     asked = np.zeros(len(arrays.tasks) + 1, np.bool_)
     asked[wanted] = True
     own = asked[arrays.task[found.job]]
     job = found.job[own]
-    types = arrays.groups["resource_type"].rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
-    counted = Counted.of(
-        {
-            "world": found.world[own],
-            "task": arrays.task[job],
-            "queue": found.queue[own],
-            "type": types[arrays.group[job]],
-        },
-        (n_worlds, len(arrays.tasks), len(arrays.queue_names), int(types.max(initial=0)) + 1),
+    counted = (
+        pl.DataFrame(
+            {
+                "world": found.world[own],
+                "task": arrays.task[job],
+                "queue": found.queue[own],
+                "group": arrays.group[job],
+            }
+        )
+        .group_by("world", "task", "queue", "group")
+        .len("njobs")
     )
-    names = arrays.groups["resource_type"].unique().sort().drop_nulls()
-    labels = pl.concat([pl.Series([None], dtype=pl.String), names.cast(pl.String)])
-    frame = _by_queue(counted, arrays).select(
+    keys = ["world", "computingsite", "jeditaskid"]
+    of_types = counted.select(
         "world",
-        "computingsite",
-        jeditaskid=pl.Series(arrays.tasks[counted.codes["task"]], dtype=pl.Int64),
-        resource_type=labels.gather(counted.codes["type"]),
-        njobs=pl.Series(counted.n),
+        computingsite=arrays.queue_names.gather(counted["queue"]),
+        jeditaskid=pl.Series(arrays.tasks[counted["task"]], dtype=pl.Int64),
+        resource_type=arrays.groups["resource_type"].gather(counted["group"]),
+        njobs=pl.col("njobs").cast(pl.Int64),
     )
-    share = pl.col("njobs") / pl.col("njobs").sum().over("world", "jeditaskid", "computingsite")
-    return frame.filter(share >= SMALLEST_SHARE).drop("njobs")
+    summed = of_types.group_by(*keys, "resource_type").agg(pl.col("njobs").sum())
+    share = pl.col("njobs") / pl.col("njobs").sum().over(keys)
+    return summed.filter(share >= SMALLEST_SHARE).drop("njobs")

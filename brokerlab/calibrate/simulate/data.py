@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.brokerage.inputs.data import input_at_queues, input_totals
@@ -79,14 +78,8 @@ def links(archive: Any, jobs: pl.DataFrame) -> pl.DataFrame:
         return nothing
     keys = [THROUGHPUT_KEYS[window] for window in WINDOWS]
     first, last = jobs["creationtime"].min(), jobs["creationtime"].max()
-    rows: pl.DataFrame = (
-        nw.from_native(archive.relation("network_matrix"))
-        .lazy()
-        .filter(nw.col("key").is_in(keys))
-        .select("src", "dst", "key", "value", "ts")
-        .collect("polars")
-        .to_native()
-    )
+    measured = archive.scan("network_matrix").filter(pl.col("key").is_in(keys))
+    rows = measured.select("src", "dst", "key", "value", "ts").collect()
     before = rows.filter((pl.col("ts") <= pl.lit(last)) | pl.col("ts").is_null())
     recent = before.filter(
         (pl.col("ts") >= pl.lit(first) - timedelta(days=1)) | pl.col("ts").is_null()

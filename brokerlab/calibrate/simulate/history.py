@@ -9,8 +9,13 @@ from typing import Any, cast
 import polars as pl
 
 from brokerlab.brokerage.replay.counts import by_parent
-from brokerlab.calibrate.simulate.capacity import full_windows, stated_slots, with_sources
-from brokerlab.calibrate.simulate.estimates import capacity_of, delays_of, in_use
+from brokerlab.calibrate.simulate.capacity import (
+    capacity_of,
+    full_windows,
+    in_use,
+    stated_slots,
+    with_sources,
+)
 from brokerlab.calibrate.simulate.state import SECOND
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.lifecycle.status_log import OVER
@@ -221,6 +226,59 @@ def _queues(
     told = capacity.filter(pl.col("source").is_in(["slots", "pledge"])).select("panda_queue")
     told = told.join(queues, on="panda_queue", how="semi")
     return limited(queues, pl.concat([places, told])), capacity, delays
+
+
+def delays_of(
+    jobs: pl.DataFrame, use: pl.DataFrame, capacity: pl.DataFrame, *, free: float, least: int
+) -> pl.DataFrame:
+    """Return the start-up delays of jobs that became ready while their queue had free slots.
+
+    Args:
+        jobs: ``computingsite``, ``readytime``, ``starttime``, ``corecount``, without nulls.
+        use: From :func:`in_use`.
+        capacity: From :func:`capacity_of`.
+        free: A queue has free slots while the job's cores and those in use make at most this part of its slots.
+        least: Delays that a queue needs to have its own; others take those of all queues.
+
+    Returns:
+        ``panda_queue``, ``delay_s``, ``own`` (false: of all queues); sorted.
+    """
+    rows = jobs.select("readytime", "starttime", "corecount", panda_queue="computingsite")
+    seen = (
+        rows.sort("readytime")
+        .join_asof(
+            use.sort("time"),
+            left_on="readytime",
+            right_on="time",
+            by="panda_queue",
+            check_sortedness=False,
+        )
+        .join_asof(
+            capacity.sort("ts"),
+            left_on="readytime",
+            right_on="ts",
+            by="panda_queue",
+            check_sortedness=False,
+        )
+        .filter(pl.col("cores").fill_null(0) + pl.col("corecount") <= pl.col("slots") * free)
+        .select(
+            "panda_queue",
+            delay_s=(pl.col("starttime") - pl.col("readytime")).dt.total_microseconds()
+            / pl.lit(1_000_000),
+        )
+    )
+    own = seen.filter(pl.len().over("panda_queue") >= least).with_columns(own=pl.lit(value=True))
+    others = capacity.select("panda_queue").unique().join(own, on="panda_queue", how="anti")
+    pooled = others.join(_spread(seen), how="cross").with_columns(own=pl.lit(value=False))
+    return pl.concat([own, pooled]).sort("panda_queue", "delay_s")
+
+
+def _spread(seen: pl.DataFrame, most: int = 100) -> pl.DataFrame:
+    """Return at most so many delays, evenly spread over the sorted ones."""
+    ordered = seen.select("delay_s").sort("delay_s")
+    if ordered.height <= most:
+        return ordered
+    return ordered.gather_every(-(-ordered.height // most))
 
 
 def limited(queues: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:

@@ -19,7 +19,7 @@ from brokerlab.compiled import compiled
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import TimeoutRules
-from brokerlab.numerics import BoolArray, FloatArray, IntArray
+from brokerlab.numerics import FloatArray, IntArray
 
 
 @dataclass
@@ -149,17 +149,16 @@ class Loop:
         found, pending = self._look(now)
         epoch = max(int(np.searchsorted(self.arrays.epoch_at, now, side="right")) - 1, 0)
         snapshot = int(self.world.epochs["snapshot"][epoch])
-        leaves = self.patience.act(self, found, now, snapshot)
-        if leaves.any():
-            found, pending = _moved(found, pending, leaves, now)
+        if self.patience.act(self, found, now, snapshot):
+            found, pending = self._look(now)
         if not len(pending.job):
             return
         task = self.arrays.task[pending.job]
-        wanted, n_worlds = np.unique(task), len(self.copies)
+        wanted = np.unique(task)
         if self.users is not None:
             state = self.users.tables(self, found, wanted, now, snapshot)
         else:
-            state = tables_of(found, self.arrays, n_worlds, wanted, self.resource)
+            state = tables_of(found, self.arrays, wanted, self.resource)
         ranked = self._decide(task, pending, state, epoch)
         self._place(task, pending, ranked)
 
@@ -242,20 +241,6 @@ class Loop:
 def _joined(parts: list[tuple[IntArray, ...]]) -> list[IntArray]:
     """Put the columns of all worlds one after the other."""
     return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
-
-
-def _moved(found: Census, pending: Pending, leaves: BoolArray, now: int) -> tuple[Census, Pending]:
-    """Return what is at queues and what is to be placed after jobs were taken back."""
-    world, job = found.world[leaves], found.job[leaves]
-    kept = Census(
-        *(column[~leaves] for column in (found.world, found.job, found.state, found.queue))
-    )
-    more = Pending(
-        np.concatenate((pending.world, world)),
-        np.concatenate((pending.job, job)),
-        np.concatenate((pending.ready, np.full(len(job), now))),
-    )
-    return kept, more
 
 
 @compiled

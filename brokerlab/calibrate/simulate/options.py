@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from brokerlab.errors import ConfigError
 
 Fit = Literal["first", "strict"]
-FITS: tuple[Fit, ...] = ("first", "strict")
 Mode = Literal["links", "observed", "none"]
-MODES: tuple[Mode, ...] = ("links", "observed", "none")
 
 
 @dataclass(frozen=True)
@@ -39,8 +37,8 @@ class QueueRules:
     def __post_init__(self) -> None:
         """Refuse options that make no sense, all at once."""
         problems = []
-        if self.fit not in FITS:
-            problems.append(f"fit is '{self.fit}', allowed: {', '.join(FITS)}")
+        if self.fit not in get_args(Fit):
+            problems.append(f"fit is '{self.fit}', allowed: {', '.join(get_args(Fit))}")
         if self.attempts < 1:
             problems.append(f"attempts is {self.attempts}, the first attempt counts: from 1")
         if not (math.isfinite(self.retry_delay_s) and self.retry_delay_s >= 0):
@@ -75,8 +73,8 @@ class Transfers:
     def __post_init__(self) -> None:
         """Refuse what makes no sense, all at once."""
         problems = []
-        if self.mode not in MODES:
-            problems.append(f"mode is '{self.mode}', allowed: {', '.join(MODES)}")
+        if self.mode not in get_args(Mode):
+            problems.append(f"mode is '{self.mode}', allowed: {', '.join(get_args(Mode))}")
         rate = 1.0 if self.default_mbps is None else self.default_mbps
         for name, value in (("default_mbps", rate), ("least_mbps", self.least_mbps)):
             if not (math.isfinite(value) and value > 0):

@@ -19,7 +19,7 @@ from brokerlab.lifecycle.timeouts.analysis import YOUNGEST_S, analysis_rebrokera
 from brokerlab.lifecycle.timeouts.catalogue import URGENT, timeout_rules
 from brokerlab.lifecycle.timeouts.contracts import TABLES
 from brokerlab.lifecycle.timeouts.decide import judged
-from brokerlab.lifecycle.timeouts.facts import DOWN, IDLE_S, facts, limits_of
+from brokerlab.lifecycle.timeouts.facts import facts, limits_of
 from brokerlab.lifecycle.timeouts.settings import Limits, share_threshold
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
@@ -50,7 +50,6 @@ class Patience:
         limits: Limits that the settings set.
         order: The timeouts that look at waiting jobs.
         least: (urgent, state) age below which no timeout fires [us].
-        down: (queues,) by snapshot: the queue takes no jobs, so that it counts as idle.
     """
 
     rules: TimeoutRules
@@ -60,7 +59,6 @@ class Patience:
     limits: Limits
     order: tuple[TimeoutRule, ...]
     least: IntArray
-    down: Mapping[int, BoolArray]
 
     @classmethod
     def of(cls, world: World, config: Config, rules: TimeoutRules) -> Patience:
@@ -77,24 +75,15 @@ class Patience:
                 world.tables.get("resource_work_queues"), ("workqueue_id",)
             ).cast({"workqueue_id": pl.Int64}),
         }
-        names = world.arrays.queue_names
-        down = {
-            int(snapshot): names.is_in(
-                _held(tables["queues"], int(snapshot))
-                .filter(pl.col("status").is_in(DOWN))["panda_queue"]
-                .implode()
-            ).to_numpy()
-            for snapshot in world.epochs["snapshot"]
-        }
         limits = limits_of(tables["queues"].drop("snapshot"), rules, config)
         waiting = {STATUSES[ASSIGNED], STATUSES[ACTIVATED]}
         order = tuple(
             rule for rule in timeout_rules(rules, limits) if waiting.intersection(rule.statuses)
         )
-        return cls(rules, config, tables, np.array(fast), limits, order, _least(order), down)
+        return cls(rules, config, tables, np.array(fast), limits, order, _least(order))
 
-    def act(self, loop: Loop, found: Census, now: int, snapshot: int) -> BoolArray:
-        """Take jobs back in every world; tells which of the census.
+    def act(self, loop: Loop, found: Census, now: int, snapshot: int) -> bool:
+        """Take jobs back in every world; tells whether some were.
 
         Args:
             loop: The worlds; changed.
@@ -110,13 +99,11 @@ class Patience:
             leaves |= self._fast(loop, found, waits, snapshot)
         late = self._late_users if loop.world.stage == "analysis" else self._late
         leaves |= late(loop, found, waits & ~leaves, now, snapshot)
-        if not leaves.any():
-            return leaves
         for number, copy in enumerate(loop.copies):
             jobs = np.sort(found.job[leaves & (found.world == number)])
             if len(jobs):
                 kernel.withdraw(copy.state, jobs, now)
-        return leaves
+        return bool(leaves.any())
 
     def _too_many(self, loop: Loop, found: Census, queued: BoolArray) -> bool:
         """Tell whether some queue has more waiting jobs of a share than its threshold, without which nothing happens."""
@@ -134,7 +121,7 @@ class Patience:
     def _fast(self, loop: Loop, found: Census, waits: BoolArray, snapshot: int) -> BoolArray:
         """Tell which jobs fast rebrokerage takes back: the oldest of a queue and share that has too many."""
         tables = {
-            "share_job_stats": by_share(found, loop.arrays, len(loop.copies)),
+            "share_job_stats": by_share(found, loop.arrays),
             "queues": _held(self.tables["queues"], snapshot),
             "slots": _held(self.tables["slots"], snapshot).select(pandaqueuename="panda_queue"),
             "resource_work_queues": self.tables["resource_work_queues"],
@@ -168,10 +155,7 @@ class Patience:
         since = changed(loop, found, row)
         priority = loop.copies[0].state.work["priority"][found.job[row]]
         state, age = found.state[row], now - since
-        old = age > self.least[0, state]
-        urgent = ~old & (priority >= URGENT) & (age > self.least[1, state])
-        if urgent.any():
-            old |= urgent & self._idle(loop, found, row, now, snapshot)
+        old = age > self.least[(priority >= URGENT).astype(np.int64), state]
         leaves = np.zeros(len(found.job), np.bool_)
         row, since = row[old], since[old]
         if not len(row):
@@ -211,14 +195,6 @@ class Patience:
         )
         leaves[moved["pandaid"].unique().to_numpy()] = True
         return leaves & waits
-
-    def _idle(self, loop: Loop, found: Census, row: IntArray, now: int, snapshot: int) -> BoolArray:
-        """Tell of rows of the census whether its queue takes no jobs or has started none for long."""
-        last = np.stack([copy.last_start for copy in loop.copies])
-        return np.asarray(
-            self.down[snapshot][found.queue[row]]
-            | (now - last[found.world[row], found.queue[row]] > IDLE_S * SECOND)
-        )
 
     def _queues(self, snapshot: int, n_worlds: int) -> pl.DataFrame:
         """Return the queues of every world, by the names that :func:`_named` gives."""

@@ -99,7 +99,7 @@ class Users:
         Source: analysis-job-brokerage.md 1.3; site-task-classification.md 4, 5, 7.
         """
         n_worlds = len(loop.copies)
-        base = counted_of(found, loop.arrays, n_worlds)
+        base = counted_of(found, loop.arrays)
         tasks = pl.DataFrame({"jeditaskid": loop.arrays.tasks[wanted]})
         ended = _ended(loop, wanted)
         usage = self._usage(base, snapshot)
@@ -113,7 +113,7 @@ class Users:
         )
         return {
             "job_stats": summed.agg(pl.col("njobs").sum()),
-            "diskio_usage": disk_traffic(found, loop.arrays, n_worlds),
+            "diskio_usage": disk_traffic(base),
             "user_job_stats": of_users,
             "user_totals": self._totals(users, tasks, n_worlds),
             "to_run_rate": _rate(loop, now),

@@ -5,15 +5,17 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 
+from brokerlab.calibrate.simulate.archive import cycle_of
 from brokerlab.calibrate.simulate.capacity import (
+    capacity_of,
     full_windows,
+    in_use,
     read_capacity,
     stated_slots,
     upper_slots,
     with_given,
     with_sources,
 )
-from brokerlab.calibrate.simulate.estimates import capacity_of, cycle_of, in_use
 from brokerlab.errors import ConfigError, DataError
 
 T0 = datetime(2026, 3, 1)

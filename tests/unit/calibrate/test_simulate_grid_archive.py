@@ -152,10 +152,10 @@ class Measured:
     def has(self, name):
         return name == "network_matrix"
 
-    def relation(self, _name):
+    def scan(self, _name):
         days = [datetime(2026, 3, day) for day in (1, 2, 9, 9)]
         pairs = {"src": ["A", "A", "A", "B"], "dst": ["C"] * 4, "key": THROUGHPUT_KEYS["1d"]}
-        return pl.DataFrame({**pairs, "value": [10.0, 30.0, 500.0, 500.0], "ts": days})
+        return pl.LazyFrame({**pairs, "value": [10.0, 30.0, 500.0, 500.0], "ts": days})
 
 
 @pytest.mark.parametrize("first", [1, 4])
